@@ -1,0 +1,1 @@
+//! What two ELF files hold, symbol by symbol, old against new.

@@ -1,0 +1,1 @@
+//! A model of an L1 instruction cache.

@@ -1,0 +1,1 @@
+//! From paired samples to a verdict: better, worse, flat, unclear or invalid.

@@ -1,0 +1,3 @@
+//! The `locklab` command.
+
+fn main() {}

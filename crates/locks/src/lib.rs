@@ -1,0 +1,2 @@
+//! Locks from the papers.
+#![no_std]
