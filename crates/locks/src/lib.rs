@@ -1,2 +1,59 @@
-//! Locks from the papers.
+//! Spinlocks and queue locks, each written once from its paper.
+//!
+//! ```
+//! use locklab_locks::{Mcs, Mutex, QSpinlock, Ticket, lock_api};
+//!
+//! // A context-free lock behind an ordinary guard.
+//! static COUNT: lock_api::Mutex<Ticket, u32> = lock_api::Mutex::new(0);
+//! *COUNT.lock() += 1;
+//!
+//! // Four bytes, first come first served, each waiter on a line of its own.
+//! static QUEUED: lock_api::Mutex<QSpinlock, u32> = lock_api::Mutex::new(0);
+//! *QUEUED.lock() += 1;
+//!
+//! // A lock that needs a queue node keeps it on the stack of the caller.
+//! static NODES: Mutex<u32, Mcs> = Mutex::new(Mcs::new(), 0);
+//! NODES.with(|count| *count += 1);
+//! ```
+//!
+//! Every algorithm is generic over the [`Platform`] that it runs on: real
+//! atomics ([`Native`], in a kernel or a program), a model checker, or a
+//! simulator. `no_std` without the feature `std`; nothing allocates.
+//!
+//! [`catalogue`] lists the locks with their size, fairness and paper.
 #![no_std]
+
+#[cfg(feature = "std")]
+extern crate std;
+
+pub use lock_api;
+
+pub mod catalogue;
+mod line;
+mod lock_api_impl;
+mod mutex;
+mod native;
+mod outline;
+pub mod platform;
+mod qnode;
+mod raw;
+#[cfg(feature = "std")]
+mod threads;
+
+mod mcs;
+mod qspinlock;
+mod ticket;
+
+pub use line::CacheLine;
+pub use mutex::{Mutex, StackContext};
+pub use native::{Host, Native, NativePlatform, NoHost};
+pub use outline::Outline;
+pub use platform::Platform;
+pub use qnode::{MAX_CPUS, NESTING, QueueNode, QueueNodes};
+pub use raw::{Fairness, Info, RawLock};
+#[cfg(feature = "std")]
+pub use threads::Threads;
+
+pub use mcs::{Mcs, McsNode};
+pub use qspinlock::QSpinlock;
+pub use ticket::Ticket;

@@ -1,0 +1,166 @@
+//! The MCS lock: a queue of waiters, each spinning on its own node.
+//!
+//! Paper: J. M. Mellor-Crummey and M. L. Scott, "Algorithms for Scalable
+//! Synchronization on Shared-Memory Multiprocessors", ACM TOCS 9(1), 1991,
+//! section 2.4 (the variant with compare-and-swap).
+//!
+//! Size: one pointer. Per waiter: one 64-byte node, given back at unlock.
+//! Fairness: first come, first served from the swap on. A handoff touches
+//! one line of one waiter, whatever the number of waiters.
+
+use crate::native::NativePlatform;
+use crate::platform::{Atomic, Ordering, Platform};
+use crate::raw::{Fairness, Info, RawLock};
+use core::ptr;
+
+/// A waiter's place in the queue of an [`Mcs`] lock. Neither moves nor is
+/// used for another lock between `lock` and the end of `unlock`.
+#[repr(C, align(64))]
+pub struct McsNode<P: Platform = NativePlatform> {
+    next: P::Ptr<McsNode<P>>,
+    /// 0 while its owner must wait.
+    granted: P::U32,
+}
+
+impl<P: Platform> McsNode<P> {
+    /// A node that is in no queue.
+    pub const fn new() -> Self {
+        Self {
+            next: P::Ptr::ZERO,
+            granted: P::U32::ZERO,
+        }
+    }
+}
+
+impl<P: Platform> Default for McsNode<P> {
+    fn default() -> Self {
+        Self {
+            next: P::Ptr::new(ptr::null_mut()),
+            granted: P::U32::new(0),
+        }
+    }
+}
+
+/// An MCS lock: the tail of its queue of waiters, null when free.
+#[repr(transparent)]
+pub struct Mcs<P: Platform = NativePlatform> {
+    tail: P::Ptr<McsNode<P>>,
+}
+
+impl<P: Platform> Mcs<P> {
+    /// A free lock.
+    pub const fn new() -> Self {
+        Self { tail: P::Ptr::ZERO }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn wait(predecessor: *mut McsNode<P>, node: &McsNode<P>) {
+        // SAFETY: the predecessor's unlock does not return before it has
+        // seen its `next` set, which is the store below; until then its node
+        // stays in place (contract of `lock`).
+        let predecessor = unsafe { &*predecessor };
+        // M3: pairs with M6: `granted` = 0 (M1) is written before the
+        // predecessor can find us and grant.
+        predecessor
+            .next
+            .store(ptr::from_ref(node).cast_mut(), Ordering::Release);
+        // M4: pairs with M7: all that the predecessor did.
+        node.granted
+            .spin_until(Ordering::Acquire, |granted| granted != 0);
+    }
+
+    /// The way out when the queue is not known to be empty.
+    #[cold]
+    #[inline(never)]
+    fn hand_over(node: &McsNode<P>) {
+        // M6: pairs with M3. A swap (M2) that put us out of the tail is
+        // always followed by that store.
+        let next = node
+            .next
+            .spin_until(Ordering::Acquire, |next| !next.is_null());
+        // SAFETY: the successor waits until the store below.
+        let next = unsafe { &*next };
+        // M7: pairs with M4.
+        next.granted.store(1, Ordering::Release);
+    }
+}
+
+impl<P: Platform> Default for Mcs<P> {
+    fn default() -> Self {
+        Self {
+            tail: P::Ptr::new(ptr::null_mut()),
+        }
+    }
+}
+
+// SAFETY: the swap of the tail orders the waiters in a queue; each enters
+// when its predecessor grants, the first when the tail was null.
+unsafe impl<P: Platform> RawLock<P> for Mcs<P> {
+    type Ctx = McsNode<P>;
+
+    const INFO: Info = Info {
+        name: "mcs",
+        summary: "a queue of waiters, each spinning on its own node",
+        fairness: Fairness::Fifo,
+        numa_aware: false,
+        recursive: false,
+        try_lock: true,
+        timeout: false,
+        parks: false,
+        shared_memory: false,
+        max_cpus: crate::MAX_CPUS,
+        bytes_per_waiter: 64,
+        paper: "Mellor-Crummey and Scott 1991",
+    };
+
+    #[inline(always)]
+    unsafe fn lock(&self, node: &McsNode<P>) {
+        // M1: no other CPU knows the node yet.
+        node.next.store(ptr::null_mut(), Ordering::Relaxed);
+        node.granted.store(0, Ordering::Relaxed);
+        // M2: Acquire pairs with M5 (free at once); Release makes M1 visible
+        // to a successor, whose swap reads ours and then writes our `next`.
+        let predecessor = self
+            .tail
+            .swap(ptr::from_ref(node).cast_mut(), Ordering::AcqRel);
+        if !predecessor.is_null() {
+            Self::wait(predecessor, node);
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn try_lock(&self, node: &McsNode<P>) -> bool {
+        node.next.store(ptr::null_mut(), Ordering::Relaxed);
+        node.granted.store(0, Ordering::Relaxed);
+        // M2': as M2.
+        self.tail
+            .compare_exchange(
+                ptr::null_mut(),
+                ptr::from_ref(node).cast_mut(),
+                Ordering::AcqRel,
+                Ordering::Relaxed,
+            )
+            .is_ok()
+    }
+
+    #[inline(always)]
+    unsafe fn unlock(&self, node: &McsNode<P>) {
+        // M5: pairs with M2 of a CPU that finds the lock free.
+        if self
+            .tail
+            .compare_exchange(
+                ptr::from_ref(node).cast_mut(),
+                ptr::null_mut(),
+                Ordering::Release,
+                Ordering::Relaxed,
+            )
+            .is_err()
+        {
+            Self::hand_over(node);
+        }
+    }
+}
+
+// SAFETY: `unlock` waits until its successor no longer needs the node.
+unsafe impl<P: Platform> crate::mutex::StackContext for Mcs<P> {}

@@ -1,0 +1,100 @@
+//! Data behind any lock of this crate, queue nodes included.
+//!
+//! For a context-free lock `lock_api::Mutex` is the usual choice; this one
+//! also serves locks that need a node, which lives on the caller's stack for
+//! as long as the closure runs.
+
+use crate::native::NativePlatform;
+use crate::platform::Platform;
+use crate::raw::RawLock;
+use core::cell::UnsafeCell;
+use core::marker::PhantomData;
+
+/// A value that is only reached while its lock is held.
+///
+/// Not for locks whose nodes circulate among threads: see [`StackContext`].
+pub struct Mutex<T, L, P = NativePlatform> {
+    lock: L,
+    value: UnsafeCell<T>,
+    platform: PhantomData<P>,
+}
+
+/// A lock whose contexts are idle, and may be dropped or moved, as soon as
+/// `unlock` has returned.
+///
+/// # Safety
+/// As said; CLH-like locks, whose nodes pass from thread to thread, are not.
+pub unsafe trait StackContext {}
+
+// SAFETY: one thread at a time reaches the value.
+unsafe impl<T: Send, L: Sync, P> Sync for Mutex<T, L, P> {}
+// SAFETY: an idle lock may move to another thread with its value.
+unsafe impl<T: Send, L: Send, P> Send for Mutex<T, L, P> {}
+
+impl<T, L, P> Mutex<T, L, P> {
+    /// A free lock around `value`.
+    pub const fn new(lock: L, value: T) -> Self {
+        Self {
+            lock,
+            value: UnsafeCell::new(value),
+            platform: PhantomData,
+        }
+    }
+
+    /// The value, without locking: there is no other reference.
+    pub fn get_mut(&mut self) -> &mut T {
+        self.value.get_mut()
+    }
+
+    /// The value, at the end of the lock's life.
+    pub fn into_inner(self) -> T {
+        self.value.into_inner()
+    }
+}
+
+/// Unlocks, also when the closure panics.
+struct Held<'a, P: Platform, L: RawLock<P>> {
+    lock: &'a L,
+    ctx: &'a L::Ctx,
+}
+
+impl<P: Platform, L: RawLock<P>> Drop for Held<'_, P, L> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        // SAFETY: made only after an acquisition with this context.
+        unsafe { self.lock.unlock(self.ctx) }
+    }
+}
+
+impl<T, P: Platform, L: RawLock<P> + StackContext> Mutex<T, L, P> {
+    /// Runs `f` on the value while holding the lock.
+    #[inline]
+    pub fn with<R>(&self, f: impl FnOnce(&mut T) -> R) -> R {
+        let ctx = L::Ctx::default();
+        // SAFETY: the context and the borrowed lock stay in place until `held`
+        // is dropped.
+        unsafe { self.lock.lock(&ctx) };
+        let _held = Held {
+            lock: &self.lock,
+            ctx: &ctx,
+        };
+        // SAFETY: we hold the lock.
+        f(unsafe { &mut *self.value.get() })
+    }
+
+    /// Runs `f` on the value if the lock can be had without waiting.
+    #[inline]
+    pub fn try_with<R>(&self, f: impl FnOnce(&mut T) -> R) -> Option<R> {
+        let ctx = L::Ctx::default();
+        // SAFETY: as in `with`.
+        if !unsafe { self.lock.try_lock(&ctx) } {
+            return None;
+        }
+        let _held = Held {
+            lock: &self.lock,
+            ctx: &ctx,
+        };
+        // SAFETY: we hold the lock.
+        Some(f(unsafe { &mut *self.value.get() }))
+    }
+}

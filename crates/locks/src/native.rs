@@ -1,0 +1,299 @@
+//! Real atomics: the platform of programs and kernels.
+//!
+//! [`Native`] takes from a [`Host`] only what hardware does not say: which
+//! CPU this is, how to wait, what time it is. A kernel implements `Host`
+//! once; a program uses [`crate::Threads`].
+
+use crate::platform::{Atomic, AtomicInt, LockWord, Ordering, Patience, Platform, Poll};
+use crate::qnode::QueueNodes;
+use core::marker::PhantomData;
+use core::sync::atomic::{self, AtomicPtr, AtomicU8, AtomicU32, AtomicUsize};
+
+/// What an operating system, or a program, tells the locks.
+pub trait Host: Sized + Send + Sync + 'static {
+    /// As [`Platform::cpu`]. A kernel must have preemption disabled from
+    /// before `lock` until after `unlock`.
+    fn cpu() -> usize;
+
+    /// As [`Platform::queue_nodes`]. A kernel returns an entry of
+    /// `static NODES: [QueueNodes<Native<MyHost>>; CPUS] = [const { QueueNodes::NEW }; CPUS]`.
+    fn queue_nodes(cpu: usize) -> &'static QueueNodes<Native<Self>>;
+
+    /// As [`Platform::node`]. One node by default.
+    fn node() -> usize {
+        0
+    }
+
+    /// As [`Platform::now`]. Used only by locks with a timeout. By default
+    /// time stands still, so that a timeout never comes.
+    fn now() -> u64 {
+        0
+    }
+
+    /// As [`Platform::wait`]. Spins by default.
+    fn wait(word: &AtomicU32, expected: u32) {
+        let _ = (word, expected);
+        core::hint::spin_loop();
+    }
+
+    /// As [`Platform::wake`]. Nobody sleeps by default.
+    fn wake(word: &AtomicU32) {
+        let _ = word;
+    }
+
+    /// As [`Platform::virtualized`]. No by default.
+    fn virtualized() -> bool {
+        false
+    }
+}
+
+/// Real hardware, told about by `H`.
+pub struct Native<H>(PhantomData<H>);
+
+/// The host of a build without `std` in which none was named: it has no CPU
+/// numbers, so a lock that needs them does not compile. (The parameter is
+/// there so that the compiler looks only when such a lock is used.)
+pub struct NoHost<const NAMED: bool = false>;
+
+impl<const NAMED: bool> NoHost<NAMED> {
+    const NAMED: () = assert!(
+        NAMED,
+        "this lock needs a Host: name the platform, as in QSpinlock<Native<MyHost>>"
+    );
+}
+
+impl<const NAMED: bool> Host for NoHost<NAMED> {
+    fn cpu() -> usize {
+        let () = Self::NAMED;
+        0
+    }
+
+    fn queue_nodes(_: usize) -> &'static QueueNodes<Native<Self>> {
+        let () = Self::NAMED;
+        unreachable!("does not compile")
+    }
+}
+
+/// The platform of a lock that names none: threads of this process with the
+/// feature `std`, and without it one that only locks without CPU numbers can
+/// use.
+#[cfg(feature = "std")]
+pub type NativePlatform = Native<crate::threads::Threads>;
+/// The platform of a lock that names none: threads of this process with the
+/// feature `std`, and without it one that only locks without CPU numbers can
+/// use.
+#[cfg(not(feature = "std"))]
+pub type NativePlatform = Native<NoHost>;
+
+impl<H: Host> Platform for Native<H> {
+    type U8 = AtomicU8;
+    type U32 = AtomicU32;
+    type Usize = AtomicUsize;
+    type Ptr<T: 'static> = AtomicPtr<T>;
+
+    #[inline(always)]
+    fn fence(order: Ordering) {
+        atomic::fence(order);
+    }
+
+    #[inline(always)]
+    fn relax() {
+        core::hint::spin_loop();
+    }
+
+    #[inline(always)]
+    fn cpu() -> usize {
+        H::cpu()
+    }
+
+    #[inline(always)]
+    fn node() -> usize {
+        H::node()
+    }
+
+    #[inline(always)]
+    fn now() -> u64 {
+        H::now()
+    }
+
+    #[inline(always)]
+    fn wait(word: &AtomicU32, expected: u32) {
+        H::wait(word, expected);
+    }
+
+    #[inline(always)]
+    fn wake(word: &AtomicU32) {
+        H::wake(word);
+    }
+
+    #[inline(always)]
+    fn virtualized() -> bool {
+        H::virtualized()
+    }
+
+    #[inline(always)]
+    fn queue_nodes(cpu: usize) -> &'static QueueNodes<Self> {
+        H::queue_nodes(cpu)
+    }
+}
+
+macro_rules! atomic {
+    ($atomic:ty, $value:ty, [$($generic:tt)*], $zero:expr) => {
+        impl<$($generic)*> Atomic<$value> for $atomic {
+            #[allow(clippy::declare_interior_mutable_const)]
+            const ZERO: Self = <$atomic>::new($zero);
+
+            #[inline(always)]
+            fn new(value: $value) -> Self {
+                <$atomic>::new(value)
+            }
+
+            #[inline(always)]
+            fn load(&self, order: Ordering) -> $value {
+                self.load(order)
+            }
+
+            #[inline(always)]
+            fn store(&self, value: $value, order: Ordering) {
+                self.store(value, order);
+            }
+
+            #[inline(always)]
+            fn swap(&self, value: $value, order: Ordering) -> $value {
+                self.swap(value, order)
+            }
+
+            #[inline(always)]
+            fn compare_exchange(
+                &self,
+                current: $value,
+                new: $value,
+                success: Ordering,
+                failure: Ordering,
+            ) -> Result<$value, $value> {
+                self.compare_exchange(current, new, success, failure)
+            }
+
+            #[inline(always)]
+            fn spin(
+                &self,
+                order: Ordering,
+                patience: Patience,
+                mut poll: impl FnMut($value) -> Poll,
+            ) -> $value {
+                let mut reads = 0;
+                loop {
+                    let value = self.load(order);
+                    let Poll::Relax(relaxes) = poll(value) else {
+                        return value;
+                    };
+                    match patience {
+                        Patience::Forever => {}
+                        Patience::Reads(most) => {
+                            reads += 1;
+                            if reads >= most {
+                                return value;
+                            }
+                        }
+                    }
+                    for _ in 0..relaxes {
+                        core::hint::spin_loop();
+                    }
+                }
+            }
+        }
+    };
+}
+
+atomic!(AtomicU8, u8, [], 0);
+atomic!(AtomicU32, u32, [], 0);
+atomic!(AtomicUsize, usize, [], 0);
+atomic!(AtomicPtr<T>, *mut T, [T: 'static], core::ptr::null_mut());
+
+macro_rules! atomic_int {
+    ($atomic:ty, $value:ty) => {
+        impl AtomicInt<$value> for $atomic {
+            #[inline(always)]
+            fn fetch_add(&self, value: $value, order: Ordering) -> $value {
+                self.fetch_add(value, order)
+            }
+
+            #[inline(always)]
+            fn fetch_sub(&self, value: $value, order: Ordering) -> $value {
+                self.fetch_sub(value, order)
+            }
+
+            #[inline(always)]
+            fn fetch_and(&self, value: $value, order: Ordering) -> $value {
+                self.fetch_and(value, order)
+            }
+
+            #[inline(always)]
+            fn fetch_or(&self, value: $value, order: Ordering) -> $value {
+                self.fetch_or(value, order)
+            }
+        }
+    };
+}
+
+atomic_int!(AtomicU8, u8);
+atomic_int!(AtomicU32, u32);
+atomic_int!(AtomicUsize, usize);
+
+#[cfg(not(all(target_arch = "x86_64", not(miri))))]
+impl LockWord for AtomicU32 {}
+
+/// One instruction each. The parts are written by assembly because a
+/// mixed-size atomic access does not exist in Rust's memory model; on x86 a
+/// plain store is a Release store and a locked instruction is SeqCst, and
+/// the assembly, which may touch any memory, is not moved across others.
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+impl LockWord for AtomicU32 {
+    #[inline(always)]
+    fn store_low_byte(&self, value: u8, order: Ordering) {
+        debug_assert!(matches!(order, Ordering::Relaxed | Ordering::Release));
+        // The two values that locks use, when known, become immediates.
+        // SAFETY: writes one byte of our own word.
+        unsafe {
+            match value {
+                0 => core::arch::asm!("mov byte ptr [{}], 0", in(reg) self.as_ptr(),
+                    options(nostack, preserves_flags)),
+                1 => core::arch::asm!("mov byte ptr [{}], 1", in(reg) self.as_ptr(),
+                    options(nostack, preserves_flags)),
+                _ => core::arch::asm!("mov byte ptr [{}], {}", in(reg) self.as_ptr(),
+                    in(reg_byte) value, options(nostack, preserves_flags)),
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn store_low_half(&self, value: u16, order: Ordering) {
+        debug_assert!(matches!(order, Ordering::Relaxed | Ordering::Release));
+        // SAFETY: writes the low two bytes of our own word.
+        unsafe {
+            core::arch::asm!("mov word ptr [{}], {:x}", in(reg) self.as_ptr(),
+                in(reg) value, options(nostack, preserves_flags));
+        }
+    }
+
+    #[inline(always)]
+    fn increment_low_half(&self, order: Ordering) {
+        debug_assert!(matches!(order, Ordering::Relaxed | Ordering::Release));
+        // SAFETY: updates the low two bytes of our own word; no lock prefix,
+        // because no other CPU writes them meanwhile.
+        unsafe {
+            core::arch::asm!("inc word ptr [{}]", in(reg) self.as_ptr(), options(nostack));
+        }
+    }
+
+    #[inline(always)]
+    fn swap_high_half(&self, value: u16, _: Ordering) -> u16 {
+        let mut value = value;
+        // SAFETY: exchanges the high two bytes of our own word.
+        unsafe {
+            core::arch::asm!("xchg word ptr [{} + 2], {:x}", in(reg) self.as_ptr(),
+                inout(reg) value, options(nostack, preserves_flags));
+        }
+        value
+    }
+}

@@ -1,0 +1,71 @@
+//! The queue nodes that a CPU owns, for locks too small to hold a pointer.
+//!
+//! A 4-byte lock ([`crate::QSpinlock`]) names its last waiter by CPU number
+//! and nesting level. The nodes themselves belong to the platform: a kernel
+//! keeps a static array of them, [`crate::Threads`] likewise.
+
+use crate::platform::{Atomic, Platform};
+
+/// How deep spinlock slow paths can nest on a CPU: task, soft interrupt,
+/// interrupt, non-maskable interrupt.
+pub const NESTING: usize = 4;
+
+/// The most CPUs that a platform may have: what a 16-bit tail can name with
+/// two bits of nesting level and one value for "nobody".
+pub const MAX_CPUS: usize = (1 << 14) - 1;
+
+/// One waiter's place in a queue. 16 bytes, so that the four levels of a CPU
+/// fill one cache line.
+#[repr(C)]
+pub struct QueueNode<P: Platform> {
+    /// The waiter behind this one.
+    pub(crate) next: P::Ptr<QueueNode<P>>,
+    /// 0: wait; otherwise this waiter is the head of the queue.
+    pub(crate) granted: P::U32,
+    /// In the node of level 0: how many levels of this CPU are in use.
+    /// Elsewhere: free for the lock that queues here.
+    pub(crate) aux: P::U32,
+}
+
+impl<P: Platform> QueueNode<P> {
+    #[allow(clippy::declare_interior_mutable_const)]
+    const NEW: Self = Self {
+        next: P::Ptr::ZERO,
+        granted: P::U32::ZERO,
+        aux: P::U32::ZERO,
+    };
+}
+
+impl<P: Platform> Default for QueueNode<P> {
+    fn default() -> Self {
+        Self {
+            next: P::Ptr::new(core::ptr::null_mut()),
+            granted: P::U32::new(0),
+            aux: P::U32::new(0),
+        }
+    }
+}
+
+/// The queue nodes of one CPU, one for each nesting level, on a cache line
+/// of their own.
+#[repr(C, align(64))]
+pub struct QueueNodes<P: Platform> {
+    /// By nesting level.
+    pub(crate) level: [QueueNode<P>; NESTING],
+}
+
+impl<P: Platform> QueueNodes<P> {
+    /// Nodes that are in no queue.
+    #[allow(clippy::declare_interior_mutable_const)]
+    pub const NEW: Self = Self {
+        level: [const { QueueNode::NEW }; NESTING],
+    };
+}
+
+impl<P: Platform> Default for QueueNodes<P> {
+    fn default() -> Self {
+        Self {
+            level: core::array::from_fn(|_| QueueNode::default()),
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! The queued spinlock: four bytes, a queue of per-CPU nodes behind them.
+//!
+//! After the design of W. Long and P. Zijlstra (Linux, 2013 to 2015), as
+//! described in J. Corbet, "MCS locks and qspinlocks", LWN, 11 March 2014;
+//! the queue is that of Mellor-Crummey and Scott 1991.
+//!
+//! Size: 4 bytes. Per waiter: nothing (each CPU owns four 16-byte nodes, one
+//! for each nesting level). Fairness: first come, first served once queued;
+//! the CPU that finds the lock held with nobody waiting waits on the lock
+//! word itself (the pending bit), which saves the first waiter a node.
+
+use crate::native::NativePlatform;
+use crate::platform::{Atomic, AtomicInt, LockWord, Ordering, Patience, Platform, Poll};
+use crate::qnode::{NESTING, QueueNode};
+use crate::raw::{Fairness, Info, RawLock};
+use core::ptr;
+
+const LOCKED: u32 = 1;
+const LOCKED_MASK: u32 = 0xff;
+const PENDING: u32 = 1 << 8;
+
+/// How often a CPU that sees the pending waiter just about to enter reads
+/// again before it queues.
+const PENDING_READS: u32 = 64;
+
+/// A queued spinlock in one word: bits 0 to 7 locked, bit 8 pending, bits 16
+/// and up the tail of the queue (nesting level, CPU number + 1).
+#[repr(transparent)]
+pub struct QSpinlock<P: Platform = NativePlatform> {
+    word: P::U32,
+}
+
+/// The name of a queue node in the high half of the word. Never zero.
+fn tail_of(cpu: usize, level: usize) -> u16 {
+    (((cpu + 1) << 2) | level) as u16
+}
+
+fn node_of<P: Platform>(tail: u16) -> &'static QueueNode<P> {
+    let tail = usize::from(tail);
+    &P::queue_nodes((tail >> 2) - 1).level[tail & (NESTING - 1)]
+}
+
+impl<P: Platform> QSpinlock<P> {
+    /// A free lock.
+    pub const fn new() -> Self {
+        Self { word: P::U32::ZERO }
+    }
+
+    #[inline(always)]
+    fn take_if_free(&self) -> Result<(), u32> {
+        // Q1: pairs with Q9.
+        self.word
+            .compare_exchange(0, LOCKED, Ordering::Acquire, Ordering::Relaxed)
+            .map(|_| ())
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn wait(&self, mut word: u32) {
+        if word == PENDING {
+            // Pending without locked lasts a moment: its owner is entering.
+            word = self
+                .word
+                .spin(Ordering::Relaxed, Patience::Reads(PENDING_READS), |word| {
+                    if word == PENDING {
+                        Poll::Relax(1)
+                    } else {
+                        Poll::Done
+                    }
+                });
+        }
+        if word & !LOCKED_MASK != 0 || !self.wait_as_pending() {
+            self.wait_in_queue();
+        }
+    }
+
+    /// Tries to be the one waiter that needs no node; says whether it got the
+    /// lock so.
+    fn wait_as_pending(&self) -> bool {
+        // Q2: pairs with Q9 if the lock has become free.
+        let old = self.word.fetch_or(PENDING, Ordering::Acquire);
+        if old & !LOCKED_MASK != 0 {
+            if old & PENDING == 0 {
+                // A queue has formed: the bit is ours, and nobody who sees a
+                // queue relies on it.
+                self.word.fetch_and(!PENDING, Ordering::Relaxed);
+            }
+            return false;
+        }
+        if old & LOCKED_MASK != 0 {
+            // Q3: pairs with Q9.
+            self.word
+                .spin_until(Ordering::Acquire, |word| word & LOCKED_MASK == 0);
+        }
+        // While pending is set nobody else takes the lock: the head of the
+        // queue waits for both.
+        self.word.store_low_half(LOCKED as u16, Ordering::Relaxed);
+        true
+    }
+
+    fn wait_in_queue(&self) {
+        let cpu = P::cpu();
+        let nodes = P::queue_nodes(cpu);
+        let depth = &nodes.level[0].aux;
+        let level = depth.load(Ordering::Relaxed);
+        if level as usize >= NESTING {
+            // Deeper than any interrupt can nest: wait without a node.
+            while self.take_if_free().is_err() {
+                P::relax();
+            }
+            return;
+        }
+        // An interrupt may come here at any time: it takes the next level and
+        // gives it back before it returns.
+        depth.store(level + 1, Ordering::Relaxed);
+        let node = &nodes.level[level as usize];
+        node.next.store(ptr::null_mut(), Ordering::Relaxed);
+        node.granted.store(0, Ordering::Relaxed);
+        if self.take_if_free().is_err() {
+            self.queue(tail_of(cpu, level as usize), node);
+        }
+        depth.store(level, Ordering::Relaxed);
+    }
+
+    fn queue(&self, tail: u16, node: &'static QueueNode<P>) {
+        // Q4: Release pairs with the Acquire of the next Q4: our node is reset
+        // before a successor links itself to it; Acquire so with the
+        // predecessor's.
+        let before = self.word.swap_high_half(tail, Ordering::AcqRel);
+        if before != 0 {
+            // Q5: pairs with Q8: our node is reset before it is granted.
+            node_of::<P>(before)
+                .next
+                .store(ptr::from_ref(node).cast_mut(), Ordering::Release);
+            // Q6: pairs with Q8': we are the head.
+            node.granted
+                .spin_until(Ordering::Acquire, |granted| granted != 0);
+        }
+        // Q7: pairs with Q9.
+        let word = self.word.spin_until(Ordering::Acquire, |word| {
+            word & (LOCKED_MASK | PENDING) == 0
+        });
+        if (word >> 16) as u16 == tail
+            && self
+                .word
+                .compare_exchange(word, LOCKED, Ordering::Relaxed, Ordering::Relaxed)
+                .is_ok()
+        {
+            return; // nobody behind us
+        }
+        // Someone has queued, or set pending, seen the queue, and will queue.
+        self.word.store_low_byte(LOCKED as u8, Ordering::Relaxed);
+        // Q8: pairs with Q5.
+        let next = node
+            .next
+            .spin_until(Ordering::Acquire, |next| !next.is_null());
+        // SAFETY: a node of the platform, which live for ever.
+        let next = unsafe { &*next };
+        // Q8': pairs with Q6.
+        next.granted.store(1, Ordering::Release);
+    }
+}
+
+impl<P: Platform> Default for QSpinlock<P> {
+    fn default() -> Self {
+        Self {
+            word: P::U32::new(0),
+        }
+    }
+}
+
+// SAFETY: the locked byte goes from 0 to 1 by a compare-and-swap of a word
+// without waiters (Q1), by the owner of the pending bit, or by the head of the
+// queue while pending is clear; no two of them can be at it at once.
+unsafe impl<P: Platform> RawLock<P> for QSpinlock<P> {
+    type Ctx = ();
+
+    const INFO: Info = Info {
+        name: "qspinlock",
+        summary: "four bytes, a pending bit, a queue of per-CPU nodes",
+        fairness: Fairness::Fifo,
+        numa_aware: false,
+        recursive: false,
+        try_lock: true,
+        timeout: false,
+        parks: false,
+        shared_memory: false,
+        max_cpus: crate::MAX_CPUS,
+        bytes_per_waiter: 0,
+        paper: "Long and Zijlstra 2013-2015 (LWN, March 2014)",
+    };
+
+    #[inline(always)]
+    unsafe fn lock(&self, _: &()) {
+        if let Err(word) = self.take_if_free() {
+            self.wait(word);
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn try_lock(&self, _: &()) -> bool {
+        self.word.load(Ordering::Relaxed) == 0 && self.take_if_free().is_ok()
+    }
+
+    #[inline(always)]
+    unsafe fn unlock(&self, _: &()) {
+        // Q9: pairs with Q1, Q2, Q3 and Q7.
+        self.word.store_low_byte(0, Ordering::Release);
+    }
+}
+
+crate::lock_api_impl::context_free!(QSpinlock);

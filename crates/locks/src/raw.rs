@@ -1,0 +1,104 @@
+//! The interface of every lock, and what each says of itself.
+//!
+//! [`RawLock`] is what instruments, wrappers and the catalogue use. It never
+//! allocates and protects no data by itself: see [`crate::Mutex`] and the
+//! `lock_api` implementations for that.
+
+use crate::platform::Platform;
+
+/// In which order waiters get the lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fairness {
+    /// First come, first served, from the doorway on.
+    Fifo,
+    /// A waiter may be overtaken, but not for ever; the text says how often.
+    Bounded(&'static str),
+    /// A waiter may be overtaken without limit.
+    Unfair,
+}
+
+/// What a lock says of itself: the row of `locklab locks`.
+#[derive(Clone, Copy, Debug)]
+pub struct Info {
+    /// The name used on the command line, lower case with dashes.
+    pub name: &'static str,
+    /// One line: what it does.
+    pub summary: &'static str,
+    /// Order among waiters.
+    pub fairness: Fairness,
+    /// Whether a handoff prefers a waiter of the same NUMA node.
+    pub numa_aware: bool,
+    /// Whether the holder may acquire it again.
+    pub recursive: bool,
+    /// Whether `try_lock` can succeed.
+    pub try_lock: bool,
+    /// Whether an acquisition can be given up.
+    pub timeout: bool,
+    /// Whether a waiter may sleep instead of spinning.
+    pub parks: bool,
+    /// Whether it works in memory that processes share (it holds no
+    /// pointers).
+    pub shared_memory: bool,
+    /// The most CPUs that may use one lock at a time.
+    pub max_cpus: usize,
+    /// Bytes a waiter adds, beside the lock itself.
+    pub bytes_per_waiter: usize,
+    /// Author, title, year.
+    pub paper: &'static str,
+}
+
+/// A mutual-exclusion lock.
+///
+/// `Ctx` is what a thread brings along: a queue node, or `()` for a
+/// context-free lock. It is taken by `&`, never `&mut`: other CPUs read and
+/// write a queue node while its owner holds the reference.
+///
+/// # Safety
+/// An implementation admits one holder at a time, and what one holder wrote
+/// before `unlock` is seen by the next after `lock`.
+pub unsafe trait RawLock<P: Platform>: Default + Send + Sync + 'static {
+    /// What a thread brings to an acquisition.
+    type Ctx: Default + 'static;
+
+    /// What the lock says of itself.
+    const INFO: Info;
+
+    /// Acquires the lock.
+    ///
+    /// # Safety
+    /// Until the matching [`RawLock::unlock`] returns, `ctx` is used by no
+    /// other acquisition, neither it nor the lock moves, and no more than
+    /// `INFO.max_cpus` CPUs use the lock. Where nodes circulate (CLH), every
+    /// lock and context that have met stay in place until all are idle and
+    /// are dropped together.
+    unsafe fn lock(&self, ctx: &Self::Ctx);
+
+    /// Acquires the lock if that needs no waiting, and says whether. A lock
+    /// with `!INFO.try_lock` always answers `false`.
+    ///
+    /// # Safety
+    /// As [`RawLock::lock`].
+    #[inline(always)]
+    unsafe fn try_lock(&self, ctx: &Self::Ctx) -> bool {
+        let _ = ctx;
+        false
+    }
+
+    /// Releases the lock, inlined at the call site.
+    ///
+    /// # Safety
+    /// The caller holds the lock, acquired with this `ctx`.
+    unsafe fn unlock(&self, ctx: &Self::Ctx);
+
+    /// Releases the lock by a call: the same code, not inlined. Which of the
+    /// two is better is the caller's choice (every inlined copy costs the
+    /// program instruction cache); [`crate::Outline`] makes it by type.
+    ///
+    /// # Safety
+    /// As [`RawLock::unlock`].
+    #[inline(never)]
+    unsafe fn unlock_outline(&self, ctx: &Self::Ctx) {
+        // SAFETY: the caller's promise is the same.
+        unsafe { self.unlock(ctx) }
+    }
+}

@@ -1,0 +1,182 @@
+//! The host of ordinary programs: each thread is a CPU.
+//!
+//! A thread gets the lowest free number when it first asks and gives it back
+//! when it ends, so a program may start any number of threads one after the
+//! other. At most [`crate::MAX_CPUS`] live at once; the next one that uses a
+//! lock that needs numbers aborts the process with a message. Nothing here
+//! allocates.
+
+use crate::native::{Host, Native};
+use crate::qnode::{MAX_CPUS, QueueNodes};
+use std::cell::Cell;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::{eprintln, thread_local};
+
+/// Threads of this process (or, with [`Threads::assume_cpu`], of several
+/// that share memory).
+pub struct Threads;
+
+const NO_CPU: usize = usize::MAX;
+const WORDS: usize = MAX_CPUS.div_ceil(64);
+
+/// Bit set: the number is taken.
+static TAKEN: [AtomicU64; WORDS] = [const { AtomicU64::new(0) }; WORDS];
+static NODES: [QueueNodes<Native<Threads>>; MAX_CPUS] = [const { QueueNodes::NEW }; MAX_CPUS];
+static VIRTUALIZED: AtomicBool = AtomicBool::new(false);
+
+/// Gives the number back when its thread ends.
+struct Lease;
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        let cpu = CPU.replace(NO_CPU);
+        if cpu < MAX_CPUS {
+            // L2: pairs with L1: our last use of the number's queue nodes
+            // comes before the next owner's first.
+            TAKEN[cpu / 64].fetch_and(!(1 << (cpu % 64)), Ordering::Release);
+        }
+    }
+}
+
+thread_local! {
+    // Without a destructor, so that it can be read at any point of a
+    // thread's end.
+    static CPU: Cell<usize> = const { Cell::new(NO_CPU) };
+    static NODE: Cell<usize> = const { Cell::new(usize::MAX) };
+    static LEASE: Lease = const { Lease };
+}
+
+impl Threads {
+    /// Makes this thread CPU `cpu` from now on, for processes that share a
+    /// lock in memory and number themselves. Such a number is not given
+    /// back, and must differ among all that use the lock.
+    ///
+    /// # Panics
+    /// If `cpu` is [`MAX_CPUS`] or more.
+    pub fn assume_cpu(cpu: usize) {
+        assert!(cpu < MAX_CPUS, "cpu {cpu} is not below {MAX_CPUS}");
+        TAKEN[cpu / 64].fetch_or(1 << (cpu % 64), Ordering::Relaxed);
+        CPU.set(cpu);
+    }
+
+    /// Tells every lock whether this is a virtual machine whose hypervisor
+    /// does not help waiting CPUs.
+    pub fn set_virtualized(yes: bool) {
+        VIRTUALIZED.store(yes, Ordering::Relaxed);
+    }
+
+    #[cold]
+    fn take_number() -> usize {
+        for (word, taken) in TAKEN.iter().enumerate() {
+            loop {
+                let free = taken.load(Ordering::Relaxed).trailing_ones() as usize;
+                let cpu = word * 64 + free;
+                if free == 64 || cpu >= MAX_CPUS {
+                    break;
+                }
+                // L1: pairs with L2.
+                if taken.fetch_or(1 << free, Ordering::Acquire) & (1 << free) == 0 {
+                    CPU.set(cpu);
+                    // A thread past its destructors keeps the number.
+                    let _ = LEASE.try_with(|_| ());
+                    return cpu;
+                }
+            }
+        }
+        eprintln!(
+            "locklab: more than {MAX_CPUS} threads use locks at once; use a lock that needs no thread numbers"
+        );
+        std::process::abort()
+    }
+}
+
+impl Host for Threads {
+    #[inline(always)]
+    fn cpu() -> usize {
+        let cpu = CPU.get();
+        if cpu == NO_CPU {
+            Self::take_number()
+        } else {
+            cpu
+        }
+    }
+
+    #[inline(always)]
+    fn queue_nodes(cpu: usize) -> &'static QueueNodes<Native<Self>> {
+        &NODES[cpu]
+    }
+
+    fn node() -> usize {
+        // Asked once a thread: a thread that locks much is pinned or stays.
+        let known = NODE.get();
+        if known != usize::MAX {
+            return known;
+        }
+        let node = numa_node();
+        NODE.set(node);
+        node
+    }
+
+    fn now() -> u64 {
+        let mut time = libc::timespec {
+            tv_sec: 0,
+            tv_nsec: 0,
+        };
+        // SAFETY: `time` is ours and of the type that the call writes.
+        unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
+        time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+    }
+
+    #[cfg(target_os = "linux")]
+    fn wait(word: &AtomicU32, expected: u32) {
+        // Not FUTEX_PRIVATE: the lock may be shared with other processes.
+        // SAFETY: the word outlives the call; any result is a legal wake-up.
+        unsafe {
+            libc::syscall(
+                libc::SYS_futex,
+                word.as_ptr(),
+                libc::FUTEX_WAIT,
+                expected,
+                core::ptr::null::<libc::timespec>(),
+            );
+        }
+    }
+
+    #[cfg(target_os = "linux")]
+    fn wake(word: &AtomicU32) {
+        // SAFETY: only the address of the word is used.
+        unsafe {
+            libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE, 1);
+        }
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn wait(_: &AtomicU32, _: u32) {
+        std::thread::yield_now();
+    }
+
+    fn virtualized() -> bool {
+        VIRTUALIZED.load(Ordering::Relaxed)
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn numa_node() -> usize {
+    let mut node: libc::c_uint = 0;
+    // SAFETY: getcpu writes one unsigned int to `node`; null is allowed for
+    // the other two.
+    let failed = unsafe {
+        libc::syscall(
+            libc::SYS_getcpu,
+            core::ptr::null_mut::<libc::c_uint>(),
+            &raw mut node,
+            core::ptr::null_mut::<libc::c_void>(),
+        )
+    };
+    if failed == 0 { node as usize } else { 0 }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn numa_node() -> usize {
+    0
+}
