@@ -1,3 +1,15 @@
-//! The `locklab` command.
+//! The `locklab` command: parse, run, exit with the documented code.
 
-fn main() {}
+use clap::Parser;
+use locklab::cli::Cli;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    match locklab::run(Cli::parse()) {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("locklab: {error}");
+            error.exit_code()
+        }
+    }
+}

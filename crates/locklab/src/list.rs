@@ -1,0 +1,164 @@
+//! List arguments: `1,2,4..64`.
+//!
+//! A range `b..c` goes on from b to c as the numbers before it suggest: with
+//! two of them, by the common ratio if there is one (1,2,4..64), else by the
+//! common step (1,3,5..9); with one, by the step (2,4..8); with none, by one
+//! (1..8). c itself is always in the list (1,2,4..100 ends 32,64,100).
+//! Parsing only; what a number means is the caller's.
+
+use std::str::FromStr;
+
+/// The longest list that is accepted.
+const MOST: usize = 4096;
+
+/// Parses a list of numbers.
+///
+/// # Errors
+/// A sentence: empty, not a number, a falling range, no rule, too long.
+pub fn parse(text: &str) -> Result<Vec<u64>, String> {
+    let mut list = Vec::new();
+    for item in text.split(',') {
+        match item.split_once("..") {
+            None => list.push(number(item, text)?),
+            Some((from, to)) => {
+                let (from, to) = (number(from, text)?, number(to, text)?);
+                extend(&mut list, from, to, text)?;
+            }
+        }
+        if list.len() > MOST {
+            return Err(too_long(text));
+        }
+    }
+    Ok(list)
+}
+
+fn extend(list: &mut Vec<u64>, from: u64, to: u64, text: &str) -> Result<(), String> {
+    if to < from {
+        return Err(format!(
+            "'{text}' has a falling range; write the smaller number first"
+        ));
+    }
+    let next: Box<dyn Fn(u64) -> Option<u64>> = match *list.as_slice() {
+        [.., a, b] if a > 0 && b > a && b % a == 0 && b.checked_mul(b / a) == Some(from) => {
+            Box::new(move |n| n.checked_mul(b / a))
+        }
+        [.., a, b] if b > a && b.checked_add(b - a) == Some(from) => {
+            Box::new(move |n| n.checked_add(b - a))
+        }
+        [b] if from > b => Box::new(move |n| n.checked_add(from - b)),
+        [] => Box::new(|n| n.checked_add(1)),
+        _ => {
+            return Err(format!(
+                "'{text}': the numbers before '..' rise by no common step or ratio; \
+                 write them as 1,2,4..64 or 1,3,5..9"
+            ));
+        }
+    };
+    let mut n = from;
+    while n < to {
+        list.push(n);
+        if list.len() > MOST {
+            return Err(too_long(text));
+        }
+        match next(n) {
+            Some(after) => n = after,
+            None => break,
+        }
+    }
+    list.push(to);
+    Ok(())
+}
+
+fn too_long(text: &str) -> String {
+    format!("'{text}' has more than {MOST} numbers; make it shorter")
+}
+
+fn number(item: &str, text: &str) -> Result<u64, String> {
+    let item = item.trim();
+    if item.is_empty() {
+        return Err(format!(
+            "'{text}' has an empty item; write a list as 1,2,4..64"
+        ));
+    }
+    item.parse().map_err(|_| {
+        format!(
+            "'{item}' is not a whole number from 0 to {}; write a list as 1,2,4..64",
+            u64::MAX
+        )
+    })
+}
+
+/// Lengths of a section: any numbers, at least one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lengths(pub Vec<u64>);
+
+impl FromStr for Lengths {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        parse(text).map(Self)
+    }
+}
+
+/// Numbers of threads: at least one of them, each at least 1.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Threads(pub Vec<usize>);
+
+impl FromStr for Threads {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let most = locklab_locks::MAX_CPUS;
+        parse(text)?
+            .into_iter()
+            .map(|n| match usize::try_from(n) {
+                Ok(0) => Err("zero threads do no work; ask for at least 1".into()),
+                Ok(n) if n <= most => Ok(n),
+                _ => Err(format!(
+                    "{n} threads are more than the {most} that locks can name"
+                )),
+            })
+            .collect::<Result<_, _>>()
+            .map(Self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::parse;
+
+    #[test]
+    fn ranges_go_on_as_the_numbers_before() {
+        for (text, list) in [
+            ("7", vec![7]),
+            ("1..4", vec![1, 2, 3, 4]),
+            ("2,4..8", vec![2, 4, 6, 8]),
+            ("1,2,4..64", vec![1, 2, 4, 8, 16, 32, 64]),
+            ("0,1,2,4..16", vec![0, 1, 2, 4, 8, 16]),
+            ("1,2,4..12", vec![1, 2, 4, 8, 12]),
+            ("1,3,5..9", vec![1, 3, 5, 7, 9]),
+            ("5..5", vec![5]),
+        ] {
+            assert_eq!(parse(text), Ok(list), "{text}");
+        }
+    }
+
+    #[test]
+    fn bad_lists_are_refused_with_a_sentence() {
+        for text in [
+            "",
+            "1,,2",
+            "a",
+            "-1",
+            "4..1",
+            "1,5,6..9",
+            "0..99999999",
+            "1..",
+            "1e3",
+        ] {
+            assert!(parse(text).is_err(), "{text}");
+        }
+        assert!(parse("18446744073709551615..18446744073709551615").is_ok());
+        assert!(parse("99999999999999999999").is_err());
+    }
+}
