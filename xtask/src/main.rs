@@ -1,3 +1,135 @@
-//! Project tasks: `cargo xtask test`.
+//! Project tasks.
+//!
+//! `cargo xtask test` installs what the tests need and runs them all. It is
+//! what a newcomer and CI run, so it must work on a machine that has only
+//! Rust, and must never claim a test that did not run: what could not be
+//! installed is named, and tests that need it say that they skip.
 
-fn main() {}
+use std::process::{Command, ExitCode, Stdio};
+
+/// Debian packages that tests use, with what uses them.
+const PACKAGES: &[(&str, &str)] = &[
+    ("gcc", "C callers, footprint and peer benchmarks"),
+    ("clang", "C callers"),
+    ("binutils", "footprint against nm"),
+    ("pkg-config", "C callers"),
+    ("libck-dev", "peer benchmarks: Concurrency Kit"),
+    ("qemu-user", "the i-cache model"),
+];
+
+const USAGE: &str = "usage: cargo xtask test [--thorough] [--no-install]
+
+  test           install what the tests need (Debian packages, by apt-get),
+                 then run every test: unit, property, golden, doc, stress
+  --thorough     also the long ones: the whole model-checking suite
+  --no-install   install nothing; tests that lack a program say so
+";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let mut flags = arguments.iter().map(String::as_str);
+    if flags.next() != Some("test") {
+        eprint!("{USAGE}");
+        return ExitCode::from(2);
+    }
+    let (mut thorough, mut install) = (false, true);
+    for flag in flags {
+        match flag {
+            "--thorough" => thorough = true,
+            "--no-install" => install = false,
+            other => {
+                eprintln!("xtask: '{other}' is not an option of test\n{USAGE}");
+                return ExitCode::from(2);
+            }
+        }
+    }
+    if install {
+        install_packages();
+    }
+    // Not a test itself, but tests load it into QEMU.
+    if !cargo(
+        &["build", "--release", "--package", "locklab-qemu-plugin"],
+        false,
+    ) {
+        return ExitCode::FAILURE;
+    }
+    // Last, so that the runner's own closing lines end the output.
+    if cargo(&["test", "--workspace", "--no-fail-fast"], thorough) {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
+}
+
+fn cargo(arguments: &[&str], thorough: bool) -> bool {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or("cargo".into()));
+    command.args(arguments);
+    if thorough {
+        command.env("LOCKLAB_THOROUGH", "1");
+    }
+    run(&mut command)
+}
+
+/// Installs the missing packages, or says in one line how to. A failure is
+/// not the end: most tests need none of them.
+fn install_packages() {
+    let missing: Vec<&str> = PACKAGES
+        .iter()
+        .map(|(package, _)| *package)
+        .filter(|package| !installed(package))
+        .collect();
+    if missing.is_empty() {
+        return;
+    }
+    let root = Command::new("id")
+        .arg("-u")
+        .output()
+        .is_ok_and(|id| id.stdout.trim_ascii() == b"0");
+    let apt = |arguments: &[&str]| {
+        let mut command = if root {
+            Command::new("apt-get")
+        } else {
+            let mut sudo = Command::new("sudo");
+            sudo.args(["-n", "apt-get"]);
+            sudo
+        };
+        run(command
+            .args(["-q", "-y"])
+            .args(arguments)
+            .env("DEBIAN_FRONTEND", "noninteractive")
+            .stdin(Stdio::null())
+            .stdout(Stdio::null()))
+    };
+    eprintln!("xtask: installing {}", missing.join(" "));
+    let mut arguments = vec!["install", "--no-install-recommends"];
+    arguments.extend(&missing);
+    // Most machines have a package list; only a bare one needs the update.
+    if !apt(&arguments) && !(apt(&["update"]) && apt(&arguments)) {
+        eprintln!(
+            "xtask: could not install them; tests that need them will skip. \
+             As root: apt-get install {}",
+            missing.join(" ")
+        );
+    }
+}
+
+fn installed(package: &str) -> bool {
+    Command::new("dpkg-query")
+        .args(["--show", "--showformat=${db:Status-Status}", package])
+        .stderr(Stdio::null())
+        .output()
+        .is_ok_and(|query| query.stdout == b"installed")
+}
+
+fn run(command: &mut Command) -> bool {
+    match command.status() {
+        Ok(status) => status.success(),
+        Err(error) => {
+            eprintln!(
+                "xtask: {} does not start: {error}",
+                command.get_program().display()
+            );
+            false
+        }
+    }
+}
