@@ -104,7 +104,8 @@ fn install_packages() {
     let mut arguments = vec!["install", "--no-install-recommends"];
     arguments.extend(&missing);
     // Most machines have a package list; only a bare one needs the update.
-    if !apt(&arguments) && !(apt(&["update"]) && apt(&arguments)) {
+    let done = apt(&arguments) || (apt(&["update"]) && apt(&arguments));
+    if !done {
         eprintln!(
             "xtask: could not install them; tests that need them will skip. \
              As root: apt-get install {}",
