@@ -1,1 +1,75 @@
 //! From paired samples to a verdict: better, worse, flat, unclear or invalid.
+//!
+//! A comparison has a **baseline** and an **experiment**. In each of its
+//! pairs both run once, and a [`coin`] decides which goes first; strict
+//! alternation would give a disturbance of period two the look of an effect.
+//! [`judge`] takes the pairs of all comparisons of a session and says of each
+//! what has been shown, how large it is, and what would settle it if nothing
+//! has. "No significant difference" ([`Verdict::Unclear`]) and "shown to be
+//! equal" ([`Verdict::Flat`]) are different verdicts.
+//!
+//! Everything here is a pure function of its arguments: no clocks, no files,
+//! no printing, and nothing known of locks. No input panics.
+//!
+//! ```
+//! use locklab_judge::{
+//!     Comparison, Direction, Pair, Settings, Verdict, bias_band, coin, fork_seed, judge,
+//! };
+//!
+//! // Twenty pairs of a workload whose noise is ±0.6 %.
+//! let pairs = |seed: u64, effect: f64| -> Vec<Pair> {
+//!     (0..20)
+//!         .map(|i| {
+//!             let noise = 1.0 + (i * 7 % 20) as f64 * 6e-4 - 5.7e-3;
+//!             Pair::new(1e6, 1e6 * effect * noise, coin(fork_seed(seed, 0), i))
+//!         })
+//!         .collect()
+//! };
+//!
+//! // Baseline against baseline first: how far off may this set-up be?
+//! let band = bias_band(&pairs(1, 1.0));
+//!
+//! let mut faster = Comparison::primary(pairs(2, 1.05), Direction::HigherIsBetter);
+//! faster.bias_band = band;
+//! let mut same = Comparison::primary(pairs(3, 1.001), Direction::HigherIsBetter);
+//! same.bias_band = band;
+//!
+//! let judged = judge(&[faster, same], &Settings::default())?;
+//! assert_eq!(judged[0].verdict, Verdict::Better);
+//! assert_eq!(judged[1].verdict, Verdict::Flat { nonzero: false });
+//!
+//! let delta = judged[0].estimate.unwrap().delta_percent();
+//! assert!(4.5 < delta.low && delta.high < 5.5);
+//! # Ok::<(), locklab_judge::BadSetting>(())
+//! ```
+//!
+//! # Assumptions
+//! Pairs are independent of one another (the lag-1 autocorrelation is
+//! reported, with a warning beyond 2/√n), and d = s · ln(E / B) is symmetric
+//! about θ. The coin brings about the second where there is no effect: it
+//! gives noise either sign. The unit of a pair is the highest level that
+//! varies; a judge that is fed iterations of one process, or one simulation
+//! again and again, is fed too many pairs and cannot know.
+
+mod aa;
+mod early_stop;
+mod estimate;
+mod family;
+mod normal;
+mod pair;
+mod series;
+mod signed_rank;
+mod verdict;
+mod walsh;
+mod warning;
+
+pub use aa::{AaCheck, aa_check, bias_band};
+pub use early_stop::{EarlyStop, Stopping};
+pub use estimate::{ALPHA, Estimate, Interval, Shown, estimate};
+pub use family::{Family, fewest_callable, pairs_needed, smallest_p};
+pub use pair::{Direction, Fault, FaultKind, Order, Pair, Side, Validity, coin, fork_seed};
+pub use signed_rank::{EXACT_PAIRS, Method};
+pub use verdict::{
+    BadSetting, Comparison, Judged, MIN_PAIRS, Reason, Role, Settings, Verdict, judge,
+};
+pub use warning::Warning;

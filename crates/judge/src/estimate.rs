@@ -1,0 +1,198 @@
+//! How much better, and between which limits.
+//!
+//! θ is the Hodges-Lehmann estimate of d = s · ln(E / B), so it is positive
+//! where the experiment is better, whichever way the metric improves. What
+//! people read is in the metric's own direction: [`Estimate::ratio`] and
+//! [`Estimate::delta_percent`]. Must never decide anything: that is the
+//! verdict's.
+
+#[cfg(feature = "serde")]
+use serde::Serialize;
+
+use crate::pair::{Direction, Pair};
+use crate::signed_rank::{self, Method};
+use crate::{series, walsh};
+
+/// The error rate behind every verdict: 5 %.
+///
+/// A constant and not a setting, because the intervals that are printed (95 %
+/// and 90 %) and the verdicts that are reached must speak of the same one.
+pub const ALPHA: f64 = 0.05;
+
+/// A confidence interval of θ, both limits included.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(Serialize))]
+pub struct Interval {
+    /// Lower limit; −∞ where so few pairs give none.
+    pub low: f64,
+    /// Upper limit; +∞ where so few pairs give none.
+    pub high: f64,
+    /// How often such an interval covers θ: at least what its name says, and
+    /// a little more for few pairs, since ranks are whole numbers.
+    pub coverage: f64,
+}
+
+impl Interval {
+    fn of_walsh_averages(sorted: &[f64], tail: f64) -> Self {
+        match signed_rank::limit_rank(sorted.len(), tail) {
+            Some((k, missed)) => Self {
+                low: walsh::kth(sorted, k),
+                high: walsh::kth(sorted, walsh::count(sorted.len()) + 1 - k),
+                coverage: 1.0 - 2.0 * missed,
+            },
+            None => Self {
+                low: f64::NEG_INFINITY,
+                high: f64::INFINITY,
+                coverage: 1.0,
+            },
+        }
+    }
+
+    /// Whether the interval lies within (−`margin`, +`margin`).
+    #[must_use]
+    pub fn within(&self, margin: f64) -> bool {
+        -margin < self.low && self.high < margin
+    }
+
+    /// Whether zero lies outside the interval.
+    #[must_use]
+    pub fn excludes_zero(&self) -> bool {
+        self.low > 0.0 || self.high < 0.0
+    }
+}
+
+/// A figure with its 95 % limits, for people: `low ≤ value ≤ high`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(Serialize))]
+pub struct Shown {
+    /// The estimate.
+    pub value: f64,
+    /// Lower 95 % limit.
+    pub low: f64,
+    /// Upper 95 % limit.
+    pub high: f64,
+}
+
+/// What the usable pairs of a comparison say.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(Serialize))]
+pub struct Estimate {
+    /// Which way the metric improves.
+    pub direction: Direction,
+    /// How many pairs were used.
+    pub pairs: usize,
+    /// Median of the baseline's values, in the metric's unit. The ratio of
+    /// the medians is not [`Estimate::ratio`], which is over the pairs.
+    pub baseline: f64,
+    /// Median of the experiment's values, in the metric's unit.
+    pub experiment: f64,
+    /// The Hodges-Lehmann estimate, a natural logarithm; positive is better.
+    pub theta: f64,
+    /// The 95 % interval of θ.
+    pub ci95: Interval,
+    /// The 90 % interval of θ: two one-sided tests at 5 %.
+    pub ci90: Interval,
+    /// Two-sided p of the signed-rank test, for this comparison alone.
+    pub p: f64,
+    /// Where p and the intervals come from.
+    pub method: Method,
+    /// Standard deviation of d, s_d; 0 for a single pair.
+    pub spread: f64,
+    /// How many differences are exactly zero.
+    pub zeros: usize,
+    /// Lag-1 autocorrelation of the runs in time, each less the mean of its
+    /// side. Of interest, no cause for worry: the pairs take it out.
+    pub autocorrelation_runs: Option<f64>,
+    /// Lag-1 autocorrelation of d, which the test assumes to be none.
+    pub autocorrelation: Option<f64>,
+}
+
+impl Estimate {
+    /// experiment / baseline with its 95 % limits, whichever way the metric
+    /// improves.
+    #[must_use]
+    pub fn ratio(&self) -> Shown {
+        self.shown(f64::exp)
+    }
+
+    /// By how many percent the experiment's metric is larger than the
+    /// baseline's: a latency that fell by a twentieth is −5, which is better.
+    #[must_use]
+    pub fn delta_percent(&self) -> Shown {
+        self.shown(|x| 100.0 * x.exp_m1())
+    }
+
+    fn shown(&self, scale: fn(f64) -> f64) -> Shown {
+        let s = self.direction.sign();
+        let (a, b) = (scale(s * self.ci95.low), scale(s * self.ci95.high));
+        Shown {
+            value: scale(s * self.theta),
+            low: a.min(b),
+            high: a.max(b),
+        }
+    }
+}
+
+/// The estimate from all pairs that can be used; `None` if there are none.
+///
+/// The order of `pairs` is the order in which they were measured; it matters
+/// to the autocorrelations only. Works from one pair on: with fewer than six
+/// there is no 95 % interval, and the limits are infinite.
+///
+/// ```
+/// use locklab_judge::{Direction, Order, Pair, estimate};
+/// let pairs: Vec<Pair> = (0..20)
+///     .map(|i| {
+///         let noise = f64::from(i * 7 % 20) / 1000.0;
+///         Pair::new(100.0, 95.0 + noise, Order::BaselineFirst)
+///     })
+///     .collect();
+/// let latency = estimate(&pairs, Direction::LowerIsBetter).unwrap();
+/// assert!(latency.theta > 0.0);
+/// assert!((latency.delta_percent().value + 5.0).abs() < 0.1);
+/// assert!((latency.ratio().value - 0.95).abs() < 0.001);
+/// ```
+#[must_use]
+pub fn estimate(pairs: &[Pair], direction: Direction) -> Option<Estimate> {
+    let (used, d): (Vec<&Pair>, Vec<f64>) = pairs
+        .iter()
+        .filter_map(|pair| Some((pair, pair.difference(direction)?)))
+        .unzip();
+    if d.is_empty() {
+        return None;
+    }
+    let mut sorted = d.clone();
+    sorted.sort_by(f64::total_cmp);
+    Some(Estimate {
+        direction,
+        pairs: d.len(),
+        baseline: median(used.iter().map(|p| p.baseline)),
+        experiment: median(used.iter().map(|p| p.experiment)),
+        theta: walsh::median(&sorted),
+        ci95: Interval::of_walsh_averages(&sorted, ALPHA / 2.0),
+        ci90: Interval::of_walsh_averages(&sorted, ALPHA),
+        p: signed_rank::p_two_sided(&d),
+        method: Method::for_pairs(d.len()),
+        spread: standard_deviation(&d),
+        zeros: d.iter().filter(|x| **x == 0.0).count(),
+        autocorrelation_runs: series::lag1(&series::residual_runs(&used)),
+        autocorrelation: series::lag1(&d),
+    })
+}
+
+fn median(values: impl Iterator<Item = f64>) -> f64 {
+    let mut sorted: Vec<f64> = values.collect();
+    sorted.sort_by(f64::total_cmp);
+    let (low, high) = (sorted[(sorted.len() - 1) / 2], sorted[sorted.len() / 2]);
+    low + 0.5 * (high - low)
+}
+
+fn standard_deviation(values: &[f64]) -> f64 {
+    // Identical values must give exactly zero, which a rounded mean does not.
+    if values.iter().all(|x| *x == values[0]) {
+        return 0.0;
+    }
+    let mean = values.iter().sum::<f64>() / values.len() as f64;
+    let square: f64 = values.iter().map(|x| (x - mean) * (x - mean)).sum();
+    (square / (values.len() - 1) as f64).sqrt()
+}

@@ -1,0 +1,159 @@
+//! What a reader of a verdict should know besides, as values.
+//!
+//! The text of each says what was seen and what to do next. Must never be
+//! printed here.
+
+use std::fmt;
+
+#[cfg(feature = "serde")]
+use serde::Serialize;
+
+use crate::family::Family;
+use crate::signed_rank::EXACT_PAIRS;
+
+/// Something that weakens a verdict, or that a further run would mend.
+///
+/// Comparisons of one family may carry equal warnings; a report shows them
+/// once.
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(Serialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
+pub enum Warning {
+    /// Some pairs could not be used; the rest stand.
+    PairsSetAside {
+        /// How many.
+        count: usize,
+        /// Of how many.
+        of: usize,
+        /// The first of their faults, in words.
+        first: String,
+    },
+    /// The differences remember one another, which the test assumes they do
+    /// not. By chance this appears in about one comparison of twenty.
+    Autocorrelated {
+        /// Lag-1 autocorrelation of d.
+        rho: f64,
+        /// 2/√n.
+        limit: f64,
+    },
+    /// A claim was made without an A/A run behind it.
+    BandUnknown,
+    /// The bias band is as wide as the margin: flat cannot be claimed.
+    BandTooWide {
+        /// The bias band, a fraction.
+        band: f64,
+        /// The margin, a fraction.
+        delta: f64,
+    },
+    /// The difference is significant but not beyond the bias band.
+    WithinBand {
+        /// The bias band, a fraction.
+        band: f64,
+    },
+    /// p was below 5 % by itself and is not after the family's correction.
+    LostToFamily {
+        /// By itself.
+        p: f64,
+        /// After the correction.
+        adjusted: f64,
+        /// How many comparisons the family has.
+        members: usize,
+    },
+    /// So few pairs cannot call a lone member of so large a family.
+    TooFewForFamily {
+        /// The correction in use.
+        family: Family,
+        /// How many comparisons the family has.
+        members: usize,
+        /// How many pairs there are.
+        pairs: usize,
+        /// How many it takes.
+        needed: usize,
+        /// How many members must be unanimous before any can be called;
+        /// `None` if even all of them are not enough.
+        together: Option<usize>,
+    },
+    /// All differences are the same number: the runs were not independent, or
+    /// the metric is too coarse.
+    NoVariation,
+    /// The session could stop early; its interval holds for a fixed number of
+    /// pairs only.
+    IntervalAfterEarlyStop,
+    /// Too many pairs for the exact distribution.
+    NormalApproximation {
+        /// How many pairs there are.
+        pairs: usize,
+    },
+}
+
+impl fmt::Display for Warning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::PairsSetAside { count, of, first } => write!(
+                f,
+                "{count} of {of} pairs were set aside ({first}); repeat them, or read the log of \
+                 those runs"
+            ),
+            Self::Autocorrelated { rho, limit } => write!(
+                f,
+                "the pairs remember one another (lag-1 autocorrelation {rho:.2}, beyond \
+                 ±{limit:.2}): the error rate may not be 5 %; make runs longer or quiet the \
+                 machine, and repeat"
+            ),
+            Self::BandUnknown => f.write_str(
+                "the bias of this set-up is not known; measure baseline against baseline (--aa)",
+            ),
+            Self::BandTooWide { band, delta } => write!(
+                f,
+                "flat cannot be claimed: baseline against baseline may be off by {:.2} %, and \
+                 flat means within {:.2} %; measure more A/A pairs or quiet the machine",
+                100.0 * band,
+                100.0 * delta
+            ),
+            Self::WithinBand { band } => write!(
+                f,
+                "the difference is significant but not beyond the {:.2} % by which baseline \
+                 against baseline may be off; measure more A/A pairs or quiet the machine",
+                100.0 * band
+            ),
+            Self::LostToFamily {
+                p,
+                adjusted,
+                members,
+            } => write!(
+                f,
+                "p = {p:.4} alone, but {adjusted:.4} as one of {members} comparisons; measure \
+                 this one by itself, with new pairs"
+            ),
+            Self::TooFewForFamily {
+                members,
+                pairs,
+                needed,
+                together,
+                ..
+            } => {
+                write!(
+                    f,
+                    "{pairs} pairs cannot call one of {members} comparisons better or worse"
+                )?;
+                if let Some(k) = together {
+                    write!(f, " unless {k} agree")?;
+                }
+                write!(f, "; take {needed} pairs or more, or fewer comparisons")
+            }
+            Self::NoVariation => f.write_str(
+                "every pair gave the same difference; vary the seed, the layout or the boot \
+                 between pairs, or take a finer metric",
+            ),
+            Self::IntervalAfterEarlyStop => f.write_str(
+                "the session could stop early: better and worse hold at any look, the interval \
+                 does not; for the size of the effect, measure a fixed number of pairs",
+            ),
+            Self::NormalApproximation { pairs } => write!(
+                f,
+                "{pairs} pairs are more than the {EXACT_PAIRS} of the exact distribution; its \
+                 normal approximation was used"
+            ),
+        }
+    }
+}
