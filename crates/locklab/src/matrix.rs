@@ -85,9 +85,25 @@ pub struct Spec {
     pub aa: bool,
 }
 
+/// Why a run does not count.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Invalid {
+    /// It did not finish, or the machine disturbed it: a signal, a clock that
+    /// jumped. The pair is set aside and the others stand.
+    Failed(String),
+    /// The workload's own check failed, such as mutual exclusion. Never
+    /// tolerated: nothing that this lock did counts.
+    CheckFailed(String),
+}
+
 /// One run of one lock in one cell: a sample.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Run {
+    /// Seconds from the start of the matrix to the start of the run, where
+    /// the instrument has a clock: what drift is drawn against.
+    #[serde(default)]
+    pub started: Option<f64>,
     /// Acquisitions a second, all threads.
     pub ops_per_s: f64,
     /// Acquisitions a second whose holder before was another thread.
@@ -112,7 +128,7 @@ pub struct Run {
     /// `None` where there is but one CPU or one thread.
     pub round_trip: Option<RoundTrip>,
     /// Why the run does not count, if it does not.
-    pub invalid: Option<String>,
+    pub invalid: Option<Invalid>,
 }
 
 /// Percentiles of the time from asking for the lock to holding it, in ns.
