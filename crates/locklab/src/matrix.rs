@@ -83,6 +83,8 @@ pub struct Spec {
     pub latency: bool,
     /// Whether the experiment is the baseline once more, to learn the bias.
     pub aa: bool,
+    /// δ: what counts as flat, as a fraction; fixed before the first run.
+    pub delta: f64,
 }
 
 /// Why a run does not count.
@@ -127,6 +129,11 @@ pub struct Run {
     /// Round trip of a cache line between the CPUs in use, before and after;
     /// `None` where there is but one CPU or one thread.
     pub round_trip: Option<RoundTrip>,
+    /// Share of the measured time in which the threads had a CPU, over the
+    /// most they could have had; below about 0.95, and without a lock that
+    /// sleeps, something else ran. `None` where it cannot be known.
+    #[serde(default)]
+    pub cpu_share: Option<f64>,
     /// Why the run does not count, if it does not.
     pub invalid: Option<Invalid>,
 }
@@ -176,7 +183,13 @@ pub struct Cell {
     pub point: Point,
     /// More threads than CPUs.
     pub oversubscribed: bool,
-    /// The pairs that were run.
+    /// b of this cell: the bias that an earlier A/A run of the same set-up
+    /// and baseline measured, as a fraction.
+    #[serde(default)]
+    pub bias_band: Option<f64>,
+    /// The pairs that were run, in their order. A pair that was repeated
+    /// because its placement moved is not here unless all its repeats moved
+    /// too; then it says so in `invalid`.
     pub pairs: Vec<RunPair>,
 }
 
