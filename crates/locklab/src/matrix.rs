@@ -94,6 +94,10 @@ pub enum Invalid {
     /// It did not finish, or the machine disturbed it: a signal, a clock that
     /// jumped. The pair is set aside and the others stand.
     Failed(String),
+    /// The CPUs moved, around this run or between it and its pair's other
+    /// run, and still did when the pair had been repeated. The pair is set
+    /// aside and not held against the lock.
+    PlacementMoved(String),
     /// The workload's own check failed, such as mutual exclusion. Never
     /// tolerated: nothing that this lock did counts.
     CheckFailed(String),
