@@ -29,6 +29,17 @@ use crate::estimate::ALPHA;
 /// and experiment are the same, the chance that any cell is called is 5 %, as
 /// with Holm.
 ///
+/// In simulated matrices of 126 cells, of which 42 differ by 1.3 s_d (the test
+/// suite repeats this):
+///
+/// | | pairs | of the 42 called | of the calls wrong |
+/// | --- | --- | --- | --- |
+/// | Holm | 8 | 0 % | – |
+/// | FalseDiscovery | 8 | 35 % | 2 % |
+/// | Holm | 13 | 30 % | 0.1 % |
+/// | FalseDiscovery | 13 | 95 % | 3 % |
+/// | Each | 13 | 99 % | 9 % |
+///
 /// The bound holds for independent cells, and for positively dependent ones;
 /// each cell must toss its own coins ([`fork_seed`](crate::fork_seed)), which
 /// makes cells of the same noisy hour independent. The variant for any
@@ -184,6 +195,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(crate::cases_for_tests())]
+
         #[test]
         fn adjusting_keeps_the_order_and_never_lowers_p(
             p in prop::collection::vec(0.0..=1.0_f64, 0..40)

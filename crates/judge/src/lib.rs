@@ -43,6 +43,25 @@
 //! # Ok::<(), locklab_judge::BadSetting>(())
 //! ```
 //!
+//! # Whose 5 %
+//! [`Settings::family`]: Holm over the workloads of a comparison, the false
+//! discovery rate over the cells of a matrix; [`Family`] says why, and what
+//! 8 pairs in 126 cells can and cannot show. Counters are screened by the
+//! false discovery rate in any case. Flat is claimed at 5 % for each
+//! comparison by itself.
+//!
+//! # Before a session and after
+//! [`bias_band`] measures b from A/A pairs, once for each workload and metric
+//! of a machine; [`aa_check`] asks of a session of baseline against baseline
+//! whether it called more than 5 % allow. [`pairs_needed`] says how many pairs
+//! a session must have before it can call anything, [`EarlyStop`] when it may
+//! end before that.
+//!
+//! # Features
+//! `serde`: verdicts, estimates and warnings serialise; a limit that is
+//! infinite (fewer than six pairs) becomes `null` in JSON. [`Settings`] also
+//! deserialise, and refuse fields they do not know.
+//!
 //! # Assumptions
 //! Pairs are independent of one another (the lag-1 autocorrelation is
 //! reported, with a warning beyond 2/√n), and d = s · ln(E / B) is symmetric
@@ -73,3 +92,14 @@ pub use verdict::{
     BadSetting, Comparison, Judged, MIN_PAIRS, Reason, Role, Settings, Verdict, judge,
 };
 pub use warning::Warning;
+
+/// The same cases on every run of the unit tests.
+#[cfg(test)]
+fn cases_for_tests() -> proptest::test_runner::Config {
+    proptest::test_runner::Config {
+        cases: 128,
+        rng_seed: proptest::test_runner::RngSeed::Fixed(0x10c7_1ab5),
+        failure_persistence: None,
+        ..Default::default()
+    }
+}

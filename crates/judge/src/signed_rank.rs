@@ -242,7 +242,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(128))]
+        #![proptest_config(crate::cases_for_tests())]
 
         #[test]
         fn p_is_exact_with_ties_and_zeros(d in prop::collection::vec(-4..=4_i32, 1..11)) {

@@ -97,7 +97,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(64))]
+        #![proptest_config(crate::cases_for_tests())]
 
         #[test]
         fn bisection_agrees_with_sorting_every_average(

@@ -5,6 +5,18 @@ use locklab_judge::{
     Stopping, Verdict, aa_check, bias_band, coin, estimate, fork_seed, judge,
 };
 use proptest::prelude::*;
+use proptest::test_runner::RngSeed;
+
+/// The same cases on every run; `PROPTEST_RNG_SEED` and `PROPTEST_CASES` do
+/// not override this, so change it here to search further.
+fn config() -> ProptestConfig {
+    ProptestConfig {
+        cases: 512,
+        rng_seed: RngSeed::Fixed(0x10c7_1ab5),
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    }
+}
 
 fn order() -> impl Strategy<Value = Order> {
     prop_oneof![Just(Order::BaselineFirst), Just(Order::ExperimentFirst)]
@@ -62,6 +74,8 @@ fn close(a: f64, b: f64) -> bool {
 }
 
 proptest! {
+    #![proptest_config(config())]
+
     #[test]
     fn swapping_the_sides_negates(pairs in pairs(1..30), direction in direction()) {
         let swapped = map(&pairs, |b, e| (e, b));
@@ -221,6 +235,8 @@ fn anything() -> impl Strategy<Value = Pair> {
 }
 
 proptest! {
+    #![proptest_config(config())]
+
     #[test]
     fn nothing_panics_and_every_text_can_be_read(
         all in prop::collection::vec(prop::collection::vec(anything(), 0..30), 0..5),
