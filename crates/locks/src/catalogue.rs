@@ -6,7 +6,11 @@
 use crate::native::NativePlatform;
 use crate::platform::Platform;
 use crate::raw::{Info, RawLock};
-use crate::{Mcs, QSpinlock, Ticket};
+use crate::{
+    Anderson, BigLock, Clh, Mcs, MplockAnderson, MplockClh, MplockMcs, MplockTicket,
+    MplockTicketPadded, QSpinlock, QSpinlockPv, QSpinlockVirt, Tas, Ticket, TicketProp, Ttas,
+    VirtSpin, VirtSpinBackoff, VirtSpinDelay,
+};
 
 /// Something to do with a lock whose type is known only by name.
 pub trait Visitor<P: Platform> {
@@ -36,21 +40,46 @@ const fn entry<L: RawLock<NativePlatform>>() -> Entry {
     }
 }
 
+/// Something to do with a big lock whose type is known only by name.
+pub trait BigVisitor<P: Platform> {
+    /// What comes of it.
+    type Output;
+
+    /// Does it.
+    fn visit<L: BigLock<P>>(self) -> Self::Output;
+}
+
 /// Lists the locks as `Type` or, with constant parameters, `Type[N]`.
 macro_rules! catalogue {
-    ($($lock:ident $([$($constant:expr),+])?,)*) => {
+    (
+        locks { $($lock:ident $([$($constant:expr),+])?,)* }
+        big_locks { $($big:ident $([$($big_constant:expr),+])?,)* }
+    ) => {
         /// Every lock, in the order in which tables show them.
         pub const ALL: &[Entry] = &[
-            $(entry::<$lock<NativePlatform $($(, { $constant })+)?>>()),*
+            $(entry::<$lock<NativePlatform $($(, { $constant })+)?>>(),)*
+            $(entry::<$big<NativePlatform $($(, { $big_constant })+)?>>(),)*
         ];
 
         /// Visits the lock called `name`, or gives `None` if there is none.
         pub fn visit<P: Platform, V: Visitor<P>>(name: &str, visitor: V) -> Option<V::Output> {
-            $({
-                type This<P> = $lock<P $($(, { $constant })+)?>;
-                if name == <This<P> as RawLock<P>>::INFO.name {
-                    return Some(visitor.visit::<This<P>>());
-                }
+            $(if name == <$lock<P $($(, { $constant })+)?> as RawLock<P>>::INFO.name {
+                return Some(visitor.visit::<$lock<P $($(, { $constant })+)?>>());
+            })*
+            $(if name == <$big<P $($(, { $big_constant })+)?> as RawLock<P>>::INFO.name {
+                return Some(visitor.visit::<$big<P $($(, { $big_constant })+)?>>());
+            })*
+            None
+        }
+
+        /// Visits the big lock called `name`, or gives `None` if there is
+        /// none; every other lock is none too.
+        pub fn visit_big<P: Platform, V: BigVisitor<P>>(
+            name: &str,
+            visitor: V,
+        ) -> Option<V::Output> {
+            $(if name == <$big<P $($(, { $big_constant })+)?> as RawLock<P>>::INFO.name {
+                return Some(visitor.visit::<$big<P $($(, { $big_constant })+)?>>());
             })*
             None
         }
@@ -58,7 +87,26 @@ macro_rules! catalogue {
 }
 
 catalogue! {
-    Ticket,
-    Mcs,
-    QSpinlock,
+    locks {
+        Tas,
+        Ttas,
+        VirtSpin[1, 1],
+        VirtSpinDelay[8],
+        VirtSpinBackoff[64],
+        Ticket,
+        TicketProp[4],
+        Anderson[512],
+        Clh,
+        Mcs,
+        QSpinlock,
+        QSpinlockVirt,
+        QSpinlockPv[1024],
+    }
+    big_locks {
+        MplockTicket[512],
+        MplockTicketPadded[512],
+        MplockAnderson[512],
+        MplockClh[512],
+        MplockMcs[512],
+    }
 }

@@ -40,9 +40,17 @@ mod raw;
 #[cfg(feature = "std")]
 mod threads;
 
+mod anderson;
+mod clh;
 mod mcs;
+pub mod mplock;
 mod qspinlock;
+mod qspinlock_pv;
+mod qspinlock_virt;
+mod tas;
 mod ticket;
+mod ticket_prop;
+mod virt_spin;
 
 pub use line::CacheLine;
 pub use mutex::{Mutex, StackContext};
@@ -54,6 +62,14 @@ pub use raw::{Fairness, Info, RawLock};
 #[cfg(feature = "std")]
 pub use threads::Threads;
 
+pub use anderson::{Anderson, AndersonSlot};
+pub use clh::{Clh, ClhHandle, ClhNode};
 pub use mcs::{Mcs, McsNode};
+pub use mplock::{BigLock, MplockAnderson, MplockClh, MplockMcs, MplockTicket, MplockTicketPadded};
 pub use qspinlock::QSpinlock;
+pub use qspinlock_pv::QSpinlockPv;
+pub use qspinlock_virt::QSpinlockVirt;
+pub use tas::{Tas, Ttas};
 pub use ticket::Ticket;
+pub use ticket_prop::TicketProp;
+pub use virt_spin::{VirtSpin, VirtSpinBackoff, VirtSpinDelay};

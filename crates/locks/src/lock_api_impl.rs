@@ -2,13 +2,17 @@
 //!
 //! Guards are not `Send`: a spinlock is released by the CPU that took it.
 
-/// Implements `lock_api::RawMutex` for `$lock<P>`, whose `Ctx` is `()`.
+/// Implements `lock_api::RawMutex` for `$lock<P>`, whose `Ctx` is `()`. Only
+/// for locks that are not recursive: two guards of one would be two `&mut` to
+/// the same value.
 macro_rules! context_free {
-    ($lock:ident) => {
+    ($lock:ident $(, $constant:ident: $type:ty)*) => {
         // SAFETY: mutual exclusion is the promise of `RawLock`; `()` is not
         // used by any other acquisition, and `lock_api` borrows the lock for
         // as long as it is held.
-        unsafe impl<P: $crate::platform::Platform> lock_api::RawMutex for $lock<P> {
+        unsafe impl<P: $crate::platform::Platform, $(const $constant: $type),*> lock_api::RawMutex
+            for $lock<P, $($constant),*>
+        {
             #[allow(clippy::declare_interior_mutable_const)]
             const INIT: Self = Self::new();
             type GuardMarker = lock_api::GuardNoSend;

@@ -11,6 +11,7 @@
 //!   where it is only ever accessed while the lock is held;
 //! - it never waits but through [`Atomic::spin`] and [`Platform::wait`]: the
 //!   checker prunes there, and the simulator sleeps until the line changes;
+//!   where each try writes (test-and-set), [`Platform::relax`] between tries;
 //! - it never asks which world it is in.
 
 use crate::qnode::QueueNodes;
@@ -195,6 +196,14 @@ pub trait Platform: Sized + Send + Sync + 'static {
 
     /// Tells the CPU that it is spinning: one pause.
     fn relax();
+
+    /// Relaxes this many times.
+    #[inline(always)]
+    fn relax_for(relaxes: u32) {
+        for _ in 0..relaxes {
+            Self::relax();
+        }
+    }
 
     /// The number of this CPU, below [`crate::MAX_CPUS`]. While an
     /// acquisition waits or holds, no other CPU answers the same.

@@ -27,15 +27,15 @@ const PENDING_READS: u32 = 64;
 /// and up the tail of the queue (nesting level, CPU number + 1).
 #[repr(transparent)]
 pub struct QSpinlock<P: Platform = NativePlatform> {
-    word: P::U32,
+    pub(crate) word: P::U32,
 }
 
 /// The name of a queue node in the high half of the word. Never zero.
-fn tail_of(cpu: usize, level: usize) -> u16 {
+pub(crate) fn tail_of(cpu: usize, level: usize) -> u16 {
     (((cpu + 1) << 2) | level) as u16
 }
 
-fn node_of<P: Platform>(tail: u16) -> &'static QueueNode<P> {
+pub(crate) fn node_of<P: Platform>(tail: u16) -> &'static QueueNode<P> {
     let tail = usize::from(tail);
     &P::queue_nodes((tail >> 2) - 1).level[tail & (NESTING - 1)]
 }
@@ -47,7 +47,7 @@ impl<P: Platform> QSpinlock<P> {
     }
 
     #[inline(always)]
-    fn take_if_free(&self) -> Result<(), u32> {
+    pub(crate) fn take_if_free(&self) -> Result<(), u32> {
         // Q1: pairs with Q9.
         self.word
             .compare_exchange(0, LOCKED, Ordering::Acquire, Ordering::Relaxed)
@@ -56,7 +56,7 @@ impl<P: Platform> QSpinlock<P> {
 
     #[cold]
     #[inline(never)]
-    fn wait(&self, mut word: u32) {
+    pub(crate) fn wait(&self, mut word: u32) {
         if word == PENDING {
             // Pending without locked lasts a moment: its owner is entering.
             word = self

@@ -1,0 +1,174 @@
+//! Anderson's array lock: each waiter spins on a cache line of its own, and
+//! the lines are in the lock.
+//!
+//! Paper: T. E. Anderson, "The Performance of Spin Lock Alternatives for
+//! Shared-Memory Multiprocessors", IEEE TPDS 1(1), 1990.
+//!
+//! Size: one 64-byte line, and one for each slot. Per waiter: 64 bytes that
+//! remember its slot. Fairness: first come, first served from the fetch-add
+//! on. A handoff touches one line of one waiter.
+//!
+//! The slot of the holder is kept in its context and not in the lock: a word
+//! there would be one more line that travels with each handoff.
+
+use crate::line::CacheLine;
+use crate::native::NativePlatform;
+use crate::platform::{Atomic, AtomicInt, Ordering, Platform};
+use crate::raw::{Fairness, Info, RawLock};
+
+/// Where a CPU is in the line of an [`Anderson`] lock.
+#[repr(C, align(64))]
+pub struct AndersonSlot<P: Platform = NativePlatform> {
+    slot: P::Usize,
+}
+
+impl<P: Platform> AndersonSlot<P> {
+    /// A context that is in no line.
+    pub const fn new() -> Self {
+        Self {
+            slot: P::Usize::ZERO,
+        }
+    }
+}
+
+impl<P: Platform> Default for AndersonSlot<P> {
+    fn default() -> Self {
+        Self {
+            slot: P::Usize::new(0),
+        }
+    }
+}
+
+/// Anderson's lock for at most `SLOTS` CPUs, a power of two.
+///
+/// With more than `SLOTS` CPUs two would wait on one slot and both enter:
+/// see [`Info::max_cpus`].
+#[repr(C)]
+pub struct Anderson<P: Platform = NativePlatform, const SLOTS: usize = 512> {
+    /// How many have come; modulo `SLOTS`, the slot of the next.
+    next: CacheLine<P::Usize>,
+    slots: [CacheLine<P::U32>; SLOTS],
+}
+
+/// What the flag of a slot holds when its waiter may enter. Inverted for the
+/// first slot, so that a lock of zeros is free: there the first to come finds
+/// its turn already called.
+#[inline(always)]
+pub(crate) fn go(slot: usize) -> u32 {
+    u32::from(slot != 0)
+}
+
+/// What the flag of a slot holds while its waiter must wait.
+#[inline(always)]
+pub(crate) fn wait(slot: usize) -> u32 {
+    u32::from(slot == 0)
+}
+
+impl<P: Platform, const SLOTS: usize> Anderson<P, SLOTS> {
+    const POWER_OF_TWO: () = assert!(
+        SLOTS.is_power_of_two() && SLOTS >= 2,
+        "the slots go round as the counter wraps only if their number is a power of two, two at least"
+    );
+
+    /// A free lock.
+    pub const fn new() -> Self {
+        const { Self::POWER_OF_TWO };
+        Self {
+            next: CacheLine(P::Usize::ZERO),
+            slots: [const { CacheLine(P::U32::ZERO) }; SLOTS],
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn wait(&self, slot: usize) {
+        // A3: pairs with A5, the holder before us.
+        self.slots[slot].spin_until(Ordering::Acquire, |flag| flag == go(slot));
+    }
+}
+
+impl<P: Platform, const SLOTS: usize> Default for Anderson<P, SLOTS> {
+    fn default() -> Self {
+        const { Self::POWER_OF_TWO };
+        Self {
+            next: CacheLine(P::Usize::new(0)),
+            slots: core::array::from_fn(|_| CacheLine(P::U32::new(0))),
+        }
+    }
+}
+
+// SAFETY: a turn is given to one CPU (fetch_add) and is called after the
+// holder of the turn before it has released; with at most SLOTS CPUs, a slot
+// serves one turn at a time.
+unsafe impl<P: Platform, const SLOTS: usize> RawLock<P> for Anderson<P, SLOTS> {
+    type Ctx = AndersonSlot<P>;
+
+    const INFO: Info = Info {
+        name: "anderson",
+        summary: "an array of flags in the lock, each waiter spinning on one",
+        fairness: Fairness::Fifo,
+        numa_aware: false,
+        recursive: false,
+        try_lock: true,
+        timeout: false,
+        parks: false,
+        shared_memory: true,
+        max_cpus: SLOTS,
+        bytes_per_waiter: 64,
+        paper: "Anderson 1990",
+    };
+
+    #[inline(always)]
+    unsafe fn lock(&self, ctx: &AndersonSlot<P>) {
+        // A1: pairs with itself. When the slots have gone round, a CPU that
+        // never held the lock must see the slot re-armed (A4): its last user
+        // may have come back (Release) before us (Acquire) without anything
+        // else between.
+        let slot = self.next.fetch_add(1, Ordering::AcqRel) % SLOTS;
+        ctx.slot.store(slot, Ordering::Relaxed);
+        // A2: pairs with A5.
+        if self.slots[slot].load(Ordering::Acquire) != go(slot) {
+            self.wait(slot);
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn try_lock(&self, ctx: &AndersonSlot<P>) -> bool {
+        let next = self.next.load(Ordering::Relaxed);
+        let slot = next % SLOTS;
+        if self.slots[slot].load(Ordering::Relaxed) != go(slot)
+            // A1': as A1.
+            || self
+                .next
+                .compare_exchange(
+                    next,
+                    next.wrapping_add(1),
+                    Ordering::AcqRel,
+                    Ordering::Relaxed,
+                )
+                .is_err()
+        {
+            return false;
+        }
+        ctx.slot.store(slot, Ordering::Relaxed);
+        // A2': as A2. Ours already, unless the counter went all the way round
+        // between the two reads above.
+        if self.slots[slot].load(Ordering::Acquire) != go(slot) {
+            self.wait(slot);
+        }
+        true
+    }
+
+    #[inline(always)]
+    unsafe fn unlock(&self, ctx: &AndersonSlot<P>) {
+        let slot = ctx.slot.load(Ordering::Relaxed) % SLOTS;
+        let next = (slot + 1) % SLOTS;
+        // A4: re-armed before the next can enter, see A1.
+        self.slots[slot].store(wait(slot), Ordering::Relaxed);
+        // A5: pairs with A2, A2' and A3.
+        self.slots[next].store(go(next), Ordering::Release);
+    }
+}
+
+// SAFETY: the context is only a number.
+unsafe impl<P: Platform, const SLOTS: usize> crate::mutex::StackContext for Anderson<P, SLOTS> {}

@@ -1,0 +1,254 @@
+//! The big lock: one recursive lock over a whole kernel, or over processes
+//! that share memory.
+//!
+//! After the interface of OpenBSD's kernel lock (`__mp_lock`), as described
+//! in the thread of 21 December 2025 on its tech list: a CPU may take the
+//! lock again, and may let go of all its levels at once before it sleeps.
+//! Four queues stand behind the one interface; the point of having them is to
+//! see what the layout and the queue cost.
+//!
+//! All of them hold indices and never pointers, and memory of zeros is a free
+//! lock, so that each works in memory that processes map at different
+//! addresses. [`Platform::cpu`] must then differ among all the processes.
+//!
+//! Never behind `lock_api::Mutex`: two guards of a recursive lock would be
+//! two exclusive references to one value.
+
+use crate::platform::{Atomic, Ordering, Platform};
+use crate::raw::{Info, RawLock};
+use core::marker::PhantomData;
+
+mod anderson;
+mod clh;
+mod mcs;
+mod ticket;
+
+pub use anderson::AndersonQueue;
+pub use clh::ClhQueue;
+pub use mcs::McsQueue;
+pub use ticket::{Packed, Padded, TicketQueue};
+
+/// What OpenBSD ships: a ticket lock, the states of eight CPUs on a line.
+pub type MplockTicket<P = crate::NativePlatform, const MAXCPUS: usize = 512> =
+    Mplock<TicketQueue<P, Packed<P>, MAXCPUS>, P>;
+/// [`MplockTicket`] with each CPU's state on a line of its own.
+pub type MplockTicketPadded<P = crate::NativePlatform, const MAXCPUS: usize = 512> =
+    Mplock<TicketQueue<P, Padded<P>, MAXCPUS>, P>;
+/// The big lock on Anderson's array.
+pub type MplockAnderson<P = crate::NativePlatform, const MAXCPUS: usize = 512> =
+    Mplock<AndersonQueue<P, MAXCPUS>, P>;
+/// The big lock on a CLH queue.
+pub type MplockClh<P = crate::NativePlatform, const MAXCPUS: usize = 512> =
+    Mplock<ClhQueue<P, MAXCPUS>, P>;
+/// The big lock on an MCS queue.
+pub type MplockMcs<P = crate::NativePlatform, const MAXCPUS: usize = 512> =
+    Mplock<McsQueue<P, MAXCPUS>, P>;
+
+/// A recursive lock that its holder can let go of altogether.
+///
+/// `lock`, `try_lock` and `unlock` are those of [`RawLock`]; an `unlock`
+/// undoes one `lock`.
+pub trait BigLock<P: Platform>: RawLock<P, Ctx = ()> {
+    /// Makes the lock free, whatever its memory held: for memory that was
+    /// not made by `new` or `default`.
+    ///
+    /// # Safety
+    /// No CPU uses the lock.
+    unsafe fn init(&self);
+
+    /// Whether this CPU holds the lock. (It answers for a moment that is the
+    /// caller's own: no other CPU can change it.)
+    fn held(&self) -> bool;
+
+    /// Releases every level that this CPU holds, and returns how many there
+    /// were: 0 if it does not hold the lock.
+    ///
+    /// # Safety
+    /// As [`RawLock::unlock`], for each of the levels.
+    unsafe fn release_all(&self) -> u32;
+
+    /// Takes the lock `depth` times: what undoes [`BigLock::release_all`].
+    ///
+    /// # Safety
+    /// As [`RawLock::lock`].
+    unsafe fn acquire_count(&self, depth: u32) {
+        for _ in 0..depth {
+            // SAFETY: the caller's promise is the same.
+            unsafe { self.lock(&()) };
+        }
+    }
+}
+
+/// The queue of a big lock: a lock whose CPUs are numbered, and which keeps
+/// for each of them a recursion depth and its place.
+///
+/// # Safety
+/// An implementation admits one CPU at a time between `enter` and `leave`,
+/// and orders what they do, as [`RawLock`].
+pub unsafe trait Queue<P: Platform>: Default + Send + Sync + 'static {
+    /// Of the lock on this queue.
+    const NAME: &'static str;
+    /// Of the lock on this queue.
+    const SUMMARY: &'static str;
+    /// Of the lock on this queue.
+    const PAPER: &'static str;
+    /// Whether `try_enter` can succeed.
+    const TRY: bool;
+    /// How many CPUs there may be: a power of two.
+    const MAXCPUS: usize;
+
+    /// A free queue, as a constant.
+    #[allow(clippy::declare_interior_mutable_const)]
+    const FREE: Self;
+
+    /// Makes the queue free.
+    ///
+    /// # Safety
+    /// No CPU uses it.
+    unsafe fn init(&self);
+
+    /// How often `cpu` has taken the lock. No other CPU touches it.
+    fn depth(&self, cpu: usize) -> &P::U32;
+
+    /// Takes a place for `cpu`, and waits until it is served.
+    ///
+    /// # Safety
+    /// This is `cpu`, and it has no place.
+    unsafe fn enter(&self, cpu: usize);
+
+    /// Takes a place for `cpu` if it would be served at once.
+    ///
+    /// # Safety
+    /// As [`Queue::enter`].
+    unsafe fn try_enter(&self, cpu: usize) -> bool;
+
+    /// Whether the place of `cpu`, which has one, is served.
+    fn served(&self, cpu: usize) -> bool;
+
+    /// Gives the place up and serves the next.
+    ///
+    /// # Safety
+    /// This is `cpu`, and its place is served.
+    unsafe fn leave(&self, cpu: usize);
+}
+
+/// A recursive lock on a [`Queue`].
+///
+/// The depth is written before the CPU waits and before it lets go, as the
+/// place goes with it: a kernel that takes the lock in interrupt handlers too
+/// disables interrupts around each call.
+#[repr(C)]
+pub struct Mplock<Q, P = crate::NativePlatform> {
+    queue: Q,
+    platform: PhantomData<P>,
+}
+
+impl<P: Platform, Q: Queue<P>> Mplock<Q, P> {
+    const POWER_OF_TWO: () = assert!(
+        Q::MAXCPUS.is_power_of_two() && Q::MAXCPUS >= 2,
+        "the number of CPUs is a power of two, two at least"
+    );
+
+    /// A free lock.
+    pub const fn new() -> Self {
+        const { Self::POWER_OF_TWO };
+        Self {
+            queue: Q::FREE,
+            platform: PhantomData,
+        }
+    }
+}
+
+impl<P: Platform, Q: Queue<P>> Default for Mplock<Q, P> {
+    fn default() -> Self {
+        const { Self::POWER_OF_TWO };
+        Self {
+            queue: Q::default(),
+            platform: PhantomData,
+        }
+    }
+}
+
+// SAFETY: a CPU has a place while its depth is not zero, and holds the lock
+// once the queue serves it.
+unsafe impl<P: Platform, Q: Queue<P>> RawLock<P> for Mplock<Q, P> {
+    type Ctx = ();
+
+    const INFO: Info = Info {
+        name: Q::NAME,
+        summary: Q::SUMMARY,
+        fairness: crate::raw::Fairness::Fifo,
+        numa_aware: false,
+        recursive: true,
+        try_lock: Q::TRY,
+        timeout: false,
+        parks: false,
+        shared_memory: true,
+        max_cpus: Q::MAXCPUS,
+        bytes_per_waiter: 0,
+        paper: Q::PAPER,
+    };
+
+    #[inline(always)]
+    unsafe fn lock(&self, _: &()) {
+        let cpu = P::cpu();
+        let depth = self.queue.depth(cpu);
+        let before = depth.load(Ordering::Relaxed);
+        depth.store(before + 1, Ordering::Relaxed);
+        if before == 0 {
+            // SAFETY: depth 0: this CPU has no place.
+            unsafe { self.queue.enter(cpu) };
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn try_lock(&self, _: &()) -> bool {
+        let cpu = P::cpu();
+        let depth = self.queue.depth(cpu);
+        let before = depth.load(Ordering::Relaxed);
+        // SAFETY: depth 0: this CPU has no place.
+        if before == 0 && !unsafe { self.queue.try_enter(cpu) } {
+            return false;
+        }
+        depth.store(before + 1, Ordering::Relaxed);
+        true
+    }
+
+    #[inline(always)]
+    unsafe fn unlock(&self, _: &()) {
+        let cpu = P::cpu();
+        let depth = self.queue.depth(cpu);
+        let after = depth.load(Ordering::Relaxed) - 1;
+        depth.store(after, Ordering::Relaxed);
+        if after == 0 {
+            // SAFETY: the caller holds the lock.
+            unsafe { self.queue.leave(cpu) };
+        }
+    }
+}
+
+impl<P: Platform, Q: Queue<P>> BigLock<P> for Mplock<Q, P> {
+    unsafe fn init(&self) {
+        // SAFETY: the caller's promise is the same.
+        unsafe { self.queue.init() };
+    }
+
+    #[inline(always)]
+    fn held(&self) -> bool {
+        let cpu = P::cpu();
+        // A depth alone may be that of a wait, seen from an interrupt.
+        self.queue.depth(cpu).load(Ordering::Relaxed) != 0 && self.queue.served(cpu)
+    }
+
+    unsafe fn release_all(&self) -> u32 {
+        let cpu = P::cpu();
+        let depth = self.queue.depth(cpu);
+        let levels = depth.load(Ordering::Relaxed);
+        if levels != 0 {
+            depth.store(0, Ordering::Relaxed);
+            // SAFETY: the caller holds the lock, or there is nothing to do.
+            unsafe { self.queue.leave(cpu) };
+        }
+        levels
+    }
+}

@@ -1,0 +1,110 @@
+//! The ticket lock with proportional backoff: the further back in the line,
+//! the longer a waiter looks away.
+//!
+//! Paper: J. M. Mellor-Crummey and M. L. Scott, "Algorithms for Scalable
+//! Synchronization on Shared-Memory Multiprocessors", ACM TOCS 9(1), 1991,
+//! section 2.2: a waiter knows how many are before it, so it need not guess.
+//!
+//! Size: 4 bytes. Per waiter: nothing. Fairness: first come, first served.
+//! Every waiter still reads the one word, but those far back read it seldom,
+//! so a handoff invalidates fewer caches than [`crate::Ticket`]'s.
+
+use crate::native::NativePlatform;
+use crate::platform::{Atomic, AtomicInt, LockWord, Ordering, Patience, Platform, Poll};
+use crate::raw::{Fairness, Info, RawLock};
+
+/// One ticket: the high half of the word counts tickets given out.
+const TICKET: u32 = 1 << 16;
+
+/// A ticket lock whose waiters relax `RELAXES` times for each CPU before
+/// them. Should be about as long as the shortest time the lock is held and
+/// handed over: with more, the next in line is late.
+///
+/// At most 65,535 CPUs may wait at once: beyond that, tickets repeat.
+#[repr(transparent)]
+pub struct TicketProp<P: Platform = NativePlatform, const RELAXES: u32 = 4> {
+    word: P::U32,
+}
+
+impl<P: Platform, const RELAXES: u32> TicketProp<P, RELAXES> {
+    /// A free lock.
+    pub const fn new() -> Self {
+        Self { word: P::U32::ZERO }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn wait(&self, ticket: u16) {
+        // P2: pairs with P3, the holder before us.
+        self.word
+            .spin(Ordering::Acquire, Patience::Forever, |word| {
+                match ticket.wrapping_sub(word as u16) {
+                    0 => Poll::Done,
+                    before_us => Poll::Relax(u32::from(before_us) * RELAXES),
+                }
+            });
+    }
+}
+
+impl<P: Platform, const RELAXES: u32> Default for TicketProp<P, RELAXES> {
+    fn default() -> Self {
+        Self {
+            word: P::U32::new(0),
+        }
+    }
+}
+
+// SAFETY: a ticket is given to one CPU (fetch_add) and is served after the
+// holder of the ticket before it has released.
+unsafe impl<P: Platform, const RELAXES: u32> RawLock<P> for TicketProp<P, RELAXES> {
+    type Ctx = ();
+
+    const INFO: Info = Info {
+        name: "ticket-prop",
+        summary: "a ticket lock; waits in proportion to the line before it",
+        fairness: Fairness::Fifo,
+        numa_aware: false,
+        recursive: false,
+        try_lock: true,
+        timeout: false,
+        parks: false,
+        shared_memory: true,
+        max_cpus: crate::MAX_CPUS,
+        bytes_per_waiter: 0,
+        paper: "Mellor-Crummey and Scott 1991",
+    };
+
+    #[inline(always)]
+    unsafe fn lock(&self, _: &()) {
+        // P1: pairs with P3 where the lock is free at once.
+        let word = self.word.fetch_add(TICKET, Ordering::Acquire);
+        let ticket = (word >> 16) as u16;
+        if word as u16 != ticket {
+            self.wait(ticket);
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn try_lock(&self, _: &()) -> bool {
+        let word = self.word.load(Ordering::Relaxed);
+        // P1': as P1. If the word is unchanged, its halves are still equal.
+        (word >> 16) as u16 == word as u16
+            && self
+                .word
+                .compare_exchange(
+                    word,
+                    word.wrapping_add(TICKET),
+                    Ordering::Acquire,
+                    Ordering::Relaxed,
+                )
+                .is_ok()
+    }
+
+    #[inline(always)]
+    unsafe fn unlock(&self, _: &()) {
+        // P3: pairs with P1, P1' and P2. Only the holder writes `owner`.
+        self.word.increment_low_half(Ordering::Release);
+    }
+}
+
+crate::lock_api_impl::context_free!(TicketProp, RELAXES: u32);

@@ -1,0 +1,159 @@
+//! The lock of a virtual machine without help from its hypervisor: a word
+//! that any running vCPU may take, with three ways to wait.
+//!
+//! A fair lock collapses when the vCPU that is next in line is not running;
+//! here whoever runs goes on. Described in two threads of the Linux kernel
+//! list: 4 September 2015 (the plain one and the delay) and 18 June 2025
+//! (bounded exponential backoff). Backoff itself: T. E. Anderson, "The
+//! Performance of Spin Lock Alternatives for Shared-Memory Multiprocessors",
+//! IEEE TPDS 1(1), 1990.
+//!
+//! Size: 4 bytes. Per waiter: nothing. Fairness: none; a CPU can starve, and
+//! the more one has backed off the less it tries.
+
+use crate::native::NativePlatform;
+use crate::platform::{Atomic, Ordering, Patience, Platform, Poll};
+use crate::raw::{Fairness, Info, RawLock};
+
+/// Waits until the word could be changed from 0 to 1: reads it, tries a
+/// compare-and-swap if it is 0, relaxes, and again. A wait is `relaxes` long,
+/// for a held lock too, and doubles up to `most` only after a
+/// compare-and-swap that was tried and lost: a lock seen held says how long
+/// the holder takes, a lost race how many want it.
+#[inline(always)]
+pub(crate) fn contend<P: Platform>(word: &P::U32, mut relaxes: u32, most: u32) {
+    loop {
+        word.spin(Ordering::Relaxed, Patience::Forever, |word| {
+            if word == 0 {
+                Poll::Done
+            } else {
+                Poll::Relax(relaxes)
+            }
+        });
+        // V2: pairs with V3.
+        if word
+            .compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed)
+            .is_ok()
+        {
+            return;
+        }
+        relaxes = relaxes.saturating_mul(2).min(most);
+        P::relax_for(relaxes);
+    }
+}
+
+/// A word that is 0 when free and 1 when held. A waiter relaxes `FIRST`
+/// times between tries, and up to `MOST` times after lost races. As it
+/// stands, once.
+///
+/// The first try is the compare-and-swap alone, inlined at the call site;
+/// losing that one does not lengthen the wait.
+#[repr(transparent)]
+pub struct VirtSpin<P: Platform = NativePlatform, const FIRST: u32 = 1, const MOST: u32 = 1> {
+    word: P::U32,
+}
+
+/// [`VirtSpin`] with a fixed short delay between tries, in relaxes. (The
+/// thread of 2015 puts a delay of one tick there: two ordered reads of the
+/// time-stamp counter, which took about as long as eight relaxes did then.)
+pub type VirtSpinDelay<P = NativePlatform, const DELAY: u32 = 8> = VirtSpin<P, DELAY, DELAY>;
+
+/// [`VirtSpin`] with bounded exponential backoff: one relax between tries,
+/// and twice as many after each lost race, up to `MAX`.
+pub type VirtSpinBackoff<P = NativePlatform, const MAX: u32 = 64> = VirtSpin<P, 1, MAX>;
+
+impl<P: Platform, const FIRST: u32, const MOST: u32> VirtSpin<P, FIRST, MOST> {
+    const BOUNDS: () = assert!(
+        1 <= FIRST && FIRST <= MOST,
+        "a wait is at least one relax long, and the first is not the longest"
+    );
+
+    /// A free lock.
+    pub const fn new() -> Self {
+        const { Self::BOUNDS };
+        Self { word: P::U32::ZERO }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn wait(&self) {
+        contend::<P>(&self.word, FIRST, MOST);
+    }
+}
+
+impl<P: Platform, const FIRST: u32, const MOST: u32> Default for VirtSpin<P, FIRST, MOST> {
+    fn default() -> Self {
+        const { Self::BOUNDS };
+        Self {
+            word: P::U32::new(0),
+        }
+    }
+}
+
+// SAFETY: only the compare-and-swap that finds a 0 acquires.
+unsafe impl<P: Platform, const FIRST: u32, const MOST: u32> RawLock<P>
+    for VirtSpin<P, FIRST, MOST>
+{
+    type Ctx = ();
+
+    const INFO: Info = Info {
+        name: if FIRST < MOST {
+            "virt-spin-backoff"
+        } else if FIRST > 1 {
+            "virt-spin-delay"
+        } else {
+            "virt-spin"
+        },
+        summary: if FIRST < MOST {
+            "read, compare-and-swap, back off after a lost race"
+        } else if FIRST > 1 {
+            "read, compare-and-swap, a short delay between tries"
+        } else {
+            "read, compare-and-swap, one relax between tries"
+        },
+        fairness: Fairness::Unfair,
+        numa_aware: false,
+        recursive: false,
+        try_lock: true,
+        timeout: false,
+        parks: false,
+        shared_memory: true,
+        max_cpus: crate::MAX_CPUS,
+        bytes_per_waiter: 0,
+        paper: if FIRST < MOST {
+            "Anderson 1990; LKML, June 2025"
+        } else {
+            "LKML, September 2015"
+        },
+    };
+
+    #[inline(always)]
+    unsafe fn lock(&self, _: &()) {
+        // V1: pairs with V3.
+        if self
+            .word
+            .compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed)
+            .is_err()
+        {
+            self.wait();
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn try_lock(&self, _: &()) -> bool {
+        // V1': as V1.
+        self.word.load(Ordering::Relaxed) == 0
+            && self
+                .word
+                .compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed)
+                .is_ok()
+    }
+
+    #[inline(always)]
+    unsafe fn unlock(&self, _: &()) {
+        // V3: pairs with V1, V1' and V2.
+        self.word.store(0, Ordering::Release);
+    }
+}
+
+crate::lock_api_impl::context_free!(VirtSpin, FIRST: u32, MOST: u32);
