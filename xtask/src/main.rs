@@ -1,9 +1,14 @@
 //! Project tasks.
 //!
+//! `cargo xtask install-c --prefix DIR` puts the C library where a build with
+//! pkg-config finds it.
+//!
 //! `cargo xtask test` installs what the tests need and runs them all. It is
 //! what a newcomer and CI run, so it must work on a machine that has only
 //! Rust, and must never claim a test that did not run: what could not be
 //! installed is named, and tests that need it say that they skip.
+
+mod install_c;
 
 use std::process::{Command, ExitCode, Stdio};
 
@@ -23,15 +28,32 @@ const USAGE: &str = "usage: cargo xtask test [--thorough] [--no-install]
                  then run every test: unit, property, golden, doc, stress
   --thorough     also the long ones: the whole model-checking suite
   --no-install   install nothing; tests that lack a program say so
+
+usage: cargo xtask install-c --prefix DIR
+
+  builds the C library and installs it below DIR: lib/liblocklab_c.{a,so},
+  lib/pkgconfig/locklab.pc, include/locklab.h, include/locklab_inline.h
 ";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let mut flags = arguments.iter().map(String::as_str);
-    if flags.next() != Some("test") {
-        eprint!("{USAGE}");
-        return ExitCode::from(2);
+    let mut arguments = arguments.iter().map(String::as_str);
+    match arguments.next() {
+        Some("test") => test(arguments),
+        Some("install-c") => match arguments.collect::<Vec<_>>()[..] {
+            ["--prefix", prefix] => install_c::install(prefix.as_ref()),
+            _ => usage(),
+        },
+        _ => usage(),
     }
+}
+
+fn usage() -> ExitCode {
+    eprint!("{USAGE}");
+    ExitCode::from(2)
+}
+
+fn test<'a>(flags: impl Iterator<Item = &'a str>) -> ExitCode {
     let (mut thorough, mut install) = (false, true);
     for flag in flags {
         match flag {

@@ -53,9 +53,15 @@ impl<P: Platform> Mcs<P> {
         Self { tail: P::Ptr::ZERO }
     }
 
+    /// The way in behind a predecessor. Public for the C header, whose fast
+    /// path has swapped the tail.
+    ///
+    /// # Safety
+    /// `node` has just replaced `predecessor`, not null, as a tail.
+    #[doc(hidden)]
     #[cold]
     #[inline(never)]
-    fn wait(predecessor: *mut McsNode<P>, node: &McsNode<P>) {
+    pub unsafe fn wait(predecessor: *mut McsNode<P>, node: &McsNode<P>) {
         // SAFETY: the predecessor's unlock does not return before it has
         // seen its `next` set, which is the store below; until then its node
         // stays in place (contract of `lock`).
@@ -70,10 +76,15 @@ impl<P: Platform> Mcs<P> {
             .spin_until(Ordering::Acquire, |granted| granted != 0);
     }
 
-    /// The way out when the queue is not known to be empty.
+    /// The way out when the queue is not known to be empty. Public for the C
+    /// header, whose fast path has tried to empty it.
+    ///
+    /// # Safety
+    /// `node` is the holder's, and another has replaced it as the tail.
+    #[doc(hidden)]
     #[cold]
     #[inline(never)]
-    fn hand_over(node: &McsNode<P>) {
+    pub unsafe fn hand_over(node: &McsNode<P>) {
         // M6: pairs with M3. A swap (M2) that put us out of the tail is
         // always followed by that store.
         let next = node
@@ -125,7 +136,8 @@ unsafe impl<P: Platform> RawLock<P> for Mcs<P> {
             .tail
             .swap(ptr::from_ref(node).cast_mut(), Ordering::AcqRel);
         if !predecessor.is_null() {
-            Self::wait(predecessor, node);
+            // SAFETY: just swapped.
+            unsafe { Self::wait(predecessor, node) };
         }
     }
 
@@ -157,7 +169,8 @@ unsafe impl<P: Platform> RawLock<P> for Mcs<P> {
             )
             .is_err()
         {
-            Self::hand_over(node);
+            // SAFETY: we hold the lock, and the tail is not our node.
+            unsafe { Self::hand_over(node) };
         }
     }
 }

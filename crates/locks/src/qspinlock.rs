@@ -54,9 +54,12 @@ impl<P: Platform> QSpinlock<P> {
             .map(|_| ())
     }
 
+    /// The way in when the word was not zero but `word`. Public for the C
+    /// header, whose fast path has tried the rest.
+    #[doc(hidden)]
     #[cold]
     #[inline(never)]
-    pub(crate) fn wait(&self, mut word: u32) {
+    pub fn wait(&self, mut word: u32) {
         if word == PENDING {
             // Pending without locked lasts a moment: its owner is entering.
             word = self

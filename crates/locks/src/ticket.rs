@@ -34,9 +34,11 @@ impl<P: Platform> Ticket<P> {
 
     /// Waits for `ticket`, out of line: the way in is kept small where it is
     /// inlined.
+    /// Public for the C header, whose fast path draws the ticket.
+    #[doc(hidden)]
     #[cold]
     #[inline(never)]
-    fn wait(&self, ticket: u16) {
+    pub fn wait(&self, ticket: u16) {
         // T2: pairs with T3, the holder before us.
         self.word
             .spin_until(Ordering::Acquire, |word| word as u16 == ticket);

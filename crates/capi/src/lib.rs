@@ -1,0 +1,26 @@
+//! The locks for C and C++: `liblocklab_c` and `locklab.h`.
+//!
+//! Two interfaces. `ticket`, `qspinlock` and `mcs` have functions of their
+//! own, and `locklab_inline.h` has their fast paths, so that a caller chooses
+//! at each call site whether a lock is inlined; the slow paths are here
+//! either way. Every other lock is reached by name, through a table of
+//! functions.
+//!
+//! Nothing here is an algorithm: all of them are in `locklab-locks`.
+//! Nothing here allocates. Without the feature `std` the library is
+//! freestanding, and the embedder (a kernel) defines the two functions of
+//! `host.rs`.
+#![cfg_attr(not(feature = "std"), no_std)]
+#![allow(non_camel_case_types)]
+
+mod by_name;
+mod host;
+mod typed;
+
+pub use by_name::{locklab_at, locklab_count, locklab_find, locklab_type};
+#[cfg(not(feature = "std"))]
+pub use host::locklab_queue_nodes;
+pub use typed::*;
+
+/// The platform of every lock in the library.
+pub(crate) type P = locklab_locks::Native<host::Host>;

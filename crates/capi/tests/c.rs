@@ -1,0 +1,201 @@
+//! C and C++ programs against the library: what a user of the header does.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const MANIFEST: &str = env!("CARGO_MANIFEST_DIR");
+
+/// Builds the static library as a user would, in a folder of its own, and
+/// gives its path.
+fn library(folder: &str, arguments: &[&str]) -> PathBuf {
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join(folder);
+    let status = Command::new(env!("CARGO"))
+        .args([
+            "rustc",
+            "--quiet",
+            "--release",
+            "--lib",
+            "--crate-type",
+            "staticlib",
+        ])
+        .arg("--manifest-path")
+        .arg(Path::new(MANIFEST).join("Cargo.toml"))
+        .arg("--target-dir")
+        .arg(&target)
+        .args(arguments)
+        .status()
+        .expect("cargo starts");
+    assert!(status.success(), "the library builds");
+    target.join("release/liblocklab_c.a")
+}
+
+/// The C compilers that exist here; the test says which it lacks.
+fn compilers(names: &[&'static str]) -> Vec<&'static str> {
+    let (found, missing): (Vec<_>, Vec<_>) = names
+        .iter()
+        .partition(|name| Command::new(name).arg("--version").output().is_ok());
+    for name in missing {
+        println!("skipped: no {name}; install the package of that name");
+    }
+    found
+}
+
+/// Compiles one file and runs it.
+fn compile_and_run(compiler: &str, flags: &[&str], source: &str, library: &Path, after: &[&str]) {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let program = folder.path().join("program");
+    let output = Command::new(compiler)
+        .args(["-Wall", "-Wextra", "-Werror", "-O2"])
+        .args(flags)
+        .arg("-I")
+        .arg(Path::new(MANIFEST).join("include"))
+        .arg(Path::new(MANIFEST).join("tests/c").join(source))
+        // The source may be C++ by flag; the library is not.
+        .args(["-x", "none"])
+        .arg(library)
+        .args(after)
+        .arg("-o")
+        .arg(&program)
+        .output()
+        .expect("the compiler starts");
+    assert!(
+        output.status.success(),
+        "{compiler} {flags:?}: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let output = Command::new(&program).output().expect("the program starts");
+    assert!(
+        output.status.success(),
+        "{compiler} {flags:?}: {} {}",
+        output.status,
+        String::from_utf8_lossy(&output.stdout)
+    );
+}
+
+#[test]
+fn c_and_cpp_programs_lock() {
+    let library = library("hosted", &[]);
+    let libs = ["-lpthread", "-ldl", "-lm"];
+    for compiler in compilers(&["gcc", "clang"]) {
+        compile_and_run(
+            compiler,
+            &["-std=c11", "-D_GNU_SOURCE"],
+            "locks.c",
+            &library,
+            &libs,
+        );
+    }
+    for compiler in compilers(&["g++", "clang++"]) {
+        let flags = ["-x", "c++", "-std=c++17"];
+        compile_and_run(compiler, &flags, "locks.c", &library, &libs);
+    }
+}
+
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+#[test]
+fn a_freestanding_program_needs_no_libc() {
+    let library = library(
+        "freestanding",
+        &[
+            "--no-default-features",
+            "--",
+            "-C",
+            "panic=abort",
+            "-C",
+            "relocation-model=static",
+        ],
+    );
+    let flags = [
+        "-std=c11",
+        "-ffreestanding",
+        "-nostdlib",
+        "-static",
+        "-fno-stack-protector",
+    ];
+    for compiler in compilers(&["gcc", "clang"]) {
+        compile_and_run(
+            compiler,
+            &flags,
+            "freestanding.c",
+            &library,
+            &["-Wl,--gc-sections"],
+        );
+    }
+}
+
+#[test]
+fn pkg_config_finds_an_installed_library() {
+    if compilers(&["gcc"]).is_empty() || Command::new("pkg-config").output().is_err() {
+        println!("skipped: needs gcc and pkg-config; install the packages of these names");
+        return;
+    }
+    let prefix = tempfile::tempdir().expect("a temporary folder");
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("install");
+    let status = Command::new(env!("CARGO"))
+        .current_dir(MANIFEST)
+        .args([
+            "run",
+            "--quiet",
+            "--package",
+            "xtask",
+            "--",
+            "install-c",
+            "--prefix",
+        ])
+        .arg(prefix.path())
+        .env("CARGO_TARGET_DIR", &target)
+        .status()
+        .expect("cargo starts");
+    assert!(status.success());
+    let flags = Command::new("pkg-config")
+        .args(["--cflags", "--libs", "locklab"])
+        .env("PKG_CONFIG_PATH", prefix.path().join("lib/pkgconfig"))
+        .output()
+        .expect("pkg-config starts");
+    assert!(
+        flags.status.success(),
+        "{}",
+        String::from_utf8_lossy(&flags.stderr)
+    );
+    let program = prefix.path().join("program");
+    let status = Command::new("gcc")
+        .args(["-std=c11", "-D_GNU_SOURCE", "-O2"])
+        .arg(Path::new(MANIFEST).join("tests/c/locks.c"))
+        .args(String::from_utf8_lossy(&flags.stdout).split_whitespace())
+        .args(["-lpthread", "-o"])
+        .arg(&program)
+        .status()
+        .expect("gcc starts");
+    assert!(status.success());
+    let status = Command::new(&program)
+        .env("LD_LIBRARY_PATH", prefix.path().join("lib"))
+        .status()
+        .expect("the program starts");
+    assert!(status.success());
+}
+
+/// `include/locklab.h` is what cbindgen makes of the sources. To renew it:
+/// `UPDATE_GOLDEN=1 cargo test -p locklab-capi`.
+#[test]
+fn the_header_is_up_to_date() {
+    let config = cbindgen::Config::from_file(Path::new(MANIFEST).join("cbindgen.toml"))
+        .expect("cbindgen.toml is valid");
+    let mut header = Vec::new();
+    let mut builder = cbindgen::Builder::new().with_config(config);
+    for source in ["typed.rs", "by_name.rs"] {
+        builder = builder.with_src(Path::new(MANIFEST).join("src").join(source));
+    }
+    builder
+        .generate()
+        .expect("cbindgen understands the sources")
+        .write(&mut header);
+    let path = Path::new(MANIFEST).join("include/locklab.h");
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        std::fs::write(&path, &header).expect("the header can be written");
+    }
+    let committed = std::fs::read(&path).unwrap_or_default();
+    assert!(
+        committed == header,
+        "include/locklab.h is out of date: run UPDATE_GOLDEN=1 cargo test -p locklab-capi"
+    );
+}

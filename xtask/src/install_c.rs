@@ -1,0 +1,57 @@
+//! The C library below a prefix, with its pkg-config file.
+
+use std::path::Path;
+use std::process::ExitCode;
+use std::{fs, io};
+
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// Builds and installs.
+pub(crate) fn install(prefix: &Path) -> ExitCode {
+    if !crate::cargo(
+        &["build", "--quiet", "--release", "--package", "locklab-capi"],
+        false,
+    ) {
+        return ExitCode::FAILURE;
+    }
+    match copy(prefix) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!(
+                "xtask: cannot install below {}: {error}; give a --prefix that you may write",
+                prefix.display()
+            );
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn copy(prefix: &Path) -> io::Result<()> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .expect("xtask is in the project");
+    let target =
+        std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), Into::into);
+    fs::create_dir_all(prefix.join("lib/pkgconfig"))?;
+    fs::create_dir_all(prefix.join("include"))?;
+    // pkg-config wants an absolute prefix.
+    let prefix = prefix.canonicalize()?;
+    for library in ["liblocklab_c.a", "liblocklab_c.so"] {
+        fs::copy(
+            target.join("release").join(library),
+            prefix.join("lib").join(library),
+        )?;
+    }
+    for header in ["locklab.h", "locklab_inline.h"] {
+        let from = root.join("crates/capi/include").join(header);
+        fs::copy(from, prefix.join("include").join(header))?;
+    }
+    let pc = format!(
+        "prefix={}\nlibdir=${{prefix}}/lib\nincludedir=${{prefix}}/include\n\n\
+         Name: locklab\nDescription: Spinlocks and queue locks from the papers\n\
+         Version: {VERSION}\nLibs: -L${{libdir}} -llocklab_c\n\
+         Libs.private: -lpthread -ldl -lm\nCflags: -I${{includedir}}\n",
+        prefix.display()
+    );
+    fs::write(prefix.join("lib/pkgconfig/locklab.pc"), pc)
+}
