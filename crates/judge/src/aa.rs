@@ -10,8 +10,10 @@ use serde::Serialize;
 
 use crate::estimate::{ALPHA, estimate};
 use crate::family::Family;
+use crate::judge::Role;
 use crate::pair::{Direction, Pair};
-use crate::verdict::{Judged, MIN_PAIRS, Role, Verdict};
+use crate::settings::MIN_PAIRS;
+use crate::verdict::{Judged, Verdict};
 
 /// The bias band b: the outer bound of the 95 % interval of A/A pairs, as a
 /// fraction (0.004 is 0.4 %). A bias larger than b would have shown.

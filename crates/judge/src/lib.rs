@@ -74,9 +74,11 @@ mod aa;
 mod early_stop;
 mod estimate;
 mod family;
+mod judge;
 mod normal;
 mod pair;
 mod series;
+mod settings;
 mod signed_rank;
 mod verdict;
 mod walsh;
@@ -86,11 +88,11 @@ pub use aa::{AaCheck, aa_check, bias_band};
 pub use early_stop::{EarlyStop, Stopping};
 pub use estimate::{ALPHA, Estimate, Interval, Shown, estimate};
 pub use family::{Family, fewest_callable, pairs_needed, smallest_p};
+pub use judge::{Comparison, Role, judge};
 pub use pair::{Direction, Fault, FaultKind, Order, Pair, Side, Validity, coin, fork_seed};
+pub use settings::{BadSetting, MIN_PAIRS, Settings};
 pub use signed_rank::{EXACT_PAIRS, Method};
-pub use verdict::{
-    BadSetting, Comparison, Judged, MIN_PAIRS, Reason, Role, Settings, Verdict, judge,
-};
+pub use verdict::{Judged, Reason, Verdict};
 pub use warning::Warning;
 
 /// The same cases on every run of the unit tests.

@@ -415,6 +415,10 @@ fn a_laboratory_with_a_bias_fails_its_own_check_and_the_band_takes_it_out() {
     let family = Family::FalseDiscovery;
     let check = aa_check(&judge(&biased(1), &settings(family)).unwrap(), family);
     assert!(!check.passed(), "{check:?}");
+    // Eight pairs are too few to call a cell, and still show the bias.
+    let small = matrix(1, 126, 8, |_| 0.2 * SIGMA);
+    let check = aa_check(&judge(&small, &settings(family)).unwrap(), family);
+    assert!(check.called == 0 && !check.passed(), "{check:?}");
     let sound = matrix(1, 126, 13, |_| 0.0);
     let check = aa_check(&judge(&sound, &settings(family)).unwrap(), family);
     assert!(check.passed(), "{check:?}");

@@ -198,9 +198,18 @@ fn a_pair_that_the_machine_moved_is_not_a_failure() {
     for i in 0..8 {
         fail(&mut sample, i * 3, FaultKind::PlacementDiffered);
     }
-    let judged = one(higher(sample));
+    let judged = one(higher(sample.clone()));
     assert_eq!(judged.verdict, Verdict::Better);
     assert_eq!(judged.estimate.unwrap().pairs, 16);
+
+    // Nor does it count as a run that went well: 2 of the 16 others failed,
+    // and that is more than a tenth.
+    fail(&mut sample, 1, FaultKind::RunFailed);
+    fail(&mut sample, 2, FaultKind::RunFailed);
+    assert!(matches!(
+        one(higher(sample)).verdict,
+        Verdict::Invalid(r) if matches!(r[0], Reason::TooManyFailures { failed: 2, of: 16, .. })
+    ));
 }
 
 #[test]
@@ -285,6 +294,29 @@ fn screening_neither_takes_from_the_primary_family_nor_lends_to_it() {
     let judged = judge(&all, &Settings::default()).unwrap();
     assert_eq!(judged[0].verdict, Verdict::Better);
     assert_eq!((judged[0].members, judged[1].members), (1, 30));
+}
+
+#[test]
+fn counters_are_screened_by_the_false_discovery_rate_whatever_the_family() {
+    let counter = |mean| Comparison::screening(pairs(8, mean, 0.02), Direction::LowerIsBetter);
+    let found = |unanimous: usize, family| {
+        let all: Vec<Comparison> = (0..20)
+            .map(|i| counter(if i < unanimous { -0.05 } else { 0.0 }))
+            .collect();
+        let settings = Settings {
+            family,
+            ..Settings::default()
+        };
+        let judged = judge(&all, &settings).unwrap();
+        judged
+            .iter()
+            .filter(|j| j.verdict == Verdict::Better)
+            .count()
+    };
+    for family in [Family::Holm, Family::FalseDiscovery, Family::Each] {
+        // 0.0078 is above 3/20 of 5 % and below 4/20.
+        assert_eq!((found(3, family), found(4, family)), (0, 4), "{family:?}");
+    }
 }
 
 #[test]

@@ -1,0 +1,303 @@
+//! From comparisons to verdicts: what can be read at all, what the family
+//! leaves of p, and then flat, better or worse, unclear, in this order.
+//!
+//! Must never widen δ to fit the noise, nor look at one comparison to decide
+//! what belongs to the family of another.
+
+#[cfg(feature = "serde")]
+use serde::{Deserialize, Serialize};
+
+use crate::early_stop::{EarlyStop, Stopping};
+use crate::estimate::{ALPHA, Estimate, estimate};
+use crate::family::{Family, fewest_callable, pairs_needed, smallest_p};
+use crate::normal;
+use crate::pair::{Direction, Fault, FaultKind, Pair};
+use crate::settings::{BadSetting, Settings};
+use crate::signed_rank::Method;
+use crate::verdict::{Judged, Reason, Verdict};
+use crate::warning::Warning;
+
+/// What a comparison is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(Serialize, Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
+pub enum Role {
+    /// It decides: one metric a workload, or a cell of a matrix. Shares the
+    /// 5 % with the other primary ones as [`Settings::family`] says.
+    Primary,
+    /// It explains, as counters do: Benjamini-Hochberg at 5 % over all
+    /// screening comparisons, and to be shown as screening.
+    Screening,
+}
+
+/// One metric of one workload (or one cell of a matrix), to be judged.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Comparison {
+    /// Every pair that was measured, in order, unusable ones too.
+    pub pairs: Vec<Pair>,
+    /// Which way the metric improves.
+    pub direction: Direction,
+    /// Whether it decides or explains.
+    pub role: Role,
+    /// b of this metric, workload and machine, as
+    /// [`bias_band`](crate::bias_band) gave it: a fraction. `None` where no
+    /// A/A run was made, which the verdict then warns of.
+    pub bias_band: Option<f64>,
+    /// How the number of pairs was decided.
+    pub stopping: Stopping,
+}
+
+impl Comparison {
+    /// A primary comparison without a bias band, of a fixed number of pairs.
+    #[must_use]
+    pub fn primary(pairs: Vec<Pair>, direction: Direction) -> Self {
+        Self {
+            pairs,
+            direction,
+            role: Role::Primary,
+            bias_band: None,
+            stopping: Stopping::Fixed,
+        }
+    }
+
+    /// A screening comparison, otherwise the same.
+    #[must_use]
+    pub fn screening(pairs: Vec<Pair>, direction: Direction) -> Self {
+        Self {
+            role: Role::Screening,
+            ..Self::primary(pairs, direction)
+        }
+    }
+}
+
+/// Judges all comparisons of a session: estimates, correction for the
+/// family, verdicts. The answers are in the order of the comparisons.
+///
+/// Primary comparisons form one family and screening ones another. An invalid
+/// comparison stays in its family with p = 1, since the family was decided
+/// before the run.
+///
+/// # Errors
+/// A setting, a bias band or an expected σ_d that makes no sense. Samples
+/// never are an error: those that cannot be used make a comparison
+/// [`Verdict::Invalid`].
+pub fn judge(comparisons: &[Comparison], settings: &Settings) -> Result<Vec<Judged>, BadSetting> {
+    settings.check()?;
+    for (i, comparison) in comparisons.iter().enumerate() {
+        comparison.check(i)?;
+    }
+    let mut judged: Vec<Judged> = comparisons.iter().map(|c| c.examine(settings)).collect();
+    for (role, family) in [
+        (Role::Primary, settings.family),
+        (Role::Screening, Family::FalseDiscovery),
+    ] {
+        let members: Vec<usize> = (0..judged.len())
+            .filter(|i| judged[*i].role == role)
+            .collect();
+        let p: Vec<f64> = members.iter().map(|i| judged[*i].p).collect();
+        for (i, adjusted) in members.iter().zip(family.adjust(&p)) {
+            judged[*i].p_adjusted = adjusted;
+            judged[*i].members = members.len();
+            comparisons[*i].decide(&mut judged[*i], family, settings);
+        }
+    }
+    Ok(judged)
+}
+
+impl Comparison {
+    fn check(&self, index: usize) -> Result<(), BadSetting> {
+        match self.bias_band {
+            Some(b) if !(b >= 0.0 && b.is_finite()) => {
+                return Err(BadSetting::BiasBand(index, b));
+            }
+            _ => {}
+        }
+        match self.stopping {
+            Stopping::Early { sigma_d } if !(sigma_d > 0.0 && sigma_d.is_finite()) => {
+                Err(BadSetting::SigmaD(index, sigma_d))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Everything that does not depend on the other comparisons. A verdict
+    /// that is not invalid is left for [`Comparison::decide`].
+    fn examine(&self, settings: &Settings) -> Judged {
+        let set_aside: Vec<(usize, Fault)> = self
+            .pairs
+            .iter()
+            .enumerate()
+            .filter_map(|(i, pair)| Some((i, pair.fault()?)))
+            .collect();
+        let estimate = estimate(&self.pairs, self.direction);
+        let reasons = self.reasons(&set_aside, settings);
+        let mut warnings = Vec::new();
+        if let Some((_, fault)) = set_aside.first() {
+            warnings.push(Warning::PairsSetAside {
+                count: set_aside.len(),
+                of: self.pairs.len(),
+                first: fault.to_string(),
+            });
+        }
+        Judged {
+            role: self.role,
+            p: match &estimate {
+                Some(estimate) if reasons.is_empty() => self.p(estimate),
+                _ => 1.0,
+            },
+            verdict: Verdict::Invalid(reasons),
+            estimate,
+            p_adjusted: 1.0,
+            members: 0,
+            set_aside,
+            warnings,
+        }
+    }
+
+    fn reasons(&self, set_aside: &[(usize, Fault)], settings: &Settings) -> Vec<Reason> {
+        let mut reasons = Vec::new();
+        if let Some((pair, fault)) = set_aside
+            .iter()
+            .find(|(_, f)| matches!(f.kind, FaultKind::CheckFailed | FaultKind::Unusable))
+        {
+            reasons.push(Reason::Fatal {
+                pair: *pair,
+                fault: fault.clone(),
+            });
+        }
+        // A pair whose placement differed is to be repeated; it says nothing
+        // about the subjects, so it is not among those that could fail.
+        let moved = |f: &Fault| f.kind == FaultKind::PlacementDiffered;
+        let failed: Vec<&Fault> = set_aside
+            .iter()
+            .map(|(_, f)| f)
+            .filter(|f| matches!(f.kind, FaultKind::RunFailed | FaultKind::CounterPartial))
+            .collect();
+        let of = self.pairs.len() - set_aside.iter().filter(|(_, f)| moved(f)).count();
+        if failed.len() as f64 > settings.tolerated_failures * of as f64 {
+            reasons.push(Reason::TooManyFailures {
+                failed: failed.len(),
+                of,
+                first: failed[0].clone(),
+            });
+        }
+        let usable = self.pairs.len() - set_aside.len();
+        if usable < settings.min_pairs {
+            reasons.push(Reason::TooFewPairs {
+                usable,
+                needed: settings.min_pairs,
+            });
+        }
+        reasons
+    }
+
+    fn p(&self, estimate: &Estimate) -> f64 {
+        match self.stopping {
+            Stopping::Fixed => estimate.p,
+            Stopping::Early { sigma_d } => {
+                let mut watch = EarlyStop::new(sigma_d);
+                for pair in &self.pairs {
+                    if let Some(d) = pair.difference(self.direction) {
+                        watch.push(d);
+                    }
+                }
+                watch.p()
+            }
+        }
+    }
+
+    /// The verdict on a comparison that has been examined and whose p has
+    /// been adjusted.
+    fn decide(&self, judged: &mut Judged, family: Family, settings: &Settings) {
+        let Some(estimate) = judged.estimate else {
+            return;
+        };
+        if matches!(&judged.verdict, Verdict::Invalid(reasons) if !reasons.is_empty()) {
+            return;
+        }
+        // Fractions become logarithms here and nowhere else.
+        let delta = settings.delta.ln_1p();
+        let band = self.bias_band.unwrap_or(0.0).ln_1p();
+        let warnings = &mut judged.warnings;
+        let significant = judged.p_adjusted < ALPHA;
+
+        judged.verdict = if estimate.ci90.within(delta) && band < delta {
+            Verdict::Flat {
+                nonzero: estimate.ci95.excludes_zero(),
+            }
+        } else if significant && estimate.ci95.low > band {
+            Verdict::Better
+        } else if significant && estimate.ci95.high < -band {
+            Verdict::Worse
+        } else {
+            if significant && estimate.ci95.excludes_zero() {
+                warnings.push(Warning::WithinBand {
+                    band: band.exp_m1(),
+                });
+            }
+            if judged.p < ALPHA && !significant {
+                warnings.push(Warning::LostToFamily {
+                    p: judged.p,
+                    adjusted: judged.p_adjusted,
+                    members: judged.members,
+                });
+            }
+            if fewest_callable(family, judged.members, estimate.pairs) != Some(1) {
+                warnings.push(Warning::TooFewForFamily {
+                    family,
+                    members: judged.members,
+                    pairs: estimate.pairs,
+                    needed: pairs_needed(family, judged.members),
+                    together: fewest_callable(family, judged.members, estimate.pairs),
+                });
+            }
+            Verdict::Unclear {
+                detectable: detectable(&estimate, family.level(judged.members))
+                    .map(|effect| (effect + band).exp_m1()),
+                pairs_for_flat: (band < delta).then(|| {
+                    let pairs = (9.4 * (estimate.spread / delta).powi(2)).ceil();
+                    (pairs as u64).max(settings.min_pairs as u64)
+                }),
+            }
+        };
+
+        if band >= delta {
+            warnings.push(Warning::BandTooWide {
+                band: band.exp_m1(),
+                delta: settings.delta,
+            });
+        }
+        if self.bias_band.is_none() && !matches!(judged.verdict, Verdict::Unclear { .. }) {
+            warnings.push(Warning::BandUnknown);
+        }
+        let limit = 2.0 / (estimate.pairs as f64).sqrt();
+        match estimate.autocorrelation {
+            Some(rho) if rho.abs() > limit => {
+                warnings.push(Warning::Autocorrelated { rho, limit });
+            }
+            _ => {}
+        }
+        if estimate.spread == 0.0 {
+            warnings.push(Warning::NoVariation);
+        }
+        if self.stopping != Stopping::Fixed {
+            warnings.push(Warning::IntervalAfterEarlyStop);
+        }
+        if estimate.method == Method::Normal {
+            warnings.push(Warning::NormalApproximation {
+                pairs: estimate.pairs,
+            });
+        }
+    }
+}
+
+/// The effect, a logarithm, that a test at `level` finds with 80 % power:
+/// (z₁₋α/₂ + z₀.₈) s_d / √(n − z²₁₋α/₂/2), which is 0.66 s_d at n = 20 and
+/// α = 5 % (Guenther 1981 for the t-test; the signed-rank test is within a few
+/// percent of it).
+fn detectable(estimate: &Estimate, level: f64) -> Option<f64> {
+    let z = normal::upper_quantile(level / 2.0);
+    let room = estimate.pairs as f64 - 0.5 * z * z;
+    (smallest_p(estimate.pairs) < level && room > 0.0)
+        .then(|| (z + normal::upper_quantile(0.2)) * estimate.spread / room.sqrt())
+}
