@@ -213,3 +213,48 @@ unsafe impl<P: Platform> RawLock<P> for QSpinlock<P> {
 }
 
 crate::lock_api_impl::context_free!(QSpinlock);
+
+#[cfg(all(test, feature = "std"))]
+mod tests {
+    use super::*;
+    use crate::native::NativePlatform as N;
+
+    /// Four levels wait in queue nodes; whoever comes on top waits without.
+    #[test]
+    fn nests_deeper_than_the_nodes() {
+        static LOCK: QSpinlock = QSpinlock::new();
+        let lock = || {
+            // SAFETY: a static lock without context.
+            unsafe { LOCK.lock(&()) }
+        };
+        // SAFETY: called while holding.
+        let unlock = || unsafe { LOCK.unlock(&()) };
+        for level in 0..=NESTING as u32 {
+            lock();
+            // A queue behind us, so that the nested waiter queues too.
+            let waiters: std::vec::Vec<_> = (0..2)
+                .map(|_| {
+                    std::thread::spawn(move || {
+                        lock();
+                        unlock();
+                    })
+                })
+                .collect();
+            let nested = std::thread::spawn(move || {
+                let depth = &N::queue_nodes(N::cpu()).level[0].aux;
+                depth.store(level, Ordering::Relaxed);
+                lock();
+                unlock();
+                assert_eq!(depth.load(Ordering::Relaxed), level, "levels given back");
+                depth.store(0, Ordering::Relaxed);
+            });
+            std::thread::sleep(std::time::Duration::from_millis(2));
+            unlock();
+            nested.join().unwrap();
+            for waiter in waiters {
+                waiter.join().unwrap();
+            }
+        }
+        assert_eq!(LOCK.word.load(Ordering::Relaxed), 0, "free, no waiters");
+    }
+}

@@ -24,13 +24,16 @@ static TAKEN: [AtomicU64; WORDS] = [const { AtomicU64::new(0) }; WORDS];
 static NODES: [QueueNodes<Native<Threads>>; MAX_CPUS] = [const { QueueNodes::NEW }; MAX_CPUS];
 static VIRTUALIZED: AtomicBool = AtomicBool::new(false);
 
-/// Gives the number back when its thread ends.
-struct Lease;
+/// Gives the number back when its thread ends. `NO_CPU`: none was taken.
+struct Lease(Cell<usize>);
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        let cpu = CPU.replace(NO_CPU);
+        let cpu = self.0.get();
         if cpu < MAX_CPUS {
+            if CPU.get() == cpu {
+                CPU.set(NO_CPU);
+            }
             // L2: pairs with L1: our last use of the number's queue nodes
             // comes before the next owner's first.
             TAKEN[cpu / 64].fetch_and(!(1 << (cpu % 64)), Ordering::Release);
@@ -43,13 +46,14 @@ thread_local! {
     // thread's end.
     static CPU: Cell<usize> = const { Cell::new(NO_CPU) };
     static NODE: Cell<usize> = const { Cell::new(usize::MAX) };
-    static LEASE: Lease = const { Lease };
+    static LEASE: Lease = const { Lease(Cell::new(NO_CPU)) };
 }
 
 impl Threads {
     /// Makes this thread CPU `cpu` from now on, for processes that share a
     /// lock in memory and number themselves. Such a number is not given
-    /// back, and must differ among all that use the lock.
+    /// back, and must differ among all that use the lock. The thread holds
+    /// and awaits no lock when it calls this.
     ///
     /// # Panics
     /// If `cpu` is [`MAX_CPUS`] or more.
@@ -78,7 +82,7 @@ impl Threads {
                 if taken.fetch_or(1 << free, Ordering::Acquire) & (1 << free) == 0 {
                     CPU.set(cpu);
                     // A thread past its destructors keeps the number.
-                    let _ = LEASE.try_with(|_| ());
+                    let _ = LEASE.try_with(|lease| lease.0.set(cpu));
                     return cpu;
                 }
             }
@@ -179,4 +183,45 @@ fn numa_node() -> usize {
 #[cfg(not(target_os = "linux"))]
 fn numa_node() -> usize {
     0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // Other tests' threads take numbers too, so none is expected exactly.
+    const FEW: usize = 64;
+
+    fn on_a_thread(f: fn() -> usize) -> usize {
+        std::thread::Builder::new()
+            .stack_size(16 << 10)
+            .spawn(f)
+            .unwrap()
+            .join()
+            .unwrap()
+    }
+
+    #[test]
+    fn threads_one_after_another_reuse_numbers() {
+        for _ in 0..=MAX_CPUS {
+            let cpu = on_a_thread(Threads::cpu);
+            assert!(cpu < FEW, "number {cpu} although few threads live");
+        }
+    }
+
+    #[test]
+    fn an_assumed_number_stays_and_a_taken_one_goes_back() {
+        for _ in 0..2 * FEW {
+            let taken = on_a_thread(|| {
+                let taken = Threads::cpu();
+                Threads::assume_cpu(MAX_CPUS - 1);
+                assert_eq!(Threads::cpu(), MAX_CPUS - 1);
+                taken
+            });
+            assert!(taken < FEW, "number {taken} although few threads live");
+        }
+        let assumed = MAX_CPUS - 1;
+        let bit = TAKEN[assumed / 64].load(Ordering::Relaxed) >> (assumed % 64) & 1;
+        assert_eq!(bit, 1, "no thread is given an assumed number");
+    }
 }

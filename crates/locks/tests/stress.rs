@@ -1,95 +1,98 @@
 //! Real threads on every lock of the catalogue: whatever the model checker
 //! proved, the machine code must hold.
 
+mod common;
+
+use common::{stress, yielding::Yielding};
 use locklab_locks::catalogue::{self, Visitor};
-use locklab_locks::{Fairness, NativePlatform, RawLock};
-use std::cell::UnsafeCell;
+use locklab_locks::{Fairness, Info, NativePlatform, Platform, RawLock, Tas, Threads};
 
-/// How many acquisitions all threads make together. With more threads than
-/// CPUs a handoff of a fair lock waits until the next in line is scheduled,
-/// milliseconds each, so there they are few.
-fn acquisitions(threads: u64, fairness: Fairness) -> u64 {
-    let cpus = std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u64);
-    match fairness {
-        Fairness::Fifo if threads > cpus => 320,
-        _ => 20_000,
-    }
+/// The shipped code. With more threads than CPUs a handoff of a fair lock
+/// waits until the next in line is scheduled, milliseconds each, so there
+/// the turns are few.
+struct Native {
+    threads: usize,
 }
 
-#[repr(C)]
-struct Shared<L> {
-    lock: L,
-    /// Two counters: they differ if a holder was interrupted by another.
-    data: UnsafeCell<[u64; 2]>,
-}
-
-// SAFETY: `data` is only reached while `lock` is held.
-unsafe impl<L: Sync> Sync for Shared<L> {}
-
-struct Stress {
-    threads: u64,
-}
-
-impl Visitor<NativePlatform> for Stress {
+impl Visitor<NativePlatform> for Native {
     type Output = ();
 
     fn visit<L: RawLock<NativePlatform>>(self) {
-        let turns = acquisitions(self.threads, L::INFO.fairness) / self.threads;
-        let shared = Box::new(Shared {
-            lock: L::default(),
-            data: UnsafeCell::new([0; 2]),
-        });
-        // Contexts outlive all use of the lock, as CLH wants.
-        let contexts: Vec<Sendable<L::Ctx>> = (0..self.threads)
-            .map(|_| Sendable(L::Ctx::default()))
-            .collect();
-        std::thread::scope(|scope| {
-            for ctx in &contexts {
-                let shared = &shared;
-                scope.spawn(move || {
-                    let Sendable(ctx) = ctx;
-                    for turn in 0..turns {
-                        // SAFETY: the context is this thread's own; lock and
-                        // contexts are dropped after all threads have ended.
-                        unsafe {
-                            if turn % 8 != 0 || !shared.lock.try_lock(ctx) {
-                                shared.lock.lock(ctx);
-                            }
-                            let data = &mut *shared.data.get();
-                            assert_eq!(data[0], data[1], "two holders at once");
-                            data[0] += 1;
-                            std::hint::black_box(&mut *data);
-                            data[1] += 1;
-                            if turn % 2 == 0 {
-                                shared.lock.unlock(ctx);
-                            } else {
-                                shared.lock.unlock_outline(ctx);
-                            }
-                        }
-                    }
-                });
-            }
-        });
-        let expected = turns * self.threads;
-        assert_eq!(shared.data.into_inner(), [expected; 2], "lost updates");
+        let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+        let acquisitions = match L::INFO.fairness {
+            _ if self.threads <= cpus => 200_000,
+            Fairness::Fifo => 80,
+            _ => 20_000,
+        };
+        stress::<NativePlatform, L>(self.threads, acquisitions / self.threads as u64);
     }
 }
 
-struct Sendable<T>(T);
-// SAFETY: each context is used by one thread; other threads reach only the
-// atomics inside it.
-unsafe impl<T> Sync for Sendable<T> {}
-// SAFETY: as above.
-unsafe impl<T> Send for Sendable<T> {}
+/// The same algorithms with waits that yield, so that queues form.
+struct Oversubscribed {
+    threads: usize,
+}
+
+impl Visitor<Yielding> for Oversubscribed {
+    type Output = ();
+
+    fn visit<L: RawLock<Yielding>>(self) {
+        stress::<Yielding, L>(self.threads, 4_000 / self.threads as u64);
+    }
+}
+
+fn all_locks(mut run: impl FnMut(&str) -> Option<()>) {
+    for entry in catalogue::ALL {
+        let name = entry.info.name;
+        assert!(run(name).is_some(), "{name} is listed but not visited");
+    }
+}
 
 #[test]
 fn every_lock_excludes() {
-    for entry in catalogue::ALL {
-        let start = std::time::Instant::now();
-        for threads in [2, 3, 4, 8] {
-            let done = catalogue::visit(entry.info.name, Stress { threads });
-            assert!(done.is_some(), "{} is listed", entry.info.name);
-        }
-        eprintln!("{:>22} {:?}", entry.info.name, start.elapsed());
+    for threads in [2, 3, 4, 8] {
+        all_locks(|name| catalogue::visit(name, Native { threads }));
     }
+}
+
+#[test]
+fn every_lock_excludes_when_queues_form() {
+    for threads in [2, 3, 5, 8] {
+        all_locks(|name| catalogue::visit(name, Oversubscribed { threads }));
+    }
+}
+
+#[test]
+fn a_virtual_machine_may_be_noticed_at_any_time() {
+    std::thread::scope(|scope| {
+        let running = scope.spawn(|| {
+            catalogue::visit("qspinlock-virt", Oversubscribed { threads: 6 }).unwrap();
+        });
+        let mut virtualized = false;
+        while !running.is_finished() {
+            virtualized = !virtualized;
+            Threads::set_virtualized(virtualized);
+            std::thread::yield_now();
+        }
+        Threads::set_virtualized(false);
+        assert!(!NativePlatform::virtualized());
+    });
+}
+
+/// Admits everybody.
+#[derive(Default)]
+struct Broken;
+
+// SAFETY: none; it is there to be caught.
+unsafe impl RawLock<Yielding> for Broken {
+    type Ctx = ();
+    const INFO: Info = <Tas<Yielding> as RawLock<Yielding>>::INFO;
+    unsafe fn lock(&self, _: &()) {}
+    unsafe fn unlock(&self, _: &()) {}
+}
+
+#[test]
+#[should_panic(expected = "a scoped thread panicked")]
+fn a_lock_that_admits_two_is_caught() {
+    stress::<Yielding, Broken>(4, 5_000);
 }

@@ -203,6 +203,9 @@ unsafe impl<P: Platform, Q: Queue<P>> RawLock<P> for Mplock<Q, P> {
 
     #[inline(always)]
     unsafe fn try_lock(&self, _: &()) -> bool {
+        if !Q::TRY {
+            return false;
+        }
         let cpu = P::cpu();
         let depth = self.queue.depth(cpu);
         let before = depth.load(Ordering::Relaxed);

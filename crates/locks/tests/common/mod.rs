@@ -1,0 +1,114 @@
+//! What several test programs share.
+#![allow(dead_code, reason = "each test program uses its own part")]
+
+pub(crate) mod yielding;
+
+use locklab_locks::{Platform, RawLock};
+use std::cell::UnsafeCell;
+use std::sync::Barrier;
+
+/// A lock and what it protects. Valid in shared memory if the lock is.
+#[repr(C)]
+pub(crate) struct Shared<L> {
+    pub(crate) lock: L,
+    /// Two counters: they differ if a holder was interrupted by another.
+    data: UnsafeCell<[u64; 2]>,
+}
+
+// SAFETY: `data` is only reached while `lock` is held.
+unsafe impl<L: Sync> Sync for Shared<L> {}
+
+impl<L> Shared<L> {
+    pub(crate) fn new(lock: L) -> Self {
+        Self {
+            lock,
+            data: UnsafeCell::new([0; 2]),
+        }
+    }
+
+    /// One critical section; a `long` one relaxes in the middle, so that
+    /// others come meanwhile.
+    ///
+    /// # Safety
+    /// The caller holds the lock.
+    unsafe fn count<P: Platform>(&self, long: bool) {
+        let data = self.data.get().cast::<u64>();
+        // SAFETY: the caller's promise. Volatile, so that each counter is
+        // read and written where it stands.
+        unsafe {
+            let [first, second] = [data, data.add(1)].map(|at| at.read_volatile());
+            assert_eq!(first, second, "two holders at once");
+            data.write_volatile(first + 1);
+            if long {
+                P::relax();
+            }
+            data.add(1).write_volatile(second + 1);
+        }
+    }
+
+    /// How many critical sections there were.
+    pub(crate) fn counted(&mut self) -> u64 {
+        let data = self.data.get_mut();
+        assert_eq!(data[0], data[1], "lost updates");
+        data[0]
+    }
+
+    /// `turns` acquisitions with one context, by every way in and out.
+    ///
+    /// # Safety
+    /// As `RawLock::lock`.
+    pub(crate) unsafe fn use_lock<P: Platform>(&self, ctx: &L::Ctx, turns: u64)
+    where
+        L: RawLock<P>,
+    {
+        for turn in 0..turns {
+            // SAFETY: the caller's promise; unlocked once for each lock.
+            unsafe {
+                if turn % 8 != 0 || !self.lock.try_lock(ctx) {
+                    self.lock.lock(ctx);
+                }
+                self.count::<P>(turn % 4 == 1);
+                if turn % 2 == 0 {
+                    self.lock.unlock(ctx);
+                } else {
+                    self.lock.unlock_outline(ctx);
+                }
+            }
+        }
+    }
+}
+
+/// `threads` threads, `turns` acquisitions each.
+pub(crate) fn stress<P: Platform, L: RawLock<P>>(threads: usize, turns: u64) {
+    let shared = Box::new(Shared::new(L::default()));
+    // Contexts outlive all use of the lock, as CLH wants.
+    let contexts: Vec<Sendable<L::Ctx>> =
+        (0..threads).map(|_| Sendable(L::Ctx::default())).collect();
+    let start = Barrier::new(threads);
+    std::thread::scope(|scope| {
+        for ctx in &contexts {
+            let (shared, start) = (&shared, &start);
+            scope.spawn(move || {
+                let Sendable(ctx) = ctx;
+                start.wait();
+                // SAFETY: the context is this thread's own; lock and contexts
+                // are dropped after all threads have ended.
+                unsafe { shared.use_lock(ctx, turns) };
+            });
+        }
+    });
+    let mut shared = shared;
+    assert_eq!(
+        shared.counted(),
+        turns * threads as u64,
+        "{}: lost updates",
+        L::INFO.name
+    );
+}
+
+pub(crate) struct Sendable<T>(pub(crate) T);
+// SAFETY: each context is used by one thread; other threads reach only the
+// atomics inside it.
+unsafe impl<T> Sync for Sendable<T> {}
+// SAFETY: as above.
+unsafe impl<T> Send for Sendable<T> {}

@@ -1,0 +1,347 @@
+//! What every lock promises beside exclusion: try_lock, constants, names,
+//! the big lock's recursion, guards.
+
+mod common;
+
+use locklab_locks::catalogue::{self, BigVisitor, Visitor};
+use locklab_locks::*;
+use std::collections::HashSet;
+use std::thread;
+
+type N = NativePlatform;
+
+/// Runs `f` on a thread of its own, which to the locks is another CPU.
+fn elsewhere<T: Send>(f: impl FnOnce() -> T + Send) -> T {
+    thread::scope(|scope| scope.spawn(f).join().unwrap())
+}
+
+#[test]
+fn names_are_those_of_the_reports() {
+    let names: Vec<_> = catalogue::ALL.iter().map(|entry| entry.info.name).collect();
+    for name in [
+        "tas",
+        "ttas",
+        "virt-spin",
+        "virt-spin-delay",
+        "virt-spin-backoff",
+        "ticket",
+        "ticket-prop",
+        "anderson",
+        "clh",
+        "mcs",
+        "qspinlock",
+        "qspinlock-virt",
+        "qspinlock-pv",
+        "mplock-ticket",
+        "mplock-ticket-padded",
+        "mplock-anderson",
+        "mplock-clh",
+        "mplock-mcs",
+    ] {
+        assert!(names.contains(&name), "{name} is missing");
+    }
+    let unique: HashSet<_> = names.iter().collect();
+    assert_eq!(unique.len(), names.len(), "a name is used twice: {names:?}");
+    for entry in catalogue::ALL {
+        let info = entry.info;
+        assert!(
+            info.name
+                .bytes()
+                .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-'),
+            "{}: lower case with dashes",
+            info.name
+        );
+        assert!(
+            info.summary.len() <= 60,
+            "{}: one line of a table",
+            info.name
+        );
+        assert!(!info.paper.is_empty(), "{}: names its paper", info.name);
+        assert!(info.max_cpus >= 2 && entry.bytes > 0);
+    }
+    assert!(catalogue::visit::<N, _>("no-such-lock", TryLock).is_none());
+}
+
+#[test]
+fn sizes_are_what_the_documentation_says() {
+    assert_eq!(size_of::<Tas>(), 1);
+    assert_eq!(size_of::<Ttas>(), 1);
+    assert_eq!(size_of::<VirtSpinBackoff>(), 4);
+    assert_eq!(size_of::<Ticket>(), 4);
+    assert_eq!(size_of::<TicketProp>(), 4);
+    assert_eq!(size_of::<Anderson<N, 8>>(), 64 + 8 * 64);
+    assert_eq!(size_of::<Clh>(), 128);
+    assert_eq!(size_of::<ClhHandle>(), 128);
+    assert_eq!(size_of::<Mcs>(), size_of::<usize>());
+    assert_eq!(size_of::<McsNode>(), 64);
+    assert_eq!(size_of::<QSpinlock>(), 4);
+    assert_eq!(size_of::<QSpinlockVirt>(), 4);
+    assert_eq!(size_of::<QSpinlockPv>(), 4);
+    assert_eq!(size_of::<QueueNodes<N>>(), 64);
+    assert_eq!(size_of::<MplockTicket<N, 64>>(), 64 * 8 + 64);
+    assert_eq!(size_of::<MplockTicketPadded<N, 64>>(), 64 * 64 + 64);
+    assert_eq!(size_of::<MplockAnderson<N, 64>>(), 2 * 64 * 64 + 64);
+    assert_eq!(size_of::<MplockClh<N, 64>>(), 2 * 64 * 64 + 128);
+    assert_eq!(size_of::<MplockMcs<N, 64>>(), 64 * 64 + 64);
+}
+
+struct TryLock;
+
+impl Visitor<N> for TryLock {
+    type Output = ();
+
+    fn visit<L: RawLock<N>>(self) {
+        let lock = Box::new(L::default());
+        let (ours, theirs) = (
+            Box::<L::Ctx>::default(),
+            common::Sendable(Box::<L::Ctx>::default()),
+        );
+        let theirs = &theirs;
+        let name = L::INFO.name;
+        let other_gets_it = || {
+            elsewhere(|| {
+                let common::Sendable(ctx) = theirs;
+                // SAFETY: each thread has its context; all outlive the test.
+                unsafe {
+                    let got = lock.try_lock(ctx);
+                    if got {
+                        lock.unlock(ctx);
+                    }
+                    got
+                }
+            })
+        };
+        for round in 0..3 {
+            // SAFETY: as above.
+            unsafe {
+                assert_eq!(
+                    other_gets_it(),
+                    L::INFO.try_lock,
+                    "{name}: free, round {round}"
+                );
+                lock.lock(&ours);
+                assert!(!other_gets_it(), "{name}: held by lock, round {round}");
+                lock.unlock(&ours);
+                assert_eq!(lock.try_lock(&ours), L::INFO.try_lock, "{name}: free again");
+                if L::INFO.try_lock {
+                    assert!(!other_gets_it(), "{name}: held by try_lock, round {round}");
+                    lock.unlock(&ours);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn try_lock_succeeds_on_a_free_lock_and_fails_on_a_held_one() {
+    for entry in catalogue::ALL {
+        catalogue::visit(entry.info.name, TryLock).unwrap();
+    }
+}
+
+struct Recursion;
+
+impl BigVisitor<N> for Recursion {
+    type Output = ();
+
+    fn visit<L: BigLock<N>>(self) {
+        let name = L::INFO.name;
+        let lock = &*Box::new(L::default());
+        // SAFETY: no contexts; every acquisition below is released.
+        unsafe {
+            assert!(!lock.held(), "{name}: nobody holds a new lock");
+            assert_eq!(lock.release_all(), 0, "{name}: nothing to release");
+            for depth in 1..=3 {
+                lock.lock(&());
+                assert!(lock.held(), "{name}: held at depth {depth}");
+            }
+            let again = lock.try_lock(&());
+            assert_eq!(again, L::INFO.try_lock, "{name}: recursive try_lock");
+            if !again {
+                lock.lock(&());
+            }
+            assert!(
+                !elsewhere(|| lock.held()),
+                "{name}: not held by another CPU"
+            );
+            assert!(
+                !elsewhere(|| lock.try_lock(&())),
+                "{name}: excludes another CPU"
+            );
+            lock.unlock(&());
+            assert!(lock.held(), "{name}: three levels left");
+            assert_eq!(lock.release_all(), 3, "{name}: depth");
+            assert!(!lock.held(), "{name}: released");
+            elsewhere(|| {
+                lock.lock(&());
+                assert!(lock.held(), "{name}: free after release_all");
+                lock.unlock(&());
+                assert!(!lock.held(), "{name}: unlocked");
+            });
+            lock.acquire_count(3);
+            for _ in 0..3 {
+                assert!(lock.held());
+                lock.unlock(&());
+            }
+            assert!(!lock.held(), "{name}: three locks, three unlocks");
+
+            // A lock in any state is free after init.
+            lock.lock(&());
+            elsewhere(|| lock.init());
+            assert!(!lock.held(), "{name}: free after init");
+            elsewhere(|| {
+                lock.lock(&());
+                lock.unlock(&());
+            });
+
+            // All levels are let go of while others wait.
+            thread::scope(|scope| {
+                for _ in 0..2 {
+                    scope.spawn(|| {
+                        for _ in 0..100 {
+                            lock.lock(&());
+                            lock.lock(&());
+                            assert_eq!(lock.release_all(), 2, "{name}: under contention");
+                        }
+                    });
+                }
+            });
+        }
+    }
+}
+
+#[test]
+fn big_locks_recurse_and_release_all() {
+    let mut visited = 0;
+    for entry in catalogue::ALL {
+        let found = catalogue::visit_big(entry.info.name, Recursion).is_some();
+        assert_eq!(found, entry.info.recursive, "{}", entry.info.name);
+        visited += usize::from(found);
+    }
+    assert_eq!(visited, 5);
+}
+
+/// Each lock in a static: `new` is a `const fn`.
+macro_rules! statics {
+    ($($name:ident: $lock:ty, $ctx:expr;)*) => {
+        #[test]
+        fn every_lock_can_be_a_static() {
+            $({
+                static $name: $lock = <$lock>::new();
+                // Leaked: a static CLH lock goes on naming it.
+                let ctx = Box::leak(Box::new($ctx));
+                // SAFETY: a static lock and a context that stays.
+                unsafe {
+                    RawLock::<N>::lock(&$name, ctx);
+                    RawLock::<N>::unlock(&$name, ctx);
+                }
+            })*
+            let named = [$(<$lock as RawLock<N>>::INFO.name),*];
+            for entry in catalogue::ALL {
+                assert!(named.contains(&entry.info.name), "{}", entry.info.name);
+            }
+        }
+    };
+}
+
+statics! {
+    TAS: Tas, ();
+    TTAS: Ttas, ();
+    VIRT_SPIN: VirtSpin, ();
+    VIRT_SPIN_DELAY: VirtSpinDelay, ();
+    VIRT_SPIN_BACKOFF: VirtSpinBackoff, ();
+    TICKET: Ticket, ();
+    TICKET_PROP: TicketProp, ();
+    ANDERSON: Anderson, AndersonSlot::new();
+    CLH: Clh, ClhHandle::new();
+    MCS: Mcs, McsNode::new();
+    QSPINLOCK: QSpinlock, ();
+    QSPINLOCK_VIRT: QSpinlockVirt, ();
+    QSPINLOCK_PV: QSpinlockPv, ();
+    MPLOCK_TICKET: MplockTicket, ();
+    MPLOCK_TICKET_PADDED: MplockTicketPadded, ();
+    MPLOCK_ANDERSON: MplockAnderson, ();
+    MPLOCK_CLH: MplockClh, ();
+    MPLOCK_MCS: MplockMcs, ();
+}
+
+fn guards<L: lock_api::RawMutex + Send + Sync>() {
+    let total = lock_api::Mutex::<L, u64>::new(0);
+    thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                for _ in 0..1000 {
+                    *total.lock() += 1;
+                }
+            });
+        }
+    });
+    let guard = total.lock();
+    assert_eq!(*guard, 2000);
+    assert!(total.try_lock().is_none(), "held");
+    drop(guard);
+    assert!(total.try_lock().is_some(), "free");
+}
+
+#[test]
+fn context_free_locks_stand_behind_ordinary_guards() {
+    guards::<Tas>();
+    guards::<Ttas>();
+    guards::<VirtSpin>();
+    guards::<VirtSpinDelay>();
+    guards::<VirtSpinBackoff>();
+    guards::<Ticket>();
+    guards::<TicketProp>();
+    guards::<QSpinlock>();
+    guards::<QSpinlockVirt>();
+    guards::<QSpinlockPv>();
+    guards::<Outline<Ticket>>();
+}
+
+#[test]
+fn locks_with_nodes_stand_behind_closures() {
+    let mcs = Mutex::<u64, Mcs>::new(Mcs::new(), 0);
+    let anderson = Mutex::<u64, Anderson>::new(Anderson::new(), 0);
+    thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                for _ in 0..1000 {
+                    mcs.with(|total| *total += 1);
+                    anderson.with(|total| *total += 1);
+                }
+            });
+        }
+    });
+    assert_eq!(mcs.try_with(|total| *total), Some(2000));
+    assert_eq!(anderson.try_with(|total| *total), Some(2000));
+}
+
+#[test]
+fn a_lock_is_released_when_its_critical_section_panics() {
+    let mcs = Mutex::<u64, Mcs>::new(Mcs::new(), 0);
+    let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        mcs.with(|_| std::panic::resume_unwind(Box::new(())));
+    }));
+    assert!(panicked.is_err());
+    assert!(mcs.try_with(|_| ()).is_some(), "free again");
+}
+
+#[test]
+fn slots_and_tickets_go_round() {
+    // More acquisitions than Anderson slots and than 16-bit tickets.
+    let small = Anderson::<N, 2>::new();
+    let ctx = AndersonSlot::new();
+    let ticket = Ticket::<N>::new();
+    let prop = TicketProp::<N>::new();
+    for _ in 0..70_000 {
+        // SAFETY: one thread, each released before the next.
+        unsafe {
+            small.lock(&ctx);
+            small.unlock(&ctx);
+            RawLock::<N>::lock(&ticket, &());
+            RawLock::<N>::unlock(&ticket, &());
+            assert!(RawLock::<N>::try_lock(&prop, &()));
+            RawLock::<N>::unlock(&prop, &());
+        }
+    }
+}
