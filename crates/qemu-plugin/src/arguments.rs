@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! The plugin's arguments: `-plugin FILE,out=PATH,size=32768,...`.
+
+use std::path::PathBuf;
+
+use locklab_icache::{Geometry, Prefetch};
+
+/// What was asked for.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Arguments {
+    pub(crate) geometry: Geometry,
+    pub(crate) prefetch: Prefetch,
+    /// Count between markers only, not the whole program.
+    pub(crate) markers: bool,
+    /// Where the report goes.
+    pub(crate) out: PathBuf,
+    /// Where executions of each block go.
+    pub(crate) hot: Option<PathBuf>,
+}
+
+impl Arguments {
+    /// Reads `name=value` arguments. `system` is whether a whole machine is
+    /// emulated: its firmware, boot and kernel cannot be told from what is to
+    /// be measured without markers, so there they are required.
+    ///
+    /// # Errors
+    /// One sentence for the user.
+    pub(crate) fn parse<'a>(
+        arguments: impl IntoIterator<Item = &'a str>,
+        system: bool,
+    ) -> Result<Self, String> {
+        let default = Geometry::default();
+        let (mut size, mut ways, mut line) = (default.size(), default.ways(), default.line());
+        let (mut prefetch, mut markers) = (Prefetch::None, system);
+        let (mut out, mut hot) = (None, None);
+        for argument in arguments {
+            let Some((name, value)) = argument.split_once('=') else {
+                return Err(format!(
+                    "argument '{argument}' is not of the form name=value"
+                ));
+            };
+            match name {
+                "size" => size = number(name, value)?,
+                "ways" => ways = number(name, value)?,
+                "line" => line = number(name, value)?,
+                "prefetch" => {
+                    prefetch = match value {
+                        "none" | "off" => Prefetch::None,
+                        "next-line" => Prefetch::NextLine,
+                        _ => return Err(format!("prefetch={value}: give none or next-line")),
+                    }
+                }
+                "markers" => {
+                    markers = match value {
+                        "on" => true,
+                        "off" => false,
+                        _ => return Err(format!("markers={value}: give on or off")),
+                    }
+                }
+                "out" => out = Some(path(name, value)?),
+                "hot" => hot = Some(path(name, value)?),
+                _ => {
+                    return Err(format!(
+                        "unknown argument '{name}': there are out, size, ways, line, prefetch, \
+                         markers and hot"
+                    ));
+                }
+            }
+        }
+        if system && !markers {
+            return Err(
+                "markers=off is for single programs: in a whole machine the firmware and \
+                        the boot would be counted too"
+                    .into(),
+            );
+        }
+        Ok(Arguments {
+            geometry: Geometry::new(size, ways, line).map_err(|e| e.to_string())?,
+            prefetch,
+            markers,
+            out: out.ok_or("argument out=PATH is missing: the report needs a file")?,
+            hot,
+        })
+    }
+}
+
+fn number(name: &str, value: &str) -> Result<u32, String> {
+    value
+        .parse()
+        .map_err(|_| format!("{name}={value}: give a whole number"))
+}
+
+/// An absolute path, for the program may change its folder before it ends.
+fn path(name: &str, value: &str) -> Result<PathBuf, String> {
+    std::path::absolute(value).map_err(|e| format!("{name}={value}: {e}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(arguments: &str, system: bool) -> Result<Arguments, String> {
+        Arguments::parse(arguments.split_terminator(','), system)
+    }
+
+    #[test]
+    fn defaults() {
+        let program = parse("out=/tmp/o", false).unwrap();
+        assert_eq!(program.geometry, Geometry::default());
+        assert_eq!((program.markers, program.prefetch), (false, Prefetch::None));
+        assert_eq!((program.out, program.hot), (PathBuf::from("/tmp/o"), None));
+        assert!(parse("out=/tmp/o", true).unwrap().markers);
+    }
+
+    #[test]
+    fn everything_given() {
+        let all = "size=65536,ways=4,line=32,prefetch=next-line,markers=on,out=/a,hot=/b";
+        let all = parse(all, false).unwrap();
+        assert_eq!(all.geometry, Geometry::new(65536, 4, 32).unwrap());
+        assert_eq!((all.markers, all.prefetch), (true, Prefetch::NextLine));
+        assert_eq!((all.out, all.hot), ("/a".into(), Some("/b".into())));
+    }
+
+    #[test]
+    fn errors_say_what_to_do() {
+        for (arguments, system, said) in [
+            ("", false, "out=PATH is missing"),
+            ("out", false, "name=value"),
+            ("out=o,size=32K", false, "size=32K: give a whole number"),
+            ("out=o,ways=3", false, "choose a size"),
+            ("out=o,line=48", false, "power of two"),
+            ("out=o,colour=red", false, "unknown argument 'colour'"),
+            ("out=o,markers=maybe", false, "on or off"),
+            ("out=o,prefetch=maybe", false, "next-line"),
+            ("out=o,markers=off", true, "whole machine"),
+            ("out=", false, "out="),
+        ] {
+            let error = parse(arguments, system).unwrap_err();
+            assert!(error.contains(said), "{arguments}: {error}");
+        }
+    }
+}

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! The report: one JSON document.
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::{fs, process};
+
+use locklab_icache::{Counts, Prefetch};
+use serde::Serialize;
+
+use crate::arguments::Arguments;
+use crate::session::Measured;
+use crate::vcpu;
+
+/// What was emulated, and by what.
+#[derive(Serialize)]
+pub(crate) struct Target {
+    /// The guest's architecture, as QEMU names it.
+    pub(crate) architecture: String,
+    /// A whole machine, or a single program.
+    pub(crate) system: bool,
+    /// QEMU's plugin API version.
+    pub(crate) plugin_api: i32,
+}
+
+#[derive(Serialize)]
+struct Report<'a> {
+    schema: u32,
+    provenance: &'static str,
+    not_modelled: &'static [&'static str],
+    plugin: &'static str,
+    target: &'a Target,
+    geometry: GeometryOut,
+    markers: Option<Markers>,
+    vcpus: usize,
+    all_vcpus_counted: bool,
+    instructions: u64,
+    l1i_fetches: u64,
+    l1i_misses: u64,
+    user: CountsOut,
+    kernel: CountsOut,
+    parts: Vec<Part>,
+}
+
+#[derive(Serialize)]
+struct GeometryOut {
+    size: u32,
+    ways: u32,
+    line: u32,
+    sets: u32,
+    prefetch: &'static str,
+}
+
+#[derive(Serialize)]
+struct Markers {
+    begins: u64,
+    ends: u64,
+}
+
+#[derive(Serialize)]
+struct CountsOut {
+    instructions: u64,
+    l1i_fetches: u64,
+    l1i_misses: u64,
+}
+
+#[derive(Serialize)]
+struct Part {
+    user: CountsOut,
+    kernel: CountsOut,
+}
+
+impl From<Counts> for CountsOut {
+    fn from(counts: Counts) -> Self {
+        CountsOut {
+            instructions: counts.instructions,
+            l1i_fetches: counts.fetches,
+            l1i_misses: counts.misses,
+        }
+    }
+}
+
+/// Writes the report.
+///
+/// # Errors
+/// One sentence for the user.
+pub(crate) fn write(
+    arguments: &Arguments,
+    target: &Target,
+    measured: &Measured,
+) -> Result<(), String> {
+    let [user, kernel] = measured.total();
+    let all = user + kernel;
+    let geometry = arguments.geometry;
+    let (prefetch, not_modelled) = match arguments.prefetch {
+        Prefetch::None => (
+            "none",
+            &["prefetch", "micro-op cache", "speculation", "L2"][..],
+        ),
+        Prefetch::NextLine => ("next-line", &["micro-op cache", "speculation", "L2"][..]),
+    };
+    let report = Report {
+        schema: 1,
+        provenance: "model",
+        not_modelled,
+        plugin: concat!(env!("CARGO_PKG_NAME"), " ", env!("CARGO_PKG_VERSION")),
+        target,
+        geometry: GeometryOut {
+            size: geometry.size(),
+            ways: geometry.ways(),
+            line: geometry.line(),
+            sets: geometry.sets(),
+            prefetch,
+        },
+        markers: arguments.markers.then_some(Markers {
+            begins: measured.begins,
+            ends: measured.ends,
+        }),
+        vcpus: vcpu::read_all().len(),
+        all_vcpus_counted: vcpu::all_counted(),
+        instructions: all.instructions,
+        l1i_fetches: all.fetches,
+        l1i_misses: all.misses,
+        user: user.into(),
+        kernel: kernel.into(),
+        parts: measured
+            .parts
+            .iter()
+            .map(|&[user, kernel]| Part {
+                user: user.into(),
+                kernel: kernel.into(),
+            })
+            .collect(),
+    };
+    let json = serde_json::to_string_pretty(&report).expect("numbers and strings only");
+    replace(&arguments.out, &(json + "\n"))
+}
+
+/// Writes a file whole or not at all, so a reader never sees half a report.
+///
+/// # Errors
+/// One sentence for the user.
+pub(crate) fn replace(path: &Path, content: &str) -> Result<(), String> {
+    let mut beside = OsString::from(path);
+    beside.push(format!(".{}", process::id()));
+    fs::write(&beside, content)
+        .and_then(|()| fs::rename(&beside, path))
+        .map_err(|e| format!("cannot write the report {}: {e}", path.display()))
+}

@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! One run of QEMU: what was asked, which parts of it were measured, and
+//! the report at the end of each.
+
+use std::ffi::{c_uint, c_void};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+
+use locklab_icache::marker::Marker;
+use locklab_icache::{Counts, Geometry, Prefetch};
+
+use crate::api::Id;
+use crate::arguments::Arguments;
+use crate::report::{self, Target};
+use crate::translate::Translator;
+use crate::vcpu::{self, ByMode, Mode};
+
+/// What holds for a whole run.
+pub(crate) struct Session {
+    arguments: Arguments,
+    target: Target,
+    process: u32,
+    measured: Mutex<Measured>,
+    translator: Mutex<Translator>,
+}
+
+/// The parts between markers, or the one part that is the whole run.
+#[derive(Default)]
+pub(crate) struct Measured {
+    /// Each vCPU's counts when the open part began.
+    open: Option<Vec<ByMode>>,
+    /// The closed parts, in order.
+    pub(crate) parts: Vec<ByMode>,
+    pub(crate) begins: u64,
+    pub(crate) ends: u64,
+}
+
+static SESSION: OnceLock<Session> = OnceLock::new();
+
+/// Whether a part is open; for those who count while it is.
+static OPEN: AtomicBool = AtomicBool::new(false);
+
+/// The session, once the plugin is installed.
+pub(crate) fn get() -> Option<&'static Session> {
+    SESSION.get()
+}
+
+/// Starts the session.
+pub(crate) fn start(arguments: Arguments, target: Target) -> &'static Session {
+    SESSION.get_or_init(|| {
+        let measured = Measured {
+            open: (!arguments.markers).then(Vec::new),
+            ..Measured::default()
+        };
+        OPEN.store(measured.open.is_some(), Relaxed);
+        Session {
+            translator: Mutex::new(Translator::new(&arguments, target.system)),
+            measured: Mutex::new(measured),
+            process: std::process::id(),
+            arguments,
+            target,
+        }
+    })
+}
+
+/// Whether what runs now is being measured.
+pub(crate) fn is_open() -> bool {
+    OPEN.load(Relaxed)
+}
+
+impl Session {
+    pub(crate) fn geometry(&self) -> Geometry {
+        self.arguments.geometry
+    }
+
+    pub(crate) fn prefetch(&self) -> Prefetch {
+        self.arguments.prefetch
+    }
+
+    pub(crate) fn translator(&self) -> MutexGuard<'_, Translator> {
+        self.translator
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn measured(&self) -> MutexGuard<'_, Measured> {
+        self.measured.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn report(&self, measured: &Measured) {
+        // A forked child has the parent's counts, and the parent reports them.
+        if std::process::id() != self.process {
+            return;
+        }
+        let mut written = report::write(&self.arguments, &self.target, measured);
+        if let (Some(path), Some(hot)) = (&self.arguments.hot, &self.translator().hot) {
+            written = written.and(hot.write(path));
+        }
+        if let Err(error) = written {
+            eprintln!("locklab: {error}");
+        }
+    }
+}
+
+/// A marker in translated code.
+pub(crate) struct MarkerSite {
+    pub(crate) marker: Marker,
+    pub(crate) mode: Mode,
+    /// Instructions of its block that come after it.
+    pub(crate) after: u64,
+}
+
+/// Runs when a vCPU executes a marker; the userdata is a
+/// `&'static MarkerSite`.
+pub(crate) extern "C" fn on_marker(vcpu: c_uint, site: *mut c_void) {
+    let Some(session) = get() else { return };
+    // SAFETY: registered with a `&'static MarkerSite`.
+    let site = unsafe { &*site.cast::<MarkerSite>() };
+    let mut counts = vcpu::read_all();
+    // The block is counted as a whole when it is entered; what comes after a
+    // marker belongs to the other side of it.
+    if let Some(here) = counts.get_mut(vcpu as usize) {
+        let here = &mut here[site.mode as usize].instructions;
+        *here = here.saturating_sub(match site.marker {
+            Marker::Begin => site.after,
+            Marker::End => site.after + 1,
+        });
+    }
+    let mut measured = session.measured();
+    match site.marker {
+        Marker::Begin => measured.begin(counts),
+        Marker::End => {
+            measured.end(&counts);
+            session.report(&measured);
+        }
+    }
+    OPEN.store(measured.open.is_some(), Relaxed);
+}
+
+/// Runs when QEMU ends.
+pub(crate) extern "C" fn on_exit(_id: Id, _userdata: *mut c_void) {
+    let Some(session) = get() else { return };
+    let mut measured = session.measured();
+    measured.close(&vcpu::read_all());
+    OPEN.store(false, Relaxed);
+    session.report(&measured);
+}
+
+impl Measured {
+    /// Opens a part; one that is open begins anew.
+    fn begin(&mut self, counts: Vec<ByMode>) {
+        self.begins += 1;
+        self.open = Some(counts);
+    }
+
+    fn end(&mut self, counts: &[ByMode]) {
+        self.ends += 1;
+        self.close(counts);
+    }
+
+    /// Closes the open part, if there is one.
+    fn close(&mut self, counts: &[ByMode]) {
+        let Some(before) = self.open.take() else {
+            return;
+        };
+        let mut part = ByMode::default();
+        for (vcpu, now) in counts.iter().enumerate() {
+            // A vCPU that appeared since began with nothing.
+            let before = before.get(vcpu).copied().unwrap_or_default();
+            for mode in [Mode::User, Mode::Kernel] {
+                let mode = mode as usize;
+                part[mode] = part[mode] + (now[mode] - before[mode]);
+            }
+        }
+        self.parts.push(part);
+    }
+
+    /// All parts together.
+    pub(crate) fn total(&self) -> ByMode {
+        let sum = |mode: usize| {
+            self.parts
+                .iter()
+                .fold(Counts::default(), |sum, part| sum + part[mode])
+        };
+        [sum(0), sum(1)]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counts(user: u64, kernel: u64) -> ByMode {
+        let count = |n| Counts {
+            instructions: n,
+            fetches: n / 4,
+            misses: n / 100,
+        };
+        [count(user), count(kernel)]
+    }
+
+    #[test]
+    fn parts_add_up_over_vcpus() {
+        let mut measured = Measured::default();
+        measured.begin(vec![counts(1000, 5000)]);
+        measured.end(&[counts(1400, 5200), counts(300, 0)]);
+        measured.begin(vec![counts(2000, 6000), counts(300, 0)]);
+        measured.end(&[counts(2000, 6100), counts(400, 0)]);
+        assert_eq!(measured.parts.len(), 2);
+        assert_eq!(measured.total()[0].instructions, 400 + 300 + 100);
+        assert_eq!(measured.total()[1].instructions, 200 + 100);
+    }
+
+    #[test]
+    fn an_end_without_a_begin_measures_nothing() {
+        let mut measured = Measured::default();
+        measured.end(&[counts(1000, 0)]);
+        assert_eq!((measured.parts.len(), measured.ends), (0, 1));
+        assert_eq!(measured.total(), ByMode::default());
+    }
+}
