@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! Single programs, in QEMU's user mode.
+
+use std::fs;
+
+use crate::lab::{self, Lab, need};
+
+#[test]
+fn a_known_loop() {
+    need!("qemu-x86_64" from "qemu-user", "gcc" from "gcc");
+    let lab = Lab::new("a_known_loop");
+    let program = lab.build("loop.S", "loop", &["-nostdlib"]);
+    let run = lab.user("", &[program]);
+    assert_eq!(
+        run.output.status.code(),
+        Some(7),
+        "the program's own status"
+    );
+    assert_eq!(run.number("/instructions"), 2004);
+    assert_eq!(run.number("/l1i_fetches"), 1);
+    assert_eq!(run.number("/l1i_misses"), 1);
+    assert_eq!(run.number("/user/instructions"), 2004);
+    assert_eq!(run.number("/kernel/instructions"), 0);
+    let leftover = fs::read_dir(lab.path(".")).unwrap().count();
+    assert_eq!(leftover, 2, "the program, the report and nothing else");
+}
+
+#[test]
+fn a_repeated_string_instruction_counts_once() {
+    need!("qemu-x86_64" from "qemu-user", "gcc" from "gcc");
+    let lab = Lab::new("a_repeated_string_instruction_counts_once");
+    for bytes in [0, 1, 2, 1000, 1_000_000] {
+        let program = lab.build("rep.S", "rep", &["-nostdlib", &format!("-DBYTES={bytes}")]);
+        let run = lab.user(",hot=hot.csv", &[program]);
+        assert_eq!(run.number("/instructions"), 15, "{bytes} bytes");
+        assert_eq!(run.number("/l1i_fetches"), 2, "{bytes} bytes");
+        assert_eq!(run.number("/l1i_misses"), 2, "{bytes} bytes");
+        let hot = fs::read_to_string(lab.path("hot.csv")).unwrap();
+        assert!(
+            hot.lines().skip(1).all(|line| line.ends_with(",1")),
+            "{hot}"
+        );
+    }
+}
+
+#[test]
+fn code_that_fits_and_code_that_does_not() {
+    need!("qemu-x86_64" from "qemu-user", "gcc" from "gcc");
+    let lab = Lab::new("code_that_fits_and_code_that_does_not");
+    let misses = |kib: u64, arguments: &str| {
+        let lines = format!("-DLINES={}", kib * 16);
+        let program = lab.build("walk.S", "walk", &["-nostdlib", "-DPASSES=10", &lines]);
+        let run = lab.user(arguments, &[program]);
+        assert_eq!(run.number("/instructions"), 2 + 10 * (kib * 16 + 1) + 3);
+        if !arguments.contains("line=") {
+            assert_eq!(run.number("/l1i_fetches"), 1 + 10 * kib * 16);
+        }
+        run.number("/l1i_misses")
+    };
+    assert_eq!(misses(16, ""), 1 + 256);
+    assert_eq!(misses(31, ""), 1 + 31 * 16);
+    // 9 lines in each set of 8 ways: LRU never finds one again.
+    assert_eq!(misses(36, ""), 1 + 10 * 36 * 16);
+    assert_eq!(misses(36, ",size=65536"), 1 + 36 * 16);
+    // The line before is the first half of the first one.
+    assert_eq!(misses(16, ",ways=1,line=128"), 1 + 128);
+    // Every other line, but for the one before: its next line is the first.
+    assert_eq!(misses(16, ",prefetch=next-line"), 1 + 128);
+}
+
+#[test]
+fn only_what_is_between_markers() {
+    need!("qemu-x86_64" from "qemu-user", "gcc" from "gcc");
+    let lab = Lab::new("only_what_is_between_markers");
+    let program = lab.build("marked.c", "marked", &["-nostdlib", "-fno-pie", "-no-pie"]);
+    let run = lab.user(",markers=on,hot=hot.csv", &[&program]);
+    assert_eq!(run.number("/parts/0/user/instructions"), 2001);
+    assert_eq!(run.number("/parts/1/user/instructions"), 3);
+    assert_eq!(run.number("/instructions"), 2004);
+    assert_eq!(
+        (run.number("/markers/begins"), run.number("/markers/ends")),
+        (2, 3)
+    );
+    let hot = fs::read_to_string(lab.path("hot.csv")).unwrap();
+    assert!(hot.contains(",2,999\n"), "the loop's own block: {hot}");
+    assert!(
+        !hot.contains(",2,49\n") && !hot.contains(",2,69\n"),
+        "unmarked loops: {hot}"
+    );
+
+    let all = lab.user("", &[&program]);
+    assert!(all.number("/instructions") > 2001 + 2 * 50 + 2 * 70);
+    assert!(all.json()["markers"].is_null());
+
+    let other = lab.build("loop.S", "loop", &["-nostdlib"]);
+    let none = lab.user(",markers=on", &[other]);
+    assert_eq!(
+        (none.number("/instructions"), none.number("/markers/begins")),
+        (0, 0)
+    );
+}
+
+#[test]
+fn gzip_twice_gives_the_same_counts() {
+    need!("qemu-x86_64" from "qemu-user", "gzip" from "gzip");
+    let lab = Lab::new("gzip_twice_gives_the_same_counts");
+    let words = [
+        "ticket", "queue", "handoff", "spin", "backoff", "node", "\n",
+    ];
+    let mut state = 1_u32;
+    let text: Vec<&str> = std::iter::repeat_with(|| {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        words[(state >> 24) as usize % words.len()]
+    })
+    .take(40_000)
+    .collect();
+    fs::write(lab.path("file"), text.concat()).unwrap();
+    let gzip = lab::find("gzip").unwrap();
+    let command = [gzip.as_os_str(), "-c".as_ref(), "file".as_ref()];
+    let first = lab.user(",hot=hot1.csv", &command);
+    assert!(first.output.status.success() && first.output.stdout.len() > 10_000);
+    let second = lab.user(",hot=hot2.csv", &command);
+    assert!(first.number("/instructions") > 10_000_000);
+    assert_eq!(first.text, second.text);
+    let hot = |name| fs::read_to_string(lab.path(name)).unwrap();
+    assert_eq!(hot("hot1.csv"), hot("hot2.csv"));
+    // Blocks add up to the instructions, REP instructions too.
+    let sum: u64 = hot("hot1.csv")
+        .lines()
+        .skip(1)
+        .map(|line| {
+            let [instructions, executions] =
+                [2, 3].map(|column| line.split(',').nth(column).unwrap().parse::<u64>().unwrap());
+            instructions * executions
+        })
+        .sum();
+    assert_eq!(sum, first.number("/instructions"));
+}
+
+#[test]
+fn threads_do_not_lose_counts() {
+    need!("qemu-x86_64" from "qemu-user", "gcc" from "gcc");
+    let lab = Lab::new("threads_do_not_lose_counts");
+    let program = lab.build("threads.c", "threads", &["-pthread"]);
+    let run = lab.user("", &[program]);
+    assert!(run.output.status.success(), "{:?}", run.output);
+    let instructions = run.number("/instructions");
+    assert!(
+        (16_000_000..16_500_000).contains(&instructions),
+        "{instructions}"
+    );
+    assert_eq!(run.json()["all_vcpus_counted"], true);
+    assert!(run.number("/vcpus") > 1);
+}
+
+#[test]
+fn a_forked_child_does_not_overwrite_the_report() {
+    need!("qemu-x86_64" from "qemu-user", "gcc" from "gcc");
+    let lab = Lab::new("a_forked_child_does_not_overwrite_the_report");
+    let program = lab.build("fork.c", "fork", &[]);
+    let run = lab.user("", &[program]);
+    assert!(run.output.status.success(), "{:?}", run.output);
+    let instructions = run.number("/instructions");
+    assert!((1000..2_000_000).contains(&instructions), "{instructions}");
+}
+
+#[test]
+fn what_cannot_run_says_why() {
+    need!("qemu-x86_64" from "qemu-user", "gcc" from "gcc");
+    let lab = Lab::new("what_cannot_run_says_why");
+    let program = lab.build("loop.S", "loop", &["-nostdlib"]);
+    for (arguments, said) in [
+        (",ways=3", "choose a size"),
+        (
+            ",out=/nowhere/report.json",
+            "cannot write /nowhere/report.json",
+        ),
+        (",colour=red", "unknown argument 'colour'"),
+    ] {
+        let run = lab.user(arguments, &[&program]);
+        assert_eq!(run.output.status.code(), Some(1));
+        let error = String::from_utf8_lossy(&run.output.stderr).into_owned();
+        assert!(
+            error.contains("locklab: ") && error.contains(said),
+            "{error}"
+        );
+    }
+    // A program that never ran leaves no report that could be taken for its.
+    lab.user("", &[&program]);
+    let missing = lab.user("", &["no-such-program"]);
+    assert_eq!(
+        (missing.text.as_str(), missing.output.status.success()),
+        ("", false)
+    );
+}
