@@ -7,9 +7,9 @@ use crate::native::NativePlatform;
 use crate::platform::Platform;
 use crate::raw::{Info, RawLock};
 use crate::{
-    Anderson, BigLock, Clh, Mcs, MplockAnderson, MplockClh, MplockMcs, MplockTicket,
-    MplockTicketPadded, QSpinlock, QSpinlockPv, QSpinlockVirt, Tas, Ticket, TicketProp, Ttas,
-    VirtSpin, VirtSpinBackoff, VirtSpinDelay,
+    Anderson, BigLock, Clh, Cna, Hemlock, Mcs, McsK42, MplockAnderson, MplockClh, MplockMcs,
+    MplockTicket, MplockTicketPadded, QSpinlock, QSpinlockPv, QSpinlockVirt, Tas, Ticket,
+    TicketProp, Ttas, Twa, VirtSpin, VirtSpinBackoff, VirtSpinDelay,
 };
 
 /// Something to do with a lock whose type is known only by name.
@@ -101,6 +101,10 @@ catalogue! {
         QSpinlock,
         QSpinlockVirt,
         QSpinlockPv[1024],
+        McsK42,
+        Hemlock,
+        Twa[64],
+        Cna,
     }
     big_locks {
         MplockTicket[512],

@@ -42,7 +42,10 @@ mod threads;
 
 mod anderson;
 mod clh;
+mod cna;
+mod hemlock;
 mod mcs;
+mod mcs_k42;
 pub mod mplock;
 mod qspinlock;
 mod qspinlock_pv;
@@ -50,6 +53,7 @@ mod qspinlock_virt;
 mod tas;
 mod ticket;
 mod ticket_prop;
+mod twa;
 mod virt_spin;
 
 pub use line::CacheLine;
@@ -64,7 +68,10 @@ pub use threads::Threads;
 
 pub use anderson::{Anderson, AndersonSlot};
 pub use clh::{Clh, ClhHandle, ClhNode};
+pub use cna::{Cna, CnaNode};
+pub use hemlock::{Hemlock, HemlockGrant};
 pub use mcs::{Mcs, McsNode};
+pub use mcs_k42::McsK42;
 pub use mplock::{BigLock, MplockAnderson, MplockClh, MplockMcs, MplockTicket, MplockTicketPadded};
 pub use qspinlock::QSpinlock;
 pub use qspinlock_pv::QSpinlockPv;
@@ -72,4 +79,5 @@ pub use qspinlock_virt::QSpinlockVirt;
 pub use tas::{Tas, Ttas};
 pub use ticket::Ticket;
 pub use ticket_prop::TicketProp;
+pub use twa::Twa;
 pub use virt_spin::{VirtSpin, VirtSpinBackoff, VirtSpinDelay};

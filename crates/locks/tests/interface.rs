@@ -74,6 +74,12 @@ fn sizes_are_what_the_documentation_says() {
     assert_eq!(size_of::<ClhHandle>(), 128);
     assert_eq!(size_of::<Mcs>(), size_of::<usize>());
     assert_eq!(size_of::<McsNode>(), 64);
+    assert_eq!(size_of::<McsK42>(), 2 * size_of::<usize>());
+    assert_eq!(size_of::<Hemlock>(), size_of::<usize>());
+    assert_eq!(size_of::<HemlockGrant>(), 64);
+    assert_eq!(size_of::<Cna>(), size_of::<usize>());
+    assert_eq!(size_of::<CnaNode>(), 64);
+    assert_eq!(size_of::<Twa>(), 64 + 64 * 4);
     assert_eq!(size_of::<QSpinlock>(), 4);
     assert_eq!(size_of::<QSpinlockVirt>(), 4);
     assert_eq!(size_of::<QSpinlockPv>(), 4);
@@ -258,6 +264,10 @@ statics! {
     QSPINLOCK: QSpinlock, ();
     QSPINLOCK_VIRT: QSpinlockVirt, ();
     QSPINLOCK_PV: QSpinlockPv, ();
+    MCS_K42: McsK42, ();
+    HEMLOCK: Hemlock, HemlockGrant::new();
+    TWA: Twa, ();
+    CNA: Cna, CnaNode::new();
     MPLOCK_TICKET: MplockTicket, ();
     MPLOCK_TICKET_PADDED: MplockTicketPadded, ();
     MPLOCK_ANDERSON: MplockAnderson, ();

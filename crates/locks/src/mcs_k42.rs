@@ -1,0 +1,214 @@
+//! The K42 variant of the MCS lock: an ordinary interface, no node to bring.
+//!
+//! Paper: M. A. Auslander, D. J. Edelsohn, O. Y. Krieger, B. S. Rosenburg and
+//! R. W. Wisniewski, "Enhancement to the MCS lock for increased functionality
+//! and improved programmability", US patent application 2003/0200457 (filed
+//! 2002, abandoned); described in M. L. Scott, "Shared-Memory
+//! Synchronization", 2013, section 4.3.1.
+//!
+//! Size: two pointers. Per waiter: one node on the stack of `lock`, gone when
+//! `lock` returns. Fairness: first come, first served from the
+//! compare-and-swap on; that swap is retried under contention, so arrival,
+//! unlike MCS, has no bound.
+
+use crate::native::NativePlatform;
+use crate::platform::{Atomic, Ordering, Platform};
+use crate::raw::{Fairness, Info, RawLock};
+use core::ptr;
+
+/// A place in the queue; the lock itself is the place of its holder.
+#[repr(C)]
+struct Node<P: Platform> {
+    /// In a waiter: not null while it must wait. In the lock: the last
+    /// waiter, the lock's own node if held without waiters, null if free.
+    tail: P::Ptr<Node<P>>,
+    /// The waiter behind this one.
+    next: P::Ptr<Node<P>>,
+}
+
+/// A waiter's node keeps to a line of its own.
+#[repr(C, align(64))]
+struct Waiter<P: Platform>(Node<P>);
+
+/// A K42-MCS lock.
+#[repr(transparent)]
+pub struct McsK42<P: Platform = NativePlatform> {
+    node: Node<P>,
+}
+
+impl<P: Platform> McsK42<P> {
+    /// A free lock.
+    pub const fn new() -> Self {
+        Self {
+            node: Node {
+                tail: P::Ptr::ZERO,
+                next: P::Ptr::ZERO,
+            },
+        }
+    }
+
+    /// The lock's own node, as the tail of a queue that holds nobody else.
+    fn own(&self) -> *mut Node<P> {
+        ptr::from_ref(&self.node).cast_mut()
+    }
+
+    #[inline(always)]
+    fn take_if_free(&self) -> Result<(), *mut Node<P>> {
+        // K1: pairs with K8. Release: `next` of the lock, as the last holder
+        // left it, is seen by those who queue behind us.
+        self.node
+            .tail
+            .compare_exchange(
+                ptr::null_mut(),
+                self.own(),
+                Ordering::AcqRel,
+                Ordering::Relaxed,
+            )
+            .map(|_| ())
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn wait(&self) {
+        loop {
+            let last = self.node.tail.load(Ordering::Relaxed);
+            if last.is_null() {
+                if self.take_if_free().is_ok() {
+                    return;
+                }
+                continue;
+            }
+            let waiter = Waiter(Node {
+                // Any pointer but null means: wait.
+                tail: P::Ptr::new(self.own()),
+                next: P::Ptr::new(ptr::null_mut()),
+            });
+            let node = ptr::from_ref(&waiter.0).cast_mut();
+            // K2: Release: our node is set up before a successor finds it;
+            // Acquire: so is the predecessor's before we link to it.
+            if self
+                .node
+                .tail
+                .compare_exchange(last, node, Ordering::AcqRel, Ordering::Relaxed)
+                .is_ok()
+            {
+                self.wait_behind(last, &waiter.0);
+                return;
+            }
+        }
+    }
+
+    fn wait_behind(&self, predecessor: *mut Node<P>, own: &Node<P>) {
+        // SAFETY: the lock's node, or that of a waiter, who does not leave
+        // `lock` before it has seen the link below.
+        let predecessor = unsafe { &*predecessor };
+        let node = ptr::from_ref(own).cast_mut();
+        // K3: pairs with K5 and K7.
+        predecessor.next.store(node, Ordering::Release);
+        // K4: pairs with K9.
+        own.tail
+            .spin_until(Ordering::Acquire, |tail| tail.is_null());
+        // We hold the lock. Before our node goes, the queue behind it moves
+        // to the lock's.
+        // K5: pairs with K3.
+        let mut next = own.next.load(Ordering::Acquire);
+        if next.is_null() {
+            self.node.next.store(ptr::null_mut(), Ordering::Relaxed);
+            // K6: Release: `next` of the lock is null before others link.
+            if self
+                .node
+                .tail
+                .compare_exchange(node, self.own(), Ordering::Release, Ordering::Relaxed)
+                .is_ok()
+            {
+                return;
+            }
+            // K5': pairs with K3: someone queued in between.
+            next = own
+                .next
+                .spin_until(Ordering::Acquire, |next| !next.is_null());
+        }
+        self.node.next.store(next, Ordering::Relaxed);
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn hand_over(&self) {
+        // K7: pairs with K3.
+        let next = self
+            .node
+            .next
+            .spin_until(Ordering::Acquire, |next| !next.is_null());
+        // SAFETY: the waiter stays until it sees the store below.
+        let next = unsafe { &*next };
+        // K9: pairs with K4.
+        next.tail.store(ptr::null_mut(), Ordering::Release);
+    }
+}
+
+impl<P: Platform> Default for McsK42<P> {
+    fn default() -> Self {
+        Self {
+            node: Node {
+                tail: P::Ptr::new(ptr::null_mut()),
+                next: P::Ptr::new(ptr::null_mut()),
+            },
+        }
+    }
+}
+
+// SAFETY: the compare-and-swaps of the tail order the CPUs in a queue; each
+// enters when its predecessor clears its node, the first when the tail was
+// null.
+unsafe impl<P: Platform> RawLock<P> for McsK42<P> {
+    type Ctx = ();
+
+    const INFO: Info = Info {
+        name: "mcs-k42",
+        summary: "MCS without a node to bring: the lock is its holder's",
+        fairness: Fairness::Fifo,
+        numa_aware: false,
+        recursive: false,
+        try_lock: true,
+        timeout: false,
+        parks: false,
+        shared_memory: false,
+        max_cpus: crate::MAX_CPUS,
+        bytes_per_waiter: 64,
+        paper: "Auslander et al. 2002 (K42); Scott 2013",
+    };
+
+    #[inline(always)]
+    unsafe fn lock(&self, _: &()) {
+        if self.take_if_free().is_err() {
+            self.wait();
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn try_lock(&self, _: &()) -> bool {
+        self.take_if_free().is_ok()
+    }
+
+    #[inline(always)]
+    unsafe fn unlock(&self, _: &()) {
+        // A holder who finds a waiter linked need not try to free the lock.
+        // K8: pairs with K1 of a CPU that finds the lock free.
+        if !self.node.next.load(Ordering::Relaxed).is_null()
+            || self
+                .node
+                .tail
+                .compare_exchange(
+                    self.own(),
+                    ptr::null_mut(),
+                    Ordering::Release,
+                    Ordering::Relaxed,
+                )
+                .is_err()
+        {
+            self.hand_over();
+        }
+    }
+}
+
+crate::lock_api_impl::context_free!(McsK42);

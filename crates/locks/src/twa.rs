@@ -1,0 +1,142 @@
+//! TWA: a ticket lock whose far waiters wait elsewhere.
+//!
+//! Paper: D. Dice and A. Kogan, "TWA: Ticket Locks Augmented with a Waiting
+//! Array", Euro-Par 2019.
+//!
+//! Size: one 64-byte line and `SLOTS` 4-byte words. (The paper shares one array among all
+//! locks of a program; a lock that may run in a kernel brings its own.) Per
+//! waiter: nothing. Fairness: first come, first served. Only the next in line
+//! spins on the lock word; a CPU further back waits for a change of the slot
+//! that its ticket maps to, so a handoff invalidates the word in one cache
+//! and one slot, not in all.
+
+use crate::native::NativePlatform;
+use crate::platform::{Atomic, AtomicInt, Ordering, Platform};
+use crate::raw::{Fairness, Info, RawLock};
+
+/// How far from the front a waiter may be to spin on the lock word.
+const NEAR: u32 = 1;
+
+/// Neighbouring tickets map to slots this far apart, so that they do not
+/// share a line (odd, so that all slots are used).
+const STRIDE: u32 = 17;
+
+/// A ticket lock with a waiting array of `SLOTS` words, a power of two.
+#[repr(C, align(64))]
+pub struct Twa<P: Platform = NativePlatform, const SLOTS: usize = 64> {
+    /// Tickets given out.
+    next: P::U32,
+    /// The ticket being served.
+    owner: P::U32,
+    /// Changes when the ticket that maps there comes near.
+    slots: Slots<P, SLOTS>,
+}
+
+#[repr(C, align(64))]
+struct Slots<P: Platform, const SLOTS: usize>([P::U32; SLOTS]);
+
+impl<P: Platform, const SLOTS: usize> Twa<P, SLOTS> {
+    const MAPPABLE: () = assert!(SLOTS.is_power_of_two(), "SLOTS is a power of two");
+
+    /// A free lock.
+    pub const fn new() -> Self {
+        let () = Self::MAPPABLE;
+        Self {
+            next: P::U32::ZERO,
+            owner: P::U32::ZERO,
+            slots: Slots([const { P::U32::ZERO }; SLOTS]),
+        }
+    }
+
+    fn slot(&self, ticket: u32) -> &P::U32 {
+        &self.slots.0[ticket.wrapping_mul(STRIDE) as usize % SLOTS]
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn wait(&self, ticket: u32) {
+        let slot = self.slot(ticket);
+        loop {
+            // W3: pairs with W6. Read before the owner: if the owner read
+            // next is still far, the change of this slot that announces us
+            // is still to come.
+            let seen = slot.load(Ordering::Acquire);
+            // W4: pairs with W5.
+            let owner = self.owner.load(Ordering::Acquire);
+            if ticket.wrapping_sub(owner) <= NEAR {
+                break;
+            }
+            slot.spin_until(Ordering::Relaxed, |now| now != seen);
+        }
+        // W2: pairs with W5.
+        self.owner
+            .spin_until(Ordering::Acquire, |owner| owner == ticket);
+    }
+}
+
+impl<P: Platform, const SLOTS: usize> Default for Twa<P, SLOTS> {
+    fn default() -> Self {
+        let () = Self::MAPPABLE;
+        Self {
+            next: P::U32::new(0),
+            owner: P::U32::new(0),
+            slots: Slots(core::array::from_fn(|_| P::U32::new(0))),
+        }
+    }
+}
+
+// SAFETY: a ticket is given to one CPU and is served after the holder of the
+// ticket before it has released.
+unsafe impl<P: Platform, const SLOTS: usize> RawLock<P> for Twa<P, SLOTS> {
+    type Ctx = ();
+
+    const INFO: Info = Info {
+        name: "twa",
+        summary: "a ticket lock whose far waiters wait in an array",
+        fairness: Fairness::Fifo,
+        numa_aware: false,
+        recursive: false,
+        try_lock: true,
+        timeout: false,
+        parks: false,
+        shared_memory: true,
+        max_cpus: crate::MAX_CPUS,
+        bytes_per_waiter: 0,
+        paper: "Dice and Kogan 2019 (TWA)",
+    };
+
+    #[inline(always)]
+    unsafe fn lock(&self, _: &()) {
+        let ticket = self.next.fetch_add(1, Ordering::Relaxed);
+        // W1: pairs with W5.
+        if self.owner.load(Ordering::Acquire) != ticket {
+            self.wait(ticket);
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn try_lock(&self, _: &()) -> bool {
+        // W1': pairs with W5. If `next` still equals it, the lock is free.
+        let owner = self.owner.load(Ordering::Acquire);
+        self.next
+            .compare_exchange(
+                owner,
+                owner.wrapping_add(1),
+                Ordering::Relaxed,
+                Ordering::Relaxed,
+            )
+            .is_ok()
+    }
+
+    #[inline(always)]
+    unsafe fn unlock(&self, _: &()) {
+        let next = self.owner.load(Ordering::Relaxed).wrapping_add(1);
+        // W5: pairs with W1, W1', W2 and W4.
+        self.owner.store(next, Ordering::Release);
+        // The one behind the new owner comes near. Its slot may be shared
+        // with other tickets, whose CPUs look again and wait on.
+        // W6: pairs with W3: who sees the change sees the owner.
+        self.slot(next.wrapping_add(NEAR))
+            .fetch_add(1, Ordering::Release);
+    }
+}
