@@ -8,6 +8,8 @@ pub mod cli;
 pub mod error;
 pub mod list;
 pub mod matrix;
+pub mod report;
+pub mod verdicts;
 
 use cli::{Cli, Command};
 use error::Error;

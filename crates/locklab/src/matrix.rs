@@ -8,7 +8,7 @@ use std::time::Duration;
 
 /// Where a figure comes from. Never lost on the way to a report.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[serde(rename_all = "snake_case", tag = "source", content = "name")]
 pub enum Provenance {
     /// Measured on the machine of this name.
     Hardware(String),
