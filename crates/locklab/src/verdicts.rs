@@ -6,8 +6,8 @@
 
 use crate::matrix::{Cell, Invalid, Latency, Measured, Point, Run, RunPair};
 use locklab_judge::{
-    BadSetting, Comparison, Direction, FaultKind, Judged, Order, Pair, Settings, Shown, Side,
-    Verdict, estimate,
+    BadSetting, Comparison, Direction, Family, FaultKind, Judged, Order, Pair, Settings, Shown,
+    Side, Verdict, estimate,
 };
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -85,6 +85,9 @@ pub struct Figures {
     pub jain_1ms: Option<f64>,
     /// Least over greatest share over windows of 1 ms.
     pub min_over_max_1ms: Option<f64>,
+    /// Share of the time in which the threads had a CPU, over the most they
+    /// could have had.
+    pub cpu_share: Option<f64>,
     /// Acquisition latency in ns, each percentile its own median.
     pub latency: Option<Latency>,
 }
@@ -157,17 +160,18 @@ impl Verdicts {
 /// Judges a matrix: acquisitions per second decide; handoffs, Jain's index
 /// and the 99 % latency explain.
 ///
-/// `bias_band` gives what A/A runs of the same cell and placement class
-/// found, as [`locklab_judge::bias_band`] does, or `None`. Every
-/// cell that was asked for is in the family of a matrix, measured or not.
+/// The margin for flat and the bias bands are those of the matrix itself;
+/// every cell that was asked for is in the family, measured or not, and the
+/// family is one of regions ([`Family::FalseDiscovery`]).
 ///
 /// # Errors
-/// A setting or a bias band that makes no sense. Samples never are an error.
-pub fn judge(
-    measured: &Measured,
-    settings: &Settings,
-    bias_band: impl Fn(&Point, Option<&str>) -> Option<f64>,
-) -> Result<Verdicts, BadSetting> {
+/// A margin or a bias band that makes no sense. Samples never are an error.
+pub fn judge(measured: &Measured) -> Result<Verdicts, BadSetting> {
+    let settings = Settings {
+        delta: measured.spec.delta,
+        family: Family::FalseDiscovery,
+        ..Settings::default()
+    };
     let mut cells = Vec::new();
     let mut comparisons = Vec::new();
     // Which cell, and which screened metric of it, a comparison belongs to.
@@ -176,7 +180,7 @@ pub fn judge(
         for group in by_class(cell, settings.min_pairs) {
             let index = cells.len();
             let mut primary = Comparison::primary(group.pairs(|r| r.ops_per_s), HIGHER);
-            primary.bias_band = bias_band(&cell.point, group.class.as_deref());
+            primary.bias_band = cell.bias_band;
             owners.push((index, None));
             cells.push(group.summary(cell, &primary));
             comparisons.push(primary);
@@ -190,7 +194,7 @@ pub fn judge(
     // An empty comparison keeps a cell that was not measured in the family.
     comparisons.extend(missing.iter().map(|_| Comparison::primary(vec![], HIGHER)));
 
-    let judged = locklab_judge::judge(&comparisons, settings)?;
+    let judged = locklab_judge::judge(&comparisons, &settings)?;
     for ((index, metric), judged) in owners.into_iter().zip(judged) {
         let cell: &mut JudgedCell = &mut cells[index];
         match metric {
@@ -199,7 +203,7 @@ pub fn judge(
         }
     }
     Ok(Verdicts {
-        settings: *settings,
+        settings,
         cells,
         missing,
     })
@@ -421,6 +425,7 @@ fn figures<'a>(pairs: &[&'a RunPair], side: impl Fn(&'a RunPair) -> &'a Run) -> 
         min_over_max: of(&|r| Some(r.min_over_max)),
         jain_1ms: of(&|r| r.jain_1ms),
         min_over_max_1ms: of(&|r| r.min_over_max_1ms),
+        cpu_share: of(&|r| r.cpu_share),
         latency: (|| {
             Some(Latency {
                 p50: percentile(|l| l.p50)?,

@@ -11,19 +11,12 @@ use locklab::report::comparison;
 use locklab::report::matrix::{Report, json, text};
 use locklab::report::{COLUMNS, Colour};
 use locklab::verdicts::{Verdicts, judge};
-use locklab_judge::{Comparison, Direction, Family, Order, Pair, Settings};
+use locklab_judge::{Comparison, Direction, Order, Pair, Settings};
 use proptest::prelude::*;
 use std::path::Path;
 
-fn settings() -> Settings {
-    Settings {
-        family: Family::FalseDiscovery,
-        ..Settings::default()
-    }
-}
-
 fn judged(measured: &Measured) -> Verdicts {
-    judge(measured, &settings(), |_, _| Some(0.002)).unwrap()
+    judge(measured).unwrap()
 }
 
 fn as_text(measured: &Measured, colour: Colour) -> String {
@@ -286,6 +279,7 @@ proptest! {
                         trip.before = values[4];
                     },
                     Some(7) => run.started = Some(values[5]),
+                    Some(8) => run.cpu_share = Some(values[6]),
                     _ => {}
                 }
             }

@@ -23,6 +23,7 @@ impl Sample {
             unit: Unit::Units,
             work: Work::Units,
             pairs: 10,
+            delta: 0.01,
             run: Duration::from_millis(50),
             warm_up: Duration::from_millis(5),
             seed: 7,
@@ -89,6 +90,7 @@ impl Sample {
                     self.measured.cells.push(Cell {
                         point,
                         oversubscribed: threads > 16,
+                        bias_band: Some(0.002),
                         pairs,
                     });
                 }
@@ -126,6 +128,7 @@ fn run(point: Point, ops: f64, streak: f64, started: f64) -> Run {
             after: 66.5,
             class: "same cache".into(),
         }),
+        cpu_share: Some(0.999),
         invalid: None,
     }
 }

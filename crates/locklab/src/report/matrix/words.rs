@@ -13,6 +13,9 @@ use std::mem::discriminant;
 /// Regions named one by one; the rest are counted.
 const MOST_REGIONS: usize = 3;
 
+/// Below this share of CPU time something else ran, or the lock sleeps.
+const FULL_CPU: f64 = 0.95;
+
 pub(super) fn title(spec: &Spec) -> String {
     if spec.aa {
         format!("{} against itself (A/A)", spec.baseline)
@@ -426,6 +429,19 @@ pub(super) fn caveats(report: &Report) -> Vec<String> {
                 "threads"
             }
         ));
+    }
+    let disturbed = |c: &&JudgedCell| {
+        let starved = |share: Option<f64>| share.is_some_and(|s| s < FULL_CPU);
+        starved(c.baseline.cpu_share) || starved(c.experiment.cpu_share)
+    };
+    match verdicts.cells.iter().filter(disturbed).count() {
+        0 => {}
+        n => list.push(format!(
+            "In {} the threads were off their CPUs for over {:.0} % of the time that they could \
+             have had: something else ran, or the lock sleeps.",
+            number::count(n, "cell"),
+            100.0 * (1.0 - FULL_CPU)
+        )),
     }
     list.extend(placement(report));
     let streaky = verdicts.cells.iter().filter(|c| c.streaky()).count();
