@@ -8,6 +8,7 @@ pub mod cli;
 pub mod error;
 pub mod list;
 pub mod matrix;
+pub mod native;
 pub mod report;
 pub mod verdicts;
 

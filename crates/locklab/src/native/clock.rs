@@ -1,0 +1,142 @@
+//! Time, and whether it can be believed.
+//!
+//! Runs are timed by CLOCK_MONOTONIC, which no administrator can set. It
+//! stands still while the machine sleeps, and a hypervisor may stop or shift
+//! it; two other clocks tell. Never waits and never sets anything.
+
+use nix::time::{ClockId, clock_gettime};
+use std::time::Duration;
+
+/// Nanoseconds of CLOCK_MONOTONIC.
+#[inline]
+#[must_use]
+pub fn now() -> u64 {
+    read(ClockId::CLOCK_MONOTONIC)
+}
+
+/// Nanoseconds that the calling thread has had a CPU.
+#[must_use]
+pub fn thread_cpu_time() -> u64 {
+    read(ClockId::CLOCK_THREAD_CPUTIME_ID)
+}
+
+#[inline]
+fn read(clock: ClockId) -> u64 {
+    // These clocks exist on every Linux, and a valid id cannot fail.
+    clock_gettime(clock).map_or(0, |t| {
+        t.tv_sec() as u64 * 1_000_000_000 + t.tv_nsec() as u64
+    })
+}
+
+/// What one look at the clock costs, in ns: the least of many.
+#[must_use]
+pub fn cost() -> f64 {
+    let mut least = f64::INFINITY;
+    for _ in 0..20 {
+        let start = now();
+        for _ in 0..50 {
+            std::hint::black_box(now());
+        }
+        least = least.min((now() - start) as f64 / 51.0);
+    }
+    least
+}
+
+/// All clocks at one moment, in ns.
+#[derive(Clone, Copy, Debug)]
+pub struct Clocks {
+    monotonic: u64,
+    /// Goes on while the machine sleeps.
+    boot: u64,
+    /// Not disciplined by NTP.
+    raw: u64,
+}
+
+impl Clocks {
+    /// Now.
+    #[must_use]
+    pub fn read() -> Self {
+        Self {
+            monotonic: now(),
+            boot: read(ClockId::CLOCK_BOOTTIME),
+            raw: read(ClockId::CLOCK_MONOTONIC_RAW),
+        }
+    }
+
+    /// What went wrong with time since `before`, in a run that should have
+    /// taken `asked` and may overrun by `grace`: one clause for people.
+    #[must_use]
+    pub fn fault_since(&self, before: &Self, asked: Duration, grace: Duration) -> Option<String> {
+        let Some(took) = self.monotonic.checked_sub(before.monotonic) else {
+            return Some("the clock went back".into());
+        };
+        let slept = (self.boot.saturating_sub(before.boot)).saturating_sub(took);
+        // Reading three clocks one after the other takes microseconds, more
+        // if the thread is preempted between two of them.
+        if slept > 20_000_000 {
+            return Some(format!("the machine slept for {} ms", slept / 1_000_000));
+        }
+        // NTP slews by 0.05 % at most.
+        let apart = self.raw.saturating_sub(before.raw).abs_diff(took);
+        if apart > 20_000_000.max(took / 100) {
+            return Some(format!("two clocks came {} ms apart", apart / 1_000_000));
+        }
+        let late = took.saturating_sub(nanos(asked));
+        if late > nanos(grace) {
+            return Some(format!(
+                "it took {} ms longer than the {} ms asked",
+                late / 1_000_000,
+                asked.as_millis()
+            ));
+        }
+        None
+    }
+}
+
+/// Whole nanoseconds, at most 584 years of them.
+#[must_use]
+pub fn nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ASKED: Duration = Duration::from_millis(50);
+    const GRACE: Duration = Duration::from_millis(100);
+    const MS: u64 = 1_000_000;
+
+    fn clocks(monotonic: u64, boot: u64, raw: u64) -> Clocks {
+        Clocks {
+            monotonic,
+            boot,
+            raw,
+        }
+    }
+
+    #[test]
+    fn a_clock_that_jumps_is_noticed() {
+        let before = clocks(1000 * MS, 5000 * MS, 900 * MS);
+        let fault = |m, b, r| clocks(m, b, r).fault_since(&before, ASKED, GRACE);
+        assert_eq!(fault(1051 * MS, 5051 * MS, 951 * MS), None);
+        // A loaded machine is late by a little.
+        assert_eq!(fault(1120 * MS, 5120 * MS, 1020 * MS), None);
+        assert_eq!(
+            fault(999 * MS, 5051 * MS, 951 * MS).unwrap(),
+            "the clock went back"
+        );
+        assert_eq!(
+            fault(1051 * MS, 65_051 * MS, 951 * MS).unwrap(),
+            "the machine slept for 60000 ms"
+        );
+        assert_eq!(
+            fault(1051 * MS, 5051 * MS, 1951 * MS).unwrap(),
+            "two clocks came 1000 ms apart"
+        );
+        assert_eq!(
+            fault(1451 * MS, 5451 * MS, 1351 * MS).unwrap(),
+            "it took 401 ms longer than the 50 ms asked"
+        );
+    }
+}
