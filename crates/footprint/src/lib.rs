@@ -1,1 +1,53 @@
-//! What two ELF files hold, symbol by symbol, old against new.
+//! What two ELF files hold, symbol by symbol, old against new: executables,
+//! objects, archives, kernel images, or folders of them. Beside what
+//! `scripts/bloat-o-meter` says (and in agreement with it, see
+//! [`bloat_o_meter_totals`]): symbols matched although a compiler cloned or
+//! renamed them, copies that were inlined, from debug information, and how
+//! much of the code is hot.
+//!
+//! ```no_run
+//! use locklab_footprint::{Options, compare, render};
+//! use std::path::Path;
+//!
+//! let options = Options {
+//!     call_sites_of: Some("spin_unlock".into()),
+//!     ..Options::default()
+//! };
+//! let footprint = compare(Path::new("old/vmlinux"), Path::new("new/vmlinux"), &options)?;
+//! println!("{}", render(&footprint, 20));
+//! # Ok::<(), locklab_footprint::Error>(())
+//! ```
+//!
+//! Reads files only; runs nothing. A file is mapped, not copied, and debug
+//! information is read unit by unit, so a kernel image takes memory in
+//! proportion to its number of functions.
+//!
+//! Limits, which a report says where they apply: debug information in other
+//! files (`.dwo`, dwz) is not followed; functions of one name (statics of
+//! several files, generic instances that differ in a hash) are summed.
+
+mod bloat;
+mod compare;
+mod elf;
+mod error;
+mod execution;
+mod footprint;
+mod hot;
+mod inlined;
+mod input;
+mod names;
+mod pairing;
+mod render;
+mod tally;
+
+pub use bloat::{BloatOMeter, BloatTotals, bloat_o_meter_totals};
+pub use compare::{HotCounts, Options, compare};
+pub use elf::Class;
+pub use error::Error;
+pub use footprint::{
+    CallSite, CallSites, Change, Changes, ClassSize, DataSize, FileSize, Footprint, HotPair,
+    InlinedCopies, InlinedFunction, InputSummary, Pair, SectionSize, SymbolSize,
+};
+pub use hot::{Executed, HotText, LINE_BYTES, Place, SHARE, hot_text, parse_counts};
+pub use names::normalise;
+pub use render::render;

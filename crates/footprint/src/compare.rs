@@ -1,0 +1,110 @@
+//! The way in: takes two paths, reads both sides at once and has them
+//! paired. Exists so that the order of steps is in one place. Must never
+//! return a result of which one side was read in part.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::Error;
+use crate::footprint::{Footprint, Pair};
+use crate::hot::{Place, SHARE};
+use crate::input::Input;
+use crate::pairing::pair;
+use crate::tally::{Tally, Wanted};
+
+/// Execution counts of both sides, see [`crate::parse_counts`].
+#[derive(Clone, Debug)]
+pub struct HotCounts {
+    /// Counts of both sides.
+    pub counts: Pair<Vec<(Place, u64)>>,
+    /// The share of executed instructions to hold, 0 to 1.
+    pub share: f64,
+}
+
+impl Default for HotCounts {
+    fn default() -> Self {
+        Self {
+            counts: Pair::default(),
+            share: SHARE,
+        }
+    }
+}
+
+/// What to read besides sections and symbols.
+#[derive(Clone)]
+pub struct Options<'a> {
+    /// Count inlined copies from debug information, where there is any.
+    pub inlined: bool,
+    /// List the call sites at which this function was inlined. A path's last
+    /// part is enough: `lock` finds `spin::mutex::lock`.
+    pub call_sites_of: Option<String>,
+    /// Compute the hot text from these counts.
+    pub hot: Option<HotCounts>,
+    /// Hears how many bytes of all files are behind, and of how many.
+    pub progress: Option<&'a (dyn Fn(u64, u64) + Sync)>,
+}
+
+impl Default for Options<'_> {
+    fn default() -> Self {
+        Self {
+            inlined: true,
+            call_sites_of: None,
+            hot: None,
+            progress: None,
+        }
+    }
+}
+
+/// Compares two ELF executables, objects, archives, kernel images, or two
+/// folders of them, in which symbols are summed over all files. Both sides
+/// are read at once, each in a thread.
+///
+/// # Errors
+/// One sentence, see [`Error`]. A damaged file is an error in a folder too:
+/// to leave it out would show as a difference.
+pub fn compare(old: &Path, new: &Path, options: &Options<'_>) -> Result<Footprint, Error> {
+    let (old_input, new_input) = (Input::find(old)?, Input::find(new)?);
+    if old_input.is_folder != new_input.is_folder {
+        let (folder, file) = match old_input.is_folder {
+            true => (old.into(), new.into()),
+            false => (new.into(), old.into()),
+        };
+        return Err(Error::FolderAgainstFile { folder, file });
+    }
+    for (path, input) in [(old, &old_input), (new, &new_input)] {
+        if options.hot.is_some() && input.is_folder {
+            let label = path.display().to_string();
+            return Err(Error::NotLinked { label });
+        }
+    }
+
+    let whole = old_input.bytes().saturating_add(new_input.bytes());
+    let behind = AtomicU64::new(0);
+    let progress = |bytes: u64| {
+        let before = behind.fetch_add(bytes, Ordering::Relaxed);
+        if let Some(tell) = options.progress {
+            tell(before.saturating_add(bytes).min(whole), whole);
+        }
+    };
+    let hot = options.hot.as_ref();
+    let side = |counts| Wanted {
+        inlined: options.inlined,
+        call_sites_of: options.call_sites_of.as_deref(),
+        counts,
+    };
+    let old_side = side(hot.map(|h| (h.counts.baseline.as_slice(), h.share)));
+    let new_side = side(hot.map(|h| (h.counts.experiment.as_slice(), h.share)));
+    let (old_tally, new_tally) = std::thread::scope(|scope| {
+        let other = scope.spawn(|| Tally::read(&new_input, &new_side, &progress));
+        let old_tally = Tally::read(&old_input, &old_side, &progress);
+        let new_tally = match other.join() {
+            Ok(tally) => tally,
+            Err(panic) => std::panic::resume_unwind(panic),
+        };
+        (old_tally, new_tally)
+    });
+    let (old_tally, new_tally) = (old_tally?, new_tally?);
+    let is_folder = old_input.is_folder;
+    let sides = [&old_tally, &new_tally];
+    Ok(pair([old, new], sides, options, is_folder))
+}

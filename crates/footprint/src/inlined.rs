@@ -1,0 +1,465 @@
+//! Inlined copies, from DWARF 2 to 5: for each function at how many call
+//! sites its body was copied, and the bytes of code of these copies. A
+//! symbol table cannot say this. Debug information of a kernel is hundreds
+//! of megabytes, so units are read one after the other and forgotten. Must
+//! never count code that the linker dropped or merged: it leaves the debug
+//! information of such functions in place.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::ops::{AddAssign, Range};
+
+use gimli::{
+    AttributeValue, DebugInfoOffset, Dwarf, EntriesRaw, Reader, Section, Unit, UnitHeader,
+    UnitOffset,
+};
+
+use crate::normalise;
+
+/// A number of things and their bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Sum {
+    pub(crate) count: u64,
+    pub(crate) bytes: u64,
+}
+
+impl AddAssign for Sum {
+    fn add_assign(&mut self, other: Self) {
+        self.count = self.count.saturating_add(other.count);
+        self.bytes = self.bytes.saturating_add(other.bytes);
+    }
+}
+
+/// A place in the source that calls the function asked for, and the
+/// out-of-line function in whose code the copy is.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Site {
+    pub(crate) caller: String,
+    /// The function that has the call in its source, if that was itself
+    /// inlined into the caller.
+    pub(crate) through: Option<String>,
+    pub(crate) file: String,
+    pub(crate) line: u64,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Inlined {
+    pub(crate) functions: HashMap<String, Sum>,
+    pub(crate) sites: BTreeMap<Site, Sum>,
+    /// Units of debug information that were read.
+    pub(crate) units: u64,
+    /// Units whose content is in another file (`-gsplit-dwarf`).
+    pub(crate) split_units: u64,
+    /// Copies whose function is described in a file shared with others (dwz).
+    pub(crate) unresolved: u64,
+    /// Some debug information could not be read.
+    pub(crate) damaged: bool,
+}
+
+/// Reads all units. `code` are the executable ranges of a linked image, in
+/// ascending order; `None` if the image is relocatable. `wanted` names the
+/// function whose call sites are listed. `progress` hears which share of
+/// `.debug_info` is behind.
+pub(crate) fn read<R: Reader<Offset = usize>>(
+    dwarf: &Dwarf<R>,
+    code: Option<&[Range<u64>]>,
+    wanted: Option<&str>,
+    found: &mut Inlined,
+    progress: &mut dyn FnMut(f64),
+) -> gimli::Result<()> {
+    let mut names = Names::new(dwarf)?;
+    let mut placed = HashSet::new();
+    let whole = dwarf.debug_info.reader().len();
+    let mut told = 0;
+    for at in 0..names.headers.len() {
+        let header = names.headers[at].clone();
+        // Telling of each of thousands of units would cost more than it says.
+        if names.starts[at] - told > whole / 100 {
+            told = names.starts[at];
+            progress(told as f64 / whole as f64);
+        }
+        let unit = Unit::new(dwarf, header)?;
+        if unit.dwo_name()?.is_some() {
+            found.split_units += 1;
+            continue;
+        }
+        found.units += 1;
+        UnitWalk {
+            dwarf,
+            unit: &unit,
+            start: names.starts[at],
+            code,
+            wanted,
+            files: HashMap::new(),
+        }
+        .walk(&mut names, &mut placed, found)?;
+    }
+    Ok(())
+}
+
+/// What encloses the entry that is being read.
+struct Scope {
+    depth: isize,
+    /// The function: what was inlined, or the out-of-line function itself.
+    name: Option<NameId>,
+    /// The out-of-line function has code in the image.
+    live: bool,
+    inlined: bool,
+}
+
+struct UnitWalk<'a, R: Reader<Offset = usize>> {
+    dwarf: &'a Dwarf<R>,
+    unit: &'a Unit<R>,
+    /// Where the unit starts in `.debug_info`.
+    start: usize,
+    code: Option<&'a [Range<u64>]>,
+    wanted: Option<&'a str>,
+    files: HashMap<u64, String>,
+}
+
+impl<R: Reader<Offset = usize>> UnitWalk<'_, R> {
+    fn walk(
+        mut self,
+        names: &mut Names<'_, R>,
+        placed: &mut HashSet<u64>,
+        found: &mut Inlined,
+    ) -> gimli::Result<()> {
+        let mut sums: HashMap<NameId, Sum> = HashMap::new();
+        let mut scopes: Vec<Scope> = Vec::new();
+        let mut entries = self.unit.entries_raw(None)?;
+        while !entries.is_empty() {
+            let depth = entries.next_depth();
+            let offset = entries.next_offset();
+            let Some(abbrev) = entries.read_abbreviation()? else {
+                continue;
+            };
+            while scopes.last().is_some_and(|s| s.depth >= depth) {
+                scopes.pop();
+            }
+            match abbrev.tag() {
+                gimli::DW_TAG_subprogram => {
+                    let attrs = Attrs::read(&mut entries, abbrev.attributes())?;
+                    let ranges = self.code_of(&attrs)?;
+                    // A linker that keeps one of several equal functions
+                    // points the debug information of all at the one.
+                    let live = match ranges.first() {
+                        Some(first) => self.code.is_none() || placed.insert(first.start),
+                        None => false,
+                    };
+                    let name = if live && self.wanted.is_some() {
+                        names.resolve(self.start + offset.0, Some((self.start, self.unit)))
+                    } else {
+                        None
+                    };
+                    scopes.push(Scope {
+                        depth,
+                        name,
+                        live,
+                        inlined: false,
+                    });
+                }
+                gimli::DW_TAG_inlined_subroutine
+                    if scopes.iter().rfind(|s| !s.inlined).is_some_and(|s| s.live) =>
+                {
+                    let attrs = Attrs::read(&mut entries, abbrev.attributes())?;
+                    let origin = match attrs.origin {
+                        Some(AttributeValue::UnitRef(at)) => Some(self.start.saturating_add(at.0)),
+                        Some(AttributeValue::DebugInfoRef(at)) => Some(at.0),
+                        _ => None,
+                    };
+                    let name =
+                        origin.and_then(|at| names.resolve(at, Some((self.start, self.unit))));
+                    if let Some(id) = name {
+                        // Inside a copy of itself the bytes are counted.
+                        let nested = scopes.iter().any(|s| s.inlined && s.name == name);
+                        let ranges = if nested {
+                            Vec::new()
+                        } else {
+                            self.code_of(&attrs)?
+                        };
+                        let sum = Sum {
+                            count: 1,
+                            bytes: ranges
+                                .iter()
+                                .fold(0, |sum, r| sum.saturating_add(r.end - r.start)),
+                        };
+                        *sums.entry(id).or_default() += sum;
+                        if self.wanted.is_some_and(|w| is_named(names.text(id), w)) {
+                            let site = self.site(&scopes, &attrs, names);
+                            *found.sites.entry(site).or_default() += sum;
+                        }
+                    } else {
+                        found.unresolved += 1;
+                    }
+                    scopes.push(Scope {
+                        depth,
+                        name,
+                        live: true,
+                        inlined: true,
+                    });
+                }
+                _ => entries.skip_attributes(abbrev.attributes())?,
+            }
+        }
+        for (id, sum) in sums {
+            let name = names.text(id);
+            match found.functions.get_mut(name) {
+                Some(total) => *total += sum,
+                None => {
+                    found.functions.insert(name.to_string(), sum);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The entry's ranges that lie in code of the image. A linker gives what
+    /// it drops the address 0, 1, or the highest two: never in a section.
+    fn code_of(&self, attrs: &Attrs<R>) -> gimli::Result<Vec<Range<u64>>> {
+        let (dwarf, unit) = (self.dwarf, self.unit);
+        let mut ranges = Vec::new();
+        let mut add = |begin: u64, end: u64| {
+            let inside = |code: &[Range<u64>]| {
+                let at = code.partition_point(|r| r.start <= begin);
+                at > 0 && begin < code[at - 1].end
+            };
+            if begin < end && self.code.is_none_or(inside) {
+                ranges.push(begin..end);
+            }
+        };
+        if let Some(list) = &attrs.ranges {
+            if let Some(mut iter) = dwarf.attr_ranges(unit, list.clone())? {
+                while let Some(range) = iter.next()? {
+                    add(range.begin, range.end);
+                }
+            }
+        } else if let (Some(low), Some(high)) = (&attrs.low, &attrs.high)
+            && let Some(begin) = dwarf.attr_address(unit, low.clone())?
+        {
+            let end = match dwarf.attr_address(unit, high.clone())? {
+                Some(end) => Some(end),
+                None => high.udata_value().and_then(|len| begin.checked_add(len)),
+            };
+            add(begin, end.unwrap_or(begin));
+        }
+        Ok(ranges)
+    }
+
+    fn site(&mut self, scopes: &[Scope], attrs: &Attrs<R>, names: &Names<'_, R>) -> Site {
+        let text = |scope: &Scope| match scope.name {
+            Some(id) => names.text(id).to_string(),
+            None => String::from("?"),
+        };
+        let caller = scopes.iter().rfind(|s| !s.inlined);
+        Site {
+            caller: caller.map_or_else(|| String::from("?"), text),
+            through: scopes.last().filter(|s| s.inlined).map(text),
+            file: self.file(attrs.call_file),
+            line: attrs.call_line,
+        }
+    }
+
+    /// A file of the line table, relative to the compilation's folder where
+    /// it is below it.
+    fn file(&mut self, index: Option<u64>) -> String {
+        let Some(index) = index else {
+            return String::from("?");
+        };
+        if let Some(file) = self.files.get(&index) {
+            return file.clone();
+        }
+        let file = self.file_path(index).unwrap_or_else(|| String::from("?"));
+        self.files.insert(index, file.clone());
+        file
+    }
+
+    fn file_path(&self, index: u64) -> Option<String> {
+        let text = |value| {
+            let reader = self.dwarf.attr_string(self.unit, value).ok()?;
+            Some(reader.to_string_lossy().ok()?.into_owned())
+        };
+        let header = self.unit.line_program.as_ref()?.header();
+        let entry = header.file(index)?;
+        let name = text(entry.path_name())?;
+        let folder = entry.directory(header).and_then(text).unwrap_or_default();
+        let path = if name.starts_with('/') || folder.is_empty() {
+            name
+        } else {
+            format!("{folder}/{name}")
+        };
+        let base = self.unit.comp_dir.as_ref();
+        let base = base.and_then(|dir| Some(dir.to_string_lossy().ok()?.into_owned()));
+        let short = base.as_deref().and_then(|base| {
+            let rest = path.strip_prefix(base)?;
+            rest.strip_prefix('/').filter(|rest| !rest.is_empty())
+        });
+        let short = short.unwrap_or(&path);
+        Some(short.strip_prefix("./").unwrap_or(short).to_string())
+    }
+}
+
+/// Whether a function is the one a user asked for: by its whole name, its
+/// last path component, or without the parameters.
+fn is_named(name: &str, wanted: &str) -> bool {
+    let plain = name.split('(').next().unwrap_or(name);
+    [name, plain].into_iter().any(|name| {
+        name == wanted
+            || name
+                .strip_suffix(wanted)
+                .is_some_and(|path| path.ends_with("::"))
+    })
+}
+
+/// The attributes this module reads of an entry.
+struct Attrs<R: Reader> {
+    low: Option<AttributeValue<R>>,
+    high: Option<AttributeValue<R>>,
+    ranges: Option<AttributeValue<R>>,
+    origin: Option<AttributeValue<R>>,
+    call_file: Option<u64>,
+    call_line: u64,
+}
+
+impl<R: Reader<Offset = usize>> Attrs<R> {
+    fn read(
+        entries: &mut EntriesRaw<'_, R>,
+        specs: &[gimli::AttributeSpecification],
+    ) -> gimli::Result<Self> {
+        let mut attrs = Self {
+            low: None,
+            high: None,
+            ranges: None,
+            origin: None,
+            call_file: None,
+            call_line: 0,
+        };
+        for spec in specs {
+            let attr = entries.read_attribute(*spec)?;
+            match attr.name() {
+                gimli::DW_AT_low_pc => attrs.low = Some(attr.value()),
+                gimli::DW_AT_high_pc => attrs.high = Some(attr.value()),
+                gimli::DW_AT_ranges => attrs.ranges = Some(attr.value()),
+                gimli::DW_AT_abstract_origin => attrs.origin = Some(attr.value()),
+                gimli::DW_AT_call_file => {
+                    attrs.call_file = match attr.value() {
+                        AttributeValue::FileIndex(index) => Some(index),
+                        other => other.udata_value(),
+                    }
+                }
+                gimli::DW_AT_call_line => attrs.call_line = attr.udata_value().unwrap_or(0),
+                _ => {}
+            }
+        }
+        Ok(attrs)
+    }
+}
+
+type NameId = u32;
+
+/// Names of functions by the offset of their entry in `.debug_info`, each
+/// looked up once. With link-time optimisation a copy's function is in
+/// another unit (`DW_FORM_ref_addr`), so any unit can be asked for.
+struct Names<'a, R: Reader<Offset = usize>> {
+    dwarf: &'a Dwarf<R>,
+    headers: Vec<UnitHeader<R>>,
+    starts: Vec<usize>,
+    by_offset: HashMap<usize, Option<NameId>>,
+    by_text: HashMap<String, NameId>,
+    texts: Vec<String>,
+    /// The latest of the other units; references come in runs.
+    other: Option<(usize, Unit<R>)>,
+}
+
+/// A chain of references longer than this goes in circles.
+const LONGEST_CHAIN: usize = 16;
+
+impl<'a, R: Reader<Offset = usize>> Names<'a, R> {
+    fn new(dwarf: &'a Dwarf<R>) -> gimli::Result<Self> {
+        let mut headers = Vec::new();
+        let mut starts = Vec::new();
+        let mut units = dwarf.units();
+        while let Some(header) = units.next()? {
+            if let Some(DebugInfoOffset(start)) = header.debug_info_offset() {
+                starts.push(start);
+                headers.push(header);
+            }
+        }
+        Ok(Self {
+            dwarf,
+            headers,
+            starts,
+            by_offset: HashMap::new(),
+            by_text: HashMap::new(),
+            texts: Vec::new(),
+            other: None,
+        })
+    }
+
+    fn text(&self, id: NameId) -> &str {
+        &self.texts[id as usize]
+    }
+
+    fn resolve(&mut self, offset: usize, current: Option<(usize, &Unit<R>)>) -> Option<NameId> {
+        if let Some(known) = self.by_offset.get(&offset) {
+            return *known;
+        }
+        let id = self.look_up(offset, current).map(|symbol| {
+            let text = normalise(&symbol);
+            *self.by_text.entry(text).or_insert_with_key(|text| {
+                self.texts.push(text.clone());
+                (self.texts.len() - 1) as NameId
+            })
+        });
+        self.by_offset.insert(offset, id);
+        id
+    }
+
+    /// The linker's name of a function, or else its name in the source.
+    fn look_up(&mut self, offset: usize, current: Option<(usize, &Unit<R>)>) -> Option<String> {
+        let dwarf = self.dwarf;
+        let mut offset = offset;
+        let mut plain = None;
+        for _ in 0..LONGEST_CHAIN {
+            let (start, unit) = match current {
+                Some((start, unit)) if unit_holds(start, unit, offset) => (start, unit),
+                _ => self.unit_at(offset)?,
+            };
+            let entry = unit.entry(UnitOffset(offset - start)).ok()?;
+            let text = |value: AttributeValue<R>| {
+                let reader = dwarf.attr_string(unit, value).ok()?;
+                Some(reader.to_string_lossy().ok()?.into_owned())
+            };
+            let linkage = entry
+                .attr_value(gimli::DW_AT_linkage_name)
+                .or_else(|| entry.attr_value(gimli::DW_AT_MIPS_linkage_name));
+            if let Some(symbol) = linkage.and_then(text) {
+                return Some(symbol);
+            }
+            plain = plain.or_else(|| entry.attr_value(gimli::DW_AT_name).and_then(text));
+            let next = entry
+                .attr_value(gimli::DW_AT_abstract_origin)
+                .or_else(|| entry.attr_value(gimli::DW_AT_specification));
+            offset = match next {
+                Some(AttributeValue::UnitRef(at)) => start.saturating_add(at.0),
+                Some(AttributeValue::DebugInfoRef(at)) => at.0,
+                _ => return plain,
+            };
+        }
+        None
+    }
+
+    fn unit_at(&mut self, offset: usize) -> Option<(usize, &Unit<R>)> {
+        let at = self.starts.partition_point(|start| *start <= offset);
+        let at = at.checked_sub(1)?;
+        let start = self.starts[at];
+        if self.other.as_ref().is_none_or(|(have, _)| *have != start) {
+            let unit = Unit::new(self.dwarf, self.headers[at].clone()).ok()?;
+            self.other = Some((start, unit));
+        }
+        let (_, unit) = self.other.as_ref()?;
+        unit_holds(start, unit, offset).then_some((start, unit))
+    }
+}
+
+fn unit_holds<R: Reader<Offset = usize>>(start: usize, unit: &Unit<R>, offset: usize) -> bool {
+    offset >= start && offset - start < unit.header.length_including_self()
+}
