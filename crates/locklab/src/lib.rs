@@ -5,6 +5,7 @@
 //! report nothing of how a figure was made.
 
 pub mod cli;
+pub mod environment;
 pub mod error;
 pub mod list;
 pub mod matrix;

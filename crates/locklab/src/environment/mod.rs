@@ -1,0 +1,332 @@
+//! What kind of machine this is, and how it is set up.
+//!
+//! Every report carries these facts, so that a reader can judge a figure
+//! without asking. A fact that cannot be read says so and why; none is ever
+//! guessed, and nothing here panics on a machine without /proc or /sys.
+//! Never changes a setting.
+
+mod root;
+
+use root::{Root, bracketed, on_off};
+use std::fmt;
+use std::path::Path;
+
+/// Something that was read, or why it was not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fact {
+    /// What the machine says.
+    Known(String),
+    /// Why it says nothing.
+    Unknown(String),
+}
+
+impl Fact {
+    /// The fact, if there is one.
+    #[must_use]
+    pub fn known(&self) -> Option<&str> {
+        match self {
+            Self::Known(value) => Some(value),
+            Self::Unknown(_) => None,
+        }
+    }
+
+    fn map(self, f: impl FnOnce(&str) -> String) -> Self {
+        match self {
+            Self::Known(value) => Self::Known(f(&value)),
+            unknown @ Self::Unknown(_) => unknown,
+        }
+    }
+}
+
+impl fmt::Display for Fact {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Known(value) => f.write_str(value),
+            Self::Unknown(why) => write!(f, "unknown ({why})"),
+        }
+    }
+}
+
+/// The machine and its settings at one moment.
+#[derive(Clone, Debug)]
+pub struct Environment {
+    /// Processor model.
+    pub processor: Fact,
+    /// Sockets, cores, CPUs.
+    pub topology: Fact,
+    /// The hypervisor's name, or "none".
+    pub hypervisor: Fact,
+    /// NUMA nodes and the CPUs of each.
+    pub numa: Fact,
+    /// CPUs that this process may use, and its quota where there is one.
+    pub allowed: Fact,
+    /// Kernel release and architecture.
+    pub kernel: Fact,
+    /// What built this program, and so the locks.
+    pub compiler: Fact,
+    /// Frequency governor, of all CPUs.
+    pub governor: Fact,
+    /// Turbo or boost: on or off.
+    pub turbo: Fact,
+    /// Simultaneous multithreading: on, off, or not supported.
+    pub smt: Fact,
+    /// CPU vulnerabilities and what the kernel does about them.
+    pub mitigations: Fact,
+    /// NMI watchdog, which takes a counter: on or off.
+    pub nmi_watchdog: Fact,
+    /// `kernel.perf_event_paranoid`.
+    pub perf_paranoid: Fact,
+    /// Address space layout randomisation.
+    pub aslr: Fact,
+    /// Transparent huge pages.
+    pub huge_pages: Fact,
+    /// What the kernel tells time with.
+    pub clock_source: Fact,
+    /// Load averages over 1, 5 and 15 minutes.
+    pub load: Fact,
+    /// Boot options that change timing, as isolcpus and mitigations.
+    pub boot_options: Fact,
+}
+
+impl Environment {
+    /// Of this machine.
+    #[must_use]
+    pub fn read() -> Self {
+        let mut environment = Self::read_from(Path::new("/"));
+        if let Some(name) = cpuid_hypervisor() {
+            environment.hypervisor = Fact::Known(name);
+        }
+        environment
+    }
+
+    /// Of the machine whose /proc and /sys are below `root`.
+    #[must_use]
+    pub fn read_from(root: &Path) -> Self {
+        let root = Root(root);
+        Self {
+            processor: root.processor(),
+            topology: root.topology(),
+            hypervisor: root.hypervisor(),
+            numa: root.numa(),
+            allowed: root.allowed(),
+            kernel: root
+                .read("proc/sys/kernel/osrelease")
+                .map(|release| format!("Linux {release}, {}", std::env::consts::ARCH)),
+            compiler: Fact::Known(env!("LOCKLAB_COMPILER").into()),
+            governor: root.governor(),
+            turbo: root.turbo(),
+            smt: root.smt(),
+            mitigations: root.mitigations(),
+            nmi_watchdog: root
+                .read("proc/sys/kernel/nmi_watchdog")
+                .map(|x| on_off(x != "0")),
+            perf_paranoid: root.read("proc/sys/kernel/perf_event_paranoid"),
+            aslr: root.read("proc/sys/kernel/randomize_va_space").map(|x| {
+                match x {
+                    "0" => "off",
+                    "1" => "on, without the heap",
+                    _ => "on",
+                }
+                .into()
+            }),
+            huge_pages: root
+                .read("sys/kernel/mm/transparent_hugepage/enabled")
+                .map(|x| bracketed(x).to_owned()),
+            clock_source: root
+                .read("sys/devices/system/clocksource/clocksource0/current_clocksource"),
+            load: root.read("proc/loadavg").map(|x| {
+                let averages: Vec<&str> = x.split_whitespace().take(3).collect();
+                averages.join(" ")
+            }),
+            boot_options: root.boot_options(),
+        }
+    }
+
+    /// A name for the machine: processor and number of CPUs.
+    #[must_use]
+    pub fn name(&self) -> String {
+        let processor = self.processor.known().unwrap_or("an unknown processor");
+        match self.topology.known() {
+            Some(topology) => format!("{processor}, {topology}"),
+            None => processor.to_owned(),
+        }
+    }
+
+    /// Whether a hypervisor was seen.
+    #[must_use]
+    pub fn is_virtual(&self) -> bool {
+        self.hypervisor.known().is_some_and(|h| h != "none")
+    }
+
+    /// The facts as a report prints them, in its order.
+    #[must_use]
+    pub fn facts(&self) -> Vec<(String, String)> {
+        [
+            ("Machine", &self.processor),
+            ("CPUs", &self.topology),
+            ("Hypervisor", &self.hypervisor),
+            ("NUMA", &self.numa),
+            ("Allowed", &self.allowed),
+            ("Kernel", &self.kernel),
+            ("Boot options", &self.boot_options),
+            ("Compiler", &self.compiler),
+            ("Governor", &self.governor),
+            ("Turbo", &self.turbo),
+            ("SMT", &self.smt),
+            ("Mitigations", &self.mitigations),
+            ("NMI watchdog", &self.nmi_watchdog),
+            ("ASLR", &self.aslr),
+            ("Huge pages", &self.huge_pages),
+            ("Clock source", &self.clock_source),
+            ("Load", &self.load),
+        ]
+        .map(|(name, fact)| (name.to_owned(), fact.to_string()))
+        .into()
+    }
+
+    /// What about this machine a reader of contended figures must know.
+    #[must_use]
+    pub fn caveats(&self) -> Vec<String> {
+        let mut list = Vec::new();
+        if self.is_virtual() {
+            list.push(
+                "A virtual machine: the host moves its CPUs and runs others on them; figures \
+                 hold for the placement that each cell names."
+                    .into(),
+            );
+        }
+        if let Some(governor) = self.governor.known().filter(|g| *g != "performance") {
+            list.push(format!(
+                "The governor is {governor}: frequencies change during a run; 'performance' \
+                 holds them."
+            ));
+        }
+        let load = self
+            .load
+            .known()
+            .and_then(|l| l.split(' ').next()?.parse().ok());
+        if let Some(load) = load.filter(|load: &f64| *load >= 0.5) {
+            list.push(format!(
+                "The load was {load} before the first run: something else ran."
+            ));
+        }
+        list
+    }
+}
+
+/// The hypervisor that CPUID names; `None` where there is no CPUID.
+fn cpuid_hypervisor() -> Option<String> {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use raw_cpuid::{CpuId, Hypervisor};
+        let cpuid = CpuId::new();
+        if !cpuid.get_feature_info()?.has_hypervisor() {
+            return Some("none".into());
+        }
+        let name = match cpuid.get_hypervisor_info().map(|h| h.identify()) {
+            Some(Hypervisor::Unknown(..)) | None => return None,
+            Some(known) => format!("{known:?}"),
+        };
+        Some(name)
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn machine(files: &[(&str, &str)]) -> (tempfile::TempDir, Environment) {
+        let root = tempfile::tempdir().unwrap();
+        for (path, text) in files {
+            let path = root.path().join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        }
+        let environment = Environment::read_from(root.path());
+        (root, environment)
+    }
+
+    #[test]
+    fn a_machine_without_proc_says_why_for_each_fact() {
+        let (_root, environment) = machine(&[]);
+        for (name, value) in environment.facts() {
+            if name != "Compiler" && name != "CPUs" {
+                assert!(value.starts_with("unknown ("), "{name}: {value}");
+            }
+        }
+        assert!(environment.caveats().is_empty());
+        assert!(!environment.is_virtual());
+    }
+
+    #[test]
+    fn a_server_is_read() {
+        let cpus = "sys/devices/system/cpu";
+        let (_root, environment) = machine(&[
+            (
+                "proc/cpuinfo",
+                "model name\t: Example  9000\nflags\t\t: fpu hypervisor\n",
+            ),
+            ("proc/sys/kernel/osrelease", "6.19.0\n"),
+            ("proc/sys/kernel/nmi_watchdog", "1\n"),
+            ("proc/loadavg", "2.50 1.00 0.50 1/300 4711\n"),
+            (
+                "proc/cmdline",
+                "root=/dev/sda quiet isolcpus=2,3 -- mitigations=off\n",
+            ),
+            ("proc/self/status", "Name:\tx\nCpus_allowed_list:\t0-1\n"),
+            ("proc/self/cgroup", "0::/job\n"),
+            ("sys/fs/cgroup/job/cpu.max", "150000 100000\n"),
+            (&format!("{cpus}/online"), "0-2,7\n"),
+            (&format!("{cpus}/cpu0/topology/physical_package_id"), "0\n"),
+            (
+                &format!("{cpus}/cpu0/topology/thread_siblings_list"),
+                "0,2\n",
+            ),
+            (
+                &format!("{cpus}/cpu0/cpufreq/scaling_governor"),
+                "powersave\n",
+            ),
+            (&format!("{cpus}/cpu2/topology/physical_package_id"), "0\n"),
+            (
+                &format!("{cpus}/cpu2/topology/thread_siblings_list"),
+                "0,2\n",
+            ),
+            (&format!("{cpus}/intel_pstate/no_turbo"), "1\n"),
+            (&format!("{cpus}/smt/control"), "on\n"),
+            (&format!("{cpus}/smt/active"), "1\n"),
+            (
+                &format!("{cpus}/vulnerabilities/meltdown"),
+                "Mitigation: PTI\n",
+            ),
+            (&format!("{cpus}/vulnerabilities/l1tf"), "Not affected\n"),
+            (
+                "sys/kernel/mm/transparent_hugepage/enabled",
+                "always [madvise] never\n",
+            ),
+            ("sys/devices/system/node/node0/cpulist", "0-7\n"),
+        ]);
+        assert_eq!(environment.name(), "Example 9000, 1 socket, 1 core, 4 CPUs");
+        let facts = environment.facts();
+        let fact = |name: &str| &facts.iter().find(|(n, _)| n == name).unwrap().1;
+        assert_eq!(fact("Hypervisor"), "yes, of unknown name");
+        assert_eq!(fact("Allowed"), "CPUs 0-1; quota: 1.50 CPUs");
+        assert_eq!(fact("Boot options"), "isolcpus=2,3");
+        assert_eq!(fact("Governor"), "powersave");
+        assert_eq!(fact("Turbo"), "off");
+        assert_eq!(fact("SMT"), "on");
+        assert_eq!(fact("Mitigations"), "on: meltdown (PTI); vulnerable: none");
+        assert_eq!(fact("NMI watchdog"), "on");
+        assert_eq!(fact("Huge pages"), "madvise");
+        assert_eq!(fact("NUMA"), "node 0: CPUs 0-7");
+        assert_eq!(environment.caveats().len(), 3);
+    }
+
+    #[test]
+    fn this_machine_is_read_without_a_panic() {
+        let environment = Environment::read();
+        assert!(!environment.name().is_empty());
+        assert_eq!(environment.facts().len(), 17);
+    }
+}
