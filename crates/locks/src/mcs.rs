@@ -17,8 +17,9 @@ use core::ptr;
 /// used for another lock between `lock` and the end of `unlock`.
 #[repr(C, align(64))]
 pub struct McsNode<P: Platform = NativePlatform> {
+    /// The waiter behind this one.
     next: P::Ptr<McsNode<P>>,
-    /// 0 while its owner must wait.
+    /// 0 while its owner must wait; set to that by those who wait only.
     granted: P::U32,
 }
 
@@ -60,14 +61,23 @@ impl<P: Platform> Mcs<P> {
     /// `node` has just replaced `predecessor`, not null, as a tail.
     #[doc(hidden)]
     #[cold]
-    #[inline(never)]
     pub unsafe fn wait(predecessor: *mut McsNode<P>, node: &McsNode<P>) {
+        // SAFETY: the caller's promise is the same.
+        unsafe { Self::wait_behind(node, predecessor) }
+    }
+
+    /// As [`Self::wait`]. The arguments are in this order so that the fast
+    /// path need not move them between registers.
+    #[cold]
+    #[inline(never)]
+    unsafe fn wait_behind(node: &McsNode<P>, predecessor: *mut McsNode<P>) {
+        // Nobody grants before M3 names us.
+        node.granted.store(0, Ordering::Relaxed);
         // SAFETY: the predecessor's unlock does not return before it has
         // seen its `next` set, which is the store below; until then its node
         // stays in place (contract of `lock`).
         let predecessor = unsafe { &*predecessor };
-        // M3: pairs with M6: `granted` = 0 (M1) is written before the
-        // predecessor can find us and grant.
+        // M3: pairs with M6: `granted` = 0 comes before the grant.
         predecessor
             .next
             .store(ptr::from_ref(node).cast_mut(), Ordering::Release);
@@ -129,7 +139,6 @@ unsafe impl<P: Platform> RawLock<P> for Mcs<P> {
     unsafe fn lock(&self, node: &McsNode<P>) {
         // M1: no other CPU knows the node yet.
         node.next.store(ptr::null_mut(), Ordering::Relaxed);
-        node.granted.store(0, Ordering::Relaxed);
         // M2: Acquire pairs with M5 (free at once); Release makes M1 visible
         // to a successor, whose swap reads ours and then writes our `next`.
         let predecessor = self
@@ -137,14 +146,14 @@ unsafe impl<P: Platform> RawLock<P> for Mcs<P> {
             .swap(ptr::from_ref(node).cast_mut(), Ordering::AcqRel);
         if !predecessor.is_null() {
             // SAFETY: just swapped.
-            unsafe { Self::wait(predecessor, node) };
+            unsafe { Self::wait_behind(node, predecessor) };
         }
     }
 
     #[inline(always)]
     unsafe fn try_lock(&self, node: &McsNode<P>) -> bool {
+        // M1': as M1.
         node.next.store(ptr::null_mut(), Ordering::Relaxed);
-        node.granted.store(0, Ordering::Relaxed);
         // M2': as M2.
         self.tail
             .compare_exchange(

@@ -250,6 +250,19 @@ impl LockWord for AtomicU32 {}
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 impl LockWord for AtomicU32 {
     #[inline(always)]
+    fn take_if_zero(&self, held: u32, order: Ordering) -> bool {
+        // Compared where it lies: the compiler would load an atomic into a
+        // register first, and clear that for `cmpxchg` once more.
+        // SAFETY: reads our own word.
+        unsafe {
+            core::arch::asm!("cmp dword ptr [{}], 0", "jne {}", in(reg) self.as_ptr(),
+                label { return false }, options(nostack, readonly));
+        }
+        self.compare_exchange(0, held, order, Ordering::Relaxed)
+            .is_ok()
+    }
+
+    #[inline(always)]
     fn store_low_byte(&self, value: u8, order: Ordering) {
         debug_assert!(matches!(order, Ordering::Relaxed | Ordering::Release));
         // The two values that locks use, when known, become immediates.

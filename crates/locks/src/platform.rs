@@ -127,6 +127,17 @@ pub trait AtomicInt<T: Copy>: Atomic<T> {
 /// The caller promises, where a method says so, that no other CPU writes
 /// that part meanwhile. Other parts may change at any time.
 pub trait LockWord: AtomicInt<u32> {
+    /// Makes the word `held` if it reads 0, and says whether. Another value
+    /// is only read: the line stays with those who need it.
+    #[track_caller]
+    #[inline(always)]
+    fn take_if_zero(&self, held: u32, order: Ordering) -> bool {
+        self.load(Ordering::Relaxed) == 0
+            && self
+                .compare_exchange(0, held, order, Ordering::Relaxed)
+                .is_ok()
+    }
+
     /// Writes the low byte, which no other CPU writes meanwhile.
     #[track_caller]
     #[inline(always)]

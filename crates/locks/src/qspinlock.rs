@@ -202,12 +202,13 @@ unsafe impl<P: Platform> RawLock<P> for QSpinlock<P> {
 
     #[inline(always)]
     unsafe fn try_lock(&self, _: &()) -> bool {
-        self.word.load(Ordering::Relaxed) == 0 && self.take_if_free().is_ok()
+        // Q1': as Q1.
+        self.word.take_if_zero(LOCKED, Ordering::Acquire)
     }
 
     #[inline(always)]
     unsafe fn unlock(&self, _: &()) {
-        // Q9: pairs with Q1, Q2, Q3 and Q7.
+        // Q9: pairs with Q1, Q1', Q2, Q3 and Q7.
         self.word.store_low_byte(0, Ordering::Release);
     }
 }

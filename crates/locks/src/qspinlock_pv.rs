@@ -280,11 +280,7 @@ unsafe impl<P: Platform, const READS: u32> RawLock<P> for QSpinlockPv<P, READS> 
     #[inline(always)]
     unsafe fn try_lock(&self, _: &()) -> bool {
         // K1': as K1.
-        self.word.load(Ordering::Relaxed) == 0
-            && self
-                .word
-                .compare_exchange(0, LOCKED, Ordering::Acquire, Ordering::Relaxed)
-                .is_ok()
+        self.word.take_if_zero(LOCKED, Ordering::Acquire)
     }
 
     #[inline(always)]

@@ -12,7 +12,7 @@
 //! the more one has backed off the less it tries.
 
 use crate::native::NativePlatform;
-use crate::platform::{Atomic, Ordering, Patience, Platform, Poll};
+use crate::platform::{Atomic, LockWord, Ordering, Patience, Platform, Poll};
 use crate::raw::{Fairness, Info, RawLock};
 
 /// Waits until the word could be changed from 0 to 1: reads it, tries a
@@ -142,11 +142,7 @@ unsafe impl<P: Platform, const FIRST: u32, const MOST: u32> RawLock<P>
     #[inline(always)]
     unsafe fn try_lock(&self, _: &()) -> bool {
         // V1': as V1.
-        self.word.load(Ordering::Relaxed) == 0
-            && self
-                .word
-                .compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed)
-                .is_ok()
+        self.word.take_if_zero(1, Ordering::Acquire)
     }
 
     #[inline(always)]
