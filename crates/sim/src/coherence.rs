@@ -1,0 +1,449 @@
+//! The directory: who holds which line, and who gets it next.
+//!
+//! A line is exclusive to one core (MESI's M or E), or shared by some, with
+//! or without a core that still owes memory the last write (MOESI's O). A
+//! request travels for a part of the transfer time, then waits until the line
+//! is free and the arbiter picks it; the rest of the transfer follows. So an
+//! owner may go on hitting its line until a request has arrived, and requests
+//! that are near arrive first. Nothing here knows of locks or of values:
+//! what was written is written by the CPU when its request completes, and no
+//! other CPU can have the line before that.
+
+use crate::engine::{Engine, Phase};
+use crate::event::Kind;
+use crate::machine::Arbitration;
+use crate::topology::Distance;
+use std::cell::{Cell, RefCell};
+
+/// What fits a line's set of sharers.
+pub(crate) const MAX_CORES: usize = 512;
+const WORDS: usize = MAX_CORES / 64;
+const NOBODY: u16 = u16::MAX;
+
+/// What a request wants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Want {
+    /// A copy to read.
+    Shared,
+    /// The only copy, to write.
+    Exclusive,
+    /// The only copy, for a read-modify-write that locks the line.
+    Locked,
+    /// The only copy, for the oldest entry of the CPU's store buffer.
+    Drain,
+}
+
+#[derive(Clone, Copy)]
+struct Request {
+    cpu: u16,
+    core: u16,
+    want: Want,
+    arrives: u64,
+}
+
+/// One line's directory entry.
+pub(crate) struct Line {
+    exclusive: Cell<u16>,
+    /// The last core that wrote, while no other has.
+    owner: Cell<u16>,
+    /// When the exclusive owner's copy is there.
+    ready: Cell<u64>,
+    /// When the next request can be granted.
+    free_at: Cell<u64>,
+    sharers: [Cell<u64>; WORDS],
+    /// How many sharers there are.
+    copies: Cell<u32>,
+    /// Whether only one CPU ever uses the line.
+    pub(crate) private: Cell<bool>,
+    event: Cell<(u64, u64)>,
+    queue: RefCell<Vec<Request>>,
+    watched: Cell<bool>,
+    watchers: RefCell<Vec<u16>>,
+    /// [`crate::engine::Cpu`]'s L1 generation when the owner last used it.
+    pub(crate) generation: Cell<u32>,
+}
+
+impl Line {
+    pub(crate) fn new() -> Self {
+        Self {
+            exclusive: Cell::new(NOBODY),
+            owner: Cell::new(NOBODY),
+            ready: Cell::new(0),
+            free_at: Cell::new(0),
+            sharers: [const { Cell::new(0) }; WORDS],
+            copies: Cell::new(0),
+            private: Cell::new(false),
+            event: Cell::new((u64::MAX, 0)),
+            queue: RefCell::new(Vec::new()),
+            watched: Cell::new(false),
+            watchers: RefCell::new(Vec::new()),
+            generation: Cell::new(0),
+        }
+    }
+
+    /// Whether `core` can write without asking.
+    #[inline(always)]
+    pub(crate) fn writable(&self, core: usize, time: u64) -> bool {
+        self.exclusive.get() == core as u16 && self.ready.get() <= time
+    }
+
+    /// Whether `core` can read without asking.
+    #[inline(always)]
+    pub(crate) fn readable(&self, core: usize, time: u64) -> bool {
+        if self.exclusive.get() == core as u16 {
+            return self.ready.get() <= time;
+        }
+        self.sharers[core / 64].get() >> (core % 64) & 1 == 1
+    }
+
+    /// Whether no request for it is known, so that none can be granted
+    /// before one that is made now has travelled.
+    #[inline(always)]
+    pub(crate) fn quiet(&self) -> bool {
+        self.event.get().0 == u64::MAX && !self.watched.get()
+    }
+
+    #[inline(always)]
+    pub(crate) fn watched(&self) -> bool {
+        self.watched.get()
+    }
+
+    /// While its owner is in a locked operation, nobody gets the line.
+    #[inline(always)]
+    pub(crate) fn lock_until(&self, time: u64) {
+        if self.free_at.get() < time {
+            self.free_at.set(time);
+        }
+    }
+
+    fn share(&self, core: usize) {
+        let word = &self.sharers[core / 64];
+        let old = word.get();
+        let new = old | 1 << (core % 64);
+        word.set(new);
+        self.copies.set(self.copies.get() + u32::from(old != new));
+    }
+
+    /// How many cores of a range share the line.
+    fn copies_in(&self, cores: std::ops::Range<usize>) -> u32 {
+        let mut count = 0;
+        for index in cores.start / 64..cores.end.div_ceil(64) {
+            let mut word = self.sharers[index].get();
+            let first = index * 64;
+            if cores.start > first {
+                word &= u64::MAX << (cores.start - first);
+            }
+            if cores.end < first + 64 {
+                word &= (1 << (cores.end - first)) - 1;
+            }
+            count += word.count_ones();
+        }
+        count
+    }
+
+    /// Whether what it says of itself can be true.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        let exclusive = self.exclusive.get();
+        let sharers = self.copies_in(0..MAX_CORES);
+        if sharers != self.copies.get() {
+            return Err("the number of copies is wrong".to_owned());
+        }
+        if exclusive != NOBODY && sharers > 0 {
+            return Err(format!(
+                "core {exclusive} is the only owner, and {sharers} share"
+            ));
+        }
+        if self.watched.get() == self.watchers.borrow().is_empty() {
+            return Err("the mark for watchers is wrong".to_owned());
+        }
+        Ok(())
+    }
+}
+
+impl Engine {
+    /// How far the nearest and the farthest other copy of a line are.
+    fn source(&self, line: &Line, core: usize) -> (Option<Distance>, Option<Distance>) {
+        let topology = &self.topology;
+        let exclusive = line.exclusive.get();
+        if exclusive != NOBODY {
+            let distance = topology.distance(core, exclusive as usize);
+            return (Some(distance), Some(distance));
+        }
+        let total = line.copies.get();
+        let mine = u32::from(line.readable(core, u64::MAX));
+        if total == mine {
+            return (None, None);
+        }
+        let cluster = line.copies_in(topology.cluster_range(core));
+        let socket = if cluster == total {
+            total
+        } else {
+            line.copies_in(topology.socket_range(core))
+        };
+        let nearest = if cluster > mine {
+            Distance::Cluster
+        } else if socket > mine {
+            Distance::Socket
+        } else {
+            Distance::Remote
+        };
+        let farthest = if socket < total {
+            Distance::Remote
+        } else if cluster < total {
+            Distance::Socket
+        } else {
+            Distance::Cluster
+        };
+        (Some(nearest), Some(farthest))
+    }
+
+    #[inline]
+    fn transfer(&self, distance: Option<Distance>) -> u64 {
+        match distance {
+            Some(distance) => self.costs.transfer[distance as usize],
+            None => self.costs.memory,
+        }
+    }
+
+    /// What `want` of `core` would take if granted at once.
+    fn transfer_for(&self, line: &Line, core: usize, want: Want) -> (u64, u64) {
+        let (nearest, farthest) = self.source(line, core);
+        if want == Want::Shared {
+            return (self.transfer(nearest), 0);
+        }
+        if line.exclusive.get() != NOBODY {
+            return (self.transfer(farthest), 0);
+        }
+        let mine = u32::from(line.readable(core, u64::MAX));
+        let others = u64::from(line.copies.get() - mine);
+        if others == 0 && mine == 1 {
+            // An upgrade asks the directory, which is as far as a neighbour.
+            return (self.transfer(Some(Distance::Cluster)), 0);
+        }
+        (
+            self.transfer(farthest),
+            others.saturating_sub(1) * self.costs.invalidate,
+        )
+    }
+
+    /// Asks for a line on behalf of a CPU's running code, which goes on when
+    /// the line has come. Must be called between `sync` and the access.
+    pub(crate) fn miss(&self, index: usize, want: Want) {
+        let cpu = self.current();
+        let asked = self.time.get();
+        let line = &self.lines[index];
+        if line.queue.borrow().is_empty() && line.free_at.get() <= asked {
+            let (transfer, extra) = self.transfer_for(line, cpu.core.get(), want);
+            if asked + transfer + extra < self.queue.horizon() {
+                // Nothing happens anywhere before it completes.
+                let travel = self.travel(transfer);
+                let done = self.grant(
+                    index,
+                    cpu.core.get(),
+                    self.current.get(),
+                    want,
+                    asked + travel,
+                );
+                self.time.set(done);
+                cpu.stalled.set(cpu.stalled.get() + (done - asked));
+                return;
+            }
+        }
+        self.request(index, self.current.get(), want, asked);
+        self.suspend(Phase::Miss);
+        let done = self.time.get();
+        cpu.stalled.set(cpu.stalled.get() + (done - asked));
+    }
+
+    #[inline]
+    pub(crate) fn travel(&self, transfer: u64) -> u64 {
+        (transfer * self.costs.request_share) >> 10
+    }
+
+    /// Puts a request on its way.
+    pub(crate) fn request(&self, index: usize, cpu: usize, want: Want, now: u64) {
+        let line = &self.lines[index];
+        let core = self.cpus[cpu].core.get();
+        let (transfer, _) = self.transfer_for(line, core, want);
+        let arrives = now + self.travel(transfer);
+        line.queue.borrow_mut().push(Request {
+            cpu: cpu as u16,
+            core: core as u16,
+            want,
+            arrives,
+        });
+        self.arm(index, arrives.max(line.free_at.get()));
+    }
+
+    /// Sees to it that the line is looked at no later than `time`.
+    fn arm(&self, index: usize, time: u64) {
+        let line = &self.lines[index];
+        if line.event.get().0 > time {
+            let seq = self.queue.push(time, Kind::Line, index);
+            line.event.set((time, seq));
+        }
+    }
+
+    /// The time of a line's event has come.
+    pub(crate) fn line_free(&self, index: usize, seq: u64, now: u64) {
+        let line = &self.lines[index];
+        if line.event.get().1 != seq {
+            return;
+        }
+        line.event.set((u64::MAX, 0));
+        let free_at = line.free_at.get();
+        if free_at > now {
+            return self.arm(index, free_at);
+        }
+        let mut queue = line.queue.borrow_mut();
+        let Some(place) = self.arbitrate(line, &queue, now) else {
+            let first = queue.iter().map(|request| request.arrives).min();
+            drop(queue);
+            if let Some(first) = first {
+                self.arm(index, first);
+            }
+            return;
+        };
+        // FIFO and nearest-first look at the times, not at the order.
+        let request = queue.swap_remove(place);
+        let more = !queue.is_empty();
+        drop(queue);
+        let cpu = request.cpu as usize;
+        let done = self.grant(index, request.core as usize, cpu, request.want, now);
+        if request.want == Want::Drain {
+            self.queue.push(done, Kind::Drain, cpu);
+        } else {
+            self.granted(cpu, done);
+        }
+        if more {
+            self.arm(index, line.free_at.get().max(now + 1));
+        }
+    }
+
+    fn arbitrate(&self, line: &Line, queue: &[Request], now: u64) -> Option<usize> {
+        if let [only] = queue {
+            return (only.arrives <= now).then_some(0);
+        }
+        let arrived = || {
+            queue
+                .iter()
+                .enumerate()
+                .filter(|(_, request)| request.arrives <= now)
+        };
+        let place = match self.arbitration {
+            Arbitration::Random => {
+                // Nearly always all have arrived.
+                for _ in 0..4 {
+                    let place = self.rng.below(queue.len().max(1));
+                    if queue.get(place)?.arrives <= now {
+                        return Some(place);
+                    }
+                }
+                let count = arrived().count();
+                if count == 0 {
+                    return None;
+                }
+                arrived().nth(self.rng.below(count))
+            }
+            Arbitration::Fifo => {
+                arrived().min_by_key(|(_, request)| (request.arrives, request.cpu))
+            }
+            Arbitration::Nearest => {
+                let owner = match line.exclusive.get() {
+                    NOBODY => line.owner.get(),
+                    owner => owner,
+                };
+                arrived().min_by_key(|(_, request)| {
+                    let distance = if owner == NOBODY {
+                        Distance::Core
+                    } else {
+                        self.topology
+                            .distance(request.core as usize, owner as usize)
+                    };
+                    (distance, request.arrives, request.cpu)
+                })
+            }
+        };
+        place.map(|(place, _)| place)
+    }
+
+    /// Gives the line to `core`; returns when it is there.
+    fn grant(&self, index: usize, core: usize, cpu: usize, want: Want, now: u64) -> u64 {
+        let line = &self.lines[index];
+        let (transfer, extra) = self.transfer_for(line, core, want);
+        let exclusive = line.exclusive.get();
+        let rest = transfer - self.travel(transfer);
+        self.count_transfer(index, cpu, want, now, transfer);
+        if exclusive == core as u16 {
+            // Ours already (the store buffer of a sibling brought it).
+            let done = (now + 1).max(line.ready.get());
+            line.free_at.set(done);
+            return done;
+        }
+        if want == Want::Shared {
+            let done = now + rest.max(1);
+            if exclusive == NOBODY {
+                line.free_at.set(now + self.costs.shared_read);
+            } else {
+                // The owner's copy goes to the reader and to the directory.
+                line.exclusive.set(NOBODY);
+                line.share(exclusive as usize);
+                line.free_at.set(done.max(line.ready.get()));
+            }
+            line.share(core);
+            debug_assert_eq!(line.check(), Ok(()), "line {index}");
+            return done;
+        }
+        let done = now + (rest + extra).max(1);
+        for word in &line.sharers {
+            word.set(0);
+        }
+        line.copies.set(0);
+        line.exclusive.set(core as u16);
+        line.owner.set(core as u16);
+        line.ready.set(done);
+        line.free_at.set(
+            done + if want == Want::Locked {
+                self.costs.rmw
+            } else {
+                1
+            },
+        );
+        line.generation.set(self.l1_generation(core));
+        debug_assert_eq!(line.check(), Ok(()), "line {index}");
+        if line.watched() {
+            self.wake_watchers(index, now, Some(core));
+        }
+        done
+    }
+
+    /// Has a CPU sleep until the line changes.
+    pub(crate) fn watch(&self, index: usize, cpu: usize) {
+        let line = &self.lines[index];
+        line.watchers.borrow_mut().push(cpu as u16);
+        line.watched.set(true);
+    }
+
+    /// Ends the sleep of those that watch a line, but not of those on `but`,
+    /// whose copy is still good.
+    pub(crate) fn wake_watchers(&self, index: usize, now: u64, but: Option<usize>) {
+        let line = &self.lines[index];
+        let mut watchers = line.watchers.borrow_mut();
+        watchers.retain(|&cpu| {
+            let stays = Some(self.cpus[cpu as usize].core.get()) == but;
+            if !stays {
+                self.disturb(cpu as usize, now);
+            }
+            stays
+        });
+        line.watched.set(!watchers.is_empty());
+    }
+
+    /// Takes one CPU off the list of those that watch a line.
+    pub(crate) fn unwatch(&self, index: usize, cpu: usize) {
+        let line = &self.lines[index];
+        let mut watchers = line.watchers.borrow_mut();
+        watchers.retain(|&watcher| watcher as usize != cpu);
+        line.watched.set(!watchers.is_empty());
+    }
+}

@@ -1,0 +1,133 @@
+//! The queue of things to come, ordered by time and then by when they were
+//! asked for.
+//!
+//! It only stores; whether an entry is still wanted when its time comes is
+//! for the engine to say (by the number that [`Queue::push`] returns).
+
+use std::cell::{Cell, UnsafeCell};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// What happens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// A CPU goes on.
+    Cpu = 0,
+    /// The oldest entry of a CPU's store buffer has its line.
+    Drain = 1,
+    /// A line can be granted to a request that waits for it.
+    Line = 2,
+    /// The time slice of a physical CPU ends.
+    Slice = 3,
+    /// A virtual CPU has been pausing for as long as the hypervisor lets it.
+    Ple = 4,
+    /// A halted CPU has been woken.
+    Wake = 5,
+    /// Looks whether anything still gets on.
+    Watchdog = 6,
+}
+
+const TARGET_BITS: u32 = 20;
+const SEQ_SHIFT: u32 = 24;
+
+/// The largest number of a CPU or line.
+pub(crate) const MAX_TARGET: usize = (1 << TARGET_BITS) - 1;
+
+/// One entry, unpacked.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Event {
+    pub(crate) time: u64,
+    pub(crate) seq: u64,
+    pub(crate) kind: Kind,
+    pub(crate) target: usize,
+}
+
+/// The queue. Entries are 128-bit keys: time, number, kind, target.
+pub(crate) struct Queue {
+    heap: UnsafeCell<BinaryHeap<Reverse<u128>>>,
+    seq: Cell<u64>,
+    /// Time of the earliest entry: a CPU may run on until then without
+    /// asking anybody.
+    horizon: Cell<u64>,
+}
+
+impl Queue {
+    pub(crate) fn new() -> Self {
+        Self {
+            heap: UnsafeCell::new(BinaryHeap::with_capacity(1024)),
+            seq: Cell::new(0),
+            horizon: Cell::new(u64::MAX),
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn horizon(&self) -> u64 {
+        self.horizon.get()
+    }
+
+    /// Adds an entry and returns its number.
+    #[inline]
+    pub(crate) fn push(&self, time: u64, kind: Kind, target: usize) -> u64 {
+        debug_assert!(target <= MAX_TARGET);
+        let seq = self.seq.get() + 1;
+        self.seq.set(seq);
+        let low = (seq << SEQ_SHIFT) | ((kind as u64) << TARGET_BITS) | target as u64;
+        let key = (u128::from(time) << 64) | u128::from(low);
+        // SAFETY: the heap is borrowed only within these methods, which call
+        // nothing that could come back here.
+        unsafe { (*self.heap.get()).push(Reverse(key)) };
+        if time < self.horizon.get() {
+            self.horizon.set(time);
+        }
+        seq
+    }
+
+    /// Takes the earliest entry.
+    #[inline]
+    pub(crate) fn pop(&self) -> Option<Event> {
+        // SAFETY: as in `push`.
+        let heap = unsafe { &mut *self.heap.get() };
+        let Reverse(key) = heap.pop()?;
+        self.horizon.set(
+            heap.peek()
+                .map_or(u64::MAX, |Reverse(key)| (key >> 64) as u64),
+        );
+        let low = key as u64;
+        Some(Event {
+            time: (key >> 64) as u64,
+            seq: low >> SEQ_SHIFT,
+            kind: match (low >> TARGET_BITS) & 0xf {
+                0 => Kind::Cpu,
+                1 => Kind::Drain,
+                2 => Kind::Line,
+                3 => Kind::Slice,
+                4 => Kind::Ple,
+                5 => Kind::Wake,
+                _ => Kind::Watchdog,
+            },
+            target: (low as usize) & MAX_TARGET,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn comes_out_by_time_then_by_number() {
+        let queue = Queue::new();
+        queue.push(5, Kind::Line, 7);
+        let first = queue.push(3, Kind::Cpu, 1);
+        queue.push(3, Kind::Drain, 2);
+        assert_eq!(queue.horizon(), 3);
+        let event = queue.pop().unwrap();
+        assert_eq!((event.seq, event.kind, event.target), (first, Kind::Cpu, 1));
+        assert_eq!(queue.pop().unwrap().kind, Kind::Drain);
+        assert_eq!(queue.horizon(), 5);
+        let last = queue.pop().unwrap();
+        assert_eq!((last.time, last.kind, last.target), (5, Kind::Line, 7));
+        assert!(queue.pop().is_none());
+        assert_eq!(queue.horizon(), u64::MAX);
+    }
+}

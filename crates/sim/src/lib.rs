@@ -1,0 +1,46 @@
+//! Locks on machines that nobody here owns.
+//!
+//! The real lock code runs on simulated CPUs, each a coroutine; every atomic
+//! access is an event on a modelled machine ([`Machine`]) with a coherence
+//! directory, sockets, sibling threads, store buffers and a hypervisor.
+//!
+//! ```
+//! use locklab_sim::{Machine, Scenario, Workload, run};
+//!
+//! let machine = Machine::builtin("xeon-8380-2s").unwrap();
+//! let workload = Workload::Matrix { critical: 4, non_critical: 32 };
+//! let outcome = run(&Scenario::new(machine, "mcs", workload, 16))?;
+//! assert_eq!(outcome.acquisitions, 10_000);
+//! assert!(outcome.jain > 0.99);
+//! # Ok::<(), locklab_sim::SimError>(())
+//! ```
+//!
+//! A simulation is a model, not a measurement: its figures hold for the
+//! machine file's assumptions, whose bands are swept by [`band`].
+
+mod arena;
+mod coherence;
+mod engine;
+mod event;
+mod hypervisor;
+mod machine;
+mod machine_file;
+mod metrics;
+mod platform;
+mod rng;
+mod scenario;
+mod spin;
+mod store_buffer;
+mod stuck;
+mod topology;
+mod trace;
+mod workload;
+
+pub use machine::{Arbitration, Arch, BUILTIN, FIGURES, Figure, FigureKind, Machine, Origin};
+pub use machine_file::MachineError;
+pub use metrics::{Latency, Outcome};
+pub use platform::{Sim, Word};
+pub use scenario::{Scenario, Simulation, Stop, run, simulate, simulate_lock};
+pub use stuck::{CpuState, SimError, StuckReport};
+pub use topology::{Distance, Placement};
+pub use workload::{Fstat, UNIT_CYCLES, Workload, XfsCreate};

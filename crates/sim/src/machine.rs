@@ -1,0 +1,303 @@
+//! A machine: what the simulator must know of one, and where each figure
+//! comes from.
+//!
+//! A machine is a list of named figures ([`FIGURES`] says which exist, in
+//! what unit and within what bounds) plus an instruction set and the way a
+//! contended line is arbitrated. Each figure either has a source or is marked
+//! as an assumption, which may have a band of plausible values. Nothing here
+//! knows of locks or workloads, and nothing may be tuned to one.
+
+use std::collections::BTreeMap;
+
+/// Which of the requests that wait for a line gets it next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arbitration {
+    /// Any of those that have arrived, with equal chances.
+    Random,
+    /// The one that arrived first.
+    Fifo,
+    /// The one closest to the line's owner; the first to arrive among equals.
+    Nearest,
+}
+
+impl Arbitration {
+    /// Every kind, by name.
+    pub const ALL: [(&'static str, Self); 3] = [
+        ("random", Self::Random),
+        ("fifo", Self::Fifo),
+        ("nearest", Self::Nearest),
+    ];
+
+    /// Its name in a machine file.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Random => "random",
+            Self::Fifo => "fifo",
+            Self::Nearest => "nearest",
+        }
+    }
+}
+
+/// What an x86 or an Arm CPU does differently: whether a byte of a lock word
+/// can be stored by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arch {
+    /// Byte and half-word stores inside a lock word.
+    X86_64,
+    /// Whole-word read-modify-writes only.
+    Aarch64,
+}
+
+/// Why a figure has its value.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Origin {
+    /// Published or measured; says where.
+    Source(String),
+    /// Assumed; says why.
+    Assumption(String),
+    /// Set by the caller for this run.
+    Override,
+}
+
+/// One figure of a machine.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Figure {
+    /// In the unit of its [`FigureKind`].
+    pub value: f64,
+    /// Why.
+    pub origin: Origin,
+    /// The lowest and highest plausible value, where that is stated.
+    pub band: Option<(f64, f64)>,
+}
+
+/// What is known of a figure before any machine.
+#[derive(Debug)]
+pub struct FigureKind {
+    /// `table.key` in a machine file.
+    pub key: &'static str,
+    /// Unit, for people.
+    pub unit: &'static str,
+    /// Least and greatest value allowed.
+    pub allowed: (f64, f64),
+    /// Whether it is a count, without a fraction.
+    pub whole: bool,
+    /// The value if the file does not say, or none if it must.
+    pub default: Option<f64>,
+    /// What it means.
+    pub meaning: &'static str,
+}
+
+macro_rules! figures {
+    ($($key:literal, $unit:literal, $low:literal ..= $high:literal, $whole:literal, $default:expr, $meaning:literal;)*) => {
+        /// Every figure a machine file may hold.
+        pub const FIGURES: &[FigureKind] = &[$(FigureKind {
+            key: $key, unit: $unit, allowed: ($low, $high), whole: $whole,
+            default: $default, meaning: $meaning,
+        }),*];
+    };
+}
+
+figures! {
+    "topology.sockets", "", 1.0..=16.0, true, None, "sockets (NUMA nodes)";
+    "topology.clusters", "", 1.0..=64.0, true, Some(1.0), "core clusters (CCX, module) a socket";
+    "topology.cores", "", 1.0..=512.0, true, None, "cores a cluster";
+    "topology.threads", "", 1.0..=8.0, true, Some(1.0), "hardware threads a core";
+    "core.clock_ghz", "GHz", 0.1..=10.0, false, None, "clock under load; also what a simulated cycle is";
+    "core.pause_cycles", "cycles", 1.0..=1000.0, true, None, "one relax (x86 `pause`, Arm `isb` or `yield`)";
+    "core.l1_cycles", "cycles", 1.0..=20.0, true, None, "load that hits L1";
+    "core.l2_cycles", "cycles", 1.0..=100.0, true, None, "load that hits the core's L2";
+    "core.rmw_cycles", "cycles", 1.0..=200.0, true, None, "atomic read-modify-write on a line already owned; the line stays meanwhile";
+    "core.store_buffer", "entries", 0.0..=256.0, true, None, "store buffer; 0: stores wait for their line";
+    "core.smt_slowdown", "factor", 1.0..=4.0, false, Some(1.0), "how much longer work takes while the sibling thread works too";
+    "transfer.cluster_ns", "ns", 1.0..=10000.0, false, None, "cache line from a core to another of the same cluster";
+    "transfer.socket_ns", "ns", 1.0..=10000.0, false, None, "cache line from another cluster of the same socket";
+    "transfer.remote_ns", "ns", 1.0..=10000.0, false, None, "cache line from another socket";
+    "transfer.memory_ns", "ns", 1.0..=10000.0, false, None, "line that no cache holds";
+    "transfer.request_share", "fraction", 0.0..=1.0, false, Some(0.5), "part of a transfer that passes before the owner loses the line";
+    "directory.shared_read_ns", "ns", 0.0..=1000.0, false, None, "how long one shared read keeps a line's directory entry busy";
+    "directory.invalidate_ns", "ns", 0.0..=1000.0, false, None, "added to a write for each further sharer it invalidates";
+    "interrupts.per_second", "1/s", 0.0..=1e6, false, Some(0.0), "interrupts a CPU, held off while interrupts are masked";
+    "interrupts.us", "us", 0.0..=10000.0, false, Some(0.0), "length of one";
+    "vm.vcpus", "", 0.0..=1024.0, true, Some(0.0), "virtual CPUs; 0: not a virtual machine";
+    "vm.slice_us", "us", 1.0..=1e6, false, Some(3000.0), "time slice of the hypervisor's scheduler";
+    "vm.switch_us", "us", 0.0..=1000.0, false, Some(2.0), "one virtual CPU out and another in";
+    "vm.ple_window_cycles", "cycles", 0.0..=1e9, true, Some(4096.0), "pausing that makes the hypervisor deschedule; 0: never";
+    "vm.halt_us", "us", 0.0..=1000.0, false, Some(1.0), "halting: until the CPU is free for another";
+    "vm.kick_us", "us", 0.0..=1000.0, false, Some(1.0), "what a kick costs the one who kicks";
+    "vm.wake_us", "us", 0.0..=1000.0, false, Some(3.0), "from the kick until the halted one runs";
+    "vm.steal_per_second", "1/s", 0.0..=1e6, false, Some(0.0), "times a second that the host takes a physical CPU away, whatever the guest masks";
+    "vm.steal_us", "us", 0.0..=1e6, false, Some(0.0), "for how long";
+}
+
+/// A modelled machine. Made by [`Machine::parse`], [`Machine::read`] or
+/// [`Machine::builtin`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct Machine {
+    /// Its name.
+    pub name: String,
+    /// One line on what it stands for.
+    pub description: String,
+    /// Instruction set.
+    pub arch: Arch,
+    /// How a contended line is arbitrated.
+    pub arbitration: Arbitration,
+    /// Why that is assumed.
+    pub arbitration_origin: Origin,
+    /// The figures by key. Every key of [`FIGURES`] is here.
+    pub figures: BTreeMap<&'static str, Figure>,
+    /// The keys whose value is a default of the format.
+    pub defaulted: Vec<&'static str>,
+}
+
+impl Machine {
+    /// The value of a figure.
+    ///
+    /// # Panics
+    /// If there is no such key in [`FIGURES`].
+    pub fn get(&self, key: &str) -> f64 {
+        self.figures
+            .get(key)
+            .unwrap_or_else(|| panic!("no figure is called {key}"))
+            .value
+    }
+
+    fn count(&self, key: &str) -> usize {
+        self.get(key) as usize
+    }
+
+    /// Sockets.
+    pub fn sockets(&self) -> usize {
+        self.count("topology.sockets")
+    }
+
+    /// Cores of the whole machine.
+    pub fn cores(&self) -> usize {
+        self.sockets() * self.count("topology.clusters") * self.count("topology.cores")
+    }
+
+    /// Hardware threads of the whole machine.
+    pub fn hardware_threads(&self) -> usize {
+        self.cores() * self.count("topology.threads")
+    }
+
+    /// CPUs that software sees: virtual ones of a virtual machine.
+    pub fn cpus(&self) -> usize {
+        match self.count("vm.vcpus") {
+            0 => self.hardware_threads(),
+            vcpus => vcpus,
+        }
+    }
+
+    /// The same machine with another value for one figure.
+    ///
+    /// # Errors
+    /// If there is no such figure, or it may not have that value.
+    pub fn with(mut self, key: &str, value: f64) -> Result<Self, String> {
+        let kind = FIGURES
+            .iter()
+            .find(|kind| kind.key == key)
+            .ok_or_else(|| format!("no figure of a machine is called `{key}`"))?;
+        kind.check(value)?;
+        if let Some(figure) = self.figures.get_mut(kind.key) {
+            figure.value = value;
+            figure.origin = Origin::Override;
+        }
+        self.contradiction().map_or(Ok(()), |(_, what)| Err(what))?;
+        Ok(self)
+    }
+
+    /// The first two figures that cannot both be true, by the key of the one
+    /// to change.
+    pub(crate) fn contradiction(&self) -> Option<(&'static str, String)> {
+        let ordered = [
+            ("core.l1_cycles", "core.l2_cycles"),
+            ("transfer.cluster_ns", "transfer.socket_ns"),
+            ("transfer.socket_ns", "transfer.remote_ns"),
+        ];
+        for (near, far) in ordered {
+            let (low, high) = (self.get(near), self.get(far));
+            if low > high {
+                return Some((
+                    near,
+                    format!(
+                        "`{near}` ({low}) is greater than `{far}` ({high}): what is nearer cannot take longer"
+                    ),
+                ));
+            }
+        }
+        let cores = self.cores();
+        if cores > crate::coherence::MAX_CORES {
+            return Some((
+                "topology.cores",
+                format!(
+                    "the topology has {cores} cores; at most {} can be simulated",
+                    crate::coherence::MAX_CORES
+                ),
+            ));
+        }
+        if self.hardware_threads() > 1024 {
+            return Some((
+                "topology.threads",
+                "the topology has more than 1024 hardware threads".to_owned(),
+            ));
+        }
+        for (rate, length) in [
+            ("interrupts.per_second", "interrupts.us"),
+            ("vm.steal_per_second", "vm.steal_us"),
+        ] {
+            if self.get(rate) * self.get(length) >= 0.9e6 {
+                return Some((
+                    length,
+                    format!(
+                        "`{rate}` times `{length}` leaves less than a tenth of the time for work"
+                    ),
+                ));
+            }
+        }
+        None
+    }
+
+    /// The assumptions with a band, which [`crate::band`] sweeps.
+    pub fn banded(&self) -> impl Iterator<Item = (&'static str, (f64, f64))> + '_ {
+        self.figures
+            .iter()
+            .filter_map(|(key, figure)| Some((*key, figure.band?)))
+    }
+}
+
+impl FigureKind {
+    /// Whether a value is allowed; the message says what is.
+    pub(crate) fn check(&self, value: f64) -> Result<(), String> {
+        let (low, high) = self.allowed;
+        if !(low..=high).contains(&value) || (self.whole && value.fract() != 0.0) {
+            let sort = if self.whole { "whole number" } else { "number" };
+            return Err(format!(
+                "`{}` is {value}; allowed is a {sort} from {low} to {high}{}{}",
+                self.key,
+                if self.unit.is_empty() { "" } else { " " },
+                self.unit
+            ));
+        }
+        Ok(())
+    }
+}
+
+macro_rules! builtin {
+    ($($name:literal),* $(,)?) => {
+        /// The machines that come with Locklab: name and file.
+        pub const BUILTIN: &[(&str, &str)] =
+            &[$(($name, include_str!(concat!("../../../machines/", $name, ".toml")))),*];
+    };
+}
+
+builtin! {
+    "amd64-8",
+    "epyc-7763-2s",
+    "flat-16",
+    "graviton3",
+    "ivybridge-ex-4s",
+    "skylake-6138-2s",
+    "xeon-6-e-288",
+    "xeon-8380-2s",
+    "xeon-8380-vm",
+}

@@ -1,0 +1,399 @@
+//! Reading a machine from TOML.
+//!
+//! A figure is written `{ value = 51, source = "..." }` or `{ value = 140,
+//! assumption = "...", band = [120, 160] }`; a whole table may have a
+//! `source` for those of its figures that are plain numbers. An error names
+//! file, line and key and says what is allowed. There is no other way to get
+//! a machine, so the files that come with Locklab are checked like anyone's.
+
+use crate::machine::{Arbitration, Arch, BUILTIN, FIGURES, Figure, FigureKind, Machine, Origin};
+use std::collections::BTreeMap;
+use std::path::Path;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+/// Why a machine could not be had.
+#[derive(Debug, thiserror::Error)]
+pub enum MachineError {
+    /// A file that cannot be read.
+    #[error("cannot read the machine file {path}: {source}")]
+    Read {
+        /// Which.
+        path: String,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A file with a fault in it.
+    #[error("{file}:{line}: {what}")]
+    Invalid {
+        /// Which file.
+        file: String,
+        /// Where in it, from 1.
+        line: usize,
+        /// What is wrong with which key, and what is allowed.
+        what: String,
+    },
+    /// Neither a machine of Locklab nor a file.
+    #[error(
+        "there is no machine called `{name}`; there are {known}, and any machine file by its path"
+    )]
+    Unknown {
+        /// What was asked for.
+        name: String,
+        /// What there is.
+        known: String,
+    },
+}
+
+impl Machine {
+    /// One of the machines that come with Locklab.
+    pub fn builtin(name: &str) -> Option<Self> {
+        let (name, text) = BUILTIN.iter().find(|(known, _)| *known == name)?;
+        let file = format!("machines/{name}.toml");
+        Some(Self::parse(&file, text).expect("a test reads each of them"))
+    }
+
+    /// A built-in machine by its name, or any by the path of its file.
+    ///
+    /// # Errors
+    /// See [`MachineError`].
+    pub fn named(name: &str) -> Result<Self, MachineError> {
+        if let Some(machine) = Self::builtin(name) {
+            return Ok(machine);
+        }
+        if name.ends_with(".toml") || name.contains('/') {
+            return Self::read(Path::new(name));
+        }
+        let known: Vec<_> = BUILTIN.iter().map(|(name, _)| *name).collect();
+        Err(MachineError::Unknown {
+            name: name.to_owned(),
+            known: known.join(", "),
+        })
+    }
+
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// See [`MachineError`].
+    pub fn read(path: &Path) -> Result<Self, MachineError> {
+        let text = std::fs::read_to_string(path).map_err(|source| MachineError::Read {
+            path: path.display().to_string(),
+            source,
+        })?;
+        Self::parse(&path.display().to_string(), &text)
+    }
+
+    /// Parses the text of a file called `file`.
+    ///
+    /// # Errors
+    /// [`MachineError::Invalid`].
+    pub fn parse(file: &str, text: &str) -> Result<Self, MachineError> {
+        let fault = |at: usize, what: String| MachineError::Invalid {
+            file: file.to_owned(),
+            line: text[..at.min(text.len())].matches('\n').count() + 1,
+            what,
+        };
+        let root = DeTable::parse(text).map_err(|error| {
+            fault(
+                error.span().map_or(0, |span| span.start),
+                format!("not TOML: {}", error.message()),
+            )
+        })?;
+        Reader {
+            root: root.get_ref(),
+            end: text.trim_end().len(),
+        }
+        .machine()
+        .map_err(|(at, what)| fault(at, what))
+    }
+}
+
+/// A fault: where in the text, and what.
+type Fault = (usize, String);
+type Value<'a> = Spanned<DeValue<'a>>;
+
+struct Reader<'a> {
+    root: &'a DeTable<'a>,
+    /// Where something that is missing is reported.
+    end: usize,
+}
+
+impl Reader<'_> {
+    fn machine(&self) -> Result<Machine, Fault> {
+        self.known_keys()?;
+        let mut figures = BTreeMap::new();
+        let mut places = BTreeMap::new();
+        let mut defaulted = Vec::new();
+        for kind in FIGURES {
+            let (figure, at) = self.figure(kind, &mut defaulted)?;
+            figures.insert(kind.key, figure);
+            places.insert(kind.key, at);
+        }
+        let (arbitration, arbitration_origin) = self.arbitration()?;
+        let machine = Machine {
+            name: self.text("name")?,
+            description: self.text("description")?,
+            arch: self.arch()?,
+            arbitration,
+            arbitration_origin,
+            figures,
+            defaulted,
+        };
+        match machine.contradiction() {
+            None => Ok(machine),
+            Some((key, what)) => Err((places[key], what)),
+        }
+    }
+
+    /// A misspelt key must not silently mean the default.
+    fn known_keys(&self) -> Result<(), Fault> {
+        for (table, value) in self.root {
+            let name = table.get_ref().as_ref();
+            if ["name", "description", "arch"].contains(&name) {
+                continue;
+            }
+            let prefix = format!("{name}.");
+            let mut keys: Vec<_> = FIGURES
+                .iter()
+                .filter_map(|kind| kind.key.strip_prefix(&prefix))
+                .collect();
+            let DeValue::Table(inner) = value.get_ref() else {
+                return Err((
+                    table.span().start,
+                    format!(
+                        "`{name}` is no key of a machine file; at the top are name, description, arch and the tables {}",
+                        tables()
+                    ),
+                ));
+            };
+            if keys.is_empty() {
+                return Err((
+                    table.span().start,
+                    format!(
+                        "`[{name}]` is no table of a machine file; there are {}",
+                        tables()
+                    ),
+                ));
+            }
+            keys.push("source");
+            if name == "directory" {
+                keys.push("arbitration");
+            }
+            for (key, _) in inner {
+                if !keys.contains(&key.get_ref().as_ref()) {
+                    return Err((
+                        key.span().start,
+                        format!(
+                            "`{name}.{}` is no key of a machine file; `[{name}]` has {}",
+                            key.get_ref(),
+                            keys.join(", ")
+                        ),
+                    ));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn find(&self, table: &str, key: &str) -> Option<&Value<'_>> {
+        self.root.get(table)?.get_ref().get(key)
+    }
+
+    fn text(&self, key: &str) -> Result<String, Fault> {
+        match self.root.get(key) {
+            None => Err((self.end, format!("`{key}` is missing; it is a text"))),
+            Some(value) => string(key, value),
+        }
+    }
+
+    fn arch(&self) -> Result<Arch, Fault> {
+        let value = self.root.get("arch");
+        match value.and_then(|value| value.get_ref().as_str()) {
+            Some("x86_64") => Ok(Arch::X86_64),
+            Some("aarch64") => Ok(Arch::Aarch64),
+            _ => Err((
+                value.map_or(self.end, |value| value.span().start),
+                "`arch` must be \"x86_64\" or \"aarch64\"".to_owned(),
+            )),
+        }
+    }
+
+    fn arbitration(&self) -> Result<(Arbitration, Origin), Fault> {
+        let allowed = || {
+            let names: Vec<_> = Arbitration::ALL.iter().map(|(name, _)| *name).collect();
+            format!(
+                "`directory.arbitration` must be {{ value = ..., assumption or source = \"...\" }} with a value of {}",
+                names.join(", ")
+            )
+        };
+        let Some(entry) = self.find("directory", "arbitration") else {
+            return Ok((
+                Arbitration::Random,
+                Origin::Assumption("the default: no vendor says".to_owned()),
+            ));
+        };
+        let found = entry
+            .get_ref()
+            .get("value")
+            .and_then(|value| value.get_ref().as_str())
+            .and_then(|name| Arbitration::ALL.iter().find(|(known, _)| *known == name));
+        let Some((_, arbitration)) = found else {
+            return Err((entry.span().start, allowed()));
+        };
+        Ok((*arbitration, origin("directory.arbitration", entry)?))
+    }
+
+    fn figure(
+        &self,
+        kind: &FigureKind,
+        defaulted: &mut Vec<&'static str>,
+    ) -> Result<(Figure, usize), Fault> {
+        let (table, key) = kind.key.split_once('.').expect("every key has a table");
+        let Some(entry) = self.find(table, key) else {
+            return match kind.default {
+                Some(value) => {
+                    defaulted.push(kind.key);
+                    let figure = Figure {
+                        value,
+                        origin: Origin::Assumption("the format's default".to_owned()),
+                        band: None,
+                    };
+                    Ok((figure, self.end))
+                }
+                None => Err((
+                    self.root
+                        .get(table)
+                        .map_or(self.end, |table| table.span().start),
+                    format!(
+                        "`{}` is missing: {} ({} to {}{}{})",
+                        kind.key,
+                        kind.meaning,
+                        kind.allowed.0,
+                        kind.allowed.1,
+                        if kind.unit.is_empty() { "" } else { " " },
+                        kind.unit
+                    ),
+                )),
+            };
+        };
+        let at = entry.span().start;
+        let check = |place: &Value<'_>| -> Result<f64, Fault> {
+            let value = number(kind.key, place)?;
+            kind.check(value)
+                .map_err(|what| (place.span().start, what))?;
+            Ok(value)
+        };
+        let DeValue::Table(fields) = entry.get_ref() else {
+            // A plain number under a table with a source.
+            let value = check(entry)?;
+            let source = self.find(table, "source").ok_or_else(|| {
+                (
+                    at,
+                    format!("`{}` does not say where it comes from: write {{ value = {value}, source = \"...\" }} or assumption = \"...\", or give `[{table}]` a source", kind.key),
+                )
+            })?;
+            let origin = Origin::Source(string(&format!("{table}.source"), source)?);
+            return Ok((
+                Figure {
+                    value,
+                    origin,
+                    band: None,
+                },
+                at,
+            ));
+        };
+        for (field, _) in fields {
+            if !["value", "source", "assumption", "band"].contains(&field.get_ref().as_ref()) {
+                return Err((
+                    field.span().start,
+                    format!(
+                        "`{}.{}` is no key: a figure has value, source or assumption, and band",
+                        kind.key,
+                        field.get_ref()
+                    ),
+                ));
+            }
+        }
+        let value = fields
+            .get("value")
+            .ok_or_else(|| (at, format!("`{}` has no value", kind.key)))?;
+        let value = check(value)?;
+        let band = match fields.get("band") {
+            None => None,
+            Some(band) => {
+                let ends = band.get_ref().as_array().filter(|ends| ends.len() == 2);
+                let Some(ends) = ends else {
+                    return Err((
+                        band.span().start,
+                        format!("`{}.band` must be [lowest, highest]", kind.key),
+                    ));
+                };
+                let (low, high) = (check(&ends[0])?, check(&ends[1])?);
+                if !(low <= value && value <= high) {
+                    return Err((
+                        band.span().start,
+                        format!(
+                            "`{}` is {value}, outside its own band of {low} to {high}",
+                            kind.key
+                        ),
+                    ));
+                }
+                Some((low, high))
+            }
+        };
+        let figure = Figure {
+            value,
+            origin: origin(kind.key, entry)?,
+            band,
+        };
+        Ok((figure, at))
+    }
+}
+
+fn tables() -> String {
+    let mut names: Vec<_> = FIGURES
+        .iter()
+        .filter_map(|kind| Some(kind.key.split_once('.')?.0))
+        .collect();
+    names.dedup();
+    names.join(", ")
+}
+
+fn string(key: &str, value: &Value<'_>) -> Result<String, Fault> {
+    match value.get_ref().as_str() {
+        Some(text) if !text.trim().is_empty() => Ok(text.to_owned()),
+        _ => Err((
+            value.span().start,
+            format!("`{key}` must be a text that is not empty"),
+        )),
+    }
+}
+
+fn number(key: &str, value: &Value<'_>) -> Result<f64, Fault> {
+    let text = match value.get_ref() {
+        DeValue::Integer(integer) => integer.as_str().replace('_', ""),
+        DeValue::Float(float) => float.as_str().replace('_', ""),
+        _ => String::new(),
+    };
+    match text.parse::<f64>() {
+        Ok(number) if number.is_finite() => Ok(number),
+        _ => Err((value.span().start, format!("`{key}` must be a number"))),
+    }
+}
+
+fn origin(key: &str, entry: &Value<'_>) -> Result<Origin, Fault> {
+    match (
+        entry.get_ref().get("source"),
+        entry.get_ref().get("assumption"),
+    ) {
+        (Some(source), None) => Ok(Origin::Source(string(&format!("{key}.source"), source)?)),
+        (None, Some(why)) => Ok(Origin::Assumption(string(
+            &format!("{key}.assumption"),
+            why,
+        )?)),
+        _ => Err((
+            entry.span().start,
+            format!("`{key}` must have either a source or an assumption, and not both"),
+        )),
+    }
+}

@@ -1,0 +1,337 @@
+//! What is counted while locks are acquired, and what becomes of it.
+//!
+//! Counting starts when the warm-up is over. Times are simulated.
+
+use crate::engine::{Engine, Phase};
+use crate::stuck::SimError;
+use crate::topology::Distance;
+use hdrhistogram::Histogram;
+use serde::Serialize;
+use std::cell::{Cell, RefCell};
+
+const NOBODY: usize = usize::MAX;
+
+/// Percentiles of the time from wanting the lock to having it, in ns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Latency {
+    /// Median.
+    pub p50: f64,
+    /// 99th percentile.
+    pub p99: f64,
+    /// 99.9th percentile.
+    pub p999: f64,
+    /// Longest.
+    pub max: f64,
+}
+
+/// What a simulation found.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Outcome {
+    /// Operations per second of simulated time. An operation of the matrix is
+    /// one acquisition; of `xfs-create`, one file.
+    pub ops_per_s: f64,
+    /// Acquisitions that were counted.
+    pub acquisitions: u64,
+    /// Simulated seconds that were counted.
+    pub seconds: f64,
+    /// Operations by thread.
+    pub ops_by_thread: Vec<u64>,
+    /// Jain's index of those: 1 if all are equal.
+    pub jain: f64,
+    /// Handoffs by distance, from [`Distance::Cpu`] (the same CPU again) to
+    /// [`Distance::Remote`].
+    pub handoffs: [u64; 5],
+    /// Acquisitions in a row by the same CPU: mean.
+    pub mean_streak: f64,
+    /// And longest.
+    pub longest_streak: u64,
+    /// Time to acquire.
+    pub latency: Latency,
+    /// Lines that moved from cache to cache, an acquisition (an operation's
+    /// other lines included).
+    pub lines_moved: f64,
+    /// Mean time an acquisition waited for cache lines, ns.
+    pub line_wait_ns: f64,
+    /// Mean time it waited for the lock apart from that, ns.
+    pub lock_wait_ns: f64,
+    /// The longest wait, finished or not, ns.
+    pub longest_wait_ns: f64,
+    /// Whose that was.
+    pub longest_waiter: usize,
+    /// Threads with less than a tenth of the mean operations.
+    pub starved: Vec<usize>,
+    /// Part of the time that ready virtual CPUs did not run.
+    pub steal: f64,
+    /// Hash of every access: the same for the same scenario and seed.
+    pub trace_hash: u64,
+    /// Memory accesses simulated, warm-up included.
+    pub accesses: u64,
+    /// Events of the engine, warm-up included.
+    pub events: u64,
+}
+
+struct LockState {
+    holder: Cell<usize>,
+    last: Cell<usize>,
+    last_core: Cell<usize>,
+}
+
+/// The counters.
+pub(crate) struct Metrics {
+    pub(crate) lock_name: String,
+    pub(crate) machine_name: String,
+    pub(crate) seed: u64,
+    /// The longest that a CPU computes without touching shared memory.
+    pub(crate) longest_quiet_ns: f64,
+    /// Acquisitions before counting starts.
+    pub(crate) warmup: u64,
+    /// Acquisitions after that.
+    pub(crate) acquisitions: u64,
+    /// Cycles after that.
+    pub(crate) cycles: u64,
+    total: Cell<u64>,
+    started: Cell<u64>,
+    transfers: Cell<u64>,
+    stolen: Cell<u64>,
+    ops: Box<[Cell<u64>]>,
+    waiting: Box<[Cell<u64>]>,
+    locks: Box<[LockState]>,
+    handoffs: [Cell<u64>; 5],
+    streak: Cell<u64>,
+    longest_streak: Cell<u64>,
+    latency: RefCell<Histogram<u64>>,
+    line_wait: Cell<u64>,
+    wait: Cell<u64>,
+    longest_wait: Cell<(u64, usize)>,
+}
+
+/// What every metric needs to know of a run.
+pub(crate) struct Limits {
+    pub(crate) warmup: u64,
+    pub(crate) acquisitions: u64,
+    pub(crate) cycles: u64,
+    pub(crate) longest_quiet_ns: f64,
+}
+
+fn add(cell: &Cell<u64>, n: u64) {
+    cell.set(cell.get() + n);
+}
+
+impl Metrics {
+    pub(crate) fn new(
+        lock: &str,
+        machine: &str,
+        seed: u64,
+        cpus: usize,
+        locks: usize,
+        limits: &Limits,
+    ) -> Self {
+        Self {
+            lock_name: lock.to_owned(),
+            machine_name: machine.to_owned(),
+            seed,
+            longest_quiet_ns: limits.longest_quiet_ns,
+            warmup: limits.warmup,
+            acquisitions: limits.acquisitions,
+            cycles: limits.cycles,
+            total: Cell::new(0),
+            started: Cell::new(0),
+            transfers: Cell::new(0),
+            stolen: Cell::new(0),
+            ops: (0..cpus).map(|_| Cell::new(0)).collect(),
+            waiting: (0..cpus).map(|_| Cell::new(u64::MAX)).collect(),
+            locks: (0..locks)
+                .map(|_| LockState {
+                    holder: Cell::new(NOBODY),
+                    last: Cell::new(NOBODY),
+                    last_core: Cell::new(NOBODY),
+                })
+                .collect(),
+            handoffs: Default::default(),
+            streak: Cell::new(0),
+            longest_streak: Cell::new(0),
+            latency: RefCell::new(
+                Histogram::new_with_bounds(1, 1 << 50, 2).expect("bounds that the crate allows"),
+            ),
+            line_wait: Cell::new(0),
+            wait: Cell::new(0),
+            longest_wait: Cell::new((0, 0)),
+        }
+    }
+
+    /// Acquisitions so far, warm-up included.
+    pub(crate) fn total(&self) -> u64 {
+        self.total.get()
+    }
+
+    fn restart(&self, engine: &Engine) {
+        self.started.set(engine.time.get());
+        self.transfers.set(engine.transfers.get());
+        self.stolen.set(engine.stolen());
+        for ops in &self.ops {
+            ops.set(0);
+        }
+        for handoffs in &self.handoffs {
+            handoffs.set(0);
+        }
+        self.longest_streak.set(0);
+        self.latency.borrow_mut().reset();
+        self.line_wait.set(0);
+        self.wait.set(0);
+        self.longest_wait.set((0, 0));
+    }
+
+    pub(crate) fn outcome(&self, engine: &Engine) -> Outcome {
+        let end = engine.time.get();
+        let cycles = (end - self.started.get()).max(1);
+        let seconds = engine.ns(cycles) * 1e-9;
+        let acquisitions = self.total.get().saturating_sub(self.warmup);
+        let per = |sum: u64| sum as f64 / acquisitions.max(1) as f64;
+        let ops_by_thread: Vec<u64> = self.ops.iter().map(Cell::get).collect();
+        let ops: u64 = ops_by_thread.iter().sum();
+        let mean = ops as f64 / ops_by_thread.len() as f64;
+        let squares: f64 = ops_by_thread.iter().map(|&ops| (ops as f64).powi(2)).sum();
+        let handoffs = self.handoffs.each_ref().map(Cell::get);
+        let changes: u64 = handoffs[1..].iter().sum();
+        let (mut longest, mut longest_waiter) = self.longest_wait.get();
+        for (who, since) in self.waiting.iter().enumerate() {
+            // Those still waiting count from when counting began.
+            let wait = end.saturating_sub(since.get().max(self.started.get()));
+            if since.get() != u64::MAX && wait > longest {
+                (longest, longest_waiter) = (wait, who);
+            }
+        }
+        let latency = self.latency.borrow();
+        let percentile = |p: f64| engine.ns(latency.value_at_quantile(p));
+        Outcome {
+            ops_per_s: ops as f64 / seconds,
+            acquisitions,
+            seconds,
+            jain: if squares > 0.0 {
+                (ops as f64).powi(2) / (squares * ops_by_thread.len() as f64)
+            } else {
+                1.0
+            },
+            starved: (0..ops_by_thread.len())
+                .filter(|&who| (ops_by_thread[who] as f64) < mean / 10.0)
+                .collect(),
+            ops_by_thread,
+            handoffs,
+            mean_streak: acquisitions as f64 / (changes + 1) as f64,
+            longest_streak: self.longest_streak.get(),
+            latency: Latency {
+                p50: percentile(0.5),
+                p99: percentile(0.99),
+                p999: percentile(0.999),
+                max: engine.ns(latency.max()),
+            },
+            lines_moved: per(engine.transfers.get() - self.transfers.get()),
+            line_wait_ns: engine.ns(self.line_wait.get()) / acquisitions.max(1) as f64,
+            lock_wait_ns: engine.ns(self.wait.get().saturating_sub(self.line_wait.get()))
+                / acquisitions.max(1) as f64,
+            longest_wait_ns: engine.ns(longest),
+            longest_waiter,
+            steal: (engine.stolen() - self.stolen.get()) as f64
+                / (cycles as f64 * self.ops.len() as f64),
+            trace_hash: engine.trace_hash(),
+            accesses: engine.accesses.get(),
+            events: engine.events.get(),
+        }
+    }
+}
+
+/// What the workload's code tells the metrics.
+impl Engine {
+    fn stolen(&self) -> u64 {
+        self.cpus.iter().map(|cpu| cpu.stolen.get()).sum()
+    }
+
+    /// The running CPU wants a lock. Pass what this returns on.
+    #[inline]
+    pub(crate) fn wants(&self) -> (u64, u64) {
+        let now = self.time.get();
+        self.metrics.waiting[self.current.get()].set(now);
+        (now, self.current().stalled.get())
+    }
+
+    /// It has the lock.
+    pub(crate) fn acquired(&self, lock: usize, (since, stalled): (u64, u64)) {
+        let metrics = &self.metrics;
+        let who = self.current.get();
+        let core = self.current().core.get();
+        let state = &metrics.locks[lock];
+        let now = self.time.get();
+        metrics.waiting[who].set(u64::MAX);
+        if state.holder.get() != NOBODY {
+            self.fail(SimError::TwoHolders {
+                lock: metrics.lock_name.clone(),
+                holder: state.holder.get(),
+                intruder: who,
+                at_ns: self.ns(now),
+                seed: metrics.seed,
+            });
+            self.suspend(Phase::Done);
+        }
+        state.holder.set(who);
+        add(&metrics.total, 1);
+        let total = metrics.total.get();
+        let distance = if state.last.get() == who {
+            Distance::Cpu
+        } else if state.last.get() == NOBODY {
+            Distance::Remote
+        } else {
+            self.topology.distance(state.last_core.get(), core)
+        };
+        if distance == Distance::Cpu {
+            add(&metrics.streak, 1);
+        } else {
+            metrics.streak.set(1);
+        }
+        metrics
+            .longest_streak
+            .set(metrics.longest_streak.get().max(metrics.streak.get()));
+        state.last.set(who);
+        state.last_core.set(core);
+        if total <= metrics.warmup {
+            if total == metrics.warmup {
+                metrics.restart(self);
+            }
+            return;
+        }
+        add(&metrics.handoffs[distance as usize], 1);
+        let wait = now - since;
+        metrics.latency.borrow_mut().saturating_record(wait.max(1));
+        add(&metrics.wait, wait);
+        add(
+            &metrics.line_wait,
+            (self.current().stalled.get() - stalled).min(wait),
+        );
+        if wait > metrics.longest_wait.get().0 {
+            metrics.longest_wait.set((wait, who));
+        }
+        if let Some(trace) = &self.trace {
+            trace.acquired(who, lock, since, now);
+        }
+        if total - metrics.warmup >= metrics.acquisitions
+            || now - metrics.started.get() >= metrics.cycles
+        {
+            self.stopped.set(true);
+            self.suspend(Phase::Done);
+        }
+    }
+
+    /// It is about to release the lock.
+    #[inline]
+    pub(crate) fn releases(&self, lock: usize) {
+        self.metrics.locks[lock].holder.set(NOBODY);
+        if let Some(trace) = &self.trace {
+            trace.releases(self.current.get(), self.time.get());
+        }
+    }
+
+    /// It has done one operation of the workload.
+    #[inline]
+    pub(crate) fn operation(&self) {
+        add(&self.metrics.ops[self.current.get()], 1);
+    }
+}

@@ -1,0 +1,305 @@
+//! One simulation from its description to its outcome.
+
+use crate::arena::Arena;
+use crate::coherence::MAX_CORES;
+use crate::engine::Engine;
+use crate::hypervisor::Hypervisor;
+use crate::machine::Machine;
+use crate::metrics::{Limits, Metrics, Outcome};
+use crate::platform::Sim;
+use crate::stuck::SimError;
+use crate::topology::{Placement, Topology};
+use crate::trace::Trace;
+use crate::workload::{Buffer, Thread, Workload};
+use corosensei::Coroutine;
+use corosensei::stack::DefaultStack;
+use locklab_locks::catalogue::{self, Visitor};
+use locklab_locks::{QueueNodes, RawLock};
+use std::cell::RefCell;
+
+/// When a simulation has seen enough; the warm-up comes before.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Stop {
+    /// After so many acquisitions by all threads together.
+    Acquisitions(u64),
+    /// After so much simulated time, in ms.
+    Milliseconds(f64),
+}
+
+/// What to simulate.
+#[derive(Clone, Debug)]
+pub struct Scenario {
+    /// On which machine.
+    pub machine: Machine,
+    /// Which lock of the catalogue.
+    pub lock: String,
+    /// What its users do.
+    pub workload: Workload,
+    /// How many threads, each on a CPU (in a virtual machine: a virtual CPU)
+    /// of its own.
+    pub threads: usize,
+    /// Hardware threads that are used, or none for as many as there are. More
+    /// threads than that are for virtual machines.
+    pub hardware_threads: Option<usize>,
+    /// Which CPUs are used first.
+    pub placement: Placement,
+    /// Where randomness starts.
+    pub seed: u64,
+    /// When to stop.
+    pub stop: Stop,
+    /// Whether [`Simulation::trace`] is wanted.
+    pub trace: bool,
+}
+
+impl Scenario {
+    /// A scenario with the usual settings: compact placement, seed 1, 10,000
+    /// acquisitions.
+    pub fn new(machine: Machine, lock: &str, workload: Workload, threads: usize) -> Self {
+        Self {
+            machine,
+            lock: lock.to_owned(),
+            workload,
+            threads,
+            hardware_threads: None,
+            placement: Placement::Compact,
+            seed: 1,
+            stop: Stop::Acquisitions(10_000),
+            trace: false,
+        }
+    }
+
+    fn check(&self) -> Result<usize, SimError> {
+        let machine = &self.machine;
+        let there = machine.hardware_threads();
+        let hardware = self.hardware_threads.unwrap_or(there);
+        let virtual_machine = machine.get("vm.vcpus") > 0.0;
+        let fault = |what: String| Err(SimError::Scenario(what));
+        if self.threads == 0 {
+            return fault("zero threads take no lock; give at least one".to_owned());
+        }
+        if hardware == 0 || hardware > there {
+            return fault(format!(
+                "{hardware} physical CPUs were asked for, but {} has {there}",
+                machine.name
+            ));
+        }
+        let most = if virtual_machine {
+            machine.cpus()
+        } else {
+            hardware
+        };
+        if self.threads > most {
+            return fault(format!(
+                "{} threads on {most} CPUs of {}: each simulated thread has a CPU of its own{}",
+                self.threads,
+                machine.name,
+                if virtual_machine {
+                    "; raise vm.vcpus"
+                } else {
+                    " (virtual machines may have more virtual CPUs than physical ones)"
+                }
+            ));
+        }
+        if self.workload.locks() > crate::workload::MOST_LOCKS {
+            return fault(format!(
+                "a workload uses at most {} locks",
+                crate::workload::MOST_LOCKS
+            ));
+        }
+        match self.stop {
+            Stop::Acquisitions(0) => {
+                fault("zero acquisitions were asked for; at least one is needed".to_owned())
+            }
+            Stop::Milliseconds(ms) if !(ms > 0.0 && ms < 1e9) => fault(format!(
+                "a simulated time of {ms} ms was asked for; it must be above 0"
+            )),
+            _ => Ok(hardware),
+        }
+    }
+}
+
+/// An outcome, and a trace if one was asked for.
+#[derive(Clone, Debug)]
+pub struct Simulation {
+    /// What was found.
+    pub outcome: Outcome,
+    /// JSON for Perfetto.
+    pub trace: Option<String>,
+}
+
+/// Runs a scenario.
+///
+/// # Errors
+/// If there is no such lock, the scenario does not fit its machine, or the
+/// lock does not work: see [`SimError`].
+pub fn run(scenario: &Scenario) -> Result<Outcome, SimError> {
+    simulate(scenario).map(|simulation| simulation.outcome)
+}
+
+/// As [`run`], with the trace.
+///
+/// # Errors
+/// As [`run`].
+pub fn simulate(scenario: &Scenario) -> Result<Simulation, SimError> {
+    catalogue::visit::<Sim, _>(&scenario.lock, Run(scenario))
+        .unwrap_or_else(|| Err(SimError::UnknownLock(scenario.lock.clone())))
+}
+
+/// As [`simulate`], for a lock that is not in the catalogue: one of your own,
+/// or one that a test breaks.
+///
+/// # Errors
+/// As [`run`].
+pub fn simulate_lock<L: RawLock<Sim>>(scenario: &Scenario) -> Result<Simulation, SimError> {
+    Run(scenario).visit::<L>()
+}
+
+struct Run<'a>(&'a Scenario);
+
+impl Visitor<Sim> for Run<'_> {
+    type Output = Result<Simulation, SimError>;
+
+    fn visit<L: RawLock<Sim>>(self) -> Self::Output {
+        let scenario = self.0;
+        let hardware = scenario.check()?;
+        let machine = &scenario.machine;
+        let threads = scenario.threads;
+        let locks = scenario.workload.locks();
+        let (acquisitions, cycles) = match scenario.stop {
+            Stop::Acquisitions(n) => (n, u64::MAX),
+            Stop::Milliseconds(ms) => (u64::MAX, (ms * 1e6 * machine.get("core.clock_ghz")) as u64),
+        };
+        let limits = Limits {
+            // Long enough for every thread to have come by.
+            warmup: (acquisitions.min(10_000) / 10).max(2 * threads as u64 * locks as u64),
+            acquisitions,
+            cycles,
+            longest_quiet_ns: scenario.workload.longest_quiet_ns(),
+        };
+        let order = Topology::new(machine).order(scenario.placement);
+        debug_assert!(machine.cores() <= MAX_CORES);
+        let used = if threads > hardware {
+            &order[..hardware]
+        } else {
+            &order[..threads]
+        };
+        let lines = locks * (Arena::lines_for::<L>() + 1)
+            + threads
+                * (locks * Arena::lines_for::<L::Ctx>()
+                    + Arena::lines_for::<QueueNodes<Sim>>()
+                    + 1);
+        let clock = machine.get("core.clock_ghz");
+        let engine = Engine::new(
+            machine,
+            Hypervisor::new(machine, threads, used),
+            threads,
+            lines,
+            scenario.seed,
+            Metrics::new(
+                &scenario.lock,
+                &machine.name,
+                scenario.seed,
+                threads,
+                locks,
+                &limits,
+            ),
+            scenario.trace.then(|| Trace::new(clock, threads)),
+        );
+        engine.enter(|| simulate_in::<L>(&engine, scenario));
+        if let Some(error) = engine.failure.take() {
+            return Err(error);
+        }
+        Ok(Simulation {
+            outcome: engine.metrics.outcome(&engine),
+            trace: engine.trace.as_ref().map(Trace::finish),
+        })
+    }
+}
+
+fn simulate_in<L: RawLock<Sim>>(engine: &Engine, scenario: &Scenario) {
+    let count = scenario.workload.locks();
+    let name = |what: &str, n: usize| {
+        if count == 1 {
+            what.to_owned()
+        } else {
+            format!("{what} {n}")
+        }
+    };
+    let locks: Vec<&L> = (0..count)
+        .map(|n| engine.arena.place(name("lock", n), L::default()))
+        .collect();
+    let shared: Vec<&Buffer> = (0..count)
+        .map(|n| engine.arena.place(name("shared buffer", n), Buffer::new()))
+        .collect();
+    let threads: Vec<Thread<'_, L>> = (0..scenario.threads)
+        .map(|cpu| {
+            let nodes = engine.arena.place(
+                format!("queue nodes of CPU {cpu}"),
+                QueueNodes::<Sim>::default(),
+            );
+            engine.nodes.borrow_mut().push(nodes);
+            let private = engine
+                .arena
+                .place(format!("private buffer of CPU {cpu}"), Buffer::new());
+            engine.lines[engine.line_of(std::ptr::from_ref(private) as usize)]
+                .private
+                .set(true);
+            Thread {
+                locks: &locks,
+                contexts: (0..count)
+                    .map(|n| {
+                        let label = format!("{} of CPU {cpu}", name("context", n));
+                        engine.arena.place(label, L::Ctx::default())
+                    })
+                    .collect(),
+                shared: &shared,
+                private,
+            }
+        })
+        .collect();
+    let workload = &scenario.workload;
+    let mut coroutines = Coroutines(Vec::with_capacity(threads.len()));
+    for (cpu, thread) in threads.iter().enumerate() {
+        let code = move |yielder: &corosensei::Yielder<(), ()>, ()| {
+            engine.cpus[cpu].yielder.set(yielder);
+            thread.run(workload);
+        };
+        // SAFETY: the coroutine borrows `threads` and `scenario`, and is gone
+        // before either: `coroutines` was made after them.
+        coroutines
+            .0
+            .push(unsafe { Coroutine::with_stack_unchecked(take_stack(), code) });
+    }
+    engine.run(&mut coroutines.0);
+}
+
+/// Coroutines that may be given up half-way.
+struct Coroutines(Vec<Coroutine<(), (), (), DefaultStack>>);
+
+impl Drop for Coroutines {
+    fn drop(&mut self) {
+        for mut coroutine in self.0.drain(..) {
+            if !coroutine.done() {
+                // SAFETY: what is left on the stack is the lock's and the
+                // workload's frames, which own nothing that must be dropped.
+                unsafe { coroutine.force_reset() };
+            }
+            STACKS.with_borrow_mut(|stacks| stacks.push(coroutine.into_stack()));
+        }
+    }
+}
+
+/// Enough for any lock of ours; a guard page ends the process before an
+/// overflow harms another stack.
+const STACK_BYTES: usize = 32 * 1024;
+
+thread_local! {
+    /// Stacks of simulations that have ended.
+    static STACKS: RefCell<Vec<DefaultStack>> = const { RefCell::new(Vec::new()) };
+}
+
+fn take_stack() -> DefaultStack {
+    STACKS.with_borrow_mut(Vec::pop).unwrap_or_else(|| {
+        DefaultStack::new(STACK_BYTES).expect("address space for a stack of 32 KiB")
+    })
+}

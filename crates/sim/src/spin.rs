@@ -1,0 +1,183 @@
+//! Spinning: a CPU that reads a word until it has the awaited value.
+//!
+//! The first read is made by the lock's code. After that the CPU sleeps while
+//! its copy of the line is good: its reads would see the same value, so when
+//! the line is taken away the engine computes when the next read falls due.
+//! Reads are made, and the lock's `poll` closure is called, without switching
+//! to the CPU's stack, which is resumed only when the spin ends.
+
+use crate::coherence::Want;
+use crate::engine::{Engine, Phase};
+use crate::event::Kind;
+use std::cell::Cell;
+use std::panic::Location;
+
+/// What [`Step`] returns when the spin is over.
+pub(crate) const DONE: u32 = u32::MAX;
+/// Patience that does not end.
+pub(crate) const FOREVER: u32 = u32::MAX;
+
+/// Reads the word, asks the lock's closure, and returns [`DONE`] or how many
+/// relaxes come before the next read.
+pub(crate) type Step = unsafe fn(*mut ()) -> u32;
+
+/// The spin that a CPU is in.
+#[derive(Default)]
+pub(crate) struct Spin {
+    step: Cell<Option<(Step, usize)>>,
+    line: Cell<usize>,
+    next: Cell<u64>,
+    period: Cell<u64>,
+    reads_left: Cell<u32>,
+    asked: Cell<u64>,
+    /// The number of the event at which the hypervisor loses patience.
+    pub(crate) ple: Cell<u64>,
+}
+
+impl Engine {
+    /// Spins on behalf of the running CPU, which has read the word once and
+    /// is to relax `relaxes` times.
+    ///
+    /// # Safety
+    /// `step` may be called with `data` until this returns.
+    pub(crate) unsafe fn spin(
+        &self,
+        word: (usize, u8),
+        relaxes: u32,
+        reads_left: u32,
+        (step, data): (Step, *mut ()),
+        place: &'static Location<'static>,
+    ) {
+        if !matches!(
+            self.forward(word.0, word.1),
+            crate::store_buffer::Forward::Nothing
+        ) {
+            // It would go on reading its own store.
+            self.drain_all();
+        }
+        let who = self.current.get();
+        let cpu = self.current();
+        cpu.place.set(Some(place));
+        cpu.word.set(word);
+        let spin = &cpu.spin;
+        spin.step.set(Some((step, data as usize)));
+        spin.line.set(self.line_of(word.0));
+        spin.reads_left.set(reads_left);
+        let now = self.time.get();
+        if self.hypervisor.ple > 0 {
+            spin.ple
+                .set(self.queue.push(now + self.hypervisor.ple, Kind::Ple, who));
+        }
+        let phase = self.relax_then_read(who, now, relaxes);
+        self.suspend(phase);
+        spin.ple.set(0);
+        spin.step.set(None);
+        cpu.place.set(None);
+    }
+
+    /// After a fruitless read: sleeps while the copy is good.
+    fn relax_then_read(&self, who: usize, now: u64, relaxes: u32) -> Phase {
+        let cpu = &self.cpus[who];
+        let spin = &cpu.spin;
+        let pause = u64::from(relaxes) * self.costs.pause;
+        let period = pause + self.costs.l1;
+        let next = now + pause.max(1);
+        spin.next.set(next);
+        spin.period.set(period);
+        let line = spin.line.get();
+        if !self.lines[line].readable(cpu.core.get(), now) {
+            cpu.phase.set(Phase::Polling);
+            self.schedule(who, next);
+            return Phase::Polling;
+        }
+        cpu.phase.set(Phase::Watching);
+        self.watch(line, who);
+        let left = spin.reads_left.get();
+        if left == FOREVER {
+            cpu.event.set(0);
+        } else {
+            self.schedule(who, next + u64::from(left - 1) * period);
+        }
+        Phase::Watching
+    }
+
+    /// The line that a CPU watches has changed or gone.
+    pub(crate) fn disturb(&self, who: usize, now: u64) {
+        let cpu = &self.cpus[who];
+        let spin = &cpu.spin;
+        let (next, period) = (spin.next.get(), spin.period.get());
+        let missed = now.saturating_sub(next).div_ceil(period);
+        self.spend(who, missed);
+        cpu.phase.set(Phase::Polling);
+        self.schedule(who, next + missed * period);
+    }
+
+    fn spend(&self, who: usize, reads: u64) {
+        let left = &self.cpus[who].spin.reads_left;
+        if left.get() != FOREVER {
+            left.set(u64::from(left.get()).saturating_sub(reads).max(1) as u32);
+        }
+    }
+
+    /// A CPU in a spin reads its word again. Whether its code is to be
+    /// resumed.
+    pub(crate) fn spin_poll(&self, who: usize, now: u64) -> bool {
+        let cpu = &self.cpus[who];
+        let index = cpu.spin.line.get();
+        if cpu.phase.get() == Phase::Watching {
+            // Patience has ended with the line unchanged.
+            self.unwatch(index, who);
+            cpu.spin.reads_left.set(1);
+            cpu.phase.set(Phase::Polling);
+        }
+        if cpu.preempt.get() {
+            self.deschedule(who, now);
+            return false;
+        }
+        cpu.spin.asked.set(now);
+        if self.lines[index].readable(cpu.core.get(), now) {
+            return self.spin_read(who, now + self.costs.l1);
+        }
+        cpu.phase.set(Phase::SpinMiss);
+        self.request(index, who, Want::Shared, now);
+        false
+    }
+
+    /// The read of a CPU in a spin is complete.
+    pub(crate) fn spin_read(&self, who: usize, now: u64) -> bool {
+        let cpu = &self.cpus[who];
+        let spin = &cpu.spin;
+        if cpu.phase.get() == Phase::SpinMiss {
+            cpu.stalled.set(cpu.stalled.get() + now - spin.asked.get());
+        }
+        self.current.set(who);
+        self.time.set(now);
+        self.note(1);
+        let (step, data) = spin.step.get().expect("a CPU that spins has set it");
+        // SAFETY: promised to `spin`, which has not returned.
+        let relaxes = unsafe { step(data as *mut ()) };
+        if relaxes == DONE {
+            return true;
+        }
+        let left = spin.reads_left.get();
+        if left != FOREVER {
+            if left <= 1 {
+                return true;
+            }
+            spin.reads_left.set(left - 1);
+        }
+        self.relax_then_read(who, now, relaxes);
+        false
+    }
+
+    /// Takes a CPU out of its sleep because it is descheduled: it reads when
+    /// it runs again.
+    pub(crate) fn stop_watching(&self, who: usize) {
+        let cpu = &self.cpus[who];
+        if cpu.phase.get() == Phase::Watching {
+            self.unwatch(cpu.spin.line.get(), who);
+            cpu.phase.set(Phase::Polling);
+        }
+        cpu.event.set(0);
+    }
+}

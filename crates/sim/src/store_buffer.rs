@@ -1,0 +1,231 @@
+//! The store buffer: plain stores that wait for their line while the CPU goes
+//! on (x86 TSO).
+//!
+//! Stores become visible in program order, one after the other; a load may
+//! pass them, unless it reads what they write; a read-modify-write or a full
+//! fence waits until they are out.
+
+use crate::coherence::Want;
+use crate::engine::{Engine, Phase};
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+
+#[derive(Clone, Copy)]
+struct Store {
+    address: usize,
+    size: u8,
+    value: u64,
+    line: usize,
+}
+
+/// Stores of one CPU that are not visible yet, oldest first.
+#[derive(Default)]
+pub(crate) struct StoreBuffer {
+    len: Cell<usize>,
+    stores: RefCell<VecDeque<Store>>,
+}
+
+impl StoreBuffer {
+    #[inline(always)]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.len.get() == 0
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.len.get()
+    }
+}
+
+/// What a load finds in the store buffer.
+pub(crate) enum Forward {
+    /// Nothing about its bytes.
+    Nothing,
+    /// Its value.
+    Value(u64),
+    /// A part of it.
+    Part,
+}
+
+/// Writes the low `size` bytes of `value`.
+///
+/// # Safety
+/// `address` is that of an atomic of this size in the engine's arena.
+pub(crate) unsafe fn write(address: usize, size: u8, value: u64) {
+    // The place is an `UnsafeCell` in memory that only this thread uses.
+    // SAFETY: promised by the caller; the size is that of the atomic, or of a
+    // part of a lock word, at its natural alignment.
+    unsafe {
+        match size {
+            1 => (address as *mut u8).write(value as u8),
+            2 => (address as *mut u16).write(value as u16),
+            4 => (address as *mut u32).write(value as u32),
+            _ => (address as *mut u64).write(value),
+        }
+    }
+}
+
+/// Reads `size` bytes.
+///
+/// # Safety
+/// As [`write`].
+pub(crate) unsafe fn read(address: usize, size: u8) -> u64 {
+    // SAFETY: as in `write`.
+    unsafe {
+        match size {
+            1 => u64::from((address as *const u8).read()),
+            2 => u64::from((address as *const u16).read()),
+            4 => u64::from((address as *const u32).read()),
+            _ => (address as *const u64).read(),
+        }
+    }
+}
+
+impl Engine {
+    /// A plain store by the running CPU.
+    ///
+    /// # Safety
+    /// As [`write`].
+    #[inline]
+    pub(crate) unsafe fn store(&self, address: usize, size: u8, value: u64) {
+        let index = self.line_of(address);
+        let line = &self.lines[index];
+        self.sync_for(line);
+        let cpu = self.current();
+        if cpu.stores.is_empty() {
+            if line.writable(cpu.core.get(), self.time.get()) {
+                self.note(2);
+                // SAFETY: as promised.
+                unsafe { self.publish(index, address, size, value, self.time.get()) };
+                self.hit(index);
+                self.time.set(self.time.get() + 1);
+                return;
+            }
+            self.sync();
+            if self.costs.store_buffer == 0 {
+                self.miss(index, Want::Exclusive);
+                self.note(2);
+                // SAFETY: as promised.
+                unsafe { self.publish(index, address, size, value, self.time.get()) };
+                self.time.set(self.time.get() + 1);
+                return;
+            }
+        }
+        self.note(3);
+        if cpu.stores.len() >= self.costs.store_buffer {
+            let from = self.time.get();
+            self.suspend(Phase::DrainSlot);
+            cpu.stalled.set(cpu.stalled.get() + self.time.get() - from);
+        }
+        let first = cpu.stores.is_empty();
+        cpu.stores.stores.borrow_mut().push_back(Store {
+            address,
+            size,
+            value,
+            line: index,
+        });
+        cpu.stores.len.set(cpu.stores.len.get() + 1);
+        if first {
+            self.drain(self.current.get(), self.time.get());
+        }
+        self.time.set(self.time.get() + 1);
+    }
+
+    /// Makes a value visible.
+    ///
+    /// # Safety
+    /// As [`write`].
+    #[inline]
+    pub(crate) unsafe fn publish(
+        &self,
+        index: usize,
+        address: usize,
+        size: u8,
+        value: u64,
+        now: u64,
+    ) {
+        // SAFETY: as promised.
+        unsafe { write(address, size, value) };
+        self.writes.set(self.writes.get() + 1);
+        if self.lines[index].watched() {
+            self.wake_watchers(index, now, None);
+        }
+    }
+
+    /// Waits until the running CPU's stores are visible.
+    #[inline]
+    pub(crate) fn drain_all(&self) {
+        let cpu = self.current();
+        if !cpu.stores.is_empty() {
+            let from = self.time.get();
+            self.suspend(Phase::Drain);
+            cpu.stalled.set(cpu.stalled.get() + self.time.get() - from);
+        }
+    }
+
+    /// What the running CPU's own stores say of some bytes.
+    #[cold]
+    pub(crate) fn forward(&self, address: usize, size: u8) -> Forward {
+        for store in self.current().stores.stores.borrow().iter().rev() {
+            if store.address == address && store.size == size {
+                return Forward::Value(store.value);
+            }
+            if store.address < address + size as usize
+                && address < store.address + store.size as usize
+            {
+                return Forward::Part;
+            }
+        }
+        Forward::Nothing
+    }
+
+    /// Sees to the oldest store of a CPU, and to those that need no wait.
+    fn drain(&self, cpu: usize, now: u64) {
+        let stores = &self.cpus[cpu].stores;
+        loop {
+            let Some(store) = stores.stores.borrow().front().copied() else {
+                return;
+            };
+            if !self.lines[store.line].writable(self.cpus[cpu].core.get(), now) {
+                self.request(store.line, cpu, Want::Drain, now);
+                return;
+            }
+            self.retire(cpu, now);
+        }
+    }
+
+    /// Makes the oldest store of a CPU visible.
+    fn retire(&self, cpu: usize, now: u64) {
+        let stores = &self.cpus[cpu].stores;
+        let Some(store) = stores.stores.borrow_mut().pop_front() else {
+            return;
+        };
+        stores.len.set(stores.len.get() - 1);
+        // SAFETY: whoever put it here promised.
+        unsafe { self.publish(store.line, store.address, store.size, store.value, now) };
+    }
+
+    /// The line of a CPU's oldest store has come.
+    pub(crate) fn drained(&self, cpu: usize, now: u64) {
+        self.retire(cpu, now);
+        self.drain(cpu, now);
+        let who = &self.cpus[cpu];
+        // It may have run ahead before it came to wait.
+        let now = now.max(who.since.get());
+        match who.phase.get() {
+            Phase::Drain if who.stores.is_empty() => self.schedule(cpu, now),
+            Phase::DrainSlot => self.schedule(cpu, now),
+            _ => {}
+        }
+    }
+
+    /// A hit costs more if the line has fallen out of L1 meanwhile.
+    #[inline(always)]
+    pub(crate) fn hit(&self, index: usize) {
+        let line = &self.lines[index];
+        let generation = self.l1_generation(self.current().core.get());
+        if line.generation.get() != generation {
+            line.generation.set(generation);
+            self.time.set(self.time.get() + self.costs.l2);
+        }
+    }
+}

@@ -1,0 +1,248 @@
+//! What simulated threads do around the lock.
+//!
+//! The work is the published benchmarks' with the memory that they touch,
+//! the same for every lock and machine.
+
+use crate::engine::{Engine, engine};
+use crate::platform::{Sim, Word};
+use locklab_locks::RawLock;
+use locklab_locks::platform::{Atomic, Ordering};
+
+/// Cycles of one unit of work on the machine of report 3 (Ice Lake), its
+/// cache hits included.
+pub const UNIT_CYCLES: u64 = 15;
+
+/// The most locks that a workload uses.
+pub(crate) const MOST_LOCKS: usize = 16;
+
+/// What threads do, in an endless loop.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Workload {
+    /// The kernel benchmark of report 3: critical units write a buffer that
+    /// all share, non-critical ones a private one, interrupts are off from
+    /// before the acquisition until after the release. A length of n is n + 1
+    /// units.
+    Matrix {
+        /// Length of the critical section.
+        critical: u32,
+        /// Length of what comes between.
+        non_critical: u32,
+    },
+    /// One system call on a file of the thread's own under one big lock
+    /// (report 4).
+    Fstat(Fstat),
+    /// Many short holds on a few hot locks, most on one (report 2).
+    XfsCreate(XfsCreate),
+}
+
+/// Parameters of [`Workload::Fstat`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Fstat {
+    /// User code, entry and exit of the system call and the file table, ns.
+    pub outside_ns: f64,
+    /// Under the lock, ns.
+    pub inside_ns: f64,
+    /// How often the holder reads the lock's own state while it holds
+    /// (assertions that the lock is held).
+    pub state_reads: u32,
+}
+
+impl Default for Fstat {
+    fn default() -> Self {
+        Self {
+            outside_ns: 250.0,
+            inside_ns: 60.0,
+            state_reads: 2,
+        }
+    }
+}
+
+/// Parameters of [`Workload::XfsCreate`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct XfsCreate {
+    /// Computing for one file, all threads apart, ns.
+    pub outside_ns: f64,
+    /// Acquisitions of the hottest lock for one file.
+    pub hot: u32,
+    /// Acquisitions of each of the other locks for one file.
+    pub warm: u32,
+    /// How many other locks there are.
+    pub warm_locks: u32,
+    /// Length of a hold, ns.
+    pub inside_ns: f64,
+    /// Lines that all share, written in a hold.
+    pub lines_written: u32,
+}
+
+impl Default for XfsCreate {
+    fn default() -> Self {
+        Self {
+            outside_ns: 30_000.0,
+            hot: 30,
+            warm: 4,
+            warm_locks: 4,
+            inside_ns: 20.0,
+            lines_written: 1,
+        }
+    }
+}
+
+impl Workload {
+    /// Its name on the command line.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Matrix { .. } => "matrix",
+            Self::Fstat(_) => "fstat",
+            Self::XfsCreate(_) => "xfs-create",
+        }
+    }
+
+    /// How many locks it uses.
+    pub(crate) fn locks(&self) -> usize {
+        match self {
+            Self::Matrix { .. } | Self::Fstat(_) => 1,
+            Self::XfsCreate(mix) => 1 + mix.warm_locks as usize,
+        }
+    }
+
+    /// The longest time without an access to shared memory, ns.
+    pub(crate) fn longest_quiet_ns(&self) -> f64 {
+        match self {
+            Self::Matrix {
+                critical,
+                non_critical,
+            } => (*critical).max(*non_critical) as f64 * 20.0,
+            Self::Fstat(call) => call.outside_ns.max(call.inside_ns) * 4.0,
+            Self::XfsCreate(mix) => mix.outside_ns.max(mix.inside_ns) * 4.0,
+        }
+    }
+}
+
+/// A line's worth of words.
+#[repr(C, align(64))]
+pub(crate) struct Buffer([Word<u32>; 16]);
+
+impl Buffer {
+    pub(crate) fn new() -> Self {
+        Self(std::array::from_fn(|_| Word::new(0)))
+    }
+
+    /// One unit: read a word and write it to the next place.
+    #[inline]
+    fn unit(&self, engine: &Engine, n: u32) {
+        let word = self.0[n as usize & 15].load(Ordering::Relaxed);
+        self.0[(n as usize + 1) & 15].store(word.wrapping_add(n), Ordering::Relaxed);
+        engine.work(UNIT_CYCLES.saturating_sub(engine.costs.l1 + 1));
+    }
+}
+
+/// What one simulated thread has.
+pub(crate) struct Thread<'a, L: RawLock<Sim>> {
+    pub(crate) locks: &'a [&'a L],
+    pub(crate) contexts: Vec<&'a L::Ctx>,
+    /// One a lock.
+    pub(crate) shared: &'a [&'a Buffer],
+    pub(crate) private: &'a Buffer,
+}
+
+impl<L: RawLock<Sim>> Thread<'_, L> {
+    /// Runs until the engine has had enough.
+    pub(crate) fn run(&self, workload: &Workload) {
+        let engine = engine();
+        loop {
+            match workload {
+                Workload::Matrix {
+                    critical,
+                    non_critical,
+                } => {
+                    for n in 0..=*non_critical {
+                        self.private.unit(engine, n);
+                    }
+                    self.jitter(engine, (u64::from(*non_critical) + 1) * UNIT_CYCLES);
+                    engine.current().masked.set(true);
+                    self.hold(engine, 0, |thread| {
+                        for n in 0..=*critical {
+                            thread.shared[0].unit(engine, n);
+                        }
+                    });
+                    engine.current().masked.set(false);
+                }
+                Workload::Fstat(call) => {
+                    self.compute(engine, call.outside_ns);
+                    self.hold(engine, 0, |thread| {
+                        self.compute(engine, call.inside_ns / 2.0);
+                        for _ in 0..call.state_reads {
+                            thread.read_lock_state(0);
+                        }
+                        self.compute(engine, call.inside_ns / 2.0);
+                    });
+                }
+                Workload::XfsCreate(mix) => self.create(engine, mix),
+            }
+            engine.operation();
+        }
+    }
+
+    fn create(&self, engine: &Engine, mix: &XfsCreate) {
+        let holds = mix.hot + mix.warm * mix.warm_locks;
+        // Holds come in a random order with equal work between.
+        // (On the stack, which is given up without dropping anything.)
+        let mut left = [0; MOST_LOCKS];
+        left[1..=mix.warm_locks as usize].fill(mix.warm);
+        left[0] = mix.hot;
+        for remaining in (1..=holds).rev() {
+            self.compute(engine, mix.outside_ns / f64::from(holds));
+            engine.evict_l1();
+            let mut pick = engine.rng.below(remaining as usize) as u32;
+            let lock = left
+                .iter()
+                .position(|&count| {
+                    let here = pick < count;
+                    pick = pick.wrapping_sub(if here { 0 } else { count });
+                    here
+                })
+                .unwrap_or(0);
+            left[lock] -= 1;
+            self.hold(engine, lock, |thread| {
+                for n in 0..mix.lines_written {
+                    thread.shared[lock].unit(engine, n);
+                }
+                engine.work((mix.inside_ns * engine.costs.clock_ghz) as u64);
+            });
+        }
+    }
+
+    #[inline]
+    fn hold(&self, engine: &Engine, lock: usize, inside: impl FnOnce(&Self)) {
+        let wanted = engine.wants();
+        // SAFETY: the context is this thread's own for this lock; lock and
+        // context stay in the arena; the engine has as many CPUs as threads.
+        unsafe { self.locks[lock].lock(self.contexts[lock]) };
+        engine.acquired(lock, wanted);
+        inside(self);
+        engine.releases(lock);
+        // SAFETY: held, with this context.
+        unsafe { self.locks[lock].unlock(self.contexts[lock]) };
+    }
+
+    /// Reads a word of each line of the lock, as an assertion that it is held
+    /// does.
+    fn read_lock_state(&self, lock: usize) {
+        // SAFETY: a lock starts with one of the platform's words; those of
+        // the simulator are plain memory of one thread.
+        let word = unsafe { &*std::ptr::from_ref(self.locks[lock]).cast::<Word<u32>>() };
+        word.load(Ordering::Relaxed);
+    }
+
+    /// Computes for this long, give or take a tenth.
+    fn compute(&self, engine: &Engine, ns: f64) {
+        let cycles = (ns * engine.costs.clock_ghz) as u64;
+        engine.work(cycles);
+        self.jitter(engine, cycles);
+    }
+
+    /// Up to a tenth more: real loops are never in step.
+    fn jitter(&self, engine: &Engine, cycles: u64) {
+        engine.work(engine.rng.below((cycles / 10).max(2) as usize) as u64);
+    }
+}

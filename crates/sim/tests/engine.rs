@@ -1,0 +1,200 @@
+//! What holds for every lock, machine and seed.
+
+use locklab_locks::catalogue;
+use locklab_sim::{
+    Arbitration, BUILTIN, Machine, Placement, Scenario, SimError, Stop, Workload, run, simulate,
+};
+use proptest::prelude::*;
+
+fn matrix(critical: u32, non_critical: u32) -> Workload {
+    Workload::Matrix {
+        critical,
+        non_critical,
+    }
+}
+
+fn builtin(name: &str) -> Machine {
+    Machine::builtin(name).unwrap()
+}
+
+#[test]
+fn every_builtin_machine_is_readable() {
+    for (name, text) in BUILTIN {
+        let machine = Machine::parse(name, text).unwrap();
+        assert_eq!(machine.name, *name);
+    }
+}
+
+#[test]
+fn same_seed_same_trace() {
+    for entry in catalogue::ALL {
+        let mut scenario =
+            Scenario::new(builtin("epyc-7763-2s"), entry.info.name, matrix(2, 8), 12);
+        scenario.stop = Stop::Acquisitions(500);
+        let first = run(&scenario).unwrap();
+        // On another thread, after other runs: nothing is left behind.
+        let again =
+            std::thread::scope(|scope| scope.spawn(|| run(&scenario)).join().unwrap()).unwrap();
+        assert_eq!(first, again, "{}", entry.info.name);
+        scenario.seed = 2;
+        let other = run(&scenario).unwrap();
+        assert_ne!(first.trace_hash, other.trace_hash, "{}", entry.info.name);
+    }
+}
+
+#[test]
+fn a_known_trace() {
+    // Changes when the model does, and then only on purpose.
+    let outcome = run(&Scenario::new(
+        builtin("flat-16"),
+        "ticket",
+        matrix(4, 32),
+        4,
+    ))
+    .unwrap();
+    assert_eq!(format!("{:016x}", outcome.trace_hash), "254eda1644736260");
+}
+
+#[test]
+fn one_thread_never_waits_for_a_line() {
+    for entry in catalogue::ALL {
+        let outcome = run(&Scenario::new(
+            builtin("xeon-8380-2s"),
+            entry.info.name,
+            matrix(4, 1),
+            1,
+        ))
+        .unwrap();
+        assert!(
+            outcome.lines_moved < 0.01,
+            "{}: {}",
+            entry.info.name,
+            outcome.lines_moved
+        );
+        assert_eq!(outcome.handoffs[0], outcome.acquisitions);
+    }
+}
+
+#[test]
+fn handoffs_know_their_distance() {
+    let mut scenario = Scenario::new(builtin("epyc-7763-2s"), "mcs", matrix(4, 4), 2);
+    scenario.placement = Placement::Spread;
+    let outcome = run(&scenario).unwrap();
+    assert!(
+        outcome.handoffs[4] > outcome.acquisitions / 2,
+        "{outcome:?}"
+    );
+    scenario.placement = Placement::Compact;
+    let outcome = run(&scenario).unwrap();
+    assert_eq!(outcome.handoffs[4], 0);
+    assert!(
+        outcome.handoffs[2] > outcome.acquisitions / 2,
+        "{outcome:?}"
+    );
+}
+
+#[test]
+fn what_cannot_be_run_is_said() {
+    let error = |scenario: &Scenario| run(scenario).unwrap_err().to_string();
+    let scenario = Scenario::new(builtin("flat-16"), "ticket", matrix(0, 0), 0);
+    assert!(error(&scenario).starts_with("zero threads"));
+    let scenario = Scenario::new(builtin("flat-16"), "ticket", matrix(0, 0), 17);
+    assert!(error(&scenario).starts_with("17 threads on 16 CPUs of flat-16"));
+    let scenario = Scenario::new(builtin("flat-16"), "nonesuch", matrix(0, 0), 1);
+    assert!(matches!(run(&scenario), Err(SimError::UnknownLock(_))));
+    let mut scenario = Scenario::new(builtin("flat-16"), "ticket", matrix(0, 0), 1);
+    scenario.stop = Stop::Acquisitions(0);
+    assert!(error(&scenario).starts_with("zero acquisitions"));
+    scenario.hardware_threads = Some(99);
+    assert!(error(&scenario).starts_with("99 physical CPUs"));
+}
+
+#[test]
+fn the_trace_is_json_with_waits_and_holds() {
+    let mut scenario = Scenario::new(builtin("flat-16"), "mcs", matrix(1, 1), 3);
+    scenario.stop = Stop::Acquisitions(50);
+    scenario.trace = true;
+    let trace = simulate(&scenario).unwrap().trace.unwrap();
+    let trace: serde_json::Value = serde_json::from_str(&trace).unwrap();
+    let names: Vec<_> = trace["traceEvents"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|event| event["name"].as_str().unwrap())
+        .collect();
+    for expected in ["waits for lock 0", "holds lock 0", "write context of CPU 1"] {
+        assert!(
+            names.iter().any(|name| name.starts_with(expected)),
+            "{expected}"
+        );
+    }
+}
+
+prop_compose! {
+    fn machines()(
+        sockets in 1..3u32, clusters in 1..3u32, cores in 1..4u32, threads in 1..3u32,
+        cluster in 1.0..40.0, further in 0.0..40.0, remote in 0.0..100.0,
+        shared_read in 0.0..20.0, invalidate in 0.0..5.0, pause in 1..200u32,
+        store_buffer in 0..9u32, share in 0.0..1.0, arbitration in 0..3usize, arm in any::<bool>(),
+        slice in 10..500u32,
+    ) -> Machine {
+        let mut machine = builtin("xeon-8380-vm");
+        for (key, value) in [
+            ("topology.sockets", f64::from(sockets)),
+            ("topology.clusters", f64::from(clusters)),
+            ("topology.cores", f64::from(cores)),
+            ("topology.threads", f64::from(threads)),
+            ("transfer.remote_ns", 300.0),
+            ("transfer.socket_ns", 150.0),
+            ("transfer.cluster_ns", cluster),
+            ("transfer.socket_ns", cluster + further),
+            ("transfer.remote_ns", cluster + further + remote),
+            ("transfer.request_share", share),
+            ("directory.shared_read_ns", shared_read),
+            ("directory.invalidate_ns", invalidate),
+            ("core.pause_cycles", f64::from(pause)),
+            ("core.store_buffer", f64::from(store_buffer)),
+            ("vm.slice_us", f64::from(slice)),
+        ] {
+            machine = machine.with(key, value).unwrap();
+        }
+        machine.arbitration = Arbitration::ALL[arbitration].1;
+        if arm {
+            machine.arch = locklab_sim::Arch::Aarch64;
+        }
+        machine
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Each simulation checks that nobody comes in while another holds, and
+    /// (assertions are on in tests) that the directory is consistent.
+    #[test]
+    fn locks_exclude_and_nothing_is_lost(
+        machine in machines(),
+        lock in 0..catalogue::ALL.len(),
+        threads in 1..8usize,
+        physical in 1..8usize,
+        critical in 0..6u32,
+        non_critical in 0..40u32,
+        seed in any::<u64>(),
+    ) {
+        let name = catalogue::ALL[lock].info.name;
+        let mut scenario = Scenario::new(machine, name, matrix(critical, non_critical), threads);
+        scenario.hardware_threads = Some(physical.min(scenario.machine.hardware_threads()));
+        scenario.seed = seed;
+        scenario.stop = Stop::Acquisitions(300);
+        let outcome = run(&scenario).map_err(|error| TestCaseError::fail(error.to_string()))?;
+        prop_assert_eq!(outcome.acquisitions, 300);
+        prop_assert_eq!(outcome.handoffs.iter().sum::<u64>(), 300);
+        // The last acquisition is not a finished operation, and one that
+        // began in the warm-up may be.
+        let ops: u64 = outcome.ops_by_thread.iter().sum();
+        prop_assert!((299..=300).contains(&ops), "{} operations", ops);
+        prop_assert!(outcome.jain > 0.0 && outcome.jain <= 1.0 + 1e-9);
+        prop_assert!(outcome.latency.p50 <= outcome.latency.p99);
+        prop_assert_eq!(&run(&scenario).unwrap(), &outcome);
+    }
+}
