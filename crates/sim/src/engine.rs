@@ -142,6 +142,9 @@ impl Costs {
     }
 }
 
+/// Lines of a CPU's stack, from its beginning, that are simulated memory.
+const STACK_LINES: usize = 32;
+
 /// One running simulation.
 pub(crate) struct Engine {
     pub(crate) queue: Queue,
@@ -164,6 +167,8 @@ pub(crate) struct Engine {
     pub(crate) arena: Arena,
     /// The queue nodes of each CPU, in the arena.
     pub(crate) nodes: RefCell<Vec<*const QueueNodes<Sim>>>,
+    /// Where each CPU's stack begins (its highest address), in order.
+    pub(crate) stacks: RefCell<Vec<(usize, usize)>>,
     pub(crate) virtualized: bool,
     hash: Cell<u64>,
     pub(crate) accesses: Cell<u64>,
@@ -213,7 +218,9 @@ impl Engine {
             time: Cell::new(0),
             current: Cell::new(0),
             base: arena.base(),
-            lines: (0..arena.lines()).map(|_| Line::new()).collect(),
+            lines: (0..arena.lines() + cpus * STACK_LINES)
+                .map(|_| Line::new())
+                .collect(),
             cpus: (0..cpus).map(|_| Cpu::new()).collect(),
             costs: Costs::new(machine),
             x86: machine.arch == Arch::X86_64,
@@ -227,6 +234,7 @@ impl Engine {
             trace,
             arena,
             nodes: RefCell::new(Vec::new()),
+            stacks: RefCell::new(Vec::new()),
             virtualized: machine.get("vm.vcpus") > 0.0,
             hash: Cell::new(seed),
             accesses: Cell::new(0),
@@ -259,11 +267,49 @@ impl Engine {
     #[inline(always)]
     pub(crate) fn line_of(&self, address: usize) -> usize {
         let index = address.wrapping_sub(self.base) / LINE;
-        if index >= self.lines.len() {
-            self.fail(SimError::Outside { address });
-            self.suspend(Phase::Done);
+        if index < self.arena.lines() {
+            index
+        } else {
+            self.line_on_stack(address)
         }
-        index
+    }
+
+    /// A lock may keep a waiter's node on the waiter's stack, whose outermost
+    /// part is simulated memory too.
+    #[cold]
+    fn line_on_stack(&self, address: usize) -> usize {
+        let stacks = self.stacks.borrow();
+        let above = stacks.partition_point(|&(base, _)| base <= address);
+        if let Some(&(base, cpu)) = stacks.get(above) {
+            let depth = (base - 1 - address) / LINE;
+            if depth < STACK_LINES {
+                return self.arena.lines() + cpu * STACK_LINES + depth;
+            }
+        }
+        drop(stacks);
+        self.fail(SimError::Outside { address });
+        self.suspend(Phase::Done);
+        unreachable!("a CPU that has failed is not resumed")
+    }
+
+    /// What lies at an address, for people.
+    pub(crate) fn describe(&self, address: usize) -> String {
+        let stacks = self.stacks.borrow();
+        let above = stacks.partition_point(|&(base, _)| base <= address);
+        match stacks.get(above) {
+            Some(&(base, cpu)) if base - address <= STACK_LINES * LINE => {
+                format!("stack of CPU {cpu}")
+            }
+            _ => self.arena.describe(address),
+        }
+    }
+
+    /// What lies in a line, for people.
+    pub(crate) fn describe_line(&self, line: usize) -> String {
+        match line.checked_sub(self.arena.lines()) {
+            Some(stack) => format!("stack of CPU {}", stack / STACK_LINES),
+            None => self.arena.describe_line(line),
+        }
     }
 
     /// Lets everything happen that comes before the running CPU's time.

@@ -12,7 +12,7 @@ use crate::topology::{Placement, Topology};
 use crate::trace::Trace;
 use crate::workload::{Buffer, Thread, Workload};
 use corosensei::Coroutine;
-use corosensei::stack::DefaultStack;
+use corosensei::stack::{DefaultStack, Stack};
 use locklab_locks::catalogue::{self, Visitor};
 use locklab_locks::{QueueNodes, RawLock};
 use std::cell::RefCell;
@@ -264,12 +264,15 @@ fn simulate_in<L: RawLock<Sim>>(engine: &Engine, scenario: &Scenario) {
             engine.cpus[cpu].yielder.set(yielder);
             thread.run(workload);
         };
+        let stack = take_stack();
+        engine.stacks.borrow_mut().push((stack.base().get(), cpu));
         // SAFETY: the coroutine borrows `threads` and `scenario`, and is gone
         // before either: `coroutines` was made after them.
         coroutines
             .0
-            .push(unsafe { Coroutine::with_stack_unchecked(take_stack(), code) });
+            .push(unsafe { Coroutine::with_stack_unchecked(stack, code) });
     }
+    engine.stacks.borrow_mut().sort_unstable();
     engine.run(&mut coroutines.0);
 }
 

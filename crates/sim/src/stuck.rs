@@ -33,7 +33,7 @@ pub enum SimError {
     },
     /// The lock touched an atomic that is not in simulated memory.
     #[error(
-        "the lock used an atomic outside simulated memory ({address:#x}): its waiting state must be in the lock or its context, not on a stack"
+        "the lock used an atomic outside simulated memory ({address:#x}): its state must be in the lock, its context, or the outermost 2 KiB of a stack"
     )]
     Outside {
         /// Where.
@@ -137,7 +137,7 @@ impl Engine {
                         Phase::Done => "is done",
                     }
                     .to_owned(),
-                    word: known.then(|| self.arena.describe(address)),
+                    word: known.then(|| self.describe(address)),
                     // SAFETY: the word of an atomic in the arena.
                     value: known.then(|| unsafe { crate::store_buffer::read(address, size) }),
                     place: place.filter(|_| waits),

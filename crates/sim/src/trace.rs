@@ -80,7 +80,7 @@ impl Trace {
             Want::Locked => "read-modify-write",
         };
         self.add(json!({"ph": "i", "s": "t", "pid": 0, "tid": cpu,
-            "name": format!("{want} {}", engine.arena.describe_line(line)),
+            "name": format!("{want} {}", engine.describe_line(line)),
             "ts": self.us(now), "args": {"transfer_ns": engine.ns(transfer)}}));
     }
 

@@ -91,15 +91,16 @@ unsafe impl RawLock<Sim> for Sleeps {
     unsafe fn unlock(&self, _: &()) {}
 }
 
-/// Waits on a word of its own stack.
+/// Uses a word of the host.
 #[derive(Default)]
-struct Stack;
+struct Elsewhere;
 // SAFETY: admits nobody.
-unsafe impl RawLock<Sim> for Stack {
+unsafe impl RawLock<Sim> for Elsewhere {
     type Ctx = ();
     const INFO: Info = INFO;
     unsafe fn lock(&self, _: &()) {
-        Word::new(0).load(Ordering::Relaxed);
+        static ELSEWHERE: Word = Word::ZERO;
+        ELSEWHERE.load(Ordering::Relaxed);
     }
     unsafe fn unlock(&self, _: &()) {}
 }
@@ -159,7 +160,7 @@ fn a_second_holder_is_caught() {
 }
 
 #[test]
-fn waiting_on_a_stack_is_refused() {
-    let error = simulate_lock::<Stack>(&scenario("flat-16", 2)).unwrap_err();
+fn memory_of_the_host_is_refused() {
+    let error = simulate_lock::<Elsewhere>(&scenario("flat-16", 2)).unwrap_err();
     assert!(matches!(error, SimError::Outside { .. }), "{error}");
 }

@@ -189,10 +189,10 @@ proptest! {
         let outcome = run(&scenario).map_err(|error| TestCaseError::fail(error.to_string()))?;
         prop_assert_eq!(outcome.acquisitions, 300);
         prop_assert_eq!(outcome.handoffs.iter().sum::<u64>(), 300);
-        // The last acquisition is not a finished operation, and one that
-        // began in the warm-up may be.
+        // Each thread may be between an acquisition and the end of its
+        // operation when counting begins or ends.
         let ops: u64 = outcome.ops_by_thread.iter().sum();
-        prop_assert!((299..=300).contains(&ops), "{} operations", ops);
+        prop_assert!(ops.abs_diff(300) <= threads as u64, "{} operations", ops);
         prop_assert!(outcome.jain > 0.0 && outcome.jain <= 1.0 + 1e-9);
         prop_assert!(outcome.latency.p50 <= outcome.latency.p99);
         prop_assert_eq!(&run(&scenario).unwrap(), &outcome);
