@@ -7,9 +7,10 @@ use crate::native::NativePlatform;
 use crate::platform::Platform;
 use crate::raw::{Info, RawLock};
 use crate::{
-    Anderson, BigLock, Clh, Cna, Hemlock, Mcs, McsK42, MplockAnderson, MplockClh, MplockMcs,
-    MplockTicket, MplockTicketPadded, QSpinlock, QSpinlockPv, QSpinlockVirt, Tas, Ticket,
-    TicketProp, Ttas, Twa, VirtSpin, VirtSpinBackoff, VirtSpinDelay,
+    Anderson, BigLock, Clh, Cna, CohortBoMcs, CohortTktTkt, Fissile, Hemlock, Hmcs, Malthusian,
+    Mcs, McsK42, McsTimeout, MplockAnderson, MplockClh, MplockMcs, MplockTicket,
+    MplockTicketPadded, QSpinlock, QSpinlockPv, QSpinlockVirt, Reciprocating, RwQueued, Tas,
+    Ticket, TicketProp, Ttas, Twa, VirtSpin, VirtSpinBackoff, VirtSpinDelay,
 };
 
 /// Something to do with a lock whose type is known only by name.
@@ -102,9 +103,17 @@ catalogue! {
         QSpinlockVirt,
         QSpinlockPv[1024],
         McsK42,
+        McsTimeout,
         Hemlock,
         Twa[64],
         Cna,
+        Hmcs[8],
+        CohortBoMcs,
+        CohortTktTkt,
+        Reciprocating,
+        Fissile,
+        Malthusian,
+        RwQueued,
     }
     big_locks {
         MplockTicket[512],

@@ -31,6 +31,13 @@ impl<P: Platform> McsNode<P> {
             granted: P::U32::ZERO,
         }
     }
+
+    /// Whether a waiter has linked itself behind this node, for a composition
+    /// (the cohort locks).
+    #[inline(always)]
+    pub(crate) fn has_successor(&self) -> bool {
+        !self.next.load(Ordering::Relaxed).is_null()
+    }
 }
 
 impl<P: Platform> Default for McsNode<P> {

@@ -102,3 +102,15 @@ pub unsafe trait RawLock<P: Platform>: Default + Send + Sync + 'static {
         unsafe { self.unlock(ctx) }
     }
 }
+
+/// A lock whose acquisition can be given up.
+pub trait TimedLock<P: Platform>: RawLock<P> {
+    /// Acquires the lock, or gives up when [`Platform::now`] has reached
+    /// `deadline` nanoseconds; says whether it acquired. Tries at least once.
+    ///
+    /// # Safety
+    /// As [`RawLock::lock`]; and after giving up, `ctx` stays in place and is
+    /// used with this lock only, until the lock's own documentation says that
+    /// it is idle.
+    unsafe fn lock_until(&self, ctx: &Self::Ctx, deadline: u64) -> bool;
+}

@@ -34,6 +34,16 @@ impl<P: Platform> Ticket<P> {
 
     /// Waits for `ticket`, out of line: the way in is kept small where it is
     /// inlined.
+    /// How many CPUs wait, for a composition (the cohort locks). Exact for
+    /// those that came before; the holder asks.
+    #[inline(always)]
+    pub(crate) fn waiters(&self) -> u16 {
+        let word = self.word.load(Ordering::Relaxed);
+        ((word >> 16) as u16)
+            .wrapping_sub(word as u16)
+            .wrapping_sub(1)
+    }
+
     /// Public for the C header, whose fast path draws the ticket.
     #[doc(hidden)]
     #[cold]

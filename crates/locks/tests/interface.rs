@@ -268,6 +268,14 @@ statics! {
     HEMLOCK: Hemlock, HemlockGrant::new();
     TWA: Twa, ();
     CNA: Cna, CnaNode::new();
+    MCS_TIMEOUT: McsTimeout, McsTimeoutNode::new();
+    HMCS: Hmcs, HmcsNode::new();
+    C_BO_MCS: CohortBoMcs, Default::default();
+    C_TKT_TKT: CohortTktTkt, Default::default();
+    RECIPROCATING: Reciprocating, ReciprocatingElement::new();
+    FISSILE: Fissile, ();
+    MALTHUSIAN: Malthusian, MalthusianNode::new();
+    RW_QUEUED: RwQueued, ();
     MPLOCK_TICKET: MplockTicket, ();
     MPLOCK_TICKET_PADDED: MplockTicketPadded, ();
     MPLOCK_ANDERSON: MplockAnderson, ();

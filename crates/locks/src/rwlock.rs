@@ -1,0 +1,219 @@
+//! A queued reader-writer lock: a word, and a queue for those who must wait.
+//!
+//! Paper: J. M. Mellor-Crummey and M. L. Scott, "Scalable Reader-Writer
+//! Synchronization for Shared-Memory Multiprocessors", PPoPP 1991, for the
+//! fair queue of readers and writers; the compact form, one word and one
+//! queued spinlock, after W. Long's description (Linux, 2014).
+//!
+//! Size: 8 bytes. Per waiter: nothing (the queue uses the CPU's nodes).
+//! Fairness: readers and writers that find the lock taken queue and are
+//! served first come, first served; only the head of the queue watches the
+//! word. Readers that come while only readers hold it, and no writer waits,
+//! enter at once.
+
+use crate::native::NativePlatform;
+use crate::platform::{Atomic, AtomicInt, LockWord, Ordering, Platform};
+use crate::qspinlock::QSpinlock;
+use crate::raw::{Fairness, Info, RawLock};
+
+const WRITER: u32 = 1;
+const WRITER_MASK: u32 = 0xff;
+/// A writer is the head of the queue: readers that come now queue behind it.
+const WRITER_WAITS: u32 = 1 << 8;
+const READER: u32 = 1 << 9;
+
+/// A queued reader-writer lock: a word (bits 0 to 7 a writer holds it, bit 8
+/// a writer is next, bits 9 and up the number of readers) and a queue.
+///
+/// [`RawLock`] is its exclusive mode. At most 2^23 − 1 CPUs.
+#[repr(C)]
+pub struct RwQueued<P: Platform = NativePlatform> {
+    word: P::U32,
+    queue: QSpinlock<P>,
+}
+
+impl<P: Platform> RwQueued<P> {
+    /// A free lock.
+    pub const fn new() -> Self {
+        Self {
+            word: P::U32::ZERO,
+            queue: QSpinlock::new(),
+        }
+    }
+
+    /// Acquires for reading: other readers may hold it too.
+    #[inline(always)]
+    pub fn read(&self) {
+        // X1: pairs with X7.
+        let word = self.word.fetch_add(READER, Ordering::Acquire);
+        if word & (WRITER_MASK | WRITER_WAITS) != 0 {
+            self.wait_to_read();
+        }
+    }
+
+    /// Acquires for reading if no writer holds the lock or waits; says
+    /// whether.
+    #[inline(always)]
+    pub fn try_read(&self) -> bool {
+        if self.word.load(Ordering::Relaxed) & (WRITER_MASK | WRITER_WAITS) != 0 {
+            return false;
+        }
+        // X1': pairs with X7.
+        let word = self.word.fetch_add(READER, Ordering::Acquire);
+        let entered = word & (WRITER_MASK | WRITER_WAITS) == 0;
+        if !entered {
+            // Never a reader; nothing to publish.
+            self.word.fetch_sub(READER, Ordering::Relaxed);
+        }
+        entered
+    }
+
+    /// Releases one reader.
+    ///
+    /// # Safety
+    /// The caller holds the lock for reading.
+    #[inline(always)]
+    pub unsafe fn read_unlock(&self) {
+        // X6: pairs with X3, X4, X5: the reader has read before a writer
+        // writes.
+        self.word.fetch_sub(READER, Ordering::Release);
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn wait_to_read(&self) {
+        // Not yet a reader: out of the writer's way, into the queue.
+        self.word.fetch_sub(READER, Ordering::Relaxed);
+        // SAFETY: no context; unlocked below.
+        unsafe { self.queue.lock(&()) };
+        // We are the head: no writer waits, one may hold.
+        self.word.fetch_add(READER, Ordering::Relaxed);
+        // X2: pairs with X7.
+        self.word
+            .spin_until(Ordering::Acquire, |word| word & WRITER_MASK == 0);
+        // SAFETY: we hold it.
+        unsafe { self.queue.unlock(&()) };
+    }
+
+    #[inline(always)]
+    fn take_if_free(&self) -> bool {
+        // X3: pairs with X6 and X7.
+        self.word
+            .compare_exchange(0, WRITER, Ordering::Acquire, Ordering::Relaxed)
+            .is_ok()
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn wait_to_write(&self) {
+        // SAFETY: no context; unlocked below.
+        unsafe { self.queue.lock(&()) };
+        if !self.take_if_free() {
+            // From here on readers that come go to the queue.
+            self.word.fetch_or(WRITER_WAITS, Ordering::Relaxed);
+            loop {
+                self.word
+                    .spin_until(Ordering::Relaxed, |word| word == WRITER_WAITS);
+                // X5: pairs with X6 and X7.
+                if self
+                    .word
+                    .compare_exchange(WRITER_WAITS, WRITER, Ordering::Acquire, Ordering::Relaxed)
+                    .is_ok()
+                {
+                    break;
+                }
+            }
+        }
+        // SAFETY: we hold it.
+        unsafe { self.queue.unlock(&()) };
+    }
+}
+
+impl<P: Platform> Default for RwQueued<P> {
+    fn default() -> Self {
+        Self {
+            word: P::U32::new(0),
+            queue: QSpinlock::default(),
+        }
+    }
+}
+
+// SAFETY: a writer enters when the word says no writer and no reader, by a
+// compare-and-swap.
+unsafe impl<P: Platform> RawLock<P> for RwQueued<P> {
+    type Ctx = ();
+
+    const INFO: Info = Info {
+        name: "rw-queued",
+        summary: "queued reader-writer lock; here its exclusive mode",
+        fairness: Fairness::Bounded("queued waiters are FIFO; the head races newcomers once"),
+        numa_aware: false,
+        recursive: false,
+        try_lock: true,
+        timeout: false,
+        parks: false,
+        shared_memory: false,
+        max_cpus: crate::MAX_CPUS,
+        bytes_per_waiter: 0,
+        paper: "Mellor-Crummey and Scott 1991 (PPoPP); Long 2014",
+    };
+
+    #[inline(always)]
+    unsafe fn lock(&self, _: &()) {
+        if !self.take_if_free() {
+            self.wait_to_write();
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn try_lock(&self, _: &()) -> bool {
+        self.word.load(Ordering::Relaxed) == 0 && self.take_if_free()
+    }
+
+    #[inline(always)]
+    unsafe fn unlock(&self, _: &()) {
+        // X7: pairs with X1, X1', X2, X3 and X5.
+        self.word.store_low_byte(0, Ordering::Release);
+    }
+}
+
+// SAFETY: readers and the writer exclude each other, as above.
+unsafe impl<P: Platform> lock_api::RawRwLock for RwQueued<P> {
+    #[allow(clippy::declare_interior_mutable_const)]
+    const INIT: Self = Self::new();
+    type GuardMarker = lock_api::GuardNoSend;
+
+    #[inline(always)]
+    fn lock_shared(&self) {
+        self.read();
+    }
+
+    #[inline(always)]
+    fn try_lock_shared(&self) -> bool {
+        self.try_read()
+    }
+
+    #[inline(always)]
+    unsafe fn unlock_shared(&self) {
+        // SAFETY: of the caller.
+        unsafe { self.read_unlock() }
+    }
+
+    #[inline(always)]
+    fn lock_exclusive(&self) {
+        // SAFETY: no context.
+        unsafe { RawLock::lock(self, &()) }
+    }
+
+    #[inline(always)]
+    fn try_lock_exclusive(&self) -> bool {
+        // SAFETY: no context.
+        unsafe { RawLock::try_lock(self, &()) }
+    }
+
+    #[inline(always)]
+    unsafe fn unlock_exclusive(&self) {
+        // SAFETY: of the caller.
+        unsafe { RawLock::unlock(self, &()) }
+    }
+}

@@ -1,0 +1,134 @@
+//! Acquisitions that give up, and readers beside writers.
+
+mod common;
+
+use common::yielding::Yielding;
+use locklab_locks::*;
+use std::cell::UnsafeCell;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+
+type N = NativePlatform;
+
+struct Counters(UnsafeCell<[u64; 2]>);
+// SAFETY: reached only under the lock of the test.
+unsafe impl Sync for Counters {}
+
+#[test]
+fn who_gives_up_in_time_does_not_hold() {
+    let lock = McsTimeout::<N>::new();
+    let (holder, waiter) = (McsTimeoutNode::new(), McsTimeoutNode::new());
+    // SAFETY: nodes and lock stay; each node is used by one acquisition.
+    unsafe {
+        lock.lock(&holder);
+        let past = <N as Platform>::now();
+        assert!(!lock.lock_until(&waiter, past), "held, and no time left");
+        assert!(!waiter.is_idle(), "its place is still in the queue");
+        assert!(!lock.try_lock(&waiter), "so it cannot try");
+        assert!(
+            !lock.lock_until(&waiter, past),
+            "comes back, gives up again"
+        );
+        lock.unlock(&holder);
+        assert!(waiter.is_idle(), "the release has passed over it");
+        assert!(lock.lock_until(&waiter, past), "free: no time is needed");
+        assert!(!lock.try_lock(&holder));
+        lock.unlock(&waiter);
+        assert!(lock.try_lock(&holder));
+        lock.unlock(&holder);
+    }
+}
+
+#[test]
+fn timed_and_patient_waiters_exclude_each_other() {
+    const THREADS: usize = 5;
+    let lock = McsTimeout::<Yielding>::new();
+    let counters = Counters(UnsafeCell::new([0; 2]));
+    let nodes: [McsTimeoutNode<Yielding>; THREADS] = Default::default();
+    let entered = AtomicU64::new(0);
+    thread::scope(|scope| {
+        for (n, node) in nodes.iter().enumerate() {
+            let (lock, counters, entered) = (&lock, &counters, &entered);
+            scope.spawn(move || {
+                for turn in 0..2000 {
+                    // SAFETY: the node is this thread's; all stay to the end.
+                    unsafe {
+                        if n == 0 || turn % 3 == 0 {
+                            lock.lock(node);
+                        } else if !lock.lock_until(node, Yielding::now() + turn % 7 * 100) {
+                            continue;
+                        }
+                        let data = &mut *counters.0.get();
+                        assert_eq!(data[0], data[1], "two holders at once");
+                        data[0] += 1;
+                        thread::yield_now();
+                        data[1] += 1;
+                        entered.fetch_add(1, Ordering::Relaxed);
+                        lock.unlock(node);
+                    }
+                }
+            });
+        }
+    });
+    assert!(
+        nodes.iter().all(McsTimeoutNode::is_idle),
+        "a place is left over"
+    );
+    assert_eq!(counters.0.into_inner()[0], entered.into_inner());
+}
+
+#[test]
+fn readers_are_together_and_writers_alone() {
+    let lock = RwQueued::<Yielding>::new();
+    let counters = Counters(UnsafeCell::new([0; 2]));
+    let (inside, together) = (AtomicU64::new(0), AtomicBool::new(false));
+    thread::scope(|scope| {
+        for n in 0..6 {
+            let (lock, counters, inside, together) = (&lock, &counters, &inside, &together);
+            scope.spawn(move || {
+                for turn in 0..1000 {
+                    // SAFETY: no context; released as acquired.
+                    unsafe {
+                        if n < 2 {
+                            lock.lock(&());
+                            let data = &mut *counters.0.get();
+                            data[0] += 1;
+                            thread::yield_now();
+                            data[1] += 1;
+                            lock.unlock(&());
+                        } else {
+                            if turn % 4 != 0 || !lock.try_read() {
+                                lock.read();
+                            }
+                            let others = inside.fetch_add(1, Ordering::Relaxed);
+                            if others > 0 {
+                                together.store(true, Ordering::Relaxed);
+                            }
+                            let data = &*counters.0.get();
+                            let first = std::ptr::from_ref(&data[0]).read_volatile();
+                            thread::yield_now();
+                            let second = std::ptr::from_ref(&data[1]).read_volatile();
+                            assert_eq!(first, second, "a writer was inside");
+                            inside.fetch_sub(1, Ordering::Relaxed);
+                            lock.read_unlock();
+                        }
+                    }
+                }
+            });
+        }
+    });
+    assert_eq!(counters.0.into_inner(), [2000; 2]);
+    assert!(together.into_inner(), "readers were never together");
+}
+
+#[test]
+fn the_reader_writer_lock_stands_behind_ordinary_guards() {
+    static LOCK: lock_api::RwLock<RwQueued, u32> = lock_api::RwLock::new(7);
+    let first = LOCK.read();
+    let second = LOCK.read();
+    assert_eq!(*first + *second, 14);
+    assert!(LOCK.try_write().is_none());
+    drop((first, second));
+    *LOCK.write() += 1;
+    assert_eq!(*LOCK.read(), 8);
+}
