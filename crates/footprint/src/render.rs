@@ -113,7 +113,11 @@ impl Report {
         if changed.is_empty() {
             return;
         }
-        self.line(&format!("\nData: {} symbols changed", changed.len()));
+        self.line(&format!(
+            "\nData: {} of {} symbols changed",
+            changed.len(),
+            f.data.len()
+        ));
         self.row([&"baseline", &"experiment", &"delta"], "symbol");
         for symbol in changed.iter().take(self.rows) {
             let name = format!("{} ({})", symbol.name, symbol.class.name());
@@ -181,8 +185,14 @@ impl Report {
     }
 
     fn call_sites(&mut self, sites: &CallSites) {
-        self.line(&format!("\nCall sites of inlined {}", sites.function));
-        self.line(&format!("{:>8}{:>8}{:>10}", "old", "new", "bytes"));
+        self.line(&format!(
+            "\nInlined copies of {}, and their bytes",
+            shortened(&sites.function, 36)
+        ));
+        self.line(&format!(
+            "{:>8}{:>8}{:>10}  caller, and the line of the call",
+            "old", "new", "delta"
+        ));
         // Asked for by name, so all of them are shown.
         for site in &sites.sites {
             let line = format!(
