@@ -1,7 +1,7 @@
 //! The command line. Parsing only: no work, no output.
 
 use crate::list::{Lengths, Threads};
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
 /// Which lock should this code use, how should it be inlined, and what does
@@ -42,22 +42,136 @@ pub struct Common {
 pub enum Command {
     /// Compare two locks: threads x critical x non-critical length
     Matrix(MatrixArgs),
+    /// Every lock: space, fairness, NUMA, paper
+    Locks,
+    /// What has been measured: the store
+    Results(ResultsArgs),
 }
 
 /// `locklab matrix`.
+///
+/// Without options it takes about two minutes.
 #[derive(Debug, Args)]
 pub struct MatrixArgs {
     /// The lock that is the yardstick
     pub baseline: String,
-    /// The lock that is judged against it
-    pub experiment: String,
-    /// Numbers of threads, as 1,2,4..64
+    /// The lock that is judged against it; may be left out with --aa
+    #[arg(required_unless_present = "aa")]
+    pub experiment: Option<String>,
+    /// Numbers of threads, as 1,2,4..64 [default: 1, half the CPUs, all, twice]
     #[arg(long, value_name = "LIST")]
     pub threads: Option<Threads>,
-    /// Lengths of the critical section, as 0,1,2,4..128
+    /// Lengths of the critical section [default: 0,1,2,4..128]
     #[arg(long, value_name = "LIST")]
     pub critical: Option<Lengths>,
-    /// Lengths of the non-critical section
+    /// Lengths of the non-critical section [default: 1,32; with fstat 0]
     #[arg(long, value_name = "LIST")]
     pub non_critical: Option<Lengths>,
+    /// What lengths count: n + 1 units of about 15 cycles, or nanoseconds
+    #[arg(long, value_enum, default_value_t = UnitArg::Units)]
+    pub unit: UnitArg,
+    /// What the critical section is
+    #[arg(long, value_enum, default_value_t = WorkArg::Units)]
+    pub workload: WorkArg,
+    /// Pairs of runs in each cell; a verdict takes 8 at least
+    #[arg(long, value_name = "N", default_value_t = 12)]
+    pub pairs: u32,
+    /// Measured time of a run, in milliseconds
+    #[arg(long, value_name = "MS", default_value_t = 50)]
+    pub run_ms: u32,
+    /// Time before it that is left out, in milliseconds
+    #[arg(long, value_name = "MS", default_value_t = 10)]
+    pub warmup_ms: u32,
+    /// Stop after so many seconds and report what there is
+    #[arg(long, value_name = "SECONDS")]
+    pub time_limit: Option<u32>,
+    /// CPUs to pin to, in this order [default: cores, siblings, other nodes]
+    #[arg(long, value_name = "LIST")]
+    pub pin: Option<Lengths>,
+    /// Processes that share memory, instead of threads
+    #[arg(long)]
+    pub processes: bool,
+    /// Measure the latency of each acquisition too (costs two clock reads)
+    #[arg(long)]
+    pub latency: bool,
+    /// Compare the baseline with itself, and store how far off this set-up is
+    #[arg(long)]
+    pub aa: bool,
+    /// What counts as flat, in percent
+    #[arg(long, value_name = "PERCENT", default_value_t = 1.0)]
+    pub delta: f64,
+    /// Go on with the same matrix where it was interrupted
+    #[arg(long)]
+    pub resume: bool,
+    /// Exit with 3 if a cell is worse
+    #[arg(long, value_name = "VERDICT", value_enum)]
+    pub fail_on: Option<FailOn>,
+    /// Write the report as one HTML file too
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+}
+
+/// `--unit`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum UnitArg {
+    /// n means n + 1 units of about 15 cycles
+    Units,
+    /// Nanoseconds, by a calibration at start
+    Ns,
+}
+
+/// `--workload`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum WorkArg {
+    /// Units of computation and copying, of the asked lengths
+    Units,
+    /// One fstat(2) on a file of the thread's own
+    Fstat,
+}
+
+/// `--fail-on`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum FailOn {
+    /// A regression
+    Worse,
+}
+
+/// `locklab results`.
+#[derive(Debug, Args)]
+pub struct ResultsArgs {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: ResultsCommand,
+}
+
+/// What to do with the store.
+#[derive(Debug, Subcommand)]
+pub enum ResultsCommand {
+    /// Every experiment, the latest first
+    List,
+    /// The report of one experiment again
+    Show {
+        /// Its number [default: the latest]
+        id: Option<i64>,
+        /// Write it as one HTML file too
+        #[arg(long, value_name = "FILE")]
+        html: Option<PathBuf>,
+    },
+    /// Every sample, to standard output
+    Export {
+        /// Of this experiment only
+        id: Option<i64>,
+        /// In which form
+        #[arg(long, value_enum, default_value_t = ExportFormat::Csv)]
+        format: ExportFormat,
+    },
+}
+
+/// Forms of export.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ExportFormat {
+    /// One line a sample, with a head
+    Csv,
+    /// JSON Lines: one object a sample
+    Jsonl,
 }

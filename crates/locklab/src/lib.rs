@@ -7,10 +7,16 @@
 pub mod cli;
 pub mod environment;
 pub mod error;
+mod interrupt;
 pub mod list;
 pub mod matrix;
+mod matrix_command;
+pub mod matrix_run;
 pub mod native;
+pub mod plan;
+mod progress;
 pub mod report;
+pub mod store;
 pub mod verdicts;
 
 use cli::{Cli, Command};
@@ -22,7 +28,8 @@ use std::process::ExitCode;
 /// # Errors
 /// One sentence, and the exit code that goes with it.
 pub fn run(cli: Cli) -> Result<ExitCode, Error> {
-    match cli.command {
-        Command::Matrix(_) => Err(Error::Failed("not wired yet".into())),
+    match &cli.command {
+        Command::Matrix(args) => matrix_command::run(args, &cli.common),
+        _ => Err(Error::Failed("not wired yet".into())),
     }
 }

@@ -5,7 +5,9 @@
 //! gives is one [`crate::matrix::Run`] at a time.
 
 mod arena;
+pub mod bench;
 pub mod clock;
+pub mod machine;
 pub mod peers;
 mod processes;
 pub mod round_trip;

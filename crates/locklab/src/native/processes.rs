@@ -130,8 +130,8 @@ fn child<L: RawLock<NativePlatform>>(desk: Desk<L>, parent: Pid) -> ! {
     }
     let status = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
         Threads::assume_cpu(desk.index);
-        let pinned = pin_to(desk.cpu);
-        desk.work(pinned);
+        pin_to(desk.cpu);
+        desk.work();
     }));
     // SAFETY: as above; without the parent's exit handlers and buffers.
     unsafe { libc::_exit(i32::from(status.is_err())) }

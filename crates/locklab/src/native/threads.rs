@@ -21,8 +21,8 @@ pub(crate) fn run<L: RawLock<NativePlatform>>(
         let spawned = std::thread::Builder::new()
             .name(format!("worker {}", desk.index))
             .spawn(move || {
-                let pinned = pin_to(desk.cpu);
-                desk.work(pinned);
+                pin_to(desk.cpu);
+                desk.work();
             });
         match spawned {
             Ok(handle) => handles.push(handle),

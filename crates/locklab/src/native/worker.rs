@@ -63,8 +63,6 @@ pub(crate) struct Tally {
     pub(crate) cpu_ns: u64,
     /// Calls of the kernel that failed.
     pub(crate) failed_calls: u64,
-    /// Whether the thread was on the CPU that it was meant for.
-    pub(crate) pinned: bool,
     /// Latencies that did not fit the histogram's range.
     pub(crate) latencies_lost: u64,
     /// Pairs of value and count that were written.
@@ -114,11 +112,11 @@ unsafe impl<L: RawLock<NativePlatform>> Send for Desk<L> {}
 
 impl<L: RawLock<NativePlatform>> Desk<L> {
     /// Works until told to stop.
-    pub(crate) fn work(mut self, pinned: bool) {
+    pub(crate) fn work(mut self) {
         // SAFETY: in the arena, which outlives us; only atomics inside.
         let roll = unsafe { self.roll.as_ref() };
         let histogram = self.histogram.take();
-        let mut tally = match (self.critical, histogram) {
+        let tally = match (self.critical, histogram) {
             (Critical::Units(units), None) => self.turns(
                 NoStopwatch,
                 // SAFETY: called only while the lock is held.
@@ -140,7 +138,6 @@ impl<L: RawLock<NativePlatform>> Desk<L> {
                 self.turns(Stopwatch::new(histogram), |_| fstat(file))
             }
         };
-        tally.pinned = pinned;
         // SAFETY: this worker's own, read by the controller after W2.
         unsafe { *self.tally.as_ref().get() = tally };
         // W2: Release pairs with the controller's Acquire of `left`.
