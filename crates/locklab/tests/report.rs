@@ -8,7 +8,7 @@ mod common;
 use common::{Sample, context, mixed, troubled};
 use locklab::matrix::{Invalid, Measured};
 use locklab::report::comparison;
-use locklab::report::matrix::{Report, json, text};
+use locklab::report::matrix::{Report, heat_map_svg, html, json, text};
 use locklab::report::{COLUMNS, Colour};
 use locklab::verdicts::{Verdicts, judge};
 use locklab_judge::{Comparison, Direction, Order, Pair, Settings};
@@ -39,6 +39,25 @@ fn as_json(measured: &Measured) -> String {
         context: &context,
     });
     serde_json::to_string_pretty(&value).unwrap() + "\n"
+}
+
+/// The page and the picture, both read as XML.
+fn as_html(measured: &Measured) -> (String, String) {
+    let (verdicts, context) = (judged(measured), context());
+    let report = Report {
+        measured,
+        verdicts: &verdicts,
+        context: &context,
+    };
+    (html(&report), heat_map_svg(&report))
+}
+
+fn xml(text: &str) -> roxmltree::Document<'_> {
+    let options = roxmltree::ParsingOptions {
+        allow_dtd: true,
+        ..Default::default()
+    };
+    roxmltree::Document::parse_with_options(text, options).unwrap()
 }
 
 /// Compares with a golden file, or renews it.
@@ -231,6 +250,59 @@ fn comparison_table() {
     assert!((json[1]["delta_percent"].as_f64().unwrap() - 9.11).abs() < 0.1);
 }
 
+#[test]
+fn html_is_one_file_that_needs_nothing() {
+    let (page, picture) = as_html(&mixed());
+    // For people who change the report and want to look at it.
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    std::fs::write(folder.join("matrix.html"), &page).unwrap();
+    std::fs::write(folder.join("matrix.svg"), &picture).unwrap();
+    std::fs::write(folder.join("troubled.html"), as_html(&troubled()).0).unwrap();
+
+    let found = xml(&page);
+    let elements = |name: &str| found.descendants().filter(|n| n.has_tag_name(name)).count();
+    assert_eq!(elements("script") + elements("img") + elements("iframe"), 0);
+    for node in found.descendants() {
+        for attribute in node.attributes() {
+            let value = attribute.value();
+            assert!(!value.contains("//"), "{value}");
+            assert!(!["href", "src"].contains(&attribute.name()) || value.starts_with("data:"));
+        }
+    }
+    for (i, _) in page.match_indices("url(") {
+        assert!(
+            page[i..].starts_with("url(#"),
+            "a style that loads something"
+        );
+    }
+    assert!(!page.contains("@import"));
+    // One drawn cell for each measured one, with its mark as text.
+    let marked = |class: &str| {
+        let is =
+            |n: &roxmltree::Node| n.has_tag_name("rect") && n.attribute("class") == Some(class);
+        found.descendants().filter(is).count()
+    };
+    let legend = 1;
+    let cells: usize = [
+        "b1", "b2", "b3", "b4", "b5", "w1", "w2", "w3", "w4", "w5", "f", "u",
+    ]
+    .map(|class| marked(class) - legend)
+    .iter()
+    .sum();
+    assert_eq!(cells, 6 * 9 * 2);
+    assert!(page.contains("prefers-color-scheme: dark"));
+    assert!(page.contains("Figures: <b>hardware: measured on Example 9000, 16 CPUs</b>"));
+    // Two curves a critical length and block.
+    assert_eq!(elements("polyline"), 2 * 9 * 2);
+
+    let found = xml(&picture);
+    let titles = found
+        .descendants()
+        .filter(|n| n.has_tag_name(("http://www.w3.org/2000/svg", "title")));
+    assert_eq!(titles.count(), 6 * 9 * 2);
+    assert!(picture.contains("prefers-color-scheme: dark"));
+}
+
 fn any_figure() -> impl Strategy<Value = f64> {
     prop_oneof![
         5 => 1e-9..1e12_f64,
@@ -297,5 +369,11 @@ proptest! {
         }
         let value: serde_json::Value = serde_json::from_str(&as_json(&measured)).unwrap();
         prop_assert_eq!(&value["schema"], 1);
+        let (page, picture) = as_html(&measured);
+        prop_assert!(xml(&page).root_element().has_tag_name("html"));
+        prop_assert!(!xml(&picture).root_element().tag_name().name().is_empty());
+        for wrong in ["NaN", "inf\"", "inf,"] {
+            prop_assert!(!picture.contains(wrong));
+        }
     }
 }

@@ -5,7 +5,9 @@
 //! ASCII that can be pasted into a mail; HTML is one file without scripts or
 //! network; JSON has a `schema` number. Nothing here measures or judges.
 
+mod chart;
 pub mod comparison;
+mod html;
 pub mod matrix;
 mod number;
 mod page;

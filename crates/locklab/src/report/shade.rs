@@ -69,6 +69,17 @@ impl Shade {
             Self::Invalid => Style::new().dimmed(),
         }
     }
+
+    /// Class name in HTML: b1 to b5, w1 to w5, f, u, i.
+    pub(crate) fn class(self) -> String {
+        match self {
+            Self::Better(n) => format!("b{n}"),
+            Self::Worse(n) => format!("w{n}"),
+            Self::Flat => "f".into(),
+            Self::Unclear => "u".into(),
+            Self::Invalid => "i".into(),
+        }
+    }
 }
 
 /// The verdict in one character, as tables print it.

@@ -1,10 +1,12 @@
 //! The report of a matrix.
 
 mod fairness;
+mod html;
 mod json;
 mod text;
 mod words;
 
+pub use html::{heat_map_svg, html};
 pub use json::json;
 pub use text::text;
 
