@@ -123,26 +123,26 @@ fn columns_title(report: &Report) -> String {
 fn legend(report: &Report) -> Markup {
     let delta = number::percent(100.0 * report.verdicts.settings.delta);
     let steps = [
-        ("w5", "\u{2264} 0.5 -"),
-        ("w4", "-"),
-        ("w3", "-"),
-        ("w2", "-"),
-        ("w1", "0.95 -"),
-        ("f", "="),
-        ("b1", "1.05 +"),
-        ("b2", "+"),
-        ("b3", "+"),
-        ("b4", "+"),
-        ("b5", "\u{2265} 2 +"),
-        ("u", "?"),
-        ("i", "!"),
+        ("w5", "to 0.5 -"),
+        ("w4", "to 0.71 -"),
+        ("w3", "to 0.87 -"),
+        ("w2", "to 0.95 -"),
+        ("w1", "to 1 -"),
+        ("f", "flat ="),
+        ("b1", "to 1.05 +"),
+        ("b2", "to 1.15 +"),
+        ("b3", "to 1.4 +"),
+        ("b4", "to 2 +"),
+        ("b5", "over 2 +"),
+        ("u", "unclear ?"),
+        ("i", "invalid !"),
     ];
     html! {
         div.wide {
-            svg width="806" height="24" viewBox="0 0 806 24" role="img" aria-label="legend" {
+            svg width="910" height="24" viewBox="0 0 910 24" role="img" aria-label="legend" {
                 @for (i, (class, sign)) in steps.iter().enumerate() {
-                    rect class=(class) x=(i * 62 + 1) y="1" width="60" height="22" rx="2" {}
-                    text class={ "small mid on-" (class) } x=(i * 62 + 31) y="16" { (sign) }
+                    rect class=(class) x=(i * 70 + 1) y="1" width="68" height="22" rx="2" {}
+                    text class={ "small mid on-" (class) } x=(i * 70 + 35) y="16" { (sign) }
                 }
             }
         }
@@ -252,8 +252,8 @@ fn throughput(report: &Report, cells: &[&JudgedCell], length: u64) -> Markup {
         .collect();
     let threads = axis(&block, |c| c.point.threads);
     let names: Vec<String> = threads.iter().map(|n| label(*n as u64)).collect();
-    let curve = |critical: u64, baseline: bool| Curve {
-        points: block
+    let curve = |critical: u64, baseline: bool| {
+        let mut points: Vec<CurvePoint> = block
             .iter()
             .filter(|c| c.point.critical == critical)
             .filter_map(|c| {
@@ -265,8 +265,10 @@ fn throughput(report: &Report, cells: &[&JudgedCell], length: u64) -> Markup {
                     limits: side.ops_low.zip(side.ops_high),
                 })
             })
-            .collect(),
-        baseline,
+            .collect();
+        // Cells of one thread have no placement and come last.
+        points.sort_by_key(|p| p.place);
+        Curve { points, baseline }
     };
     html! {
         div.grid {

@@ -375,9 +375,9 @@ pub(super) fn unclear(report: &Report) -> Option<String> {
     needed.sort_unstable();
     if let (Some(low), Some(high)) = (needed.first(), needed.last()) {
         let middle = needed[needed.len() / 2];
-        words.push(if needed.len() == 1 {
+        words.push(if low == high {
             format!(
-                "If there is none, about {} pairs would show it flat.",
+                "Where there is none, about {} pairs a cell would show it flat.",
                 number::grouped(*low)
             )
         } else {
