@@ -36,6 +36,7 @@ mod hot;
 mod inlined;
 mod input;
 mod names;
+mod origins;
 mod pairing;
 mod render;
 mod tally;

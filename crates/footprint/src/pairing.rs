@@ -3,7 +3,7 @@
 //! each other. Must never show a difference where one side was not measured.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use crate::bloat;
@@ -234,6 +234,9 @@ fn notes(
             sites.function
         ));
     }
+    // A file against itself would say everything twice.
+    let mut said = BTreeSet::new();
+    notes.retain(|note| said.insert(note.clone()));
     notes
 }
 

@@ -4,6 +4,7 @@
 
 use std::fmt::{Display, Write};
 
+use crate::elf::Class;
 use crate::footprint::{CallSites, Footprint, HotPair, InlinedCopies, Pair};
 
 const WIDTH: usize = 72;
@@ -16,6 +17,7 @@ pub fn render(footprint: &Footprint, rows: usize) -> String {
     };
     report.heading(footprint);
     report.totals(footprint);
+    report.sections(footprint);
     report.symbols(footprint);
     report.files(footprint);
     if let Some(inlined) = &footprint.inlined {
@@ -94,6 +96,24 @@ impl Report {
         }
     }
 
+    fn sections(&mut self, f: &Footprint) {
+        let is_loaded = |class| !matches!(class, Class::Debug | Class::Other);
+        let changed: Vec<_> = f
+            .sections
+            .iter()
+            .filter(|s| is_loaded(s.class) && s.bytes.delta() != 0)
+            .collect();
+        if changed.is_empty() {
+            return;
+        }
+        self.line("\nLoaded sections that changed");
+        self.row([&"baseline", &"experiment", &"delta"], "section");
+        for section in changed.iter().take(self.rows) {
+            self.figures(section.bytes, &section.name);
+        }
+        self.rest(changed.len().saturating_sub(self.rows), "sections");
+    }
+
     fn symbols(&mut self, f: &Footprint) {
         let c = f.changes;
         self.line(&format!(
@@ -138,7 +158,9 @@ impl Report {
         ));
         self.row([&"baseline", &"experiment", &"delta"], "file");
         for file in changed.iter().take(self.rows) {
-            self.figures(file.bytes, &file.path);
+            // The end of a path tells more than its start.
+            let path = shortened_left(&file.path, WIDTH - 35);
+            self.figures(file.bytes, &path);
         }
         self.rest(changed.len().saturating_sub(self.rows), "files");
     }
