@@ -15,27 +15,20 @@ use crate::line::CacheLine;
 use crate::native::NativePlatform;
 use crate::platform::{Atomic, AtomicInt, Ordering, Platform};
 use crate::raw::{Fairness, Info, RawLock};
+use core::cell::Cell;
 
-/// Where a CPU is in the line of an [`Anderson`] lock.
+/// Where a CPU is in the line of an [`Anderson`] lock. Private to that CPU:
+/// a number, which stays in a register where all is inlined.
+#[derive(Default)]
 #[repr(C, align(64))]
-pub struct AndersonSlot<P: Platform = NativePlatform> {
-    slot: P::Usize,
+pub struct AndersonSlot {
+    slot: Cell<usize>,
 }
 
-impl<P: Platform> AndersonSlot<P> {
+impl AndersonSlot {
     /// A context that is in no line.
     pub const fn new() -> Self {
-        Self {
-            slot: P::Usize::ZERO,
-        }
-    }
-}
-
-impl<P: Platform> Default for AndersonSlot<P> {
-    fn default() -> Self {
-        Self {
-            slot: P::Usize::new(0),
-        }
+        Self { slot: Cell::new(0) }
     }
 }
 
@@ -50,18 +43,17 @@ pub struct Anderson<P: Platform = NativePlatform, const SLOTS: usize = 512> {
     slots: [CacheLine<P::U32>; SLOTS],
 }
 
-/// What the flag of a slot holds when its waiter may enter. Inverted for the
-/// first slot, so that a lock of zeros is free: there the first to come finds
-/// its turn already called.
-#[inline(always)]
-pub(crate) fn go(slot: usize) -> u32 {
-    u32::from(slot != 0)
-}
+/// Flag of a slot: its waiter may enter.
+pub(crate) const GO: u32 = 1;
+/// Flag of a slot: its waiter must wait.
+pub(crate) const WAIT: u32 = 2;
 
-/// What the flag of a slot holds while its waiter must wait.
+/// Whether the waiter of a slot may enter. A slot that was never used holds
+/// 0, so that a lock of zeros is free: the first to come finds its turn
+/// already called, everybody else waits.
 #[inline(always)]
-pub(crate) fn wait(slot: usize) -> u32 {
-    u32::from(slot == 0)
+pub(crate) fn may_go(flag: u32, slot: usize) -> bool {
+    flag == GO || (flag == 0 && slot == 0)
 }
 
 impl<P: Platform, const SLOTS: usize> Anderson<P, SLOTS> {
@@ -83,7 +75,7 @@ impl<P: Platform, const SLOTS: usize> Anderson<P, SLOTS> {
     #[inline(never)]
     fn wait(&self, slot: usize) {
         // A3: pairs with A5, the holder before us.
-        self.slots[slot].spin_until(Ordering::Acquire, |flag| flag == go(slot));
+        self.slots[slot].spin_until(Ordering::Acquire, |flag| may_go(flag, slot));
     }
 }
 
@@ -101,7 +93,7 @@ impl<P: Platform, const SLOTS: usize> Default for Anderson<P, SLOTS> {
 // holder of the turn before it has released; with at most SLOTS CPUs, a slot
 // serves one turn at a time.
 unsafe impl<P: Platform, const SLOTS: usize> RawLock<P> for Anderson<P, SLOTS> {
-    type Ctx = AndersonSlot<P>;
+    type Ctx = AndersonSlot;
 
     const INFO: Info = Info {
         name: "anderson",
@@ -119,24 +111,25 @@ unsafe impl<P: Platform, const SLOTS: usize> RawLock<P> for Anderson<P, SLOTS> {
     };
 
     #[inline(always)]
-    unsafe fn lock(&self, ctx: &AndersonSlot<P>) {
+    unsafe fn lock(&self, ctx: &AndersonSlot) {
         // A1: pairs with itself. When the slots have gone round, a CPU that
         // never held the lock must see the slot re-armed (A4): its last user
         // may have come back (Release) before us (Acquire) without anything
         // else between.
         let slot = self.next.fetch_add(1, Ordering::AcqRel) % SLOTS;
-        ctx.slot.store(slot, Ordering::Relaxed);
-        // A2: pairs with A5.
-        if self.slots[slot].load(Ordering::Acquire) != go(slot) {
+        ctx.slot.set(slot);
+        // A2: pairs with A5. (Only the first of all finds a 0; `wait` sees to
+        // that.)
+        if self.slots[slot].load(Ordering::Acquire) != GO {
             self.wait(slot);
         }
     }
 
     #[inline(always)]
-    unsafe fn try_lock(&self, ctx: &AndersonSlot<P>) -> bool {
+    unsafe fn try_lock(&self, ctx: &AndersonSlot) -> bool {
         let next = self.next.load(Ordering::Relaxed);
         let slot = next % SLOTS;
-        if self.slots[slot].load(Ordering::Relaxed) != go(slot)
+        if !may_go(self.slots[slot].load(Ordering::Relaxed), slot)
             // A1': as A1.
             || self
                 .next
@@ -150,23 +143,23 @@ unsafe impl<P: Platform, const SLOTS: usize> RawLock<P> for Anderson<P, SLOTS> {
         {
             return false;
         }
-        ctx.slot.store(slot, Ordering::Relaxed);
+        ctx.slot.set(slot);
         // A2': as A2. Ours already, unless the counter went all the way round
         // between the two reads above.
-        if self.slots[slot].load(Ordering::Acquire) != go(slot) {
+        if self.slots[slot].load(Ordering::Acquire) != GO {
             self.wait(slot);
         }
         true
     }
 
     #[inline(always)]
-    unsafe fn unlock(&self, ctx: &AndersonSlot<P>) {
-        let slot = ctx.slot.load(Ordering::Relaxed) % SLOTS;
+    unsafe fn unlock(&self, ctx: &AndersonSlot) {
+        let slot = ctx.slot.get() % SLOTS;
         let next = (slot + 1) % SLOTS;
         // A4: re-armed before the next can enter, see A1.
-        self.slots[slot].store(wait(slot), Ordering::Relaxed);
+        self.slots[slot].store(WAIT, Ordering::Relaxed);
         // A5: pairs with A2, A2' and A3.
-        self.slots[next].store(go(next), Ordering::Release);
+        self.slots[next].store(GO, Ordering::Release);
     }
 }
 

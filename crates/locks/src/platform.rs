@@ -138,6 +138,21 @@ pub trait LockWord: AtomicInt<u32> {
                 .is_ok()
     }
 
+    /// Adds one to the high half, and compares what it was with the low half,
+    /// as that was then or is since: `Ok` if they are equal, otherwise `Err`
+    /// with what the high half was. `order` is that of both.
+    #[track_caller]
+    #[inline(always)]
+    fn draw_ticket(&self, order: Ordering) -> Result<(), u16> {
+        let word = self.fetch_add(1 << 16, order);
+        let ticket = (word >> 16) as u16;
+        if word as u16 == ticket {
+            Ok(())
+        } else {
+            Err(ticket)
+        }
+    }
+
     /// Writes the low byte, which no other CPU writes meanwhile.
     #[track_caller]
     #[inline(always)]

@@ -11,7 +11,7 @@
 //! every waiter's cache: throughput falls with the number of waiters.
 
 use crate::native::NativePlatform;
-use crate::platform::{Atomic, AtomicInt, LockWord, Ordering, Platform};
+use crate::platform::{Atomic, LockWord, Ordering, Platform};
 use crate::raw::{Fairness, Info, RawLock};
 
 /// One ticket: the high half of the word counts tickets given out.
@@ -63,7 +63,7 @@ impl<P: Platform> Default for Ticket<P> {
     }
 }
 
-// SAFETY: a ticket is given to one CPU (fetch_add) and is served after the
+// SAFETY: a ticket is given to one CPU (atomic addition) and is served after the
 // holder of the ticket before it has released.
 unsafe impl<P: Platform> RawLock<P> for Ticket<P> {
     type Ctx = ();
@@ -86,9 +86,7 @@ unsafe impl<P: Platform> RawLock<P> for Ticket<P> {
     #[inline(always)]
     unsafe fn lock(&self, _: &()) {
         // T1: pairs with T3 where the lock is free at once.
-        let word = self.word.fetch_add(TICKET, Ordering::Acquire);
-        let ticket = (word >> 16) as u16;
-        if word as u16 != ticket {
+        if let Err(ticket) = self.word.draw_ticket(Ordering::Acquire) {
             self.wait(ticket);
         }
     }

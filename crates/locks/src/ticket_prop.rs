@@ -10,7 +10,7 @@
 //! so a handoff invalidates fewer caches than [`crate::Ticket`]'s.
 
 use crate::native::NativePlatform;
-use crate::platform::{Atomic, AtomicInt, LockWord, Ordering, Patience, Platform, Poll};
+use crate::platform::{Atomic, LockWord, Ordering, Patience, Platform, Poll};
 use crate::raw::{Fairness, Info, RawLock};
 
 /// One ticket: the high half of the word counts tickets given out.
@@ -54,7 +54,7 @@ impl<P: Platform, const RELAXES: u32> Default for TicketProp<P, RELAXES> {
     }
 }
 
-// SAFETY: a ticket is given to one CPU (fetch_add) and is served after the
+// SAFETY: a ticket is given to one CPU (atomic addition) and is served after the
 // holder of the ticket before it has released.
 unsafe impl<P: Platform, const RELAXES: u32> RawLock<P> for TicketProp<P, RELAXES> {
     type Ctx = ();
@@ -77,9 +77,7 @@ unsafe impl<P: Platform, const RELAXES: u32> RawLock<P> for TicketProp<P, RELAXE
     #[inline(always)]
     unsafe fn lock(&self, _: &()) {
         // P1: pairs with P3 where the lock is free at once.
-        let word = self.word.fetch_add(TICKET, Ordering::Acquire);
-        let ticket = (word >> 16) as u16;
-        if word as u16 != ticket {
+        if let Err(ticket) = self.word.draw_ticket(Ordering::Acquire) {
             self.wait(ticket);
         }
     }

@@ -7,7 +7,7 @@
 //! waiter: nothing. Fairness: first come, first served.
 
 use super::Queue;
-use crate::anderson::{go, wait};
+use crate::anderson::{GO, WAIT, may_go};
 use crate::line::CacheLine;
 use crate::platform::{Atomic, AtomicInt, Ordering, Platform};
 
@@ -32,7 +32,7 @@ impl<P: Platform, const MAXCPUS: usize> AndersonQueue<P, MAXCPUS> {
     #[inline(never)]
     fn wait(&self, slot: usize) {
         // D3: pairs with D5.
-        self.flags[slot].spin_until(Ordering::Acquire, |flag| flag == go(slot));
+        self.flags[slot].spin_until(Ordering::Acquire, |flag| may_go(flag, slot));
     }
 
     #[inline(always)]
@@ -99,7 +99,7 @@ unsafe impl<P: Platform, const MAXCPUS: usize> Queue<P> for AndersonQueue<P, MAX
         let slot = self.next.fetch_add(1, Ordering::AcqRel) % MAXCPUS;
         self.cpus[cpu].slot.store(slot, Ordering::Relaxed);
         // D2: pairs with D5.
-        if self.flags[slot].load(Ordering::Acquire) != go(slot) {
+        if self.flags[slot].load(Ordering::Acquire) != GO {
             self.wait(slot);
         }
     }
@@ -108,7 +108,7 @@ unsafe impl<P: Platform, const MAXCPUS: usize> Queue<P> for AndersonQueue<P, MAX
     unsafe fn try_enter(&self, cpu: usize) -> bool {
         let next = self.next.load(Ordering::Relaxed);
         let slot = next % MAXCPUS;
-        if self.flags[slot].load(Ordering::Relaxed) != go(slot)
+        if !may_go(self.flags[slot].load(Ordering::Relaxed), slot)
             // D1': as D1.
             || self
                 .next
@@ -125,7 +125,7 @@ unsafe impl<P: Platform, const MAXCPUS: usize> Queue<P> for AndersonQueue<P, MAX
         self.cpus[cpu].slot.store(slot, Ordering::Relaxed);
         // D2': as D2. Ours already, unless the counter went all the way round
         // between the two reads above.
-        if self.flags[slot].load(Ordering::Acquire) != go(slot) {
+        if self.flags[slot].load(Ordering::Acquire) != GO {
             self.wait(slot);
         }
         true
@@ -134,7 +134,7 @@ unsafe impl<P: Platform, const MAXCPUS: usize> Queue<P> for AndersonQueue<P, MAX
     #[inline(always)]
     fn served(&self, cpu: usize) -> bool {
         let slot = self.slot_of(cpu);
-        self.flags[slot].load(Ordering::Relaxed) == go(slot)
+        may_go(self.flags[slot].load(Ordering::Relaxed), slot)
     }
 
     #[inline(always)]
@@ -142,8 +142,8 @@ unsafe impl<P: Platform, const MAXCPUS: usize> Queue<P> for AndersonQueue<P, MAX
         let slot = self.slot_of(cpu);
         let next = (slot + 1) % MAXCPUS;
         // D4: re-armed before the next can enter, see D1.
-        self.flags[slot].store(wait(slot), Ordering::Relaxed);
+        self.flags[slot].store(WAIT, Ordering::Relaxed);
         // D5: pairs with D2, D2' and D3.
-        self.flags[next].store(go(next), Ordering::Release);
+        self.flags[next].store(GO, Ordering::Release);
     }
 }

@@ -16,7 +16,8 @@ use crate::platform::{Atomic, Ordering, Platform};
 struct Node<P: Platform> {
     /// The number of the CPU behind, plus one.
     next: P::U32,
-    granted: P::U32,
+    /// 1 while this CPU is not served; only those who wait set it.
+    waits: P::U32,
     depth: P::U32,
 }
 
@@ -32,15 +33,16 @@ impl<P: Platform, const MAXCPUS: usize> McsQueue<P, MAXCPUS> {
     #[cold]
     #[inline(never)]
     fn wait(&self, before: u32, cpu: usize) {
-        // F3: pairs with F6: `granted` = 0 (F1) is written before the
-        // predecessor can find us and grant.
+        // Nobody serves us before F3 names us.
+        self.nodes[cpu].waits.store(1, Ordering::Relaxed);
+        // F3: pairs with F6: `waits` = 1 comes before the other's 0.
         self.nodes[before as usize - 1]
             .next
             .store(cpu as u32 + 1, Ordering::Release);
         // F4: pairs with F7.
         self.nodes[cpu]
-            .granted
-            .spin_until(Ordering::Acquire, |granted| granted != 0);
+            .waits
+            .spin_until(Ordering::Acquire, |waits| waits == 0);
     }
 
     #[cold]
@@ -53,8 +55,8 @@ impl<P: Platform, const MAXCPUS: usize> McsQueue<P, MAXCPUS> {
             .spin_until(Ordering::Acquire, |next| next != 0);
         // F7: pairs with F4.
         self.nodes[next as usize - 1]
-            .granted
-            .store(1, Ordering::Release);
+            .waits
+            .store(0, Ordering::Release);
     }
 }
 
@@ -65,7 +67,7 @@ impl<P: Platform, const MAXCPUS: usize> Default for McsQueue<P, MAXCPUS> {
             nodes: core::array::from_fn(|_| {
                 CacheLine(Node {
                     next: P::U32::new(0),
-                    granted: P::U32::new(0),
+                    waits: P::U32::new(0),
                     depth: P::U32::new(0),
                 })
             }),
@@ -87,7 +89,7 @@ unsafe impl<P: Platform, const MAXCPUS: usize> Queue<P> for McsQueue<P, MAXCPUS>
         nodes: [const {
             CacheLine(Node {
                 next: P::U32::ZERO,
-                granted: P::U32::ZERO,
+                waits: P::U32::ZERO,
                 depth: P::U32::ZERO,
             })
         }; MAXCPUS],
@@ -97,7 +99,7 @@ unsafe impl<P: Platform, const MAXCPUS: usize> Queue<P> for McsQueue<P, MAXCPUS>
         self.tail.store(0, Ordering::Relaxed);
         for node in &self.nodes {
             node.next.store(0, Ordering::Relaxed);
-            node.granted.store(0, Ordering::Relaxed);
+            node.waits.store(0, Ordering::Relaxed);
             node.depth.store(0, Ordering::Relaxed);
         }
     }
@@ -109,26 +111,20 @@ unsafe impl<P: Platform, const MAXCPUS: usize> Queue<P> for McsQueue<P, MAXCPUS>
 
     #[inline(always)]
     unsafe fn enter(&self, cpu: usize) {
-        let node = &self.nodes[cpu];
         // F1: nobody else looks at the node of a CPU that has no place.
-        node.next.store(0, Ordering::Relaxed);
-        node.granted.store(0, Ordering::Relaxed);
+        self.nodes[cpu].next.store(0, Ordering::Relaxed);
         // F2: Acquire pairs with F5 (free at once); Release makes F1 visible
         // to a successor.
         let before = self.tail.swap(cpu as u32 + 1, Ordering::AcqRel);
         if before != 0 {
             self.wait(before, cpu);
-        } else {
-            // For `served` alone.
-            node.granted.store(1, Ordering::Relaxed);
         }
     }
 
     #[inline(always)]
     unsafe fn try_enter(&self, cpu: usize) -> bool {
-        let node = &self.nodes[cpu];
-        node.next.store(0, Ordering::Relaxed);
-        node.granted.store(1, Ordering::Relaxed);
+        // F1': as F1.
+        self.nodes[cpu].next.store(0, Ordering::Relaxed);
         // F2': as F2.
         self.tail
             .compare_exchange(0, cpu as u32 + 1, Ordering::AcqRel, Ordering::Relaxed)
@@ -137,7 +133,7 @@ unsafe impl<P: Platform, const MAXCPUS: usize> Queue<P> for McsQueue<P, MAXCPUS>
 
     #[inline(always)]
     fn served(&self, cpu: usize) -> bool {
-        self.nodes[cpu].granted.load(Ordering::Relaxed) != 0
+        self.nodes[cpu].waits.load(Ordering::Relaxed) == 0
     }
 
     #[inline(always)]
