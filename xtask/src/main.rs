@@ -20,6 +20,7 @@ const PACKAGES: &[(&str, &str)] = &[
     ("pkg-config", "C callers"),
     ("libck-dev", "peer benchmarks: Concurrency Kit"),
     ("qemu-user", "the i-cache model"),
+    ("qemu-system-x86", "the i-cache model, whole machines"),
 ];
 
 const USAGE: &str = "usage: cargo xtask test [--thorough] [--no-install]

@@ -52,7 +52,11 @@ pub fn begin() {
     // SAFETY: a NOP. It is a barrier to the compiler (memory may be read and
     // written, by default), so measured code does not move across it.
     unsafe {
-        std::arch::asm!("nopl {op}(%rax)", op = const BEGIN, options(att_syntax, nostack, preserves_flags));
+        std::arch::asm!(
+            "nopl {operand}(%rax)",
+            operand = const BEGIN,
+            options(att_syntax, nostack, preserves_flags),
+        );
     }
 }
 
@@ -63,7 +67,11 @@ pub fn end() {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: as in `begin`.
     unsafe {
-        std::arch::asm!("nopl {op}(%rax)", op = const END, options(att_syntax, nostack, preserves_flags));
+        std::arch::asm!(
+            "nopl {operand}(%rax)",
+            operand = const END,
+            options(att_syntax, nostack, preserves_flags),
+        );
     }
 }
 

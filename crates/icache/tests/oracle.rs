@@ -167,7 +167,13 @@ fn next_line_prefetch_halves_the_misses_of_straight_code() {
 fn a_cleared_cache_is_empty() {
     let geometry = Geometry::default();
     let mut cache = Cache::new(geometry, Prefetch::None);
-    walk(&mut cache, geometry, 4096, 1);
+    for bytes in [64, 4096] {
+        let cold = walk(&mut cache, geometry, bytes, 1);
+        assert_eq!(cold, (bytes / 64, bytes / 64));
+        cache.clear();
+    }
+    // Nor is the line that was fetched last still being read.
+    walk(&mut cache, geometry, 64, 1);
     cache.clear();
-    assert_eq!(walk(&mut cache, geometry, 4096, 1), (64, 64));
+    assert_eq!(walk(&mut cache, geometry, 64, 1), (1, 1));
 }

@@ -44,7 +44,12 @@ const NO_REGS: c_int = 0;
 /// A struct of pointers to QEMU's functions under their own names, and a way
 /// to find them.
 macro_rules! functions {
-    ($(#[$doc:meta])* $visibility:vis struct $name:ident { $(fn $function:ident($($argument:ty),*) $(-> $returned:ty)?;)* }) => {
+    (
+        $(#[$doc:meta])*
+        $visibility:vis struct $name:ident {
+            $(fn $function:ident($($argument:ty),*) $(-> $returned:ty)?;)*
+        }
+    ) => {
         $(#[$doc])*
         $visibility struct $name {
             $($function: unsafe extern "C" fn($($argument),*) $(-> $returned)?,)*

@@ -45,6 +45,13 @@ pub(crate) fn get() -> Option<&'static Session> {
     SESSION.get()
 }
 
+/// The session, unless this is a forked child. A child has its parent's
+/// counts, which the parent reports, and perhaps a lock that another of its
+/// parent's threads held.
+fn get_own() -> Option<&'static Session> {
+    get().filter(|session| session.process == std::process::id())
+}
+
 /// Starts the session.
 pub(crate) fn start(arguments: Arguments, target: Target) -> &'static Session {
     SESSION.get_or_init(|| {
@@ -88,10 +95,6 @@ impl Session {
     }
 
     fn report(&self, measured: &Measured) {
-        // A forked child has the parent's counts, and the parent reports them.
-        if std::process::id() != self.process {
-            return;
-        }
         let mut written = report::write(&self.arguments, &self.target, measured);
         if let (Some(path), Some(hot)) = (&self.arguments.hot, &self.translator().hot) {
             written = written.and(hot.write(path));
@@ -113,7 +116,7 @@ pub(crate) struct MarkerSite {
 /// Runs when a vCPU executes a marker; the userdata is a
 /// `&'static MarkerSite`.
 pub(crate) extern "C" fn on_marker(vcpu: c_uint, site: *mut c_void) {
-    let Some(session) = get() else { return };
+    let Some(session) = get_own() else { return };
     // SAFETY: registered with a `&'static MarkerSite`.
     let site = unsafe { &*site.cast::<MarkerSite>() };
     let mut counts = vcpu::read_all();
@@ -139,7 +142,7 @@ pub(crate) extern "C" fn on_marker(vcpu: c_uint, site: *mut c_void) {
 
 /// Runs when QEMU ends.
 pub(crate) extern "C" fn on_exit(_id: Id, _userdata: *mut c_void) {
-    let Some(session) = get() else { return };
+    let Some(session) = get_own() else { return };
     let mut measured = session.measured();
     measured.close(&vcpu::read_all());
     OPEN.store(false, Relaxed);

@@ -21,6 +21,10 @@ fn a_known_loop() {
     assert_eq!(run.number("/l1i_misses"), 1);
     assert_eq!(run.number("/user/instructions"), 2004);
     assert_eq!(run.number("/kernel/instructions"), 0);
+    let mut golden: serde_json::Value = serde_json::from_str(include_str!("loop.json")).unwrap();
+    golden["plugin"] = concat!("locklab-qemu-plugin ", env!("CARGO_PKG_VERSION")).into();
+    golden["target"]["plugin_api"] = run.json()["target"]["plugin_api"].clone();
+    assert_eq!(run.json(), golden);
     let leftover = fs::read_dir(lab.path(".")).unwrap().count();
     assert_eq!(leftover, 2, "the program, the report and nothing else");
 }
