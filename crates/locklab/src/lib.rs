@@ -9,6 +9,7 @@ pub mod environment;
 pub mod error;
 mod interrupt;
 pub mod list;
+mod locks_command;
 pub mod matrix;
 mod matrix_command;
 pub mod matrix_run;
@@ -16,6 +17,7 @@ pub mod native;
 pub mod plan;
 mod progress;
 pub mod report;
+mod results_command;
 pub mod store;
 pub mod verdicts;
 
@@ -30,6 +32,7 @@ use std::process::ExitCode;
 pub fn run(cli: Cli) -> Result<ExitCode, Error> {
     match &cli.command {
         Command::Matrix(args) => matrix_command::run(args, &cli.common),
-        _ => Err(Error::Failed("not wired yet".into())),
+        Command::Locks => locks_command::run(&cli.common),
+        Command::Results(args) => results_command::run(args, &cli.common),
     }
 }

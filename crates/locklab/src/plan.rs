@@ -281,7 +281,7 @@ mod tests {
             let text = plan(spec).unwrap_err();
             assert!(text.contains(part), "{text}");
         };
-        refused(|s| s.baseline = "tiket".into(), "did you mean ticket");
+        refused(|s| s.baseline = "tiket".into(), "the closest are ticket");
         refused(|s| s.experiment = "tickett".into(), "ticket");
         refused(|s| s.pairs = 0, "zero pairs");
         refused(|s| s.run = Duration::from_micros(10), "shorter than 1 ms");

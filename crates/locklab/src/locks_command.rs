@@ -1,0 +1,116 @@
+//! `locklab locks`: every lock, what it costs and promises.
+
+use crate::cli::Common;
+use crate::error::Error;
+use crate::matrix_command::print;
+use crate::native::subject::{self, Subject};
+use locklab_locks::Fairness;
+use serde_json::{Value, json};
+use std::fmt::Write as _;
+use std::process::ExitCode;
+
+/// Prints it.
+///
+/// # Errors
+/// Standard output cannot be written.
+pub(crate) fn run(common: &Common) -> Result<ExitCode, Error> {
+    let all = subject::all();
+    if common.json {
+        let locks: Vec<Value> = all.iter().map(row).collect();
+        return print(&format!("{:#}\n", json!({ "schema": 1, "locks": locks })));
+    }
+    print(&table(&all))
+}
+
+fn row(subject: &Subject) -> Value {
+    let info = &subject.info;
+    json!({
+        "name": info.name,
+        "summary": info.summary,
+        "bytes": subject.bytes,
+        "bytes_per_waiter": info.bytes_per_waiter,
+        "fifo": info.fairness == Fairness::Fifo,
+        "fairness": fairness(info.fairness),
+        "numa_aware": info.numa_aware,
+        "recursive": info.recursive,
+        "try_lock": info.try_lock,
+        "timeout": info.timeout,
+        "parks": info.parks,
+        "shared_memory": info.shared_memory,
+        "max_cpus": (info.max_cpus < usize::MAX).then_some(info.max_cpus),
+        "paper": info.paper,
+        "peer": subject.peer,
+    })
+}
+
+fn fairness(fairness: Fairness) -> &'static str {
+    match fairness {
+        Fairness::Fifo => "first come, first served",
+        Fairness::Bounded(how) => how,
+        Fairness::Unfair => "none: a waiter may be overtaken for ever",
+    }
+}
+
+fn table(all: &[Subject]) -> String {
+    let width = all.iter().map(|s| s.info.name.len()).max().unwrap_or(0);
+    let mut text = String::new();
+    let _ = writeln!(
+        text,
+        "{:<width$}  bytes  +waiter  order    NUMA  rec  try  time  park  proc",
+        "lock"
+    );
+    for subject in all {
+        let info = &subject.info;
+        let order = match info.fairness {
+            Fairness::Fifo => "fifo",
+            Fairness::Bounded(_) => "bounded",
+            Fairness::Unfair => "unfair",
+        };
+        let mark = |yes: bool| if yes { "x" } else { "." };
+        let _ = writeln!(
+            text,
+            "{:<width$}  {:>5}  {:>7}  {order:<7}  {:<4}  {:<3}  {:<3}  {:<4}  {:<4}  {}",
+            info.name,
+            subject.bytes,
+            info.bytes_per_waiter,
+            mark(info.numa_aware),
+            mark(info.recursive),
+            mark(info.try_lock),
+            mark(info.timeout),
+            mark(info.parks),
+            mark(info.shared_memory),
+        );
+    }
+    text.push_str(
+        "\nbytes of the lock; +waiter: bytes that each waiter adds; order: who is next;\n\
+         NUMA: prefers a waiter of the same node; rec: recursive; try, time: try_lock,\n\
+         timeout; park: a waiter may sleep; proc: works between processes (--processes).\n\n",
+    );
+    for subject in all {
+        let info = &subject.info;
+        let _ = writeln!(text, "{:<width$}  {}", info.name, info.summary);
+        let _ = writeln!(text, "{:<width$}  [{}]", "", info.paper);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_lock_has_a_row_and_the_promised_fields() {
+        let all = subject::all();
+        let text = table(&all);
+        for subject in &all {
+            assert!(
+                text.lines()
+                    .any(|line| line.starts_with(&format!("{} ", subject.info.name)))
+            );
+            let row = row(subject);
+            for field in ["name", "bytes", "fifo", "numa_aware", "recursive", "paper"] {
+                assert!(!row[field].is_null(), "{field} of {}", subject.info.name);
+            }
+        }
+    }
+}
