@@ -6,6 +6,7 @@ use crate::report::chart::{self, Curve, CurvePoint, HeatCell, IntervalRow, Timel
 use crate::report::shade::{Shade, mark};
 use crate::report::{Colour, html as page, number};
 use crate::verdicts::{Figures, JudgedCell};
+use locklab_judge::Verdict;
 use maud::{Markup, html};
 
 /// The whole file.
@@ -244,6 +245,11 @@ fn name(report: &Report, cell: &JudgedCell) -> String {
     )
 }
 
+/// Whether a cell may be drawn: an invalid one must not be read.
+fn readable(cell: &JudgedCell) -> bool {
+    !matches!(cell.judged.verdict, Verdict::Invalid(_))
+}
+
 fn throughput(report: &Report, cells: &[&JudgedCell], length: u64) -> Markup {
     let block: Vec<&JudgedCell> = cells
         .iter()
@@ -255,7 +261,7 @@ fn throughput(report: &Report, cells: &[&JudgedCell], length: u64) -> Markup {
     let curve = |critical: u64, baseline: bool| {
         let mut points: Vec<CurvePoint> = block
             .iter()
-            .filter(|c| c.point.critical == critical)
+            .filter(|c| c.point.critical == critical && readable(c))
             .filter_map(|c| {
                 let side = if baseline { &c.baseline } else { &c.experiment };
                 let place = threads.binary_search(&c.point.threads).ok()?;
@@ -359,7 +365,12 @@ fn intervals(report: &Report) -> Markup {
                     100.0 * (r.high - 1.0),
                 )
             }),
-            pairs: c.differences.iter().map(|d| percent(*d)).collect(),
+            pairs: c
+                .differences
+                .iter()
+                .filter(|_| readable(c))
+                .map(|d| percent(*d))
+                .collect(),
             verdict: c.judged.verdict.word().into(),
         })
         .collect();
