@@ -472,8 +472,13 @@ pub(crate) fn report(
     };
     print(&text)?;
     if let Some(path) = html {
-        let _ = path;
-        return Err(Error::Failed("--html is not there yet".into()));
+        std::fs::write(path, report::matrix::html(&report)).map_err(|e| {
+            Error::Failed(format!(
+                "cannot write {}: {e}; the samples are stored, so 'locklab results show' with \
+                 another --html FILE makes it again",
+                path.display()
+            ))
+        })?;
     }
     Ok(verdicts)
 }

@@ -6,7 +6,7 @@ use super::{Report, axis, label};
 use crate::matrix::{Measured, Provenance, Spec, Unit, Work};
 use crate::report::{VERSION, number, region};
 use crate::verdicts::JudgedCell;
-use locklab_judge::{Family, Verdict, Warning, aa_check};
+use locklab_judge::{Family, Reason, Verdict, Warning, aa_check};
 use std::collections::BTreeMap;
 use std::mem::discriminant;
 
@@ -15,6 +15,9 @@ const MOST_REGIONS: usize = 3;
 
 /// Below this share of CPU time something else ran, or the lock sleeps.
 const FULL_CPU: f64 = 0.95;
+
+/// More pairs than this are not a remedy.
+const HOPELESS: u64 = 500;
 
 pub(super) fn title(spec: &Spec) -> String {
     if spec.aa {
@@ -271,22 +274,9 @@ pub(super) fn set_up(report: &Report) -> Vec<(String, String)> {
                 duration(spec.warm_up)
             ),
         ),
-        fact(
-            "Pinned",
-            match &spec.pin {
-                None => "cores first, then siblings, then other nodes".into(),
-                Some(cpus) => {
-                    let cpus: Vec<String> = cpus.iter().map(ToString::to_string).collect();
-                    format!("to CPUs {}", cpus.join(","))
-                }
-            },
-        ),
         fact("Seed", spec.seed.to_string()),
         fact("Tool", VERSION.into()),
     ];
-    if let Provenance::Simulation(_) = report.measured.provenance {
-        facts.retain(|(name, _)| name != "Pinned");
-    }
     for (name, value) in [
         ("Date", &report.context.date),
         ("Command", &report.context.command),
@@ -351,18 +341,13 @@ pub(super) fn unclear(report: &Report) -> Option<String> {
     detectable.sort_by(f64::total_cmp);
     if let (Some(low), Some(high)) = (detectable.first(), detectable.last()) {
         let middle = detectable[detectable.len() / 2];
-        words.push(if number::percent(*low) == number::percent(*high) {
-            format!(
-                "So many pairs find a difference of {} % four times in five.",
-                number::percent(*low)
-            )
+        let [low, high, middle] = [*low, *high, middle].map(effect);
+        words.push(if low == high {
+            format!("So many pairs find a difference of {low} four times in five.")
         } else {
             format!(
-                "So many pairs find a difference of {} to {} % (half the cells: {} %) four times \
-                 in five.",
-                number::percent(*low),
-                number::percent(*high),
-                number::percent(middle)
+                "So many pairs find a difference of {low} to {high} (half the cells: {middle}) \
+                 four times in five."
             )
         });
     }
@@ -375,22 +360,34 @@ pub(super) fn unclear(report: &Report) -> Option<String> {
     needed.sort_unstable();
     if let (Some(low), Some(high)) = (needed.first(), needed.last()) {
         let middle = needed[needed.len() / 2];
+        let [few, many] = [*low, *high].map(number::grouped);
         words.push(if low == high {
-            format!(
-                "Where there is none, about {} pairs a cell would show it flat.",
-                number::grouped(*low)
-            )
+            format!("Where there is none, about {few} pairs a cell would show it flat.")
         } else {
             format!(
-                "Where there is none, about {} to {} pairs a cell would show it flat (half the \
-                 cells: {}).",
-                number::grouped(*low),
-                number::grouped(*high),
+                "Where there is none, about {few} to {many} pairs a cell would show it flat \
+                 (half the cells: {}).",
                 number::grouped(middle)
             )
         });
+        if middle > HOPELESS {
+            words.push(
+                "That is out of reach: quiet the machine, take longer runs, or settle for a \
+                 wider margin before the next run."
+                    .into(),
+            );
+        }
     }
     Some(words.join(" "))
+}
+
+/// A difference in percent; beyond a factor of ten the figure means nothing.
+fn effect(percent: f64) -> String {
+    if percent > 1000.0 {
+        "over 1000 %".into()
+    } else {
+        format!("{} %", number::percent(percent))
+    }
 }
 
 /// What a reader must know before believing the figures.
@@ -492,34 +489,34 @@ fn placement(report: &Report) -> Vec<String> {
     list
 }
 
+/// Each kind of reason once, with the number of cells that have it.
 fn invalid(report: &Report) -> Vec<String> {
-    let mut reasons: Vec<(String, usize)> = Vec::new();
+    let mut kinds: Vec<(&Reason, usize)> = Vec::new();
+    let same = |a: &Reason, b: &Reason| match (a, b) {
+        (Reason::Fatal { fault: a, .. }, Reason::Fatal { fault: b, .. }) => {
+            (a.kind, a.side) == (b.kind, b.side)
+        }
+        _ => discriminant(a) == discriminant(b),
+    };
     for cell in &report.verdicts.cells {
-        let Verdict::Invalid(of_cell) = &cell.judged.verdict else {
+        let Verdict::Invalid(reasons) = &cell.judged.verdict else {
             continue;
         };
-        for reason in of_cell {
-            let text = reason.to_string();
-            match reasons.iter_mut().find(|(t, _)| *t == text) {
+        for reason in reasons {
+            match kinds.iter_mut().find(|(kind, _)| same(kind, reason)) {
                 Some((_, n)) => *n += 1,
-                None => reasons.push((text, 1)),
+                None => kinds.push((reason, 1)),
             }
         }
     }
-    reasons.sort_by_key(|(_, n)| std::cmp::Reverse(*n));
-    let hidden: usize = reasons.iter().skip(3).map(|(_, n)| n).sum();
-    let mut list: Vec<String> = reasons
+    kinds.sort_by_key(|(_, n)| std::cmp::Reverse(*n));
+    kinds
         .into_iter()
-        .take(3)
-        .map(|(text, n)| format!("Invalid in {}: {text}.", number::count(n, "cell")))
-        .collect();
-    if hidden > 0 {
-        list.push(format!(
-            "{} more of other kinds; --json has them.",
-            number::count(hidden, "reason")
-        ));
-    }
-    list
+        .map(|(reason, n)| match n {
+            1 => format!("Invalid in 1 cell: {reason}."),
+            n => format!("Invalid in {n} cells, the first of which: {reason}."),
+        })
+        .collect()
 }
 
 /// Each kind of warning once, with the number of cells that carry it.
