@@ -1,0 +1,202 @@
+//! Which lock, chosen once, at the first call of any function here.
+//!
+//! `LOCKLAB_LOCK` names it, `LOCKLAB_WAIT` is `spin` or `spin-then-park`.
+//! `pthread` means glibc's own, through the interposer.
+
+use crate::alone::Alone;
+use crate::futex::Guarded;
+use crate::host::{SpinThenPark, Spinning};
+use crate::plain::{Entry, Ops, OpsOf};
+use crate::{cond, fork, futex, real, report, thread};
+use core::ffi::CStr;
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
+use locklab_locks::catalogue;
+
+/// `Mutex::state` of the mutexes that take the short way: of the plain type,
+/// last touched since the last fork. Until there is a choice, none.
+pub(crate) static PLAIN: AtomicU64 = AtomicU64::new(NONE);
+/// No mutex looks like this.
+const NONE: u64 = u64::MAX - 1;
+
+/// What the short way jumps to. Valid once a mutex equals [`PLAIN`].
+pub(crate) static SHORT: Short = Short::new();
+/// The same while the process has one thread; see [`crate::alone`].
+pub(crate) static SHORT_ALONE: Short = Short::new();
+
+/// Functions of the type [`Entry`].
+pub(crate) struct Short {
+    pub(crate) lock: AtomicPtr<()>,
+    pub(crate) try_lock: AtomicPtr<()>,
+    pub(crate) unlock: AtomicPtr<()>,
+}
+
+impl Short {
+    const fn new() -> Self {
+        Self {
+            lock: AtomicPtr::new(core::ptr::null_mut()),
+            try_lock: AtomicPtr::new(core::ptr::null_mut()),
+            unlock: AtomicPtr::new(core::ptr::null_mut()),
+        }
+    }
+
+    fn set(&self, ops: &Ops) {
+        let set = |place: &AtomicPtr<()>, entry: Entry| {
+            place.store((entry as *const ()).cast_mut(), Ordering::Relaxed);
+        };
+        set(&self.lock, ops.lock);
+        set(&self.try_lock, ops.try_lock);
+        set(&self.unlock, ops.unlock);
+    }
+}
+
+static OPS: AtomicPtr<Ops> = AtomicPtr::new(core::ptr::null_mut());
+static MADE: AtomicBool = AtomicBool::new(false);
+static MAKING: Guarded = Guarded::new();
+static VIRTUALIZED: AtomicBool = AtomicBool::new(false);
+
+/// The chosen lock. Only after [`make`], and not if [`is_glibc`].
+#[inline(always)]
+pub(crate) fn ops() -> &'static Ops {
+    // SAFETY: set by `make` to a constant, before anything else is reached.
+    unsafe { &*OPS.load(Ordering::Relaxed) }
+}
+
+/// Whether every mutex stays glibc's.
+#[inline]
+pub(crate) fn is_glibc() -> bool {
+    OPS.load(Ordering::Relaxed).is_null()
+}
+
+/// The most threads that may use a lock at a time.
+pub(crate) fn max_cpus() -> usize {
+    ops().info.max_cpus
+}
+
+/// The name of the lock.
+pub(crate) fn name() -> &'static str {
+    ops().info.name
+}
+
+pub(crate) fn virtualized() -> bool {
+    VIRTUALIZED.load(Ordering::Relaxed)
+}
+
+/// Makes the choice if it is not made.
+#[inline]
+pub(crate) fn make() {
+    // H1: pairs with H2.
+    if !MADE.load(Ordering::Acquire) {
+        make_now();
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn make_now() {
+    MAKING.lock();
+    if MADE.load(Ordering::Relaxed) {
+        MAKING.unlock();
+        return;
+    }
+    real::find_all();
+    let name = variable(c"LOCKLAB_LOCK").unwrap_or_else(|| {
+        die(&["LOCKLAB_LOCK is not set: name a lock (locklab locks), or use 'locklab run'"])
+    });
+    let park = match variable(c"LOCKLAB_WAIT") {
+        None | Some("spin-then-park") => true,
+        Some("spin") => false,
+        Some(other) => die(&[
+            "LOCKLAB_WAIT is '",
+            other,
+            "'; it can be spin or spin-then-park",
+        ]),
+    };
+    if name != "pthread" {
+        let ops = if park {
+            catalogue::visit::<SpinThenPark, _>(name, OpsOf)
+        } else {
+            catalogue::visit::<Spinning, _>(name, OpsOf)
+        };
+        let Some(ops) = ops else {
+            die(&["there is no lock '", name, "'; 'locklab locks' lists them"]);
+        };
+        OPS.store(core::ptr::from_ref(ops).cast_mut(), Ordering::Relaxed);
+        SHORT.set(ops);
+        if let Some(alone) = catalogue::visit::<Alone, _>(name, OpsOf) {
+            SHORT_ALONE.set(alone);
+        }
+    }
+    #[cfg(target_arch = "x86_64")]
+    {
+        // Bit 31: there is a hypervisor.
+        let yes = core::arch::x86_64::__cpuid(1).ecx >> 31 != 0;
+        VIRTUALIZED.store(yes, Ordering::Relaxed);
+    }
+    futex::register_membarrier();
+    SpinThenPark::start();
+    thread::start();
+    cond::start();
+    report::start();
+    allow_short_way();
+    // H2: pairs with H1.
+    MADE.store(true, Ordering::Release);
+    MAKING.unlock();
+    // May allocate, and so come back here; therefore last.
+    fork::start();
+}
+
+/// Mutexes of the plain type, touched since the last fork, take the short way.
+pub(crate) fn allow_short_way() {
+    if !is_glibc() && !report::profiling() {
+        let generation = u64::from(fork::generation());
+        // H4: pairs with H3.
+        PLAIN.store(generation << 32, Ordering::Release);
+    }
+}
+
+pub(crate) fn guard() -> &'static Guarded {
+    &MAKING
+}
+
+/// A variable of the environment. No allocation.
+pub(crate) fn variable(name: &CStr) -> Option<&'static str> {
+    // SAFETY: a C string; the value stays, since the program has not had the
+    // time to change its environment.
+    let value = unsafe { libc::getenv(name.as_ptr()) };
+    if value.is_null() {
+        return None;
+    }
+    // SAFETY: getenv returns a C string.
+    unsafe { CStr::from_ptr(value) }
+        .to_str()
+        .ok()
+        .filter(|value| !value.is_empty())
+}
+
+/// One sentence, and the end.
+#[cold]
+pub(crate) fn die(sentence: &[&str]) -> ! {
+    say(&["locklab: "]);
+    say(sentence);
+    say(&["\n"]);
+    // SAFETY: ends the process without running anything of the program's,
+    // which could take the very lock that failed.
+    unsafe { libc::_exit(2) }
+}
+
+fn say(words: &[&str]) {
+    for word in words {
+        // SAFETY: the bytes are there. Nothing helps if it fails.
+        unsafe { libc::write(2, word.as_ptr().cast(), word.len()) };
+    }
+}
+
+/// Early, so that a wrong name is told before the program starts.
+#[used]
+#[unsafe(link_section = ".init_array")]
+static START: extern "C" fn() = {
+    extern "C" fn start() {
+        make();
+    }
+    start
+};

@@ -1,0 +1,104 @@
+//! The child of a fork: one thread, and what it inherits.
+//!
+//! The child may use the mutexes that its thread held in the parent. Threads
+//! that waited for them are not in the child, but are still in the queues; a
+//! handoff to one of them would be the last. So each process has a
+//! generation, each mutex remembers in which it was last touched, and one of
+//! an older generation is repaired before it is used: if it is held it stays
+//! held, and nobody waits.
+//!
+//! In the first process every mutex is of generation 0, and this costs
+//! nothing: the comparison is the one that recognises a plain mutex.
+
+use crate::futex::{self, Guarded};
+use crate::host::SpinThenPark;
+use crate::mutex::Mutex;
+use crate::{choice, cond, memory, real, report, side, spin, thread};
+use core::sync::atomic::{AtomicU32, Ordering};
+
+static GENERATION: AtomicU32 = AtomicU32::new(0);
+static REPAIR: Guarded = Guarded::new();
+
+/// How many forks are between this process and the program's first.
+#[inline(always)]
+pub(crate) fn generation() -> u32 {
+    GENERATION.load(Ordering::Relaxed)
+}
+
+/// Repairs a mutex of ours that comes from before the fork.
+#[inline]
+pub(crate) fn refresh(mutex: &Mutex) {
+    if mutex.generation() != generation() {
+        repair(mutex);
+    } else if generation() != 0 {
+        // F2: pairs with F1.
+        core::sync::atomic::fence(Ordering::Acquire);
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn repair(mutex: &Mutex) {
+    REPAIR.with(|| {
+        if mutex.generation() != generation() {
+            // SAFETY: a mutex of ours, and all others wait above.
+            unsafe { (choice::ops().repair)(mutex) };
+            mutex.set_generation(generation());
+        }
+    });
+}
+
+/// Registers what follows, before anybody else in the program registers
+/// anything: so ours is the first to run in the child, and the program's
+/// handlers find the mutexes in order. (`exports` sees to that.)
+pub(crate) fn start() {
+    // SAFETY: three functions that stay. It fails only without memory; then
+    // a fork is as if there were no handlers.
+    unsafe {
+        (real::REGISTER_ATFORK.get())(
+            Some(prepare),
+            Some(parent),
+            Some(child),
+            core::ptr::null_mut(),
+        );
+    }
+}
+
+/// In the order in which they are taken inside one another.
+fn guards() -> [&'static Guarded; 6] {
+    [
+        choice::guard(),
+        &REPAIR,
+        spin::guard(),
+        side::guard(),
+        thread::guard(),
+        memory::guard(),
+    ]
+}
+
+unsafe extern "C" fn prepare() {
+    for guard in guards() {
+        guard.lock();
+    }
+}
+
+unsafe extern "C" fn parent() {
+    for guard in guards() {
+        guard.unlock();
+    }
+}
+
+unsafe extern "C" fn child() {
+    for guard in guards() {
+        guard.reset();
+    }
+    GENERATION.fetch_add(1, Ordering::Relaxed);
+    futex::register_membarrier();
+    SpinThenPark::forget_sleepers();
+    cond::forget();
+    if !choice::is_glibc() {
+        (choice::ops().forget_others)();
+    }
+    report::forked();
+    choice::allow_short_way();
+}

@@ -1,0 +1,104 @@
+//! The host of the interposer: threads of a process that knows nothing.
+
+use crate::{choice, futex, thread};
+use core::sync::atomic::{AtomicU32, Ordering};
+use locklab_locks::{Host, MAX_CPUS, Native, Parking, ParkingHost, QueueNodes};
+
+/// Threads of the program.
+pub(crate) struct Process;
+
+/// Waiters spin.
+pub(crate) type Spinning = Native<Process>;
+/// Waiters spin, then park.
+pub(crate) type SpinThenPark = Parking<Process>;
+
+static NODES: [QueueNodes<Spinning>; MAX_CPUS] = [const { QueueNodes::NEW }; MAX_CPUS];
+static PARKING_NODES: [QueueNodes<SpinThenPark>; MAX_CPUS] = [const { QueueNodes::NEW }; MAX_CPUS];
+
+/// Makes the queue nodes of a thread that is no more those of a new one.
+pub(crate) fn reset_nodes(cpu: usize) {
+    if cpu < MAX_CPUS {
+        // SAFETY: statics of atomics are writable; the process has just been
+        // forked, and nobody else is in it.
+        unsafe {
+            (&raw const NODES[cpu]).cast_mut().write(QueueNodes::NEW);
+            (&raw const PARKING_NODES[cpu])
+                .cast_mut()
+                .write(QueueNodes::NEW);
+        }
+    }
+}
+
+impl Host for Process {
+    #[inline]
+    fn cpu() -> usize {
+        let cpu = thread::number();
+        if cpu >= choice::max_cpus() {
+            choice::die(&[
+                "more threads live than the lock '",
+                choice::name(),
+                "' can tell apart; choose one without that limit (locklab locks)",
+            ]);
+        }
+        cpu
+    }
+
+    #[inline]
+    fn queue_nodes(cpu: usize) -> &'static QueueNodes<Spinning> {
+        &NODES[cpu]
+    }
+
+    fn node() -> usize {
+        // Asked once a thread: a thread that locks much is pinned or stays.
+        let node = &thread::header().node;
+        let known = node.load(Ordering::Relaxed);
+        if known != 0 {
+            return known as usize - 1;
+        }
+        let mut found: libc::c_uint = 0;
+        // SAFETY: getcpu writes one number to `found`; null is allowed for
+        // the other two. If it fails, node 0 is as good.
+        futex::keep_errno(|| unsafe {
+            libc::syscall(
+                libc::SYS_getcpu,
+                core::ptr::null_mut::<libc::c_uint>(),
+                &raw mut found,
+                core::ptr::null_mut::<libc::c_void>(),
+            );
+        });
+        node.store(found + 1, Ordering::Relaxed);
+        found as usize
+    }
+
+    fn now() -> u64 {
+        let now = futex::now(libc::CLOCK_MONOTONIC);
+        now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+    }
+
+    fn wait(word: &AtomicU32, expected: u32) {
+        futex::wait(word, expected);
+    }
+
+    fn wake(word: &AtomicU32) {
+        futex::wake(core::ptr::from_ref(word), 1);
+    }
+
+    fn virtualized() -> bool {
+        choice::virtualized()
+    }
+}
+
+impl ParkingHost for Process {
+    fn heavy_fence() -> bool {
+        futex::keep_errno(futex::membarrier)
+    }
+
+    fn wake_all(word: &AtomicU32) {
+        futex::wake(core::ptr::from_ref(word), libc::c_int::MAX);
+    }
+
+    #[inline]
+    fn parking_queue_nodes(cpu: usize) -> &'static QueueNodes<SpinThenPark> {
+        &PARKING_NODES[cpu]
+    }
+}

@@ -1,0 +1,232 @@
+//! The long way: every type of mutex, timed locks, forks, profiles.
+
+use crate::mutex::{Errno, Mutex, Type, this_thread};
+use crate::plain::back_off;
+use crate::{choice, fork, futex, real, report};
+use core::sync::atomic::Ordering;
+use libc::{EAGAIN, EBUSY, EDEADLK, EINVAL, EPERM, ETIMEDOUT, clockid_t, timespec};
+
+/// What kind of mutex this is, ready to be used.
+#[inline]
+fn prepare(mutex: &Mutex) -> Type {
+    choice::make();
+    if choice::is_glibc() {
+        return Type::Glibc;
+    }
+    let kind = mutex.kind_type();
+    if kind == Type::Glibc {
+        report::kept_by_glibc();
+    } else {
+        fork::refresh(mutex);
+    }
+    kind
+}
+
+/// `Some(result)` if the owner locks again.
+#[inline]
+fn relock(mutex: &Mutex, kind: Type, errno: Errno) -> Option<Errno> {
+    // Only the owner finds itself here, so nobody else writes meanwhile.
+    if kind == Type::Normal || mutex.owner.load(Ordering::Relaxed) != this_thread() {
+        return None;
+    }
+    if kind == Type::ErrorChecking {
+        return Some(errno);
+    }
+    let depth = mutex.depth.load(Ordering::Relaxed);
+    if depth == u32::MAX {
+        return Some(EAGAIN);
+    }
+    mutex.depth.store(depth + 1, Ordering::Relaxed);
+    Some(0)
+}
+
+/// The lock is ours.
+#[inline]
+fn own(mutex: &Mutex, kind: Type) -> Errno {
+    if kind != Type::Normal {
+        mutex.owner.store(this_thread(), Ordering::Relaxed);
+        mutex.depth.store(1, Ordering::Relaxed);
+    }
+    0
+}
+
+/// # Safety
+/// A mutex in the sense of POSIX; likewise below.
+pub(crate) unsafe extern "C" fn lock(mutex: &Mutex, caller: usize) -> Errno {
+    let kind = prepare(mutex);
+    if kind == Type::Glibc {
+        // SAFETY: of the caller.
+        return unsafe { (real::MUTEX_LOCK.get())(mutex.as_glibc()) };
+    }
+    if let Some(result) = relock(mutex, kind, EDEADLK) {
+        return result;
+    }
+    if report::profiling() {
+        // SAFETY: a mutex of ours.
+        let lock = || unsafe { (choice::ops().lock)(mutex) };
+        report::acquire(mutex, caller, lock);
+    } else {
+        // SAFETY: as above.
+        unsafe { (choice::ops().lock)(mutex) };
+    }
+    own(mutex, kind)
+}
+
+/// # Safety
+/// As `lock`.
+pub(crate) unsafe extern "C" fn try_lock(mutex: &Mutex, caller: usize) -> Errno {
+    let kind = prepare(mutex);
+    if kind == Type::Glibc {
+        // SAFETY: of the caller.
+        return unsafe { (real::MUTEX_TRYLOCK.get())(mutex.as_glibc()) };
+    }
+    if let Some(result) = relock(mutex, kind, EBUSY) {
+        return result;
+    }
+    // SAFETY: a mutex of ours.
+    if unsafe { (choice::ops().try_lock)(mutex) } != 0 {
+        return EBUSY;
+    }
+    if report::profiling() {
+        report::acquired(mutex, caller, None);
+    }
+    own(mutex, kind)
+}
+
+/// The way in that gives up at `until`, a time of `clock`. None of the
+/// algorithms is asked to give up its place in a queue: it tries, and between
+/// tries it sleeps, so those who queue go first.
+///
+/// # Safety
+/// As `lock`; `until` points to a time.
+pub(crate) unsafe fn timed_lock(
+    mutex: &Mutex,
+    caller: usize,
+    clock: Option<clockid_t>,
+    until: *const timespec,
+) -> Errno {
+    let kind = prepare(mutex);
+    if kind == Type::Glibc {
+        // SAFETY: of the caller.
+        return unsafe {
+            match clock {
+                Some(clock) => (real::MUTEX_CLOCKLOCK.get())(mutex.as_glibc(), clock, until),
+                None => (real::MUTEX_TIMEDLOCK.get())(mutex.as_glibc(), until),
+            }
+        };
+    }
+    let clock = clock.unwrap_or(libc::CLOCK_REALTIME);
+    if !is_clock(clock) {
+        return EINVAL;
+    }
+    if let Some(result) = relock(mutex, kind, EDEADLK) {
+        return result;
+    }
+    // SAFETY: a mutex of ours.
+    let try_lock = || unsafe { (choice::ops().try_lock)(mutex) } == 0;
+    let began = report::profiling().then(report::ticks);
+    if !try_lock() {
+        // SAFETY: of the caller. Looked at only now: POSIX has a lock that
+        // need not wait succeed whatever the time.
+        let until = unsafe { *until };
+        if !(0..1_000_000_000).contains(&until.tv_nsec) {
+            return EINVAL;
+        }
+        let mut tries = 0;
+        loop {
+            let now = futex::now(clock);
+            if (now.tv_sec, now.tv_nsec) >= (until.tv_sec, until.tv_nsec) {
+                return ETIMEDOUT;
+            }
+            back_off(&mut tries);
+            if try_lock() {
+                break;
+            }
+        }
+        if report::profiling() {
+            report::acquired(mutex, caller, began);
+        }
+    } else if report::profiling() {
+        report::acquired(mutex, caller, None);
+    }
+    own(mutex, kind)
+}
+
+/// The clocks that a wait can be measured by.
+pub(crate) fn is_clock(clock: clockid_t) -> bool {
+    clock == libc::CLOCK_REALTIME || clock == libc::CLOCK_MONOTONIC
+}
+
+/// # Safety
+/// As `lock`.
+pub(crate) unsafe extern "C" fn unlock(mutex: &Mutex) -> Errno {
+    let kind = prepare(mutex);
+    if kind == Type::Glibc {
+        // SAFETY: of the caller.
+        return unsafe { (real::MUTEX_UNLOCK.get())(mutex.as_glibc()) };
+    }
+    if kind != Type::Normal {
+        if mutex.owner.load(Ordering::Relaxed) != this_thread() {
+            return EPERM;
+        }
+        let depth = mutex.depth.load(Ordering::Relaxed);
+        if depth > 1 {
+            mutex.depth.store(depth - 1, Ordering::Relaxed);
+            return 0;
+        }
+        mutex.owner.store(0, Ordering::Relaxed);
+    }
+    if report::profiling() {
+        report::releasing(mutex);
+    }
+    // SAFETY: of the caller.
+    unsafe { (choice::ops().unlock)(mutex) }
+}
+
+/// # Safety
+/// Memory for a mutex, and attributes or null.
+pub(crate) unsafe fn init(
+    mutex: *mut libc::pthread_mutex_t,
+    attributes: *const libc::pthread_mutexattr_t,
+    caller: usize,
+) -> Errno {
+    choice::make();
+    // glibc judges the attributes and clears the memory.
+    // SAFETY: of the caller.
+    let result = unsafe { (real::MUTEX_INIT.get())(mutex, attributes) };
+    if result == 0 && !choice::is_glibc() {
+        // SAFETY: of the caller.
+        let mutex = unsafe { Mutex::of(mutex) };
+        if mutex.kind_type() == Type::Glibc {
+            report::kept_one_by_glibc();
+        } else {
+            let site = if report::profiling() {
+                report::site(caller)
+            } else {
+                0
+            };
+            mutex.adopt(fork::generation(), site);
+        }
+    }
+    result
+}
+
+/// # Safety
+/// A mutex in the sense of POSIX.
+pub(crate) unsafe fn destroy(mutex: &Mutex) -> Errno {
+    if prepare(mutex) == Type::Glibc {
+        // SAFETY: of the caller.
+        return unsafe { (real::MUTEX_DESTROY.get())(mutex.as_glibc()) };
+    }
+    let ops = choice::ops();
+    // SAFETY: a mutex of ours.
+    unsafe {
+        if (ops.try_lock)(mutex) != 0 {
+            return EBUSY;
+        }
+        (ops.unlock)(mutex);
+    }
+    (ops.retire)(mutex);
+    mutex.destroy();
+    0
+}

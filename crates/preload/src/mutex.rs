@@ -1,0 +1,154 @@
+//! What is inside a `pthread_mutex_t` that is ours.
+//!
+//! glibc's `__kind` stays where it is, at offset 16, because the static
+//! initialisers set it and nothing else. A mutex of zeros is free.
+
+use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use libc::c_int;
+
+/// The bits of `__kind` that ask for what only glibc does: robust, priority
+/// inheritance and protection, process-shared.
+const GLIBC_ONLY: u32 = 0xf0;
+/// The bits that name the type.
+const TYPE: u32 = 3;
+/// `__kind` of a destroyed mutex.
+const DESTROYED: u32 = u32::MAX;
+
+/// How a mutex treats a second lock by its owner, and an unlock by another.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Type {
+    /// Neither is noticed.
+    Normal,
+    /// Counted, refused.
+    Recursive,
+    /// Both refused.
+    ErrorChecking,
+    /// Robust, shared or of a priority protocol, or destroyed: glibc's.
+    Glibc,
+}
+
+/// Our view of a `pthread_mutex_t`.
+#[repr(C)]
+pub(crate) struct Mutex {
+    /// The lock itself, or the pointer to one that does not fit.
+    pub(crate) word: AtomicU64,
+    /// Recursive and error-checking: the thread that holds it, or 0.
+    pub(crate) owner: AtomicUsize,
+    /// Low half: `__kind`; bits 12 up of it are ours, the number of the call
+    /// site if a profile is made. High half: the fork generation that last
+    /// touched it, see [`crate::fork`].
+    pub(crate) state: AtomicU64,
+    /// What the holder brought: its slot.
+    pub(crate) slot: AtomicPtr<()>,
+    /// Recursive: how often its owner holds it.
+    pub(crate) depth: AtomicU32,
+    pub(crate) _free: u32,
+}
+
+const _: () = assert!(size_of::<Mutex>() <= size_of::<libc::pthread_mutex_t>());
+const _: () = assert!(align_of::<Mutex>() <= align_of::<libc::pthread_mutex_t>());
+const _: () = assert!(core::mem::offset_of!(Mutex, state) == 16);
+const _: () = assert!(cfg!(target_endian = "little"));
+
+impl Mutex {
+    /// # Safety
+    /// `mutex` is a mutex in the sense of POSIX, for as long as the reference
+    /// is used.
+    #[inline(always)]
+    pub(crate) unsafe fn of<'a>(mutex: *mut libc::pthread_mutex_t) -> &'a Self {
+        // SAFETY: same size or smaller, all fields atomic.
+        unsafe { &*mutex.cast() }
+    }
+
+    pub(crate) fn as_glibc(&self) -> *mut libc::pthread_mutex_t {
+        core::ptr::from_ref(self).cast_mut().cast()
+    }
+
+    #[inline]
+    pub(crate) fn kind(&self) -> u32 {
+        self.state.load(Ordering::Relaxed) as u32
+    }
+
+    #[inline]
+    pub(crate) fn generation(&self) -> u32 {
+        (self.state.load(Ordering::Relaxed) >> 32) as u32
+    }
+
+    /// The number of the call site, 0 if it has none yet.
+    #[inline]
+    pub(crate) fn site(&self) -> u32 {
+        self.kind() >> 12
+    }
+
+    #[inline]
+    pub(crate) fn kind_type(&self) -> Type {
+        let kind = self.kind();
+        if kind & GLIBC_ONLY != 0 {
+            return Type::Glibc;
+        }
+        match kind & TYPE {
+            1 => Type::Recursive,
+            2 => Type::ErrorChecking,
+            // Adaptive (3) only says how long glibc should spin.
+            _ => Type::Normal,
+        }
+    }
+
+    /// Makes a mutex that glibc has just initialised ours.
+    pub(crate) fn adopt(&self, generation: u32, site: u32) {
+        let kind = (self.kind() & TYPE) | site << 12;
+        self.state.store(
+            u64::from(generation) << 32 | u64::from(kind),
+            Ordering::Relaxed,
+        );
+    }
+
+    pub(crate) fn set_generation(&self, generation: u32) {
+        let kind = u64::from(self.kind());
+        // F1: pairs with F2: who sees this generation sees the repaired lock.
+        self.state
+            .store(u64::from(generation) << 32 | kind, Ordering::Release);
+    }
+
+    /// Sets the call site if none is set.
+    pub(crate) fn set_site(&self, site: u32) {
+        let state = self.state.load(Ordering::Relaxed);
+        if (state as u32) >> 12 == 0 {
+            // Who loses this race has found the winner's.
+            let _ = self.state.compare_exchange(
+                state,
+                state | u64::from(site << 12),
+                Ordering::Relaxed,
+                Ordering::Relaxed,
+            );
+        }
+    }
+
+    pub(crate) fn destroy(&self) {
+        self.state.store(u64::from(DESTROYED), Ordering::Relaxed);
+    }
+}
+
+/// The calling thread, as `pthread_self` names it: another number than any
+/// other live thread's, not 0, and the same in the child of a fork.
+#[inline(always)]
+pub(crate) fn this_thread() -> usize {
+    #[cfg(target_arch = "x86_64")]
+    {
+        let this: usize;
+        // SAFETY: the first word of the thread control block is its address.
+        unsafe {
+            core::arch::asm!("mov {}, qword ptr fs:[0]", out(reg) this,
+                options(nostack, readonly, preserves_flags));
+        }
+        this
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    // SAFETY: no arguments, cannot fail.
+    unsafe {
+        libc::pthread_self() as usize
+    }
+}
+
+/// The result type of the functions here: 0 or a positive `errno`.
+pub(crate) type Errno = c_int;

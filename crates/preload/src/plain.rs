@@ -1,0 +1,320 @@
+//! The lock itself, under a mutex: what is compiled once for each lock and
+//! each way to wait.
+//!
+//! "Plain" because the type of the mutex, forks and profiles are dealt with
+//! before: see [`crate::locking`].
+
+use crate::host::reset_nodes;
+use crate::mutex::{Errno, Mutex};
+use crate::side::Side;
+use crate::thread::{self, Slot};
+use core::hint::spin_loop;
+use core::marker::PhantomData;
+use core::sync::atomic::AtomicU64;
+use locklab_locks::catalogue::Visitor;
+use locklab_locks::platform::{Atomic, Ordering};
+use locklab_locks::{Info, MAX_CPUS, Platform, RawLock};
+
+/// An operation as the exported functions jump to it: 0, or `EBUSY` of a
+/// `try_lock`.
+pub(crate) type Entry = unsafe extern "C" fn(&Mutex) -> Errno;
+
+/// The chosen lock. The functions that take a mutex require that it is one of
+/// ours, and `unlock` and `since` that the caller holds it.
+pub(crate) struct Ops {
+    pub(crate) info: Info,
+    pub(crate) lock: Entry,
+    pub(crate) try_lock: Entry,
+    pub(crate) unlock: Entry,
+    /// Where the holder keeps when it acquired.
+    pub(crate) since: unsafe fn(&Mutex) -> &AtomicU64,
+    /// In a process just forked: what is held stays held, but nobody waits.
+    pub(crate) repair: unsafe fn(&Mutex),
+    /// The mutex is gone.
+    pub(crate) retire: fn(&Mutex),
+    /// Gives this thread a record.
+    pub(crate) enter: fn() -> *mut thread::Header,
+    /// In a process just forked: frees what other threads had.
+    pub(crate) forget_others: fn(),
+}
+
+/// Makes [`Ops`] of a lock of the catalogue.
+pub(crate) struct OpsOf;
+
+impl<P: Platform> Visitor<P> for OpsOf {
+    type Output = &'static Ops;
+
+    fn visit<L: RawLock<P>>(self) -> &'static Ops {
+        const {
+            &Ops {
+                info: L::INFO,
+                lock: Plain::<P, L>::lock_entry,
+                try_lock: Plain::<P, L>::try_lock_entry,
+                unlock: Plain::<P, L>::unlock_entry,
+                since: Plain::<P, L>::since,
+                repair: Plain::<P, L>::repair,
+                retire: Plain::<P, L>::retire,
+                enter: thread::enter::<L::Ctx>,
+                forget_others: || thread::forget_others::<L::Ctx>(reset_nodes),
+            }
+        }
+    }
+}
+
+// What a lock beside its mutex says of its holder.
+const FREE: u32 = 0;
+/// The holder holds the lock.
+const QUEUED: u32 = 1;
+/// The holder came by a `try_lock` round the lock.
+const TRIED: u32 = 2;
+
+/// `L` under a mutex.
+pub(crate) struct Plain<P, L>(PhantomData<(P, L)>);
+
+impl<P: Platform, L: RawLock<P>> Plain<P, L> {
+    /// Whether `try_lock` must go round the lock: because it has none, or
+    /// because it would let the holder in again. Then the head of the queue
+    /// takes a word beside the lock, for which `try_lock` competes alone.
+    const GATED: bool = !L::INFO.try_lock || L::INFO.recursive;
+    /// Whether only so many threads may queue that a program could have more.
+    const BOUNDED: bool = L::INFO.max_cpus < MAX_CPUS;
+    /// Whether the lock lives in the mutex.
+    const FITS: bool = size_of::<L>() <= 8 && align_of::<L>() <= 8 && !Self::GATED;
+    const CONTEXT_FREE: bool = size_of::<L::Ctx>() == 0;
+
+    unsafe extern "C" fn lock_entry(mutex: &Mutex) -> Errno {
+        // SAFETY: of the caller.
+        unsafe { Self::lock(mutex) };
+        0
+    }
+
+    unsafe extern "C" fn try_lock_entry(mutex: &Mutex) -> Errno {
+        // SAFETY: of the caller.
+        if unsafe { Self::try_lock(mutex) } {
+            0
+        } else {
+            libc::EBUSY
+        }
+    }
+
+    unsafe extern "C" fn unlock_entry(mutex: &Mutex) -> Errno {
+        // SAFETY: of the caller.
+        unsafe { Self::unlock(mutex) };
+        0
+    }
+
+    #[inline(always)]
+    fn in_place(mutex: &Mutex) -> &L {
+        const { assert!(!Self::FITS || size_of::<L>() <= 8) };
+        // SAFETY: it fits, and a word of zeros is a free lock.
+        unsafe { &*mutex.word.as_ptr().cast() }
+    }
+
+    /// # Safety
+    /// A mutex of ours.
+    #[inline(always)]
+    unsafe fn lock(mutex: &Mutex) {
+        if Self::FITS {
+            // SAFETY: the context is in no other acquisition.
+            unsafe { Self::acquire(Self::in_place(mutex), mutex) };
+            return;
+        }
+        if Self::BOUNDED && thread::number() + 1 >= L::INFO.max_cpus {
+            // SAFETY: as above.
+            return unsafe { Self::lock_without_queueing(mutex) };
+        }
+        let side = Side::<L>::of(mutex);
+        // SAFETY: as above.
+        unsafe { Self::acquire(&side.lock, mutex) };
+        let held = side.held::<P>();
+        if Self::GATED {
+            // N1: pairs with N4.
+            while held.swap(QUEUED, Ordering::Acquire) != FREE {
+                held.spin_until(Ordering::Relaxed, |held| held == FREE);
+            }
+        } else {
+            held.store(QUEUED, Ordering::Relaxed);
+        }
+    }
+
+    /// For the threads beyond those that the lock has room for, one place
+    /// being left for whoever of them has it.
+    #[cold]
+    #[inline(never)]
+    unsafe fn lock_without_queueing(mutex: &Mutex) {
+        crate::report::outside();
+        let mut tries = 0;
+        // SAFETY: of the caller.
+        while !unsafe { Self::try_lock(mutex) } {
+            back_off(&mut tries);
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn acquire(lock: &L, mutex: &Mutex) {
+        if Self::CONTEXT_FREE {
+            // SAFETY: of the caller.
+            unsafe { lock.lock(&L::Ctx::default()) };
+        } else {
+            let slot = thread::take::<L::Ctx>();
+            // SAFETY: of the caller.
+            unsafe { lock.lock(&slot.ctx) };
+            Self::keep(mutex, slot);
+        }
+    }
+
+    /// The holder's slot is where its unlock finds it, whoever unlocks.
+    #[inline(always)]
+    fn keep(mutex: &Mutex, slot: &'static Slot<L::Ctx>) {
+        mutex.slot.store(
+            core::ptr::from_ref(slot).cast_mut().cast(),
+            Ordering::Relaxed,
+        );
+    }
+
+    /// # Safety
+    /// As `lock`.
+    #[inline(always)]
+    unsafe fn try_lock(mutex: &Mutex) -> bool {
+        if Self::FITS {
+            // SAFETY: of the caller.
+            return unsafe { Self::try_acquire(Self::in_place(mutex), mutex) };
+        }
+        let side = Side::<L>::of(mutex);
+        let held = side.held::<P>();
+        if Self::GATED {
+            // N2: pairs with N4.
+            return held
+                .compare_exchange(FREE, TRIED, Ordering::Acquire, Ordering::Relaxed)
+                .is_ok();
+        }
+        // SAFETY: of the caller.
+        let acquired = unsafe { Self::try_acquire(&side.lock, mutex) };
+        if acquired {
+            held.store(QUEUED, Ordering::Relaxed);
+        }
+        acquired
+    }
+
+    #[inline(always)]
+    unsafe fn try_acquire(lock: &L, mutex: &Mutex) -> bool {
+        if Self::CONTEXT_FREE {
+            // SAFETY: of the caller.
+            return unsafe { lock.try_lock(&L::Ctx::default()) };
+        }
+        let slot = thread::take::<L::Ctx>();
+        // SAFETY: of the caller.
+        let acquired = unsafe { lock.try_lock(&slot.ctx) };
+        if acquired {
+            Self::keep(mutex, slot);
+        } else {
+            slot.free();
+        }
+        acquired
+    }
+
+    /// # Safety
+    /// A mutex of ours that is held; by another thread than the caller only
+    /// if the program does what POSIX leaves undefined, which all locks but
+    /// the recursive ones bear.
+    #[inline(always)]
+    unsafe fn unlock(mutex: &Mutex) {
+        if Self::FITS {
+            // SAFETY: of the caller.
+            unsafe { Self::release(Self::in_place(mutex), Self::slot(mutex)) };
+        } else if let Some(side) = Side::<L>::known(mutex) {
+            let held = side.held::<P>();
+            let queued = !Self::GATED || held.load(Ordering::Relaxed) == QUEUED;
+            // The slot is read before N4, after which another may hold.
+            let slot = Self::slot(mutex);
+            // N4: pairs with N1 and N2.
+            held.store(FREE, Ordering::Release);
+            if queued {
+                // SAFETY: of the caller.
+                unsafe { Self::release(&side.lock, slot) };
+            }
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn release(lock: &L, slot: *const Slot<L::Ctx>) {
+        if Self::CONTEXT_FREE {
+            // SAFETY: of the caller.
+            unsafe { lock.unlock(&L::Ctx::default()) };
+            return;
+        }
+        // SAFETY: null or a slot, which is never unmapped.
+        let slot = unsafe { slot.as_ref() };
+        // A mutex that nobody ever held has no slot; to unlock it is the
+        // program's error, and has no effect.
+        if let Some(slot) = slot {
+            // SAFETY: of the caller.
+            unsafe { lock.unlock(&slot.ctx) };
+            slot.free();
+        }
+    }
+
+    #[inline(always)]
+    fn slot(mutex: &Mutex) -> *const Slot<L::Ctx> {
+        mutex.slot.load(Ordering::Relaxed).cast_const().cast()
+    }
+
+    unsafe fn since(mutex: &Mutex) -> &AtomicU64 {
+        if Self::CONTEXT_FREE {
+            // SAFETY: a word of the mutex that nothing else uses then.
+            unsafe { AtomicU64::from_ptr(mutex.slot.as_ptr().cast()) }
+        } else {
+            // SAFETY: the caller holds it, so it has a slot.
+            unsafe { &(*Self::slot(mutex)).since }
+        }
+    }
+
+    unsafe fn repair(mutex: &Mutex) {
+        let lock = if Self::FITS {
+            // SAFETY: a mutex of ours.
+            if unsafe { Self::try_lock(mutex) } {
+                // SAFETY: just acquired.
+                unsafe { Self::unlock(mutex) };
+                return;
+            }
+            mutex.word.store(0, Ordering::Relaxed);
+            Self::in_place(mutex)
+        } else {
+            let Some(side) = Side::<L>::known(mutex) else {
+                return;
+            };
+            // A thread that stayed behind may have been on its way in or out.
+            // So even one that looks free is replaced.
+            let was_held = side.held::<P>().load(Ordering::Relaxed) != FREE;
+            let side = Side::<L>::replace(mutex);
+            if !was_held {
+                return;
+            }
+            side.held::<P>().store(QUEUED, Ordering::Relaxed);
+            &side.lock
+        };
+        // Held by a thread that is still here, or by one that is not: the
+        // same to see. It stays held, by a slot that its unlock will free.
+        // SAFETY: the lock is free and nobody else is at it.
+        unsafe { Self::acquire(lock, mutex) };
+    }
+
+    fn retire(mutex: &Mutex) {
+        if !Self::FITS {
+            Side::<L>::retire(mutex);
+        }
+    }
+}
+
+/// Waits a while between two tries of a timed lock; longer each time.
+pub(crate) fn back_off(tries: &mut u32) {
+    let n = *tries;
+    *tries = n.saturating_add(1);
+    if n < 64 {
+        for _ in 0..16 {
+            spin_loop();
+        }
+    } else {
+        crate::futex::doze(i64::from((n - 63).min(20)) * 50_000);
+    }
+}

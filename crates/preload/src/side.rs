@@ -1,0 +1,174 @@
+//! Locks that do not fit into a mutex, or need to be outlived by it.
+//!
+//! Made at the first use of a mutex and reused after its destruction. C++
+//! mutexes are never destroyed, only their memory is used anew: a mutex that
+//! comes to the address of an earlier one gets the earlier one's lock, so
+//! that memory does not grow with every `std::mutex` that ever was.
+
+use crate::futex::Guarded;
+use crate::memory;
+use crate::mutex::Mutex;
+use core::alloc::Layout;
+use core::ptr;
+use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
+use locklab_locks::Platform;
+
+/// A lock beside its mutex. Fresh memory is zero, and zero is free.
+#[repr(C)]
+pub(crate) struct Side<L> {
+    header: Header,
+    pub(crate) lock: L,
+}
+
+#[repr(C)]
+struct Header {
+    /// Whether someone holds it, and how: see [`crate::plain`]. Also tells
+    /// of a mutex whose memory was freed while it was held.
+    held: AtomicU32,
+    /// The mutex, or 0 in the pool.
+    mutex: AtomicUsize,
+    /// The next of the same bucket, or in the pool.
+    next: AtomicPtr<Header>,
+}
+
+const BUCKETS: usize = 1 << 14;
+
+/// Guards the two below.
+static GUARD: Guarded = Guarded::new();
+/// By the address of their mutex.
+static TABLE: [AtomicPtr<Header>; BUCKETS] = [const { AtomicPtr::new(ptr::null_mut()) }; BUCKETS];
+static FREE: AtomicPtr<Header> = AtomicPtr::new(ptr::null_mut());
+
+fn bucket(mutex: usize) -> &'static AtomicPtr<Header> {
+    let hash = (mutex as u64 >> 3).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    &TABLE[(hash >> 50) as usize % BUCKETS]
+}
+
+impl<L: 'static> Side<L> {
+    /// The lock of `mutex`, if it has one.
+    #[inline(always)]
+    pub(crate) fn known(mutex: &Mutex) -> Option<&'static Self> {
+        // D1: pairs with D2.
+        let side = mutex.word.load(Ordering::Acquire);
+        // SAFETY: only `make` writes pointers there, to what is never unmapped.
+        unsafe { ptr::with_exposed_provenance::<Self>(side as usize).as_ref() }
+    }
+
+    /// The lock of `mutex`.
+    #[inline(always)]
+    pub(crate) fn of(mutex: &Mutex) -> &'static Self {
+        match Self::known(mutex) {
+            Some(side) => side,
+            None => Self::make(mutex, true),
+        }
+    }
+
+    /// A free lock in place of one that others, now gone, wait for.
+    pub(crate) fn replace(mutex: &Mutex) -> &'static Self {
+        mutex.word.store(0, Ordering::Relaxed);
+        Self::make(mutex, false)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn make(mutex: &Mutex, inherit: bool) -> &'static Self {
+        let address = ptr::from_ref(mutex).addr();
+        GUARD.with(|| {
+            if let Some(side) = Self::known(mutex) {
+                return side;
+            }
+            let mut side = detach(address);
+            // SAFETY: in the table are locks of this one type.
+            if side.is_null() || !inherit || !unsafe { (*side).idle() } {
+                // One that is held by nobody who lives is lost; so is its
+                // memory, once for each such mutex.
+                side = take_free();
+            }
+            if side.is_null() {
+                side = memory::allocate(Layout::new::<Self>()).cast();
+            }
+            // SAFETY: never unmapped.
+            let header = unsafe { &*side };
+            header.mutex.store(address, Ordering::Relaxed);
+            let bucket = bucket(address);
+            header
+                .next
+                .store(bucket.load(Ordering::Relaxed), Ordering::Relaxed);
+            bucket.store(side, Ordering::Relaxed);
+            // D2: pairs with D1.
+            mutex
+                .word
+                .store(side.expose_provenance() as u64, Ordering::Release);
+            // SAFETY: the header is the start of a `Self`.
+            unsafe { &*side.cast::<Self>() }
+        })
+    }
+
+    /// Gives the lock of a mutex that is being destroyed to the pool.
+    pub(crate) fn retire(mutex: &Mutex) {
+        if mutex.word.swap(0, Ordering::Relaxed) == 0 {
+            return;
+        }
+        GUARD.with(|| {
+            let side = detach(ptr::from_ref(mutex).addr());
+            // SAFETY: never unmapped.
+            if !side.is_null() && unsafe { (*side).idle() } {
+                // SAFETY: as above.
+                let header = unsafe { &*side };
+                header.mutex.store(0, Ordering::Relaxed);
+                header
+                    .next
+                    .store(FREE.load(Ordering::Relaxed), Ordering::Relaxed);
+                FREE.store(side, Ordering::Relaxed);
+            }
+        });
+    }
+
+    /// As a word of the platform, so that waiting for it is too.
+    #[inline(always)]
+    pub(crate) fn held<P: Platform>(&self) -> &P::U32 {
+        const { assert!(size_of::<P::U32>() == size_of::<AtomicU32>()) };
+        // SAFETY: the word of each platform here is a transparent wrapper of
+        // this one.
+        unsafe { &*(&raw const self.header.held).cast() }
+    }
+}
+
+impl Header {
+    fn idle(&self) -> bool {
+        self.held.load(Ordering::Relaxed) == 0
+    }
+}
+
+/// Takes the lock of the mutex at `address` out of the table. Under the guard.
+fn detach(address: usize) -> *mut Header {
+    let mut link = bucket(address);
+    loop {
+        let side = link.load(Ordering::Relaxed);
+        if side.is_null() {
+            return side;
+        }
+        // SAFETY: never unmapped.
+        let header = unsafe { &*side };
+        if header.mutex.load(Ordering::Relaxed) == address {
+            link.store(header.next.load(Ordering::Relaxed), Ordering::Relaxed);
+            return side;
+        }
+        link = &header.next;
+    }
+}
+
+/// Under the guard.
+fn take_free() -> *mut Header {
+    let side = FREE.load(Ordering::Relaxed);
+    if !side.is_null() {
+        // SAFETY: never unmapped.
+        let next = unsafe { (*side).next.load(Ordering::Relaxed) };
+        FREE.store(next, Ordering::Relaxed);
+    }
+    side
+}
+
+pub(crate) fn guard() -> &'static Guarded {
+    &GUARD
+}

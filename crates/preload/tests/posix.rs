@@ -1,0 +1,157 @@
+//! Small programs that check what POSIX says, under each lock.
+
+mod support;
+
+use locklab_locks::catalogue;
+use support::{compile, interposer, run, succeed, under};
+
+const WAITS: [&str; 2] = ["spin", "spin-then-park"];
+
+fn locks() -> impl Iterator<Item = &'static str> {
+    catalogue::ALL.iter().map(|entry| entry.info.name)
+}
+
+fn recursive(lock: &str) -> bool {
+    catalogue::ALL
+        .iter()
+        .any(|entry| entry.info.name == lock && entry.info.recursive)
+}
+
+#[test]
+fn mutexes_and_spinlocks_conform_under_every_lock() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(program) = compile(folder.path(), "conform.c", &[]) else {
+        return;
+    };
+    succeed(&mut std::process::Command::new(&program), 20);
+    for lock in locks().chain(["pthread"]) {
+        for wait in WAITS {
+            let mut command = under(lock, wait, &program);
+            // A big lock knows its holder by number: nobody else lets go.
+            if recursive(lock) {
+                command.arg("no-others");
+            }
+            assert_eq!(succeed(&mut command, 20), "conforms\n", "{lock} {wait}");
+        }
+    }
+}
+
+#[test]
+fn a_forked_child_uses_what_its_thread_held() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(program) = compile(folder.path(), "fork.c", &[]) else {
+        return;
+    };
+    for lock in locks() {
+        assert_eq!(
+            succeed(&mut under(lock, "spin-then-park", &program), 30),
+            "forked\n",
+            "{lock}"
+        );
+    }
+}
+
+#[test]
+fn condition_variables_work_under_cpp() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(program) = compile(folder.path(), "cond.cpp", &["-std=c++17"]) else {
+        return;
+    };
+    for lock in [
+        "ttas",
+        "ticket",
+        "mcs",
+        "clh",
+        "anderson",
+        "qspinlock",
+        "pthread",
+    ] {
+        assert_eq!(
+            succeed(&mut under(lock, "spin-then-park", &program), 60),
+            "waited\n",
+            "{lock}"
+        );
+    }
+}
+
+/// LiTL numbers threads without end and stops at 2048.
+#[test]
+fn thirty_thousand_threads_come_one_after_the_other() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(program) = compile(folder.path(), "threads.c", &[]) else {
+        return;
+    };
+    for (lock, threads) in [("mcs", "30000"), ("qspinlock", "3000"), ("clh", "3000")] {
+        let grown: i64 = succeed(under(lock, "spin", &program).arg(threads), 60)
+            .trim()
+            .parse()
+            .unwrap();
+        assert!(grown < 1024, "{lock}: grew by {grown} KiB");
+    }
+}
+
+#[test]
+fn a_wrong_choice_is_one_sentence_and_nothing_runs() {
+    let cases = [
+        (
+            "nonesuch",
+            "spin",
+            "locklab: there is no lock 'nonesuch'; 'locklab locks' lists them\n",
+        ),
+        (
+            "mcs",
+            "sleep",
+            "locklab: LOCKLAB_WAIT is 'sleep'; it can be spin or spin-then-park\n",
+        ),
+        (
+            "",
+            "spin",
+            "locklab: LOCKLAB_LOCK is not set: name a lock (locklab locks), or use 'locklab run'\n",
+        ),
+    ];
+    for (lock, wait, sentence) in cases {
+        let output = run(under(lock, wait, "echo").arg("ran"), 10);
+        assert_eq!(String::from_utf8_lossy(&output.stderr), sentence);
+        assert_eq!(output.status.code(), Some(2));
+        assert!(output.stdout.is_empty());
+    }
+}
+
+/// LiTL names two trylocks wrongly, so that they reach glibc.
+#[test]
+fn every_function_of_the_family_is_exported() {
+    let object = std::fs::read(interposer()).unwrap();
+    for name in [
+        "pthread_mutex_init",
+        "pthread_mutex_destroy",
+        "pthread_mutex_lock",
+        "pthread_mutex_trylock",
+        "pthread_mutex_timedlock",
+        "pthread_mutex_clocklock",
+        "pthread_mutex_unlock",
+        "__pthread_mutex_init",
+        "__pthread_mutex_destroy",
+        "__pthread_mutex_lock",
+        "__pthread_mutex_trylock",
+        "__pthread_mutex_unlock",
+        "pthread_cond_init",
+        "pthread_cond_destroy",
+        "pthread_cond_wait",
+        "pthread_cond_timedwait",
+        "pthread_cond_clockwait",
+        "pthread_cond_signal",
+        "pthread_cond_broadcast",
+        "pthread_spin_init",
+        "pthread_spin_destroy",
+        "pthread_spin_lock",
+        "pthread_spin_trylock",
+        "pthread_spin_unlock",
+    ] {
+        let symbol = std::ffi::CString::new(name).unwrap();
+        // A name of the dynamic symbol table stands between zeros.
+        let found = object
+            .windows(name.len() + 2)
+            .any(|bytes| bytes[0] == 0 && &bytes[1..] == symbol.as_bytes_with_nul());
+        assert!(found, "{name}");
+    }
+}
