@@ -74,7 +74,7 @@ pub struct MatrixArgs {
     #[arg(long, value_enum, default_value_t = WorkArg::Units)]
     pub workload: WorkArg,
     /// Pairs of runs in each cell; a verdict takes 8 at least
-    #[arg(long, value_name = "N", default_value_t = 12)]
+    #[arg(long, value_name = "N", default_value_t = 14)]
     pub pairs: u32,
     /// Measured time of a run, in milliseconds
     #[arg(long, value_name = "MS", default_value_t = 50)]

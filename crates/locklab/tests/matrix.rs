@@ -68,7 +68,8 @@ fn a_matrix_is_measured_judged_printed_and_stored() {
     let csv = lab.command("results export").assert().success();
     let csv = String::from_utf8(csv.get_output().stdout.clone()).unwrap();
     assert!(csv.starts_with("experiment,threads,critical,"));
-    assert!(csv.lines().count() >= 1 + 2 * 2 * 2, "{csv}");
+    // A head, and two cells of two pairs of two runs.
+    assert!(csv.lines().count() > 2 * 2 * 2, "{csv}");
     lab.command("results export --format jsonl 1")
         .assert()
         .success()
