@@ -21,6 +21,15 @@ const PACKAGES: &[(&str, &str)] = &[
     ("libck-dev", "peer benchmarks: Concurrency Kit"),
     ("qemu-user", "the i-cache model"),
     ("qemu-system-x86", "the i-cache model, whole machines"),
+    ("nginx-light", "compare: nginx-churn"),
+    ("apache2-utils", "compare: nginx-churn"),
+    (
+        "rocksdb-tools",
+        "compare: rocksdb-deleteseq, readwhilewriting",
+    ),
+    ("fsmark", "compare: fs-mark"),
+    ("xfsprogs", "compare: fs-mark on XFS"),
+    ("lld", "compare: link orders by --shuffle-sections"),
 ];
 
 const USAGE: &str = "usage: cargo xtask test [--thorough] [--no-install]

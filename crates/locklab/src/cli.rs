@@ -46,6 +46,8 @@ pub enum Command {
     Locks,
     /// What has been measured: the store
     Results(ResultsArgs),
+    /// What two ELF files hold, symbol by symbol: bytes and inlined copies
+    Footprint(FootprintArgs),
 }
 
 /// `locklab matrix`.
@@ -174,4 +176,27 @@ pub enum ExportFormat {
     Csv,
     /// JSON Lines: one object a sample
     Jsonl,
+}
+
+/// `locklab footprint`.
+///
+/// Executables, objects, archives, kernel images, or two folders of them.
+#[derive(Debug, Args)]
+pub struct FootprintArgs {
+    /// The file or folder before
+    pub old: PathBuf,
+    /// The file or folder after
+    pub new: PathBuf,
+    /// List the call sites at which this function was inlined
+    #[arg(long, value_name = "FUNCTION")]
+    pub call_sites: Option<String>,
+    /// Rows of each table of symbols; --json has all of them
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    pub rows: usize,
+    /// Executions of the old file, for its hot text: lines of ADDRESS COUNT
+    #[arg(long, value_name = "FILE", requires = "new_counts")]
+    pub old_counts: Option<PathBuf>,
+    /// Executions of the new file
+    #[arg(long, value_name = "FILE", requires = "old_counts")]
+    pub new_counts: Option<PathBuf>,
 }

@@ -7,6 +7,7 @@
 pub mod cli;
 pub mod environment;
 pub mod error;
+mod footprint_command;
 mod interrupt;
 pub mod list;
 mod locks_command;
@@ -15,6 +16,7 @@ mod matrix_command;
 pub mod matrix_run;
 pub mod native;
 pub mod plan;
+pub mod process;
 mod progress;
 pub mod report;
 mod results_command;
@@ -34,5 +36,6 @@ pub fn run(cli: Cli) -> Result<ExitCode, Error> {
         Command::Matrix(args) => matrix_command::run(args, &cli.common),
         Command::Locks => locks_command::run(&cli.common),
         Command::Results(args) => results_command::run(args, &cli.common),
+        Command::Footprint(args) => footprint_command::run(args, &cli.common),
     }
 }
