@@ -2,10 +2,11 @@
 //!
 //! A line is exclusive to one core (MESI's M or E), or shared by some, with
 //! or without a core that still owes memory the last write (MOESI's O). A
-//! request travels for a part of the transfer time, then waits until the line
-//! is free and the arbiter picks it; the rest of the transfer follows. So an
-//! owner may go on hitting its line until a request has arrived, and requests
-//! that are near arrive first. Nothing here knows of locks or of values:
+//! request travels to the directory for a part of the transfer time, waits
+//! there until the line is free and the arbiter picks it; a snoop travels to
+//! the owner, who loses the line when it arrives; then the data travels. So an
+//! owner may go on hitting its line for a while after it got it, whoever else
+//! wants it, and requests that are near come first. Nothing here knows of locks or of values:
 //! what was written is written by the CPU when its request completes, and no
 //! other CPU can have the line before that.
 
@@ -234,7 +235,9 @@ impl Engine {
         let line = &self.lines[index];
         if line.queue.borrow().is_empty() && line.free_at.get() <= asked {
             let (transfer, extra) = self.transfer_for(line, cpu.core.get(), want);
-            if asked + transfer + extra < self.queue.horizon() {
+            if asked + transfer + ((transfer * self.costs.spread) >> 10) + extra + 1
+                < self.queue.horizon()
+            {
                 // Nothing happens anywhere before it completes.
                 let travel = self.travel(transfer);
                 let done = self.grant(
@@ -255,9 +258,20 @@ impl Engine {
         cpu.stalled.set(cpu.stalled.get() + (done - asked));
     }
 
+    /// Part of a transfer until the owner loses the line, if it is free.
     #[inline]
     pub(crate) fn travel(&self, transfer: u64) -> u64 {
-        (transfer * self.costs.request_share) >> 10
+        (transfer * self.costs.travel_share) >> 10
+    }
+
+    /// A time that is a little less or more.
+    #[inline]
+    fn vary(&self, cycles: u64) -> u64 {
+        let spread = (cycles * self.costs.spread) >> 10;
+        if spread == 0 {
+            return cycles;
+        }
+        cycles - spread + self.rng.below(2 * spread as usize + 1) as u64
     }
 
     /// Puts a request on its way.
@@ -372,7 +386,7 @@ impl Engine {
         let line = &self.lines[index];
         let (transfer, extra) = self.transfer_for(line, core, want);
         let exclusive = line.exclusive.get();
-        let rest = transfer - self.travel(transfer);
+        let rest = self.vary(transfer - self.travel(transfer));
         self.count_transfer(index, cpu, want, now, transfer);
         if exclusive == core as u16 {
             // Ours already (the store buffer of a sibling brought it).
@@ -402,13 +416,15 @@ impl Engine {
         line.exclusive.set(core as u16);
         line.owner.set(core as u16);
         line.ready.set(done);
-        line.free_at.set(
-            done + if want == Want::Locked {
-                self.costs.rmw
-            } else {
-                1
-            },
-        );
+        // Whoever is next waits at the directory, whose snoop has yet to reach
+        // the new owner.
+        let snoop = self.vary((transfer * self.costs.snoop_share) >> 10);
+        let held = if want == Want::Locked {
+            self.costs.rmw
+        } else {
+            1
+        };
+        line.free_at.set(done + snoop.max(held));
         line.generation.set(self.l1_generation(core));
         debug_assert_eq!(line.check(), Ok(()), "line {index}");
         if line.watched() {

@@ -89,8 +89,12 @@ pub(crate) struct Costs {
     /// Of a line, by [`Distance`].
     pub(crate) transfer: [u64; 5],
     pub(crate) memory: u64,
+    /// Until the owner loses a line that nobody else wants, in 1024ths.
+    pub(crate) travel_share: u64,
     /// In 1024ths.
-    pub(crate) request_share: u64,
+    pub(crate) snoop_share: u64,
+    /// In 1024ths.
+    pub(crate) spread: u64,
     pub(crate) shared_read: u64,
     pub(crate) invalidate: u64,
     pub(crate) rmw: u64,
@@ -98,6 +102,7 @@ pub(crate) struct Costs {
     pub(crate) l2: u64,
     pub(crate) pause: u64,
     pub(crate) store_buffer: usize,
+    pub(crate) drain: u64,
     /// In 1024ths.
     pub(crate) smt: u64,
     pub(crate) clock_ghz: f64,
@@ -126,7 +131,11 @@ impl Costs {
                 ns("transfer.remote_ns"),
             ],
             memory: ns("transfer.memory_ns"),
-            request_share: (machine.get("transfer.request_share") * 1024.0) as u64,
+            travel_share: ((machine.get("transfer.request_share")
+                + machine.get("transfer.snoop_share"))
+                * 1024.0) as u64,
+            snoop_share: (machine.get("transfer.snoop_share") * 1024.0) as u64,
+            spread: (machine.get("transfer.spread") * 1024.0) as u64,
             shared_read: ns("directory.shared_read_ns"),
             invalidate: ns("directory.invalidate_ns"),
             rmw: cycles("core.rmw_cycles"),
@@ -134,6 +143,7 @@ impl Costs {
             l2: cycles("core.l2_cycles"),
             pause: cycles("core.pause_cycles"),
             store_buffer: cycles("core.store_buffer") as usize,
+            drain: cycles("core.drain_cycles"),
             smt: (machine.get("core.smt_slowdown") * 1024.0) as u64,
             clock_ghz: ghz,
             interrupt: pair("interrupts.per_second", "interrupts.us"),

@@ -94,7 +94,7 @@ impl Engine {
         if used.iter().all(|&threads| threads <= 1) {
             let nearest = self.costs.transfer[Distance::Cluster as usize];
             for cpu in &self.cpus {
-                cpu.lookahead.set(self.travel(nearest));
+                cpu.lookahead.set(self.travel(nearest) / 2);
             }
         }
         for who in 0..self.cpus.len() {

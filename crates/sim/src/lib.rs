@@ -18,7 +18,9 @@
 //! A simulation is a model, not a measurement: its figures hold for the
 //! machine file's assumptions, whose bands are swept by [`band`].
 
+mod agreement;
 mod arena;
+mod batch;
 mod coherence;
 mod engine;
 mod event;
@@ -36,6 +38,8 @@ mod topology;
 mod trace;
 mod workload;
 
+pub use agreement::{Agreement, FLAT, agreement};
+pub use batch::run_all;
 pub use machine::{Arbitration, Arch, BUILTIN, FIGURES, Figure, FigureKind, Machine, Origin};
 pub use machine_file::MachineError;
 pub use metrics::{Latency, Outcome};

@@ -108,12 +108,15 @@ figures! {
     "core.l2_cycles", "cycles", 1.0..=100.0, true, None, "load that hits the core's L2";
     "core.rmw_cycles", "cycles", 1.0..=200.0, true, None, "atomic read-modify-write on a line already owned; the line stays meanwhile";
     "core.store_buffer", "entries", 0.0..=256.0, true, None, "store buffer; 0: stores wait for their line";
+    "core.drain_cycles", "cycles", 0.0..=200.0, true, Some(30.0), "mean, from an empty store buffer until a read-modify-write that waited for it has its line locked";
     "core.smt_slowdown", "factor", 1.0..=4.0, false, Some(1.0), "how much longer work takes while the sibling thread works too";
     "transfer.cluster_ns", "ns", 1.0..=10000.0, false, None, "cache line from a core to another of the same cluster";
     "transfer.socket_ns", "ns", 1.0..=10000.0, false, None, "cache line from another cluster of the same socket";
     "transfer.remote_ns", "ns", 1.0..=10000.0, false, None, "cache line from another socket";
     "transfer.memory_ns", "ns", 1.0..=10000.0, false, None, "line that no cache holds";
-    "transfer.request_share", "fraction", 0.0..=1.0, false, Some(0.5), "part of a transfer that passes before the owner loses the line";
+    "transfer.request_share", "fraction", 0.0..=0.9, false, Some(0.3), "part of a transfer in which the request travels to the directory, where it queues";
+    "transfer.snoop_share", "fraction", 0.0..=0.9, false, Some(0.3), "part of a transfer in which the directory's snoop travels to the owner, who uses the line meanwhile";
+    "transfer.spread", "fraction", 0.0..=0.9, false, Some(0.35), "how much a transfer may take less or more, by where its line has its home";
     "directory.shared_read_ns", "ns", 0.0..=1000.0, false, None, "how long one shared read keeps a line's directory entry busy";
     "directory.invalidate_ns", "ns", 0.0..=1000.0, false, None, "added to a write for each further sharer it invalidates";
     "interrupts.per_second", "1/s", 0.0..=1e6, false, Some(0.0), "interrupts a CPU, held off while interrupts are masked";
@@ -239,6 +242,12 @@ impl Machine {
             return Some((
                 "topology.threads",
                 "the topology has more than 1024 hardware threads".to_owned(),
+            ));
+        }
+        if self.get("transfer.request_share") + self.get("transfer.snoop_share") > 0.95 {
+            return Some((
+                "transfer.snoop_share",
+                "`transfer.request_share` and `transfer.snoop_share` together leave less than a twentieth of a transfer for the data".to_owned(),
             ));
         }
         for (rate, length) in [

@@ -27,8 +27,9 @@ pub struct Latency {
 /// What a simulation found.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Outcome {
-    /// Operations per second of simulated time. An operation of the matrix is
-    /// one acquisition; of `xfs-create`, one file.
+    /// Operations per second of simulated time (with
+    /// [`crate::Stop::Each`]: by the mean of the threads' times). An operation
+    /// of the matrix is one acquisition; of `xfs-create`, one file.
     pub ops_per_s: f64,
     /// Acquisitions that were counted.
     pub acquisitions: u64,
@@ -95,6 +96,8 @@ pub(crate) struct Metrics {
     stolen: Cell<u64>,
     ops: Box<[Cell<u64>]>,
     waiting: Box<[Cell<u64>]>,
+    /// When each thread was done, if it was.
+    left: Box<[Cell<u64>]>,
     locks: Box<[LockState]>,
     handoffs: [Cell<u64>; 5],
     streak: Cell<u64>,
@@ -140,6 +143,7 @@ impl Metrics {
             stolen: Cell::new(0),
             ops: (0..cpus).map(|_| Cell::new(0)).collect(),
             waiting: (0..cpus).map(|_| Cell::new(u64::MAX)).collect(),
+            left: (0..cpus).map(|_| Cell::new(0)).collect(),
             locks: (0..locks)
                 .map(|_| LockState {
                     holder: Cell::new(NOBODY),
@@ -182,7 +186,14 @@ impl Metrics {
     }
 
     pub(crate) fn outcome(&self, engine: &Engine) -> Outcome {
-        let end = engine.time.get();
+        let left: u64 = self.left.iter().map(Cell::get).sum();
+        let end = self
+            .left
+            .iter()
+            .map(Cell::get)
+            .max()
+            .unwrap_or(0)
+            .max(engine.time.get());
         let cycles = (end - self.started.get()).max(1);
         let seconds = engine.ns(cycles) * 1e-9;
         let acquisitions = self.total.get().saturating_sub(self.warmup);
@@ -204,7 +215,10 @@ impl Metrics {
         let latency = self.latency.borrow();
         let percentile = |p: f64| engine.ns(latency.value_at_quantile(p));
         Outcome {
-            ops_per_s: ops as f64 / seconds,
+            ops_per_s: match left {
+                0 => ops as f64 / seconds,
+                sum => ops as f64 * self.left.len() as f64 / (engine.ns(sum) * 1e-9),
+            },
             acquisitions,
             seconds,
             jain: if squares > 0.0 {
@@ -327,6 +341,11 @@ impl Engine {
         if let Some(trace) = &self.trace {
             trace.releases(self.current.get(), self.time.get());
         }
+    }
+
+    /// It has done all that it was to do.
+    pub(crate) fn leaves(&self) {
+        self.metrics.left[self.current.get()].set(self.time.get());
     }
 
     /// It has done one operation of the workload.

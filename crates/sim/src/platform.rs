@@ -366,6 +366,13 @@ impl Platform for Sim {
         engine.time.set(engine.time.get() + engine.costs.pause);
     }
 
+    fn relax_for(relaxes: u32) {
+        let engine = engine();
+        engine
+            .time
+            .set(engine.time.get() + u64::from(relaxes) * engine.costs.pause);
+    }
+
     fn cpu() -> usize {
         engine().current.get()
     }

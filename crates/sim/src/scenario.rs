@@ -10,11 +10,11 @@ use crate::platform::Sim;
 use crate::stuck::SimError;
 use crate::topology::{Placement, Topology};
 use crate::trace::Trace;
-use crate::workload::{Buffer, Thread, Workload};
+use crate::workload::{Buffer, Thread, Workload, look_at_word};
 use corosensei::Coroutine;
 use corosensei::stack::{DefaultStack, Stack};
-use locklab_locks::catalogue::{self, Visitor};
-use locklab_locks::{QueueNodes, RawLock};
+use locklab_locks::catalogue::{self, BigVisitor, Visitor};
+use locklab_locks::{BigLock, QueueNodes, RawLock};
 use std::cell::RefCell;
 
 /// When a simulation has seen enough; the warm-up comes before.
@@ -24,6 +24,11 @@ pub enum Stop {
     Acquisitions(u64),
     /// After so much simulated time, in ms.
     Milliseconds(f64),
+    /// When each thread has done so many operations, without a warm-up, and
+    /// the rate is that of the kernel benchmark of report 3: all operations
+    /// by the mean of the times that the threads took. A thread that is done
+    /// leaves the others to themselves.
+    Each(u64),
 }
 
 /// What to simulate.
@@ -110,6 +115,9 @@ impl Scenario {
             Stop::Acquisitions(0) => {
                 fault("zero acquisitions were asked for; at least one is needed".to_owned())
             }
+            Stop::Each(0) => {
+                fault("zero operations a thread were asked for; at least one is needed".to_owned())
+            }
             Stop::Milliseconds(ms) if !(ms > 0.0 && ms < 1e9) => fault(format!(
                 "a simulated time of {ms} ms was asked for; it must be above 0"
             )),
@@ -141,7 +149,9 @@ pub fn run(scenario: &Scenario) -> Result<Outcome, SimError> {
 /// # Errors
 /// As [`run`].
 pub fn simulate(scenario: &Scenario) -> Result<Simulation, SimError> {
-    catalogue::visit::<Sim, _>(&scenario.lock, Run(scenario))
+    // A big lock can tell whether it is held; of others the word is read.
+    catalogue::visit_big::<Sim, _>(&scenario.lock, Run(scenario))
+        .or_else(|| catalogue::visit::<Sim, _>(&scenario.lock, Run(scenario)))
         .unwrap_or_else(|| Err(SimError::UnknownLock(scenario.lock.clone())))
 }
 
@@ -151,7 +161,7 @@ pub fn simulate(scenario: &Scenario) -> Result<Simulation, SimError> {
 /// # Errors
 /// As [`run`].
 pub fn simulate_lock<L: RawLock<Sim>>(scenario: &Scenario) -> Result<Simulation, SimError> {
-    Run(scenario).visit::<L>()
+    Run(scenario).simulate::<L>(look_at_word::<L>)
 }
 
 struct Run<'a>(&'a Scenario);
@@ -160,18 +170,36 @@ impl Visitor<Sim> for Run<'_> {
     type Output = Result<Simulation, SimError>;
 
     fn visit<L: RawLock<Sim>>(self) -> Self::Output {
+        self.simulate::<L>(look_at_word::<L>)
+    }
+}
+
+impl BigVisitor<Sim> for Run<'_> {
+    type Output = Result<Simulation, SimError>;
+
+    fn visit<L: BigLock<Sim>>(self) -> Self::Output {
+        self.simulate::<L>(L::held)
+    }
+}
+
+impl Run<'_> {
+    fn simulate<L: RawLock<Sim>>(self, look: fn(&L) -> bool) -> Result<Simulation, SimError> {
         let scenario = self.0;
         let hardware = scenario.check()?;
         let machine = &scenario.machine;
         let threads = scenario.threads;
         let locks = scenario.workload.locks();
         let (acquisitions, cycles) = match scenario.stop {
+            Stop::Each(_) => (u64::MAX, u64::MAX),
             Stop::Acquisitions(n) => (n, u64::MAX),
             Stop::Milliseconds(ms) => (u64::MAX, (ms * 1e6 * machine.get("core.clock_ghz")) as u64),
         };
         let limits = Limits {
             // Long enough for every thread to have come by.
-            warmup: (acquisitions.min(10_000) / 10).max(2 * threads as u64 * locks as u64),
+            warmup: match scenario.stop {
+                Stop::Each(_) => 0,
+                _ => (acquisitions.min(10_000) / 10).max(2 * threads as u64 * locks as u64),
+            },
             acquisitions,
             cycles,
             longest_quiet_ns: scenario.workload.longest_quiet_ns(),
@@ -183,11 +211,11 @@ impl Visitor<Sim> for Run<'_> {
         } else {
             &order[..threads]
         };
-        let lines = locks * (Arena::lines_for::<L>() + 1)
+        let lines = locks * (Arena::lines_for::<L>() + Arena::lines_for::<Buffer>())
             + threads
                 * (locks * Arena::lines_for::<L::Ctx>()
                     + Arena::lines_for::<QueueNodes<Sim>>()
-                    + 1);
+                    + Arena::lines_for::<Buffer>());
         let clock = machine.get("core.clock_ghz");
         let engine = Engine::new(
             machine,
@@ -205,7 +233,7 @@ impl Visitor<Sim> for Run<'_> {
             ),
             scenario.trace.then(|| Trace::new(clock, threads)),
         );
-        engine.enter(|| simulate_in::<L>(&engine, scenario));
+        engine.enter(|| simulate_in::<L>(&engine, scenario, look));
         if let Some(error) = engine.failure.take() {
             return Err(error);
         }
@@ -216,7 +244,7 @@ impl Visitor<Sim> for Run<'_> {
     }
 }
 
-fn simulate_in<L: RawLock<Sim>>(engine: &Engine, scenario: &Scenario) {
+fn simulate_in<L: RawLock<Sim>>(engine: &Engine, scenario: &Scenario, look: fn(&L) -> bool) {
     let count = scenario.workload.locks();
     let name = |what: &str, n: usize| {
         if count == 1 {
@@ -241,9 +269,10 @@ fn simulate_in<L: RawLock<Sim>>(engine: &Engine, scenario: &Scenario) {
             let private = engine
                 .arena
                 .place(format!("private buffer of CPU {cpu}"), Buffer::new());
-            engine.lines[engine.line_of(std::ptr::from_ref(private) as usize)]
-                .private
-                .set(true);
+            let first = engine.line_of(std::ptr::from_ref(private) as usize);
+            for line in &engine.lines[first..first + Arena::lines_for::<Buffer>()] {
+                line.private.set(true);
+            }
             Thread {
                 locks: &locks,
                 contexts: (0..count)
@@ -252,17 +281,23 @@ fn simulate_in<L: RawLock<Sim>>(engine: &Engine, scenario: &Scenario) {
                         engine.arena.place(label, L::Ctx::default())
                     })
                     .collect(),
+                look,
                 shared: &shared,
                 private,
             }
         })
         .collect();
     let workload = &scenario.workload;
+    let operations = match scenario.stop {
+        Stop::Each(operations) => operations,
+        _ => u64::MAX,
+    };
     let mut coroutines = Coroutines(Vec::with_capacity(threads.len()));
     for (cpu, thread) in threads.iter().enumerate() {
         let code = move |yielder: &corosensei::Yielder<(), ()>, ()| {
             engine.cpus[cpu].yielder.set(yielder);
-            thread.run(workload);
+            thread.run(workload, operations);
+            engine.leaves();
         };
         let stack = take_stack();
         engine.stacks.borrow_mut().push((stack.base().get(), cpu));

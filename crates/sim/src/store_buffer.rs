@@ -212,7 +212,10 @@ impl Engine {
         // It may have run ahead before it came to wait.
         let now = now.max(who.since.get());
         match who.phase.get() {
-            Phase::Drain if who.stores.is_empty() => self.schedule(cpu, now),
+            Phase::Drain if who.stores.is_empty() => {
+                let delay = self.rng.below(2 * self.costs.drain as usize + 1) as u64;
+                self.schedule(cpu, now + delay);
+            }
             Phase::DrainSlot => self.schedule(cpu, now),
             _ => {}
         }

@@ -46,6 +46,9 @@ pub enum Placement {
     /// socket: as the native instrument pins.
     #[default]
     Compact,
+    /// In the order of their numbers, sibling threads next to each other: as
+    /// a virtual machine numbers its CPUs.
+    Numbered,
     /// One core of each socket in turn, siblings last: what an idle machine's
     /// scheduler does.
     Spread,
@@ -126,6 +129,7 @@ impl Topology {
             );
             let (socket, within) = (core / per_socket, core % per_socket);
             match placement {
+                Placement::Numbered => (hardware, 0, 0),
                 Placement::Compact => (socket, sibling, within),
                 Placement::Spread => (sibling, within, socket),
             }

@@ -12,14 +12,21 @@ use locklab_locks::platform::{Atomic, Ordering};
 /// cache hits included.
 pub const UNIT_CYCLES: u64 = 15;
 
+/// Saving the flags, masking interrupts and counting preemption, as the kernel
+/// benchmark does before it acquires.
+pub(crate) const MASK_CYCLES: u64 = 20;
+
+/// And undoing that after the release.
+pub(crate) const UNMASK_CYCLES: u64 = 20;
+
 /// The most locks that a workload uses.
 pub(crate) const MOST_LOCKS: usize = 16;
 
 /// What threads do, in an endless loop.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Workload {
-    /// The kernel benchmark of report 3: critical units write a buffer that
-    /// all share, non-critical ones a private one, interrupts are off from
+    /// The kernel benchmark of report 3: critical units write one line of a
+    /// buffer that all share, non-critical ones of a private one, interrupts are off from
     /// before the acquisition until after the release. A length of n is n + 1
     /// units.
     Matrix {
@@ -51,7 +58,7 @@ impl Default for Fstat {
     fn default() -> Self {
         Self {
             outside_ns: 250.0,
-            inside_ns: 60.0,
+            inside_ns: 20.0,
             state_reads: 2,
         }
     }
@@ -77,8 +84,8 @@ pub struct XfsCreate {
 impl Default for XfsCreate {
     fn default() -> Self {
         Self {
-            outside_ns: 30_000.0,
-            hot: 30,
+            outside_ns: 44_000.0,
+            hot: 6,
             warm: 4,
             warm_locks: 4,
             inside_ns: 20.0,
@@ -118,53 +125,73 @@ impl Workload {
     }
 }
 
-/// A line's worth of words.
+/// What a unit of work copies from and to, on two lines.
 #[repr(C, align(64))]
-pub(crate) struct Buffer([Word<u32>; 16]);
+pub(crate) struct Buffer {
+    to: [Word<u32>; 16],
+    from: [Word<u32>; 16],
+}
 
 impl Buffer {
     pub(crate) fn new() -> Self {
-        Self(std::array::from_fn(|_| Word::new(0)))
+        let line = || std::array::from_fn(|_| Word::new(0));
+        Self {
+            to: line(),
+            from: line(),
+        }
     }
 
-    /// One unit: read a word and write it to the next place.
+    /// One unit: reads a line that nobody writes, and writes another.
     #[inline]
-    fn unit(&self, engine: &Engine, n: u32) {
-        let word = self.0[n as usize & 15].load(Ordering::Relaxed);
-        self.0[(n as usize + 1) & 15].store(word.wrapping_add(n), Ordering::Relaxed);
+    fn unit(&self, engine: &Engine) {
+        let word = self.from[0].load(Ordering::Relaxed);
+        self.to[0].store(word, Ordering::Relaxed);
         engine.work(UNIT_CYCLES.saturating_sub(engine.costs.l1 + 1));
     }
+}
+
+/// Reads the first word of a lock that has no better way to say whether it
+/// is held.
+pub(crate) fn look_at_word<L>(lock: &L) -> bool {
+    // SAFETY: a lock starts with one of the platform's words, and those of
+    // the simulator are plain memory of one thread.
+    let word = unsafe { &*std::ptr::from_ref(lock).cast::<Word<u32>>() };
+    word.load(Ordering::Relaxed) != 0
 }
 
 /// What one simulated thread has.
 pub(crate) struct Thread<'a, L: RawLock<Sim>> {
     pub(crate) locks: &'a [&'a L],
     pub(crate) contexts: Vec<&'a L::Ctx>,
+    /// Looks whether the lock is held, as an assertion does.
+    pub(crate) look: fn(&L) -> bool,
     /// One a lock.
     pub(crate) shared: &'a [&'a Buffer],
     pub(crate) private: &'a Buffer,
 }
 
 impl<L: RawLock<Sim>> Thread<'_, L> {
-    /// Runs until the engine has had enough.
-    pub(crate) fn run(&self, workload: &Workload) {
+    /// Does so many operations, unless the engine has had enough before.
+    pub(crate) fn run(&self, workload: &Workload, operations: u64) {
         let engine = engine();
-        loop {
+        for _ in 0..operations {
             match workload {
                 Workload::Matrix {
                     critical,
                     non_critical,
                 } => {
-                    for n in 0..=*non_critical {
-                        self.private.unit(engine, n);
+                    for _ in 0..=*non_critical {
+                        self.private.unit(engine);
                     }
                     self.jitter(engine, (u64::from(*non_critical) + 1) * UNIT_CYCLES);
                     engine.current().masked.set(true);
+                    engine.work(MASK_CYCLES);
                     self.hold(engine, 0, |thread| {
-                        for n in 0..=*critical {
-                            thread.shared[0].unit(engine, n);
+                        for _ in 0..=*critical {
+                            thread.shared[0].unit(engine);
                         }
                     });
+                    engine.work(UNMASK_CYCLES);
                     engine.current().masked.set(false);
                 }
                 Workload::Fstat(call) => {
@@ -172,7 +199,7 @@ impl<L: RawLock<Sim>> Thread<'_, L> {
                     self.hold(engine, 0, |thread| {
                         self.compute(engine, call.inside_ns / 2.0);
                         for _ in 0..call.state_reads {
-                            thread.read_lock_state(0);
+                            (thread.look)(thread.locks[0]);
                         }
                         self.compute(engine, call.inside_ns / 2.0);
                     });
@@ -204,8 +231,8 @@ impl<L: RawLock<Sim>> Thread<'_, L> {
                 .unwrap_or(0);
             left[lock] -= 1;
             self.hold(engine, lock, |thread| {
-                for n in 0..mix.lines_written {
-                    thread.shared[lock].unit(engine, n);
+                for line in &thread.shared[lock..][..mix.lines_written as usize] {
+                    line.unit(engine);
                 }
                 engine.work((mix.inside_ns * engine.costs.clock_ghz) as u64);
             });
@@ -223,15 +250,6 @@ impl<L: RawLock<Sim>> Thread<'_, L> {
         engine.releases(lock);
         // SAFETY: held, with this context.
         unsafe { self.locks[lock].unlock(self.contexts[lock]) };
-    }
-
-    /// Reads a word of each line of the lock, as an assertion that it is held
-    /// does.
-    fn read_lock_state(&self, lock: usize) {
-        // SAFETY: a lock starts with one of the platform's words; those of
-        // the simulator are plain memory of one thread.
-        let word = unsafe { &*std::ptr::from_ref(self.locks[lock]).cast::<Word<u32>>() };
-        word.load(Ordering::Relaxed);
     }
 
     /// Computes for this long, give or take a tenth.

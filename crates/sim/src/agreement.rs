@@ -1,0 +1,117 @@
+//! How well simulated figures agree with published ones.
+
+use serde::Serialize;
+
+/// Published ratios this close to 1 have no direction.
+pub const FLAT: f64 = 0.05;
+
+/// Ours beside theirs.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Agreement {
+    /// Figures compared.
+    pub figures: usize,
+    /// Those whose published value is off 1 by more than [`FLAT`].
+    pub directed: usize,
+    /// Part of those where ours is on the same side of 1; none if there are
+    /// none.
+    pub direction: Option<f64>,
+    /// Spearman's rank correlation, ties sharing their mean rank; none if
+    /// either side has one value only.
+    pub spearman: Option<f64>,
+    /// Mean of |ln(ours / published)|.
+    pub mean_abs_log_error: f64,
+}
+
+/// Compares ratios, pair by pair.
+///
+/// # Panics
+/// If the lengths differ.
+pub fn agreement(published: &[f64], ours: &[f64]) -> Agreement {
+    assert_eq!(
+        published.len(),
+        ours.len(),
+        "a figure of ours for each of theirs"
+    );
+    let pairs = || published.iter().zip(ours);
+    let directed: Vec<_> = pairs()
+        .filter(|(theirs, _)| (*theirs - 1.0).abs() > FLAT + 1e-9)
+        .collect();
+    let right = directed
+        .iter()
+        .filter(|(theirs, ours)| (**theirs - 1.0) * (**ours - 1.0) > 0.0)
+        .count();
+    Agreement {
+        figures: published.len(),
+        directed: directed.len(),
+        direction: (!directed.is_empty()).then(|| right as f64 / directed.len() as f64),
+        spearman: correlation(&ranks(published), &ranks(ours)),
+        mean_abs_log_error: pairs()
+            .map(|(theirs, ours)| (ours / theirs).ln().abs())
+            .sum::<f64>()
+            / published.len().max(1) as f64,
+    }
+}
+
+/// Ranks from 1; equal values share the mean of theirs.
+fn ranks(values: &[f64]) -> Vec<f64> {
+    let mut order: Vec<usize> = (0..values.len()).collect();
+    order.sort_by(|&a, &b| values[a].total_cmp(&values[b]));
+    let mut ranks = vec![0.0; values.len()];
+    let mut start = 0;
+    while start < order.len() {
+        let value = values[order[start]];
+        let end = start
+            + order[start..]
+                .iter()
+                .take_while(|&&at| values[at] == value)
+                .count();
+        for &at in &order[start..end] {
+            ranks[at] = (start + end + 1) as f64 / 2.0;
+        }
+        start = end;
+    }
+    ranks
+}
+
+/// Pearson's.
+fn correlation(a: &[f64], b: &[f64]) -> Option<f64> {
+    let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
+    let (mean_a, mean_b) = (mean(a), mean(b));
+    let (mut ab, mut aa, mut bb) = (0.0, 0.0, 0.0);
+    for (a, b) in a.iter().zip(b) {
+        ab += (a - mean_a) * (b - mean_b);
+        aa += (a - mean_a).powi(2);
+        bb += (b - mean_b).powi(2);
+    }
+    (aa > 0.0 && bb > 0.0).then(|| ab / (aa * bb).sqrt())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_worked_example() {
+        // 1.04 has no direction; of the three others one is on the wrong side.
+        let theirs = [1.5, 1.04, 0.9, 1.2];
+        let ours = [1.3, 0.98, 0.95, 0.99];
+        let agreement = agreement(&theirs, &ours);
+        assert_eq!(agreement.directed, 3);
+        assert_eq!(agreement.direction, Some(2.0 / 3.0));
+        // Ranks 4 2 1 3 and 4 2 1 3.
+        assert!((agreement.spearman.unwrap() - 1.0).abs() < 1e-12);
+        let error = ((1.5f64 / 1.3).ln()
+            + (1.04f64 / 0.98).ln()
+            + (0.95f64 / 0.9).ln()
+            + (1.2f64 / 0.99).ln())
+            / 4.0;
+        assert!((agreement.mean_abs_log_error - error).abs() < 1e-12);
+    }
+
+    #[test]
+    fn ties_share_a_rank_and_one_value_has_no_correlation() {
+        assert_eq!(ranks(&[2.0, 1.0, 2.0]), [2.5, 1.0, 2.5]);
+        assert_eq!(agreement(&[1.0, 1.0], &[1.0, 2.0]).spearman, None);
+        assert_eq!(agreement(&[1.0], &[2.0]).direction, None);
+    }
+}

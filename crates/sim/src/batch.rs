@@ -1,0 +1,52 @@
+//! Many scenarios at once, on several threads.
+//!
+//! Each scenario runs by itself, so the results do not depend on how many
+//! threads there are or on which comes first.
+
+use crate::metrics::Outcome;
+use crate::scenario::{Scenario, run};
+use crate::stuck::SimError;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+/// Runs each scenario on one of so many threads. `progress` is told, by the
+/// thread that has finished one, how many are done.
+///
+/// # Errors
+/// The first error in the order of the scenarios; those not yet begun are
+/// then left out.
+pub fn run_all(
+    scenarios: &[Scenario],
+    workers: usize,
+    progress: impl Fn(usize) + Sync,
+) -> Result<Vec<Outcome>, SimError> {
+    let next = AtomicUsize::new(0);
+    let done = AtomicUsize::new(0);
+    let failed = AtomicBool::new(false);
+    let results: Vec<Mutex<Option<Result<Outcome, SimError>>>> =
+        scenarios.iter().map(|_| Mutex::new(None)).collect();
+    std::thread::scope(|scope| {
+        for _ in 0..workers.clamp(1, scenarios.len().max(1)) {
+            scope.spawn(|| {
+                while !failed.load(Ordering::Relaxed) {
+                    let at = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(scenario) = scenarios.get(at) else {
+                        break;
+                    };
+                    let result = run(scenario);
+                    if result.is_err() {
+                        failed.store(true, Ordering::Relaxed);
+                    }
+                    *results[at]
+                        .lock()
+                        .expect("no worker panics while it holds this") = Some(result);
+                    progress(done.fetch_add(1, Ordering::Relaxed) + 1);
+                }
+            });
+        }
+    });
+    results
+        .into_iter()
+        .filter_map(|result| result.into_inner().expect("as above"))
+        .collect()
+}
