@@ -32,8 +32,6 @@ impl<P: Platform> Ticket<P> {
         Self { word: P::U32::ZERO }
     }
 
-    /// Waits for `ticket`, out of line: the way in is kept small where it is
-    /// inlined.
     /// How many CPUs wait, for a composition (the cohort locks). Exact for
     /// those that came before; the holder asks.
     #[inline(always)]
@@ -44,6 +42,8 @@ impl<P: Platform> Ticket<P> {
             .wrapping_sub(1)
     }
 
+    /// Waits for `ticket`, out of line: the way in is kept small where it is
+    /// inlined.
     /// Public for the C header, whose fast path draws the ticket.
     #[doc(hidden)]
     #[cold]
@@ -63,8 +63,8 @@ impl<P: Platform> Default for Ticket<P> {
     }
 }
 
-// SAFETY: a ticket is given to one CPU (atomic addition) and is served after the
-// holder of the ticket before it has released.
+// SAFETY: a ticket is given to one CPU (atomic addition) and is served after
+// the holder of the ticket before it has released.
 unsafe impl<P: Platform> RawLock<P> for Ticket<P> {
     type Ctx = ();
 

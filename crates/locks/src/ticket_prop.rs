@@ -54,8 +54,8 @@ impl<P: Platform, const RELAXES: u32> Default for TicketProp<P, RELAXES> {
     }
 }
 
-// SAFETY: a ticket is given to one CPU (atomic addition) and is served after the
-// holder of the ticket before it has released.
+// SAFETY: a ticket is given to one CPU (atomic addition) and is served after
+// the holder of the ticket before it has released.
 unsafe impl<P: Platform, const RELAXES: u32> RawLock<P> for TicketProp<P, RELAXES> {
     type Ctx = ();
 

@@ -1,68 +1,91 @@
-//! Native atomics whose waits yield the processor: with it, more threads
-//! than CPUs contend for a fair lock without each handoff costing a time
-//! slice.
+//! Native atomics whose waits give the processor away: so more threads than
+//! CPUs contend for a fair lock without each handoff costing a time slice.
 
 use locklab_locks::platform::{Atomic, AtomicInt, LockWord, Ordering, Patience, Poll};
 use locklab_locks::{NativePlatform, Platform, QueueNodes};
 use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32, AtomicUsize};
+use std::time::Duration;
 
-pub(crate) struct Yielding;
+/// Lets others run. Sleeps for a moment rather than yields: a thread that
+/// yields on a loaded machine comes back after everybody else's time slice.
+fn step_aside() {
+    std::thread::sleep(Duration::from_micros(1));
+}
 
 /// Threads of a test program, its harness included.
 const CPUS: usize = 256;
-static NODES: [QueueNodes<Yielding>; CPUS] = [const { QueueNodes::NEW }; CPUS];
 
 #[repr(transparent)]
 pub(crate) struct Word<A>(A);
 
-impl Platform for Yielding {
-    type U8 = Word<AtomicU8>;
-    type U32 = Word<AtomicU32>;
-    type Usize = Word<AtomicUsize>;
-    type Ptr<T: 'static> = Word<AtomicPtr<T>>;
+macro_rules! platform {
+    ($(#[$doc:meta])* $platform:ident, $u32:ty, $nodes:ident) => {
+        $(#[$doc])*
+        pub(crate) struct $platform;
 
-    fn fence(order: Ordering) {
-        NativePlatform::fence(order);
-    }
-    fn relax() {
-        std::thread::yield_now();
-    }
-    fn relax_for(_: u32) {
-        std::thread::yield_now();
-    }
-    fn cpu() -> usize {
-        NativePlatform::cpu()
-    }
-    fn node() -> usize {
-        // Two NUMA nodes, whatever the machine has, so that the locks that
-        // know of them are tested.
-        NativePlatform::cpu() % 2
-    }
-    fn now() -> u64 {
-        NativePlatform::now()
-    }
-    fn wait(word: &Self::U32, expected: u32) {
-        NativePlatform::wait(&word.0, expected);
-    }
-    fn wake(word: &Self::U32) {
-        NativePlatform::wake(&word.0);
-    }
-    fn virtualized() -> bool {
-        NativePlatform::virtualized()
-    }
-    fn queue_nodes(cpu: usize) -> &'static QueueNodes<Self> {
-        &NODES[cpu]
-    }
+        static $nodes: [QueueNodes<$platform>; CPUS] = [const { QueueNodes::NEW }; CPUS];
+
+        impl Platform for $platform {
+            type U8 = Word<AtomicU8>;
+            type U32 = $u32;
+            type Usize = Word<AtomicUsize>;
+            type Ptr<T: 'static> = Word<AtomicPtr<T>>;
+
+            fn fence(order: Ordering) {
+                NativePlatform::fence(order);
+            }
+            fn relax() {
+                step_aside();
+            }
+            fn relax_for(_: u32) {
+                step_aside();
+            }
+            fn cpu() -> usize {
+                NativePlatform::cpu()
+            }
+            fn node() -> usize {
+                NativePlatform::node()
+            }
+            fn now() -> u64 {
+                NativePlatform::now()
+            }
+            fn wait(word: &Self::U32, expected: u32) {
+                NativePlatform::wait(word.native(), expected);
+            }
+            fn wake(word: &Self::U32) {
+                NativePlatform::wake(word.native());
+            }
+            fn virtualized() -> bool {
+                NativePlatform::virtualized()
+            }
+            fn queue_nodes(cpu: usize) -> &'static QueueNodes<Self> {
+                &$nodes[cpu]
+            }
+        }
+    };
 }
+
+platform!(
+    /// With this machine's halves and bytes of a word.
+    Yielding,
+    Word<AtomicU32>,
+    NODES
+);
+platform!(
+    /// With the portable ones, which other machines use.
+    YieldingPortable,
+    Word<Portable>,
+    PORTABLE_NODES
+);
 
 /// Reads before a yield: some handoffs are still caught spinning.
 const READS: u32 = 20;
 
 macro_rules! atomic {
-    ($atomic:ty, $value:ty, [$($generic:tt)*]) => {
+    ($atomic:ty, $value:ty, [$($generic:tt)*], $zero:expr) => {
         impl<$($generic)*> Atomic<$value> for Word<$atomic> {
             #[allow(clippy::declare_interior_mutable_const)]
-            const ZERO: Self = Self(<$atomic as Atomic<$value>>::ZERO);
+            const ZERO: Self = Self(<$atomic>::new($zero));
             fn new(value: $value) -> Self {
                 Self(<$atomic>::new(value))
             }
@@ -101,7 +124,7 @@ macro_rules! atomic {
                         return value;
                     }
                     if reads % READS == 0 {
-                        std::thread::yield_now();
+                        step_aside();
                     }
                 }
             }
@@ -109,10 +132,10 @@ macro_rules! atomic {
     };
 }
 
-atomic!(AtomicU8, u8, []);
-atomic!(AtomicU32, u32, []);
-atomic!(AtomicUsize, usize, []);
-atomic!(AtomicPtr<T>, *mut T, [T: 'static]);
+atomic!(AtomicU8, u8, [], 0);
+atomic!(AtomicU32, u32, [], 0);
+atomic!(AtomicUsize, usize, [], 0);
+atomic!(AtomicPtr<T>, *mut T, [T: 'static], std::ptr::null_mut());
 
 macro_rules! atomic_int {
     ($atomic:ty, $value:ty) => {
@@ -137,6 +160,57 @@ atomic_int!(AtomicU8, u8);
 atomic_int!(AtomicU32, u32);
 atomic_int!(AtomicUsize, usize);
 
-/// The portable halves and bytes, whatever the machine: the native stress
-/// runs the assembly.
-impl LockWord for Word<AtomicU32> {}
+impl Word<AtomicU32> {
+    fn native(&self) -> &AtomicU32 {
+        &self.0
+    }
+}
+
+impl LockWord for Word<AtomicU32> {
+    fn take_if_zero(&self, held: u32, order: Ordering) -> bool {
+        self.0.take_if_zero(held, order)
+    }
+    fn draw_ticket(&self, order: Ordering) -> Result<(), u16> {
+        self.0.draw_ticket(order)
+    }
+    fn store_low_byte(&self, value: u8, order: Ordering) {
+        self.0.store_low_byte(value, order);
+    }
+    fn store_low_half(&self, value: u16, order: Ordering) {
+        self.0.store_low_half(value, order);
+    }
+    fn increment_low_half(&self, order: Ordering) {
+        self.0.increment_low_half(order);
+    }
+    fn swap_high_half(&self, value: u16, order: Ordering) -> u16 {
+        self.0.swap_high_half(value, order)
+    }
+}
+
+/// A word that has only what any machine has.
+#[repr(transparent)]
+pub(crate) struct Portable(AtomicU32);
+
+impl Portable {
+    const fn new(value: u32) -> Self {
+        Self(AtomicU32::new(value))
+    }
+}
+
+impl Word<Portable> {
+    fn native(&self) -> &AtomicU32 {
+        &self.0.0
+    }
+}
+
+impl std::ops::Deref for Portable {
+    type Target = AtomicU32;
+    fn deref(&self) -> &AtomicU32 {
+        &self.0
+    }
+}
+
+atomic!(Portable, u32, [], 0);
+atomic_int!(Portable, u32);
+
+impl LockWord for Word<Portable> {}
