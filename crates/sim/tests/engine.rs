@@ -135,7 +135,7 @@ prop_compose! {
         sockets in 1..3u32, clusters in 1..3u32, cores in 1..4u32, threads in 1..3u32,
         cluster in 1.0..40.0, further in 0.0..40.0, remote in 0.0..100.0,
         shared_read in 0.0..20.0, invalidate in 0.0..5.0, pause in 1..200u32,
-        store_buffer in 0..9u32, share in 0.0..0.7, arbitration in 0..3usize, arm in any::<bool>(),
+        store_buffer in 0..9u32, share in 0.0..0.6, arbitration in 0..3usize, arm in any::<bool>(),
         slice in 10..500u32,
     ) -> Machine {
         let mut machine = builtin("xeon-8380-vm");
