@@ -40,7 +40,7 @@ fn messages() {
             "l1_cycles = { value = 5, source",
             "l1_cycles = { value = 50, source",
         ),
-        ("value = \"random\"", "value = \"fair\""),
+        ("value = \"nearest\"", "value = \"fair\""),
         ("[core]", "[core"),
     ];
     let mut text = String::new();
