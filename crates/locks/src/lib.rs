@@ -23,6 +23,11 @@
 //! [`catalogue`] lists the locks with their size, fairness and paper.
 #![no_std]
 
+// Its examples are run as tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 #[cfg(feature = "std")]
 extern crate std;
 

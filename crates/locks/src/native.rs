@@ -10,6 +10,28 @@ use core::marker::PhantomData;
 use core::sync::atomic::{self, AtomicPtr, AtomicU8, AtomicU32, AtomicUsize};
 
 /// What an operating system, or a program, tells the locks.
+///
+/// ```
+/// use locklab_locks::{Host, Native, QSpinlock, QueueNodes, lock_api};
+///
+/// const CPUS: usize = 8;
+/// static NODES: [QueueNodes<Native<MyKernel>>; CPUS] = [const { QueueNodes::NEW }; CPUS];
+///
+/// struct MyKernel;
+///
+/// impl Host for MyKernel {
+///     fn cpu() -> usize {
+///         0 // read from the per-CPU segment, with preemption disabled
+///     }
+///     fn queue_nodes(cpu: usize) -> &'static QueueNodes<Native<Self>> {
+///         &NODES[cpu]
+///     }
+/// }
+///
+/// type SpinLock<T> = lock_api::Mutex<QSpinlock<Native<MyKernel>>, T>;
+/// static TICKS: SpinLock<u64> = SpinLock::new(0);
+/// *TICKS.lock() += 1;
+/// ```
 pub trait Host: Sized + Send + Sync + 'static {
     /// As [`Platform::cpu`]. A kernel must have preemption disabled from
     /// before `lock` until after `unlock`.
