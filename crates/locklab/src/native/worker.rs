@@ -116,27 +116,9 @@ impl<L: RawLock<NativePlatform>> Desk<L> {
         // SAFETY: in the arena, which outlives us; only atomics inside.
         let roll = unsafe { self.roll.as_ref() };
         let histogram = self.histogram.take();
-        let tally = match (self.critical, histogram) {
-            (Critical::Units(units), None) => self.turns(
-                NoStopwatch,
-                // SAFETY: called only while the lock is held.
-                |shared| unsafe {
-                    shared.units(units);
-                    true
-                },
-            ),
-            (Critical::Units(units), Some(histogram)) => self.turns(
-                Stopwatch::new(histogram),
-                // SAFETY: called only while the lock is held.
-                |shared| unsafe {
-                    shared.units(units);
-                    true
-                },
-            ),
-            (Critical::Fstat(file), None) => self.turns(NoStopwatch, |_| fstat(file)),
-            (Critical::Fstat(file), Some(histogram)) => {
-                self.turns(Stopwatch::new(histogram), |_| fstat(file))
-            }
+        let tally = match histogram {
+            None => self.turns(NoStopwatch),
+            Some(histogram) => self.turns(Stopwatch::new(histogram)),
         };
         // SAFETY: this worker's own, read by the controller after W2.
         unsafe { *self.tally.as_ref().get() = tally };
@@ -144,8 +126,8 @@ impl<L: RawLock<NativePlatform>> Desk<L> {
         roll.left.fetch_add(1, Ordering::Release);
     }
 
-    /// The loop. `critical` says whether its call of the kernel went well.
-    fn turns<T: Timer>(&self, mut timer: T, critical: impl Fn(&Section) -> bool) -> Tally {
+    /// The loop.
+    fn turns<T: Timer>(&self, mut timer: T) -> Tally {
         // SAFETY: all in the arena, initialised before we were started.
         let (lock, ctx, shared, private, control, roll) = unsafe {
             (
@@ -187,7 +169,14 @@ impl<L: RawLock<NativePlatform>> Desk<L> {
             unsafe { lock.lock(ctx) };
             timer.stop();
             let handoff = shared.enter(me);
-            let well = critical(shared);
+            let well = match self.critical {
+                Critical::Units(units) => {
+                    // SAFETY: we hold the lock.
+                    unsafe { shared.units(units) };
+                    true
+                }
+                Critical::Fstat(file) => fstat(file),
+            };
             // SAFETY: we hold it, with this context.
             unsafe { lock.unlock(ctx) };
 
