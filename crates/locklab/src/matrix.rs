@@ -91,9 +91,12 @@ pub struct Spec {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Invalid {
-    /// It did not finish, or the machine disturbed it: a signal, a clock that
-    /// jumped. The pair is set aside and the others stand.
+    /// It did not finish: a process died, a call failed. The pair is set
+    /// aside and the others stand.
     Failed(String),
+    /// The machine disturbed it: a clock that jumped, CPUs that something
+    /// else had. Set aside like a failure, once repeating it did not help.
+    Disturbed(String),
     /// The CPUs moved, around this run or between it and its pair's other
     /// run, and still did when the pair had been repeated. The pair is set
     /// aside and not held against the lock.

@@ -148,8 +148,8 @@ fn measure(
     measured.cells = outcome.cells;
     if outcome.repeated > 0 {
         measured.caveats.push(match outcome.repeated {
-            1 => "One pair was run again because its CPUs had moved.".into(),
-            n => format!("{n} pairs were run again because their CPUs had moved."),
+            1 => "One pair was run again because its CPUs had moved or were taken.".into(),
+            n => format!("{n} pairs were run again because their CPUs had moved or were taken."),
         });
     }
     measured.interrupted = outcome.stopped.as_ref().map(|stop| {
@@ -166,7 +166,6 @@ fn measure(
     });
     if plan.spec.aa {
         bias::keep_bands(&mut recorder, &measured, &native.machine);
-        measured.caveats.extend(bias::check(&measured));
     }
     // The header without pairs, but with every cell that was planned.
     let header = Measured {

@@ -2,10 +2,10 @@
 //!
 //! A cell is finished before the next begins, because on a virtual machine
 //! the CPUs move within minutes and pairs are compared within one placement
-//! only. A pair whose CPUs moved is run again, and a cell whose pairs lie in
-//! several placements goes on until one of them has enough, both within a
-//! budget, so that a restless machine ends too. What is repeated depends on
-//! the placement alone, never on what the locks did.
+//! only. A pair whose CPUs moved, or were not there, is run again, and a cell
+//! whose pairs lie in several placements goes on until one of them has
+//! enough, both within a budget, so that a restless machine ends too. What is
+//! repeated depends on the machine alone, never on what the locks did.
 //!
 //! Measures nothing itself (see [`Instrument`]) and judges nothing.
 
@@ -87,7 +87,7 @@ impl Recorder {
 pub struct Outcome {
     /// The cells that have at least one pair.
     pub cells: Vec<Cell>,
-    /// Pairs that were run again because the CPUs moved.
+    /// Pairs that were run again because the machine was not steady.
     pub repeated: u32,
     /// Why it is not complete, if it is not.
     pub stopped: Option<Stop>,
@@ -239,7 +239,9 @@ impl Session<'_> {
         let steady = settle([
             (&mut baseline.0, &baseline.1),
             (&mut experiment.0, &experiment.1),
-        ]);
+        ]) && !any(&baseline.0, &experiment.0, |invalid| {
+            matches!(invalid, Invalid::Disturbed(_))
+        });
         let pair = RunPair {
             index: number,
             baseline_first: order == Order::BaselineFirst,
@@ -256,19 +258,13 @@ impl Session<'_> {
         let mut failed = 0;
         let mut by_class: HashMap<Option<&str>, u32> = HashMap::new();
         for pair in pairs {
-            let runs = [&pair.baseline, &pair.experiment];
-            if runs
-                .iter()
-                .any(|run| matches!(run.invalid, Some(Invalid::CheckFailed(_))))
-            {
+            let invalid = |kind: fn(&Invalid) -> bool| any(&pair.baseline, &pair.experiment, kind);
+            if invalid(|i| matches!(i, Invalid::CheckFailed(_))) {
                 return true;
             }
-            if runs
-                .iter()
-                .any(|run| matches!(run.invalid, Some(Invalid::Failed(_))))
-            {
+            if invalid(|i| matches!(i, Invalid::Failed(_))) {
                 failed += 1;
-            } else if runs.iter().all(|run| run.invalid.is_none()) {
+            } else if !invalid(|_| true) {
                 let class = pair.baseline.round_trip.as_ref().map(|r| r.class.as_str());
                 *by_class.entry(class).or_default() += 1;
             }
@@ -277,15 +273,18 @@ impl Session<'_> {
     }
 }
 
-/// Pairs that moved are not usable; all others are.
+/// Whether one of two runs is invalid in this way.
+fn any(a: &Run, b: &Run, kind: impl Fn(&Invalid) -> bool) -> bool {
+    a.invalid.iter().chain(&b.invalid).any(kind)
+}
+
+/// Pairs that need not be repeated.
 fn usable(pairs: &[RunPair]) -> u64 {
+    let again =
+        |invalid: &Invalid| matches!(invalid, Invalid::PlacementMoved(_) | Invalid::Disturbed(_));
     pairs
         .iter()
-        .filter(|pair| {
-            ![&pair.baseline, &pair.experiment]
-                .iter()
-                .any(|run| matches!(run.invalid, Some(Invalid::PlacementMoved(_))))
-        })
+        .filter(|pair| !any(&pair.baseline, &pair.experiment, again))
         .count() as u64
 }
 

@@ -289,7 +289,7 @@ fn fault(pair: &RunPair) -> Option<(FaultKind, Option<Side>, String)> {
     let faults = sides.into_iter().filter_map(|(side, run)| {
         let (kind, why) = match run.invalid.as_ref()? {
             Invalid::CheckFailed(why) => (FaultKind::CheckFailed, why),
-            Invalid::Failed(why) => (FaultKind::RunFailed, why),
+            Invalid::Failed(why) | Invalid::Disturbed(why) => (FaultKind::RunFailed, why),
             Invalid::PlacementMoved(why) => (FaultKind::PlacementDiffered, why),
         };
         Some((kind, Some(side), why.clone()))

@@ -7,8 +7,7 @@ use crate::native::machine::Machine;
 use crate::plan::Plan;
 use crate::report;
 use crate::store::Store;
-use crate::verdicts::{self, Verdicts};
-use locklab_judge::{Judged, Order, Pair, aa_check, bias_band};
+use locklab_judge::{Order, Pair, bias_band};
 use std::collections::HashMap;
 
 /// What a set-up's bias depends on, beside the cell.
@@ -66,32 +65,4 @@ pub(super) fn keep_bands(recorder: &mut Recorder, measured: &Measured, machine: 
             recorder.with(|store, id| store.keep_band(&setup, &cell.point, band, id));
         }
     }
-}
-
-/// Whether an A/A run called more cells than 5 % allow, as a sentence.
-pub(super) fn check(measured: &Measured) -> Option<String> {
-    let Verdicts {
-        cells, settings, ..
-    } = verdicts::judge(measured).ok()?;
-    let judged: Vec<Judged> = cells.into_iter().map(|cell| cell.judged).collect();
-    let check = aa_check(&judged, settings.family);
-    let counts = format!(
-        "baseline against itself: of {} cells judged, {} were called better or worse ({} may be), \
-         and {} had p < 0.05 before correction ({} may by chance)",
-        check.judged,
-        check.called,
-        check.calls_allowed,
-        check.below_alpha,
-        check.below_alpha_allowed
-    );
-    Some(if check.passed() {
-        format!("A/A passed, {counts}.")
-    } else if check.judged == 0 {
-        "A/A shows nothing: no cell could be judged.".into()
-    } else {
-        format!(
-            "A/A FAILED, {counts}. Once in ten times that is chance; measure again with another \
-             --seed, and if it fails again, do not believe this set-up."
-        )
-    })
 }

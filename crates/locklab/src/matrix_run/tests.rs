@@ -264,3 +264,34 @@ fn a_time_limit_stops_before_the_next_pair() {
     assert_eq!(outcome.stopped, Some(Stop::TimeLimit));
     assert!(outcome.cells.is_empty());
 }
+
+#[test]
+fn a_disturbed_pair_is_run_again_and_a_failed_one_is_not() {
+    struct Faulty(u32, Invalid);
+    impl Instrument for Faulty {
+        fn run(&mut self, _: &str, _: &PlannedCell) -> Result<(Run, Around), Stopped> {
+            self.0 += 1;
+            let mut run = test_run();
+            run.invalid = (self.0 == 3).then(|| self.1.clone());
+            Ok((run, Around::default()))
+        }
+    }
+    for (invalid, runs, repeated) in [
+        (Invalid::Disturbed("the machine slept".into()), 18, 1),
+        (Invalid::Failed("a process died".into()), 16, 0),
+    ] {
+        let plan = plan(vec![2], 8);
+        let mut faulty = Faulty(0, invalid);
+        let outcome = Session {
+            plan: &plan,
+            recorder: &mut Recorder::nowhere(),
+            listener: &mut Nobody,
+            deadline: None,
+            before: HashMap::new(),
+            bands: HashMap::new(),
+        }
+        .run(&mut faulty);
+        assert_eq!((faulty.0, outcome.repeated), (runs, repeated));
+        assert_eq!(outcome.cells[0].pairs.len(), 8);
+    }
+}

@@ -10,6 +10,7 @@
 use super::run::{Ending, Order, PATIENCE, Stage, Stopped, conduct, wait_for_all};
 use super::topology::pin_to;
 use super::worker::{Desk, phase};
+use crate::matrix::Invalid;
 use locklab_locks::{NativePlatform, RawLock, Threads};
 use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::{Signal, kill};
@@ -93,9 +94,9 @@ pub(crate) fn run<L: RawLock<NativePlatform>>(
         }
     });
     let patience = match ending {
-        Ending::Well => PATIENCE,
         // Those who wait for the dead wait for ever.
-        Ending::Badly(_) => Duration::from_secs(1),
+        Ending::Badly(Invalid::Failed(_)) => Duration::from_secs(1),
+        Ending::Well | Ending::Badly(_) => PATIENCE,
     };
     let left = wait_for_all(patience, || {
         children.look();
@@ -111,11 +112,11 @@ pub(crate) fn run<L: RawLock<NativePlatform>>(
     Ok(match (children.failed, ending) {
         // Killed by us, after it had failed or had not come out.
         (_, Ending::Badly(how)) => Ending::Badly(how),
-        (Some(how), _) if left => Ending::Badly(how),
-        (_, Ending::Well) if !left => Ending::Badly(format!(
+        (Some(how), _) if left => Ending::Badly(Invalid::Failed(how)),
+        (_, Ending::Well) if !left => Ending::Badly(Invalid::Failed(format!(
             "processes did not come out of the lock within {} s and were killed",
             PATIENCE.as_secs()
-        )),
+        ))),
         (_, ending) => ending,
     })
 }

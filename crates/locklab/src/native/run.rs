@@ -69,7 +69,7 @@ pub(crate) enum Ending {
     /// All of them left.
     Well,
     /// The run is void, for this reason, and no worker is left.
-    Badly(String),
+    Badly(Invalid),
 }
 
 impl Visitor<NativePlatform> for &Order<'_> {
@@ -221,7 +221,7 @@ impl<L: RawLock<NativePlatform>> Bench<L> {
             return Err(Stopped::Interrupted);
         }
         if let Ending::Badly(reason) = ending {
-            return Ok(void(order, Invalid::Failed(reason)));
+            return Ok(void(order, reason));
         }
         let (control, shared) = (self.stage().control, self.shared);
         let took = control
@@ -275,12 +275,12 @@ impl<L: RawLock<NativePlatform>> Bench<L> {
                 "{failed} calls of fstat failed"
             )));
         } else if took <= 0.0 {
-            run.invalid = Some(Invalid::Failed("no time passed".into()));
+            run.invalid = Some(Invalid::Disturbed("no time passed".into()));
         } else if run.per_thread.iter().all(|turns| *turns == 0)
             && run.cpu_share.is_some_and(|share| share < 0.01)
         {
             // Not what the lock did: it was not asked.
-            run.invalid = Some(Invalid::Failed(
+            run.invalid = Some(Invalid::Disturbed(
                 "no thread had a CPU in the measured time: the machine is overloaded".into(),
             ));
         }
@@ -379,6 +379,7 @@ pub(crate) fn conduct(
 ) -> Ending {
     let Stage { control, roll } = stage;
     let mut failed = None;
+    let mut disturbed = None;
     let gathering = clock::now();
     while roll.arrived.load(Ordering::Relaxed) < order.threads && failed.is_none() {
         failed = all_left().err();
@@ -407,12 +408,15 @@ pub(crate) fn conduct(
         // late on a busy machine does no harm; one that was stopped does.
         let grace = order.run + Duration::from_millis(200);
         if failed.is_none() && !order.interrupt.load(Ordering::Relaxed) {
-            failed = Clocks::read().fault_since(&before, order.run, grace);
+            disturbed = Clocks::read().fault_since(&before, order.run, grace);
         }
     }
     // W1: as above.
     control.phase.store(phase::STOP, Ordering::Release);
-    failed.map_or(Ending::Well, Ending::Badly)
+    failed
+        .map(Invalid::Failed)
+        .or(disturbed.map(Invalid::Disturbed))
+        .map_or(Ending::Well, Ending::Badly)
 }
 
 /// Waits until all workers have left; says whether they did in time.

@@ -3,6 +3,7 @@
 use super::run::{Ending, Order, PATIENCE, Stage, Stopped, conduct, wait_for_all};
 use super::topology::pin_to;
 use super::worker::{Desk, phase};
+use crate::matrix::Invalid;
 use locklab_locks::{NativePlatform, RawLock};
 use std::sync::atomic::Ordering;
 
@@ -52,7 +53,7 @@ pub(crate) fn run<L: RawLock<NativePlatform>>(
     }
     for handle in handles {
         if handle.join().is_err() {
-            return Ok(Ending::Badly("a thread panicked".into()));
+            return Ok(Ending::Badly(Invalid::Failed("a thread panicked".into())));
         }
     }
     Ok(ending)
