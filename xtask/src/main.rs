@@ -15,10 +15,15 @@ use std::process::{Command, ExitCode, Stdio};
 /// Debian packages that tests use, with what uses them.
 const PACKAGES: &[(&str, &str)] = &[
     ("gcc", "C callers, footprint and peer benchmarks"),
+    ("g++", "programs on other locks: C++"),
     ("clang", "C callers"),
     ("binutils", "footprint against nm"),
     ("pkg-config", "C callers"),
     ("libck-dev", "peer benchmarks: Concurrency Kit"),
+    ("rocksdb-tools", "programs on other locks: db_bench"),
+    ("memcached", "programs on other locks"),
+    ("stress-ng", "programs on other locks"),
+    ("python3", "programs on other locks"),
     ("qemu-user", "the i-cache model"),
     ("qemu-system-x86", "the i-cache model, whole machines"),
     ("nginx-light", "compare: nginx-churn"),

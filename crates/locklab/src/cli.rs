@@ -48,6 +48,8 @@ pub enum Command {
     Results(ResultsArgs),
     /// What two ELF files hold, symbol by symbol: bytes and inlined copies
     Footprint(FootprintArgs),
+    /// Run an unmodified program on another lock
+    Run(RunArgs),
 }
 
 /// `locklab matrix`.
@@ -199,4 +201,43 @@ pub struct FootprintArgs {
     /// Executions of the new file
     #[arg(long, value_name = "FILE", requires = "old_counts")]
     pub new_counts: Option<PathBuf>,
+}
+
+/// `locklab run`.
+#[derive(Debug, Args)]
+pub struct RunArgs {
+    /// The lock: of 'locklab locks', 'pthread' (glibc's), or LiTL's name
+    #[arg(long, value_name = "NAME")]
+    pub lock: String,
+    /// What a waiter does [default: spin-then-park]
+    ///
+    /// A waiter that only spins keeps a CPU from the holder where threads
+    /// outnumber CPUs: fair locks then all but stop.
+    #[arg(long, value_enum)]
+    pub wait: Option<WaitArg>,
+    /// Time each acquisition; print contention by place in the program
+    #[arg(long)]
+    pub profile: bool,
+    /// The program and its arguments
+    #[arg(last = true, required = true, value_name = "CMD")]
+    pub command: Vec<std::ffi::OsString>,
+}
+
+/// How a waiter waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum WaitArg {
+    /// Until it has the lock
+    Spin,
+    /// For about as long as a sleep costs, then sleeps until woken
+    SpinThenPark,
+}
+
+impl WaitArg {
+    /// As on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Spin => "spin",
+            Self::SpinThenPark => "spin-then-park",
+        }
+    }
 }

@@ -20,6 +20,7 @@ pub mod process;
 mod progress;
 pub mod report;
 mod results_command;
+mod run_under;
 pub mod store;
 pub mod verdicts;
 
@@ -37,5 +38,6 @@ pub fn run(cli: Cli) -> Result<ExitCode, Error> {
         Command::Locks => locks_command::run(&cli.common),
         Command::Results(args) => results_command::run(args, &cli.common),
         Command::Footprint(args) => footprint_command::run(args, &cli.common),
+        Command::Run(args) => run_under::run(args, &cli.common),
     }
 }

@@ -175,8 +175,8 @@ export! {
 
     [pthread_spin_init] (spin: *mut c_int, shared: c_int) from [] => spin::init;
     [pthread_spin_destroy] (spin: *mut c_int) from [] => spin::destroy;
-    [pthread_spin_lock] (spin: *mut c_int) from [] => spin::lock;
-    [pthread_spin_trylock] (spin: *mut c_int) from [] => spin::try_lock;
+    [pthread_spin_lock] (spin: *mut c_int) from ["rsi" "x1"] => spin::lock;
+    [pthread_spin_trylock] (spin: *mut c_int) from ["rsi" "x1"] => spin::try_lock;
     [pthread_spin_unlock] (spin: *mut c_int) from [] => spin::unlock;
 
     [__register_atfork]

@@ -260,7 +260,9 @@ impl<P: Platform, L: RawLock<P>> Plain<P, L> {
     }
 
     unsafe fn since(mutex: &Mutex) -> &AtomicU64 {
-        if Self::CONTEXT_FREE {
+        if let Some(side) = Side::<L>::known(mutex).filter(|_| !Self::FITS) {
+            side.since()
+        } else if Self::CONTEXT_FREE {
             // SAFETY: a word of the mutex that nothing else uses then.
             unsafe { AtomicU64::from_ptr(mutex.slot.as_ptr().cast()) }
         } else {

@@ -10,7 +10,7 @@ use crate::memory;
 use crate::mutex::Mutex;
 use core::alloc::Layout;
 use core::ptr;
-use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use locklab_locks::Platform;
 
 /// A lock beside its mutex. Fresh memory is zero, and zero is free.
@@ -25,6 +25,8 @@ struct Header {
     /// Whether someone holds it, and how: see [`crate::plain`]. Also tells
     /// of a mutex whose memory was freed while it was held.
     held: AtomicU32,
+    /// With a profile: when it was acquired, in ticks.
+    since: AtomicU64,
     /// The mutex, or 0 in the pool.
     mutex: AtomicUsize,
     /// The next of the same bucket, or in the pool.
@@ -122,6 +124,10 @@ impl<L: 'static> Side<L> {
                 FREE.store(side, Ordering::Relaxed);
             }
         });
+    }
+
+    pub(crate) fn since(&self) -> &AtomicU64 {
+        &self.header.since
     }
 
     /// As a word of the platform, so that waiting for it is too.

@@ -167,24 +167,24 @@ pub(crate) unsafe fn destroy(spin: *mut c_int) -> c_int {
     }
 }
 
-pub(crate) unsafe fn lock(spin: *mut c_int) -> c_int {
+pub(crate) unsafe extern "C" fn lock(spin: *mut c_int, caller: usize) -> c_int {
     // SAFETY: of the caller.
     unsafe {
         match find(spin) {
             Kind::Glibc => (real::SPIN_LOCK.get())(spin),
             Kind::Neither => EINVAL,
-            Kind::Ours(mutex) => mutex_lock(mutex.as_glibc(), 0),
+            Kind::Ours(mutex) => mutex_lock(mutex.as_glibc(), caller),
         }
     }
 }
 
-pub(crate) unsafe fn try_lock(spin: *mut c_int) -> c_int {
+pub(crate) unsafe extern "C" fn try_lock(spin: *mut c_int, caller: usize) -> c_int {
     // SAFETY: of the caller.
     unsafe {
         match find(spin) {
             Kind::Glibc => (real::SPIN_TRYLOCK.get())(spin),
             Kind::Neither => EINVAL,
-            Kind::Ours(mutex) => locking::try_lock(mutex, 0),
+            Kind::Ours(mutex) => locking::try_lock(mutex, caller),
         }
     }
 }
