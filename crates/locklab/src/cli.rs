@@ -50,6 +50,8 @@ pub enum Command {
     Footprint(FootprintArgs),
     /// Run an unmodified program on another lock
     Run(RunArgs),
+    /// What this machine can and cannot measure, and the remedy
+    Doctor,
 }
 
 /// `locklab matrix`.

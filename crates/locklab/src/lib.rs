@@ -5,6 +5,7 @@
 //! report nothing of how a figure was made.
 
 pub mod cli;
+pub mod doctor;
 pub mod environment;
 pub mod error;
 mod footprint_command;
@@ -35,6 +36,7 @@ use std::process::ExitCode;
 pub fn run(cli: Cli) -> Result<ExitCode, Error> {
     match &cli.command {
         Command::Matrix(args) => matrix_command::run(args, &cli.common),
+        Command::Doctor => matrix_command::print(&doctor::run(&cli.common)),
         Command::Locks => locks_command::run(&cli.common),
         Command::Results(args) => results_command::run(args, &cli.common),
         Command::Footprint(args) => footprint_command::run(args, &cli.common),

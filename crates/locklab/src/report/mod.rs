@@ -14,6 +14,8 @@ mod page;
 mod region;
 mod shade;
 
+pub(crate) use page::Page;
+
 /// What only the caller knows about a report.
 #[derive(Clone, Debug, Default)]
 pub struct Context {

@@ -77,7 +77,8 @@ impl Page {
         self.text
     }
 
-    fn hanging(&mut self, head: &str, text: &str) {
+    /// Text with a head before its first line; the others line up with it.
+    pub(crate) fn hanging(&mut self, head: &str, text: &str) {
         let indent = " ".repeat(display_width(head));
         let options = options().initial_indent(head).subsequent_indent(&indent);
         self.lines(&wrap_with(text, options));

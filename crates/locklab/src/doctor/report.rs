@@ -1,0 +1,85 @@
+//! What the doctor found, as text and as JSON.
+
+use super::{Check, State};
+use crate::report::{Page, VERSION};
+use serde_json::{Value, json as value};
+
+/// One line or more for each check, by part, and each part in short.
+#[must_use]
+pub fn text(checks: &[Check], machine: &str) -> String {
+    let mut page = Page::default();
+    page.title(&format!("{VERSION} on {machine}"));
+    let mut part = "";
+    let mut before: Option<&Check> = None;
+    for check in checks {
+        if check.part != part {
+            part = check.part;
+            page.heading(part);
+        }
+        let sign = match check.state {
+            State::Ok => "ok  ",
+            State::Limited => "so-so",
+            State::Missing => "NO  ",
+            State::Unknown => "?   ",
+        };
+        let head = format!("  {sign:<5} {:<18}  ", check.name);
+        let same = |b: &Check| (&b.found, &b.remedy) == (&check.found, &check.remedy);
+        if check.remedy.is_some() && before.is_some_and(same) {
+            page.hanging(&head, "the same");
+        } else {
+            page.hanging(&head, &check.found);
+            if let Some(remedy) = &check.remedy {
+                page.hanging(&" ".repeat(head.len()), &format!("-> {remedy}"));
+            }
+        }
+        before = Some(check);
+    }
+    page.heading("In short");
+    for line in in_short(checks) {
+        page.item(&line);
+    }
+    page.finish()
+}
+
+/// A line for each part: what works, what limits it, what it lacks.
+fn in_short(checks: &[Check]) -> Vec<String> {
+    let mut parts: Vec<&str> = checks.iter().map(|c| c.part).collect();
+    parts.dedup();
+    let line = |part: &str| {
+        let of = |state: State| -> Vec<&str> {
+            checks
+                .iter()
+                .filter(|c| c.part == part && c.state == state)
+                .map(|c| c.name.as_str())
+                .collect()
+        };
+        let mut words = Vec::new();
+        for (state, what) in [
+            (State::Missing, "lacks"),
+            (State::Limited, "limited by"),
+            (State::Unknown, "not known:"),
+        ] {
+            let names = of(state);
+            if !names.is_empty() {
+                words.push(format!("{what} {}", names.join(", ")));
+            }
+        }
+        if words.is_empty() {
+            words.push("all there".into());
+        }
+        format!("{part}: {}.", words.join("; "))
+    };
+    parts.into_iter().map(line).collect()
+}
+
+/// The checks for programs: one document, `schema` 1.
+#[must_use]
+pub fn json(checks: &[Check], machine: &str) -> Value {
+    value!({
+        "schema": 1,
+        "kind": "doctor",
+        "tool": VERSION,
+        "provenance": { "source": "hardware", "name": machine },
+        "checks": checks,
+    })
+}
