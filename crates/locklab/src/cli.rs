@@ -46,12 +46,17 @@ pub enum Command {
     Locks,
     /// What has been measured: the store
     Results(ResultsArgs),
+    /// Compare programs, builds, locks or environments under real workloads
+    Compare(Box<crate::compare::arguments::CompareArgs>),
     /// What two ELF files hold, symbol by symbol: bytes and inlined copies
     Footprint(FootprintArgs),
     /// Run an unmodified program on another lock
     Run(RunArgs),
     /// What this machine can and cannot measure, and the remedy
     Doctor,
+    /// Programs that workloads run
+    #[command(hide = true)]
+    WorkloadProgram(crate::workloads::own::OwnArgs),
 }
 
 /// `locklab matrix`.

@@ -5,6 +5,8 @@
 //! report nothing of how a figure was made.
 
 pub mod cli;
+pub mod compare;
+pub mod counters;
 pub mod doctor;
 pub mod environment;
 pub mod error;
@@ -16,6 +18,7 @@ pub mod matrix;
 mod matrix_command;
 pub mod matrix_run;
 pub mod native;
+mod parts;
 pub mod plan;
 pub mod process;
 mod progress;
@@ -24,6 +27,7 @@ mod results_command;
 mod run_under;
 pub mod store;
 pub mod verdicts;
+pub mod workloads;
 
 use cli::{Cli, Command};
 use error::Error;
@@ -39,6 +43,8 @@ pub fn run(cli: Cli) -> Result<ExitCode, Error> {
         Command::Doctor => matrix_command::print(&doctor::run(&cli.common)),
         Command::Locks => locks_command::run(&cli.common),
         Command::Results(args) => results_command::run(args, &cli.common),
+        Command::Compare(args) => compare::command::run(args, &cli.common),
+        Command::WorkloadProgram(args) => workloads::own::run(args),
         Command::Footprint(args) => footprint_command::run(args, &cli.common),
         Command::Run(args) => run_under::run(args, &cli.common),
     }

@@ -233,7 +233,7 @@ fn complete(measured: &Measured) -> usize {
 }
 
 /// The same for the same value, in every version of this program.
-fn key<T: serde::Serialize>(value: &T) -> String {
+pub(crate) fn key<T: serde::Serialize>(value: &T) -> String {
     let json = serde_json::to_string(value).unwrap_or_default();
     let digest = Sha256::digest(json.as_bytes());
     digest.iter().take(16).fold(String::new(), |mut hex, byte| {
@@ -244,7 +244,7 @@ fn key<T: serde::Serialize>(value: &T) -> String {
 
 /// The command line, with the program's name alone: where it lies on this
 /// machine is nobody's business.
-fn command_line() -> String {
+pub(crate) fn command_line() -> String {
     let mut words = vec!["locklab".to_owned()];
     words.extend(std::env::args().skip(1).map(|word| {
         if word.is_empty() || word.contains(|c: char| c.is_whitespace() || "'\"$\\".contains(c)) {

@@ -28,11 +28,15 @@ pub(crate) fn run(args: &ResultsArgs, common: &Common) -> Result<ExitCode, Error
         }
         ResultsCommand::Show { id, html } => {
             let listed = store.listed(*id).map_err(Error::Failed)?;
-            let measured = store.measured(listed.id).map_err(Error::Failed)?;
             let context = Context {
                 date: format!("{} UTC", listed.started),
                 command: listed.command,
             };
+            if let Some(mut programs) = store.comparison(listed.id).map_err(Error::Failed)? {
+                let html = html.as_deref();
+                return crate::compare::command::show(&mut programs, &context, common, html);
+            }
+            let measured = store.measured(listed.id).map_err(Error::Failed)?;
             report(&measured, &context, common, html.as_deref())?;
             Ok(ExitCode::SUCCESS)
         }

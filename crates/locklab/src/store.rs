@@ -5,6 +5,8 @@
 //! its samples. A sample is kept even if its pair was repeated; only its
 //! state differs. Knows nothing of instruments and judges nothing.
 
+mod programs;
+
 use crate::matrix::{Measured, Point, Run, RunPair};
 use rusqlite::{Connection, OptionalExtension, params};
 use serde::Serialize;
@@ -369,6 +371,7 @@ impl Store {
                 "SELECT e.id, e.started, e.state, e.command,
                         e.header ->> '$.spec.baseline', e.header ->> '$.spec.experiment',
                         (SELECT count(*) FROM runs r WHERE r.experiment = e.id)
+                        + 2 * (SELECT count(*) FROM program_pairs p WHERE p.experiment = e.id)
                  FROM experiments e ORDER BY e.id DESC",
             )?
             .query_map([], |row| {
@@ -510,6 +513,7 @@ fn prepare(db: &mut Connection) -> Result<(), Prepare> {
             transaction.pragma_update(None, "application_id", APPLICATION)?;
         }
     }
+    transaction.execute_batch(programs::SCHEMA)?;
     // Written each time, so that a file that cannot be is found here.
     transaction.pragma_update(None, "user_version", VERSION)?;
     transaction.commit()?;

@@ -86,7 +86,10 @@ fn measure(program: &Path, case: &Case, lock: &str, wait: &str, bound: f64) {
     let (glibc, ours) = (median(|p| p.0), median(|p| p.1));
     // Last, so that the pairs are in this order.
     let ratio = median(|p| p.1 / p.0);
-    let (low, high) = (pairs[0].1 / pairs[0].0, pairs[PAIRS - 1].1 / pairs[PAIRS - 1].0);
+    let (low, high) = (
+        pairs[0].1 / pairs[0].0,
+        pairs[PAIRS - 1].1 / pairs[PAIRS - 1].0,
+    );
     println!(
         "  {lock:<10} {wait:<15} {glibc:>7.2} {ours:>7.2}  {ratio:>5.2} ({low:.2} to {high:.2})  \
          {} {bound:.2}",

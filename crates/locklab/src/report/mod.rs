@@ -6,6 +6,7 @@
 //! network; JSON has a `schema` number. Nothing here measures or judges.
 
 mod chart;
+pub mod compare;
 pub mod comparison;
 mod html;
 pub mod matrix;

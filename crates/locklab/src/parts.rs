@@ -1,0 +1,69 @@
+//! Where the libraries are that Locklab loads into other programs.
+//!
+//! They are built apart from the command (`cargo build` of a command does
+//! not build a library that nothing links), so a missing one is told with
+//! the line that builds it.
+
+use std::path::PathBuf;
+
+/// The interposer that puts a lock under pthread mutexes.
+///
+/// # Errors
+/// A sentence that says how to build it.
+pub(crate) fn preload_library() -> Result<PathBuf, String> {
+    library(
+        "LOCKLAB_PRELOAD",
+        "liblocklab_preload.so",
+        "locklab-preload",
+    )
+}
+
+/// The QEMU plugin with the i-cache model.
+///
+/// # Errors
+/// A sentence that says how to build it.
+pub(crate) fn qemu_plugin() -> Result<PathBuf, String> {
+    library(
+        "LOCKLAB_QEMU_PLUGIN",
+        "liblocklab_qemu_plugin.so",
+        "locklab-qemu-plugin",
+    )
+}
+
+/// Beside the command, or in the release folder beside its own, or where the
+/// variable says.
+fn library(variable: &str, file: &str, package: &str) -> Result<PathBuf, String> {
+    if let Some(path) = std::env::var_os(variable) {
+        let path = PathBuf::from(path);
+        return if path.is_file() {
+            std::path::absolute(&path).map_err(|e| format!("{variable}: {e}"))
+        } else {
+            Err(format!(
+                "{variable} names {}, which is no file",
+                path.display()
+            ))
+        };
+    }
+    let command = std::env::current_exe().map_err(|e| format!("cannot find myself: {e}"))?;
+    let here = command.parent().unwrap_or(&command);
+    // A test's program lies one folder deeper.
+    let folders = [
+        Some(here.to_path_buf()),
+        here.parent().map(|p| p.join("release")),
+        here.parent()
+            .and_then(|p| p.parent())
+            .map(|p| p.join("release")),
+        here.parent().map(|p| p.join("lib/locklab")),
+    ];
+    folders
+        .into_iter()
+        .flatten()
+        .map(|folder| folder.join(file))
+        .find(|path| path.is_file())
+        .ok_or_else(|| {
+            format!(
+                "{file} is not beside locklab; cargo build --release -p {package} makes it, or \
+                 {variable} names another"
+            )
+        })
+}

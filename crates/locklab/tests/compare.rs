@@ -1,0 +1,528 @@
+//! `locklab compare` as a user runs it: any command, real programs, and what
+//! goes wrong.
+
+use assert_cmd::Command;
+use serde_json::Value;
+use std::path::Path;
+
+struct Bench {
+    folder: tempfile::TempDir,
+}
+
+impl Bench {
+    fn new() -> Self {
+        Self {
+            folder: tempfile::tempdir().unwrap(),
+        }
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.folder.path().join(name).display().to_string()
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::cargo_bin("locklab").unwrap();
+        command
+            .arg("compare")
+            .args(["--store", &self.path("store.sqlite")])
+            .args(arguments)
+            .timeout(std::time::Duration::from_secs(300));
+        command
+    }
+
+    /// Exit code, standard output, standard error.
+    fn run(&self, arguments: &[&str]) -> (i32, String, String) {
+        let output = self.command(arguments).output().unwrap();
+        (
+            output.status.code().unwrap_or(-1),
+            String::from_utf8(output.stdout).unwrap(),
+            String::from_utf8(output.stderr).unwrap(),
+        )
+    }
+
+    fn json(&self, arguments: &[&str]) -> (i32, Value) {
+        let (code, out, err) = self.run(&[&["--json", "--quiet"], arguments].concat());
+        let json = serde_json::from_str(&out).unwrap_or_else(|e| panic!("{e}: {out} {err}"));
+        (code, json)
+    }
+}
+
+const EIGHT: [&str; 4] = ["--pairs", "8", "--counters", "none"];
+
+#[test]
+fn any_command_by_pattern_and_by_path() {
+    let bench = Bench::new();
+    let arguments = [
+        "--baseline",
+        "echo '{\"rate\": {\"ops\": 100}} done'",
+        "--experiment",
+        "echo '{\"rate\": {\"ops\": 150}} done'",
+        "--metric",
+        r#"rate[ops/s]:higher="ops": ([0-9]+)"#,
+    ];
+    let (code, json) = bench.json(&[&arguments, &EIGHT[..]].concat());
+    assert_eq!(code, 0, "{json:#}");
+    assert_eq!(json["schema"], 1);
+    assert_eq!(json["provenance"]["source"], "hardware");
+    let metric = &json["workloads"][0]["metrics"][0];
+    assert_eq!(metric["name"], "rate");
+    assert_eq!(metric["unit"], "ops/s");
+    assert_eq!(metric["primary"], true);
+    assert_eq!(metric["verdict"], "better");
+    assert_eq!(
+        (&metric["baseline"], &metric["experiment"]),
+        (&100.0.into(), &150.0.into())
+    );
+    assert!((metric["delta_percent"].as_f64().unwrap() - 50.0).abs() < 1e-9);
+    // What the kernel accounts is there too, as screening.
+    let names: Vec<&str> = json["workloads"][0]["metrics"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|m| m["name"].as_str().unwrap())
+        .collect();
+    assert!(
+        names.contains(&"elapsed") && names.contains(&"max-rss"),
+        "{names:?}"
+    );
+
+    // The same again from the store, and a regression as an exit code.
+    let show = Command::cargo_bin("locklab")
+        .unwrap()
+        .args(["--store", &bench.path("store.sqlite"), "results", "show"])
+        .output()
+        .unwrap();
+    let shown = String::from_utf8(show.stdout).unwrap();
+    assert!(
+        shown.contains("rate [ops/s]") && shown.contains("+50.00%  **+"),
+        "{shown}"
+    );
+    let worse = [
+        "--baseline",
+        "echo 3",
+        "--experiment",
+        "echo 2",
+        "--metric",
+        "x:higher=(.)",
+    ];
+    let (code, _, _) = bench.run(&[&worse, &EIGHT[..], &["--fail-on", "worse"]].concat());
+    assert_eq!(code, 3);
+    let json_path = [
+        "--metric",
+        "x:lower=json:a[0]",
+        "--",
+        "echo",
+        "{\"a\": [2.5]}",
+    ];
+    let (code, json) = bench.json(&[&EIGHT[..], &json_path].concat());
+    assert_eq!(code, 0);
+    assert_eq!(json["workloads"][0]["metrics"][0]["baseline"], 2.5);
+    assert_eq!(json["workloads"][0]["metrics"][0]["verdict"], "flat");
+}
+
+#[test]
+fn two_builds_two_environments_and_their_logs() {
+    let bench = Bench::new();
+    for (build, number) in [("old", "4"), ("new", "2")] {
+        let folder = bench.folder.path().join(build);
+        std::fs::create_dir(&folder).unwrap();
+        let program = folder.join("tool");
+        std::fs::write(&program, format!("#!/bin/sh\necho {number} $EXTRA\n")).unwrap();
+        use std::os::unix::fs::PermissionsExt;
+        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    let (old, new, logs) = (bench.path("old"), bench.path("new"), bench.path("logs"));
+    let builds = [
+        "--baseline-build",
+        &old,
+        "--experiment-build",
+        &new,
+        "--logs",
+        &logs,
+    ];
+    for command in [vec!["--", "tool"], vec!["--", "{build}/tool"]] {
+        let metric = ["--metric", "x:lower=^([0-9])"];
+        let (code, json) = bench.json(&[&builds[..], &metric, &EIGHT[..], &command].concat());
+        assert_eq!(code, 0, "{json:#}");
+        assert_eq!(json["workloads"][0]["metrics"][0]["verdict"], "better");
+    }
+    let log = Path::new(&logs).join("command-003-experiment.out");
+    assert_eq!(std::fs::read_to_string(log).unwrap().trim(), "2");
+    let environments = [
+        "--baseline-env",
+        "N=7",
+        "--experiment-env",
+        "N=9",
+        "--metric",
+        "n:higher=([0-9])",
+        "--",
+        "sh",
+        "-c",
+        "echo $N",
+    ];
+    let (_, json) = bench.json(&[&EIGHT[..], &environments].concat());
+    assert_eq!(json["workloads"][0]["metrics"][0]["experiment"], 9.0);
+}
+
+#[test]
+fn one_run_of_forty_fails_and_the_rest_stand() {
+    let bench = Bench::new();
+    let counter = bench.path("runs");
+    // Two warm-ups and forty runs: the twentieth fails.
+    let script = format!("echo x >> {counter}; [ $(wc -l < {counter}) -ne 20 ] && echo 5");
+    let arguments = [
+        "--metric",
+        "x:higher=([0-9])",
+        "--counters",
+        "none",
+        "--",
+        "sh",
+        "-c",
+    ];
+    let (code, json) = bench.json(&[&arguments[..], &[script.as_str()]].concat());
+    assert_eq!(code, 0, "{json:#}");
+    let workload = &json["workloads"][0];
+    assert_eq!(workload["pairs"], 20);
+    assert_eq!(workload["pairs_set_aside"].as_array().unwrap().len(), 1);
+    assert_eq!(workload["metrics"][0]["verdict"], "flat");
+    assert!(
+        workload["summary"]
+            .as_str()
+            .unwrap()
+            .contains("1 of 20 pairs does not count")
+    );
+}
+
+#[test]
+fn what_goes_wrong_is_one_sentence() {
+    let bench = Bench::new();
+    let missing = bench.path("missing");
+    let bad_file = bench.path("bad.toml");
+    std::fs::write(&bad_file, "pairs = 20\nworkloads = 3\n").unwrap();
+    for (arguments, part) in [
+        (vec![], "nothing to run"),
+        (
+            vec!["--workload", "nginx-chrun"],
+            "did you mean nginx-churn?",
+        ),
+        (vec!["--workload", "fstat:fast"], "is no variant"),
+        (
+            vec!["--workload", "fstat", "--baseline-lock", "mcss"],
+            "the closest are mcs",
+        ),
+        (vec!["--workload", "fstat", "--pairs", "0"], "zero"),
+        (vec!["--workload", "fstat", "--delta", "0"], "is no margin"),
+        (
+            vec!["--workload", "fstat", "--scale", "0"],
+            "not between 0 and",
+        ),
+        (
+            vec!["--workload", "fstat", "--time-limit", "0"],
+            "time limit",
+        ),
+        (
+            vec!["--workload", "fstat", "--pin", "4000"],
+            "cannot be pinned to",
+        ),
+        (vec!["--workload", "fstat,fstat"], "two workloads"),
+        (
+            vec!["--workload", "fstat", "--baseline-build", &missing],
+            "there is no folder",
+        ),
+        (
+            vec!["--baseline", "true", "--metric", "x:higher=("],
+            "no regular expression",
+        ),
+        (
+            vec!["--baseline", "true", "--baseline-env", "x"],
+            "sets no variable",
+        ),
+        (vec![missing.as_str()], "cannot read"),
+        (vec![bad_file.as_str()], "line 2: unknown field"),
+        (
+            vec![
+                "--counters",
+                "hardware",
+                "--workload",
+                "fstat",
+                "--scale",
+                "0",
+            ],
+            "scale",
+        ),
+    ] {
+        let (code, out, err) = bench.run(&arguments);
+        assert_eq!((code, out.as_str()), (2, ""), "{arguments:?}: {err}");
+        assert_eq!(err.lines().count(), 1, "{arguments:?}: {err}");
+        let part = part.replace("zero", "0 pairs show nothing");
+        assert!(err.contains(&part), "{arguments:?}: {err}");
+    }
+}
+
+#[test]
+fn a_workload_that_cannot_run_says_why_and_the_next_goes_on() {
+    let bench = Bench::new();
+    let file = bench.path("two.toml");
+    std::fs::write(
+        &file,
+        "[[workload]]\nname = 'command'\ntitle = 'absent'\ncommand = 'no-such-program-of-ours'\n\
+         [[workload]]\nname = 'command'\ntitle = 'silent'\ncommand = 'echo usage: prog'\n\
+         metric = [{name = 'x', better = 'higher', pattern = 'x=(.)'}]\n\
+         [[workload]]\nname = 'command'\ntitle = 'there'\ncommand = 'echo 1'\n\
+         metric = [{name = 'x', better = 'higher', pattern = '(.)'}]\n",
+    )
+    .unwrap();
+    let (code, out, err) = bench.run(&[&[file.as_str()], &EIGHT[..]].concat());
+    assert_eq!(code, 1);
+    assert!(
+        err.contains("absent: there is no program 'no-such-program-of-ours'"),
+        "{err}"
+    );
+    assert!(err.contains("it says: usage: prog"), "{err}");
+    assert!(err.contains("not complete: absent, silent"), "{err}");
+    assert!(
+        out.contains("Flat: x is shown to be within the margin"),
+        "{out}"
+    );
+    assert!(out.contains("Not run: absent, silent."), "{out}");
+}
+
+#[test]
+fn a_run_that_hangs_is_killed_with_its_children() {
+    let bench = Bench::new();
+    let pids = bench.path("pids");
+    let script = format!("sleep 1000 & echo $! >> {pids}; wait");
+    let (code, out, err) = bench.run(&[
+        "--time-limit",
+        "0.2",
+        "--pairs",
+        "8",
+        "--counters",
+        "none",
+        "--",
+        "sh",
+        "-c",
+        &script,
+    ]);
+    assert_eq!(code, 1, "{out}");
+    assert!(
+        err.contains("ran longer than 0.2 s and was killed with its children"),
+        "{err}"
+    );
+    for pid in std::fs::read_to_string(&pids).unwrap().lines() {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        assert!(stat.is_empty() || stat.contains(") Z "), "{stat}");
+    }
+}
+
+#[test]
+fn a_full_disk_is_told_and_the_report_is_printed() {
+    let bench = Bench::new();
+    let (code, out, err) =
+        bench.run(&[&["--html", "/dev/full"], &EIGHT[..], &["--", "true"]].concat());
+    assert_eq!(code, 1);
+    assert!(
+        err.contains("cannot write /dev/full: No space left on device"),
+        "{err}"
+    );
+    assert!(out.contains("Conclusion"), "{out}");
+}
+
+#[test]
+fn ctrl_c_reports_what_is_there_and_resume_goes_on() {
+    let bench = Bench::new();
+    let runs = bench.path("runs");
+    std::fs::create_dir(&runs).unwrap();
+    // The ninth run waits for a file that the second session has.
+    let script = format!(
+        "touch {runs}/$$; if [ $(ls {runs} | wc -l) -ge 9 ] && [ ! -e {runs}/go ]; then sleep \
+         1000; fi; echo 1"
+    );
+    let arguments = [
+        "--pairs",
+        "8",
+        "--counters",
+        "none",
+        "--metric",
+        "x:higher=(.)",
+    ];
+    let tail = ["--", "sh", "-c", script.as_str()];
+    let program = assert_cmd::cargo::cargo_bin("locklab");
+    let child = std::process::Command::new(program)
+        .args(["compare", "--store", &bench.path("store.sqlite")])
+        .args(arguments)
+        .args(tail)
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    for _ in 0..6000 {
+        if std::fs::read_dir(&runs).unwrap().count() >= 9 {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    nix::sys::signal::kill(
+        nix::unistd::Pid::from_raw(child.id() as i32),
+        nix::sys::signal::Signal::SIGINT,
+    )
+    .unwrap();
+    let output = child.wait_with_output().unwrap();
+    let err = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(130), "{err}");
+    assert!(err.contains("--resume goes on"), "{err}");
+    assert!(
+        String::from_utf8(output.stdout)
+            .unwrap()
+            .contains("Not complete: interrupted")
+    );
+
+    std::fs::write(Path::new(&runs).join("go"), "").unwrap();
+    let (code, out, err) = bench.run(&[&arguments[..], &["--resume"], &tail].concat());
+    assert_eq!(code, 0, "{err}");
+    assert!(
+        err.contains("Going on with experiment 1: 3 pairs are there"),
+        "{err}"
+    );
+    assert!(out.contains("Flat: x"), "{out}");
+}
+
+#[test]
+fn a_dry_run_runs_nothing_and_the_example_is_whole() {
+    let bench = Bench::new();
+    let (code, out, _) = bench.run(&["--workload", "nginx-churn,gcc", "--dry-run"]);
+    assert_eq!(code, 0);
+    assert!(
+        out.contains("ab -n 20000 -c 80") && out.contains("gcc -O2"),
+        "{out}"
+    );
+    assert!(!Path::new(&bench.path("store.sqlite")).exists());
+    let (code, example, _) = bench.run(&["--example"]);
+    assert_eq!(code, 0);
+    let file = bench.path("example.toml");
+    std::fs::write(
+        &file,
+        example.replace("lock = \"mcs\"", "lock = \"pthread\""),
+    )
+    .unwrap();
+    let (code, _, err) = bench.run(&[&file, "--dry-run"]);
+    assert_eq!(code, 0, "{err}");
+}
+
+/// Runs a real workload for a moment; skipped, with a line, if it is missing.
+fn real(workload: &str, programs: &[&str], scale: &str) -> Option<Value> {
+    for program in programs {
+        if locklab::process::find(program, &[]).is_none() {
+            eprintln!("skipped: {program} is missing");
+            return None;
+        }
+    }
+    let bench = Bench::new();
+    let arguments = ["--workload", workload, "--scale", scale, "--warm-up", "0"];
+    let (code, json) = bench.json(&[&arguments[..], &EIGHT[..]].concat());
+    assert_eq!(code, 0, "{json:#}");
+    let workload = json["workloads"][0].clone();
+    assert_eq!(
+        workload["pairs_set_aside"],
+        serde_json::json!([]),
+        "{workload:#}"
+    );
+    let primary = &workload["metrics"][0];
+    assert!(primary["baseline"].as_f64().unwrap() > 0.0);
+    assert_ne!(primary["verdict"], "invalid");
+    Some(workload)
+}
+
+#[test]
+fn the_real_nginx() {
+    let Some(workload) = real("nginx-churn", &["nginx", "ab"], "0.01") else {
+        return;
+    };
+    assert_eq!(workload["metrics"][0]["name"], "requests");
+    assert!(
+        workload["setup"]["Server"]
+            .as_str()
+            .unwrap()
+            .starts_with("nginx on CPU")
+    );
+}
+
+#[test]
+fn the_real_db_bench() {
+    real("rocksdb-deleteseq", &["db_bench"], "0.005");
+    real("readwhilewriting:2", &["db_bench"], "0.01");
+}
+
+#[test]
+fn the_real_fs_mark() {
+    if let Some(workload) = real("fs-mark", &["fs_mark"], "0.02") {
+        let on = workload["setup"]["Files on"].as_str().unwrap();
+        assert!(on.contains("XFS"), "{on}");
+    }
+}
+
+#[test]
+fn the_real_gcc() {
+    real("gcc", &["gcc"], "0.002");
+}
+
+#[test]
+fn our_own_programs() {
+    for (workload, scale) in [
+        ("fstat:2", "0.02"),
+        ("context-switch", "0.002"),
+        ("context-switch:threads+pipe", "0.002"),
+        ("context-switch:processes+pipe", "0.002"),
+        ("context-switch:threads+futex", "0.002"),
+    ] {
+        real(workload, &[], scale);
+    }
+}
+
+#[test]
+fn a_port_in_use_is_told() {
+    if locklab::process::find("nginx", &[]).is_none() || locklab::process::find("ab", &[]).is_none()
+    {
+        eprintln!("skipped: nginx or ab is missing");
+        return;
+    }
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port();
+    let bench = Bench::new();
+    let file = bench.path("port.toml");
+    std::fs::write(
+        &file,
+        format!("[[workload]]\nname = 'nginx-churn'\nport = {port}\n"),
+    )
+    .unwrap();
+    let (code, _, err) = bench.run(&[&[file.as_str()], &EIGHT[..]].concat());
+    assert_eq!(code, 1);
+    assert!(err.contains(&format!("port {port} cannot be had")), "{err}");
+}
+
+#[test]
+fn a_kernel_tree_is_built() {
+    if locklab::process::find("make", &[]).is_none() {
+        eprintln!("skipped: make is missing");
+        return;
+    }
+    // A tree with the targets of the kernel's, and little behind them.
+    let bench = Bench::new();
+    let tree = bench.path("tree");
+    std::fs::create_dir(&tree).unwrap();
+    std::fs::write(
+        Path::new(&tree).join("Makefile"),
+        "tinyconfig:\n\techo > $(O)/.config\nvmlinux:\n\ttest -e $(O)/.config && echo > $(O)/vmlinux\n",
+    )
+    .unwrap();
+    let file = bench.path("kernel.toml");
+    std::fs::write(
+        &file,
+        format!("[[workload]]\nname = 'kernel-build'\npath = '{tree}'\n"),
+    )
+    .unwrap();
+    let (code, json) = bench.json(&[&[file.as_str(), "--warm-up", "0"], &EIGHT[..]].concat());
+    assert_eq!(code, 0, "{json:#}");
+    assert_eq!(json["workloads"][0]["metrics"][0]["name"], "elapsed");
+    assert_eq!(json["workloads"][0]["setup"]["Tree"], "tree");
+}
