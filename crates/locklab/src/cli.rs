@@ -54,6 +54,8 @@ pub enum Command {
     Run(RunArgs),
     /// What this machine can and cannot measure, and the remedy
     Doctor,
+    /// Instructions and modelled L1i misses of a program
+    Icache(crate::icache_command::IcacheArgs),
     /// Programs that workloads run
     #[command(hide = true)]
     WorkloadProgram(crate::workloads::own::OwnArgs),

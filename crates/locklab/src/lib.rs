@@ -11,6 +11,8 @@ pub mod doctor;
 pub mod environment;
 pub mod error;
 mod footprint_command;
+pub mod icache;
+pub mod icache_command;
 mod interrupt;
 pub mod list;
 mod locks_command;
@@ -44,6 +46,7 @@ pub fn run(cli: Cli) -> Result<ExitCode, Error> {
         Command::Locks => locks_command::run(&cli.common),
         Command::Results(args) => results_command::run(args, &cli.common),
         Command::Compare(args) => compare::command::run(args, &cli.common),
+        Command::Icache(args) => icache_command::run(args, &cli.common),
         Command::WorkloadProgram(args) => workloads::own::run(args),
         Command::Footprint(args) => footprint_command::run(args, &cli.common),
         Command::Run(args) => run_under::run(args, &cli.common),

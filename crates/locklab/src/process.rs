@@ -32,6 +32,9 @@ pub struct Launch {
     pub folder: PathBuf,
     /// CPUs that it may use; all if empty.
     pub cpus: Vec<usize>,
+    /// No inherited variable, and no random addresses: for counts that
+    /// repeat.
+    pub fixed: bool,
 }
 
 /// What a program used, with the children that it waited for.
@@ -128,6 +131,9 @@ impl Launch {
             })
         };
         let mut command = Command::new(&self.program);
+        if self.fixed {
+            command.env_clear();
+        }
         command
             .args(&self.arguments)
             .envs(self.environment.iter().map(|(k, v)| (k, v)))
@@ -142,13 +148,18 @@ impl Launch {
                 Trouble::NotStarted(format!("there is no CPU {cpu} to pin to: {e}"))
             })?;
         }
-        let pin = !self.cpus.is_empty();
+        let (pin, fixed) = (!self.cpus.is_empty(), self.fixed);
         // SAFETY: between fork and exec only system calls are made, on values
         // that were prepared before.
         unsafe {
             command.pre_exec(move || {
                 if pin {
                     sched_setaffinity(Pid::from_raw(0), &set).map_err(io::Error::from)?;
+                }
+                if fixed {
+                    use nix::sys::personality::{Persona, get, set};
+                    let now = get().map_err(io::Error::from)?;
+                    set(now | Persona::ADDR_NO_RANDOMIZE).map_err(io::Error::from)?;
                 }
                 // If we are killed, so is it. Its children are not, and
                 // neither is what it becomes if it changes its user.
@@ -359,6 +370,7 @@ mod tests {
             environment: vec![],
             folder: "/".into(),
             cpus: vec![],
+            fixed: false,
         }
     }
 

@@ -189,6 +189,7 @@ impl Lab {
             environment: environment(subject).map_err(Fault::Hopeless)?,
             folder: self.scratch().to_path_buf(),
             cpus: cpus.to_vec(),
+            fixed: false,
         })
     }
 

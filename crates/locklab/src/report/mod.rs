@@ -17,6 +17,8 @@ mod shade;
 
 pub(crate) use page::Page;
 
+pub(crate) use number::grouped;
+
 /// What only the caller knows about a report.
 #[derive(Clone, Debug, Default)]
 pub struct Context {

@@ -1,0 +1,120 @@
+//! `locklab icache` in the real QEMU; skipped, with a line, without it.
+
+use assert_cmd::Command;
+
+fn ready() -> bool {
+    let there = locklab::process::find("qemu-x86_64", &[]).is_some()
+        && locklab::icache::Model::new(None, None, None, false).is_ok();
+    if !there {
+        eprintln!("skipped: qemu-user or the plugin is missing");
+    }
+    there
+}
+
+fn icache(arguments: &[&str]) -> (i32, String, String) {
+    let output = Command::cargo_bin("locklab")
+        .unwrap()
+        .arg("icache")
+        .args(arguments)
+        .output()
+        .unwrap();
+    (
+        output.status.code().unwrap_or(-1),
+        String::from_utf8(output.stdout).unwrap(),
+        String::from_utf8(output.stderr).unwrap(),
+    )
+}
+
+#[test]
+fn gzip_twice_gives_identical_counts() {
+    if !ready() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("text");
+    let counts = || -> serde_json::Value {
+        let text: String = (0..4000)
+            .map(|n: u32| format!("{} ", n * n % 977))
+            .collect();
+        std::fs::write(&file, text).unwrap();
+        let _ = std::fs::remove_file(folder.path().join("text.gz"));
+        let (code, out, err) = icache(&["--json", "--", "gzip", file.to_str().unwrap()]);
+        assert_eq!(code, 0, "{err}");
+        serde_json::from_str(&out).unwrap()
+    };
+    let (first, second) = (counts(), counts());
+    assert!(first["instructions"].as_u64().unwrap() > 100_000);
+    assert_eq!(first, second);
+    assert_eq!(first["provenance"], "model");
+    for field in ["l1i_misses", "user", "kernel", "geometry"] {
+        assert!(!first[field].is_null(), "{field}");
+    }
+}
+
+#[test]
+fn the_geometry_is_the_users() {
+    if !ready() {
+        return;
+    }
+    let misses = |size: &str| {
+        let arguments = [
+            "--size", size, "--ways", "2", "--line", "64", "--json", "--", "true",
+        ];
+        let (code, out, err) = icache(&arguments);
+        assert_eq!(code, 0, "{err}");
+        let json: serde_json::Value = serde_json::from_str(&out).unwrap();
+        json["l1i_misses"].as_u64().unwrap()
+    };
+    assert!(misses("2048") > misses("65536"));
+    let (_, text, _) = icache(&[
+        "--size", "32768", "--ways", "8", "--line", "64", "--", "true",
+    ]);
+    assert!(
+        text.contains("32 KiB, 8-way, 64-byte lines (as given)"),
+        "{text}"
+    );
+    assert!(text.lines().all(|l| l.len() <= 72), "{text}");
+}
+
+#[test]
+fn bad_input_is_one_sentence() {
+    if !ready() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let script = folder.path().join("script");
+    std::fs::write(&script, "#!/bin/sh\ntrue\n").unwrap();
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let script = script.to_str().unwrap();
+    for (arguments, code, part) in [
+        (
+            vec!["--", "no-such-program-of-ours"],
+            1,
+            "there is no program",
+        ),
+        (vec!["--", script], 1, "is a script; give its interpreter"),
+        (vec!["--size", "1000", "--", "true"], 2, "power of two"),
+        (
+            vec!["--", "sh", "-c", "exec true"],
+            1,
+            "became another program by exec",
+        ),
+        (
+            vec!["--time-limit", "0", "--", "true"],
+            2,
+            "seconds above 0",
+        ),
+    ] {
+        let (found, _, err) = icache(&arguments);
+        assert_eq!(found, code, "{arguments:?}: {err}");
+        assert_eq!(err.lines().count(), 1, "{err}");
+        assert!(err.contains(part), "{err}");
+    }
+    let (code, out, err) = icache(&["--", "false"]);
+    assert_eq!(code, 1);
+    assert!(
+        out.contains("instructions") && err.contains("exit status 1"),
+        "{err}"
+    );
+}
