@@ -11,7 +11,7 @@
 //! nothing: the comparison is the one that recognises a plain mutex.
 
 use crate::futex::{self, Guarded};
-use crate::host::SpinThenPark;
+use crate::host::{SpinThenPark, reset_nodes};
 use crate::mutex::Mutex;
 use crate::{choice, cond, memory, real, report, side, spin, thread};
 use core::sync::atomic::{AtomicU32, Ordering};
@@ -96,9 +96,7 @@ unsafe extern "C" fn child() {
     futex::register_membarrier();
     SpinThenPark::forget_sleepers();
     cond::forget();
-    if !choice::is_glibc() {
-        (choice::ops().forget_others)();
-    }
+    thread::forget_others(reset_nodes);
     report::forked();
     choice::allow_short_way();
 }

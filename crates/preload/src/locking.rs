@@ -52,6 +52,8 @@ fn own(mutex: &Mutex, kind: Type) -> Errno {
 
 /// # Safety
 /// A mutex in the sense of POSIX; likewise below.
+#[cold]
+#[inline(never)]
 pub(crate) unsafe extern "C" fn lock(mutex: &Mutex, caller: usize) -> Errno {
     let kind = prepare(mutex);
     if kind == Type::Glibc {
@@ -74,6 +76,8 @@ pub(crate) unsafe extern "C" fn lock(mutex: &Mutex, caller: usize) -> Errno {
 
 /// # Safety
 /// As `lock`.
+#[cold]
+#[inline(never)]
 pub(crate) unsafe extern "C" fn try_lock(mutex: &Mutex, caller: usize) -> Errno {
     let kind = prepare(mutex);
     if kind == Type::Glibc {
@@ -159,6 +163,8 @@ pub(crate) fn is_clock(clock: clockid_t) -> bool {
 
 /// # Safety
 /// As `lock`.
+#[cold]
+#[inline(never)]
 pub(crate) unsafe extern "C" fn unlock(mutex: &Mutex) -> Errno {
     let kind = prepare(mutex);
     if kind == Type::Glibc {

@@ -4,7 +4,6 @@
 //! "Plain" because the type of the mutex, forks and profiles are dealt with
 //! before: see [`crate::locking`].
 
-use crate::host::reset_nodes;
 use crate::mutex::{Errno, Mutex};
 use crate::side::Side;
 use crate::thread::{self, Slot};
@@ -34,8 +33,6 @@ pub(crate) struct Ops {
     pub(crate) retire: fn(&Mutex),
     /// Gives this thread a record.
     pub(crate) enter: fn() -> *mut thread::Header,
-    /// In a process just forked: frees what other threads had.
-    pub(crate) forget_others: fn(),
 }
 
 /// Makes [`Ops`] of a lock of the catalogue.
@@ -55,7 +52,6 @@ impl<P: Platform> Visitor<P> for OpsOf {
                 repair: Plain::<P, L>::repair,
                 retire: Plain::<P, L>::retire,
                 enter: thread::enter::<L::Ctx>,
-                forget_others: || thread::forget_others::<L::Ctx>(reset_nodes),
             }
         }
     }

@@ -300,8 +300,9 @@ pub(crate) fn guard() -> &'static Guarded {
 }
 
 /// In a process just forked: the records of the threads that stayed behind
-/// go to the pool. `each` sees their numbers.
-pub(crate) fn forget_others<C>(each: fn(usize)) {
+/// go to the pool. `each` sees their numbers. Slots in use stay so: their
+/// contexts are as an acquisition left them that will never end.
+pub(crate) fn forget_others(each: fn(usize)) {
     let this = current();
     FREE.store(ptr::null_mut(), Ordering::Relaxed);
     let mut record = NEWEST.load(Ordering::Relaxed);
@@ -309,18 +310,6 @@ pub(crate) fn forget_others<C>(each: fn(usize)) {
         // SAFETY: records are never unmapped; we are alone.
         let header = unsafe { &*record };
         if record != this {
-            // SAFETY: C is the same in all records.
-            let (mut slots, mut next) =
-                unsafe { (&(*record.cast::<Record<C>>()).slots, &header.more) };
-            loop {
-                slots.iter().for_each(Slot::free);
-                let block = next.load(Ordering::Relaxed).cast::<Block<C>>();
-                if block.is_null() {
-                    break;
-                }
-                // SAFETY: never unmapped.
-                (slots, next) = unsafe { (&(*block).slots, &(*block).next) };
-            }
             each(header.number as usize);
             header
                 .next_free

@@ -40,7 +40,7 @@ fn mutexes_and_spinlocks_conform_under_every_lock() {
     let Some(program) = compile(folder.path(), "conform.c", &[]) else {
         return;
     };
-    succeed(&mut std::process::Command::new(&program), 20);
+    succeed(&mut std::process::Command::new(&program), 120);
     with_each(locks().chain(["pthread"]), |lock| {
         for wait in WAITS {
             let mut command = under(lock, wait, &program);
@@ -48,7 +48,7 @@ fn mutexes_and_spinlocks_conform_under_every_lock() {
             if recursive(lock) {
                 command.arg("no-others");
             }
-            assert_eq!(succeed(&mut command, 60), "conforms\n", "{lock} {wait}");
+            assert_eq!(succeed(&mut command, 120), "conforms\n", "{lock} {wait}");
         }
     });
 }
@@ -61,7 +61,7 @@ fn a_forked_child_uses_what_its_thread_held() {
     };
     with_each(locks(), |lock| {
         assert_eq!(
-            succeed(&mut under(lock, "spin-then-park", &program), 60),
+            succeed(&mut under(lock, "spin-then-park", &program), 120),
             "forked\n",
             "{lock}"
         );
@@ -84,7 +84,7 @@ fn condition_variables_work_under_cpp() {
         "pthread",
     ] {
         assert_eq!(
-            succeed(&mut under(lock, "spin-then-park", &program), 60),
+            succeed(&mut under(lock, "spin-then-park", &program), 120),
             "waited\n",
             "{lock}"
         );
