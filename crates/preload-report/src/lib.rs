@@ -32,7 +32,7 @@ pub struct Report {
     pub process: AtomicU32,
     /// Whether [`Report::sites`] is used.
     pub profile: AtomicU32,
-    /// Whether [`ticks`] are nanoseconds; else [`counter`] counts them.
+    /// Whether ticks are nanoseconds; else [`counter`] counts them.
     pub nanoseconds: AtomicU32,
     /// Forks that went on with this file.
     pub forks: AtomicU32,

@@ -6,10 +6,10 @@
 //! functions, without symbol versions, so that they answer to every version.
 //!
 //! How it fits: a lock of up to 8 bytes lives inside the `pthread_mutex_t`
-//! ([`mutex`]), a larger one in a pool beside it ([`side`]). Queue nodes come
-//! from a pool of the thread ([`thread`]) and are never unmapped. What glibc
+//! (`mutex`), a larger one in a pool beside it ([`side`]). Queue nodes come
+//! from a pool of the thread (`thread`) and are never unmapped. What glibc
 //! alone can do (robust, process-shared and priority-protocol mutexes) stays
-//! with glibc ([`real`]) and is counted.
+//! with glibc (`real`) and is counted.
 //!
 //! Nothing here may allocate by `malloc`, panic, or take a lock of the
 //! program: any of these may be running on top of the very mutex that is
