@@ -6,7 +6,7 @@
 //! functions, without symbol versions, so that they answer to every version.
 //!
 //! How it fits: a lock of up to 8 bytes lives inside the `pthread_mutex_t`
-//! (`mutex`), a larger one in a pool beside it ([`side`]). Queue nodes come
+//! (`mutex`), a larger one in a pool beside it (`side`). Queue nodes come
 //! from a pool of the thread (`thread`) and are never unmapped. What glibc
 //! alone can do (robust, process-shared and priority-protocol mutexes) stays
 //! with glibc (`real`) and is counted.
