@@ -1,0 +1,365 @@
+//! What one explored execution knows beside loom's own state: the CPU
+//! numbers, the queue nodes, who sleeps, how long nothing has happened, and
+//! the trace that a failure is explained with.
+//!
+//! loom runs the threads of a model as coroutines of one OS thread, so this
+//! is one thread-local record, renewed when an execution begins. Nothing in
+//! it synchronises the modelled threads: it must never create a
+//! happens-before that the lock under test does not.
+
+use crate::platform::Loom;
+use locklab_locks::QueueNodes;
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::panic::Location;
+use std::sync::atomic::Ordering;
+
+/// The most threads that a model may have, loom's own included.
+pub const MAX_THREADS: usize = 4;
+
+/// A thread that has read in vain this often since anything last changed has
+/// seen the newest value of what it waits for: loom gives a yielding thread a
+/// newer store each time, of the seven that it keeps.
+const SEEN_ALL: u32 = 8;
+
+/// Random bits for each thread.
+const COINS: usize = 2;
+
+/// One step of a modelled thread, for the trace of a failure.
+#[derive(Clone, Copy)]
+pub(crate) struct Step {
+    cpu: usize,
+    location: &'static Location<'static>,
+    what: &'static str,
+    value: u64,
+}
+
+/// A panic payload: the lock uses queue nodes, begin again with them.
+pub(crate) struct NeedsNodes;
+
+/// How to explore, and the state of the current execution.
+#[derive(Default)]
+struct Record {
+    nodes: RefCell<Option<Box<[QueueNodes<Loom>]>>>,
+    with_nodes: Cell<bool>,
+    virtualized: Cell<bool>,
+    prune_after: Cell<Option<u32>>,
+    /// Reads in vain since anything last changed; `None`: takes no part (not
+    /// begun, ended, or waits for others to end).
+    in_vain: [Cell<Option<u32>>; MAX_THREADS],
+    /// Whether a thread's last bounded spin was fruitless too.
+    impatient: [Cell<bool>; MAX_THREADS],
+    /// How long the trace was when a thread last relaxed.
+    relaxed: [Cell<usize>; MAX_THREADS],
+    sleeping: RefCell<VecDeque<(usize, usize)>>,
+    time: [Cell<u64>; MAX_THREADS],
+    looked: [Cell<bool>; MAX_THREADS],
+    coins: RefCell<Vec<loom::sync::atomic::AtomicU32>>,
+    with_coins: Cell<bool>,
+    tossed: [Cell<usize>; MAX_THREADS],
+    /// What each thread promises not to do now.
+    mood: [Cell<Mood>; MAX_THREADS],
+    arrived: RefCell<Vec<loom::sync::atomic::AtomicU32>>,
+    trace: RefCell<Vec<Step>>,
+}
+
+/// What the harness lets a thread do while it is inside the lock's code.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Mood {
+    /// Anything.
+    #[default]
+    Free,
+    /// It is in `lock`: its first wait without limit tells the others that
+    /// its doorway is behind it.
+    Doorway,
+    /// It is in `try_lock`: it must not wait.
+    MustNotWait,
+}
+
+thread_local! {
+    static RECORD: Record = Record::default();
+}
+
+loom::thread_local! {
+    static CPU: Cell<usize> = Cell::new(0);
+}
+
+/// Sets how the next executions on this OS thread are explored.
+pub(crate) fn configure(prune_after: Option<u32>, with_coins: bool) {
+    RECORD.with(|r| {
+        r.prune_after.set(prune_after);
+        r.with_coins.set(with_coins);
+        r.with_nodes.set(false);
+    });
+}
+
+/// The model uses queue nodes from now on.
+pub(crate) fn use_nodes() {
+    RECORD.with(|r| r.with_nodes.set(true));
+}
+
+/// Whether locks are told of a hypervisor that does not help them.
+pub(crate) fn virtualized() -> bool {
+    RECORD.with(|r| r.virtualized.get())
+}
+
+/// Begins an execution; called first in the model's main thread.
+pub(crate) fn begin() {
+    RECORD.with(|r| {
+        for cpu in 0..MAX_THREADS {
+            r.in_vain[cpu].set((cpu == 0).then_some(0));
+            r.impatient[cpu].set(false);
+            r.relaxed[cpu].set(usize::MAX);
+            r.time[cpu].set(0);
+            r.looked[cpu].set(false);
+            r.tossed[cpu].set(0);
+            r.mood[cpu].set(Mood::Free);
+        }
+        r.sleeping.borrow_mut().clear();
+        r.trace.borrow_mut().clear();
+        let new_word = || loom::sync::atomic::AtomicU32::new(0);
+        *r.arrived.borrow_mut() = (0..MAX_THREADS).map(|_| new_word()).collect();
+        let nodes = r
+            .with_nodes
+            .get()
+            .then(|| (0..MAX_THREADS).map(|_| QueueNodes::default()).collect());
+        *r.nodes.borrow_mut() = nodes;
+        if r.with_coins.get() {
+            *r.coins.borrow_mut() = (0..MAX_THREADS * COINS).map(|_| new_word()).collect();
+            mint();
+        }
+    });
+}
+
+/// Gives each coin its second side: a store that happens before nothing, so
+/// that a Relaxed load may see it or not, and loom explores both. It is the
+/// only choice that loom lets a model make.
+fn mint() {
+    loom::stop_exploring();
+    loom::thread::spawn(|| {
+        RECORD.with(|r| {
+            for coin in r.coins.borrow().iter() {
+                coin.store(1, Ordering::Relaxed);
+            }
+        });
+    });
+    loom::thread::yield_now();
+    loom::explore();
+}
+
+/// Tosses a coin: both sides are explored. `None` when this thread has none
+/// left.
+fn toss() -> Option<bool> {
+    RECORD.with(|r| {
+        let cpu = cpu();
+        let tossed = r.tossed[cpu].get();
+        if !r.with_coins.get() || tossed == COINS {
+            return None;
+        }
+        r.tossed[cpu].set(tossed + 1);
+        // SAFETY: the coins stay until the next execution begins; no borrow
+        // is held while another coroutine runs.
+        let coin: &loom::sync::atomic::AtomicU32 =
+            unsafe { &*std::ptr::from_ref(&r.coins.borrow()[cpu * COINS + tossed]) };
+        Some(coin.load(Ordering::Relaxed) != 0)
+    })
+}
+
+/// This modelled thread's number.
+pub(crate) fn cpu() -> usize {
+    CPU.with(Cell::get)
+}
+
+/// Numbers this modelled thread.
+pub(crate) fn set_cpu(cpu: usize) {
+    CPU.with(|c| c.set(cpu));
+}
+
+/// The queue nodes of a CPU in this execution.
+pub(crate) fn queue_nodes(cpu: usize) -> &'static QueueNodes<Loom> {
+    RECORD.with(|r| match r.nodes.borrow().as_ref() {
+        // SAFETY: they stay until the next execution begins, when no modelled
+        // thread of this one exists; nothing outlives an execution.
+        Some(nodes) => unsafe { &*std::ptr::from_ref(&nodes[cpu]) },
+        None => std::panic::panic_any(NeedsNodes),
+    })
+}
+
+/// Notes an operation. Anything but a fruitless read is progress.
+pub(crate) fn step(location: &'static Location<'static>, what: &'static str, value: u64) {
+    let cpu = cpu();
+    RECORD.with(|r| {
+        for reads in &r.in_vain {
+            reads.set(reads.get().map(|_| 0));
+        }
+        r.trace.borrow_mut().push(Step {
+            cpu,
+            location,
+            what,
+            value,
+        });
+    });
+}
+
+/// Notes a remark of the harness in the trace.
+#[track_caller]
+pub(crate) fn remark(what: &'static str) {
+    step(Location::caller(), what, 0);
+}
+
+/// A wait without limit begins.
+pub(crate) fn about_to_wait() {
+    RECORD.with(|r| {
+        let cpu = cpu();
+        r.impatient[cpu].set(false);
+        if r.mood[cpu].get() == Mood::Doorway {
+            arrive(cpu);
+        }
+    });
+}
+
+/// A read, the `reads`-th of its wait, did not see what it waits for: lets
+/// the others run, and explores no further branches of this execution once
+/// that has happened often enough (docs/verification.md says why this cuts
+/// nothing that matters).
+pub(crate) fn fruitless(location: &'static Location<'static>, reads: u32) {
+    if RECORD.with(|r| r.prune_after.get().is_some_and(|most| reads >= most)) {
+        loom::skip_branch();
+    }
+    idle(location);
+}
+
+/// Lets the others run, if there is any that can go on.
+fn idle(location: &'static Location<'static>) {
+    RECORD.with(|r| {
+        let cpu = cpu();
+        if r.mood[cpu].get() == Mood::MustNotWait {
+            panic!("try_lock waits at {location}");
+        }
+        r.in_vain[cpu].set(r.in_vain[cpu].get().map(|reads| reads + 1));
+        let mut parts = r.in_vain.iter().filter_map(Cell::get);
+        if parts.all(|reads| reads >= SEEN_ALL) {
+            panic!("deadlock: every thread waits, the last at {location}");
+        }
+    });
+    loom::thread::yield_now();
+}
+
+/// Thread `cpu` takes part in the model from here on, or no longer does.
+pub(crate) fn set_part(cpu: usize, takes_part: bool) {
+    RECORD.with(|r| r.in_vain[cpu].set(takes_part.then_some(0)));
+}
+
+/// A spin with patience ended without what it waited for. All its reads may
+/// have come before any other thread moved, so one read stands for them. A
+/// second such spin in a row is a loop: it lets the others run.
+pub(crate) fn impatient(location: &'static Location<'static>) {
+    if RECORD.with(|r| r.impatient[cpu()].replace(true)) {
+        fruitless(location, 1);
+    }
+}
+
+/// A pause outside a spin: the end of a round of a loop that has tried
+/// something in vain. Several in a row are one.
+pub(crate) fn relax(location: &'static Location<'static>) {
+    let steps = RECORD.with(|r| r.trace.borrow().len());
+    if RECORD.with(|r| r.relaxed[cpu()].replace(steps)) != steps {
+        fruitless(location, 1);
+    }
+}
+
+/// A spin with patience saw what it waited for.
+pub(crate) fn patient() {
+    RECORD.with(|r| r.impatient[cpu()].set(false));
+}
+
+/// Tells what this thread is about to do.
+pub(crate) fn set_mood(mood: Mood) {
+    RECORD.with(|r| r.mood[cpu()].set(mood));
+}
+
+/// This thread's doorway is behind it (it waits, or it holds the lock).
+pub(crate) fn arrive(cpu: usize) {
+    set_mood(Mood::Free);
+    arrived(cpu).store(1, Ordering::Release);
+}
+
+/// Waits until the doorway of `cpu` is behind it.
+#[track_caller]
+pub(crate) fn await_arrival(cpu: usize) {
+    let mut reads = 0;
+    while arrived(cpu).load(Ordering::Acquire) == 0 {
+        reads += 1;
+        fruitless(Location::caller(), reads);
+    }
+}
+
+fn arrived(cpu: usize) -> &'static loom::sync::atomic::AtomicU32 {
+    // SAFETY: as the queue nodes.
+    RECORD.with(|r| unsafe { &*std::ptr::from_ref(&r.arrived.borrow()[cpu]) })
+}
+
+/// Nanoseconds: stands still, or jumps past any deadline; both are explored
+/// while coins last, and then it jumps.
+pub(crate) fn now() -> u64 {
+    const HOUR: u64 = 3_600_000_000_000;
+    let cpu = cpu();
+    // The first look begins an acquisition: only later ones can be late.
+    let first = RECORD.with(|r| !r.looked[cpu].replace(true));
+    if first {
+        return 0;
+    }
+    if toss().unwrap_or(true) {
+        RECORD.with(|r| r.time[cpu].set(r.time[cpu].get() + HOUR));
+    } else {
+        loom::thread::yield_now();
+    }
+    RECORD.with(|r| r.time[cpu].get())
+}
+
+/// Whether a sleep ends at once for no reason; both are explored.
+pub(crate) fn spurious() -> bool {
+    toss().unwrap_or(false)
+}
+
+/// Puts this thread among the sleepers on `word`, in the same step in which
+/// the caller has read it, and sleeps until woken.
+pub(crate) fn sleep(word: usize, location: &'static Location<'static>) {
+    let me = cpu();
+    RECORD.with(|r| r.sleeping.borrow_mut().push_back((word, me)));
+    // Not pruned: that it sleeps is something that its waker sees.
+    while RECORD.with(|r| r.sleeping.borrow().contains(&(word, me))) {
+        idle(location);
+    }
+}
+
+/// Takes the first sleeper on `word` off the list.
+pub(crate) fn wake(word: usize) {
+    RECORD.with(|r| {
+        let mut sleeping = r.sleeping.borrow_mut();
+        if let Some(first) = sleeping.iter().position(|&(w, _)| w == word) {
+            sleeping.remove(first);
+        }
+    });
+}
+
+/// The steps of the execution that ended last on this OS thread.
+pub(crate) fn trace() -> Vec<String> {
+    RECORD.with(|r| {
+        r.trace
+            .borrow()
+            .iter()
+            .map(|step| {
+                let file = step.location.file();
+                let file = file.rsplit('/').next().unwrap_or(file);
+                format!(
+                    "thread {}  {file}:{}  {} {:#x}",
+                    step.cpu,
+                    step.location.line(),
+                    step.what,
+                    step.value
+                )
+            })
+            .collect()
+    })
+}

@@ -1,0 +1,309 @@
+//! The checker's world: loom's atomics behind [`Platform`].
+//!
+//! A read that a lock waits with is pruned here ([`crate::execution`]), an
+//! ordering is weakened here ([`crate::ordering`]), and time and sleep are
+//! choices that loom explores. Nothing here knows any lock.
+
+use crate::execution;
+use crate::ordering::{Part, effective};
+use locklab_locks::QueueNodes;
+use locklab_locks::platform::{Atomic, AtomicInt, LockWord, Patience, Platform, Poll};
+use loom::sync::atomic;
+use std::panic::Location;
+use std::sync::atomic::Ordering;
+
+/// Locks whose every interleaving, and every value that weak memory lets a
+/// load see, is explored. Works only inside a model of this crate.
+pub struct Loom;
+
+/// One of loom's atomics, and its value as of the last step that wrote it:
+/// what a read-modify-write on a part of it needs to know of that part.
+pub struct Word<A> {
+    atomic: A,
+    newest: Newest,
+}
+
+/// Beside the model: seen by the harness only, never by a lock.
+type Newest = std::sync::atomic::AtomicU64;
+
+/// Where a const is needed, there is no execution that the atomic could
+/// belong to.
+const NOT_CONST: &str = "the checker's locks are made by Default, not by const";
+
+macro_rules! word {
+    ($atomic:ty, $value:ty, [$($generic:tt)*], $number:expr) => {
+        impl<$($generic)*> Atomic<$value> for Word<$atomic> {
+            const ZERO: Self = panic!("{}", NOT_CONST);
+
+            fn new(value: $value) -> Self {
+                Self {
+                    atomic: <$atomic>::new(value),
+                    newest: Newest::new($number(value)),
+                }
+            }
+
+            #[track_caller]
+            fn load(&self, order: Ordering) -> $value {
+                let here = Location::caller();
+                let value = self.atomic.load(effective(here, Part::Load, order));
+                execution::step(here, "reads", $number(value));
+                value
+            }
+
+            #[track_caller]
+            fn store(&self, value: $value, order: Ordering) {
+                let here = Location::caller();
+                self.atomic.store(value, effective(here, Part::Store, order));
+                self.newest.store($number(value), Ordering::Relaxed);
+                execution::step(here, "stores", $number(value));
+            }
+
+            #[track_caller]
+            fn swap(&self, value: $value, order: Ordering) -> $value {
+                let here = Location::caller();
+                let old = self.atomic.swap(value, effective(here, Part::Update, order));
+                self.newest.store($number(value), Ordering::Relaxed);
+                execution::step(here, "swaps out", $number(old));
+                old
+            }
+
+            #[track_caller]
+            fn compare_exchange(
+                &self,
+                current: $value,
+                new: $value,
+                success: Ordering,
+                failure: Ordering,
+            ) -> Result<$value, $value> {
+                let here = Location::caller();
+                let success = effective(here, Part::Success, success);
+                let failure = effective(here, Part::Failure, failure);
+                let result = self.atomic.compare_exchange(current, new, success, failure);
+                match result {
+                    Ok(_) => {
+                        self.newest.store($number(new), Ordering::Relaxed);
+                        execution::step(here, "compares and swaps in", $number(new));
+                    }
+                    Err(found) => execution::step(here, "compares and finds", $number(found)),
+                }
+                result
+            }
+
+            #[track_caller]
+            fn spin(
+                &self,
+                order: Ordering,
+                patience: Patience,
+                mut poll: impl FnMut($value) -> Poll,
+            ) -> $value {
+                let here = Location::caller();
+                let order = effective(here, Part::Load, order);
+                if patience == Patience::Forever {
+                    execution::about_to_wait();
+                }
+                let mut reads = 0;
+                loop {
+                    let value = self.atomic.load(order);
+                    if poll(value) == Poll::Done {
+                        execution::patient();
+                        execution::step(here, "waits for and reads", $number(value));
+                        return value;
+                    }
+                    if patience == Patience::Forever {
+                        reads += 1;
+                        execution::fruitless(here, reads);
+                    } else {
+                        execution::impatient(here);
+                        execution::step(here, "waits in vain and reads", $number(value));
+                        return value;
+                    }
+                }
+            }
+
+            // As the default, but under the caller's name.
+            #[track_caller]
+            fn spin_until(
+                &self,
+                order: Ordering,
+                mut done: impl FnMut($value) -> bool,
+            ) -> $value {
+                self.spin(order, Patience::Forever, move |value| {
+                    if done(value) { Poll::Done } else { Poll::Relax(1) }
+                })
+            }
+        }
+    };
+}
+
+word!(atomic::AtomicU8, u8, [], u64::from);
+word!(atomic::AtomicU32, u32, [], u64::from);
+word!(atomic::AtomicUsize, usize, [], |value| value as u64);
+word!(atomic::AtomicPtr<T>, *mut T, [T: 'static], |value: *mut T| value as u64);
+
+macro_rules! word_int {
+    ($atomic:ty, $value:ty) => {
+        impl AtomicInt<$value> for Word<$atomic> {
+            word_int!($value, fetch_add, <$value>::wrapping_add, "adds to");
+            word_int!($value, fetch_sub, <$value>::wrapping_sub, "subtracts from");
+            word_int!($value, fetch_and, std::ops::BitAnd::bitand, "ands with");
+            word_int!($value, fetch_or, std::ops::BitOr::bitor, "ors with");
+        }
+    };
+    ($value:ty, $method:ident, $new:expr, $what:literal) => {
+        #[track_caller]
+        fn $method(&self, value: $value, order: Ordering) -> $value {
+            let here = Location::caller();
+            let old = self
+                .atomic
+                .$method(value, effective(here, Part::Update, order));
+            self.newest
+                .store($new(old, value) as u64, Ordering::Relaxed);
+            execution::step(here, $what, old as u64);
+            old
+        }
+    };
+}
+
+word_int!(atomic::AtomicU8, u8);
+word_int!(atomic::AtomicU32, u32);
+word_int!(atomic::AtomicUsize, usize);
+
+/// Whole-word read-modify-writes, as on every machine but x86-64, with the
+/// ordering as given.
+///
+/// x86-64 has one plain store instead where nobody else writes that part.
+/// What a read-modify-write promises beyond it is no more than TSO gives: it
+/// carries on a release sequence (on TSO every read is an Acquire of all that
+/// the writer did before, whoever wrote which byte), and it is not delayed
+/// past later loads of its own thread: but a Release read-modify-write does
+/// not hold back later loads here either, which may still read old values.
+impl Word<atomic::AtomicU32> {
+    /// Writes the low part, which nobody else writes: so its newest value is
+    /// its value, and the sum cannot carry.
+    #[track_caller]
+    fn write_low(&self, mask: u32, order: Ordering, new: impl Fn(u32) -> u32) {
+        let here = Location::caller();
+        let order = effective(here, Part::Update, order);
+        let low = self.newest.load(Ordering::Relaxed) as u32 & mask;
+        let difference = (new(low) & mask).wrapping_sub(low);
+        let old = self.atomic.fetch_add(difference, order);
+        assert_eq!(
+            old & mask,
+            low,
+            "two threads write the same part of a word at {here}"
+        );
+        self.newest
+            .store(old.wrapping_add(difference).into(), Ordering::Relaxed);
+        execution::step(here, "writes part of", u64::from(old));
+    }
+}
+
+impl LockWord for Word<atomic::AtomicU32> {
+    #[track_caller]
+    fn store_low_byte(&self, value: u8, order: Ordering) {
+        self.write_low(0xff, order, |_| value.into());
+    }
+
+    #[track_caller]
+    fn store_low_half(&self, value: u16, order: Ordering) {
+        self.write_low(0xffff, order, |_| value.into());
+    }
+
+    #[track_caller]
+    fn increment_low_half(&self, order: Ordering) {
+        self.write_low(0xffff, order, |old| old.wrapping_add(1));
+    }
+
+    #[track_caller]
+    fn swap_high_half(&self, value: u16, order: Ordering) -> u16 {
+        let here = Location::caller();
+        let order = effective(here, Part::Update, order);
+        let mut old = self.newest.load(Ordering::Relaxed) as u32;
+        loop {
+            let new = (old & 0xffff) | (u32::from(value) << 16);
+            let result = self
+                .atomic
+                .compare_exchange(old, new, order, Ordering::Relaxed);
+            if result.is_ok() {
+                self.newest.store(new.into(), Ordering::Relaxed);
+                break;
+            }
+            // Another wrote first; only its being first is news.
+            old = self.newest.load(Ordering::Relaxed) as u32;
+        }
+        execution::step(here, "swaps the high half of", u64::from(old));
+        (old >> 16) as u16
+    }
+}
+
+impl Platform for Loom {
+    type U8 = Word<atomic::AtomicU8>;
+    type U32 = Word<atomic::AtomicU32>;
+    type Usize = Word<atomic::AtomicUsize>;
+    type Ptr<T: 'static> = Word<atomic::AtomicPtr<T>>;
+
+    #[track_caller]
+    fn fence(order: Ordering) {
+        let here = Location::caller();
+        match effective(here, Part::Fence, order) {
+            Ordering::Relaxed => {}
+            order => atomic::fence(order),
+        }
+        execution::step(here, "fences", 0);
+    }
+
+    #[track_caller]
+    fn relax() {
+        execution::relax(Location::caller());
+    }
+
+    fn cpu() -> usize {
+        execution::cpu()
+    }
+
+    /// Two nodes, so that a lock that prefers its own has a choice.
+    fn node() -> usize {
+        execution::cpu() % 2
+    }
+
+    fn now() -> u64 {
+        execution::now()
+    }
+
+    /// A futex: the check and the falling asleep are one step, which orders
+    /// nothing else; what the system's own locks order is not relied upon.
+    #[track_caller]
+    fn wait(word: &Self::U32, expected: u32) {
+        let here = Location::caller();
+        if newest(word) != expected || execution::spurious() {
+            execution::step(here, "does not sleep on", u64::from(expected));
+            return;
+        }
+        execution::step(here, "sleeps on", u64::from(expected));
+        execution::sleep(std::ptr::from_ref(word).addr(), here);
+    }
+
+    #[track_caller]
+    fn wake(word: &Self::U32) {
+        let value = newest(word);
+        execution::wake(std::ptr::from_ref(word).addr());
+        execution::step(Location::caller(), "wakes sleepers on", u64::from(value));
+    }
+
+    fn virtualized() -> bool {
+        execution::virtualized()
+    }
+
+    fn queue_nodes(cpu: usize) -> &'static QueueNodes<Self> {
+        execution::queue_nodes(cpu)
+    }
+}
+
+/// The newest value of a word, which a load need not see: a compare-and-swap
+/// that changes nothing, whether or not it succeeds.
+fn newest(word: &Word<atomic::AtomicU32>) -> u32 {
+    const UNLIKELY: u32 = 0x5bd1_e995;
+    word.atomic
+        .compare_exchange(UNLIKELY, UNLIKELY, Ordering::Relaxed, Ordering::Relaxed)
+        .unwrap_or_else(|value| value)
+}

@@ -1,0 +1,286 @@
+//! What every lock promises, each promise as a model that loom explores.
+//!
+//! The models are generic over [`RawLock`]: a lock that joins the catalogue
+//! is held to them without a line here. What a lock does not promise (FIFO,
+//! `try_lock`) is left out by what its `INFO` says, never by its name.
+
+use crate::execution::{self, Mood};
+use crate::platform::Loom;
+use locklab_locks::{Fairness, Info, RawLock};
+use std::cell::RefCell;
+
+/// A promise and the model that checks it.
+#[derive(Clone, Copy)]
+pub struct Property {
+    /// What a table calls it.
+    pub name: &'static str,
+    /// How many threads take part.
+    pub threads: usize,
+    /// The most preemptions explored by default; `None`: any number.
+    pub preemptions: Option<usize>,
+    /// After how many fruitless reads of one wait an execution is pruned.
+    ///
+    /// A bound on preemptions makes this matter: where a fruitless read would
+    /// let another thread run for nothing, the equal execution without that
+    /// read costs a preemption.
+    pub prune_after: u32,
+    /// Whether time and spurious wake-ups are choices.
+    pub(crate) coins: bool,
+    /// Whether it is left to `--thorough`.
+    pub thorough: bool,
+    pub(crate) model: fn(),
+}
+
+/// The promises of lock `L`, the cheapest first.
+pub fn properties<L: RawLock<Loom>>() -> Vec<Property> {
+    let info: Info = L::INFO;
+    let coins = info.parks || info.timeout;
+    let new = |name, threads, model: fn()| Property {
+        name,
+        threads,
+        preemptions: None,
+        prune_after: 1,
+        coins,
+        thorough: false,
+        model,
+    };
+    let thorough = |property: Property| Property {
+        thorough: true,
+        ..property
+    };
+    let bounded = |property: Property, preemptions| Property {
+        preemptions: Some(preemptions),
+        prune_after: 2,
+        ..property
+    };
+    let mut all = vec![
+        new("exclusion", 2, exclusion::<L, 2, 1>),
+        new("reuse", 2, exclusion::<L, 2, 2>),
+        new("exclusion of three", 3, exclusion::<L, 3, 1>),
+        new("try_lock alone", 1, try_lock_alone::<L>),
+    ];
+    if info.try_lock {
+        all.push(new("try_lock does not wait", 2, try_lock_never_waits::<L>));
+        all.push(new("try_lock races", 2, try_lock_races::<L, 2>));
+        let three = new("try_lock races of three", 3, try_lock_races::<L, 3>);
+        all.push(bounded(three, 3));
+    }
+    if info.fairness == Fairness::Fifo {
+        all.push(new("fifo", 3, fifo::<L>));
+    }
+    let reuse = new("reuse by three", 3, exclusion::<L, 3, 2>);
+    all.push(bounded(reuse, 2));
+    all.push(thorough(Property {
+        name: "reuse by three, deeper",
+        ..bounded(reuse, 3)
+    }));
+    all
+}
+
+/// A lock, a context for each thread, and the data that the lock protects.
+struct Table<L: RawLock<Loom>> {
+    lock: L,
+    contexts: Vec<L::Ctx>,
+    /// Every access without a happens-before from the one before is a race,
+    /// which loom reports.
+    data: loom::cell::UnsafeCell<u32>,
+    /// Who was inside, in order. Seen by the harness only.
+    entered: RefCell<Vec<usize>>,
+}
+
+impl<L: RawLock<Loom>> Table<L> {
+    /// Lives until [`Table::finish`]; for ever if the model fails, because
+    /// what loom has abandoned must not be dropped.
+    fn new(threads: usize) -> &'static Self {
+        Box::leak(Box::new(Self {
+            lock: L::default(),
+            contexts: (0..threads).map(|_| L::Ctx::default()).collect(),
+            data: loom::cell::UnsafeCell::new(0),
+            entered: RefCell::default(),
+        }))
+    }
+
+    fn enter(&self) {
+        // SAFETY: this is what is being checked; loom reports a race before
+        // the access is made.
+        self.data.with_mut(|data| unsafe { *data += 1 });
+        self.entered.borrow_mut().push(execution::cpu());
+        execution::remark("is inside");
+    }
+
+    fn lock(&self) {
+        // SAFETY: each thread uses its own context, one acquisition at a
+        // time; the table stays in place.
+        unsafe { self.lock.lock(&self.contexts[execution::cpu()]) }
+    }
+
+    fn try_lock(&self) -> bool {
+        // SAFETY: as `lock`.
+        unsafe { self.lock.try_lock(&self.contexts[execution::cpu()]) }
+    }
+
+    fn unlock(&self) {
+        // SAFETY: the models call it after they have acquired.
+        unsafe { self.lock.unlock(&self.contexts[execution::cpu()]) }
+    }
+
+    /// Acquires, uses the data, releases.
+    fn section(&self) {
+        self.lock();
+        self.enter();
+        self.unlock();
+    }
+
+    /// As `section`, if that needs no waiting.
+    fn try_section(&self) {
+        if self.try_lock() {
+            self.enter();
+            self.unlock();
+        }
+    }
+
+    /// All threads are done: the lock is free and no update is lost.
+    fn finish(&'static self) {
+        self.section();
+        let entered = self.entered.borrow().len();
+        // SAFETY: as `enter`.
+        let data = self.data.with(|data| unsafe { *data });
+        assert_eq!(data as usize, entered, "an update of the data is lost");
+        // SAFETY: made by `Box::leak` in `new`; the threads that shared it
+        // have ended, and the caller does not use it again.
+        drop(unsafe { Box::from_raw(std::ptr::from_ref(self).cast_mut()) });
+    }
+}
+
+// SAFETY: modelled threads are coroutines of one OS thread; what they share
+// without loom's knowledge is only touched between two switches.
+unsafe impl<L: RawLock<Loom>> Sync for Table<L> {}
+
+/// Runs `body` in `threads` modelled threads, the main one among them.
+fn threads<L: RawLock<Loom>>(threads: usize, body: fn(&'static Table<L>, usize)) {
+    let table = Table::<L>::new(threads);
+    let others: Vec<_> = (1..threads)
+        .map(|cpu| spawn(cpu, move || body(table, cpu)))
+        .collect();
+    body(table, 0);
+    for other in others {
+        join(other);
+    }
+    table.finish();
+}
+
+fn spawn(cpu: usize, body: impl FnOnce() + 'static) -> loom::thread::JoinHandle<()> {
+    execution::set_part(cpu, true);
+    loom::thread::spawn(move || {
+        execution::set_cpu(cpu);
+        body();
+        execution::set_part(cpu, false);
+    })
+}
+
+fn join(thread: loom::thread::JoinHandle<()>) {
+    execution::set_part(execution::cpu(), false);
+    thread
+        .join()
+        .expect("a modelled thread fails the model as a whole");
+    execution::set_part(execution::cpu(), true);
+}
+
+/// One at a time, each sees what the one before wrote, everyone gets there.
+fn exclusion<L: RawLock<Loom>, const THREADS: usize, const TIMES: usize>() {
+    threads::<L>(THREADS, |table, _| {
+        for _ in 0..TIMES {
+            table.section();
+        }
+    });
+}
+
+/// On a free lock, alone, `try_lock` succeeds, again and again; a lock
+/// without it says no.
+fn try_lock_alone<L: RawLock<Loom>>() {
+    let table = Table::<L>::new(1);
+    for _ in 0..2 {
+        execution::set_mood(Mood::MustNotWait);
+        let got = table.try_lock();
+        execution::set_mood(Mood::Free);
+        if L::INFO.try_lock {
+            assert!(got, "try_lock fails on a free lock");
+            table.enter();
+            table.unlock();
+        } else {
+            assert!(!got, "try_lock succeeds, but INFO says it cannot");
+        }
+        table.section();
+    }
+    table.finish();
+}
+
+/// While another holds it and does not let go, `try_lock` says no at once.
+fn try_lock_never_waits<L: RawLock<Loom>>() {
+    let table = Table::<L>::new(2);
+    table.lock();
+    join(spawn(1, move || {
+        for _ in 0..2 {
+            execution::set_mood(Mood::MustNotWait);
+            let got = table.try_lock();
+            execution::set_mood(Mood::Free);
+            assert!(!got, "try_lock succeeds on a lock that is held");
+        }
+    }));
+    table.enter();
+    table.unlock();
+    join(spawn(1, move || table.section()));
+    table.finish();
+}
+
+/// Among others that lock, `try_lock` either gets it properly or leaves no
+/// trace.
+fn try_lock_races<L: RawLock<Loom>, const THREADS: usize>() {
+    threads::<L>(THREADS, |table, cpu| {
+        if cpu == 1 {
+            execution::set_mood(Mood::MustNotWait);
+            let got = table.try_lock();
+            execution::set_mood(Mood::Free);
+            if got {
+                table.enter();
+                table.unlock();
+            }
+            table.section();
+        } else if cpu == 2 {
+            table.try_section();
+        } else {
+            table.section();
+        }
+    });
+}
+
+/// Whose doorway is done before another's begins, enters before it.
+///
+/// The doorway of thread 1 is done when it waits without limit (or has the
+/// lock); thread 2 begins after that, in the sense of happens-before; the
+/// holder lets go at any time.
+fn fifo<L: RawLock<Loom>>() {
+    let table = Table::<L>::new(3);
+    table.lock();
+    table.enter();
+    let first = spawn(1, move || {
+        execution::set_mood(Mood::Doorway);
+        table.lock();
+        execution::arrive(1);
+        table.enter();
+        table.unlock();
+    });
+    let second = spawn(2, move || {
+        execution::await_arrival(1);
+        table.section();
+    });
+    table.unlock();
+    join(first);
+    join(second);
+    assert_eq!(
+        *table.entered.borrow(),
+        [0, 1, 2],
+        "not first come, first served"
+    );
+    table.finish();
+}
