@@ -10,7 +10,7 @@
 use crate::platform::Loom;
 use locklab_locks::QueueNodes;
 use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::panic::Location;
 use std::sync::atomic::Ordering;
 
@@ -34,8 +34,8 @@ pub(crate) struct Step {
     value: u64,
 }
 
-/// A panic payload: the lock uses queue nodes, begin again with them.
-pub(crate) struct NeedsNodes;
+/// A panic payload: something was learnt about the lock, begin again.
+pub(crate) struct Again;
 
 /// How to explore, and the state of the current execution.
 #[derive(Default)]
@@ -51,6 +51,8 @@ struct Record {
     impatient: [Cell<bool>; MAX_THREADS],
     /// How long the trace was when a thread last relaxed.
     relaxed: [Cell<usize>; MAX_THREADS],
+    /// Lines whose stores come after all that was written before.
+    in_order: RefCell<BTreeSet<(&'static str, u32, u32)>>,
     sleeping: RefCell<VecDeque<(usize, usize)>>,
     time: [Cell<u64>; MAX_THREADS],
     looked: [Cell<bool>; MAX_THREADS],
@@ -90,12 +92,23 @@ pub(crate) fn configure(prune_after: Option<u32>, with_coins: bool) {
         r.prune_after.set(prune_after);
         r.with_coins.set(with_coins);
         r.with_nodes.set(false);
+        r.in_order.borrow_mut().clear();
     });
 }
 
-/// The model uses queue nodes from now on.
-pub(crate) fn use_nodes() {
-    RECORD.with(|r| r.with_nodes.set(true));
+fn line(location: &'static Location<'static>) -> (&'static str, u32, u32) {
+    (location.file(), location.line(), location.column())
+}
+
+/// Whether the stores of this line come after all that was written before.
+pub(crate) fn stores_in_order(here: &'static Location<'static>) -> bool {
+    RECORD.with(|r| r.in_order.borrow().contains(&line(here)))
+}
+
+/// From now on they do; begins the model again.
+pub(crate) fn store_in_order(here: &'static Location<'static>) -> ! {
+    RECORD.with(|r| r.in_order.borrow_mut().insert(line(here)));
+    std::panic::panic_any(Again)
 }
 
 /// Whether locks are told of a hypervisor that does not help them.
@@ -181,7 +194,10 @@ pub(crate) fn queue_nodes(cpu: usize) -> &'static QueueNodes<Loom> {
         // SAFETY: they stay until the next execution begins, when no modelled
         // thread of this one exists; nothing outlives an execution.
         Some(nodes) => unsafe { &*std::ptr::from_ref(&nodes[cpu]) },
-        None => std::panic::panic_any(NeedsNodes),
+        None => {
+            r.with_nodes.set(true);
+            std::panic::panic_any(Again)
+        }
     })
 }
 

@@ -3,7 +3,7 @@
 //!
 //! Must never call an exploration that was cut short complete.
 
-use crate::execution::{self, NeedsNodes};
+use crate::execution::{self, Again};
 use crate::property::Property;
 use std::any::Any;
 use std::cell::Cell;
@@ -126,7 +126,7 @@ pub(crate) fn explore(property: &Property, limits: Limits) -> Explored {
                 executions -= 1;
                 break Outcome::Cut;
             }
-            Err(payload) if payload.is::<NeedsNodes>() => execution::use_nodes(),
+            Err(payload) if payload.is::<Again>() => {}
             Err(payload) => {
                 break Outcome::Fails(Failure {
                     message: message(&*payload),

@@ -12,6 +12,7 @@
 
 mod execution;
 mod explore;
+mod models;
 mod ordering;
 mod platform;
 mod property;

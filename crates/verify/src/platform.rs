@@ -21,6 +21,64 @@ pub struct Loom;
 pub struct Word<A> {
     atomic: A,
     newest: Newest,
+    /// Who wrote that, and whether by a read-modify-write.
+    writer: Writer,
+}
+
+type Writer = std::sync::atomic::AtomicUsize;
+
+impl<A> Word<A> {
+    fn made(atomic: A, value: u64) -> Self {
+        Self {
+            atomic,
+            newest: Newest::new(value),
+            writer: Writer::new(execution::cpu() << 1),
+        }
+    }
+
+    fn newest(&self) -> u64 {
+        self.newest.load(Ordering::Relaxed)
+    }
+
+    /// Notes that a read-modify-write of this thread wrote `value`.
+    fn updated(&self, value: u64) {
+        self.newest.store(value, Ordering::Relaxed);
+        self.writer
+            .store(execution::cpu() << 1 | 1, Ordering::Relaxed);
+    }
+
+    /// Stores `value` by `store`, after what `read_newest` reads if another
+    /// thread's read-modify-write wrote that.
+    ///
+    /// A read-modify-write comes right after what it read, so a store that
+    /// comes after the one comes after the other; loom does not know, and
+    /// would let a failed test-and-set overwrite the release that follows
+    /// it. Reading the newest value first tells it. Whether it must is known
+    /// only when the store has its turn, so the line is remembered and the
+    /// model begun again.
+    fn store_in_order(
+        &self,
+        value: u64,
+        here: &'static Location<'static>,
+        read_newest: impl Fn(),
+        store: impl Fn(),
+    ) {
+        if execution::stores_in_order(here) {
+            read_newest();
+            // One step with the read.
+            loom::stop_exploring();
+            store();
+            loom::explore();
+        } else {
+            store();
+            let last = self.writer.load(Ordering::Relaxed);
+            if last & 1 == 1 && last >> 1 != execution::cpu() {
+                execution::store_in_order(here);
+            }
+        }
+        self.newest.store(value, Ordering::Relaxed);
+        self.writer.store(execution::cpu() << 1, Ordering::Relaxed);
+    }
 }
 
 /// Beside the model: seen by the harness only, never by a lock.
@@ -31,15 +89,12 @@ type Newest = std::sync::atomic::AtomicU64;
 const NOT_CONST: &str = "the checker's locks are made by Default, not by const";
 
 macro_rules! word {
-    ($atomic:ty, $value:ty, [$($generic:tt)*], $number:expr) => {
+    ($atomic:ty, $value:ty, [$($generic:tt)*], $number:expr, $unlikely:expr) => {
         impl<$($generic)*> Atomic<$value> for Word<$atomic> {
             const ZERO: Self = panic!("{}", NOT_CONST);
 
             fn new(value: $value) -> Self {
-                Self {
-                    atomic: <$atomic>::new(value),
-                    newest: Newest::new($number(value)),
-                }
+                Self::made(<$atomic>::new(value), $number(value))
             }
 
             #[track_caller]
@@ -53,8 +108,17 @@ macro_rules! word {
             #[track_caller]
             fn store(&self, value: $value, order: Ordering) {
                 let here = Location::caller();
-                self.atomic.store(value, effective(here, Part::Store, order));
-                self.newest.store($number(value), Ordering::Relaxed);
+                let order = effective(here, Part::Store, order);
+                self.store_in_order(
+                    $number(value),
+                    here,
+                    // Changes nothing, whether or not it succeeds.
+                    || {
+                        let (same, relaxed) = ($unlikely, Ordering::Relaxed);
+                        let _ = self.atomic.compare_exchange(same, same, relaxed, relaxed);
+                    },
+                    || self.atomic.store(value, order),
+                );
                 execution::step(here, "stores", $number(value));
             }
 
@@ -62,7 +126,7 @@ macro_rules! word {
             fn swap(&self, value: $value, order: Ordering) -> $value {
                 let here = Location::caller();
                 let old = self.atomic.swap(value, effective(here, Part::Update, order));
-                self.newest.store($number(value), Ordering::Relaxed);
+                self.updated($number(value));
                 execution::step(here, "swaps out", $number(old));
                 old
             }
@@ -81,7 +145,7 @@ macro_rules! word {
                 let result = self.atomic.compare_exchange(current, new, success, failure);
                 match result {
                     Ok(_) => {
-                        self.newest.store($number(new), Ordering::Relaxed);
+                        self.updated($number(new));
                         execution::step(here, "compares and swaps in", $number(new));
                     }
                     Err(found) => execution::step(here, "compares and finds", $number(found)),
@@ -135,10 +199,16 @@ macro_rules! word {
     };
 }
 
-word!(atomic::AtomicU8, u8, [], u64::from);
-word!(atomic::AtomicU32, u32, [], u64::from);
-word!(atomic::AtomicUsize, usize, [], |value| value as u64);
-word!(atomic::AtomicPtr<T>, *mut T, [T: 'static], |value: *mut T| value as u64);
+word!(atomic::AtomicU8, u8, [], u64::from, 0xa5);
+word!(atomic::AtomicU32, u32, [], u64::from, 0x5bd1_e995);
+word!(
+    atomic::AtomicUsize,
+    usize,
+    [],
+    |value| value as u64,
+    0x5bd1_e995
+);
+word!(atomic::AtomicPtr<T>, *mut T, [T: 'static], |value: *mut T| value as u64, std::ptr::dangling_mut());
 
 macro_rules! word_int {
     ($atomic:ty, $value:ty) => {
@@ -184,7 +254,7 @@ impl Word<atomic::AtomicU32> {
     fn write_low(&self, mask: u32, order: Ordering, new: impl Fn(u32) -> u32) {
         let here = Location::caller();
         let order = effective(here, Part::Update, order);
-        let low = self.newest.load(Ordering::Relaxed) as u32 & mask;
+        let low = self.newest() as u32 & mask;
         let difference = (new(low) & mask).wrapping_sub(low);
         let old = self.atomic.fetch_add(difference, order);
         assert_eq!(
@@ -192,13 +262,21 @@ impl Word<atomic::AtomicU32> {
             low,
             "two threads write the same part of a word at {here}"
         );
-        self.newest
-            .store(old.wrapping_add(difference).into(), Ordering::Relaxed);
+        self.updated(old.wrapping_add(difference).into());
         execution::step(here, "writes part of", u64::from(old));
     }
 }
 
 impl LockWord for Word<atomic::AtomicU32> {
+    // As the default, but under the caller's name.
+    #[track_caller]
+    fn take_if_zero(&self, held: u32, order: Ordering) -> bool {
+        self.load(Ordering::Relaxed) == 0
+            && self
+                .compare_exchange(0, held, order, Ordering::Relaxed)
+                .is_ok()
+    }
+
     #[track_caller]
     fn store_low_byte(&self, value: u8, order: Ordering) {
         self.write_low(0xff, order, |_| value.into());
@@ -218,18 +296,18 @@ impl LockWord for Word<atomic::AtomicU32> {
     fn swap_high_half(&self, value: u16, order: Ordering) -> u16 {
         let here = Location::caller();
         let order = effective(here, Part::Update, order);
-        let mut old = self.newest.load(Ordering::Relaxed) as u32;
+        let mut old = self.newest() as u32;
         loop {
             let new = (old & 0xffff) | (u32::from(value) << 16);
             let result = self
                 .atomic
                 .compare_exchange(old, new, order, Ordering::Relaxed);
             if result.is_ok() {
-                self.newest.store(new.into(), Ordering::Relaxed);
+                self.updated(new.into());
                 break;
             }
             // Another wrote first; only its being first is news.
-            old = self.newest.load(Ordering::Relaxed) as u32;
+            old = self.newest() as u32;
         }
         execution::step(here, "swaps the high half of", u64::from(old));
         (old >> 16) as u16
@@ -254,6 +332,11 @@ impl Platform for Loom {
 
     #[track_caller]
     fn relax() {
+        execution::relax(Location::caller());
+    }
+
+    #[track_caller]
+    fn relax_for(_: u32) {
         execution::relax(Location::caller());
     }
 

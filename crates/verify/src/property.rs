@@ -6,7 +6,7 @@
 
 use crate::execution::{self, Mood};
 use crate::platform::Loom;
-use locklab_locks::{Fairness, Info, RawLock};
+use locklab_locks::{BigLock, Fairness, Info, RawLock};
 use std::cell::RefCell;
 
 /// A promise and the model that checks it.
@@ -75,6 +75,24 @@ pub fn properties<L: RawLock<Loom>>() -> Vec<Property> {
         ..bounded(reuse, 3)
     }));
     all
+}
+
+/// What lock `L` promises beyond that as a big lock.
+pub fn big_properties<L: BigLock<Loom>>() -> Vec<Property> {
+    let new = |name, threads, model: fn()| Property {
+        name,
+        threads,
+        preemptions: None,
+        prune_after: 1,
+        coins: false,
+        thorough: false,
+        model,
+    };
+    vec![
+        new("recursion", 2, recursion::<L>),
+        new("release_all", 2, release_all::<L>),
+        new("init", 2, init::<L>),
+    ]
 }
 
 /// A lock, a context for each thread, and the data that the lock protects.
@@ -282,5 +300,61 @@ fn fifo<L: RawLock<Loom>>() {
         [0, 1, 2],
         "not first come, first served"
     );
+    table.finish();
+}
+
+/// The holder takes it again, and it is free only when all levels are undone.
+fn recursion<L: BigLock<Loom>>() {
+    threads::<L>(2, |table, cpu| {
+        assert!(!table.lock.held(), "held before it is taken");
+        table.lock();
+        assert!(table.lock.held(), "not held by its holder");
+        if cpu == 0 || !L::INFO.try_lock {
+            table.lock();
+        } else {
+            assert!(table.try_lock(), "try_lock fails for the holder");
+        }
+        table.enter();
+        table.unlock();
+        assert!(table.lock.held(), "free before all levels are undone");
+        table.enter();
+        table.unlock();
+        assert!(!table.lock.held(), "held after all levels are undone");
+    });
+}
+
+/// All levels go at once, and come back at once.
+fn release_all<L: BigLock<Loom>>() {
+    threads::<L>(2, |table, cpu| {
+        if cpu == 1 {
+            table.section();
+            return;
+        }
+        // SAFETY: this thread takes and releases in turn, as `lock` has it.
+        unsafe {
+            assert_eq!(table.lock.release_all(), 0, "levels without a holder");
+            table.lock.acquire_count(2);
+            table.enter();
+            let levels = table.lock.release_all();
+            assert_eq!(levels, 2, "levels are miscounted");
+            assert!(!table.lock.held(), "held after release_all");
+            table.lock.acquire_count(levels);
+        }
+        assert!(table.lock.held(), "not held by its holder");
+        table.unlock();
+        table.enter();
+        table.unlock();
+    });
+}
+
+/// A lock that was used, then made free by `init`, is as new.
+fn init<L: BigLock<Loom>>() {
+    let table = Table::<L>::new(2);
+    table.section();
+    // SAFETY: nobody else knows the lock yet.
+    unsafe { table.lock.init() };
+    let other = spawn(1, move || table.section());
+    table.section();
+    join(other);
     table.finish();
 }

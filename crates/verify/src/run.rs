@@ -1,11 +1,12 @@
 //! Runs the properties of locks by name, and their mutants.
 
 use crate::explore::{Explored, Limits, Outcome, explore};
+use crate::models;
 use crate::ordering::{self, Mutation};
 use crate::platform::Loom;
-use crate::property::{Property, properties};
-use locklab_locks::RawLock;
-use locklab_locks::catalogue::{Visitor, visit};
+use crate::property::{Property, big_properties, properties};
+use locklab_locks::catalogue::{BigVisitor, Visitor};
+use locklab_locks::{BigLock, RawLock};
 
 struct Properties;
 
@@ -16,10 +17,19 @@ impl Visitor<Loom> for Properties {
     }
 }
 
+impl BigVisitor<Loom> for Properties {
+    type Output = Vec<Property>;
+    fn visit<L: BigLock<Loom>>(self) -> Vec<Property> {
+        big_properties::<L>()
+    }
+}
+
 /// The properties of the lock called `name`, the cheapest first; `None` if
 /// there is no such lock.
 pub fn properties_of(name: &str) -> Option<Vec<Property>> {
-    visit::<Loom, _>(name, Properties)
+    let mut all = models::visit(name, Properties)?;
+    all.extend(models::visit_big(name, Properties).into_iter().flatten());
+    Some(all)
 }
 
 /// Checks one property of a lock, with one ordering weakened if so asked.

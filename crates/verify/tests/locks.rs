@@ -13,7 +13,7 @@ fn every_lock_keeps_its_promises() {
                 continue;
             }
             let limits = Limits {
-                executions: 50_000,
+                executions: 20_000,
                 ..Limits::default()
             };
             let explored = check(&property, limits, None);
