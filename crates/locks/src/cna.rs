@@ -143,7 +143,7 @@ impl<P: Platform> Cna<P> {
     #[inline(never)]
     unsafe fn hand_over(own: &CnaNode<P>, next: *mut CnaNode<P>, second: *mut CnaNode<P>) {
         let local = own.local.load(Ordering::Relaxed);
-        if local < LOCAL {
+        if local < P::preferences(LOCAL) {
             // SAFETY: of the caller.
             if let Some((heir, second)) = unsafe { Self::same_node(own, next, second) } {
                 // SAFETY: `heir` waits.

@@ -255,7 +255,7 @@ unsafe impl<P: Platform, R: Recipe<P>, const NODES: usize> RawLock<P> for Cohort
         // the global one.
         unsafe {
             let passes = branch.passes.load(Ordering::Relaxed);
-            if passes <= PASSES && branch.lock.others_wait(&ctx.local) {
+            if passes <= P::preferences(PASSES) && branch.lock.others_wait(&ctx.local) {
                 branch.passes.store(passes + 1, Ordering::Relaxed);
             } else {
                 branch.passes.store(0, Ordering::Relaxed);

@@ -214,7 +214,7 @@ unsafe impl<P: Platform, const NODES: usize> RawLock<P> for Hmcs<P, NODES> {
     unsafe fn unlock(&self, node: &HmcsNode<P>) {
         let branch = &self.branches[node.numa.load(Ordering::Relaxed)];
         let passes = node.status.load(Ordering::Relaxed);
-        if passes < PASSES && Queue::pass(node, passes + 1) {
+        if passes < P::preferences(PASSES) && Queue::pass(node, passes + 1) {
             return;
         }
         // The root first: the next head of this branch uses the same node

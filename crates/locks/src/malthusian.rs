@@ -194,7 +194,7 @@ impl<P: Platform> Malthusian<P> {
     /// The caller holds the lock with `own`.
     unsafe fn release(&self, own: &MalthusianNode<P>) {
         let turns = self.turns.load(Ordering::Relaxed);
-        if turns >= TURNS && !self.eldest.load(Ordering::Relaxed).is_null() {
+        if turns >= P::preferences(TURNS) && !self.eldest.load(Ordering::Relaxed).is_null() {
             self.turns.store(0, Ordering::Relaxed);
             // SAFETY: of the caller.
             unsafe { self.hand_to_passive(own, true) };

@@ -54,14 +54,15 @@ impl<P: Platform> McsK42<P> {
 
     #[inline(always)]
     fn take_if_free(&self) -> Result<(), *mut Node<P>> {
-        // K1: pairs with K8. Release: `next` of the lock, as the last holder
-        // left it, is seen by those who queue behind us.
+        // K1: pairs with K8. No Release: those who queue behind us see `next`
+        // of the lock as the last holder left it (K8), because this write
+        // goes on with the release sequence of that one.
         self.node
             .tail
             .compare_exchange(
                 ptr::null_mut(),
                 self.own(),
-                Ordering::AcqRel,
+                Ordering::Acquire,
                 Ordering::Relaxed,
             )
             .map(|_| ())

@@ -252,6 +252,14 @@ pub trait Platform: Sized + Send + Sync + 'static {
     #[track_caller]
     fn wake(word: &Self::U32);
 
+    /// How often a lock may prefer some waiters to others before it turns to
+    /// the others: `bound`, but for the checker, which has it reached after
+    /// one.
+    #[inline(always)]
+    fn preferences(bound: u32) -> u32 {
+        bound
+    }
+
     /// Whether this is a virtual machine whose hypervisor does not help
     /// waiting CPUs.
     fn virtualized() -> bool;

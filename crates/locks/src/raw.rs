@@ -63,6 +63,18 @@ pub unsafe trait RawLock<P: Platform>: Default + Send + Sync + 'static {
     /// What the lock says of itself.
     const INFO: Info;
 
+    /// Whether it counts with numbers that wrap; see
+    /// [`RawLock::about_to_wrap`].
+    #[doc(hidden)]
+    const COUNTS: bool = false;
+
+    /// A free lock whose counters are at their last value: for the checker,
+    /// which cannot count to 65,536 in each of a million executions.
+    #[doc(hidden)]
+    fn about_to_wrap() -> Self {
+        Self::default()
+    }
+
     /// Acquires the lock.
     ///
     /// # Safety

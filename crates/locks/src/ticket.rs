@@ -83,6 +83,14 @@ unsafe impl<P: Platform> RawLock<P> for Ticket<P> {
         paper: "Reed and Kanodia 1979; Mellor-Crummey and Scott 1991",
     };
 
+    const COUNTS: bool = true;
+
+    fn about_to_wrap() -> Self {
+        Self {
+            word: P::U32::new(u32::MAX),
+        }
+    }
+
     #[inline(always)]
     unsafe fn lock(&self, _: &()) {
         // T1: pairs with T3 where the lock is free at once.

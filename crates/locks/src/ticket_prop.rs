@@ -74,6 +74,14 @@ unsafe impl<P: Platform, const RELAXES: u32> RawLock<P> for TicketProp<P, RELAXE
         paper: "Mellor-Crummey and Scott 1991",
     };
 
+    const COUNTS: bool = true;
+
+    fn about_to_wrap() -> Self {
+        Self {
+            word: P::U32::new(u32::MAX),
+        }
+    }
+
     #[inline(always)]
     unsafe fn lock(&self, _: &()) {
         // P1: pairs with P3 where the lock is free at once.

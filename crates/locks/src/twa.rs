@@ -105,6 +105,16 @@ unsafe impl<P: Platform, const SLOTS: usize> RawLock<P> for Twa<P, SLOTS> {
         paper: "Dice and Kogan 2019 (TWA)",
     };
 
+    const COUNTS: bool = true;
+
+    fn about_to_wrap() -> Self {
+        Self {
+            next: P::U32::new(u32::MAX),
+            owner: P::U32::new(u32::MAX),
+            ..Self::default()
+        }
+    }
+
     #[inline(always)]
     unsafe fn lock(&self, _: &()) {
         let ticket = self.next.fetch_add(1, Ordering::Relaxed);

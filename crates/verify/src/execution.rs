@@ -11,6 +11,7 @@ use crate::platform::Loom;
 use locklab_locks::QueueNodes;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeSet, VecDeque};
+use std::fmt;
 use std::panic::Location;
 use std::sync::atomic::Ordering;
 
@@ -43,19 +44,27 @@ struct Record {
     nodes: RefCell<Option<Box<[QueueNodes<Loom>]>>>,
     with_nodes: Cell<bool>,
     virtualized: Cell<bool>,
+    /// Whether an execution is under way: before it begins, what the last
+    /// one left behind is dropped.
+    running: Cell<bool>,
+    /// Whether the model is being set up, and nothing is explored.
+    quiet: Cell<bool>,
+    /// What runs on a thread when it next waits: an interrupt.
+    interrupts: [RefCell<Option<Box<dyn FnOnce()>>>; MAX_THREADS],
     prune_after: Cell<Option<u32>>,
     /// Reads in vain since anything last changed; `None`: takes no part (not
     /// begun, ended, or waits for others to end).
     in_vain: [Cell<Option<u32>>; MAX_THREADS],
     /// Whether a thread's last bounded spin was fruitless too.
     impatient: [Cell<bool>; MAX_THREADS],
+    /// How often each thread has tried in vain since it was last inside.
+    rounds: [Cell<u32>; MAX_THREADS],
     /// How long the trace was when a thread last relaxed.
     relaxed: [Cell<usize>; MAX_THREADS],
     /// Lines whose stores come after all that was written before.
     in_order: RefCell<BTreeSet<(&'static str, u32, u32)>>,
     sleeping: RefCell<VecDeque<(usize, usize)>>,
     time: [Cell<u64>; MAX_THREADS],
-    looked: [Cell<bool>; MAX_THREADS],
     coins: RefCell<Vec<loom::sync::atomic::AtomicU32>>,
     with_coins: Cell<bool>,
     tossed: [Cell<usize>; MAX_THREADS],
@@ -87,8 +96,9 @@ loom::thread_local! {
 }
 
 /// Sets how the next executions on this OS thread are explored.
-pub(crate) fn configure(prune_after: Option<u32>, with_coins: bool) {
+pub(crate) fn configure(prune_after: Option<u32>, with_coins: bool, virtualized: bool) {
     RECORD.with(|r| {
+        r.virtualized.set(virtualized);
         r.prune_after.set(prune_after);
         r.with_coins.set(with_coins);
         r.with_nodes.set(false);
@@ -119,12 +129,15 @@ pub(crate) fn virtualized() -> bool {
 /// Begins an execution; called first in the model's main thread.
 pub(crate) fn begin() {
     RECORD.with(|r| {
+        r.running.set(false);
+        r.quiet.set(false);
         for cpu in 0..MAX_THREADS {
             r.in_vain[cpu].set((cpu == 0).then_some(0));
             r.impatient[cpu].set(false);
+            r.rounds[cpu].set(0);
             r.relaxed[cpu].set(usize::MAX);
             r.time[cpu].set(0);
-            r.looked[cpu].set(false);
+            r.interrupts[cpu].take();
             r.tossed[cpu].set(0);
             r.mood[cpu].set(Mood::Free);
         }
@@ -141,7 +154,32 @@ pub(crate) fn begin() {
             *r.coins.borrow_mut() = (0..MAX_THREADS * COINS).map(|_| new_word()).collect();
             mint();
         }
+        r.running.set(true);
     });
+}
+
+/// Whether an execution is under way, and not failing.
+pub(crate) fn is_running() -> bool {
+    !std::thread::panicking() && RECORD.try_with(|r| r.running.get()).unwrap_or(false)
+}
+
+/// The execution is over, or has failed.
+pub(crate) fn end() {
+    RECORD.with(|r| r.running.set(false));
+}
+
+/// Sets a model up in one order of many, without exploring the others.
+pub(crate) fn set_up(body: impl FnOnce()) {
+    loom::stop_exploring();
+    RECORD.with(|r| r.quiet.set(true));
+    body();
+    RECORD.with(|r| r.quiet.set(false));
+    loom::explore();
+}
+
+/// Interrupts this thread with `handler` when it next waits.
+pub(crate) fn interrupt_wait(handler: impl FnOnce() + 'static) {
+    RECORD.with(|r| *r.interrupts[cpu()].borrow_mut() = Some(Box::new(handler)));
 }
 
 /// Gives each coin its second side: a store that happens before nothing, so
@@ -220,6 +258,7 @@ pub(crate) fn step(location: &'static Location<'static>, what: &'static str, val
 /// Notes a remark of the harness in the trace.
 #[track_caller]
 pub(crate) fn remark(what: &'static str) {
+    RECORD.with(|r| r.rounds[cpu()].set(0));
     step(Location::caller(), what, 0);
 }
 
@@ -232,6 +271,14 @@ pub(crate) fn about_to_wait() {
             arrive(cpu);
         }
     });
+    interrupt();
+}
+
+fn interrupt() {
+    let handler = RECORD.with(|r| r.interrupts[cpu()].take());
+    if let Some(handler) = handler {
+        handler();
+    }
 }
 
 /// A read, the `reads`-th of its wait, did not see what it waits for: lets
@@ -239,7 +286,9 @@ pub(crate) fn about_to_wait() {
 /// that has happened often enough (docs/verification.md says why this cuts
 /// nothing that matters).
 pub(crate) fn fruitless(location: &'static Location<'static>, reads: u32) {
-    if RECORD.with(|r| r.prune_after.get().is_some_and(|most| reads >= most)) {
+    let prune =
+        RECORD.with(|r| !r.quiet.get() && r.prune_after.get().is_some_and(|most| reads >= most));
+    if prune {
         loom::skip_branch();
     }
     idle(location);
@@ -270,6 +319,7 @@ pub(crate) fn set_part(cpu: usize, takes_part: bool) {
 /// have come before any other thread moved, so one read stands for them. A
 /// second such spin in a row is a loop: it lets the others run.
 pub(crate) fn impatient(location: &'static Location<'static>) {
+    interrupt();
     if RECORD.with(|r| r.impatient[cpu()].replace(true)) {
         fruitless(location, 1);
     }
@@ -278,9 +328,15 @@ pub(crate) fn impatient(location: &'static Location<'static>) {
 /// A pause outside a spin: the end of a round of a loop that has tried
 /// something in vain. Several in a row are one.
 pub(crate) fn relax(location: &'static Location<'static>) {
+    interrupt();
     let steps = RECORD.with(|r| r.trace.borrow().len());
     if RECORD.with(|r| r.relaxed[cpu()].replace(steps)) != steps {
-        fruitless(location, 1);
+        let rounds = RECORD.with(|r| {
+            let rounds = &r.rounds[cpu()];
+            rounds.set(rounds.get() + 1);
+            rounds.get()
+        });
+        fruitless(location, rounds);
     }
 }
 
@@ -320,11 +376,6 @@ fn arrived(cpu: usize) -> &'static loom::sync::atomic::AtomicU32 {
 pub(crate) fn now() -> u64 {
     const HOUR: u64 = 3_600_000_000_000;
     let cpu = cpu();
-    // The first look begins an acquisition: only later ones can be late.
-    let first = RECORD.with(|r| !r.looked[cpu].replace(true));
-    if first {
-        return 0;
-    }
     if toss().unwrap_or(true) {
         RECORD.with(|r| r.time[cpu].set(r.time[cpu].get() + HOUR));
     } else {
@@ -359,23 +410,29 @@ pub(crate) fn wake(word: usize) {
     });
 }
 
+/// The most steps of a failure that are shown: from its beginning, and up to
+/// its end.
+const SHOWN: usize = 60;
+
 /// The steps of the execution that ended last on this OS thread.
 pub(crate) fn trace() -> Vec<String> {
     RECORD.with(|r| {
-        r.trace
-            .borrow()
-            .iter()
-            .map(|step| {
-                let file = step.location.file();
-                let file = file.rsplit('/').next().unwrap_or(file);
-                format!(
-                    "thread {}  {file}:{}  {} {:#x}",
-                    step.cpu,
-                    step.location.line(),
-                    step.what,
-                    step.value
-                )
-            })
-            .collect()
+        let trace = r.trace.borrow();
+        let mut lines: Vec<String> = trace.iter().map(Step::to_string).collect();
+        if lines.len() > 2 * SHOWN {
+            let left_out = lines.len() - 2 * SHOWN;
+            let note = format!("({left_out} steps are left out)");
+            lines.splice(SHOWN..SHOWN + left_out, [note]);
+        }
+        lines
     })
+}
+
+impl fmt::Display for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let file = self.location.file();
+        let file = file.rsplit('/').next().unwrap_or(file);
+        let (cpu, line, what) = (self.cpu, self.location.line(), self.what);
+        write!(f, "thread {cpu}  {file}:{line}  {what} {:#x}", self.value)
+    }
 }

@@ -92,7 +92,11 @@ const MAX_BRANCHES: usize = 4_000;
 pub(crate) fn explore(property: &Property, limits: Limits) -> Explored {
     let model = property.model;
     silence_panics();
-    execution::configure(limits.prune.then_some(property.prune_after), property.coins);
+    execution::configure(
+        limits.prune.then_some(property.prune_after),
+        property.coins,
+        property.virtualized,
+    );
     let start = Instant::now();
     let mut executions;
     let outcome = loop {
@@ -107,6 +111,7 @@ pub(crate) fn explore(property: &Property, limits: Limits) -> Explored {
         builder.checkpoint_interval = usize::MAX;
         builder.location = false;
         builder.log = false;
+        execution::end();
         let result = catch_unwind(AssertUnwindSafe(|| {
             builder.check(move || {
                 let count = counted.fetch_add(1, Ordering::Relaxed);
@@ -117,6 +122,7 @@ pub(crate) fn explore(property: &Property, limits: Limits) -> Explored {
                 }
                 execution::begin();
                 model();
+                execution::end();
             });
         }));
         executions = counter.load(Ordering::Relaxed);

@@ -17,6 +17,8 @@ mod ordering;
 mod platform;
 mod property;
 mod run;
+mod table;
+mod verify;
 
 pub use execution::MAX_THREADS;
 pub use explore::{Explored, Failure, Limits, Outcome};
@@ -24,3 +26,7 @@ pub use ordering::{Mutation, Part, Site};
 pub use platform::{Loom, Word};
 pub use property::{Property, properties};
 pub use run::{Fate, check, check_and_record, properties_of, try_mutant};
+pub use table::table;
+pub use verify::{
+    LockResult, Options, Progress, PropertyResult, Survivor, UnknownLock, Verdict, verify,
+};

@@ -92,13 +92,20 @@ impl Mutation {
     }
 }
 
+impl Mutation {
+    /// What was there and what is, as "Acquire -> Relaxed".
+    pub fn weakening(&self) -> String {
+        if self.site.part == Part::Fence && self.to() == Ordering::Relaxed {
+            format!("{:?} removed", self.from())
+        } else {
+            format!("{:?} -> {:?}", self.from(), self.to())
+        }
+    }
+}
+
 impl fmt::Display for Mutation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.site.part == Part::Fence && self.to() == Ordering::Relaxed {
-            write!(f, "{}: {:?} removed", self.site, self.from())
-        } else {
-            write!(f, "{}: {:?} -> {:?}", self.site, self.from(), self.to())
-        }
+        write!(f, "{}: {}", self.site, self.weakening())
     }
 }
 

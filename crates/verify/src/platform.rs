@@ -18,16 +18,32 @@ pub struct Loom;
 
 /// One of loom's atomics, and its value as of the last step that wrote it:
 /// what a read-modify-write on a part of it needs to know of that part.
-pub struct Word<A> {
+pub struct Word<A: Mock> {
     atomic: A,
     newest: Newest,
     /// Who wrote that, and whether by a read-modify-write.
     writer: Writer,
 }
 
+/// What all of loom's atomics can do.
+pub trait Mock {
+    /// Accesses it as memory that nobody else knows.
+    fn end(&mut self);
+}
+
+/// The end of a word is an access to it: every other must happen before, or
+/// a queue node is used after its owner has taken it back.
+impl<A: Mock> Drop for Word<A> {
+    fn drop(&mut self) {
+        if execution::is_running() {
+            self.atomic.end();
+        }
+    }
+}
+
 type Writer = std::sync::atomic::AtomicUsize;
 
-impl<A> Word<A> {
+impl<A: Mock> Word<A> {
     fn made(atomic: A, value: u64) -> Self {
         Self {
             atomic,
@@ -90,6 +106,12 @@ const NOT_CONST: &str = "the checker's locks are made by Default, not by const";
 
 macro_rules! word {
     ($atomic:ty, $value:ty, [$($generic:tt)*], $number:expr, $unlikely:expr) => {
+        impl<$($generic)*> Mock for $atomic {
+            fn end(&mut self) {
+                self.with_mut(|_| ());
+            }
+        }
+
         impl<$($generic)*> Atomic<$value> for Word<$atomic> {
             const ZERO: Self = panic!("{}", NOT_CONST);
 
@@ -371,6 +393,10 @@ impl Platform for Loom {
         let value = newest(word);
         execution::wake(std::ptr::from_ref(word).addr());
         execution::step(Location::caller(), "wakes sleepers on", u64::from(value));
+    }
+
+    fn preferences(_: u32) -> u32 {
+        1
     }
 
     fn virtualized() -> bool {

@@ -6,7 +6,7 @@
 
 use crate::execution::{self, Mood};
 use crate::platform::Loom;
-use locklab_locks::{BigLock, Fairness, Info, RawLock};
+use locklab_locks::{BigLock, Fairness, Info, NESTING, RawLock, RwQueued, TimedLock};
 use std::cell::RefCell;
 
 /// A promise and the model that checks it.
@@ -26,6 +26,8 @@ pub struct Property {
     pub prune_after: u32,
     /// Whether time and spurious wake-ups are choices.
     pub(crate) coins: bool,
+    /// Whether the lock is told of a hypervisor that does not help it.
+    pub(crate) virtualized: bool,
     /// Whether it is left to `--thorough`.
     pub thorough: bool,
     pub(crate) model: fn(),
@@ -41,6 +43,7 @@ pub fn properties<L: RawLock<Loom>>() -> Vec<Property> {
         preemptions: None,
         prune_after: 1,
         coins,
+        virtualized: false,
         thorough: false,
         model,
     };
@@ -56,18 +59,26 @@ pub fn properties<L: RawLock<Loom>>() -> Vec<Property> {
     let mut all = vec![
         new("exclusion", 2, exclusion::<L, 2, 1>),
         new("reuse", 2, exclusion::<L, 2, 2>),
+        bounded(new("three, 3 preemptions", 3, exclusion::<L, 3, 1>), 3),
         new("exclusion of three", 3, exclusion::<L, 3, 1>),
         new("try_lock alone", 1, try_lock_alone::<L>),
     ];
     if info.try_lock {
         all.push(new("try_lock does not wait", 2, try_lock_never_waits::<L>));
         all.push(new("try_lock races", 2, try_lock_races::<L, 2>));
+        all.push(new("try_lock, late", 2, try_lock_late::<L>));
+        all.push(new("try_lock, again", 2, try_lock_again::<L>));
         let three = new("try_lock races of three", 3, try_lock_races::<L, 3>);
         all.push(bounded(three, 3));
     }
     if info.fairness == Fairness::Fifo {
         all.push(new("fifo", 3, fifo::<L>));
     }
+    if L::COUNTS {
+        all.push(new("wrap-around", 2, wrap_around::<L>));
+    }
+    all.push(bounded(new("one comes back", 3, one_comes_back::<L>), 2));
+    all.push(bounded(new("nesting", 3, nesting::<L>), 1));
     let reuse = new("reuse by three", 3, exclusion::<L, 3, 2>);
     all.push(bounded(reuse, 2));
     all.push(thorough(Property {
@@ -77,14 +88,80 @@ pub fn properties<L: RawLock<Loom>>() -> Vec<Property> {
     all
 }
 
+/// The promise of a lock whose contexts may go when their acquisition ends.
+pub(crate) fn short_lived<L: RawLock<Loom>>() -> Property {
+    let like = properties::<L>()[0];
+    Property {
+        name: "contexts end",
+        model: contexts_end::<L>,
+        ..like
+    }
+}
+
+/// The promise of a lock that asks whether it runs on a hypervisor.
+pub(crate) fn virtualized<L: RawLock<Loom>>() -> Vec<Property> {
+    let like = properties::<L>()[0];
+    let two = Property {
+        name: "reuse, virtualized",
+        virtualized: true,
+        model: exclusion::<L, 2, 2>,
+        ..like
+    };
+    let three = Property {
+        name: "three, virtualized",
+        threads: 3,
+        model: exclusion::<L, 3, 1>,
+        ..two
+    };
+    vec![two, three]
+}
+
+/// The promises of a lock whose acquisition can be given up.
+pub(crate) fn timed<L: TimedLock<Loom>>() -> Vec<Property> {
+    let like = properties::<L>()[0];
+    let new = |name, threads, model: fn()| Property {
+        name,
+        threads,
+        coins: true,
+        model,
+        ..like
+    };
+    vec![
+        new("timeout", 2, timeout::<L, 2>),
+        Property {
+            preemptions: Some(2),
+            prune_after: 2,
+            ..new("timeout among three", 3, timeout::<L, 3>)
+        },
+    ]
+}
+
+/// The promises of a reader-writer lock.
+pub(crate) fn read_write() -> Vec<Property> {
+    let like = properties::<RwQueued<Loom>>()[0];
+    let new = |name, threads, model: fn()| Property {
+        name,
+        threads,
+        model,
+        ..like
+    };
+    vec![
+        new("a reader and a writer", 2, readers::<1, 1, 2>),
+        new("two readers at once", 2, readers_share),
+        new("two readers and a writer", 3, readers::<2, 1, 1>),
+        new("a reader and two writers", 3, readers::<1, 2, 1>),
+    ]
+}
+
 /// What lock `L` promises beyond that as a big lock.
-pub fn big_properties<L: BigLock<Loom>>() -> Vec<Property> {
+pub(crate) fn big_properties<L: BigLock<Loom>>() -> Vec<Property> {
     let new = |name, threads, model: fn()| Property {
         name,
         threads,
         preemptions: None,
         prune_after: 1,
         coins: false,
+        virtualized: false,
         thorough: false,
         model,
     };
@@ -107,11 +184,15 @@ struct Table<L: RawLock<Loom>> {
 }
 
 impl<L: RawLock<Loom>> Table<L> {
+    fn new(threads: usize) -> &'static Self {
+        Self::with(L::default(), threads)
+    }
+
     /// Lives until [`Table::finish`]; for ever if the model fails, because
     /// what loom has abandoned must not be dropped.
-    fn new(threads: usize) -> &'static Self {
+    fn with(lock: L, threads: usize) -> &'static Self {
         Box::leak(Box::new(Self {
-            lock: L::default(),
+            lock,
             contexts: (0..threads).map(|_| L::Ctx::default()).collect(),
             data: loom::cell::UnsafeCell::new(0),
             entered: RefCell::default(),
@@ -176,7 +257,14 @@ unsafe impl<L: RawLock<Loom>> Sync for Table<L> {}
 
 /// Runs `body` in `threads` modelled threads, the main one among them.
 fn threads<L: RawLock<Loom>>(threads: usize, body: fn(&'static Table<L>, usize)) {
-    let table = Table::<L>::new(threads);
+    run(Table::<L>::new(threads), threads, body);
+}
+
+fn run<L: RawLock<Loom>>(
+    table: &'static Table<L>,
+    threads: usize,
+    body: fn(&'static Table<L>, usize),
+) {
     let others: Vec<_> = (1..threads)
         .map(|cpu| spawn(cpu, move || body(table, cpu)))
         .collect();
@@ -356,5 +444,168 @@ fn init<L: BigLock<Loom>>() {
     let other = spawn(1, move || table.section());
     table.section();
     join(other);
+    table.finish();
+}
+
+/// `try_lock` by one who has not looked while the other came and went, and
+/// slots went round.
+fn try_lock_late<L: RawLock<Loom>>() {
+    threads::<L>(2, |table, cpu| {
+        if cpu == 0 {
+            for _ in 0..3 {
+                table.section();
+            }
+        } else {
+            table.try_section();
+        }
+    });
+}
+
+/// `try_lock` by one who comes back to slots that have gone round, while
+/// another queues behind.
+fn try_lock_again<L: RawLock<Loom>>() {
+    threads::<L>(2, |table, cpu| {
+        table.section();
+        if cpu == 0 {
+            table.try_section();
+            table.try_section();
+        }
+    });
+}
+
+/// One of three comes back while the others still wait: what NUMA-aware
+/// queues need to have somebody to prefer.
+fn one_comes_back<L: RawLock<Loom>>() {
+    threads::<L>(3, |table, cpu| {
+        table.section();
+        if cpu == 0 {
+            table.section();
+        }
+    });
+}
+
+/// Counters pass their last value while both threads are at it.
+fn wrap_around<L: RawLock<Loom>>() {
+    run(Table::with(L::about_to_wrap(), 2), 2, |table, cpu| {
+        if cpu == 1 && L::INFO.try_lock {
+            table.try_section();
+        }
+        table.section();
+        table.section();
+    });
+}
+
+/// Once `unlock` has returned, nobody uses the context any more: its owner
+/// may take the memory back.
+fn contexts_end<L: RawLock<Loom>>() {
+    threads::<L>(2, |table, _| {
+        for _ in 0..2 {
+            let context = L::Ctx::default();
+            // SAFETY: the context stays in place until after `unlock`.
+            unsafe {
+                table.lock.lock(&context);
+                table.enter();
+                table.lock.unlock(&context);
+            }
+            drop(context);
+        }
+    });
+}
+
+/// Interrupts, which take locks too, while their CPU waits: as many as can
+/// nest, and one more. Two CPUs go down so at once; the holder of all the
+/// locks then lets go, in any interleaving with their return.
+fn nesting<L: RawLock<Loom>>() {
+    const DEPTH: usize = NESTING + 1;
+    let tables: &'static [&'static Table<L>] =
+        Box::leak(Box::new([(); DEPTH].map(|()| Table::<L>::new(3))));
+    fn descend<L: RawLock<Loom>>(tables: &'static [&'static Table<L>]) {
+        let Some((table, rest)) = tables.split_first() else {
+            return execution::arrive(execution::cpu());
+        };
+        execution::interrupt_wait(|| descend(rest));
+        table.section();
+    }
+    let mut others = Vec::new();
+    execution::set_up(|| {
+        for table in tables {
+            table.lock();
+        }
+        for cpu in 1..3 {
+            others.push(spawn(cpu, move || descend(tables)));
+            execution::await_arrival(cpu);
+        }
+    });
+    for table in tables.iter().rev() {
+        table.enter();
+        table.unlock();
+    }
+    for other in others {
+        join(other);
+    }
+    for table in tables {
+        table.finish();
+    }
+}
+
+/// Who gives up does not hold it, who does not give up does; and the lock
+/// goes on past those who have given up, who may come back.
+fn timeout<L: TimedLock<Loom>, const THREADS: usize>() {
+    threads::<L>(THREADS, |table, cpu| {
+        if cpu == 0 {
+            table.section();
+            return;
+        }
+        // SAFETY: as `Table::lock`; the context stays and is used with this
+        // lock only.
+        if unsafe { table.lock.lock_until(&table.contexts[cpu], 1) } {
+            table.enter();
+            table.unlock();
+        }
+        if THREADS == 2 || cpu == 1 {
+            table.section();
+        }
+    });
+}
+
+/// Readers and writers exclude each other, and readers see what writers
+/// wrote.
+fn readers<const READERS: usize, const WRITERS: usize, const TIMES: usize>() {
+    threads::<RwQueued<Loom>>(READERS + WRITERS, |table, cpu| {
+        for _ in 0..TIMES {
+            if cpu < WRITERS {
+                table.section();
+                continue;
+            }
+            if cpu == 1 && !table.lock.try_read() {
+                table.lock.read();
+            } else if cpu != 1 {
+                table.lock.read();
+            }
+            // SAFETY: this is what is being checked.
+            table.data.with(|data| unsafe { *data });
+            execution::remark("reads inside");
+            // SAFETY: held for reading.
+            unsafe { table.lock.read_unlock() };
+        }
+    });
+}
+
+/// A reader who does not let go does not keep another out.
+fn readers_share() {
+    let table = Table::<RwQueued<Loom>>::new(2);
+    table.lock.read();
+    join(spawn(1, move || {
+        table.lock.read();
+        assert!(table.lock.try_read(), "try_read fails among readers");
+        assert!(!table.try_lock(), "a writer enters among readers");
+        // SAFETY: held for reading, twice.
+        unsafe {
+            table.lock.read_unlock();
+            table.lock.read_unlock();
+        }
+    }));
+    // SAFETY: held for reading.
+    unsafe { table.lock.read_unlock() };
     table.finish();
 }

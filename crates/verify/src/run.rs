@@ -4,9 +4,9 @@ use crate::explore::{Explored, Limits, Outcome, explore};
 use crate::models;
 use crate::ordering::{self, Mutation};
 use crate::platform::Loom;
-use crate::property::{Property, big_properties, properties};
-use locklab_locks::catalogue::{BigVisitor, Visitor};
-use locklab_locks::{BigLock, RawLock};
+use crate::property::{Property, properties};
+use locklab_locks::RawLock;
+use locklab_locks::catalogue::Visitor;
 
 struct Properties;
 
@@ -17,18 +17,11 @@ impl Visitor<Loom> for Properties {
     }
 }
 
-impl BigVisitor<Loom> for Properties {
-    type Output = Vec<Property>;
-    fn visit<L: BigLock<Loom>>(self) -> Vec<Property> {
-        big_properties::<L>()
-    }
-}
-
 /// The properties of the lock called `name`, the cheapest first; `None` if
 /// there is no such lock.
 pub fn properties_of(name: &str) -> Option<Vec<Property>> {
     let mut all = models::visit(name, Properties)?;
-    all.extend(models::visit_big(name, Properties).into_iter().flatten());
+    all.extend(models::more_properties(name));
     Some(all)
 }
 
@@ -61,22 +54,39 @@ pub enum Fate {
     Undecided,
 }
 
-/// Runs one mutant under each property in turn until one fails.
+/// Executions of each property in each round of [`try_mutant`]: most mutants
+/// fall to the first few hundred of the right property, which is not always
+/// the first.
+const ROUNDS: [u64; 3] = [1_000, 10_000, u64::MAX];
+
+/// Runs one mutant under each property in turn until one fails, first a
+/// little, then up to the limits.
 pub fn try_mutant(properties: &[Property], limits: Limits, mutation: Mutation) -> (Fate, u64) {
     let mut executions = 0;
-    let mut fate = Fate::Survived;
-    for property in properties {
-        let explored = check(property, limits, Some(mutation));
-        executions += explored.executions;
-        match explored.outcome {
-            Outcome::Holds => {}
-            Outcome::Cut => fate = Fate::Undecided,
-            Outcome::Fails(failure) => {
-                let how = failure.message;
-                let by = property.name;
-                return (Fate::Killed { by, how }, executions);
+    let mut undecided: Vec<&Property> = properties.iter().collect();
+    for round in ROUNDS {
+        let limits = Limits {
+            executions: limits.executions.min(round),
+            ..limits
+        };
+        let mut cut = Vec::new();
+        for property in undecided {
+            let explored = check(property, limits, Some(mutation));
+            executions += explored.executions;
+            match explored.outcome {
+                Outcome::Holds => {}
+                Outcome::Cut => cut.push(property),
+                Outcome::Fails(failure) => {
+                    let how = failure.message;
+                    let by = property.name;
+                    return (Fate::Killed { by, how }, executions);
+                }
             }
         }
+        undecided = cut;
+        if undecided.is_empty() {
+            return (Fate::Survived, executions);
+        }
     }
-    (fate, executions)
+    (Fate::Undecided, executions)
 }

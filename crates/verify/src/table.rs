@@ -1,0 +1,89 @@
+//! Results as plain text of 72 columns, to be read or mailed.
+
+use crate::verify::{LockResult, Verdict};
+use std::fmt::Write;
+
+/// The table of what was found.
+///
+/// One line a property: threads, the bound on preemptions ("any": none),
+/// executions explored, and what came of them. With mutants, one line a
+/// lock, and the survivors by source line.
+pub fn table(locks: &[LockResult]) -> String {
+    let mut text = String::new();
+    let mut line = |part: std::fmt::Arguments<'_>| {
+        text.write_fmt(part).expect("a String grows");
+        text.push('\n');
+    };
+    line(format_args!(
+        "{:<20} {:<24} {:>3} {:>4} {:>9}  outcome",
+        "lock", "promise", "thr", "pre", "runs"
+    ));
+    for lock in locks {
+        for property in &lock.properties {
+            let bound = property
+                .preemptions
+                .map_or_else(|| "any".to_owned(), |most| most.to_string());
+            let outcome = match property.outcome {
+                Verdict::Holds => "holds",
+                Verdict::Cut => "cut",
+                Verdict::Fails => "FAILS",
+            };
+            line(format_args!(
+                "{:<20} {:<24} {:>3} {:>4} {:>9}  {outcome}",
+                lock.name, property.name, property.threads, bound, property.executions
+            ));
+        }
+    }
+    line(format_args!(
+        "holds: in every run within the bound. cut: in all those explored\n\
+         before the limit. pre: most preemptions in a run."
+    ));
+    if locks.iter().any(|lock| lock.mutants.is_some()) {
+        line(format_args!(
+            "\n{:<20} {:>8} {:>8} {:>9}",
+            "lock", "mutants", "killed", "survivors"
+        ));
+        for lock in locks {
+            match (lock.mutants, lock.killed) {
+                (Some(mutants), Some(killed)) => line(format_args!(
+                    "{:<20} {mutants:>8} {killed:>8} {:>9}",
+                    lock.name,
+                    lock.survivors.len()
+                )),
+                _ => line(format_args!(
+                    "{:<20} not tried: a promise is broken without them",
+                    lock.name
+                )),
+            }
+        }
+        for lock in locks {
+            for survivor in &lock.survivors {
+                line(format_args!(
+                    "{}: {}\n    {}{}",
+                    lock.name,
+                    survivor.line,
+                    survivor.weakened,
+                    if survivor.decided {
+                        ""
+                    } else {
+                        " (cut: a longer run may kill it)"
+                    }
+                ));
+            }
+        }
+    }
+    for lock in locks {
+        for property in &lock.properties {
+            if let Some(failure) = &property.failure {
+                line(format_args!(
+                    "\n{}, {}: {failure}",
+                    lock.name, property.name
+                ));
+                for step in &property.trace {
+                    line(format_args!("    {step}"));
+                }
+            }
+        }
+    }
+    text
+}
