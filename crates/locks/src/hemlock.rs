@@ -125,12 +125,14 @@ unsafe impl<P: Platform> RawLock<P> for Hemlock<P> {
 
     #[inline(always)]
     unsafe fn try_lock(&self, own: &HemlockGrant<P>) -> bool {
-        // H1': as H1.
+        // H1': pairs with H6. No Release: whoever emptied our mailbox last did
+        // so before the unlock (H6) that left the lock free, and this write
+        // goes on with the release sequence of that one.
         self.tail
             .compare_exchange(
                 ptr::null_mut(),
                 ptr::from_ref(own).cast_mut(),
-                Ordering::AcqRel,
+                Ordering::Acquire,
                 Ordering::Relaxed,
             )
             .is_ok()

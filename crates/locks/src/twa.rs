@@ -61,8 +61,8 @@ impl<P: Platform, const SLOTS: usize> Twa<P, SLOTS> {
             // next is still far, the change of this slot that announces us
             // is still to come.
             let seen = slot.load(Ordering::Acquire);
-            // W4: pairs with W5.
-            let owner = self.owner.load(Ordering::Acquire);
+            // Only says how near we are: W2 reads it again, with Acquire.
+            let owner = self.owner.load(Ordering::Relaxed);
             if ticket.wrapping_sub(owner) <= NEAR {
                 break;
             }
@@ -141,7 +141,7 @@ unsafe impl<P: Platform, const SLOTS: usize> RawLock<P> for Twa<P, SLOTS> {
     #[inline(always)]
     unsafe fn unlock(&self, _: &()) {
         let next = self.owner.load(Ordering::Relaxed).wrapping_add(1);
-        // W5: pairs with W1, W1', W2 and W4.
+        // W5: pairs with W1, W1' and W2.
         self.owner.store(next, Ordering::Release);
         // The one behind the new owner comes near. Its slot may be shared
         // with other tickets, whose CPUs look again and wait on.
