@@ -48,6 +48,8 @@ pub enum Command {
     Results(ResultsArgs),
     /// Compare programs, builds, locks or environments under real workloads
     Compare(Box<crate::compare::arguments::CompareArgs>),
+    /// Model-check the locks: every promise, every memory ordering
+    Verify(VerifyArgs),
     /// What two ELF files hold, symbol by symbol: bytes and inlined copies
     Footprint(FootprintArgs),
     /// Run an unmodified program on another lock
@@ -187,6 +189,29 @@ pub enum ExportFormat {
     Csv,
     /// JSON Lines: one object a sample
     Jsonl,
+}
+
+/// `locklab verify`.
+///
+/// Exit code 1 if a promise is broken or a mutant survives.
+#[derive(Debug, Args)]
+pub struct VerifyArgs {
+    /// The locks [default: all]
+    #[arg(value_name = "LOCK")]
+    pub locks: Vec<String>,
+    /// Weaken each memory ordering in turn: each must break a promise
+    #[arg(long)]
+    pub mutants: bool,
+    /// No limit on executions, and the promises that take long
+    #[arg(long)]
+    pub thorough: bool,
+    /// Executions of a promise at most [default: 100000]
+    #[arg(long, value_name = "N", conflicts_with = "thorough",
+          value_parser = clap::value_parser!(u64).range(1..))]
+    pub executions: Option<u64>,
+    /// Seconds for a promise at most [default: 60; thorough: 3600]
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
+    pub seconds: Option<u64>,
 }
 
 /// `locklab footprint`.

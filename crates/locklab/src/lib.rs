@@ -29,6 +29,7 @@ mod results_command;
 mod run_under;
 pub mod store;
 pub mod verdicts;
+mod verify;
 pub mod workloads;
 
 use cli::{Cli, Command};
@@ -48,6 +49,7 @@ pub fn run(cli: Cli) -> Result<ExitCode, Error> {
         Command::Compare(args) => compare::command::run(args, &cli.common),
         Command::Icache(args) => icache_command::run(args, &cli.common),
         Command::WorkloadProgram(args) => workloads::own::run(args),
+        Command::Verify(args) => verify::run(args, &cli.common),
         Command::Footprint(args) => footprint_command::run(args, &cli.common),
         Command::Run(args) => run_under::run(args, &cli.common),
     }
