@@ -136,8 +136,11 @@ pub(crate) fn curves(title: &str, x_title: &str, names: &[String], curves: &[Cur
             @for curve in curves {
                 @let (line, mark) = if curve.baseline { ("base dash", "base-mark") } else { ("exp", "exp-mark") };
                 @let points: Vec<_> = curve.points.iter().filter(|p| p.value.is_finite()).collect();
-                @let path: Vec<String> = points.iter().map(|p| format!("{},{}", at(x(p.place)), at(y(p.value)))).collect();
-                polyline class=(line) points=(path.join(" ")) {}
+                // A line across a place that has no point would claim one.
+                @for part in points.chunk_by(|a, b| b.place == a.place + 1) {
+                    @let path: Vec<String> = part.iter().map(|p| format!("{},{}", at(x(p.place)), at(y(p.value)))).collect();
+                    polyline class=(line) points=(path.join(" ")) {}
+                }
                 @for CurvePoint { place, value, limits } in points {
                     @if let Some((low, high)) = limits {
                         @if low.is_finite() && high.is_finite() {
@@ -171,7 +174,7 @@ pub(crate) struct IntervalRow {
 /// Estimates with 95 % intervals over the pairs that they come from, in
 /// percent, and the margin within which a difference does not matter.
 pub(crate) fn intervals(rows: &[IntervalRow], margin: f64) -> Markup {
-    let (left, right, line) = (210.0, 760.0, 17.0);
+    let (left, right, line) = (210.0, 760.0, 19.0);
     let of_row = |r: &IntervalRow| {
         let mut all = r.pairs.clone();
         all.extend(r.estimate.iter().flat_map(|e| [e.0, e.1, e.2]));
@@ -210,7 +213,7 @@ pub(crate) fn intervals(rows: &[IntervalRow], margin: f64) -> Markup {
             @for (i, row) in rows.iter().enumerate() {
                 @let y = 28.0 + line * i as f64;
                 text.small.end x=(left - 10.0) y=(at(y + 4.0)) { (clean(&row.name)) }
-                path.dots d=(dots(row.pairs.iter().filter(|p| p.is_finite()).map(|p| (x(*p), y)))) {}
+                path.dots d=(dots(row.pairs.iter().filter(|p| p.is_finite()).map(|p| (x(*p), y + 5.0)))) {}
                 @if let Some((value, low, high)) = row.estimate {
                     @if low.is_finite() && high.is_finite() {
                         line.interval x1=(at(x(low))) x2=(at(x(high))) y1=(at(y)) y2=(at(y)) {}
@@ -237,8 +240,6 @@ pub(crate) struct Timeline<'a> {
     pub(crate) x_title: &'a str,
     /// How a value is written.
     pub(crate) format: fn(f64) -> String,
-    /// Whether zero is the middle, as for deviations.
-    pub(crate) centred: bool,
 }
 
 /// Runs over time: what drifted, jumped or came in waves.
@@ -251,20 +252,22 @@ pub(crate) fn timeline(chart: &Timeline) -> Markup {
     };
     let first = all().map(|p| p.0).fold(f64::INFINITY, f64::min);
     let last = all().map(|p| p.0).fold(f64::NEG_INFINITY, f64::max);
-    let highest = all().map(|p| p.1.abs()).fold(0.0, f64::max);
-    let step = step(highest, 2.0);
-    let full = if step > 0.0 {
-        (highest / step).ceil() * step
+    let highest = all().map(|p| p.1).fold(0.0, f64::max);
+    let lowest = all().map(|p| p.1).fold(0.0, f64::min);
+    let rise = step(highest - lowest, 4.0);
+    // Where nothing has a height: a frame of any height.
+    let (low, full) = if rise > 0.0 {
+        (
+            (lowest / rise).floor() * rise,
+            (highest / rise).ceil() * rise,
+        )
     } else {
-        1.0
+        (0.0, 1.0)
     };
-    let low = if chart.centred { -full } else { 0.0 };
     let x = |t: f64| left + (right - left) * (t - first) / (last - first).max(1e-9);
     let y = |v: f64| bottom - (bottom - top) * (v - low) / (full - low);
-    let ticks: Vec<f64> = (0..=8)
-        .map(|i| low + step * f64::from(i))
-        .take_while(|v| step > 0.0 && *v <= full * 1.001)
-        .collect();
+    let ticks = ticks(low, full, rise);
+    let times = ticks_within(first, last);
     let series = |points: &[(f64, f64)]| {
         let finite = points
             .iter()
@@ -272,19 +275,16 @@ pub(crate) fn timeline(chart: &Timeline) -> Markup {
         dots(finite.map(|(t, v)| (x(*t), y(*v))))
     };
     html! {
-        svg viewBox="0 0 850 196" role="img" aria-label=(clean(chart.title)) {
+        svg viewBox="0 0 850 192" role="img" aria-label=(clean(chart.title)) {
             text.bold x="4" y="14" { (clean(chart.title)) }
             @for tick in &ticks {
                 line.grid-line x1=(left) x2=(right) y1=(at(y(*tick))) y2=(at(y(*tick))) {}
                 text.soft.small.end x=(left - 6.0) y=(at(y(*tick) + 4.0)) { ((chart.format)(*tick)) }
             }
-            @if first.is_finite() && last > first {
-                @for i in 0..=5_i32 {
-                    @let t = first + (last - first) * f64::from(i) / 5.0;
-                    text.soft.small.mid x=(at(x(t))) y=(bottom + 15.0) { (number::short(t)) }
-                }
+            @for t in &times {
+                text.soft.small.mid x=(at(x(*t))) y=(bottom + 16.0) { (number::short(*t)) }
             }
-            text.soft.small.end x=(right) y=(bottom + 26.0) { (clean(chart.x_title)) }
+            text.soft.small.end x=(right) y="14" { (clean(chart.x_title)) }
             path.base-dots d=(series(&chart.baseline)) {}
             path.exp-dots d=(series(&chart.experiment)) {}
         }
@@ -335,6 +335,27 @@ fn dots(points: impl Iterator<Item = (f64, f64)>) -> String {
 fn at(x: f64) -> f64 {
     // Adding zero turns -0 into 0.
     (x * 10.0).round() / 10.0 + 0.0
+}
+
+/// Multiples of `step` from `low` to `high`.
+fn ticks(low: f64, high: f64, step: f64) -> Vec<f64> {
+    let tick = |i: i32| low + step * f64::from(i);
+    if step <= 0.0 {
+        return Vec::new();
+    }
+    (0..=12)
+        .map(tick)
+        .take_while(|t| *t <= high + 0.001 * step)
+        .collect()
+}
+
+/// Round places within a range of time.
+fn ticks_within(first: f64, last: f64) -> Vec<f64> {
+    let step = step(last - first, 6.0);
+    if step <= 0.0 {
+        return Vec::new();
+    }
+    ticks((first / step).ceil() * step, last, step)
 }
 
 /// A round step that goes into `highest` about `wanted` times; 0 if nothing

@@ -108,6 +108,5 @@ fn runs<'a>(measurement: &'a Measurement, metric: &Metric) -> Markup {
         experiment: side(false),
         x_title: "seconds after the start",
         format: number::short,
-        centred: false,
     })
 }

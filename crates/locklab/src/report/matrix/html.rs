@@ -1,6 +1,6 @@
 //! The report as one HTML file.
 
-use super::{Report, axis, label, text, words};
+use super::{Report, axis, caveats, label, text, words};
 use crate::matrix::{Run, RunPair};
 use crate::report::chart::{self, Curve, CurvePoint, HeatCell, IntervalRow, Timeline};
 use crate::report::shade::{Shade, mark};
@@ -33,8 +33,8 @@ pub fn html(report: &Report) -> String {
 
         h2 { "Before you believe it" }
         ul {
-            @if let Some(unclear) = words::unclear(report) { li { (unclear) } }
-            @for caveat in words::caveats(report) { li { (page::clean(&caveat)) } }
+            @if let Some(unclear) = caveats::unclear(report) { li { (unclear) } }
+            @for caveat in caveats::all(report) { li { (page::clean(&caveat)) } }
         }
 
         h2 { "Throughput: operations per second against threads" }
@@ -403,7 +403,6 @@ fn timelines(report: &Report) -> Markup {
             experiment: deviations(|p| &p.experiment),
             x_title,
             format: |v| format!("{} %", number::percent(v)),
-            centred: true,
         }))
         @if moves {
             (chart::timeline(&Timeline {
@@ -412,7 +411,6 @@ fn timelines(report: &Report) -> Markup {
                 experiment: exp_trips,
                 x_title,
                 format: number::short,
-                centred: false,
             }))
         }
     }

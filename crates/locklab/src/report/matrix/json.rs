@@ -3,7 +3,7 @@
 //! Fields may be added within a schema; none is removed or changes meaning.
 //! A figure that there is none of (no pair counts, no finite limit) is null.
 
-use super::{Report, words};
+use super::{Report, caveats, words};
 use crate::report::VERSION;
 use crate::verdicts::JudgedCell;
 use locklab_judge::Verdict;
@@ -29,7 +29,7 @@ pub fn json(report: &Report) -> Value {
         "spec": measured.spec,
         "settings": report.verdicts.settings,
         "summary": words::result(report),
-        "caveats": words::caveats(report),
+        "caveats": caveats::all(report),
         "interrupted": measured.interrupted,
         "missing": report.verdicts.missing,
         "cells": report.verdicts.cells.iter().map(cell).collect::<Vec<_>>(),

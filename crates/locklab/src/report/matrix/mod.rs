@@ -1,5 +1,6 @@
 //! The report of a matrix.
 
+mod caveats;
 mod fairness;
 mod html;
 mod json;

@@ -1,6 +1,6 @@
 //! The report as text: the shape that kernel lists use.
 
-use super::{Report, axis, fairness, label, words};
+use super::{Report, axis, caveats, fairness, label, words};
 use crate::report::page::Page;
 use crate::report::shade::{Shade, mark};
 use crate::report::{COLUMNS, Colour, number};
@@ -49,10 +49,10 @@ pub fn text(report: &Report, colour: Colour) -> String {
     page.paragraph(&words::method(report));
     fairness::tables(&mut page, report);
     page.heading("Caveats");
-    if let Some(unclear) = words::unclear(report) {
+    if let Some(unclear) = caveats::unclear(report) {
         page.item(&unclear);
     }
-    for caveat in words::caveats(report) {
+    for caveat in caveats::all(report) {
         page.item(&caveat);
     }
     page.finish()
