@@ -16,6 +16,7 @@ use crate::matrix::{Cell, Measured, Provenance};
 use crate::matrix_run::{Recorder, Session, Stop};
 use crate::native::bench::Native;
 use crate::native::subject;
+use crate::native::topology::real_time;
 use crate::plan::{Plan, ranges, seconds};
 use crate::progress::Bar;
 use crate::report::{self, Colour, Context};
@@ -45,6 +46,13 @@ pub(crate) fn run(args: &MatrixArgs, common: &Common) -> Result<ExitCode, Error>
     let plan = Plan::new(spec, &native.topology, native.calibration).map_err(Error::Usage)?;
     if common.dry_run {
         return dry_run::dry_run(&plan, &native, common);
+    }
+    if real_time() {
+        return Err(Error::Failed(
+            "this process has a real-time scheduling policy, under which spinning threads would \
+             keep the machine from anything else, ending the run included; start it without chrt"
+                .into(),
+        ));
     }
     measure(args, common, &native, &plan)
 }

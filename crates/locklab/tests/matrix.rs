@@ -211,6 +211,28 @@ mod linux {
     }
 
     #[test]
+    fn a_real_time_policy_is_refused_because_no_run_would_end() {
+        let lab = Lab::new();
+        let mut process = process(&lab.store(), "matrix tas ticket");
+        // SAFETY: one system call on memory made before the fork.
+        unsafe {
+            process.pre_exec(|| {
+                let priority = libc::sched_param { sched_priority: 1 };
+                match libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const priority) {
+                    0 => Ok(()),
+                    _ => Err(std::io::Error::last_os_error()),
+                }
+            });
+        }
+        // Without the right to such a policy there is nothing to refuse.
+        if let Ok(output) = process.output() {
+            let err = String::from_utf8_lossy(&output.stderr).into_owned();
+            assert_eq!(output.status.code(), Some(1), "{err}");
+            assert!(err.contains("without chrt"), "{err}");
+        }
+    }
+
+    #[test]
     fn ctrl_c_keeps_and_reports_what_is_done_and_resume_goes_on() {
         let lab = Lab::new();
         let matrix = "matrix tas ticket --threads 1,2 --critical 0 --non-critical 1 \

@@ -117,6 +117,16 @@ pub fn allowed() -> Vec<usize> {
     }
 }
 
+/// Whether this process has a real-time policy (FIFO, round robin, deadline).
+/// Then spinning threads shut out everything else on their CPUs, the thread
+/// that ends a run too.
+#[must_use]
+pub fn real_time() -> bool {
+    // SAFETY: asks about this process; no memory is involved.
+    let policy = unsafe { libc::sched_getscheduler(0) } & !libc::SCHED_RESET_ON_FORK;
+    policy >= 0 && ![libc::SCHED_OTHER, libc::SCHED_BATCH, libc::SCHED_IDLE].contains(&policy)
+}
+
 /// Binds the calling thread to `cpu`. Says whether the kernel agreed; if
 /// not, the thread goes on unpinned.
 pub fn pin_to(cpu: usize) -> bool {
