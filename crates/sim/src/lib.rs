@@ -20,10 +20,12 @@
 
 mod agreement;
 mod arena;
+pub mod band;
 mod batch;
 mod coherence;
 mod engine;
 mod event;
+mod experiment;
 mod hypervisor;
 mod machine;
 mod machine_file;
@@ -40,6 +42,9 @@ mod workload;
 
 pub use agreement::{Agreement, FLAT, agreement};
 pub use batch::run_all;
+pub use experiment::{
+    EXPERIMENTS, Experiment, FigureOf, MatrixOf, Reproduced, Reproduction, Shape, reproduce,
+};
 pub use machine::{Arbitration, Arch, BUILTIN, FIGURES, Figure, FigureKind, Machine, Origin};
 pub use machine_file::MachineError;
 pub use metrics::{Latency, Outcome};
