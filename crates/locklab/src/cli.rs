@@ -44,6 +44,10 @@ pub enum Command {
     Matrix(MatrixArgs),
     /// Every lock: space, fairness, NUMA, paper
     Locks,
+    /// The published reports, simulated: ours beside theirs
+    Reproduce(ReproduceArgs),
+    /// Modelled machines: list them, or make one of this machine
+    Machine(MachineArgs),
     /// What has been measured: the store
     Results(ResultsArgs),
     /// Compare programs, builds, locks or environments under real workloads
@@ -124,6 +128,54 @@ pub struct MatrixArgs {
     /// Write the report as one HTML file too
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
+    /// Simulate on a modelled machine: a name of `locklab machine list`, or a
+    /// file
+    #[arg(long, value_name = "MACHINE")]
+    pub on: Option<String>,
+    /// Virtual CPUs of a simulated virtual machine
+    #[arg(long, value_name = "N")]
+    pub vcpus: Option<usize>,
+    /// Physical CPUs (hardware threads) that a simulated machine uses
+    #[arg(long, value_name = "N")]
+    pub physical: Option<usize>,
+    /// How far a simulated ratio depends on the model's assumptions
+    #[arg(long)]
+    pub band: bool,
+    /// Write a trace of a short simulated run, for Perfetto
+    #[arg(long, value_name = "FILE")]
+    pub trace: Option<PathBuf>,
+}
+
+/// `locklab reproduce`.
+#[derive(Debug, Args)]
+pub struct ReproduceArgs {
+    /// virt-backoff, mplock-anderson, qspinlock-xfs [default: all]
+    pub names: Vec<String>,
+}
+
+/// `locklab machine`.
+#[derive(Debug, Args)]
+pub struct MachineArgs {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: MachineCommand,
+}
+
+/// What to do with machines.
+#[derive(Debug, Subcommand)]
+pub enum MachineCommand {
+    /// Every machine that comes with Locklab
+    List,
+    /// A machine's figures, each with its source or assumption
+    Show {
+        /// Its name, or a machine file
+        machine: String,
+    },
+    /// Measure how far apart this machine's CPUs are, and write a machine file
+    Fit {
+        /// Where to
+        file: PathBuf,
+    },
 }
 
 /// `--unit`.

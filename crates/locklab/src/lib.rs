@@ -16,6 +16,7 @@ pub mod icache_command;
 mod interrupt;
 pub mod list;
 mod locks_command;
+mod machine_command;
 pub mod matrix;
 mod matrix_command;
 pub mod matrix_run;
@@ -25,8 +26,10 @@ pub mod plan;
 pub mod process;
 mod progress;
 pub mod report;
+mod reproduce;
 mod results_command;
 mod run_under;
+mod simulated;
 pub mod store;
 pub mod verdicts;
 mod verify;
@@ -44,6 +47,8 @@ pub fn run(cli: Cli) -> Result<ExitCode, Error> {
     match &cli.command {
         Command::Matrix(args) => matrix_command::run(args, &cli.common),
         Command::Doctor => matrix_command::print(&doctor::run(&cli.common)),
+        Command::Reproduce(args) => reproduce::run(args, &cli.common),
+        Command::Machine(args) => machine_command::run(args, &cli.common),
         Command::Locks => locks_command::run(&cli.common),
         Command::Results(args) => results_command::run(args, &cli.common),
         Command::Compare(args) => compare::command::run(args, &cli.common),

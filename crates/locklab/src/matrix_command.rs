@@ -5,7 +5,7 @@
 
 mod bias;
 mod dry_run;
-mod question;
+pub(crate) mod question;
 #[cfg(test)]
 mod tests;
 
@@ -20,6 +20,7 @@ use crate::native::topology::real_time;
 use crate::plan::{Plan, ranges, seconds};
 use crate::progress::Bar;
 use crate::report::{self, Colour, Context};
+use crate::simulated;
 use crate::store::Store;
 use crate::verdicts::{self, Verdicts};
 use locklab_judge::Verdict;
@@ -36,6 +37,15 @@ use std::time::{Duration, Instant};
 /// # Errors
 /// One sentence.
 pub(crate) fn run(args: &MatrixArgs, common: &Common) -> Result<ExitCode, Error> {
+    match &args.on {
+        Some(machine) if machine != "native" => return simulated::run(args, common, machine),
+        _ => {}
+    }
+    if let Some(option) = simulated::only_simulated(args) {
+        return Err(Error::Usage(format!(
+            "{option} is for simulated machines; say which, with --on MACHINE"
+        )));
+    }
     // Names first: nobody waits for a calibration to hear of a typo.
     for name in std::iter::once(&args.baseline).chain(&args.experiment) {
         subject::find(name).map_err(Error::Usage)?;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 /// What the arguments ask for, with the defaults of a machine of so many
 /// CPUs.
-pub(super) fn spec(args: &MatrixArgs, seed: u64, cpus: usize) -> Result<Spec, String> {
+pub(crate) fn spec(args: &MatrixArgs, seed: u64, cpus: usize) -> Result<Spec, String> {
     let work = match args.workload {
         WorkArg::Units => Work::Units,
         WorkArg::Fstat => Work::Fstat,
