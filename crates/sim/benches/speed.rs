@@ -1,0 +1,76 @@
+//! How fast the simulator is: accesses a second, time an acquisition, whole
+//! matrices, memory. Prints a table; the targets are those of the issue that
+//! asked for the simulator.
+
+use locklab_sim::{EXPERIMENTS, Machine, Outcome, Scenario, Stop, Workload, reproduce, run};
+use std::time::{Duration, Instant};
+
+fn timed(machine: &str, lock: &str, threads: usize, acquisitions: u64) -> (Outcome, Duration) {
+    let workload = Workload::Matrix {
+        critical: 4,
+        non_critical: 32,
+    };
+    let mut scenario = Scenario::new(Machine::builtin(machine).unwrap(), lock, workload, threads);
+    scenario.stop = Stop::Acquisitions(acquisitions);
+    let start = Instant::now();
+    let outcome = run(&scenario).unwrap();
+    (outcome, start.elapsed())
+}
+
+fn memory_mb() -> Option<f64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmHWM:"))?;
+    Some(
+        line.trim()
+            .trim_end_matches("kB")
+            .trim()
+            .parse::<f64>()
+            .ok()?
+            / 1024.0,
+    )
+}
+
+fn main() {
+    println!(
+        "{:18} {:12} {:>4} {:>11} {:>10} {:>10} {:>9}",
+        "machine", "lock", "CPUs", "accesses/s", "ns/access", "ns/acquis.", "ns/event"
+    );
+    for (machine, lock, threads) in [
+        ("xeon-8380-2s", "mcs", 1),
+        ("xeon-8380-2s", "mcs", 16),
+        ("xeon-8380-2s", "ticket", 16),
+        ("xeon-8380-2s", "tas", 16),
+        ("xeon-6-e-288", "mcs", 16),
+        ("xeon-6-e-288", "mcs", 72),
+        ("xeon-6-e-288", "mcs", 288),
+        ("xeon-6-e-288", "qspinlock", 288),
+        ("xeon-6-e-288", "ticket", 288),
+    ] {
+        let (outcome, time) = (0..3)
+            .map(|_| timed(machine, lock, threads, 10_000))
+            .min_by_key(|(_, time)| *time)
+            .unwrap();
+        let ns = time.as_nanos() as f64;
+        println!(
+            "{machine:18} {lock:12} {threads:4} {:9.1} M {:10.1} {:10.0} {:9.0}",
+            outcome.accesses as f64 / ns * 1e3,
+            ns / outcome.accesses as f64,
+            ns / outcome.acquisitions as f64,
+            ns / outcome.events.max(1) as f64,
+        );
+    }
+    if let Some(mb) = memory_mb() {
+        println!("most memory so far, 288 CPUs included: {mb:.0} MB (target: under 50)");
+    }
+    for (name, ..) in EXPERIMENTS {
+        let start = Instant::now();
+        let report = reproduce(name, 1, 2, |_, _| {}).unwrap();
+        println!(
+            "reproduce {name}: {:.1} s on 2 threads, {:.0} M accesses",
+            start.elapsed().as_secs_f64(),
+            report.accesses as f64 / 1e6
+        );
+    }
+}
