@@ -259,12 +259,19 @@ pub(super) fn set_up(report: &Report) -> Vec<(String, String)> {
         ),
         fact(
             "Runs",
-            format!(
-                "{} a cell, a coin for the order; {} a run after {} of warm-up",
-                number::count(spec.pairs as usize, "pair"),
-                duration(spec.run),
-                duration(spec.warm_up)
-            ),
+            match report.measured.provenance {
+                // Simulated time is not what ends a simulated run.
+                Provenance::Simulation(_) => format!(
+                    "{} a cell, both runs of a pair with the same seed",
+                    number::count(spec.pairs as usize, "pair")
+                ),
+                _ => format!(
+                    "{} a cell, a coin for the order; {} a run after {} of warm-up",
+                    number::count(spec.pairs as usize, "pair"),
+                    duration(spec.run),
+                    duration(spec.warm_up)
+                ),
+            },
         ),
         fact("Seed", spec.seed.to_string()),
         fact("Tool", VERSION.into()),
