@@ -38,6 +38,9 @@ pub(crate) struct Step {
 /// A panic payload: something was learnt about the lock, begin again.
 pub(crate) struct Again;
 
+/// What runs on a thread while it waits.
+type Interrupt = Box<dyn FnOnce()>;
+
 /// How to explore, and the state of the current execution.
 #[derive(Default)]
 struct Record {
@@ -50,7 +53,7 @@ struct Record {
     /// Whether the model is being set up, and nothing is explored.
     quiet: Cell<bool>,
     /// What runs on a thread when it next waits: an interrupt.
-    interrupts: [RefCell<Option<Box<dyn FnOnce()>>>; MAX_THREADS],
+    interrupts: [RefCell<Option<Interrupt>>; MAX_THREADS],
     prune_after: Cell<Option<u32>>,
     /// Reads in vain since anything last changed; `None`: takes no part (not
     /// begun, ended, or waits for others to end).

@@ -577,9 +577,7 @@ fn readers<const READERS: usize, const WRITERS: usize, const TIMES: usize>() {
                 table.section();
                 continue;
             }
-            if cpu == 1 && !table.lock.try_read() {
-                table.lock.read();
-            } else if cpu != 1 {
+            if cpu != 1 || !table.lock.try_read() {
                 table.lock.read();
             }
             // SAFETY: this is what is being checked.
