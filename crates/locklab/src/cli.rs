@@ -60,6 +60,8 @@ pub enum Command {
     Run(RunArgs),
     /// What this machine can and cannot measure, and the remedy
     Doctor,
+    /// Rank workloads by what inlining could cost them
+    Screen(crate::screen_command::ScreenArgs),
     /// Instructions and modelled L1i misses of a program
     Icache(crate::icache_command::IcacheArgs),
     /// Programs that workloads run

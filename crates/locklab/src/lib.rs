@@ -29,6 +29,7 @@ pub mod report;
 mod reproduce;
 mod results_command;
 mod run_under;
+pub mod screen_command;
 mod simulated;
 pub mod store;
 pub mod verdicts;
@@ -53,6 +54,7 @@ pub fn run(cli: Cli) -> Result<ExitCode, Error> {
         Command::Results(args) => results_command::run(args, &cli.common),
         Command::Compare(args) => compare::command::run(args, &cli.common),
         Command::Icache(args) => icache_command::run(args, &cli.common),
+        Command::Screen(args) => screen_command::run(args, &cli.common),
         Command::WorkloadProgram(args) => workloads::own::run(args),
         Command::Verify(args) => verify::run(args, &cli.common),
         Command::Footprint(args) => footprint_command::run(args, &cli.common),

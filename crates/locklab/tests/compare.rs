@@ -526,3 +526,76 @@ fn a_kernel_tree_is_built() {
     assert_eq!(json["workloads"][0]["metrics"][0]["name"], "elapsed");
     assert_eq!(json["workloads"][0]["setup"]["Tree"], "tree");
 }
+
+#[test]
+fn inlining_in_two_layouts_of_a_real_link() {
+    let ready = ["gcc", "ld.lld", "qemu-x86_64"]
+        .iter()
+        .all(|p| locklab::process::find(p, &[]).is_some())
+        && locklab::icache::Model::new(None, None, None, false).is_ok();
+    if !ready {
+        eprintln!("skipped: gcc, lld, qemu-user or the plugin is missing");
+        return;
+    }
+    let bench = Bench::new();
+    let plot = bench.path("plot.svg");
+    let (code, json) = bench.json(&[
+        "--workload",
+        "call-sites:40",
+        "--inline",
+        "unlock=never|always",
+        "--scale",
+        "0.005",
+        "--pairs",
+        "8",
+        "--warm-up",
+        "0",
+        "--counters",
+        "none",
+        "--plot",
+        &plot,
+    ]);
+    assert_eq!(code, 0, "{json:#}");
+    let metrics = json["workloads"][0]["metrics"].as_array().unwrap();
+    let metric = |name: &str| metrics.iter().find(|m| m["name"] == name).unwrap();
+    // A copy at each site: more text, fewer instructions.
+    let text = metric("text");
+    assert!(text["experiment"].as_f64().unwrap() > text["baseline"].as_f64().unwrap());
+    assert_eq!(text["source"], "file");
+    let instructions = metric("instructions-modelled");
+    assert!(instructions["delta_percent"].as_f64().unwrap() < 0.0);
+    assert_eq!(instructions["source"], "model");
+    assert!(std::fs::read_to_string(plot).unwrap().starts_with("<svg"));
+
+    for (inline, part) in [("unlock=maybe|always", "write unlock=never|always")] {
+        let (code, _, err) = bench.run(&["--workload", "call-sites", "--inline", inline]);
+        assert_eq!(code, 2);
+        assert!(err.contains(part), "{err}");
+    }
+    let (code, _, err) = bench.run(&[&["--workload", "call-sites"], &EIGHT[..]].concat());
+    assert_eq!(code, 1);
+    assert!(err.contains("nothing says what to inline"), "{err}");
+}
+
+#[test]
+fn screening_ranks_by_the_kernel_where_there_is_no_pmu() {
+    let output = Command::cargo_bin("locklab")
+        .unwrap()
+        .args([
+            "screen", "gcc", "fstat:1", "--runs", "1", "--scale", "0.01", "--json",
+        ])
+        .output()
+        .unwrap();
+    assert!(output.status.success());
+    let json: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let names: Vec<&str> = json["workloads"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|w| w["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(names.len(), 2);
+    if json["workloads"][0]["front_end_bound"].is_null() {
+        assert!(json["front_end"].is_string());
+    }
+}

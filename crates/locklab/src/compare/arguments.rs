@@ -43,6 +43,12 @@ pub struct CompareArgs {
     /// A variable of the experiment's environment
     #[arg(long, value_name = "NAME=VALUE")]
     pub experiment_env: Vec<String>,
+    /// Whether unlock is inlined: baseline, then experiment
+    #[arg(long, value_name = "unlock=never|always")]
+    pub inline: Option<String>,
+    /// Write footprint, misses and throughput against call sites, as SVG
+    #[arg(long, value_name = "FILE")]
+    pub plot: Option<PathBuf>,
     /// A figure in the command's output: name[unit]:higher=REGEX, or
     /// name:lower=json:PATH; the first decides [default: elapsed time]
     #[arg(long, value_name = "METRIC")]

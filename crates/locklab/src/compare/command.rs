@@ -8,7 +8,7 @@ use super::experiment::{EXAMPLE, File};
 use super::lab::{Lab, process_metrics};
 use super::records::Recorder;
 use super::session::{Listener, Session};
-use super::{Measured, Measurement, Spec, Subject, verdicts};
+use super::{Inline, Measured, Measurement, Spec, Subject, verdicts};
 use crate::cli::{Common, FailOn};
 use crate::counters::Counters;
 use crate::counters::settings::Prepared;
@@ -96,6 +96,10 @@ fn spec(args: &CompareArgs, common: &Common, topology: &Topology) -> Result<Spec
             subject.env.insert(name.into(), value.into());
         }
         check_subject(subject)?;
+    }
+    if let Some(inline) = &args.inline {
+        let [b, e] = Inline::parse_pair(inline)?;
+        (baseline.inline, experiment.inline) = (Some(b), Some(e));
     }
     if args.aa {
         experiment = baseline.clone();
@@ -279,6 +283,13 @@ fn measure(
     let environment = Environment::read();
     let machine = Machine::new(&environment, &topology.order);
     let mut caveats = environment.caveats();
+    if environment.is_virtual() {
+        // The first is about the cells of a matrix, whose distances are
+        // measured.
+        caveats[0] = "A virtual machine: the host moves its CPUs and runs others on them. Pairs \
+                      share most of that luck; how far apart CPUs were is not measured here."
+            .into();
+    }
     caveats.extend(prepared.iter().flat_map(|p| p.notes.clone()));
     caveats.extend(counters.why.clone());
     caveats.extend(lock_caveats(&spec));
@@ -378,6 +389,13 @@ fn measure(
         common,
         args.html.as_deref(),
     )?;
+    if let Some(path) = &args.plot {
+        let svg = report::call_sites_svg(&measured).ok_or_else(|| {
+            Error::Failed("--plot shows workloads of call-sites, and none was measured".into())
+        })?;
+        std::fs::write(path, svg)
+            .map_err(|e| Error::Failed(format!("cannot write {}: {e}", path.display())))?;
+    }
     if let Some(failure) = recorder.failure() {
         return Err(Error::Failed(format!(
             "{failure}; the report above is complete, but samples from then on are not stored"

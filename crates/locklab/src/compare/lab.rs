@@ -33,6 +33,10 @@ pub struct Lab {
     pub counters: Counters,
     /// Which misses are counted in this run.
     pub filter: Filter,
+    /// The number of the pair that runs; warm-ups have the first.
+    pub pair: u32,
+    /// Of the experiment.
+    pub seed: u64,
     scratch: tempfile::TempDir,
     logs: PathBuf,
     log: String,
@@ -92,6 +96,8 @@ impl Lab {
             interrupt,
             counters,
             filter: Filter::User,
+            pair: 0,
+            seed: 1,
             scratch,
             logs,
             log: "run".into(),
@@ -119,8 +125,9 @@ impl Lab {
     }
 
     /// Names the logs of the run that begins, and what is counted in it.
-    pub fn begin(&mut self, log: &str, filter: Filter) {
+    pub fn begin(&mut self, log: &str, pair: u32, filter: Filter) {
         log.clone_into(&mut self.log);
+        self.pair = pair;
         self.filter = filter;
         self.parts = 0;
     }

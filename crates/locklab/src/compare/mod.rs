@@ -34,6 +34,49 @@ pub struct Subject {
     pub build: Option<PathBuf>,
     /// Variables of its environment.
     pub env: BTreeMap<String, String>,
+    /// Whether unlock is inlined, for a program that is built for the
+    /// comparison.
+    pub inline: Option<Inline>,
+}
+
+/// Whether a lock's release is inlined where it is called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Inline {
+    /// A copy at each call site.
+    Always,
+    /// One function.
+    Never,
+}
+
+impl Inline {
+    /// As a user writes it.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Always => "always",
+            Self::Never => "never",
+        }
+    }
+
+    /// Both sides of `unlock=never|always`, the baseline first.
+    ///
+    /// # Errors
+    /// A sentence that shows the form.
+    pub fn parse_pair(text: &str) -> Result<[Self; 2], String> {
+        let of = |word: &str| match word.trim() {
+            "always" => Some(Self::Always),
+            "never" => Some(Self::Never),
+            _ => None,
+        };
+        let pair = text.strip_prefix("unlock=").and_then(|pair| {
+            let (b, e) = pair.split_once('|')?;
+            Some([of(b)?, of(e)?])
+        });
+        pair.ok_or_else(|| {
+            format!("'{text}' is not what can be inlined; write unlock=never|always")
+        })
+    }
 }
 
 impl Subject {
@@ -52,6 +95,9 @@ impl Subject {
         }
         if let Some(build) = &self.build {
             parts.push(format!("build {}", build.display()));
+        }
+        if let Some(inline) = self.inline {
+            parts.push(format!("unlock inlined {}", inline.word()));
         }
         parts.extend(self.env.iter().map(|(k, v)| format!("{k}={v}")));
         if parts.is_empty() {
@@ -75,6 +121,8 @@ pub enum Source {
     Software,
     /// The i-cache model, in an emulated execution.
     Model,
+    /// The program's file.
+    File,
 }
 
 impl Source {
@@ -88,6 +136,7 @@ impl Source {
             }
             Self::Hardware => "hardware; a counter of the processor, running all the time",
             Self::Software => "hardware; a software event of the kernel (perf_event_open)",
+            Self::File => "the program's file; bytes of its function symbols",
             Self::Model => "model; L1i of the stated geometry in an emulated execution",
         }
     }

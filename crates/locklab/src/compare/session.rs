@@ -43,6 +43,7 @@ impl Session<'_> {
         workloads: &mut [Box<dyn Workload>],
         measurements: &mut [Measurement],
     ) -> bool {
+        self.lab.seed = self.spec.seed;
         let started = Instant::now();
         let offset = measurements
             .iter()
@@ -135,7 +136,7 @@ impl Session<'_> {
     fn warm_up(&mut self, workload: &mut dyn Workload, side: Side, log: &str) -> Result<(), Stop> {
         let mut last = None;
         for _ in 0..2 {
-            self.lab.begin(log, Filter::User);
+            self.lab.begin(log, 0, Filter::User);
             match workload.run(subject(self.spec, side), self.lab) {
                 Ok(_) => return Ok(()),
                 Err(Fault::Interrupted) => return Err(Stop::Interrupted),
@@ -173,7 +174,7 @@ impl Session<'_> {
             } else {
                 Filter::Kernel
             };
-            self.lab.begin(&log, filter);
+            self.lab.begin(&log, number, filter);
             let started = clock();
             let (values, invalid) = match workload.run(subject(self.spec, side), self.lab) {
                 Ok(values) => (values, None),

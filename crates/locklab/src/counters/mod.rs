@@ -8,10 +8,11 @@
 //! never scale a count: one that did not run all the time is no count.
 
 pub mod settings;
+mod topdown;
 
 use crate::compare::{Metric, Source};
 use crate::workloads::Figures;
-use perf_event::events::{Cache, CacheId, CacheOp, CacheResult, Event, Hardware, Software};
+use perf_event::events::{Cache, CacheId, CacheOp, CacheResult, Event, Hardware, Raw, Software};
 use perf_event::{Builder, Counter};
 use serde::{Deserialize, Serialize};
 use std::io;
@@ -29,6 +30,9 @@ pub enum Mode {
     Software,
     /// Nothing
     None,
+    /// Slots that the front end left empty, for `locklab screen`
+    #[value(skip)]
+    Frontend,
 }
 
 /// Which mode's misses a run counts.
@@ -51,6 +55,7 @@ pub struct Counters {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Hardware,
+    Frontend,
     Software,
     None,
 }
@@ -91,6 +96,16 @@ impl Counters {
         let software = || test(Kind::Software).map_err(|e| reason(&e, "software events"));
         Ok(match mode {
             Mode::None => none(None),
+            Mode::Frontend => {
+                hardware()?;
+                if topdown::events().is_none() {
+                    return Err("This processor's top-down events are not known here".into());
+                }
+                Self {
+                    kind: Kind::Frontend,
+                    why: None,
+                }
+            }
             Mode::Hardware => {
                 hardware()?;
                 Self {
@@ -130,6 +145,7 @@ impl Counters {
         let lower = |name: &str| Metric::lower(name, "", Source::Hardware);
         match self.kind {
             Kind::None => Vec::new(),
+            Kind::Frontend => vec![lower("front-end-bound")],
             Kind::Software => SOFTWARE
                 .map(|(name, unit, ..)| Metric::lower(name, unit, Source::Software))
                 .into(),
@@ -182,6 +198,18 @@ impl Counting {
         let mut counters = Vec::new();
         match kind {
             Kind::None => {}
+            Kind::Frontend => {
+                let events = topdown::events().ok_or(io::ErrorKind::Unsupported)?;
+                let mut leader = builder(Raw::new(events.slots), of_child)
+                    .pinned(true)
+                    .enable_on_exec(of_child)
+                    .build()?;
+                let empty = builder(Raw::new(events.empty), of_child)
+                    .enabled(true)
+                    .build_with_group(&mut leader)?;
+                counters.push(("slots", events.slots_each, leader));
+                counters.push(("front-end-empty", 1.0, empty));
+            }
             Kind::Software => {
                 for (name, _, event, scale) in SOFTWARE {
                     let counter = builder(event, of_child).enable_on_exec(of_child).build()?;
@@ -246,6 +274,9 @@ impl Counting {
 /// Instructions a cycle, and misses in a thousand instructions.
 fn derive(figures: &mut Figures) {
     let get = |figures: &Figures, name: &str| figures.get(name).copied().filter(|x| *x > 0.0);
+    if let (Some(slots), Some(empty)) = (get(figures, "slots"), get(figures, "front-end-empty")) {
+        figures.insert("front-end-bound".into(), empty / slots);
+    }
     let Some(instructions) = get(figures, "instructions") else {
         return;
     };

@@ -5,6 +5,7 @@
 //! pairs, coins or verdicts, and cleans up what it made.
 
 mod any_command;
+mod call_sites;
 mod context_switch;
 mod fs_mark;
 mod fstat;
@@ -73,7 +74,8 @@ pub struct Asked {
     pub title: Option<String>,
     /// How much work a run is, over what it is by default.
     pub scale: Option<f64>,
-    /// Threads or processes, where it has a number of them.
+    /// Threads or processes, where it has a number of them; `call-sites`: how
+    /// many.
     pub threads: Option<u32>,
     /// `context-switch`: `processes` or `threads`.
     pub between: Option<Between>,
@@ -159,6 +161,7 @@ impl Asked {
             "rocksdb-deleteseq" | "readwhilewriting" => Box::new(rocksdb::RocksDb::new(self)),
             "fstat" => Box::new(fstat::Fstat::new(self)),
             "context-switch" => Box::new(context_switch::ContextSwitch::new(self)),
+            "call-sites" => Box::new(call_sites::CallSites::new(self)),
             "gcc" => Box::new(gcc::Gcc::new(self)),
             "fs-mark" => Box::new(fs_mark::FsMark::new(self)),
             "kernel-build" => Box::new(kernel_build::KernelBuild::new(self)),
@@ -184,7 +187,7 @@ impl Asked {
 }
 
 /// Every workload, with what it shows.
-pub const NAMES: [(&str, &str); 9] = [
+pub const NAMES: [(&str, &str); 10] = [
     (
         "nginx-churn",
         "one nginx worker, a new connection each request",
@@ -205,6 +208,10 @@ pub const NAMES: [(&str, &str); 9] = [
     ("gcc", "compiling one large preprocessed C file"),
     ("fs-mark", "making empty files in many folders at once"),
     ("kernel-build", "make of a small Linux kernel"),
+    (
+        "call-sites",
+        "a program of many call sites of unlock, inlined or not, in many layouts",
+    ),
     (
         "command",
         "any command, a figure of its output or its elapsed time",

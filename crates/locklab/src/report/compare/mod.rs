@@ -5,11 +5,13 @@
 
 mod html;
 mod json;
+mod plot;
 mod text;
 mod words;
 
 pub use html::html;
 pub use json::json;
+pub use plot::call_sites_svg;
 pub use text::text;
 
 use super::Context;

@@ -240,6 +240,9 @@ pub(super) fn sources(report: &Report) -> Vec<(String, String)> {
         .iter()
         .zip(&report.verdicts.workloads)
     {
+        if measurement.pairs.is_empty() {
+            continue;
+        }
         for metric in &measurement.metrics {
             if judged.rows.iter().any(|r| r.name == metric.name) {
                 by_source
