@@ -8,7 +8,8 @@ use std::path::PathBuf;
 /// `locklab compare`.
 ///
 /// Workloads: nginx-churn, rocksdb-deleteseq, readwhilewriting, fstat,
-/// context-switch[:threads][+pipe], gcc, fs-mark, kernel-build, command.
+/// context-switch (also with :threads, +pipe or both), gcc, fs-mark,
+/// kernel-build, command.
 #[derive(Debug, Args)]
 pub struct CompareArgs {
     /// An experiment file (TOML); flags win over it
