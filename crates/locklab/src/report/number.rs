@@ -81,7 +81,8 @@ pub(crate) fn figure(x: f64) -> String {
     match x.abs() {
         s if !s.is_finite() => "?".into(),
         0.0 => "0".into(),
-        s if s >= 1e10 => format!("{x:.4e}"),
+        // As many digits as fit beside their commas and the sign.
+        s if s.round() >= if x < 0.0 { 1e9 } else { 1e10 } => format!("{x:.4e}"),
         s if s >= 1e4 => {
             let sign = if x < 0.0 { "-" } else { "" };
             format!("{sign}{}", grouped(s.round() as u64))
@@ -114,6 +115,9 @@ mod tests {
         assert_eq!(short(999.6), "1.00k");
         assert_eq!(short(18_300_000.0), "18.3M");
         assert_eq!(figure(9_574_476_543.0), "9,574,476,543");
+        assert_eq!(figure(9_999_999_999.6), "1.0000e10");
+        assert_eq!(figure(-1_393_793_344.5), "-1.3938e9");
+        assert_eq!(figure(-999_999_999.0), "-999,999,999");
         assert_eq!(figure(2.0452), "2.045");
         assert_eq!(figure(105.221), "105.2");
         assert_eq!(percent(-0.346), "-0.35");
