@@ -20,7 +20,10 @@ const PACKAGES: &[(&str, &str)] = &[
     ("binutils", "footprint against nm"),
     ("pkg-config", "C callers"),
     ("libck-dev", "peer benchmarks: Concurrency Kit"),
-    ("rocksdb-tools", "programs on other locks: db_bench"),
+    (
+        "rocksdb-tools",
+        "programs on other locks, compare: db_bench",
+    ),
     ("memcached", "programs on other locks"),
     ("stress-ng", "programs on other locks"),
     ("python3", "programs on other locks"),
@@ -28,10 +31,6 @@ const PACKAGES: &[(&str, &str)] = &[
     ("qemu-system-x86", "the i-cache model, whole machines"),
     ("nginx-light", "compare: nginx-churn"),
     ("apache2-utils", "compare: nginx-churn"),
-    (
-        "rocksdb-tools",
-        "compare: rocksdb-deleteseq, readwhilewriting",
-    ),
     ("fsmark", "compare: fs-mark"),
     ("xfsprogs", "compare: fs-mark on XFS"),
     ("lld", "compare: link orders by --shuffle-sections"),

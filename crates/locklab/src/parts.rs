@@ -11,11 +11,20 @@ use std::path::PathBuf;
 /// # Errors
 /// A sentence that says how to build it.
 pub(crate) fn preload_library() -> Result<PathBuf, String> {
-    library(
+    let found = library(
         "LOCKLAB_PRELOAD",
         "liblocklab_preload.so",
         "locklab-preload",
-    )
+    )?;
+    // The loader parts its list at these, and knows no way to quote them.
+    let bytes = found.as_os_str().as_encoded_bytes();
+    if bytes.iter().any(|b| b": ".contains(b)) {
+        return Err(format!(
+            "the loader cannot load {}: its path has a space or a colon; move it",
+            found.display()
+        ));
+    }
+    Ok(found)
 }
 
 /// The QEMU plugin with the i-cache model.
@@ -39,7 +48,8 @@ fn library(variable: &str, file: &str, package: &str) -> Result<PathBuf, String>
             std::path::absolute(&path).map_err(|e| format!("{variable}: {e}"))
         } else {
             Err(format!(
-                "{variable} names {}, which is no file",
+                "{variable} names {}, which is no file; cargo build --release -p {package} makes \
+                 it",
                 path.display()
             ))
         };
@@ -53,6 +63,7 @@ fn library(variable: &str, file: &str, package: &str) -> Result<PathBuf, String>
         here.parent()
             .and_then(|p| p.parent())
             .map(|p| p.join("release")),
+        here.parent().map(|p| p.join("lib")),
         here.parent().map(|p| p.join("lib/locklab")),
     ];
     folders

@@ -18,10 +18,8 @@ use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::os::unix::process::ExitStatusExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, ExitCode, ExitStatus, Stdio};
-
-const LIBRARY: &str = "liblocklab_preload.so";
 
 /// Runs it.
 ///
@@ -35,7 +33,7 @@ pub(crate) fn run(args: &RunArgs, common: &Common) -> Result<ExitCode, Error> {
             "glibc's own mutexes cannot be profiled; name one of 'locklab locks'".into(),
         ));
     }
-    let library = library()?;
+    let library = crate::parts::preload_library().map_err(Error::Failed)?;
     let [program, arguments @ ..] = &args.command[..] else {
         return Err(Error::Usage("name a program to run, after --".into()));
     };
@@ -121,45 +119,6 @@ fn preload(library: &Path, others: Option<OsString>) -> OsString {
         list.push(others);
     }
     list
-}
-
-/// The interposer: where `LOCKLAB_PRELOAD` says, beside this program, or in
-/// the `lib` beside its folder.
-fn library() -> Result<PathBuf, Error> {
-    let named = std::env::var_os("LOCKLAB_PRELOAD").map(PathBuf::from);
-    let exe = std::env::current_exe().unwrap_or_default();
-    let folder = exe.parent().unwrap_or(Path::new("."));
-    let places = match named {
-        Some(named) => vec![named],
-        None => vec![
-            folder.join(LIBRARY),
-            folder.join("../lib").join(LIBRARY),
-            folder.join("../lib/locklab").join(LIBRARY),
-        ],
-    };
-    let found = places
-        .iter()
-        .find_map(|place| place.canonicalize().ok())
-        .ok_or_else(|| {
-            Error::Failed(format!(
-                "the interposer {LIBRARY} is not in {}; build it (cargo build --release \
-                 -p locklab-preload) or name it in LOCKLAB_PRELOAD",
-                folder.display()
-            ))
-        })?;
-    // The loader parts its list at these, and knows no way to quote them.
-    if found
-        .as_os_str()
-        .as_encoded_bytes()
-        .iter()
-        .any(|b| b": ".contains(b))
-    {
-        return Err(Error::Failed(format!(
-            "the loader cannot load {}: its path has a space or a colon; move it",
-            found.display()
-        )));
-    }
-    Ok(found)
 }
 
 #[cfg(test)]
