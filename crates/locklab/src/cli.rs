@@ -64,6 +64,8 @@ pub enum Command {
     Screen(crate::screen_command::ScreenArgs),
     /// Instructions and modelled L1i misses of a program
     Icache(crate::icache_command::IcacheArgs),
+    /// Build, boot and compare real kernels
+    Kernel(Box<crate::kernel::arguments::KernelArgs>),
     /// Programs that workloads run
     #[command(hide = true)]
     WorkloadProgram(crate::workloads::own::OwnArgs),

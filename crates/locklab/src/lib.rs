@@ -14,6 +14,7 @@ mod footprint_command;
 pub mod icache;
 pub mod icache_command;
 mod interrupt;
+pub mod kernel;
 pub mod list;
 mod locks_command;
 mod machine_command;
@@ -50,6 +51,7 @@ pub fn run(cli: Cli) -> Result<ExitCode, Error> {
         Command::Doctor => matrix_command::print(&doctor::run(&cli.common)),
         Command::Reproduce(args) => reproduce::run(args, &cli.common),
         Command::Machine(args) => machine_command::run(args, &cli.common),
+        Command::Kernel(args) => kernel::command::run(args, &cli.common),
         Command::Locks => locks_command::run(&cli.common),
         Command::Results(args) => results_command::run(args, &cli.common),
         Command::Compare(args) => compare::command::run(args, &cli.common),

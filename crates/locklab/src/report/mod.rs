@@ -10,8 +10,8 @@ pub mod compare;
 pub mod comparison;
 mod html;
 pub mod matrix;
-mod number;
-mod page;
+pub(crate) mod number;
+pub(crate) mod page;
 mod region;
 mod shade;
 

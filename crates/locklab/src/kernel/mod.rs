@@ -1,0 +1,26 @@
+//! The kernel lab: two kernels that differ in one thing, built, booted in
+//! QEMU, given the same workload, and judged.
+//!
+//! A [`recipe`] says how a kernel is made: source, changes, configuration,
+//! compiler. [`source`] and [`inline_change`] make its tree, [`build`] its
+//! image, [`layout`] the same image in other link orders. [`guest`] packs the
+//! first program and the workload's files, [`boot`] runs QEMU, [`session`]
+//! pairs runs by layout and seed, and [`report`] says what was shown.
+//!
+//! Where there is no KVM, counts are those of the i-cache model, and the same
+//! image and seed give the same counts to the last digit. Nothing here must
+//! change a source that it was given: changes go to copies in the cache.
+
+pub mod arguments;
+pub mod boot;
+pub mod build;
+pub(crate) mod command;
+pub mod guest;
+pub mod inline_change;
+pub mod layout;
+pub mod recipe;
+pub(crate) mod report;
+pub mod session;
+pub mod source;
+pub mod tools;
+pub mod workload;
