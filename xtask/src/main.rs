@@ -34,7 +34,13 @@ const PACKAGES: &[(&str, &str)] = &[
     ("fsmark", "compare: fs-mark"),
     ("xfsprogs", "compare: fs-mark on XFS"),
     ("lld", "compare: link orders by --shuffle-sections"),
+    ("libc6-dev", "the kernel lab: the guest's first program"),
+    ("coccinelle", "the kernel lab: inlining on purpose"),
+    ("patch", "the kernel lab"),
 ];
+
+/// A kernel to boot in tests, without building one: Debian's for clouds.
+const GUEST_KERNEL: &str = "linux-image-cloud-amd64";
 
 const USAGE: &str = "usage: cargo xtask test [--thorough] [--no-install]
 
@@ -81,6 +87,7 @@ fn test<'a>(flags: impl Iterator<Item = &'a str>) -> ExitCode {
     }
     if install {
         install_packages();
+        unpack_guest_kernel();
     }
     // Not a test itself, but tests load it into QEMU.
     if !cargo(
@@ -147,6 +154,25 @@ fn install_packages() {
              As root: apt-get install {}",
             missing.join(" ")
         );
+    }
+}
+
+/// Unpacks the guest kernel into `target/guest-kernel`, not onto this machine.
+fn unpack_guest_kernel() {
+    // The package is empty and depends on the newest kernel's.
+    const SCRIPT: &str = r#"
+        set -e
+        [ ! -d target/guest-kernel/boot ] || exit 0
+        rm -rf target/guest-kernel.new
+        mkdir -p target/guest-kernel.new
+        cd target/guest-kernel.new
+        name=$(apt-cache depends "$1" | sed -n 's/^ *Depends: \(linux-image-.*\)/\1/p' | head -n 1)
+        apt-get -q download "$name" >/dev/null 2>&1
+        dpkg -x "$name"_*.deb .
+        rm "$name"_*.deb
+        mv ../guest-kernel.new ../guest-kernel"#;
+    if !run(Command::new("sh").args(["-c", SCRIPT, "sh", GUEST_KERNEL])) {
+        eprintln!("xtask: could not unpack {GUEST_KERNEL}; tests that boot it will skip");
     }
 }
 
