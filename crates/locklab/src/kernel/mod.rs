@@ -5,7 +5,7 @@
 //! compiler. [`source`] and [`inline_change`] make its tree, [`build`] its
 //! image, [`layout`] the same image in other link orders. [`guest`] packs the
 //! first program and the workload's files, [`boot`] runs QEMU, [`session`]
-//! pairs runs by layout and seed, and [`report`] says what was shown.
+//! pairs runs by layout and seed, and `report` says what was shown.
 //!
 //! Where there is no KVM, counts are those of the i-cache model, and the same
 //! image and seed give the same counts to the last digit. Nothing here must
