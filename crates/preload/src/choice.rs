@@ -6,7 +6,7 @@
 use crate::alone::Alone;
 use crate::futex::Guarded;
 use crate::host::{SpinThenPark, Spinning};
-use crate::plain::{Entry, Ops, OpsOf};
+use crate::plain::{AloneOpsOf, Entries, Entry, Ops, OpsOf};
 use crate::{cond, fork, futex, real, report, thread};
 use core::ffi::CStr;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
@@ -39,13 +39,13 @@ impl Short {
         }
     }
 
-    fn set(&self, ops: &Ops) {
+    fn set(&self, [lock, try_lock, unlock]: Entries) {
         let set = |place: &AtomicPtr<()>, entry: Entry| {
             place.store((entry as *const ()).cast_mut(), Ordering::Relaxed);
         };
-        set(&self.lock, ops.lock);
-        set(&self.try_lock, ops.try_lock);
-        set(&self.unlock, ops.unlock);
+        set(&self.lock, lock);
+        set(&self.try_lock, try_lock);
+        set(&self.unlock, unlock);
     }
 }
 
@@ -53,6 +53,7 @@ static OPS: AtomicPtr<Ops> = AtomicPtr::new(core::ptr::null_mut());
 static MADE: AtomicBool = AtomicBool::new(false);
 static MAKING: Guarded = Guarded::new();
 static VIRTUALIZED: AtomicBool = AtomicBool::new(false);
+static PARKS: AtomicBool = AtomicBool::new(false);
 
 /// The chosen lock. Only after [`make`], and not if [`is_glibc`].
 #[inline(always)]
@@ -75,6 +76,11 @@ pub(crate) fn max_cpus() -> usize {
 /// The name of the lock.
 pub(crate) fn name() -> &'static str {
     ops().info.name
+}
+
+/// Whether waiters sleep after a while.
+pub(crate) fn parks() -> bool {
+    PARKS.load(Ordering::Relaxed)
 }
 
 pub(crate) fn virtualized() -> bool {
@@ -111,6 +117,7 @@ fn make_now() {
             "'; it can be spin or spin-then-park",
         ]),
     };
+    PARKS.store(park, Ordering::Relaxed);
     if name != "pthread" {
         let ops = if park {
             catalogue::visit::<SpinThenPark, _>(name, OpsOf)
@@ -121,8 +128,8 @@ fn make_now() {
             die(&["there is no lock '", name, "'; 'locklab locks' lists them"]);
         };
         OPS.store(core::ptr::from_ref(ops).cast_mut(), Ordering::Relaxed);
-        SHORT.set(ops);
-        if let Some(alone) = catalogue::visit::<Alone, _>(name, OpsOf) {
+        SHORT.set([ops.lock, ops.try_lock, ops.unlock]);
+        if let Some(alone) = catalogue::visit::<Alone, _>(name, AloneOpsOf) {
             SHORT_ALONE.set(alone);
         }
     }

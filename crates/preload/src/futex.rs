@@ -1,6 +1,6 @@
 //! Sleeping, and the small lock that guards our own tables.
 
-use core::sync::atomic::{AtomicU32, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use libc::{c_int, timespec};
 
 /// A full fence on every CPU that runs this process.
@@ -10,11 +10,22 @@ pub(crate) fn membarrier() -> bool {
     unsafe { libc::syscall(libc::SYS_membarrier, PRIVATE_EXPEDITED, 0) == 0 }
 }
 
+/// Whether [`membarrier`] works.
+static FENCES: AtomicBool = AtomicBool::new(false);
+
 /// Asks for [`membarrier`]; once for each process.
 pub(crate) fn register_membarrier() {
     const REGISTER_PRIVATE_EXPEDITED: c_int = 1 << 4;
-    // SAFETY: takes two numbers. That it failed shows at the first use.
-    keep_errno(|| unsafe { libc::syscall(libc::SYS_membarrier, REGISTER_PRIVATE_EXPEDITED, 0) });
+    keep_errno(|| {
+        // SAFETY: takes two numbers. That it failed shows at the first use.
+        unsafe { libc::syscall(libc::SYS_membarrier, REGISTER_PRIVATE_EXPEDITED, 0) };
+        FENCES.store(membarrier(), Ordering::Relaxed);
+    });
+}
+
+/// Whether [`membarrier`] works.
+pub(crate) fn fences() -> bool {
+    FENCES.load(Ordering::Relaxed)
 }
 
 /// Runs `f` and leaves `errno` as it was: the functions of POSIX threads do

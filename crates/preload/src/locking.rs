@@ -2,7 +2,8 @@
 
 use crate::mutex::{Errno, Mutex, Type, this_thread};
 use crate::plain::back_off;
-use crate::{choice, fork, futex, real, report};
+use crate::timed::Deadline;
+use crate::{choice, fork, real, report};
 use core::sync::atomic::Ordering;
 use libc::{EAGAIN, EBUSY, EDEADLK, EINVAL, EPERM, ETIMEDOUT, clockid_t, timespec};
 
@@ -97,9 +98,9 @@ pub(crate) unsafe extern "C" fn try_lock(mutex: &Mutex, caller: usize) -> Errno 
     own(mutex, kind)
 }
 
-/// The way in that gives up at `until`, a time of `clock`. None of the
-/// algorithms is asked to give up its place in a queue: it tries, and between
-/// tries it sleeps, so those who queue go first.
+/// The way in that gives up at `until`, a time of `clock`: in the queue where
+/// the lock has waiters that can give up ([`crate::timed`]). Elsewhere it
+/// tries, and between tries it sleeps, so those who queue go first.
 ///
 /// # Safety
 /// As `lock`; `until` points to a time.
@@ -136,16 +137,14 @@ pub(crate) unsafe fn timed_lock(
         if !(0..1_000_000_000).contains(&until.tv_nsec) {
             return EINVAL;
         }
-        let mut tries = 0;
-        loop {
-            let now = futex::now(clock);
-            if (now.tv_sec, now.tv_nsec) >= (until.tv_sec, until.tv_nsec) {
-                return ETIMEDOUT;
-            }
-            back_off(&mut tries);
-            if try_lock() {
-                break;
-            }
+        let deadline = Deadline { clock, until };
+        let acquired = match choice::ops().timed_lock {
+            // SAFETY: a mutex of ours.
+            Some(timed_lock) => unsafe { timed_lock(mutex, &deadline) },
+            None => poll(&deadline, try_lock),
+        };
+        if !acquired {
+            return ETIMEDOUT;
         }
         if report::profiling() {
             report::acquired(mutex, caller, began);
@@ -154,6 +153,18 @@ pub(crate) unsafe fn timed_lock(
         report::acquired(mutex, caller, None);
     }
     own(mutex, kind)
+}
+
+/// Tries until the time has come; says whether a try succeeded.
+fn poll(deadline: &Deadline, try_lock: impl Fn() -> bool) -> bool {
+    let mut tries = 0;
+    while deadline.left().is_some() {
+        back_off(&mut tries);
+        if try_lock() {
+            return true;
+        }
+    }
+    false
 }
 
 /// The clocks that a wait can be measured by.
@@ -226,11 +237,8 @@ pub(crate) unsafe fn destroy(mutex: &Mutex) -> Errno {
     }
     let ops = choice::ops();
     // SAFETY: a mutex of ours.
-    unsafe {
-        if (ops.try_lock)(mutex) != 0 {
-            return EBUSY;
-        }
-        (ops.unlock)(mutex);
+    if unsafe { (ops.busy)(mutex) } {
+        return EBUSY;
     }
     (ops.retire)(mutex);
     mutex.destroy();

@@ -4,14 +4,16 @@
 //! "Plain" because the type of the mutex, forks and profiles are dealt with
 //! before: see [`crate::locking`].
 
+use crate::alone::Alone;
 use crate::mutex::{Errno, Mutex};
 use crate::side::Side;
 use crate::thread::{self, Slot};
+use crate::timed::{self, TimedLockOf};
 use core::hint::spin_loop;
 use core::marker::PhantomData;
 use core::sync::atomic::AtomicU64;
+use core::sync::atomic::Ordering;
 use locklab_locks::catalogue::Visitor;
-use locklab_locks::platform::{Atomic, Ordering};
 use locklab_locks::{Info, MAX_CPUS, Platform, RawLock};
 
 /// An operation as the exported functions jump to it: 0, or `EBUSY` of a
@@ -25,6 +27,10 @@ pub(crate) struct Ops {
     pub(crate) lock: Entry,
     pub(crate) try_lock: Entry,
     pub(crate) unlock: Entry,
+    /// If its waiters can give up.
+    pub(crate) timed_lock: Option<TimedLockOf>,
+    /// Whether somebody holds it; by the one thread that still uses it.
+    pub(crate) busy: unsafe fn(&Mutex) -> bool,
     /// Where the holder keeps when it acquired.
     pub(crate) since: unsafe fn(&Mutex) -> &AtomicU64,
     /// In a process just forked: what is held stays held, but nobody waits.
@@ -48,6 +54,8 @@ impl<P: Platform> Visitor<P> for OpsOf {
                 lock: Plain::<P, L>::lock_entry,
                 try_lock: Plain::<P, L>::try_lock_entry,
                 unlock: Plain::<P, L>::unlock_entry,
+                timed_lock: timed::of::<P>(&L::INFO),
+                busy: Plain::<P, L>::busy,
                 since: Plain::<P, L>::since,
                 repair: Plain::<P, L>::repair,
                 retire: Plain::<P, L>::retire,
@@ -57,20 +65,55 @@ impl<P: Platform> Visitor<P> for OpsOf {
     }
 }
 
-// What a lock beside its mutex says of its holder.
+/// Makes the short ways of a process with one thread.
+pub(crate) struct AloneOpsOf;
+
+/// `lock`, `try_lock`, `unlock`.
+pub(crate) type Entries = [Entry; 3];
+
+impl Visitor<Alone> for AloneOpsOf {
+    type Output = Entries;
+
+    fn visit<L: RawLock<Alone>>(self) -> Entries {
+        [
+            Plain::<Alone, L>::lock_alone_entry,
+            Plain::<Alone, L>::try_lock_entry,
+            Plain::<Alone, L>::unlock_alone_entry,
+        ]
+    }
+}
+
+impl<L: RawLock<Alone>> Plain<Alone, L> {
+    unsafe extern "C" fn lock_alone_entry(mutex: &Mutex) -> Errno {
+        if !Self::GATED || !Side::<L>::of(mutex).gate::<Alone>().enter_alone() {
+            // SAFETY: of the caller.
+            unsafe { Self::lock(mutex) };
+        }
+        0
+    }
+
+    unsafe extern "C" fn unlock_alone_entry(mutex: &Mutex) -> Errno {
+        let left = Self::GATED
+            && Side::<L>::known(mutex).is_some_and(|side| side.gate::<Alone>().leave_alone());
+        if !left {
+            // SAFETY: of the caller.
+            unsafe { Self::unlock(mutex) };
+        }
+        0
+    }
+}
+
+// What a lock beside its mutex says of its holder; for those with a gate,
+// `gate` says it.
 const FREE: u32 = 0;
-/// The holder holds the lock.
-const QUEUED: u32 = 1;
-/// The holder came by a `try_lock` round the lock.
-const TRIED: u32 = 2;
+const HELD: u32 = 1;
 
 /// `L` under a mutex.
 pub(crate) struct Plain<P, L>(PhantomData<(P, L)>);
 
 impl<P: Platform, L: RawLock<P>> Plain<P, L> {
     /// Whether `try_lock` must go round the lock: because it has none, or
-    /// because it would let the holder in again. Then the head of the queue
-    /// takes a word beside the lock, for which `try_lock` competes alone.
+    /// because it would let the holder in again. See [`crate::gate`].
     const GATED: bool = !L::INFO.try_lock || L::INFO.recursive;
     /// Whether only so many threads may queue that a program could have more.
     const BOUNDED: bool = L::INFO.max_cpus < MAX_CPUS;
@@ -100,7 +143,7 @@ impl<P: Platform, L: RawLock<P>> Plain<P, L> {
     }
 
     #[inline(always)]
-    fn in_place(mutex: &Mutex) -> &L {
+    pub(crate) fn in_place(mutex: &Mutex) -> &L {
         const { assert!(!Self::FITS || size_of::<L>() <= 8) };
         // SAFETY: it fits, and a word of zeros is a free lock.
         unsafe { &*mutex.word.as_ptr().cast() }
@@ -122,14 +165,10 @@ impl<P: Platform, L: RawLock<P>> Plain<P, L> {
         let side = Side::<L>::of(mutex);
         // SAFETY: as above.
         unsafe { Self::acquire(&side.lock, mutex) };
-        let held = side.held::<P>();
         if Self::GATED {
-            // N1: pairs with N4.
-            while held.swap(QUEUED, Ordering::Acquire) != FREE {
-                held.spin_until(Ordering::Relaxed, |held| held == FREE);
-            }
+            side.gate::<P>().enter();
         } else {
-            held.store(QUEUED, Ordering::Relaxed);
+            side.held().store(HELD, Ordering::Relaxed);
         }
     }
 
@@ -161,7 +200,7 @@ impl<P: Platform, L: RawLock<P>> Plain<P, L> {
 
     /// The holder's slot is where its unlock finds it, whoever unlocks.
     #[inline(always)]
-    fn keep(mutex: &Mutex, slot: &'static Slot<L::Ctx>) {
+    pub(crate) fn keep(mutex: &Mutex, slot: &'static Slot<L::Ctx>) {
         mutex.slot.store(
             core::ptr::from_ref(slot).cast_mut().cast(),
             Ordering::Relaxed,
@@ -177,17 +216,13 @@ impl<P: Platform, L: RawLock<P>> Plain<P, L> {
             return unsafe { Self::try_acquire(Self::in_place(mutex), mutex) };
         }
         let side = Side::<L>::of(mutex);
-        let held = side.held::<P>();
         if Self::GATED {
-            // N2: pairs with N4.
-            return held
-                .compare_exchange(FREE, TRIED, Ordering::Acquire, Ordering::Relaxed)
-                .is_ok();
+            return side.gate::<P>().try_enter();
         }
         // SAFETY: of the caller.
         let acquired = unsafe { Self::try_acquire(&side.lock, mutex) };
         if acquired {
-            held.store(QUEUED, Ordering::Relaxed);
+            side.held().store(HELD, Ordering::Relaxed);
         }
         acquired
     }
@@ -219,17 +254,32 @@ impl<P: Platform, L: RawLock<P>> Plain<P, L> {
             // SAFETY: of the caller.
             unsafe { Self::release(Self::in_place(mutex), Self::slot(mutex)) };
         } else if let Some(side) = Side::<L>::known(mutex) {
-            let held = side.held::<P>();
-            let queued = !Self::GATED || held.load(Ordering::Relaxed) == QUEUED;
-            // The slot is read before N4, after which another may hold.
+            // Read before it leaves, after which another may hold.
             let slot = Self::slot(mutex);
-            // N4: pairs with N1 and N2.
-            held.store(FREE, Ordering::Release);
+            let queued = if Self::GATED {
+                side.gate::<P>().leave()
+            } else {
+                side.held().store(FREE, Ordering::Relaxed);
+                true
+            };
             if queued {
                 // SAFETY: of the caller.
                 unsafe { Self::release(&side.lock, slot) };
             }
         }
+    }
+
+    unsafe fn busy(mutex: &Mutex) -> bool {
+        if Self::GATED {
+            return Side::<L>::known(mutex).is_some_and(|side| side.gate::<P>().busy());
+        }
+        // SAFETY: of the caller.
+        let free = unsafe { Self::try_lock(mutex) };
+        if free {
+            // SAFETY: just acquired.
+            unsafe { Self::unlock(mutex) };
+        }
+        !free
     }
 
     #[inline(always)]
@@ -283,12 +333,12 @@ impl<P: Platform, L: RawLock<P>> Plain<P, L> {
             };
             // A thread that stayed behind may have been on its way in or out.
             // So even one that looks free is replaced.
-            let was_held = side.held::<P>().load(Ordering::Relaxed) != FREE;
+            let was_held = side.is_held();
             let side = Side::<L>::replace(mutex);
             if !was_held {
                 return;
             }
-            side.held::<P>().store(QUEUED, Ordering::Relaxed);
+            side.held().store(HELD, Ordering::Relaxed);
             &side.lock
         };
         // Held by a thread that is still here, or by one that is not: the

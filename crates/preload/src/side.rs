@@ -6,6 +6,7 @@
 //! that memory does not grow with every `std::mutex` that ever was.
 
 use crate::futex::Guarded;
+use crate::gate::{self, Gate};
 use crate::memory;
 use crate::mutex::Mutex;
 use core::alloc::Layout;
@@ -22,9 +23,12 @@ pub(crate) struct Side<L> {
 
 #[repr(C)]
 struct Header {
-    /// Whether someone holds it, and how: see [`crate::plain`]. Also tells
-    /// of a mutex whose memory was freed while it was held.
+    /// Whether the head of the queue holds it, or is about to. Also tells of
+    /// a mutex whose memory was freed while it was held.
     held: AtomicU32,
+    /// For the locks that `try_lock` must go round: see [`crate::gate`].
+    gate: AtomicU32,
+    gated: AtomicU32,
     /// With a profile: when it was acquired, in ticks.
     since: AtomicU64,
     /// The mutex, or 0 in the pool.
@@ -80,11 +84,13 @@ impl<L: 'static> Side<L> {
                 return side;
             }
             let mut side = detach(address);
+            let mut fresh = false;
             // SAFETY: in the table are locks of this one type.
             if side.is_null() || !inherit || !unsafe { (*side).idle() } {
                 // One that is held by nobody who lives is lost; so is its
                 // memory, once for each such mutex.
                 side = take_free();
+                fresh = true;
             }
             if side.is_null() {
                 side = memory::allocate(Layout::new::<Self>()).cast();
@@ -92,6 +98,9 @@ impl<L: 'static> Side<L> {
             // SAFETY: never unmapped.
             let header = unsafe { &*side };
             header.mutex.store(address, Ordering::Relaxed);
+            if fresh {
+                header.gated.store(gate::at_first(), Ordering::Relaxed);
+            }
             let bucket = bucket(address);
             header
                 .next
@@ -126,23 +135,36 @@ impl<L: 'static> Side<L> {
         });
     }
 
+    /// Whether anybody holds it. A `try_lock` that only looks does not.
+    pub(crate) fn is_held(&self) -> bool {
+        self.header.held.load(Ordering::Relaxed) != 0
+            || gate::is_held(self.header.gate.load(Ordering::Relaxed))
+    }
+
     pub(crate) fn since(&self) -> &AtomicU64 {
         &self.header.since
     }
 
-    /// As a word of the platform, so that waiting for it is too.
+    /// Whether somebody holds it, for the locks without a gate.
     #[inline(always)]
-    pub(crate) fn held<P: Platform>(&self) -> &P::U32 {
+    pub(crate) fn held(&self) -> &AtomicU32 {
+        &self.header.held
+    }
+
+    /// What keeps the head of the queue and a `try_lock` apart.
+    #[inline(always)]
+    pub(crate) fn gate<P: Platform>(&self) -> Gate<'_, P> {
         const { assert!(size_of::<P::U32>() == size_of::<AtomicU32>()) };
         // SAFETY: the word of each platform here is a transparent wrapper of
         // this one.
-        unsafe { &*(&raw const self.header.held).cast() }
+        let gate = unsafe { &*(&raw const self.header.gate).cast() };
+        Gate::new(&self.header.held, gate, &self.header.gated)
     }
 }
 
 impl Header {
     fn idle(&self) -> bool {
-        self.held.load(Ordering::Relaxed) == 0
+        self.held.load(Ordering::Relaxed) == 0 && self.gate.load(Ordering::Relaxed) == 0
     }
 }
 

@@ -18,6 +18,12 @@ use libc::c_void;
 /// before it needs a [`Block`].
 const SLOTS: usize = 8;
 
+// Of `used`.
+const FREE_SLOT: u32 = 0;
+const USED: u32 = 1;
+/// An acquisition was given up, and its node is still in a queue.
+const ASIDE: u32 = 2;
+
 /// A context (queue node) and whether an acquisition has it.
 #[repr(C)]
 pub(crate) struct Slot<C> {
@@ -33,7 +39,13 @@ impl<C> Slot<C> {
     pub(crate) fn free(&self) {
         // U1: pairs with U2: the last use of the context comes before its
         // next.
-        self.used.store(0, Ordering::Release);
+        self.used.store(FREE_SLOT, Ordering::Release);
+    }
+
+    /// Keeps the slot from use until [`reclaim`] finds its context idle; by
+    /// the owner of the record.
+    pub(crate) fn set_aside(&self) {
+        self.used.store(ASIDE, Ordering::Relaxed);
     }
 
     /// Only the owner of the record calls this, so a load and a store do.
@@ -42,10 +54,10 @@ impl<C> Slot<C> {
     #[inline(always)]
     fn take(&self) -> bool {
         // U2: pairs with U1.
-        if self.used.load(Ordering::Acquire) != 0 {
+        if self.used.load(Ordering::Acquire) != FREE_SLOT {
             return false;
         }
-        self.used.store(1, Ordering::Relaxed);
+        self.used.store(USED, Ordering::Relaxed);
         true
     }
 }
@@ -291,6 +303,38 @@ fn take_further<C: Default>() -> &'static Slot<C> {
             next.store(block.cast(), Ordering::Relaxed);
         }
         // SAFETY: never unmapped.
+        (slots, next) = unsafe { (&(*block).slots, &(*block).next) };
+    }
+}
+
+/// As [`take`], from the other end: for an acquisition that may be given up,
+/// so that a slot set aside is not where each acquisition looks first.
+pub(crate) fn take_last<C: Default>() -> &'static Slot<C> {
+    let record = record::<C>().cast::<Record<C>>();
+    // SAFETY: ours, and never unmapped.
+    let slots = unsafe { &(*record).slots };
+    match slots.iter().rev().find(|slot| slot.take()) {
+        Some(slot) => slot,
+        None => take_further(),
+    }
+}
+
+/// Frees those slots of this thread that were set aside and are `idle` now.
+pub(crate) fn reclaim<C: Default>(idle: impl Fn(&C) -> bool) {
+    let record = record::<C>().cast::<Record<C>>();
+    // SAFETY: ours, and never unmapped; likewise the blocks.
+    let (mut slots, mut next) = unsafe { (&(*record).slots, &(*record).header.more) };
+    loop {
+        for slot in slots {
+            if slot.used.load(Ordering::Relaxed) == ASIDE && idle(&slot.ctx) {
+                slot.free();
+            }
+        }
+        let block = next.load(Ordering::Relaxed).cast::<Block<C>>();
+        if block.is_null() {
+            return;
+        }
+        // SAFETY: as above.
         (slots, next) = unsafe { (&(*block).slots, &(*block).next) };
     }
 }

@@ -53,6 +53,49 @@ fn mutexes_and_spinlocks_conform_under_every_lock() {
     });
 }
 
+/// Under the locks without a try_lock of their own it lets itself in round
+/// the lock.
+#[test]
+fn who_tries_and_who_queues_keep_their_nodes_apart() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(program) = compile(folder.path(), "tries.c", &[]) else {
+        return;
+    };
+    let apart = catalogue::ALL
+        .iter()
+        .filter(|entry| !entry.info.try_lock || entry.info.recursive);
+    with_each(apart.map(|entry| entry.info.name).chain(["mcs"]), |lock| {
+        assert_eq!(
+            succeed(&mut under(lock, "spin-then-park", &program), 60),
+            "met\n",
+            "{lock}"
+        );
+    });
+}
+
+/// Where the lock's waiters can give up, a timed lock has a place in its
+/// queue; elsewhere it polls.
+#[test]
+fn a_timed_lock_gives_up_or_keeps_its_place() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(program) = compile(folder.path(), "timed.c", &[]) else {
+        return;
+    };
+    for (lock, wait, order) in [
+        ("mcs-timeout", "spin", Some("in-order")),
+        ("mcs-timeout", "spin-then-park", None),
+        ("mcs", "spin-then-park", None),
+        ("clh", "spin-then-park", None),
+        ("pthread", "spin-then-park", None),
+    ] {
+        assert_eq!(
+            succeed(under(lock, wait, &program).args(order), 120),
+            "timed\n",
+            "{lock} {wait}"
+        );
+    }
+}
+
 #[test]
 fn a_forked_child_uses_what_its_thread_held() {
     let folder = tempfile::tempdir().unwrap();
@@ -98,13 +141,36 @@ fn thirty_thousand_threads_come_one_after_the_other() {
     let Some(program) = compile(folder.path(), "threads.c", &[]) else {
         return;
     };
-    for (lock, threads) in [("mcs", "30000"), ("qspinlock", "3000"), ("clh", "3000")] {
+    // (The number of a thread that ended is another's: anderson has 512.)
+    for (lock, threads) in [
+        ("mcs", "30000"),
+        ("qspinlock", "3000"),
+        ("clh", "3000"),
+        ("anderson", "30000"),
+    ] {
         let grown: i64 = succeed(under(lock, "spin", &program).arg(threads), 60)
             .trim()
             .parse()
             .unwrap();
         assert!(grown < 1024, "{lock}: grew by {grown} KiB");
     }
+}
+
+/// Threads beyond those that a lock has room for try instead of queueing.
+#[test]
+fn more_threads_at_once_than_a_lock_has_room_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(program) = compile(folder.path(), "crowd.c", &[]) else {
+        return;
+    };
+    let mut bounded = 0;
+    for entry in catalogue::ALL.iter().filter(|e| e.info.max_cpus < 700) {
+        bounded += 1;
+        let mut crowd = under(entry.info.name, "spin-then-park", &program);
+        let counted = succeed(crowd.arg("700"), 120);
+        assert_eq!(counted, "14000\n", "{}", entry.info.name);
+    }
+    assert!(bounded > 0);
 }
 
 #[test]

@@ -20,19 +20,20 @@ fn rocksdb_fills_and_reads_while_writing_and_verifies() {
     if !present("db_bench", "rocksdb-tools") || !present("ldb", "rocksdb-tools") {
         return;
     }
-    for lock in ["mcs", "qspinlock"] {
+    for (lock, keys) in [("mcs", "100000"), ("qspinlock", "10000"), ("clh", "10000")] {
         let folder = tempfile::tempdir().unwrap();
+        let keys_argument = format!("--num={keys}");
         let db = format!("--db={}", folder.path().display());
         let printed = succeed(
             under(lock, PARK, "db_bench").arg(&db).args([
                 "--benchmarks=fillrandom,readwhilewriting",
                 "--threads=4",
-                "--num=100000",
+                &keys_argument,
             ]),
             120,
         );
         assert!(printed.contains("fillrandom"), "{printed}");
-        assert!(printed.contains("of 100000 found"), "{printed}");
+        assert!(printed.contains(&format!("of {keys} found")), "{printed}");
         // Without the interposer: what was written is whole.
         let checked = succeed(Command::new("ldb").args([&db, "checkconsistency"]), 60);
         assert!(checked.contains("OK"), "{checked}");
@@ -40,7 +41,7 @@ fn rocksdb_fills_and_reads_while_writing_and_verifies() {
             Command::new("db_bench").arg(&db).args([
                 "--use_existing_db=1",
                 "--benchmarks=verifychecksum,readseq",
-                "--num=100000",
+                &keys_argument,
             ]),
             60,
         );

@@ -1,5 +1,6 @@
 /* What POSIX and glibc say of mutexes, and programs rely on. */
 #include "check.h"
+#include <semaphore.h>
 
 static void *try_lock(void *mutex)
 {
@@ -26,6 +27,10 @@ static void *clock_lock(void *mutex)
     return (void *)(long)pthread_mutex_clocklock(mutex, CLOCK_MONOTONIC, &soon);
 }
 
+/* Threads that are about to wait: on a busy machine no sleep is long enough
+ * for another thread to come so far. */
+static sem_t waits;
+
 static void *late_lock(void *mutex)
 {
     struct timespec never = {0, -1};
@@ -37,7 +42,8 @@ static void *late_lock(void *mutex)
     struct timespec now = in_ms(CLOCK_MONOTONIC, 20);
     CHECK(pthread_mutex_clocklock(mutex, CLOCK_PROCESS_CPUTIME_ID, &now), EINVAL);
     /* Released within the time. */
-    struct timespec later = in_ms(CLOCK_REALTIME, 10000);
+    struct timespec later = in_ms(CLOCK_REALTIME, 100000);
+    CHECK(sem_post(&waits), 0);
     CHECK(pthread_mutex_timedlock(mutex, &later), 0);
     CHECK(pthread_mutex_unlock(mutex), 0);
     return NULL;
@@ -52,7 +58,8 @@ static void normal(pthread_mutex_t *mutex)
     CHECK(elsewhere(clock_lock, mutex), ETIMEDOUT);
     pthread_t late;
     CHECK(pthread_create(&late, NULL, late_lock, mutex), 0);
-    usleep(50000);
+    CHECK(sem_wait(&waits), 0);
+    usleep(20000);
     CHECK(pthread_mutex_destroy(mutex), EBUSY);
     CHECK(pthread_mutex_unlock(mutex), 0);
     CHECK(pthread_join(late, NULL), 0);
@@ -215,6 +222,7 @@ int main(int argc, char **argv)
                            a = PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP,
                            r = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP,
                            e = PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP;
+    CHECK(sem_init(&waits, 0, 0), 0);
     errno = 77;
     normal(&n);
     normal(&a);

@@ -1,36 +1,123 @@
-/* Nanoseconds for a lock and an unlock of one mutex.
+/* What a lock and an unlock of one mutex cost.
  *
- * pair THREADS PAIRS BATCHES [beside]: each batch is PAIRS pairs a thread, all threads
- * started together; prints the median over the batches of the nanoseconds
- * from the first start to the last end, divided by all the pairs made. With `beside`, one more
- * thread lives and sleeps: glibc needs no atomic operations in a process that
- * never had a second thread. */
+ * pair alone PAIRS BATCHES
+ * pair beside PAIRS BATCHES
+ *   One thread; with `beside`, another lives and sleeps (glibc needs no
+ *   atomic operations in a process that never had a second thread). Prints
+ *   the median over the batches of the nanoseconds a pair.
+ *
+ * pair THREADS MICROSECONDS BATCHES CRITICAL NON_CRITICAL
+ *   THREADS threads, each pinned to a CPU of its own as far as there are,
+ *   lock, work, unlock and work for MICROSECONDS. Work of length n is n + 1
+ *   units of five dependent multiplications, about 15 cycles; in the critical
+ *   section they read and write a line that all share. By time and not by
+ *   count: when all threads do the same number, the last ones of an unfair
+ *   lock run alone, and it looks faster than it is. A batch in which another
+ *   program took a thread's CPU away does not count and is done again, up to
+ *   20 times BATCHES. Prints, of the batch with the median time, the
+ *   nanoseconds a pair of all threads together; how often in a hundred pairs
+ *   the mutex went to another thread than before; the share of the thread
+ *   that got least, in per cent of an equal one; and how many batches
+ *   counted.
+ */
 #include "check.h"
 #include <sched.h>
+#include <stdatomic.h>
+#include <sys/resource.h>
+
+#define MOST_THREADS 64
 
 static pthread_mutex_t mutex __attribute__((aligned(64))) = PTHREAD_MUTEX_INITIALIZER;
-static long count __attribute__((aligned(64)));
-static pthread_barrier_t barrier;
-static long pairs, batches;
-static int threads;
 
-static void *work(void *number)
+/* What the mutex protects, on a line of its own. */
+static struct {
+    unsigned long work;
+    unsigned long turns;
+    unsigned long handovers;
+    long last;
+} shared __attribute__((aligned(64)));
+
+static struct {
+    unsigned long work, pairs, switches;
+} own[MOST_THREADS] __attribute__((aligned(128)));
+
+static struct {
+    /* How many threads have come to the start or the end of a batch. */
+    atomic_long arrived;
+    /* When the first thread began, and the first saw that time is up; 0
+     * until then. */
+    atomic_ulong start, end;
+} batch_now __attribute__((aligned(128)));
+
+static long batches, critical, non_critical, microseconds;
+static int threads;
+static atomic_int finished;
+
+static unsigned long now(void)
 {
-    cpu_set_t cpu;
-    CPU_ZERO(&cpu);
-    CPU_SET((long)number % sysconf(_SC_NPROCESSORS_ONLN), &cpu);
-    pthread_setaffinity_np(pthread_self(), sizeof cpu, &cpu);
-    for (long b = 0; b < batches; b++) {
-        pthread_barrier_wait(&barrier);
-        for (long i = 0; i < pairs; i++) {
-            pthread_mutex_lock(&mutex);
-            count++;
-            pthread_mutex_unlock(&mutex);
-        }
-        pthread_barrier_wait(&barrier);
-    }
-    return NULL;
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec * 1000000000ul + t.tv_nsec;
 }
+
+/* Until all threads are here, and run: none has to be woken. */
+static void meet(long *meeting)
+{
+    long all = ++*meeting * threads;
+    atomic_fetch_add(&batch_now.arrived, 1);
+    for (long i = 1; atomic_load(&batch_now.arrived) < all; i++)
+        if (i % 4096 == 0)
+            sched_yield();
+}
+
+/* How often another program had this CPU although the thread would run. */
+static unsigned long taken_away(void)
+{
+    struct rusage used;
+    getrusage(RUSAGE_THREAD, &used);
+    return used.ru_nivcsw;
+}
+
+static inline void units(unsigned long *work, long length)
+{
+    unsigned long x = *work;
+    for (long n = 0; n <= length; n++)
+        for (int i = 0; i < 5; i++) {
+            x *= 0x9e3779b97f4a7c15u;
+            __asm__ volatile("" : "+r"(x));
+        }
+    *(volatile unsigned long *)work = x;
+}
+
+static void batch(long me)
+{
+    unsigned long private = me + 1, pairs = 0, none = 0;
+    atomic_compare_exchange_strong(&batch_now.start, &none, now());
+    unsigned long deadline = batch_now.start + microseconds * 1000;
+    while (!atomic_load_explicit(&batch_now.end, memory_order_relaxed)) {
+        pthread_mutex_lock(&mutex);
+        units(&shared.work, critical);
+        shared.turns++;
+        if (shared.last != me) {
+            shared.last = me;
+            shared.handovers++;
+        }
+        pthread_mutex_unlock(&mutex);
+        units(&private, non_critical);
+        if (++pairs % 64 == 0) {
+            unsigned long time = now();
+            none = 0;
+            if (time >= deadline)
+                atomic_compare_exchange_strong(&batch_now.end, &none, time);
+        }
+    }
+    own[me].pairs = pairs;
+    own[me].work += private;
+}
+
+struct batch {
+    double ns, handovers, share;
+};
 
 static int order(const void *a, const void *b)
 {
@@ -44,52 +131,115 @@ static void *wait_for_end(void *unused)
     return unused;
 }
 
-int main(int argc, char **argv)
+static void one_thread(long pairs)
 {
-    if (argc == 5) {
-        /* Another thread lives, and sleeps. */
-        pthread_t sleeper;
-        CHECK(pthread_create(&sleeper, NULL, wait_for_end, NULL), 0);
-        argc--;
-    }
-    if (argc != 4) {
-        fputs("usage: pair THREADS PAIRS BATCHES [beside]\n", stderr);
-        return 2;
-    }
-    threads = atoi(argv[1]);
-    pairs = atol(argv[2]);
-    batches = atol(argv[3]);
     double *ns = malloc(batches * sizeof *ns);
-    if (threads == 1) {
-        for (long b = 0; b < batches; b++) {
-            struct timespec t0, t1;
-            clock_gettime(CLOCK_MONOTONIC, &t0);
-            for (long i = 0; i < pairs; i++) {
-                pthread_mutex_lock(&mutex);
-                count++;
-                pthread_mutex_unlock(&mutex);
-            }
-            clock_gettime(CLOCK_MONOTONIC, &t1);
-            ns[b] = ((t1.tv_sec - t0.tv_sec) * 1e9 + (t1.tv_nsec - t0.tv_nsec)) / pairs;
+    for (long b = 0; b < batches; b++) {
+        unsigned long start = now();
+        for (long i = 0; i < pairs; i++) {
+            pthread_mutex_lock(&mutex);
+            shared.turns++;
+            pthread_mutex_unlock(&mutex);
         }
-    } else {
-        pthread_t thread[threads];
-        pthread_barrier_init(&barrier, NULL, threads + 1);
-        for (long i = 0; i < threads; i++)
-            CHECK(pthread_create(&thread[i], NULL, work, (void *)i), 0);
-        for (long b = 0; b < batches; b++) {
-            struct timespec t0, t1;
-            clock_gettime(CLOCK_MONOTONIC, &t0);
-            pthread_barrier_wait(&barrier);
-            pthread_barrier_wait(&barrier);
-            clock_gettime(CLOCK_MONOTONIC, &t1);
-            ns[b] = ((t1.tv_sec - t0.tv_sec) * 1e9 + (t1.tv_nsec - t0.tv_nsec)) / pairs / threads;
-        }
-        for (int i = 0; i < threads; i++)
-            CHECK(pthread_join(thread[i], NULL), 0);
+        ns[b] = (double)(now() - start) / pairs;
     }
-    CHECK(count, (long)threads * pairs * batches);
+    CHECK(shared.turns, pairs * batches);
     qsort(ns, batches, sizeof *ns, order);
     printf("%.3f\n", ns[batches / 2]);
+}
+
+static struct batch *results;
+static long counted;
+
+/* By thread 0, between two batches. */
+static void note(unsigned long handovers)
+{
+    unsigned long sum = 0, least = -1ul, switches = 0;
+    for (int i = 0; i < threads; i++) {
+        sum += own[i].pairs;
+        least = own[i].pairs < least ? own[i].pairs : least;
+        switches += own[i].switches;
+    }
+    if (switches != 0)
+        return;
+    results[counted].ns = (double)(batch_now.end - batch_now.start) / sum;
+    results[counted].handovers = 100.0 * handovers / sum;
+    results[counted].share = 100.0 * least * threads / sum;
+    counted++;
+}
+
+static void *work(void *number)
+{
+    long me = (long)number, meeting = 0;
+    unsigned long all = 0;
+    cpu_set_t cpu;
+    CPU_ZERO(&cpu);
+    CPU_SET(me % sysconf(_SC_NPROCESSORS_ONLN), &cpu);
+    pthread_setaffinity_np(pthread_self(), sizeof cpu, &cpu);
+    for (long b = 0; b < 20 * batches && !finished; b++) {
+        unsigned long handovers = shared.handovers;
+        meet(&meeting);
+        if (me == 0)
+            batch_now.start = batch_now.end = 0;
+        /* Also not between the meeting and the start. */
+        unsigned long before = taken_away();
+        meet(&meeting);
+        batch(me);
+        own[me].switches = taken_away() - before;
+        all += own[me].pairs;
+        meet(&meeting);
+        if (me == 0) {
+            note(shared.handovers - handovers);
+            finished = counted == batches;
+        }
+        meet(&meeting);
+    }
+    return (void *)all;
+}
+
+static void contend(void)
+{
+    pthread_t thread[MOST_THREADS];
+    unsigned long all = 0;
+    results = calloc(batches, sizeof *results);
+    shared.work = 1;
+    shared.last = -1;
+    for (long i = 0; i < threads; i++)
+        CHECK(pthread_create(&thread[i], NULL, work, (void *)i), 0);
+    for (int i = 0; i < threads; i++) {
+        void *pairs;
+        CHECK(pthread_join(thread[i], &pairs), 0);
+        all += (unsigned long)pairs;
+    }
+    CHECK(shared.turns, all);
+    if (counted == 0) {
+        fputs("pair: other programs took the CPUs away in every batch\n", stderr);
+        exit(3);
+    }
+    qsort(results, counted, sizeof *results, order);
+    struct batch *median = &results[counted / 2];
+    printf("%.3f %.2f %.1f %ld\n", median->ns, median->handovers, median->share, counted);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc == 4 && !strcmp(argv[1], "beside")) {
+        pthread_t sleeper;
+        CHECK(pthread_create(&sleeper, NULL, wait_for_end, NULL), 0);
+    } else if (argc == 6 && (threads = atoi(argv[1])) > 0 && threads <= MOST_THREADS) {
+        batches = atol(argv[3]);
+        critical = atol(argv[4]);
+        non_critical = atol(argv[5]);
+        microseconds = atol(argv[2]);
+        contend();
+        return 0;
+    } else if (argc != 4 || strcmp(argv[1], "alone")) {
+        fputs("usage: pair alone|beside PAIRS BATCHES\n"
+              "       pair THREADS MICROSECONDS BATCHES CRITICAL NON_CRITICAL\n",
+              stderr);
+        return 2;
+    }
+    batches = atol(argv[3]);
+    one_thread(atol(argv[2]));
     return 0;
 }

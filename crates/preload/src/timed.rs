@@ -1,0 +1,82 @@
+//! Timed locks that queue: of the lock whose waiters can give up.
+//!
+//! A waiter of `mcs-timeout` waits in the queue, and leaves it when its time
+//! has come. Its node stays behind until a release passes over it, so the
+//! slot of it is set aside and looked at again by the thread's next timed
+//! lock. Every other lock polls: see [`crate::locking::timed_lock`].
+//!
+//! Must never give a slot back whose node a release may still come to.
+
+use crate::choice;
+use crate::futex;
+use crate::mutex::Mutex;
+use crate::plain::{Plain, back_off};
+use crate::thread;
+use libc::{clockid_t, timespec};
+use locklab_locks::{Info, McsTimeout, McsTimeoutNode, Platform, RawLock, TimedLock};
+
+/// Acquires, or gives up when the time has come; says whether it acquired.
+pub(crate) type TimedLockOf = unsafe fn(&Mutex, &Deadline) -> bool;
+
+/// A time of a clock.
+pub(crate) struct Deadline {
+    pub(crate) clock: clockid_t,
+    pub(crate) until: timespec,
+}
+
+impl Deadline {
+    /// Nanoseconds from now on, or `None` if it has passed.
+    pub(crate) fn left(&self) -> Option<u64> {
+        let now = futex::now(self.clock);
+        let seconds = self.until.tv_sec.saturating_sub(now.tv_sec);
+        let nanoseconds = seconds
+            .saturating_mul(1_000_000_000)
+            .saturating_add(self.until.tv_nsec - now.tv_nsec);
+        u64::try_from(nanoseconds).ok().filter(|left| *left > 0)
+    }
+}
+
+/// In the queue at a time. Whoever parks elsewhere waits here for about as
+/// long as it would spin there, then leaves the queue, sleeps, and comes back
+/// to its place if no release has passed over it.
+const STAY_AND_SLEEP: u64 = 20_000;
+/// Whoever spins stays; but the clock may be set.
+const STAY: u64 = 100_000_000;
+
+/// The timed lock of the lock with this `info`, if its waiters can give up.
+pub(crate) const fn of<P: Platform>(info: &Info) -> Option<TimedLockOf> {
+    if info.timeout {
+        Some(lock_until::<P>)
+    } else {
+        None
+    }
+}
+
+unsafe fn lock_until<P: Platform>(mutex: &Mutex, deadline: &Deadline) -> bool {
+    thread::reclaim(McsTimeoutNode::<P>::is_idle);
+    let lock = Plain::<P, McsTimeout<P>>::in_place(mutex);
+    let slot = thread::take_last::<<McsTimeout<P> as RawLock<P>>::Ctx>();
+    let mut tries = 0;
+    while let Some(left) = deadline.left() {
+        let stay = left.min(if choice::parks() {
+            STAY_AND_SLEEP
+        } else {
+            STAY
+        });
+        // SAFETY: a mutex of ours; the context is in no other acquisition,
+        // and after a timeout it is used with this lock only.
+        if unsafe { lock.lock_until(&slot.ctx, P::now().saturating_add(stay)) } {
+            Plain::<P, McsTimeout<P>>::keep(mutex, slot);
+            return true;
+        }
+        if choice::parks() {
+            back_off(&mut tries);
+        }
+    }
+    if slot.ctx.is_idle() {
+        slot.free();
+    } else {
+        slot.set_aside();
+    }
+    false
+}
