@@ -30,12 +30,12 @@ fn rocksdb_fills_and_reads_while_writing_and_verifies() {
                 "--threads=4",
                 &keys_argument,
             ]),
-            120,
+            300,
         );
         assert!(printed.contains("fillrandom"), "{printed}");
         assert!(printed.contains(&format!("of {keys} found")), "{printed}");
         // Without the interposer: what was written is whole.
-        let checked = succeed(Command::new("ldb").args([&db, "checkconsistency"]), 60);
+        let checked = succeed(Command::new("ldb").args([&db, "checkconsistency"]), 300);
         assert!(checked.contains("OK"), "{checked}");
         let verified = succeed(
             Command::new("db_bench").arg(&db).args([
@@ -43,7 +43,7 @@ fn rocksdb_fills_and_reads_while_writing_and_verifies() {
                 "--benchmarks=verifychecksum,readseq",
                 &keys_argument,
             ]),
-            60,
+            300,
         );
         assert!(verified.contains("readseq"), "{verified}");
     }
