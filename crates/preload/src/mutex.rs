@@ -38,7 +38,7 @@ pub(crate) struct Mutex {
     /// site if a profile is made. High half: the fork generation that last
     /// touched it, see [`crate::fork`].
     pub(crate) state: AtomicU64,
-    /// What the holder brought: its slot.
+    /// What the holder brought, if the lock is in the word: its slot.
     pub(crate) slot: AtomicPtr<()>,
     /// Recursive: how often its owner holds it.
     pub(crate) depth: AtomicU32,

@@ -11,8 +11,7 @@ use crate::thread::{self, Slot};
 use crate::timed::{self, TimedLockOf};
 use core::hint::spin_loop;
 use core::marker::PhantomData;
-use core::sync::atomic::AtomicU64;
-use core::sync::atomic::Ordering;
+use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 use locklab_locks::catalogue::Visitor;
 use locklab_locks::{Info, MAX_CPUS, Platform, RawLock};
 
@@ -155,7 +154,7 @@ impl<P: Platform, L: RawLock<P>> Plain<P, L> {
     unsafe fn lock(mutex: &Mutex) {
         if Self::FITS {
             // SAFETY: the context is in no other acquisition.
-            unsafe { Self::acquire(Self::in_place(mutex), mutex) };
+            unsafe { Self::acquire(Self::in_place(mutex), &mutex.slot) };
             return;
         }
         if Self::BOUNDED && thread::number() + 1 >= L::INFO.max_cpus {
@@ -164,7 +163,7 @@ impl<P: Platform, L: RawLock<P>> Plain<P, L> {
         }
         let side = Side::<L>::of(mutex);
         // SAFETY: as above.
-        unsafe { Self::acquire(&side.lock, mutex) };
+        unsafe { Self::acquire(&side.lock, side.slot()) };
         if Self::GATED {
             side.gate::<P>().enter();
         } else {
@@ -186,7 +185,7 @@ impl<P: Platform, L: RawLock<P>> Plain<P, L> {
     }
 
     #[inline(always)]
-    unsafe fn acquire(lock: &L, mutex: &Mutex) {
+    unsafe fn acquire(lock: &L, place: &AtomicPtr<()>) {
         if Self::CONTEXT_FREE {
             // SAFETY: of the caller.
             unsafe { lock.lock(&L::Ctx::default()) };
@@ -194,14 +193,14 @@ impl<P: Platform, L: RawLock<P>> Plain<P, L> {
             let slot = thread::take::<L::Ctx>();
             // SAFETY: of the caller.
             unsafe { lock.lock(&slot.ctx) };
-            Self::keep(mutex, slot);
+            Self::keep(place, slot);
         }
     }
 
     /// The holder's slot is where its unlock finds it, whoever unlocks.
     #[inline(always)]
-    pub(crate) fn keep(mutex: &Mutex, slot: &'static Slot<L::Ctx>) {
-        mutex.slot.store(
+    pub(crate) fn keep(place: &AtomicPtr<()>, slot: &'static Slot<L::Ctx>) {
+        place.store(
             core::ptr::from_ref(slot).cast_mut().cast(),
             Ordering::Relaxed,
         );
@@ -213,14 +212,14 @@ impl<P: Platform, L: RawLock<P>> Plain<P, L> {
     unsafe fn try_lock(mutex: &Mutex) -> bool {
         if Self::FITS {
             // SAFETY: of the caller.
-            return unsafe { Self::try_acquire(Self::in_place(mutex), mutex) };
+            return unsafe { Self::try_acquire(Self::in_place(mutex), &mutex.slot) };
         }
         let side = Side::<L>::of(mutex);
         if Self::GATED {
             return side.gate::<P>().try_enter();
         }
         // SAFETY: of the caller.
-        let acquired = unsafe { Self::try_acquire(&side.lock, mutex) };
+        let acquired = unsafe { Self::try_acquire(&side.lock, side.slot()) };
         if acquired {
             side.held().store(HELD, Ordering::Relaxed);
         }
@@ -228,7 +227,7 @@ impl<P: Platform, L: RawLock<P>> Plain<P, L> {
     }
 
     #[inline(always)]
-    unsafe fn try_acquire(lock: &L, mutex: &Mutex) -> bool {
+    unsafe fn try_acquire(lock: &L, place: &AtomicPtr<()>) -> bool {
         if Self::CONTEXT_FREE {
             // SAFETY: of the caller.
             return unsafe { lock.try_lock(&L::Ctx::default()) };
@@ -237,7 +236,7 @@ impl<P: Platform, L: RawLock<P>> Plain<P, L> {
         // SAFETY: of the caller.
         let acquired = unsafe { lock.try_lock(&slot.ctx) };
         if acquired {
-            Self::keep(mutex, slot);
+            Self::keep(place, slot);
         } else {
             slot.free();
         }
@@ -252,10 +251,10 @@ impl<P: Platform, L: RawLock<P>> Plain<P, L> {
     unsafe fn unlock(mutex: &Mutex) {
         if Self::FITS {
             // SAFETY: of the caller.
-            unsafe { Self::release(Self::in_place(mutex), Self::slot(mutex)) };
+            unsafe { Self::release(Self::in_place(mutex), Self::slot(&mutex.slot)) };
         } else if let Some(side) = Side::<L>::known(mutex) {
             // Read before it leaves, after which another may hold.
-            let slot = Self::slot(mutex);
+            let slot = Self::slot(side.slot());
             let queued = if Self::GATED {
                 side.gate::<P>().leave()
             } else {
@@ -301,8 +300,8 @@ impl<P: Platform, L: RawLock<P>> Plain<P, L> {
     }
 
     #[inline(always)]
-    fn slot(mutex: &Mutex) -> *const Slot<L::Ctx> {
-        mutex.slot.load(Ordering::Relaxed).cast_const().cast()
+    fn slot(place: &AtomicPtr<()>) -> *const Slot<L::Ctx> {
+        place.load(Ordering::Relaxed).cast_const().cast()
     }
 
     unsafe fn since(mutex: &Mutex) -> &AtomicU64 {
@@ -313,12 +312,12 @@ impl<P: Platform, L: RawLock<P>> Plain<P, L> {
             unsafe { AtomicU64::from_ptr(mutex.slot.as_ptr().cast()) }
         } else {
             // SAFETY: the caller holds it, so it has a slot.
-            unsafe { &(*Self::slot(mutex)).since }
+            unsafe { &(*Self::slot(&mutex.slot)).since }
         }
     }
 
     unsafe fn repair(mutex: &Mutex) {
-        let lock = if Self::FITS {
+        let (lock, place) = if Self::FITS {
             // SAFETY: a mutex of ours.
             if unsafe { Self::try_lock(mutex) } {
                 // SAFETY: just acquired.
@@ -326,7 +325,7 @@ impl<P: Platform, L: RawLock<P>> Plain<P, L> {
                 return;
             }
             mutex.word.store(0, Ordering::Relaxed);
-            Self::in_place(mutex)
+            (Self::in_place(mutex), &mutex.slot)
         } else {
             let Some(side) = Side::<L>::known(mutex) else {
                 return;
@@ -339,12 +338,12 @@ impl<P: Platform, L: RawLock<P>> Plain<P, L> {
                 return;
             }
             side.held().store(HELD, Ordering::Relaxed);
-            &side.lock
+            (&side.lock, side.slot())
         };
         // Held by a thread that is still here, or by one that is not: the
         // same to see. It stays held, by a slot that its unlock will free.
         // SAFETY: the lock is free and nobody else is at it.
-        unsafe { Self::acquire(lock, mutex) };
+        unsafe { Self::acquire(lock, place) };
     }
 
     fn retire(mutex: &Mutex) {

@@ -29,6 +29,9 @@ struct Header {
     /// For the locks that `try_lock` must go round: see [`crate::gate`].
     gate: AtomicU32,
     gated: AtomicU32,
+    /// What the holder brought: its slot. Here and not in the mutex, whose
+    /// line every thread reads first: so nobody writes that.
+    slot: AtomicPtr<()>,
     /// With a profile: when it was acquired, in ticks.
     since: AtomicU64,
     /// The mutex, or 0 in the pool.
@@ -98,6 +101,7 @@ impl<L: 'static> Side<L> {
             // SAFETY: never unmapped.
             let header = unsafe { &*side };
             header.mutex.store(address, Ordering::Relaxed);
+            header.slot.store(ptr::null_mut(), Ordering::Relaxed);
             if fresh {
                 header.gated.store(gate::at_first(), Ordering::Relaxed);
             }
@@ -139,6 +143,11 @@ impl<L: 'static> Side<L> {
     pub(crate) fn is_held(&self) -> bool {
         self.header.held.load(Ordering::Relaxed) != 0
             || gate::is_held(self.header.gate.load(Ordering::Relaxed))
+    }
+
+    #[inline(always)]
+    pub(crate) fn slot(&self) -> &AtomicPtr<()> {
+        &self.header.slot
     }
 
     pub(crate) fn since(&self) -> &AtomicU64 {

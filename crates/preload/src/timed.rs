@@ -66,7 +66,7 @@ unsafe fn lock_until<P: Platform>(mutex: &Mutex, deadline: &Deadline) -> bool {
         // SAFETY: a mutex of ours; the context is in no other acquisition,
         // and after a timeout it is used with this lock only.
         if unsafe { lock.lock_until(&slot.ctx, P::now().saturating_add(stay)) } {
-            Plain::<P, McsTimeout<P>>::keep(mutex, slot);
+            Plain::<P, McsTimeout<P>>::keep(&mutex.slot, slot);
             return true;
         }
         if choice::parks() {
