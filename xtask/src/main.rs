@@ -3,6 +3,8 @@
 //! `cargo xtask install-c --prefix DIR` puts the C library where a build with
 //! pkg-config finds it.
 //!
+//! `cargo xtask install` installs what a user needs.
+//!
 //! `cargo xtask test` installs what the tests need and runs them all. It is
 //! what a newcomer and CI run, so it must work on a machine that has only
 //! Rust, and must never claim a test that did not run: what could not be
@@ -39,15 +41,35 @@ const PACKAGES: &[(&str, &str)] = &[
     ("patch", "the kernel lab"),
 ];
 
+/// And those that kernels are built with.
+const KERNEL_PACKAGES: &[(&str, &str)] = &[
+    ("linux-source-6.1", "the kernel lab: the reports' kernel"),
+    ("make", "the kernel lab"),
+    ("xz-utils", "the kernel lab: to unpack the source"),
+    ("flex", "the kernel lab: Kconfig"),
+    ("bison", "the kernel lab: Kconfig"),
+    ("bc", "the kernel lab: timeconst.h"),
+    ("libelf-dev", "the kernel lab: objtool"),
+    ("libssl-dev", "the kernel lab: certificates"),
+    ("ccache", "the kernel lab: the second kernel builds faster"),
+];
+
 /// A kernel to boot in tests, without building one: Debian's for clouds.
 const GUEST_KERNEL: &str = "linux-image-cloud-amd64";
 
-const USAGE: &str = "usage: cargo xtask test [--thorough] [--no-install]
+const USAGE: &str = "usage: cargo xtask test [--thorough] [--no-install] [--kernel]
 
   test           install what the tests need (Debian packages, by apt-get),
                  then run every test: unit, property, golden, doc, stress
   --thorough     also the long ones: the whole model-checking suite
   --no-install   install nothing; tests that lack a program say so
+  --kernel       only the tests that build kernels (an hour on 2 cores the
+                 first time; sources and builds are kept in the user's cache)
+
+usage: cargo xtask install
+
+  installs all Debian packages that Locklab can use, builds the command, the
+  interposer and the QEMU plugin, and says where they are
 
 usage: cargo xtask install-c --prefix DIR
 
@@ -60,6 +82,10 @@ fn main() -> ExitCode {
     let mut arguments = arguments.iter().map(String::as_str);
     match arguments.next() {
         Some("test") => test(arguments),
+        Some("install") => match arguments.next() {
+            None => install(),
+            Some(_) => usage(),
+        },
         Some("install-c") => match arguments.collect::<Vec<_>>()[..] {
             ["--prefix", prefix] => install_c::install(prefix.as_ref()),
             _ => usage(),
@@ -74,11 +100,12 @@ fn usage() -> ExitCode {
 }
 
 fn test<'a>(flags: impl Iterator<Item = &'a str>) -> ExitCode {
-    let (mut thorough, mut install) = (false, true);
+    let (mut thorough, mut install, mut kernel) = (false, true, false);
     for flag in flags {
         match flag {
             "--thorough" => thorough = true,
             "--no-install" => install = false,
+            "--kernel" => kernel = true,
             other => {
                 eprintln!("xtask: '{other}' is not an option of test\n{USAGE}");
                 return ExitCode::from(2);
@@ -86,7 +113,7 @@ fn test<'a>(flags: impl Iterator<Item = &'a str>) -> ExitCode {
         }
     }
     if install {
-        install_packages();
+        install_packages(&[PACKAGES, if kernel { KERNEL_PACKAGES } else { &[] }].concat());
         unpack_guest_kernel();
     }
     // Not a test itself, but tests load it into QEMU.
@@ -96,12 +123,47 @@ fn test<'a>(flags: impl Iterator<Item = &'a str>) -> ExitCode {
     ) {
         return ExitCode::FAILURE;
     }
+    if kernel {
+        let list = ["test", "--release", "--package", "locklab"];
+        let test = ["--test", "kernel_build", "--", "--ignored", "--nocapture"];
+        return done(cargo(
+            &[list.as_slice(), test.as_slice()].concat(),
+            thorough,
+        ));
+    }
     // Last, so that the runner's own closing lines end the output.
-    if cargo(&["test", "--workspace", "--no-fail-fast"], thorough) {
+    done(cargo(&["test", "--workspace", "--no-fail-fast"], thorough))
+}
+
+fn done(well: bool) -> ExitCode {
+    if well {
         ExitCode::SUCCESS
     } else {
         ExitCode::FAILURE
     }
+}
+
+/// What a user needs: packages, command, and the libraries that it loads.
+fn install() -> ExitCode {
+    install_packages(&[PACKAGES, KERNEL_PACKAGES].concat());
+    unpack_guest_kernel();
+    let built = cargo(
+        &[
+            "build",
+            "--release",
+            "--package=locklab",
+            "--package=locklab-preload",
+            "--package=locklab-qemu-plugin",
+        ],
+        false,
+    );
+    if built {
+        println!(
+            "The command is target/release/locklab; its libraries are beside it. \
+             `locklab doctor` says what it can measure here."
+        );
+    }
+    done(built)
 }
 
 fn cargo(arguments: &[&str], thorough: bool) -> bool {
@@ -115,8 +177,8 @@ fn cargo(arguments: &[&str], thorough: bool) -> bool {
 
 /// Installs the missing packages, or says in one line how to. A failure is
 /// not the end: most tests need none of them.
-fn install_packages() {
-    let missing: Vec<&str> = PACKAGES
+fn install_packages(wanted: &[(&str, &str)]) {
+    let missing: Vec<&str> = wanted
         .iter()
         .map(|(package, _)| *package)
         .filter(|package| !installed(package))

@@ -153,8 +153,19 @@ pub struct MatrixArgs {
 /// `locklab reproduce`.
 #[derive(Debug, Args)]
 pub struct ReproduceArgs {
-    /// virt-backoff, mplock-anderson, qspinlock-xfs [default: all]
+    /// In simulation: virt-backoff, mplock-anderson, qspinlock-xfs. With
+    /// kernels that are built and booted: inline-unlock, finish-task-switch
+    /// [default: those in simulation]
     pub names: Vec<String>,
+    /// Only these of a kernel report's variants
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    pub variant: Vec<String>,
+    #[command(flatten)]
+    #[allow(missing_docs, reason = "its options have their own")]
+    pub runs: crate::kernel::arguments::RunsArgs,
+    #[command(flatten)]
+    #[allow(missing_docs, reason = "its options have their own")]
+    pub cache: crate::kernel::arguments::CacheArgs,
 }
 
 /// `locklab machine`.

@@ -2,9 +2,11 @@
 
 use crate::cli::{Common, ReproduceArgs};
 use crate::error::Error;
+use crate::kernel::command::reproduce as kernel;
 use crate::matrix_command::print;
 use crate::simulated::{bar, workers};
 use locklab_sim::{EXPERIMENTS, Reproduction, reproduce};
+use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::process::ExitCode;
 
@@ -13,46 +15,79 @@ use std::process::ExitCode;
 /// # Errors
 /// One sentence.
 pub(crate) fn run(args: &ReproduceArgs, common: &Common) -> Result<ExitCode, Error> {
-    let all: Vec<String> = EXPERIMENTS
-        .iter()
-        .map(|(name, ..)| (*name).to_owned())
-        .collect();
-    let names = if args.names.is_empty() {
-        &all
+    let simulated: Vec<&str> = EXPERIMENTS.iter().map(|(name, ..)| *name).collect();
+    let kernels: Vec<&str> = kernel::names().collect();
+    let names: Vec<&str> = if args.names.is_empty() {
+        // Those with kernels take their hour only when asked for.
+        simulated.clone()
     } else {
-        &args.names
+        args.names.iter().map(String::as_str).collect()
     };
-    if let Some(unknown) = names.iter().find(|name| !all.contains(name)) {
+    let unknown = |name: &&&str| !simulated.contains(name) && !kernels.contains(name);
+    if let Some(unknown) = names.iter().find(unknown) {
         return Err(Error::Usage(format!(
-            "there is no report called {unknown}; there are {}",
-            all.join(", ")
+            "there is no report called {unknown}; there are {}, and with kernels {}",
+            simulated.join(", "),
+            kernels.join(", ")
         )));
     }
-    if common.dry_run {
-        return print(&format!("Would simulate {}.\n", names.join(", ")));
-    }
     let mut done = Vec::new();
+    let mut incomplete = None;
     for name in names {
-        let bar = bar(1, common.quiet);
-        let result = reproduce(name, common.seed, workers(), |at, of| {
-            bar.set_length(of as u64);
-            bar.set_position(at as u64);
-        });
-        bar.finish_and_clear();
-        done.push(result.map_err(Error::Failed)?);
-        if !common.json {
-            print(&text(&done[done.len() - 1]))?;
+        let (document, text, complete) = if kernels.contains(&name) {
+            kernel::reproduce(name, args, common)?
+        } else if common.dry_run {
+            (Value::Null, format!("Would simulate {name}.\n"), Ok(()))
+        } else {
+            simulate(name, common)?
+        };
+        if !common.json || common.dry_run {
+            print(&text)?;
+        }
+        done.push(document);
+        let interrupted = matches!(complete, Err(Error::Interrupted(_)));
+        if let Err(error) = complete {
+            incomplete.get_or_insert(error);
+        }
+        if interrupted {
+            break;
         }
     }
-    if common.json {
-        let document = serde_json::json!({
+    if common.json && !common.dry_run {
+        let all = |kind: &str| {
+            done.iter()
+                .all(|report| report["provenance"]["source"] == kind)
+        };
+        // Each report has its own.
+        let source = ["simulation", "model", "hardware"]
+            .into_iter()
+            .find(|kind| all(kind))
+            .unwrap_or("several");
+        let document = json!({
             "schema": 1,
-            "provenance": {"source": "simulation"},
+            "provenance": {"source": source},
             "reports": done,
         });
-        return print(&format!("{document:#}\n"));
+        print(&format!("{document:#}\n"))?;
     }
-    Ok(ExitCode::SUCCESS)
+    incomplete.map_or(Ok(ExitCode::SUCCESS), Err)
+}
+
+/// The report as a document and as text, and whether it is complete.
+type Reproduced = (Value, String, Result<(), Error>);
+
+fn simulate(name: &str, common: &Common) -> Result<Reproduced, Error> {
+    let bar = bar(1, common.quiet);
+    let result = reproduce(name, common.seed, workers(), |at, of| {
+        bar.set_length(of as u64);
+        bar.set_position(at as u64);
+    });
+    bar.finish_and_clear();
+    let report = result.map_err(Error::Failed)?;
+    let mut document = serde_json::to_value(&report)
+        .map_err(|e| Error::Failed(format!("cannot write the report: {e}")))?;
+    document["provenance"] = json!({"source": "simulation"});
+    Ok((document, text(&report), Ok(())))
 }
 
 fn text(report: &Reproduction) -> String {

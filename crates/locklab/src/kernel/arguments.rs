@@ -56,14 +56,11 @@ pub struct FileArgs {
     pub cache: CacheArgs,
 }
 
-/// `locklab kernel compare`.
+/// How two kernels are run.
 #[derive(Debug, Args)]
-pub struct CompareArgs {
-    #[command(flatten)]
-    #[allow(missing_docs, reason = "its options have their own")]
-    pub file: FileArgs,
-    /// Only these workloads
-    #[arg(long, value_enum, value_delimiter = ',')]
+pub struct RunsArgs {
+    /// Only these of a kernel report's workloads
+    #[arg(long, value_enum, value_name = "NAME", value_delimiter = ',')]
     pub workload: Vec<Workload>,
     /// Link orders, each with a seed of its own; a verdict takes 8 at least
     #[arg(long, value_name = "N", default_value_t = 8)]
@@ -71,12 +68,23 @@ pub struct CompareArgs {
     /// Units of work in the measured part [default: the file's]
     #[arg(long, value_name = "N")]
     pub operations: Option<u64>,
-    /// Longest boot, in seconds
+    /// Longest boot of a kernel, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 900)]
     pub time_limit: u64,
     /// Do not look for KVM; counts by the model
     #[arg(long)]
     pub tcg: bool,
+}
+
+/// `locklab kernel compare`.
+#[derive(Debug, Args)]
+pub struct CompareArgs {
+    #[command(flatten)]
+    #[allow(missing_docs, reason = "its options have their own")]
+    pub file: FileArgs,
+    #[command(flatten)]
+    #[allow(missing_docs, reason = "its options have their own")]
+    pub runs: RunsArgs,
     /// Exit with 3 if a workload is worse
     #[arg(long, value_name = "VERDICT", value_enum)]
     pub fail_on: Option<FailOn>,

@@ -1,22 +1,24 @@
-//! From a recipe to an image: configuration, make, and a cache by content.
+//! From a recipe to an image: make, and a cache by content.
 //!
 //! A build's name is a hash of its tree, options, make variables and compiler
 //! version. One that was interrupted goes on where make stopped. Must never
-//! build something else than was asked for: an option that Kconfig drops is
-//! an error with its name.
+//! take a build for done that did not come to its end.
 
 use crate::error::Error;
+use crate::kernel::config::{config, configure};
 use crate::kernel::recipe::Changes;
-use crate::kernel::source::Tree;
+use crate::kernel::source::{self, Tree};
 use crate::kernel::tools::{Lab, Tool, find, first_line, key, stopped, words};
 use crate::process::{Launch, Trouble};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use nix::errno::Errno;
+use nix::fcntl::{Flock, FlockArg};
 use std::ffi::OsString;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-const WORKLOADS: &str = include_str!("../../kernel/workloads.config");
 const LINKER: &str = include_str!("../../kernel/ld.locklab");
 
 /// Steps of a build of the ready configuration, for the bar of the first.
@@ -25,14 +27,14 @@ const STEPS: u64 = 1700;
 /// A kernel that was built.
 #[derive(Clone, Debug)]
 pub struct Build {
-    /// Its folder: objects, logs, `.config`.
+    /// Its folder in the cache: logs, layouts.
     pub folder: PathBuf,
+    /// What make wrote: objects, modules, `.config`.
+    pub objects: PathBuf,
     /// vmlinux in the order of the makefiles, with debug information.
     pub vmlinux: PathBuf,
     /// bzImage of the same.
     pub bzimage: PathBuf,
-    /// The folder with the program that links it.
-    pub linker: PathBuf,
     /// What decided it, in words.
     pub compiler: String,
     /// Kernel release.
@@ -41,20 +43,78 @@ pub struct Build {
     pub seconds: Option<f64>,
 }
 
-/// Builds a recipe, or finds it in the cache.
+/// Where a build happens.
+#[derive(Clone, Debug)]
+pub(crate) struct Place {
+    /// The build's folder in the cache: logs, layouts.
+    pub(crate) folder: PathBuf,
+    /// The kernel's sources.
+    source: PathBuf,
+    /// What make writes.
+    pub(crate) objects: PathBuf,
+}
+
+impl Place {
+    /// A tree of the cache is linked into the build's folder, with the
+    /// objects inside: then make names every file relative to the objects,
+    /// nothing of the cache's path gets into the kernel, and ccache knows a
+    /// file again in another tree. A tree of the user's stays where it is.
+    fn new(lab: &Lab<'_>, name: &str, tree: &Tree) -> Result<Self, Error> {
+        let folder = lab.folder(&format!("builds/{name}"))?;
+        let ours = tree.path.starts_with(&lab.cache);
+        let source = if ours {
+            folder.join("linux")
+        } else {
+            tree.path.clone()
+        };
+        if ours && !source.is_dir() {
+            let fresh = folder.join("linux.new");
+            source::copy(lab, &tree.path, &fresh)?;
+            std::fs::rename(&fresh, &source).map_err(|e| lab.cannot_write(&source, &e))?;
+        }
+        let objects = if ours { &source } else { &folder }.join("objects");
+        std::fs::create_dir_all(&objects).map_err(|e| lab.cannot_write(&objects, &e))?;
+        Ok(Self {
+            folder,
+            source,
+            objects,
+        })
+    }
+
+    /// Arguments that every make of this build has.
+    pub(crate) fn arguments(&self, variables: &[String]) -> Vec<OsString> {
+        let mut list: Vec<OsString> = vec!["-C".into(), self.source.clone().into()];
+        let mut output = OsString::from("O=");
+        output.push(&self.objects);
+        list.push(output);
+        list.extend(variables.iter().map(OsString::from));
+        list
+    }
+}
+
+/// Builds a recipe, or finds it in the cache. Paths in the recipe start at
+/// `folder`.
 ///
 /// # Errors
 /// A tool is missing, an option is dropped, or the first error of the build.
-pub fn build(lab: &Lab<'_>, recipe: &Changes, tree: &Tree, label: &str) -> Result<Build, Error> {
+pub fn build(
+    lab: &Lab<'_>,
+    recipe: &Changes,
+    tree: &Tree,
+    folder: &Path,
+    label: &str,
+) -> Result<Build, Error> {
     let linker = linker(lab)?;
     let cc = match recipe.cc.as_deref() {
         Some("clang") => find("clang", "clang")?,
         _ => find("gcc", "gcc")?,
     };
     let compiler = first_line(&cc.path, "--version")?;
-    let config = config(recipe)?;
-    let mut variables = vec!["LD=ld.locklab".to_owned(), format!("CC={}", cc.name)];
+    let config = config(recipe, folder)?;
+    // Debug information at this level does not change the code; call sites of
+    // inlined copies are read from it.
     let mut flags = "-g1".to_owned();
+    let mut variables = vec!["LD=ld.locklab".to_owned()];
     for (name, value) in &recipe.make {
         if name == "KCFLAGS" {
             flags = format!("{flags} {value}");
@@ -62,45 +122,75 @@ pub fn build(lab: &Lab<'_>, recipe: &Changes, tree: &Tree, label: &str) -> Resul
             variables.push(format!("{name}={value}"));
         }
     }
-    // Call sites of inlined copies are read from debug information, which
-    // does not change the code.
     variables.push(format!("KCFLAGS={flags}"));
-    let decided = format!("{variables:?} {compiler} {} 1", linker.version);
+    let decided = format!("{variables:?} {} {compiler} {} 2", cc.name, linker.version);
     let name = key([
         tree.key.as_bytes(),
         config.base.as_bytes(),
         config.text.as_bytes(),
         decided.as_bytes(),
     ]);
-    let folder = lab.folder(&format!("builds/{name}"))?;
-    let done = folder.join(".locklab-done");
+    let place = Place::new(lab, &name, tree)?;
+    let done = place.folder.join("done");
     let mut build = Build {
-        vmlinux: folder.join("locklab-vmlinux"),
-        bzimage: folder.join("arch/x86/boot/bzImage"),
-        linker: linker.folder.clone(),
+        vmlinux: place.folder.join("vmlinux"),
+        bzimage: place.objects.join("arch/x86/boot/bzImage"),
         compiler,
         release: String::new(),
         seconds: None,
-        folder,
+        folder: place.folder.clone(),
+        objects: place.objects.clone(),
     };
+    // Two commands that want the same kernel: one builds, the other waits.
+    let _held = hold(lab, &place.folder)?;
     if !done.is_file() {
-        let make = make(&linker)?;
+        let make = make(lab, &linker)?;
+        let ccache = crate::process::find("ccache", &[]).is_some();
+        variables.push(format!(
+            "CC={}{}",
+            if ccache { "ccache " } else { "" },
+            cc.name
+        ));
         let started = Instant::now();
-        configure(lab, &make, tree, &build.folder, &config, &variables)?;
-        compile(lab, &make, tree, &build.folder, &variables, label)?;
+        configure(lab, &make, &place, &config, &variables)?;
+        compile(lab, &make, &place, &variables, label)?;
         // Out of the way of the links of other layouts.
-        let linked = build.folder.join("vmlinux");
+        let linked = place.objects.join("vmlinux");
+        let seconds = started.elapsed().as_secs_f64();
         std::fs::rename(&linked, &build.vmlinux)
-            .and_then(|()| std::fs::write(&done, ""))
+            .and_then(|()| std::fs::write(&done, format!("{seconds:.0}\n")))
             .map_err(|e| lab.cannot_write(&done, &e))?;
-        build.seconds = Some(started.elapsed().as_secs_f64());
+        build.seconds = Some(seconds);
     }
-    let release = build.folder.join("include/config/kernel.release");
+    let release = build.objects.join("include/config/kernel.release");
     build.release = std::fs::read_to_string(release)
         .unwrap_or_default()
         .trim()
         .to_owned();
     Ok(build)
+}
+
+/// Waits until no other command works on a build, and keeps others out while
+/// the answer lives.
+fn hold(lab: &Lab<'_>, folder: &Path) -> Result<Flock<File>, Error> {
+    let path = folder.join("lock");
+    let mut file = File::create(&path).map_err(|e| lab.cannot_write(&path, &e))?;
+    let mut told = false;
+    loop {
+        match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
+            Ok(held) => return Ok(held),
+            Err((back, Errno::EWOULDBLOCK | Errno::EINTR)) => file = back,
+            Err((_, e)) => return Err(lab.cannot_write(&path, &e.into())),
+        }
+        if lab.interrupt.load(Ordering::Relaxed) {
+            return Err(stopped("make", Trouble::Interrupted));
+        }
+        if !told {
+            lab.note("another command builds this kernel; waiting for it");
+            told = true;
+        }
+        std::thread::sleep(Duration::from_millis(300));
+    }
 }
 
 struct Linker {
@@ -126,7 +216,7 @@ fn linker(lab: &Lab<'_>) -> Result<Linker, Error> {
 }
 
 /// make, with all that would differ from day to day fixed.
-fn make(linker: &Linker) -> Result<Tool, Error> {
+fn make(lab: &Lab<'_>, linker: &Linker) -> Result<Tool, Error> {
     for (program, package) in [
         ("flex", "flex"),
         ("bison", "bison"),
@@ -157,139 +247,31 @@ fn make(linker: &Linker) -> Result<Tool, Error> {
         ("KBUILD_BUILD_VERSION", "1"),
         ("LC_ALL", "C"),
         ("MAKEFLAGS", ""),
+        // Used where ccache is there; see `Place` for why it may leave the
+        // folder out of what it compares.
+        ("CCACHE_NOHASHDIR", "1"),
+        ("CCACHE_DEPEND", "1"),
+        ("CCACHE_MAXSIZE", "5G"),
     ] {
         make.environment.push((name.into(), value.into()));
     }
+    make.environment
+        .push(("CCACHE_DIR".into(), lab.folder("ccache")?.into()));
     Ok(make)
-}
-
-struct Config {
-    /// The make target it starts from.
-    base: &'static str,
-    /// Options, one a line.
-    text: String,
-}
-
-fn config(recipe: &Changes) -> Result<Config, Error> {
-    let (base, mut text) = match recipe.config.as_deref() {
-        None | Some("workloads") => ("allnoconfig", WORKLOADS.to_owned()),
-        // The reports' own, with what makes it a guest that can be measured.
-        Some("defconfig") => (
-            "defconfig",
-            WORKLOADS
-                .lines()
-                .filter(|line| line.starts_with("CONFIG_"))
-                .map(|line| format!("{line}\n"))
-                .collect(),
-        ),
-        Some(path) => (
-            "allnoconfig",
-            std::fs::read_to_string(path)
-                .map_err(|e| Error::Usage(format!("cannot read the configuration {path}: {e}")))?,
-        ),
-    };
-    for option in &recipe.options {
-        text.push_str(option);
-        text.push('\n');
-    }
-    Ok(Config { base, text })
-}
-
-fn configure(
-    lab: &Lab<'_>,
-    make: &Tool,
-    tree: &Tree,
-    folder: &Path,
-    config: &Config,
-    variables: &[String],
-) -> Result<(), Error> {
-    let fragment = folder.join("locklab.config");
-    std::fs::write(&fragment, &config.text).map_err(|e| lab.cannot_write(&fragment, &e))?;
-    let run = |target: &str| {
-        let mut make = make.clone();
-        // Read by the targets that start from nothing.
-        if target == "allnoconfig" {
-            make.environment
-                .push(("KCONFIG_ALLCONFIG".into(), fragment.clone().into()));
-        }
-        let mut arguments = in_folder(tree, folder, variables);
-        arguments.push(target.into());
-        let log = folder.join("locklab-config");
-        let ended = lab.run(&make, &arguments, folder, &log, Duration::from_secs(900))?;
-        match ended.failure() {
-            None => Ok(()),
-            Some(failure) => Err(build_error(lab, &log, "configuration", &failure)),
-        }
-    };
-    run(config.base)?;
-    let path = folder.join(".config");
-    if config.base != "allnoconfig" {
-        let before = std::fs::read_to_string(&path).unwrap_or_default();
-        std::fs::write(&path, before + &config.text).map_err(|e| lab.cannot_write(&path, &e))?;
-        run("olddefconfig")?;
-    }
-    let got = std::fs::read_to_string(&path)
-        .map_err(|e| Error::Failed(format!("cannot read {}: {e}", path.display())))?;
-    let dropped = dropped(&config.text, &got);
-    if dropped.is_empty() {
-        return Ok(());
-    }
-    Err(Error::Failed(format!(
-        "the configuration drops {}; its dependencies are off, or this kernel does not have it \
-         (see {})",
-        dropped.join(", "),
-        path.display()
-    )))
-}
-
-/// Options that were asked for and that Kconfig did not keep. The last word
-/// on an option counts.
-fn dropped(asked: &str, got: &str) -> Vec<String> {
-    let mut wanted: Vec<(&str, &str)> = Vec::new();
-    for line in asked.lines() {
-        let Some((name, value)) = line
-            .split_once('=')
-            .filter(|(n, _)| n.starts_with("CONFIG_"))
-        else {
-            continue;
-        };
-        wanted.retain(|(other, _)| *other != name);
-        wanted.push((name, value));
-    }
-    let has = |name: &str| {
-        got.lines()
-            .find_map(|line| line.split_once('=').filter(|(n, _)| *n == name))
-            .map_or("n", |(_, value)| value)
-    };
-    wanted
-        .into_iter()
-        .filter(|(name, value)| has(name) != *value)
-        .map(|(name, value)| format!("{name}={value}"))
-        .collect()
-}
-
-fn in_folder(tree: &Tree, folder: &Path, variables: &[String]) -> Vec<OsString> {
-    let mut arguments: Vec<OsString> = vec!["-C".into(), tree.path.clone().into()];
-    let mut output = OsString::from("O=");
-    output.push(folder);
-    arguments.push(output);
-    arguments.extend(variables.iter().map(OsString::from));
-    arguments
 }
 
 fn compile(
     lab: &Lab<'_>,
     make: &Tool,
-    tree: &Tree,
-    folder: &Path,
+    place: &Place,
     variables: &[String],
     label: &str,
 ) -> Result<(), Error> {
     let jobs = std::thread::available_parallelism().map_or(1, usize::from);
-    let mut arguments = in_folder(tree, folder, variables);
+    let mut arguments = place.arguments(variables);
     arguments.push(format!("-j{jobs}").into());
     arguments.extend(words(&["vmlinux", "bzImage", "modules"]));
-    let log = folder.join("locklab-build");
+    let log = place.folder.join("build");
     lab.note(&format!(
         "building {label} with {jobs} jobs; log: {}",
         log.with_extension("out").display()
@@ -298,7 +280,7 @@ fn compile(
         program: make.path.clone(),
         arguments,
         environment: make.environment.clone(),
-        folder: folder.to_owned(),
+        folder: place.objects.clone(),
         cpus: Vec::new(),
         fixed: false,
     }
@@ -342,7 +324,7 @@ fn bar(quiet: bool, label: &str) -> ProgressBar {
     bar
 }
 
-fn build_error(lab: &Lab<'_>, log: &Path, what: &str, failure: &str) -> Error {
+pub(crate) fn build_error(lab: &Lab<'_>, log: &Path, what: &str, failure: &str) -> Error {
     let read = |end: &str| std::fs::read_to_string(log.with_extension(end)).unwrap_or_default();
     let said = read("err") + &read("out");
     if said.contains("No space left on device") {
@@ -371,13 +353,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_kconfig_drops_is_named() {
-        let asked = "# x\nCONFIG_A=y\nCONFIG_B=y\nCONFIG_C=4\nCONFIG_D=n\nCONFIG_B=n\nCONFIG_E=y\n";
-        let got = "CONFIG_A=y\n# CONFIG_B is not set\nCONFIG_C=8\n";
-        assert_eq!(dropped(asked, got), ["CONFIG_C=4", "CONFIG_E=y"]);
-    }
-
-    #[test]
     fn the_first_error_is_the_compilers() {
         let said = "make[3]: *** [x.o] Error 1\n../kernel/fork.c:3:1: error: expected ';'\nmore\n";
         assert_eq!(
@@ -385,21 +360,5 @@ mod tests {
             Some("../kernel/fork.c:3:1: error: expected ';'")
         );
         assert_eq!(first_error("  CC x\n"), None);
-    }
-
-    #[test]
-    fn the_ready_configuration_has_what_the_question_needs() {
-        for option in [
-            "PREEMPT=y",
-            "PARAVIRT_SPINLOCKS=y",
-            "PVH=y",
-            "XFS_FS=y",
-            "VIRTIO_CONSOLE=y",
-        ] {
-            assert!(
-                WORKLOADS.contains(&format!("CONFIG_{option}\n")),
-                "{option}"
-            );
-        }
     }
 }

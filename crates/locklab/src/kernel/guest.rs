@@ -42,16 +42,22 @@ pub fn init_program(lab: &Lab<'_>) -> Result<PathBuf, Error> {
     if program.is_file() {
         return Ok(program);
     }
+    // In a folder of its own, then renamed: two commands at once never see
+    // half a file of the other.
+    let work = tempfile::Builder::new()
+        .prefix("new-")
+        .tempdir_in(&folder)
+        .map_err(|e| lab.cannot_write(&folder, &e))?;
     for (file, text) in [("init.c", INIT), ("locklab-marker.h", MARKER)] {
-        let path = folder.join(file);
+        let path = work.path().join(file);
         std::fs::write(&path, text).map_err(|e| lab.cannot_write(&path, &e))?;
     }
-    // Beside, then renamed: two commands at once do not see half a file.
-    let fresh = format!("init.{}", std::process::id());
-    let mut arguments = words(&["-static", "-O2", "-Wall", "-pthread", "-o"]);
-    arguments.extend(words(&[&fresh, "init.c"]));
-    let log = folder.join("gcc");
-    let ended = lab.run(&gcc, &arguments, &folder, &log, Duration::from_secs(300))?;
+    let arguments = words(&[
+        "-static", "-O2", "-Wall", "-pthread", "-o", "init", "init.c",
+    ]);
+    let log = work.path().join("gcc");
+    let limit = Duration::from_secs(300);
+    let ended = lab.run(&gcc, &arguments, work.path(), &log, limit)?;
     if ended.failure().is_some() {
         let why = std::fs::read_to_string(log.with_extension("err")).unwrap_or_default();
         return Err(Error::Failed(format!(
@@ -61,7 +67,8 @@ pub fn init_program(lab: &Lab<'_>) -> Result<PathBuf, Error> {
                 .unwrap_or("no message")
         )));
     }
-    std::fs::rename(folder.join(fresh), &program).map_err(|e| lab.cannot_write(&program, &e))?;
+    std::fs::rename(work.path().join("init"), &program)
+        .map_err(|e| lab.cannot_write(&program, &e))?;
     Ok(program)
 }
 
@@ -227,6 +234,33 @@ mod tests {
             libraries("\tlibx.so => not found\n").unwrap_err(),
             "libx.so"
         );
+    }
+
+    #[test]
+    fn commands_that_start_at_once_all_get_the_first_program() {
+        if find("gcc", "gcc").is_err() {
+            eprintln!("skipped: gcc is missing");
+            return;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let interrupt = std::sync::atomic::AtomicBool::new(false);
+        let lab = Lab {
+            cache: folder.path().into(),
+            interrupt: &interrupt,
+            quiet: true,
+        };
+        std::thread::scope(|scope| {
+            let all: Vec<_> = (0..4)
+                .map(|_| scope.spawn(|| init_program(&lab).unwrap()))
+                .collect();
+            for one in all {
+                assert!(one.join().unwrap().is_file());
+            }
+        });
+        let init = std::fs::read_dir(folder.path().join("init")).unwrap();
+        let name = init.flatten().next().unwrap().path();
+        // The program, and nothing half done.
+        assert_eq!(std::fs::read_dir(name).unwrap().count(), 1);
     }
 
     #[test]

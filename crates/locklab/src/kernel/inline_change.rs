@@ -15,6 +15,8 @@ use std::time::Duration;
 const FLATTEN: &str = "__attribute__((flatten))";
 /// A word that Coccinelle takes for an attribute, in its place.
 const PLACE: &str = "__locklab_flatten";
+/// What the name of a marked definition ends with until all are marked.
+const DONE: &str = "__locklab_done";
 
 /// One patch a function and mark, in the recipe's order. They touch
 /// neighbouring lines only where two functions are neighbours.
@@ -159,7 +161,9 @@ fn defines(text: &str, name: &str) -> bool {
 }
 
 /// The semantic patch of one function: whatever it says of inlining now gives
-/// way to the mark.
+/// way to the mark, in each of its definitions (one a branch of an `#ifdef`).
+/// A definition that is done gets another name until all are, so that no
+/// later rule takes it for one of its own.
 fn rules(name: &str, mark: &str) -> String {
     let word = if mark == FLATTEN { PLACE } else { mark };
     // `inline` agrees with flatten and, to the compiler, not with noinline.
@@ -169,12 +173,10 @@ fn rules(name: &str, mark: &str) -> String {
         "- inline"
     };
     let head = format!("type T;\nparameter list P;\nattribute name {word};\n@@\n");
-    let body = format!("+ {word}\n  T {name}(P)\n  {{ ... }}\n\n");
-    let id = format!("{name}_{word}");
+    let body = format!("+ {word}\n  T\n- {name}\n+ {name}{DONE}\n  (P)\n  {{ ... }}\n\n");
     format!(
-        "@{id}_i@\n{head}  static\n{old}\n{body}\
-         @{id}_s depends on !{id}_i@\n{head}  static\n{body}\
-         @{id}_e depends on !{id}_i && !{id}_s@\n{head}{body}"
+        "@@\n{head}  static\n{old}\n{body}@@\n{head}  static\n{body}@@\n{head}{body}\
+         @@\ntype T;\nparameter list P;\n@@\n  T\n- {name}{DONE}\n+ {name}\n  (P)\n  {{ ... }}\n\n"
     )
 }
 
@@ -187,8 +189,18 @@ fn relative(diff: &str, file: &Path) -> String {
                 format!("--- a/{}\n", file.display())
             } else if line.starts_with("+++ ") {
                 format!("+++ b/{}\n", file.display())
+            } else if let Some(added) = line.strip_prefix('+') {
+                // As a person would have set it.
+                let mut added = added.to_owned();
+                for mark in ["__always_inline", "noinline", PLACE] {
+                    added = added.replace(&format!("  {mark}"), &format!(" {mark}"));
+                    if added.starts_with(&format!(" {mark}")) {
+                        added.remove(0);
+                    }
+                }
+                format!("+{}\n", added.replace(PLACE, FLATTEN))
             } else {
-                format!("{}\n", line.replace(PLACE, FLATTEN))
+                format!("{line}\n")
             }
         })
         .collect()
@@ -218,7 +230,8 @@ mod tests {
         std::fs::create_dir_all(tree.join("kernel/sched")).unwrap();
         std::fs::write(
             tree.join("kernel/sched/core.c"),
-            "static inline void one(int a)\n{\n\ta++;\n}\n\nstatic struct rq *two(struct t *prev)\n\
+            "#ifdef CONFIG_SMP\nstatic void one(int a)\n{\n\ta--;\n}\n#else\nstatic inline void \
+             one(int a)\n{\n\ta++;\n}\n#endif\n\nstatic struct rq *two(struct t *prev)\n\
              {\n\tone(1);\n\treturn 0;\n}\n\nint three(void)\n{\n\treturn 3;\n}\n",
         )
         .unwrap();
@@ -244,7 +257,9 @@ mod tests {
             .collect();
         let added: Vec<&str> = added.split_whitespace().collect();
         let added = added.join(" ");
-        assert_eq!(added.matches("__always_inline").count(), 2, "{}", made[0]);
+        // Both definitions of one(), and two().
+        assert_eq!(added.matches("__always_inline").count(), 3, "{}", made[0]);
+        assert!(!made[0].contains("__locklab"), "{}", made[0]);
         assert_eq!(
             added.matches("__attribute__((flatten))").count(),
             1,

@@ -28,15 +28,15 @@ pub fn layout(lab: &Lab<'_>, build: &Build, seed: u64) -> Result<PathBuf, Error>
         return Ok(path);
     }
     std::fs::create_dir_all(&folder).map_err(|e| lab.cannot_write(&folder, &e))?;
-    let command = link_command(&build.folder)?;
-    let mut environment = environment(&build.folder)?;
+    let command = link_command(&build.objects)?;
+    let mut environment = environment(&build.objects)?;
     environment.push(("LOCKLAB_LAYOUT".into(), options(seed).into()));
     let log = folder.join(format!("{seed}"));
     let ended = Launch {
         program: find("sh", "dash")?.path,
         arguments: vec!["-c".into(), format!("set -e; {command}").into()],
         environment,
-        folder: build.folder.clone(),
+        folder: build.objects.clone(),
         cpus: Vec::new(),
         fixed: false,
     }
@@ -55,7 +55,7 @@ pub fn layout(lab: &Lab<'_>, build: &Build, seed: u64) -> Result<PathBuf, Error>
             log.with_extension("err").display()
         )));
     }
-    let linked = build.folder.join("vmlinux");
+    let linked = build.objects.join("vmlinux");
     std::fs::rename(&linked, &path).map_err(|e| lab.cannot_write(&path, &e))?;
     Ok(path)
 }

@@ -2,10 +2,12 @@
 //! QEMU, given the same workload, and judged.
 //!
 //! A [`recipe`] says how a kernel is made: source, changes, configuration,
-//! compiler. [`source`] and [`inline_change`] make its tree, [`build`] its
-//! image, [`layout`] the same image in other link orders. [`guest`] packs the
-//! first program and the workload's files, [`boot`] runs QEMU, [`session`]
-//! pairs runs by layout and seed, and `report` says what was shown.
+//! compiler. [`source`] and [`inline_change`] make its tree, `config` its
+//! configuration, [`build`] its image, [`layout`] the same image in other
+//! link orders. [`guest`] packs the first program and the workload's files,
+//! [`boot`] runs QEMU, [`outcome`] is what came of it. [`session`] pairs runs
+//! by layout and seed, [`check`] repeats one, [`metrics`] are judged, `report`
+//! says what was shown, and `published` puts the published figures beside it.
 //!
 //! Where there is no KVM, counts are those of the i-cache model, and the same
 //! image and seed give the same counts to the last digit. Nothing here must
@@ -14,10 +16,15 @@
 pub mod arguments;
 pub mod boot;
 pub mod build;
+pub mod check;
 pub(crate) mod command;
+pub(crate) mod config;
 pub mod guest;
 pub mod inline_change;
 pub mod layout;
+pub mod metrics;
+pub mod outcome;
+pub(crate) mod published;
 pub mod recipe;
 pub(crate) mod report;
 pub mod session;

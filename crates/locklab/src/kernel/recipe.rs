@@ -167,6 +167,41 @@ impl Experiment {
         Ok(())
     }
 
+    /// The variants; one without a name if there are none.
+    #[must_use]
+    pub fn variants(&self) -> Vec<Variant> {
+        if self.variant.is_empty() {
+            vec![Variant::default()]
+        } else {
+            self.variant.clone()
+        }
+    }
+
+    /// Leaves only the variants of these names; all if none are named.
+    ///
+    /// # Errors
+    /// There is no such variant.
+    pub fn keep_variants(&mut self, names: &[String]) -> Result<(), Error> {
+        for name in names {
+            if !self.variant.iter().any(|v| v.name == *name) {
+                let known: Vec<&str> = self.variant.iter().map(|v| v.name.as_str()).collect();
+                return Err(Error::Usage(format!(
+                    "there is no variant '{name}' in {}; it has {}",
+                    self.name,
+                    if known.is_empty() {
+                        "none".into()
+                    } else {
+                        known.join("; ")
+                    }
+                )));
+            }
+        }
+        if !names.is_empty() {
+            self.variant.retain(|v| names.contains(&v.name));
+        }
+        Ok(())
+    }
+
     /// All that makes one of the kernels.
     #[must_use]
     pub fn recipe(&self, side: Side, variant: Option<&Variant>) -> Changes {

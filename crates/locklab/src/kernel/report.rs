@@ -3,9 +3,10 @@
 //! Words and tables only. Every report says that its counts are a model's,
 //! and what the model leaves out.
 
+use crate::error::Error;
 use crate::kernel::boot::Accelerator;
+use crate::kernel::recipe::Experiment;
 use crate::report::comparison::{LEGEND, Row, json as rows_json, table};
-use crate::report::number;
 use crate::report::page::Page;
 use locklab_footprint::Footprint;
 use serde_json::{Value, json};
@@ -35,6 +36,8 @@ pub(crate) struct Report {
     pub(crate) parts: Vec<Part>,
     pub(crate) sizes: Vec<Sizes>,
     pub(crate) patch: String,
+    /// Variants that are not here, or not to be trusted, and why.
+    pub(crate) missing: Vec<(String, Error)>,
 }
 
 const MODEL: &str = "Counts are of instructions in QEMU and of a modelled L1i (32 KiB, 8 ways, \
@@ -43,6 +46,46 @@ const MODEL: &str = "Counts are of instructions in QEMU and of a modelled L1i (3
                      the cache.";
 
 impl Report {
+    /// Of nothing yet.
+    pub(crate) fn new(experiment: &Experiment, qemu: &str) -> Self {
+        Self {
+            name: experiment.name.clone(),
+            question: experiment.question.clone(),
+            accelerator: Accelerator::Tcg,
+            facts: vec![("QEMU".into(), qemu.into())],
+            parts: Vec::new(),
+            sizes: Vec::new(),
+            patch: String::new(),
+            missing: Vec::new(),
+        }
+    }
+
+    /// Adds a fact about the whole, or about a variant.
+    pub(crate) fn fact(&mut self, name: &str, variant: &str, text: String) {
+        self.facts
+            .push((format!("{name}{}", in_variant(variant)), text));
+    }
+
+    /// What is missing, as an error.
+    ///
+    /// # Errors
+    /// Something is.
+    pub(crate) fn complete(&self) -> Result<(), Error> {
+        let Some((_, first)) = self.missing.first() else {
+            return Ok(());
+        };
+        for (_, error) in &self.missing {
+            if let Error::Interrupted(why) = error {
+                return Err(Error::Interrupted(why.clone()));
+            }
+        }
+        Err(Error::Failed(if self.missing.len() == 1 {
+            first.to_string()
+        } else {
+            format!("{first} (and {} more)", self.missing.len() - 1)
+        }))
+    }
+
     pub(crate) fn provenance(&self) -> &'static str {
         match self.accelerator {
             Accelerator::Tcg => "model",
@@ -103,6 +146,16 @@ impl Report {
             }
         }
         text.push_str(&page.finish());
+        if !self.missing.is_empty() {
+            let mut page = Page::default();
+            page.blank();
+            page.heading("Not in this report");
+            for (variant, why) in &self.missing {
+                let name = if variant.is_empty() { "all" } else { variant };
+                page.paragraph(&format!("{name}: {why}"));
+            }
+            text.push_str(&page.finish());
+        }
         if !self.patch.is_empty() && self.patch.lines().count() <= 60 {
             text.push_str("\nThe experiment's change:\n");
             text.push_str(&self.patch);
@@ -132,86 +185,12 @@ impl Report {
                 "text": sizes.footprint.text,
                 "bzimage": {"baseline": sizes.bzimage[0], "experiment": sizes.bzimage[1]},
             })).collect::<Vec<_>>(),
+            "missing": self.missing.iter().map(|(variant, why)| json!({
+                "variant": variant, "why": why.to_string(),
+            })).collect::<Vec<_>>(),
             "patch": self.patch,
         })
     }
-
-    /// Our figure for a published one, in percent.
-    pub(crate) fn delta(&self, workload: &str, metric: &str) -> Option<(f64, &'static str)> {
-        let part = self.parts.iter().find(|part| part.workload == workload)?;
-        let row = part.rows.iter().find(|row| row.name == metric)?;
-        let delta = row.judged.estimate.map(|e| e.delta_percent().value)?;
-        Some((delta, row.sig()))
-    }
-
-    /// Ours beside theirs: the published table's workloads that ran here.
-    pub(crate) fn beside(&self, reference: &toml::Table) -> Vec<Value> {
-        let mut figures = Vec::new();
-        let change = |pointer: &str| reference.get("footprint")?.get(pointer)?.as_float();
-        if let (Some(published), Some(sizes)) = (change("change_percent"), self.sizes.first()) {
-            let totals = &sizes.footprint.bloat_o_meter.totals;
-            figures.push(json!({
-                "name": "footprint.change_percent",
-                "published": published,
-                "ours": percent(totals.before, totals.after),
-                "sig": "",
-            }));
-        }
-        let workloads = reference.get("workload").and_then(|w| w.as_array());
-        for workload in workloads.into_iter().flatten() {
-            let name = workload
-                .get("name")
-                .and_then(|n| n.as_str())
-                .unwrap_or_default();
-            if !self.parts.iter().any(|part| part.workload == name) {
-                continue;
-            }
-            for metric in workload
-                .get("metric")
-                .and_then(|m| m.as_array())
-                .into_iter()
-                .flatten()
-            {
-                let key = metric
-                    .get("name")
-                    .and_then(|n| n.as_str())
-                    .unwrap_or_default();
-                let published = metric.get("delta").and_then(toml::Value::as_float);
-                let ours = self.delta(name, key);
-                figures.push(json!({
-                    "name": format!("{name}.{key}.delta"),
-                    "published": published,
-                    "ours": ours.map(|(delta, _)| delta),
-                    "sig": ours.map_or("", |(_, sig)| sig),
-                }));
-            }
-        }
-        figures
-    }
-}
-
-/// The table of [`Report::beside`] for people.
-pub(crate) fn beside_text(figures: &[Value]) -> String {
-    let mut page = Page::default();
-    page.blank();
-    page.heading("Published beside ours, change in percent");
-    let line = |name: &str, theirs: &str, ours: &str, sig: &str| {
-        format!("{name:<38} {theirs:>11} {ours:>11}  {sig:<6}")
-    };
-    let head = line("Figure", "Published", "Ours", "Sig");
-    page.row(&head, head.len());
-    for figure in figures {
-        let number = |key: &str| number::or_dash(figure[key].as_f64(), |x| format!("{x:+.2}"));
-        let text = line(
-            figure["name"].as_str().unwrap_or_default(),
-            &number("published"),
-            &number("ours"),
-            figure["sig"].as_str().unwrap_or_default(),
-        );
-        page.row(&text, text.len());
-    }
-    page.paragraph("A dash: not measured here (no hardware counter or clock without KVM).");
-    page.finish()
 }
 
 fn in_variant(variant: &str) -> String {
@@ -222,6 +201,7 @@ fn in_variant(variant: &str) -> String {
     }
 }
 
-fn percent(old: u64, new: u64) -> f64 {
+/// The change in percent.
+pub(crate) fn percent(old: u64, new: u64) -> f64 {
     (new as f64 / old as f64 - 1.0) * 100.0
 }

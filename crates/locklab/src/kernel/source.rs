@@ -67,7 +67,6 @@ pub fn tree(lab: &Lab<'_>, recipe: &Changes, folder: &Path) -> Result<Tree, Erro
     }
     // Renamed when complete: an interrupted copy is made again.
     let fresh = trees.join(format!("{name}.new"));
-    remove(&fresh)?;
     copy(lab, &original.path, &fresh)?;
     let mut all = String::new();
     for (file, text) in &patches {
@@ -109,6 +108,14 @@ fn original(lab: &Lab<'_>, source: &str, folder: &Path) -> Result<Tree, Error> {
     if !path.join("Kconfig").is_file() || !path.join("scripts").is_dir() {
         return Err(Error::Usage(format!(
             "{} is no kernel tree; write debian:6.1, a folder of one, or git:FOLDER#REVISION",
+            path.display()
+        )));
+    }
+    // make refuses to build elsewhere from such a tree.
+    if path.join(".config").exists() || path.join("include/config").exists() {
+        return Err(Error::Usage(format!(
+            "{0} has been built in, so nothing can be built from it elsewhere; name a revision \
+             (git:{0}#HEAD), or run make mrproper there",
             path.display()
         )));
     }
@@ -243,7 +250,13 @@ fn content_of(path: &Path) -> Result<String, Error> {
     Ok(key(list.iter().map(String::as_bytes)))
 }
 
-fn copy(lab: &Lab<'_>, from: &Path, to: &Path) -> Result<(), Error> {
+/// A copy of a tree, in place of what an interrupted copy left. One of the
+/// cache shares its files.
+///
+/// # Errors
+/// The disk is full, or a file cannot be read.
+pub(crate) fn copy(lab: &Lab<'_>, from: &Path, to: &Path) -> Result<(), Error> {
+    remove(to)?;
     // A tree that its owner edits in place must not reach into the copy.
     let ours = from.starts_with(&lab.cache);
     let mut arguments = words(if ours {
