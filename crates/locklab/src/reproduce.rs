@@ -4,10 +4,10 @@ use crate::cli::{Common, ReproduceArgs};
 use crate::error::Error;
 use crate::kernel::command::reproduce as kernel;
 use crate::matrix_command::print;
+use crate::report::Page;
 use crate::simulated::{bar, workers};
-use locklab_sim::{EXPERIMENTS, Reproduction, reproduce};
+use locklab_sim::{EXPERIMENTS, FLAT, Reproduction, Shape, agreement, reproduce};
 use serde_json::{Value, json};
-use std::fmt::Write as _;
 use std::process::ExitCode;
 
 /// Runs it.
@@ -91,88 +91,115 @@ fn simulate(name: &str, common: &Common) -> Result<Reproduced, Error> {
 }
 
 fn text(report: &Reproduction) -> String {
-    let mut text = String::new();
-    let _ = writeln!(
-        text,
-        "{}: {} (report {})",
-        report.name, report.title, report.report
-    );
-    let _ = writeln!(
-        text,
-        "Figures: ours simulated on the model {}; theirs published:",
-        report.machine
-    );
-    let _ = writeln!(text, "{}\n", report.source);
+    let mut page = Page::default();
+    page.title(&format!("{}: {}", report.name, report.title));
+    page.facts(&[
+        (
+            "Ours".into(),
+            format!("simulated on the model {}", report.machine),
+        ),
+        (
+            "Theirs".into(),
+            format!("published, report {}: {}", report.report, report.source),
+        ),
+        ("Trace hash".into(), format!("{:016x}", report.trace_hash)),
+    ]);
     match &report.shape {
-        Some(shape) => {
-            let mut figures = report.figures.iter();
-            for non_critical in &shape.non_critical {
-                let _ = writeln!(
-                    text,
-                    "non-critical length {non_critical}; each cell ours over theirs"
-                );
-                let _ = write!(text, "threads");
-                for critical in &shape.critical {
-                    let _ = write!(text, " {critical:>6}");
-                }
-                text.push('\n');
-                for threads in &shape.threads {
-                    let row: Vec<_> = figures.by_ref().take(shape.critical.len()).collect();
-                    let _ = write!(text, "{threads:>4} us");
-                    for figure in &row {
-                        let _ = write!(text, " {:>6.2}", figure.ours);
-                    }
-                    let _ = write!(text, "\n   them");
-                    for figure in &row {
-                        let _ = write!(text, " {:>6.2}", figure.published.unwrap_or(f64::NAN));
-                    }
-                    text.push('\n');
-                }
-                text.push('\n');
-            }
-        }
-        None => {
-            let _ = writeln!(
-                text,
-                "{:34} {:>9} {:>7} {:>7}",
-                "figure", "published", "ours", "off"
+        Some(shape) => matrix(&mut page, report, shape),
+        None => figures(&mut page, report),
+    }
+    page.blank();
+    let agreement = &report.agreement;
+    if let Some(direction) = agreement.direction {
+        page.item(&format!(
+            "direction right in {:.0} of the {} published figures that are off 1 by more than \
+             {FLAT} ({:.0} %)",
+            direction * agreement.directed as f64,
+            agreement.directed,
+            100.0 * direction
+        ));
+    }
+    if let Some(spearman) = agreement.spearman {
+        page.item(&format!("Spearman's rank correlation {spearman:.2}"));
+    }
+    page.item(&format!(
+        "mean absolute log error {:.3}{}",
+        agreement.mean_abs_log_error,
+        by_block(report)
+    ));
+    format!("{}\n", page.finish())
+}
+
+/// The error of each block, if there are several.
+fn by_block(report: &Reproduction) -> String {
+    let Some(shape) = report.shape.as_ref().filter(|s| s.non_critical.len() > 1) else {
+        return String::new();
+    };
+    let cells = shape.threads.len() * shape.critical.len();
+    let parts: Vec<String> = shape
+        .non_critical
+        .iter()
+        .zip(report.figures.chunks(cells))
+        .map(|(length, figures)| {
+            let (theirs, ours): (Vec<f64>, Vec<f64>) = figures
+                .iter()
+                .filter_map(|figure| Some((figure.published?, figure.ours)))
+                .unzip();
+            let error = agreement(&theirs, &ours).mean_abs_log_error;
+            format!("{error:.3} at non-critical length {length}")
+        })
+        .collect();
+    format!(": {}", parts.join(", "))
+}
+
+fn matrix(page: &mut Page, report: &Reproduction, shape: &Shape) {
+    let mut figures = report.figures.iter();
+    for non_critical in &shape.non_critical {
+        page.heading(&format!(
+            "Non-critical length {non_critical}: rows threads, columns critical length, \
+             each ratio ours and below it theirs"
+        ));
+        let mut row = |head: &str, cells: Vec<String>| {
+            let line = format!("{head:>8}|{}", cells.concat());
+            page.row(&line, line.len());
+        };
+        row(
+            "",
+            shape.critical.iter().map(|n| format!("{n:>7}")).collect(),
+        );
+        for threads in &shape.threads {
+            let cells: Vec<_> = figures.by_ref().take(shape.critical.len()).collect();
+            row(
+                &format!("{threads} ours"),
+                cells.iter().map(|c| format!("{:>7.2}", c.ours)).collect(),
             );
-            for figure in &report.figures {
-                let (theirs, off) = figure.published.map_or_else(
-                    || ("none".to_owned(), String::new()),
-                    |theirs| {
-                        (
-                            format!("{theirs:.2}"),
-                            format!("{:+.1}%", 100.0 * (figure.ours / theirs - 1.0)),
-                        )
-                    },
-                );
-                let _ = writeln!(
-                    text,
-                    "{:34} {theirs:>9} {:>7.2} {off:>7}",
-                    figure.name, figure.ours
-                );
-            }
-            text.push('\n');
+            let theirs = |c: &&locklab_sim::Reproduced| {
+                c.published
+                    .map_or_else(|| format!("{:>7}", "-"), |ratio| format!("{ratio:>7.2}"))
+            };
+            row("theirs", cells.iter().map(theirs).collect());
         }
     }
-    let agreement = &report.agreement;
-    let part = |value: Option<f64>, scale: f64, unit: &str| {
-        value.map_or_else(
-            || "no such figure".to_owned(),
-            |value| format!("{:.2}{unit}", value * scale),
-        )
-    };
-    let _ = writeln!(
-        text,
-        "Direction agrees in {} of {} figures off 1 by more than 0.05\n\
-         Spearman's rank correlation {}, mean absolute log error {:.3}\n\
-         Trace hash {:016x}\n",
-        part(agreement.direction, 100.0, "%"),
-        agreement.directed,
-        part(agreement.spearman, 1.0, ""),
-        agreement.mean_abs_log_error,
-        report.trace_hash
-    );
-    text
+}
+
+fn figures(page: &mut Page, report: &Reproduction) {
+    page.blank();
+    let head = format!("{:34} {:>7} {:>7} {:>8}", "figure", "theirs", "ours", "off");
+    page.row(&head, head.len());
+    for figure in &report.figures {
+        let (theirs, off) = figure.published.map_or_else(
+            || ("none".to_owned(), String::new()),
+            |theirs| {
+                (
+                    format!("{theirs:.2}"),
+                    format!("{:+.1} %", 100.0 * (figure.ours / theirs - 1.0)),
+                )
+            },
+        );
+        let row = format!(
+            "{:34} {theirs:>7} {:>7.2} {off:>8}",
+            figure.name, figure.ours
+        );
+        page.row(&row, row.trim_end().len());
+    }
 }

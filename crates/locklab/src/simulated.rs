@@ -9,7 +9,7 @@ use crate::error::Error;
 use crate::matrix::{Cell, Latency, Measured, Point, Provenance, Run, RunPair, Spec};
 use crate::matrix_command::{command_line, print, question};
 use crate::native::subject;
-use crate::report::{self, Colour, Context};
+use crate::report::{self, Colour, Context, Page};
 use crate::verdicts;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use locklab_judge::Verdict;
@@ -17,12 +17,14 @@ use locklab_sim::{
     Distance, Fstat, Machine, Origin, Outcome, Placement, Scenario, Stop, Workload, band, run_all,
     simulate,
 };
-use std::fmt::Write as _;
 use std::path::Path;
 use std::process::ExitCode;
 
-/// Acquisitions of one run.
-const ACQUISITIONS: u64 = 4000;
+/// Acquisitions of one run: with the usual 14 pairs, 14,000 a cell and lock.
+const ACQUISITIONS: u64 = 1000;
+
+/// Time slices of one run where virtual CPUs share physical ones.
+const SLICES: f64 = 5.0;
 
 /// Runs it.
 ///
@@ -50,7 +52,7 @@ pub(crate) fn run(args: &MatrixArgs, common: &Common, on: &str) -> Result<ExitCo
     if let Some(path) = &args.trace {
         trace(&matrix, path)?;
     }
-    let outcomes = simulate_all(&scenarios, common.quiet)?;
+    let outcomes = simulate_all(&scenarios, 2 * spec.pairs as usize, common.quiet)?;
     let measured = matrix.measured(&outcomes);
     let swept = if args.band {
         Some(matrix.band(common.quiet)?)
@@ -165,12 +167,21 @@ fn spec(args: &MatrixArgs, common: &Common, machine: &Machine) -> Result<Spec, S
     Ok(spec)
 }
 
-/// Runs scenarios with a bar, on as many threads as there are CPUs.
-pub(crate) fn simulate_all(scenarios: &[Scenario], quiet: bool) -> Result<Vec<Outcome>, Error> {
+/// Runs scenarios with a bar, on as many threads as there are CPUs. Each of
+/// the groups of so many scenarios is a cell; one of every cell is run before
+/// a second of any, so that the time that is left can be foretold from what
+/// is done.
+fn simulate_all(scenarios: &[Scenario], group: usize, quiet: bool) -> Result<Vec<Outcome>, Error> {
+    let mut order: Vec<usize> = (0..scenarios.len()).collect();
+    order.sort_by_key(|at| at % group);
+    let in_order: Vec<Scenario> = order.iter().map(|&at| scenarios[at].clone()).collect();
     let bar = bar(scenarios.len(), quiet);
-    let outcomes = run_all(scenarios, workers(), |done| bar.set_position(done as u64));
+    let outcomes = run_all(&in_order, workers(), |done| bar.set_position(done as u64));
     bar.finish_and_clear();
-    outcomes.map_err(|e| Error::Failed(e.to_string()))
+    let outcomes = outcomes.map_err(|e| Error::Failed(e.to_string()))?;
+    let mut back: Vec<(usize, Outcome)> = order.into_iter().zip(outcomes).collect();
+    back.sort_by_key(|(at, _)| *at);
+    Ok(back.into_iter().map(|(_, outcome)| outcome).collect())
 }
 
 /// Threads to simulate on. The results do not depend on it.
@@ -269,8 +280,7 @@ impl Matrix<'_> {
         scenario.hardware_threads = self.physical;
         scenario.seed = seed;
         scenario.stop = if self.oversubscribed(point) {
-            // Some slices for every virtual CPU.
-            Stop::Milliseconds(30.0)
+            Stop::Milliseconds(SLICES * self.machine.get("vm.slice_us") / 1e3)
         } else {
             Stop::Acquisitions(ACQUISITIONS)
         };
@@ -392,30 +402,35 @@ impl Matrix<'_> {
     /// What no counter of real hardware shows, for the shortest lengths.
     fn beyond_hardware(&self, outcomes: &[Outcome]) -> String {
         let pairs = self.spec.pairs as usize;
-        let mut text = String::from(
-            "\nWhat hardware cannot show, at the first lengths and one seed\n\
-             (lines moved, wait for lines, wait for the lock: an acquisition;\n\
-             handoffs: same core, cluster, socket, other socket, in percent)\n\n\
-             threads lock                lines  line ns  lock ns  longest   handoffs %\n",
-        );
-        for (point, runs) in self.points().into_iter().zip(outcomes.chunks(2 * pairs)) {
-            if point.critical != self.spec.critical[0]
-                || point.non_critical != self.spec.non_critical[0]
-            {
-                continue;
-            }
-            for (lock, run) in [&self.spec.baseline, &self.spec.experiment]
-                .into_iter()
-                .zip(runs)
-            {
+        let mut page = Page::default();
+        page.heading("What hardware cannot show");
+        page.paragraph(&format!(
+            "Critical length {}, non-critical length {}, one seed. For one acquisition: lines \
+             moved, waiting for lines and for the lock (mean, ns). Longest wait, us. Handoffs in \
+             percent: to another thread of the same core, the cluster, the socket, another \
+             socket; the rest are the same thread again.",
+            self.spec.critical[0], self.spec.non_critical[0]
+        ));
+        for (which, lock) in [&self.spec.baseline, &self.spec.experiment]
+            .into_iter()
+            .enumerate()
+        {
+            page.heading(lock);
+            let head = "threads  lines line ns lock ns longest core cluster socket other starved";
+            page.row(head, head.len());
+            for (point, runs) in self.points().into_iter().zip(outcomes.chunks(2 * pairs)) {
+                if point.critical != self.spec.critical[0]
+                    || point.non_critical != self.spec.non_critical[0]
+                {
+                    continue;
+                }
+                let run = &runs[which];
                 let share = |distance: Distance| {
                     100.0 * run.handoffs[distance as usize] as f64 / run.acquisitions.max(1) as f64
                 };
-                let _ = writeln!(
-                    text,
-                    "{:7} {:18} {:6.1} {:8.0} {:8.0} {:7.0}us {:3.0} {:3.0} {:3.0} {:3.0}{}",
+                let row = format!(
+                    "{:7} {:6.1} {:7.0} {:7.0} {:7.0} {:4.0} {:7.0} {:6.0} {:5.0} {:>7}",
                     point.threads,
-                    lock,
                     run.lines_moved,
                     run.line_wait_ns,
                     run.lock_wait_ns,
@@ -426,13 +441,13 @@ impl Matrix<'_> {
                     share(Distance::Remote),
                     match run.starved.len() {
                         0 => String::new(),
-                        1 => " 1 starved".to_owned(),
-                        n => format!(" {n} starved"),
+                        starved => starved.to_string(),
                     }
                 );
+                page.row(&row, row.trim_end().len());
             }
         }
-        text
+        format!("\n{}", page.finish())
     }
 
     /// The ratio with each assumption at the ends of its band.
@@ -450,7 +465,7 @@ impl Matrix<'_> {
                 }
             }
         }
-        let outcomes = simulate_all(&scenarios, quiet)?;
+        let outcomes = simulate_all(&scenarios, 2 * points.len(), quiet)?;
         let ratios: Vec<f64> = outcomes
             .chunks(2)
             .map(|pair| pair[1].ops_per_s / pair[0].ops_per_s)
@@ -476,25 +491,26 @@ impl Matrix<'_> {
     }
 
     fn band_text(&self, swept: &[Swept]) -> String {
-        let mut text = String::from(
-            "\nBand: lowest and highest ratio with one assumption at a time changed\n\n\
-             non-crit threads crit ratio   low  high  lowest at, highest at\n",
-        );
+        let mut page = Page::default();
+        page.heading("Band: lowest and highest ratio with one assumption at a time changed");
+        page.blank();
+        let head = "non-crit threads crit ratio   low  high  lowest at, highest at";
+        page.row(head, head.len());
         for cell in swept {
-            let _ = writeln!(
-                text,
-                "{:8} {:7} {:4} {:5.2} {:5.2} {:5.2}  {}, {}",
-                cell.point.non_critical,
-                cell.point.threads,
-                cell.point.critical,
-                cell.ratio,
-                cell.low,
-                cell.high,
-                cell.low_at,
-                cell.high_at
+            page.hanging(
+                &format!(
+                    "{:8} {:7} {:4} {:5.2} {:5.2} {:5.2}  ",
+                    cell.point.non_critical,
+                    cell.point.threads,
+                    cell.point.critical,
+                    cell.ratio,
+                    cell.low,
+                    cell.high,
+                ),
+                &format!("{}, {}", cell.low_at, cell.high_at),
             );
         }
-        text
+        format!("\n{}", page.finish())
     }
 }
 

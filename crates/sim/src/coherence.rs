@@ -3,7 +3,7 @@
 //! A line is exclusive to one core (MESI's M or E), or shared by some, with
 //! or without a core that still owes memory the last write (MOESI's O). A
 //! request travels to the directory for a part of the transfer time, waits
-//! there until the line is free and the arbiter picks it; a snoop travels to
+//! there ([`crate::requests`]) until it is picked; a snoop travels to
 //! the owner, who loses the line when it arrives; then the data travels. So an
 //! owner may go on hitting its line for a while after it got it, whoever else
 //! wants it, and requests that are near come first. Nothing here knows of locks or of values:
@@ -11,18 +11,17 @@
 //! other CPU can have the line before that.
 
 use crate::engine::{Engine, Phase};
-use crate::event::Kind;
-use crate::machine::Arbitration;
+use crate::requests::Requests;
 use crate::topology::Distance;
 use std::cell::{Cell, RefCell};
 
 /// What fits a line's set of sharers.
 pub(crate) const MAX_CORES: usize = 512;
 const WORDS: usize = MAX_CORES / 64;
-const NOBODY: u16 = u16::MAX;
+pub(crate) const NOBODY: u16 = u16::MAX;
 
 /// What a request wants.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Want {
     /// A copy to read.
     Shared,
@@ -34,30 +33,23 @@ pub(crate) enum Want {
     Drain,
 }
 
-#[derive(Clone, Copy)]
-struct Request {
-    cpu: u16,
-    core: u16,
-    want: Want,
-    arrives: u64,
-}
-
 /// One line's directory entry.
 pub(crate) struct Line {
-    exclusive: Cell<u16>,
+    pub(crate) exclusive: Cell<u16>,
     /// The last core that wrote, while no other has.
-    owner: Cell<u16>,
+    pub(crate) owner: Cell<u16>,
     /// When the exclusive owner's copy is there.
     ready: Cell<u64>,
     /// When the next request can be granted.
-    free_at: Cell<u64>,
+    pub(crate) free_at: Cell<u64>,
     sharers: [Cell<u64>; WORDS],
     /// How many sharers there are.
     copies: Cell<u32>,
     /// Whether only one CPU ever uses the line.
     pub(crate) private: Cell<bool>,
-    event: Cell<(u64, u64)>,
-    queue: RefCell<Vec<Request>>,
+    /// When it is looked at next, and the number of that event.
+    pub(crate) event: Cell<(u64, u64)>,
+    pub(crate) requests: RefCell<Requests>,
     watched: Cell<bool>,
     watchers: RefCell<Vec<u16>>,
     /// [`crate::engine::Cpu`]'s L1 generation when the owner last used it.
@@ -75,7 +67,7 @@ impl Line {
             copies: Cell::new(0),
             private: Cell::new(false),
             event: Cell::new((u64::MAX, 0)),
-            queue: RefCell::new(Vec::new()),
+            requests: RefCell::new(Requests::default()),
             watched: Cell::new(false),
             watchers: RefCell::new(Vec::new()),
             generation: Cell::new(0),
@@ -227,13 +219,18 @@ impl Engine {
         )
     }
 
+    /// What a request of `core` would take, but for invalidations.
+    pub(crate) fn distant(&self, line: &Line, core: usize, want: Want) -> u64 {
+        self.transfer_for(line, core, want).0
+    }
+
     /// Asks for a line on behalf of a CPU's running code, which goes on when
     /// the line has come. Must be called between `sync` and the access.
     pub(crate) fn miss(&self, index: usize, want: Want) {
         let cpu = self.current();
         let asked = self.time.get();
         let line = &self.lines[index];
-        if line.queue.borrow().is_empty() && line.free_at.get() <= asked {
+        if line.requests.borrow().is_empty() && line.free_at.get() <= asked {
             let (transfer, extra) = self.transfer_for(line, cpu.core.get(), want);
             if asked + transfer + ((transfer * self.costs.spread) >> 10) + extra + 1
                 < self.queue.horizon()
@@ -252,7 +249,7 @@ impl Engine {
                 return;
             }
         }
-        self.request(index, self.current.get(), want, asked);
+        self.request(index, self.current.get(), want, asked, None);
         self.suspend(Phase::Miss);
         let done = self.time.get();
         cpu.stalled.set(cpu.stalled.get() + (done - asked));
@@ -274,115 +271,8 @@ impl Engine {
         cycles - spread + self.rng.below(2 * spread as usize + 1) as u64
     }
 
-    /// Puts a request on its way.
-    pub(crate) fn request(&self, index: usize, cpu: usize, want: Want, now: u64) {
-        let line = &self.lines[index];
-        let core = self.cpus[cpu].core.get();
-        let (transfer, _) = self.transfer_for(line, core, want);
-        let arrives = now + self.travel(transfer);
-        line.queue.borrow_mut().push(Request {
-            cpu: cpu as u16,
-            core: core as u16,
-            want,
-            arrives,
-        });
-        self.arm(index, arrives.max(line.free_at.get()));
-    }
-
-    /// Sees to it that the line is looked at no later than `time`.
-    fn arm(&self, index: usize, time: u64) {
-        let line = &self.lines[index];
-        if line.event.get().0 > time {
-            let seq = self.queue.push(time, Kind::Line, index);
-            line.event.set((time, seq));
-        }
-    }
-
-    /// The time of a line's event has come.
-    pub(crate) fn line_free(&self, index: usize, seq: u64, now: u64) {
-        let line = &self.lines[index];
-        if line.event.get().1 != seq {
-            return;
-        }
-        line.event.set((u64::MAX, 0));
-        let free_at = line.free_at.get();
-        if free_at > now {
-            return self.arm(index, free_at);
-        }
-        let mut queue = line.queue.borrow_mut();
-        let Some(place) = self.arbitrate(line, &queue, now) else {
-            let first = queue.iter().map(|request| request.arrives).min();
-            drop(queue);
-            if let Some(first) = first {
-                self.arm(index, first);
-            }
-            return;
-        };
-        // FIFO and nearest-first look at the times, not at the order.
-        let request = queue.swap_remove(place);
-        let more = !queue.is_empty();
-        drop(queue);
-        let cpu = request.cpu as usize;
-        let done = self.grant(index, request.core as usize, cpu, request.want, now);
-        if request.want == Want::Drain {
-            self.queue.push(done, Kind::Drain, cpu);
-        } else {
-            self.granted(cpu, done);
-        }
-        if more {
-            self.arm(index, line.free_at.get().max(now + 1));
-        }
-    }
-
-    fn arbitrate(&self, line: &Line, queue: &[Request], now: u64) -> Option<usize> {
-        if let [only] = queue {
-            return (only.arrives <= now).then_some(0);
-        }
-        let arrived = || {
-            queue
-                .iter()
-                .enumerate()
-                .filter(|(_, request)| request.arrives <= now)
-        };
-        let place = match self.arbitration {
-            Arbitration::Random => {
-                // Nearly always all have arrived.
-                for _ in 0..4 {
-                    let place = self.rng.below(queue.len().max(1));
-                    if queue.get(place)?.arrives <= now {
-                        return Some(place);
-                    }
-                }
-                let count = arrived().count();
-                if count == 0 {
-                    return None;
-                }
-                arrived().nth(self.rng.below(count))
-            }
-            Arbitration::Fifo => {
-                arrived().min_by_key(|(_, request)| (request.arrives, request.cpu))
-            }
-            Arbitration::Nearest => {
-                let owner = match line.exclusive.get() {
-                    NOBODY => line.owner.get(),
-                    owner => owner,
-                };
-                arrived().min_by_key(|(_, request)| {
-                    let distance = if owner == NOBODY {
-                        Distance::Core
-                    } else {
-                        self.topology
-                            .distance(request.core as usize, owner as usize)
-                    };
-                    (distance, request.arrives, request.cpu)
-                })
-            }
-        };
-        place.map(|(place, _)| place)
-    }
-
     /// Gives the line to `core`; returns when it is there.
-    fn grant(&self, index: usize, core: usize, cpu: usize, want: Want, now: u64) -> u64 {
+    pub(crate) fn grant(&self, index: usize, core: usize, cpu: usize, want: Want, now: u64) -> u64 {
         let line = &self.lines[index];
         let (transfer, extra) = self.transfer_for(line, core, want);
         let exclusive = line.exclusive.get();

@@ -44,8 +44,10 @@ pub(crate) enum Phase {
     Watching,
     /// Spinning, with the time of the next read set.
     Polling,
-    /// Spinning, waiting for the line of a read.
+    /// Spinning, with a request for the line of the next read.
     SpinMiss,
+    /// Spinning, with the awaited value on its way.
+    Found,
     /// Halted until woken.
     Halted,
     /// Its code has returned.
@@ -505,7 +507,6 @@ impl Engine {
                         false
                     }
                     Phase::Polling | Phase::Watching => self.spin_poll(target, time),
-                    Phase::SpinMiss => self.spin_read(target, time),
                     _ => {
                         self.time.set(time);
                         true
@@ -534,11 +535,6 @@ impl Engine {
             }
             Kind::Watchdog => false,
         }
-    }
-
-    /// A request of a CPU's code or spin will be complete at `done`.
-    pub(crate) fn granted(&self, cpu: usize, done: u64) {
-        self.schedule(cpu, done);
     }
 
     /// Simulated nanoseconds.

@@ -2,9 +2,12 @@
 //!
 //! On bare metal, and in a virtual machine with no more virtual CPUs than
 //! hardware threads, each has its own for good. Otherwise a hypervisor shares
-//! the threads: first come, first served, a time slice each, and a CPU that
-//! has been pausing for long is descheduled (pause-loop exiting) if another
-//! is ready. A CPU that halts gives its thread up; one that is woken goes to
+//! the threads: first come, first served, a time slice each. A CPU that has
+//! been pausing for long leaves the guest (pause-loop exiting) and gives its
+//! thread to the first that is ready, if that one has waited for long enough:
+//! a fair scheduler does not run again one that has just used up its slice,
+//! whoever yields to it. If it has not, the CPU goes on pausing, and the time
+//! until its next exit doubles, as KVM's does. A CPU that halts gives its thread up; one that is woken goes to
 //! the front of those that are ready.
 //!
 //! A CPU is descheduled between accesses, never within one: at the earliest
@@ -36,8 +39,10 @@ pub(crate) struct Hypervisor {
     halted: RefCell<Vec<(usize, usize)>>,
     slice: u64,
     switch: u64,
-    /// Cycles of pausing before a CPU is descheduled; 0: never.
+    /// Cycles of pausing before the first exit; 0: never.
     pub(crate) ple: u64,
+    /// What the CPU that is yielded to must have waited.
+    eligible: u64,
     halt: u64,
     kick: u64,
     wake: u64,
@@ -67,6 +72,7 @@ impl Hypervisor {
             } else {
                 0
             },
+            eligible: us("vm.ple_wait_us"),
             halt: us("vm.halt_us"),
             kick: us("vm.kick_us"),
             wake: us("vm.wake_us"),
@@ -108,7 +114,16 @@ impl Engine {
             }
             if who < self.hypervisor.hardware.len() {
                 // Not all in the same cycle.
-                self.schedule_in(who, who, self.rng.below(1000) as u64);
+                let now = self.rng.below(1000) as u64;
+                self.schedule_in(who, who, now);
+                if self.hypervisor.shared {
+                    // As if it had gone on for long: some slice is about to end.
+                    let left = self.rng.below(self.hypervisor.slice as usize) as u64;
+                    let hardware = &self.hypervisor.hardware[who];
+                    hardware
+                        .slice
+                        .set(self.queue.push(now + left + 1, Kind::Slice, who));
+                }
             } else {
                 self.hypervisor.ready.borrow_mut().push_back(who);
             }
@@ -133,11 +148,8 @@ impl Engine {
             hardware
                 .slice
                 .set(self.queue.push(now + length, Kind::Slice, place));
-            if cpu.phase.get() == Phase::Polling {
-                let ple = self.queue.push(now + self.hypervisor.ple, Kind::Ple, who);
-                cpu.spin
-                    .ple
-                    .set(if self.hypervisor.ple > 0 { ple } else { 0 });
+            if cpu.phase.get() == Phase::Polling && self.hypervisor.ple > 0 {
+                self.pause_until_exit(who, now, self.hypervisor.ple);
             }
         }
     }
@@ -187,9 +199,10 @@ impl Engine {
     }
 
     fn preempt(&self, who: usize, now: u64) {
-        match self.cpus[who].phase.get() {
-            Phase::Watching | Phase::Polling => self.deschedule(who, now),
-            _ => self.cpus[who].preempt.set(true),
+        if self.between_reads(who, now) {
+            self.deschedule(who, now);
+        } else {
+            self.cpus[who].preempt.set(true);
         }
     }
 
@@ -199,14 +212,22 @@ impl Engine {
         if cpu.spin.ple.get() != seq || !cpu.on.get() {
             return;
         }
-        if self.hypervisor.ready.borrow().is_empty() {
-            cpu.spin
-                .ple
-                .set(self.queue.push(now + self.hypervisor.ple, Kind::Ple, who));
-        } else {
+        let first = self.hypervisor.ready.borrow().front().copied();
+        let waited = |first: usize| now.saturating_sub(self.cpus[first].ready_since.get());
+        if first.is_some_and(|first| waited(first) >= self.hypervisor.eligible) {
             cpu.spin.ple.set(0);
             self.preempt(who, now);
+        } else {
+            let window = cpu.spin.ple_window.get().saturating_mul(2);
+            self.pause_until_exit(who, now, window);
         }
+    }
+
+    /// The hypervisor loses patience with a CPU that pauses for `window` more.
+    pub(crate) fn pause_until_exit(&self, who: usize, now: u64, window: u64) {
+        let spin = &self.cpus[who].spin;
+        spin.ple_window.set(window);
+        spin.ple.set(self.queue.push(now + window, Kind::Ple, who));
     }
 
     /// The running CPU halts until it is woken for `word`.

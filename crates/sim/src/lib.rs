@@ -31,6 +31,7 @@ mod machine;
 mod machine_file;
 mod metrics;
 mod platform;
+mod requests;
 mod rng;
 mod scenario;
 mod spin;

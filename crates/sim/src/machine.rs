@@ -124,7 +124,8 @@ figures! {
     "vm.vcpus", "", 0.0..=1024.0, true, Some(0.0), "virtual CPUs; 0: not a virtual machine";
     "vm.slice_us", "us", 1.0..=1e6, false, Some(3000.0), "time slice of the hypervisor's scheduler";
     "vm.switch_us", "us", 0.0..=1000.0, false, Some(2.0), "one virtual CPU out and another in";
-    "vm.ple_window_cycles", "cycles", 0.0..=1e9, true, Some(4096.0), "pausing that makes the hypervisor deschedule; 0: never";
+    "vm.ple_window_cycles", "cycles", 0.0..=1e9, true, Some(4096.0), "pausing until the first pause-loop exit, each further one after twice as long; 0: never";
+    "vm.ple_wait_us", "us", 0.0..=1e6, false, Some(3000.0), "what a ready virtual CPU must have waited for a pause-loop exit to yield to it";
     "vm.halt_us", "us", 0.0..=1000.0, false, Some(1.0), "halting: until the CPU is free for another";
     "vm.kick_us", "us", 0.0..=1000.0, false, Some(1.0), "what a kick costs the one who kicks";
     "vm.wake_us", "us", 0.0..=1000.0, false, Some(3.0), "from the kick until the halted one runs";

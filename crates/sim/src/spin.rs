@@ -2,13 +2,12 @@
 //!
 //! The first read is made by the lock's code. After that the CPU sleeps while
 //! its copy of the line is good: its reads would see the same value, so when
-//! the line is taken away the engine computes when the next read falls due.
-//! Reads are made, and the lock's `poll` closure is called, without switching
+//! the line is taken away the engine computes when the next read falls due,
+//! and puts its request on its way. Reads are made, and the lock's `poll` closure is called, without switching
 //! to the CPU's stack, which is resumed only when the spin ends.
 
 use crate::coherence::Want;
 use crate::engine::{Engine, Phase};
-use crate::event::Kind;
 use std::cell::Cell;
 use std::panic::Location;
 
@@ -30,8 +29,12 @@ pub(crate) struct Spin {
     period: Cell<u64>,
     reads_left: Cell<u32>,
     asked: Cell<u64>,
+    /// The number of its latest request.
+    pub(crate) turn: Cell<u32>,
     /// The number of the event at which the hypervisor loses patience.
     pub(crate) ple: Cell<u64>,
+    /// How long it was for.
+    pub(crate) ple_window: Cell<u64>,
 }
 
 impl Engine {
@@ -65,8 +68,7 @@ impl Engine {
         spin.reads_left.set(reads_left);
         let now = self.time.get();
         if self.hypervisor.ple > 0 {
-            spin.ple
-                .set(self.queue.push(now + self.hypervisor.ple, Kind::Ple, who));
+            self.pause_until_exit(who, now, self.hypervisor.ple);
         }
         let phase = self.relax_then_read(who, now, relaxes);
         self.suspend(phase);
@@ -86,9 +88,8 @@ impl Engine {
         spin.period.set(period);
         let line = spin.line.get();
         if !self.lines[line].readable(cpu.core.get(), now) {
-            cpu.phase.set(Phase::Polling);
-            self.schedule(who, next);
-            return Phase::Polling;
+            self.poll_at(who, next);
+            return cpu.phase.get();
         }
         cpu.phase.set(Phase::Watching);
         self.watch(line, who);
@@ -108,8 +109,35 @@ impl Engine {
         let (next, period) = (spin.next.get(), spin.period.get());
         let missed = now.saturating_sub(next).div_ceil(period);
         self.spend(who, missed);
-        cpu.phase.set(Phase::Polling);
-        self.schedule(who, next + missed * period);
+        self.poll_at(who, next + missed * period);
+    }
+
+    /// Has a CPU in a spin read its word at `time`: asks for the line then, or
+    /// is to look whether the copy that its core has is still good.
+    fn poll_at(&self, who: usize, time: u64) {
+        let cpu = &self.cpus[who];
+        let index = cpu.spin.line.get();
+        if self.lines[index].readable(cpu.core.get(), time) {
+            cpu.phase.set(Phase::Polling);
+            self.schedule(who, time);
+        } else {
+            let turn = cpu.spin.turn.get().wrapping_add(1);
+            cpu.spin.turn.set(turn);
+            cpu.spin.asked.set(time);
+            cpu.phase.set(Phase::SpinMiss);
+            cpu.event.set(0);
+            self.request(index, who, Want::Shared, time, Some(turn));
+        }
+    }
+
+    /// Whether a CPU in a spin is between two reads at `now`.
+    pub(crate) fn between_reads(&self, who: usize, now: u64) -> bool {
+        let cpu = &self.cpus[who];
+        match cpu.phase.get() {
+            Phase::Watching | Phase::Polling => true,
+            Phase::SpinMiss => cpu.spin.asked.get() > now,
+            _ => false,
+        }
     }
 
     fn spend(&self, who: usize, reads: u64) {
@@ -136,20 +164,32 @@ impl Engine {
         }
         cpu.spin.asked.set(now);
         if self.lines[index].readable(cpu.core.get(), now) {
-            return self.spin_read(who, now + self.costs.l1);
+            return self.look(who, now + self.costs.l1);
         }
-        cpu.phase.set(Phase::SpinMiss);
-        self.request(index, who, Want::Shared, now);
+        self.poll_at(who, now);
         false
     }
 
-    /// The read of a CPU in a spin is complete.
-    pub(crate) fn spin_read(&self, who: usize, now: u64) -> bool {
+    /// The line has come, with the value that it has now, to a CPU in a spin,
+    /// whose read is complete at `done`.
+    pub(crate) fn spin_read(&self, index: usize, who: usize, done: u64) {
         let cpu = &self.cpus[who];
-        let spin = &cpu.spin;
-        if cpu.phase.get() == Phase::SpinMiss {
-            cpu.stalled.set(cpu.stalled.get() + now - spin.asked.get());
+        debug_assert_eq!(cpu.phase.get(), Phase::SpinMiss);
+        debug_assert_eq!(cpu.spin.line.get(), index);
+        let asked = cpu.spin.asked.get();
+        let done = done.max(asked + self.costs.l1);
+        cpu.stalled.set(cpu.stalled.get() + done - asked);
+        if self.look(who, done) {
+            cpu.phase.set(Phase::Found);
+            self.schedule(who, done);
+        } else if cpu.preempt.get() {
+            self.deschedule(who, done);
         }
+    }
+
+    /// A CPU in a spin looks at the value; whether the spin is over.
+    fn look(&self, who: usize, now: u64) -> bool {
+        let spin = &self.cpus[who].spin;
         self.current.set(who);
         self.time.set(now);
         self.note(1);
@@ -174,9 +214,17 @@ impl Engine {
     /// it runs again.
     pub(crate) fn stop_watching(&self, who: usize) {
         let cpu = &self.cpus[who];
-        if cpu.phase.get() == Phase::Watching {
-            self.unwatch(cpu.spin.line.get(), who);
-            cpu.phase.set(Phase::Polling);
+        match cpu.phase.get() {
+            Phase::Watching => {
+                self.unwatch(cpu.spin.line.get(), who);
+                cpu.phase.set(Phase::Polling);
+            }
+            Phase::SpinMiss => {
+                // Its request is void.
+                cpu.spin.turn.set(cpu.spin.turn.get().wrapping_add(1));
+                cpu.phase.set(Phase::Polling);
+            }
+            _ => {}
         }
         cpu.event.set(0);
     }

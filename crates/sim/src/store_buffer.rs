@@ -186,7 +186,7 @@ impl Engine {
                 return;
             };
             if !self.lines[store.line].writable(self.cpus[cpu].core.get(), now) {
-                self.request(store.line, cpu, Want::Drain, now);
+                self.request(store.line, cpu, Want::Drain, now, None);
                 return;
             }
             self.retire(cpu, now);

@@ -112,7 +112,11 @@ impl Engine {
                 let phase = cpu.phase.get();
                 let waits = matches!(
                     phase,
-                    Phase::Watching | Phase::Polling | Phase::SpinMiss | Phase::Halted
+                    Phase::Watching
+                        | Phase::Polling
+                        | Phase::SpinMiss
+                        | Phase::Found
+                        | Phase::Halted
                 );
                 let (address, size) = cpu.word.get();
                 let known = waits && address != 0;
@@ -128,7 +132,9 @@ impl Engine {
                         Phase::Watching | Phase::Polling | Phase::SpinMiss if !cpu.on.get() => {
                             "descheduled while spinning on"
                         }
-                        Phase::Watching | Phase::Polling | Phase::SpinMiss => "spins on",
+                        Phase::Watching | Phase::Polling | Phase::SpinMiss | Phase::Found => {
+                            "spins on"
+                        }
                         Phase::Halted => "halted on",
                         Phase::Sync if !cpu.on.get() => "descheduled while running",
                         Phase::Sync => "runs",
