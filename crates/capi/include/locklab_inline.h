@@ -124,4 +124,14 @@ LOCKLAB_INLINE void locklab_mcs_unlock_inline(locklab_mcs_t *lock,
 		locklab_mcs_hand_over(node);
 }
 
+/* For comparing the two: in a file compiled with -DLOCKLAB_UNLOCK_INLINE=1
+ * every locklab_*_unlock() below this line is the fast path in place; with 0,
+ * or without, it is the call. ('locklab compare --inline ... --build ...'
+ * makes both builds of one source.) */
+#if defined(LOCKLAB_UNLOCK_INLINE) && LOCKLAB_UNLOCK_INLINE
+#define locklab_ticket_unlock locklab_ticket_unlock_inline
+#define locklab_qspinlock_unlock locklab_qspinlock_unlock_inline
+#define locklab_mcs_unlock locklab_mcs_unlock_inline
+#endif
+
 #endif /* LOCKLAB_INLINE_H */

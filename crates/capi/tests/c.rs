@@ -92,6 +92,52 @@ fn c_and_cpp_programs_lock() {
 }
 
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+/// One macro turns every unlock of a file into a call or a copy.
+#[test]
+fn a_macro_inlines_unlock_or_not() {
+    let Some(compiler) = compilers(&["gcc"]).pop() else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let source = folder.path().join("unlock.c");
+    std::fs::write(
+        &source,
+        "#include \"locklab_inline.h\"\n\
+         void f(locklab_ticket_t *t, locklab_qspinlock_t *q, locklab_mcs_t *m, \
+         locklab_mcs_node_t *n) { locklab_ticket_unlock(t); locklab_qspinlock_unlock(q); \
+         locklab_mcs_unlock(m, n); }\n",
+    )
+    .unwrap();
+    // What the object still needs of the library, by name.
+    let calls = |flags: &[&str]| {
+        let object = folder.path().join("unlock.o");
+        let status = Command::new(compiler)
+            .args(["-O2", "-c", "-I"])
+            .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("include"))
+            .args(flags)
+            .arg(&source)
+            .arg("-o")
+            .arg(&object)
+            .status()
+            .expect("the compiler starts");
+        assert!(status.success());
+        let bytes = std::fs::read(&object).unwrap();
+        let needs = |name: &[u8]| bytes.windows(name.len()).any(|part| part == name);
+        [
+            needs(b"\0locklab_ticket_unlock\0"),
+            needs(b"\0locklab_qspinlock_unlock\0"),
+            needs(b"\0locklab_mcs_unlock\0"),
+        ]
+    };
+    assert_eq!(calls(&[]), [true; 3]);
+    assert_eq!(calls(&["-DLOCKLAB_UNLOCK_INLINE=0"]), [true; 3]);
+    let native = cfg!(not(target_arch = "x86_64"));
+    assert_eq!(
+        calls(&["-DLOCKLAB_UNLOCK_INLINE=1"]),
+        [native, native, false]
+    );
+}
+
 #[test]
 fn a_freestanding_program_needs_no_libc() {
     let library = library(

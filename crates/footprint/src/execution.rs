@@ -40,6 +40,15 @@ pub(crate) fn place(
                     });
                 }
             }
+            Place::Block { address, bytes } => {
+                if is_code(&code, *address, *bytes) {
+                    placed.push(Executed {
+                        address: *address,
+                        bytes: *bytes,
+                        count: *count,
+                    });
+                }
+            }
             Place::Symbol(name) => {
                 let parts = functions.get(name.as_str());
                 let parts = parts.or_else(|| functions.get(normalise(name).as_str()));
@@ -88,6 +97,16 @@ fn spread(parts: &[(u64, u64)], count: u64, placed: &mut Vec<Executed>) {
             count: share,
         });
     }
+}
+
+/// Whether all of a stretch is code of the image.
+fn is_code(code: &[Code<'_>], address: u64, bytes: u64) -> bool {
+    let at = code.partition_point(|(range, _)| range.start <= address);
+    let within = at.checked_sub(1).and_then(|at| code.get(at));
+    within.is_some_and(|(range, _)| {
+        let end = address.checked_add(bytes);
+        end.is_some_and(|end| end <= range.end)
+    })
 }
 
 /// The length of the instruction at an address, if code of the image is there.

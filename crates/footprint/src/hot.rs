@@ -108,6 +108,13 @@ pub enum Place {
     /// An instruction's address in the file (as `nm` and `objdump` print it:
     /// what runs elsewhere must have its load address taken off).
     Address(u64),
+    /// Instructions one after another, entered at the first of them.
+    Block {
+        /// As of [`Place::Address`].
+        address: u64,
+        /// Their length together.
+        bytes: u64,
+    },
     /// A function, by its symbol or its demangled name.
     Symbol(String),
 }
@@ -116,19 +123,48 @@ pub enum Place {
 /// then blanks or a comma, then a count. Empty lines and lines that start
 /// with `#` are passed over.
 ///
+/// Or, if the first line is [`BLOCKS`], blocks with the number of their
+/// instructions and executions, as the i-cache model writes them; those that
+/// are not of the program itself are passed over.
+///
 /// # Errors
 /// [`Error::Counts`] names the first line that is of another form.
 pub fn parse_counts(text: &str) -> Result<Vec<(Place, u64)>, Error> {
     let lines = text.lines().enumerate().map(|(at, line)| (at, line.trim()));
-    lines
+    let mut lines = lines
         .filter(|(_, line)| !line.is_empty() && !line.starts_with('#'))
-        .map(|(at, line)| {
-            parse_count(line).ok_or_else(|| Error::Counts {
+        .peekable();
+    let parse = if lines.next_if(|(_, line)| *line == BLOCKS).is_some() {
+        parse_block
+    } else {
+        |line: &str| parse_count(line).map(Some)
+    };
+    lines
+        .filter_map(|(at, line)| {
+            let count = parse(line).ok_or_else(|| Error::Counts {
                 line: at + 1,
                 text: line.chars().take(60).collect(),
-            })
+            });
+            count.transpose()
         })
         .collect()
+}
+
+/// The first line of counts of blocks.
+pub const BLOCKS: &str = "address,bytes,instructions,executions,place";
+/// The place of a block of the program's own file.
+pub const PROGRAM: &str = "program";
+
+/// `Some(None)` for a block of another file.
+fn parse_block(line: &str) -> Option<Option<(Place, u64)>> {
+    let mut fields = line.split(',');
+    let address = fields.next()?.strip_prefix("0x")?;
+    let address = u64::from_str_radix(address, 16).ok()?;
+    let mut number = || fields.next()?.parse::<u64>().ok();
+    let (bytes, instructions, executions) = (number()?, number()?, number()?);
+    let count = instructions.saturating_mul(executions);
+    let program = fields.next()? == PROGRAM;
+    Some(program.then_some((Place::Block { address, bytes }, count)))
 }
 
 fn parse_count(line: &str) -> Option<(Place, u64)> {
@@ -148,6 +184,23 @@ fn parse_count(line: &str) -> Option<(Place, u64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn blocks_of_the_program_count_by_their_instructions() {
+        let text = format!("{BLOCKS}\n0x1000,8,2,5,program\n0x4000001000,8,2,7,elsewhere\n");
+        assert_eq!(
+            parse_counts(&text).unwrap(),
+            [(
+                Place::Block {
+                    address: 0x1000,
+                    bytes: 8
+                },
+                10
+            )]
+        );
+        let error = parse_counts(&format!("{BLOCKS}\n0x1000,8,program\n")).unwrap_err();
+        assert!(error.to_string().contains("line 2"), "{error}");
+    }
     use proptest::prelude::*;
     use proptest::test_runner::RngSeed;
 

@@ -49,6 +49,8 @@ pub use footprint::{
     CallSite, CallSites, Change, Changes, ClassSize, DataSize, FileSize, Footprint, HotPair,
     InlinedCopies, InlinedFunction, InputSummary, Pair, SectionSize, SymbolSize,
 };
-pub use hot::{Executed, HotText, LINE_BYTES, Place, SHARE, hot_text, parse_counts};
+pub use hot::{
+    BLOCKS, Executed, HotText, LINE_BYTES, PROGRAM, Place, SHARE, hot_text, parse_counts,
+};
 pub use names::normalise;
 pub use render::render;

@@ -296,7 +296,8 @@ pub struct FootprintArgs {
     /// Rows of each table of symbols; --json has all of them
     #[arg(long, value_name = "N", default_value_t = 20)]
     pub rows: usize,
-    /// Executions of the old file, for its hot text: lines of ADDRESS COUNT
+    /// Executions of the old file, for its hot text: what icache --hot wrote,
+    /// or lines of ADDRESS COUNT
     #[arg(long, value_name = "FILE", requires = "new_counts")]
     pub old_counts: Option<PathBuf>,
     /// Executions of the new file

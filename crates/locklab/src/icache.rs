@@ -5,9 +5,12 @@
 //! that a single-threaded program gives the same counts each time. Figures
 //! are a model's; whoever prints them says so.
 
+mod blocks;
+
 use crate::process::{Ended, Launch, find};
 use locklab_icache::Geometry;
 use serde_json::Value;
+use std::ffi::OsString;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -147,11 +150,20 @@ impl Model {
         {
             return Err("QEMU takes no path with a comma; use another folder".into());
         }
-        let mut all = vec!["-seed".into(), "1".into()];
+        let mut all: Vec<OsString> = vec!["-seed".into(), "1".into()];
+        let map = log.with_extension("map");
+        if hot.is_some() {
+            all.extend([
+                "-d".into(),
+                blocks::LOG.into(),
+                "-D".into(),
+                map.clone().into(),
+            ]);
+        }
         // The same name, wherever the program lies.
         let name = Path::new(program).file_name().unwrap_or_default();
         all.extend(["-0".into(), name.to_owned()]);
-        all.extend(["-plugin".into(), plugin.into(), file.into_os_string()]);
+        all.extend(["-plugin".into(), plugin.into(), file.clone().into()]);
         all.extend(arguments.iter().map(Into::into));
         let launch = Launch {
             program: qemu,
@@ -184,6 +196,15 @@ impl Model {
                     "{program} left no counts: it became another program by exec; give that one"
                 ),
             });
+        }
+        if let Some(hot) = hot {
+            let read = |path: &Path| {
+                std::fs::read_to_string(path)
+                    .map_err(|e| format!("cannot read {}: {e}", path.display()))
+            };
+            let text = blocks::in_the_file(&read(hot)?, &file, &read(&map)?)?;
+            std::fs::write(hot, text)
+                .map_err(|e| format!("cannot write {}: {e}", hot.display()))?;
         }
         let report = serde_json::from_str(&text)
             .map_err(|e| format!("the plugin's report cannot be read: {e}"))?;

@@ -33,7 +33,7 @@ pub struct IcacheArgs {
     /// A miss brings in the next line too
     #[arg(long)]
     pub next_line: bool,
-    /// Write the executions of each block, as CSV
+    /// Write the executions of each block, as CSV that footprint reads
     #[arg(long, value_name = "FILE")]
     pub hot: Option<PathBuf>,
     /// Write the program's standard output

@@ -1,11 +1,15 @@
 //! `locklab results`: what the store holds.
 
 use crate::cli::{Common, ExportFormat, ResultsArgs, ResultsCommand};
+use crate::compare::Invalid;
 use crate::error::Error;
 use crate::matrix_command::{open_store, print, report};
 use crate::report::Context;
-use crate::store::{Listed, Sample};
+use crate::store::{Listed, Sample, Store};
+use locklab_judge::Side;
+use serde::Serialize;
 use serde_json::json;
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::process::ExitCode;
 
@@ -34,7 +38,7 @@ pub(crate) fn run(args: &ResultsArgs, common: &Common) -> Result<ExitCode, Error
             };
             if let Some(mut programs) = store.comparison(listed.id).map_err(Error::Failed)? {
                 let html = html.as_deref();
-                return crate::compare::command::show(&mut programs, &context, common, html);
+                return crate::compare::show(&mut programs, &context, common, html);
             }
             let measured = store.measured(listed.id).map_err(Error::Failed)?;
             report(&measured, &context, common, html.as_deref())?;
@@ -44,19 +48,124 @@ pub(crate) fn run(args: &ResultsArgs, common: &Common) -> Result<ExitCode, Error
             if let Some(id) = id {
                 store.listed(Some(*id)).map_err(Error::Failed)?;
             }
-            let samples = store.samples(*id).map_err(Error::Failed)?;
-            let text = match format {
-                ExportFormat::Csv => csv(&samples),
-                ExportFormat::Jsonl => json_lines(&samples),
-            };
-            print(&text.map_err(|e| Error::Failed(format!("cannot export: {e}")))?)
+            let text = export(&store, *id, *format)?;
+            print(&text)
         }
     }
 }
 
+/// The samples of one experiment, or of all.
+fn export(store: &Store, id: Option<i64>, format: ExportFormat) -> Result<String, Error> {
+    let samples = store.samples(id).map_err(Error::Failed)?;
+    let program_runs = program_runs(store, id).map_err(Error::Failed)?;
+    let cannot = |e: Box<dyn std::error::Error>| Error::Failed(format!("cannot export: {e}"));
+    match format {
+        ExportFormat::Jsonl => {
+            let cells = json_lines(&samples).map_err(cannot)?;
+            Ok(cells + &json_lines(&program_runs).map_err(cannot)?)
+        }
+        ExportFormat::Csv if program_runs.is_empty() => csv(&samples).map_err(cannot),
+        ExportFormat::Csv if samples.is_empty() => program_csv(&program_runs).map_err(cannot),
+        ExportFormat::Csv => Err(Error::Usage(
+            "the store holds matrices and comparisons, whose columns differ; name one \
+             ('locklab results list'), or use --format jsonl"
+                .into(),
+        )),
+    }
+}
+
+/// One run of a comparison with what it belongs to.
+#[derive(Serialize)]
+struct ProgramRun {
+    experiment: i64,
+    workload: String,
+    pair: u32,
+    side: Side,
+    subject: String,
+    baseline_first: bool,
+    started_s: f64,
+    values: BTreeMap<String, f64>,
+    invalid: Option<Invalid>,
+}
+
+fn program_runs(store: &Store, id: Option<i64>) -> Result<Vec<ProgramRun>, String> {
+    let ids = match id {
+        Some(id) => vec![id],
+        None => store.list()?.iter().map(|listed| listed.id).collect(),
+    };
+    let mut runs = Vec::new();
+    for id in ids {
+        let Some(measured) = store.comparison(id)? else {
+            continue;
+        };
+        let mut pairs = store.program_runs(id)?;
+        for workload in &measured.workloads {
+            for pair in pairs.remove(&workload.name).unwrap_or_default() {
+                let sides = [
+                    (Side::Baseline, &measured.spec.baseline, pair.baseline),
+                    (Side::Experiment, &measured.spec.experiment, pair.experiment),
+                ];
+                runs.extend(sides.map(|(side, subject, run)| ProgramRun {
+                    experiment: id,
+                    workload: workload.name.clone(),
+                    pair: pair.index,
+                    side,
+                    subject: subject.label(),
+                    baseline_first: pair.baseline_first,
+                    started_s: run.started,
+                    values: run.values,
+                    invalid: run.invalid,
+                }));
+            }
+        }
+    }
+    Ok(runs)
+}
+
+/// One row a figure; a run without figures has one row that says why.
+fn program_csv(runs: &[ProgramRun]) -> Result<String, Box<dyn std::error::Error>> {
+    let mut csv = csv::Writer::from_writer(Vec::new());
+    csv.write_record([
+        "experiment",
+        "workload",
+        "pair",
+        "side",
+        "subject",
+        "baseline_first",
+        "started_s",
+        "metric",
+        "value",
+        "invalid",
+    ])?;
+    for run in runs {
+        let invalid = run.invalid.as_ref().map_or("", Invalid::why);
+        let mut row = |metric: &str, value: String| {
+            csv.write_record([
+                run.experiment.to_string().as_str(),
+                &run.workload,
+                &run.pair.to_string(),
+                &run.side.to_string(),
+                &run.subject,
+                &run.baseline_first.to_string(),
+                &run.started_s.to_string(),
+                metric,
+                &value,
+                invalid,
+            ])
+        };
+        if run.values.is_empty() {
+            row("", String::new())?;
+        }
+        for (metric, value) in &run.values {
+            row(metric, value.to_string())?;
+        }
+    }
+    Ok(String::from_utf8(csv.into_inner()?)?)
+}
+
 fn table(list: &[Listed]) -> String {
     if list.is_empty() {
-        return "The store is empty; 'locklab matrix' fills it.\n".into();
+        return "The store is empty; 'locklab matrix' and 'locklab compare' fill it.\n".into();
     }
     let names: Vec<String> = list
         .iter()
@@ -77,7 +186,7 @@ fn table(list: &[Listed]) -> String {
     text
 }
 
-fn json_lines(samples: &[Sample]) -> Result<String, Box<dyn std::error::Error>> {
+fn json_lines(samples: &[impl Serialize]) -> Result<String, Box<dyn std::error::Error>> {
     let mut text = String::new();
     for sample in samples {
         text.push_str(&serde_json::to_string(sample)?);

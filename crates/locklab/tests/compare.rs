@@ -40,6 +40,18 @@ impl Bench {
         )
     }
 
+    /// What the store gives back.
+    fn export(&self, format: &str) -> String {
+        let output = Command::cargo_bin("locklab")
+            .unwrap()
+            .args(["results", "export", "--format", format])
+            .args(["--store", &self.path("store.sqlite")])
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    }
+
     fn json(&self, arguments: &[&str]) -> (i32, Value) {
         let (code, out, err) = self.run(&[&["--json", "--quiet"], arguments].concat());
         let json = serde_json::from_str(&out).unwrap_or_else(|e| panic!("{e}: {out} {err}"));
@@ -333,9 +345,10 @@ fn ctrl_c_reports_what_is_there_and_resume_goes_on() {
     let bench = Bench::new();
     let runs = bench.path("runs");
     std::fs::create_dir(&runs).unwrap();
-    // The ninth run waits for a file that the second session has.
+    // The tenth run, the second of its pair, waits for a file that the second
+    // session has.
     let script = format!(
-        "touch {runs}/$$; if [ $(ls {runs} | wc -l) -ge 9 ] && [ ! -e {runs}/go ]; then sleep \
+        "touch {runs}/$$; if [ $(ls {runs} | wc -l) -ge 10 ] && [ ! -e {runs}/go ]; then sleep \
          1000; fi; echo 1"
     );
     let arguments = [
@@ -357,7 +370,7 @@ fn ctrl_c_reports_what_is_there_and_resume_goes_on() {
         .spawn()
         .unwrap();
     for _ in 0..6000 {
-        if std::fs::read_dir(&runs).unwrap().count() >= 9 {
+        if std::fs::read_dir(&runs).unwrap().count() >= 10 {
             break;
         }
         std::thread::sleep(std::time::Duration::from_millis(20));
@@ -377,6 +390,20 @@ fn ctrl_c_reports_what_is_there_and_resume_goes_on() {
             .contains("Not complete: interrupted")
     );
 
+    // The half of a pair is kept, as such.
+    let halves = |bench: &Bench| {
+        let lines = bench.export("jsonl");
+        let runs: Vec<Value> = lines
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect();
+        let half = runs
+            .iter()
+            .filter(|run| run["invalid"]["kind"] == "interrupted");
+        (runs.len(), half.count())
+    };
+    assert_eq!(halves(&bench), (8, 1));
+
     std::fs::write(Path::new(&runs).join("go"), "").unwrap();
     let (code, out, err) = bench.run(&[&arguments[..], &["--resume"], &tail].concat());
     assert_eq!(code, 0, "{err}");
@@ -385,6 +412,81 @@ fn ctrl_c_reports_what_is_there_and_resume_goes_on() {
         "{err}"
     );
     assert!(out.contains("Flat: x"), "{out}");
+    assert_eq!(halves(&bench), (16, 0));
+}
+
+#[test]
+fn a_comparison_is_exported_run_by_run() {
+    let bench = Bench::new();
+    let arguments = [
+        "--baseline",
+        "echo v=4",
+        "--experiment",
+        "echo v=5",
+        "--metric",
+        "v:higher=v=(.)",
+    ];
+    let (code, _, err) = bench.run(&[&EIGHT[..], &arguments].concat());
+    assert_eq!(code, 0, "{err}");
+    let csv = bench.export("csv");
+    let mut lines = csv.lines();
+    assert_eq!(
+        lines.next().unwrap(),
+        "experiment,workload,pair,side,subject,baseline_first,started_s,metric,value,invalid"
+    );
+    let of_v = |side: &str, value: &str| {
+        let end = format!(",v,{value},");
+        csv.lines()
+            .filter(|line| line.contains(side) && line.ends_with(&end))
+            .count()
+    };
+    assert_eq!((of_v(",baseline,", "4"), of_v(",experiment,", "5")), (8, 8));
+    assert_eq!(bench.export("jsonl").lines().count(), 16);
+}
+
+/// One source, built by a command of the user's with unlock inlined or not.
+#[test]
+fn a_build_command_makes_both_sides_of_inlining() {
+    let bench = Bench::new();
+    let source = bench.path("prog.c");
+    std::fs::write(
+        &source,
+        "#include <stdio.h>\nint main(void) { printf(\"v=%d\\n\", LOCKLAB_UNLOCK_INLINE + 4); }\n",
+    )
+    .unwrap();
+    let build = format!("cc $CFLAGS -o {{out}}/prog {source} && echo {{inline}} > {{out}}/word");
+    let arguments = [
+        "--inline",
+        "unlock=never|always",
+        "--metric",
+        "v:higher=v=(.)",
+    ];
+    let tail = ["--build", build.as_str(), "--", "prog"];
+    let (code, json) = bench.json(&[&EIGHT[..], &arguments, &tail].concat());
+    assert_eq!(code, 0, "{json}");
+    let metric = &json["workloads"][0]["metrics"][0];
+    assert_eq!(
+        (&metric["baseline"], &metric["experiment"]),
+        (&4.0.into(), &5.0.into())
+    );
+    assert!(json["footprint"].is_object(), "{json}");
+
+    let refused = |tail: &[&str], part: &str| {
+        let (code, _, err) = bench.run(&[&EIGHT[..], &arguments, tail].concat());
+        assert_ne!(code, 0);
+        assert!(err.contains(part), "{err}");
+        assert_eq!(
+            err.lines().filter(|l| l.starts_with("locklab:")).count(),
+            1,
+            "{err}"
+        );
+    };
+    refused(&["--", "prog"], "give --build");
+    refused(
+        &["--build", "exit 3", "--", "prog"],
+        "'exit 3' failed (exit status 3)",
+    );
+    refused(&["--build", "true", "--", "prog"], "left nothing in");
 }
 
 #[test]

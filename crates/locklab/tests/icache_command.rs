@@ -118,3 +118,42 @@ fn bad_input_is_one_sentence() {
         "{err}"
     );
 }
+
+/// What was executed of a program under the model is its hot text.
+#[test]
+fn the_hot_text_of_a_footprint_comes_from_the_model() {
+    if !ready() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    std::fs::write(
+        folder.path().join("hot.c"),
+        "__attribute__((noinline)) int hot(int x) { for (int i = 0; i < 10000; i++) x = x * 5 ^ i; \
+         return x; }\n__attribute__((noinline)) int cold(int x) { return x * 3; }\n\
+         int main(int c, char **v) { (void)v; return (c > 5 ? cold(c) : hot(c)) == 77; }\n",
+    )
+    .unwrap();
+    let gcc = std::process::Command::new("gcc")
+        .args(["-O1", "-pie", "-fPIE", "-o", &path("hot"), &path("hot.c")])
+        .status()
+        .expect("gcc (apt-get install gcc)");
+    assert!(gcc.success());
+    let (code, _, err) = icache(&["--hot", &path("counts"), "--", &path("hot")]);
+    assert_eq!(code, 0, "{err}");
+    let counts = std::fs::read_to_string(path("counts")).unwrap();
+    assert!(counts.contains(",program\n") && counts.contains(",elsewhere\n"));
+    let output = Command::cargo_bin("locklab")
+        .unwrap()
+        .args(["footprint", "--json", "--old-counts", &path("counts")])
+        .args(["--new-counts", &path("counts"), &path("hot"), &path("hot")])
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let hot = &json["hot"]["baseline"];
+    // 99 % of the instructions are in the one loop.
+    assert!(hot["executed"].as_u64().unwrap() > 10_000, "{json}");
+    let bytes = hot["bytes"].as_u64().unwrap();
+    assert!((8..100).contains(&bytes), "{json}");
+}

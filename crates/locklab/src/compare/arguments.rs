@@ -47,6 +47,10 @@ pub struct CompareArgs {
     /// Whether unlock is inlined: baseline, then experiment
     #[arg(long, value_name = "unlock=never|always")]
     pub inline: Option<String>,
+    /// Build both sides of --inline by this: {inline} is always or never,
+    /// {out} the folder for the programs, and CFLAGS tells the C header
+    #[arg(long, value_name = "CMD", requires = "inline")]
+    pub build: Option<String>,
     /// Write footprint, misses and throughput against call sites, as SVG
     #[arg(long, value_name = "FILE")]
     pub plot: Option<PathBuf>,

@@ -4,11 +4,14 @@
 //! measured is reported.
 
 use super::arguments::CompareArgs;
-use super::experiment::{EXAMPLE, File};
+use super::asked::spec;
+use super::experiment::EXAMPLE;
 use super::lab::{Lab, process_metrics};
+use super::outcome::{footprint, render};
+use super::progress::Bar;
 use super::records::Recorder;
-use super::session::{Listener, Session};
-use super::{Inline, Measured, Measurement, Spec, Subject, verdicts};
+use super::session::Session;
+use super::{Measured, Measurement, Spec, Subject, build, verdicts};
 use crate::cli::{Common, FailOn};
 use crate::counters::Counters;
 use crate::counters::settings::Prepared;
@@ -20,9 +23,7 @@ use crate::native::machine::Machine;
 use crate::native::topology::Topology;
 use crate::report::{Context, compare as report};
 use crate::store::Store;
-use crate::workloads::{Asked, NAMES, Pattern, Workload};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use locklab_footprint::Footprint;
+use crate::workloads::{Asked, Workload};
 use locklab_judge::{Validity, bias_band};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -45,188 +46,15 @@ pub(crate) fn run(args: &CompareArgs, common: &Common) -> Result<ExitCode, Error
         .collect::<Result<Vec<_>, _>>()
         .map_err(Error::Usage)?;
     if common.dry_run {
-        return dry_run(&spec, &workloads, common);
+        return dry_run(&spec, &workloads, args.build.as_deref(), common);
     }
     measure(args, common, spec, workloads, &topology)
-}
-
-/// What a file and the flags ask for; flags win.
-fn spec(args: &CompareArgs, common: &Common, topology: &Topology) -> Result<Spec, String> {
-    let file = match &args.file {
-        Some(path) => File::read(path)?,
-        None => File::default(),
-    };
-    let mut baseline = file.baseline;
-    let mut experiment = file.experiment;
-    let pairs = [
-        (
-            &mut baseline,
-            (
-                &args.baseline,
-                &args.baseline_lock,
-                &args.baseline_build,
-                &args.baseline_env,
-            ),
-        ),
-        (
-            &mut experiment,
-            (
-                &args.experiment,
-                &args.experiment_lock,
-                &args.experiment_build,
-                &args.experiment_env,
-            ),
-        ),
-    ];
-    for (subject, (command, lock, build, env)) in pairs {
-        if command.is_some() {
-            subject.command.clone_from(command);
-        }
-        if lock.is_some() {
-            subject.lock.clone_from(lock);
-        }
-        if build.is_some() {
-            subject.build.clone_from(build);
-        }
-        for one in env {
-            let (name, value) = one
-                .split_once('=')
-                .filter(|(n, _)| !n.is_empty())
-                .ok_or_else(|| format!("'{one}' sets no variable; write NAME=VALUE"))?;
-            subject.env.insert(name.into(), value.into());
-        }
-        check_subject(subject)?;
-    }
-    if let Some(inline) = &args.inline {
-        let [b, e] = Inline::parse_pair(inline)?;
-        (baseline.inline, experiment.inline) = (Some(b), Some(e));
-    }
-    if args.aa {
-        experiment = baseline.clone();
-    }
-    let mut workloads = file.workload;
-    if !args.workload.is_empty() {
-        let asked = args.workload.iter().map(|name| Asked::parse(name));
-        workloads = asked.collect::<Result<_, _>>()?;
-    }
-    let command = (!args.command.is_empty())
-        .then(|| shlex::try_join(args.command.iter().map(String::as_str)))
-        .transpose()
-        .map_err(|e| format!("the command after -- cannot be written as a line: {e}"))?;
-    let has_command = command.is_some() || baseline.command.is_some();
-    if workloads.is_empty() && has_command {
-        workloads.push(Asked {
-            name: "command".into(),
-            ..Asked::default()
-        });
-    }
-    if workloads.is_empty() {
-        return Err(format!(
-            "nothing to run; give --workload ({}), or --baseline CMD --experiment CMD, or an \
-             experiment file ('locklab compare --example' prints one)",
-            NAMES.map(|(name, _)| name).join(", ")
-        ));
-    }
-    for asked in &mut workloads {
-        if let Some(scale) = args.scale {
-            asked.scale = Some(scale);
-        }
-        if asked.name == "command" {
-            if let Some(command) = &command {
-                asked.command = Some(command.clone());
-            }
-            for metric in &args.metric {
-                asked.metric.push(Pattern::parse(metric)?);
-            }
-        }
-        asked.make()?;
-    }
-    for (n, asked) in workloads.iter().enumerate() {
-        if workloads[..n]
-            .iter()
-            .any(|other| other.title() == asked.title())
-        {
-            return Err(format!(
-                "there are two workloads '{}'; give one of them another title",
-                asked.title()
-            ));
-        }
-    }
-    let delta = args.delta.or(file.delta).unwrap_or(1.0);
-    if !(delta > 0.0 && delta < 100.0) {
-        return Err(format!(
-            "--delta {delta} is no margin; give a percentage above 0 and below 100"
-        ));
-    }
-    let pairs = args.pairs.or(file.pairs).unwrap_or(20);
-    if pairs == 0 || pairs > 100_000 {
-        return Err(format!(
-            "{pairs} pairs show nothing; give --pairs 8 or more"
-        ));
-    }
-    let time_limit = args.time_limit.or(file.time_limit).unwrap_or(120.0);
-    if !(time_limit > 0.0 && time_limit <= 1e7) {
-        return Err(format!(
-            "a time limit of {time_limit} s is none; give seconds above 0"
-        ));
-    }
-    let pin = match &args.pin {
-        Some(list) => list
-            .0
-            .iter()
-            .map(|cpu| usize::try_from(*cpu).map_err(|e| e.to_string()))
-            .collect::<Result<Vec<_>, _>>()?,
-        None => file.pin.unwrap_or_default(),
-    };
-    if let Some(cpu) = pin.iter().find(|cpu| !topology.order.contains(cpu)) {
-        return Err(format!(
-            "CPU {cpu} cannot be pinned to; this process may use {}",
-            crate::plan::ranges(&topology.order)
-        ));
-    }
-    Ok(Spec {
-        baseline,
-        experiment,
-        workloads,
-        pairs,
-        warm_up: args.warm_up.or(file.warm_up).unwrap_or(1),
-        // The flag has a default, so only another value can win.
-        seed: match file.seed {
-            Some(seed) if common.seed == 1 => seed,
-            _ => common.seed,
-        },
-        delta: delta / 100.0,
-        time_limit,
-        pin,
-        counters: args.counters.or(file.counters).unwrap_or_default(),
-        aa: args.aa,
-    })
-}
-
-/// Names of locks and folders, before anything runs.
-fn check_subject(subject: &Subject) -> Result<(), String> {
-    if let Some(lock) = &subject.lock
-        && lock != "pthread"
-    {
-        if lock != "pthread-interposed" && crate::native::subject::find(lock)?.peer {
-            return Err(format!(
-                "'{lock}' cannot be put under pthread mutexes; 'locklab locks' lists those that can"
-            ));
-        }
-        crate::parts::preload_library()?;
-    }
-    match &subject.build {
-        Some(build) if !build.is_dir() => Err(format!(
-            "there is no folder {}; a build is the folder with its programs",
-            build.display()
-        )),
-        _ => Ok(()),
-    }
 }
 
 fn dry_run(
     spec: &Spec,
     workloads: &[Box<dyn Workload>],
+    build: Option<&str>,
     common: &Common,
 ) -> Result<ExitCode, Error> {
     if common.json {
@@ -240,6 +68,9 @@ fn dry_run(
         workloads.len(),
         spec.pairs
     );
+    if let Some(template) = build {
+        text += &format!("Would build each by: {template}\n");
+    }
     for (asked, workload) in spec.workloads.iter().zip(workloads) {
         text += &format!("{}: {}\n", asked.title(), workload.about());
     }
@@ -268,7 +99,7 @@ fn empty(asked: &Asked, workload: &dyn Workload, lab: &Lab) -> Measurement {
 fn measure(
     args: &CompareArgs,
     common: &Common,
-    spec: Spec,
+    mut spec: Spec,
     mut workloads: Vec<Box<dyn Workload>>,
     topology: &Topology,
 ) -> Result<ExitCode, Error> {
@@ -296,6 +127,21 @@ fn measure(
 
     let store = open_store(common)?;
     let command = command_line();
+    let kept;
+    if let Some(template) = &args.build {
+        note("Building both sides.");
+        let folder = match beside(&store) {
+            Some(folder) => folder
+                .join("builds")
+                .join(key(&(template, std::env::current_dir().ok()))),
+            None => {
+                kept = tempfile::tempdir()
+                    .map_err(|e| Error::Failed(format!("no temporary folder: {e}")))?;
+                kept.path().to_path_buf()
+            }
+        };
+        build::both(template, &mut spec, &folder, &interrupt).map_err(Error::Failed)?;
+    }
     let question = key(&(&spec, &machine, crate::report::VERSION));
     let unfinished = if args.resume {
         store.unfinished(&question).map_err(Error::Failed)?
@@ -439,11 +285,19 @@ fn lock_caveats(spec: &Spec) -> Vec<String> {
     ]
 }
 
+/// The folder of the store, if it is in one.
+fn beside(store: &Store) -> Option<PathBuf> {
+    if store.path() == Path::new(":memory:") {
+        return None;
+    }
+    let path = std::path::absolute(store.path()).ok()?;
+    path.parent().map(Path::to_path_buf)
+}
+
 fn logs(args: &CompareArgs, store: &Store, experiment: i64) -> Option<PathBuf> {
-    let folder = match (&args.logs, store.path()) {
-        (Some(folder), _) => folder.clone(),
-        (None, path) if path == Path::new(":memory:") => return None,
-        (None, path) => path.parent()?.join("logs").join(experiment.to_string()),
+    let folder = match &args.logs {
+        Some(folder) => folder.clone(),
+        None => beside(store)?.join("logs").join(experiment.to_string()),
     };
     std::path::absolute(&folder).ok().or(Some(folder))
 }
@@ -470,115 +324,5 @@ fn keep_bands(recorder: &mut Recorder, measured: &Measured, machine: &Machine) {
             let setup = setup_key(&measured.spec, asked, machine);
             recorder.with(|store, id| store.keep_program_band(&setup, &metric.name, band, id));
         }
-    }
-}
-
-/// Of two builds, which are folders of ELF files.
-fn footprint(spec: &Spec, caveats: &mut Vec<String>) -> Option<Footprint> {
-    let (Some(old), Some(new)) = (&spec.baseline.build, &spec.experiment.build) else {
-        return None;
-    };
-    let options = locklab_footprint::Options::default();
-    match locklab_footprint::compare(old, new, &options) {
-        Ok(footprint) => Some(footprint),
-        Err(e) => {
-            caveats.push(format!("There is no footprint: {e}"));
-            None
-        }
-    }
-}
-
-/// Judges and prints; says whether something is worse.
-///
-/// # Errors
-/// It cannot be judged, or the HTML cannot be written.
-fn render(
-    measured: &Measured,
-    footprint: Option<&Footprint>,
-    context: &Context,
-    common: &Common,
-    html: Option<&Path>,
-) -> Result<bool, Error> {
-    let verdicts = verdicts::judge(measured).map_err(|e| Error::Failed(e.to_string()))?;
-    let report = report::Report {
-        measured,
-        verdicts: &verdicts,
-        footprint,
-        context,
-    };
-    print(&if common.json {
-        format!("{:#}\n", report::json(&report))
-    } else {
-        report::text(&report)
-    })?;
-    if let Some(path) = html {
-        std::fs::write(path, report::html(&report)).map_err(|e| {
-            Error::Failed(format!(
-                "cannot write {}: {e}; the samples are stored, so 'locklab results show' with \
-                 another --html FILE makes it again",
-                path.display()
-            ))
-        })?;
-    }
-    Ok(verdicts
-        .workloads
-        .iter()
-        .any(verdicts::JudgedWorkload::is_worse))
-}
-
-/// The report of a stored comparison again.
-///
-/// # Errors
-/// As of a new one.
-pub(crate) fn show(
-    measured: &mut Measured,
-    context: &Context,
-    common: &Common,
-    html: Option<&Path>,
-) -> Result<ExitCode, Error> {
-    let footprint = footprint(&measured.spec, &mut measured.caveats);
-    render(measured, footprint.as_ref(), context, common, html)?;
-    Ok(ExitCode::SUCCESS)
-}
-
-/// A bar with the time left, drawn between runs, on a terminal only.
-struct Bar {
-    bar: ProgressBar,
-    quiet: bool,
-}
-
-impl Bar {
-    fn new(quiet: bool) -> Self {
-        let target = if quiet {
-            ProgressDrawTarget::hidden()
-        } else {
-            ProgressDrawTarget::stderr()
-        };
-        let bar = ProgressBar::with_draw_target(Some(0), target);
-        let style = "{wide_bar} {pos}/{len} runs, {eta} left  {msg}";
-        if let Ok(style) = ProgressStyle::with_template(style) {
-            bar.set_style(style);
-        }
-        Self { bar, quiet }
-    }
-}
-
-impl Listener for Bar {
-    fn progress(&mut self, done: u64, of: u64, workload: &str) {
-        self.bar.set_length(of);
-        self.bar.set_message(workload.to_owned());
-        self.bar.set_position(done);
-    }
-
-    fn note(&mut self, text: &str) {
-        if !self.quiet {
-            self.bar.suspend(|| eprintln!("{text}"));
-        }
-    }
-}
-
-impl Drop for Bar {
-    fn drop(&mut self) {
-        self.bar.finish_and_clear();
     }
 }

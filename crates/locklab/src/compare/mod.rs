@@ -5,12 +5,18 @@
 //! measures, judges or prints.
 
 pub mod arguments;
+mod asked;
+mod build;
 pub(crate) mod command;
 pub mod experiment;
 pub mod lab;
+mod outcome;
+mod progress;
 pub mod records;
 pub mod session;
 pub mod verdicts;
+
+pub(crate) use outcome::show;
 
 use locklab_judge::Direction;
 use serde::{Deserialize, Serialize};
@@ -188,6 +194,10 @@ pub enum Invalid {
     CheckFailed(String),
     /// A counter did not run all the time. The pair is set aside.
     Counter(String),
+    /// It was never run: Ctrl-C came after the other run of its pair. Such a
+    /// half is stored, and its pair is run again, since two runs with hours
+    /// between them are no pair.
+    Interrupted,
 }
 
 impl Invalid {
@@ -196,6 +206,7 @@ impl Invalid {
     pub fn why(&self) -> &str {
         match self {
             Self::Failed(why) | Self::CheckFailed(why) | Self::Counter(why) => why,
+            Self::Interrupted => "interrupted before it ran",
         }
     }
 }
@@ -225,6 +236,14 @@ pub struct RunPair {
 }
 
 impl RunPair {
+    /// Whether only one of its runs was made.
+    #[must_use]
+    pub fn is_half(&self) -> bool {
+        let both = [&self.baseline, &self.experiment];
+        both.iter()
+            .any(|run| run.invalid == Some(Invalid::Interrupted))
+    }
+
     /// The first reason why the pair does not count.
     #[must_use]
     pub fn invalid(&self) -> Option<&Invalid> {

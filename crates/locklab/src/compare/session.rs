@@ -160,10 +160,19 @@ impl Session<'_> {
         order: Order,
         clock: &dyn Fn() -> f64,
     ) -> Result<RunPair, Stop> {
-        let mut baseline = Run::default();
-        let mut experiment = Run::default();
-        for side in order.sides() {
+        let not_run = || Run {
+            invalid: Some(Invalid::Interrupted),
+            ..Run::default()
+        };
+        let mut pair = RunPair {
+            index: number,
+            baseline_first: order == Order::BaselineFirst,
+            baseline: not_run(),
+            experiment: not_run(),
+        };
+        for (place, side) in order.sides().into_iter().enumerate() {
             if self.lab.interrupt.load(Ordering::Relaxed) {
+                self.keep_half(name, place, &pair);
                 return Err(Stop::Interrupted);
             }
             let log = format!("{name}-{:03}-{side}", number + 1);
@@ -178,7 +187,10 @@ impl Session<'_> {
             let started = clock();
             let (values, invalid) = match workload.run(subject(self.spec, side), self.lab) {
                 Ok(values) => (values, None),
-                Err(Fault::Interrupted) => return Err(Stop::Interrupted),
+                Err(Fault::Interrupted) => {
+                    self.keep_half(name, place, &pair);
+                    return Err(Stop::Interrupted);
+                }
                 Err(Fault::CheckFailed(why)) => (Figures::new(), Some(Invalid::CheckFailed(why))),
                 Err(Fault::Counter(why)) => (Figures::new(), Some(Invalid::Counter(why))),
                 Err(Fault::Failed(why) | Fault::Hopeless(why)) => {
@@ -191,16 +203,18 @@ impl Session<'_> {
                 invalid,
             };
             match side {
-                Side::Baseline => baseline = run,
-                Side::Experiment => experiment = run,
+                Side::Baseline => pair.baseline = run,
+                Side::Experiment => pair.experiment = run,
             }
         }
-        Ok(RunPair {
-            index: number,
-            baseline_first: order == Order::BaselineFirst,
-            baseline,
-            experiment,
-        })
+        Ok(pair)
+    }
+
+    /// Stores the one run that was made, if one was.
+    fn keep_half(&mut self, name: &str, runs: usize, pair: &RunPair) {
+        if runs > 0 {
+            self.recorder.keep(name, pair);
+        }
     }
 }
 

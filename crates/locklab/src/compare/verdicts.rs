@@ -127,6 +127,9 @@ fn has_zero(measurement: &Measurement, metric: &Metric) -> bool {
 #[must_use]
 pub fn pairs(measurement: &Measurement, metric: &Metric) -> Vec<Pair> {
     let of = |pair: &RunPair| {
+        if pair.is_half() {
+            return None;
+        }
         let order = order(pair);
         let sides = [
             (Side::Baseline, &pair.baseline),
@@ -139,7 +142,7 @@ pub fn pairs(measurement: &Measurement, metric: &Metric) -> Vec<Pair> {
             .min_by_key(|(_, invalid)| !matches!(invalid, Invalid::CheckFailed(_)));
         if let Some((side, invalid)) = fault {
             let kind = match invalid {
-                Invalid::Failed(_) => FaultKind::RunFailed,
+                Invalid::Failed(_) | Invalid::Interrupted => FaultKind::RunFailed,
                 Invalid::CheckFailed(_) => FaultKind::CheckFailed,
                 Invalid::Counter(_) => FaultKind::CounterPartial,
             };

@@ -71,7 +71,8 @@ pub fn table(rows: &[Row]) -> String {
         let delta = estimate.map_or_else(
             || "-".into(),
             |e| {
-                let delta = e.delta_percent().value;
+                // Adding zero turns -0 into 0.
+                let delta = (e.delta_percent().value * 100.0).round() / 100.0 + 0.0;
                 let sign = if delta > 0.0 { "+" } else { "" };
                 format!("{sign}{delta:.2}%")
             },

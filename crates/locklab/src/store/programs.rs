@@ -83,7 +83,7 @@ impl Store {
         Ok(())
     }
 
-    /// Keeps one pair.
+    /// Keeps one pair, in place of a half that was stored before.
     ///
     /// # Errors
     /// A sentence.
@@ -95,18 +95,30 @@ impl Store {
     ) -> Result<(), String> {
         self.db
             .execute(
-                "INSERT INTO program_pairs VALUES (?1, ?2, ?3, ?4)",
+                "INSERT OR REPLACE INTO program_pairs VALUES (?1, ?2, ?3, ?4)",
                 params![experiment, workload, pair.index, json(pair)],
             )
             .map_err(|e| self.wrong(&e))?;
         Ok(())
     }
 
-    /// The pairs of a comparison, by workload, in order.
+    /// The whole pairs of a comparison, by workload, in order.
     ///
     /// # Errors
     /// A sentence.
     pub fn program_pairs(&self, experiment: i64) -> Result<HashMap<String, Vec<RunPair>>, String> {
+        let mut pairs = self.program_runs(experiment)?;
+        for pairs in pairs.values_mut() {
+            pairs.retain(|pair| !pair.is_half());
+        }
+        Ok(pairs)
+    }
+
+    /// The same with the half that an interruption left.
+    ///
+    /// # Errors
+    /// A sentence.
+    pub fn program_runs(&self, experiment: i64) -> Result<HashMap<String, Vec<RunPair>>, String> {
         let query = || -> rusqlite::Result<Vec<(String, String)>> {
             self.db
                 .prepare(

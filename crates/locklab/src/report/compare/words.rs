@@ -79,9 +79,13 @@ pub(super) fn sentence(measurement: &Measurement, judged: &JudgedWorkload) -> St
     let (count, first) = (set_aside.clone().count(), set_aside.clone().next());
     if let Some(fault) = first.and_then(|pair| pair.invalid()) {
         text += &format!(
-            " {count} of {} pairs {} not count, the first because {}.",
+            " {count} of {} pairs {}: {}.",
             measurement.pairs.len(),
-            if count == 1 { "does" } else { "do" },
+            if count == 1 {
+                "does not count"
+            } else {
+                "do not count; the first"
+            },
             fault.why()
         );
     }
@@ -117,10 +121,13 @@ fn verdict(name: &str, judged: &locklab_judge::Judged) -> String {
                 format!("Unclear: {name} is neither shown to differ nor to be flat ({between}).");
             if let Some(effect) = detectable {
                 let effect = number::percent(100.0 * effect);
-                text += &format!(" So many pairs find an effect of {effect} % four times in five.");
+                text += &format!(
+                    " As many pairs would find an effect of {effect} % four times in five."
+                );
             }
             match pairs_for_flat {
                 Some(pairs) if *pairs <= 100_000 => {
+                    let pairs = number::grouped(*pairs);
                     text += &format!(" About {pairs} pairs would settle flatness.");
                 }
                 Some(_) => text += " No number of pairs in reason settles flatness.",
