@@ -173,9 +173,11 @@ fn rules(name: &str, mark: &str) -> String {
         "- inline"
     };
     let head = format!("type T;\nparameter list P;\nattribute name {word};\n@@\n");
+    // What has the mark already keeps it once.
+    let has = format!("  static\n  {word}\n  T\n- {name}\n+ {name}{DONE}\n  (P)\n  {{ ... }}\n\n");
     let body = format!("+ {word}\n  T\n- {name}\n+ {name}{DONE}\n  (P)\n  {{ ... }}\n\n");
     format!(
-        "@@\n{head}  static\n{old}\n{body}@@\n{head}  static\n{body}@@\n{head}{body}\
+        "@@\n{head}{has}@@\n{head}  static\n{old}\n{body}@@\n{head}  static\n{body}@@\n{head}{body}\
          @@\ntype T;\nparameter list P;\n@@\n  T\n- {name}{DONE}\n+ {name}\n  (P)\n  {{ ... }}\n\n"
     )
 }
@@ -230,7 +232,8 @@ mod tests {
         std::fs::create_dir_all(tree.join("kernel/sched")).unwrap();
         std::fs::write(
             tree.join("kernel/sched/core.c"),
-            "#ifdef CONFIG_SMP\nstatic void one(int a)\n{\n\ta--;\n}\n#else\nstatic inline void \
+            "#ifdef CONFIG_X\nstatic __always_inline void one(int a)\n{\n\ta = 0;\n}\n#elif \
+             defined(CONFIG_SMP)\nstatic void one(int a)\n{\n\ta--;\n}\n#else\nstatic inline void \
              one(int a)\n{\n\ta++;\n}\n#endif\n\nstatic struct rq *two(struct t *prev)\n\
              {\n\tone(1);\n\treturn 0;\n}\n\nint three(void)\n{\n\treturn 3;\n}\n",
         )
@@ -257,7 +260,7 @@ mod tests {
             .collect();
         let added: Vec<&str> = added.split_whitespace().collect();
         let added = added.join(" ");
-        // Both definitions of one(), and two().
+        // Both definitions of one() that had no mark, and two().
         assert_eq!(added.matches("__always_inline").count(), 3, "{}", made[0]);
         assert!(!made[0].contains("__locklab"), "{}", made[0]);
         assert_eq!(

@@ -46,10 +46,10 @@ pub fn tree(lab: &Lab<'_>, recipe: &Changes, folder: &Path) -> Result<Tree, Erro
         patches.push((std::path::absolute(&path).unwrap_or(path), text));
     }
     let settings = format!(
-        "{:?} {:?} {:?} {:?} 1",
+        "{:?} {:?} {:?} {:?} 2",
         recipe.select, recipe.always_inline, recipe.noinline, recipe.flatten
     );
-    if patches.is_empty() && settings == "[] [] [] [] 1" {
+    if patches.is_empty() && settings == "[] [] [] [] 2" {
         return Ok(original);
     }
     let mut parts = vec![original.key.as_bytes(), settings.as_bytes()];
