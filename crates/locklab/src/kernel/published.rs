@@ -272,7 +272,7 @@ pub(crate) fn text(figures: &[Figure]) -> String {
     page.blank();
     page.heading("Published beside ours");
     let line = |name: &str, theirs: &str, ours: &str, sig: &str| {
-        format!("{name:<36} {theirs:>13} {ours:>14}  {sig:<5}")
+        format!("{name:<36} {theirs:>13} {ours:>14} {sig:<6}")
     };
     let head = line("Figure", "Published", "Ours", "Sig");
     page.row(&head, head.len());
@@ -383,6 +383,17 @@ mod tests {
             figure(1.0, -2.0, true, "*+"),
             figure(1.0, 2.0, false, "*-"),
             figure(1.0, 2.0, true, "ns"),
+            // The longest names with the widest verdict.
+            Figure {
+                name: "rocksdb-deleteseq.instructions.delta".into(),
+                ..figure(-1000.25, -1000.25, false, "flat!0")
+            },
+            Figure {
+                name: "clang spectre_v2_user=on.change".into(),
+                unit: "instr",
+                published_unit: "ticks",
+                ..figure(-100.25, -1000.25, false, "flat!0")
+            },
         ];
         assert_eq!(agreement(&figures), (1, 2));
         let text = text(&figures);
