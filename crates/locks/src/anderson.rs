@@ -56,6 +56,12 @@ pub(crate) fn may_go(flag: u32, slot: usize) -> bool {
     flag == GO || (flag == 0 && slot == 0)
 }
 
+/// The flag of `slot` when the lock is free and the turn of the last slot
+/// comes next.
+pub(crate) fn last_turn(slot: usize, slots: usize) -> u32 {
+    if slot == slots - 1 { GO } else { WAIT }
+}
+
 impl<P: Platform, const SLOTS: usize> Anderson<P, SLOTS> {
     const POWER_OF_TWO: () = assert!(
         SLOTS.is_power_of_two() && SLOTS >= 2,
@@ -109,6 +115,16 @@ unsafe impl<P: Platform, const SLOTS: usize> RawLock<P> for Anderson<P, SLOTS> {
         bytes_per_waiter: 64,
         paper: "Anderson 1990",
     };
+
+    const COUNTS: bool = true;
+
+    fn about_to_wrap() -> Self {
+        const { Self::POWER_OF_TWO };
+        Self {
+            next: CacheLine(P::Usize::new(usize::MAX)),
+            slots: core::array::from_fn(|slot| CacheLine(P::U32::new(last_turn(slot, SLOTS)))),
+        }
+    }
 
     #[inline(always)]
     unsafe fn lock(&self, ctx: &AndersonSlot) {

@@ -102,7 +102,7 @@ impl<P: Platform> Cna<P> {
     #[inline(always)]
     unsafe fn release(&self, own: &CnaNode<P>) {
         let second = own.grant.load(Ordering::Relaxed);
-        // C5: pairs with C2.
+        // C5: pairs with C2; what a holder linked came with the lock.
         let mut next = own.next.load(Ordering::Acquire);
         if next.is_null() {
             let empty = second == alone();
@@ -159,9 +159,11 @@ impl<P: Platform> Cna<P> {
             // SAFETY: `second` and its last wait.
             unsafe {
                 let last = (*second).second_tail.load(Ordering::Relaxed);
-                // C8: pairs with C5, C6: its reader knows the fields of
-                // `next`.
-                (*last).next.store(next, Ordering::Release);
+                // Read by holders only (C5, C6), who have the lock from the
+                // grant below or from grants after it: C7 and C3 order this
+                // store, and the fields of `next` that C5 showed us, before
+                // them. No Release, unlike C2, whose writer is no holder.
+                (*last).next.store(next, Ordering::Relaxed);
                 Self::grant(second, alone(), 0);
             }
         }
@@ -208,8 +210,7 @@ impl<P: Platform> Cna<P> {
                     next
                 } else {
                     let last = (*second).second_tail.load(Ordering::Relaxed);
-                    // Private to holders until it is in the main queue (C8
-                    // and C4 publish it).
+                    // Private to holders, as in `hand_over`.
                     (*last).next.store(next, Ordering::Relaxed);
                     second
                 };

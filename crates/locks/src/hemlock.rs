@@ -125,9 +125,12 @@ unsafe impl<P: Platform> RawLock<P> for Hemlock<P> {
 
     #[inline(always)]
     unsafe fn try_lock(&self, own: &HemlockGrant<P>) -> bool {
-        // H1': pairs with H6. No Release: whoever emptied our mailbox last did
-        // so before the unlock (H6) that left the lock free, and this write
-        // goes on with the release sequence of that one.
+        // H1': pairs with H6. No Release: a successor must not find an old
+        // grant of this lock in our mailbox. Whoever took the last such grant
+        // out of it then held the lock, and released it before or with the
+        // unlock (H6) that left it free; this write goes on with the release
+        // sequence of that one. What other locks put there is no grant of
+        // this one.
         self.tail
             .compare_exchange(
                 ptr::null_mut(),

@@ -73,7 +73,7 @@ pub use line::CacheLine;
 pub use mutex::{Mutex, StackContext};
 pub use native::{Host, Native, NativePlatform, NoHost};
 pub use outline::Outline;
-pub use parking::{Parking, ParkingHost, SPINS, Watched};
+pub use parking::{Bucket, NO_HEAVY_FENCE, Parking, ParkingHost, ParkingWorld, SPINS, Watched};
 pub use platform::Platform;
 pub use qnode::{MAX_CPUS, NESTING, QueueNode, QueueNodes};
 pub use raw::{Fairness, Info, RawLock, TimedLock};

@@ -1,6 +1,6 @@
 //! Spin, then park: a way to wait that any lock can be given.
 //!
-//! [`Parking`] is the native platform with one difference: a waiter that has
+//! [`Parking`] is a platform with one difference: a waiter that has
 //! read its word [`SPINS`] times in vain sleeps, and whoever writes the word
 //! wakes it. No algorithm is written again: `Mcs<Parking<H>>` is the MCS lock
 //! that parks. (A lock that waits by writing, as [`crate::Tas`] does, has no
@@ -14,17 +14,17 @@
 //! Cost for who writes: after each write, one load of a counter that is not
 //! zero only while someone sleeps. The write and that load must not trade
 //! places, which would take a full fence in every unlock; instead the sleeper
-//! pays, by [`ParkingHost::heavy_fence`] on all CPUs of the program, just
+//! pays, by [`ParkingWorld::heavy_fence`] on all CPUs of the program, just
 //! before it looks for the last time.
 //!
 //! A lock whose waiters all watch one word (ticket) wakes them all at each
 //! handoff: park behind queues.
 
-use crate::native::Host;
+use crate::native::{Host, Native};
 use crate::platform::{Atomic, AtomicInt, LockWord, Ordering, Patience, Platform, Poll};
 use crate::qnode::QueueNodes;
 use core::marker::PhantomData;
-use core::sync::atomic::{self, AtomicPtr, AtomicU8, AtomicU32, AtomicUsize, compiler_fence};
+use core::sync::atomic::{AtomicU32, compiler_fence};
 
 /// How often a waiter reads before it sleeps. A relax takes some 40 cycles,
 /// so this is about as long as a sleep and its wake-up cost; a waiter then
@@ -37,30 +37,74 @@ const BUCKETS: usize = 256;
 
 /// Where the waiters of some words sleep.
 #[repr(align(64))]
-struct Bucket {
+#[derive(Default)]
+pub struct Bucket<U> {
     /// How many sleep here or are about to.
-    parked: AtomicU32,
+    parked: U,
     /// Changes with each wake-up; what they sleep on.
-    epoch: AtomicU32,
+    epoch: U,
 }
 
-static LOT: [Bucket; BUCKETS] = [const {
-    Bucket {
-        parked: AtomicU32::new(0),
-        epoch: AtomicU32::new(0),
+impl<U: Atomic<u32>> Bucket<U> {
+    #[allow(clippy::declare_interior_mutable_const)]
+    const EMPTY: Self = Self {
+        parked: U::ZERO,
+        epoch: U::ZERO,
+    };
+
+    /// One where nobody sleeps.
+    pub fn new() -> Self {
+        Self {
+            parked: U::new(0),
+            epoch: U::new(0),
+        }
     }
-}; BUCKETS];
-
-/// How many sleep anywhere; and [`NO_HEAVY_FENCE`], which keeps every writer
-/// off the short way.
-static PARKED: AtomicU32 = AtomicU32::new(0);
-const NO_HEAVY_FENCE: u32 = 1 << 31;
-
-fn bucket(address: *const ()) -> &'static Bucket {
-    // Fibonacci hashing: nodes lie a power of two apart.
-    let hash = (address as usize as u64 >> 2).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    &LOT[(hash >> 56) as usize % BUCKETS]
 }
+
+static LOT: [Bucket<AtomicU32>; BUCKETS] = [const { Bucket::EMPTY }; BUCKETS];
+
+/// See [`ParkingWorld::parked`].
+static PARKED: AtomicU32 = AtomicU32::new(0);
+
+/// In [`ParkingWorld::parked`]: there is no heavy fence, which keeps every
+/// writer off the short way.
+pub const NO_HEAVY_FENCE: u32 = 1 << 31;
+
+/// What the parking lot is built of and how its sleepers sleep: a program or
+/// a kernel ([`ParkingHost`]), or a model checker.
+pub trait ParkingWorld: Sized + Send + Sync + 'static {
+    /// The platform whose words are watched.
+    type Base: Platform;
+
+    /// How many sleep anywhere; and [`NO_HEAVY_FENCE`].
+    fn parked() -> &'static Word<Self>;
+
+    /// Where those sleep who wait for the word at this address.
+    fn bucket(address: *const ()) -> &'static Bucket<Word<Self>>;
+
+    /// The writer's half of a pair of fences that are a full one together:
+    /// it keeps the compiler from moving anything, and costs nothing.
+    #[track_caller]
+    fn light_fence();
+
+    /// The sleeper's half: a full fence, on every CPU of the program. Where
+    /// there is none, [`NO_HEAVY_FENCE`] is set and this may do nothing.
+    fn heavy_fence();
+
+    /// As [`Platform::wait`].
+    #[track_caller]
+    fn wait(word: &Word<Self>, expected: u32);
+
+    /// Ends every wait on `word`.
+    #[track_caller]
+    fn wake_all(word: &Word<Self>);
+
+    /// As [`Platform::queue_nodes`], for this platform.
+    fn queue_nodes(cpu: usize) -> &'static QueueNodes<Parking<Self>>;
+}
+
+/// A 32-bit word of the platform below.
+pub(crate) type Word<W> = <<W as ParkingWorld>::Base as Platform>::U32;
 
 /// A host whose threads can sleep together.
 pub trait ParkingHost: Host {
@@ -76,15 +120,56 @@ pub trait ParkingHost: Host {
     fn parking_queue_nodes(cpu: usize) -> &'static QueueNodes<Parking<Self>>;
 }
 
-/// Real hardware, told about by `H`, on which waiters spin and then sleep.
-pub struct Parking<H>(PhantomData<H>);
+impl<H: ParkingHost> ParkingWorld for H {
+    type Base = Native<H>;
+
+    #[inline(always)]
+    fn parked() -> &'static AtomicU32 {
+        &PARKED
+    }
+
+    #[inline(always)]
+    fn bucket(address: *const ()) -> &'static Bucket<AtomicU32> {
+        // Fibonacci hashing: nodes lie a power of two apart.
+        let hash = (address as usize as u64 >> 2).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        &LOT[(hash >> 56) as usize % BUCKETS]
+    }
+
+    #[inline(always)]
+    fn light_fence() {
+        compiler_fence(Ordering::SeqCst);
+    }
+
+    #[inline(always)]
+    fn heavy_fence() {
+        <H as ParkingHost>::heavy_fence();
+    }
+
+    #[inline(always)]
+    fn wait(word: &AtomicU32, expected: u32) {
+        <H as Host>::wait(word, expected);
+    }
+
+    #[inline(always)]
+    fn wake_all(word: &AtomicU32) {
+        <H as ParkingHost>::wake_all(word);
+    }
+
+    #[inline(always)]
+    fn queue_nodes(cpu: usize) -> &'static QueueNodes<Parking<Self>> {
+        H::parking_queue_nodes(cpu)
+    }
+}
+
+/// The platform below `W`, on which waiters spin and then sleep.
+pub struct Parking<W>(PhantomData<W>);
 
 impl<H: ParkingHost> Parking<H> {
     /// Finds out whether there is a heavy fence. To be called before the
     /// first lock of this platform is used: a writer that has gone the short
     /// way cannot be told later that it should have fenced.
     pub fn start() {
-        if !H::heavy_fence() {
+        if !<H as ParkingHost>::heavy_fence() {
             PARKED.fetch_or(NO_HEAVY_FENCE, Ordering::Relaxed);
         }
     }
@@ -101,9 +186,9 @@ impl<H: ParkingHost> Parking<H> {
 
 /// An atomic word whose writers wake those who sleep on it.
 #[repr(transparent)]
-pub struct Watched<A, H>(A, PhantomData<H>);
+pub struct Watched<A, W>(A, PhantomData<W>);
 
-impl<A, H: ParkingHost> Watched<A, H> {
+impl<A, W: ParkingWorld> Watched<A, W> {
     fn address(&self) -> *const () {
         core::ptr::from_ref(self).cast()
     }
@@ -111,10 +196,10 @@ impl<A, H: ParkingHost> Watched<A, H> {
     /// After each write.
     #[inline(always)]
     fn written(&self) {
-        // The order of the write before and the load after is the sleeper's
-        // work (W3); the compiler must leave it too.
-        compiler_fence(Ordering::SeqCst);
-        if PARKED.load(Ordering::Relaxed) != 0 {
+        // W5: pairs with W3: the write before, the load after. It costs the
+        // writer nothing, because the sleeper pays for both.
+        W::light_fence();
+        if W::parked().load(Ordering::Relaxed) != 0 {
             Self::wake(self.address());
         }
     }
@@ -124,15 +209,18 @@ impl<A, H: ParkingHost> Watched<A, H> {
     #[cold]
     #[inline(never)]
     fn wake(address: *const ()) {
-        if PARKED.load(Ordering::Relaxed) & NO_HEAVY_FENCE != 0 {
+        if W::parked().load(Ordering::Relaxed) & NO_HEAVY_FENCE != 0 {
             // W1: pairs with W3's own fence: the write before the load below.
-            atomic::fence(Ordering::SeqCst);
+            W::Base::fence(Ordering::SeqCst);
         }
-        let bucket = bucket(address);
+        let bucket = W::bucket(address);
         if bucket.parked.load(Ordering::Relaxed) != 0 {
-            // W2: pairs with W4: who sees this epoch sees the write.
-            bucket.epoch.fetch_add(1, Ordering::Release);
-            H::wake_all(&bucket.epoch);
+            // Relaxed, and so is the sleeper's read: who sees this epoch sees
+            // the write, because the fence between the write and this (W5 or
+            // W1) then comes before the one between that read and the last
+            // look (W3).
+            bucket.epoch.fetch_add(1, Ordering::Relaxed);
+            W::wake_all(&bucket.epoch);
         }
     }
 
@@ -140,25 +228,24 @@ impl<A, H: ParkingHost> Watched<A, H> {
     #[cold]
     #[inline(never)]
     fn park(&self, mut done: impl FnMut() -> bool) {
-        let bucket = bucket(self.address());
+        let bucket = W::bucket(self.address());
         bucket.parked.fetch_add(1, Ordering::Relaxed);
-        PARKED.fetch_add(1, Ordering::Relaxed);
-        // W4: pairs with W2.
-        let epoch = bucket.epoch.load(Ordering::Acquire);
+        W::parked().fetch_add(1, Ordering::Relaxed);
+        let epoch = bucket.epoch.load(Ordering::Relaxed);
         // W3: either the last look below sees a write, or its writer sees our
         // two counts: the fence falls before or after the write on the
-        // writer's CPU. Without a heavy fence pairs with W1.
-        H::heavy_fence();
-        atomic::fence(Ordering::SeqCst);
+        // writer's CPU. Pairs with W5; without a heavy fence with W1.
+        W::heavy_fence();
+        W::Base::fence(Ordering::SeqCst);
         if !done() {
-            H::wait(&bucket.epoch, epoch);
+            W::wait(&bucket.epoch, epoch);
         }
-        PARKED.fetch_sub(1, Ordering::Relaxed);
+        W::parked().fetch_sub(1, Ordering::Relaxed);
         bucket.parked.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-impl<T: Copy, A: Atomic<T>, H: ParkingHost> Atomic<T> for Watched<A, H> {
+impl<T: Copy, A: Atomic<T>, W: ParkingWorld> Atomic<T> for Watched<A, W> {
     #[allow(clippy::declare_interior_mutable_const)]
     const ZERO: Self = Self(A::ZERO, PhantomData);
 
@@ -215,12 +302,14 @@ impl<T: Copy, A: Atomic<T>, H: ParkingHost> Atomic<T> for Watched<A, H> {
             if done {
                 return value;
             }
-            self.park(|| poll(self.0.load(order)) == Poll::Done);
+            // Only the reads above acquire: they come next if this one saw
+            // what they wait for.
+            self.park(|| poll(self.0.load(Ordering::Relaxed)) == Poll::Done);
         }
     }
 }
 
-impl<T: Copy, A: AtomicInt<T>, H: ParkingHost> AtomicInt<T> for Watched<A, H> {
+impl<T: Copy, A: AtomicInt<T>, W: ParkingWorld> AtomicInt<T> for Watched<A, W> {
     #[inline(always)]
     fn fetch_add(&self, value: T, order: Ordering) -> T {
         let old = self.0.fetch_add(value, order);
@@ -250,7 +339,7 @@ impl<T: Copy, A: AtomicInt<T>, H: ParkingHost> AtomicInt<T> for Watched<A, H> {
     }
 }
 
-impl<A: LockWord, H: ParkingHost> LockWord for Watched<A, H> {
+impl<A: LockWord, W: ParkingWorld> LockWord for Watched<A, W> {
     #[inline(always)]
     fn store_low_byte(&self, value: u8, order: Ordering) {
         self.0.store_low_byte(value, order);
@@ -277,54 +366,59 @@ impl<A: LockWord, H: ParkingHost> LockWord for Watched<A, H> {
     }
 }
 
-impl<H: ParkingHost> Platform for Parking<H> {
-    type U8 = Watched<AtomicU8, H>;
-    type U32 = Watched<AtomicU32, H>;
-    type Usize = Watched<AtomicUsize, H>;
-    type Ptr<T: 'static> = Watched<AtomicPtr<T>, H>;
+impl<W: ParkingWorld> Platform for Parking<W> {
+    type U8 = Watched<<W::Base as Platform>::U8, W>;
+    type U32 = Watched<Word<W>, W>;
+    type Usize = Watched<<W::Base as Platform>::Usize, W>;
+    type Ptr<T: 'static> = Watched<<W::Base as Platform>::Ptr<T>, W>;
 
     #[inline(always)]
     fn fence(order: Ordering) {
-        atomic::fence(order);
+        W::Base::fence(order);
     }
 
     #[inline(always)]
     fn relax() {
-        core::hint::spin_loop();
+        W::Base::relax();
     }
 
     #[inline(always)]
     fn cpu() -> usize {
-        H::cpu()
+        W::Base::cpu()
     }
 
     #[inline(always)]
     fn node() -> usize {
-        H::node()
+        W::Base::node()
     }
 
     #[inline(always)]
     fn now() -> u64 {
-        H::now()
+        W::Base::now()
     }
 
     #[inline(always)]
     fn wait(word: &Self::U32, expected: u32) {
-        H::wait(&word.0, expected);
+        W::Base::wait(&word.0, expected);
     }
 
     #[inline(always)]
     fn wake(word: &Self::U32) {
-        H::wake(&word.0);
+        W::Base::wake(&word.0);
+    }
+
+    #[inline(always)]
+    fn preferences(bound: u32) -> u32 {
+        W::Base::preferences(bound)
     }
 
     #[inline(always)]
     fn virtualized() -> bool {
-        H::virtualized()
+        W::Base::virtualized()
     }
 
     #[inline(always)]
     fn queue_nodes(cpu: usize) -> &'static QueueNodes<Self> {
-        H::parking_queue_nodes(cpu)
+        W::queue_nodes(cpu)
     }
 }

@@ -230,8 +230,10 @@ impl<P: Platform, const READS: u32> QSpinlockPv<P, READS> {
     #[cold]
     #[inline(never)]
     fn kick_head(&self) {
-        // K9': pairs as K9.
-        self.word.store_low_byte(0, Ordering::Release);
+        // No Release: the word went down from K9 by read-modify-writes only,
+        // ours and this one, so who acquires it from here acquires K9 (on
+        // x86-64, where this is a plain store, every store is a Release).
+        self.word.store_low_byte(0, Ordering::Relaxed);
         P::wake(&self.word);
     }
 }

@@ -7,7 +7,7 @@
 //! waiter: nothing. Fairness: first come, first served.
 
 use super::Queue;
-use crate::anderson::{GO, WAIT, may_go};
+use crate::anderson::{GO, WAIT, last_turn, may_go};
 use crate::line::CacheLine;
 use crate::platform::{Atomic, AtomicInt, Ordering, Platform};
 
@@ -75,6 +75,15 @@ unsafe impl<P: Platform, const MAXCPUS: usize> Queue<P> for AndersonQueue<P, MAX
             })
         }; MAXCPUS],
     };
+    const COUNTS: bool = true;
+
+    fn about_to_wrap() -> Self {
+        Self {
+            next: CacheLine(P::Usize::new(usize::MAX)),
+            flags: core::array::from_fn(|slot| CacheLine(P::U32::new(last_turn(slot, MAXCPUS)))),
+            ..Self::default()
+        }
+    }
 
     unsafe fn init(&self) {
         self.next.store(0, Ordering::Relaxed);

@@ -96,6 +96,15 @@ pub unsafe trait Queue<P: Platform>: Default + Send + Sync + 'static {
     const TRY: bool;
     /// How many CPUs there may be: a power of two.
     const MAXCPUS: usize;
+    /// As [`RawLock`]'s.
+    #[doc(hidden)]
+    const COUNTS: bool = false;
+
+    /// As [`RawLock::about_to_wrap`].
+    #[doc(hidden)]
+    fn about_to_wrap() -> Self {
+        Self::default()
+    }
 
     /// A free queue, as a constant.
     #[allow(clippy::declare_interior_mutable_const)]
@@ -188,6 +197,15 @@ unsafe impl<P: Platform, Q: Queue<P>> RawLock<P> for Mplock<Q, P> {
         bytes_per_waiter: 0,
         paper: Q::PAPER,
     };
+
+    const COUNTS: bool = Q::COUNTS;
+
+    fn about_to_wrap() -> Self {
+        Self {
+            queue: Q::about_to_wrap(),
+            platform: PhantomData,
+        }
+    }
 
     #[inline(always)]
     unsafe fn lock(&self, _: &()) {

@@ -132,6 +132,17 @@ unsafe impl<P: Platform, S: CpuState<P>, const MAXCPUS: usize> Queue<P>
             next: P::U32::ZERO,
         },
     };
+    const COUNTS: bool = true;
+
+    fn about_to_wrap() -> Self {
+        Self {
+            counters: Counters {
+                serving: P::U32::new(u32::MAX),
+                next: P::U32::new(u32::MAX),
+            },
+            ..Self::default()
+        }
+    }
 
     unsafe fn init(&self) {
         for cpu in &self.cpus {
