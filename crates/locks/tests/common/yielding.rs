@@ -3,13 +3,55 @@
 
 use locklab_locks::platform::{Atomic, AtomicInt, LockWord, Ordering, Patience, Poll};
 use locklab_locks::{NativePlatform, Platform, QueueNodes};
-use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32, AtomicUsize};
+use std::cell::Cell;
+use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU8, AtomicU32, AtomicUsize};
 use std::time::Duration;
 
 /// Lets others run. Sleeps for a moment rather than yields: a thread that
 /// yields on a loaded machine comes back after everybody else's time slice.
 fn step_aside() {
     std::thread::sleep(Duration::from_micros(1));
+}
+
+/// While it lives, a thread sends itself a signal after some of its writes.
+pub(crate) struct Tormented;
+
+/// The signal; 0: none.
+static TORMENT: AtomicI32 = AtomicI32::new(0);
+
+/// Every so many writes of a thread. Prime, so that each of the few writes of
+/// an acquisition has its turn.
+const WRITES: u32 = 37;
+
+impl Tormented {
+    pub(crate) fn begin(signal: i32) -> Self {
+        TORMENT.store(signal, Ordering::Relaxed);
+        Self
+    }
+}
+
+impl Drop for Tormented {
+    fn drop(&mut self) {
+        TORMENT.store(0, Ordering::Relaxed);
+    }
+}
+
+/// After each write.
+fn written() {
+    thread_local! {
+        static LEFT: Cell<u32> = const { Cell::new(WRITES) };
+    }
+    let signal = TORMENT.load(Ordering::Relaxed);
+    if signal == 0 {
+        return;
+    }
+    let left = LEFT.get() - 1;
+    LEFT.set(if left == 0 { WRITES } else { left });
+    if left == 0 {
+        // SAFETY: sends a signal to this thread, whose handler the test has
+        // installed; it is delivered before the call returns.
+        unsafe { libc::raise(signal) };
+    }
 }
 
 /// Threads of a test program, its harness included.
@@ -94,9 +136,12 @@ macro_rules! atomic {
             }
             fn store(&self, value: $value, order: Ordering) {
                 self.0.store(value, order);
+                written();
             }
             fn swap(&self, value: $value, order: Ordering) -> $value {
-                self.0.swap(value, order)
+                let old = self.0.swap(value, order);
+                written();
+                old
             }
             fn compare_exchange(
                 &self,
@@ -105,7 +150,9 @@ macro_rules! atomic {
                 success: Ordering,
                 failure: Ordering,
             ) -> Result<$value, $value> {
-                self.0.compare_exchange(current, new, success, failure)
+                let result = self.0.compare_exchange(current, new, success, failure);
+                written();
+                result
             }
             fn spin(
                 &self,
@@ -141,16 +188,24 @@ macro_rules! atomic_int {
     ($atomic:ty, $value:ty) => {
         impl AtomicInt<$value> for Word<$atomic> {
             fn fetch_add(&self, value: $value, order: Ordering) -> $value {
-                self.0.fetch_add(value, order)
+                let old = self.0.fetch_add(value, order);
+                written();
+                old
             }
             fn fetch_sub(&self, value: $value, order: Ordering) -> $value {
-                self.0.fetch_sub(value, order)
+                let old = self.0.fetch_sub(value, order);
+                written();
+                old
             }
             fn fetch_and(&self, value: $value, order: Ordering) -> $value {
-                self.0.fetch_and(value, order)
+                let old = self.0.fetch_and(value, order);
+                written();
+                old
             }
             fn fetch_or(&self, value: $value, order: Ordering) -> $value {
-                self.0.fetch_or(value, order)
+                let old = self.0.fetch_or(value, order);
+                written();
+                old
             }
         }
     };
@@ -168,22 +223,31 @@ impl Word<AtomicU32> {
 
 impl LockWord for Word<AtomicU32> {
     fn take_if_zero(&self, held: u32, order: Ordering) -> bool {
-        self.0.take_if_zero(held, order)
+        let taken = self.0.take_if_zero(held, order);
+        written();
+        taken
     }
     fn draw_ticket(&self, order: Ordering) -> Result<(), u16> {
-        self.0.draw_ticket(order)
+        let drawn = self.0.draw_ticket(order);
+        written();
+        drawn
     }
     fn store_low_byte(&self, value: u8, order: Ordering) {
         self.0.store_low_byte(value, order);
+        written();
     }
     fn store_low_half(&self, value: u16, order: Ordering) {
         self.0.store_low_half(value, order);
+        written();
     }
     fn increment_low_half(&self, order: Ordering) {
         self.0.increment_low_half(order);
+        written();
     }
     fn swap_high_half(&self, value: u16, order: Ordering) -> u16 {
-        self.0.swap_high_half(value, order)
+        let old = self.0.swap_high_half(value, order);
+        written();
+        old
     }
 }
 
