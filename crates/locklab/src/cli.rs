@@ -263,22 +263,37 @@ pub enum ExportFormat {
 /// Exit code 1 if a promise is broken or a mutant survives.
 #[derive(Debug, Args)]
 pub struct VerifyArgs {
-    /// The locks [default: all]
+    /// The locks, and 'spin-then-park' [default: all]
     #[arg(value_name = "LOCK")]
     pub locks: Vec<String>,
     /// Weaken each memory ordering in turn: each must break a promise
     #[arg(long)]
     pub mutants: bool,
-    /// No limit on executions, and the promises that take long
+    /// Sixty times the executions, fifty times the schedules: hours
     #[arg(long)]
     pub thorough: bool,
-    /// Executions of a promise at most [default: 100000]
+    /// Executions of a promise at most [default: 16000]
+    ///
+    /// What does not end with any number of preemptions is explored with as
+    /// many as this allows; the table says how many.
     #[arg(long, value_name = "N", conflicts_with = "thorough",
           value_parser = clap::value_parser!(u64).range(1..))]
     pub executions: Option<u64>,
-    /// Seconds for a promise at most [default: 60; thorough: 3600]
+    /// Random schedules of each lock [default: 1000]
+    #[arg(long, value_name = "N", conflicts_with = "thorough",
+          value_parser = clap::value_parser!(u32).range(1..))]
+    pub schedules: Option<u32>,
+    /// Seconds for a promise at most [default: no limit]
+    ///
+    /// With it, what is found may depend on the machine.
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
     pub seconds: Option<u64>,
+    /// Also write one line a lock to this file
+    ///
+    /// What 'locklab locks' says of how a lock is verified comes from such a
+    /// file, crates/verify/verified.tsv.
+    #[arg(long, value_name = "FILE", requires = "mutants")]
+    pub record: Option<PathBuf>,
 }
 
 /// `locklab footprint`.

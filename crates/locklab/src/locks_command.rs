@@ -5,6 +5,7 @@ use crate::error::Error;
 use crate::matrix_command::print;
 use crate::native::subject::{self, Subject};
 use locklab_locks::Fairness;
+use locklab_verify::record::{Record, recorded};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::process::ExitCode;
@@ -40,7 +41,40 @@ fn row(subject: &Subject) -> Value {
         "max_cpus": (info.max_cpus < usize::MAX).then_some(info.max_cpus),
         "paper": info.paper,
         "peer": subject.peer,
+        "verified": record_of(info.name).map(|record| json!({
+            "promises": record.promises,
+            "preemptions_at_least": record.preemptions,
+            "executions": record.executions,
+            "random_schedules": record.schedules,
+            "mutants": record.mutants,
+            "killed": record.killed,
+        })),
     })
+}
+
+fn record_of(name: &str) -> Option<Record> {
+    recorded().into_iter().find(|record| record.name == name)
+}
+
+/// How a lock of the catalogue is verified: what the run found that came with
+/// this source.
+fn verified(name: &str) -> String {
+    let Some(record) = record_of(name) else {
+        return "stress on real threads; no complete run of 'locklab verify' is recorded".into();
+    };
+    let bound = record.preemptions.map_or_else(
+        || "any number of preemptions".to_owned(),
+        |bound| format!("{bound} preemptions or more"),
+    );
+    format!(
+        "model-checked: {} promises, {bound}; {} of {} mutants killed; \
+         {} random schedules of {} threads; stress",
+        record.promises,
+        record.killed,
+        record.mutants,
+        record.schedules,
+        locklab_verify::random::THREADS
+    )
 }
 
 fn fairness(fairness: Fairness) -> &'static str {
@@ -90,6 +124,9 @@ fn table(all: &[Subject]) -> String {
         let info = &subject.info;
         let _ = writeln!(text, "{:<width$}  {}", info.name, info.summary);
         let _ = writeln!(text, "{:<width$}  [{}]", "", info.paper);
+        if !subject.peer {
+            let _ = writeln!(text, "{:<width$}  {}", "", verified(info.name));
+        }
     }
     text
 }

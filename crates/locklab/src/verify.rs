@@ -6,8 +6,9 @@ use crate::error::Error;
 use crate::matrix_command::print;
 use crate::native::subject;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use locklab_locks::catalogue;
-use locklab_verify::{LockResult, Options, table, verify};
+use locklab_verify::{
+    LockResult, Options, THOROUGH_EXECUTIONS, THOROUGH_SCHEDULES, record, table, verify,
+};
 use serde_json::json;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -17,7 +18,7 @@ use std::time::Duration;
 /// # Errors
 /// A name is no lock's, or standard output cannot be written.
 pub(crate) fn run(args: &VerifyArgs, common: &Common) -> Result<ExitCode, Error> {
-    let known: Vec<&str> = catalogue::ALL.iter().map(|entry| entry.info.name).collect();
+    let known = locklab_verify::names();
     for name in &args.locks {
         if !known.contains(&name.as_str()) {
             subject::find(name).map_err(Error::Usage)?;
@@ -35,13 +36,18 @@ pub(crate) fn run(args: &VerifyArgs, common: &Common) -> Result<ExitCode, Error>
     let defaults = Options::default();
     let options = Options {
         mutants: args.mutants,
-        thorough: args.thorough,
-        executions: args.executions.unwrap_or(defaults.executions),
-        duration: Duration::from_secs(args.seconds.unwrap_or(if args.thorough {
-            3600
-        } else {
-            defaults.duration.as_secs()
-        })),
+        executions: match args.executions {
+            Some(executions) => executions,
+            None if args.thorough => THOROUGH_EXECUTIONS,
+            None => defaults.executions,
+        },
+        schedules: match args.schedules {
+            Some(schedules) => schedules as usize,
+            None if args.thorough => THOROUGH_SCHEDULES,
+            None => defaults.schedules,
+        },
+        seed: common.seed,
+        duration: args.seconds.map_or(defaults.duration, Duration::from_secs),
         ..defaults
     };
     if common.dry_run {
@@ -55,6 +61,10 @@ pub(crate) fn run(args: &VerifyArgs, common: &Common) -> Result<ExitCode, Error>
     })
     .map_err(|error| Error::Usage(error.to_string()))?;
     bar.finish_and_clear();
+    if let Some(path) = &args.record {
+        std::fs::write(path, record::lines(&results))
+            .map_err(|error| Error::Failed(format!("cannot write {}: {error}", path.display())))?;
+    }
     let text = if common.json {
         format!(
             "{:#}\n",
@@ -62,11 +72,12 @@ pub(crate) fn run(args: &VerifyArgs, common: &Common) -> Result<ExitCode, Error>
                 "schema": 1,
                 "provenance": {
                     "kind": "model",
-                    "checker": "loom 0.7",
+                    "checkers": ["loom 0.7", "shuttle 0.9"],
                     "mutants": options.mutants,
-                    "thorough": options.thorough,
-                    "executions_at_most": if options.thorough { None } else { Some(options.executions) },
-                    "seconds_at_most": options.duration.as_secs(),
+                    "executions_at_most": options.executions,
+                    "seconds_at_most": args.seconds,
+                    "schedules": options.schedules,
+                    "seed": options.seed,
                 },
                 "locks": results,
             })
@@ -82,21 +93,22 @@ pub(crate) fn run(args: &VerifyArgs, common: &Common) -> Result<ExitCode, Error>
     })
 }
 
-/// No promise broken, no ordering without need.
+/// No promise broken or left unexplored, no ordering without need.
 fn proven(lock: &LockResult) -> bool {
-    lock.holds() && lock.survivors.is_empty()
+    lock.holds() && lock.is_complete() && lock.survivors.is_empty()
 }
 
 fn plan(names: &[String], options: Options) -> String {
     let mut text = String::new();
     for name in names {
         let properties = locklab_verify::properties_of(name).unwrap_or_default();
-        let wanted = properties
-            .iter()
-            .filter(|p| options.thorough || !p.thorough);
-        let promises: Vec<&str> = wanted.map(|property| property.name).collect();
+        let promises: Vec<&str> = properties.iter().map(|property| property.name).collect();
         text.push_str(&format!("{name}: {}\n", promises.join("; ")));
     }
+    text.push_str(&format!(
+        "each with at most {} executions; then {} random schedules of each lock\n",
+        options.executions, options.schedules
+    ));
     if options.mutants {
         text.push_str("then the same with each memory ordering one step weaker\n");
     }

@@ -7,6 +7,7 @@
 //! it synchronises the modelled threads: it must never create a
 //! happens-before that the lock under test does not.
 
+use crate::parking::Lot;
 use crate::platform::Loom;
 use locklab_locks::QueueNodes;
 use std::cell::{Cell, RefCell};
@@ -46,6 +47,9 @@ type Interrupt = Box<dyn FnOnce()>;
 struct Record {
     nodes: RefCell<Option<Box<[QueueNodes<Loom>]>>>,
     with_nodes: Cell<bool>,
+    lot: RefCell<Option<Box<Lot>>>,
+    /// Whether there is a parking lot, and it has a heavy fence.
+    with_lot: Cell<Option<bool>>,
     virtualized: Cell<bool>,
     /// Whether an execution is under way: before it begins, what the last
     /// one left behind is dropped.
@@ -105,6 +109,7 @@ pub(crate) fn configure(prune_after: Option<u32>, with_coins: bool, virtualized:
         r.prune_after.set(prune_after);
         r.with_coins.set(with_coins);
         r.with_nodes.set(false);
+        r.with_lot.set(None);
         r.in_order.borrow_mut().clear();
     });
 }
@@ -153,6 +158,7 @@ pub(crate) fn begin() {
             .get()
             .then(|| (0..MAX_THREADS).map(|_| QueueNodes::default()).collect());
         *r.nodes.borrow_mut() = nodes;
+        *r.lot.borrow_mut() = r.with_lot.get().map(|heavy| Box::new(Lot::new(heavy)));
         if r.with_coins.get() {
             *r.coins.borrow_mut() = (0..MAX_THREADS * COINS).map(|_| new_word()).collect();
             mint();
@@ -178,6 +184,11 @@ pub(crate) fn set_up(body: impl FnOnce()) {
     body();
     RECORD.with(|r| r.quiet.set(false));
     loom::explore();
+}
+
+/// Whether a model is being set up.
+pub(crate) fn is_quiet() -> bool {
+    RECORD.with(|r| r.quiet.get())
 }
 
 /// Interrupts this thread with `handler` when it next waits.
@@ -240,6 +251,24 @@ pub(crate) fn queue_nodes(cpu: usize) -> &'static QueueNodes<Loom> {
             std::panic::panic_any(Again)
         }
     })
+}
+
+/// The parking lot of this execution.
+pub(crate) fn lot(heavy: bool) -> &'static Lot {
+    RECORD.with(|r| match r.lot.borrow().as_deref() {
+        // SAFETY: as the queue nodes.
+        Some(lot) => unsafe { &*std::ptr::from_ref(lot) },
+        None => {
+            r.with_lot.set(Some(heavy));
+            std::panic::panic_any(Again)
+        }
+    })
+}
+
+/// Whether the lock under test uses queue nodes of CPUs, as far as is known:
+/// the first execution that asks for one begins the model again.
+pub(crate) fn with_queue_nodes() -> bool {
+    RECORD.with(|r| r.with_nodes.get())
 }
 
 /// Notes an operation. Anything but a fruitless read is progress.
@@ -397,10 +426,20 @@ pub(crate) fn spurious() -> bool {
 pub(crate) fn sleep(word: usize, location: &'static Location<'static>) {
     let me = cpu();
     RECORD.with(|r| r.sleeping.borrow_mut().push_back((word, me)));
-    // Not pruned: that it sleeps is something that its waker sees.
+    // That it sleeps is something that its waker sees, so the first turns are
+    // not pruned; but to be given a turn again while nothing has changed is
+    // the same as not to be given it.
     while RECORD.with(|r| r.sleeping.borrow().contains(&(word, me))) {
+        if RECORD.with(|r| !r.quiet.get() && r.in_vain[me].get() > Some(1)) {
+            loom::skip_branch();
+        }
         idle(location);
     }
+}
+
+/// Takes all sleepers on `word` off the list.
+pub(crate) fn wake_all(word: usize) {
+    RECORD.with(|r| r.sleeping.borrow_mut().retain(|&(w, _)| w != word));
 }
 
 /// Takes the first sleeper on `word` off the list.

@@ -1,5 +1,6 @@
-//! Runs one model to its end, or to the first execution that breaks a
-//! promise.
+//! Runs one model: to its end with any number of preemptions if that comes
+//! soon enough, otherwise with as many as it does come with; or to the first
+//! execution that breaks a promise.
 //!
 //! Must never call an exploration that was cut short complete.
 
@@ -20,9 +21,6 @@ pub struct Limits {
     pub executions: u64,
     /// Time after which it is cut.
     pub duration: Duration,
-    /// Whether fruitless reads are pruned as the property says. Without,
-    /// few models of three threads end.
-    pub prune: bool,
 }
 
 impl Default for Limits {
@@ -30,7 +28,6 @@ impl Default for Limits {
         Self {
             executions: u64::MAX,
             duration: Duration::MAX,
-            prune: true,
         }
     }
 }
@@ -38,10 +35,10 @@ impl Default for Limits {
 /// What came of exploring a model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// Every execution within the bounds keeps the promise.
+    /// Every execution within the bound keeps the promise.
     Holds,
-    /// No execution explored breaks it, but the limit of executions or of
-    /// time came first.
+    /// No execution explored breaks it, but the limit came before all those
+    /// within the least bound were.
     Cut,
     /// One execution breaks it.
     Fails(Failure),
@@ -61,8 +58,12 @@ pub struct Failure {
 pub struct Explored {
     /// What came of it.
     pub outcome: Outcome,
-    /// How many executions were run.
+    /// The most preemptions in an execution; `None`: any number.
+    pub preemptions: Option<usize>,
+    /// How many executions were run within that bound.
     pub executions: u64,
+    /// How long that took, other bounds included.
+    pub took: Duration,
 }
 
 struct LimitReached;
@@ -71,10 +72,15 @@ thread_local! {
     static SILENT: Cell<bool> = const { Cell::new(false) };
 }
 
-/// A broken promise is a panic of the model; it is reported, not printed.
-fn silence_panics() {
+/// Runs `body`, whose panics are broken promises: they are reported, not
+/// printed.
+pub(crate) fn silently<R>(body: impl FnOnce() -> R) -> R {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
+        // Shuttle prints each panic, of whatever it is, from its first run
+        // on: so let that hook come first, and ours around it.
+        let nothing = shuttle::scheduler::RoundRobinScheduler::new(1);
+        shuttle::Runner::new(nothing, shuttle::Config::new()).run(|| ());
         let before = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |info| {
             if !SILENT.get() {
@@ -83,20 +89,100 @@ fn silence_panics() {
         }));
     });
     SILENT.set(true);
+    let result = body();
+    SILENT.set(false);
+    result
+}
+
+/// The share of the executions that may go to any number of preemptions
+/// before a bound is tried.
+const UNBOUNDED_SHARE: u64 = 4;
+
+/// A bound on preemptions makes the number of fruitless reads matter: where
+/// one would let another thread run for nothing, the equal execution without
+/// it costs a preemption.
+const BOUNDED_PRUNE_AFTER: u32 = 2;
+
+/// How much the limit of executions is stretched for the bound that a
+/// property must reach.
+const LEAST_SHARE: u64 = 4;
+
+/// The next bound has at least so many times the executions of this one.
+const GROWTH: u64 = 2;
+
+/// Explores the model of a property, as far as the limits allow.
+pub(crate) fn explore(property: &Property, limits: Limits) -> Explored {
+    let start = Instant::now();
+    let left = |executions| Limits {
+        executions,
+        duration: limits.duration.saturating_sub(start.elapsed()),
+        ..limits
+    };
+    let done = |explored| Explored {
+        took: start.elapsed(),
+        ..explored
+    };
+    let any = explore_within(
+        property,
+        None,
+        pruning(None),
+        left(limits.executions / UNBOUNDED_SHARE),
+    );
+    if any.outcome != Outcome::Cut {
+        return done(any);
+    }
+    let mut spent = any.executions;
+    let mut reached: Option<Explored> = None;
+    let mut before = 0;
+    for preemptions in 1.. {
+        let mut executions = limits.executions.saturating_sub(spent);
+        if preemptions <= property.at_least {
+            executions = limits.executions.saturating_mul(LEAST_SHARE);
+        } else if let Some(reached) = &reached {
+            // Not begun if it would not end.
+            let growth = (reached.executions / before.max(1)).max(GROWTH);
+            if reached.executions.saturating_mul(growth) > executions {
+                break;
+            }
+        }
+        before = reached.as_ref().map_or(0, |reached| reached.executions);
+        let bound = Some(preemptions);
+        let next = explore_within(property, bound, pruning(bound), left(executions));
+        spent += next.executions;
+        match next.outcome {
+            Outcome::Holds => reached = Some(next),
+            Outcome::Cut => break,
+            Outcome::Fails(_) => return done(next),
+        }
+    }
+    done(match reached {
+        Some(reached) if reached.preemptions >= Some(property.at_least) => reached,
+        _ => Explored {
+            executions: spent,
+            preemptions: Some(property.at_least),
+            ..any
+        },
+    })
 }
 
 /// A branch more than this in one execution: the lock makes no progress.
 const MAX_BRANCHES: usize = 4_000;
 
-/// Explores the model of a property.
-pub(crate) fn explore(property: &Property, limits: Limits) -> Explored {
+/// After how many fruitless reads of one wait an execution is pruned.
+pub(crate) fn pruning(preemptions: Option<usize>) -> Option<u32> {
+    Some(preemptions.map_or(1, |_| BOUNDED_PRUNE_AFTER))
+}
+
+/// Explores the model of a property with at most so many preemptions. Without
+/// pruning, few models of three threads end.
+pub(crate) fn explore_within(
+    property: &Property,
+    preemptions: Option<usize>,
+    prune_after: Option<u32>,
+    limits: Limits,
+) -> Explored {
     let model = property.model;
-    silence_panics();
-    execution::configure(
-        limits.prune.then_some(property.prune_after),
-        property.coins,
-        property.virtualized,
-    );
+    execution::configure(prune_after, property.coins, property.virtualized);
     let start = Instant::now();
     let mut executions;
     let outcome = loop {
@@ -104,7 +190,7 @@ pub(crate) fn explore(property: &Property, limits: Limits) -> Explored {
         let counted = counter.clone();
         let mut builder = loom::model::Builder::new();
         builder.max_branches = MAX_BRANCHES;
-        builder.preemption_bound = property.preemptions;
+        builder.preemption_bound = preemptions;
         builder.max_permutations = None;
         builder.max_duration = None;
         builder.checkpoint_file = None;
@@ -112,7 +198,7 @@ pub(crate) fn explore(property: &Property, limits: Limits) -> Explored {
         builder.location = false;
         builder.log = false;
         execution::end();
-        let result = catch_unwind(AssertUnwindSafe(|| {
+        let run = AssertUnwindSafe(|| {
             builder.check(move || {
                 let count = counted.fetch_add(1, Ordering::Relaxed);
                 if count >= limits.executions
@@ -124,7 +210,8 @@ pub(crate) fn explore(property: &Property, limits: Limits) -> Explored {
                 model();
                 execution::end();
             });
-        }));
+        });
+        let result = silently(|| catch_unwind(run));
         executions = counter.load(Ordering::Relaxed);
         match result {
             Ok(()) => break Outcome::Holds,
@@ -141,15 +228,16 @@ pub(crate) fn explore(property: &Property, limits: Limits) -> Explored {
             }
         }
     };
-    SILENT.set(false);
     Explored {
         outcome,
+        preemptions,
         executions,
+        took: start.elapsed(),
     }
 }
 
 /// The first line of what a model says when it fails.
-fn message(payload: &(dyn Any + Send)) -> String {
+pub(crate) fn message(payload: &(dyn Any + Send)) -> String {
     let text = payload
         .downcast_ref::<String>()
         .map(String::as_str)
@@ -158,7 +246,7 @@ fn message(payload: &(dyn Any + Send)) -> String {
     let first = text.lines().map(str::trim).find(|line| !line.is_empty());
     let first = first.unwrap_or(text);
     if first.starts_with("Causality violation") {
-        "two critical sections are not ordered: one does not see the other's writes".into()
+        "two accesses are not ordered: one does not see the other's writes".into()
     } else if first.starts_with("Model exceeded") {
         format!("no progress: {MAX_BRANCHES} steps without an end")
     } else {

@@ -14,8 +14,11 @@ mod execution;
 mod explore;
 mod models;
 mod ordering;
+mod parking;
 mod platform;
 mod property;
+pub mod random;
+pub mod record;
 mod run;
 mod table;
 mod verify;
@@ -23,10 +26,12 @@ mod verify;
 pub use execution::MAX_THREADS;
 pub use explore::{Explored, Failure, Limits, Outcome};
 pub use ordering::{Mutation, Part, Site};
+pub use parking::SPIN_THEN_PARK;
 pub use platform::{Loom, Word};
 pub use property::{Property, properties};
-pub use run::{Fate, check, check_and_record, properties_of, try_mutant};
+pub use run::{Fate, check, check_and_record, check_within, properties_of, try_mutant};
 pub use table::table;
 pub use verify::{
-    LockResult, Options, Progress, PropertyResult, Survivor, UnknownLock, Verdict, verify,
+    Checker, LockResult, Options, Progress, PropertyResult, Survivor, THOROUGH_EXECUTIONS,
+    THOROUGH_SCHEDULES, UnknownLock, Verdict, names, verify,
 };

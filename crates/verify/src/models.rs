@@ -7,28 +7,34 @@
 
 use crate::platform::Loom;
 use crate::property::{
-    Property, big_properties, properties, read_write, short_lived, timed, virtualized,
+    Property, big_properties, given_up, properties, read_write, short_lived, short_lived_three,
+    timed, virtualized,
 };
 use locklab_locks::catalogue::{self, Visitor};
+use locklab_locks::platform::Platform;
 use locklab_locks::{
     Anderson, Cna, CohortBoMcs, CohortTktTkt, Hemlock, Hmcs, Malthusian, Mcs, McsTimeout,
     MplockAnderson, MplockClh, MplockMcs, MplockTicket, MplockTicketPadded, QSpinlockVirt, RawLock,
     Reciprocating, Twa,
 };
 
-/// CPUs, slots: a power of two, no less than the threads of any model.
-const ROOM: usize = 4;
+/// CPUs, slots: no less than the threads of any model.
+pub(crate) const ROOM: usize = 4;
 
-/// Visits the model of the lock called `name`.
-pub(crate) fn visit<V: Visitor<Loom>>(name: &str, visitor: V) -> Option<V::Output> {
+/// Visits the model of the lock called `name`, with room for `CPUS` CPUs, a
+/// power of two.
+pub(crate) fn visit<P: Platform, V: Visitor<P>, const CPUS: usize>(
+    name: &str,
+    visitor: V,
+) -> Option<V::Output> {
     Some(match name {
-        "anderson" => visitor.visit::<Anderson<Loom, ROOM>>(),
-        "twa" => visitor.visit::<Twa<Loom, 2>>(),
-        "mplock-ticket" => visitor.visit::<MplockTicket<Loom, ROOM>>(),
-        "mplock-ticket-padded" => visitor.visit::<MplockTicketPadded<Loom, ROOM>>(),
-        "mplock-anderson" => visitor.visit::<MplockAnderson<Loom, ROOM>>(),
-        "mplock-clh" => visitor.visit::<MplockClh<Loom, ROOM>>(),
-        "mplock-mcs" => visitor.visit::<MplockMcs<Loom, ROOM>>(),
+        "anderson" => visitor.visit::<Anderson<P, CPUS>>(),
+        "twa" => visitor.visit::<Twa<P, 2>>(),
+        "mplock-ticket" => visitor.visit::<MplockTicket<P, CPUS>>(),
+        "mplock-ticket-padded" => visitor.visit::<MplockTicketPadded<P, CPUS>>(),
+        "mplock-anderson" => visitor.visit::<MplockAnderson<P, CPUS>>(),
+        "mplock-clh" => visitor.visit::<MplockClh<P, CPUS>>(),
+        "mplock-mcs" => visitor.visit::<MplockMcs<P, CPUS>>(),
         _ => return catalogue::visit(name, visitor),
     })
 }
@@ -57,10 +63,17 @@ pub(crate) fn more_properties(name: &str) -> Vec<Property> {
         "c-tkt-tkt" => vec![short_lived::<CohortTktTkt<Loom>>()],
         "hemlock" => vec![short_lived::<Hemlock<Loom>>()],
         "hmcs" => vec![short_lived::<Hmcs<Loom, 8>>()],
-        "malthusian" => vec![short_lived::<Malthusian<Loom>>()],
+        "malthusian" => vec![
+            short_lived::<Malthusian<Loom>>(),
+            short_lived_three::<Malthusian<Loom>>(),
+        ],
         "reciprocating" => vec![short_lived::<Reciprocating<Loom>>()],
         "qspinlock-virt" => virtualized::<QSpinlockVirt<Loom>>(),
-        "mcs-timeout" => timed::<McsTimeout<Loom>>(),
+        "mcs-timeout" => {
+            let mut all = timed::<McsTimeout<Loom>>();
+            all.extend(given_up());
+            all
+        }
         "rw-queued" => read_write(),
         _ => Vec::new(),
     }

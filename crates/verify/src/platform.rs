@@ -21,6 +21,10 @@ pub struct Loom;
 pub struct Word<A: Mock> {
     atomic: A,
     newest: Newest,
+    /// What was there before.
+    before: Newest,
+    /// The bits that the newest write wrote without regard to what was there.
+    overwritten: Newest,
     /// Who wrote that, and whether by a read-modify-write.
     writer: Writer,
 }
@@ -48,6 +52,8 @@ impl<A: Mock> Word<A> {
         Self {
             atomic,
             newest: Newest::new(value),
+            before: Newest::new(value),
+            overwritten: Newest::new(0),
             writer: Writer::new(execution::cpu() << 1),
         }
     }
@@ -56,11 +62,58 @@ impl<A: Mock> Word<A> {
         self.newest.load(Ordering::Relaxed)
     }
 
-    /// Notes that a read-modify-write of this thread wrote `value`.
-    fn updated(&self, value: u64) {
+    fn written(&self, value: u64, overwritten: u64) {
+        self.before.store(self.newest(), Ordering::Relaxed);
         self.newest.store(value, Ordering::Relaxed);
+        self.overwritten.store(overwritten, Ordering::Relaxed);
+    }
+
+    /// Notes that a read-modify-write of this thread wrote `value`, the bits
+    /// `overwritten` of it without regard to what was there.
+    fn updated(&self, value: u64, overwritten: u64) {
+        self.written(value, overwritten);
         self.writer
             .store(execution::cpu() << 1 | 1, Ordering::Relaxed);
+    }
+
+    /// Whether a read-modify-write, which makes `new` of an old value, comes
+    /// before the newest write; and if so, what it reads.
+    ///
+    /// Loom puts it after all that was written before it ran. C11 lets it
+    /// come before a write that does not happen before it. Where that write
+    /// leaves no trace of it, this is explored too: it reads what was there
+    /// before that write, and changes nothing. That it may is told by a read:
+    /// a read, too, sees what was there before only if the write does not
+    /// happen before it.
+    fn comes_before<T: Copy>(
+        &self,
+        order: Ordering,
+        number: impl Fn(T) -> u64,
+        new: impl Fn(u64) -> u64,
+        read: impl FnOnce(Ordering) -> T,
+    ) -> Result<T, Joined> {
+        if self.overwritten.load(Ordering::Relaxed) == 0 || execution::is_quiet() {
+            return Err(Joined(false));
+        }
+        let value = read(match order {
+            Ordering::Relaxed | Ordering::Release => Ordering::Relaxed,
+            _ => Ordering::Acquire,
+        });
+        // Others may have written before the read had its turn.
+        let before = self.before.load(Ordering::Relaxed);
+        let kept = !self.overwritten.load(Ordering::Relaxed);
+        if self.writer.load(Ordering::Relaxed) >> 1 != execution::cpu()
+            && number(value) == before
+            && before != self.newest()
+            && (new(before) ^ before) & kept == 0
+        {
+            return Ok(value);
+        }
+        if number(value) != self.newest() {
+            // All goes on as if it had read the newest, which is explored.
+            loom::skip_branch();
+        }
+        Err(Joined::with_last())
     }
 
     /// Stores `value` by `store`, after what `read_newest` reads if another
@@ -81,10 +134,8 @@ impl<A: Mock> Word<A> {
     ) {
         if execution::stores_in_order(here) {
             read_newest();
-            // One step with the read.
-            loom::stop_exploring();
+            let _joined = Joined::with_last();
             store();
-            loom::explore();
         } else {
             store();
             let last = self.writer.load(Ordering::Relaxed);
@@ -92,8 +143,29 @@ impl<A: Mock> Word<A> {
                 execution::store_in_order(here);
             }
         }
-        self.newest.store(value, Ordering::Relaxed);
+        self.written(value, u64::MAX);
         self.writer.store(execution::cpu() << 1, Ordering::Relaxed);
+    }
+}
+
+/// Whether the operation under way is one step with the one before.
+struct Joined(bool);
+
+impl Joined {
+    fn with_last() -> Self {
+        let exploring = !execution::is_quiet();
+        if exploring {
+            loom::stop_exploring();
+        }
+        Self(exploring)
+    }
+}
+
+impl Drop for Joined {
+    fn drop(&mut self) {
+        if self.0 && !std::thread::panicking() {
+            loom::explore();
+        }
     }
 }
 
@@ -147,8 +219,23 @@ macro_rules! word {
             #[track_caller]
             fn swap(&self, value: $value, order: Ordering) -> $value {
                 let here = Location::caller();
-                let old = self.atomic.swap(value, effective(here, Part::Update, order));
-                self.updated($number(value));
+                let order = effective(here, Part::Update, order);
+                let number = $number;
+                let joined = match self.comes_before(
+                    order,
+                    number,
+                    |_| $number(value),
+                    |order| self.atomic.load(order),
+                ) {
+                    Ok(old) => {
+                        execution::step(here, "swaps out, earlier,", $number(old));
+                        return old;
+                    }
+                    Err(joined) => joined,
+                };
+                let old = self.atomic.swap(value, order);
+                drop(joined);
+                self.updated($number(value), 0);
                 execution::step(here, "swaps out", $number(old));
                 old
             }
@@ -167,7 +254,7 @@ macro_rules! word {
                 let result = self.atomic.compare_exchange(current, new, success, failure);
                 match result {
                     Ok(_) => {
-                        self.updated($number(new));
+                        self.updated($number(new), 0);
                         execution::step(here, "compares and swaps in", $number(new));
                     }
                     Err(found) => execution::step(here, "compares and finds", $number(found)),
@@ -245,11 +332,22 @@ macro_rules! word_int {
         #[track_caller]
         fn $method(&self, value: $value, order: Ordering) -> $value {
             let here = Location::caller();
-            let old = self
-                .atomic
-                .$method(value, effective(here, Part::Update, order));
-            self.newest
-                .store($new(old, value) as u64, Ordering::Relaxed);
+            let order = effective(here, Part::Update, order);
+            let joined = match self.comes_before(
+                order,
+                |value| value as u64,
+                |old| $new(old as $value, value) as u64,
+                |order| self.atomic.load(order),
+            ) {
+                Ok(old) => {
+                    execution::step(here, concat!($what, " (earlier)"), old as u64);
+                    return old;
+                }
+                Err(joined) => joined,
+            };
+            let old = self.atomic.$method(value, order);
+            drop(joined);
+            self.updated($new(old, value) as u64, 0);
             execution::step(here, $what, old as u64);
             old
         }
@@ -284,7 +382,7 @@ impl Word<atomic::AtomicU32> {
             low,
             "two threads write the same part of a word at {here}"
         );
-        self.updated(old.wrapping_add(difference).into());
+        self.updated(old.wrapping_add(difference).into(), mask.into());
         execution::step(here, "writes part of", u64::from(old));
     }
 }
@@ -325,7 +423,7 @@ impl LockWord for Word<atomic::AtomicU32> {
                 .atomic
                 .compare_exchange(old, new, order, Ordering::Relaxed);
             if result.is_ok() {
-                self.updated(new.into());
+                self.updated(new.into(), 0);
                 break;
             }
             // Another wrote first; only its being first is news.
@@ -333,6 +431,17 @@ impl LockWord for Word<atomic::AtomicU32> {
         }
         execution::step(here, "swaps the high half of", u64::from(old));
         (old >> 16) as u16
+    }
+}
+
+impl Loom {
+    /// Ends every [`Platform::wait`] on `word`.
+    #[track_caller]
+    pub(crate) fn wake_all(word: &Word<atomic::AtomicU32>) {
+        let value = newest(word);
+        execution::wake_all(std::ptr::from_ref(word).addr());
+        let here = Location::caller();
+        execution::step(here, "wakes all sleepers on", u64::from(value));
     }
 }
 

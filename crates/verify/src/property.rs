@@ -6,7 +6,10 @@
 
 use crate::execution::{self, Mood};
 use crate::platform::Loom;
-use locklab_locks::{BigLock, Fairness, Info, NESTING, RawLock, RwQueued, TimedLock};
+use locklab_locks::platform::Platform;
+use locklab_locks::{
+    BigLock, Fairness, Info, McsTimeout, McsTimeoutNode, NESTING, RawLock, RwQueued, TimedLock,
+};
 use std::cell::RefCell;
 
 /// A promise and the model that checks it.
@@ -16,50 +19,36 @@ pub struct Property {
     pub name: &'static str,
     /// How many threads take part.
     pub threads: usize,
-    /// The most preemptions explored by default; `None`: any number.
-    pub preemptions: Option<usize>,
-    /// After how many fruitless reads of one wait an execution is pruned.
-    ///
-    /// A bound on preemptions makes this matter: where a fruitless read would
-    /// let another thread run for nothing, the equal execution without that
-    /// read costs a preemption.
-    pub prune_after: u32,
+    /// The bound on preemptions below which the property counts as cut. Most
+    /// are explored with more, or with any number.
+    pub at_least: usize,
+    /// The source file whose orderings it is there to show needed; `None`:
+    /// those of all the code that it runs.
+    pub(crate) orderings_of: Option<&'static str>,
     /// Whether time and spurious wake-ups are choices.
     pub(crate) coins: bool,
     /// Whether the lock is told of a hypervisor that does not help it.
     pub(crate) virtualized: bool,
-    /// Whether it is left to `--thorough`.
-    pub thorough: bool,
     pub(crate) model: fn(),
 }
 
 /// The promises of lock `L`, the cheapest first.
 pub fn properties<L: RawLock<Loom>>() -> Vec<Property> {
     let info: Info = L::INFO;
-    let coins = info.parks || info.timeout;
     let new = |name, threads, model: fn()| Property {
         name,
         threads,
-        preemptions: None,
-        prune_after: 1,
-        coins,
+        at_least: 2,
+        orderings_of: None,
+        // With three threads sleeps end when they are ended: the choice at
+        // each would leave no room for more than one preemption.
+        coins: info.parks && threads < 3,
         virtualized: false,
-        thorough: false,
         model,
-    };
-    let thorough = |property: Property| Property {
-        thorough: true,
-        ..property
-    };
-    let bounded = |property: Property, preemptions| Property {
-        preemptions: Some(preemptions),
-        prune_after: 2,
-        ..property
     };
     let mut all = vec![
         new("exclusion", 2, exclusion::<L, 2, 1>),
         new("reuse", 2, exclusion::<L, 2, 2>),
-        bounded(new("three, 3 preemptions", 3, exclusion::<L, 3, 1>), 3),
         new("exclusion of three", 3, exclusion::<L, 3, 1>),
         new("try_lock alone", 1, try_lock_alone::<L>),
     ];
@@ -68,8 +57,7 @@ pub fn properties<L: RawLock<Loom>>() -> Vec<Property> {
         all.push(new("try_lock races", 2, try_lock_races::<L, 2>));
         all.push(new("try_lock, late", 2, try_lock_late::<L>));
         all.push(new("try_lock, again", 2, try_lock_again::<L>));
-        let three = new("try_lock races of three", 3, try_lock_races::<L, 3>);
-        all.push(bounded(three, 3));
+        all.push(new("try_lock races of three", 3, try_lock_races::<L, 3>));
     }
     if info.fairness == Fairness::Fifo {
         all.push(new("fifo", 3, fifo::<L>));
@@ -77,14 +65,13 @@ pub fn properties<L: RawLock<Loom>>() -> Vec<Property> {
     if L::COUNTS {
         all.push(new("wrap-around", 2, wrap_around::<L>));
     }
-    all.push(bounded(new("one comes back", 3, one_comes_back::<L>), 2));
-    all.push(bounded(new("nesting", 3, nesting::<L>), 1));
-    let reuse = new("reuse by three", 3, exclusion::<L, 3, 2>);
-    all.push(bounded(reuse, 2));
-    all.push(thorough(Property {
-        name: "reuse by three, deeper",
-        ..bounded(reuse, 3)
-    }));
+    all.push(new("queue formed before", 3, queue_formed_before::<L>));
+    all.push(new("one comes back", 3, one_comes_back::<L>));
+    all.push(Property {
+        at_least: 1,
+        ..new("nesting", 3, nesting::<L>)
+    });
+    all.push(new("reuse by three", 3, exclusion::<L, 3, 2>));
     all
 }
 
@@ -93,8 +80,19 @@ pub(crate) fn short_lived<L: RawLock<Loom>>() -> Property {
     let like = properties::<L>()[0];
     Property {
         name: "contexts end",
-        model: contexts_end::<L>,
+        model: contexts_end::<L, 2, 2>,
         ..like
+    }
+}
+
+/// The same where a holder reaches past the next waiter.
+pub(crate) fn short_lived_three<L: RawLock<Loom>>() -> Property {
+    Property {
+        name: "contexts end, three",
+        threads: 3,
+        coins: false,
+        model: contexts_end::<L, 3, 1>,
+        ..short_lived::<L>()
     }
 }
 
@@ -128,10 +126,25 @@ pub(crate) fn timed<L: TimedLock<Loom>>() -> Vec<Property> {
     };
     vec![
         new("timeout", 2, timeout::<L, 2>),
+        new("timeout, node used before", 2, timeout_of_used_node::<L>),
+        new("timeout among three", 3, timeout::<L, 3>),
+    ]
+}
+
+/// The promise of a node that was given up: when it says that it is idle, or
+/// has been used again, its owner may take the memory back.
+pub(crate) fn given_up() -> [Property; 2] {
+    let like = timed::<McsTimeout<Loom>>()[0];
+    [
         Property {
-            preemptions: Some(2),
-            prune_after: 2,
-            ..new("timeout among three", 3, timeout::<L, 3>)
+            name: "given up, node ends",
+            model: || given_up_node_ends(false),
+            ..like
+        },
+        Property {
+            name: "given up, tried, ends",
+            model: || given_up_node_ends(true),
+            ..like
         },
     ]
 }
@@ -158,11 +171,10 @@ pub(crate) fn big_properties<L: BigLock<Loom>>() -> Vec<Property> {
     let new = |name, threads, model: fn()| Property {
         name,
         threads,
-        preemptions: None,
-        prune_after: 1,
+        at_least: 2,
+        orderings_of: None,
         coins: false,
         virtualized: false,
-        thorough: false,
         model,
     };
     vec![
@@ -484,6 +496,42 @@ fn one_comes_back<L: RawLock<Loom>>() {
     });
 }
 
+/// A queue has formed and dissolved, and now forms again: each node says what
+/// it said then until its owner has reset it.
+fn queue_formed_before<L: RawLock<Loom>>() {
+    /// Enough for a thread to fall asleep, if it does.
+    const TURNS: usize = 4;
+    let table = Table::<L>::new(3);
+    let mut others = Vec::new();
+    execution::set_up(|| {
+        table.lock();
+        for cpu in 1..3 {
+            others.push(spawn(cpu, move || {
+                table.section();
+                execution::await_arrival(0);
+                table.section();
+            }));
+            // It goes on until it waits.
+            for _ in 0..TURNS {
+                loom::thread::yield_now();
+            }
+        }
+        table.enter();
+        table.unlock();
+        while table.entered.borrow().len() < 3 {
+            loom::thread::yield_now();
+        }
+        table.lock();
+        execution::arrive(0);
+    });
+    table.enter();
+    table.unlock();
+    for other in others {
+        join(other);
+    }
+    table.finish();
+}
+
 /// Counters pass their last value while both threads are at it.
 fn wrap_around<L: RawLock<Loom>>() {
     run(Table::with(L::about_to_wrap(), 2), 2, |table, cpu| {
@@ -497,9 +545,9 @@ fn wrap_around<L: RawLock<Loom>>() {
 
 /// Once `unlock` has returned, nobody uses the context any more: its owner
 /// may take the memory back.
-fn contexts_end<L: RawLock<Loom>>() {
-    threads::<L>(2, |table, _| {
-        for _ in 0..2 {
+fn contexts_end<L: RawLock<Loom>, const THREADS: usize, const TIMES: usize>() {
+    threads::<L>(THREADS, |table, _| {
+        for _ in 0..TIMES {
             let context = L::Ctx::default();
             // SAFETY: the context stays in place until after `unlock`.
             unsafe {
@@ -515,10 +563,17 @@ fn contexts_end<L: RawLock<Loom>>() {
 /// Interrupts, which take locks too, while their CPU waits: as many as can
 /// nest, and one more. Two CPUs go down so at once; the holder of all the
 /// locks then lets go, in any interleaving with their return.
+///
+/// A lock that does not use the CPU's queue nodes has no limit to come to:
+/// two locks, one interrupt.
 fn nesting<L: RawLock<Loom>>() {
-    const DEPTH: usize = NESTING + 1;
+    let depth = if execution::with_queue_nodes() {
+        NESTING + 1
+    } else {
+        2
+    };
     let tables: &'static [&'static Table<L>] =
-        Box::leak(Box::new([(); DEPTH].map(|()| Table::<L>::new(3))));
+        Vec::leak((0..depth).map(|_| Table::<L>::new(3)).collect());
     fn descend<L: RawLock<Loom>>(tables: &'static [&'static Table<L>]) {
         let Some((table, rest)) = tables.split_first() else {
             return execution::arrive(execution::cpu());
@@ -566,6 +621,54 @@ fn timeout<L: TimedLock<Loom>, const THREADS: usize>() {
             table.section();
         }
     });
+}
+
+/// Who gives up has used its node before, with others behind it: what the
+/// node said then must not be taken for what it says now.
+fn timeout_of_used_node<L: TimedLock<Loom>>() {
+    threads::<L>(2, |table, cpu| {
+        table.section();
+        if cpu == 0 {
+            table.section();
+            return;
+        }
+        // SAFETY: as `timeout`.
+        if unsafe { table.lock.lock_until(&table.contexts[cpu], 1) } {
+            table.enter();
+            table.unlock();
+        }
+    });
+}
+
+/// A node lives until it is idle, whoever released it; an acquisition with
+/// it that succeeds is as good a sign.
+fn given_up_node_ends(try_again: bool) {
+    let table = Table::<McsTimeout<Loom>>::new(2);
+    let other = spawn(1, move || {
+        let node = McsTimeoutNode::default();
+        // SAFETY: the node stays until it is idle.
+        unsafe {
+            if table.lock.lock_until(&node, 1) {
+                table.enter();
+                table.lock.unlock(&node);
+            } else if try_again {
+                while !table.lock.try_lock(&node) {
+                    Loom::relax();
+                }
+                table.enter();
+                table.lock.unlock(&node);
+            } else {
+                while !node.is_idle() {
+                    Loom::relax();
+                }
+            }
+        }
+        drop(node);
+    });
+    table.section();
+    table.section();
+    join(other);
+    table.finish();
 }
 
 /// Readers and writers exclude each other, and readers see what writers

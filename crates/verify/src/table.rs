@@ -1,6 +1,6 @@
 //! Results as plain text of 72 columns, to be read or mailed.
 
-use crate::verify::{LockResult, Verdict};
+use crate::verify::{Checker, LockResult, Verdict};
 use std::fmt::Write;
 
 /// The table of what was found.
@@ -20,12 +20,15 @@ pub fn table(locks: &[LockResult]) -> String {
     ));
     for lock in locks {
         for property in &lock.properties {
-            let bound = property
-                .preemptions
-                .map_or_else(|| "any".to_owned(), |most| most.to_string());
+            let bound = match (property.checker, property.preemptions) {
+                (Checker::Shuttle, _) => "-".to_owned(),
+                (Checker::Loom, None) => "any".to_owned(),
+                (Checker::Loom, Some(most)) => most.to_string(),
+            };
             let outcome = match property.outcome {
                 Verdict::Holds => "holds",
                 Verdict::Cut => "cut",
+                Verdict::Passes => "passes",
                 Verdict::Fails => "FAILS",
             };
             line(format_args!(
@@ -35,8 +38,9 @@ pub fn table(locks: &[LockResult]) -> String {
         }
     }
     line(format_args!(
-        "holds: in every run within the bound. cut: in all those explored\n\
-         before the limit. pre: most preemptions in a run."
+        "thr: threads. pre: most preemptions in a run. holds: in every run\n\
+         within that bound. passes: in all runs drawn. cut: in those explored,\n\
+         but the limit came before the least bound."
     ));
     if locks.iter().any(|lock| lock.mutants.is_some()) {
         line(format_args!(

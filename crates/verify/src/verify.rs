@@ -1,40 +1,59 @@
 //! The whole question, for any number of locks: which promises hold, and
 //! which orderings are needed. What `locklab verify` calls.
 
-use crate::explore::{Failure, Limits, Outcome};
+use crate::explore::{Explored, Failure, Limits, Outcome};
 use crate::ordering::Mutation;
+use crate::parking::SPIN_THEN_PARK;
 use crate::property::Property;
+use crate::random::{self, Drawn};
 use crate::run::{self, Fate};
+use locklab_locks::catalogue;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How much to explore.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
     /// Also weaken every ordering in turn.
     pub mutants: bool,
-    /// Also the properties that take long, and no limit on the others.
-    pub thorough: bool,
     /// OS threads that explore at once.
     pub workers: usize,
-    /// The most executions of one property, unless thorough.
+    /// The most executions of one property, all bounds together.
     pub executions: u64,
-    /// The longest time for one property.
+    /// Random schedules of each lock.
+    pub schedules: usize,
+    /// What they are drawn from.
+    pub seed: u64,
+    /// The longest time for one property. What a run finds should not depend
+    /// on the machine, so by default there is none.
     pub duration: Duration,
 }
+
+/// The most executions of one property, unless the caller says otherwise.
+const EXECUTIONS: u64 = 16_000;
+
+/// The same where time does not matter.
+pub const THOROUGH_EXECUTIONS: u64 = 1_000_000;
+
+/// Random schedules of each lock, unless the caller says otherwise.
+const SCHEDULES: usize = 1_000;
+
+/// The same where time does not matter.
+pub const THOROUGH_SCHEDULES: usize = 50_000;
 
 impl Default for Options {
     fn default() -> Self {
         Self {
             mutants: false,
-            thorough: false,
             workers: std::thread::available_parallelism().map_or(1, usize::from),
-            executions: 100_000,
-            duration: Duration::from_secs(60),
+            executions: EXECUTIONS,
+            schedules: SCHEDULES,
+            seed: 1,
+            duration: Duration::MAX,
         }
     }
 }
@@ -42,11 +61,7 @@ impl Default for Options {
 impl Options {
     fn limits(&self) -> Limits {
         Limits {
-            executions: if self.thorough {
-                u64::MAX
-            } else {
-                self.executions
-            },
+            executions: self.executions,
             duration: self.duration,
             ..Limits::default()
         }
@@ -57,12 +72,24 @@ impl Options {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
-    /// In every execution within the bounds.
+    /// In every execution within the bound.
     Holds,
-    /// In every execution explored before the limit came.
+    /// In every execution explored, but not all within the least bound were.
     Cut,
+    /// In every schedule drawn at random.
+    Passes,
     /// Not in one execution.
     Fails,
+}
+
+/// Who looked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Checker {
+    /// Every execution within a bound, weak memory included.
+    Loom,
+    /// Random schedules, sequentially consistent.
+    Shuttle,
 }
 
 /// One promise of one lock.
@@ -70,12 +97,16 @@ pub enum Verdict {
 pub struct PropertyResult {
     /// The property.
     pub name: &'static str,
+    /// Who checked it.
+    pub checker: Checker,
     /// Modelled threads.
     pub threads: usize,
     /// The most preemptions explored; `None`: any number.
     pub preemptions: Option<usize>,
-    /// Executions explored.
+    /// Executions explored, or schedules drawn.
     pub executions: u64,
+    /// How long that took, in seconds.
+    pub seconds: f64,
     /// Whether it holds.
     pub outcome: Verdict,
     /// How it fails: the message, and the steps that lead there.
@@ -121,6 +152,20 @@ impl LockResult {
             .iter()
             .all(|property| property.outcome != Verdict::Fails)
     }
+
+    /// Whether every promise was explored to the end within its bound.
+    pub fn is_complete(&self) -> bool {
+        self.properties
+            .iter()
+            .all(|property| property.outcome != Verdict::Cut)
+    }
+}
+
+/// Everything that can be verified, in the order in which tables show it:
+/// the locks of the catalogue, then the waiting policy that they can take.
+pub fn names() -> Vec<&'static str> {
+    let locks = catalogue::ALL.iter().map(|entry| entry.info.name);
+    locks.chain([SPIN_THEN_PARK]).collect()
 }
 
 /// How far a run has come.
@@ -162,9 +207,7 @@ pub fn verify(
 ) -> Result<Vec<LockResult>, UnknownLock> {
     let mut locks = Vec::new();
     for name in names {
-        let mut properties =
-            run::properties_of(name).ok_or_else(|| UnknownLock(name.to_string()))?;
-        properties.retain(|property| options.thorough || !property.thorough);
+        let properties = run::properties_of(name).ok_or_else(|| UnknownLock(name.to_string()))?;
         locks.push((name, properties));
     }
     let limits = options.limits();
@@ -178,39 +221,46 @@ pub fn verify(
         });
     };
 
-    let jobs: Vec<(usize, usize)> = locks
+    let jobs: Vec<(usize, Job)> = locks
         .iter()
         .enumerate()
-        .flat_map(|(lock, (_, properties))| (0..properties.len()).map(move |p| (lock, p)))
+        .flat_map(|(lock, (name, properties))| {
+            let explored = (0..properties.len()).map(Job::Explore);
+            let drawn = (name.as_str() != SPIN_THEN_PARK).then_some(Job::Draw);
+            explored.chain(drawn).map(move |job| (lock, job))
+        })
         .collect();
     total.fetch_add(jobs.len(), Ordering::Relaxed);
-    let checked = in_parallel(options.workers, jobs, |(lock, p)| {
+    let checked = in_parallel(options.workers, jobs.clone(), |(lock, job)| {
         let (name, properties) = &locks[lock];
-        let found = run::check_and_record(&properties[p], limits);
-        tell(format!("{name}: {}", properties[p].name));
-        found
+        let (found, mutations) = match job {
+            Job::Explore(p) => {
+                let (explored, mutations) = run::check_and_record(&properties[p], limits);
+                (result(&properties[p], explored), mutations)
+            }
+            Job::Draw => (draw(name, options), Vec::new()),
+        };
+        tell(format!("{name}: {}", found.name));
+        (found, mutations)
     });
-    let mut results = Vec::new();
-    let mut mutations: Vec<BTreeSet<Mutation>> = Vec::new();
-    let mut checked = checked.into_iter();
-    for (name, properties) in &locks {
-        let mut sites = BTreeSet::new();
-        let mut shown = Vec::new();
-        for property in properties {
-            let (explored, passed) = checked.next().expect("one result for each job");
-            sites.extend(passed);
-            shown.push(result(property, explored.executions, explored.outcome));
-        }
-        mutations.push(sites);
-        results.push(LockResult {
+    let mut mutations = vec![BTreeSet::new(); locks.len()];
+    let mut shown = vec![Vec::new(); locks.len()];
+    for ((lock, _), (found, passed)) in jobs.into_iter().zip(checked) {
+        shown[lock].push(found);
+        mutations[lock].extend(passed);
+    }
+    let mut results: Vec<LockResult> = locks
+        .iter()
+        .zip(shown)
+        .map(|((name, _), properties)| LockResult {
             name: name.to_string(),
-            executions: shown.iter().map(|p| p.executions).sum(),
-            properties: shown,
+            executions: properties.iter().map(|p| p.executions).sum(),
+            properties,
             mutants: None,
             killed: None,
             survivors: Vec::new(),
-        });
-    }
+        })
+        .collect();
     if options.mutants {
         try_mutants(&locks, &mutations, &mut results, options, &total, &tell);
     }
@@ -234,7 +284,7 @@ fn try_mutants(
     total.fetch_add(jobs.len(), Ordering::Relaxed);
     let fates = in_parallel(options.workers, jobs.clone(), |(lock, mutation)| {
         let (name, properties) = &locks[lock];
-        let (fate, _) = run::try_mutant(properties, options.limits(), mutation);
+        let fate = run::try_mutant(properties, options.limits(), mutation);
         tell(format!("{name}: {mutation}"));
         fate
     });
@@ -263,8 +313,41 @@ fn try_mutants(
     }
 }
 
-fn result(property: &Property, executions: u64, outcome: Outcome) -> PropertyResult {
-    let (outcome, failure) = match outcome {
+/// A piece of work on a lock.
+#[derive(Clone, Copy)]
+enum Job {
+    /// One of its properties, by its place.
+    Explore(usize),
+    /// Its random schedules.
+    Draw,
+}
+
+fn draw(name: &str, options: Options) -> PropertyResult {
+    let start = Instant::now();
+    let Drawn { schedules, failure } =
+        random::draw(name, options.seed, options.schedules).expect("only names of locks come here");
+    let (failure, trace) = failure
+        .map(|Failure { message, trace }| (message, trace))
+        .unzip();
+    PropertyResult {
+        name: "random schedules",
+        checker: Checker::Shuttle,
+        threads: random::THREADS,
+        preemptions: None,
+        executions: schedules,
+        seconds: start.elapsed().as_secs_f64(),
+        outcome: if failure.is_some() {
+            Verdict::Fails
+        } else {
+            Verdict::Passes
+        },
+        failure,
+        trace: trace.unwrap_or_default(),
+    }
+}
+
+fn result(property: &Property, explored: Explored) -> PropertyResult {
+    let (outcome, failure) = match explored.outcome {
         Outcome::Holds => (Verdict::Holds, None),
         Outcome::Cut => (Verdict::Cut, None),
         Outcome::Fails(failure) => (Verdict::Fails, Some(failure)),
@@ -274,9 +357,11 @@ fn result(property: &Property, executions: u64, outcome: Outcome) -> PropertyRes
         .unzip();
     PropertyResult {
         name: property.name,
+        checker: Checker::Loom,
         threads: property.threads,
-        preemptions: property.preemptions,
-        executions,
+        preemptions: explored.preemptions,
+        executions: explored.executions,
+        seconds: explored.took.as_secs_f64(),
         outcome,
         failure,
         trace: trace.unwrap_or_default(),

@@ -2,6 +2,7 @@
 
 use locklab_locks::platform::{Atomic, AtomicInt, Ordering, Platform};
 use locklab_locks::{Fairness, Info, RawLock};
+use locklab_verify::random::{self, Random};
 use locklab_verify::{Limits, Loom, Outcome, check, properties};
 use std::ptr;
 
@@ -23,12 +24,12 @@ const INFO: Info = Info {
 /// The properties that fail, and how.
 fn failures<L: RawLock<Loom>>() -> Vec<(&'static str, String)> {
     let mut failures = Vec::new();
-    for property in properties::<L>().iter().filter(|p| !p.thorough) {
+    for property in properties::<L>() {
         let limits = Limits {
             executions: 20_000,
             ..Limits::default()
         };
-        if let Outcome::Fails(failure) = check(property, limits, None).outcome {
+        if let Outcome::Fails(failure) = check(&property, limits, None).outcome {
             assert!(
                 !failure.trace.is_empty(),
                 "a failure is shown with its steps"
@@ -282,4 +283,31 @@ unsafe impl<P: Platform> RawLock<P> for UnreleasedMcs<P> {
 fn relaxed_ticket_and_mcs_are_caught() {
     assert_eq!(failures::<RelaxedTicket<Loom>>()[0].0, "exclusion");
     assert_eq!(failures::<UnreleasedMcs<Loom>>()[0].0, "exclusion");
+}
+
+/// The same under random schedules, which know nothing of weak memory.
+#[test]
+fn random_schedules_catch_what_is_wrong_without_weak_memory() {
+    let failure = |drawn: random::Drawn| drawn.failure.map(|failure| failure.message);
+    for (broken, said) in [
+        (
+            random::draw_lock::<OneWord<Random, SPLIT_TEST_AND_SET>>(1, 100),
+            "two holders at once",
+        ),
+        (
+            random::draw_lock::<OneWord<Random, WAKE_BEFORE_STORE>>(1, 100),
+            "deadlock",
+        ),
+        (
+            random::draw_lock::<OneWord<Random, SLEEP_WITHOUT_MARK>>(1, 100),
+            "deadlock",
+        ),
+    ] {
+        let message = failure(broken).expect("a fault is found");
+        assert!(message.starts_with(said), "{message}");
+    }
+    assert_eq!(
+        failure(random::draw_lock::<OneWord<Random, SOUND>>(1, 100)),
+        None
+    );
 }

@@ -1,0 +1,164 @@
+//! The parking lot ([`locklab_locks::Parking`]) in the checker's world: a
+//! lock of the catalogue whose waiters spin, then sleep.
+//!
+//! A heavy fence and the light ones that it pairs with are full fences here.
+//! That is what the pair means (J. Bastien et al., "Asymmetric fences",
+//! WG21 P1202, 2018); that two light ones are nothing to each other does not
+//! matter, as a writer never waits for a writer. One bucket for all: to
+//! share it is allowed, and the checker's addresses differ from run to run.
+
+use crate::execution;
+use crate::platform::{Loom, Word};
+use crate::property::{Property, properties};
+use locklab_locks::platform::{Atomic, Platform};
+use locklab_locks::{
+    Bucket, Clh, Info, Mcs, NO_HEAVY_FENCE, Parking, ParkingWorld, QueueNodes, RawLock, Ticket,
+};
+use loom::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering;
+
+type U32 = Word<AtomicU32>;
+
+/// The name under which the parking lot is verified.
+pub const SPIN_THEN_PARK: &str = "spin-then-park";
+
+/// The sleepers of one execution.
+pub(crate) struct Lot {
+    parked: U32,
+    bucket: Bucket<U32>,
+}
+
+impl Lot {
+    pub(crate) fn new(heavy: bool) -> Self {
+        Self {
+            parked: U32::new(if heavy { 0 } else { NO_HEAVY_FENCE }),
+            bucket: Bucket::new(),
+        }
+    }
+}
+
+/// A world with a heavy fence, or without.
+struct World<const HEAVY: bool>;
+
+impl<const HEAVY: bool> ParkingWorld for World<HEAVY> {
+    type Base = Loom;
+
+    fn parked() -> &'static U32 {
+        &execution::lot(HEAVY).parked
+    }
+
+    fn bucket(_: *const ()) -> &'static Bucket<U32> {
+        &execution::lot(HEAVY).bucket
+    }
+
+    #[track_caller]
+    fn light_fence() {
+        if HEAVY {
+            Loom::fence(Ordering::SeqCst);
+        }
+    }
+
+    /// The fence that follows it is the one.
+    fn heavy_fence() {
+        // Who goes to sleep does not spin in vain.
+        execution::patient();
+    }
+
+    #[track_caller]
+    fn wait(word: &U32, expected: u32) {
+        Loom::wait(word, expected);
+    }
+
+    #[track_caller]
+    fn wake_all(word: &U32) {
+        Loom::wake_all(word);
+    }
+
+    fn queue_nodes(_: usize) -> &'static QueueNodes<Parking<Self>> {
+        unimplemented!("no lock that uses a CPU's queue nodes is parked here")
+    }
+}
+
+/// Lock `L` of a parking platform as one of the checker's own.
+#[derive(Default)]
+struct Parked<L, const HEAVY: bool>(L);
+
+// SAFETY: that of `L`.
+unsafe impl<L, const HEAVY: bool> RawLock<Loom> for Parked<L, HEAVY>
+where
+    L: RawLock<Parking<World<HEAVY>>>,
+{
+    type Ctx = L::Ctx;
+    const INFO: Info = Info {
+        name: SPIN_THEN_PARK,
+        parks: true,
+        ..L::INFO
+    };
+
+    unsafe fn lock(&self, ctx: &L::Ctx) {
+        // SAFETY: the caller's promise is the same.
+        unsafe { self.0.lock(ctx) }
+    }
+
+    unsafe fn try_lock(&self, ctx: &L::Ctx) -> bool {
+        // SAFETY: the caller's promise is the same.
+        unsafe { self.0.try_lock(ctx) }
+    }
+
+    unsafe fn unlock(&self, ctx: &L::Ctx) {
+        // SAFETY: the caller's promise is the same.
+        unsafe { self.0.unlock(ctx) }
+    }
+}
+
+/// No wake-up is lost, whatever a lock's waiters wait for: a counter that all
+/// of them watch (ticket), a word of their own (mcs), or one that its writer
+/// leaves behind (clh).
+pub(crate) fn park_properties() -> Vec<Property> {
+    type Heavy = Parking<World<true>>;
+    type Without = Parking<World<false>>;
+    let mut all = Vec::new();
+    let mut add = |of: Vec<Property>, names: &[(&str, &'static str)]| {
+        for &(name, called) in names {
+            let property = of.iter().find(|property| property.name == name);
+            all.push(Property {
+                name: called,
+                // The lock's own are shown needed by its own promises.
+                orderings_of: Some("locks/src/parking.rs"),
+                ..*property.expect("a property of every lock")
+            });
+        }
+    };
+    add(
+        properties::<Parked<Ticket<Heavy>, true>>(),
+        &[
+            ("exclusion", "ticket"),
+            ("reuse", "ticket, reuse"),
+            ("exclusion of three", "ticket, three"),
+        ],
+    );
+    add(
+        properties::<Parked<Mcs<Heavy>, true>>(),
+        &[
+            ("exclusion", "mcs"),
+            ("reuse", "mcs, reuse"),
+            ("exclusion of three", "mcs, three"),
+        ],
+    );
+    add(
+        properties::<Parked<Clh<Heavy>, true>>(),
+        &[("reuse", "clh, reuse")],
+    );
+    add(
+        properties::<Parked<Ticket<Without>, false>>(),
+        &[
+            ("exclusion", "ticket, no heavy fence"),
+            ("exclusion of three", "three, no heavy fence"),
+        ],
+    );
+    add(
+        properties::<Parked<Mcs<Without>, false>>(),
+        &[("reuse", "mcs, no heavy fence")],
+    );
+    all
+}
