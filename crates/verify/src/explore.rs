@@ -116,7 +116,6 @@ pub(crate) fn explore(property: &Property, limits: Limits) -> Explored {
     let left = |executions| Limits {
         executions,
         duration: limits.duration.saturating_sub(start.elapsed()),
-        ..limits
     };
     let done = |explored| Explored {
         took: start.elapsed(),

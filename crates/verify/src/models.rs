@@ -79,6 +79,14 @@ pub(crate) fn more_properties(name: &str) -> Vec<Property> {
     }
 }
 
+/// The source file whose orderings a lock is there to show needed, if not
+/// those of all that it runs: a lock inside it, whose orderings its own
+/// promises show needed, may need fewer here, where it only orders who
+/// watches a word next.
+pub(crate) fn orderings_of(name: &str) -> Option<&'static str> {
+    (name == "rw-queued").then_some("locks/src/rwlock.rs")
+}
+
 /// With room for two, the slots go round with the second acquisition.
 fn two_slots<L: RawLock<Loom>>() -> Vec<Property> {
     properties::<L>()

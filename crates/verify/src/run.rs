@@ -26,6 +26,9 @@ pub fn properties_of(name: &str) -> Option<Vec<Property>> {
     }
     let mut all = models::visit::<Loom, _, { models::ROOM }>(name, Properties)?;
     all.extend(models::more_properties(name));
+    for property in &mut all {
+        property.orderings_of = property.orderings_of.or(models::orderings_of(name));
+    }
     Some(all)
 }
 

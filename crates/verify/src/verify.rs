@@ -63,7 +63,6 @@ impl Options {
         Limits {
             executions: self.executions,
             duration: self.duration,
-            ..Limits::default()
         }
     }
 }
