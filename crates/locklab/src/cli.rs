@@ -37,13 +37,21 @@ pub struct Common {
     pub store: Option<PathBuf>,
 }
 
+/// `locklab locks`
+#[derive(Debug, Args)]
+pub struct LocksArgs {
+    /// Only these
+    #[arg(value_name = "LOCK")]
+    pub names: Vec<String>,
+}
+
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Compare two locks: threads x critical x non-critical length
     Matrix(MatrixArgs),
-    /// Every lock: space, fairness, NUMA, paper
-    Locks,
+    /// Every lock: space, fairness, NUMA, paper, how it was verified
+    Locks(LocksArgs),
     /// The published reports, simulated: ours beside theirs
     Reproduce(ReproduceArgs),
     /// Modelled machines: list them, or make one of this machine

@@ -52,7 +52,7 @@ pub fn run(cli: Cli) -> Result<ExitCode, Error> {
         Command::Reproduce(args) => reproduce::run(args, &cli.common),
         Command::Machine(args) => machine_command::run(args, &cli.common),
         Command::Kernel(args) => kernel::command::run(args, &cli.common),
-        Command::Locks => locks_command::run(&cli.common),
+        Command::Locks(args) => locks_command::run(args, &cli.common),
         Command::Results(args) => results_command::run(args, &cli.common),
         Command::Compare(args) => compare::command::run(args, &cli.common),
         Command::Icache(args) => icache_command::run(args, &cli.common),

@@ -1,6 +1,7 @@
-//! `locklab locks`: every lock, what it costs and promises.
+//! `locklab locks`: every lock, what it costs and promises, and how that was
+//! verified.
 
-use crate::cli::Common;
+use crate::cli::{Common, LocksArgs};
 use crate::error::Error;
 use crate::matrix_command::print;
 use crate::native::subject::{self, Subject};
@@ -13,14 +14,21 @@ use std::process::ExitCode;
 /// Prints it.
 ///
 /// # Errors
-/// Standard output cannot be written.
-pub(crate) fn run(common: &Common) -> Result<ExitCode, Error> {
-    let all = subject::all();
+/// There is no lock of that name, or standard output cannot be written.
+pub(crate) fn run(args: &LocksArgs, common: &Common) -> Result<ExitCode, Error> {
+    let asked = if args.names.is_empty() {
+        subject::all()
+    } else {
+        args.names
+            .iter()
+            .map(|name| subject::find(name).map_err(Error::Usage))
+            .collect::<Result<_, _>>()?
+    };
     if common.json {
-        let locks: Vec<Value> = all.iter().map(row).collect();
+        let locks: Vec<Value> = asked.iter().map(row).collect();
         return print(&format!("{:#}\n", json!({ "schema": 1, "locks": locks })));
     }
-    print(&table(&all))
+    print(&table(&asked))
 }
 
 fn row(subject: &Subject) -> Value {
@@ -30,6 +38,7 @@ fn row(subject: &Subject) -> Value {
         "summary": info.summary,
         "bytes": subject.bytes,
         "bytes_per_waiter": info.bytes_per_waiter,
+        "context_free": subject.context_free,
         "fifo": info.fairness == Fairness::Fifo,
         "fairness": fairness(info.fairness),
         "numa_aware": info.numa_aware,
@@ -85,15 +94,12 @@ fn fairness(fairness: Fairness) -> &'static str {
     }
 }
 
-fn table(all: &[Subject]) -> String {
-    let width = all.iter().map(|s| s.info.name.len()).max().unwrap_or(0);
-    let mut text = String::new();
-    let _ = writeln!(
-        text,
-        "{:<width$}  bytes  +waiter  order    NUMA  rec  try  time  park  proc",
+fn table(asked: &[Subject]) -> String {
+    let mut text = format!(
+        "{:<20} bytes +wait order   free NUMA rec try time park proc\n",
         "lock"
     );
-    for subject in all {
+    for subject in asked {
         let info = &subject.info;
         let order = match info.fairness {
             Fairness::Fifo => "fifo",
@@ -103,10 +109,11 @@ fn table(all: &[Subject]) -> String {
         let mark = |yes: bool| if yes { "x" } else { "." };
         let _ = writeln!(
             text,
-            "{:<width$}  {:>5}  {:>7}  {order:<7}  {:<4}  {:<3}  {:<3}  {:<4}  {:<4}  {}",
+            "{:<20} {:>5} {:>5} {order:<7} {:<4} {:<4} {:<3} {:<3} {:<4} {:<4} {}",
             info.name,
             subject.bytes,
             info.bytes_per_waiter,
+            mark(subject.context_free),
             mark(info.numa_aware),
             mark(info.recursive),
             mark(info.try_lock),
@@ -116,16 +123,27 @@ fn table(all: &[Subject]) -> String {
         );
     }
     text.push_str(
-        "\nbytes of the lock; +waiter: bytes that each waiter adds; order: who is next;\n\
-         NUMA: prefers a waiter of the same node; rec: recursive; try, time: try_lock,\n\
-         timeout; park: a waiter may sleep; proc: works between processes (--processes).\n\n",
+        "\n\
+         bytes of the lock; +wait: bytes that each waiter adds; order: who is\n\
+         next; free: context-free, a thread brings no node; NUMA: prefers a\n\
+         waiter of the same node; rec: recursive; try, time: try_lock, timeout;\n\
+         park: a waiter may sleep; proc: works between processes (--processes).\n",
     );
-    for subject in all {
+    for subject in asked {
         let info = &subject.info;
-        let _ = writeln!(text, "{:<width$}  {}", info.name, info.summary);
-        let _ = writeln!(text, "{:<width$}  [{}]", "", info.paper);
+        let _ = writeln!(text, "\n{}", info.name);
+        let mut lines = vec![info.summary.to_owned()];
+        if let Fairness::Bounded(how) = info.fairness {
+            lines.push(format!("order: {how}"));
+        }
         if !subject.peer {
-            let _ = writeln!(text, "{:<width$}  {}", "", verified(info.name));
+            lines.push(verified(info.name));
+        }
+        lines.push(format!("[{}]", info.paper));
+        for line in lines {
+            for part in textwrap::wrap(&line, 66) {
+                let _ = writeln!(text, "    {part}");
+            }
         }
     }
     text
@@ -149,5 +167,12 @@ mod tests {
                 assert!(!row[field].is_null(), "{field} of {}", subject.info.name);
             }
         }
+    }
+
+    #[test]
+    fn the_table_can_be_mailed() {
+        let text = table(&subject::all());
+        let long: Vec<&str> = text.lines().filter(|line| line.len() > 72).collect();
+        assert!(long.is_empty(), "{long:?}");
     }
 }

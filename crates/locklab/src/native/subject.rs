@@ -12,6 +12,8 @@ pub struct Subject {
     pub info: Info,
     /// Its size in bytes.
     pub bytes: usize,
+    /// Whether an acquisition needs nothing but the lock.
+    pub context_free: bool,
     /// Whether it is somebody else's, for comparison only.
     pub peer: bool,
 }
@@ -20,6 +22,7 @@ fn peer<L: RawLock<NativePlatform>>() -> Subject {
     Subject {
         info: L::INFO,
         bytes: size_of::<L>(),
+        context_free: size_of::<L::Ctx>() == 0,
         peer: true,
     }
 }
@@ -32,6 +35,7 @@ pub fn all() -> Vec<Subject> {
         .map(|entry| Subject {
             info: entry.info,
             bytes: entry.bytes,
+            context_free: entry.context_free,
             peer: false,
         })
         .chain([peer::<Std>(), peer::<ParkingLot>(), peer::<Pthread>()])
