@@ -1,0 +1,147 @@
+//! `locklab verify` as a user runs it. What it finds does not depend on the
+//! machine, so its tables are golden files.
+
+use assert_cmd::Command;
+use std::path::PathBuf;
+
+fn locklab() -> Command {
+    Command::cargo_bin("locklab").unwrap()
+}
+
+/// Compares with a file of `tests/golden`; `UPDATE_GOLDEN=1` writes it.
+fn golden(name: &str, text: &str) {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/golden")
+        .join(name);
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        std::fs::write(&path, text).unwrap();
+    }
+    let expected = std::fs::read_to_string(&path).unwrap_or_default();
+    assert_eq!(text, expected, "{name}; UPDATE_GOLDEN=1 writes it anew");
+}
+
+/// Small enough for a test, large enough that nothing is cut.
+const SMALL: [&str; 4] = ["--executions", "4000", "--schedules", "50"];
+
+#[test]
+fn the_table() {
+    let out = locklab()
+        .args(["verify", "ticket", "mcs"])
+        .args(SMALL)
+        .assert();
+    let out = out.success().stderr("");
+    let text = String::from_utf8_lossy(&out.get_output().stdout).into_owned();
+    assert!(
+        text.lines().all(|line| line.chars().count() <= 72),
+        "{text}"
+    );
+    golden("verify.txt", &text);
+}
+
+#[test]
+fn the_table_of_mutants() {
+    let out = locklab()
+        .args(["verify", "mcs", "--mutants"])
+        .args(SMALL)
+        .assert();
+    let out = out.success().stderr("");
+    golden(
+        "verify_mutants.txt",
+        &String::from_utf8_lossy(&out.get_output().stdout),
+    );
+}
+
+#[test]
+fn the_shape_that_others_rely_on() {
+    let out = locklab()
+        .args(["verify", "ticket", "--mutants", "--json", "--seed", "3"])
+        .args(SMALL)
+        .assert();
+    let out = out.success().stderr("");
+    let json: serde_json::Value = serde_json::from_slice(&out.get_output().stdout).unwrap();
+    assert_eq!(json["schema"], 1);
+    assert_eq!(json["provenance"]["kind"], "model");
+    assert_eq!(json["provenance"]["seed"], 3);
+    let lock = &json["locks"][0];
+    assert_eq!(lock["name"], "ticket");
+    assert_eq!(lock["mutants"], lock["killed"]);
+    assert!(lock["mutants"].as_u64().unwrap() > 0);
+    assert_eq!(lock["survivors"].as_array().unwrap().len(), 0);
+    let properties = lock["properties"].as_array().unwrap();
+    let sum: u64 = properties
+        .iter()
+        .map(|p| p["executions"].as_u64().unwrap())
+        .sum();
+    assert_eq!(lock["executions"], sum);
+    let checkers: Vec<&str> = properties
+        .iter()
+        .map(|p| p["checker"].as_str().unwrap())
+        .collect();
+    assert!(checkers.contains(&"loom") && checkers.contains(&"shuttle"));
+}
+
+#[test]
+fn what_was_cut_is_no_proof() {
+    let out = locklab()
+        .args([
+            "verify",
+            "qspinlock-pv",
+            "--executions",
+            "5",
+            "--schedules",
+            "1",
+        ])
+        .assert();
+    let out = out.code(1);
+    let text = String::from_utf8_lossy(&out.get_output().stdout).into_owned();
+    assert!(text.lines().any(|line| line.ends_with("  cut")), "{text}");
+}
+
+#[test]
+fn bad_arguments_are_said_and_nothing_runs() {
+    for (args, said) in [
+        (&["verify", "tiket"][..], "ticket"),
+        (&["verify", "pthread"], "not ours to verify"),
+        (&["verify", "tas", "--executions", "0"], "0"),
+        (
+            &["verify", "tas", "--thorough", "--executions", "9"],
+            "--thorough",
+        ),
+        (&["verify", "tas", "--record", "file"], "--mutants"),
+    ] {
+        let out = locklab().args(args).assert().code(2).stdout("");
+        let text = String::from_utf8_lossy(&out.get_output().stderr).into_owned();
+        assert!(text.contains(said), "{args:?}: {text}");
+    }
+}
+
+#[test]
+fn a_record_that_cannot_be_written_is_said() {
+    let folder = tempfile::tempdir().unwrap();
+    let good = folder.path().join("verified.tsv");
+    let record = |path: &std::path::Path| {
+        let mut command = locklab();
+        command
+            .args(["verify", "ticket", "--mutants", "--record"])
+            .arg(path)
+            .args(SMALL);
+        command.assert()
+    };
+    record(&good).success();
+    let lines = std::fs::read_to_string(&good).unwrap();
+    assert!(
+        lines.lines().nth(1).unwrap().starts_with("ticket\t"),
+        "{lines}"
+    );
+    record(folder.path()).code(1);
+}
+
+#[test]
+fn dry_run_says_what_would_run() {
+    let out = locklab()
+        .args(["verify", "mcs", "--dry-run"])
+        .assert()
+        .success();
+    let text = String::from_utf8_lossy(&out.get_output().stdout).into_owned();
+    assert!(text.starts_with("mcs: exclusion; "), "{text}");
+}
