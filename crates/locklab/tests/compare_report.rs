@@ -1,10 +1,11 @@
 //! The report of a comparison against golden files: its shape is that of the
 //! mail on inlining spin_unlock(), whose published figures are reproduced
 //! here with made-up noise.
-//!
-//! `UPDATE_GOLDEN=1 cargo test -p locklab --test compare_report` renews the
-//! files; read the difference before committing it.
 
+#[path = "common/golden.rs"]
+mod golden;
+
+use golden::golden;
 use locklab::compare::{
     Invalid, Measured, Measurement, Metric, Run, RunPair, Source, Spec, Subject, verdicts,
 };
@@ -12,7 +13,6 @@ use locklab::counters::Mode;
 use locklab::report::compare::{Report, call_sites_svg, html, json, text};
 use locklab::report::{COLUMNS, Context};
 use locklab::workloads::Asked;
-use std::path::Path;
 
 /// Pairs around published medians, with noise of so many percent.
 fn measurement(name: &str, metrics: &[(Metric, f64, f64, f64)]) -> Measurement {
@@ -158,21 +158,6 @@ fn with_report<T>(measured: &Measured, show: impl Fn(&Report) -> T) -> T {
             command: "locklab compare unlock.toml".into(),
         },
     })
-}
-
-fn golden(name: &str, found: &str) {
-    let found = &found.replace(locklab::report::VERSION, "locklab VERSION");
-    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("tests/golden")
-        .join(name);
-    if std::env::var_os("UPDATE_GOLDEN").is_some() {
-        std::fs::write(&path, found).unwrap();
-    }
-    let golden = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(
-        golden == *found,
-        "{name} differs; UPDATE_GOLDEN=1 renews it. Found:\n{found}"
-    );
 }
 
 #[test]

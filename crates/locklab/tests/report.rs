@@ -1,11 +1,11 @@
 //! Reports against golden files, and against inputs that nobody planned.
-//!
-//! `UPDATE_GOLDEN=1 cargo test -p locklab --test report` renews the files;
-//! read the difference before committing it.
 
 mod common;
+#[path = "common/golden.rs"]
+mod golden;
 
 use common::{Sample, context, mixed, troubled};
+use golden::golden;
 use locklab::matrix::{Invalid, Measured};
 use locklab::report::comparison;
 use locklab::report::matrix::{Report, heat_map_svg, html, json, text};
@@ -58,33 +58,6 @@ fn xml(text: &str) -> roxmltree::Document<'_> {
         ..Default::default()
     };
     roxmltree::Document::parse_with_options(text, options).unwrap()
-}
-
-/// Compares with a golden file, or renews it.
-fn golden(name: &str, found: &str) {
-    // The version changes with every release and means nothing here.
-    let found = &found.replace(locklab::report::VERSION, "locklab VERSION");
-    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("tests/golden")
-        .join(name);
-    if std::env::var_os("UPDATE_GOLDEN").is_some() {
-        std::fs::write(&path, found).unwrap();
-    }
-    let golden = std::fs::read_to_string(&path).unwrap_or_default();
-    if golden != *found {
-        let line = golden
-            .lines()
-            .zip(found.lines())
-            .take_while(|(a, b)| a == b)
-            .count();
-        panic!(
-            "{name} differs from line {}:\n golden: {:?}\n found:  {:?}\n\
-             UPDATE_GOLDEN=1 renews it",
-            line + 1,
-            golden.lines().nth(line),
-            found.lines().nth(line)
-        );
-    }
 }
 
 #[test]

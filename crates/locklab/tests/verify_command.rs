@@ -1,23 +1,14 @@
 //! `locklab verify` as a user runs it. What it finds does not depend on the
 //! machine, so its tables are golden files.
 
+#[path = "common/golden.rs"]
+mod golden;
+
 use assert_cmd::Command;
-use std::path::PathBuf;
+use golden::golden;
 
 fn locklab() -> Command {
     Command::cargo_bin("locklab").unwrap()
-}
-
-/// Compares with a file of `tests/golden`; `UPDATE_GOLDEN=1` writes it.
-fn golden(name: &str, text: &str) {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
-        .join("tests/golden")
-        .join(name);
-    if std::env::var_os("UPDATE_GOLDEN").is_some() {
-        std::fs::write(&path, text).unwrap();
-    }
-    let expected = std::fs::read_to_string(&path).unwrap_or_default();
-    assert_eq!(text, expected, "{name}; UPDATE_GOLDEN=1 writes it anew");
 }
 
 /// Small enough for a test, large enough that nothing is cut.
