@@ -121,7 +121,7 @@ impl Qemu {
     /// Boots once; files of the run are left in `folder`.
     ///
     /// # Errors
-    /// QEMU does not start, or Ctrl-C. A guest that fails is an [`Invalid`]
+    /// QEMU does not start, or Ctrl-C. A guest that fails is an invalid
     /// outcome and no error.
     pub fn boot(
         &self,
