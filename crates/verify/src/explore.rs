@@ -38,7 +38,7 @@ pub enum Outcome {
     /// Every execution within the bound keeps the promise.
     Holds,
     /// No execution explored breaks it, but the limit came before all those
-    /// within the least bound were.
+    /// with one preemption were.
     Cut,
     /// One execution breaks it.
     Fails(Failure),
@@ -103,9 +103,9 @@ const UNBOUNDED_SHARE: u64 = 4;
 /// it costs a preemption.
 const BOUNDED_PRUNE_AFTER: u32 = 2;
 
-/// How much the limit of executions is stretched for the bound that a
-/// property must reach.
-const LEAST_SHARE: u64 = 4;
+/// How much the limit of executions is stretched for the bound that is aimed
+/// at.
+const AIM_SHARE: u64 = 4;
 
 /// The next bound has at least so many times the executions of this one.
 const GROWTH: u64 = 2;
@@ -135,8 +135,8 @@ pub(crate) fn explore(property: &Property, limits: Limits) -> Explored {
     let mut before = 0;
     for preemptions in 1.. {
         let mut executions = limits.executions.saturating_sub(spent);
-        if preemptions <= property.at_least {
-            executions = limits.executions.saturating_mul(LEAST_SHARE);
+        if preemptions <= property.aim {
+            executions = limits.executions.saturating_mul(AIM_SHARE);
         } else if let Some(reached) = &reached {
             // Not begun if it would not end.
             let growth = (reached.executions / before.max(1)).max(GROWTH);
@@ -155,10 +155,10 @@ pub(crate) fn explore(property: &Property, limits: Limits) -> Explored {
         }
     }
     done(match reached {
-        Some(reached) if reached.preemptions >= Some(property.at_least) => reached,
-        _ => Explored {
+        Some(reached) => reached,
+        None => Explored {
             executions: spent,
-            preemptions: Some(property.at_least),
+            preemptions: Some(1),
             ..any
         },
     })

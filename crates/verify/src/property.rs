@@ -19,9 +19,9 @@ pub struct Property {
     pub name: &'static str,
     /// How many threads take part.
     pub threads: usize,
-    /// The bound on preemptions below which the property counts as cut. Most
-    /// are explored with more, or with any number.
-    pub at_least: usize,
+    /// The bound on preemptions for which the limit of executions is
+    /// stretched. Most are explored with more, or with any number.
+    pub aim: usize,
     /// The source file whose orderings it is there to show needed; `None`:
     /// those of all the code that it runs.
     pub(crate) orderings_of: Option<&'static str>,
@@ -38,7 +38,7 @@ pub fn properties<L: RawLock<Loom>>() -> Vec<Property> {
     let new = |name, threads, model: fn()| Property {
         name,
         threads,
-        at_least: 2,
+        aim: 2,
         orderings_of: None,
         // With three threads sleeps end when they are ended: the choice at
         // each would leave no room for more than one preemption.
@@ -68,7 +68,7 @@ pub fn properties<L: RawLock<Loom>>() -> Vec<Property> {
     all.push(new("queue formed before", 3, queue_formed_before::<L>));
     all.push(new("one comes back", 3, one_comes_back::<L>));
     all.push(Property {
-        at_least: 1,
+        aim: 1,
         ..new("nesting", 3, nesting::<L>)
     });
     all.push(new("reuse by three", 3, exclusion::<L, 3, 2>));
@@ -171,7 +171,7 @@ pub(crate) fn big_properties<L: BigLock<Loom>>() -> Vec<Property> {
     let new = |name, threads, model: fn()| Property {
         name,
         threads,
-        at_least: 2,
+        aim: 2,
         orderings_of: None,
         coins: false,
         virtualized: false,

@@ -40,7 +40,7 @@ pub fn table(locks: &[LockResult]) -> String {
     line(format_args!(
         "thr: threads. pre: most preemptions in a run. holds: in every run\n\
          within that bound. passes: in all runs drawn. cut: in those explored,\n\
-         but the limit came before the least bound."
+         but the limit came before all with one preemption were."
     ));
     if locks.iter().any(|lock| lock.mutants.is_some()) {
         line(format_args!(

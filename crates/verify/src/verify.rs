@@ -73,7 +73,7 @@ impl Options {
 pub enum Verdict {
     /// In every execution within the bound.
     Holds,
-    /// In every execution explored, but not all within the least bound were.
+    /// In every execution explored, but not all with one preemption were.
     Cut,
     /// In every schedule drawn at random.
     Passes,
