@@ -96,7 +96,7 @@ fn fairness(fairness: Fairness) -> &'static str {
 
 fn table(asked: &[Subject]) -> String {
     let mut text = format!(
-        "{:<20} bytes +wait order   free NUMA rec try time park proc\n",
+        "{:<20} bytes +wait order   free NUMA rec try time park shm\n",
         "lock"
     );
     for subject in asked {
@@ -127,7 +127,7 @@ fn table(asked: &[Subject]) -> String {
          bytes of the lock; +wait: bytes that each waiter adds; order: who is\n\
          next; free: context-free, a thread brings no node; NUMA: prefers a\n\
          waiter of the same node; rec: recursive; try, time: try_lock, timeout;\n\
-         park: a waiter may sleep; proc: works between processes (--processes).\n",
+         park: a waiter may sleep; shm: works between processes (--processes).\n",
     );
     for subject in asked {
         let info = &subject.info;

@@ -15,7 +15,7 @@ pub fn table(locks: &[LockResult]) -> String {
         text.push('\n');
     };
     line(format_args!(
-        "{:<20} {:<24} {:>3} {:>4} {:>9}  outcome",
+        "{:<20} {:<24} {:>3} {:>4} {:>8}  outcome",
         "lock", "promise", "thr", "pre", "runs"
     ));
     for lock in locks {
@@ -32,7 +32,7 @@ pub fn table(locks: &[LockResult]) -> String {
                 Verdict::Fails => "FAILS",
             };
             line(format_args!(
-                "{:<20} {:<24} {:>3} {:>4} {:>9}  {outcome}",
+                "{:<20} {:<24} {:>3} {:>4} {:>8}  {outcome}",
                 lock.name, property.name, property.threads, bound, property.executions
             ));
         }
