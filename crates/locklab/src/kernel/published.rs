@@ -269,7 +269,6 @@ pub(crate) fn text(figures: &[Figure]) -> String {
         return String::new();
     }
     let mut page = Page::default();
-    page.blank();
     page.heading("Published beside ours");
     let line = |name: &str, theirs: &str, ours: &str, sig: &str| {
         format!("{name:<36} {theirs:>13} {ours:>14} {sig:<6}")
@@ -284,6 +283,7 @@ pub(crate) fn text(figures: &[Figure]) -> String {
             } else {
                 |x| format!("{x:.2}")
             };
+            let unit = if value.is_some() { unit } else { "" };
             let value = number::or_dash(value, show);
             format!("{value} {unit}").trim_end().to_owned()
         };
@@ -296,6 +296,7 @@ pub(crate) fn text(figures: &[Figure]) -> String {
         page.row(&row, row.len());
     }
     let (same, of) = agreement(figures);
+    page.blank();
     page.paragraph(&format!(
         "A dash: not measured here (no hardware counter or clock without KVM). Of the figures \
          that were published as beyond noise and that are shown here either way, {same} of {of} \
@@ -308,7 +309,7 @@ pub(crate) fn text(figures: &[Figure]) -> String {
              the direction can be compared: what a mispredicted return costs is no instruction.",
         );
     }
-    page.finish()
+    format!("\n{}", page.finish())
 }
 
 #[cfg(test)]

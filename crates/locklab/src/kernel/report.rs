@@ -94,34 +94,32 @@ impl Report {
     }
 
     pub(crate) fn text(&self) -> String {
-        let mut text = String::new();
         let mut page = Page::default();
         page.title(&format!("Kernel lab: {}", self.name));
         if !self.question.is_empty() {
             page.paragraph(&self.question);
         }
+        page.blank();
         page.facts(&self.facts);
         if self.accelerator == Accelerator::Tcg {
+            page.blank();
             page.paragraph(MODEL);
         }
-        text.push_str(&page.finish());
         for part in &self.parts {
-            let mut page = Page::default();
-            page.blank();
             page.heading(&format!("{}{}", part.workload, in_variant(&part.variant)));
             page.paragraph(&format!(
                 "{} pairs, each another link order and seed; per {}.",
                 part.pairs, part.unit
             ));
-            text.push_str(&page.finish());
-            text.push_str(&table(&part.rows));
+            for line in table(&part.rows).lines() {
+                page.row(line, line.chars().count());
+            }
         }
-        let mut page = Page::default();
         if !self.parts.is_empty() {
+            page.blank();
             page.paragraph(LEGEND);
         }
         for sizes in &self.sizes {
-            page.blank();
             page.heading(&format!("Footprint{}", in_variant(&sizes.variant)));
             for line in sizes.footprint.bloat_o_meter.totals.to_string().lines() {
                 page.paragraph(line);
@@ -145,17 +143,14 @@ impl Report {
                 page.row(&line, line.len());
             }
         }
-        text.push_str(&page.finish());
         if !self.missing.is_empty() {
-            let mut page = Page::default();
-            page.blank();
             page.heading("Not in this report");
             for (variant, why) in &self.missing {
                 let name = if variant.is_empty() { "all" } else { variant };
                 page.paragraph(&format!("{name}: {why}"));
             }
-            text.push_str(&page.finish());
         }
+        let mut text = page.finish();
         if !self.patch.is_empty() && self.patch.lines().count() <= 60 {
             text.push_str("\nThe experiment's change:\n");
             text.push_str(&self.patch);
