@@ -117,7 +117,7 @@ pub fn fstat(file: RawFd) -> bool {
 pub struct Calibration {
     /// Nanoseconds of one unit among many.
     pub unit_ns: f64,
-    /// Nanoseconds of one cycle, by a chain of dependent additions.
+    /// Nanoseconds of one cycle, by a chain of dependent complements.
     pub cycle_ns: f64,
 }
 
@@ -127,21 +127,21 @@ impl Calibration {
     #[must_use]
     pub fn measure() -> Self {
         const UNITS: u64 = 10_000;
-        const ADDITIONS: u64 = 100_000;
+        const COMPLEMENTS: u64 = 100_000;
         let section = Section::default();
-        let (mut units, mut additions) = (u64::MAX, u64::MAX);
+        let (mut units, mut chained) = (u64::MAX, u64::MAX);
         for _ in 0..50 {
             let start = clock::now();
             // SAFETY: the section is ours.
             unsafe { section.units(UNITS) };
             let middle = clock::now();
-            chain(ADDITIONS);
+            chain(COMPLEMENTS);
             units = units.min(middle - start);
-            additions = additions.min(clock::now() - middle);
+            chained = chained.min(clock::now() - middle);
         }
         Self {
             unit_ns: (units as f64 / UNITS as f64).max(0.01),
-            cycle_ns: (additions as f64 / ADDITIONS as f64).max(0.01),
+            cycle_ns: (chained as f64 / COMPLEMENTS as f64).max(0.01),
         }
     }
 
@@ -160,16 +160,17 @@ impl Calibration {
     }
 }
 
-/// Additions that wait for one another: one cycle each on any CPU that has a
-/// benchmark written for it.
-fn chain(additions: u64) -> usize {
-    let mut sum = 0;
-    for _ in 0..additions / 8 {
+/// Complements that wait for one another: one cycle each. Additions of a
+/// constant are not: since Golden Cove, several of a chain are done in one
+/// cycle, before they are issued.
+fn chain(complements: u64) -> usize {
+    let mut value = 0;
+    for _ in 0..complements / 8 {
         for _ in 0..8 {
-            sum = opaque(sum) + 1;
+            value = !opaque(value);
         }
     }
-    opaque(sum)
+    opaque(value)
 }
 
 #[cfg(test)]
