@@ -126,16 +126,19 @@ fn what_does_not_build_is_said_with_its_file() {
                  // SPDX-License-Identifier: GPL-2.0-only\n";
     std::fs::write(folder.path().join("bad.patch"), patch).unwrap();
     let file = folder.path().join("bad.toml");
+    let build = || {
+        Command::new(env!("CARGO_BIN_EXE_locklab"))
+            .args(["kernel", "build", "--quiet"])
+            .arg(&file)
+            .output()
+            .unwrap()
+    };
     std::fs::write(
         &file,
         "name = 'bad'\n[kernel]\npatches = ['bad.patch']\n[experiment]\nnoinline = ['schedule']\n",
     )
     .unwrap();
-    let output = Command::new(env!("CARGO_BIN_EXE_locklab"))
-        .args(["kernel", "build", "--quiet"])
-        .arg(&file)
-        .output()
-        .unwrap();
+    let output = build();
     assert_eq!(output.status.code(), Some(1));
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(
@@ -148,11 +151,7 @@ fn what_does_not_build_is_said_with_its_file() {
         "name = 'bad'\n[experiment]\noptions = ['CONFIG_NO_SUCH_THING=y']\n",
     )
     .unwrap();
-    let output = Command::new(env!("CARGO_BIN_EXE_locklab"))
-        .args(["kernel", "build", "--quiet"])
-        .arg(&file)
-        .output()
-        .unwrap();
+    let output = build();
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(said.contains("drops CONFIG_NO_SUCH_THING=y"), "{said}");
 }

@@ -263,6 +263,18 @@ impl<L: RawLock<Loom>> Table<L> {
     }
 }
 
+impl<L: TimedLock<Loom>> Table<L> {
+    /// A section, unless the time is over before.
+    fn section_in_time(&self) {
+        // SAFETY: as `Table::lock`; the context stays and is used with this
+        // lock only.
+        if unsafe { self.lock.lock_until(&self.contexts[execution::cpu()], 1) } {
+            self.enter();
+            self.unlock();
+        }
+    }
+}
+
 // SAFETY: modelled threads are coroutines of one OS thread; what they share
 // without loom's knowledge is only touched between two switches.
 unsafe impl<L: RawLock<Loom>> Sync for Table<L> {}
@@ -611,12 +623,7 @@ fn timeout<L: TimedLock<Loom>, const THREADS: usize>() {
             table.section();
             return;
         }
-        // SAFETY: as `Table::lock`; the context stays and is used with this
-        // lock only.
-        if unsafe { table.lock.lock_until(&table.contexts[cpu], 1) } {
-            table.enter();
-            table.unlock();
-        }
+        table.section_in_time();
         if THREADS == 2 || cpu == 1 {
             table.section();
         }
@@ -632,11 +639,7 @@ fn timeout_of_used_node<L: TimedLock<Loom>>() {
             table.section();
             return;
         }
-        // SAFETY: as `timeout`.
-        if unsafe { table.lock.lock_until(&table.contexts[cpu], 1) } {
-            table.enter();
-            table.unlock();
-        }
+        table.section_in_time();
     });
 }
 
