@@ -146,15 +146,17 @@ fn a_build_goes_on_where_ctrl_c_stopped_it_and_is_then_kept() {
     let Some(lab) = Lab::new() else { return };
     let child = lab.command(OTHER).env("TEST_SLEEP", "60").spawn().unwrap();
     let end = Instant::now() + Duration::from_secs(60);
-    let one = loop {
+    // The shell makes the file before `date` writes to it: one that is still
+    // empty is not built yet.
+    let (one, before) = loop {
         let one = lab.objects().map(|objects| objects.join("one.o"));
-        if let Some(made) = one.filter(|one| one.is_file()) {
-            break made;
+        let made = one.and_then(|one| Some((std::fs::read_to_string(&one).ok()?, one)));
+        if let Some((text, one)) = made.filter(|(text, _)| text.ends_with('\n')) {
+            break (one, text);
         }
         assert!(Instant::now() < end, "the build does not start");
         std::thread::sleep(Duration::from_millis(20));
     };
-    let before = std::fs::read_to_string(&one).unwrap();
     kill(Pid::from_raw(child.id() as i32), Signal::SIGINT).unwrap();
     let output = child.wait_with_output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
