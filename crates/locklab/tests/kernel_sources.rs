@@ -1,5 +1,6 @@
 //! What can go wrong before a kernel boots, on a tree that is a kernel to
-//! nobody but make: patches, configuration, build, Ctrl-C.
+//! nobody but make: patches, configuration, build, Ctrl-C. And what `git
+//! bisect` is told, with a script in the place of QEMU.
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -13,7 +14,9 @@ const MAKEFILE: &str = r#"
 allnoconfig:
 	grep -v DROPPED $(KCONFIG_ALLCONFIG) > $(O)/.config
 vmlinux: $(O)/one.o $(O)/two.o
-	cp $(O)/one.o $(O)/vmlinux
+	gcc -c main.c -o $(O)/vmlinux
+	echo 'cmd_vmlinux := cp .config vmlinux; : link-vmlinux.sh' > $(O)/.vmlinux.cmd
+	env -0 > $(O)/.locklab-link-environment
 $(O)/one.o: main.c
 	@echo '  CC      one.o'
 	@! grep -n error main.c || { echo "main.c:2:1: error: expected ';'" >&2; false; }
@@ -23,6 +26,23 @@ $(O)/two.o: $(O)/one.o
 	@touch $@
 bzImage modules:
 	@true
+"#;
+
+/// As QEMU and its plugin behave: what the "kernel" (its configuration) says
+/// of itself decides what it counts.
+const QEMU: &str = r#"#!/bin/sh
+[ "$1" != --version ] || { echo 'QEMU emulator version 7.2.0'; exit; }
+while [ $# -gt 0 ]; do [ "$1" != -kernel ] || image=$2; shift; done
+misses=1000
+! grep -q CONFIG_WORSE "$image" || misses=1100
+! grep -q CONFIG_BETTER "$image" || misses=900
+! grep -q CONFIG_PANICS "$image" || { echo 'Kernel panic - not syncing: x' > console; exit; }
+printf 'unit call\nwork 10\nelapsed-ns 5\ndone\n' > results
+mode='"instructions": 9000, "l1i_fetches": 5000, "l1i_misses"'
+cat > counts.json <<END
+{"markers": {"begins": 1, "ends": 1}, "all_vcpus_counted": true,
+ "user": {$mode: 10}, "kernel": {$mode: $misses}}
+END
 "#;
 
 struct Lab {
@@ -73,17 +93,50 @@ impl Lab {
     }
 
     fn command(&self, experiment: &str) -> Command {
+        self.kernel(&["build", "--json"], experiment)
+    }
+
+    fn kernel(&self, arguments: &[&str], experiment: &str) -> Command {
         let file = self.path("x.toml");
         let text = format!("name = 'x'\n[kernel]\nsource = 'linux'\n{experiment}");
         std::fs::write(&file, text).unwrap();
         let mut command = Command::new(env!("CARGO_BIN_EXE_locklab"));
         command
-            .args(["kernel", "build", "--json", "--cache"])
+            .arg("kernel")
+            .args(arguments)
+            .arg("--cache")
             .arg(self.path("cache"))
             .arg(file)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
         command
+    }
+
+    /// `kernel bisect` with the script in the place of QEMU: exit code, and
+    /// what was said.
+    fn bisect(&self, experiment: &str) -> (Option<i32>, String) {
+        use std::os::unix::fs::PermissionsExt;
+        let programs = self.path("programs");
+        std::fs::create_dir_all(&programs).unwrap();
+        let qemu = programs.join("qemu-system-x86_64");
+        std::fs::write(&qemu, QEMU).unwrap();
+        std::fs::set_permissions(&qemu, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let plugin = self.path("plugin.so");
+        std::fs::write(&plugin, "").unwrap();
+        let mut path = programs.into_os_string();
+        path.push(":");
+        path.push(std::env::var_os("PATH").unwrap());
+        let output = self
+            .kernel(&["bisect", "--tcg", "--workload", "fstat"], experiment)
+            .env("PATH", path)
+            .env("LOCKLAB_QEMU_PLUGIN", plugin)
+            .output()
+            .unwrap();
+        let said = [output.stdout, output.stderr].concat();
+        (
+            output.status.code(),
+            String::from_utf8_lossy(&said).into_owned(),
+        )
     }
 
     fn run(&self, experiment: &str) -> Output {
@@ -174,4 +227,30 @@ fn a_build_goes_on_where_ctrl_c_stopped_it_and_is_then_kept() {
     assert!(built(&second).iter().all(|b| b["seconds"].is_number()));
     let third = lab.run(OTHER);
     assert!(built(&third).iter().all(|b| b["seconds"].is_null()));
+}
+
+#[test]
+fn git_bisect_is_told_good_bad_skip_and_stop() {
+    let Some(lab) = Lab::new() else { return };
+    let with = |option: &str| format!("[experiment]\noptions = ['CONFIG_{option}=y']\n");
+    for (option, code, needle) in [
+        ("OTHER", 0, "flat"),
+        ("BETTER", 0, "**+"),
+        ("WORSE", 1, "**-"),
+        ("DROPPED", 125, "drops CONFIG_DROPPED=y"),
+        ("PANICS", 125, "the guest's kernel panicked"),
+    ] {
+        let (exit, said) = lab.bisect(&with(option));
+        assert_eq!(exit, Some(code), "{option}: {said}");
+        assert!(said.contains(needle), "{option}: {said}");
+    }
+    // A revision that does not build is skipped, and a file that makes no
+    // sense is no fault of a revision.
+    std::fs::write(lab.path("linux/main.c"), "int main\nint error;\n").unwrap();
+    let (exit, said) = lab.bisect(&with("OTHER"));
+    assert_eq!(exit, Some(125), "{said}");
+    assert!(said.contains("main.c:2:1: error"), "{said}");
+    let (exit, said) = lab.bisect("[experiment]\n");
+    assert_eq!(exit, Some(128), "{said}");
+    assert!(said.contains("the same kernel"), "{said}");
 }
