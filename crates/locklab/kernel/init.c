@@ -49,6 +49,7 @@ static struct timespec begun, ended;
 /* What the plan may say. */
 static char workload[64], type[64];
 static long operations = 1000, processes = 1, concurrency = 8, seconds = 5;
+static char threads[256] = "1", critical[256] = "0", non_critical[256] = "1";
 
 static void say(const char *format, ...)
 {
@@ -183,6 +184,12 @@ static void read_plan(void)
 			concurrency = atol(value);
 		else if (!strcmp(key, "seconds"))
 			seconds = atol(value);
+		else if (!strcmp(key, "threads"))
+			snprintf(threads, sizeof(threads), "%s", value);
+		else if (!strcmp(key, "critical"))
+			snprintf(critical, sizeof(critical), "%s", value);
+		else if (!strcmp(key, "non-critical"))
+			snprintf(non_critical, sizeof(non_critical), "%s", value);
 		else
 			fail("the plan has an unknown key '%s'", key);
 	}
@@ -481,6 +488,81 @@ static void run_fs_mark(void)
 	say("work %ld", operations * processes);
 }
 
+/* ---- spinlock-matrix: threads of the kernel, in a kernel with our patch ---- */
+
+#define MOST_CELLS 1024
+
+static struct cell {
+	long threads, critical, non_critical;
+	long total, ns, least, most;
+} cells[MOST_CELLS];
+
+/* The next number of a list, as "1,2,4". */
+static int next(char **list, long *number)
+{
+	if (!**list)
+		return 0;
+	*number = strtol(*list, list, 10);
+	if (**list == ',')
+		++*list;
+	else if (**list)
+		fail("a list of the plan has '%s'", *list);
+	return 1;
+}
+
+static void run_cell(int matrix, struct cell *cell, long acquisitions)
+{
+	char text[128];
+	ssize_t n;
+
+	n = snprintf(text, sizeof(text), "%ld %ld %ld %ld", cell->threads, cell->critical,
+		     cell->non_critical, acquisitions);
+	if (write(matrix, text, n) != n)
+		fail(errno == EIO ? "the lock let in two at once (cell %s)" :
+				    "the kernel refuses the cell %s", text);
+	n = pread(matrix, text, sizeof(text) - 1, 0);
+	if (n <= 0)
+		fail("the kernel's spinlock matrix does not answer");
+	text[n] = 0;
+	if (sscanf(text, "%ld %ld %ld %ld", &cell->total, &cell->ns, &cell->least,
+		   &cell->most) != 4)
+		fail("the kernel's spinlock matrix says '%s'", text);
+}
+
+static void run_spinlock_matrix(void)
+{
+	int matrix = open("/proc/locklab_spinlock_matrix", O_RDWR | O_CLOEXEC);
+	struct cell warm = { .critical = 1, .non_critical = 1 };
+	char *in_threads = threads, *in_critical, *in_non;
+	long work = 0, count = 0, t, c, n;
+
+	if (matrix < 0)
+		fail("this kernel has no /proc/locklab_spinlock_matrix; it takes "
+		     "spinlock-matrix.patch and its option");
+	while (next(&in_threads, &t))
+		for (in_critical = critical; next(&in_critical, &c);)
+			for (in_non = non_critical; next(&in_non, &n);) {
+				if (count == MOST_CELLS)
+					fail("the plan has more than %d cells", MOST_CELLS);
+				cells[count++] = (struct cell){ t, c, n };
+				warm.threads = t > warm.threads ? t : warm.threads;
+			}
+	run_cell(matrix, &warm, operations / 10 + 1);
+	begin();
+	for (long i = 0; i < count; i++)
+		run_cell(matrix, &cells[i], operations);
+	end();
+	for (long i = 0; i < count; i++) {
+		struct cell *at = &cells[i];
+
+		work += at->total;
+		say("cell-%ld-%ld-%ld %ld %ld %ld %ld", at->threads, at->critical,
+		    at->non_critical, at->total, at->ns, at->least, at->most);
+	}
+	say("unit acquisition");
+	say("work %ld", work);
+}
+
 /* ---- locktorture: the kernel's own check of a lock ------------------------- */
 
 static void load_with(const char *name, const char *parameters)
@@ -581,6 +663,8 @@ int main(void)
 		run_deleteseq();
 	else if (!strcmp(workload, "fs-mark"))
 		run_fs_mark();
+	else if (!strcmp(workload, "spinlock-matrix"))
+		run_spinlock_matrix();
 	else if (!strcmp(workload, "locktorture"))
 		run_locktorture();
 	else

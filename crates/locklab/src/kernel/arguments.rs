@@ -1,5 +1,6 @@
 //! `locklab kernel ...`: what it takes.
 
+use super::kvm::Look;
 use super::workload::Workload;
 use crate::cli::FailOn;
 use clap::{Args, Subcommand};
@@ -68,12 +69,27 @@ pub struct RunsArgs {
     /// Units of work in the measured part [default: the file's]
     #[arg(long, value_name = "N")]
     pub operations: Option<u64>,
+    /// CPUs of a guest; QEMU's translator runs them in turn, KVM at once
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub vcpus: u64,
     /// Longest boot of a kernel, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 900)]
     pub time_limit: u64,
     /// Do not look for KVM; counts by the model
     #[arg(long)]
     pub tcg: bool,
+    /// Probe KVM again, whatever was found since the machine was started
+    #[arg(long, conflicts_with = "tcg")]
+    pub probe: bool,
+}
+
+impl RunsArgs {
+    pub(crate) fn look(&self) -> Look {
+        Look {
+            tcg: self.tcg,
+            again: self.probe,
+        }
+    }
 }
 
 /// `locklab kernel compare`.
@@ -107,6 +123,9 @@ pub struct BootArgs {
     /// Processes, where the workload has several
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub processes: u64,
+    /// CPUs of the guest; QEMU's translator runs them in turn, KVM at once
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub vcpus: u64,
     /// Added to the kernel's command line
     #[arg(long, value_name = "TEXT", default_value = "")]
     pub cmdline: String,
@@ -116,6 +135,9 @@ pub struct BootArgs {
     /// Do not look for KVM; counts by the model
     #[arg(long)]
     pub tcg: bool,
+    /// Probe KVM again, whatever was found since the machine was started
+    #[arg(long, conflicts_with = "tcg")]
+    pub probe: bool,
     /// Boot without the plugin too, and say how much it slows down
     #[arg(long)]
     pub slowdown: bool,

@@ -5,6 +5,7 @@
 
 use crate::error::Error;
 use crate::kernel::boot::Boot;
+use crate::kernel::cells;
 use crate::kernel::guest;
 use crate::kernel::outcome::{Measured, Outcome};
 use crate::kernel::session::{Kernel, RunPair, Session};
@@ -35,6 +36,7 @@ impl Session<'_> {
             initramfs: &initramfs,
             cmdline: cmdline.trim(),
             memory_mib: load.workload.memory_mib(),
+            vcpus: load.vcpus,
             seed: *seed,
             accelerator: self.accelerator,
             counted: true,
@@ -105,7 +107,8 @@ impl Check {
     pub fn differs(&self) -> Option<String> {
         match (&self.first, &self.again) {
             (Ok(first), Ok(again))
-                if (first.counts, first.elapsed_ns) == (again.counts, again.elapsed_ns) =>
+                if (first.counts, first.elapsed_ns) == (again.counts, again.elapsed_ns)
+                    && cells::of(first) == cells::of(again) =>
             {
                 None
             }

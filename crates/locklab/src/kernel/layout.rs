@@ -5,7 +5,12 @@
 //! linked again and again, with its text sections (one an object file) in an
 //! order that a seed decides: `ld.lld --shuffle-sections`. The code of each
 //! object, and the order in which initcalls run, stay the same. Baseline and
-//! experiment are paired by the seed. Must never reorder anything but text.
+//! experiment are paired by the seed.
+//!
+//! Must never reorder anything but text, with one exception that is lld's:
+//! with a shuffle it does not sort the table of exported symbols, as the
+//! kernel's script asks for, and loading a module does not find most of them.
+//! What loads modules boots the image as it was built.
 
 use crate::error::Error;
 use crate::kernel::build::Build;

@@ -7,15 +7,11 @@ use crate::error::Error;
 use crate::kernel::boot::Accelerator;
 use crate::kernel::outcome::{Counts, Invalid, Measured};
 use crate::kernel::session::RunPair;
+use crate::kernel::workload::Workload;
 use crate::report::comparison::Row;
-use locklab_judge::{Comparison, Direction, FaultKind, Pair, Role, Settings, coin, judge};
+use locklab_judge::{Comparison, Direction, FaultKind, Pair, Role, Settings, Side, coin, judge};
 
-type Metric = (
-    &'static str,
-    &'static str,
-    Role,
-    fn(&Measured) -> Option<f64>,
-);
+type Metric = (&'static str, &'static str, fn(&Measured) -> Option<f64>);
 
 fn per_unit(measured: &Measured, of: impl Fn(&Counts) -> u64) -> Option<f64> {
     Some(of(measured.counts.as_ref()?) as f64 / measured.work as f64)
@@ -29,38 +25,40 @@ fn mpki(measured: &Measured, of: impl Fn(&Counts) -> u64) -> Option<f64> {
 }
 
 const TCG: &[Metric] = &[
-    ("l1i-misses:k", "/unit", Role::Primary, |m| {
+    ("l1i-misses:k", "/unit", |m| {
         per_unit(m, |c| c.kernel.l1i_misses)
     }),
-    ("l1i-misses:u", "/unit", Role::Screening, |m| {
+    ("l1i-misses:u", "/unit", |m| {
         per_unit(m, |c| c.user.l1i_misses)
     }),
-    ("l1i-mpki:k", "", Role::Screening, |m| {
-        mpki(m, |c| c.kernel.l1i_misses)
-    }),
-    ("l1i-mpki:u", "", Role::Screening, |m| {
-        mpki(m, |c| c.user.l1i_misses)
-    }),
-    ("instructions", "/unit", Role::Screening, |m| {
+    ("l1i-mpki:k", "", |m| mpki(m, |c| c.kernel.l1i_misses)),
+    ("l1i-mpki:u", "", |m| mpki(m, |c| c.user.l1i_misses)),
+    ("instructions", "/unit", |m| {
         per_unit(m, |c| c.user.instructions + c.kernel.instructions)
     }),
-    ("instructions:k", "/unit", Role::Screening, |m| {
+    ("instructions:k", "/unit", |m| {
         per_unit(m, |c| c.kernel.instructions)
     }),
-    ("instructions:u", "/unit", Role::Screening, |m| {
+    ("instructions:u", "/unit", |m| {
         per_unit(m, |c| c.user.instructions)
     }),
 ];
 
-const KVM: &[Metric] = &[("time", "ns/unit", Role::Primary, |m| {
+const KVM: &[Metric] = &[("time", "ns/unit", |m| {
     Some(m.elapsed_ns as f64 / m.work as f64)
 })];
 
-/// Judged metrics of one workload; less is better in all of them.
+/// Judged metrics of one workload; less is better in all of them, and the
+/// workload's own decides.
 ///
 /// # Errors
 /// A setting that makes no sense.
-pub fn judged(pairs: &[RunPair], accelerator: Accelerator, seed: u64) -> Result<Vec<Row>, Error> {
+pub fn judged(
+    runs: &[RunPair],
+    accelerator: Accelerator,
+    workload: Workload,
+    seed: u64,
+) -> Result<Vec<Row>, Error> {
     let metrics = if accelerator == Accelerator::Tcg {
         TCG
     } else {
@@ -69,21 +67,21 @@ pub fn judged(pairs: &[RunPair], accelerator: Accelerator, seed: u64) -> Result<
     let mut kept = Vec::new();
     let mut comparisons = Vec::new();
     for metric in metrics {
-        let made: Vec<Pair> = pairs
-            .iter()
-            .enumerate()
-            .map(|(index, pair)| paired(pair, metric, coin(seed, index as u64)))
-            .collect();
+        let made = pairs(runs, seed, metric.2);
+        let role = match accelerator {
+            Accelerator::Tcg if metric.0 != workload.primary() => Role::Screening,
+            _ => Role::Primary,
+        };
         // A counter that never counted says nothing; the primary one must.
         let silent = made
             .iter()
             .all(|p| p.baseline == 0.0 && p.experiment == 0.0);
-        if silent && metric.2 == Role::Screening {
+        if silent && role == Role::Screening {
             continue;
         }
         kept.push(metric);
         comparisons.push(Comparison {
-            role: metric.2,
+            role,
             ..Comparison::primary(made, Direction::LowerIsBetter)
         });
     }
@@ -100,18 +98,29 @@ pub fn judged(pairs: &[RunPair], accelerator: Accelerator, seed: u64) -> Result<
         .collect())
 }
 
-fn paired(pair: &RunPair, metric: &Metric, order: locklab_judge::Order) -> Pair {
-    let fault = |invalid: &Invalid, side| {
-        Pair::invalid(FaultKind::RunFailed, Some(side), invalid.why.clone(), order)
-    };
-    match (&pair.baseline, &pair.experiment) {
-        (Err(invalid), _) => fault(invalid, locklab_judge::Side::Baseline),
-        (_, Err(invalid)) => fault(invalid, locklab_judge::Side::Experiment),
-        (Ok(baseline), Ok(experiment)) => {
-            let value = |measured| metric.3(measured).unwrap_or(f64::NAN);
-            Pair::new(value(baseline), value(experiment), order)
-        }
-    }
+/// Runs as the judge takes them, with a value of each.
+pub(crate) fn pairs(
+    runs: &[RunPair],
+    seed: u64,
+    of: impl Fn(&Measured) -> Option<f64>,
+) -> Vec<Pair> {
+    let value = |measured| of(measured).unwrap_or(f64::NAN);
+    runs.iter()
+        .enumerate()
+        .map(|(index, run)| {
+            let order = coin(seed, index as u64);
+            let fault = |invalid: &Invalid, side| {
+                Pair::invalid(FaultKind::RunFailed, Some(side), invalid.why.clone(), order)
+            };
+            match (&run.baseline, &run.experiment) {
+                (Err(invalid), _) => fault(invalid, Side::Baseline),
+                (_, Err(invalid)) => fault(invalid, Side::Experiment),
+                (Ok(baseline), Ok(experiment)) => {
+                    Pair::new(value(baseline), value(experiment), order)
+                }
+            }
+        })
+        .collect()
 }
 
 #[cfg(test)]
@@ -129,10 +138,19 @@ mod tests {
                 experiment: run(1100 + 2 * i),
             })
             .collect();
-        let rows = judged(&pairs, Accelerator::Tcg, 1).unwrap();
+        let rows = judged(&pairs, Accelerator::Tcg, Workload::Fstat, 1).unwrap();
         assert_eq!(rows[0].name, "l1i-misses:k");
         assert_eq!(rows[0].judged.verdict, Verdict::Worse);
         assert!(rows.iter().all(|row| row.name != "l1i-misses:u"));
+        assert_eq!(rows[0].judged.role, Role::Primary);
+        // A lock's own loop is judged by what it executes.
+        let matrix = judged(&pairs, Accelerator::Tcg, Workload::SpinlockMatrix, 1).unwrap();
+        let decides: Vec<&str> = matrix
+            .iter()
+            .filter(|row| row.judged.role == Role::Primary)
+            .map(|row| row.name.as_str())
+            .collect();
+        assert_eq!(decides, ["instructions:k"]);
         let mpki = rows.iter().find(|row| row.name == "l1i-mpki:k").unwrap();
         let value = mpki.judged.estimate.unwrap().baseline;
         assert!((200.0..202.0).contains(&value), "{value}");
@@ -153,7 +171,7 @@ mod tests {
                 experiment: failed(),
             })
             .collect();
-        let rows = judged(&pairs, Accelerator::Tcg, 1).unwrap();
+        let rows = judged(&pairs, Accelerator::Tcg, Workload::Fstat, 1).unwrap();
         assert!(matches!(rows[0].judged.verdict, Verdict::Invalid(_)));
     }
 }

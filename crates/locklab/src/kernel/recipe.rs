@@ -5,6 +5,7 @@
 //! so that its content can name the build in the cache.
 
 use crate::error::Error;
+use crate::kernel::cells::Lengths;
 use crate::kernel::workload::Workload;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -99,6 +100,8 @@ pub struct WorkloadEntry {
     pub operations: Option<u64>,
     /// Processes, where the workload has several.
     pub processes: Option<u64>,
+    /// Cells of a matrix, where the workload has one; report 3's by default.
+    pub lengths: Option<Lengths>,
 }
 
 /// One of the two.
@@ -156,6 +159,11 @@ impl Experiment {
         }
         for side in Side::BOTH {
             self.recipe(side, None).check()?;
+        }
+        for entry in &self.workload {
+            if entry.lengths.is_some() && entry.name != Workload::SpinlockMatrix {
+                return Err(format!("{} has no lengths", entry.name.name()));
+            }
         }
         if self.recipe(Side::Baseline, None) == self.recipe(Side::Experiment, None) {
             return Err(
@@ -219,6 +227,14 @@ impl Experiment {
 }
 
 impl Changes {
+    /// Adds a patch and the option that turns it on; once.
+    pub(crate) fn equip(&mut self, patch: PathBuf, option: &str) {
+        if !self.patches.contains(&patch) {
+            self.patches.push(patch);
+            self.options.push(option.into());
+        }
+    }
+
     fn check(&self) -> Result<(), String> {
         for option in &self.options {
             let good = option
@@ -349,6 +365,11 @@ mod tests {
                 "name = 'x'\n[experiment]\nselect = ['X']\n[[workload]]\nname = 'nginx'\n",
                 "nginx-churn",
             ),
+            (
+                "name = 'x'\n[experiment]\nselect = ['X']\n[[workload]]\nname = 'fstat'\n\
+                 lengths = { threads = [1] }\n",
+                "fstat has no lengths",
+            ),
         ] {
             let error = Experiment::parse(text).unwrap_err();
             assert!(error.contains(needle), "{text}: {error}");
@@ -358,7 +379,12 @@ mod tests {
     #[test]
     fn the_experiments_of_this_project_parse() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments");
-        for name in ["inline-unlock", "finish-task-switch"] {
+        for name in [
+            "inline-unlock",
+            "finish-task-switch",
+            "virt-spin-backoff-kernel",
+            "qspinlock-xfs-kernel",
+        ] {
             let experiment = Experiment::read(&folder.join(format!("{name}.toml"))).unwrap();
             assert_eq!(experiment.name, name);
         }

@@ -5,7 +5,9 @@
 
 use crate::error::Error;
 use crate::kernel::boot::Accelerator;
+use crate::kernel::cells::{self, Cell};
 use crate::kernel::recipe::Experiment;
+use crate::kernel::session::RunPair;
 use crate::report::comparison::{LEGEND, Row, json as rows_json, table};
 use crate::report::page::Page;
 use locklab_footprint::Footprint;
@@ -18,6 +20,8 @@ pub(crate) struct Part {
     pub(crate) unit: String,
     pub(crate) pairs: usize,
     pub(crate) rows: Vec<Row>,
+    /// Of a workload that is a matrix.
+    pub(crate) cells: Vec<Cell>,
 }
 
 /// Sizes of one variant.
@@ -32,6 +36,7 @@ pub(crate) struct Report {
     pub(crate) name: String,
     pub(crate) question: String,
     pub(crate) accelerator: Accelerator,
+    pub(crate) vcpus: u64,
     pub(crate) facts: Vec<(String, String)>,
     pub(crate) parts: Vec<Part>,
     pub(crate) sizes: Vec<Sizes>,
@@ -42,8 +47,19 @@ pub(crate) struct Report {
 
 const MODEL: &str = "Counts are of instructions in QEMU and of a modelled L1i (32 KiB, 8 ways, \
                      64-byte lines); prefetch, micro-op cache, speculation and L2 are not \
-                     modelled. One vCPU: a lock is never contended, and client and server share \
-                     the cache.";
+                     modelled.";
+
+/// What a lock sees of other CPUs under QEMU's translator.
+fn in_turn(vcpus: u64) -> String {
+    if vcpus == 1 {
+        "One vCPU: a lock is never contended, and client and server share the cache.".into()
+    } else {
+        format!(
+            "{vcpus} vCPUs that QEMU runs in turn, never at once: a lock is contended only when \
+             its holder's turn ends, so contention as on hardware takes KVM."
+        )
+    }
+}
 
 impl Report {
     /// Of nothing yet.
@@ -52,6 +68,7 @@ impl Report {
             name: experiment.name.clone(),
             question: experiment.question.clone(),
             accelerator: Accelerator::Tcg,
+            vcpus: 1,
             facts: vec![("QEMU".into(), qemu.into())],
             parts: Vec::new(),
             sizes: Vec::new(),
@@ -64,6 +81,23 @@ impl Report {
     pub(crate) fn fact(&mut self, name: &str, variant: &str, text: String) {
         self.facts
             .push((format!("{name}{}", in_variant(variant)), text));
+    }
+
+    /// The kernel's own check of its locks: one that fails is said, and
+    /// fails the whole.
+    pub(crate) fn checked(&mut self, variant: &str, pairs: &[RunPair]) {
+        let all = || {
+            pairs
+                .iter()
+                .flat_map(|pair| [&pair.baseline, &pair.experiment])
+        };
+        let passed = all().filter(|outcome| outcome.is_ok()).count();
+        let text = format!("passed in {passed} of {} boots", all().count());
+        self.fact("Locktorture", variant, text);
+        if let Some(invalid) = all().find_map(|outcome| outcome.as_ref().err()) {
+            let why = Error::Failed(format!("locktorture: {invalid}"));
+            self.missing.push((variant.into(), why));
+        }
     }
 
     /// What is missing, as an error.
@@ -103,7 +137,7 @@ impl Report {
         page.facts(&self.facts);
         if self.accelerator == Accelerator::Tcg {
             page.blank();
-            page.paragraph(MODEL);
+            page.paragraph(&format!("{MODEL} {}", in_turn(self.vcpus)));
         }
         for part in &self.parts {
             page.heading(&format!("{}{}", part.workload, in_variant(&part.variant)));
@@ -114,6 +148,7 @@ impl Report {
             for line in table(&part.rows).lines() {
                 page.row(line, line.chars().count());
             }
+            cells::show(&mut page, &part.cells, self.accelerator.clock_unit());
         }
         if !self.parts.is_empty() {
             page.blank();
@@ -173,6 +208,7 @@ impl Report {
                 "unit": part.unit,
                 "pairs": part.pairs,
                 "metrics": rows_json(&part.rows),
+                "cells": cells::json(&part.cells),
             })).collect::<Vec<_>>(),
             "footprint": self.sizes.iter().map(|sizes| json!({
                 "variant": sizes.variant,

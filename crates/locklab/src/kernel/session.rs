@@ -161,6 +161,7 @@ impl Session<'_> {
             initramfs,
             cmdline,
             memory_mib: load.workload.memory_mib(),
+            vcpus: load.vcpus,
             seed,
             accelerator: self.accelerator,
             counted: true,

@@ -1,6 +1,7 @@
 //! What runs inside a guest: names, programs, and the plan that the guest's
 //! first program is given.
 
+use crate::kernel::cells::Lengths;
 use serde::{Deserialize, Serialize};
 
 /// A workload, as the guest's first program knows it.
@@ -21,6 +22,8 @@ pub enum Workload {
     RocksdbDeleteseq,
     /// fs_mark on XFS on a RAM disk
     FsMark,
+    /// Threads in the kernel that hold a spinlock for chosen lengths
+    SpinlockMatrix,
     /// The kernel's own torture test of a lock: a check, not a comparison
     Locktorture,
 }
@@ -40,6 +43,7 @@ impl Workload {
             Self::NginxChurn => "nginx-churn",
             Self::RocksdbDeleteseq => "rocksdb-deleteseq",
             Self::FsMark => "fs-mark",
+            Self::SpinlockMatrix => "spinlock-matrix",
             Self::Locktorture => "locktorture",
         }
     }
@@ -67,6 +71,30 @@ impl Workload {
         match self {
             Self::Locktorture => &["kernel/torture.ko", "kernel/locking/locktorture.ko"],
             _ => &[],
+        }
+    }
+
+    /// A change to both kernels without which it cannot run: a patch of ours
+    /// by its name and text, and the option that turns it on.
+    #[must_use]
+    pub fn needs(self) -> Option<[&'static str; 3]> {
+        match self {
+            Self::SpinlockMatrix => Some([
+                "spinlock-matrix.patch",
+                include_str!("../../../../experiments/patches/spinlock-matrix.patch"),
+                "CONFIG_LOCKLAB_SPINLOCK_MATRIX=y",
+            ]),
+            _ => None,
+        }
+    }
+
+    /// The metric that decides. A loop that fits into the cache has no misses
+    /// to speak of, so of a lock in one it is the instructions.
+    #[must_use]
+    pub fn primary(self) -> &'static str {
+        match self {
+            Self::SpinlockMatrix => "instructions:k",
+            _ => "l1i-misses:k",
         }
     }
 
@@ -99,24 +127,57 @@ impl Workload {
             Self::NginxChurn => 500,
             Self::RocksdbDeleteseq => 50_000,
             Self::FsMark => 500,
+            Self::SpinlockMatrix => 2_000,
             Self::Locktorture => 5,
         }
     }
 }
 
-/// How much of a workload.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+/// How much of a workload, and on how many CPUs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Load {
     /// Which.
     pub workload: Workload,
     /// Units of work in the measured part (of each process, where there are
-    /// several; seconds for locktorture).
+    /// several; of the fastest thread, in each cell of a matrix; seconds for
+    /// locktorture).
     pub operations: u64,
     /// Processes, where there are several.
     pub processes: u64,
+    /// CPUs of the guest.
+    pub vcpus: u64,
+    /// The cells of a matrix, for the workload that has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lengths: Option<Lengths>,
 }
 
 impl Load {
+    /// Of one process on one CPU; the lengths of report 3, for a matrix.
+    #[must_use]
+    pub fn new(workload: Workload) -> Self {
+        Self {
+            workload,
+            operations: workload.operations(),
+            processes: 1,
+            vcpus: 1,
+            lengths: (workload == Workload::SpinlockMatrix).then(Lengths::default),
+        }
+    }
+
+    /// What of the load makes no sense.
+    ///
+    /// # Errors
+    /// One sentence.
+    pub fn check(&self) -> Result<(), String> {
+        if self.operations == 0 || self.processes == 0 || self.vcpus == 0 {
+            return Err("operations, processes and vCPUs start at 1".into());
+        }
+        match &self.lengths {
+            Some(lengths) => lengths.check(self.vcpus),
+            None => Ok(()),
+        }
+    }
+
     /// The plan for the guest: one `KEY VALUE` a line.
     #[must_use]
     pub fn plan(&self) -> String {
@@ -124,12 +185,22 @@ impl Load {
             Workload::Locktorture => "seconds",
             _ => "operations",
         };
-        format!(
+        let mut plan = format!(
             "workload {}\n{amount} {}\nprocesses {}\n",
             self.workload.name(),
             self.operations,
             self.processes
-        )
+        );
+        if let Some(lengths) = &self.lengths {
+            let list = |of: &[u64]| of.iter().map(u64::to_string).collect::<Vec<_>>().join(",");
+            plan.push_str(&format!(
+                "threads {}\ncritical {}\nnon-critical {}\n",
+                list(&lengths.threads(self.vcpus)),
+                list(&lengths.critical),
+                list(&lengths.non_critical)
+            ));
+        }
+        plan
     }
 }
 
@@ -151,5 +222,28 @@ mod tests {
             assert_eq!(value.get_name(), name);
             assert_eq!(serde_json::to_value(workload).unwrap(), name);
         }
+    }
+
+    #[test]
+    fn a_matrix_is_planned_for_the_cpus_that_are_there() {
+        let load = Load {
+            vcpus: 2,
+            ..Load::new(Workload::SpinlockMatrix)
+        };
+        assert_eq!(
+            load.plan(),
+            "workload spinlock-matrix\noperations 2000\nprocesses 1\nthreads 1,2\n\
+             critical 0,1,2,4,8,16,32,64,128\nnon-critical 1,32\n"
+        );
+        assert!(!Load::new(Workload::Fstat).plan().contains("critical"));
+    }
+
+    #[test]
+    fn the_patch_of_a_workload_has_its_option_and_our_licence() {
+        let [name, text, option] = Workload::SpinlockMatrix.needs().unwrap();
+        assert!(name.ends_with(".patch"));
+        let symbol = option.trim_start_matches("CONFIG_").trim_end_matches("=y");
+        assert!(text.contains(&format!("+config {symbol}\n")));
+        assert!(text.contains("+// SPDX-License-Identifier: GPL-2.0"));
     }
 }

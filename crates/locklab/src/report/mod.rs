@@ -13,7 +13,7 @@ pub mod matrix;
 pub(crate) mod number;
 pub(crate) mod page;
 mod region;
-mod shade;
+pub(crate) mod shade;
 
 pub(crate) use page::Page;
 

@@ -1,11 +1,12 @@
 //! `locklab kernel boot`: one kernel that exists, one workload.
 
-use super::compare::choose;
 use crate::cli::Common;
 use crate::error::Error;
 use crate::kernel::arguments::BootArgs;
 use crate::kernel::boot::{Accelerator, Boot, Qemu};
+use crate::kernel::cells;
 use crate::kernel::guest;
+use crate::kernel::kvm::{Look, choose};
 use crate::kernel::outcome::Measured;
 use crate::kernel::session::Kernel;
 use crate::kernel::tools::Lab;
@@ -17,18 +18,15 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 pub(super) fn boot(args: &BootArgs, common: &Common, lab: &Lab<'_>) -> Result<ExitCode, Error> {
-    let load = Load {
-        workload: args.workload,
-        operations: args
-            .operations
-            .unwrap_or_else(|| args.workload.operations()),
+    let mut load = Load {
         processes: args.processes,
+        vcpus: args.vcpus,
+        ..Load::new(args.workload)
     };
-    if load.operations == 0 || load.processes == 0 {
-        return Err(Error::Usage(
-            "--operations and --processes start at 1".into(),
-        ));
+    if let Some(operations) = args.operations {
+        load.operations = operations;
     }
+    load.check().map_err(Error::Usage)?;
     if !args.image.is_file() {
         return Err(Error::Usage(format!(
             "there is no kernel {}",
@@ -49,7 +47,15 @@ pub(super) fn boot(args: &BootArgs, common: &Common, lab: &Lab<'_>) -> Result<Ex
         modules: args.modules.clone(),
         cmdline: args.cmdline.clone(),
     };
-    let (accelerator, why) = choose(lab, &qemu, &kernel, args.tcg)?;
+    let (accelerator, why) = choose(
+        lab,
+        &qemu,
+        &kernel,
+        Look {
+            tcg: args.tcg,
+            again: args.probe,
+        },
+    )?;
     let runs = lab.folder("runs")?;
     let folder = tempfile::Builder::new()
         .prefix("boot-")
@@ -64,6 +70,7 @@ pub(super) fn boot(args: &BootArgs, common: &Common, lab: &Lab<'_>) -> Result<Ex
             initramfs: &initramfs,
             cmdline: cmdline.trim(),
             memory_mib: load.workload.memory_mib(),
+            vcpus: load.vcpus,
             seed: common.seed,
             accelerator,
             counted,
@@ -97,6 +104,7 @@ pub(super) fn boot(args: &BootArgs, common: &Common, lab: &Lab<'_>) -> Result<Ex
         )
     } else {
         boot_text(&measured, &why, &load, slowdown)
+            + &cells::table(&measured, accelerator.clock_unit())
     })
 }
 

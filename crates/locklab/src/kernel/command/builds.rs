@@ -1,7 +1,7 @@
 //! `locklab kernel build` and `locklab kernel inlined`: what is built, and
 //! where a function was inlined in it.
 
-use super::{experiment, made};
+use super::{equipped, experiment, made};
 use crate::cli::Common;
 use crate::error::Error;
 use crate::kernel::arguments::{FileArgs, InlinedArgs};
@@ -17,7 +17,7 @@ pub(super) fn build_only(
     common: &Common,
     lab: &Lab<'_>,
 ) -> Result<ExitCode, Error> {
-    let experiment = experiment(args)?;
+    let experiment = equipped(lab, &experiment(args)?, [])?;
     let mut text = String::new();
     let mut list = Vec::new();
     for variant in experiment.variants() {
@@ -66,7 +66,7 @@ pub(super) fn inlined(
     common: &Common,
     lab: &Lab<'_>,
 ) -> Result<ExitCode, Error> {
-    let experiment = experiment(&args.file)?;
+    let experiment = equipped(lab, &experiment(&args.file)?, [])?;
     let mut text = String::new();
     let mut list = Vec::new();
     for variant in experiment.variants() {

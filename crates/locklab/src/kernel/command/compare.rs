@@ -4,13 +4,14 @@
 //! What could not be built or run is named in the report, beside what could:
 //! a comparison of many builds must not lose those that are done.
 
-use super::{bar, experiment, made};
+use super::{bar, equipped, experiment, made};
 use crate::cli::{Common, FailOn};
 use crate::error::Error;
 use crate::kernel::arguments::{CompareArgs, RunsArgs};
-use crate::kernel::boot::{Accelerator, Boot, Qemu};
+use crate::kernel::boot::{Accelerator, Qemu};
 use crate::kernel::build::Build;
-use crate::kernel::guest;
+use crate::kernel::cells;
+use crate::kernel::kvm::choose;
 use crate::kernel::layout::layout;
 use crate::kernel::metrics::judged;
 use crate::kernel::published;
@@ -121,32 +122,26 @@ pub(super) fn bisect(
 pub(crate) fn loads(runs: &RunsArgs, experiment: &Experiment) -> Result<Vec<Load>, Error> {
     let mut loads = Vec::new();
     for entry in &experiment.workload {
-        loads.push(Load {
-            workload: entry.name,
-            operations: runs
-                .operations
-                .or(entry.operations)
-                .unwrap_or_else(|| entry.name.operations()),
-            processes: entry.processes.unwrap_or(1),
-        });
+        let mut load = Load::new(entry.name);
+        load.operations = entry.operations.unwrap_or(load.operations);
+        load.processes = entry.processes.unwrap_or(load.processes);
+        if let Some(lengths) = &entry.lengths {
+            load.lengths = Some(lengths.clone());
+        }
+        loads.push(load);
     }
     if !runs.workload.is_empty() {
         loads.retain(|load| runs.workload.contains(&load.workload));
         for asked in &runs.workload {
             if !loads.iter().any(|load| load.workload == *asked) {
-                loads.push(Load {
-                    workload: *asked,
-                    operations: runs.operations.unwrap_or_else(|| asked.operations()),
-                    processes: 1,
-                });
+                loads.push(Load::new(*asked));
             }
         }
     }
-    if loads
-        .iter()
-        .any(|load| load.operations == 0 || load.processes == 0)
-    {
-        return Err(Error::Usage("operations and processes start at 1".into()));
+    for load in &mut loads {
+        load.vcpus = runs.vcpus;
+        load.operations = runs.operations.unwrap_or(load.operations);
+        load.check().map_err(Error::Usage)?;
     }
     if runs.layouts == 0 {
         return Err(Error::Usage(
@@ -199,7 +194,9 @@ pub(crate) fn measure(
             find(program, package)?;
         }
     }
+    let experiment = &equipped(lab, experiment, loads.iter().map(|load| load.workload))?;
     let mut report = Report::new(experiment, &qemu.version);
+    report.vcpus = runs.vcpus;
     let mut measuring = Measuring {
         runs,
         common,
@@ -238,9 +235,11 @@ struct Measuring<'a> {
 impl Measuring<'_> {
     fn variant(&mut self, variant: &Variant, report: &mut Report) -> Result<(), Error> {
         let (lab, seed) = (self.lab, self.common.seed);
-        let (old, _) = made(lab, self.experiment, variant, Side::Baseline)?;
+        let (old, old_tree) = made(lab, self.experiment, variant, Side::Baseline)?;
         let (new, tree) = made(lab, self.experiment, variant, Side::Experiment)?;
-        report.patch = tree.patch;
+        // What both have comes first.
+        let change = tree.patch.strip_prefix(&old_tree.patch);
+        report.patch = change.unwrap_or(&tree.patch).to_owned();
         report.fact(
             "Kernel",
             &variant.name,
@@ -259,32 +258,49 @@ impl Measuring<'_> {
         let accelerator = match self.accelerator {
             Some(known) => known,
             None => {
-                let (known, why) = choose(lab, self.qemu, &kernels[0], self.runs.tcg)?;
+                let (known, why) = choose(lab, self.qemu, &kernels[0], self.runs.look())?;
                 report.fact("Accelerator", "", why);
                 report.accelerator = known;
                 self.accelerator = Some(known);
                 known
             }
         };
-        let session = Session {
+        let samples = format!("{}.jsonl", self.experiment.name);
+        let mut session = Session {
             lab,
             qemu: self.qemu,
             accelerator,
             limit: Duration::from_secs(self.runs.time_limit),
-            seeds,
+            seeds: seeds.clone(),
             seed,
-            samples: lab
-                .folder("samples")?
-                .join(format!("{}.jsonl", self.experiment.name)),
+            samples: lab.folder("samples")?.join(samples),
         };
         for (index, load) in self.loads.iter().enumerate() {
+            let left_out = load.lengths.as_ref().and_then(|l| l.left_out(load.vcpus));
+            if let Some(left_out) = left_out.filter(|_| first) {
+                report.fact("Left out", "", left_out);
+            }
+            let check = load.workload == Workload::Locktorture;
+            // It loads modules, which a kernel in another link order does not
+            // take; see `layout`.
+            let plain = [(&old, 0), (&new, 1)].map(|(build, at): (&Build, usize)| Kernel {
+                images: vec![build.vmlinux.clone()],
+                ..kernels[at].clone()
+            });
+            let kernels = if check { &plain } else { &kernels };
+            session.seeds.clone_from(&seeds);
+            session.seeds.truncate(if check { 1 } else { seeds.len() });
             let bar = bar(
-                2 * self.runs.layouts,
+                2 * session.seeds.len() as u64,
                 self.common.quiet,
                 load.workload.name(),
             );
             let pairs = session.pairs([&kernels[0], &kernels[1]], load, &variant.name, &bar)?;
             bar.finish_and_clear();
+            if check {
+                report.checked(&variant.name, &pairs);
+                continue;
+            }
             if first && index == 0 && accelerator == Accelerator::Tcg {
                 let check = session.check(&kernels[0], load, &pairs)?;
                 for (name, text) in check.facts() {
@@ -305,7 +321,8 @@ impl Measuring<'_> {
                 workload: load.workload.name().into(),
                 unit,
                 pairs: pairs.len(),
-                rows: judged(&pairs, accelerator, seed)?,
+                rows: judged(&pairs, accelerator, load.workload, seed)?,
+                cells: cells::judged(&pairs, seed).map_err(Error::Usage)?,
             });
         }
         Ok(())
@@ -336,49 +353,6 @@ impl Measuring<'_> {
             cmdline: self.experiment.recipe(side, Some(variant)).cmdline,
         })
     }
-}
-
-/// KVM where a probe boot succeeds, and why not where it does not.
-pub(super) fn choose(
-    lab: &Lab<'_>,
-    qemu: &Qemu,
-    kernel: &Kernel,
-    tcg: bool,
-) -> Result<(Accelerator, String), Error> {
-    if tcg {
-        return Ok((Accelerator::Tcg, "TCG, as asked".into()));
-    }
-    let Some(image) = kernel.images.first() else {
-        return Ok((Accelerator::Tcg, "TCG".into()));
-    };
-    let runs = lab.folder("runs")?;
-    let folder = tempfile::Builder::new()
-        .prefix("probe-")
-        .tempdir_in(&runs)
-        .map_err(|e| lab.cannot_write(&runs, &e))?;
-    let load = Load {
-        workload: Workload::Boot,
-        operations: 1,
-        processes: 1,
-    };
-    let initramfs = folder.path().join("initramfs");
-    guest::write_initramfs(lab, &load, kernel.modules.as_deref(), &initramfs)?;
-    let probe = Boot {
-        image,
-        initramfs: &initramfs,
-        cmdline: &kernel.cmdline,
-        memory_mib: load.workload.memory_mib(),
-        seed: 1,
-        accelerator: Accelerator::Kvm,
-        counted: false,
-        limit: Duration::from_secs(20),
-    };
-    Ok(
-        match qemu.probe_kvm(&probe, folder.path(), lab.interrupt)? {
-            Ok(()) => (Accelerator::Kvm, "KVM".into()),
-            Err(why) => (Accelerator::Tcg, format!("TCG: {why}")),
-        },
-    )
 }
 
 fn sizes(variant: &Variant, old: &Build, new: &Build) -> Result<Sizes, Error> {

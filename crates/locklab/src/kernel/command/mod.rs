@@ -12,6 +12,7 @@ use super::build::{Build, build};
 use super::recipe::{Experiment, Side, Variant};
 use super::source::{Tree, tree};
 use super::tools::Lab;
+use super::workload::Workload;
 use crate::cli::Common;
 use crate::error::Error;
 use crate::interrupt;
@@ -72,6 +73,30 @@ fn experiment(args: &FileArgs) -> Result<Experiment, Error> {
         });
     }
     experiment.keep_variants(&args.variant)?;
+    Ok(experiment)
+}
+
+/// The experiment with what its workloads, and those asked for, need of both
+/// kernels: a patch of ours and the option that turns it on.
+///
+/// # Errors
+/// The cache cannot be written.
+fn equipped(
+    lab: &Lab<'_>,
+    experiment: &Experiment,
+    asked: impl IntoIterator<Item = Workload>,
+) -> Result<Experiment, Error> {
+    let mut experiment = experiment.clone();
+    // Those of the file in any case, or the same file would be built twice.
+    let of_file: Vec<Workload> = experiment.workload.iter().map(|entry| entry.name).collect();
+    for workload in of_file.into_iter().chain(asked) {
+        let Some([name, text, option]) = workload.needs() else {
+            continue;
+        };
+        let patch = lab.folder("patches")?.join(name);
+        std::fs::write(&patch, text).map_err(|e| lab.cannot_write(&patch, &e))?;
+        experiment.kernel.equip(patch, option);
+    }
     Ok(experiment)
 }
 
