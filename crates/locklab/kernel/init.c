@@ -48,7 +48,7 @@ static struct timespec begun, ended;
 
 /* What the plan may say. */
 static char workload[64], type[64];
-static long operations = 1000, processes = 1, concurrency = 8, seconds = 5;
+static long operations = 1000, processes = 1, concurrency = 8, seconds = 5, vcpus = 1;
 static char threads[256] = "1", critical[256] = "0", non_critical[256] = "1";
 
 static void say(const char *format, ...)
@@ -184,6 +184,8 @@ static void read_plan(void)
 			concurrency = atol(value);
 		else if (!strcmp(key, "seconds"))
 			seconds = atol(value);
+		else if (!strcmp(key, "vcpus"))
+			vcpus = atol(value);
 		else if (!strcmp(key, "threads"))
 			snprintf(threads, sizeof(threads), "%s", value);
 		else if (!strcmp(key, "critical"))
@@ -527,6 +529,9 @@ static void run_cell(int matrix, struct cell *cell, long acquisitions)
 	if (sscanf(text, "%ld %ld %ld %ld", &cell->total, &cell->ns, &cell->least,
 		   &cell->most) != 4)
 		fail("the kernel's spinlock matrix says '%s'", text);
+	if (cell->ns <= 0 || cell->total <= 0)
+		fail("a cell of the matrix is too short for the guest's clock; give more "
+		     "operations");
 }
 
 static void run_spinlock_matrix(void)
@@ -645,6 +650,9 @@ int main(void)
 	say("booted-ms %lld", ({ clock_gettime(CLOCK_MONOTONIC, &begun);
 		begun.tv_sec * 1000LL + begun.tv_nsec / 1000000; }));
 	say_mitigation("spectre_v2");
+	if (sysconf(_SC_NPROCESSORS_ONLN) != vcpus)
+		fail("the guest's kernel has %ld CPUs instead of %ld",
+		     sysconf(_SC_NPROCESSORS_ONLN), vcpus);
 	pin(0);
 	if (!strcmp(workload, "boot")) {
 		begin();

@@ -69,7 +69,7 @@ pub struct RunsArgs {
     /// Units of work in the measured part [default: the file's]
     #[arg(long, value_name = "N")]
     pub operations: Option<u64>,
-    /// CPUs of a guest; QEMU's translator runs them in turn, KVM at once
+    /// CPUs of a guest; more than one take KVM
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub vcpus: u64,
     /// Longest boot of a kernel, in seconds
@@ -123,7 +123,7 @@ pub struct BootArgs {
     /// Processes, where the workload has several
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub processes: u64,
-    /// CPUs of the guest; QEMU's translator runs them in turn, KVM at once
+    /// CPUs of the guest; more than one take KVM
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub vcpus: u64,
     /// Added to the kernel's command line

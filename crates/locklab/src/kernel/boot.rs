@@ -58,7 +58,7 @@ pub struct Boot<'a> {
     pub cmdline: &'a str,
     /// Memory in MiB.
     pub memory_mib: u32,
-    /// CPUs of the guest; QEMU's translator runs several in turn.
+    /// CPUs of the guest; one under TCG.
     pub vcpus: u64,
     /// Seed of all that is random in the guest.
     pub seed: u64,
@@ -98,7 +98,10 @@ impl Qemu {
         let mut list: Vec<OsString> = Vec::new();
         let mut add = |words: &[&str]| list.extend(words.iter().map(OsString::from));
         add(&["-nodefaults", "-no-reboot", "-nic", "none", "-vga", "none"]);
-        add(&["-display", "none", "-smp", &boot.vcpus.to_string()]);
+        // A socket each: the firmware's table, which a kernel without ACPI
+        // reads, has only the first CPU of a socket.
+        let cpus = format!("{0},sockets={0},cores=1,threads=1", boot.vcpus);
+        add(&["-display", "none", "-smp", &cpus]);
         add(&["-m", &boot.memory_mib.to_string()]);
         match boot.accelerator {
             Accelerator::Kvm => add(&["-accel", "kvm", "-cpu", "host"]),

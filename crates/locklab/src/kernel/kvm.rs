@@ -50,8 +50,27 @@ struct Kept {
 /// KVM where a probe boot succeeds, and why not where it does not.
 ///
 /// # Errors
-/// Ctrl-C, or the cache cannot be written.
+/// Several CPUs were asked for and there is no KVM; Ctrl-C, or the cache
+/// cannot be written.
 pub(crate) fn choose(
+    lab: &Lab<'_>,
+    qemu: &Qemu,
+    kernel: &Kernel,
+    look: Look,
+    vcpus: u64,
+) -> Result<(Accelerator, String), Error> {
+    let (accelerator, why) = found(lab, qemu, kernel, look)?;
+    if accelerator == Accelerator::Tcg && vcpus > 1 {
+        return Err(Error::Failed(format!(
+            "{vcpus} vCPUs take KVM, and this is {why}; an exact count of instructions runs vCPUs \
+             in turn, so that no lock is contended as on hardware, and starts the second in \
+             minutes: leave out --vcpus"
+        )));
+    }
+    Ok((accelerator, why))
+}
+
+fn found(
     lab: &Lab<'_>,
     qemu: &Qemu,
     kernel: &Kernel,

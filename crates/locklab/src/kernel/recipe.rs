@@ -94,7 +94,7 @@ pub struct Variant {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WorkloadEntry {
-    /// As `locklab kernel workloads` lists them.
+    /// As `locklab kernel boot --help` lists them.
     pub name: Workload,
     /// Units of work in the measured part.
     pub operations: Option<u64>,

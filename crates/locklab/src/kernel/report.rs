@@ -47,19 +47,8 @@ pub(crate) struct Report {
 
 const MODEL: &str = "Counts are of instructions in QEMU and of a modelled L1i (32 KiB, 8 ways, \
                      64-byte lines); prefetch, micro-op cache, speculation and L2 are not \
-                     modelled.";
-
-/// What a lock sees of other CPUs under QEMU's translator.
-fn in_turn(vcpus: u64) -> String {
-    if vcpus == 1 {
-        "One vCPU: a lock is never contended, and client and server share the cache.".into()
-    } else {
-        format!(
-            "{vcpus} vCPUs that QEMU runs in turn, never at once: a lock is contended only when \
-             its holder's turn ends, so contention as on hardware takes KVM."
-        )
-    }
-}
+                     modelled. One vCPU: a lock is never contended, and client and server share \
+                     the cache.";
 
 impl Report {
     /// Of nothing yet.
@@ -137,7 +126,7 @@ impl Report {
         page.facts(&self.facts);
         if self.accelerator == Accelerator::Tcg {
             page.blank();
-            page.paragraph(&format!("{MODEL} {}", in_turn(self.vcpus)));
+            page.paragraph(MODEL);
         }
         for part in &self.parts {
             page.heading(&format!("{}{}", part.workload, in_variant(&part.variant)));
@@ -199,6 +188,7 @@ impl Report {
             "kind": "kernel",
             "tool": crate::report::VERSION,
             "provenance": self.provenance(),
+            "vcpus": self.vcpus,
             "name": self.name,
             "facts": self.facts.iter().map(|(k, v)| json!({"name": k, "value": v}))
                 .collect::<Vec<_>>(),

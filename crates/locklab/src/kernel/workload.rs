@@ -186,10 +186,11 @@ impl Load {
             _ => "operations",
         };
         let mut plan = format!(
-            "workload {}\n{amount} {}\nprocesses {}\n",
+            "workload {}\n{amount} {}\nprocesses {}\nvcpus {}\n",
             self.workload.name(),
             self.operations,
-            self.processes
+            self.processes,
+            self.vcpus
         );
         if let Some(lengths) = &self.lengths {
             let list = |of: &[u64]| of.iter().map(u64::to_string).collect::<Vec<_>>().join(",");
@@ -232,7 +233,7 @@ mod tests {
         };
         assert_eq!(
             load.plan(),
-            "workload spinlock-matrix\noperations 2000\nprocesses 1\nthreads 1,2\n\
+            "workload spinlock-matrix\noperations 2000\nprocesses 1\nvcpus 2\nthreads 1,2\n\
              critical 0,1,2,4,8,16,32,64,128\nnon-critical 1,32\n"
         );
         assert!(!Load::new(Workload::Fstat).plan().contains("critical"));

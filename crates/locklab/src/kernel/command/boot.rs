@@ -55,6 +55,7 @@ pub(super) fn boot(args: &BootArgs, common: &Common, lab: &Lab<'_>) -> Result<Ex
             tcg: args.tcg,
             again: args.probe,
         },
+        args.vcpus,
     )?;
     let runs = lab.folder("runs")?;
     let folder = tempfile::Builder::new()

@@ -258,7 +258,13 @@ impl Measuring<'_> {
         let accelerator = match self.accelerator {
             Some(known) => known,
             None => {
-                let (known, why) = choose(lab, self.qemu, &kernels[0], self.runs.look())?;
+                let (known, why) = choose(
+                    lab,
+                    self.qemu,
+                    &kernels[0],
+                    self.runs.look(),
+                    self.runs.vcpus,
+                )?;
                 report.fact("Accelerator", "", why);
                 report.accelerator = known;
                 self.accelerator = Some(known);
