@@ -147,4 +147,10 @@ fn arguments_that_make_no_sense_are_said() {
     let (code, error) = run(&["compare", file, "--layouts", "0"]);
     assert_eq!(code, Some(2));
     assert!(error.contains("--layouts starts at 1"), "{error}");
+    let (code, error) = run(&["compare", file, "--tcg", "--vcpus", "4"]);
+    assert_eq!(code, Some(2));
+    assert!(error.contains("several vCPUs take KVM"), "{error}");
+    let (code, error) = run(&["compare", file, "--vcpus", "0"]);
+    assert_eq!(code, Some(2));
+    assert!(error.contains("start at 1"), "{error}");
 }

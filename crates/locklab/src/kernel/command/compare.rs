@@ -143,6 +143,12 @@ pub(crate) fn loads(runs: &RunsArgs, experiment: &Experiment) -> Result<Vec<Load
         load.operations = runs.operations.unwrap_or(load.operations);
         load.check().map_err(Error::Usage)?;
     }
+    // Before a build of many minutes.
+    if runs.tcg && runs.vcpus > 1 {
+        return Err(Error::Usage(
+            "several vCPUs take KVM; leave out --tcg or --vcpus".into(),
+        ));
+    }
     if runs.layouts == 0 {
         return Err(Error::Usage(
             "--layouts starts at 1; a verdict takes 8".into(),
