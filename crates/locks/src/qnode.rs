@@ -60,6 +60,18 @@ impl<P: Platform> QueueNodes<P> {
     pub const NEW: Self = Self {
         level: [const { QueueNode::NEW }; NESTING],
     };
+
+    /// Nodes as an earlier wait left them, all of them granted: for the
+    /// checker, whose locks must not take that for a new grant.
+    #[doc(hidden)]
+    pub fn used() -> Self {
+        Self {
+            level: core::array::from_fn(|_| QueueNode {
+                granted: P::U32::new(1),
+                ..QueueNode::default()
+            }),
+        }
+    }
 }
 
 impl<P: Platform> Default for QueueNodes<P> {

@@ -156,7 +156,7 @@ pub(crate) fn begin() {
         let nodes = r
             .with_nodes
             .get()
-            .then(|| (0..MAX_THREADS).map(|_| QueueNodes::default()).collect());
+            .then(|| (0..MAX_THREADS).map(|_| QueueNodes::used()).collect());
         *r.nodes.borrow_mut() = nodes;
         *r.lot.borrow_mut() = r.with_lot.get().map(|heavy| Box::new(Lot::new(heavy)));
         if r.with_coins.get() {

@@ -69,6 +69,10 @@ pub fn properties<L: RawLock<Loom>>() -> Vec<Property> {
     all.push(new("one comes back", 3, one_comes_back::<L>));
     all.push(Property {
         aim: 1,
+        ..new("one comes to two", 4, one_comes_to_two::<L>)
+    });
+    all.push(Property {
+        aim: 1,
         ..new("nesting", 3, nesting::<L>)
     });
     all.push(new("reuse by three", 3, exclusion::<L, 3, 2>));
@@ -508,25 +512,31 @@ fn one_comes_back<L: RawLock<Loom>>() {
     });
 }
 
+/// Enough for a thread to fall asleep, if it does.
+const TURNS: usize = 4;
+
+/// Starts `body` as thread `cpu`, which goes on until it waits.
+fn spawn_until_it_waits(cpu: usize, body: impl FnOnce() + 'static) -> loom::thread::JoinHandle<()> {
+    let thread = spawn(cpu, body);
+    for _ in 0..TURNS {
+        loom::thread::yield_now();
+    }
+    thread
+}
+
 /// A queue has formed and dissolved, and now forms again: each node says what
 /// it said then until its owner has reset it.
 fn queue_formed_before<L: RawLock<Loom>>() {
-    /// Enough for a thread to fall asleep, if it does.
-    const TURNS: usize = 4;
     let table = Table::<L>::new(3);
     let mut others = Vec::new();
     execution::set_up(|| {
         table.lock();
         for cpu in 1..3 {
-            others.push(spawn(cpu, move || {
+            others.push(spawn_until_it_waits(cpu, move || {
                 table.section();
                 execution::await_arrival(0);
                 table.section();
             }));
-            // It goes on until it waits.
-            for _ in 0..TURNS {
-                loom::thread::yield_now();
-            }
         }
         table.enter();
         table.unlock();
@@ -534,6 +544,39 @@ fn queue_formed_before<L: RawLock<Loom>>() {
             loom::thread::yield_now();
         }
         table.lock();
+        execution::arrive(0);
+    });
+    table.enter();
+    table.unlock();
+    for other in others {
+        join(other);
+    }
+    table.finish();
+}
+
+/// Two wait, the holder lets go, and one more comes: who has been passed over
+/// or sent away is somebody's predecessor again. The one that comes has held
+/// the lock before, with the holder of now behind it: a thread that neither
+/// wrote nor read what its node said then may still read it.
+fn one_comes_to_two<L: RawLock<Loom>>() {
+    let table = Table::<L>::new(4);
+    let mut others = Vec::new();
+    execution::set_up(|| {
+        others.push(spawn_until_it_waits(3, move || {
+            table.lock();
+            // Until the main thread waits behind.
+            for _ in 0..3 * TURNS {
+                loom::thread::yield_now();
+            }
+            table.enter();
+            table.unlock();
+            execution::await_arrival(0);
+            table.section();
+        }));
+        table.lock();
+        for cpu in 1..3 {
+            others.push(spawn_until_it_waits(cpu, move || table.section()));
+        }
         execution::arrive(0);
     });
     table.enter();

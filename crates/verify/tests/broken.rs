@@ -220,8 +220,14 @@ unsafe impl<P: Platform> RawLock<P> for RelaxedTicket<P> {
     }
 }
 
-/// An MCS lock that links itself to its predecessor without Release.
-struct UnreleasedMcs<P: Platform>(P::Ptr<Node<P>>);
+/// An MCS lock whose orderings are the parameter's fault.
+struct BrokenMcs<P: Platform, const FAULT: u8>(P::Ptr<Node<P>>);
+
+/// The link to the predecessor.
+const RELAXED_LINK: u8 = 8;
+/// The queueing, so that the predecessor's reset of its link may come after
+/// our link.
+const ACQUIRE_TAIL: u8 = 9;
 
 struct Node<P: Platform> {
     next: P::Ptr<Node<P>>,
@@ -237,14 +243,14 @@ impl<P: Platform> Default for Node<P> {
     }
 }
 
-impl<P: Platform> Default for UnreleasedMcs<P> {
+impl<P: Platform, const FAULT: u8> Default for BrokenMcs<P, FAULT> {
     fn default() -> Self {
         Self(P::Ptr::new(ptr::null_mut()))
     }
 }
 
 // SAFETY: it is not; see `relaxed_ticket_and_mcs_are_caught`.
-unsafe impl<P: Platform> RawLock<P> for UnreleasedMcs<P> {
+unsafe impl<P: Platform, const FAULT: u8> RawLock<P> for BrokenMcs<P, FAULT> {
     type Ctx = Node<P>;
     const INFO: Info = INFO;
 
@@ -252,10 +258,18 @@ unsafe impl<P: Platform> RawLock<P> for UnreleasedMcs<P> {
         node.next.store(ptr::null_mut(), Ordering::Relaxed);
         node.granted.store(0, Ordering::Relaxed);
         let node_pointer = ptr::from_ref(node).cast_mut();
-        let before = self.0.swap(node_pointer, Ordering::AcqRel);
+        let order = match FAULT {
+            ACQUIRE_TAIL => Ordering::Acquire,
+            _ => Ordering::AcqRel,
+        };
+        let before = self.0.swap(node_pointer, order);
         // SAFETY: the predecessor waits for our link before it leaves.
         if let Some(before) = unsafe { before.as_ref() } {
-            before.next.store(node_pointer, Ordering::Relaxed);
+            let order = match FAULT {
+                RELAXED_LINK => Ordering::Relaxed,
+                _ => Ordering::Release,
+            };
+            before.next.store(node_pointer, order);
             node.granted.spin_until(Ordering::Acquire, |g| g != 0);
         }
     }
@@ -282,7 +296,20 @@ unsafe impl<P: Platform> RawLock<P> for UnreleasedMcs<P> {
 #[test]
 fn relaxed_ticket_and_mcs_are_caught() {
     assert_eq!(failures::<RelaxedTicket<Loom>>()[0].0, "exclusion");
-    assert_eq!(failures::<UnreleasedMcs<Loom>>()[0].0, "exclusion");
+    assert_eq!(
+        failures::<BrokenMcs<Loom, RELAXED_LINK>>()[0].0,
+        "exclusion"
+    );
+}
+
+/// The only fault is that one plain store may come before another in the
+/// order of the word, which loom alone does not explore.
+#[test]
+fn a_store_may_come_before_one_that_it_does_not_follow() {
+    assert_eq!(failures::<BrokenMcs<Loom, SOUND>>(), []);
+    let (name, message) = failures::<BrokenMcs<Loom, ACQUIRE_TAIL>>().remove(0);
+    assert_eq!(name, "exclusion");
+    assert!(message.starts_with("deadlock"), "{message}");
 }
 
 /// The same under random schedules, which know nothing of weak memory.
