@@ -105,7 +105,7 @@ const BOUNDED_PRUNE_AFTER: u32 = 2;
 
 /// How much the limit of executions is stretched for the bound that is aimed
 /// at.
-const AIM_SHARE: u64 = 4;
+const AIM_SHARE: u64 = 10;
 
 /// The next bound has at least so many times the executions of this one.
 const GROWTH: u64 = 2;

@@ -4,7 +4,7 @@
 //! once, with the number of cells that it concerns.
 
 use super::{Report, axis};
-use crate::matrix::Measured;
+use crate::matrix::{Measured, Provenance};
 use crate::report::number;
 use crate::verdicts::JudgedCell;
 use locklab_judge::{Reason, Verdict, Warning};
@@ -76,9 +76,16 @@ pub(super) fn unclear(report: &Report) -> Option<String> {
         });
         if middle > HOPELESS {
             words.push(
-                "That is out of reach: quiet the machine, take longer runs, or settle for a \
-                 wider margin before the next run."
-                    .into(),
+                match report.measured.provenance {
+                    Provenance::Hardware(_) => {
+                        "That is out of reach: quiet the machine, take longer runs, or settle \
+                         for a wider margin before the next run."
+                    }
+                    Provenance::Simulation(_) | Provenance::Model(_) => {
+                        "That is out of reach: settle for a wider margin before the next run."
+                    }
+                }
+                .into(),
             );
         }
     }
