@@ -164,7 +164,7 @@ impl Host for Threads {
     }
 }
 
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(miri)))]
 fn numa_node() -> usize {
     let mut node: libc::c_uint = 0;
     // SAFETY: getcpu writes one unsigned int to `node`; null is allowed for
@@ -180,7 +180,7 @@ fn numa_node() -> usize {
     if failed == 0 { node as usize } else { 0 }
 }
 
-#[cfg(not(target_os = "linux"))]
+#[cfg(not(all(target_os = "linux", not(miri))))]
 fn numa_node() -> usize {
     0
 }
