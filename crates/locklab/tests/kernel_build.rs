@@ -105,9 +105,9 @@ fn kernels_with_other_locks_boot() {
             "compare",
             file.to_str().unwrap(),
             "--workload",
-            "fstat",
+            "spinlock-matrix",
             "--operations",
-            "2000",
+            "200",
             "--layouts",
             "1",
             "--tcg",
@@ -115,6 +115,14 @@ fn kernels_with_other_locks_boot() {
         ]);
         assert_eq!(report["missing"].as_array().unwrap().len(), 0, "{report:#}");
         assert_eq!(report["workloads"][0]["pairs"], 1);
+        // One thread, nine critical lengths, two others; a longer one takes
+        // longer.
+        let cells = report["workloads"][0]["cells"].as_array().unwrap();
+        assert_eq!(cells.len(), 18, "{report:#}");
+        let rate = |cell: &Value| cell["experiment"]["ops_per_s"].as_f64().unwrap();
+        for lengths in cells.chunks(9) {
+            assert!(rate(&lengths[0]) > rate(&lengths[8]), "{lengths:#?}");
+        }
     }
 }
 

@@ -230,6 +230,23 @@ fn a_build_goes_on_where_ctrl_c_stopped_it_and_is_then_kept() {
 }
 
 #[test]
+fn commands_that_want_the_same_kernels_at_once_both_get_them() {
+    let Some(lab) = Lab::new() else { return };
+    // Changed trees, so that copies are made; and a build that takes a while.
+    let marks = "[baseline]\nselect = ['A']\n[experiment]\nselect = ['B']\n";
+    let mut commands: Vec<_> = (0..4).map(|_| lab.command(marks)).collect();
+    let all: Vec<_> = commands
+        .iter_mut()
+        .map(|command| command.env("TEST_SLEEP", "0.3").spawn().unwrap())
+        .collect();
+    for child in all {
+        let output = child.wait_with_output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{said}");
+    }
+}
+
+#[test]
 fn git_bisect_is_told_good_bad_skip_and_stop() {
     let Some(lab) = Lab::new() else { return };
     let with = |option: &str| format!("[experiment]\noptions = ['CONFIG_{option}=y']\n");

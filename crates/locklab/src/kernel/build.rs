@@ -11,10 +11,7 @@ use crate::kernel::source::{self, Tree};
 use crate::kernel::tools::{Lab, Tool, find, first_line, key, stopped, words};
 use crate::process::{Launch, Trouble};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use nix::errno::Errno;
-use nix::fcntl::{Flock, FlockArg};
 use std::ffi::OsString;
-use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -130,6 +127,12 @@ pub fn build(
         config.text.as_bytes(),
         decided.as_bytes(),
     ]);
+    // Two commands that want the same kernel: one builds, the other waits; and
+    // before the sources are linked, or both would do that.
+    let _held = lab.hold(
+        &lab.folder(&format!("builds/{name}"))?,
+        "builds this kernel",
+    )?;
     let place = Place::new(lab, &name, tree)?;
     let done = place.folder.join("done");
     let mut build = Build {
@@ -141,8 +144,6 @@ pub fn build(
         folder: place.folder.clone(),
         objects: place.objects.clone(),
     };
-    // Two commands that want the same kernel: one builds, the other waits.
-    let _held = hold(lab, &place.folder)?;
     if !done.is_file() {
         let make = make(lab, &linker)?;
         let ccache = crate::process::find("ccache", &[]).is_some();
@@ -168,29 +169,6 @@ pub fn build(
         .trim()
         .to_owned();
     Ok(build)
-}
-
-/// Waits until no other command works on a build, and keeps others out while
-/// the answer lives.
-fn hold(lab: &Lab<'_>, folder: &Path) -> Result<Flock<File>, Error> {
-    let path = folder.join("lock");
-    let mut file = File::create(&path).map_err(|e| lab.cannot_write(&path, &e))?;
-    let mut told = false;
-    loop {
-        match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
-            Ok(held) => return Ok(held),
-            Err((back, Errno::EWOULDBLOCK | Errno::EINTR)) => file = back,
-            Err((_, e)) => return Err(lab.cannot_write(&path, &e.into())),
-        }
-        if lab.interrupt.load(Ordering::Relaxed) {
-            return Err(stopped("make", Trouble::Interrupted));
-        }
-        if !told {
-            lab.note("another command builds this kernel; waiting for it");
-            told = true;
-        }
-        std::thread::sleep(Duration::from_millis(300));
-    }
 }
 
 struct Linker {

@@ -33,6 +33,8 @@ pub struct Tree {
 /// # Errors
 /// No such source, or a change that does not apply.
 pub fn tree(lab: &Lab<'_>, recipe: &Changes, folder: &Path) -> Result<Tree, Error> {
+    // Two commands at once would unpack, copy and change the same files.
+    let _held = lab.hold(&lab.folder("trees")?, "prepares sources")?;
     let original = original(
         lab,
         recipe.source.as_deref().unwrap_or("debian:6.1"),

@@ -3,10 +3,13 @@
 
 use crate::error::Error;
 use crate::process::{Ended, Launch, Trouble};
+use nix::errno::Errno;
+use nix::fcntl::{Flock, FlockArg};
 use sha2::{Digest, Sha256};
 use std::ffi::OsString;
+use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// What every step needs: where to keep things, and whether to stop.
@@ -40,6 +43,32 @@ impl Lab<'_> {
         let path = self.cache.join(name);
         std::fs::create_dir_all(&path).map_err(|e| self.cannot_write(&path, &e))?;
         Ok(path)
+    }
+
+    /// Waits until no other command works in a folder of the cache, and keeps
+    /// others out while the answer lives.
+    ///
+    /// # Errors
+    /// Ctrl-C, or the folder cannot be written.
+    pub fn hold(&self, folder: &Path, what: &str) -> Result<Flock<File>, Error> {
+        let path = folder.join("lock");
+        let mut file = File::create(&path).map_err(|e| self.cannot_write(&path, &e))?;
+        let mut told = false;
+        loop {
+            match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
+                Ok(held) => return Ok(held),
+                Err((back, Errno::EWOULDBLOCK | Errno::EINTR)) => file = back,
+                Err((_, e)) => return Err(self.cannot_write(&path, &e.into())),
+            }
+            if self.interrupt.load(Ordering::Relaxed) {
+                return Err(stopped("make", Trouble::Interrupted));
+            }
+            if !told {
+                self.note(&format!("another command {what}; waiting for it"));
+                told = true;
+            }
+            std::thread::sleep(Duration::from_millis(300));
+        }
     }
 
     /// The error of a file in the cache that cannot be written.
