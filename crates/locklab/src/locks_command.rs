@@ -5,6 +5,7 @@ use crate::cli::{Common, LocksArgs};
 use crate::error::Error;
 use crate::matrix_command::print;
 use crate::native::subject::{self, Subject};
+use crate::report::number;
 use locklab_locks::Fairness;
 use locklab_verify::record::{Record, recorded};
 use serde_json::{Value, json};
@@ -73,7 +74,7 @@ fn verified(name: &str) -> String {
     };
     let bound = record.preemptions.map_or_else(
         || "any number of preemptions".to_owned(),
-        |bound| format!("{bound} preemptions or more"),
+        |bound| format!("{} or more", number::count(bound, "preemption")),
     );
     format!(
         "model-checked: {} promises, {bound}; {} of {} mutants killed; \

@@ -345,6 +345,10 @@ fn a_lock_is_released_when_its_critical_section_panics() {
 }
 
 #[test]
+#[cfg_attr(
+    miri,
+    ignore = "takes hours; the model checker begins at the last ticket"
+)]
 fn slots_and_tickets_go_round() {
     // More acquisitions than Anderson slots and than 16-bit tickets.
     let small = Anderson::<N, 2>::new();

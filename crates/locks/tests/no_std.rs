@@ -1,5 +1,6 @@
 //! The crate builds for a kernel: without `std`, and for a target that has
 //! none.
+#![cfg(not(miri))]
 
 use std::path::Path;
 use std::process::Command;

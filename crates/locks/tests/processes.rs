@@ -1,5 +1,5 @@
 //! Locks in memory that two processes share, each at an address of its own.
-#![cfg(target_os = "linux")]
+#![cfg(all(target_os = "linux", not(miri)))]
 
 mod common;
 
