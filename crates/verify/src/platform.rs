@@ -27,14 +27,6 @@ pub struct Word<A: Mock> {
     overwritten: Newest,
     /// Who wrote that, and whether by a read-modify-write.
     writer: Writer,
-    /// Whether another thread has read it since.
-    read: std::sync::atomic::AtomicBool,
-    /// The number of the newest plain store, written just before it: who sees
-    /// an older number is not told of that store by any happens-before.
-    number: atomic::AtomicUsize,
-    /// That number as of the last step, and how many have been given.
-    newest_store: Writer,
-    stores: Writer,
 }
 
 /// What all of loom's atomics can do.
@@ -63,10 +55,6 @@ impl<A: Mock> Word<A> {
             before: Newest::new(value),
             overwritten: Newest::new(0),
             writer: Writer::new(execution::cpu() << 1),
-            read: false.into(),
-            number: atomic::AtomicUsize::new(0),
-            newest_store: Writer::new(0),
-            stores: Writer::new(0),
         }
     }
 
@@ -78,14 +66,6 @@ impl<A: Mock> Word<A> {
         self.before.store(self.newest(), Ordering::Relaxed);
         self.newest.store(value, Ordering::Relaxed);
         self.overwritten.store(overwritten, Ordering::Relaxed);
-        self.read.store(false, Ordering::Relaxed);
-    }
-
-    /// Notes that this thread has read it.
-    fn was_read(&self) {
-        if self.writer.load(Ordering::Relaxed) >> 1 != execution::cpu() {
-            self.read.store(true, Ordering::Relaxed);
-        }
     }
 
     /// Notes that a read-modify-write of this thread wrote `value`, the bits
@@ -136,39 +116,8 @@ impl<A: Mock> Word<A> {
         Err(Joined::with_last())
     }
 
-    /// Whether a plain store comes before the newest write, another thread's
-    /// plain store, which it then leaves no trace of: nobody sees it.
-    ///
-    /// Loom puts it after, and C11 lets it come before unless that write
-    /// happens before it, or before it is something that has read that write.
-    /// The second is not asked: such a word counts as written in order.
-    fn store_comes_before(&self) -> Result<(), Joined> {
-        let possible = || {
-            let writer = self.writer.load(Ordering::Relaxed);
-            self.newest_store.load(Ordering::Relaxed) > 0
-                && writer & 1 == 0
-                && writer >> 1 != execution::cpu()
-                && !self.read.load(Ordering::Relaxed)
-        };
-        if execution::is_quiet() || !possible() {
-            return Err(Joined(false));
-        }
-        let number = self.number.load(Ordering::Relaxed);
-        // Others may have written before the read had its turn.
-        if number == self.newest_store.load(Ordering::Relaxed) {
-            return Err(Joined::with_last());
-        }
-        if possible() {
-            return Ok(());
-        }
-        // All goes on as if it had read the newest, which is explored.
-        loom::skip_branch();
-        Err(Joined::with_last())
-    }
-
     /// Stores `value` by `store`, after what `read_newest` reads if another
-    /// thread's read-modify-write wrote that. Says whether the store comes
-    /// after all that was written before.
+    /// thread's read-modify-write wrote that.
     ///
     /// A read-modify-write comes right after what it read, so a store that
     /// comes after the one comes after the other; loom does not know, and
@@ -182,33 +131,20 @@ impl<A: Mock> Word<A> {
         here: &'static Location<'static>,
         read_newest: impl Fn(),
         store: impl Fn(),
-    ) -> bool {
-        let joined = match self.store_comes_before() {
-            Ok(()) => {
-                // This thread sees nothing older from now on.
-                let _joined = Joined::with_last();
-                read_newest();
-                self.was_read();
-                return false;
-            }
-            Err(joined) => joined,
-        };
-        let number = 1 + self.stores.fetch_add(1, Ordering::Relaxed);
-        self.number.store(number, Ordering::Relaxed);
-        let joined = joined.or_with_last();
-        // Others may have written before this had its turn.
-        let last = self.writer.load(Ordering::Relaxed);
+    ) {
         if execution::stores_in_order(here) {
             read_newest();
-        } else if last & 1 == 1 && last >> 1 != execution::cpu() {
-            execution::store_in_order(here);
+            let _joined = Joined::with_last();
+            store();
+        } else {
+            store();
+            let last = self.writer.load(Ordering::Relaxed);
+            if last & 1 == 1 && last >> 1 != execution::cpu() {
+                execution::store_in_order(here);
+            }
         }
-        store();
-        drop(joined);
-        self.newest_store.store(number, Ordering::Relaxed);
         self.written(value, u64::MAX);
         self.writer.store(execution::cpu() << 1, Ordering::Relaxed);
-        true
     }
 }
 
@@ -222,10 +158,6 @@ impl Joined {
             loom::stop_exploring();
         }
         Self(exploring)
-    }
-
-    fn or_with_last(self) -> Self {
-        if self.0 { self } else { Self::with_last() }
     }
 }
 
@@ -263,7 +195,6 @@ macro_rules! word {
             fn load(&self, order: Ordering) -> $value {
                 let here = Location::caller();
                 let value = self.atomic.load(effective(here, Part::Load, order));
-                self.was_read();
                 execution::step(here, "reads", $number(value));
                 value
             }
@@ -272,7 +203,7 @@ macro_rules! word {
             fn store(&self, value: $value, order: Ordering) {
                 let here = Location::caller();
                 let order = effective(here, Part::Store, order);
-                let last = self.store_in_order(
+                self.store_in_order(
                     $number(value),
                     here,
                     // Changes nothing, whether or not it succeeds.
@@ -282,8 +213,7 @@ macro_rules! word {
                     },
                     || self.atomic.store(value, order),
                 );
-                let what = if last { "stores" } else { "stores, earlier," };
-                execution::step(here, what, $number(value));
+                execution::step(here, "stores", $number(value));
             }
 
             #[track_caller]
@@ -327,10 +257,7 @@ macro_rules! word {
                         self.updated($number(new), 0);
                         execution::step(here, "compares and swaps in", $number(new));
                     }
-                    Err(found) => {
-                        self.was_read();
-                        execution::step(here, "compares and finds", $number(found));
-                    }
+                    Err(found) => execution::step(here, "compares and finds", $number(found)),
                 }
                 result
             }
@@ -350,7 +277,6 @@ macro_rules! word {
                 let mut reads = 0;
                 loop {
                     let value = self.atomic.load(order);
-                    self.was_read();
                     if poll(value) == Poll::Done {
                         execution::patient();
                         execution::step(here, "waits for and reads", $number(value));
@@ -595,7 +521,6 @@ impl Platform for Loom {
 /// that changes nothing, whether or not it succeeds.
 fn newest(word: &Word<atomic::AtomicU32>) -> u32 {
     const UNLIKELY: u32 = 0x5bd1_e995;
-    word.was_read();
     word.atomic
         .compare_exchange(UNLIKELY, UNLIKELY, Ordering::Relaxed, Ordering::Relaxed)
         .unwrap_or_else(|value| value)

@@ -225,8 +225,7 @@ struct BrokenMcs<P: Platform, const FAULT: u8>(P::Ptr<Node<P>>);
 
 /// The link to the predecessor.
 const RELAXED_LINK: u8 = 8;
-/// The queueing, so that the predecessor's reset of its link may come after
-/// our link.
+/// The queueing: the predecessor's reset of its link may come after our link.
 const ACQUIRE_TAIL: u8 = 9;
 
 struct Node<P: Platform> {
@@ -302,10 +301,10 @@ fn relaxed_ticket_and_mcs_are_caught() {
     );
 }
 
-/// The only fault is that one plain store may come before another in the
-/// order of the word, which loom alone does not explore.
+/// The only fault is the order of two stores: a reset may come after the link
+/// that it wipes out.
 #[test]
-fn a_store_may_come_before_one_that_it_does_not_follow() {
+fn a_link_that_a_reset_wipes_out_is_caught() {
     assert_eq!(failures::<BrokenMcs<Loom, SOUND>>(), []);
     let (name, message) = failures::<BrokenMcs<Loom, ACQUIRE_TAIL>>().remove(0);
     assert_eq!(name, "exclusion");
