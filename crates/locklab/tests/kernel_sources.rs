@@ -1,6 +1,7 @@
 //! What can go wrong before a kernel boots, on a tree that is a kernel to
-//! nobody but make: patches, configuration, build, Ctrl-C. And what `git
-//! bisect` is told, with a script in the place of QEMU.
+//! nobody but make: patches, configuration, build, Ctrl-C. And, with a script
+//! in the place of QEMU, what `git bisect` is told and where a comparison goes
+//! on.
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -32,6 +33,9 @@ bzImage modules:
 /// of itself decides what it counts.
 const QEMU: &str = r#"#!/bin/sh
 [ "$1" != --version ] || { echo 'QEMU emulator version 7.2.0'; exit; }
+here=$(dirname "$0")
+echo >> "$here/boots"
+[ ! -e "$here/stall" ] || [ $(wc -l < "$here/boots") -lt 5 ] || exec sleep 1000
 while [ $# -gt 0 ]; do [ "$1" != -kernel ] || image=$2; shift; done
 misses=1000
 ! grep -q CONFIG_WORSE "$image" || misses=1100
@@ -112,9 +116,8 @@ impl Lab {
         command
     }
 
-    /// `kernel bisect` with the script in the place of QEMU: exit code, and
-    /// what was said.
-    fn bisect(&self, experiment: &str) -> (Option<i32>, String) {
+    /// A command of the lab with the script in the place of QEMU.
+    fn boots(&self, command: &str, experiment: &str) -> Command {
         use std::os::unix::fs::PermissionsExt;
         let programs = self.path("programs");
         std::fs::create_dir_all(&programs).unwrap();
@@ -126,12 +129,20 @@ impl Lab {
         let mut path = programs.into_os_string();
         path.push(":");
         path.push(std::env::var_os("PATH").unwrap());
-        let output = self
-            .kernel(&["bisect", "--tcg", "--workload", "fstat"], experiment)
-            .env("PATH", path)
-            .env("LOCKLAB_QEMU_PLUGIN", plugin)
-            .output()
-            .unwrap();
+        let mut command = self.kernel(&[command, "--tcg", "--workload", "fstat"], experiment);
+        command.env("PATH", path).env("LOCKLAB_QEMU_PLUGIN", plugin);
+        command
+    }
+
+    /// How often the script has been QEMU.
+    fn booted(&self) -> usize {
+        let boots = std::fs::read_to_string(self.path("programs/boots"));
+        boots.unwrap_or_default().lines().count()
+    }
+
+    /// `kernel bisect`: exit code, and what was said.
+    fn bisect(&self, experiment: &str) -> (Option<i32>, String) {
+        let output = self.boots("bisect", experiment).output().unwrap();
         let said = [output.stdout, output.stderr].concat();
         (
             output.status.code(),
@@ -270,4 +281,36 @@ fn git_bisect_is_told_good_bad_skip_and_stop() {
     let (exit, said) = lab.bisect("[experiment]\n");
     assert_eq!(exit, Some(128), "{said}");
     assert!(said.contains("the same kernel"), "{said}");
+}
+
+#[test]
+fn a_comparison_goes_on_after_the_pairs_that_are_there() {
+    let Some(lab) = Lab::new() else { return };
+    std::fs::create_dir_all(lab.path("programs")).unwrap();
+    std::fs::write(lab.path("programs/stall"), "").unwrap();
+    let child = lab.boots("compare", OTHER).spawn().unwrap();
+    let end = Instant::now() + Duration::from_secs(60);
+    while lab.booted() < 6 {
+        assert!(Instant::now() < end, "the third pair does not start");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    kill(Pid::from_raw(child.id() as i32), Signal::SIGINT).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130), "{output:?}");
+
+    std::fs::remove_file(lab.path("programs/stall")).unwrap();
+    let again = |pairs: usize| {
+        let before = lab.booted();
+        let output = lab.boots("compare", OTHER).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "{said}");
+        // The first run is made twice more: do counts repeat, and what does
+        // the plugin cost.
+        assert_eq!(lab.booted() - before, 2 * pairs + 2, "{said}");
+        said
+    };
+    let said = again(6);
+    assert!(said.contains("2 of 8 pairs were there"), "{said}");
+    // One that has ended is not read.
+    assert!(!again(8).contains("pairs were there"));
 }

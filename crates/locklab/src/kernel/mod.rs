@@ -7,7 +7,7 @@
 //! link orders. [`guest`] packs the first program and the workload's files,
 //! [`boot`] runs QEMU, under KVM where `kvm` finds it, [`outcome`] is what came
 //! of it. [`session`] pairs runs
-//! by layout and seed, [`check`] repeats one, [`metrics`] and the [`cells`] of a
+//! by layout and seed, [`samples`] keeps them, [`check`] repeats one, [`metrics`] and the [`cells`] of a
 //! matrix are judged, `report` says what was shown, and `published` puts the
 //! published figures beside it.
 //!
@@ -31,6 +31,7 @@ pub mod outcome;
 pub(crate) mod published;
 pub mod recipe;
 pub(crate) mod report;
+pub mod samples;
 pub mod session;
 pub mod source;
 pub mod tools;

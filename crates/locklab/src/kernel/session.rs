@@ -3,19 +3,20 @@
 //! A pair is one link order and one seed, the same for both kernels. Both
 //! runs of a pair may go at the same time, as counts do not depend on the
 //! machine; under KVM, where time is measured, they go one after the other.
-//! Every sample is written as its run ends.
+//! Every sample is written as its run ends, and a comparison that was
+//! interrupted goes on from there.
 
 use crate::error::Error;
 use crate::kernel::boot::{Accelerator, Boot, Qemu};
 use crate::kernel::guest;
-use crate::kernel::outcome::{Measured, Outcome};
+use crate::kernel::outcome::Outcome;
 use crate::kernel::recipe::Side;
-use crate::kernel::tools::Lab;
+use crate::kernel::samples::{Sample, Samples};
+use crate::kernel::tools::{Lab, key};
 use crate::kernel::workload::Load;
 use indicatif::ProgressBar;
 use locklab_judge::{coin, fork_seed};
-use serde::Serialize;
-use std::io::Write;
+use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -55,18 +56,8 @@ pub struct Session<'a> {
     pub seeds: Vec<u64>,
     /// Seed of coins.
     pub seed: u64,
-    /// Samples, as JSON Lines.
-    pub samples: PathBuf,
-}
-
-#[derive(Serialize)]
-struct Sample<'a> {
-    workload: &'a str,
-    variant: &'a str,
-    side: &'a str,
-    seed: u64,
-    measured: Option<&'a Measured>,
-    invalid: Option<String>,
+    /// What has been measured.
+    pub samples: Samples,
 }
 
 impl Session<'_> {
@@ -92,18 +83,37 @@ impl Session<'_> {
             guest::write_initramfs(self.lab, load, kernel.modules.as_deref(), &path)?;
             initramfs.push(path);
         }
+        let what = self.what(kernels, load, variant, &initramfs)?;
         let coins = fork_seed(self.seed, load.workload as u64);
         let mut pairs = Vec::new();
+        let mut kept = 0;
         for (index, seed) in self.seeds.iter().enumerate() {
-            let run = |at: usize| {
-                let kernel = kernels[at];
+            let mut images = Vec::new();
+            for kernel in kernels {
                 let image = kernel.images.get(index).or(kernel.images.first());
-                let Some(image) = image else {
-                    return Err(Error::Failed("there is no image to boot".into()));
-                };
-                let cmdline = format!("{} {}", load.workload.cmdline(), kernel.cmdline);
+                images
+                    .push(image.ok_or_else(|| Error::Failed("there is no image to boot".into()))?);
+            }
+            let name = key([
+                what.as_bytes(),
+                images[0].as_os_str().as_encoded_bytes(),
+                images[1].as_os_str().as_encoded_bytes(),
+                &seed.to_le_bytes(),
+            ]);
+            if let Some([baseline, experiment]) = self.samples.pair(&name) {
+                kept += 1;
+                bar.inc(2);
+                pairs.push(RunPair {
+                    seed: *seed,
+                    baseline,
+                    experiment,
+                });
+                continue;
+            }
+            let run = |at: usize| {
+                let cmdline = format!("{} {}", load.workload.cmdline(), kernels[at].cmdline);
                 self.run(
-                    image,
+                    images[at],
                     &initramfs[at],
                     cmdline.trim(),
                     load,
@@ -135,7 +145,7 @@ impl Session<'_> {
                 baseline: baseline?,
                 experiment: experiment?,
             };
-            self.write(&pair, load, variant)?;
+            self.write(&name, &pair, &images, load, variant)?;
             for outcome in [&pair.baseline, &pair.experiment] {
                 if let Err(invalid) = outcome {
                     self.lab.note(&format!("layout {seed}: {invalid}"));
@@ -144,7 +154,41 @@ impl Session<'_> {
             bar.inc(2);
             pairs.push(pair);
         }
+        if kept > 0 {
+            self.lab.note(&format!(
+                "{}: {kept} of {} pairs were there, of a comparison that was interrupted",
+                load.workload.name(),
+                pairs.len()
+            ));
+        }
         Ok(pairs)
+    }
+
+    /// All that decides what a run gives, but for image and seed.
+    fn what(
+        &self,
+        kernels: [&Kernel; 2],
+        load: &Load,
+        variant: &str,
+        initramfs: &[PathBuf],
+    ) -> Result<String, Error> {
+        let mut parts = vec![
+            json!({
+                "load": load,
+                "variant": variant,
+                "cmdline": kernels.map(|kernel| &kernel.cmdline),
+                "accelerator": format!("{:?}", self.accelerator),
+                "qemu": self.qemu.version,
+            })
+            .to_string()
+            .into_bytes(),
+        ];
+        for file in initramfs.iter().chain([&self.qemu.plugin]) {
+            let bytes = std::fs::read(file)
+                .map_err(|e| Error::Failed(format!("cannot read {}: {e}", file.display())))?;
+            parts.push(bytes);
+        }
+        Ok(key(parts.iter().map(Vec::as_slice)))
     }
 
     fn run(
@@ -170,29 +214,27 @@ impl Session<'_> {
         self.qemu.boot(&boot, folder, self.lab.interrupt)
     }
 
-    fn write(&self, pair: &RunPair, load: &Load, variant: &str) -> Result<(), Error> {
-        let cannot = |e: std::io::Error| self.lab.cannot_write(&self.samples, &e);
-        let mut file = std::fs::OpenOptions::new()
-            .create(true)
-            .append(true)
-            .open(&self.samples)
-            .map_err(cannot)?;
-        for (side, outcome) in [
-            ("baseline", &pair.baseline),
-            ("experiment", &pair.experiment),
-        ] {
-            let sample = Sample {
-                workload: load.workload.name(),
-                variant,
-                side,
+    fn write(
+        &self,
+        run: &str,
+        pair: &RunPair,
+        images: &[&PathBuf],
+        load: &Load,
+        variant: &str,
+    ) -> Result<(), Error> {
+        let outcomes = [&pair.baseline, &pair.experiment];
+        let samples: Vec<Sample> = (Side::BOTH.iter().zip(outcomes).zip(images))
+            .map(|((side, outcome), image)| Sample {
+                run: run.into(),
+                workload: load.workload.name().into(),
+                variant: variant.into(),
+                side: side.word().into(),
+                image: image.to_string_lossy().into_owned(),
                 seed: pair.seed,
-                measured: outcome.as_ref().ok(),
+                measured: outcome.as_ref().ok().cloned(),
                 invalid: outcome.as_ref().err().map(ToString::to_string),
-            };
-            let line = serde_json::to_string(&sample)
-                .map_err(|e| Error::Failed(format!("cannot write a sample: {e}")))?;
-            writeln!(file, "{line}").map_err(cannot)?;
-        }
-        Ok(())
+            })
+            .collect();
+        self.samples.write(self.lab, &samples)
     }
 }

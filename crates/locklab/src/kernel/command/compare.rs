@@ -17,6 +17,7 @@ use crate::kernel::metrics::judged;
 use crate::kernel::published;
 use crate::kernel::recipe::{Experiment, Side, Variant};
 use crate::kernel::report::{Part, Report, Sizes};
+use crate::kernel::samples::Samples;
 use crate::kernel::session::{Kernel, Session};
 use crate::kernel::tools::{Lab, find};
 use crate::kernel::workload::{Load, Workload};
@@ -210,6 +211,7 @@ pub(crate) fn measure(
         experiment,
         loads,
         qemu: &qemu,
+        samples: Samples::of(lab, &experiment.name)?,
         accelerator: None,
     };
     for variant in experiment.variants() {
@@ -220,9 +222,13 @@ pub(crate) fn measure(
             }
             report.missing.push((variant.name.clone(), error));
             if interrupted {
-                break;
+                return Ok(report);
             }
         }
+    }
+    // A full disk must not cost the report.
+    if let Err(error) = measuring.samples.end(lab) {
+        lab.note(&error.to_string());
     }
     Ok(report)
 }
@@ -234,6 +240,7 @@ struct Measuring<'a> {
     experiment: &'a Experiment,
     loads: &'a [Load],
     qemu: &'a Qemu,
+    samples: Samples,
     /// Once it is known.
     accelerator: Option<Accelerator>,
 }
@@ -277,7 +284,6 @@ impl Measuring<'_> {
                 known
             }
         };
-        let samples = format!("{}.jsonl", self.experiment.name);
         let mut session = Session {
             lab,
             qemu: self.qemu,
@@ -285,7 +291,7 @@ impl Measuring<'_> {
             limit: Duration::from_secs(self.runs.time_limit),
             seeds: seeds.clone(),
             seed,
-            samples: lab.folder("samples")?.join(samples),
+            samples: self.samples.clone(),
         };
         for (index, load) in self.loads.iter().enumerate() {
             let left_out = load.lengths.as_ref().and_then(|l| l.left_out(load.vcpus));
