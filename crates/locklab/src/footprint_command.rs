@@ -4,10 +4,10 @@
 //! `locklab-footprint`'s.
 
 use crate::cli::{Common, FootprintArgs};
-use crate::error::Error;
 use crate::matrix_command::print;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use locklab_footprint::{Footprint, HotCounts, Options, Pair, compare, parse_counts, render};
+use locklab_host::error::Error;
 use serde_json::{Value, json};
 use std::path::Path;
 use std::process::ExitCode;

@@ -7,7 +7,7 @@
 
 mod blocks;
 
-use crate::process::{Ended, Launch, find};
+use locklab_host::process::{Ended, Launch, find};
 use locklab_icache::Geometry;
 use serde_json::Value;
 use std::ffi::OsString;
@@ -105,7 +105,7 @@ impl Model {
                 (false, Some(_)) => "this machine's",
                 (false, None) => "a usual one, since this machine does not say",
             },
-            plugin: crate::parts::qemu_plugin()?,
+            plugin: locklab_host::libraries::qemu_plugin()?,
         })
     }
 

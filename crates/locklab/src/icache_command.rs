@@ -2,12 +2,12 @@
 //! model.
 
 use crate::cli::Common;
-use crate::error::Error;
 use crate::icache::{Counted, Model};
-use crate::interrupt;
 use crate::matrix_command::print;
 use crate::report::VERSION;
 use clap::Args;
+use locklab_host::error::Error;
+use locklab_host::interrupt;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::path::PathBuf;

@@ -8,12 +8,9 @@ pub mod cli;
 pub mod compare;
 pub mod counters;
 pub mod doctor;
-pub mod environment;
-pub mod error;
 mod footprint_command;
 pub mod icache;
 pub mod icache_command;
-mod interrupt;
 pub mod kernel;
 pub mod list;
 mod locks_command;
@@ -22,9 +19,7 @@ pub mod matrix;
 mod matrix_command;
 pub mod matrix_run;
 pub mod native;
-mod parts;
 pub mod plan;
-pub mod process;
 mod progress;
 pub mod report;
 mod reproduce;
@@ -38,7 +33,7 @@ mod verify;
 pub mod workloads;
 
 use cli::{Cli, Command};
-use error::Error;
+use locklab_host::error::Error;
 use std::process::ExitCode;
 
 /// Runs one command line.

@@ -2,10 +2,10 @@
 //! verified.
 
 use crate::cli::{Common, LocksArgs};
-use crate::error::Error;
 use crate::matrix_command::print;
 use crate::native::subject::{self, Subject};
 use crate::report::number;
+use locklab_host::error::Error;
 use locklab_locks::Fairness;
 use locklab_verify::record::{Record, recorded};
 use serde_json::{Value, json};

@@ -1,9 +1,10 @@
 //! `locklab machine`: modelled machines, and a model of this one.
 
 use crate::cli::{Common, MachineArgs, MachineCommand};
-use crate::error::Error;
 use crate::matrix_command::print;
-use crate::native::{round_trip, topology::Topology};
+use crate::native::round_trip;
+use locklab_host::error::Error;
+use locklab_host::topology::Topology;
 use locklab_sim::{BUILTIN, FIGURES, Machine, Origin};
 use std::fmt::Write as _;
 use std::hint::{black_box, spin_loop};

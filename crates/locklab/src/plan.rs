@@ -2,11 +2,11 @@
 //! every reason why it cannot, before anything is measured.
 
 use crate::matrix::{Point, Spec, Work};
-use crate::native::clock::nanos;
 use crate::native::round_trip::links;
 use crate::native::subject::{self, Subject};
-use crate::native::topology::Topology;
 use crate::native::work::Calibration;
+use locklab_host::clock::nanos;
+use locklab_host::topology::{Topology, ranges};
 use std::time::Duration;
 
 /// What will run.
@@ -169,29 +169,6 @@ fn cpus(spec: &Spec, topology: &Topology) -> Result<Vec<usize>, String> {
     Ok(pin.clone())
 }
 
-/// Ascending numbers as `0-3,8`.
-#[must_use]
-pub fn ranges(numbers: &[usize]) -> String {
-    let mut parts: Vec<(usize, usize)> = Vec::new();
-    for &n in numbers {
-        match parts.last_mut() {
-            Some((_, end)) if *end + 1 == n => *end = n,
-            _ => parts.push((n, n)),
-        }
-    }
-    let parts: Vec<String> = parts
-        .iter()
-        .map(|(a, b)| {
-            if a == b {
-                a.to_string()
-            } else {
-                format!("{a}-{b}")
-            }
-        })
-        .collect();
-    parts.join(",")
-}
-
 fn check_lock(subject: &Subject, spec: &Spec) -> Result<(), String> {
     let info = &subject.info;
     if spec.processes && !info.shared_memory {
@@ -318,7 +295,6 @@ mod tests {
 
     #[test]
     fn numbers_for_people() {
-        assert_eq!(ranges(&[0, 1, 2, 5, 7, 8]), "0-2,5,7-8");
         assert_eq!(seconds(0.0123), "12.3 ms");
         assert_eq!(seconds(107.0), "1 min 47 s");
         assert_eq!(seconds(1e11), "3e3 years");

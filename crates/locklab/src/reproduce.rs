@@ -1,11 +1,11 @@
 //! `locklab reproduce`: the published reports, ours beside theirs.
 
 use crate::cli::{Common, ReproduceArgs};
-use crate::error::Error;
 use crate::kernel::command::reproduce as kernel;
 use crate::matrix_command::print;
 use crate::report::Page;
 use crate::simulated::{bar, workers};
+use locklab_host::error::Error;
 use locklab_sim::{EXPERIMENTS, FLAT, Reproduction, Shape, agreement, reproduce};
 use serde_json::{Value, json};
 use std::process::ExitCode;

@@ -2,10 +2,10 @@
 
 use crate::cli::{Common, ExportFormat, ResultsArgs, ResultsCommand};
 use crate::compare::Invalid;
-use crate::error::Error;
 use crate::matrix_command::{open_store, print, report};
 use crate::report::Context;
 use crate::store::{Listed, Sample, Store};
+use locklab_host::error::Error;
 use locklab_judge::Side;
 use serde::Serialize;
 use serde_json::json;

@@ -5,13 +5,13 @@
 //! the trace hash shows.
 
 use crate::cli::{Common, FailOn, MatrixArgs, UnitArg};
-use crate::error::Error;
 use crate::matrix::{Cell, Latency, Measured, Point, Provenance, Run, RunPair, Spec};
 use crate::matrix_command::{command_line, print, question};
 use crate::native::subject;
 use crate::report::{self, Colour, Context, Page};
 use crate::verdicts;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use locklab_host::error::Error;
 use locklab_judge::Verdict;
 use locklab_sim::{
     Distance, Fstat, Machine, Origin, Outcome, Placement, Scenario, Stop, Workload, band, run_all,

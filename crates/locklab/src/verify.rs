@@ -2,10 +2,10 @@
 //! every memory ordering weakened in turn.
 
 use crate::cli::{Common, VerifyArgs};
-use crate::error::Error;
 use crate::matrix_command::print;
 use crate::native::subject;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use locklab_host::error::Error;
 use locklab_verify::{
     LockResult, Options, THOROUGH_EXECUTIONS, THOROUGH_SCHEDULES, record, table, verify,
 };

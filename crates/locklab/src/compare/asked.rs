@@ -5,8 +5,8 @@ use super::arguments::CompareArgs;
 use super::experiment::File;
 use super::{Inline, Spec, Subject};
 use crate::cli::Common;
-use crate::native::topology::Topology;
 use crate::workloads::{Asked, NAMES, Pattern};
+use locklab_host::topology::Topology;
 
 /// What a file and the flags ask for; flags win.
 pub(super) fn spec(
@@ -151,7 +151,7 @@ pub(super) fn spec(
     if let Some(cpu) = pin.iter().find(|cpu| !topology.order.contains(cpu)) {
         return Err(format!(
             "CPU {cpu} cannot be pinned to; this process may use {}",
-            crate::plan::ranges(&topology.order)
+            locklab_host::topology::ranges(&topology.order)
         ));
     }
     Ok(Spec {
@@ -183,7 +183,7 @@ fn check_subject(subject: &Subject) -> Result<(), String> {
                 "'{lock}' cannot be put under pthread mutexes; 'locklab locks' lists those that can"
             ));
         }
-        crate::parts::preload_library()?;
+        locklab_host::libraries::preload_library()?;
     }
     match &subject.build {
         Some(build) if !build.is_dir() => Err(format!(

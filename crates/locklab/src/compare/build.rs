@@ -6,7 +6,7 @@
 //! older build: the source may have changed.
 
 use super::{Inline, Spec};
-use crate::process::Launch;
+use locklab_host::process::Launch;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;

@@ -6,8 +6,8 @@
 
 use crate::compare::Subject;
 use crate::counters::{Counters, Counting, Filter};
-use crate::process::{Ended, Launch, Running, Trouble, Usage, find};
 use crate::workloads::{Fault, Figures};
+use locklab_host::process::{Ended, Launch, Running, Trouble, Usage, find};
 use std::ffi::OsString;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -161,9 +161,12 @@ impl Lab {
     #[must_use]
     pub fn cpus_text(&self) -> String {
         if self.cpus.is_empty() {
-            format!("not pinned; may use {}", crate::plan::ranges(&self.allowed))
+            format!(
+                "not pinned; may use {}",
+                locklab_host::topology::ranges(&self.allowed)
+            )
         } else {
-            format!("pinned to {}", crate::plan::ranges(&self.cpus))
+            format!("pinned to {}", locklab_host::topology::ranges(&self.cpus))
         }
     }
 
@@ -413,7 +416,7 @@ fn environment(subject: &Subject) -> Result<Vec<(OsString, OsString)>, String> {
             "pthread-interposed" => "pthread",
             other => other,
         };
-        preload.push(crate::parts::preload_library()?.into());
+        preload.push(locklab_host::libraries::preload_library()?.into());
         all.push(("LOCKLAB_LOCK".into(), name.into()));
     }
     if let Some(build) = &subject.build {

@@ -4,10 +4,10 @@
 
 use super::{Measured, Spec, verdicts};
 use crate::cli::Common;
-use crate::error::Error;
 use crate::matrix_command::print;
 use crate::report::{Context, compare as report};
 use locklab_footprint::Footprint;
+use locklab_host::error::Error;
 use std::path::Path;
 use std::process::ExitCode;
 

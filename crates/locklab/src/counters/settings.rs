@@ -2,7 +2,7 @@
 //! `--prepare`, and put back.
 //!
 //! What costs a reboot or changes the set of CPUs (SMT, mitigations) is only
-//! read, by [`crate::environment`]; so are huge pages, which are a property of
+//! read, by [`locklab_host::environment`]; so are huge pages, which are a property of
 //! the question and not noise.
 
 use std::path::{Path, PathBuf};

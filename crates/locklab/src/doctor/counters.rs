@@ -5,7 +5,7 @@
 //! read; it must have counted, and must have run all the time.
 
 use super::{COUNTERS, Check, State, offered};
-use crate::environment::{Environment, Fact};
+use locklab_host::environment::{Environment, Fact};
 
 /// Each counter that reports need, tried; then the settings behind them.
 pub(super) fn checks(environment: &Environment) -> Vec<Check> {

@@ -11,10 +11,10 @@ mod report;
 pub use report::{json, text};
 
 use crate::cli::Common;
-use crate::environment::{Environment, Fact};
 use crate::native::round_trip;
-use crate::native::topology::Topology;
 use crate::store::Store;
+use locklab_host::environment::{Environment, Fact};
+use locklab_host::topology::Topology;
 use serde::Serialize;
 use std::path::Path;
 

@@ -5,10 +5,10 @@
 //! the date, the seed, no devices that bring in the outside. A guest that hangs
 //! must never hang the lab.
 
-use crate::error::Error;
 use crate::kernel::outcome::{self, Measured, Outcome};
 use crate::kernel::tools::{Tool, find, first_line};
-use crate::process::{Launch, Trouble};
+use locklab_host::error::Error;
+use locklab_host::process::{Launch, Trouble};
 use serde::Serialize;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -78,7 +78,7 @@ impl Qemu {
     pub fn find() -> Result<Self, Error> {
         let tool = find("qemu-system-x86_64", "qemu-system-x86")?;
         let version = first_line(&tool.path, "--version")?;
-        let plugin = crate::parts::qemu_plugin().map_err(Error::Failed)?;
+        let plugin = locklab_host::libraries::qemu_plugin().map_err(Error::Failed)?;
         if plugin.as_os_str().as_encoded_bytes().contains(&b',') {
             return Err(Error::Failed(format!(
                 "{} has a comma in its path, which QEMU does not take for a plugin; move it",

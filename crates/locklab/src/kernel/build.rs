@@ -4,13 +4,13 @@
 //! version. One that was interrupted goes on where make stopped. Must never
 //! take a build for done that did not come to its end.
 
-use crate::error::Error;
 use crate::kernel::config::{config, configure};
 use crate::kernel::recipe::Changes;
 use crate::kernel::source::{self, Tree};
 use crate::kernel::tools::{Lab, Tool, find, first_line, key, stopped, words};
-use crate::process::{Launch, Trouble};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use locklab_host::error::Error;
+use locklab_host::process::{Launch, Trouble};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
@@ -146,7 +146,7 @@ pub fn build(
     };
     if !done.is_file() {
         let make = make(lab, &linker)?;
-        let ccache = crate::process::find("ccache", &[]).is_some();
+        let ccache = locklab_host::process::find("ccache", &[]).is_some();
         variables.push(format!(
             "CC={}{}",
             if ccache { "ccache " } else { "" },

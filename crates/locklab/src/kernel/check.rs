@@ -3,13 +3,13 @@
 //! machine. A session whose counts do not repeat must never look like one
 //! whose do.
 
-use crate::error::Error;
 use crate::kernel::boot::Boot;
 use crate::kernel::cells;
 use crate::kernel::guest;
 use crate::kernel::outcome::{Measured, Outcome};
 use crate::kernel::session::{Kernel, RunPair, Session};
 use crate::kernel::workload::Load;
+use locklab_host::error::Error;
 
 impl Session<'_> {
     /// The first run again, and once more without the plugin, alone on the

@@ -3,10 +3,10 @@
 //! Must never build something else than was asked for: an option that
 //! Kconfig drops is an error with its name.
 
-use crate::error::Error;
 use crate::kernel::build::{Place, build_error};
 use crate::kernel::recipe::Changes;
 use crate::kernel::tools::{Lab, Tool};
+use locklab_host::error::Error;
 use std::path::Path;
 use std::time::Duration;
 

@@ -4,9 +4,9 @@
 //! The same inputs must give the same bytes, or counts do not repeat: files
 //! are in the order of their names and carry neither times nor owners.
 
-use crate::error::Error;
 use crate::kernel::tools::{self, Lab, find, key, words};
 use crate::kernel::workload::Load;
+use locklab_host::error::Error;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;

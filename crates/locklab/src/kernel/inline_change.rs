@@ -5,9 +5,9 @@
 //! duplicated, a list of functions is one change. A function that is not
 //! found is an error: a change that does nothing would be judged "flat".
 
-use crate::error::Error;
 use crate::kernel::recipe::Changes;
 use crate::kernel::tools::{Lab, find, words};
+use locklab_host::error::Error;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 

@@ -7,12 +7,12 @@
 //! failure that may be the kernel's own must never be kept: the next kernel
 //! would suffer for it.
 
-use crate::error::Error;
 use crate::kernel::boot::{Accelerator, Boot, Qemu};
 use crate::kernel::guest;
 use crate::kernel::session::Kernel;
 use crate::kernel::tools::Lab;
 use crate::kernel::workload::{Load, Workload};
+use locklab_host::error::Error;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 

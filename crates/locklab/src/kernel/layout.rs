@@ -12,10 +12,10 @@
 //! kernel's script asks for, and loading a module does not find most of them.
 //! What loads modules boots the image as it was built.
 
-use crate::error::Error;
 use crate::kernel::build::Build;
 use crate::kernel::tools::{Lab, find};
-use crate::process::Launch;
+use locklab_host::error::Error;
+use locklab_host::process::Launch;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};

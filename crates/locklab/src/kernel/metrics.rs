@@ -3,12 +3,12 @@
 //! Every metric is per unit of work or a rate, so that runs of other lengths
 //! can be compared; less is better in all of them.
 
-use crate::error::Error;
 use crate::kernel::boot::Accelerator;
 use crate::kernel::outcome::{Counts, Invalid, Measured};
 use crate::kernel::session::RunPair;
 use crate::kernel::workload::Workload;
 use crate::report::comparison::Row;
+use locklab_host::error::Error;
 use locklab_judge::{Comparison, Direction, FaultKind, Pair, Role, Settings, Side, coin, judge};
 
 type Metric = (&'static str, &'static str, fn(&Measured) -> Option<f64>);

@@ -5,11 +5,11 @@
 //! quantity, both units stand beside the figures; a figure that we did not
 //! measure is a dash, never a guess.
 
-use crate::error::Error;
 use crate::kernel::report::{Report, percent};
 use crate::kernel::tools::Lab;
 use crate::report::number;
 use crate::report::page::Page;
+use locklab_host::error::Error;
 use serde::Serialize;
 use std::path::PathBuf;
 use toml::{Table, Value};

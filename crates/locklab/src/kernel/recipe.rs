@@ -4,9 +4,9 @@
 //! Parsing and checking only. A recipe is the whole of what decides an image,
 //! so that its content can name the build in the cache.
 
-use crate::error::Error;
 use crate::kernel::cells::Lengths;
 use crate::kernel::workload::Workload;
+use locklab_host::error::Error;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

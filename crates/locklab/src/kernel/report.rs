@@ -3,7 +3,6 @@
 //! Words and tables only. Every report says that its counts are a model's,
 //! and what the model leaves out.
 
-use crate::error::Error;
 use crate::kernel::boot::Accelerator;
 use crate::kernel::cells::{self, Cell};
 use crate::kernel::recipe::Experiment;
@@ -11,6 +10,7 @@ use crate::kernel::session::RunPair;
 use crate::report::comparison::{LEGEND, Row, json as rows_json, table};
 use crate::report::page::Page;
 use locklab_footprint::Footprint;
+use locklab_host::error::Error;
 use serde_json::{Value, json};
 
 /// One workload in one variant.

@@ -4,10 +4,10 @@
 //! One that came to its end is never read again: the same command measures
 //! anew, or "the same counts twice" would compare a file with itself.
 
-use crate::error::Error;
 use crate::kernel::outcome::{Measured, Outcome};
 use crate::kernel::recipe::Side;
 use crate::kernel::tools::Lab;
+use locklab_host::error::Error;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::io::Write;

@@ -6,7 +6,6 @@
 //! Every sample is written as its run ends, and a comparison that was
 //! interrupted goes on from there.
 
-use crate::error::Error;
 use crate::kernel::boot::{Accelerator, Boot, Qemu};
 use crate::kernel::guest;
 use crate::kernel::outcome::Outcome;
@@ -15,6 +14,7 @@ use crate::kernel::samples::{Sample, Samples};
 use crate::kernel::tools::{Lab, key};
 use crate::kernel::workload::Load;
 use indicatif::ProgressBar;
+use locklab_host::error::Error;
 use locklab_judge::{coin, fork_seed};
 use serde_json::json;
 use std::path::{Path, PathBuf};

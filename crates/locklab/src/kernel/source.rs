@@ -5,10 +5,10 @@
 //! are not changed (hard links), so it costs little; what changes a file
 //! therefore writes a new one beside it and renames, as `patch` does.
 
-use crate::error::Error;
 use crate::kernel::inline_change;
 use crate::kernel::recipe::Changes;
 use crate::kernel::tools::{Lab, find, key, words};
+use locklab_host::error::Error;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -1,8 +1,8 @@
 //! Programs of the machine that the lab calls, and the folder it keeps what
 //! it made in.
 
-use crate::error::Error;
-use crate::process::{Ended, Launch, Trouble};
+use locklab_host::error::Error;
+use locklab_host::process::{Ended, Launch, Trouble};
 use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
 use sha2::{Digest, Sha256};
@@ -157,7 +157,7 @@ pub struct Tool {
 /// # Errors
 /// It is missing.
 pub fn find(name: &'static str, package: &str) -> Result<Tool, Error> {
-    crate::process::find(name, &[])
+    locklab_host::process::find(name, &[])
         .map(|path| Tool {
             name,
             path,

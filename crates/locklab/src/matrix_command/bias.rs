@@ -3,10 +3,10 @@
 use super::key;
 use crate::matrix::{Measured, Point, Spec};
 use crate::matrix_run::Recorder;
-use crate::native::machine::Machine;
 use crate::plan::Plan;
 use crate::report;
 use crate::store::Store;
+use locklab_host::machine::Machine;
 use locklab_judge::{Order, Pair, bias_band};
 use std::collections::HashMap;
 

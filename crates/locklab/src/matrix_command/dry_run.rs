@@ -2,10 +2,10 @@
 
 use super::{print, summary};
 use crate::cli::Common;
-use crate::error::Error;
 use crate::matrix::{Point, Work};
 use crate::native::bench::Native;
 use crate::plan::Plan;
+use locklab_host::error::Error;
 use std::fmt::Write as _;
 use std::process::ExitCode;
 

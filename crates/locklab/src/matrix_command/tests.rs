@@ -4,11 +4,11 @@ use super::bias::{bands, keep_bands};
 use super::question::spec;
 use super::*;
 use crate::matrix::{RunPair, Spec, Unit};
-use crate::native::machine::Machine;
 use crate::native::test_run;
-use crate::native::topology::Topology;
 use crate::native::work::Calibration;
 use clap::Parser;
+use locklab_host::machine::Machine;
+use locklab_host::topology::Topology;
 
 fn spec_of(arguments: &str, cpus: usize) -> Result<Spec, String> {
     let words = ["locklab", "matrix"].into_iter();

@@ -3,8 +3,8 @@
 use super::*;
 use crate::matrix::{Measured, Provenance, Spec, Unit, Work};
 use crate::native::test_run;
-use crate::native::topology::Topology;
 use crate::native::work::Calibration;
+use locklab_host::topology::Topology;
 use std::path::Path;
 use std::time::Duration;
 

@@ -1,15 +1,16 @@
 //! This machine as an [`Instrument`]: what stays the same from run to run.
 
-use super::machine::Machine;
 use super::round_trip::{Around, measure_all};
 use super::run::{Order, Stopped};
-use super::topology::{Topology, pin_to};
 use super::work::Calibration;
-use super::{clock, round_trip, subject};
-use crate::environment::Environment;
+use super::{round_trip, subject};
 use crate::matrix::{Run, Spec, Work};
 use crate::matrix_run::Instrument;
-use crate::plan::{Plan, PlannedCell, ranges};
+use crate::plan::{Plan, PlannedCell};
+use locklab_host::clock;
+use locklab_host::environment::Environment;
+use locklab_host::machine::Machine;
+use locklab_host::topology::{Topology, pin_to, ranges};
 use std::fs::File;
 use std::os::fd::{AsRawFd, RawFd};
 use std::sync::atomic::AtomicBool;

@@ -6,8 +6,6 @@
 
 mod arena;
 pub mod bench;
-pub mod clock;
-pub mod machine;
 pub mod peers;
 mod processes;
 pub mod round_trip;
@@ -15,7 +13,6 @@ pub mod run;
 pub mod subject;
 mod threads;
 mod timeline;
-pub mod topology;
 pub mod work;
 mod worker;
 

@@ -8,9 +8,9 @@
 //! wait for a lock that the dead one held, killed.
 
 use super::run::{Ending, Order, PATIENCE, Stage, Stopped, conduct, wait_for_all};
-use super::topology::pin_to;
 use super::worker::{Desk, phase};
 use crate::matrix::Invalid;
+use locklab_host::topology::pin_to;
 use locklab_locks::{NativePlatform, RawLock, Threads};
 use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::{Signal, kill};

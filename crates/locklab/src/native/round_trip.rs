@@ -5,8 +5,8 @@
 //! before and after each run, in about 2 ms, and pairs are only compared
 //! within one placement class. Runs when nothing else of ours does.
 
-use super::{clock, topology};
 use crate::matrix::{Invalid, RoundTrip, Run};
+use locklab_host::{clock, topology};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// Up to this many ns a round trip is `near`: SMT siblings answer in 15 to

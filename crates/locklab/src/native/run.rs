@@ -5,13 +5,13 @@
 //! the two ends of the measured time, so it takes no CPU from them between.
 
 use super::arena::{Arena, room};
-use super::clock::{self, Clocks, nanos};
 use super::timeline::Windows;
 use super::work::{Critical, Section};
 use super::worker::{Control, Desk, Roll, Tally, phase};
 use super::{processes, threads};
 use crate::matrix::{Invalid, Latency, Run, Work};
 use hdrhistogram::Histogram;
+use locklab_host::clock::{self, Clocks, nanos};
 use locklab_locks::catalogue::Visitor;
 use locklab_locks::{NativePlatform, RawLock};
 use std::cell::UnsafeCell;

@@ -1,9 +1,9 @@
 //! The workers of a run as threads of this process.
 
 use super::run::{Ending, Order, PATIENCE, Stage, Stopped, conduct, wait_for_all};
-use super::topology::pin_to;
 use super::worker::{Desk, phase};
 use crate::matrix::Invalid;
+use locklab_host::topology::pin_to;
 use locklab_locks::{NativePlatform, RawLock};
 use std::sync::atomic::Ordering;
 

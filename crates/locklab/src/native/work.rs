@@ -12,8 +12,8 @@
 //!
 //! Never takes a lock and never reads a clock, except to calibrate.
 
-use super::clock;
 use crate::matrix::Unit;
+use locklab_host::clock;
 use std::cell::UnsafeCell;
 use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -6,10 +6,10 @@
 //! counters in registers or on a line of its own. A worker allocates nothing
 //! and prints nothing: it may be the child of a fork.
 
-use super::clock;
 use super::timeline::{Timeline, Windows};
 use super::work::{Critical, Section, fstat};
 use hdrhistogram::Histogram;
+use locklab_host::clock;
 use locklab_locks::{NativePlatform, RawLock};
 use std::cell::UnsafeCell;
 use std::ptr::NonNull;

@@ -8,8 +8,8 @@ mod names;
 mod profile;
 
 use crate::cli::{Common, RunArgs};
-use crate::error::Error;
-use crate::interrupt;
+use locklab_host::error::Error;
+use locklab_host::interrupt;
 use locklab_preload_report::{FOLDER_VARIABLE, PROFILE_VARIABLE};
 use names::Chosen;
 #[cfg(test)]
@@ -33,7 +33,7 @@ pub(crate) fn run(args: &RunArgs, common: &Common) -> Result<ExitCode, Error> {
             "glibc's own mutexes cannot be profiled; name one of 'locklab locks'".into(),
         ));
     }
-    let library = crate::parts::preload_library().map_err(Error::Failed)?;
+    let library = locklab_host::libraries::preload_library().map_err(Error::Failed)?;
     let [program, arguments @ ..] = &args.command[..] else {
         return Err(Error::Usage("name a program to run, after --".into()));
     };

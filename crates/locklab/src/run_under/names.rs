@@ -6,7 +6,7 @@
 //! the same here; where its algorithm is not one of ours, it is refused.
 
 use crate::cli::WaitArg;
-use crate::error::Error;
+use locklab_host::error::Error;
 use locklab_locks::catalogue;
 
 /// Every mutex stays glibc's.

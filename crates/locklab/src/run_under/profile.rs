@@ -1,8 +1,8 @@
 //! What the interposer left: read, added up by place in the program, named.
 
 use super::names::Chosen;
-use crate::error::Error;
 use addr2line::Loader;
+use locklab_host::error::Error;
 use locklab_preload_report::{BYTES, MAGIC, Report, Site, counter, nanoseconds};
 use nix::sys::mman::{MapFlags, ProtFlags, mmap, munmap};
 use object::{Object, ObjectSegment};

@@ -73,7 +73,7 @@ impl Workload for AnyCommand {
     fn check(&self, subjects: [&Subject; 2], _: &Lab) -> Result<(), String> {
         for subject in subjects {
             let words = self.words(subject)?;
-            if crate::process::find(&words[0], &Lab::folders(subject)).is_none() {
+            if locklab_host::process::find(&words[0], &Lab::folders(subject)).is_none() {
                 return Err(if words[0].contains('/') {
                     format!("there is no program {}; check the path", words[0])
                 } else {

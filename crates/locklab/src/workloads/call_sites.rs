@@ -179,7 +179,7 @@ impl Workload for CallSites {
         };
         vec![
             ("L1i model".into(), model),
-            ("CPU".into(), crate::plan::ranges(&lab.cpu(0))),
+            ("CPU".into(), locklab_host::topology::ranges(&lab.cpu(0))),
         ]
     }
 

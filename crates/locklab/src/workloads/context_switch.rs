@@ -72,7 +72,7 @@ impl Workload for ContextSwitch {
     }
 
     fn setup(&self, lab: &Lab) -> Vec<(String, String)> {
-        vec![("CPU".into(), crate::plan::ranges(&lab.cpu(0)))]
+        vec![("CPU".into(), locklab_host::topology::ranges(&lab.cpu(0)))]
     }
 
     fn metrics(&self) -> Vec<Metric> {

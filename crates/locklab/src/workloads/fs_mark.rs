@@ -101,7 +101,7 @@ fn xfs(lab: &Lab) -> Result<Ground, String> {
     // Sparse: it takes what is written.
     file.set_len(8 << 30).map_err(io)?;
     let run = |program: &str, arguments: &[&str]| -> Result<(), String> {
-        let found = crate::process::find(program, &[])
+        let found = locklab_host::process::find(program, &[])
             .ok_or_else(|| format!("no {program}: apt-get install xfsprogs"))?;
         let out = Command::new(found).args(arguments).output().map_err(io)?;
         if out.status.success() {

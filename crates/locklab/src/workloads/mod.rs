@@ -223,7 +223,7 @@ pub const NAMES: [(&str, &str); 10] = [
 /// # Errors
 /// A sentence that names the package.
 fn program(name: &str, package: &str, subject: &Subject) -> Result<PathBuf, String> {
-    crate::process::find(name, &Lab::folders(subject))
+    locklab_host::process::find(name, &Lab::folders(subject))
         .ok_or_else(|| format!("{name} is not installed; apt-get install {package}"))
 }
 

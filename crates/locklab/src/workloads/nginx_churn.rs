@@ -116,11 +116,14 @@ impl Workload for NginxChurn {
         vec![
             (
                 "Server".into(),
-                format!("nginx on CPU {}", crate::plan::ranges(&server)),
+                format!("nginx on CPU {}", locklab_host::topology::ranges(&server)),
             ),
             (
                 "Client".into(),
-                format!("ab on CPU {}{shared}", crate::plan::ranges(&client)),
+                format!(
+                    "ab on CPU {}{shared}",
+                    locklab_host::topology::ranges(&client)
+                ),
             ),
         ]
     }

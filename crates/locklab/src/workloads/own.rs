@@ -4,7 +4,7 @@
 
 use super::Fault;
 use super::context_switch::{Between, By};
-use crate::error::Error;
+use locklab_host::error::Error;
 use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::{ForkResult, Pid, fork};
 use std::io::{Read, Write};

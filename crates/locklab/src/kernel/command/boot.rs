@@ -1,7 +1,6 @@
 //! `locklab kernel boot`: one kernel that exists, one workload.
 
 use crate::cli::Common;
-use crate::error::Error;
 use crate::kernel::arguments::BootArgs;
 use crate::kernel::boot::{Accelerator, Boot, Qemu};
 use crate::kernel::cells;
@@ -12,6 +11,7 @@ use crate::kernel::session::Kernel;
 use crate::kernel::tools::Lab;
 use crate::kernel::workload::Load;
 use crate::matrix_command::print;
+use locklab_host::error::Error;
 use serde_json::json;
 use std::fmt::Write as _;
 use std::process::ExitCode;

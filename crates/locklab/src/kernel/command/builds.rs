@@ -3,11 +3,11 @@
 
 use super::{equipped, experiment, made};
 use crate::cli::Common;
-use crate::error::Error;
 use crate::kernel::arguments::{FileArgs, InlinedArgs};
 use crate::kernel::recipe::Side;
 use crate::kernel::tools::Lab;
 use crate::matrix_command::print;
+use locklab_host::error::Error;
 use serde_json::json;
 use std::fmt::Write as _;
 use std::process::ExitCode;

@@ -6,7 +6,6 @@
 
 use super::{bar, equipped, experiment, made};
 use crate::cli::{Common, FailOn};
-use crate::error::Error;
 use crate::kernel::arguments::{CompareArgs, RunsArgs};
 use crate::kernel::boot::{Accelerator, Qemu};
 use crate::kernel::build::Build;
@@ -22,6 +21,7 @@ use crate::kernel::session::{Kernel, Session};
 use crate::kernel::tools::{Lab, find};
 use crate::kernel::workload::{Load, Workload};
 use crate::matrix_command::print;
+use locklab_host::error::Error;
 use locklab_judge::{Role, Verdict};
 use serde_json::json;
 use std::fmt::Write as _;

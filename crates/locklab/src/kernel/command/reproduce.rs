@@ -2,10 +2,10 @@
 
 use super::compare::{dry_run, loads, measure};
 use crate::cli::{Common, ReproduceArgs};
-use crate::error::Error;
-use crate::interrupt;
 use crate::kernel::published;
 use crate::kernel::recipe::Experiment;
+use locklab_host::error::Error;
+use locklab_host::interrupt;
 use serde_json::{Value, json};
 
 /// The names of the reports.

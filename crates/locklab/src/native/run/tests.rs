@@ -2,7 +2,7 @@
 //! here says how fast anything is.
 
 use super::*;
-use crate::native::topology;
+use locklab_host::topology;
 
 fn order<'a>(threads: usize, cpus: &'a [usize], interrupt: &'a AtomicBool) -> Order<'a> {
     Order {

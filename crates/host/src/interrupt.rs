@@ -13,7 +13,7 @@ use std::sync::atomic::AtomicBool;
 ///
 /// # Errors
 /// The kernel refused the handler.
-pub(crate) fn listen() -> Result<Arc<AtomicBool>, Error> {
+pub fn listen() -> Result<Arc<AtomicBool>, Error> {
     let flag = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
         // In this order: the first signal finds the flag unset and sets it.

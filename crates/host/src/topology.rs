@@ -134,9 +134,37 @@ pub fn pin_to(cpu: usize) -> bool {
     set.set(cpu).is_ok() && sched_setaffinity(Pid::from_raw(0), &set).is_ok()
 }
 
+/// Ascending CPU numbers as `0-3,8`.
+#[must_use]
+pub fn ranges(numbers: &[usize]) -> String {
+    let mut parts: Vec<(usize, usize)> = Vec::new();
+    for &n in numbers {
+        match parts.last_mut() {
+            Some((_, end)) if *end + 1 == n => *end = n,
+            _ => parts.push((n, n)),
+        }
+    }
+    let parts: Vec<String> = parts
+        .iter()
+        .map(|(a, b)| {
+            if a == b {
+                a.to_string()
+            } else {
+                format!("{a}-{b}")
+            }
+        })
+        .collect();
+    parts.join(",")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn cpu_numbers_are_shortened_to_ranges() {
+        assert_eq!(ranges(&[0, 1, 2, 5, 7, 8]), "0-2,5,7-8");
+    }
 
     /// A folder like `/sys/devices/system/cpu` of CPUs (core, node).
     fn sys(cpus: &[(&str, usize)]) -> tempfile::TempDir {

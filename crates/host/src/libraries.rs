@@ -10,7 +10,7 @@ use std::path::PathBuf;
 ///
 /// # Errors
 /// A sentence that says how to build it.
-pub(crate) fn preload_library() -> Result<PathBuf, String> {
+pub fn preload_library() -> Result<PathBuf, String> {
     let found = library(
         "LOCKLAB_PRELOAD",
         "liblocklab_preload.so",
@@ -31,7 +31,7 @@ pub(crate) fn preload_library() -> Result<PathBuf, String> {
 ///
 /// # Errors
 /// A sentence that says how to build it.
-pub(crate) fn qemu_plugin() -> Result<PathBuf, String> {
+pub fn qemu_plugin() -> Result<PathBuf, String> {
     library(
         "LOCKLAB_QEMU_PLUGIN",
         "liblocklab_qemu_plugin.so",

@@ -1,0 +1,15 @@
+//! The machine that Locklab runs on.
+//!
+//! CPUs and where they lie, clocks, settings that move figures, programs that
+//! are started, signals, and errors with their exit codes: what every
+//! instrument needs and none should write again. Must never measure a lock,
+//! store a figure or print.
+
+pub mod clock;
+pub mod environment;
+pub mod error;
+pub mod interrupt;
+pub mod libraries;
+pub mod machine;
+pub mod process;
+pub mod topology;
