@@ -514,7 +514,7 @@ fn a_dry_run_runs_nothing_and_the_example_is_whole() {
 /// Runs a real workload for a moment; skipped, with a line, if it is missing.
 fn real(workload: &str, programs: &[&str], scale: &str) -> Option<Value> {
     for program in programs {
-        if locklab::process::find(program, &[]).is_none() {
+        if locklab_host::process::find(program, &[]).is_none() {
             eprintln!("skipped: {program} is missing");
             return None;
         }
@@ -583,7 +583,8 @@ fn our_own_programs() {
 
 #[test]
 fn a_port_in_use_is_told() {
-    if locklab::process::find("nginx", &[]).is_none() || locklab::process::find("ab", &[]).is_none()
+    if locklab_host::process::find("nginx", &[]).is_none()
+        || locklab_host::process::find("ab", &[]).is_none()
     {
         eprintln!("skipped: nginx or ab is missing");
         return;
@@ -604,7 +605,7 @@ fn a_port_in_use_is_told() {
 
 #[test]
 fn a_kernel_tree_is_built() {
-    if locklab::process::find("make", &[]).is_none() {
+    if locklab_host::process::find("make", &[]).is_none() {
         eprintln!("skipped: make is missing");
         return;
     }
@@ -633,7 +634,7 @@ fn a_kernel_tree_is_built() {
 fn inlining_in_two_layouts_of_a_real_link() {
     let ready = ["gcc", "ld.lld", "qemu-x86_64"]
         .iter()
-        .all(|p| locklab::process::find(p, &[]).is_some())
+        .all(|p| locklab_host::process::find(p, &[]).is_some())
         && locklab::icache::Model::new(None, None, None, false).is_ok();
     if !ready {
         eprintln!("skipped: gcc, lld, qemu-user or the plugin is missing");
