@@ -36,7 +36,8 @@ mod freestanding {
     /// The embedder.
     pub(crate) struct Host;
 
-    impl locklab_locks::Host for Host {
+    // SAFETY: what the embedder promises in `locklab.h`.
+    unsafe impl locklab_locks::Host for Host {
         fn cpu() -> usize {
             locklab_host_cpu() as usize
         }

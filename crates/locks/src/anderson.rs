@@ -105,15 +105,11 @@ unsafe impl<P: Platform, const SLOTS: usize> RawLock<P> for Anderson<P, SLOTS> {
         name: "anderson",
         summary: "an array of flags in the lock, each waiter spinning on one",
         fairness: Fairness::Fifo,
-        numa_aware: false,
-        recursive: false,
-        try_lock: true,
-        timeout: false,
-        parks: false,
         shared_memory: true,
         max_cpus: SLOTS,
         bytes_per_waiter: 64,
         paper: "Anderson 1990",
+        ..Info::BASE
     };
 
     const COUNTS: bool = true;

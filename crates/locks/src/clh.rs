@@ -115,17 +115,12 @@ unsafe impl<P: Platform> RawLock<P> for Clh<P> {
         name: "clh",
         summary: "a queue of waiters, each spinning on the node before it",
         fairness: Fairness::Fifo,
-        numa_aware: false,
-        recursive: false,
         // A waiter that has swapped itself in cannot leave, and reading the
         // tail first proves nothing: nodes come back.
         try_lock: false,
-        timeout: false,
-        parks: false,
-        shared_memory: false,
-        max_cpus: crate::MAX_CPUS,
         bytes_per_waiter: 128,
         paper: "Craig 1993; Magnusson, Landin and Hagersten 1994",
+        ..Info::BASE
     };
 
     #[inline(always)]

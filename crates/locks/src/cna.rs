@@ -11,7 +11,7 @@
 
 use crate::native::NativePlatform;
 use crate::platform::{Atomic, Ordering, Platform};
-use crate::raw::{Fairness, Info, RawLock};
+use crate::raw::{Fairness, Info, Overtakes, RawLock};
 use core::ptr;
 
 /// Handoffs within a NUMA node before the others come first.
@@ -262,15 +262,11 @@ unsafe impl<P: Platform> RawLock<P> for Cna<P> {
         fairness: Fairness::Bounded(
             "after 256 handoffs within one NUMA node the others come first",
         ),
+        overtakes: Some(Overtakes::InAll(LOCAL)),
         numa_aware: true,
-        recursive: false,
-        try_lock: true,
-        timeout: false,
-        parks: false,
-        shared_memory: false,
-        max_cpus: crate::MAX_CPUS,
         bytes_per_waiter: 64,
         paper: "Dice and Kogan 2019",
+        ..Info::BASE
     };
 
     #[inline(always)]

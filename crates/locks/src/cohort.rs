@@ -12,13 +12,15 @@
 //!
 //! Size: a line for the global lock, and one for each NUMA node. Per waiter:
 //! what the local lock needs. Fairness: within a NUMA node that of the local
-//! lock; a node keeps the lock for at most `PASSES` handoffs.
+//! lock; a node keeps the lock for at most `PASSES` handoffs, and who comes
+//! then is up to the global lock: the next in line of C-TKT-TKT, anybody of
+//! C-BO-MCS.
 
 use crate::line::CacheLine;
 use crate::mcs::{Mcs, McsNode};
 use crate::native::NativePlatform;
 use crate::platform::{Atomic, Ordering, Platform};
-use crate::raw::{Fairness, Info, RawLock};
+use crate::raw::{Fairness, Info, Overtakes, RawLock};
 use crate::{Ticket, VirtSpinBackoff};
 use core::marker::PhantomData;
 
@@ -104,7 +106,11 @@ unsafe impl<P: Platform> Local<P> for Ticket<P> {
 }
 
 /// Which locks a [`Cohort`] is made of.
-pub trait Recipe<P: Platform>: Send + Sync + 'static {
+///
+/// # Safety
+/// [`Recipe::GLOBAL`] is free, and whoever holds a lock of [`Recipe::Global`]
+/// may let another CPU release it in its stead.
+pub unsafe trait Recipe<P: Platform>: Send + Sync + 'static {
     /// Among NUMA nodes.
     type Global: RawLock<P, Ctx = ()>;
     /// Within one.
@@ -116,6 +122,8 @@ pub trait Recipe<P: Platform>: Send + Sync + 'static {
     const NAME: &'static str;
     /// What it is, in a line.
     const SUMMARY: &'static str;
+    /// Order among waiters of different NUMA nodes.
+    const FAIRNESS: Fairness;
     /// Bytes of a waiter's context.
     const BYTES_PER_WAITER: usize;
 }
@@ -123,24 +131,31 @@ pub trait Recipe<P: Platform>: Send + Sync + 'static {
 /// C-BO-MCS: test-and-set with backoff above, MCS within.
 pub struct BoMcs;
 
-impl<P: Platform> Recipe<P> for BoMcs {
+// SAFETY: a word that any CPU may write; new, so free.
+unsafe impl<P: Platform> Recipe<P> for BoMcs {
     type Global = VirtSpinBackoff<P, 64>;
     type Local = Mcs<P>;
     const GLOBAL: Self::Global = VirtSpinBackoff::new();
     const NAME: &'static str = "c-bo-mcs";
     const SUMMARY: &'static str = "cohort: backoff among NUMA nodes, MCS within";
+    // A NUMA node lets go after so many handoffs, but nothing keeps it from
+    // coming back before the others.
+    const FAIRNESS: Fairness = Fairness::Unfair;
     const BYTES_PER_WAITER: usize = 64;
 }
 
 /// C-TKT-TKT: tickets above, tickets within.
 pub struct TktTkt;
 
-impl<P: Platform> Recipe<P> for TktTkt {
+// SAFETY: a word that any CPU may write; new, so free.
+unsafe impl<P: Platform> Recipe<P> for TktTkt {
     type Global = Ticket<P>;
     type Local = Ticket<P>;
     const GLOBAL: Self::Global = Ticket::new();
     const NAME: &'static str = "c-tkt-tkt";
     const SUMMARY: &'static str = "cohort: tickets among NUMA nodes and within";
+    const FAIRNESS: Fairness =
+        Fairness::Bounded("after 64 handoffs within one NUMA node the next one comes");
     const BYTES_PER_WAITER: usize = 0;
 }
 
@@ -220,16 +235,17 @@ unsafe impl<P: Platform, R: Recipe<P>, const NODES: usize> RawLock<P> for Cohort
     const INFO: Info = Info {
         name: R::NAME,
         summary: R::SUMMARY,
-        fairness: Fairness::Bounded("after 64 handoffs within one NUMA node the others may come"),
+        fairness: R::FAIRNESS,
+        overtakes: match R::FAIRNESS {
+            Fairness::Unfair => None,
+            _ => Some(Overtakes::HandoffsOfEachNode(PASSES)),
+        },
         numa_aware: true,
-        recursive: false,
         try_lock: false,
-        timeout: false,
-        parks: false,
-        shared_memory: false,
-        max_cpus: crate::MAX_CPUS,
+        touches_after_release: true,
         bytes_per_waiter: R::BYTES_PER_WAITER,
         paper: "Dice, Marathe and Shavit 2012",
+        ..Info::BASE
     };
 
     #[inline]

@@ -106,14 +106,9 @@ unsafe impl<P: Platform> RawLock<P> for Fissile<P> {
         summary: "test-and-set first, a NUMA-aware queue behind it",
         fairness: Fairness::Bounded("the queue's head lets newcomers by for 50 reads"),
         numa_aware: true,
-        recursive: false,
-        try_lock: true,
-        timeout: false,
-        parks: false,
-        shared_memory: false,
-        max_cpus: crate::MAX_CPUS,
         bytes_per_waiter: 64,
         paper: "Dice and Kogan 2020",
+        ..Info::BASE
     };
 
     #[inline(always)]

@@ -100,15 +100,9 @@ unsafe impl<P: Platform> RawLock<P> for Hemlock<P> {
         name: "hemlock",
         summary: "a queue lock with one mailbox a CPU for all its locks",
         fairness: Fairness::Fifo,
-        numa_aware: false,
-        recursive: false,
-        try_lock: true,
-        timeout: false,
-        parks: false,
-        shared_memory: false,
-        max_cpus: crate::MAX_CPUS,
         bytes_per_waiter: 64,
         paper: "Dice and Kogan 2021",
+        ..Info::BASE
     };
 
     #[inline(always)]

@@ -10,14 +10,14 @@
 use crate::line::CacheLine;
 use crate::native::NativePlatform;
 use crate::platform::{Atomic, Ordering, Platform};
-use crate::raw::{Fairness, Info, RawLock};
+use crate::raw::{Fairness, Info, Overtakes, RawLock};
 use core::ptr;
 
 /// Handoffs within a NUMA node before another one gets the lock.
 const PASSES: u32 = 64;
 
-/// Status of a node: wait; in a NUMA node's queue 1 to [`PASSES`] means the
-/// lock, after so many passes in this NUMA node.
+/// Status of a node: wait; in a NUMA node's queue 1 to [`PASSES`] + 1 means
+/// the lock, the how-manieth in a row in this NUMA node.
 const WAIT: u32 = 0;
 const FIRST: u32 = 1;
 /// Head of the NUMA node's queue, but not holder of the lock.
@@ -185,15 +185,13 @@ unsafe impl<P: Platform, const NODES: usize> RawLock<P> for Hmcs<P, NODES> {
         name: "hmcs",
         summary: "an MCS lock for each NUMA node under one for all",
         fairness: Fairness::Bounded("after 64 handoffs within one NUMA node the next one comes"),
+        overtakes: Some(Overtakes::HandoffsOfEachNode(PASSES)),
         numa_aware: true,
-        recursive: false,
         try_lock: false,
-        timeout: false,
-        parks: false,
-        shared_memory: false,
-        max_cpus: crate::MAX_CPUS,
+        touches_after_release: true,
         bytes_per_waiter: 64,
         paper: "Chabbi, Fagan and Mellor-Crummey 2015",
+        ..Info::BASE
     };
 
     #[inline]
@@ -214,7 +212,7 @@ unsafe impl<P: Platform, const NODES: usize> RawLock<P> for Hmcs<P, NODES> {
     unsafe fn unlock(&self, node: &HmcsNode<P>) {
         let branch = &self.branches[node.numa.load(Ordering::Relaxed)];
         let passes = node.status.load(Ordering::Relaxed);
-        if passes < P::preferences(PASSES) && Queue::pass(node, passes + 1) {
+        if passes <= P::preferences(PASSES) && Queue::pass(node, passes + 1) {
             return;
         }
         // The root first: the next head of this branch uses the same node

@@ -76,7 +76,7 @@ pub use outline::Outline;
 pub use parking::{Bucket, NO_HEAVY_FENCE, Parking, ParkingHost, ParkingWorld, SPINS, Watched};
 pub use platform::Platform;
 pub use qnode::{MAX_CPUS, NESTING, QueueNode, QueueNodes};
-pub use raw::{Fairness, Info, RawLock, TimedLock};
+pub use raw::{Fairness, Info, Overtakes, RawLock, TimedLock};
 #[cfg(feature = "std")]
 pub use threads::Threads;
 

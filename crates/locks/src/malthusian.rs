@@ -12,7 +12,7 @@
 
 use crate::native::NativePlatform;
 use crate::platform::{Atomic, Ordering, Patience, Platform, Poll};
-use crate::raw::{Fairness, Info, RawLock};
+use crate::raw::{Fairness, Info, Overtakes, RawLock};
 use core::ptr;
 
 const WAITING: u32 = 0;
@@ -297,15 +297,11 @@ unsafe impl<P: Platform> RawLock<P> for Malthusian<P> {
         name: "malthusian",
         summary: "MCS that lets few circulate and parks the rest",
         fairness: Fairness::Bounded("the eldest parked waiter returns after 256 releases"),
-        numa_aware: false,
-        recursive: false,
-        try_lock: true,
-        timeout: false,
+        overtakes: Some(Overtakes::InAll(TURNS)),
         parks: true,
-        shared_memory: false,
-        max_cpus: crate::MAX_CPUS,
         bytes_per_waiter: 64,
         paper: "Dice 2017",
+        ..Info::BASE
     };
 
     #[inline]

@@ -131,15 +131,9 @@ unsafe impl<P: Platform> RawLock<P> for Mcs<P> {
         name: "mcs",
         summary: "a queue of waiters, each spinning on its own node",
         fairness: Fairness::Fifo,
-        numa_aware: false,
-        recursive: false,
-        try_lock: true,
-        timeout: false,
-        parks: false,
-        shared_memory: false,
-        max_cpus: crate::MAX_CPUS,
         bytes_per_waiter: 64,
         paper: "Mellor-Crummey and Scott 1991",
+        ..Info::BASE
     };
 
     #[inline(always)]

@@ -168,15 +168,9 @@ unsafe impl<P: Platform> RawLock<P> for McsK42<P> {
         name: "mcs-k42",
         summary: "MCS without a node to bring: the lock is its holder's",
         fairness: Fairness::Fifo,
-        numa_aware: false,
-        recursive: false,
-        try_lock: true,
-        timeout: false,
-        parks: false,
-        shared_memory: false,
-        max_cpus: crate::MAX_CPUS,
         bytes_per_waiter: 64,
         paper: "Auslander et al. 2002 (K42); Scott 2013",
+        ..Info::BASE
     };
 
     #[inline(always)]

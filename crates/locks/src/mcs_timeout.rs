@@ -184,15 +184,10 @@ unsafe impl<P: Platform> RawLock<P> for McsTimeout<P> {
         name: "mcs-timeout",
         summary: "MCS whose waiters may give up; releases pass over them",
         fairness: Fairness::Fifo,
-        numa_aware: false,
-        recursive: false,
-        try_lock: true,
         timeout: true,
-        parks: false,
-        shared_memory: false,
-        max_cpus: crate::MAX_CPUS,
         bytes_per_waiter: 64,
         paper: "Scott and Scherer 2001; Chabbi et al. 2017",
+        ..Info::BASE
     };
 
     #[inline]
@@ -233,7 +228,8 @@ unsafe impl<P: Platform> RawLock<P> for McsTimeout<P> {
     }
 }
 
-impl<P: Platform> TimedLock<P> for McsTimeout<P> {
+// SAFETY: `true` with an empty queue or after a grant.
+unsafe impl<P: Platform> TimedLock<P> for McsTimeout<P> {
     unsafe fn lock_until(&self, node: &McsTimeoutNode<P>, deadline: u64) -> bool {
         if let Entered::Holder = self.enter(node) {
             return true;

@@ -19,7 +19,8 @@ use core::sync::atomic::{self, AtomicPtr, AtomicU8, AtomicU32, AtomicUsize};
 ///
 /// struct MyKernel;
 ///
-/// impl Host for MyKernel {
+/// // SAFETY: numbers below CPUS, one for each CPU; an entry of a static each.
+/// unsafe impl Host for MyKernel {
 ///     fn cpu() -> usize {
 ///         0 // read from the per-CPU segment, with preemption disabled
 ///     }
@@ -32,7 +33,28 @@ use core::sync::atomic::{self, AtomicPtr, AtomicU8, AtomicU32, AtomicUsize};
 /// static TICKS: SpinLock<u64> = SpinLock::new(0);
 /// *TICKS.lock() += 1;
 /// ```
-pub trait Host: Sized + Send + Sync + 'static {
+///
+/// A wrong answer lets two CPUs into one lock, so the trait is `unsafe`:
+///
+/// ```compile_fail,E0200
+/// # use locklab_locks::{Host, Native, QueueNodes};
+/// # struct Careless;
+/// impl Host for Careless {
+///     fn cpu() -> usize { 0 } // to everybody
+///     fn queue_nodes(_: usize) -> &'static QueueNodes<Native<Self>> { todo!() }
+/// }
+/// ```
+///
+/// # Safety
+/// - [`Host::cpu`] and [`Host::queue_nodes`] keep the promises of
+///   [`Platform`];
+/// - [`Host::wake`] uses only the address of `word`;
+/// - no function unwinds.
+///
+/// Nothing is promised of [`Host::node`], [`Host::now`] and
+/// [`Host::virtualized`] but that they return, and of [`Host::wait`] neither
+/// that it waits nor how long.
+pub unsafe trait Host: Sized + Send + Sync + 'static {
     /// As [`Platform::cpu`]. A kernel must have preemption disabled from
     /// before `lock` until after `unlock`.
     fn cpu() -> usize;
@@ -84,7 +106,8 @@ impl<const NAMED: bool> NoHost<NAMED> {
     );
 }
 
-impl<const NAMED: bool> Host for NoHost<NAMED> {
+// SAFETY: what would answer wrongly does not compile.
+unsafe impl<const NAMED: bool> Host for NoHost<NAMED> {
     fn cpu() -> usize {
         let () = Self::NAMED;
         0
@@ -107,7 +130,8 @@ pub type NativePlatform = Native<crate::threads::Threads>;
 #[cfg(not(feature = "std"))]
 pub type NativePlatform = Native<NoHost>;
 
-impl<H: Host> Platform for Native<H> {
+// SAFETY: the atomics are those of the hardware; the rest is the promise of `H`.
+unsafe impl<H: Host> Platform for Native<H> {
     type U8 = AtomicU8;
     type U32 = AtomicU32;
     type Usize = AtomicUsize;
@@ -161,7 +185,8 @@ impl<H: Host> Platform for Native<H> {
 
 macro_rules! atomic {
     ($atomic:ty, $value:ty, [$($generic:tt)*], $zero:expr) => {
-        impl<$($generic)*> Atomic<$value> for $atomic {
+        // SAFETY: each method is the one of `core` with the same name.
+        unsafe impl<$($generic)*> Atomic<$value> for $atomic {
             #[allow(clippy::declare_interior_mutable_const)]
             const ZERO: Self = <$atomic>::new($zero);
 
@@ -234,7 +259,8 @@ atomic!(AtomicPtr<T>, *mut T, [T: 'static], core::ptr::null_mut());
 
 macro_rules! atomic_int {
     ($atomic:ty, $value:ty) => {
-        impl AtomicInt<$value> for $atomic {
+        // SAFETY: each method is the one of `core` with the same name.
+        unsafe impl AtomicInt<$value> for $atomic {
             #[inline(always)]
             fn fetch_add(&self, value: $value, order: Ordering) -> $value {
                 self.fetch_add(value, order)
@@ -262,15 +288,17 @@ atomic_int!(AtomicU8, u8);
 atomic_int!(AtomicU32, u32);
 atomic_int!(AtomicUsize, usize);
 
+// SAFETY: the defaults, on an atomic word.
 #[cfg(not(all(target_arch = "x86_64", not(miri))))]
-impl LockWord for AtomicU32 {}
+unsafe impl LockWord for AtomicU32 {}
 
 /// One instruction each. The parts are written by assembly because a
 /// mixed-size atomic access does not exist in Rust's memory model; on x86 a
 /// plain store is a Release store and a locked instruction is SeqCst, and
 /// the assembly, which may touch any memory, is not moved across others.
+// SAFETY: said at each instruction.
 #[cfg(all(target_arch = "x86_64", not(miri)))]
-impl LockWord for AtomicU32 {
+unsafe impl LockWord for AtomicU32 {
     #[inline(always)]
     fn take_if_zero(&self, held: u32, order: Ordering) -> bool {
         // Compared where it lies: the compiler would load an atomic into a

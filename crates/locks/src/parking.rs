@@ -72,7 +72,16 @@ pub const NO_HEAVY_FENCE: u32 = 1 << 31;
 
 /// What the parking lot is built of and how its sleepers sleep: a program or
 /// a kernel ([`ParkingHost`]), or a model checker.
-pub trait ParkingWorld: Sized + Send + Sync + 'static {
+///
+/// # Safety
+/// - [`ParkingWorld::parked`] and [`ParkingWorld::bucket`] answer the same
+///   word and, for one address, the same bucket each time;
+/// - [`ParkingWorld::queue_nodes`] and [`ParkingWorld::wake_all`] keep the
+///   promises of [`Platform`], and no function unwinds.
+///
+/// Fences that fence too little cost a wake-up (a waiter that sleeps for
+/// ever), never exclusion.
+pub unsafe trait ParkingWorld: Sized + Send + Sync + 'static {
     /// The platform whose words are watched.
     type Base: Platform;
 
@@ -107,7 +116,12 @@ pub trait ParkingWorld: Sized + Send + Sync + 'static {
 pub(crate) type Word<W> = <<W as ParkingWorld>::Base as Platform>::U32;
 
 /// A host whose threads can sleep together.
-pub trait ParkingHost: Host {
+///
+/// # Safety
+/// [`ParkingHost::parking_queue_nodes`] keeps the promise of
+/// [`Platform::queue_nodes`]; [`ParkingHost::wake_all`] uses only the address
+/// of `word`; no function unwinds.
+pub unsafe trait ParkingHost: Host {
     /// A full fence on every CPU that runs a thread of this program, as
     /// Linux's `membarrier`; `false` if there is no such thing, now or ever
     /// after (see [`Parking::start`]), and then every writer fences for itself.
@@ -120,7 +134,8 @@ pub trait ParkingHost: Host {
     fn parking_queue_nodes(cpu: usize) -> &'static QueueNodes<Parking<Self>>;
 }
 
-impl<H: ParkingHost> ParkingWorld for H {
+// SAFETY: one static counter, one static table; the rest is the promise of `H`.
+unsafe impl<H: ParkingHost> ParkingWorld for H {
     type Base = Native<H>;
 
     #[inline(always)]
@@ -245,7 +260,8 @@ impl<A, W: ParkingWorld> Watched<A, W> {
     }
 }
 
-impl<T: Copy, A: Atomic<T>, W: ParkingWorld> Atomic<T> for Watched<A, W> {
+// SAFETY: each method is that of `A`; what follows a write changes no word.
+unsafe impl<T: Copy, A: Atomic<T>, W: ParkingWorld> Atomic<T> for Watched<A, W> {
     #[allow(clippy::declare_interior_mutable_const)]
     const ZERO: Self = Self(A::ZERO, PhantomData);
 
@@ -309,7 +325,8 @@ impl<T: Copy, A: Atomic<T>, W: ParkingWorld> Atomic<T> for Watched<A, W> {
     }
 }
 
-impl<T: Copy, A: AtomicInt<T>, W: ParkingWorld> AtomicInt<T> for Watched<A, W> {
+// SAFETY: as `Atomic`.
+unsafe impl<T: Copy, A: AtomicInt<T>, W: ParkingWorld> AtomicInt<T> for Watched<A, W> {
     #[inline(always)]
     fn fetch_add(&self, value: T, order: Ordering) -> T {
         let old = self.0.fetch_add(value, order);
@@ -339,7 +356,8 @@ impl<T: Copy, A: AtomicInt<T>, W: ParkingWorld> AtomicInt<T> for Watched<A, W> {
     }
 }
 
-impl<A: LockWord, W: ParkingWorld> LockWord for Watched<A, W> {
+// SAFETY: as `Atomic`.
+unsafe impl<A: LockWord, W: ParkingWorld> LockWord for Watched<A, W> {
     #[inline(always)]
     fn store_low_byte(&self, value: u8, order: Ordering) {
         self.0.store_low_byte(value, order);
@@ -366,7 +384,9 @@ impl<A: LockWord, W: ParkingWorld> LockWord for Watched<A, W> {
     }
 }
 
-impl<W: ParkingWorld> Platform for Parking<W> {
+// SAFETY: the words are `Watched`; the rest is the platform below, and the
+// promise of `W` for the queue nodes.
+unsafe impl<W: ParkingWorld> Platform for Parking<W> {
     type U8 = Watched<<W::Base as Platform>::U8, W>;
     type U32 = Watched<Word<W>, W>;
     type Usize = Watched<<W::Base as Platform>::Usize, W>;

@@ -40,7 +40,19 @@ pub enum Patience {
 /// The memory orderings mean what they mean in [`core::sync::atomic`].
 /// The methods carry `#[track_caller]` because the checker names each
 /// operation by its line in the lock's source.
-pub trait Atomic<T: Copy>: Sized + Send + Sync {
+///
+/// # Safety
+/// Locks exclude only if this word is what it says. So:
+/// - every method is one atomic operation on the one value of the word, with
+///   the ordering that it is given or a stronger one, for every thread and
+///   every mapping that the word is reached through;
+/// - [`Atomic::ZERO`] and [`Atomic::new`] hold the value named;
+///   [`Atomic::compare_exchange`] writes if and only if it answers `Ok`;
+/// - [`Atomic::spin`] returns a value that the word held, read with `order`;
+///   if that is no value for which `poll` said [`Poll::Done`], patience ended;
+/// - no method unwinds, unless the whole world ends with it and no code of a
+///   lock runs again there (a checker that has found an error).
+pub unsafe trait Atomic<T: Copy>: Sized + Send + Sync {
     /// The word holding zero (null for a pointer): what makes a lock's `new`
     /// a `const fn`. The checker's atomics do not exist before the program
     /// runs; there, its evaluation is a compile-time error.
@@ -98,7 +110,10 @@ pub trait Atomic<T: Copy>: Sized + Send + Sync {
 }
 
 /// An atomic integer of a platform. Arithmetic wraps.
-pub trait AtomicInt<T: Copy>: Atomic<T> {
+///
+/// # Safety
+/// As [`Atomic`], for each method here.
+pub unsafe trait AtomicInt<T: Copy>: Atomic<T> {
     /// Adds and returns what was there.
     #[track_caller]
     fn fetch_add(&self, value: T, order: Ordering) -> T;
@@ -126,7 +141,12 @@ pub trait AtomicInt<T: Copy>: Atomic<T> {
 ///
 /// The caller promises, where a method says so, that no other CPU writes
 /// that part meanwhile. Other parts may change at any time.
-pub trait LockWord: AtomicInt<u32> {
+///
+/// # Safety
+/// As [`Atomic`], for each method here: an implementation has the effect of
+/// the default, which is one atomic step for all who look at the word whole
+/// or at any part of it.
+pub unsafe trait LockWord: AtomicInt<u32> {
     /// Makes the word `held` if it reads 0, and says whether. Another value
     /// is only read: the line stays with those who need it.
     #[track_caller]
@@ -206,7 +226,21 @@ pub trait LockWord: AtomicInt<u32> {
 /// The functions have no `self`: a platform is a type. A "CPU" is whatever
 /// runs one acquisition at a time: a CPU of a kernel, a thread of a process,
 /// a coroutine of the simulator.
-pub trait Platform: Sized + Send + Sync + 'static {
+///
+/// # Safety
+/// Locks believe what a platform says. So:
+/// - [`Platform::cpu`] is below [`crate::MAX_CPUS`], and answers the same
+///   number to one CPU from the beginning of an acquisition to the end of its
+///   release, and to no other CPU meanwhile;
+/// - [`Platform::queue_nodes`] gives for each number below that the same nodes
+///   each time, which no other number and no other platform has, and which
+///   live for ever;
+/// - [`Platform::fence`] is a fence of at least the ordering given;
+/// - [`Platform::wake`] uses only the address of `word`: the memory may have
+///   been freed since the release;
+/// - no function unwinds: a lock that calls one may have queued a node on its
+///   caller's stack. (As for [`Atomic`], a world that ends may.)
+pub unsafe trait Platform: Sized + Send + Sync + 'static {
     /// An atomic byte.
     type U8: AtomicInt<u8>;
     /// An atomic 32-bit word.
@@ -248,7 +282,8 @@ pub trait Platform: Sized + Send + Sync + 'static {
     #[track_caller]
     fn wait(word: &Self::U32, expected: u32);
 
-    /// Ends the [`Platform::wait`] of one CPU on `word`, if there is one.
+    /// Ends the [`Platform::wait`] of one CPU on `word`, if there is one. Uses
+    /// its address only.
     #[track_caller]
     fn wake(word: &Self::U32);
 

@@ -182,15 +182,9 @@ unsafe impl<P: Platform> RawLock<P> for QSpinlock<P> {
         name: "qspinlock",
         summary: "four bytes, a pending bit, a queue of per-CPU nodes",
         fairness: Fairness::Fifo,
-        numa_aware: false,
-        recursive: false,
-        try_lock: true,
-        timeout: false,
-        parks: false,
-        shared_memory: false,
-        max_cpus: crate::MAX_CPUS,
-        bytes_per_waiter: 0,
         paper: "Long and Zijlstra 2013-2015 (LWN, March 2014)",
+        cpu_numbers: true,
+        ..Info::BASE
     };
 
     #[inline(always)]

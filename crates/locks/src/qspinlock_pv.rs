@@ -256,15 +256,12 @@ unsafe impl<P: Platform, const READS: u32> RawLock<P> for QSpinlockPv<P, READS> 
         name: "qspinlock-pv",
         summary: "qspinlock; waiters sleep, unlock kicks, runners may steal",
         fairness: Fairness::Bounded("in order while the head of the queue is awake"),
-        numa_aware: false,
-        recursive: false,
-        try_lock: true,
-        timeout: false,
         parks: true,
-        shared_memory: false,
-        max_cpus: crate::MAX_CPUS,
-        bytes_per_waiter: 0,
         paper: "Long 2015-2016 (LKML)",
+        cpu_numbers: true,
+        // It wakes the sleeper by the address of the word.
+        touches_after_release: true,
+        ..Info::BASE
     };
 
     #[inline(always)]

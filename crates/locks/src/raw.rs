@@ -17,7 +17,26 @@ pub enum Fairness {
     Unfair,
 }
 
+/// How often a waiter may be overtaken: [`Fairness::Bounded`] as a number.
+///
+/// A waiter is overtaken when a CPU that came after it (later through the
+/// doorway of `lock`) acquires before it. The numbers are of the platform that
+/// ships; another may have them smaller ([`Platform::preferences`]).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Overtakes {
+    /// The waiter that has waited longest, so often in all.
+    InAll(u32),
+    /// The waiter that has waited longest, by each NUMA node so many handoffs
+    /// in a row: once more than that, with the first of them.
+    HandoffsOfEachNode(u32),
+    /// Any waiter, by each other CPU so often.
+    ByEachCpu(u32),
+}
+
 /// What a lock says of itself: the row of `locklab locks`.
+///
+/// A lock states what is special about it and takes the rest from
+/// [`Info::BASE`].
 #[derive(Clone, Copy, Debug)]
 pub struct Info {
     /// The name used on the command line, lower case with dashes.
@@ -26,6 +45,9 @@ pub struct Info {
     pub summary: &'static str,
     /// Order among waiters.
     pub fairness: Fairness,
+    /// How often a waiter may be overtaken, where that is a number. (First
+    /// come, first served is no number but the word.)
+    pub overtakes: Option<Overtakes>,
     /// Whether a handoff prefers a waiter of the same NUMA node.
     pub numa_aware: bool,
     /// Whether the holder may acquire it again.
@@ -39,12 +61,42 @@ pub struct Info {
     /// Whether it works in memory that processes share (it holds no
     /// pointers).
     pub shared_memory: bool,
+    /// Whether it needs CPU numbers ([`Platform::cpu`]), so that a build
+    /// without `std` must name a [`crate::Host`].
+    pub cpu_numbers: bool,
+    /// Whether `unlock` still uses the lock's own memory after another CPU
+    /// may have acquired it. Then who acquires last may not free the lock (or
+    /// what it lies in) before every `unlock` has returned, as a reference
+    /// count that lies behind the lock would have it.
+    pub touches_after_release: bool,
     /// The most CPUs that may use one lock at a time.
     pub max_cpus: usize,
     /// Bytes a waiter adds, beside the lock itself.
     pub bytes_per_waiter: usize,
     /// Author, title, year.
     pub paper: &'static str,
+}
+
+impl Info {
+    /// A lock about which nothing is special: unfair, with a `try_lock`, for
+    /// as many CPUs as there may be, and no more to it.
+    pub const BASE: Self = Self {
+        name: "",
+        summary: "",
+        fairness: Fairness::Unfair,
+        overtakes: None,
+        numa_aware: false,
+        recursive: false,
+        try_lock: true,
+        timeout: false,
+        parks: false,
+        shared_memory: false,
+        cpu_numbers: false,
+        touches_after_release: false,
+        max_cpus: crate::MAX_CPUS,
+        bytes_per_waiter: 0,
+        paper: "",
+    };
 }
 
 /// A mutual-exclusion lock.
@@ -116,7 +168,11 @@ pub unsafe trait RawLock<P: Platform>: Default + Send + Sync + 'static {
 }
 
 /// A lock whose acquisition can be given up.
-pub trait TimedLock<P: Platform>: RawLock<P> {
+///
+/// # Safety
+/// `lock_until` answers `true` only to the holder, as [`RawLock::lock`]
+/// returns only to it.
+pub unsafe trait TimedLock<P: Platform>: RawLock<P> {
     /// Acquires the lock, or gives up when [`Platform::now`] has reached
     /// `deadline` nanoseconds; says whether it acquired. Tries at least once.
     ///

@@ -10,7 +10,7 @@
 
 use crate::native::NativePlatform;
 use crate::platform::{Atomic, Ordering, Platform};
-use crate::raw::{Fairness, Info, RawLock};
+use crate::raw::{Fairness, Info, Overtakes, RawLock};
 use core::cell::Cell;
 use core::ptr;
 
@@ -122,15 +122,10 @@ unsafe impl<P: Platform> RawLock<P> for Reciprocating<P> {
         name: "reciprocating",
         summary: "arrivals on a stack, served one segment after another",
         fairness: Fairness::Bounded("each other CPU overtakes a waiter at most once"),
-        numa_aware: false,
-        recursive: false,
-        try_lock: true,
-        timeout: false,
-        parks: false,
-        shared_memory: false,
-        max_cpus: crate::MAX_CPUS,
+        overtakes: Some(Overtakes::ByEachCpu(1)),
         bytes_per_waiter: 64,
         paper: "Dice and Kogan 2025",
+        ..Info::BASE
     };
 
     #[inline(always)]

@@ -147,15 +147,9 @@ unsafe impl<P: Platform> RawLock<P> for RwQueued<P> {
         name: "rw-queued",
         summary: "queued reader-writer lock; here its exclusive mode",
         fairness: Fairness::Bounded("queued waiters are FIFO; the head races newcomers once"),
-        numa_aware: false,
-        recursive: false,
-        try_lock: true,
-        timeout: false,
-        parks: false,
-        shared_memory: false,
-        max_cpus: crate::MAX_CPUS,
-        bytes_per_waiter: 0,
         paper: "Mellor-Crummey and Scott 1991 (PPoPP); Long 2014",
+        cpu_numbers: true,
+        ..Info::BASE
     };
 
     #[inline(always)]

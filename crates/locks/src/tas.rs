@@ -12,7 +12,7 @@
 
 use crate::native::NativePlatform;
 use crate::platform::{Atomic, Ordering, Platform};
-use crate::raw::{Fairness, Info, RawLock};
+use crate::raw::{Info, RawLock};
 
 /// A test-and-set lock: 0 free, 1 held. A waiter swaps until it gets a 0.
 #[repr(transparent)]
@@ -54,16 +54,9 @@ unsafe impl<P: Platform> RawLock<P> for Tas<P> {
     const INFO: Info = Info {
         name: "tas",
         summary: "one byte, swapped until it was free",
-        fairness: Fairness::Unfair,
-        numa_aware: false,
-        recursive: false,
-        try_lock: true,
-        timeout: false,
-        parks: false,
         shared_memory: true,
-        max_cpus: crate::MAX_CPUS,
-        bytes_per_waiter: 0,
         paper: "Anderson 1990",
+        ..Info::BASE
     };
 
     #[inline(always)]
@@ -130,16 +123,9 @@ unsafe impl<P: Platform> RawLock<P> for Ttas<P> {
     const INFO: Info = Info {
         name: "ttas",
         summary: "one byte, read until it is free, then swapped",
-        fairness: Fairness::Unfair,
-        numa_aware: false,
-        recursive: false,
-        try_lock: true,
-        timeout: false,
-        parks: false,
         shared_memory: true,
-        max_cpus: crate::MAX_CPUS,
-        bytes_per_waiter: 0,
         paper: "Rudolph and Segall 1984",
+        ..Info::BASE
     };
 
     #[inline(always)]

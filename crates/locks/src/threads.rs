@@ -52,12 +52,17 @@ thread_local! {
 impl Threads {
     /// Makes this thread CPU `cpu` from now on, for processes that share a
     /// lock in memory and number themselves. Such a number is not given
-    /// back, and must differ among all that use the lock. The thread holds
-    /// and awaits no lock when it calls this.
+    /// back.
+    ///
+    /// # Safety
+    /// No other thread that uses one lock with this one has the number, in
+    /// this process or another: neither assumed nor taken by itself. (A number
+    /// that a thread of this process assumes is given to no other later on.)
+    /// The calling thread holds and awaits no lock.
     ///
     /// # Panics
     /// If `cpu` is [`MAX_CPUS`] or more.
-    pub fn assume_cpu(cpu: usize) {
+    pub unsafe fn assume_cpu(cpu: usize) {
         assert!(cpu < MAX_CPUS, "cpu {cpu} is not below {MAX_CPUS}");
         TAKEN[cpu / 64].fetch_or(1 << (cpu % 64), Ordering::Relaxed);
         CPU.set(cpu);
@@ -94,7 +99,10 @@ impl Threads {
     }
 }
 
-impl Host for Threads {
+// SAFETY: a number is taken by one thread at a time, by an atomic exchange of
+// its bit, or is the caller's own by the contract of `assume_cpu`; each has
+// its entry of a static array.
+unsafe impl Host for Threads {
     #[inline(always)]
     fn cpu() -> usize {
         let cpu = CPU.get();
@@ -216,7 +224,8 @@ mod tests {
         for _ in 0..2 * FEW {
             let taken = on_a_thread(|| {
                 let taken = Threads::cpu();
-                Threads::assume_cpu(MAX_CPUS - 1);
+                // SAFETY: no other test assumes it, and none uses so many.
+                unsafe { Threads::assume_cpu(MAX_CPUS - 1) };
                 assert_eq!(Threads::cpu(), MAX_CPUS - 1);
                 taken
             });

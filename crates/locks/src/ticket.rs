@@ -72,15 +72,9 @@ unsafe impl<P: Platform> RawLock<P> for Ticket<P> {
         name: "ticket",
         summary: "take a number, wait until it is called; one word",
         fairness: Fairness::Fifo,
-        numa_aware: false,
-        recursive: false,
-        try_lock: true,
-        timeout: false,
-        parks: false,
         shared_memory: true,
-        max_cpus: crate::MAX_CPUS,
-        bytes_per_waiter: 0,
         paper: "Reed and Kanodia 1979; Mellor-Crummey and Scott 1991",
+        ..Info::BASE
     };
 
     const COUNTS: bool = true;

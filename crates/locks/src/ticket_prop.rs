@@ -63,15 +63,9 @@ unsafe impl<P: Platform, const RELAXES: u32> RawLock<P> for TicketProp<P, RELAXE
         name: "ticket-prop",
         summary: "a ticket lock; waits in proportion to the line before it",
         fairness: Fairness::Fifo,
-        numa_aware: false,
-        recursive: false,
-        try_lock: true,
-        timeout: false,
-        parks: false,
         shared_memory: true,
-        max_cpus: crate::MAX_CPUS,
-        bytes_per_waiter: 0,
         paper: "Mellor-Crummey and Scott 1991",
+        ..Info::BASE
     };
 
     const COUNTS: bool = true;

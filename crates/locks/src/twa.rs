@@ -94,15 +94,10 @@ unsafe impl<P: Platform, const SLOTS: usize> RawLock<P> for Twa<P, SLOTS> {
         name: "twa",
         summary: "a ticket lock whose far waiters wait in an array",
         fairness: Fairness::Fifo,
-        numa_aware: false,
-        recursive: false,
-        try_lock: true,
-        timeout: false,
-        parks: false,
         shared_memory: true,
-        max_cpus: crate::MAX_CPUS,
-        bytes_per_waiter: 0,
+        touches_after_release: true,
         paper: "Dice and Kogan 2019 (TWA)",
+        ..Info::BASE
     };
 
     const COUNTS: bool = true;

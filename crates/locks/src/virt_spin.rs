@@ -13,7 +13,7 @@
 
 use crate::native::NativePlatform;
 use crate::platform::{Atomic, LockWord, Ordering, Patience, Platform, Poll};
-use crate::raw::{Fairness, Info, RawLock};
+use crate::raw::{Info, RawLock};
 
 /// Waits until the word could be changed from 0 to 1: reads it, tries a
 /// compare-and-swap if it is 0, relaxes, and again. A wait is `relaxes` long,
@@ -111,20 +111,13 @@ unsafe impl<P: Platform, const FIRST: u32, const MOST: u32> RawLock<P>
         } else {
             "read, compare-and-swap, one relax between tries"
         },
-        fairness: Fairness::Unfair,
-        numa_aware: false,
-        recursive: false,
-        try_lock: true,
-        timeout: false,
-        parks: false,
         shared_memory: true,
-        max_cpus: crate::MAX_CPUS,
-        bytes_per_waiter: 0,
         paper: if FIRST < MOST {
             "Anderson 1990; LKML, June 2025"
         } else {
             "LKML, September 2015"
         },
+        ..Info::BASE
     };
 
     #[inline(always)]

@@ -73,7 +73,8 @@ unsafe fn contend<L: RawLock<NativePlatform>>(memory: &Memory, ours: *mut Shared
     let child = unsafe { libc::fork() };
     assert!(child >= 0, "fork: {}", std::io::Error::last_os_error());
     if child == 0 {
-        Threads::assume_cpu(CHILD);
+        // SAFETY: the parent is another, and there is no third.
+        unsafe { Threads::assume_cpu(CHILD) };
         let theirs = memory.map().cast::<Shared<L>>();
         assert_ne!(ours, theirs, "two addresses");
         let ctx = L::Ctx::default();
@@ -84,7 +85,8 @@ unsafe fn contend<L: RawLock<NativePlatform>>(memory: &Memory, ours: *mut Shared
             libc::_exit(0);
         }
     }
-    Threads::assume_cpu(PARENT);
+    // SAFETY: the child is another, and there is no third.
+    unsafe { Threads::assume_cpu(PARENT) };
     let ctx = L::Ctx::default();
     // SAFETY: as in the child; exclusive again once the child has ended.
     unsafe {

@@ -23,7 +23,8 @@ pub(crate) struct Lone<A>(A);
 
 const RELAXED: Ordering = Ordering::Relaxed;
 
-impl<T: Copy + PartialEq, A: Atomic<T>> Atomic<T> for Lone<A> {
+// SAFETY: of one thread, for which plain reads and writes are atomic.
+unsafe impl<T: Copy + PartialEq, A: Atomic<T>> Atomic<T> for Lone<A> {
     #[allow(clippy::declare_interior_mutable_const)]
     const ZERO: Self = Self(A::ZERO);
 
@@ -68,7 +69,8 @@ impl<T: Copy + PartialEq, A: Atomic<T>> Atomic<T> for Lone<A> {
 
 macro_rules! lone_int {
     ($atomic:ty, $value:ty) => {
-        impl AtomicInt<$value> for Lone<$atomic> {
+        // SAFETY: as `Atomic`.
+        unsafe impl AtomicInt<$value> for Lone<$atomic> {
             #[inline(always)]
             fn fetch_add(&self, value: $value, order: Ordering) -> $value {
                 let old = Atomic::load(self, order);
@@ -102,7 +104,8 @@ lone_int!(AtomicUsize, usize);
 
 /// Whole words only: the processor forwards a store to the load after it
 /// where they are of one size.
-impl LockWord for Lone<AtomicU32> {
+// SAFETY: as `Atomic`.
+unsafe impl LockWord for Lone<AtomicU32> {
     #[inline(always)]
     fn store_low_byte(&self, value: u8, order: Ordering) {
         let old = Atomic::load(self, order);
@@ -130,7 +133,8 @@ impl LockWord for Lone<AtomicU32> {
     }
 }
 
-impl Platform for Alone {
+// SAFETY: one thread is one CPU.
+unsafe impl Platform for Alone {
     type U8 = Lone<AtomicU8>;
     type U32 = Lone<AtomicU32>;
     type Usize = Lone<AtomicUsize>;

@@ -29,7 +29,9 @@ pub(crate) fn reset_nodes(cpu: usize) {
     }
 }
 
-impl Host for Process {
+// SAFETY: `thread` numbers the threads, and each number below the limit has its
+// entry of a static array.
+unsafe impl Host for Process {
     #[inline]
     fn cpu() -> usize {
         let cpu = thread::number();
@@ -88,7 +90,9 @@ impl Host for Process {
     }
 }
 
-impl ParkingHost for Process {
+// SAFETY: membarrier fences every thread of the process or says that it cannot;
+// an array of its own for the nodes.
+unsafe impl ParkingHost for Process {
     fn heavy_fence() -> bool {
         futex::keep_errno(futex::membarrier)
     }

@@ -151,7 +151,9 @@ impl<T: Bits> Word<T> {
 
 macro_rules! atomic {
     ($value:ty, [$($generic:tt)*], $zero:expr) => {
-        impl<$($generic)*> Atomic<$value> for Word<$value> {
+        // SAFETY: one coroutine runs at a time; each operation is one step of
+        // the simulated machine, on the word where it lies.
+        unsafe impl<$($generic)*> Atomic<$value> for Word<$value> {
             #[allow(clippy::declare_interior_mutable_const)]
             const ZERO: Self = Word(UnsafeCell::new($zero));
 
@@ -264,7 +266,8 @@ atomic!(*mut T, [T: 'static], std::ptr::null_mut());
 
 macro_rules! atomic_int {
     ($value:ty) => {
-        impl AtomicInt<$value> for Word<$value> {
+        // SAFETY: as `Atomic`.
+        unsafe impl AtomicInt<$value> for Word<$value> {
             #[inline(always)]
             fn fetch_add(&self, value: $value, _: Ordering) -> $value {
                 self.modify(|old| Some(old.wrapping_add(value)))
@@ -294,7 +297,8 @@ atomic_int!(usize);
 
 /// One plain store of a part on x86, as the native platform there; a
 /// read-modify-write of the whole word elsewhere.
-impl LockWord for Word<u32> {
+// SAFETY: as `Atomic`.
+unsafe impl LockWord for Word<u32> {
     #[inline]
     fn store_low_byte(&self, value: u8, order: Ordering) {
         let engine = engine();
@@ -349,7 +353,9 @@ impl Engine {
     }
 }
 
-impl Platform for Sim {
+// SAFETY: a CPU is a coroutine, numbered by the engine, and each number has
+// its queue nodes.
+unsafe impl Platform for Sim {
     type U8 = Word<u8>;
     type U32 = Word<u32>;
     type Usize = Word<usize>;

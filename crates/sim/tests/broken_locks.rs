@@ -1,24 +1,16 @@
 //! Locks that do not work are reported, not run for ever.
 
 use locklab_locks::platform::{Atomic, Ordering, Platform};
-use locklab_locks::{Fairness, Info, RawLock};
+use locklab_locks::{Info, RawLock};
 use locklab_sim::{Machine, Scenario, Sim, SimError, Workload, simulate_lock};
 
 type Word = <Sim as Platform>::U32;
 
 const INFO: Info = Info {
     name: "broken",
-    summary: "",
-    fairness: Fairness::Unfair,
-    numa_aware: false,
-    recursive: false,
     try_lock: false,
-    timeout: false,
-    parks: false,
-    shared_memory: false,
     max_cpus: 64,
-    bytes_per_waiter: 0,
-    paper: "",
+    ..Info::BASE
 };
 
 fn scenario(machine: &str, threads: usize) -> Scenario {

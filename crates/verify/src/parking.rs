@@ -40,7 +40,8 @@ impl Lot {
 /// A world with a heavy fence, or without.
 struct World<const HEAVY: bool>;
 
-impl<const HEAVY: bool> ParkingWorld for World<HEAVY> {
+// SAFETY: one lot for an execution; the rest is loom's.
+unsafe impl<const HEAVY: bool> ParkingWorld for World<HEAVY> {
     type Base = Loom;
 
     fn parked() -> &'static U32 {

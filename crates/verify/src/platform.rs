@@ -184,7 +184,8 @@ macro_rules! word {
             }
         }
 
-        impl<$($generic)*> Atomic<$value> for Word<$atomic> {
+        // SAFETY: loom's atomics, weakened only where a mutant is asked for.
+        unsafe impl<$($generic)*> Atomic<$value> for Word<$atomic> {
             const ZERO: Self = panic!("{}", NOT_CONST);
 
             fn new(value: $value) -> Self {
@@ -321,7 +322,8 @@ word!(atomic::AtomicPtr<T>, *mut T, [T: 'static], |value: *mut T| value as u64, 
 
 macro_rules! word_int {
     ($atomic:ty, $value:ty) => {
-        impl AtomicInt<$value> for Word<$atomic> {
+        // SAFETY: as `Atomic`.
+        unsafe impl AtomicInt<$value> for Word<$atomic> {
             word_int!($value, fetch_add, <$value>::wrapping_add, "adds to");
             word_int!($value, fetch_sub, <$value>::wrapping_sub, "subtracts from");
             word_int!($value, fetch_and, std::ops::BitAnd::bitand, "ands with");
@@ -387,7 +389,8 @@ impl Word<atomic::AtomicU32> {
     }
 }
 
-impl LockWord for Word<atomic::AtomicU32> {
+// SAFETY: as `Atomic`.
+unsafe impl LockWord for Word<atomic::AtomicU32> {
     // As the default, but under the caller's name.
     #[track_caller]
     fn take_if_zero(&self, held: u32, order: Ordering) -> bool {
@@ -445,7 +448,8 @@ impl Loom {
     }
 }
 
-impl Platform for Loom {
+// SAFETY: each thread of an execution has its number and its queue nodes.
+unsafe impl Platform for Loom {
     type U8 = Word<atomic::AtomicU8>;
     type U32 = Word<atomic::AtomicU32>;
     type Usize = Word<atomic::AtomicUsize>;

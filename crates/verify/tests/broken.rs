@@ -9,16 +9,10 @@ use std::ptr;
 const INFO: Info = Info {
     name: "broken",
     summary: "has a fault",
-    fairness: Fairness::Unfair,
-    numa_aware: false,
-    recursive: false,
     try_lock: false,
-    timeout: false,
-    parks: false,
-    shared_memory: false,
     max_cpus: 4,
-    bytes_per_waiter: 0,
     paper: "none",
+    ..Info::BASE
 };
 
 /// The properties that fail, and how.

@@ -10,18 +10,9 @@ use std::cell::{Cell, UnsafeCell};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 const BLOCKING: Info = Info {
-    name: "",
-    summary: "",
-    fairness: Fairness::Unfair,
-    numa_aware: false,
-    recursive: false,
-    try_lock: true,
-    timeout: false,
     parks: true,
-    shared_memory: false,
     max_cpus: usize::MAX,
-    bytes_per_waiter: 0,
-    paper: "",
+    ..Info::BASE
 };
 
 /// `std::sync::Mutex`. The guard is kept in the context: two stores to

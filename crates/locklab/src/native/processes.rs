@@ -130,7 +130,9 @@ fn child<L: RawLock<NativePlatform>>(desk: Desk<L>, parent: Pid) -> ! {
         unsafe { libc::_exit(0) };
     }
     let status = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-        Threads::assume_cpu(desk.index);
+        // SAFETY: each child has its own index, and its only thread has taken
+        // no number before.
+        unsafe { Threads::assume_cpu(desk.index) };
         pin_to(desk.cpu);
         desk.work();
     }));

@@ -187,15 +187,13 @@ unsafe impl<P: Platform, Q: Queue<P>> RawLock<P> for Mplock<Q, P> {
         name: Q::NAME,
         summary: Q::SUMMARY,
         fairness: crate::raw::Fairness::Fifo,
-        numa_aware: false,
         recursive: true,
         try_lock: Q::TRY,
-        timeout: false,
-        parks: false,
         shared_memory: true,
         max_cpus: Q::MAXCPUS,
-        bytes_per_waiter: 0,
         paper: Q::PAPER,
+        cpu_numbers: true,
+        ..Info::BASE
     };
 
     const COUNTS: bool = Q::COUNTS;

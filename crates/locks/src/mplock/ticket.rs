@@ -35,7 +35,10 @@ impl<P: Platform> Default for Packed<P> {
 }
 
 /// How the states of the CPUs lie in memory: [`Packed`] or [`Padded`].
-pub trait CpuState<P: Platform>: Default + Send + Sync + 'static {
+///
+/// # Safety
+/// [`CpuState::state`] answers the same reference each time, into `self`.
+pub unsafe trait CpuState<P: Platform>: Default + Send + Sync + 'static {
     /// Of the lock with this layout.
     const NAME: &'static str;
     /// Of the lock with this layout.
@@ -47,7 +50,8 @@ pub trait CpuState<P: Platform>: Default + Send + Sync + 'static {
     fn state(&self) -> &Packed<P>;
 }
 
-impl<P: Platform> CpuState<P> for Packed<P> {
+// SAFETY: itself.
+unsafe impl<P: Platform> CpuState<P> for Packed<P> {
     const NAME: &'static str = "mplock-ticket";
     const SUMMARY: &'static str = "the big lock; a ticket lock, the states of 8 CPUs to a line";
     #[allow(clippy::declare_interior_mutable_const)]
@@ -62,7 +66,8 @@ impl<P: Platform> CpuState<P> for Packed<P> {
     }
 }
 
-impl<P: Platform> CpuState<P> for Padded<P> {
+// SAFETY: its only field.
+unsafe impl<P: Platform> CpuState<P> for Padded<P> {
     const NAME: &'static str = "mplock-ticket-padded";
     const SUMMARY: &'static str = "the big lock; a ticket lock, each CPU's state on a line";
     #[allow(clippy::declare_interior_mutable_const)]

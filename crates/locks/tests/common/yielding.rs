@@ -67,7 +67,8 @@ macro_rules! platform {
 
         static $nodes: [QueueNodes<$platform>; CPUS] = [const { QueueNodes::NEW }; CPUS];
 
-        impl Platform for $platform {
+        // SAFETY: atomics and numbers of the native platform, nodes of its own.
+        unsafe impl Platform for $platform {
             type U8 = Word<AtomicU8>;
             type U32 = $u32;
             type Usize = Word<AtomicUsize>;
@@ -125,7 +126,8 @@ const READS: u32 = 20;
 
 macro_rules! atomic {
     ($atomic:ty, $value:ty, [$($generic:tt)*], $zero:expr) => {
-        impl<$($generic)*> Atomic<$value> for Word<$atomic> {
+        // SAFETY: the native atomics.
+        unsafe impl<$($generic)*> Atomic<$value> for Word<$atomic> {
             #[allow(clippy::declare_interior_mutable_const)]
             const ZERO: Self = Self(<$atomic>::new($zero));
             fn new(value: $value) -> Self {
@@ -186,7 +188,8 @@ atomic!(AtomicPtr<T>, *mut T, [T: 'static], std::ptr::null_mut());
 
 macro_rules! atomic_int {
     ($atomic:ty, $value:ty) => {
-        impl AtomicInt<$value> for Word<$atomic> {
+        // SAFETY: the native atomics.
+        unsafe impl AtomicInt<$value> for Word<$atomic> {
             fn fetch_add(&self, value: $value, order: Ordering) -> $value {
                 let old = self.0.fetch_add(value, order);
                 written();
@@ -221,7 +224,8 @@ impl Word<AtomicU32> {
     }
 }
 
-impl LockWord for Word<AtomicU32> {
+// SAFETY: the native words.
+unsafe impl LockWord for Word<AtomicU32> {
     fn take_if_zero(&self, held: u32, order: Ordering) -> bool {
         let taken = self.0.take_if_zero(held, order);
         written();
@@ -277,4 +281,5 @@ impl std::ops::Deref for Portable {
 atomic!(Portable, u32, [], 0);
 atomic_int!(Portable, u32);
 
-impl LockWord for Word<Portable> {}
+// SAFETY: the defaults, on an atomic word.
+unsafe impl LockWord for Word<Portable> {}

@@ -55,7 +55,8 @@ fn toss() -> bool {
 
 macro_rules! atomic {
     ($atomic:ty, $value:ty, [$($generic:tt)*], $zero:expr) => {
-        impl<$($generic)*> Atomic<$value> for Word<$atomic> {
+        // SAFETY: shuttle runs one thread at a time, and the words are its own.
+        unsafe impl<$($generic)*> Atomic<$value> for Word<$atomic> {
             #[allow(clippy::declare_interior_mutable_const)]
             const ZERO: Self = Self(<$atomic>::new($zero));
 
@@ -118,7 +119,8 @@ atomic!(AtomicPtr<T>, *mut T, [T: 'static], std::ptr::null_mut());
 
 macro_rules! atomic_int {
     ($atomic:ty, $value:ty) => {
-        impl AtomicInt<$value> for Word<$atomic> {
+        // SAFETY: as `Atomic`.
+        unsafe impl AtomicInt<$value> for Word<$atomic> {
             fn fetch_add(&self, value: $value, order: Ordering) -> $value {
                 self.0.fetch_add(value, order)
             }
@@ -143,9 +145,11 @@ atomic_int!(AtomicU32, u32);
 atomic_int!(AtomicUsize, usize);
 
 // The whole-word defaults, as on every machine but x86-64.
-impl LockWord for Word<AtomicU32> {}
+// SAFETY: the defaults, on an atomic word.
+unsafe impl LockWord for Word<AtomicU32> {}
 
-impl Platform for Random {
+// SAFETY: each thread of a schedule has its number and its queue nodes.
+unsafe impl Platform for Random {
     type U8 = Word<AtomicU8>;
     type U32 = Word<AtomicU32>;
     type Usize = Word<AtomicUsize>;
