@@ -1,0 +1,544 @@
+//! The vocabulary of a comparison: what was asked, and what came of each run.
+//!
+//! Instruments fill it, the store keeps it, the judge and the reports read
+//! it. What only one instrument knows travels in `detail` and `spec`, which
+//! nothing here looks into. Nothing here measures, judges or prints.
+
+use locklab_judge::{Direction, Family};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// Figures of one run by the names of their metrics.
+pub type Values = BTreeMap<String, f64>;
+
+/// Facts in the order in which a report prints them: name, then value.
+pub type Facts = Vec<(String, String)>;
+
+/// One comparison with all that was measured.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Experiment {
+    /// What kind of instrument made it, which decides the shape of reports.
+    pub kind: Kind,
+    /// How reports call the two sides.
+    pub labels: Labels,
+    /// What was asked, in the instrument's own terms.
+    pub spec: Value,
+    /// What was decided before the first run.
+    pub design: Design,
+    /// Where every figure of it comes from.
+    pub provenance: Provenance,
+    /// Facts about the machine and the set-up.
+    pub facts: Facts,
+    /// What a reader must know before believing the figures.
+    pub caveats: Vec<String>,
+    /// Cells in the order of the report, measured or not.
+    pub cells: Vec<Cell>,
+    /// What is missing and why, if the work did not come to its end.
+    pub interrupted: Option<String>,
+}
+
+/// What is compared, which decides how a report is laid out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// Two locks in a matrix of threads and lengths.
+    Matrix,
+    /// Two programs, builds or environments under workloads.
+    Programs,
+    /// Two kernels.
+    Kernels,
+}
+
+impl Kind {
+    /// As experiment files and the store write it.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Matrix => "matrix",
+            Self::Programs => "programs",
+            Self::Kernels => "kernels",
+        }
+    }
+}
+
+/// The names of the two sides.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Labels {
+    /// What is already there.
+    pub baseline: String,
+    /// What is judged against it.
+    pub experiment: String,
+}
+
+/// What is decided before the first run and never afterwards.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Design {
+    /// Pairs of each cell.
+    pub pairs: u32,
+    /// Seed of the coins and of every other choice.
+    pub seed: u64,
+    /// The margin for flat, as a fraction.
+    pub delta: f64,
+    /// How primary metrics share the 5 %.
+    pub family: Family,
+    /// Whether the experiment is the baseline once more.
+    pub aa: bool,
+}
+
+/// Where a figure comes from. Never lost on the way to a report.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "source", content = "name")]
+pub enum Provenance {
+    /// Measured on the machine of this name.
+    Hardware(String),
+    /// Simulated on the machine model of this name.
+    Simulation(String),
+    /// Computed by the model of this name from a real execution.
+    Model(String),
+}
+
+/// One place of a comparison: a workload, or a point of a matrix.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Cell {
+    /// Which one: unique in its experiment.
+    pub key: Key,
+    /// What one run is, in a sentence; empty where the report says it once.
+    pub about: String,
+    /// How it was set up.
+    pub facts: Facts,
+    /// More threads than CPUs.
+    pub oversubscribed: bool,
+    /// What each run gives.
+    pub metrics: Vec<Metric>,
+    /// b of the primary metric, as a fraction: the bias that an A/A run of the
+    /// same set-up measured.
+    pub bias_band: Option<f64>,
+    /// Every pair that counts or says why it does not, in order.
+    #[serde(skip)]
+    pub pairs: Vec<Pair>,
+    /// Why it was not run, or not to the end.
+    pub stopped: Option<String>,
+}
+
+impl Cell {
+    /// A cell without pairs.
+    #[must_use]
+    pub fn new(key: Key, metrics: Vec<Metric>) -> Self {
+        Self {
+            key,
+            about: String::new(),
+            facts: Facts::new(),
+            oversubscribed: false,
+            metrics,
+            bias_band: None,
+            pairs: Vec::new(),
+            stopped: None,
+        }
+    }
+
+    /// The metric that decides.
+    #[must_use]
+    pub fn primary(&self) -> Option<&Metric> {
+        self.metrics.iter().find(|m| m.role == Role::Primary)
+    }
+}
+
+/// The name of a cell: coordinates on named axes, in the order of printing.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Key(pub Vec<(String, Coordinate)>);
+
+/// Where a cell lies on one axis.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Coordinate {
+    /// A length or a number of threads.
+    Number(u64),
+    /// A workload or a variant.
+    Name(String),
+}
+
+impl fmt::Display for Coordinate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Number(n) => n.fmt(f),
+            Self::Name(name) => f.write_str(name),
+        }
+    }
+}
+
+impl Key {
+    /// A point of a matrix.
+    #[must_use]
+    pub fn point(threads: usize, critical: u64, non_critical: u64) -> Self {
+        let number = |axis: &str, n: u64| (axis.to_owned(), Coordinate::Number(n));
+        Self(vec![
+            number("threads", threads as u64),
+            number("critical", critical),
+            number("non_critical", non_critical),
+        ])
+    }
+
+    /// A workload, in a variant if that is not empty.
+    #[must_use]
+    pub fn workload(name: &str, variant: &str) -> Self {
+        let mut axes = vec![("workload".to_owned(), Coordinate::Name(name.into()))];
+        if !variant.is_empty() {
+            axes.push(("variant".to_owned(), Coordinate::Name(variant.into())));
+        }
+        Self(axes)
+    }
+
+    /// Its coordinate on an axis.
+    #[must_use]
+    pub fn get(&self, axis: &str) -> Option<&Coordinate> {
+        self.0.iter().find(|(name, _)| name == axis).map(|(_, c)| c)
+    }
+
+    /// Its coordinate on an axis of numbers.
+    #[must_use]
+    pub fn number(&self, axis: &str) -> Option<u64> {
+        match self.get(axis)? {
+            Coordinate::Number(n) => Some(*n),
+            Coordinate::Name(_) => None,
+        }
+    }
+
+    /// Its place in a matrix: threads, critical and non-critical length.
+    #[must_use]
+    pub fn place(&self) -> Option<[u64; 3]> {
+        Some([
+            self.number("threads")?,
+            self.number("critical")?,
+            self.number("non_critical")?,
+        ])
+    }
+}
+
+impl fmt::Display for Key {
+    /// Names one after the other, and numbers as `4 x 0 x 32`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, (_, coordinate)) in self.0.iter().enumerate() {
+            let between = match (i, coordinate) {
+                (0, _) => "",
+                (_, Coordinate::Number(_)) => " x ",
+                (_, Coordinate::Name(_)) => ", ",
+            };
+            write!(f, "{between}{coordinate}")?;
+        }
+        Ok(())
+    }
+}
+
+/// A figure that each run gives.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Metric {
+    /// Its name, as `ops_per_s` or `l1i-misses:k`.
+    pub name: String,
+    /// Its unit; empty for a count or a ratio.
+    pub unit: String,
+    /// Which way it improves.
+    pub direction: Direction,
+    /// Whether it decides, explains or only describes.
+    pub role: Role,
+    /// Where it comes from.
+    pub source: Source,
+    /// What stands for the runs of one side.
+    #[serde(default)]
+    pub summary: Summary,
+    /// Its place in a matrix, where one run gives a whole matrix. Such
+    /// metrics are judged as the cells of a matrix are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at: Option<Key>,
+}
+
+impl Metric {
+    /// One that improves upwards and explains.
+    #[must_use]
+    pub fn higher(name: &str, unit: &str, source: Source) -> Self {
+        Self {
+            name: name.into(),
+            unit: unit.into(),
+            direction: Direction::HigherIsBetter,
+            role: Role::Screening,
+            source,
+            summary: Summary::Median,
+            at: None,
+        }
+    }
+
+    /// One that improves downwards and explains.
+    #[must_use]
+    pub fn lower(name: &str, unit: &str, source: Source) -> Self {
+        Self {
+            direction: Direction::LowerIsBetter,
+            ..Self::higher(name, unit, source)
+        }
+    }
+
+    /// The same metric in another role.
+    #[must_use]
+    pub fn with_role(self, role: Role) -> Self {
+        Self { role, ..self }
+    }
+}
+
+/// What stands for the runs of one side that count.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Summary {
+    /// Their median.
+    #[default]
+    Median,
+    /// The greatest, as of a longest wait.
+    Greatest,
+}
+
+/// What a metric is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// It decides: one a cell, in the family of all cells.
+    Primary,
+    /// It explains: false discoveries at 5 % over all such metrics.
+    Screening,
+    /// It is summarised and never judged.
+    Descriptive,
+}
+
+/// Where a figure comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Source {
+    /// What the program, or its client, says of itself.
+    Output,
+    /// The kernel's account of the process and its children (wait4).
+    Process,
+    /// A counter of the processor.
+    Hardware,
+    /// A counter of the kernel (perf software event).
+    Software,
+    /// Counted by the instrument itself, around what it runs.
+    Instrument,
+    /// The i-cache model, in an emulated execution.
+    Model,
+    /// A modelled machine.
+    Simulation,
+    /// The program's file.
+    File,
+}
+
+impl Source {
+    /// For a reader.
+    #[must_use]
+    pub fn sentence(self) -> &'static str {
+        match self {
+            Self::Output => "hardware; as the program or its client prints it",
+            Self::Process => {
+                "hardware; the kernel's account of the process and its children (wait4)"
+            }
+            Self::Hardware => "hardware; a counter of the processor, running all the time",
+            Self::Software => "hardware; a software event of the kernel (perf_event_open)",
+            Self::Instrument => "hardware; counted by the threads under test",
+            Self::File => "the program's file; bytes of its function symbols",
+            Self::Model => "model; L1i of the stated geometry in an emulated execution",
+            Self::Simulation => "simulation; counted on the modelled machine",
+        }
+    }
+}
+
+/// Why a run does not count.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "kind", content = "why")]
+pub enum Invalid {
+    /// It did not finish, or gave no figure. The pair is set aside and the
+    /// others stand.
+    Failed(String),
+    /// The machine disturbed it. Set aside like a failure, once repeating it
+    /// did not help.
+    Disturbed(String),
+    /// The CPUs moved, around this run or between it and its pair's other
+    /// run, and still did when the pair had been repeated. The pair is set
+    /// aside and not held against the experiment.
+    PlacementMoved(String),
+    /// A counter did not run all the time. The pair is set aside.
+    Counter(String),
+    /// The workload's own check failed, such as mutual exclusion. Never
+    /// tolerated: nothing in this cell counts.
+    CheckFailed(String),
+    /// It was never run: the work was interrupted after the other run of its
+    /// pair. Such a half is stored, and its pair is run again.
+    Interrupted(String),
+}
+
+impl Invalid {
+    /// The reason.
+    #[must_use]
+    pub fn why(&self) -> &str {
+        match self {
+            Self::Failed(why)
+            | Self::Disturbed(why)
+            | Self::PlacementMoved(why)
+            | Self::Counter(why)
+            | Self::CheckFailed(why)
+            | Self::Interrupted(why) => why,
+        }
+    }
+}
+
+/// One run of one side in one cell.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Sample {
+    /// Seconds from the start of the experiment to the start of the run, where
+    /// the instrument has a clock: what drift is drawn against.
+    pub started: Option<f64>,
+    /// Its figures.
+    pub values: Values,
+    /// How far apart its CPUs were, where that was measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub placement: Option<Placement>,
+    /// Why it does not count, if it does not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub invalid: Option<Invalid>,
+    /// What only its instrument knows; nobody else looks into it.
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    pub detail: Value,
+}
+
+impl Sample {
+    /// One that does not count.
+    #[must_use]
+    pub fn invalid(invalid: Invalid) -> Self {
+        Self {
+            invalid: Some(invalid),
+            ..Self::default()
+        }
+    }
+}
+
+/// Cache-line round trip around a run, and the class that it puts the run in.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Placement {
+    /// Median before the run, in ns.
+    pub before: f64,
+    /// Median after it, in ns.
+    pub after: f64,
+    /// Runs are only compared within one class.
+    pub class: String,
+}
+
+/// The order in which the runs of a pair were made. Recorded when they are
+/// made; nobody computes it again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Order {
+    /// Baseline, then experiment, as the coin said.
+    BaselineFirst,
+    /// Experiment, then baseline, as the coin said.
+    ExperimentFirst,
+    /// At the same time, or without a time: there is no order that could
+    /// matter.
+    Together,
+}
+
+impl Order {
+    /// As the judge takes it. Runs that have no order are given one: nothing
+    /// is read from it (see [`Pair::has_order`]).
+    #[must_use]
+    pub fn judged(self) -> locklab_judge::Order {
+        match self {
+            Self::BaselineFirst | Self::Together => locklab_judge::Order::BaselineFirst,
+            Self::ExperimentFirst => locklab_judge::Order::ExperimentFirst,
+        }
+    }
+}
+
+impl From<locklab_judge::Order> for Order {
+    fn from(order: locklab_judge::Order) -> Self {
+        match order {
+            locklab_judge::Order::BaselineFirst => Self::BaselineFirst,
+            locklab_judge::Order::ExperimentFirst => Self::ExperimentFirst,
+        }
+    }
+}
+
+/// Two runs that belong together.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Pair {
+    /// Its number in its cell.
+    pub index: u32,
+    /// The order in which its runs were made.
+    pub order: Order,
+    /// The baseline's run.
+    pub baseline: Sample,
+    /// The experiment's run.
+    pub experiment: Sample,
+}
+
+impl Pair {
+    /// Both runs, the baseline's first.
+    #[must_use]
+    pub fn samples(&self) -> [&Sample; 2] {
+        [&self.baseline, &self.experiment]
+    }
+
+    /// Both runs, the baseline's first.
+    pub fn samples_mut(&mut self) -> [&mut Sample; 2] {
+        [&mut self.baseline, &mut self.experiment]
+    }
+
+    /// Whether only one of its runs was made.
+    #[must_use]
+    pub fn is_half(&self) -> bool {
+        self.any_invalid(|i| matches!(i, Invalid::Interrupted(_)))
+    }
+
+    /// Whether one of its runs does not count for such a reason.
+    pub fn any_invalid(&self, kind: impl Fn(&Invalid) -> bool) -> bool {
+        let invalid = self
+            .samples()
+            .into_iter()
+            .filter_map(|s| s.invalid.as_ref());
+        invalid.into_iter().any(kind)
+    }
+
+    /// Whether the machine and not the subject is the reason why it does not
+    /// count: such a pair is run again.
+    #[must_use]
+    pub fn is_disturbed(&self) -> bool {
+        self.any_invalid(|i| matches!(i, Invalid::PlacementMoved(_) | Invalid::Disturbed(_)))
+    }
+
+    /// The gravest reason why it does not count.
+    #[must_use]
+    pub fn invalid(&self) -> Option<&Invalid> {
+        let reasons = self
+            .samples()
+            .into_iter()
+            .filter_map(|s| s.invalid.as_ref());
+        reasons.min_by_key(|invalid| match invalid {
+            Invalid::CheckFailed(_) => 0,
+            Invalid::Failed(_) | Invalid::Interrupted(_) => 1,
+            Invalid::Counter(_) => 2,
+            Invalid::Disturbed(_) => 3,
+            Invalid::PlacementMoved(_) => 4,
+        })
+    }
+
+    /// Whether its runs were made one after the other.
+    #[must_use]
+    pub fn has_order(&self) -> bool {
+        self.order != Order::Together
+    }
+
+    /// The placement class of both runs; `None` if there is none, or if they
+    /// differ.
+    #[must_use]
+    pub fn class(&self) -> Option<&str> {
+        let baseline = self.baseline.placement.as_ref()?;
+        let experiment = self.experiment.placement.as_ref()?;
+        (baseline.class == experiment.class).then_some(baseline.class.as_str())
+    }
+}

@@ -1,0 +1,127 @@
+//! What an instrument must do, and nothing of how it does it.
+//!
+//! To add one is to implement [`Instrument`]: the runner gives it resume,
+//! A/A runs, the store, progress and every form of report.
+
+use crate::experiment::{Cell, Order, Pair, Sample};
+use locklab_judge::Side;
+use serde_json::Value;
+use std::time::Duration;
+
+/// Something that can run one side of one pair of a cell.
+pub trait Instrument {
+    /// What a sample depends on beside the design: the machine, the subjects,
+    /// the settings. Two experiments with the same fingerprint and the same
+    /// design are the same question, so `--resume` may go on with the one
+    /// that was interrupted.
+    fn fingerprint(&self) -> Value;
+
+    /// What the bias of a cell depends on, beside its key: as the
+    /// fingerprint, without what is the experiment's alone. `None` where an
+    /// A/A run could not show a bias, as in a deterministic simulation.
+    fn bias_fingerprint(&self, cell: &Cell) -> Option<Value>;
+
+    /// How the runs of a pair relate to one another.
+    fn pairing(&self) -> Pairing {
+        Pairing::InTurn
+    }
+
+    /// In which order the cells are run.
+    fn schedule(&self) -> Schedule {
+        Schedule::CellByCell
+    }
+
+    /// How long the whole takes if nothing is repeated, where that can be
+    /// known.
+    fn estimate(&self, _cells: &[Cell], _pairs: u32) -> Option<Duration> {
+        None
+    }
+
+    /// Hears of every turn that will be asked for, before the first: an
+    /// instrument that works on several processors may start now.
+    fn announce(&mut self, _turns: &[Turn]) {}
+
+    /// Makes a cell ready, and checks that it can run at all. Called before
+    /// its first pair of this session.
+    ///
+    /// # Errors
+    /// The cell cannot run, or nothing can.
+    fn begin(&mut self, _cell: &mut Cell, _index: usize) -> Result<(), Stopped> {
+        Ok(())
+    }
+
+    /// Runs one side of a pair. With [`Pairing::Together`] it is never
+    /// called.
+    ///
+    /// A run that fails is a sample that says so; an error means that there
+    /// is no sample, and will be none.
+    ///
+    /// # Errors
+    /// Nothing more can be measured in this cell, or at all.
+    fn run(&mut self, cell: &Cell, turn: &Turn, side: Side) -> Result<Sample, Stopped>;
+
+    /// Runs both sides of a pair, the baseline's sample first. Only called
+    /// with [`Pairing::Together`].
+    ///
+    /// # Errors
+    /// As [`Instrument::run`].
+    fn run_together(&mut self, cell: &Cell, turn: &Turn) -> Result<[Sample; 2], Stopped> {
+        Ok([
+            self.run(cell, turn, Side::Baseline)?,
+            self.run(cell, turn, Side::Experiment)?,
+        ])
+    }
+
+    /// Looks at a pair whose two runs are done: marks them invalid where they
+    /// cannot be compared. A pair that the machine disturbed is run again.
+    fn settle(&mut self, _pair: &mut Pair) {}
+
+    /// Called after the last pair of a cell in this session.
+    fn end(&mut self, _cell: &mut Cell) {}
+}
+
+/// How the two runs of a pair relate to one another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pairing {
+    /// One after the other; a coin decides which is first.
+    InTurn,
+    /// At the same time, interleaved, or deterministic: no order of the two
+    /// can matter, and none is recorded.
+    Together,
+}
+
+/// In which order cells are run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Schedule {
+    /// A cell is finished before the next begins, because the machine changes
+    /// meanwhile or a cell takes long to make ready.
+    CellByCell,
+    /// One pair of every cell before a second of any, so that the time that
+    /// is left can be foretold.
+    RoundByRound,
+}
+
+/// One pair to be run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Turn {
+    /// Index of its cell in the experiment.
+    pub cell: usize,
+    /// Number of the pair in the cell.
+    pub pair: u32,
+    /// Which side goes first.
+    pub order: Order,
+    /// Seed of whatever else is drawn in this pair; the same for both sides,
+    /// another one for every pair of every cell.
+    pub seed: u64,
+}
+
+/// Why there is no sample.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Stopped {
+    /// SIGINT or SIGTERM.
+    Interrupted,
+    /// This cell cannot be measured, for this reason; others can.
+    Cell(String),
+    /// Nothing more can be measured, for this reason.
+    Fatal(String),
+}

@@ -1,0 +1,20 @@
+//! What every comparison shares, whatever is compared.
+//!
+//! ```text
+//! arguments -> Instrument -> runner -> store -> verdicts -> Document -> text, HTML, JSON
+//! ```
+//!
+//! An instrument (locks on hardware, the simulator, programs, kernels) says
+//! which cells it has and runs one side of one pair; everything else is here
+//! and is the same for all of them. Nothing in this crate knows a lock, a
+//! program or a kernel.
+
+pub mod experiment;
+pub mod instrument;
+pub mod progress;
+pub mod runner;
+pub mod store;
+pub mod verdicts;
+
+/// The version of this tool, as reports print it.
+pub const VERSION: &str = concat!("locklab ", env!("CARGO_PKG_VERSION"));

@@ -1,0 +1,359 @@
+//! Runs an experiment: pair by pair, in the order that the coin says.
+//!
+//! Every sample is stored as its run ends. A pair that the machine disturbed
+//! is run again, and a cell whose pairs lie in several placements goes on
+//! until one of them has enough, both within a budget, so that a restless
+//! machine ends too. What is repeated depends on the machine alone, never on
+//! what the subjects did.
+//!
+//! Measures nothing itself (see [`Instrument`]) and judges nothing.
+
+use crate::experiment::{Cell, Design, Invalid, Order, Pair, Sample};
+use crate::instrument::{Instrument, Pairing, Schedule, Stopped, Turn};
+use crate::progress::Progress;
+use crate::store::{Recorder, Slot};
+use locklab_judge::{Settings, Side, coin, fork_seed};
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+/// What came of an experiment.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Outcome {
+    /// Pairs that were run again because the machine disturbed them.
+    pub repeated: u32,
+    /// Why it is not complete, if it is not.
+    pub stopped: Option<Stop>,
+}
+
+/// Why an experiment is not complete.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// SIGINT or SIGTERM.
+    Interrupted,
+    /// The time limit was reached.
+    TimeLimit,
+    /// Nothing more can be measured, for this reason.
+    Fatal(String),
+}
+
+/// An experiment under way.
+pub struct Runner<'a> {
+    /// What was decided before the first run.
+    pub design: &'a Design,
+    /// Where samples go.
+    pub recorder: &'a mut Recorder,
+    /// Where progress is shown.
+    pub progress: &'a Progress,
+    /// When to stop starting pairs.
+    pub deadline: Option<Instant>,
+    /// Set by a signal.
+    pub interrupt: &'a AtomicBool,
+}
+
+/// What the runner knows of a cell beside its pairs.
+#[derive(Clone, Default)]
+struct Standing {
+    begun: bool,
+    closed: bool,
+    /// Pairs that may still be repeated.
+    budget: u32,
+}
+
+impl Runner<'_> {
+    /// Runs until all is done or something stops it. `cells` have the pairs
+    /// that an interrupted session left, and get those that are new.
+    pub fn run(mut self, instrument: &mut dyn Instrument, cells: &mut [Cell]) -> Outcome {
+        let mut outcome = Outcome {
+            repeated: 0,
+            stopped: None,
+        };
+        let clock = self.clock(cells);
+        let mut standings = vec![
+            Standing {
+                budget: self.design.pairs,
+                ..Standing::default()
+            };
+            cells.len()
+        ];
+        instrument.announce(&self.turns(instrument.pairing(), instrument.schedule(), cells));
+        loop {
+            let next = match instrument.schedule() {
+                Schedule::CellByCell => (0..cells.len()).find(|i| self.open(cells, &standings, *i)),
+                Schedule::RoundByRound => (0..cells.len())
+                    .filter(|i| self.open(cells, &standings, *i))
+                    .min_by_key(|i| cells[*i].pairs.len()),
+            };
+            for index in 0..cells.len() {
+                let standing = &mut standings[index];
+                let over = Some(index) != next && !self.wants_more(&cells[index], standing);
+                if standing.begun && over && !standing.closed {
+                    instrument.end(&mut cells[index]);
+                    standing.closed = true;
+                }
+            }
+            let Some(index) = next else { break };
+            let stopped = self.turn(
+                instrument,
+                cells,
+                &mut standings,
+                index,
+                &clock,
+                &mut outcome,
+            );
+            match stopped {
+                Ok(()) => {}
+                Err(Stopped::Cell(why)) => {
+                    self.progress.note(&format!("{}: {why}", cells[index].key));
+                    cells[index].stopped = Some(why);
+                }
+                Err(Stopped::Interrupted) => outcome.stopped = Some(Stop::Interrupted),
+                Err(Stopped::Fatal(why)) => outcome.stopped = Some(Stop::Fatal(why)),
+            }
+            if outcome.stopped.is_some() {
+                break;
+            }
+        }
+        for (cell, standing) in cells.iter_mut().zip(&standings) {
+            if standing.begun && !standing.closed {
+                instrument.end(cell);
+            }
+        }
+        outcome
+    }
+
+    /// Seconds since the start; samples of a resumed experiment go on after
+    /// the last.
+    fn clock(&self, cells: &[Cell]) -> impl Fn() -> f64 + use<> {
+        let started = Instant::now();
+        let samples = cells.iter().flat_map(|c| &c.pairs).flat_map(Pair::samples);
+        let offset = samples.filter_map(|s| s.started).fold(0.0, f64::max);
+        move || offset + started.elapsed().as_secs_f64()
+    }
+
+    fn open(&self, cells: &[Cell], standings: &[Standing], index: usize) -> bool {
+        cells[index].stopped.is_none() && self.wants_more(&cells[index], &standings[index])
+    }
+
+    fn wants_more(&self, cell: &Cell, standing: &Standing) -> bool {
+        standing.budget > 0 && !enough(&cell.pairs, self.design.pairs)
+    }
+
+    /// The pairs that are missing, in the order in which they will be run.
+    fn turns(&self, pairing: Pairing, schedule: Schedule, cells: &[Cell]) -> Vec<Turn> {
+        let mut turns: Vec<Turn> = cells
+            .iter()
+            .enumerate()
+            .filter(|(_, cell)| cell.stopped.is_none())
+            .flat_map(|(index, cell)| {
+                let first = next_number(&cell.pairs);
+                (first..self.design.pairs).map(move |pair| (index, pair))
+            })
+            .map(|(index, pair)| self.turn_of(pairing, index, pair))
+            .collect();
+        if schedule == Schedule::RoundByRound {
+            turns.sort_by_key(|turn| turn.pair);
+        }
+        turns
+    }
+
+    fn turn_of(&self, pairing: Pairing, cell: usize, pair: u32) -> Turn {
+        let coins = fork_seed(self.design.seed, cell as u64);
+        Turn {
+            cell,
+            pair,
+            order: match pairing {
+                Pairing::InTurn => coin(coins, pair.into()).into(),
+                Pairing::Together => Order::Together,
+            },
+            seed: fork_seed(coins, pair.into()),
+        }
+    }
+
+    /// Runs one pair of a cell.
+    fn turn(
+        &mut self,
+        instrument: &mut dyn Instrument,
+        cells: &mut [Cell],
+        standings: &mut [Standing],
+        index: usize,
+        clock: &dyn Fn() -> f64,
+        outcome: &mut Outcome,
+    ) -> Result<(), Stopped> {
+        self.show(cells, index);
+        if self.deadline.is_some_and(|end| Instant::now() >= end) {
+            outcome.stopped = Some(Stop::TimeLimit);
+            return Ok(());
+        }
+        if self.interrupt.load(Ordering::Relaxed) {
+            return Err(Stopped::Interrupted);
+        }
+        let cell = &mut cells[index];
+        let standing = &mut standings[index];
+        if !standing.begun {
+            standing.begun = true;
+            instrument.begin(cell, index)?;
+        }
+        let turn = self.turn_of(instrument.pairing(), index, next_number(&cell.pairs));
+        let (mut pair, rows) = self.pair(instrument, cell, &turn, clock)?;
+        instrument.settle(&mut pair);
+        let steady = !pair.is_disturbed();
+        // The last of the budget is kept as it is.
+        let kept = steady || standing.budget == 1;
+        let closing = [(rows[0], &pair.baseline), (rows[1], &pair.experiment)];
+        self.recorder.with(|store, _| store.close(closing, kept));
+        if !steady {
+            outcome.repeated += 1;
+            standing.budget -= 1;
+        } else if usable(&cell.pairs) >= self.design.pairs {
+            // Enough, but in several placements.
+            standing.budget -= 1;
+        }
+        if kept {
+            let check_failed = pair.any_invalid(|i| matches!(i, Invalid::CheckFailed(_)));
+            cell.pairs.push(pair);
+            if check_failed {
+                return Err(Stopped::Cell(
+                    "stopped, because its own check failed in a run".into(),
+                ));
+            }
+            return self.tolerate(&cell.pairs);
+        }
+        Ok(())
+    }
+
+    /// A cell in which run after run fails is given up. Two may be chance,
+    /// whatever the number of pairs.
+    fn tolerate(&self, pairs: &[Pair]) -> Result<(), Stopped> {
+        let tolerated = Settings::default().tolerated_failures * f64::from(self.design.pairs);
+        let failed: Vec<&Invalid> = pairs
+            .iter()
+            .filter_map(Pair::invalid)
+            .filter(|i| matches!(i, Invalid::Failed(_) | Invalid::Counter(_)))
+            .collect();
+        match failed.last() {
+            Some(last) if failed.len() as f64 > tolerated.max(2.0) => Err(Stopped::Cell(format!(
+                "given up after {} failed pairs; the last because {}",
+                failed.len(),
+                last.why()
+            ))),
+            _ => Ok(()),
+        }
+    }
+
+    /// Runs both sides and stores each sample as its run ends.
+    fn pair(
+        &mut self,
+        instrument: &mut dyn Instrument,
+        cell: &Cell,
+        turn: &Turn,
+        clock: &dyn Fn() -> f64,
+    ) -> Result<(Pair, [Option<i64>; 2]), Stopped> {
+        let sides = match turn.order {
+            Order::Together => {
+                let at = clock();
+                let [mut baseline, mut experiment] = instrument.run_together(cell, turn)?;
+                for sample in [&mut baseline, &mut experiment] {
+                    sample.started.get_or_insert(at);
+                }
+                [(Side::Baseline, baseline), (Side::Experiment, experiment)]
+                    .map(|(side, sample)| (side, self.keep(cell, turn, side, &sample), sample))
+                    .into()
+            }
+            order => {
+                let mut done: Vec<(Side, Option<i64>, Sample)> = Vec::with_capacity(2);
+                for side in order.judged().sides() {
+                    let at = clock();
+                    let sample = instrument.run(cell, turn, side);
+                    let mut sample = match sample {
+                        Ok(sample) => sample,
+                        Err(stopped) => {
+                            self.keep_half(cell, turn, &done);
+                            return Err(stopped);
+                        }
+                    };
+                    sample.started.get_or_insert(at);
+                    let row = self.keep(cell, turn, side, &sample);
+                    done.push((side, row, sample));
+                }
+                done
+            }
+        };
+        let mut rows = [None, None];
+        let mut pair = Pair {
+            index: turn.pair,
+            order: turn.order,
+            baseline: Sample::default(),
+            experiment: Sample::default(),
+        };
+        for (side, row, sample) in sides {
+            match side {
+                Side::Baseline => (rows[0], pair.baseline) = (row, sample),
+                Side::Experiment => (rows[1], pair.experiment) = (row, sample),
+            }
+        }
+        Ok((pair, rows))
+    }
+
+    fn keep(&mut self, cell: &Cell, turn: &Turn, side: Side, sample: &Sample) -> Option<i64> {
+        let slot = Slot {
+            cell: &cell.key,
+            pair: turn.pair,
+            side,
+            order: turn.order,
+        };
+        self.recorder
+            .with(|store, experiment| store.add(experiment, &slot, sample))
+    }
+
+    /// The run that was made stays in the store, beside a sample that says
+    /// that the other was not; its pair is run again.
+    fn keep_half(&mut self, cell: &Cell, turn: &Turn, done: &[(Side, Option<i64>, Sample)]) {
+        let [(side, ..)] = done else { return };
+        let other = match side {
+            Side::Baseline => Side::Experiment,
+            Side::Experiment => Side::Baseline,
+        };
+        let not_run = Invalid::Interrupted("interrupted before it ran".into());
+        self.keep(cell, turn, other, &Sample::invalid(not_run));
+    }
+
+    fn show(&self, cells: &[Cell], now: usize) {
+        let pairs = self.design.pairs;
+        let running = cells.iter().filter(|c| c.stopped.is_none());
+        let of: u64 = running.map(|_| 2 * u64::from(pairs)).sum();
+        let done = |cell: &Cell| 2 * u64::from(usable(&cell.pairs).min(pairs));
+        let done = cells.iter().filter(|c| c.stopped.is_none()).map(done).sum();
+        self.progress.set(done, of, &cells[now].key.to_string());
+    }
+}
+
+fn next_number(pairs: &[Pair]) -> u32 {
+    pairs.last().map_or(0, |pair| pair.index + 1)
+}
+
+/// Pairs that need not be run again.
+fn usable(pairs: &[Pair]) -> u32 {
+    let usable = pairs.iter().filter(|pair| !pair.is_disturbed()).count();
+    u32::try_from(usable).unwrap_or(u32::MAX)
+}
+
+/// Whether one placement has all the pairs that were asked for. Pairs that
+/// failed count: they are not repeated until they succeed. A subject that
+/// failed its own check has nothing more to say.
+fn enough(pairs: &[Pair], asked: u32) -> bool {
+    let mut failed = 0;
+    let mut by_class: HashMap<Option<&str>, u32> = HashMap::new();
+    for pair in pairs {
+        match pair.invalid() {
+            Some(Invalid::CheckFailed(_)) => return true,
+            Some(Invalid::Failed(_) | Invalid::Counter(_)) => failed += 1,
+            Some(_) => {}
+            None => *by_class.entry(pair.class()).or_default() += 1,
+        }
+    }
+    by_class.values().max().unwrap_or(&0) + failed >= asked
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,272 @@
+//! The store: one SQLite file with every sample, written as its run ends.
+//!
+//! So that an interrupted experiment goes on where it stopped, an A/A run's
+//! bias bands are found by later ones, and any figure in a report can be
+//! traced to its samples. A sample is kept even if its pair was repeated; only
+//! its state differs. Knows nothing of instruments and judges nothing.
+
+mod reading;
+mod recorder;
+mod schema;
+
+pub use reading::{Listed, StoredSample};
+pub use recorder::Recorder;
+
+use crate::experiment::{Cell, Experiment, Key, Order, Sample};
+use locklab_judge::Side;
+use rusqlite::{Connection, OptionalExtension, params};
+use serde::Serialize;
+use sha2::{Digest, Sha256};
+use std::path::{Path, PathBuf};
+
+/// An open store.
+pub struct Store {
+    db: Connection,
+    path: PathBuf,
+}
+
+/// Which run a sample is of.
+#[derive(Clone, Copy, Debug)]
+pub struct Slot<'a> {
+    /// Its cell.
+    pub cell: &'a Key,
+    /// Its pair in the cell.
+    pub pair: u32,
+    /// Its side.
+    pub side: Side,
+    /// The order of its pair.
+    pub order: Order,
+}
+
+/// A short name for anything that can be written down: two values have the
+/// same only if they are the same.
+#[must_use]
+pub fn hash_of<T: Serialize>(value: &T) -> String {
+    let digest = Sha256::digest(json(value));
+    digest.iter().take(16).map(|b| format!("{b:02x}")).collect()
+}
+
+impl Store {
+    /// Opens the store at `path`, making it and its folder if need be, and
+    /// makes sure that it can be written.
+    ///
+    /// # Errors
+    /// A sentence with the path and a remedy.
+    pub fn open(path: &Path) -> Result<Self, String> {
+        let wrong = |e: &dyn std::fmt::Display| schema::unusable(path, e);
+        let memory = path == Path::new(":memory:");
+        if let Some(folder) = path.parent()
+            && !memory
+            && !folder.as_os_str().is_empty()
+        {
+            std::fs::create_dir_all(folder).map_err(|e| wrong(&e))?;
+        }
+        let mut db = Connection::open(path).map_err(|e| wrong(&e))?;
+        schema::prepare(&mut db).map_err(|e| wrong(&e))?;
+        Ok(Self {
+            db,
+            path: path.to_owned(),
+        })
+    }
+
+    /// Opens the store at `path` for reading: it may lie where nothing can be
+    /// written.
+    ///
+    /// # Errors
+    /// A sentence with the path; also when there is none.
+    pub fn read(path: &Path) -> Result<Self, String> {
+        if !path.exists() {
+            return Err(format!(
+                "there is no store {}; 'locklab matrix' and 'locklab compare' make one, and \
+                 --store PATH names another",
+                path.display()
+            ));
+        }
+        let wrong = |e: &dyn std::fmt::Display| schema::unusable(path, e);
+        let db = schema::open_for_reading(path).map_err(|e| wrong(&e))?;
+        Ok(Self {
+            db,
+            path: path.to_owned(),
+        })
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn wrong(&self, e: &rusqlite::Error) -> String {
+        format!(
+            "the store {} failed: {}",
+            self.path.display(),
+            schema::reason(e)
+        )
+    }
+
+    /// Notes that an experiment begins; gives its number.
+    ///
+    /// # Errors
+    /// A sentence.
+    pub fn begin(&self, key: &str, command: &str, experiment: &Experiment) -> Result<i64, String> {
+        self.db
+            .execute(
+                "INSERT INTO experiments (key, started, state, process, command, header)
+                 VALUES (?1, datetime('now'), 'running', ?2, ?3, ?4)",
+                params![key, std::process::id(), command, json(experiment)],
+            )
+            .map_err(|e| self.wrong(&e))?;
+        Ok(self.db.last_insert_rowid())
+    }
+
+    /// The latest experiment of this key that was not finished.
+    ///
+    /// # Errors
+    /// A sentence.
+    pub fn unfinished(&self, key: &str) -> Result<Option<i64>, String> {
+        self.db
+            .query_row(
+                "SELECT id FROM experiments WHERE key = ?1 AND state <> 'done'
+                 ORDER BY id DESC LIMIT 1",
+                [key],
+                |row| row.get(0),
+            )
+            .optional()
+            .map_err(|e| self.wrong(&e))
+    }
+
+    /// Notes that an experiment goes on in this process.
+    ///
+    /// # Errors
+    /// A sentence.
+    pub fn go_on(&self, experiment: i64) -> Result<(), String> {
+        self.db
+            .execute(
+                "UPDATE experiments SET state = 'running', process = ?2 WHERE id = ?1",
+                params![experiment, std::process::id()],
+            )
+            .map_err(|e| self.wrong(&e))?;
+        Ok(())
+    }
+
+    /// Notes how an experiment ended.
+    ///
+    /// # Errors
+    /// A sentence.
+    pub fn finish(&self, id: i64, experiment: &Experiment) -> Result<(), String> {
+        let measured = experiment.cells.iter().any(|c| !c.pairs.is_empty());
+        let state = if experiment.interrupted.is_some() {
+            "interrupted"
+        } else if measured {
+            "done"
+        } else {
+            "failed"
+        };
+        self.db
+            .execute(
+                "UPDATE experiments SET state = ?2, process = NULL, header = ?3 WHERE id = ?1",
+                params![id, state, json(experiment)],
+            )
+            .map_err(|e| self.wrong(&e))?;
+        Ok(())
+    }
+
+    /// Keeps one sample; gives its number.
+    ///
+    /// # Errors
+    /// A sentence.
+    pub fn add(&self, experiment: i64, slot: &Slot<'_>, sample: &Sample) -> Result<i64, String> {
+        self.db
+            .prepare_cached(
+                "INSERT INTO samples (experiment, cell, pair, side, pair_order, state, sample)
+                 VALUES (?1, ?2, ?3, ?4, ?5, 'open', ?6)",
+            )
+            .and_then(|mut insert| {
+                insert.execute(params![
+                    experiment,
+                    json(slot.cell),
+                    slot.pair,
+                    slot.side.to_string(),
+                    word(&slot.order),
+                    json(sample)
+                ])
+            })
+            .map_err(|e| self.wrong(&e))?;
+        Ok(self.db.last_insert_rowid())
+    }
+
+    /// Closes a pair: its samples as they are now that it is settled, and
+    /// whether the pair counts or is repeated.
+    ///
+    /// # Errors
+    /// A sentence.
+    pub fn close(
+        &mut self,
+        samples: [(Option<i64>, &Sample); 2],
+        kept: bool,
+    ) -> Result<(), String> {
+        let close = |db: &mut Connection| {
+            let transaction = db.transaction()?;
+            for (id, sample) in samples {
+                transaction.execute(
+                    "UPDATE samples SET state = ?2, sample = ?3 WHERE id = ?1",
+                    params![id, if kept { "kept" } else { "repeated" }, json(sample)],
+                )?;
+            }
+            transaction.commit()
+        };
+        close(&mut self.db).map_err(|e| self.wrong(&e))
+    }
+
+    /// Keeps the bias band of a cell's primary metric, in place of an older
+    /// one.
+    ///
+    /// # Errors
+    /// A sentence.
+    pub fn keep_band(
+        &self,
+        setup: &str,
+        cell: &Cell,
+        band: f64,
+        experiment: i64,
+    ) -> Result<(), String> {
+        let metric = cell.primary().map_or("", |m| m.name.as_str());
+        self.db
+            .execute(
+                "INSERT OR REPLACE INTO bias_bands VALUES (?1, ?2, ?3, ?4, ?5)",
+                params![setup, json(&cell.key), metric, band, experiment],
+            )
+            .map_err(|e| self.wrong(&e))?;
+        Ok(())
+    }
+
+    /// The bias band of a cell's primary metric, if an A/A run of the set-up
+    /// measured it.
+    ///
+    /// # Errors
+    /// A sentence.
+    pub fn band(&self, setup: &str, cell: &Cell) -> Result<Option<f64>, String> {
+        let metric = cell.primary().map_or("", |m| m.name.as_str());
+        self.db
+            .query_row(
+                "SELECT band FROM bias_bands WHERE setup = ?1 AND cell = ?2 AND metric = ?3",
+                params![setup, json(&cell.key), metric],
+                |row| row.get(0),
+            )
+            .optional()
+            .map_err(|e| self.wrong(&e))
+    }
+}
+
+fn json<T: Serialize>(value: &T) -> String {
+    // Our own types, with string keys: this cannot fail.
+    serde_json::to_string(value).unwrap_or_default()
+}
+
+/// The name of a variant without data.
+fn word<T: Serialize>(value: &T) -> String {
+    json(value).trim_matches('"').to_owned()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,258 @@
+//! What a store holds: lists, experiments, samples.
+//!
+//! A row with damaged bytes never fails the rest: it is left out and named.
+
+use super::Store;
+use crate::experiment::{Experiment, Key, Order, Pair, Sample};
+use locklab_judge::Side;
+use rusqlite::Row;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
+
+/// One experiment, as a list shows it.
+#[derive(Clone, Debug, Serialize)]
+pub struct Listed {
+    /// Its number.
+    pub id: i64,
+    /// When it was started, UTC.
+    pub started: String,
+    /// `running`, `interrupted` (or killed), `failed` (nothing was measured),
+    /// `done`, `damaged`.
+    pub state: String,
+    /// What kind it is.
+    pub kind: String,
+    /// The command line.
+    pub command: String,
+    /// Name of the baseline.
+    pub baseline: String,
+    /// Name of the experiment.
+    pub experiment: String,
+    /// Samples that are stored.
+    pub runs: u64,
+}
+
+/// One sample with what it belongs to.
+#[derive(Clone, Debug, Serialize)]
+pub struct StoredSample {
+    /// Number of its experiment.
+    pub experiment: i64,
+    /// Its cell.
+    pub cell: Key,
+    /// Number of its pair.
+    pub pair: u32,
+    /// Its side.
+    pub side: Side,
+    /// The name of that side.
+    pub subject: String,
+    /// The order of its pair.
+    pub order: Order,
+    /// `open`, `kept` or `repeated`.
+    pub state: String,
+    /// What the run gave.
+    pub sample: Sample,
+}
+
+impl Store {
+    /// Every experiment, the latest first.
+    ///
+    /// # Errors
+    /// A sentence.
+    pub fn list(&self) -> Result<Vec<Listed>, String> {
+        let query = || -> rusqlite::Result<Vec<Listed>> {
+            self.db
+                .prepare(
+                    "SELECT e.id, e.started, e.state, e.process, e.command, e.header,
+                            (SELECT count(*) FROM samples s WHERE s.experiment = e.id)
+                     FROM experiments e ORDER BY e.id DESC",
+                )?
+                .query_map([], listed)?
+                .collect()
+        };
+        query().map_err(|e| self.wrong(&e))
+    }
+
+    /// One experiment of the list, or the latest.
+    ///
+    /// # Errors
+    /// A sentence; also when there is none.
+    pub fn listed(&self, experiment: Option<i64>) -> Result<Listed, String> {
+        let found = self
+            .list()?
+            .into_iter()
+            .find(|listed| experiment.is_none_or(|id| listed.id == id));
+        found.ok_or_else(|| match experiment {
+            Some(id) => format!(
+                "the store {} has no experiment {id}; 'locklab results list' shows what it has",
+                self.path.display()
+            ),
+            None => format!(
+                "the store {} is empty; 'locklab matrix' and 'locklab compare' fill it",
+                self.path.display()
+            ),
+        })
+    }
+
+    /// A stored experiment with its pairs, as it was reported. What cannot be
+    /// read of it is a caveat.
+    ///
+    /// # Errors
+    /// A sentence; also when there is none of this number.
+    pub fn experiment(&self, id: i64) -> Result<Experiment, String> {
+        self.listed(Some(id))?;
+        let header: String = self
+            .db
+            .query_row(
+                "SELECT header FROM experiments WHERE id = ?1",
+                [id],
+                |row| row.get(0),
+            )
+            .map_err(|e| self.wrong(&e))?;
+        let mut experiment: Experiment = serde_json::from_str(&header).map_err(|e| {
+            format!(
+                "the store {} holds an experiment {id} that cannot be read ({e}); its samples \
+                 may be: 'locklab results export {id}'",
+                self.path.display()
+            )
+        })?;
+        let (mut pairs, damaged) = self.pairs(id)?;
+        for cell in &mut experiment.cells {
+            cell.pairs = pairs.remove(&cell.key).unwrap_or_default();
+        }
+        experiment.caveats.extend(damaged);
+        Ok(experiment)
+    }
+
+    /// The whole pairs of an experiment that count, by cell, in their order;
+    /// then a sentence for each row that could not be read.
+    ///
+    /// # Errors
+    /// A sentence.
+    #[allow(clippy::type_complexity, reason = "a map, then what is not in it")]
+    pub fn pairs(&self, experiment: i64) -> Result<(HashMap<Key, Vec<Pair>>, Vec<String>), String> {
+        let (samples, damaged) = self.samples(Some(experiment))?;
+        let mut halves: BTreeMap<(Key, u32), (Order, [Option<Sample>; 2])> = BTreeMap::new();
+        for stored in samples {
+            if stored.state != "kept" {
+                continue;
+            }
+            let (order, sides) = halves
+                .entry((stored.cell, stored.pair))
+                .or_insert((stored.order, [None, None]));
+            *order = stored.order;
+            sides[usize::from(stored.side == Side::Experiment)] = Some(stored.sample);
+        }
+        let mut pairs: HashMap<Key, Vec<Pair>> = HashMap::new();
+        for ((key, index), (order, sides)) in halves {
+            if let [Some(baseline), Some(experiment)] = sides {
+                pairs.entry(key).or_default().push(Pair {
+                    index,
+                    order,
+                    baseline,
+                    experiment,
+                });
+            }
+        }
+        Ok((pairs, damaged))
+    }
+
+    /// Every sample of one experiment, or of all, in the order of running;
+    /// then a sentence for each row that could not be read.
+    ///
+    /// # Errors
+    /// A sentence.
+    pub fn samples(
+        &self,
+        experiment: Option<i64>,
+    ) -> Result<(Vec<StoredSample>, Vec<String>), String> {
+        let query = || -> rusqlite::Result<Vec<Result<StoredSample, String>>> {
+            self.db
+                .prepare(
+                    "SELECT s.id, s.experiment, s.cell, s.pair, s.side, s.pair_order, s.state,
+                            s.sample, e.header
+                     FROM samples s JOIN experiments e ON e.id = s.experiment
+                     WHERE ?1 IS NULL OR s.experiment = ?1 ORDER BY s.id",
+                )?
+                .query_map([experiment], |row| Ok(stored(row, &self.path)))?
+                .collect()
+        };
+        let mut samples = Vec::new();
+        let mut damaged = Vec::new();
+        for row in query().map_err(|e| self.wrong(&e))? {
+            match row {
+                Ok(sample) => samples.push(sample),
+                Err(why) => damaged.push(why),
+            }
+        }
+        Ok((samples, damaged))
+    }
+}
+
+/// What a list needs of a header.
+fn header_field(header: &serde_json::Value, path: &str) -> String {
+    let value = header.pointer(path).and_then(serde_json::Value::as_str);
+    value.unwrap_or("?").to_owned()
+}
+
+fn listed(row: &Row<'_>) -> rusqlite::Result<Listed> {
+    let process: Option<i64> = row.get(3)?;
+    let state: String = row.get(2)?;
+    let header: Option<serde_json::Value> = text(row, 5).and_then(|t| parse(&t));
+    let state = match (&header, state.as_str(), process) {
+        (None, ..) => "damaged".into(),
+        // A process that was killed cannot say that it was interrupted.
+        (_, "running", Some(pid)) if !Path::new(&format!("/proc/{pid}")).exists() => {
+            "interrupted".into()
+        }
+        _ => state,
+    };
+    let header = header.unwrap_or_default();
+    Ok(Listed {
+        id: row.get(0)?,
+        started: row.get(1)?,
+        state,
+        kind: header_field(&header, "/kind"),
+        command: row.get(4)?,
+        baseline: header_field(&header, "/labels/baseline"),
+        experiment: header_field(&header, "/labels/experiment"),
+        runs: u64::try_from(row.get::<_, i64>(6)?).unwrap_or_default(),
+    })
+}
+
+/// Reads a row; a sentence that names it if that cannot be done.
+fn stored(row: &Row<'_>, path: &Path) -> Result<StoredSample, String> {
+    let id: i64 = row.get(0).unwrap_or_default();
+    let damaged = |column: &str| {
+        format!(
+            "row {id} of the samples in {} is damaged ({column} cannot be read) and left out; \
+             'locklab results prune' removes such rows",
+            path.display()
+        )
+    };
+    let read = |index: usize, column: &str| text(row, index).ok_or_else(|| damaged(column));
+    let side: Side = quoted(&read(4, "side")?).ok_or_else(|| damaged("side"))?;
+    let header: serde_json::Value = text(row, 8).and_then(|t| parse(&t)).unwrap_or_default();
+    Ok(StoredSample {
+        experiment: row.get(1).map_err(|_| damaged("experiment"))?,
+        cell: parse(&read(2, "cell")?).ok_or_else(|| damaged("cell"))?,
+        pair: row.get(3).map_err(|_| damaged("pair"))?,
+        side,
+        subject: header_field(&header, &format!("/labels/{side}")),
+        order: quoted(&read(5, "order")?).ok_or_else(|| damaged("order"))?,
+        state: read(6, "state")?,
+        sample: parse(&read(7, "sample")?).ok_or_else(|| damaged("sample"))?,
+    })
+}
+
+fn text(row: &Row<'_>, index: usize) -> Option<String> {
+    row.get(index).ok()
+}
+
+fn parse<T: DeserializeOwned>(text: &str) -> Option<T> {
+    serde_json::from_str(text).ok()
+}
+
+fn quoted<T: DeserializeOwned>(word: &str) -> Option<T> {
+    parse(&format!("\"{word}\""))
+}

@@ -1,0 +1,459 @@
+//! From samples to judged cells.
+//!
+//! Turns pairs of samples into the judge's pairs: which of them count, which
+//! belong together (one cell, one placement class), which metric decides.
+//! Must never decide anything itself and never print.
+
+use crate::experiment::{Cell, Experiment, Invalid, Metric, Pair, Role, Sample, Summary};
+use locklab_judge::{
+    BadSetting, Comparison, Family, FaultKind, Judged, Settings, Shown, Side, Verdict, estimate,
+};
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// An experiment with a verdict in each cell.
+#[derive(Clone, Debug)]
+pub struct Verdicts {
+    /// What was decided before the run.
+    pub settings: Settings,
+    /// Judged cells, in the order of the experiment's. A cell that was
+    /// measured in two placement classes, with enough pairs in each, is here
+    /// twice, the class with more pairs first. A cell that was not measured is
+    /// here too, invalid: it stays in the family, which was decided before the
+    /// run.
+    pub cells: Vec<JudgedCell>,
+}
+
+/// One cell, in one placement class.
+#[derive(Clone, Debug)]
+pub struct JudgedCell {
+    /// Its index in the experiment.
+    pub cell: usize,
+    /// Placement class of its pairs; `None` where the instrument gave none.
+    pub class: Option<String>,
+    /// Lowest and highest cache-line round trip around its runs, in ns.
+    pub round_trip: Option<(f64, f64)>,
+    /// Pairs that are judged here, also those that do not count.
+    pub pairs: usize,
+    /// Its metrics, judged; the primary one first.
+    pub metrics: Vec<JudgedMetric>,
+    /// Metrics that cannot be judged because they were zero in some run.
+    pub zero: Vec<String>,
+    /// The baseline by itself.
+    pub baseline: Figures,
+    /// The experiment by itself.
+    pub experiment: Figures,
+    /// d = ln(experiment / baseline) of the primary metric, of each pair that
+    /// counts, in order; positive is better.
+    pub differences: Vec<f64>,
+    /// Pairs of this cell in other placement classes, too few to be judged.
+    pub elsewhere: Vec<(String, usize)>,
+}
+
+/// One metric with what was shown of it.
+#[derive(Clone, Debug)]
+pub struct JudgedMetric {
+    /// Which.
+    pub metric: Metric,
+    /// What was shown.
+    pub judged: Judged,
+}
+
+/// What one side did in one cell, over the runs that count: every value by
+/// its name.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Figures(pub BTreeMap<String, Figure>);
+
+/// A value over the runs of one side.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Figure {
+    /// What stands for the runs: the location of the primary metric, else the
+    /// median or the greatest.
+    pub value: f64,
+    /// Lower 95 % limit, of the primary metric only.
+    pub low: Option<f64>,
+    /// Upper 95 % limit, of the primary metric only.
+    pub high: Option<f64>,
+}
+
+impl Figures {
+    /// A value by the name of its metric.
+    #[must_use]
+    pub fn get(&self, metric: &str) -> Option<f64> {
+        self.0.get(metric).map(|figure| figure.value)
+    }
+}
+
+impl JudgedCell {
+    /// The metric that decides, judged.
+    #[must_use]
+    pub fn primary(&self) -> Option<&JudgedMetric> {
+        let decides = |m: &&JudgedMetric| m.metric.role == Role::Primary && m.metric.at.is_none();
+        self.metrics.iter().find(decides)
+    }
+
+    /// A metric by its name, judged.
+    #[must_use]
+    pub fn metric(&self, name: &str) -> Option<&Judged> {
+        let found = self.metrics.iter().find(|m| m.metric.name == name)?;
+        Some(&found.judged)
+    }
+
+    /// The verdict on the metric that decides.
+    #[must_use]
+    pub fn verdict(&self) -> Option<&Verdict> {
+        self.primary().map(|m| &m.judged.verdict)
+    }
+
+    /// experiment / baseline of the metric that decides, with its 95 %
+    /// limits; `None` where the cell is invalid or has no pair that counts.
+    #[must_use]
+    pub fn ratio(&self) -> Option<Shown> {
+        self.primary().and_then(JudgedMetric::ratio)
+    }
+
+    /// Whether anything was measured.
+    #[must_use]
+    pub fn is_measured(&self) -> bool {
+        self.pairs > 0
+    }
+}
+
+impl JudgedMetric {
+    /// experiment / baseline with its 95 % limits; `None` where it is invalid
+    /// or has no pair that counts.
+    #[must_use]
+    pub fn ratio(&self) -> Option<Shown> {
+        match self.judged.verdict {
+            Verdict::Invalid(_) => None,
+            _ => self.judged.estimate.map(|e| e.ratio()),
+        }
+    }
+}
+
+impl Verdicts {
+    /// The measured cells by placement class, the class with most cells
+    /// first. Cells without a class (one thread, one CPU) go with the first
+    /// group; where no cell has one, there is one group, named `None`.
+    #[must_use]
+    pub fn by_class(&self) -> Vec<(Option<&str>, Vec<&JudgedCell>)> {
+        let measured = || self.cells.iter().filter(|c| c.is_measured());
+        let mut groups: Vec<(Option<&str>, Vec<&JudgedCell>)> = Vec::new();
+        for cell in measured().filter(|c| c.class.is_some()) {
+            let class = cell.class.as_deref();
+            match groups.iter_mut().find(|(name, _)| *name == class) {
+                Some((_, cells)) => cells.push(cell),
+                None => groups.push((class, vec![cell])),
+            }
+        }
+        groups.sort_by_key(|(_, cells)| std::cmp::Reverse(cells.len()));
+        let unclassed = measured().filter(|c| c.class.is_none());
+        match groups.first_mut() {
+            Some((_, cells)) => cells.extend(unclassed),
+            None => groups.push((None, unclassed.collect())),
+        }
+        groups
+    }
+
+    /// Every primary verdict: one a cell, and one a place of each matrix that
+    /// a run gives whole.
+    pub fn primaries(&self) -> impl Iterator<Item = &Verdict> {
+        self.cells
+            .iter()
+            .flat_map(|cell| &cell.metrics)
+            .filter(|m| m.metric.role == Role::Primary)
+            .map(|m| &m.judged.verdict)
+    }
+}
+
+/// Judges an experiment by its own design.
+///
+/// The primary metrics of all cells, measured or not, are one family. Where
+/// a run gives a whole matrix ([`Metric::at`]), its places are a second one, of
+/// regions ([`Family::FalseDiscovery`]).
+///
+/// # Errors
+/// A margin or a bias band that makes no sense. Samples never are an error.
+pub fn judge(experiment: &Experiment) -> Result<Verdicts, BadSetting> {
+    let settings = Settings {
+        delta: experiment.design.delta,
+        family: experiment.design.family,
+        ..Settings::default()
+    };
+    let regions = Settings {
+        family: Family::FalseDiscovery,
+        ..settings
+    };
+    let mut cells = Vec::new();
+    let mut groups = Vec::new();
+    for (index, cell) in experiment.cells.iter().enumerate() {
+        for group in by_class(cell, settings.min_pairs) {
+            cells.push(group.summary(index));
+            groups.push(group);
+        }
+    }
+    for (inside, settings) in [(false, settings), (true, regions)] {
+        let mut comparisons = Vec::new();
+        let mut owners: Vec<(usize, &Metric)> = Vec::new();
+        for (at, group) in groups.iter().enumerate() {
+            for metric in &group.cell.metrics {
+                if metric.at.is_some() == inside
+                    && let Some(comparison) = group.comparison(metric, &mut cells[at].zero)
+                {
+                    owners.push((at, metric));
+                    comparisons.push(comparison);
+                }
+            }
+        }
+        let judged = locklab_judge::judge(&comparisons, &settings)?;
+        for ((at, metric), mut judged) in owners.into_iter().zip(judged) {
+            if let Some(estimate) = &mut judged.estimate
+                && !groups[at].pairs.iter().any(|pair| pair.has_order())
+            {
+                // Runs without an order cannot remember one another.
+                estimate.autocorrelation_runs = None;
+            }
+            cells[at].metrics.push(JudgedMetric {
+                metric: metric.clone(),
+                judged,
+            });
+        }
+    }
+    Ok(Verdicts { settings, cells })
+}
+
+/// The judge's pairs of a cell's primary metric that count: what a bias band
+/// is made of.
+#[must_use]
+pub fn primary_pairs(cell: &Cell) -> Vec<locklab_judge::Pair> {
+    let Some(metric) = cell.primary() else {
+        return Vec::new();
+    };
+    let mut pairs: Vec<_> = cell
+        .pairs
+        .iter()
+        .filter_map(|p| pair_of(p, metric))
+        .collect();
+    pairs.retain(|pair| pair.fault().is_none());
+    pairs
+}
+
+/// The pairs of a cell that may be compared with one another.
+struct Group<'a> {
+    cell: &'a Cell,
+    class: Option<String>,
+    pairs: Vec<&'a Pair>,
+    elsewhere: Vec<(String, usize)>,
+}
+
+/// Groups of pairs by placement class. The first has most pairs, and those
+/// that have no class of their own: a run that failed, a pair that moved.
+fn by_class(cell: &Cell, min_pairs: usize) -> Vec<Group<'_>> {
+    let mut classes: Vec<(String, Vec<&Pair>)> = Vec::new();
+    for pair in cell.pairs.iter().filter(|pair| !pair.is_half()) {
+        let Some(class) = pair.class() else {
+            continue;
+        };
+        match classes.iter_mut().find(|(name, _)| name == class) {
+            Some((_, pairs)) => pairs.push(pair),
+            None => classes.push((class.to_owned(), vec![pair])),
+        }
+    }
+    classes.sort_by_key(|(_, pairs)| std::cmp::Reverse(pairs.len()));
+    let mut classes = classes.into_iter();
+    let main = classes.next().map(|(class, _)| class);
+    let (others, few): (Vec<_>, Vec<_>) = classes.partition(|(_, p)| p.len() >= min_pairs);
+    let mut groups = vec![Group {
+        cell,
+        pairs: cell
+            .pairs
+            .iter()
+            .filter(|p| !p.is_half())
+            .filter(|p| p.class().is_none_or(|c| Some(c) == main.as_deref()))
+            .collect(),
+        class: main,
+        elsewhere: few.into_iter().map(|(c, p)| (c, p.len())).collect(),
+    }];
+    groups.extend(others.into_iter().map(|(class, pairs)| Group {
+        cell,
+        class: Some(class),
+        pairs,
+        elsewhere: Vec::new(),
+    }));
+    groups
+}
+
+/// Why a pair does not count, if it does not.
+fn fault(pair: &Pair) -> Option<(FaultKind, Option<Side>, String)> {
+    if let Some(invalid) = pair.invalid() {
+        let side = if pair.baseline.invalid.as_ref() == Some(invalid) {
+            Side::Baseline
+        } else {
+            Side::Experiment
+        };
+        let kind = match invalid {
+            Invalid::CheckFailed(_) => FaultKind::CheckFailed,
+            Invalid::Failed(_) | Invalid::Disturbed(_) | Invalid::Interrupted(_) => {
+                FaultKind::RunFailed
+            }
+            Invalid::Counter(_) => FaultKind::CounterPartial,
+            Invalid::PlacementMoved(_) => FaultKind::PlacementDiffered,
+        };
+        return Some((kind, Some(side), invalid.why().to_owned()));
+    }
+    match (&pair.baseline.placement, &pair.experiment.placement) {
+        (Some(b), Some(e)) if b.class != e.class => Some((
+            FaultKind::PlacementDiffered,
+            None,
+            format!("{} and {}", b.class, e.class),
+        )),
+        _ => None,
+    }
+}
+
+/// A pair as the judge takes it; `None` if it counts and did not measure
+/// this metric.
+fn pair_of(pair: &Pair, metric: &Metric) -> Option<locklab_judge::Pair> {
+    let order = pair.order.judged();
+    if let Some((kind, side, why)) = fault(pair) {
+        return Some(locklab_judge::Pair::invalid(kind, side, why, order));
+    }
+    let value = |sample: &Sample| sample.values.get(&metric.name).copied();
+    let (b, e) = (value(&pair.baseline), value(&pair.experiment));
+    if metric.role != Role::Primary && (b.is_none() || e.is_none()) {
+        return None;
+    }
+    let or_nan = |value: Option<f64>| value.unwrap_or(f64::NAN);
+    Some(locklab_judge::Pair::new(or_nan(b), or_nan(e), order))
+}
+
+impl Group<'_> {
+    /// What the judge is asked about a metric. Nothing about one that only
+    /// describes, and about an explaining one that has no logarithm in some
+    /// run: a counter that stayed at zero.
+    fn comparison(&self, metric: &Metric, zero: &mut Vec<String>) -> Option<Comparison> {
+        let pairs: Vec<_> = self
+            .pairs
+            .iter()
+            .filter_map(|p| pair_of(p, metric))
+            .collect();
+        match metric.role {
+            Role::Descriptive => None,
+            Role::Primary => Some(Comparison {
+                bias_band: self.cell.bias_band.filter(|_| metric.at.is_none()),
+                ..Comparison::primary(pairs, metric.direction)
+            }),
+            Role::Screening => {
+                let samples = self.pairs.iter().flat_map(|p| p.samples());
+                let mut values = samples.filter_map(|s| s.values.get(&metric.name));
+                if values.any(|x| *x <= 0.0) {
+                    zero.push(metric.name.clone());
+                    return None;
+                }
+                let void = pairs.iter().all(|p| p.fault().is_some());
+                let unsound = pairs
+                    .iter()
+                    .filter_map(|p| p.fault())
+                    .any(|f| matches!(f.kind, FaultKind::CheckFailed | FaultKind::Unusable));
+                (!void && !unsound).then(|| Comparison::screening(pairs, metric.direction))
+            }
+        }
+    }
+
+    fn summary(&self, index: usize) -> JudgedCell {
+        let sound: Vec<&Pair> = self
+            .pairs
+            .iter()
+            .copied()
+            .filter(|p| fault(p).is_none())
+            .collect();
+        let trips = || {
+            sound
+                .iter()
+                .flat_map(|p| p.samples())
+                .filter_map(|s| s.placement.as_ref())
+                .flat_map(|p| [p.before, p.after])
+                .filter(|x| x.is_finite())
+        };
+        let low = trips().min_by(f64::total_cmp);
+        let high = trips().max_by(f64::total_cmp);
+        let primary = self.cell.primary();
+        JudgedCell {
+            cell: index,
+            class: self.class.clone(),
+            round_trip: low.zip(high),
+            pairs: self.pairs.len(),
+            metrics: Vec::new(),
+            zero: Vec::new(),
+            baseline: figures(self.cell, &sound, |p| &p.baseline),
+            experiment: figures(self.cell, &sound, |p| &p.experiment),
+            differences: primary.map_or(Vec::new(), |metric| {
+                let pairs = self.pairs.iter().filter_map(|p| pair_of(p, metric));
+                pairs
+                    .filter_map(|p| p.difference(metric.direction))
+                    .collect()
+            }),
+            elsewhere: self.elsewhere.clone(),
+        }
+    }
+}
+
+/// Every value of one side, summarised as its metric says.
+fn figures<'a>(cell: &Cell, pairs: &[&'a Pair], side: impl Fn(&'a Pair) -> &'a Sample) -> Figures {
+    let samples: Vec<&Sample> = pairs.iter().map(|p| side(p)).collect();
+    let mut figures = BTreeMap::new();
+    for metric in &cell.metrics {
+        let values: Vec<f64> = samples
+            .iter()
+            .filter_map(|s| s.values.get(&metric.name).copied())
+            .filter(|x| x.is_finite())
+            .collect();
+        let figure = match (metric.role, metric.summary) {
+            (Role::Primary, _) => location(&values, metric),
+            (_, Summary::Median) => median(values).map(plain),
+            (_, Summary::Greatest) => values.into_iter().max_by(f64::total_cmp).map(plain),
+        };
+        if let Some(figure) = figure {
+            figures.insert(metric.name.clone(), figure);
+        }
+    }
+    Figures(figures)
+}
+
+fn plain(value: f64) -> Figure {
+    Figure {
+        value,
+        low: None,
+        high: None,
+    }
+}
+
+/// The location of one sample is the judge's estimate against a constant.
+fn location(values: &[f64], metric: &Metric) -> Option<Figure> {
+    let against_one: Vec<_> = values
+        .iter()
+        .map(|x| locklab_judge::Pair::new(1.0, *x, locklab_judge::Order::BaselineFirst))
+        .collect();
+    let shown = estimate(&against_one, metric.direction)?.ratio();
+    let limit = |x: f64| (x.is_finite() && x > 0.0).then_some(x);
+    Some(Figure {
+        value: shown.value,
+        low: limit(shown.low),
+        high: limit(shown.high),
+    })
+}
+
+/// The middle value, or the mean of the two middle ones.
+#[must_use]
+pub fn median(mut values: Vec<f64>) -> Option<f64> {
+    values.retain(|x| x.is_finite());
+    if values.is_empty() {
+        return None;
+    }
+    values.sort_by(f64::total_cmp);
+    let (low, high) = (values[(values.len() - 1) / 2], values[values.len() / 2]);
+    Some(low + 0.5 * (high - low))
+}
+
+#[cfg(test)]
+mod tests;
