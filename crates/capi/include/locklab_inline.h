@@ -112,13 +112,15 @@ LOCKLAB_INLINE bool locklab_mcs_trylock_inline(locklab_mcs_t *lock,
 					   __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
 }
 
-/* M5 */
+/* M5; a linked successor first: then the tail's line stays where it is */
 LOCKLAB_INLINE void locklab_mcs_unlock_inline(locklab_mcs_t *lock,
 					      locklab_mcs_node_t *node)
 {
 	void *expected = node;
 
-	if (!LOCKLAB_LIKELY(__atomic_compare_exchange_n(
+	if (!LOCKLAB_LIKELY(__atomic_load_n(&node->next, __ATOMIC_RELAXED) ==
+			    LOCKLAB_NULL) ||
+	    !LOCKLAB_LIKELY(__atomic_compare_exchange_n(
 		    &lock->tail, &expected, LOCKLAB_NULL, false,
 		    __ATOMIC_RELEASE, __ATOMIC_RELAXED)))
 		locklab_mcs_hand_over(node);

@@ -19,7 +19,8 @@ use crate::raw::{Info, RawLock};
 /// compare-and-swap if it is 0, relaxes, and again. A wait is `relaxes` long,
 /// for a held lock too, and doubles up to `most` only after a
 /// compare-and-swap that was tried and lost: a lock seen held says how long
-/// the holder takes, a lost race how many want it.
+/// the holder takes, a lost race how many want it. As published, the loser
+/// relaxes for as long as before, and doubles what comes next.
 #[inline(always)]
 pub(crate) fn contend<P: Platform>(word: &P::U32, mut relaxes: u32, most: u32) {
     loop {
@@ -37,8 +38,8 @@ pub(crate) fn contend<P: Platform>(word: &P::U32, mut relaxes: u32, most: u32) {
         {
             return;
         }
-        relaxes = relaxes.saturating_mul(2).min(most);
         P::relax_for(relaxes);
+        relaxes = relaxes.saturating_mul(2).min(most);
     }
 }
 
