@@ -11,8 +11,10 @@
 
 pub mod experiment;
 pub mod instrument;
+pub mod matrix;
 pub mod progress;
 pub mod runner;
+pub mod session;
 pub mod store;
 pub mod verdicts;
 

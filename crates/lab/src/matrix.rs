@@ -1,0 +1,78 @@
+//! The vocabulary of a matrix: what one run of threads that share something
+//! gives, by the names that stores, reports and other tools know.
+//!
+//! Every instrument with threads, critical and non-critical lengths fills
+//! these. Nothing here measures.
+
+use crate::experiment::{Metric, Role, Source, Summary};
+
+/// Acquisitions a second, all threads: what decides.
+pub const OPS: &str = "ops_per_s";
+/// Acquisitions a second whose holder before was another thread.
+pub const HANDOFFS: &str = "handoffs_per_s";
+/// Jain's index over the run: 1 is fair, 1/threads is one thread only.
+pub const JAIN: &str = "jain";
+
+/// The metrics of a cell with so many threads; acquisition latency only where
+/// it was asked for. One thread hands over to nobody and is fair.
+#[must_use]
+pub fn metrics(threads: usize, latency: bool, source: Source) -> Vec<Metric> {
+    let higher = |name: &str, unit: &str| Metric::higher(name, unit, source);
+    let several = if threads > 1 {
+        Role::Screening
+    } else {
+        Role::Descriptive
+    };
+    let mut metrics = vec![higher(OPS, "/s").with_role(Role::Primary)];
+    if latency {
+        metrics.push(Metric::lower("latency_p99", "ns", source));
+    }
+    metrics.extend([
+        higher(HANDOFFS, "/s").with_role(several),
+        higher(JAIN, "").with_role(several),
+        higher("min_over_max", "").with_role(Role::Descriptive),
+        higher("jain_1ms", "").with_role(Role::Descriptive),
+        higher("min_over_max_1ms", "").with_role(Role::Descriptive),
+        Metric::lower("streak_mean", "", source).with_role(Role::Descriptive),
+        greatest(Metric::lower("streak_max", "", source)),
+        higher("cpu_share", "").with_role(Role::Descriptive),
+    ]);
+    if latency {
+        metrics.extend([
+            Metric::lower("latency_p50", "ns", source).with_role(Role::Descriptive),
+            Metric::lower("latency_p999", "ns", source).with_role(Role::Descriptive),
+            greatest(Metric::lower("latency_max", "ns", source)),
+        ]);
+    }
+    metrics
+}
+
+fn greatest(metric: Metric) -> Metric {
+    Metric {
+        summary: Summary::Greatest,
+        role: Role::Descriptive,
+        ..metric
+    }
+}
+
+/// Jain, Chiu and Hawe 1984: (Σx)² / (n Σx²). 1 if nothing was done: nobody
+/// got more than another.
+#[must_use]
+pub fn jain(shares: &[u64]) -> f64 {
+    let sum: f64 = shares.iter().map(|x| *x as f64).sum();
+    let squares: f64 = shares.iter().map(|x| (*x as f64).powi(2)).sum();
+    if squares > 0.0 {
+        sum * sum / (shares.len() as f64 * squares)
+    } else {
+        1.0
+    }
+}
+
+/// The least share over the greatest; 1 if nothing was done.
+#[must_use]
+pub fn min_over_max(shares: &[u64]) -> f64 {
+    match (shares.iter().min(), shares.iter().max()) {
+        (Some(min), Some(max)) if *max > 0 => *min as f64 / *max as f64,
+        _ => 1.0,
+    }
+}

@@ -1,0 +1,198 @@
+//! One experiment from its first run to its verdicts, with the store beside
+//! it: what every comparing command does between its arguments and its
+//! report.
+//!
+//! Whatever happens to the store, or by Ctrl-C, what was measured comes back.
+//! Prints nothing but notes beside the progress bar.
+
+use crate::VERSION;
+use crate::experiment::{Experiment, Pair};
+use crate::instrument::Instrument;
+use crate::progress::Progress;
+use crate::runner::{Outcome, Runner, Stop};
+use crate::store::{Listed, Recorder, Store, hash_of};
+use crate::verdicts::primary_pairs;
+use locklab_judge::bias_band;
+use std::sync::atomic::AtomicBool;
+use std::time::Instant;
+
+/// How an experiment is to be carried out.
+pub struct Session<'a> {
+    /// Where samples go.
+    pub store: Store,
+    /// The command line, for the report.
+    pub command: String,
+    /// Whether to go on with the same experiment if it was interrupted.
+    pub resume: bool,
+    /// When to stop starting pairs.
+    pub deadline: Option<Instant>,
+    /// Set by a signal.
+    pub interrupt: &'a AtomicBool,
+    /// No bar and no notes.
+    pub quiet: bool,
+}
+
+/// What came of it.
+pub struct Measured {
+    /// With all its pairs.
+    pub experiment: Experiment,
+    /// As the store lists it: its number, when it was begun.
+    pub listed: Listed,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// What went wrong with the store, if something did: samples from then on
+    /// are not in it.
+    pub store_failure: Option<String>,
+}
+
+impl Session<'_> {
+    /// Carries out `experiment`, which has cells without pairs.
+    ///
+    /// # Errors
+    /// A sentence: the store cannot be used. Nothing was run then.
+    pub fn run(
+        self,
+        instrument: &mut dyn Instrument,
+        mut experiment: Experiment,
+    ) -> Result<Measured, String> {
+        let Self {
+            store,
+            command,
+            resume,
+            deadline,
+            interrupt,
+            quiet,
+        } = self;
+        read_bands(&store, instrument, &mut experiment)?;
+        let noun = "runs";
+        let progress = Progress::new(0, noun, quiet);
+        let key = hash_of(&(
+            instrument.fingerprint(),
+            experiment.kind,
+            &experiment.design,
+            VERSION,
+        ));
+        let id = begin(&store, &key, &command, resume, &mut experiment, &progress)?;
+        let listed = store.listed(Some(id))?;
+        let mut recorder = Recorder::new(store, id);
+        let outcome = Runner {
+            design: &experiment.design.clone(),
+            recorder: &mut recorder,
+            progress: &progress,
+            deadline,
+            interrupt,
+        }
+        .run(instrument, &mut experiment.cells);
+        drop(progress);
+        match outcome.repeated {
+            0 => {}
+            1 => experiment
+                .caveats
+                .push("One pair was run again because the machine disturbed it.".into()),
+            n => experiment.caveats.push(format!(
+                "{n} pairs were run again because the machine disturbed them."
+            )),
+        }
+        experiment.interrupted = outcome
+            .stopped
+            .as_ref()
+            .map(|stop| missing(stop, &experiment));
+        if experiment.design.aa {
+            keep_bands(&mut recorder, instrument, &experiment);
+        }
+        recorder.with(|store, id| store.finish(id, &experiment));
+        Ok(Measured {
+            experiment,
+            listed,
+            outcome,
+            store_failure: recorder.failure().map(str::to_owned),
+        })
+    }
+}
+
+/// Goes on with an experiment that was interrupted, or begins a new one.
+fn begin(
+    store: &Store,
+    key: &str,
+    command: &str,
+    resume: bool,
+    experiment: &mut Experiment,
+    progress: &Progress,
+) -> Result<i64, String> {
+    let unfinished = if resume { store.unfinished(key)? } else { None };
+    let Some(id) = unfinished else {
+        if resume {
+            progress.note(&format!(
+                "No interrupted experiment of this kind is in the store {}; starting a new one.",
+                store.path().display()
+            ));
+        }
+        return store.begin(key, command, experiment);
+    };
+    let (mut pairs, damaged) = store.pairs(id)?;
+    for cell in &mut experiment.cells {
+        cell.pairs = pairs.remove(&cell.key).unwrap_or_default();
+    }
+    experiment.caveats.extend(damaged);
+    store.go_on(id)?;
+    let done: usize = experiment.cells.iter().map(|c| c.pairs.len()).sum();
+    progress.note(&format!(
+        "Going on with experiment {id}: {done} {} there.",
+        if done == 1 { "pair is" } else { "pairs are" }
+    ));
+    Ok(id)
+}
+
+/// Why an experiment is not complete, and how much of it is missing.
+fn missing(stop: &Stop, experiment: &Experiment) -> String {
+    let why = match stop {
+        Stop::Interrupted => "stopped by a signal",
+        Stop::TimeLimit => "the time limit was reached",
+        Stop::Fatal(why) => why,
+    };
+    let asked = experiment.design.pairs as usize;
+    let counts = |pairs: &[Pair]| pairs.iter().filter(|p| !p.is_disturbed()).count();
+    let open = experiment
+        .cells
+        .iter()
+        .filter(|cell| counts(&cell.pairs) < asked)
+        .count();
+    let all = experiment.cells.len();
+    format!(
+        "{why}; {open} of {all} {} not complete",
+        if all == 1 { "cell is" } else { "cells are" }
+    )
+}
+
+/// The bands that earlier A/A runs of this set-up left. An A/A run is judged
+/// without the band that it makes.
+fn read_bands(
+    store: &Store,
+    instrument: &dyn Instrument,
+    experiment: &mut Experiment,
+) -> Result<(), String> {
+    for cell in &mut experiment.cells {
+        match instrument.bias_fingerprint(cell) {
+            // A deterministic instrument has no bias.
+            None => cell.bias_band = Some(0.0),
+            Some(_) if experiment.design.aa => {}
+            Some(setup) => {
+                cell.bias_band = store.band(&hash_of(&(setup, VERSION)), cell)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Keeps the bands of an A/A run for later experiments.
+fn keep_bands(recorder: &mut Recorder, instrument: &dyn Instrument, experiment: &Experiment) {
+    for cell in &experiment.cells {
+        let Some(setup) = instrument.bias_fingerprint(cell) else {
+            continue;
+        };
+        if let Some(band) = bias_band(&primary_pairs(cell)) {
+            let setup = hash_of(&(setup, VERSION));
+            recorder.with(|store, id| store.keep_band(&setup, cell, band, id));
+        }
+    }
+}
