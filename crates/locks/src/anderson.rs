@@ -34,8 +34,8 @@ impl AndersonSlot {
 
 /// Anderson's lock for at most `SLOTS` CPUs, a power of two.
 ///
-/// With more than `SLOTS` CPUs two would wait on one slot and both enter:
-/// see [`Info::max_cpus`].
+/// With more than `SLOTS` CPUs two would wait on one slot and both enter.
+/// [`crate::Mutex`] panics then; who uses [`RawLock`] sees to it himself.
 #[repr(C)]
 pub struct Anderson<P: Platform = NativePlatform, const SLOTS: usize = 512> {
     /// How many have come; modulo `SLOTS`, the slot of the next.
@@ -64,8 +64,8 @@ pub(crate) fn last_turn(slot: usize, slots: usize) -> u32 {
 
 impl<P: Platform, const SLOTS: usize> Anderson<P, SLOTS> {
     const POWER_OF_TWO: () = assert!(
-        SLOTS.is_power_of_two() && SLOTS >= 2,
-        "the slots go round as the counter wraps only if their number is a power of two, two at least"
+        SLOTS.is_power_of_two() && SLOTS >= 2 && SLOTS < crate::MAX_CPUS,
+        "the slots go round as the counter wraps only if their number is a power of two; at least 2, at most 8192"
     );
 
     /// A free lock.

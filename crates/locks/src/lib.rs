@@ -71,7 +71,7 @@ mod virt_spin;
 
 pub use line::CacheLine;
 pub use mutex::{Mutex, StackContext};
-pub use native::{Host, Native, NativePlatform, NoHost};
+pub use native::{AtomicU32, Host, Native, NativePlatform, NoHost};
 pub use outline::Outline;
 pub use parking::{Bucket, NO_HEAVY_FENCE, Parking, ParkingHost, ParkingWorld, SPINS, Watched};
 pub use platform::Platform;

@@ -20,7 +20,7 @@ use core::ptr;
 #[repr(C)]
 struct Node<P: Platform> {
     /// In a waiter: not null while it must wait. In the lock: the last
-    /// waiter, the lock's own node if held without waiters, null if free.
+    /// waiter, [`held`] if there is none, null if free.
     tail: P::Ptr<Node<P>>,
     /// The waiter behind this one.
     next: P::Ptr<Node<P>>,
@@ -29,6 +29,13 @@ struct Node<P: Platform> {
 /// A waiter's node keeps to a line of its own.
 #[repr(C, align(64))]
 struct Waiter<P: Platform>(Node<P>);
+
+/// The tail of a queue that holds nobody but the lock's own node. Not that
+/// node's address, as in the papers: a lock whose guard was leaked may move,
+/// and would go on naming the place where it was.
+fn held<P: Platform>() -> *mut Node<P> {
+    ptr::without_provenance_mut(1)
+}
 
 /// A K42-MCS lock.
 #[repr(transparent)]
@@ -47,9 +54,13 @@ impl<P: Platform> McsK42<P> {
         }
     }
 
-    /// The lock's own node, as the tail of a queue that holds nobody else.
-    fn own(&self) -> *mut Node<P> {
-        ptr::from_ref(&self.node).cast_mut()
+    /// The node that stands for `tail`, which is not null.
+    fn node_of(&self, tail: *mut Node<P>) -> *mut Node<P> {
+        if tail == held() {
+            ptr::from_ref(&self.node).cast_mut()
+        } else {
+            tail
+        }
     }
 
     #[inline(always)]
@@ -61,7 +72,7 @@ impl<P: Platform> McsK42<P> {
             .tail
             .compare_exchange(
                 ptr::null_mut(),
-                self.own(),
+                held(),
                 Ordering::Acquire,
                 Ordering::Relaxed,
             )
@@ -81,7 +92,7 @@ impl<P: Platform> McsK42<P> {
             }
             let waiter = Waiter(Node {
                 // Any pointer but null means: wait.
-                tail: P::Ptr::new(self.own()),
+                tail: P::Ptr::new(held()),
                 next: P::Ptr::new(ptr::null_mut()),
             });
             let node = ptr::from_ref(&waiter.0).cast_mut();
@@ -93,7 +104,7 @@ impl<P: Platform> McsK42<P> {
                 .compare_exchange(last, node, Ordering::AcqRel, Ordering::Relaxed)
                 .is_ok()
             {
-                self.wait_behind(last, &waiter.0);
+                self.wait_behind(self.node_of(last), &waiter.0);
                 return;
             }
         }
@@ -119,7 +130,7 @@ impl<P: Platform> McsK42<P> {
             if self
                 .node
                 .tail
-                .compare_exchange(node, self.own(), Ordering::Release, Ordering::Relaxed)
+                .compare_exchange(node, held(), Ordering::Release, Ordering::Relaxed)
                 .is_ok()
             {
                 return;
@@ -194,7 +205,7 @@ unsafe impl<P: Platform> RawLock<P> for McsK42<P> {
                 .node
                 .tail
                 .compare_exchange(
-                    self.own(),
+                    held(),
                     ptr::null_mut(),
                     Ordering::Release,
                     Ordering::Relaxed,

@@ -67,9 +67,30 @@ impl<P: Platform, L: RawLock<P>> Drop for Held<'_, P, L> {
 }
 
 impl<T, P: Platform, L: RawLock<P> + StackContext> Mutex<T, L, P> {
+    /// Keeps the promise of [`RawLock::lock`] that no more CPUs use a lock
+    /// than it can tell apart: those whose numbers are below
+    /// `INFO.max_cpus`. Nothing for the locks that take any number of CPUs.
+    #[inline(always)]
+    fn check_room() {
+        if L::INFO.max_cpus < crate::MAX_CPUS {
+            let cpu = P::cpu();
+            assert!(
+                cpu < L::INFO.max_cpus,
+                "{} serves {} CPUs at most, and this is number {cpu}, counted from 0",
+                L::INFO.name,
+                L::INFO.max_cpus
+            );
+        }
+    }
+
     /// Runs `f` on the value while holding the lock.
+    ///
+    /// # Panics
+    /// If the lock serves a limited number of CPUs (`INFO.max_cpus`) and the
+    /// number of this one, [`Platform::cpu`], is beyond.
     #[inline]
     pub fn with<R>(&self, f: impl FnOnce(&mut T) -> R) -> R {
+        Self::check_room();
         let ctx = L::Ctx::default();
         // SAFETY: the context and the borrowed lock stay in place until `held`
         // is dropped.
@@ -83,8 +104,12 @@ impl<T, P: Platform, L: RawLock<P> + StackContext> Mutex<T, L, P> {
     }
 
     /// Runs `f` on the value if the lock can be had without waiting.
+    ///
+    /// # Panics
+    /// As [`Mutex::with`].
     #[inline]
     pub fn try_with<R>(&self, f: impl FnOnce(&mut T) -> R) -> Option<R> {
+        Self::check_room();
         let ctx = L::Ctx::default();
         // SAFETY: as in `with`.
         if !unsafe { self.lock.try_lock(&ctx) } {

@@ -3,11 +3,39 @@
 //! [`Native`] takes from a [`Host`] only what hardware does not say: which
 //! CPU this is, how to wait, what time it is. A kernel implements `Host`
 //! once; a program uses [`crate::Threads`].
+//!
+//! The atomics are those of `core`, or of the crate `portable-atomic` with the
+//! feature of that name, for targets that have loads and stores only.
 
 use crate::platform::{Atomic, AtomicInt, LockWord, Ordering, Patience, Platform, Poll};
 use crate::qnode::QueueNodes;
 use core::marker::PhantomData;
-use core::sync::atomic::{self, AtomicPtr, AtomicU8, AtomicU32, AtomicUsize};
+use core::sync::atomic;
+
+#[cfg(not(feature = "portable-atomic"))]
+pub use core::sync::atomic::AtomicU32;
+#[cfg(not(feature = "portable-atomic"))]
+use core::sync::atomic::{AtomicPtr, AtomicU8, AtomicUsize};
+#[cfg(feature = "portable-atomic")]
+pub use portable_atomic::AtomicU32;
+#[cfg(feature = "portable-atomic")]
+use portable_atomic::{AtomicPtr, AtomicU8, AtomicUsize};
+
+// Without it, the methods below would find none of the same name on the
+// target's atomics and call themselves.
+#[cfg(not(any(
+    feature = "portable-atomic",
+    all(
+        target_has_atomic = "8",
+        target_has_atomic = "32",
+        target_has_atomic = "ptr"
+    )
+)))]
+compile_error!(
+    "the locks need compare-and-swap, and this target has loads and stores only: \
+     build locklab-locks with its feature `portable-atomic`, and tell that crate how \
+     (`portable-atomic/critical-section`, or `portable-atomic/unsafe-assume-single-core`)"
+);
 
 /// What an operating system, or a program, tells the locks.
 ///
@@ -58,6 +86,12 @@ pub unsafe trait Host: Sized + Send + Sync + 'static {
     /// As [`Platform::cpu`]. A kernel must have preemption disabled from
     /// before `lock` until after `unlock`.
     fn cpu() -> usize;
+
+    /// As [`Platform::try_cpu`]. Always a number by default.
+    #[inline(always)]
+    fn try_cpu() -> Option<usize> {
+        Some(Self::cpu())
+    }
 
     /// As [`Platform::queue_nodes`]. A kernel returns an entry of
     /// `static NODES: [QueueNodes<Native<MyHost>>; CPUS] = [const { QueueNodes::NEW }; CPUS]`.
@@ -150,6 +184,11 @@ unsafe impl<H: Host> Platform for Native<H> {
     #[inline(always)]
     fn cpu() -> usize {
         H::cpu()
+    }
+
+    #[inline(always)]
+    fn try_cpu() -> Option<usize> {
+        H::try_cpu()
     }
 
     #[inline(always)]

@@ -20,11 +20,11 @@
 //! A lock whose waiters all watch one word (ticket) wakes them all at each
 //! handoff: park behind queues.
 
-use crate::native::{Host, Native};
+use crate::native::{AtomicU32, Host, Native};
 use crate::platform::{Atomic, AtomicInt, LockWord, Ordering, Patience, Platform, Poll};
 use crate::qnode::QueueNodes;
 use core::marker::PhantomData;
-use core::sync::atomic::{AtomicU32, compiler_fence};
+use core::sync::atomic::compiler_fence;
 
 /// How often a waiter reads before it sleeps. A relax takes some 40 cycles,
 /// so this is about as long as a sleep and its wake-up cost; a waiter then
@@ -398,6 +398,11 @@ unsafe impl<W: ParkingWorld> Platform for Parking<W> {
     }
 
     #[inline(always)]
+    fn interrupt_fence() {
+        W::Base::interrupt_fence();
+    }
+
+    #[inline(always)]
     fn relax() {
         W::Base::relax();
     }
@@ -405,6 +410,11 @@ unsafe impl<W: ParkingWorld> Platform for Parking<W> {
     #[inline(always)]
     fn cpu() -> usize {
         W::Base::cpu()
+    }
+
+    #[inline(always)]
+    fn try_cpu() -> Option<usize> {
+        W::Base::try_cpu()
     }
 
     #[inline(always)]

@@ -254,6 +254,15 @@ pub unsafe trait Platform: Sized + Send + Sync + 'static {
     #[track_caller]
     fn fence(order: Ordering);
 
+    /// Orders the accesses before it and after it for an interrupt (or a
+    /// signal) on this CPU, which sees them in the program's order if the
+    /// compiler keeps it. No instruction.
+    #[inline(always)]
+    #[track_caller]
+    fn interrupt_fence() {
+        core::sync::atomic::compiler_fence(Ordering::SeqCst);
+    }
+
     /// Tells the CPU that it is spinning: one pause.
     fn relax();
 
@@ -268,6 +277,14 @@ pub unsafe trait Platform: Sized + Send + Sync + 'static {
     /// The number of this CPU, below [`crate::MAX_CPUS`]. While an
     /// acquisition waits or holds, no other CPU answers the same.
     fn cpu() -> usize;
+
+    /// As [`Platform::cpu`], or `None` if this CPU has no number (a thread
+    /// beyond the most that a program may have): for a lock that has another
+    /// way to wait.
+    #[inline(always)]
+    fn try_cpu() -> Option<usize> {
+        Some(Self::cpu())
+    }
 
     /// The NUMA node of this CPU. A wrong answer costs speed, never
     /// exclusion.

@@ -102,27 +102,38 @@ impl<P: Platform> QSpinlock<P> {
     }
 
     fn wait_in_queue(&self) {
-        let cpu = P::cpu();
+        let Some(cpu) = P::try_cpu() else {
+            return self.wait_without_node();
+        };
         let nodes = P::queue_nodes(cpu);
         let depth = &nodes.level[0].aux;
         let level = depth.load(Ordering::Relaxed);
         if level as usize >= NESTING {
-            // Deeper than any interrupt can nest: wait without a node.
-            while self.take_if_free().is_err() {
-                P::relax();
-            }
-            return;
+            // Deeper than any interrupt can nest.
+            return self.wait_without_node();
         }
         // An interrupt may come here at any time: it takes the next level and
         // gives it back before it returns.
         depth.store(level + 1, Ordering::Relaxed);
+        // Pairs with that interrupt: it does not find our level free once the
+        // node below is being used.
+        P::interrupt_fence();
         let node = &nodes.level[level as usize];
         node.next.store(ptr::null_mut(), Ordering::Relaxed);
         node.granted.store(0, Ordering::Relaxed);
         if self.take_if_free().is_err() {
             self.queue(tail_of(cpu, level as usize), node);
         }
+        // Pairs with an interrupt: it does not find our level free while the
+        // node is still being used.
+        P::interrupt_fence();
         depth.store(level, Ordering::Relaxed);
+    }
+
+    fn wait_without_node(&self) {
+        while self.take_if_free().is_err() {
+            P::relax();
+        }
     }
 
     fn queue(&self, tail: u16, node: &'static QueueNode<P>) {

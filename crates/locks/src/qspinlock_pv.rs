@@ -62,25 +62,36 @@ impl<P: Platform, const READS: u32> QSpinlockPv<P, READS> {
         if self.steal() {
             return;
         }
-        let cpu = P::cpu();
+        let Some(cpu) = P::try_cpu() else {
+            return self.wait_without_node();
+        };
         let nodes = P::queue_nodes(cpu);
         let depth = &nodes.level[0].aux;
         let level = depth.load(Ordering::Relaxed);
         if level as usize >= NESTING {
-            // Deeper than any interrupt can nest: wait without a node.
-            while !self.steal() {
-                P::relax();
-            }
-            return;
+            // Deeper than any interrupt can nest.
+            return self.wait_without_node();
         }
         // An interrupt may come here at any time: it takes the next level and
         // gives it back before it returns.
         depth.store(level + 1, Ordering::Relaxed);
+        // Pairs with that interrupt: it does not find our level free once the
+        // node below is being used.
+        P::interrupt_fence();
         let node = &nodes.level[level as usize];
         node.next.store(ptr::null_mut(), Ordering::Relaxed);
         node.granted.store(WAIT, Ordering::Relaxed);
         self.queue(tail_of(cpu, level as usize), node);
+        // Pairs with an interrupt: it does not find our level free while the
+        // node is still being used.
+        P::interrupt_fence();
         depth.store(level, Ordering::Relaxed);
+    }
+
+    fn wait_without_node(&self) {
+        while !self.steal() {
+            P::relax();
+        }
     }
 
     /// Goes past the queue while its head sleeps; gives up when there is no

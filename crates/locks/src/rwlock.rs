@@ -21,11 +21,18 @@ const WRITER_MASK: u32 = 0xff;
 /// A writer is the head of the queue: readers that come now queue behind it.
 const WRITER_WAITS: u32 = 1 << 8;
 const READER: u32 = 1 << 9;
+/// Half the readers that the word can count: no more are let in, so that the
+/// count never wraps to "nobody", whoever adds to it before he sees this.
+const TOO_MANY: u32 = 1 << 31;
+/// Any of these: not at once.
+const NOT_AT_ONCE: u32 = WRITER_MASK | WRITER_WAITS | TOO_MANY;
 
 /// A queued reader-writer lock: a word (bits 0 to 7 a writer holds it, bit 8
 /// a writer is next, bits 9 and up the number of readers) and a queue.
 ///
-/// [`RawLock`] is its exclusive mode. At most 2^23 − 1 CPUs.
+/// [`RawLock`] is its exclusive mode. At most 2^22 readers hold it at once,
+/// leaked guards among them: [`RwQueued::read`] panics beyond, and
+/// [`RwQueued::try_read`] refuses.
 #[repr(C)]
 pub struct RwQueued<P: Platform = NativePlatform> {
     word: P::U32,
@@ -42,25 +49,28 @@ impl<P: Platform> RwQueued<P> {
     }
 
     /// Acquires for reading: other readers may hold it too.
+    ///
+    /// # Panics
+    /// If 2^22 readers hold the lock already.
     #[inline(always)]
     pub fn read(&self) {
         // X1: pairs with X7.
         let word = self.word.fetch_add(READER, Ordering::Acquire);
-        if word & (WRITER_MASK | WRITER_WAITS) != 0 {
+        if word & NOT_AT_ONCE != 0 {
             self.wait_to_read();
         }
     }
 
-    /// Acquires for reading if no writer holds the lock or waits; says
-    /// whether.
+    /// Acquires for reading if no writer holds the lock or waits, and fewer
+    /// than 2^22 readers hold it; says whether.
     #[inline(always)]
     pub fn try_read(&self) -> bool {
-        if self.word.load(Ordering::Relaxed) & (WRITER_MASK | WRITER_WAITS) != 0 {
+        if self.word.load(Ordering::Relaxed) & NOT_AT_ONCE != 0 {
             return false;
         }
         // X1': pairs with X7.
         let word = self.word.fetch_add(READER, Ordering::Acquire);
-        let entered = word & (WRITER_MASK | WRITER_WAITS) == 0;
+        let entered = word & NOT_AT_ONCE == 0;
         if !entered {
             // Never a reader; nothing to publish.
             self.word.fetch_sub(READER, Ordering::Relaxed);
@@ -87,12 +97,20 @@ impl<P: Platform> RwQueued<P> {
         // SAFETY: no context; unlocked below.
         unsafe { self.queue.lock(&()) };
         // We are the head: no writer waits, one may hold.
-        self.word.fetch_add(READER, Ordering::Relaxed);
-        // X2: pairs with X7.
-        self.word
-            .spin_until(Ordering::Acquire, |word| word & WRITER_MASK == 0);
+        let word = self.word.fetch_add(READER, Ordering::Relaxed);
+        if word & TOO_MANY != 0 {
+            self.word.fetch_sub(READER, Ordering::Relaxed);
+        } else {
+            // X2: pairs with X7.
+            self.word
+                .spin_until(Ordering::Acquire, |word| word & WRITER_MASK == 0);
+        }
         // SAFETY: we hold it.
         unsafe { self.queue.unlock(&()) };
+        assert!(
+            word & TOO_MANY == 0,
+            "a reader-writer lock is held by 2^22 readers: guards have been leaked"
+        );
     }
 
     #[inline(always)]

@@ -2,14 +2,15 @@
 //!
 //! A thread gets the lowest free number when it first asks and gives it back
 //! when it ends, so a program may start any number of threads one after the
-//! other. At most [`crate::MAX_CPUS`] live at once; the next one that uses a
-//! lock that needs numbers aborts the process with a message. Nothing here
-//! allocates.
+//! other. At most [`crate::MAX_CPUS`] have numbers at once. A thread beyond
+//! waits for a [`crate::QSpinlock`] without a queue node, and for a lock that
+//! cannot do without the number (the big locks) ends the process with a
+//! message. Nothing here allocates.
 
-use crate::native::{Host, Native};
+use crate::native::{AtomicU32 as Word, Host, Native};
 use crate::qnode::{MAX_CPUS, QueueNodes};
 use std::cell::Cell;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::{eprintln, thread_local};
 
 /// Threads of this process (or, with [`Threads::assume_cpu`], of several
@@ -17,36 +18,91 @@ use std::{eprintln, thread_local};
 pub struct Threads;
 
 const NO_CPU: usize = usize::MAX;
-const WORDS: usize = MAX_CPUS.div_ceil(64);
+const WORDS: usize = MAX_CPUS.div_ceil(32);
 
 /// Bit set: the number is taken.
-static TAKEN: [AtomicU64; WORDS] = [const { AtomicU64::new(0) }; WORDS];
+static TAKEN: [AtomicU32; WORDS] = [const { AtomicU32::new(0) }; WORDS];
 static NODES: [QueueNodes<Native<Threads>>; MAX_CPUS] = [const { QueueNodes::NEW }; MAX_CPUS];
 static VIRTUALIZED: AtomicBool = AtomicBool::new(false);
 
-/// Gives the number back when its thread ends. `NO_CPU`: none was taken.
-struct Lease(Cell<usize>);
-
-impl Drop for Lease {
-    fn drop(&mut self) {
-        let cpu = self.0.get();
-        if cpu < MAX_CPUS {
-            if CPU.get() == cpu {
-                CPU.set(NO_CPU);
-            }
-            // L2: pairs with L1: our last use of the number's queue nodes
-            // comes before the next owner's first.
-            TAKEN[cpu / 64].fetch_and(!(1 << (cpu % 64)), Ordering::Release);
-        }
-    }
-}
-
 thread_local! {
-    // Without a destructor, so that it can be read at any point of a
+    // Without destructors, so that they can be read at any point of a
     // thread's end.
     static CPU: Cell<usize> = const { Cell::new(NO_CPU) };
     static NODE: Cell<usize> = const { Cell::new(usize::MAX) };
-    static LEASE: Lease = const { Lease(Cell::new(NO_CPU)) };
+}
+
+/// Gives back the number that this thread took, at its end.
+fn give_back(cpu: usize) {
+    if CPU.get() == cpu {
+        CPU.set(NO_CPU);
+    }
+    // L2: pairs with L1: our last use of the number's queue nodes comes
+    // before the next owner's first.
+    TAKEN[cpu / 32].fetch_and(!(1 << (cpu % 32)), Ordering::Release);
+}
+
+/// Has a number given back when this thread ends.
+///
+/// A key of pthread and no thread-local variable with a destructor: the
+/// destructor of a key runs after those, and runs once more if one that comes
+/// later asks for a number again. Where no key is left to be had, the number
+/// is never given back.
+#[cfg(unix)]
+fn give_back_at_end(cpu: usize) {
+    use core::ffi::c_void;
+    use core::ptr::without_provenance_mut;
+
+    /// The key + 1; 0: not made yet. Not behind a lock, because a signal
+    /// handler may ask for the number that its thread was just asking for.
+    static KEY: AtomicU32 = AtomicU32::new(0);
+
+    /// `number` is the number + 1: destructors are not called for null.
+    unsafe extern "C" fn end(number: *mut c_void) {
+        give_back(number.addr() - 1);
+    }
+
+    let mut key = KEY.load(Ordering::Relaxed);
+    if key == 0 {
+        let mut made: libc::pthread_key_t = 0;
+        // SAFETY: `made` is ours; `end` takes what is stored below.
+        if unsafe { libc::pthread_key_create(&raw mut made, Some(end)) } != 0 {
+            return;
+        }
+        let ours = made as u32 + 1;
+        // Relaxed: a key is a number, nothing lies behind it.
+        match KEY.compare_exchange(0, ours, Ordering::Relaxed, Ordering::Relaxed) {
+            Ok(_) => key = ours,
+            Err(theirs) => {
+                // SAFETY: our own key, which nobody else has seen.
+                unsafe { libc::pthread_key_delete(made) };
+                key = theirs;
+            }
+        }
+    }
+    // SAFETY: a key that was made above and is never deleted. If there is no
+    // memory for the value, the number is not given back.
+    unsafe { libc::pthread_setspecific((key - 1) as _, without_provenance_mut::<c_void>(cpu + 1)) };
+}
+
+/// As above. A number taken by a destructor that runs after this one's is
+/// never given back.
+#[cfg(not(unix))]
+fn give_back_at_end(cpu: usize) {
+    struct Lease(Cell<usize>);
+
+    impl Drop for Lease {
+        fn drop(&mut self) {
+            if self.0.get() != NO_CPU {
+                give_back(self.0.get());
+            }
+        }
+    }
+
+    thread_local! {
+        static LEASE: Lease = const { Lease(Cell::new(NO_CPU)) };
+    }
+    let _ = LEASE.try_with(|lease| lease.0.set(cpu));
 }
 
 impl Threads {
@@ -64,7 +120,7 @@ impl Threads {
     /// If `cpu` is [`MAX_CPUS`] or more.
     pub unsafe fn assume_cpu(cpu: usize) {
         assert!(cpu < MAX_CPUS, "cpu {cpu} is not below {MAX_CPUS}");
-        TAKEN[cpu / 64].fetch_or(1 << (cpu % 64), Ordering::Relaxed);
+        TAKEN[cpu / 32].fetch_or(1 << (cpu % 32), Ordering::Relaxed);
         CPU.set(cpu);
     }
 
@@ -74,24 +130,29 @@ impl Threads {
         VIRTUALIZED.store(yes, Ordering::Relaxed);
     }
 
+    /// Takes a number for this thread, unless all are taken.
     #[cold]
-    fn take_number() -> usize {
+    fn take_number() -> Option<usize> {
         for (word, taken) in TAKEN.iter().enumerate() {
             loop {
                 let free = taken.load(Ordering::Relaxed).trailing_ones() as usize;
-                let cpu = word * 64 + free;
-                if free == 64 || cpu >= MAX_CPUS {
+                let cpu = word * 32 + free;
+                if free == 32 || cpu >= MAX_CPUS {
                     break;
                 }
                 // L1: pairs with L2.
                 if taken.fetch_or(1 << free, Ordering::Acquire) & (1 << free) == 0 {
                     CPU.set(cpu);
-                    // A thread past its destructors keeps the number.
-                    let _ = LEASE.try_with(|lease| lease.0.set(cpu));
-                    return cpu;
+                    give_back_at_end(cpu);
+                    return Some(cpu);
                 }
             }
         }
+        None
+    }
+
+    #[cold]
+    fn no_number_left() -> ! {
         eprintln!(
             "locklab: more than {MAX_CPUS} threads use locks at once; use a lock that needs no thread numbers"
         );
@@ -107,9 +168,19 @@ unsafe impl Host for Threads {
     fn cpu() -> usize {
         let cpu = CPU.get();
         if cpu == NO_CPU {
-            Self::take_number()
+            Self::take_number().unwrap_or_else(|| Self::no_number_left())
         } else {
             cpu
+        }
+    }
+
+    #[inline(always)]
+    fn try_cpu() -> Option<usize> {
+        let cpu = CPU.get();
+        if cpu == NO_CPU {
+            Self::take_number()
+        } else {
+            Some(cpu)
         }
     }
 
@@ -129,6 +200,7 @@ unsafe impl Host for Threads {
         node
     }
 
+    #[cfg(unix)]
     fn now() -> u64 {
         let mut time = libc::timespec {
             tv_sec: 0,
@@ -139,8 +211,17 @@ unsafe impl Host for Threads {
         time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
     }
 
+    #[cfg(not(unix))]
+    fn now() -> u64 {
+        static START: std::sync::OnceLock<std::time::Instant> = std::sync::OnceLock::new();
+        START
+            .get_or_init(std::time::Instant::now)
+            .elapsed()
+            .as_nanos() as u64
+    }
+
     #[cfg(target_os = "linux")]
-    fn wait(word: &AtomicU32, expected: u32) {
+    fn wait(word: &Word, expected: u32) {
         // Not FUTEX_PRIVATE: the lock may be shared with other processes.
         // SAFETY: the word outlives the call; any result is a legal wake-up.
         unsafe {
@@ -155,7 +236,7 @@ unsafe impl Host for Threads {
     }
 
     #[cfg(target_os = "linux")]
-    fn wake(word: &AtomicU32) {
+    fn wake(word: &Word) {
         // SAFETY: only the address of the word is used.
         unsafe {
             libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE, 1);
@@ -163,7 +244,7 @@ unsafe impl Host for Threads {
     }
 
     #[cfg(not(target_os = "linux"))]
-    fn wait(_: &AtomicU32, _: u32) {
+    fn wait(_: &Word, _: u32) {
         std::thread::yield_now();
     }
 
@@ -224,7 +305,7 @@ mod tests {
         for _ in 0..2 * FEW {
             let taken = on_a_thread(|| {
                 let taken = Threads::cpu();
-                // SAFETY: no other test assumes it, and none uses so many.
+                // SAFETY: no other test assumes it, and none uses so many at once.
                 unsafe { Threads::assume_cpu(MAX_CPUS - 1) };
                 assert_eq!(Threads::cpu(), MAX_CPUS - 1);
                 taken
@@ -232,7 +313,36 @@ mod tests {
             assert!(taken < FEW, "number {taken} although few threads live");
         }
         let assumed = MAX_CPUS - 1;
-        let bit = TAKEN[assumed / 64].load(Ordering::Relaxed) >> (assumed % 64) & 1;
+        let bit = TAKEN[assumed / 32].load(Ordering::Relaxed) >> (assumed % 32) & 1;
         assert_eq!(bit, 1, "no thread is given an assumed number");
+    }
+
+    /// A variable whose destructor uses a lock that needs a number, when the
+    /// thread's own number may have gone back already.
+    struct Late;
+
+    impl Drop for Late {
+        fn drop(&mut self) {
+            assert!(Threads::cpu() < FEW, "a number for a destructor");
+        }
+    }
+
+    #[test]
+    fn a_number_taken_by_a_late_destructor_goes_back_too() {
+        thread_local! {
+            static FIRST: Late = const { Late };
+            static LAST: Late = const { Late };
+        }
+        for _ in 0..2 * FEW {
+            let taken = on_a_thread(|| {
+                // One destructor is registered before the number's own would
+                // be, one after: they run in either order.
+                FIRST.with(|_| ());
+                let taken = Threads::cpu();
+                LAST.with(|_| ());
+                taken
+            });
+            assert!(taken < FEW, "number {taken} although few threads live");
+        }
     }
 }

@@ -20,10 +20,31 @@ const TICKET: u32 = 1 << 16;
 /// A ticket lock in one 32-bit word: `next` in the high half, `owner` (the
 /// number being served) in the low half. Equal halves mean free.
 ///
-/// At most 65,535 CPUs may wait at once: beyond that, tickets repeat.
+/// At most 32,768 CPUs may wait at once. Beyond 65,535 tickets would repeat and
+/// two CPUs enter, so who draws a ticket that far back ends the program.
 #[repr(transparent)]
 pub struct Ticket<P: Platform = NativePlatform> {
     word: P::U32,
+}
+
+/// How many CPUs are to be served before `ticket`.
+///
+/// Ends the program if they are more than half of what 16 bits can count: the
+/// other half is for those who draw tickets before this has come to an end.
+#[inline(always)]
+pub(crate) fn before(ticket: u16, word: u32) -> u16 {
+    let before = ticket.wrapping_sub(word as u16);
+    if before > 1 << 15 {
+        too_many();
+    }
+    before
+}
+
+/// A ticket that is drawn must be served, so this cannot unwind: a panic that
+/// leaves a function of the C ABI goes no further.
+#[cold]
+extern "C" fn too_many() -> ! {
+    panic!("more than 32,768 CPUs wait for a ticket lock");
 }
 
 impl<P: Platform> Ticket<P> {
@@ -51,7 +72,7 @@ impl<P: Platform> Ticket<P> {
     pub fn wait(&self, ticket: u16) {
         // T2: pairs with T3, the holder before us.
         self.word
-            .spin_until(Ordering::Acquire, |word| word as u16 == ticket);
+            .spin_until(Ordering::Acquire, |word| before(ticket, word) == 0);
     }
 }
 
@@ -117,3 +138,58 @@ unsafe impl<P: Platform> RawLock<P> for Ticket<P> {
 }
 
 crate::lock_api_impl::context_free!(Ticket);
+
+#[cfg(all(test, feature = "std", not(miri)))]
+mod tests {
+    use super::*;
+    use crate::TicketProp;
+    use crate::native::NativePlatform as N;
+    use std::process::{Command, Stdio};
+    use std::time::{Duration, Instant};
+
+    /// Set in the child process, to the kind of lock.
+    const CHILD: &str = "LOCKLAB_TICKETS_RUN_OUT";
+
+    /// The 32,769th waiter ends the program: 32,767 more, and one would be
+    /// given the ticket of the holder.
+    #[test]
+    fn a_ticket_too_far_back_ends_the_program() {
+        if let Ok(lock) = std::env::var(CHILD) {
+            // Ticket 0 holds, and 32,768 wait.
+            let word = 0x8001_0000;
+            // SAFETY: does not come back.
+            unsafe {
+                if lock == "ticket" {
+                    Ticket::<N> { word: word.into() }.lock(&());
+                } else {
+                    TicketProp::<N>::with_word(word).lock(&());
+                }
+            }
+            std::process::exit(0);
+        }
+        for lock in ["ticket", "ticket-prop"] {
+            let mut child = Command::new(std::env::current_exe().unwrap())
+                .args([
+                    "--exact",
+                    "ticket::tests::a_ticket_too_far_back_ends_the_program",
+                ])
+                .env(CHILD, lock)
+                .stdout(Stdio::null())
+                .stderr(Stdio::null())
+                .spawn()
+                .unwrap();
+            let deadline = Instant::now() + Duration::from_secs(20);
+            let status = loop {
+                match child.try_wait().unwrap() {
+                    Some(status) => break Some(status),
+                    None if Instant::now() > deadline => break None,
+                    None => std::thread::sleep(Duration::from_millis(5)),
+                }
+            };
+            let _ = child.kill();
+            let _ = child.wait();
+            let status = status.expect("a waiter that may not wait is gone");
+            assert!(!status.success(), "{lock}: {status}");
+        }
+    }
+}

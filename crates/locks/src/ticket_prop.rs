@@ -12,6 +12,7 @@
 use crate::native::NativePlatform;
 use crate::platform::{Atomic, LockWord, Ordering, Patience, Platform, Poll};
 use crate::raw::{Fairness, Info, RawLock};
+use crate::ticket::before;
 
 /// One ticket: the high half of the word counts tickets given out.
 const TICKET: u32 = 1 << 16;
@@ -20,7 +21,7 @@ const TICKET: u32 = 1 << 16;
 /// them. Should be about as long as the shortest time the lock is held and
 /// handed over: with more, the next in line is late.
 ///
-/// At most 65,535 CPUs may wait at once: beyond that, tickets repeat.
+/// At most 32,768 CPUs may wait at once, as for [`crate::Ticket`].
 #[repr(transparent)]
 pub struct TicketProp<P: Platform = NativePlatform, const RELAXES: u32 = 4> {
     word: P::U32,
@@ -32,13 +33,20 @@ impl<P: Platform, const RELAXES: u32> TicketProp<P, RELAXES> {
         Self { word: P::U32::ZERO }
     }
 
+    #[cfg(test)]
+    pub(crate) fn with_word(word: u32) -> Self {
+        Self {
+            word: P::U32::new(word),
+        }
+    }
+
     #[cold]
     #[inline(never)]
     fn wait(&self, ticket: u16) {
         // P2: pairs with P3, the holder before us.
         self.word
             .spin(Ordering::Acquire, Patience::Forever, |word| {
-                match ticket.wrapping_sub(word as u16) {
+                match before(ticket, word) {
                     0 => Poll::Done,
                     before_us => Poll::Relax(u32::from(before_us) * RELAXES),
                 }

@@ -4,9 +4,13 @@
 mod common;
 
 use common::stress;
-use common::yielding::{Yielding, YieldingPortable};
+use common::yielding::{FENCES, Yielding, YieldingPortable};
 use locklab_locks::catalogue::{self, Visitor};
-use locklab_locks::{Fairness, Info, NativePlatform, Platform, RawLock, Tas, Threads};
+use locklab_locks::{
+    Fairness, Host, Info, NativePlatform, Platform, QSpinlock, QSpinlockPv, QueueNodes, RawLock,
+    RwQueued, Tas, Threads,
+};
+use std::sync::atomic::Ordering;
 
 /// The shipped code. Not for more threads than CPUs where the lock is fair:
 /// a handoff there waits until the next in line is scheduled, and that takes
@@ -69,6 +73,42 @@ fn every_lock_excludes_with_portable_words() {
     for &threads in QUEUES {
         all_locks(|name| catalogue::visit::<YieldingPortable, _>(name, Queueing { threads }));
     }
+}
+
+/// An interrupt that takes a queue node finds the levels as they are: each
+/// queueing fences when it has taken its level and before it gives it back.
+#[test]
+fn queueing_fences_against_interrupts() {
+    for name in ["qspinlock", "qspinlock-pv"] {
+        let before = FENCES.load(Ordering::Relaxed);
+        catalogue::visit::<Yielding, _>(name, Queueing { threads: 8 }).unwrap();
+        assert!(FENCES.load(Ordering::Relaxed) > before + 1, "{name}");
+    }
+}
+
+/// A host whose threads have no numbers, as the threads of a program beyond
+/// the most that are counted.
+struct Numberless;
+
+// SAFETY: nobody has a number, so nobody has a node.
+unsafe impl Host for Numberless {
+    fn cpu() -> usize {
+        unreachable!("asked for a number that no thread has")
+    }
+    fn try_cpu() -> Option<usize> {
+        None
+    }
+    fn queue_nodes(_: usize) -> &'static QueueNodes<locklab_locks::Native<Self>> {
+        unreachable!("no number, no node")
+    }
+}
+
+#[test]
+fn queued_spinlocks_do_without_numbers() {
+    type P = locklab_locks::Native<Numberless>;
+    stress::<P, QSpinlock<P>>(3, 2_000);
+    stress::<P, QSpinlockPv<P>>(3, 2_000);
+    stress::<P, RwQueued<P>>(3, 2_000);
 }
 
 #[test]

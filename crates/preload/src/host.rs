@@ -46,6 +46,11 @@ unsafe impl Host for Process {
     }
 
     #[inline]
+    fn try_cpu() -> Option<usize> {
+        Some(thread::number()).filter(|&cpu| cpu < MAX_CPUS)
+    }
+
+    #[inline]
     fn queue_nodes(cpu: usize) -> &'static QueueNodes<Spinning> {
         &NODES[cpu]
     }

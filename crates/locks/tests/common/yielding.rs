@@ -54,6 +54,9 @@ fn written() {
     }
 }
 
+/// Fences against interrupts so far.
+pub(crate) static FENCES: AtomicUsize = AtomicUsize::new(0);
+
 /// Threads of a test program, its harness included.
 const CPUS: usize = 256;
 
@@ -86,8 +89,14 @@ macro_rules! platform {
             fn cpu() -> usize {
                 NativePlatform::cpu()
             }
+            fn interrupt_fence() {
+                FENCES.fetch_add(1, Ordering::Relaxed);
+                NativePlatform::interrupt_fence();
+            }
+            // Two NUMA nodes wherever it runs, so that locks which prefer
+            // their own have a choice.
             fn node() -> usize {
-                NativePlatform::node()
+                NativePlatform::cpu() % 2
             }
             fn now() -> u64 {
                 NativePlatform::now()
