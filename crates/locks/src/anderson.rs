@@ -1,15 +1,5 @@
 //! Anderson's array lock: each waiter spins on a cache line of its own, and
 //! the lines are in the lock.
-//!
-//! Paper: T. E. Anderson, "The Performance of Spin Lock Alternatives for
-//! Shared-Memory Multiprocessors", IEEE TPDS 1(1), 1990.
-//!
-//! Size: one 64-byte line, and one for each slot. Per waiter: 64 bytes that
-//! remember its slot. Fairness: first come, first served from the fetch-add
-//! on. A handoff touches one line of one waiter.
-//!
-//! The slot of the holder is kept in its context and not in the lock: a word
-//! there would be one more line that travels with each handoff.
 
 use crate::line::CacheLine;
 use crate::native::NativePlatform;
@@ -33,6 +23,16 @@ impl AndersonSlot {
 }
 
 /// Anderson's lock for at most `SLOTS` CPUs, a power of two.
+///
+/// **Paper:** T. E. Anderson, "The Performance of Spin Lock Alternatives for
+/// Shared-Memory Multiprocessors", IEEE TPDS 1(1), 1990.
+///
+/// **Size:** one 64-byte line, and one for each slot. **Per waiter:** 64 bytes that
+/// remember its slot. **Fairness:** first come, first served from the fetch-add
+/// on. A handoff touches one line of one waiter.
+///
+/// The slot of the holder is kept in its context and not in the lock: a word
+/// there would be one more line that travels with each handoff.
 ///
 /// With more than `SLOTS` CPUs two would wait on one slot and both enter.
 /// [`crate::Mutex`] panics then; who uses [`RawLock`] sees to it himself.

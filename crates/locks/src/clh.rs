@@ -1,15 +1,5 @@
 //! The CLH lock: a queue in which each waiter spins on its predecessor's
 //! node, and leaves with that node instead of its own.
-//!
-//! Papers: T. S. Craig, "Building FIFO and Priority-Queuing Spin Locks from
-//! Atomic Swap", University of Washington TR 93-02-02, 1993; P. Magnusson,
-//! A. Landin and E. Hagersten, "Queue Locks on Cache Coherent
-//! Multiprocessors", IPPS 1994.
-//!
-//! Size: two 64-byte lines, one of them the node that circulates for the
-//! lock. Per waiter: one 64-byte node and the 64-byte handle that says which.
-//! Fairness: first come, first served from the swap on. A handoff touches
-//! one line; unlock is one store and never looks for a successor.
 
 use crate::line::CacheLine;
 use crate::native::NativePlatform;
@@ -71,6 +61,16 @@ impl<P: Platform> Default for ClhHandle<P> {
 }
 
 /// A CLH lock: the node of the last to come, null if none came yet.
+///
+/// **Papers:** T. S. Craig, "Building FIFO and Priority-Queuing Spin Locks from
+/// Atomic Swap", University of Washington TR 93-02-02, 1993; P. Magnusson,
+/// A. Landin and E. Hagersten, "Queue Locks on Cache Coherent
+/// Multiprocessors", IPPS 1994.
+///
+/// **Size:** two 64-byte lines, one of them the node that circulates for the
+/// lock. **Per waiter:** one 64-byte node and the 64-byte handle that says which.
+/// **Fairness:** first come, first served from the swap on. A handoff touches
+/// one line; unlock is one store and never looks for a successor.
 #[repr(C)]
 pub struct Clh<P: Platform = NativePlatform> {
     tail: CacheLine<P::Ptr<ClhNode<P>>>,

@@ -1,13 +1,4 @@
 //! CNA: an MCS lock that hands over within a NUMA node, in one word.
-//!
-//! Paper: D. Dice and A. Kogan, "Compact NUMA-aware Locks", EuroSys 2019.
-//!
-//! Size: one pointer, whatever the number of NUMA nodes. Per waiter: one
-//! 64-byte node. Fairness: the holder passes the lock to the first waiter of
-//! its own NUMA node and moves those it skips to a second queue, which goes
-//! before the main one after at most `LOCAL` handoffs in a row within one
-//! node (the paper flushes it at random; a count bounds the wait and makes
-//! runs repeatable). Within a NUMA node: first come, first served.
 
 use crate::native::NativePlatform;
 use crate::platform::{Atomic, Ordering, Platform};
@@ -70,6 +61,15 @@ fn alone<P: Platform>() -> *mut CnaNode<P> {
 }
 
 /// A compact NUMA-aware lock: the tail of its main queue, null when free.
+///
+/// **Paper:** D. Dice and A. Kogan, "Compact NUMA-aware Locks", EuroSys 2019.
+///
+/// **Size:** one pointer, whatever the number of NUMA nodes. **Per waiter:** one
+/// 64-byte node. **Fairness:** the holder passes the lock to the first waiter of
+/// its own NUMA node and moves those it skips to a second queue, which goes
+/// before the main one after at most 256 handoffs in a row within one
+/// node (the paper flushes it at random; a count bounds the wait and makes
+/// runs repeatable). Within a NUMA node: first come, first served.
 #[repr(transparent)]
 pub struct Cna<P: Platform = NativePlatform> {
     tail: P::Ptr<CnaNode<P>>,

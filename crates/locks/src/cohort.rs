@@ -1,20 +1,5 @@
 //! Lock cohorting: a lock for each NUMA node, and one for whichever node has
 //! it.
-//!
-//! Paper: D. Dice, V. J. Marathe and N. Shavit, "Lock Cohorting: A General
-//! Technique for Designing NUMA Locks", PPoPP 2012.
-//!
-//! [`Cohort`] is the composition; a [`Recipe`] names its two parts:
-//! [`BoMcs`] (C-BO-MCS) and [`TktTkt`] (C-TKT-TKT). The global part is
-//! released by another CPU than the one that acquired it, so it must be
-//! context-free; the local part must know whether others of the NUMA node
-//! wait.
-//!
-//! Size: a line for the global lock, and one for each NUMA node. Per waiter:
-//! what the local lock needs. Fairness: within a NUMA node that of the local
-//! lock; a node keeps the lock for at most `PASSES` handoffs, and who comes
-//! then is up to the global lock: the next in line of C-TKT-TKT, anybody of
-//! C-BO-MCS.
 
 use crate::line::CacheLine;
 use crate::mcs::{Mcs, McsNode};
@@ -168,6 +153,21 @@ struct Branch<P: Platform, L> {
 }
 
 /// A cohort lock for up to `NODES` NUMA nodes; more share branches.
+///
+/// **Paper:** D. Dice, V. J. Marathe and N. Shavit, "Lock Cohorting: A General
+/// Technique for Designing NUMA Locks", PPoPP 2012.
+///
+/// [`Cohort`] is the composition; a [`Recipe`] names its two parts:
+/// [`BoMcs`] (C-BO-MCS) and [`TktTkt`] (C-TKT-TKT). The global part is
+/// released by another CPU than the one that acquired it, so it must be
+/// context-free; the local part must know whether others of the NUMA node
+/// wait.
+///
+/// **Size:** a line for the global lock, and one for each NUMA node. **Per waiter:**
+/// what the local lock needs. **Fairness:** within a NUMA node that of the local
+/// lock; a node keeps the lock for at most 64 handoffs, and who comes
+/// then is up to the global lock: the next in line of C-TKT-TKT, anybody of
+/// C-BO-MCS.
 #[repr(C)]
 pub struct Cohort<P: Platform, R: Recipe<P>, const NODES: usize = 8> {
     global: CacheLine<R::Global>,

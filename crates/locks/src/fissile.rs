@@ -1,12 +1,5 @@
 //! The fissile lock: test-and-set as long as it is free, a NUMA-aware queue
 //! behind it.
-//!
-//! Paper: D. Dice and A. Kogan, "Fissile Locks", NETYS 2020.
-//!
-//! Size: 16 bytes. Per waiter: one node on the stack of `lock`, gone when
-//! `lock` returns. Fairness: a CPU that comes may overtake the queue, until
-//! the head of the queue has read the word `GRACE` times; then the lock
-//! closes to newcomers. The queue is [`crate::Cna`].
 
 use crate::cna::{Cna, CnaNode};
 use crate::native::NativePlatform;
@@ -21,6 +14,13 @@ const IMPATIENT: u32 = 1 << 8;
 const GRACE: u32 = 50;
 
 /// A fissile lock: a word (bits 0 to 7 held, bit 8 impatient) and a queue.
+///
+/// **Paper:** D. Dice and A. Kogan, "Fissile Locks", NETYS 2020.
+///
+/// **Size:** 16 bytes. **Per waiter:** one node on the stack of `lock`, gone when
+/// `lock` returns. **Fairness:** a CPU that comes may overtake the queue, until
+/// the head of the queue has read the word 50 times; then the lock
+/// closes to newcomers. The queue is [`crate::Cna`].
 #[repr(C)]
 pub struct Fissile<P: Platform = NativePlatform> {
     word: P::U32,

@@ -1,14 +1,4 @@
 //! Hemlock: a queue lock whose waiters keep one word each, for all locks.
-//!
-//! Paper: D. Dice and A. Kogan, "Hemlock: Compact and Scalable Mutual
-//! Exclusion", SPAA 2021.
-//!
-//! Size: one pointer. Per waiter: one word on a line of its own, which may
-//! serve any number of locks that its CPU holds at once. Fairness: first
-//! come, first served from the swap on. A waiter spins on its predecessor's
-//! word, into which the predecessor writes the address of the lock that it
-//! hands over; more than one successor may spin there only when the
-//! predecessor holds several contended locks.
 
 use crate::native::NativePlatform;
 use crate::platform::{Atomic, Ordering, Platform};
@@ -41,6 +31,16 @@ impl<P: Platform> Default for HemlockGrant<P> {
 }
 
 /// A Hemlock: the last CPU in its queue, null when free.
+///
+/// **Paper:** D. Dice and A. Kogan, "Hemlock: Compact and Scalable Mutual
+/// Exclusion", SPAA 2021.
+///
+/// **Size:** one pointer. **Per waiter:** one word on a line of its own, which may
+/// serve any number of locks that its CPU holds at once. **Fairness:** first
+/// come, first served from the swap on. A waiter spins on its predecessor's
+/// word, into which the predecessor writes the address of the lock that it
+/// hands over; more than one successor may spin there only when the
+/// predecessor holds several contended locks.
 #[repr(transparent)]
 pub struct Hemlock<P: Platform = NativePlatform> {
     tail: P::Ptr<HemlockGrant<P>>,

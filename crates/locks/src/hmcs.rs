@@ -1,11 +1,4 @@
 //! HMCS: an MCS lock for each NUMA node under one for all.
-//!
-//! Paper: M. Chabbi, M. Fagan and J. Mellor-Crummey, "High Performance Locks
-//! for Multi-level NUMA Systems", PPoPP 2015; here with two levels.
-//!
-//! Size: one 64-byte line, and two for each NUMA node. Per waiter: one
-//! 64-byte node. Fairness: first come, first served within a NUMA node and
-//! among them; a NUMA node keeps the lock for at most `PASSES` handoffs.
 
 use crate::line::CacheLine;
 use crate::native::NativePlatform;
@@ -138,6 +131,13 @@ struct Branch<P: Platform> {
 }
 
 /// A two-level MCS lock for up to `NODES` NUMA nodes; more share branches.
+///
+/// **Paper:** M. Chabbi, M. Fagan and J. Mellor-Crummey, "High Performance Locks
+/// for Multi-level NUMA Systems", PPoPP 2015; here with two levels.
+///
+/// **Size:** one 64-byte line, and two for each NUMA node. **Per waiter:** one
+/// 64-byte node. **Fairness:** first come, first served within a NUMA node and
+/// among them; a NUMA node keeps the lock for at most 64 handoffs.
 #[repr(C)]
 pub struct Hmcs<P: Platform = NativePlatform, const NODES: usize = 8> {
     root: CacheLine<Queue<P>>,

@@ -16,11 +16,59 @@
 //! NODES.with(|count| *count += 1);
 //! ```
 //!
+//! # Which lock?
+//!
+//! | You have | Take | Because |
+//! |---|---|---|
+//! | a mutex of an ordinary program, with perhaps more threads than CPUs | `std::sync::Mutex`; of ours [`Malthusian`], or any lock on [`Parking`] | who spins for a holder that does not run burns its time slice |
+//! | a kernel's spinlock, one word, first come first served | [`QSpinlock`] | 4 bytes; each queued waiter spins on its own line |
+//! | few CPUs, or hardly any contention, first come first served | [`Ticket`] | 4 bytes, the shortest code |
+//! | very many locks, hardly ever contended | [`Ttas`] | 1 byte |
+//! | a virtual machine whose hypervisor does not help | [`VirtSpinBackoff`], [`QSpinlockVirt`] | whoever runs goes on; nobody waits for a vCPU that does not |
+//! | one whose hypervisor does | [`QSpinlockPv`] | waiters sleep and are kicked |
+//! | one hot lock, many CPUs | [`Mcs`] | a handoff touches one line, however many wait |
+//! | the same on several NUMA nodes | [`Cna`] (one word), [`Fissile`] (no node to bring), [`Hmcs`] | the lock and its data stay within a NUMA node for a while |
+//! | waiters that give up | [`McsTimeout`] | giving up never waits |
+//! | mostly readers | [`RwQueued`] | readers together, waiters in order |
+//! | processes that share memory | [`Ticket`], [`Ttas`], [`Anderson`], [`mplock`] | no pointers (`Info::shared_memory`) |
+//! | one lock that its holder may take again | [`mplock`] | recursive; all levels released at once |
+//!
+//! Which is better under your contention is a matter of measurement: that is
+//! what Locklab is for. Each type says what paper it is from, what it takes
+//! and whom it serves next; [`catalogue`] has the same as data.
+//!
+//! # Interfaces
+//!
+//! - [`lock_api::Mutex`] with any lock that needs nothing but itself: guards,
+//!   as usual. [`lock_api::RwLock`] with [`RwQueued`].
+//! - [`Mutex`] with any lock but CLH, also those with a queue node, by closure.
+//! - [`RawLock`], unsafe, for everything else.
+//! - [`Outline`] around a lock: its unlock is a call, one copy for the whole
+//!   program, instead of being inlined at each call site.
+//!
+//! A lock whose `Info::touches_after_release` is set must not be freed by the
+//! CPU that acquires it last while another's `unlock` has not returned.
+//!
+//! # Platforms
+//!
 //! Every algorithm is generic over the [`Platform`] that it runs on: real
 //! atomics ([`Native`], in a kernel or a program), a model checker, or a
-//! simulator. `no_std` without the feature `std`; nothing allocates.
+//! simulator. A kernel implements [`Host`]; a program uses [`Threads`].
 //!
-//! [`catalogue`] lists the locks with their size, fairness and paper.
+//! | Feature | |
+//! |---|---|
+//! | `std` (default) | the host [`Threads`]: each thread is a CPU |
+//! | `portable-atomic` | targets without compare-and-swap; see that crate for how |
+//!
+//! `no_std` without `std`; nothing allocates.
+//!
+//! # Versions
+//!
+//! Rust 1.88 or later; a later minor version may ask for a later Rust that is
+//! at least six months old. Semantic versioning: what is documented stays
+//! compatible within a minor version before 1.0. Sizes of locks and contexts
+//! are documented and therefore part of it; memory orderings, numbers of spins
+//! and other private constants are not.
 #![no_std]
 
 // Its examples are run as tests.

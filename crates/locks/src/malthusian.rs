@@ -1,14 +1,5 @@
 //! The Malthusian lock: an MCS lock that lets few circulate and sends the
 //! rest to sleep.
-//!
-//! Paper: D. Dice, "Malthusian Locks", EuroSys 2017 (the MCSCR form).
-//!
-//! Size: 64 bytes. Per waiter: one 64-byte node. Fairness: the holder moves
-//! surplus waiters from the queue to a passive list, from which the last one
-//! moved returns when the queue would run empty, and the eldest after at most
-//! `TURNS` releases. So long-term every waiter is served, in no promised
-//! order. Waiters spin for `READS` reads and then sleep; a passive one sleeps
-//! until it is called, so a lock with more threads than CPUs keeps its pace.
 
 use crate::native::NativePlatform;
 use crate::platform::{Atomic, Ordering, Patience, Platform, Poll};
@@ -63,6 +54,15 @@ impl<P: Platform> Default for MalthusianNode<P> {
 }
 
 /// An MCS lock with a passive list. The list and the count are the holder's.
+///
+/// **Paper:** D. Dice, "Malthusian Locks", EuroSys 2017 (the MCSCR form).
+///
+/// **Size:** 64 bytes. **Per waiter:** one 64-byte node. **Fairness:** the holder moves
+/// surplus waiters from the queue to a passive list, from which the last one
+/// moved returns when the queue would run empty, and the eldest after at most
+/// 256 releases. So long-term every waiter is served, in no promised
+/// order. Waiters spin for 1000 reads and then sleep; a passive one sleeps
+/// until it is called, so a lock with more threads than CPUs keeps its pace.
 #[repr(C, align(64))]
 pub struct Malthusian<P: Platform = NativePlatform> {
     /// The last of the queue, null when the lock is free.

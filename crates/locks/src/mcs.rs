@@ -1,12 +1,4 @@
 //! The MCS lock: a queue of waiters, each spinning on its own node.
-//!
-//! Paper: J. M. Mellor-Crummey and M. L. Scott, "Algorithms for Scalable
-//! Synchronization on Shared-Memory Multiprocessors", ACM TOCS 9(1), 1991,
-//! section 2.4 (the variant with compare-and-swap).
-//!
-//! Size: one pointer. Per waiter: one 64-byte node, given back at unlock.
-//! Fairness: first come, first served from the swap on. A handoff touches
-//! one line of one waiter, whatever the number of waiters.
 
 use crate::native::NativePlatform;
 use crate::platform::{Atomic, Ordering, Platform};
@@ -50,6 +42,14 @@ impl<P: Platform> Default for McsNode<P> {
 }
 
 /// An MCS lock: the tail of its queue of waiters, null when free.
+///
+/// **Paper:** J. M. Mellor-Crummey and M. L. Scott, "Algorithms for Scalable
+/// Synchronization on Shared-Memory Multiprocessors", ACM TOCS 9(1), 1991,
+/// section 2.4 (the variant with compare-and-swap).
+///
+/// **Size:** one pointer. **Per waiter:** one 64-byte node, given back at unlock.
+/// **Fairness:** first come, first served from the swap on. A handoff touches
+/// one line of one waiter, whatever the number of waiters.
 #[repr(transparent)]
 pub struct Mcs<P: Platform = NativePlatform> {
     tail: P::Ptr<McsNode<P>>,

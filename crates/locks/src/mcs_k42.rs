@@ -1,15 +1,4 @@
 //! The K42 variant of the MCS lock: an ordinary interface, no node to bring.
-//!
-//! Paper: M. A. Auslander, D. J. Edelsohn, O. Y. Krieger, B. S. Rosenburg and
-//! R. W. Wisniewski, "Enhancement to the MCS lock for increased functionality
-//! and improved programmability", US patent application 2003/0200457 (filed
-//! 2002, abandoned); described in M. L. Scott, "Shared-Memory
-//! Synchronization", 2013, section 4.3.1.
-//!
-//! Size: two pointers. Per waiter: one node on the stack of `lock`, gone when
-//! `lock` returns. Fairness: first come, first served from the
-//! compare-and-swap on; that swap is retried under contention, so arrival,
-//! unlike MCS, has no bound.
 
 use crate::native::NativePlatform;
 use crate::platform::{Atomic, Ordering, Platform};
@@ -38,6 +27,17 @@ fn held<P: Platform>() -> *mut Node<P> {
 }
 
 /// A K42-MCS lock.
+///
+/// **Paper:** M. A. Auslander, D. J. Edelsohn, O. Y. Krieger, B. S. Rosenburg and
+/// R. W. Wisniewski, "Enhancement to the MCS lock for increased functionality
+/// and improved programmability", US patent application 2003/0200457 (filed
+/// 2002, abandoned); described in M. L. Scott, "Shared-Memory
+/// Synchronization", 2013, section 4.3.1.
+///
+/// **Size:** two pointers. **Per waiter:** one node on the stack of `lock`, gone when
+/// `lock` returns. **Fairness:** first come, first served from the
+/// compare-and-swap on; that swap is retried under contention, so arrival,
+/// unlike MCS, has no bound.
 #[repr(transparent)]
 pub struct McsK42<P: Platform = NativePlatform> {
     node: Node<P>,

@@ -1,15 +1,4 @@
 //! An MCS lock whose waiters may give up.
-//!
-//! Paper: M. L. Scott and W. N. Scherer III, "Scalable Queue-Based Spin Locks
-//! with Timeout", PPoPP 2001, for the problem; the protocol, in which a node
-//! that was given up stays in the queue until a release passes over it, is
-//! that of M. Chabbi, A. Amer, S. Wen and X. Liu, "An Efficient
-//! Abortable-locking Protocol for Multi-level NUMA Systems", PPoPP 2017.
-//!
-//! Size: one pointer. Per waiter: one 64-byte node, which after a timeout
-//! stays in use until a release has passed over it. Fairness: first come,
-//! first served; who comes back before the queue has passed over it has kept
-//! its place. Giving up takes one compare-and-swap and never waits.
 
 use crate::native::NativePlatform;
 use crate::platform::{Atomic, Ordering, Patience, Platform, Poll};
@@ -67,6 +56,17 @@ impl<P: Platform> Default for McsTimeoutNode<P> {
 }
 
 /// An abortable MCS lock: the tail of its queue, null when free.
+///
+/// **Paper:** M. L. Scott and W. N. Scherer III, "Scalable Queue-Based Spin Locks
+/// with Timeout", PPoPP 2001, for the problem; the protocol, in which a node
+/// that was given up stays in the queue until a release passes over it, is
+/// that of M. Chabbi, A. Amer, S. Wen and X. Liu, "An Efficient
+/// Abortable-locking Protocol for Multi-level NUMA Systems", PPoPP 2017.
+///
+/// **Size:** one pointer. **Per waiter:** one 64-byte node, which after a timeout
+/// stays in use until a release has passed over it. **Fairness:** first come,
+/// first served; who comes back before the queue has passed over it has kept
+/// its place. Giving up takes one compare-and-swap and never waits.
 #[repr(transparent)]
 pub struct McsTimeout<P: Platform = NativePlatform> {
     tail: P::Ptr<McsTimeoutNode<P>>,

@@ -1,24 +1,4 @@
 //! Spin, then park: a way to wait that any lock can be given.
-//!
-//! [`Parking`] is a platform with one difference: a waiter that has
-//! read its word [`SPINS`] times in vain sleeps, and whoever writes the word
-//! wakes it. No algorithm is written again: `Mcs<Parking<H>>` is the MCS lock
-//! that parks. (A lock that waits by writing, as [`crate::Tas`] does, has no
-//! word to sleep on and goes on spinning.)
-//!
-//! Sleepers meet writers in a parking lot: a table of buckets, found by the
-//! address of the word, in the manner of futexes (H. Franke, R. Russell and
-//! M. Kirkwood, "Fuss, Futexes and Furwocks", Ottawa Linux Symposium 2002)
-//! but here so that words of any size can be slept on.
-//!
-//! Cost for who writes: after each write, one load of a counter that is not
-//! zero only while someone sleeps. The write and that load must not trade
-//! places, which would take a full fence in every unlock; instead the sleeper
-//! pays, by [`ParkingWorld::heavy_fence`] on all CPUs of the program, just
-//! before it looks for the last time.
-//!
-//! A lock whose waiters all watch one word (ticket) wakes them all at each
-//! handoff: park behind queues.
 
 use crate::native::{AtomicU32, Host, Native};
 use crate::platform::{Atomic, AtomicInt, LockWord, Ordering, Patience, Platform, Poll};
@@ -177,6 +157,26 @@ unsafe impl<H: ParkingHost> ParkingWorld for H {
 }
 
 /// The platform below `W`, on which waiters spin and then sleep.
+///
+/// [`Parking`] is a platform with one difference: a waiter that has
+/// read its word [`SPINS`] times in vain sleeps, and whoever writes the word
+/// wakes it. No algorithm is written again: `Mcs<Parking<H>>` is the MCS lock
+/// that parks. (A lock that waits by writing, as [`crate::Tas`] does, has no
+/// word to sleep on and goes on spinning.)
+///
+/// Sleepers meet writers in a parking lot: a table of buckets, found by the
+/// address of the word, in the manner of futexes (H. Franke, R. Russell and
+/// M. Kirkwood, "Fuss, Futexes and Furwocks", Ottawa Linux Symposium 2002)
+/// but here so that words of any size can be slept on.
+///
+/// Cost for who writes: after each write, one load of a counter that is not
+/// zero only while someone sleeps. The write and that load must not trade
+/// places, which would take a full fence in every unlock; instead the sleeper
+/// pays, by [`ParkingWorld::heavy_fence`] on all CPUs of the program, just
+/// before it looks for the last time.
+///
+/// A lock whose waiters all watch one word (ticket) wakes them all at each
+/// handoff: park behind queues.
 pub struct Parking<W>(PhantomData<W>);
 
 impl<H: ParkingHost> Parking<H> {

@@ -1,13 +1,4 @@
 //! The queued spinlock: four bytes, a queue of per-CPU nodes behind them.
-//!
-//! After the design of W. Long and P. Zijlstra (Linux, 2013 to 2015), as
-//! described in J. Corbet, "MCS locks and qspinlocks", LWN, 11 March 2014;
-//! the queue is that of Mellor-Crummey and Scott 1991.
-//!
-//! Size: 4 bytes. Per waiter: nothing (each CPU owns four 16-byte nodes, one
-//! for each nesting level). Fairness: first come, first served once queued;
-//! the CPU that finds the lock held with nobody waiting waits on the lock
-//! word itself (the pending bit), which saves the first waiter a node.
 
 use crate::native::NativePlatform;
 use crate::platform::{Atomic, AtomicInt, LockWord, Ordering, Patience, Platform, Poll};
@@ -25,6 +16,15 @@ const PENDING_READS: u32 = 64;
 
 /// A queued spinlock in one word: bits 0 to 7 locked, bit 8 pending, bits 16
 /// and up the tail of the queue (nesting level, CPU number + 1).
+///
+/// After the design of W. Long and P. Zijlstra (Linux, 2013 to 2015), as
+/// described in J. Corbet, "MCS locks and qspinlocks", LWN, 11 March 2014;
+/// the queue is that of Mellor-Crummey and Scott 1991.
+///
+/// **Size:** 4 bytes. **Per waiter:** nothing (each CPU owns four 16-byte nodes, one
+/// for each nesting level). **Fairness:** first come, first served once queued;
+/// the CPU that finds the lock held with nobody waiting waits on the lock
+/// word itself (the pending bit), which saves the first waiter a node.
 #[repr(transparent)]
 pub struct QSpinlock<P: Platform = NativePlatform> {
     pub(crate) word: P::U32,

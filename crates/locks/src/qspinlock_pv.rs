@@ -1,22 +1,5 @@
 //! The paravirtual queued spinlock: waiters that spin for a while and then
 //! sleep, and a lock that runners may steal from sleepers.
-//!
-//! After W. Long's paravirtual queued spinlock and its hybrid of a queue and
-//! an unfair lock (Linux, 2015 and 2016), from their descriptions on the
-//! kernel list.
-//!
-//! - A waiter whose patience ends sleeps, and is kicked: by its predecessor
-//!   if it is not yet the head of the queue, by the unlock if it is. A head
-//!   that sleeps says so in the locked byte, so an unlock without sleepers
-//!   costs nothing more.
-//! - A CPU that comes while the head sleeps takes the free lock past the
-//!   queue. Without that, a convoy of sleepers never dissolves: every handoff
-//!   would wait for a kick to arrive.
-//! - The head, while awake, sets the pending bit, and nobody overtakes it.
-//!
-//! Size: 4 bytes. Per waiter: nothing (see [`crate::QSpinlock`]). Fairness:
-//! waiters in the queue are served in order; others overtake them only while
-//! the head sleeps, and a kicked head forbids it as soon as it runs.
 
 use crate::native::NativePlatform;
 use crate::platform::{Atomic, AtomicInt, LockWord, Ordering, Patience, Platform, Poll};
@@ -42,6 +25,23 @@ const SLEEPS: u32 = 2;
 
 /// A queued spinlock whose waiters sleep after `READS` fruitless reads. Bits
 /// 0 to 7 locked, bit 8 "no stealing", bits 16 and up the tail of the queue.
+///
+/// After W. Long's paravirtual queued spinlock and its hybrid of a queue and
+/// an unfair lock (Linux, 2015 and 2016), from their descriptions on the
+/// kernel list.
+///
+/// - A waiter whose patience ends sleeps, and is kicked: by its predecessor
+///   if it is not yet the head of the queue, by the unlock if it is. A head
+///   that sleeps says so in the locked byte, so an unlock without sleepers
+///   costs nothing more.
+/// - A CPU that comes while the head sleeps takes the free lock past the
+///   queue. Without that, a convoy of sleepers never dissolves: every handoff
+///   would wait for a kick to arrive.
+/// - The head, while awake, sets the pending bit, and nobody overtakes it.
+///
+/// **Size:** 4 bytes. **Per waiter:** nothing (see [`crate::QSpinlock`]). **Fairness:**
+/// waiters in the queue are served in order; others overtake them only while
+/// the head sleeps, and a kicked head forbids it as soon as it runs.
 ///
 /// `READS` should take about as long as a sleep and its kick cost: a waiter
 /// then never loses more than twice what it had to.

@@ -1,13 +1,4 @@
 //! The queued spinlock that stops queueing in a virtual machine.
-//!
-//! The queue of [`crate::QSpinlock`] is first come, first served, and stalls
-//! when the vCPU whose turn it is does not run. Told that it is in a virtual
-//! machine without paravirtual help ([`Platform::virtualized`]), this lock
-//! waits as [`crate::VirtSpin`] does. Described on the Linux kernel list,
-//! thread of 4 September 2015.
-//!
-//! Size: 4 bytes. Per waiter: nothing. Fairness: that of
-//! [`crate::QSpinlock`] on hardware, none in a virtual machine.
 
 use crate::native::NativePlatform;
 use crate::platform::Platform;
@@ -17,6 +8,15 @@ use crate::virt_spin;
 
 /// A queued spinlock on hardware, a test-and-set lock in a virtual machine.
 /// The answer may change at any time: both ways of waiting agree on the word.
+///
+/// The queue of [`crate::QSpinlock`] is first come, first served, and stalls
+/// when the vCPU whose turn it is does not run. Told that it is in a virtual
+/// machine without paravirtual help ([`Platform::virtualized`]), this lock
+/// waits as [`crate::VirtSpin`] does. Described on the Linux kernel list,
+/// thread of 4 September 2015.
+///
+/// **Size:** 4 bytes. **Per waiter:** nothing. **Fairness:** that of
+/// [`crate::QSpinlock`] on hardware, none in a virtual machine.
 #[repr(transparent)]
 pub struct QSpinlockVirt<P: Platform = NativePlatform>(QSpinlock<P>);
 

@@ -1,12 +1,4 @@
 //! The reciprocating lock: arrivals on a stack, served segment by segment.
-//!
-//! Paper: D. Dice and A. Kogan, "Reciprocating Locks", PPoPP 2025.
-//!
-//! Size: one pointer. Per waiter: one 64-byte element, on which it alone
-//! spins. Fairness: arrivals form a stack; when the segment in service is
-//! used up, the whole stack becomes the next one, last come first. So a
-//! waiter is overtaken at most once by each other CPU. Arrival is one swap,
-//! and so is (at most) a release.
 
 use crate::native::NativePlatform;
 use crate::platform::{Atomic, Ordering, Platform};
@@ -54,6 +46,14 @@ fn held<P: Platform>() -> *mut ReciprocatingElement<P> {
 }
 
 /// A reciprocating lock: the top of the stack of arrivals, null when free.
+///
+/// **Paper:** D. Dice and A. Kogan, "Reciprocating Locks", PPoPP 2025.
+///
+/// **Size:** one pointer. **Per waiter:** one 64-byte element, on which it alone
+/// spins. **Fairness:** arrivals form a stack; when the segment in service is
+/// used up, the whole stack becomes the next one, last come first. So a
+/// waiter is overtaken at most once by each other CPU. Arrival is one swap,
+/// and so is (at most) a release.
 #[repr(transparent)]
 pub struct Reciprocating<P: Platform = NativePlatform> {
     arrivals: P::Ptr<ReciprocatingElement<P>>,

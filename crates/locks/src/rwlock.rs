@@ -1,15 +1,4 @@
 //! A queued reader-writer lock: a word, and a queue for those who must wait.
-//!
-//! Paper: J. M. Mellor-Crummey and M. L. Scott, "Scalable Reader-Writer
-//! Synchronization for Shared-Memory Multiprocessors", PPoPP 1991, for the
-//! fair queue of readers and writers; the compact form, one word and one
-//! queued spinlock, after W. Long's description (Linux, 2014).
-//!
-//! Size: 8 bytes. Per waiter: nothing (the queue uses the CPU's nodes).
-//! Fairness: readers and writers that find the lock taken queue and are
-//! served first come, first served; only the head of the queue watches the
-//! word. Readers that come while only readers hold it, and no writer waits,
-//! enter at once.
 
 use crate::native::NativePlatform;
 use crate::platform::{Atomic, AtomicInt, LockWord, Ordering, Platform};
@@ -29,6 +18,17 @@ const NOT_AT_ONCE: u32 = WRITER_MASK | WRITER_WAITS | TOO_MANY;
 
 /// A queued reader-writer lock: a word (bits 0 to 7 a writer holds it, bit 8
 /// a writer is next, bits 9 and up the number of readers) and a queue.
+///
+/// **Paper:** J. M. Mellor-Crummey and M. L. Scott, "Scalable Reader-Writer
+/// Synchronization for Shared-Memory Multiprocessors", PPoPP 1991, for the
+/// fair queue of readers and writers; the compact form, one word and one
+/// queued spinlock, after W. Long's description (Linux, 2014).
+///
+/// **Size:** 8 bytes. **Per waiter:** nothing (the queue uses the CPU's nodes).
+/// **Fairness:** readers and writers that find the lock taken queue and are
+/// served first come, first served; only the head of the queue watches the
+/// word. Readers that come while only readers hold it, and no writer waits,
+/// enter at once.
 ///
 /// [`RawLock`] is its exclusive mode. At most 2^22 readers hold it at once,
 /// leaked guards among them: [`RwQueued::read`] panics beyond, and

@@ -1,20 +1,20 @@
 //! Test-and-set, and test-and-test-and-set: the whole lock is one byte.
-//!
-//! Papers: L. Rudolph and Z. Segall, "Dynamic Decentralized Cache Schemes
-//! for MIMD Parallel Processors", ISCA 1984 (test-and-test-and-set);
-//! T. E. Anderson, "The Performance of Spin Lock Alternatives for
-//! Shared-Memory Multiprocessors", IEEE TPDS 1(1), 1990 (both, measured).
-//!
-//! Size: 1 byte. Per waiter: nothing. Fairness: none; a CPU can starve, and
-//! the one whose cache holds the line has the advantage. A waiter on [`Tas`]
-//! takes the line away from the holder with every try; on [`Ttas`] only when
-//! the lock looks free.
 
 use crate::native::NativePlatform;
 use crate::platform::{Atomic, Ordering, Platform};
 use crate::raw::{Info, RawLock};
 
 /// A test-and-set lock: 0 free, 1 held. A waiter swaps until it gets a 0.
+///
+/// **Papers:** L. Rudolph and Z. Segall, "Dynamic Decentralized Cache Schemes
+/// for MIMD Parallel Processors", ISCA 1984 (test-and-test-and-set);
+/// T. E. Anderson, "The Performance of Spin Lock Alternatives for
+/// Shared-Memory Multiprocessors", IEEE TPDS 1(1), 1990 (both, measured).
+///
+/// **Size:** 1 byte. **Per waiter:** nothing. **Fairness:** none; a CPU can starve, and
+/// the one whose cache holds the line has the advantage. A waiter on [`Tas`]
+/// takes the line away from the holder with every try; on [`Ttas`] only when
+/// the lock looks free.
 #[repr(transparent)]
 pub struct Tas<P: Platform = NativePlatform> {
     held: P::U8,
@@ -84,6 +84,8 @@ crate::lock_api_impl::context_free!(Tas);
 
 /// A test-and-test-and-set lock: 0 free, 1 held. A waiter reads until it
 /// sees a 0, and only then swaps.
+///
+/// Papers, size and fairness: see [`Tas`].
 #[repr(transparent)]
 pub struct Ttas<P: Platform = NativePlatform> {
     held: P::U8,

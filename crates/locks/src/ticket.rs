@@ -1,14 +1,4 @@
 //! The ticket lock: take a number, wait until it is called.
-//!
-//! Paper: D. P. Reed and R. K. Kanodia, "Synchronization with Eventcounts
-//! and Sequencers", Communications of the ACM 22(2), 1979; as a spinlock:
-//! J. M. Mellor-Crummey and M. L. Scott, "Algorithms for Scalable
-//! Synchronization on Shared-Memory Multiprocessors", ACM TOCS 9(1), 1991,
-//! section 2.2.
-//!
-//! Size: 4 bytes. Per waiter: nothing. Fairness: first come, first served.
-//! Every waiter spins on the one word, so each handoff invalidates it in
-//! every waiter's cache: throughput falls with the number of waiters.
 
 use crate::native::NativePlatform;
 use crate::platform::{Atomic, LockWord, Ordering, Platform};
@@ -19,6 +9,16 @@ const TICKET: u32 = 1 << 16;
 
 /// A ticket lock in one 32-bit word: `next` in the high half, `owner` (the
 /// number being served) in the low half. Equal halves mean free.
+///
+/// **Paper:** D. P. Reed and R. K. Kanodia, "Synchronization with Eventcounts
+/// and Sequencers", Communications of the ACM 22(2), 1979; as a spinlock:
+/// J. M. Mellor-Crummey and M. L. Scott, "Algorithms for Scalable
+/// Synchronization on Shared-Memory Multiprocessors", ACM TOCS 9(1), 1991,
+/// section 2.2.
+///
+/// **Size:** 4 bytes. **Per waiter:** nothing. **Fairness:** first come, first served.
+/// Every waiter spins on the one word, so each handoff invalidates it in
+/// every waiter's cache: throughput falls with the number of waiters.
 ///
 /// At most 32,768 CPUs may wait at once. Beyond 65,535 tickets would repeat and
 /// two CPUs enter, so who draws a ticket that far back ends the program.

@@ -1,13 +1,5 @@
 //! The ticket lock with proportional backoff: the further back in the line,
 //! the longer a waiter looks away.
-//!
-//! Paper: J. M. Mellor-Crummey and M. L. Scott, "Algorithms for Scalable
-//! Synchronization on Shared-Memory Multiprocessors", ACM TOCS 9(1), 1991,
-//! section 2.2: a waiter knows how many are before it, so it need not guess.
-//!
-//! Size: 4 bytes. Per waiter: nothing. Fairness: first come, first served.
-//! Every waiter still reads the one word, but those far back read it seldom,
-//! so a handoff invalidates fewer caches than [`crate::Ticket`]'s.
 
 use crate::native::NativePlatform;
 use crate::platform::{Atomic, LockWord, Ordering, Patience, Platform, Poll};
@@ -20,6 +12,14 @@ const TICKET: u32 = 1 << 16;
 /// A ticket lock whose waiters relax `RELAXES` times for each CPU before
 /// them. Should be about as long as the shortest time the lock is held and
 /// handed over: with more, the next in line is late.
+///
+/// **Paper:** J. M. Mellor-Crummey and M. L. Scott, "Algorithms for Scalable
+/// Synchronization on Shared-Memory Multiprocessors", ACM TOCS 9(1), 1991,
+/// section 2.2: a waiter knows how many are before it, so it need not guess.
+///
+/// **Size:** 4 bytes. **Per waiter:** nothing. **Fairness:** first come, first served.
+/// Every waiter still reads the one word, but those far back read it seldom,
+/// so a handoff invalidates fewer caches than [`crate::Ticket`]'s.
 ///
 /// At most 32,768 CPUs may wait at once, as for [`crate::Ticket`].
 #[repr(transparent)]

@@ -1,14 +1,4 @@
 //! TWA: a ticket lock whose far waiters wait elsewhere.
-//!
-//! Paper: D. Dice and A. Kogan, "TWA: Ticket Locks Augmented with a Waiting
-//! Array", Euro-Par 2019.
-//!
-//! Size: one 64-byte line and `SLOTS` 4-byte words. (The paper shares one array among all
-//! locks of a program; a lock that may run in a kernel brings its own.) Per
-//! waiter: nothing. Fairness: first come, first served. Only the next in line
-//! spins on the lock word; a CPU further back waits for a change of the slot
-//! that its ticket maps to, so a handoff invalidates the word in one cache
-//! and one slot, not in all.
 
 use crate::native::NativePlatform;
 use crate::platform::{Atomic, AtomicInt, Ordering, Platform};
@@ -22,6 +12,16 @@ const NEAR: u32 = 1;
 const STRIDE: u32 = 17;
 
 /// A ticket lock with a waiting array of `SLOTS` words, a power of two.
+///
+/// **Paper:** D. Dice and A. Kogan, "TWA: Ticket Locks Augmented with a Waiting
+/// Array", Euro-Par 2019.
+///
+/// **Size:** one 64-byte line and `SLOTS` 4-byte words. (The paper shares one array among all
+/// locks of a program; a lock that may run in a kernel brings its own.) Per
+/// waiter: nothing. **Fairness:** first come, first served. Only the next in line
+/// spins on the lock word; a CPU further back waits for a change of the slot
+/// that its ticket maps to, so a handoff invalidates the word in one cache
+/// and one slot, not in all.
 #[repr(C, align(64))]
 pub struct Twa<P: Platform = NativePlatform, const SLOTS: usize = 64> {
     /// Tickets given out.

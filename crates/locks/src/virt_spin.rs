@@ -1,15 +1,5 @@
 //! The lock of a virtual machine without help from its hypervisor: a word
 //! that any running vCPU may take, with three ways to wait.
-//!
-//! A fair lock collapses when the vCPU that is next in line is not running;
-//! here whoever runs goes on. Described in two threads of the Linux kernel
-//! list: 4 September 2015 (the plain one and the delay) and 18 June 2025
-//! (bounded exponential backoff). Backoff itself: T. E. Anderson, "The
-//! Performance of Spin Lock Alternatives for Shared-Memory Multiprocessors",
-//! IEEE TPDS 1(1), 1990.
-//!
-//! Size: 4 bytes. Per waiter: nothing. Fairness: none; a CPU can starve, and
-//! the more one has backed off the less it tries.
 
 use crate::native::NativePlatform;
 use crate::platform::{Atomic, LockWord, Ordering, Patience, Platform, Poll};
@@ -46,6 +36,16 @@ pub(crate) fn contend<P: Platform>(word: &P::U32, mut relaxes: u32, most: u32) {
 /// A word that is 0 when free and 1 when held. A waiter relaxes `FIRST`
 /// times between tries, and up to `MOST` times after lost races. As it
 /// stands, once.
+///
+/// A fair lock collapses when the vCPU that is next in line is not running;
+/// here whoever runs goes on. Described in two threads of the Linux kernel
+/// list: 4 September 2015 (the plain one and the delay) and 18 June 2025
+/// (bounded exponential backoff). Backoff itself: T. E. Anderson, "The
+/// Performance of Spin Lock Alternatives for Shared-Memory Multiprocessors",
+/// IEEE TPDS 1(1), 1990.
+///
+/// **Size:** 4 bytes. **Per waiter:** nothing. **Fairness:** none; a CPU can starve, and
+/// the more one has backed off the less it tries.
 ///
 /// The first try is the compare-and-swap alone, inlined at the call site;
 /// losing that one does not lengthen the wait.

@@ -1,10 +1,4 @@
 //! The big lock on Anderson's array: a line a CPU to spin on.
-//!
-//! Paper: Anderson 1990, as [`crate::Anderson`]; proposed for OpenBSD's
-//! kernel lock on its tech list, 21 December 2025.
-//!
-//! Size: one line, and two for each CPU (its flag's, and its state's). Per
-//! waiter: nothing. Fairness: first come, first served.
 
 use super::Queue;
 use crate::anderson::{GO, WAIT, last_turn, may_go};
@@ -20,6 +14,12 @@ struct Place<P: Platform> {
 }
 
 /// Anderson's lock, the slots of its CPUs kept inside.
+///
+/// **Paper:** Anderson 1990, as [`crate::Anderson`]; proposed for OpenBSD's
+/// kernel lock on its tech list, 21 December 2025.
+///
+/// **Size:** one line, and two for each CPU (its flag's, and its state's). Per
+/// waiter: nothing. **Fairness:** first come, first served.
 #[repr(C)]
 pub struct AndersonQueue<P: Platform, const MAXCPUS: usize> {
     next: CacheLine<P::Usize>,

@@ -1,10 +1,4 @@
 //! The big lock on a CLH queue, of indices.
-//!
-//! Papers: Craig 1993; Magnusson, Landin and Hagersten 1994, as
-//! [`crate::Clh`].
-//!
-//! Size: two lines, and two for each CPU (a node, and its state). Per waiter:
-//! nothing. Fairness: first come, first served.
 
 use super::Queue;
 use crate::line::CacheLine;
@@ -23,6 +17,12 @@ struct Place<P: Platform> {
 }
 
 /// A CLH lock whose nodes are numbered: 0 is `first`, n + 1 began as CPU n's.
+///
+/// **Papers:** Craig 1993; Magnusson, Landin and Hagersten 1994, as
+/// [`crate::Clh`].
+///
+/// **Size:** two lines, and two for each CPU (a node, and its state). **Per waiter:**
+/// nothing. **Fairness:** first come, first served.
 #[repr(C)]
 pub struct ClhQueue<P: Platform, const MAXCPUS: usize> {
     tail: CacheLine<P::U32>,

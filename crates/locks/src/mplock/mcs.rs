@@ -1,9 +1,4 @@
 //! The big lock on an MCS queue, of indices.
-//!
-//! Paper: Mellor-Crummey and Scott 1991, as [`crate::Mcs`].
-//!
-//! Size: one line, and one for each CPU. Per waiter: nothing. Fairness: first
-//! come, first served.
 
 use super::Queue;
 use crate::line::CacheLine;
@@ -22,6 +17,11 @@ struct Node<P: Platform> {
 }
 
 /// An MCS lock with one node for each CPU.
+///
+/// **Paper:** Mellor-Crummey and Scott 1991, as [`crate::Mcs`].
+///
+/// **Size:** one line, and one for each CPU. **Per waiter:** nothing. **Fairness:** first
+/// come, first served.
 #[repr(C)]
 pub struct McsQueue<P: Platform, const MAXCPUS: usize> {
     /// The number of the last CPU in the queue, plus one.

@@ -1,14 +1,5 @@
 //! The big lock that OpenBSD ships: a ticket lock, and a ticket and depth for
 //! each CPU.
-//!
-//! Paper: Reed and Kanodia 1979, as [`crate::Ticket`]; the layout is that of
-//! the thread of 21 December 2025 on OpenBSD's tech list, where it is the
-//! subject: "now serving" shares a line with "next ticket", so that each
-//! arrival takes the line away from all who wait and from the holder, who
-//! writes it to release; and eight CPUs write their states on one line.
-//!
-//! Size: one line, and 8 bytes a CPU ([`Packed`]) or 64 ([`Padded`]). Per
-//! waiter: nothing. Fairness: first come, first served.
 
 use super::Queue;
 use crate::line::CacheLine;
@@ -90,6 +81,15 @@ struct Counters<U> {
 }
 
 /// A ticket lock with per-CPU states of layout `S`.
+///
+/// **Paper:** Reed and Kanodia 1979, as [`crate::Ticket`]; the layout is that of
+/// the thread of 21 December 2025 on OpenBSD's tech list, where it is the
+/// subject: "now serving" shares a line with "next ticket", so that each
+/// arrival takes the line away from all who wait and from the holder, who
+/// writes it to release; and eight CPUs write their states on one line.
+///
+/// **Size:** one line, and 8 bytes a CPU ([`Packed`]) or 64 ([`Padded`]). Per
+/// waiter: nothing. **Fairness:** first come, first served.
 #[repr(C, align(64))]
 pub struct TicketQueue<P: Platform, S, const MAXCPUS: usize> {
     cpus: [S; MAXCPUS],
