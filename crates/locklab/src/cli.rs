@@ -161,10 +161,14 @@ pub struct MatrixArgs {
 /// `locklab reproduce`.
 #[derive(Debug, Args)]
 pub struct ReproduceArgs {
-    /// In simulation: virt-backoff, mplock-anderson, qspinlock-xfs. With
-    /// kernels that are built and booted: inline-unlock, finish-task-switch
-    /// [default: those in simulation]
+    /// In simulation: virt-backoff, mplock-anderson, qspinlock-xfs, and
+    /// those that --all adds. With kernels that are built and booted:
+    /// inline-unlock, finish-task-switch [default: the first three]
     pub names: Vec<String>,
+    /// Every published experiment that can be simulated, with one score for
+    /// those that may inform the model and one for those that never do
+    #[arg(long, conflicts_with = "names")]
+    pub all: bool,
     /// Only these of a kernel report's variants
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub variant: Vec<String>,

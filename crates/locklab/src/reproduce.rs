@@ -6,9 +6,17 @@ use crate::matrix_command::print;
 use crate::report::Page;
 use crate::simulated::{bar, workers};
 use locklab_host::error::Error;
-use locklab_sim::{EXPERIMENTS, FLAT, Reproduction, Shape, agreement, reproduce};
+use locklab_sim::{
+    Agreement, EXPERIMENTS, FLAT, Group, MISS, Reproduction, Shape, agreement, reproduce, score,
+};
 use serde_json::{Value, json};
 use std::process::ExitCode;
+
+/// The reports that are simulated when no names are given.
+const REPORTS: [&str; 3] = ["virt-backoff", "mplock-anderson", "qspinlock-xfs"];
+
+/// Misses of one experiment that are printed; all are in the JSON document.
+const MISSES_SHOWN: usize = 8;
 
 /// Runs it.
 ///
@@ -17,9 +25,11 @@ use std::process::ExitCode;
 pub(crate) fn run(args: &ReproduceArgs, common: &Common) -> Result<ExitCode, Error> {
     let simulated: Vec<&str> = EXPERIMENTS.iter().map(|(name, ..)| *name).collect();
     let kernels: Vec<&str> = kernel::names().collect();
-    let names: Vec<&str> = if args.names.is_empty() {
-        // Those with kernels take their hour only when asked for.
+    let names: Vec<&str> = if args.all {
         simulated.clone()
+    } else if args.names.is_empty() {
+        // Those with kernels take their hour only when asked for.
+        REPORTS.to_vec()
     } else {
         args.names.iter().map(String::as_str).collect()
     };
@@ -32,6 +42,7 @@ pub(crate) fn run(args: &ReproduceArgs, common: &Common) -> Result<ExitCode, Err
         )));
     }
     let mut done = Vec::new();
+    let mut reproductions = Vec::new();
     let mut incomplete = None;
     for name in names {
         let (document, text, complete) = if kernels.contains(&name) {
@@ -39,7 +50,11 @@ pub(crate) fn run(args: &ReproduceArgs, common: &Common) -> Result<ExitCode, Err
         } else if common.dry_run {
             (Value::Null, format!("Would simulate {name}.\n"), Ok(()))
         } else {
-            simulate(name, common)?
+            let report = simulate(name, common)?;
+            let document = document(&report)?;
+            let text = text(&report);
+            reproductions.push(report);
+            (document, text, Ok(()))
         };
         if !common.json || common.dry_run {
             print(&text)?;
@@ -53,6 +68,9 @@ pub(crate) fn run(args: &ReproduceArgs, common: &Common) -> Result<ExitCode, Err
             break;
         }
     }
+    if args.all && !common.json && !common.dry_run {
+        print(&scores(&reproductions))?;
+    }
     if common.json && !common.dry_run {
         let all = |kind: &str| {
             done.iter()
@@ -63,47 +81,55 @@ pub(crate) fn run(args: &ReproduceArgs, common: &Common) -> Result<ExitCode, Err
             .into_iter()
             .find(|kind| all(kind))
             .unwrap_or("several");
+        let scores = Group::ALL.map(|group| (group.key(), score(group, &reproductions)));
+        let misses = reproductions.iter().flat_map(Reproduction::misses);
         let document = json!({
             "schema": 1,
             "provenance": {"source": source},
             "reports": done,
+            "scores": std::collections::BTreeMap::from(scores),
+            "misses": misses.collect::<Vec<_>>(),
         });
         print(&format!("{document:#}\n"))?;
     }
     incomplete.map_or(Ok(ExitCode::SUCCESS), Err)
 }
 
-/// The report as a document and as text, and whether it is complete.
-type Reproduced = (Value, String, Result<(), Error>);
-
-fn simulate(name: &str, common: &Common) -> Result<Reproduced, Error> {
+fn simulate(name: &str, common: &Common) -> Result<Reproduction, Error> {
     let bar = bar(1, common.quiet);
     let result = reproduce(name, common.seed, workers(), |at, of| {
         bar.set_length(of as u64);
         bar.set_position(at as u64);
     });
     bar.finish_and_clear();
-    let report = result.map_err(Error::Failed)?;
-    let mut document = serde_json::to_value(&report)
+    result.map_err(Error::Failed)
+}
+
+fn document(report: &Reproduction) -> Result<Value, Error> {
+    let mut document = serde_json::to_value(report)
         .map_err(|e| Error::Failed(format!("cannot write the report: {e}")))?;
     document["provenance"] = json!({"source": "simulation"});
-    Ok((document, text(&report), Ok(())))
+    Ok(document)
 }
 
 fn text(report: &Reproduction) -> String {
     let mut page = Page::default();
     page.title(&format!("{}: {}", report.name, report.title));
-    page.facts(&[
-        (
-            "Ours".into(),
-            format!("simulated on the model {}", report.machine),
-        ),
-        (
-            "Theirs".into(),
-            format!("published, report {}: {}", report.report, report.source),
-        ),
-        ("Trace hash".into(), format!("{:016x}", report.trace_hash)),
-    ]);
+    let number = report.report.map(|number| format!(", report {number}"));
+    let mut facts = vec![(
+        "Ours".into(),
+        format!("simulated on the model {}", report.machine),
+    )];
+    facts.extend(report.near.clone().map(|near| ("How near".into(), near)));
+    facts.push((
+        "Theirs".into(),
+        format!("published{}: {}", number.unwrap_or_default(), report.source),
+    ));
+    if let Some(group) = report.group {
+        facts.push(("Group".into(), group.title().into()));
+    }
+    facts.push(("Trace hash".into(), format!("{:016x}", report.trace_hash)));
+    page.facts(&facts);
     match &report.shape {
         Some(shape) => matrix(&mut page, report, shape),
         None => figures(&mut page, report),
@@ -121,6 +147,9 @@ fn text(report: &Reproduction) -> String {
     }
     if let Some(spearman) = agreement.spearman {
         page.item(&format!("Spearman's rank correlation {spearman:.2}"));
+    }
+    if let Some(factor) = agreement.median_factor_error {
+        page.item(&format!("median factor error {factor:.2}"));
     }
     page.item(&format!(
         "mean absolute log error {:.3}{}",
@@ -202,4 +231,73 @@ fn figures(page: &mut Page, report: &Reproduction) {
         );
         page.row(&row, row.trim_end().len());
     }
+}
+
+/// Every experiment in a line, the score of each group, and the misses.
+fn scores(reports: &[Reproduction]) -> String {
+    let mut page = Page::default();
+    page.title("Published experiments that were simulated: two scores");
+    let row = |page: &mut Page, name: &str, agreement: &Agreement| {
+        let percent = |part: f64| format!("{:.0} %", 100.0 * part);
+        let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
+        let line = format!(
+            "{name:28} {:>7} {:>9} {:>7} {:>9} {:>7}",
+            agreement.figures,
+            or_dash(agreement.direction.map(percent)),
+            or_dash(agreement.median_factor_error.map(|f| format!("{f:.2}"))),
+            format!("{:.3}", agreement.mean_abs_log_error),
+            or_dash(agreement.spearman.map(|r| format!("{r:.2}"))),
+        );
+        page.row(&line, line.len());
+    };
+    for group in Group::ALL {
+        page.heading(&format!("Group: {}", group.title()));
+        let head = format!(
+            "{:28} {:>7} {:>9} {:>7} {:>9} {:>7}",
+            "experiment", "figures", "direction", "factor", "log error", "ranks"
+        );
+        page.row(&head, head.len());
+        for report in reports.iter().filter(|report| report.group == Some(group)) {
+            row(&mut page, &report.name, &report.agreement);
+        }
+        row(&mut page, "all figures", &score(group, reports));
+    }
+    page.blank();
+    page.paragraph(&format!(
+        "Direction: published figures that are off 1 by more than {FLAT}, with ours on the same \
+         side. Factor: the median of the factors by which ours are off. Log error: mean of \
+         |ln(ours / theirs)|. Ranks: Spearman's correlation, from five figures on."
+    ));
+    page.heading(&format!(
+        "Misses: off by more than a factor of {MISS}, or in the wrong direction"
+    ));
+    for report in reports {
+        let misses = report.misses();
+        for miss in misses.iter().take(MISSES_SHOWN) {
+            page.item(&format!(
+                "{}: {}: theirs {:.2}, ours {:.2}, factor {:.2}{}",
+                miss.experiment,
+                miss.figure,
+                miss.published,
+                miss.ours,
+                miss.factor,
+                if miss.wrong_direction {
+                    ", wrong direction"
+                } else {
+                    ""
+                }
+            ));
+        }
+        if misses.len() > MISSES_SHOWN {
+            page.item(&format!(
+                "{}: {} more, in --json",
+                report.name,
+                misses.len() - MISSES_SHOWN
+            ));
+        }
+    }
+    if reports.iter().all(|report| report.misses().is_empty()) {
+        page.paragraph("None.");
+    }
+    format!("{}\n", page.finish())
 }

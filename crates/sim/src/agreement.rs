@@ -5,6 +5,27 @@ use serde::Serialize;
 /// Published ratios this close to 1 have no direction.
 pub const FLAT: f64 = 0.05;
 
+/// A figure of ours that is off by more than this factor is a miss.
+pub const MISS: f64 = 1.25;
+
+/// With fewer figures a rank correlation says nothing.
+const LEAST_FOR_RANKS: usize = 5;
+
+/// By what factor ours is off, above or below; 1 if it is not.
+pub fn factor_error(published: f64, ours: f64) -> f64 {
+    (ours / published).ln().abs().exp()
+}
+
+/// Whether ours is on the other side of 1, where the published ratio is off 1
+/// by more than [`FLAT`].
+pub fn wrong_direction(published: f64, ours: f64) -> bool {
+    directed(published) && (published - 1.0) * (ours - 1.0) <= 0.0
+}
+
+fn directed(published: f64) -> bool {
+    (published - 1.0).abs() > FLAT + 1e-9
+}
+
 /// Ours beside theirs.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Agreement {
@@ -16,8 +37,11 @@ pub struct Agreement {
     /// none.
     pub direction: Option<f64>,
     /// Spearman's rank correlation, ties sharing their mean rank; none if
-    /// either side has one value only.
+    /// there are fewer than five figures or either side has one value only.
     pub spearman: Option<f64>,
+    /// Median of the factors by which ours are off, above or below; none if
+    /// there are no figures.
+    pub median_factor_error: Option<f64>,
     /// Mean of |ln(ours / published)|.
     pub mean_abs_log_error: f64,
 }
@@ -32,24 +56,31 @@ pub fn agreement(published: &[f64], ours: &[f64]) -> Agreement {
         ours.len(),
         "a figure of ours for each of theirs"
     );
-    let pairs = || published.iter().zip(ours);
-    let directed: Vec<_> = pairs()
-        .filter(|(theirs, _)| (*theirs - 1.0).abs() > FLAT + 1e-9)
-        .collect();
-    let right = directed
-        .iter()
-        .filter(|(theirs, ours)| (**theirs - 1.0) * (**ours - 1.0) > 0.0)
+    let pairs = || published.iter().copied().zip(ours.iter().copied());
+    let directed = pairs().filter(|(theirs, _)| directed(*theirs)).count();
+    let wrong = pairs()
+        .filter(|&(theirs, ours)| wrong_direction(theirs, ours))
         .count();
     Agreement {
         figures: published.len(),
-        directed: directed.len(),
-        direction: (!directed.is_empty()).then(|| right as f64 / directed.len() as f64),
-        spearman: correlation(&ranks(published), &ranks(ours)),
+        directed,
+        direction: (directed > 0).then(|| (directed - wrong) as f64 / directed as f64),
+        spearman: (published.len() >= LEAST_FOR_RANKS)
+            .then(|| correlation(&ranks(published), &ranks(ours)))
+            .flatten(),
+        median_factor_error: median(pairs().map(|(theirs, ours)| factor_error(theirs, ours))),
         mean_abs_log_error: pairs()
             .map(|(theirs, ours)| (ours / theirs).ln().abs())
             .sum::<f64>()
             / published.len().max(1) as f64,
     }
+}
+
+fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    let (low, high) = (values.len().checked_sub(1)? / 2, values.len() / 2);
+    Some((values[low] + values[high]) / 2.0)
 }
 
 /// Ranks from 1; equal values share the mean of theirs.
@@ -92,26 +123,53 @@ mod tests {
 
     #[test]
     fn a_worked_example() {
-        // 1.04 has no direction; of the three others one is on the wrong side.
-        let theirs = [1.5, 1.04, 0.9, 1.2];
-        let ours = [1.3, 0.98, 0.95, 0.99];
+        // 1.04 has no direction; of the four others one is on the wrong side.
+        let theirs = [1.5, 1.04, 0.9, 1.2, 2.0];
+        let ours = [1.3, 0.98, 0.95, 0.99, 2.0];
         let agreement = agreement(&theirs, &ours);
-        assert_eq!(agreement.directed, 3);
-        assert_eq!(agreement.direction, Some(2.0 / 3.0));
-        // Ranks 4 2 1 3 and 4 2 1 3.
+        assert_eq!(agreement.directed, 4);
+        assert_eq!(agreement.direction, Some(0.75));
+        // Ranks 4 2 1 3 5 and 4 2 1 3 5.
         assert!((agreement.spearman.unwrap() - 1.0).abs() < 1e-12);
         let error = ((1.5f64 / 1.3).ln()
             + (1.04f64 / 0.98).ln()
             + (0.95f64 / 0.9).ln()
             + (1.2f64 / 0.99).ln())
-            / 4.0;
+            / 5.0;
         assert!((agreement.mean_abs_log_error - error).abs() < 1e-12);
+        // Factors 1.15, 1.06, 1.06, 1.21, 1.
+        let median = agreement.median_factor_error.unwrap();
+        assert!((median - 1.04 / 0.98).abs() < 1e-12, "{median}");
+    }
+
+    #[test]
+    fn four_figures_have_no_rank_correlation_and_five_have() {
+        let values = [1.0, 2.0, 3.0, 4.0, 5.0];
+        assert_eq!(agreement(&values[..4], &values[..4]).spearman, None);
+        assert_eq!(agreement(&values, &values).spearman, Some(1.0));
+    }
+
+    #[test]
+    fn no_figures_have_no_median_and_two_share_theirs() {
+        assert_eq!(agreement(&[], &[]).median_factor_error, None);
+        let two = agreement(&[1.0, 1.0], &[2.0, 0.25]);
+        assert!((two.median_factor_error.unwrap() - 3.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn exactly_one_is_the_wrong_direction_of_a_change() {
+        assert!(wrong_direction(1.5, 1.0));
+        assert!(!wrong_direction(1.04, 0.9));
+        assert!((factor_error(2.0, 1.0) - factor_error(1.0, 2.0)).abs() < 1e-12);
     }
 
     #[test]
     fn ties_share_a_rank_and_one_value_has_no_correlation() {
         assert_eq!(ranks(&[2.0, 1.0, 2.0]), [2.5, 1.0, 2.5]);
-        assert_eq!(agreement(&[1.0, 1.0], &[1.0, 2.0]).spearman, None);
+        assert_eq!(
+            agreement(&[1.0; 5], &[1.0, 2.0, 3.0, 4.0, 5.0]).spearman,
+            None
+        );
         assert_eq!(agreement(&[1.0], &[2.0]).direction, None);
     }
 }

@@ -1,17 +1,16 @@
-//! The published reports, as files a user would write, and what becomes of
-//! them in simulation.
+//! A published experiment, as a file a user would write.
 //!
 //! Each file names a machine, locks, a workload and where the published
-//! figures are; nothing in it can tune the model.
+//! figures are. Nothing in it can tune the model: of the machine it may
+//! change only what the published one's data sheet says.
 
-use crate::agreement::{Agreement, agreement};
-use crate::batch::run_all;
 use crate::machine::Machine;
-use crate::scenario::{Scenario, Stop};
+use crate::reference::{Reference, one_sentence};
 use crate::topology::Placement;
-use crate::workload::{Fstat, Workload, XfsCreate};
-use serde::{Deserialize, Serialize};
-use toml::{Table, Value};
+use crate::workload::{Fstat, Loop, Workload, XfsCreate};
+use locklab_locks::catalogue;
+use serde::Deserialize;
+use std::collections::BTreeMap;
 
 macro_rules! experiments {
     ($($name:literal),* $(,)?) => {
@@ -24,18 +23,50 @@ macro_rules! experiments {
     };
 }
 
-experiments!("virt-backoff", "mplock-anderson", "qspinlock-xfs");
+experiments!(
+    "virt-backoff",
+    "mplock-anderson",
+    "qspinlock-xfs",
+    "cna-kernel-4s",
+    "cna-paper-2s",
+    "cna-paper-4s",
+    "concurrency-costs-graviton",
+    "concurrency-costs-graviton2",
+    "concurrency-costs-icelake",
+    "concurrency-costs-skylake",
+    "libslock-uncontended",
+    "lockbench-graviton2",
+    "lockbench-haswell",
+    "qspinlock-scaling",
+    "spinlocks-5700x3d",
+    "spinlocks-i5-3450",
+);
+
+/// What a published machine's data sheet says, and a file may so change.
+const FACTS: [&str; 6] = [
+    "topology.sockets",
+    "topology.clusters",
+    "topology.cores",
+    "topology.threads",
+    "core.clock_ghz",
+    "core.pause_cycles",
+];
 
 /// An experiment file.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Experiment {
-    /// Number of the report.
-    pub report: u32,
+    /// Number of the report, if it is one of the five.
+    pub report: Option<u32>,
     /// What it is about.
     pub title: String,
     /// Name of the machine.
     pub machine: String,
+    /// How near that is to the published machine.
+    pub near: Option<String>,
+    /// What the published machine's data sheet says, over the machine file.
+    #[serde(default)]
+    pub facts: BTreeMap<String, f64>,
     /// File of the published figures.
     pub reference: String,
     /// Which CPUs threads get.
@@ -59,294 +90,387 @@ pub struct MatrixOf {
     pub experiment: String,
 }
 
-/// One published ratio.
+/// One published ratio, or one for each of several numbers of threads.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FigureOf {
     /// Its name in reports.
     pub name: String,
-    /// Where it is in the reference file, or `a / b`, each the mean over the
-    /// rows of a table; none if the report has no such figure.
+    /// Where it is in the reference file: see [`Reference::figure`]. None if
+    /// nothing was published.
     pub published: Option<String>,
-    /// Name of the workload, with its default parameters.
-    pub workload: String,
+    /// Name of a workload, with its default parameters.
+    pub workload: Option<String>,
+    /// Or a loop around one lock.
+    #[serde(rename = "loop")]
+    pub turn: Option<LoopOf>,
     /// Threads.
-    pub threads: usize,
+    pub threads: Threads,
+    /// Threads of the yardstick, if others.
+    pub baseline_threads: Option<usize>,
     /// The yardstick.
     pub baseline: String,
     /// What is compared with it.
     pub experiment: String,
+    /// Whose waiters do not pause in the published program.
+    pub without_pause: Option<Side>,
 }
 
-/// A figure of ours beside theirs.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Reproduced {
-    /// What it is.
-    pub name: String,
-    /// As published, if it was.
-    pub published: Option<f64>,
-    /// As simulated.
-    pub ours: f64,
+/// One number of threads, or several.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(untagged)]
+pub enum Threads {
+    /// One.
+    One(usize),
+    /// Several, each with a figure of its own.
+    Each(Vec<usize>),
 }
 
-/// A published matrix to print beside ours.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Shape {
-    /// Rows.
-    pub threads: Vec<usize>,
-    /// Columns.
-    pub critical: Vec<u32>,
-    /// Blocks.
-    pub non_critical: Vec<u32>,
+/// Of the two locks of a figure.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "kebab-case")]
+pub enum Side {
+    /// The yardstick.
+    Baseline,
+    /// What is compared with it.
+    Experiment,
+    /// Both.
+    Both,
 }
 
-/// What became of an experiment.
-#[derive(Clone, Debug, Serialize)]
-pub struct Reproduction {
-    /// Its name.
-    pub name: String,
-    /// Number of the report.
-    pub report: u32,
-    /// What it is about.
-    pub title: String,
-    /// The modelled machine.
-    pub machine: String,
-    /// Where the published figures are from.
-    pub source: String,
-    /// If the figures are those of a matrix, in its order.
-    pub shape: Option<Shape>,
-    /// The figures.
-    pub figures: Vec<Reproduced>,
-    /// Of those that were published.
-    pub agreement: Agreement,
-    /// Accesses simulated.
-    pub accesses: u64,
-    /// The hash of all traces.
-    pub trace_hash: u64,
+/// A published loop around one lock.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LoopOf {
+    /// See [`Loop`].
+    #[serde(default)]
+    pub inside_ns: f64,
+    /// See [`Loop`].
+    #[serde(default)]
+    pub outside_ns: f64,
+    /// See [`Loop`].
+    pub write_percent: u32,
+    /// One hold in so many, times the number of threads, takes
+    /// [`LoopOf::long_ns`] more.
+    #[serde(default)]
+    pub long_one_in_per_thread: u32,
+    /// See [`Loop`].
+    #[serde(default)]
+    pub long_ns: f64,
+    /// Mean time an operation, divided by the number of threads, for which
+    /// the holder stops everybody, so rarely and so long that it is added to
+    /// what was simulated.
+    #[serde(default)]
+    pub stall_ns_over_threads: f64,
 }
 
-/// Simulates one of [`EXPERIMENTS`].
-///
-/// # Errors
-/// There is no such experiment, or a lock does not work.
-pub fn reproduce(
-    name: &str,
-    seed: u64,
-    workers: usize,
-    progress: impl Fn(usize, usize) + Sync,
-) -> Result<Reproduction, String> {
-    let (name, text, reference) = EXPERIMENTS
-        .iter()
-        .find(|(known, ..)| *known == name)
-        .ok_or_else(|| {
-            let known: Vec<_> = EXPERIMENTS.iter().map(|(name, ..)| *name).collect();
-            format!(
-                "there is no experiment called `{name}`; there are {}",
-                known.join(", ")
-            )
-        })?;
-    let experiment: Experiment =
-        toml::from_str(text).map_err(|error| format!("experiments/{name}.toml: {error}"))?;
-    let reference: Table =
-        toml::from_str(reference).map_err(|error| format!("{}: {error}", experiment.reference))?;
-    let machine = Machine::named(&experiment.machine).map_err(|error| error.to_string())?;
-    let plan = match &experiment.matrix {
-        Some(matrix) => Plan::matrix(matrix, &reference),
-        None => Plan::figures(&experiment.figures, &reference),
-    }
-    .ok_or_else(|| {
-        format!(
-            "{} does not hold what experiments/{name}.toml asks of it",
-            experiment.reference
-        )
-    })?;
-    let mut scenarios = Vec::new();
-    for (workload, threads, locks) in &plan.cells {
-        for lock in locks {
-            let mut scenario = Scenario::new(machine.clone(), lock, *workload, *threads);
-            scenario.seed = seed;
-            scenario.placement = placement(&experiment.placement)?;
-            scenario.stop = Stop::Acquisitions(experiment.acquisitions);
-            scenarios.push(scenario);
-        }
-    }
-    let total = scenarios.len();
-    let outcomes = run_all(&scenarios, workers, |done| progress(done, total))
-        .map_err(|error| error.to_string())?;
-    let figures: Vec<Reproduced> = plan
-        .names
-        .iter()
-        .zip(&plan.published)
-        .zip(outcomes.chunks(2))
-        .map(|((name, published), pair)| Reproduced {
-            name: name.clone(),
-            published: *published,
-            ours: pair[1].ops_per_s / pair[0].ops_per_s,
-        })
-        .collect();
-    let (theirs, ours): (Vec<f64>, Vec<f64>) = figures
-        .iter()
-        .filter_map(|figure| Some((figure.published?, figure.ours)))
-        .unzip();
-    Ok(Reproduction {
-        name: (*name).to_owned(),
-        report: experiment.report,
-        title: experiment.title,
-        machine: machine.name,
-        source: reference
-            .get("source")
-            .and_then(Value::as_str)
-            .unwrap_or_default()
-            .to_owned(),
-        shape: plan.shape,
-        agreement: agreement(&theirs, &ours),
-        figures,
-        accesses: outcomes.iter().map(|outcome| outcome.accesses).sum(),
-        trace_hash: outcomes.iter().fold(0, |hash: u64, outcome| {
-            hash.rotate_left(5) ^ outcome.trace_hash
-        }),
-    })
+/// One side of a cell.
+#[derive(Clone, Debug)]
+pub(crate) struct Run {
+    pub(crate) lock: String,
+    pub(crate) threads: usize,
+    pub(crate) workload: Workload,
+    pub(crate) pause: bool,
+    /// Added to the simulated time of each operation, ns.
+    pub(crate) stall_ns: f64,
 }
 
-fn placement(name: &str) -> Result<Placement, String> {
-    match name {
-        "compact" => Ok(Placement::Compact),
-        "numbered" => Ok(Placement::Numbered),
-        "spread" => Ok(Placement::Spread),
-        _ => Err(format!(
-            "no placement is called `{name}`; there are compact, numbered and spread"
-        )),
-    }
+/// One ratio to simulate.
+#[derive(Clone, Debug)]
+pub(crate) struct Cell {
+    pub(crate) name: String,
+    pub(crate) published: Option<f64>,
+    pub(crate) baseline: Run,
+    pub(crate) experiment: Run,
 }
 
-struct Plan {
-    /// Workload, threads, baseline and experiment.
-    cells: Vec<(Workload, usize, [String; 2])>,
-    names: Vec<String>,
-    published: Vec<Option<f64>>,
-    shape: Option<Shape>,
-}
-
-impl Plan {
-    fn matrix(matrix: &MatrixOf, reference: &Table) -> Option<Self> {
-        let integers = |key: &str| -> Option<Vec<u32>> {
-            reference
-                .get(key)?
-                .as_array()?
-                .iter()
-                .map(|n| u32::try_from(n.as_integer()?).ok())
-                .collect()
-        };
-        let (threads, critical) = (integers("threads")?, integers("critical_length")?);
-        let mut plan = Self {
-            cells: Vec::new(),
-            names: Vec::new(),
-            published: Vec::new(),
-            shape: None,
-        };
-        let mut blocks = Vec::new();
-        for block in reference.get("block")?.as_array()? {
-            let non_critical =
-                u32::try_from(block.get("non_critical_length")?.as_integer()?).ok()?;
-            blocks.push(non_critical);
-            let rows = block.get("ratio")?.as_array()?;
-            for (&threads, row) in threads.iter().zip(rows) {
-                for (&critical, ratio) in critical.iter().zip(row.as_array()?) {
-                    plan.cells.push((
-                        Workload::Matrix {
-                            critical,
-                            non_critical,
-                        },
-                        threads as usize,
-                        [matrix.baseline.clone(), matrix.experiment.clone()],
+impl Experiment {
+    /// Reads one; `file` is its name in errors.
+    ///
+    /// # Errors
+    /// One sentence: it is not TOML, a key is unknown or missing, or what it
+    /// names is not there.
+    pub fn parse(file: &str, text: &str) -> Result<Self, String> {
+        let experiment: Self = toml::from_str(text).map_err(|error| one_sentence(file, &error))?;
+        let check = || {
+            experiment.machine()?;
+            experiment.placement()?;
+            if experiment.figures.is_empty() == experiment.matrix.is_none() {
+                return Err("it needs a `matrix` or one `figure` and more, not both".to_owned());
+            }
+            if experiment.acquisitions == 0 {
+                return Err("`acquisitions` is 0; give at least 1".to_owned());
+            }
+            let matrix = experiment.matrix.iter();
+            let pairs = matrix.map(|matrix| [&matrix.baseline, &matrix.experiment]);
+            let figures = experiment.figures.iter();
+            let figures = figures.map(|figure| [&figure.baseline, &figure.experiment]);
+            for lock in pairs.chain(figures).flatten() {
+                if !catalogue::ALL.iter().any(|entry| entry.info.name == lock) {
+                    return Err(format!(
+                        "no lock is called `{lock}`; `locklab locks` lists them"
                     ));
-                    plan.names.push(format!(
-                        "non_critical={non_critical} threads={threads} critical={critical}"
-                    ));
-                    plan.published.push(Some(number(ratio)?));
                 }
             }
-        }
-        plan.shape = Some(Shape {
-            threads: threads.into_iter().map(|n| n as usize).collect(),
-            critical,
-            non_critical: blocks,
-        });
-        Some(plan)
-    }
-
-    fn figures(figures: &[FigureOf], reference: &Table) -> Option<Self> {
-        let mut plan = Self {
-            cells: Vec::new(),
-            names: Vec::new(),
-            published: Vec::new(),
-            shape: None,
+            experiment.figures.iter().try_for_each(FigureOf::check)
         };
-        for figure in figures {
-            let workload = match figure.workload.as_str() {
-                "fstat" => Workload::Fstat(Fstat::default()),
-                "xfs-create" => Workload::XfsCreate(XfsCreate::default()),
-                _ => return None,
-            };
-            plan.cells.push((
-                workload,
-                figure.threads,
-                [figure.baseline.clone(), figure.experiment.clone()],
-            ));
-            plan.names.push(figure.name.clone());
-            plan.published.push(match &figure.published {
-                None => None,
-                Some(expression) => Some(published(reference, expression)?),
-            });
+        check().map_err(|error| format!("{file}: {error}"))?;
+        Ok(experiment)
+    }
+
+    /// The machine, with the facts of the published one.
+    pub(crate) fn machine(&self) -> Result<Machine, String> {
+        let machine = Machine::named(&self.machine).map_err(|error| error.to_string())?;
+        self.facts
+            .iter()
+            .try_fold(machine, |machine, (key, &value)| {
+                if !FACTS.contains(&key.as_str()) {
+                    return Err(format!(
+                        "`{key}` is no fact of a data sheet; those are {}",
+                        FACTS.join(", ")
+                    ));
+                }
+                machine.with(key, value)
+            })
+    }
+
+    pub(crate) fn placement(&self) -> Result<Placement, String> {
+        match self.placement.as_str() {
+            "compact" => Ok(Placement::Compact),
+            "numbered" => Ok(Placement::Numbered),
+            "spread" => Ok(Placement::Spread),
+            name => Err(format!(
+                "no placement is called `{name}`; there are compact, numbered and spread"
+            )),
         }
-        Some(plan)
+    }
+
+    /// Its single figures, with what was published.
+    pub(crate) fn cells(&self, reference: &Reference) -> Result<Vec<Cell>, String> {
+        let cells = self.figures.iter().map(|figure| figure.cells(reference));
+        Ok(cells.collect::<Result<Vec<_>, _>>()?.concat())
     }
 }
 
-/// `key.key`, or `table.key / table.key` with means over the table's rows.
-fn published(reference: &Table, expression: &str) -> Option<f64> {
-    if let Some((over, under)) = expression.split_once(" / ") {
-        return Some(published(reference, over)? / published(reference, under)?);
-    }
-    let mut keys = expression.split('.');
-    let first = reference.get(keys.next()?)?;
-    let find = |start: &Value| -> Option<f64> {
-        number(keys.clone().try_fold(start, |value, key| value.get(key))?)
-    };
-    match first {
-        Value::Array(rows) => {
-            let values: Option<Vec<f64>> = rows.iter().map(find).collect();
-            let values = values?;
-            Some(values.iter().sum::<f64>() / values.len() as f64)
+impl FigureOf {
+    fn check(&self) -> Result<(), String> {
+        let fault = |what: &str| Err(format!("figure `{}`: {what}", self.name));
+        if let Some(turn) = &self.turn {
+            let lengths = [
+                turn.inside_ns,
+                turn.outside_ns,
+                turn.long_ns,
+                turn.stall_ns_over_threads,
+            ];
+            if lengths.iter().any(|ns| !(0.0..1e6).contains(ns)) {
+                return fault("a length of its loop is not from 0 to 1,000,000 ns");
+            }
+            if turn.write_percent > 100 {
+                return fault("`write_percent` is above 100");
+            }
         }
-        table => find(table),
+        match (&self.turn, self.workload.as_deref()) {
+            (None, None) => fault("it has no `workload` and no `loop`; give one of the two"),
+            (Some(_), Some(_)) => fault("it has a `workload` and a `loop`; give one of the two"),
+            (None, Some(name)) if !["fstat", "xfs-create"].contains(&name) => fault(&format!(
+                "no workload is called `{name}`; there are fstat and xfs-create"
+            )),
+            _ => Ok(()),
+        }
     }
-}
 
-fn number(value: &Value) -> Option<f64> {
-    value
-        .as_float()
-        .or_else(|| Some(value.as_integer()? as f64))
+    fn cells(&self, reference: &Reference) -> Result<Vec<Cell>, String> {
+        let cell = |name: String, threads: usize| {
+            let below = self.baseline_threads.unwrap_or(threads);
+            let published = self.published.as_ref();
+            let published = published
+                .map(|expression| reference.figure(expression, threads, below))
+                .transpose()?;
+            Ok(Cell {
+                name,
+                published,
+                baseline: self.run(&self.baseline, below, Side::Baseline),
+                experiment: self.run(&self.experiment, threads, Side::Experiment),
+            })
+        };
+        match &self.threads {
+            Threads::One(threads) => Ok(vec![cell(self.name.clone(), *threads)?]),
+            Threads::Each(several) => several
+                .iter()
+                .map(|&threads| cell(format!("{} threads={threads}", self.name), threads))
+                .collect(),
+        }
+    }
+
+    fn run(&self, lock: &str, threads: usize, side: Side) -> Run {
+        let workload = match (&self.turn, self.workload.as_deref()) {
+            (Some(turn), _) => Workload::Loop(Loop {
+                inside_ns: turn.inside_ns,
+                outside_ns: turn.outside_ns,
+                write_percent: turn.write_percent,
+                long_one_in: turn.long_one_in_per_thread * threads as u32,
+                long_ns: turn.long_ns,
+            }),
+            (None, Some("xfs-create")) => Workload::XfsCreate(XfsCreate::default()),
+            (None, _) => Workload::Fstat(Fstat::default()),
+        };
+        let stall = self.turn.map_or(0.0, |turn| turn.stall_ns_over_threads);
+        Run {
+            lock: lock.to_owned(),
+            threads,
+            workload,
+            pause: self
+                .without_pause
+                .is_none_or(|whose| whose != Side::Both && whose != side),
+            stall_ns: stall / threads as f64,
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    const HEAD: &str = r#"
+        title = "t"
+        machine = "flat-16"
+        reference = "reference/f.toml"
+        placement = "compact"
+        acquisitions = 100
+    "#;
+    const FIGURE: &str = r#"
+        [[figure]]
+        name = "mcs_over_ticket"
+        published = "ns.ticket / ns.mcs"
+        threads = [1, 4]
+        baseline = "ticket"
+        experiment = "mcs"
+        loop = { write_percent = 100 }
+    "#;
+
+    fn reference() -> Reference {
+        let text = "source = \"s\"\ndate = \"2019-03-04\"\nmachine = \"m\"\nread = \"r\"\nsure = \"s\"\n\
+                    threads = [1, 4]\n[ns]\nticket = [10, 60]\nmcs = [20, 30]\n";
+        Reference::parse("f.toml", text).unwrap()
+    }
+
     #[test]
-    fn published_figures_are_found() {
-        let find = |experiment: &str, expression: &str| {
-            let (.., reference) = EXPERIMENTS
-                .iter()
-                .find(|(name, ..)| *name == experiment)
-                .unwrap();
-            published(&toml::from_str(reference).unwrap(), expression).unwrap()
-        };
-        assert_eq!(find("mplock-anderson", "ratio.padded_over_packed"), 1.37);
-        let xfs = find(
-            "qspinlock-xfs",
-            "row.ticket.files_per_s / row.qspinlock.files_per_s",
+    fn a_figure_of_several_numbers_of_threads_is_a_cell_each() {
+        let text = format!("{HEAD}facts = {{ \"core.clock_ghz\" = 3.5 }}\n{FIGURE}");
+        let experiment = Experiment::parse("e.toml", &text).unwrap();
+        assert_eq!(experiment.machine().unwrap().get("core.clock_ghz"), 3.5);
+        let cells = experiment.cells(&reference()).unwrap();
+        let found: Vec<_> = cells
+            .iter()
+            .map(|cell| (cell.name.as_str(), cell.published, cell.baseline.threads))
+            .collect();
+        assert_eq!(
+            found,
+            [
+                ("mcs_over_ticket threads=1", Some(0.5), 1),
+                ("mcs_over_ticket threads=4", Some(2.0), 4)
+            ]
         );
-        assert!((xfs - 1.132).abs() < 0.001, "{xfs}");
+    }
+
+    #[test]
+    fn the_yardstick_may_have_other_threads_and_a_loop_depends_on_them() {
+        let figure = FIGURE
+            .replace(
+                "[1, 4]",
+                "4\nbaseline_threads = 1\nwithout_pause = \"baseline\"",
+            )
+            .replace("ns.ticket / ns.mcs", "ns.ticket / ns.ticket")
+            .replace(
+                "write_percent = 100",
+                "write_percent = 100, long_one_in_per_thread = 4, long_ns = 2000, \
+                 stall_ns_over_threads = 500",
+            );
+        let experiment = Experiment::parse("e.toml", &format!("{HEAD}{figure}")).unwrap();
+        let cell = experiment.cells(&reference()).unwrap().remove(0);
+        assert_eq!(cell.name, "mcs_over_ticket");
+        assert_eq!(cell.published, Some(6.0));
+        assert!(!cell.baseline.pause && cell.experiment.pause);
+        assert_eq!(
+            (cell.baseline.stall_ns, cell.experiment.stall_ns),
+            (500.0, 125.0)
+        );
+        for (run, one_in) in [(&cell.baseline, 4), (&cell.experiment, 16)] {
+            assert!(matches!(run.workload, Workload::Loop(turn) if turn.long_one_in == one_in));
+        }
+    }
+
+    #[test]
+    fn a_bad_file_gives_one_sentence_that_names_it() {
+        let good = format!("{HEAD}{FIGURE}");
+        for (from, to, expected) in [
+            ("flat-16", "flat-17", "flat-17"),
+            ("\"compact\"", "\"near\"", "no placement is called `near`"),
+            ("= 100\n    ", "= 0\n    ", "`acquisitions` is 0"),
+            ("\"mcs\"", "\"mcs2\"", "no lock is called `mcs2`"),
+            ("title", "titel", "unknown field `titel`"),
+            (
+                "loop = { write_percent = 100 }",
+                "",
+                "no `workload` and no `loop`",
+            ),
+            (
+                "loop = { write_percent = 100 }",
+                "workload = \"x\"",
+                "no workload is called `x`",
+            ),
+            (
+                "loop = {",
+                "workload = \"fstat\"\nloop = {",
+                "a `workload` and a `loop`",
+            ),
+            (
+                "write_percent = 100",
+                "write_percent = 101",
+                "`write_percent` is above 100",
+            ),
+            (
+                "{ write",
+                "{ inside_ns = -1, write",
+                "not from 0 to 1,000,000 ns",
+            ),
+            (
+                "acquisitions",
+                "facts = { \"transfer.socket_ns\" = 9 }\nacquisitions",
+                "no fact",
+            ),
+            (FIGURE, "", "it needs a `matrix` or one `figure`"),
+            ("title = \"t\"", "title = ", "e.toml: "),
+        ] {
+            let text = good.replace(from, to);
+            assert_ne!(text, good, "{from}");
+            let error = Experiment::parse("e.toml", &text).expect_err(to);
+            assert!(error.starts_with("e.toml: "), "{error}");
+            assert!(error.contains(expected), "{error}");
+            assert!(!error.contains('\n'), "{error}");
+        }
+    }
+
+    #[test]
+    fn every_experiment_has_its_reference_and_fits_its_machine() {
+        for (name, text, figures) in EXPERIMENTS {
+            let file = format!("experiments/{name}.toml");
+            let experiment = Experiment::parse(&file, text).unwrap();
+            assert_eq!(experiment.reference, format!("reference/{name}.toml"));
+            let reference = Reference::parse(&experiment.reference, figures).unwrap();
+            let machine = experiment.machine().unwrap();
+            for cell in experiment
+                .cells(&reference)
+                .unwrap_or_else(|e| panic!("{file}: {e}"))
+            {
+                for run in [&cell.baseline, &cell.experiment] {
+                    assert!(run.threads <= machine.cpus(), "{file}: {}", cell.name);
+                }
+            }
+            assert!(
+                experiment.report.is_some() || experiment.near.is_some(),
+                "{file} says how near its machine is"
+            );
+        }
     }
 }

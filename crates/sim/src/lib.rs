@@ -31,26 +31,32 @@ mod machine;
 mod machine_file;
 mod metrics;
 mod platform;
+mod reference;
+mod reproduction;
 mod requests;
 mod rng;
 mod scenario;
 mod spin;
+mod split;
 mod store_buffer;
 mod stuck;
 mod topology;
 mod trace;
 mod workload;
 
-pub use agreement::{Agreement, FLAT, agreement};
+pub use agreement::{Agreement, FLAT, MISS, agreement, factor_error, wrong_direction};
 pub use batch::run_all;
-pub use experiment::{
-    EXPERIMENTS, Experiment, FigureOf, MatrixOf, Reproduced, Reproduction, Shape, reproduce,
-};
+pub use experiment::{EXPERIMENTS, Experiment, FigureOf, LoopOf, MatrixOf, Side, Threads};
 pub use machine::{Arbitration, Arch, BUILTIN, FIGURES, Figure, FigureKind, Machine, Origin};
 pub use machine_file::MachineError;
 pub use metrics::{Latency, Outcome};
 pub use platform::{Sim, Word};
+pub use reference::Reference;
+pub use reproduction::{
+    Miss, Reproduced, Reproduction, Shape, reproduce, score, simulate_experiment,
+};
 pub use scenario::{Scenario, Simulation, Stop, run, simulate, simulate_lock};
+pub use split::Group;
 pub use stuck::{CpuState, SimError, StuckReport};
 pub use topology::{Distance, Placement};
-pub use workload::{Fstat, UNIT_CYCLES, Workload, XfsCreate};
+pub use workload::{Fstat, Loop, UNIT_CYCLES, Workload, XfsCreate};

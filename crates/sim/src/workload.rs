@@ -40,6 +40,24 @@ pub enum Workload {
     Fstat(Fstat),
     /// Many short holds on a few hot locks, most on one (report 2).
     XfsCreate(XfsCreate),
+    /// One lock in a loop: what most published benchmarks of locks are.
+    Loop(Loop),
+}
+
+/// Parameters of [`Workload::Loop`].
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Loop {
+    /// Computing under the lock, ns.
+    pub inside_ns: f64,
+    /// Computing between two holds, ns.
+    pub outside_ns: f64,
+    /// Part of the holds, in percent, that write a line which all share (the
+    /// others read it).
+    pub write_percent: u32,
+    /// One hold in so many takes [`Loop::long_ns`] more; 0 for none.
+    pub long_one_in: u32,
+    /// Computing under the lock in such a hold, ns.
+    pub long_ns: f64,
 }
 
 /// Parameters of [`Workload::Fstat`].
@@ -101,13 +119,14 @@ impl Workload {
             Self::Matrix { .. } => "matrix",
             Self::Fstat(_) => "fstat",
             Self::XfsCreate(_) => "xfs-create",
+            Self::Loop(_) => "loop",
         }
     }
 
     /// How many locks it uses.
     pub(crate) fn locks(&self) -> usize {
         match self {
-            Self::Matrix { .. } | Self::Fstat(_) => 1,
+            Self::Matrix { .. } | Self::Fstat(_) | Self::Loop(_) => 1,
             Self::XfsCreate(mix) => 1 + mix.warm_locks as usize,
         }
     }
@@ -121,6 +140,7 @@ impl Workload {
             } => (*critical).max(*non_critical) as f64 * 20.0,
             Self::Fstat(call) => call.outside_ns.max(call.inside_ns) * 4.0,
             Self::XfsCreate(mix) => mix.outside_ns.max(mix.inside_ns) * 4.0,
+            Self::Loop(turn) => turn.outside_ns.max(turn.inside_ns + turn.long_ns) * 4.0,
         }
     }
 }
@@ -138,6 +158,14 @@ impl Buffer {
         Self {
             to: line(),
             from: line(),
+        }
+    }
+
+    /// Reads the line that is written, and adds one to it if asked to.
+    fn count(&self, write: bool) {
+        let count = self.to[0].load(Ordering::Relaxed);
+        if write {
+            self.to[0].store(count.wrapping_add(1), Ordering::Relaxed);
         }
     }
 
@@ -205,9 +233,21 @@ impl<L: RawLock<Sim>> Thread<'_, L> {
                     });
                 }
                 Workload::XfsCreate(mix) => self.create(engine, mix),
+                Workload::Loop(turn) => self.turn(engine, turn),
             }
             engine.operation();
         }
+    }
+
+    fn turn(&self, engine: &Engine, turn: &Loop) {
+        self.compute(engine, turn.outside_ns);
+        let write = engine.rng.below(100) < turn.write_percent as usize;
+        let long = turn.long_one_in > 0 && engine.rng.below(turn.long_one_in as usize) == 0;
+        self.hold(engine, 0, |thread| {
+            thread.shared[0].count(write);
+            let more = if long { turn.long_ns } else { 0.0 };
+            engine.work(((turn.inside_ns + more) * engine.costs.clock_ghz) as u64);
+        });
     }
 
     fn create(&self, engine: &Engine, mix: &XfsCreate) {

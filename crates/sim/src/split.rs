@@ -1,0 +1,90 @@
+//! Which published experiments may inform the model, and which only judge it:
+//! `reference/split.toml`, whose rule nobody can steer.
+
+use serde::{Deserialize, Serialize};
+use std::sync::LazyLock;
+
+/// What an experiment is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Group {
+    /// Its misses may be looked into, to find what the model lacks.
+    Structure,
+    /// It is simulated to print its score, and nothing is changed after that.
+    EvaluatedOnly,
+}
+
+impl Group {
+    /// Both, in the order of reports.
+    pub const ALL: [Self; 2] = [Self::Structure, Self::EvaluatedOnly];
+
+    /// Its name in reports.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Structure => "may inform structure",
+            Self::EvaluatedOnly => "evaluated only",
+        }
+    }
+
+    /// Its name in documents.
+    pub fn key(self) -> &'static str {
+        match self {
+            Self::Structure => "structure",
+            Self::EvaluatedOnly => "evaluated-only",
+        }
+    }
+
+    /// That of an experiment, by the name of its reference; none if the split
+    /// does not have it.
+    pub fn of(name: &str) -> Option<Self> {
+        let has = |list: &[String]| list.iter().any(|known| known == name);
+        let split = &*SPLIT;
+        if has(&split.evaluated) {
+            Some(Self::EvaluatedOnly)
+        } else if has(&split.structure) || has(&split.used_before) {
+            Some(Self::Structure)
+        } else {
+            None
+        }
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Split {
+    used_before: Vec<String>,
+    evaluated: Vec<String>,
+    structure: Vec<String>,
+}
+
+static SPLIT: LazyLock<Split> = LazyLock::new(|| {
+    toml::from_str(include_str!("../../../reference/split.toml")).expect("a test reads it")
+});
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::EXPERIMENTS;
+    use sha2::{Digest, Sha256};
+
+    #[test]
+    fn the_lists_are_what_the_rule_makes_of_the_names() {
+        let mut names: Vec<&str> = EXPERIMENTS
+            .iter()
+            .map(|(name, ..)| *name)
+            .filter(|name| !SPLIT.used_before.iter().any(|used| used == name))
+            .collect();
+        names.sort_by_key(|name| Sha256::digest(name.as_bytes()));
+        let evaluated = (names.len() + SPLIT.used_before.len()).div_ceil(2);
+        assert_eq!(SPLIT.evaluated, names[..evaluated]);
+        assert_eq!(SPLIT.structure, names[evaluated..]);
+        assert_eq!(SPLIT.used_before.len() + names.len(), EXPERIMENTS.len());
+    }
+
+    #[test]
+    fn an_unknown_name_is_in_no_group() {
+        assert_eq!(Group::of("cna-kernel-4s"), Some(Group::EvaluatedOnly));
+        assert_eq!(Group::of("virt-backoff"), Some(Group::Structure));
+        assert_eq!(Group::of("nothing"), None);
+    }
+}
