@@ -165,6 +165,12 @@ unsafe impl<P: Platform, const SLOTS: usize> RawLock<P> for Anderson<P, SLOTS> {
     }
 
     #[inline(always)]
+    fn is_locked(&self) -> Option<bool> {
+        let slot = self.next.load(Ordering::Relaxed) % SLOTS;
+        Some(!may_go(self.slots[slot].load(Ordering::Relaxed), slot))
+    }
+
+    #[inline(always)]
     unsafe fn unlock(&self, ctx: &AndersonSlot) {
         let slot = ctx.slot.get() % SLOTS;
         let next = (slot + 1) % SLOTS;
@@ -177,3 +183,5 @@ unsafe impl<P: Platform, const SLOTS: usize> RawLock<P> for Anderson<P, SLOTS> {
 
 // SAFETY: the context is only a number.
 unsafe impl<P: Platform, const SLOTS: usize> crate::mutex::StackContext for Anderson<P, SLOTS> {}
+// SAFETY: slots are numbers.
+unsafe impl<P: Platform, const SLOTS: usize> crate::mutex::LeakableGuard for Anderson<P, SLOTS> {}

@@ -303,6 +303,11 @@ unsafe impl<P: Platform> RawLock<P> for Cna<P> {
     }
 
     #[inline(always)]
+    fn is_locked(&self) -> Option<bool> {
+        Some(!self.tail.load(Ordering::Relaxed).is_null())
+    }
+
+    #[inline(always)]
     unsafe fn unlock(&self, own: &CnaNode<P>) {
         // SAFETY: the caller holds the lock with this node.
         unsafe { self.release(own) }
@@ -312,3 +317,5 @@ unsafe impl<P: Platform> RawLock<P> for Cna<P> {
 // SAFETY: when `unlock` returns, no other CPU knows the node: the successor
 // has linked, and links and queues that named it have been replaced.
 unsafe impl<P: Platform> crate::mutex::StackContext for Cna<P> {}
+// SAFETY: it names contexts of waiters only.
+unsafe impl<P: Platform> crate::mutex::LeakableGuard for Cna<P> {}

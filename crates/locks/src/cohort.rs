@@ -264,6 +264,11 @@ unsafe impl<P: Platform, R: Recipe<P>, const NODES: usize> RawLock<P> for Cohort
         }
     }
 
+    #[inline(always)]
+    fn is_locked(&self) -> Option<bool> {
+        self.global.is_locked()
+    }
+
     #[inline]
     unsafe fn unlock(&self, ctx: &Self::Ctx) {
         let branch = &self.branches[ctx.numa.load(Ordering::Relaxed)];
@@ -284,5 +289,9 @@ unsafe impl<P: Platform, R: Recipe<P>, const NODES: usize> RawLock<P> for Cohort
 
 // SAFETY: both recipes here; a recipe of CLH-like locks would not be.
 unsafe impl<P: Platform> crate::mutex::StackContext for Cohort<P, BoMcs> {}
+// SAFETY: it names contexts of waiters only.
+unsafe impl<P: Platform> crate::mutex::LeakableGuard for Cohort<P, BoMcs> {}
 // SAFETY: as above.
 unsafe impl<P: Platform> crate::mutex::StackContext for Cohort<P, TktTkt> {}
+// SAFETY: it names contexts of waiters only.
+unsafe impl<P: Platform> crate::mutex::LeakableGuard for Cohort<P, TktTkt> {}

@@ -124,6 +124,11 @@ unsafe impl<P: Platform> RawLock<P> for Fissile<P> {
     }
 
     #[inline(always)]
+    fn is_locked(&self) -> Option<bool> {
+        Some(self.word.load(Ordering::Relaxed) & HELD_MASK != 0)
+    }
+
+    #[inline(always)]
     unsafe fn unlock(&self, _: &()) {
         // F4: pairs with F1 and F2.
         self.word.store_low_byte(0, Ordering::Release);

@@ -136,6 +136,11 @@ unsafe impl<P: Platform> RawLock<P> for Hemlock<P> {
     }
 
     #[inline(always)]
+    fn is_locked(&self) -> Option<bool> {
+        Some(!self.tail.load(Ordering::Relaxed).is_null())
+    }
+
+    #[inline(always)]
     unsafe fn unlock(&self, own: &HemlockGrant<P>) {
         // H6: pairs with H1 of a CPU that finds the lock free.
         if self
@@ -155,3 +160,5 @@ unsafe impl<P: Platform> RawLock<P> for Hemlock<P> {
 
 // SAFETY: `unlock` waits until its successor has let go of the mailbox.
 unsafe impl<P: Platform> crate::mutex::StackContext for Hemlock<P> {}
+// SAFETY: the address that it writes is written at release, into a mailbox.
+unsafe impl<P: Platform> crate::mutex::LeakableGuard for Hemlock<P> {}

@@ -208,6 +208,11 @@ unsafe impl<P: Platform, const NODES: usize> RawLock<P> for Hmcs<P, NODES> {
         }
     }
 
+    #[inline(always)]
+    fn is_locked(&self) -> Option<bool> {
+        Some(!self.root.tail.load(Ordering::Relaxed).is_null())
+    }
+
     #[inline]
     unsafe fn unlock(&self, node: &HmcsNode<P>) {
         let branch = &self.branches[node.numa.load(Ordering::Relaxed)];
@@ -224,3 +229,4 @@ unsafe impl<P: Platform, const NODES: usize> RawLock<P> for Hmcs<P, NODES> {
 
 // SAFETY: `unlock` waits until its successor no longer needs the node.
 unsafe impl<P: Platform, const NODES: usize> crate::mutex::StackContext for Hmcs<P, NODES> {}
+// No `LeakableGuard`: the root names the branches' nodes, which are in the lock.

@@ -40,8 +40,16 @@
 //! # Interfaces
 //!
 //! - [`lock_api::Mutex`] with any lock that needs nothing but itself: guards,
-//!   as usual. [`lock_api::RwLock`] with [`RwQueued`].
+//!   as usual. `unlock_fair` where the lock is first come, first served;
+//!   `try_lock_for` where it has no queue. [`lock_api::RwLock`] with
+//!   [`RwQueued`], downgrade included.
 //! - [`Mutex`] with any lock but CLH, also those with a queue node, by closure.
+//! - [`QueueMutex`] with those whose guards may be leaked: guards, and the
+//!   nodes are each thread's own (needs `std`).
+//! - [`Masked`] with any lock that needs nothing but itself: guards that keep
+//!   whether interrupts or preemption were on. For kernels.
+//! - [`Checked`] around a lock: panics where its holder acquires it again, a
+//!   stranger releases it, or locks are taken out of order.
 //! - [`RawLock`], unsafe, for everything else.
 //! - [`Outline`] around a lock: its unlock is a call, one copy for the whole
 //!   program, instead of being inlined at each call site.
@@ -82,14 +90,18 @@ extern crate std;
 pub use lock_api;
 
 pub mod catalogue;
+mod checked;
 mod line;
 mod lock_api_impl;
+mod masked;
 mod mutex;
 mod native;
 mod outline;
 mod parking;
 pub mod platform;
 mod qnode;
+#[cfg(feature = "std")]
+mod queue_mutex;
 mod raw;
 #[cfg(feature = "std")]
 mod threads;
@@ -117,13 +129,18 @@ mod ticket_prop;
 mod twa;
 mod virt_spin;
 
+pub use checked::{Checked, CheckedPlatform, HeldRanks};
 pub use line::CacheLine;
-pub use mutex::{Mutex, StackContext};
+pub use lock_api_impl::Instant;
+pub use masked::{Mask, Masked, MaskedGuard};
+pub use mutex::{LeakableGuard, Mutex, StackContext};
 pub use native::{AtomicU32, Host, Native, NativePlatform, NoHost};
 pub use outline::Outline;
 pub use parking::{Bucket, NO_HEAVY_FENCE, Parking, ParkingHost, ParkingWorld, SPINS, Watched};
 pub use platform::Platform;
 pub use qnode::{MAX_CPUS, NESTING, QueueNode, QueueNodes};
+#[cfg(feature = "std")]
+pub use queue_mutex::{QueueGuard, QueueMutex};
 pub use raw::{Fairness, Info, Overtakes, RawLock, TimedLock};
 #[cfg(feature = "std")]
 pub use threads::Threads;

@@ -1,6 +1,8 @@
 //! Context-free locks as [`lock_api::RawMutex`], for `lock_api::Mutex<T, Ticket>`.
 //!
 //! Guards are not `Send`: a spinlock is released by the CPU that took it.
+//! Locks that are first come, first served release fairly (`RawMutexFair`),
+//! and those without a queue can be given up (`RawMutexTimed`).
 
 /// Implements `lock_api::RawMutex` for `$lock<P>`, whose `Ctx` is `()`. Only
 /// for locks that are not recursive: two guards of one would be two `&mut` to
@@ -30,6 +32,12 @@ macro_rules! context_free {
             }
 
             #[inline(always)]
+            fn is_locked(&self) -> bool {
+                // Every context-free lock can say.
+                $crate::raw::RawLock::is_locked(self).unwrap_or(true)
+            }
+
+            #[inline(always)]
             unsafe fn unlock(&self) {
                 // SAFETY: the caller holds the lock.
                 unsafe { $crate::raw::RawLock::unlock(self, &()) }
@@ -38,3 +46,58 @@ macro_rules! context_free {
     };
 }
 pub(crate) use context_free;
+
+/// Implements `lock_api::RawMutexFair` for a lock of the macro above that is
+/// first come, first served: its every release is fair.
+macro_rules! fair {
+    ($lock:ident $(, $constant:ident: $type:ty)*) => {
+        // SAFETY: as `unlock`.
+        unsafe impl<P: $crate::platform::Platform, $(const $constant: $type),*>
+            lock_api::RawMutexFair for $lock<P, $($constant),*>
+        {
+            #[inline(always)]
+            unsafe fn unlock_fair(&self) {
+                // SAFETY: the caller holds the lock.
+                unsafe { $crate::raw::RawLock::unlock(self, &()) }
+            }
+        }
+    };
+}
+pub(crate) use fair;
+
+/// A time of [`crate::Platform::now`], in nanoseconds: until when
+/// `try_lock_until` waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Instant(pub u64);
+
+impl Instant {
+    /// This time from now, or the end of time if that is further.
+    pub fn after<P: crate::Platform>(time: core::time::Duration) -> Self {
+        let nanoseconds = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        Self(P::now().saturating_add(nanoseconds))
+    }
+}
+
+/// Implements `lock_api::RawMutexTimed` for a lock of the macros above that is
+/// a [`crate::TimedLock`].
+macro_rules! timed {
+    ($lock:ident $(, $constant:ident: $type:ty)*) => {
+        // SAFETY: as `RawMutex`: `lock_until` answers `true` to the holder.
+        unsafe impl<P: $crate::platform::Platform, $(const $constant: $type),*>
+            lock_api::RawMutexTimed for $lock<P, $($constant),*>
+        {
+            type Duration = core::time::Duration;
+            type Instant = $crate::Instant;
+
+            fn try_lock_for(&self, timeout: Self::Duration) -> bool {
+                self.try_lock_until($crate::Instant::after::<P>(timeout))
+            }
+
+            fn try_lock_until(&self, timeout: Self::Instant) -> bool {
+                // SAFETY: no context; `lock_api` borrows the lock while held.
+                unsafe { $crate::raw::TimedLock::lock_until(self, &(), timeout.0) }
+            }
+        }
+    };
+}
+pub(crate) use timed;

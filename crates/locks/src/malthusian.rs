@@ -330,6 +330,11 @@ unsafe impl<P: Platform> RawLock<P> for Malthusian<P> {
             .is_ok()
     }
 
+    #[inline(always)]
+    fn is_locked(&self) -> Option<bool> {
+        Some(!self.tail.load(Ordering::Relaxed).is_null())
+    }
+
     #[inline]
     unsafe fn unlock(&self, node: &MalthusianNode<P>) {
         // SAFETY: the caller holds the lock with this node.
@@ -339,3 +344,5 @@ unsafe impl<P: Platform> RawLock<P> for Malthusian<P> {
 
 // SAFETY: when `unlock` returns, no other CPU knows the node.
 unsafe impl<P: Platform> crate::mutex::StackContext for Malthusian<P> {}
+// SAFETY: it names contexts of waiters only.
+unsafe impl<P: Platform> crate::mutex::LeakableGuard for Malthusian<P> {}

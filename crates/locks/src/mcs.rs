@@ -168,6 +168,11 @@ unsafe impl<P: Platform> RawLock<P> for Mcs<P> {
     }
 
     #[inline(always)]
+    fn is_locked(&self) -> Option<bool> {
+        Some(!self.tail.load(Ordering::Relaxed).is_null())
+    }
+
+    #[inline(always)]
     unsafe fn unlock(&self, node: &McsNode<P>) {
         // As published, `next` first: with a successor linked the tail is not
         // touched. To try the tail first would move its line, which those
@@ -192,3 +197,5 @@ unsafe impl<P: Platform> RawLock<P> for Mcs<P> {
 
 // SAFETY: `unlock` waits until its successor no longer needs the node.
 unsafe impl<P: Platform> crate::mutex::StackContext for Mcs<P> {}
+// SAFETY: it names contexts of waiters only.
+unsafe impl<P: Platform> crate::mutex::LeakableGuard for Mcs<P> {}

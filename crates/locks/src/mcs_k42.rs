@@ -197,6 +197,11 @@ unsafe impl<P: Platform> RawLock<P> for McsK42<P> {
     }
 
     #[inline(always)]
+    fn is_locked(&self) -> Option<bool> {
+        Some(!self.node.tail.load(Ordering::Relaxed).is_null())
+    }
+
+    #[inline(always)]
     unsafe fn unlock(&self, _: &()) {
         // A holder who finds a waiter linked need not try to free the lock.
         // K8: pairs with K1 of a CPU that finds the lock free.
@@ -218,3 +223,4 @@ unsafe impl<P: Platform> RawLock<P> for McsK42<P> {
 }
 
 crate::lock_api_impl::context_free!(McsK42);
+crate::lock_api_impl::fair!(McsK42);

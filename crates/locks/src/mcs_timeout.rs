@@ -222,6 +222,11 @@ unsafe impl<P: Platform> RawLock<P> for McsTimeout<P> {
         free
     }
 
+    #[inline(always)]
+    fn is_locked(&self) -> Option<bool> {
+        Some(!self.tail.load(Ordering::Relaxed).is_null())
+    }
+
     #[inline]
     unsafe fn unlock(&self, node: &McsTimeoutNode<P>) {
         self.release(node);

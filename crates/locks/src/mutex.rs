@@ -52,6 +52,28 @@ impl<T, L, P> Mutex<T, L, P> {
     }
 }
 
+/// A lock that may move while it is held, because its guard was leaked.
+///
+/// # Safety
+/// The lock stores no address of itself or of a part of itself.
+pub unsafe trait LeakableGuard: StackContext {}
+
+/// Keeps the promise of [`RawLock::lock`] that no more CPUs use a lock than it
+/// can tell apart: those whose numbers are below `INFO.max_cpus`. Nothing for
+/// the locks that take any number of CPUs.
+#[inline(always)]
+pub(crate) fn check_room<P: Platform, L: RawLock<P>>() {
+    if L::INFO.max_cpus < crate::MAX_CPUS {
+        let cpu = P::cpu();
+        assert!(
+            cpu < L::INFO.max_cpus,
+            "{} serves {} CPUs at most, and this is number {cpu}, counted from 0",
+            L::INFO.name,
+            L::INFO.max_cpus
+        );
+    }
+}
+
 /// Unlocks, also when the closure panics.
 struct Held<'a, P: Platform, L: RawLock<P>> {
     lock: &'a L,
@@ -67,22 +89,6 @@ impl<P: Platform, L: RawLock<P>> Drop for Held<'_, P, L> {
 }
 
 impl<T, P: Platform, L: RawLock<P> + StackContext> Mutex<T, L, P> {
-    /// Keeps the promise of [`RawLock::lock`] that no more CPUs use a lock
-    /// than it can tell apart: those whose numbers are below
-    /// `INFO.max_cpus`. Nothing for the locks that take any number of CPUs.
-    #[inline(always)]
-    fn check_room() {
-        if L::INFO.max_cpus < crate::MAX_CPUS {
-            let cpu = P::cpu();
-            assert!(
-                cpu < L::INFO.max_cpus,
-                "{} serves {} CPUs at most, and this is number {cpu}, counted from 0",
-                L::INFO.name,
-                L::INFO.max_cpus
-            );
-        }
-    }
-
     /// Runs `f` on the value while holding the lock.
     ///
     /// # Panics
@@ -90,7 +96,7 @@ impl<T, P: Platform, L: RawLock<P> + StackContext> Mutex<T, L, P> {
     /// number of this one, [`Platform::cpu`], is beyond.
     #[inline]
     pub fn with<R>(&self, f: impl FnOnce(&mut T) -> R) -> R {
-        Self::check_room();
+        check_room::<P, L>();
         let ctx = L::Ctx::default();
         // SAFETY: the context and the borrowed lock stay in place until `held`
         // is dropped.
@@ -109,7 +115,7 @@ impl<T, P: Platform, L: RawLock<P> + StackContext> Mutex<T, L, P> {
     /// As [`Mutex::with`].
     #[inline]
     pub fn try_with<R>(&self, f: impl FnOnce(&mut T) -> R) -> Option<R> {
-        Self::check_room();
+        check_room::<P, L>();
         let ctx = L::Ctx::default();
         // SAFETY: as in `with`.
         if !unsafe { self.lock.try_lock(&ctx) } {

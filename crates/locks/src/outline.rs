@@ -35,6 +35,11 @@ unsafe impl<P: Platform, L: RawLock<P>> RawLock<P> for Outline<L> {
     }
 
     #[inline(always)]
+    fn is_locked(&self) -> Option<bool> {
+        self.0.is_locked()
+    }
+
+    #[inline(always)]
     unsafe fn unlock(&self, ctx: &L::Ctx) {
         // SAFETY: the caller's promise is the same.
         unsafe { self.0.unlock_outline(ctx) }
@@ -55,6 +60,11 @@ unsafe impl<L: lock_api::RawMutex> lock_api::RawMutex for Outline<L> {
     #[inline(always)]
     fn try_lock(&self) -> bool {
         self.0.try_lock()
+    }
+
+    #[inline(always)]
+    fn is_locked(&self) -> bool {
+        self.0.is_locked()
     }
 
     #[inline(never)]

@@ -212,6 +212,11 @@ unsafe impl<P: Platform> RawLock<P> for QSpinlock<P> {
     }
 
     #[inline(always)]
+    fn is_locked(&self) -> Option<bool> {
+        Some(self.word.load(Ordering::Relaxed) != 0)
+    }
+
+    #[inline(always)]
     unsafe fn unlock(&self, _: &()) {
         // Q9: pairs with Q1, Q1', Q2, Q3 and Q7.
         self.word.store_low_byte(0, Ordering::Release);
@@ -219,6 +224,7 @@ unsafe impl<P: Platform> RawLock<P> for QSpinlock<P> {
 }
 
 crate::lock_api_impl::context_free!(QSpinlock);
+crate::lock_api_impl::fair!(QSpinlock);
 
 #[cfg(all(test, feature = "std"))]
 mod tests {

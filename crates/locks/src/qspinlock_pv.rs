@@ -294,6 +294,11 @@ unsafe impl<P: Platform, const READS: u32> RawLock<P> for QSpinlockPv<P, READS> 
     }
 
     #[inline(always)]
+    fn is_locked(&self) -> Option<bool> {
+        Some(self.word.load(Ordering::Relaxed) != 0)
+    }
+
+    #[inline(always)]
     unsafe fn unlock(&self, _: &()) {
         // The byte goes to 0, or to 2 (still held) if the head sleeps.
         // K9: pairs with K1, K1', K2, K7 and K7'.

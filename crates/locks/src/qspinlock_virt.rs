@@ -69,6 +69,11 @@ unsafe impl<P: Platform> RawLock<P> for QSpinlockVirt<P> {
     }
 
     #[inline(always)]
+    fn is_locked(&self) -> Option<bool> {
+        self.0.is_locked()
+    }
+
+    #[inline(always)]
     unsafe fn unlock(&self, ctx: &()) {
         // SAFETY: the caller's promise is the same.
         unsafe { self.0.unlock(ctx) }

@@ -4,7 +4,7 @@
 //! allocates and protects no data by itself: see [`crate::Mutex`] and the
 //! `lock_api` implementations for that.
 
-use crate::platform::Platform;
+use crate::platform::{Atomic, Ordering, Patience, Platform, Poll};
 
 /// In which order waiters get the lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -148,6 +148,13 @@ pub unsafe trait RawLock<P: Platform>: Default + Send + Sync + 'static {
         false
     }
 
+    /// Whether some CPU holds the lock, or waits for it: true of the moment of
+    /// looking, for assertions and statistics. `None` if this lock cannot say.
+    #[inline(always)]
+    fn is_locked(&self) -> Option<bool> {
+        None
+    }
+
     /// Releases the lock, inlined at the call site.
     ///
     /// # Safety
@@ -181,4 +188,32 @@ pub unsafe trait TimedLock<P: Platform>: RawLock<P> {
     /// used with this lock only, until the lock's own documentation says that
     /// it is idle.
     unsafe fn lock_until(&self, ctx: &Self::Ctx, deadline: u64) -> bool;
+}
+
+/// Waits for a word without queueing until `word` is 0 and `take` succeeds, or
+/// the deadline has come; says which. What a timeout is in a test-and-set lock.
+#[inline(always)]
+pub(crate) fn take_until<P: Platform, T: Copy + PartialEq + Default, A: Atomic<T>>(
+    word: &A,
+    deadline: u64,
+    take: impl Fn() -> bool,
+) -> bool {
+    /// Reads between two looks at the clock.
+    const READS: u32 = 64;
+    let free = T::default();
+    loop {
+        let seen = word.spin(Ordering::Relaxed, Patience::Reads(READS), |value| {
+            if value == free {
+                Poll::Done
+            } else {
+                Poll::Relax(1)
+            }
+        });
+        if seen == free && take() {
+            return true;
+        }
+        if P::now() >= deadline {
+            return false;
+        }
+    }
 }

@@ -165,6 +165,11 @@ unsafe impl<P: Platform> RawLock<P> for Reciprocating<P> {
     }
 
     #[inline(always)]
+    fn is_locked(&self) -> Option<bool> {
+        Some(!self.arrivals.load(Ordering::Relaxed).is_null())
+    }
+
+    #[inline(always)]
     unsafe fn unlock(&self, own: &ReciprocatingElement<P>) {
         let end = own.end.get();
         let successor = own.successor.get();
@@ -189,3 +194,5 @@ unsafe impl<P: Platform> RawLock<P> for Reciprocating<P> {
 // SAFETY: after `unlock` the element's address may still mark the end of a
 // segment, but nobody follows it.
 unsafe impl<P: Platform> crate::mutex::StackContext for Reciprocating<P> {}
+// SAFETY: it names contexts of waiters only.
+unsafe impl<P: Platform> crate::mutex::LeakableGuard for Reciprocating<P> {}

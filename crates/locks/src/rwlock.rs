@@ -54,7 +54,7 @@ impl<P: Platform> RwQueued<P> {
     /// If 2^22 readers hold the lock already.
     #[inline(always)]
     pub fn read(&self) {
-        // X1: pairs with X7.
+        // X1: pairs with X7 and X8.
         let word = self.word.fetch_add(READER, Ordering::Acquire);
         if word & NOT_AT_ONCE != 0 {
             self.wait_to_read();
@@ -68,7 +68,7 @@ impl<P: Platform> RwQueued<P> {
         if self.word.load(Ordering::Relaxed) & NOT_AT_ONCE != 0 {
             return false;
         }
-        // X1': pairs with X7.
+        // X1': pairs with X7 and X8.
         let word = self.word.fetch_add(READER, Ordering::Acquire);
         let entered = word & NOT_AT_ONCE == 0;
         if !entered {
@@ -89,6 +89,18 @@ impl<P: Platform> RwQueued<P> {
         self.word.fetch_sub(READER, Ordering::Release);
     }
 
+    /// Makes the writer a reader, without anybody in between; readers that
+    /// wait come in, too.
+    ///
+    /// # Safety
+    /// The caller holds the lock for writing.
+    #[inline(always)]
+    pub unsafe fn downgrade(&self) {
+        // X8: as X7, and one reader more: the difference carries out of the
+        // writer's byte, which is 1.
+        self.word.fetch_add(READER - WRITER, Ordering::Release);
+    }
+
     #[cold]
     #[inline(never)]
     fn wait_to_read(&self) {
@@ -101,7 +113,7 @@ impl<P: Platform> RwQueued<P> {
         if word & TOO_MANY != 0 {
             self.word.fetch_sub(READER, Ordering::Relaxed);
         } else {
-            // X2: pairs with X7.
+            // X2: pairs with X7 and X8.
             self.word
                 .spin_until(Ordering::Acquire, |word| word & WRITER_MASK == 0);
         }
@@ -183,6 +195,11 @@ unsafe impl<P: Platform> RawLock<P> for RwQueued<P> {
     }
 
     #[inline(always)]
+    fn is_locked(&self) -> Option<bool> {
+        Some(self.word.load(Ordering::Relaxed) != 0)
+    }
+
+    #[inline(always)]
     unsafe fn unlock(&self, _: &()) {
         // X7: pairs with X1, X1', X2, X3 and X5.
         self.word.store_low_byte(0, Ordering::Release);
@@ -227,5 +244,14 @@ unsafe impl<P: Platform> lock_api::RawRwLock for RwQueued<P> {
     unsafe fn unlock_exclusive(&self) {
         // SAFETY: of the caller.
         unsafe { RawLock::unlock(self, &()) }
+    }
+}
+
+// SAFETY: `downgrade` leaves a reader where the writer was.
+unsafe impl<P: Platform> lock_api::RawRwLockDowngrade for RwQueued<P> {
+    #[inline(always)]
+    unsafe fn downgrade(&self) {
+        // SAFETY: of the caller.
+        unsafe { Self::downgrade(self) }
     }
 }

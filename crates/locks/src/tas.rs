@@ -2,7 +2,7 @@
 
 use crate::native::NativePlatform;
 use crate::platform::{Atomic, Ordering, Platform};
-use crate::raw::{Info, RawLock};
+use crate::raw::{Info, RawLock, TimedLock, take_until};
 
 /// A test-and-set lock: 0 free, 1 held. A waiter swaps until it gets a 0.
 ///
@@ -54,6 +54,7 @@ unsafe impl<P: Platform> RawLock<P> for Tas<P> {
     const INFO: Info = Info {
         name: "tas",
         summary: "one byte, swapped until it was free",
+        timeout: true,
         shared_memory: true,
         paper: "Anderson 1990",
         ..Info::BASE
@@ -74,6 +75,11 @@ unsafe impl<P: Platform> RawLock<P> for Tas<P> {
     }
 
     #[inline(always)]
+    fn is_locked(&self) -> Option<bool> {
+        Some(self.held.load(Ordering::Relaxed) != 0)
+    }
+
+    #[inline(always)]
     unsafe fn unlock(&self, _: &()) {
         // S2: pairs with S1, S1' and S1".
         self.held.store(0, Ordering::Release);
@@ -81,6 +87,17 @@ unsafe impl<P: Platform> RawLock<P> for Tas<P> {
 }
 
 crate::lock_api_impl::context_free!(Tas);
+crate::lock_api_impl::timed!(Tas);
+
+// SAFETY: `true` after a swap that got the 0.
+unsafe impl<P: Platform> TimedLock<P> for Tas<P> {
+    unsafe fn lock_until(&self, _: &(), deadline: u64) -> bool {
+        // S1''': as S1.
+        take_until::<P, _, _>(&self.held, deadline, || {
+            self.held.swap(1, Ordering::Acquire) == 0
+        })
+    }
+}
 
 /// A test-and-test-and-set lock: 0 free, 1 held. A waiter reads until it
 /// sees a 0, and only then swaps.
@@ -125,6 +142,7 @@ unsafe impl<P: Platform> RawLock<P> for Ttas<P> {
     const INFO: Info = Info {
         name: "ttas",
         summary: "one byte, read until it is free, then swapped",
+        timeout: true,
         shared_memory: true,
         paper: "Rudolph and Segall 1984",
         ..Info::BASE
@@ -147,6 +165,11 @@ unsafe impl<P: Platform> RawLock<P> for Ttas<P> {
     }
 
     #[inline(always)]
+    fn is_locked(&self) -> Option<bool> {
+        Some(self.held.load(Ordering::Relaxed) != 0)
+    }
+
+    #[inline(always)]
     unsafe fn unlock(&self, _: &()) {
         // S4: pairs with S3, S3' and S3".
         self.held.store(0, Ordering::Release);
@@ -154,3 +177,14 @@ unsafe impl<P: Platform> RawLock<P> for Ttas<P> {
 }
 
 crate::lock_api_impl::context_free!(Ttas);
+crate::lock_api_impl::timed!(Ttas);
+
+// SAFETY: `true` after a swap that got the 0.
+unsafe impl<P: Platform> TimedLock<P> for Ttas<P> {
+    unsafe fn lock_until(&self, _: &(), deadline: u64) -> bool {
+        // S3''': as S3.
+        take_until::<P, _, _>(&self.held, deadline, || {
+            self.held.swap(1, Ordering::Acquire) == 0
+        })
+    }
+}

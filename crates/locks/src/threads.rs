@@ -7,6 +7,7 @@
 //! cannot do without the number (the big locks) ends the process with a
 //! message. Nothing here allocates.
 
+use crate::checked::{CheckedPlatform, HeldRanks};
 use crate::native::{AtomicU32 as Word, Host, Native};
 use crate::qnode::{MAX_CPUS, QueueNodes};
 use std::cell::Cell;
@@ -250,6 +251,17 @@ unsafe impl Host for Threads {
 
     fn virtualized() -> bool {
         VIRTUALIZED.load(Ordering::Relaxed)
+    }
+}
+
+/// The ranks of the checked locks that each thread holds.
+static HELD: [HeldRanks<Native<Threads>>; MAX_CPUS] = [const { HeldRanks::NONE }; MAX_CPUS];
+
+// SAFETY: an entry of a static for each number.
+unsafe impl CheckedPlatform for Native<Threads> {
+    #[inline(always)]
+    fn held_ranks(cpu: usize) -> &'static HeldRanks<Self> {
+        &HELD[cpu]
     }
 }
 

@@ -131,6 +131,12 @@ unsafe impl<P: Platform> RawLock<P> for Ticket<P> {
     }
 
     #[inline(always)]
+    fn is_locked(&self) -> Option<bool> {
+        let word = self.word.load(Ordering::Relaxed);
+        Some((word >> 16) as u16 != word as u16)
+    }
+
+    #[inline(always)]
     unsafe fn unlock(&self, _: &()) {
         // T3: pairs with T1, T1' and T2. Only the holder writes `owner`.
         self.word.increment_low_half(Ordering::Release);
@@ -138,6 +144,7 @@ unsafe impl<P: Platform> RawLock<P> for Ticket<P> {
 }
 
 crate::lock_api_impl::context_free!(Ticket);
+crate::lock_api_impl::fair!(Ticket);
 
 #[cfg(all(test, feature = "std", not(miri)))]
 mod tests {

@@ -109,6 +109,12 @@ unsafe impl<P: Platform, const RELAXES: u32> RawLock<P> for TicketProp<P, RELAXE
     }
 
     #[inline(always)]
+    fn is_locked(&self) -> Option<bool> {
+        let word = self.word.load(Ordering::Relaxed);
+        Some((word >> 16) as u16 != word as u16)
+    }
+
+    #[inline(always)]
     unsafe fn unlock(&self, _: &()) {
         // P3: pairs with P1, P1' and P2. Only the holder writes `owner`.
         self.word.increment_low_half(Ordering::Release);
@@ -116,3 +122,4 @@ unsafe impl<P: Platform, const RELAXES: u32> RawLock<P> for TicketProp<P, RELAXE
 }
 
 crate::lock_api_impl::context_free!(TicketProp, RELAXES: u32);
+crate::lock_api_impl::fair!(TicketProp, RELAXES: u32);

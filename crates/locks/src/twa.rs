@@ -134,6 +134,11 @@ unsafe impl<P: Platform, const SLOTS: usize> RawLock<P> for Twa<P, SLOTS> {
     }
 
     #[inline(always)]
+    fn is_locked(&self) -> Option<bool> {
+        Some(self.next.load(Ordering::Relaxed) != self.owner.load(Ordering::Relaxed))
+    }
+
+    #[inline(always)]
     unsafe fn unlock(&self, _: &()) {
         let next = self.owner.load(Ordering::Relaxed).wrapping_add(1);
         // W5: pairs with W1, W1' and W2.
@@ -145,3 +150,6 @@ unsafe impl<P: Platform, const SLOTS: usize> RawLock<P> for Twa<P, SLOTS> {
             .fetch_add(1, Ordering::Release);
     }
 }
+
+crate::lock_api_impl::context_free!(Twa, SLOTS: usize);
+crate::lock_api_impl::fair!(Twa, SLOTS: usize);

@@ -3,7 +3,7 @@
 
 use crate::native::NativePlatform;
 use crate::platform::{Atomic, LockWord, Ordering, Patience, Platform, Poll};
-use crate::raw::{Info, RawLock};
+use crate::raw::{Info, RawLock, TimedLock, take_until};
 
 /// Waits until the word could be changed from 0 to 1: reads it, tries a
 /// compare-and-swap if it is 0, relaxes, and again. A wait is `relaxes` long,
@@ -112,6 +112,7 @@ unsafe impl<P: Platform, const FIRST: u32, const MOST: u32> RawLock<P>
         } else {
             "read, compare-and-swap, one relax between tries"
         },
+        timeout: true,
         shared_memory: true,
         paper: if FIRST < MOST {
             "Anderson 1990; LKML, June 2025"
@@ -140,6 +141,11 @@ unsafe impl<P: Platform, const FIRST: u32, const MOST: u32> RawLock<P>
     }
 
     #[inline(always)]
+    fn is_locked(&self) -> Option<bool> {
+        Some(self.word.load(Ordering::Relaxed) != 0)
+    }
+
+    #[inline(always)]
     unsafe fn unlock(&self, _: &()) {
         // V3: pairs with V1, V1' and V2.
         self.word.store(0, Ordering::Release);
@@ -147,3 +153,17 @@ unsafe impl<P: Platform, const FIRST: u32, const MOST: u32> RawLock<P>
 }
 
 crate::lock_api_impl::context_free!(VirtSpin, FIRST: u32, MOST: u32);
+crate::lock_api_impl::timed!(VirtSpin, FIRST: u32, MOST: u32);
+
+// SAFETY: `true` after a compare-and-swap that found a 0.
+unsafe impl<P: Platform, const FIRST: u32, const MOST: u32> TimedLock<P>
+    for VirtSpin<P, FIRST, MOST>
+{
+    /// Without backoff: who has a deadline tries as often as it may.
+    unsafe fn lock_until(&self, _: &(), deadline: u64) -> bool {
+        // V1'': as V1.
+        take_until::<P, _, _>(&self.word, deadline, || {
+            self.word.take_if_zero(1, Ordering::Acquire)
+        })
+    }
+}

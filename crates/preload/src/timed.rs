@@ -43,9 +43,10 @@ const STAY_AND_SLEEP: u64 = 20_000;
 /// Whoever spins stays; but the clock may be set.
 const STAY: u64 = 100_000_000;
 
-/// The timed lock of the lock with this `info`, if its waiters can give up.
+/// The timed lock of the lock with this `info`, if its waiters can leave a
+/// queue. (To give up a lock that has none is to poll, as for every other.)
 pub(crate) const fn of<P: Platform>(info: &Info) -> Option<TimedLockOf> {
-    if info.timeout {
+    if info.timeout && info.bytes_per_waiter > 0 {
         Some(lock_until::<P>)
     } else {
         None

@@ -1,0 +1,194 @@
+//! Data behind a lock, and what a kernel switches off around the critical
+//! section.
+//!
+//! A kernel that takes a spinlock first sees to it that it stays on its CPU
+//! (preemption off), and where interrupt handlers take the lock too, that none
+//! comes (interrupts off). What was on before is kept in the guard and put back
+//! when the lock has been released. Never in the lock: the state belongs to the
+//! CPU, and with several locks held it goes back in any order.
+
+use crate::native::NativePlatform;
+use crate::platform::Platform;
+use crate::raw::RawLock;
+use core::cell::UnsafeCell;
+use core::marker::PhantomData;
+use core::ops::{Deref, DerefMut};
+
+/// What is switched off on this CPU while it holds a lock: preemption,
+/// interrupts, or both.
+///
+/// ```
+/// use locklab_locks::Mask;
+///
+/// struct InterruptsOff;
+///
+/// // SAFETY: no handler runs on this CPU from `begin` to the matching `end`.
+/// unsafe impl Mask for InterruptsOff {
+///     type Saved = bool;
+///     fn begin() -> bool {
+///         // was = flags() & INTERRUPTS != 0; cli()
+///         true
+///     }
+///     unsafe fn end(was_on: bool) {
+///         if was_on {
+///             // sti()
+///         }
+///     }
+/// }
+/// ```
+///
+/// # Safety
+/// From the return of [`Mask::begin`] to the call of the matching
+/// [`Mask::end`] the calling code stays on its CPU, and nothing that is kept
+/// off runs there. Pairs nest. Neither unwinds.
+pub unsafe trait Mask {
+    /// What was on before.
+    type Saved: Copy;
+
+    /// Switches off, and says what was on.
+    fn begin() -> Self::Saved;
+
+    /// Puts back what [`Mask::begin`] said.
+    ///
+    /// # Safety
+    /// `saved` comes from a `begin` of this CPU whose `end` is still to come.
+    unsafe fn end(saved: Self::Saved);
+}
+
+/// A value behind a context-free lock, with `M` around each critical section.
+///
+/// The mask begins before the lock is asked for, so that no interrupt handler
+/// waits for the CPU that it interrupted; and ends after the release.
+pub struct Masked<T: ?Sized, L, M, P = NativePlatform> {
+    mask: PhantomData<fn() -> (M, P)>,
+    lock: L,
+    value: UnsafeCell<T>,
+}
+
+// SAFETY: one CPU at a time reaches the value.
+unsafe impl<T: ?Sized + Send, L: Sync, M, P> Sync for Masked<T, L, M, P> {}
+// SAFETY: a free lock may move to another thread with its value.
+unsafe impl<T: ?Sized + Send, L: Send, M, P> Send for Masked<T, L, M, P> {}
+
+impl<T, L, M, P> Masked<T, L, M, P> {
+    /// A free lock around `value`.
+    pub const fn new(lock: L, value: T) -> Self {
+        Self {
+            mask: PhantomData,
+            lock,
+            value: UnsafeCell::new(value),
+        }
+    }
+
+    /// The value, at the end of the lock's life.
+    pub fn into_inner(self) -> T {
+        self.value.into_inner()
+    }
+}
+
+impl<T: ?Sized, L, M, P> Masked<T, L, M, P> {
+    /// The value, without locking: there is no other reference.
+    pub fn get_mut(&mut self) -> &mut T {
+        self.value.get_mut()
+    }
+}
+
+impl<T: ?Sized, P: Platform, L: RawLock<P, Ctx = ()>, M: Mask> Masked<T, L, M, P> {
+    const NOT_RECURSIVE: () = assert!(
+        !L::INFO.recursive,
+        "two guards of a recursive lock would be two exclusive references to one value"
+    );
+
+    /// Begins the mask, then acquires.
+    #[inline]
+    pub fn lock(&self) -> MaskedGuard<'_, T, L, M, P> {
+        let () = Self::NOT_RECURSIVE;
+        let saved = M::begin();
+        // SAFETY: no context; borrowed for as long as it is held.
+        unsafe { self.lock.lock(&()) };
+        MaskedGuard {
+            of: self,
+            saved,
+            on_this_cpu: PhantomData,
+        }
+    }
+
+    /// Acquires if that needs no waiting; if not, the mask has ended again.
+    #[inline]
+    pub fn try_lock(&self) -> Option<MaskedGuard<'_, T, L, M, P>> {
+        let () = Self::NOT_RECURSIVE;
+        let saved = M::begin();
+        // SAFETY: as in `lock`.
+        if unsafe { self.lock.try_lock(&()) } {
+            Some(MaskedGuard {
+                of: self,
+                saved,
+                on_this_cpu: PhantomData,
+            })
+        } else {
+            // SAFETY: of the `begin` above.
+            unsafe { M::end(saved) };
+            None
+        }
+    }
+
+    /// As [`RawLock::is_locked`].
+    pub fn is_locked(&self) -> Option<bool> {
+        self.lock.is_locked()
+    }
+}
+
+/// Holds a [`Masked`] lock, and what was on before.
+#[must_use = "the lock is released when the guard is dropped"]
+pub struct MaskedGuard<'a, T: ?Sized, L, M: Mask, P = NativePlatform>
+where
+    P: Platform,
+    L: RawLock<P, Ctx = ()>,
+{
+    of: &'a Masked<T, L, M, P>,
+    saved: M::Saved,
+    /// Not `Send`.
+    on_this_cpu: PhantomData<*mut ()>,
+}
+
+// SAFETY: a shared guard gives out `&T` only.
+unsafe impl<T: ?Sized + Sync, P: Platform, L: RawLock<P, Ctx = ()>, M: Mask> Sync
+    for MaskedGuard<'_, T, L, M, P>
+where
+    M::Saved: Sync,
+{
+}
+
+impl<T: ?Sized, P: Platform, L: RawLock<P, Ctx = ()>, M: Mask> Deref
+    for MaskedGuard<'_, T, L, M, P>
+{
+    type Target = T;
+    #[inline(always)]
+    fn deref(&self) -> &T {
+        // SAFETY: we hold the lock.
+        unsafe { &*self.of.value.get() }
+    }
+}
+
+impl<T: ?Sized, P: Platform, L: RawLock<P, Ctx = ()>, M: Mask> DerefMut
+    for MaskedGuard<'_, T, L, M, P>
+{
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut T {
+        // SAFETY: we hold the lock.
+        unsafe { &mut *self.of.value.get() }
+    }
+}
+
+impl<T: ?Sized, P: Platform, L: RawLock<P, Ctx = ()>, M: Mask> Drop
+    for MaskedGuard<'_, T, L, M, P>
+{
+    #[inline]
+    fn drop(&mut self) {
+        // SAFETY: held since the guard was made; then the end of its `begin`.
+        unsafe {
+            self.of.lock.unlock(&());
+            M::end(self.saved);
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! Data behind a queue lock, with guards: each thread keeps the nodes.
+//!
+//! [`crate::Mutex`] keeps a node on the stack of a closure; a guard cannot,
+//! because it may move or be leaked while others know its node. Here nodes
+//! come from the heap once, and each thread keeps those that it has used. A
+//! leaked guard leaks its node.
+
+use crate::mutex::LeakableGuard;
+use crate::native::NativePlatform;
+use crate::platform::Platform;
+use crate::raw::RawLock;
+use core::any::{Any, TypeId};
+use core::cell::{RefCell, UnsafeCell};
+use core::marker::PhantomData;
+use core::ops::{Deref, DerefMut};
+use std::boxed::Box;
+use std::thread_local;
+use std::vec::Vec;
+
+thread_local! {
+    /// Idle nodes of this thread, of each type that it has used.
+    static IDLE: RefCell<Vec<(TypeId, Box<dyn Any>)>> = const { RefCell::new(Vec::new()) };
+}
+
+/// A node of this thread, or a new one.
+fn take<C: Default + 'static>() -> Box<C> {
+    let kept = IDLE.try_with(|idle| {
+        let mut idle = idle.borrow_mut();
+        let at = idle.iter().rposition(|(id, _)| *id == TypeId::of::<C>())?;
+        Some(idle.swap_remove(at).1)
+    });
+    match kept {
+        Ok(Some(node)) => node.downcast().expect("kept by its type"),
+        // None kept, or the thread is past its destructors.
+        _ => Box::default(),
+    }
+}
+
+fn keep<C: 'static>(node: Box<C>) {
+    let _ = IDLE.try_with(|idle| idle.borrow_mut().push((TypeId::of::<C>(), node)));
+}
+
+/// A value behind a queue lock. As [`crate::Mutex`], with guards; needs the
+/// feature `std`, and allocates a node for each lock of one type that a
+/// thread holds at once.
+pub struct QueueMutex<T: ?Sized, L, P = NativePlatform> {
+    platform: PhantomData<fn() -> P>,
+    lock: L,
+    value: UnsafeCell<T>,
+}
+
+// SAFETY: one thread at a time reaches the value.
+unsafe impl<T: ?Sized + Send, L: Sync, P> Sync for QueueMutex<T, L, P> {}
+// SAFETY: a free lock may move to another thread with its value.
+unsafe impl<T: ?Sized + Send, L: Send, P> Send for QueueMutex<T, L, P> {}
+
+impl<T, L, P> QueueMutex<T, L, P> {
+    /// A free lock around `value`.
+    pub const fn new(lock: L, value: T) -> Self {
+        Self {
+            platform: PhantomData,
+            lock,
+            value: UnsafeCell::new(value),
+        }
+    }
+
+    /// The value, at the end of the lock's life.
+    pub fn into_inner(self) -> T {
+        self.value.into_inner()
+    }
+}
+
+impl<T: ?Sized, P: Platform, L: RawLock<P> + LeakableGuard> QueueMutex<T, L, P> {
+    /// Acquires.
+    ///
+    /// # Panics
+    /// As [`crate::Mutex::with`].
+    #[inline]
+    pub fn lock(&self) -> QueueGuard<'_, T, L, P> {
+        crate::mutex::check_room::<P, L>();
+        let node = take::<L::Ctx>();
+        // SAFETY: the node stays on the heap until the guard has released the
+        // lock, and for ever if the guard is leaked. Until then the lock is
+        // borrowed; once leaked, it stays held, and may move.
+        unsafe { self.lock.lock(&node) };
+        QueueGuard {
+            of: self,
+            node: Some(node),
+            on_this_thread: PhantomData,
+        }
+    }
+
+    /// Acquires if that needs no waiting.
+    ///
+    /// # Panics
+    /// As [`crate::Mutex::with`].
+    #[inline]
+    pub fn try_lock(&self) -> Option<QueueGuard<'_, T, L, P>> {
+        crate::mutex::check_room::<P, L>();
+        let node = take::<L::Ctx>();
+        // SAFETY: as in `lock`.
+        if unsafe { self.lock.try_lock(&node) } {
+            Some(QueueGuard {
+                of: self,
+                node: Some(node),
+                on_this_thread: PhantomData,
+            })
+        } else {
+            keep(node);
+            None
+        }
+    }
+
+    /// As [`RawLock::is_locked`].
+    pub fn is_locked(&self) -> Option<bool> {
+        self.lock.is_locked()
+    }
+}
+
+/// Holds a [`QueueMutex`].
+#[must_use = "the lock is released when the guard is dropped"]
+pub struct QueueGuard<'a, T: ?Sized, L: RawLock<P> + LeakableGuard, P: Platform = NativePlatform> {
+    of: &'a QueueMutex<T, L, P>,
+    /// Taken when the guard is dropped.
+    node: Option<Box<L::Ctx>>,
+    /// Not `Send`: the node goes back to this thread.
+    on_this_thread: PhantomData<*mut ()>,
+}
+
+// SAFETY: a shared guard gives out `&T` only.
+unsafe impl<T: ?Sized + Sync, P: Platform, L: RawLock<P> + LeakableGuard> Sync
+    for QueueGuard<'_, T, L, P>
+{
+}
+
+impl<T: ?Sized, P: Platform, L: RawLock<P> + LeakableGuard> Deref for QueueGuard<'_, T, L, P> {
+    type Target = T;
+    #[inline(always)]
+    fn deref(&self) -> &T {
+        // SAFETY: we hold the lock.
+        unsafe { &*self.of.value.get() }
+    }
+}
+
+impl<T: ?Sized, P: Platform, L: RawLock<P> + LeakableGuard> DerefMut for QueueGuard<'_, T, L, P> {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut T {
+        // SAFETY: we hold the lock.
+        unsafe { &mut *self.of.value.get() }
+    }
+}
+
+impl<T: ?Sized, P: Platform, L: RawLock<P> + LeakableGuard> Drop for QueueGuard<'_, T, L, P> {
+    #[inline]
+    fn drop(&mut self) {
+        if let Some(node) = self.node.take() {
+            // SAFETY: held since the guard was made, with this node.
+            unsafe { self.of.lock.unlock(&node) };
+            keep(node);
+        }
+    }
+}
