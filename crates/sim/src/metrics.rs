@@ -6,13 +6,13 @@ use crate::engine::{Engine, Phase};
 use crate::stuck::SimError;
 use crate::topology::Distance;
 use hdrhistogram::Histogram;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::cell::{Cell, RefCell};
 
 const NOBODY: usize = usize::MAX;
 
 /// Percentiles of the time from wanting the lock to having it, in ns.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Latency {
     /// Median.
     pub p50: f64,
@@ -25,7 +25,7 @@ pub struct Latency {
 }
 
 /// What a simulation found.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
     /// Operations per second of simulated time (with
     /// [`crate::Stop::Each`]: by the mean of the threads' times). An operation

@@ -1,0 +1,265 @@
+//! One boot of one kernel in QEMU.
+//!
+//! Under TCG the plugin counts between the markers, and everything that could
+//! differ from boot to boot is fixed: one vCPU, instructions as the clock,
+//! the date, the seed, no devices that bring in the outside. A guest that hangs
+//! must never hang the cache.
+
+use crate::cache::{Tool, find, first_line};
+use crate::outcome::{self, Measured, Outcome};
+use locklab_host::error::Error;
+use locklab_host::process::{Launch, Trouble};
+use serde::Serialize;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// What runs the guest's instructions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Accelerator {
+    /// The processor, by KVM.
+    Kvm,
+    /// QEMU's translator, with the plugin.
+    Tcg,
+}
+
+impl Accelerator {
+    /// What a nanosecond of the guest's clock is.
+    #[must_use]
+    pub fn clock_unit(self) -> &'static str {
+        match self {
+            Self::Kvm => "nanoseconds",
+            // -icount: the clock goes on by one with each.
+            Self::Tcg => "instructions",
+        }
+    }
+}
+
+/// QEMU and the plugin.
+#[derive(Clone, Debug)]
+pub struct Qemu {
+    tool: Tool,
+    /// Its version, as it says.
+    pub version: String,
+    /// The plugin.
+    pub plugin: PathBuf,
+}
+
+/// A boot.
+#[derive(Clone, Debug)]
+pub struct Boot<'a> {
+    /// bzImage, or vmlinux with a PVH entry.
+    pub image: &'a Path,
+    /// What it boots into.
+    pub initramfs: &'a Path,
+    /// Added to the command line.
+    pub cmdline: &'a str,
+    /// Memory in MiB.
+    pub memory_mib: u32,
+    /// CPUs of the guest; one under TCG.
+    pub vcpus: u64,
+    /// Seed of all that is random in the guest.
+    pub seed: u64,
+    /// TCG or KVM.
+    pub accelerator: Accelerator,
+    /// Whether the plugin counts; without, TCG for comparison of speed.
+    pub counted: bool,
+    /// A run takes no longer.
+    pub limit: Duration,
+}
+
+impl Qemu {
+    /// Finds QEMU and the plugin.
+    ///
+    /// # Errors
+    /// One is missing.
+    pub fn find() -> Result<Self, Error> {
+        let tool = find("qemu-system-x86_64", "qemu-system-x86")?;
+        let version = first_line(&tool.path, "--version")?;
+        let plugin = locklab_host::libraries::qemu_plugin().map_err(Error::Failed)?;
+        if plugin.as_os_str().as_encoded_bytes().contains(&b',') {
+            return Err(Error::Failed(format!(
+                "{} has a comma in its path, which QEMU does not take for a plugin; move it",
+                plugin.display()
+            )));
+        }
+        Ok(Self {
+            tool,
+            version,
+            plugin,
+        })
+    }
+
+    /// The command line of a boot whose files are in `folder`.
+    #[must_use]
+    pub fn arguments(&self, boot: &Boot<'_>) -> Vec<OsString> {
+        let mut list: Vec<OsString> = Vec::new();
+        let mut add = |words: &[&str]| list.extend(words.iter().map(OsString::from));
+        add(&["-nodefaults", "-no-reboot", "-nic", "none", "-vga", "none"]);
+        // A socket each: the firmware's table, which a kernel without ACPI
+        // reads, has only the first CPU of a socket.
+        let cpus = format!("{0},sockets={0},cores=1,threads=1", boot.vcpus);
+        add(&["-display", "none", "-smp", &cpus]);
+        add(&["-m", &boot.memory_mib.to_string()]);
+        match boot.accelerator {
+            Accelerator::Kvm => add(&["-accel", "kvm", "-cpu", "host"]),
+            Accelerator::Tcg => {
+                // Five levels of page tables are slow to walk in software.
+                add(&["-accel", "tcg", "-cpu", "max,la57=off"]);
+                add(&["-icount", "shift=0,sleep=off"]);
+                add(&["-rtc", "base=2020-01-01,clock=vm"]);
+                add(&["-seed", &boot.seed.to_string()]);
+            }
+        }
+        add(&["-chardev", "file,id=console,path=console"]);
+        add(&["-serial", "chardev:console"]);
+        add(&["-chardev", "file,id=results,path=results"]);
+        // With an eventfd the main loop answers, at a time of its own.
+        add(&["-device", "virtio-serial-pci,ioeventfd=off"]);
+        add(&["-device", "virtserialport,chardev=results,name=locklab"]);
+        // Boot output costs serial writes; a panic is printed all the same.
+        let mut cmdline = "console=ttyS0 quiet panic=-1 oops=panic nokaslr".to_owned();
+        if boot.accelerator == Accelerator::Tcg {
+            // The kernel would time the timer of its local APIC by polling the
+            // clock for 100 ms of it, ten million times, and the translator
+            // leaves its loop at each: nine tenths of a boot. The PIT ticks
+            // instead.
+            cmdline.push_str(" nolapic_timer");
+        }
+        let cmdline = format!("{cmdline} {}", boot.cmdline);
+        add(&["-append", cmdline.trim_end()]);
+        list.extend(["-kernel".into(), boot.image.into()]);
+        list.extend(["-initrd".into(), boot.initramfs.into()]);
+        if boot.accelerator == Accelerator::Tcg && boot.counted {
+            let mut plugin = self.plugin.clone().into_os_string();
+            plugin.push(",out=counts.json");
+            list.extend(["-plugin".into(), plugin]);
+        }
+        list
+    }
+
+    /// Boots once; files of the run are left in `folder`.
+    ///
+    /// # Errors
+    /// QEMU does not start, or Ctrl-C. A guest that fails is an invalid
+    /// outcome and no error.
+    pub fn boot(
+        &self,
+        boot: &Boot<'_>,
+        folder: &Path,
+        interrupt: &AtomicBool,
+    ) -> Result<Outcome, Error> {
+        let cannot =
+            |e: std::io::Error| Error::Failed(format!("cannot write {}: {e}", folder.display()));
+        std::fs::create_dir_all(folder).map_err(cannot)?;
+        for name in ["console", "results", "counts.json"] {
+            let _ = std::fs::remove_file(folder.join(name));
+        }
+        let absolute = |path: &Path| {
+            std::path::absolute(path).map_err(|e| Error::Failed(format!("{}: {e}", path.display())))
+        };
+        let (image, initramfs) = (absolute(boot.image)?, absolute(boot.initramfs)?);
+        let boot = Boot {
+            image: &image,
+            initramfs: &initramfs,
+            ..boot.clone()
+        };
+        let launch = Launch {
+            program: self.tool.path.clone(),
+            arguments: self.arguments(&boot),
+            environment: Vec::new(),
+            folder: folder.to_owned(),
+            cpus: Vec::new(),
+            fixed: false,
+        };
+        let running = launch
+            .start(&folder.join("qemu"))
+            .map_err(|trouble| crate::cache::stopped("QEMU", trouble))?;
+        // The guest's first line comes when it is ready for the workload; its
+        // own clock would not tell how long that took here.
+        let started = Instant::now();
+        let first_line = folder.join("results");
+        let mut boot_seconds = None;
+        while boot_seconds.is_none()
+            && !running.has_ended()
+            && started.elapsed() < boot.limit
+            && !interrupt.load(Ordering::Relaxed)
+        {
+            std::thread::sleep(Duration::from_millis(20));
+            if first_line.metadata().is_ok_and(|facts| facts.len() > 0) {
+                boot_seconds = Some(started.elapsed().as_secs_f64());
+            }
+        }
+        let ended = match running.wait(boot.limit, interrupt) {
+            Ok(ended) => ended,
+            Err(Trouble::TooLong(limit)) => {
+                return Ok(Err(outcome::invalid(
+                    format!(
+                        "the guest did not end within {} s (hung, or too slow: --time-limit)",
+                        limit.as_secs()
+                    ),
+                    folder,
+                )));
+            }
+            Err(trouble) => return Err(crate::cache::stopped("QEMU", trouble)),
+        };
+        let errors = std::fs::read_to_string(folder.join("qemu.err")).unwrap_or_default();
+        if let Some(failure) = ended.failure() {
+            return Err(self.refused(&errors, &failure));
+        }
+        Ok(
+            outcome::read(folder, boot.accelerator == Accelerator::Tcg && boot.counted).map(
+                |measured| Measured {
+                    boot_seconds: boot_seconds.unwrap_or(ended.usage.elapsed),
+                    wall_seconds: ended.usage.elapsed,
+                    cpu_seconds: ended.usage.user + ended.usage.system,
+                    ..measured
+                },
+            ),
+        )
+    }
+
+    /// QEMU itself failed: what it said, and for the plugin which versions
+    /// are known to work.
+    fn refused(&self, errors: &str, failure: &str) -> Error {
+        let said = errors
+            .lines()
+            .find(|line| !line.trim().is_empty() && !line.contains("warning:"))
+            .unwrap_or(failure);
+        let hint = if errors.contains("plugin") || errors.contains("API version") {
+            "; the plugin is tested with QEMU 7.2 and 10.0 and written for plugin APIs 1 to 6"
+        } else {
+            ""
+        };
+        Error::Failed(format!("QEMU ({}) failed: {said}{hint}", self.version))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plugin_of_another_api_names_those_that_work() {
+        let qemu = Qemu {
+            tool: Tool {
+                name: "q",
+                path: "/q".into(),
+                environment: vec![],
+            },
+            version: "QEMU emulator version 11.0".into(),
+            plugin: "/p.so".into(),
+        };
+        let error = qemu.refused(
+            "qemu: could not load plugin: API version 9\n",
+            "exit status 1",
+        );
+        let text = error.to_string();
+        assert!(
+            text.contains("version 11.0") && text.contains("7.2 and 10.0"),
+            "{text}"
+        );
+    }
+}

@@ -1,0 +1,327 @@
+//! From a recipe to an image: make, and a cache by content.
+//!
+//! A build's name is a hash of its tree, options, make variables and compiler
+//! version. One that was interrupted goes on where make stopped. Must never
+//! take a build for done that did not come to its end.
+
+use crate::cache::{Cache, Tool, find, first_line, key, stopped, words};
+use crate::config::{config, configure};
+use crate::recipe::Changes;
+use crate::source::{self, Tree};
+use locklab_host::error::Error;
+use locklab_host::process::{Launch, Trouble};
+use locklab_lab::progress::Progress;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+const LINKER: &str = include_str!("../guest/ld.locklab");
+
+/// Steps of a build of the ready configuration, for the bar of the first.
+const STEPS: u64 = 1700;
+
+/// A kernel that was built.
+#[derive(Clone, Debug)]
+pub struct Build {
+    /// Its folder in the cache: logs, layouts.
+    pub folder: PathBuf,
+    /// What make wrote: objects, modules, `.config`.
+    pub objects: PathBuf,
+    /// vmlinux in the order of the makefiles, with debug information.
+    pub vmlinux: PathBuf,
+    /// bzImage of the same.
+    pub bzimage: PathBuf,
+    /// What decided it, in words.
+    pub compiler: String,
+    /// Kernel release.
+    pub release: String,
+    /// Time it took, in seconds; `None` where it came from the cache.
+    pub seconds: Option<f64>,
+}
+
+/// Where a build happens.
+#[derive(Clone, Debug)]
+pub struct Place {
+    /// The build's folder in the cache: logs, layouts.
+    pub(crate) folder: PathBuf,
+    /// The kernel's sources.
+    source: PathBuf,
+    /// What make writes.
+    pub(crate) objects: PathBuf,
+}
+
+impl Place {
+    /// A tree of the cache is linked into the build's folder, with the
+    /// objects inside: then make names every file relative to the objects,
+    /// nothing of the cache's path gets into the kernel, and ccache knows a
+    /// file again in another tree. A tree of the user's stays where it is.
+    fn new(cache: &Cache<'_>, name: &str, tree: &Tree) -> Result<Self, Error> {
+        let folder = cache.folder(&format!("builds/{name}"))?;
+        let ours = tree.path.starts_with(&cache.root);
+        let source = if ours {
+            folder.join("linux")
+        } else {
+            tree.path.clone()
+        };
+        if ours && !source.is_dir() {
+            let fresh = folder.join("linux.new");
+            source::copy(cache, &tree.path, &fresh)?;
+            std::fs::rename(&fresh, &source).map_err(|e| cache.cannot_write(&source, &e))?;
+        }
+        let objects = if ours { &source } else { &folder }.join("objects");
+        std::fs::create_dir_all(&objects).map_err(|e| cache.cannot_write(&objects, &e))?;
+        Ok(Self {
+            folder,
+            source,
+            objects,
+        })
+    }
+
+    /// Arguments that every make of this build has.
+    pub fn arguments(&self, variables: &[String]) -> Vec<OsString> {
+        let mut list: Vec<OsString> = vec!["-C".into(), self.source.clone().into()];
+        let mut output = OsString::from("O=");
+        output.push(&self.objects);
+        list.push(output);
+        list.extend(variables.iter().map(OsString::from));
+        list
+    }
+}
+
+/// Builds a recipe, or finds it in the cache. Paths in the recipe start at
+/// `folder`.
+///
+/// # Errors
+/// A tool is missing, an option is dropped, or the first error of the build.
+pub fn build(
+    cache: &Cache<'_>,
+    recipe: &Changes,
+    tree: &Tree,
+    folder: &Path,
+    label: &str,
+) -> Result<Build, Error> {
+    let linker = linker(cache)?;
+    let cc = match recipe.cc.as_deref() {
+        Some("clang") => find("clang", "clang")?,
+        _ => find("gcc", "gcc")?,
+    };
+    let compiler = first_line(&cc.path, "--version")?;
+    let config = config(recipe, folder)?;
+    // Debug information at this level does not change the code; call sites of
+    // inlined copies are read from it.
+    let mut flags = "-g1".to_owned();
+    let mut variables = vec!["LD=ld.locklab".to_owned()];
+    for (name, value) in &recipe.make {
+        if name == "KCFLAGS" {
+            flags = format!("{flags} {value}");
+        } else {
+            variables.push(format!("{name}={value}"));
+        }
+    }
+    variables.push(format!("KCFLAGS={flags}"));
+    let decided = format!("{variables:?} {} {compiler} {} 2", cc.name, linker.version);
+    let name = key([
+        tree.key.as_bytes(),
+        config.base.as_bytes(),
+        config.text.as_bytes(),
+        decided.as_bytes(),
+    ]);
+    // Two commands that want the same kernel: one builds, the other waits; and
+    // before the sources are linked, or both would do that.
+    let _held = cache.hold(
+        &cache.folder(&format!("builds/{name}"))?,
+        "builds this kernel",
+    )?;
+    let place = Place::new(cache, &name, tree)?;
+    let done = place.folder.join("done");
+    let mut build = Build {
+        vmlinux: place.folder.join("vmlinux"),
+        bzimage: place.objects.join("arch/x86/boot/bzImage"),
+        compiler,
+        release: String::new(),
+        seconds: None,
+        folder: place.folder.clone(),
+        objects: place.objects.clone(),
+    };
+    if !done.is_file() {
+        let make = make(cache, &linker)?;
+        let ccache = locklab_host::process::find("ccache", &[]).is_some();
+        variables.push(format!(
+            "CC={}{}",
+            if ccache { "ccache " } else { "" },
+            cc.name
+        ));
+        let started = Instant::now();
+        configure(cache, &make, &place, &config, &variables)?;
+        compile(cache, &make, &place, &variables, label)?;
+        // Out of the way of the links of other layouts.
+        let linked = place.objects.join("vmlinux");
+        let seconds = started.elapsed().as_secs_f64();
+        std::fs::rename(&linked, &build.vmlinux)
+            .and_then(|()| std::fs::write(&done, format!("{seconds:.0}\n")))
+            .map_err(|e| cache.cannot_write(&done, &e))?;
+        build.seconds = Some(seconds);
+    }
+    let release = build.objects.join("include/config/kernel.release");
+    build.release = std::fs::read_to_string(release)
+        .unwrap_or_default()
+        .trim()
+        .to_owned();
+    Ok(build)
+}
+
+struct Linker {
+    folder: PathBuf,
+    version: String,
+}
+
+/// Puts our link program into the cache, for the build's PATH.
+fn linker(cache: &Cache<'_>) -> Result<Linker, Error> {
+    use std::os::unix::fs::PermissionsExt;
+    let lld = find("ld.lld", "lld")?;
+    let folder = cache.folder("bin")?;
+    let path = folder.join("ld.locklab");
+    if std::fs::read_to_string(&path).ok().as_deref() != Some(LINKER) {
+        std::fs::write(&path, LINKER)
+            .and_then(|()| std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)))
+            .map_err(|e| cache.cannot_write(&path, &e))?;
+    }
+    Ok(Linker {
+        folder,
+        version: first_line(&lld.path, "--version")?,
+    })
+}
+
+/// make, with all that would differ from day to day fixed.
+fn make(cache: &Cache<'_>, linker: &Linker) -> Result<Tool, Error> {
+    for (program, package) in [
+        ("flex", "flex"),
+        ("bison", "bison"),
+        ("bc", "bc"),
+        ("nm", "binutils"),
+    ] {
+        find(program, package)?;
+    }
+    for (header, package) in [
+        ("/usr/include/gelf.h", "libelf-dev"),
+        ("/usr/include/openssl/opensslv.h", "libssl-dev"),
+    ] {
+        if !Path::new(header).is_file() {
+            return Err(Error::Failed(format!(
+                "{header} is missing; install it (apt-get install {package})"
+            )));
+        }
+    }
+    let mut make = find("make", "make")?;
+    let mut path: OsString = linker.folder.clone().into();
+    path.push(":");
+    path.push(std::env::var_os("PATH").unwrap_or_default());
+    make.environment.push(("PATH".into(), path));
+    for (name, value) in [
+        ("KBUILD_BUILD_TIMESTAMP", "2020-01-01"),
+        ("KBUILD_BUILD_USER", "locklab"),
+        ("KBUILD_BUILD_HOST", "locklab"),
+        ("KBUILD_BUILD_VERSION", "1"),
+        ("LC_ALL", "C"),
+        ("MAKEFLAGS", ""),
+        // Used where ccache is there; see `Place` for why it may leave the
+        // folder out of what it compares.
+        ("CCACHE_NOHASHDIR", "1"),
+        ("CCACHE_DEPEND", "1"),
+        ("CCACHE_MAXSIZE", "5G"),
+    ] {
+        make.environment.push((name.into(), value.into()));
+    }
+    make.environment
+        .push(("CCACHE_DIR".into(), cache.folder("ccache")?.into()));
+    Ok(make)
+}
+
+fn compile(
+    cache: &Cache<'_>,
+    make: &Tool,
+    place: &Place,
+    variables: &[String],
+    label: &str,
+) -> Result<(), Error> {
+    let jobs = std::thread::available_parallelism().map_or(1, usize::from);
+    let mut arguments = place.arguments(variables);
+    arguments.push(format!("-j{jobs}").into());
+    arguments.extend(words(&["vmlinux", "bzImage", "modules"]));
+    let log = place.folder.join("build");
+    cache.note(&format!(
+        "building {label} with {jobs} jobs; log: {}",
+        log.with_extension("out").display()
+    ));
+    let running = Launch {
+        program: make.path.clone(),
+        arguments,
+        environment: make.environment.clone(),
+        folder: place.objects.clone(),
+        cpus: Vec::new(),
+        fixed: false,
+    }
+    .start(&log)
+    .map_err(|trouble| stopped("make", trouble))?;
+    let progress = Progress::new(STEPS, "steps", cache.quiet);
+    while !running.has_ended() {
+        if cache.interrupt.load(Ordering::Relaxed) {
+            return Err(stopped("make", Trouble::Interrupted));
+        }
+        progress.set(steps(&log), STEPS, label);
+        std::thread::sleep(Duration::from_millis(300));
+    }
+    drop(progress);
+    let ended = running
+        .wait(Duration::from_secs(24 * 3600), cache.interrupt)
+        .map_err(|trouble| stopped("make", trouble))?;
+    match ended.failure() {
+        None => Ok(()),
+        Some(failure) => Err(build_error(cache, &log, "build", &failure)),
+    }
+}
+
+fn steps(log: &Path) -> u64 {
+    std::fs::read(log.with_extension("out")).map_or(0, |text| {
+        text.iter().filter(|byte| **byte == b'\n').count() as u64
+    })
+}
+pub(crate) fn build_error(cache: &Cache<'_>, log: &Path, what: &str, failure: &str) -> Error {
+    let read = |end: &str| std::fs::read_to_string(log.with_extension(end)).unwrap_or_default();
+    let said = read("err") + &read("out");
+    if said.contains("No space left on device") {
+        return cache.full();
+    }
+    Error::Failed(format!(
+        "the {what} failed: {}; log: {}",
+        first_error(&said).unwrap_or(failure),
+        log.with_extension("err").display()
+    ))
+}
+
+/// The first line that is an error of a compiler or linker, else make's own.
+fn first_error(said: &str) -> Option<&str> {
+    let find = |needle: &str| said.lines().find(|line| line.contains(needle));
+    find(": error:")
+        .or_else(|| find("error: "))
+        .or_else(|| find("fatal error"))
+        .or_else(|| find("undefined reference"))
+        .or_else(|| find("*** "))
+        .map(str::trim)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_error_is_the_compilers() {
+        let said = "make[3]: *** [x.o] Error 1\n../kernel/fork.c:3:1: error: expected ';'\nmore\n";
+        assert_eq!(
+            first_error(said),
+            Some("../kernel/fork.c:3:1: error: expected ';'")
+        );
+        assert_eq!(first_error("  CC x\n"), None);
+    }
+}

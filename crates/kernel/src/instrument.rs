@@ -1,0 +1,302 @@
+//! Kernels as an instrument of the laboratory: a pair is one link order and
+//! one seed, the same for both.
+//!
+//! Under TCG both guests of a pair run at the same time, as counts do not
+//! depend on the machine; under KVM, where time is measured, one after the
+//! other.
+
+use crate::boot::{Accelerator, Boot, Qemu};
+use crate::cache::{Cache, key};
+use crate::check::Check;
+use crate::guest;
+use crate::metrics::{source, values};
+use crate::outcome::{Measured, Outcome};
+use crate::workload::Load;
+use locklab_host::error::Error;
+use locklab_judge::Side;
+use locklab_lab::experiment::{Cell, Invalid, Sample};
+use locklab_lab::instrument::{Instrument, Pairing, Stopped, Turn};
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// A kernel that can be booted.
+#[derive(Clone, Debug)]
+pub struct Kernel {
+    /// One image a layout.
+    pub images: Vec<PathBuf>,
+    /// Its modules, if it has any.
+    pub modules: Option<PathBuf>,
+    /// Command line.
+    pub cmdline: String,
+}
+
+impl Kernel {
+    /// Its image in a layout; the first where there is only one.
+    ///
+    /// # Errors
+    /// It has none.
+    pub(crate) fn image(&self, layout: usize) -> Result<&Path, Error> {
+        let image = self.images.get(layout).or(self.images.first());
+        image
+            .map(PathBuf::as_path)
+            .ok_or_else(|| Error::Failed("there is no image to boot".into()))
+    }
+}
+
+/// How guests are run.
+#[derive(Clone, Copy)]
+pub struct Guests<'a> {
+    /// Cache and Ctrl-C.
+    pub cache: &'a Cache<'a>,
+    /// QEMU and plugin.
+    pub qemu: &'a Qemu,
+    /// TCG or KVM.
+    pub accelerator: Accelerator,
+    /// Longest boot.
+    pub limit: Duration,
+}
+
+/// What one guest runs.
+#[derive(Clone, Copy)]
+pub struct GuestRun<'a> {
+    /// The kernel.
+    pub kernel: &'a Kernel,
+    /// Which of its images.
+    pub layout: usize,
+    /// What runs inside.
+    pub load: &'a Load,
+    /// Of all that is random in the guest.
+    pub seed: u64,
+    /// Whether the plugin counts.
+    pub counted: bool,
+}
+
+impl Guests<'_> {
+    /// Boots one guest, runs its load, and waits for its end.
+    ///
+    /// # Errors
+    /// QEMU fails, or Ctrl-C. What goes wrong inside is an outcome.
+    pub fn run(&self, run: &GuestRun<'_>) -> Result<Outcome, Error> {
+        let runs = self.cache.folder("runs")?;
+        let folder = tempfile::Builder::new()
+            .prefix("run-")
+            .tempdir_in(&runs)
+            .map_err(|e| self.cache.cannot_write(&runs, &e))?;
+        let initramfs = folder.path().join("initramfs");
+        let (kernel, load) = (run.kernel, run.load);
+        guest::write_initramfs(self.cache, load, kernel.modules.as_deref(), &initramfs)?;
+        let cmdline = format!("{} {}", load.workload.cmdline(), kernel.cmdline);
+        let boot = Boot {
+            image: kernel.image(run.layout)?,
+            initramfs: &initramfs,
+            cmdline: cmdline.trim(),
+            memory_mib: load.workload.memory_mib(),
+            vcpus: load.vcpus,
+            seed: run.seed,
+            accelerator: self.accelerator,
+            counted: run.counted,
+            limit: self.limit,
+        };
+        self.qemu.boot(&boot, folder.path(), self.cache.interrupt)
+    }
+}
+
+/// One variant of an experiment, ready to be booted.
+#[derive(Clone, Debug)]
+pub(crate) struct ReadyVariant {
+    /// Its name; empty for the only one.
+    pub(crate) name: String,
+    /// Baseline, then experiment.
+    pub(crate) kernels: [Kernel; 2],
+}
+
+/// Two kernels, in every variant, under every load.
+pub struct Kernels<'a> {
+    pub(crate) cache: &'a Cache<'a>,
+    pub(crate) qemu: Qemu,
+    pub(crate) accelerator: Accelerator,
+    pub(crate) limit: Duration,
+    /// Seed of the first link order.
+    pub(crate) seed: u64,
+    /// What each cell runs; none where its kernels could not be made.
+    pub(crate) cells: Vec<Option<(ReadyVariant, Load)>>,
+    /// Whether the repetition of the first run was made.
+    pub(crate) checked: bool,
+}
+
+impl Kernels<'_> {
+    fn guests(&self) -> Guests<'_> {
+        Guests {
+            cache: self.cache,
+            qemu: &self.qemu,
+            accelerator: self.accelerator,
+            limit: self.limit,
+        }
+    }
+
+    fn ready(&self, turn: &Turn) -> Result<&(ReadyVariant, Load), Stopped> {
+        let ready = self.cells.get(turn.cell).and_then(Option::as_ref);
+        ready.ok_or_else(|| Stopped::Cell("its kernels could not be made".into()))
+    }
+
+    /// Seed of a pair's link order and guest.
+    fn seed_of(&self, pair: u32) -> u64 {
+        self.seed.wrapping_add(pair.into())
+    }
+
+    fn boot(&self, turn: &Turn, side: Side) -> Result<Sample, Stopped> {
+        let (variant, load) = self.ready(turn)?;
+        let kernel = &variant.kernels[usize::from(side == Side::Experiment)];
+        let seed = self.seed_of(turn.pair);
+        let outcome = self
+            .guests()
+            .run(&GuestRun {
+                kernel,
+                layout: turn.pair as usize,
+                load,
+                seed,
+                counted: true,
+            })
+            .map_err(stopped)?;
+        Ok(sample(&outcome, self.accelerator, seed))
+    }
+}
+
+/// A command's error as the runner takes it.
+fn stopped(error: Error) -> Stopped {
+    match error {
+        Error::Interrupted(_) => Stopped::Interrupted,
+        Error::Usage(why) | Error::Failed(why) => Stopped::Cell(why),
+    }
+}
+
+/// What one boot gave; the whole outcome is kept beside the figures.
+fn sample(outcome: &Outcome, accelerator: Accelerator, seed: u64) -> Sample {
+    match outcome {
+        Ok(measured) => Sample {
+            values: values(measured, accelerator),
+            detail: json!({"seed": seed, "measured": measured}),
+            ..Sample::default()
+        },
+        Err(invalid) => Sample {
+            detail: json!({"seed": seed, "console": invalid.console}),
+            ..Sample::invalid(Invalid::Failed(invalid.why.clone()))
+        },
+    }
+}
+
+/// What a sample was made of.
+pub(crate) fn measured(sample: &Sample) -> Option<Measured> {
+    serde_json::from_value(sample.detail["measured"].clone()).ok()
+}
+
+impl Instrument for Kernels<'_> {
+    fn fingerprint(&self) -> Value {
+        let cells: Vec<Value> = self
+            .cells
+            .iter()
+            .flatten()
+            .map(|(variant, load)| {
+                let images = variant.kernels.each_ref().map(|kernel| &kernel.images);
+                let cmdlines = variant.kernels.each_ref().map(|kernel| &kernel.cmdline);
+                json!([variant.name, load, images, cmdlines])
+            })
+            .collect();
+        json!([
+            cells,
+            self.accelerator,
+            self.qemu.version,
+            plugin_hash(&self.qemu)
+        ])
+    }
+
+    /// Counts of a model repeat exactly, and both sides of a pair have the
+    /// same link order: no bias that an A/A run could show. Under KVM time is
+    /// measured.
+    fn bias_fingerprint(&self, cell: &Cell) -> Option<Value> {
+        match self.accelerator {
+            Accelerator::Tcg => None,
+            Accelerator::Kvm => Some(json!([self.fingerprint(), cell.key])),
+        }
+    }
+
+    fn pairing(&self) -> Pairing {
+        match self.accelerator {
+            Accelerator::Tcg => Pairing::Together,
+            Accelerator::Kvm => Pairing::InTurn,
+        }
+    }
+
+    fn run(&mut self, _: &Cell, turn: &Turn, side: Side) -> Result<Sample, Stopped> {
+        self.boot(turn, side)
+    }
+
+    fn run_together(&mut self, _: &Cell, turn: &Turn) -> Result<[Sample; 2], Stopped> {
+        std::thread::scope(|scope| {
+            let other = scope.spawn(|| self.boot(turn, Side::Experiment));
+            let baseline = self.boot(turn, Side::Baseline);
+            let experiment = other
+                .join()
+                .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            Ok([baseline?, experiment?])
+        })
+    }
+
+    /// The first cell is repeated once, and run without the plugin, so that a
+    /// report says whether its counts repeat and what the plugin costs.
+    fn end(&mut self, cell: &mut Cell) {
+        let first = cell.pairs.first().and_then(|pair| measured(&pair.baseline));
+        if let Some(first) = &first {
+            cell.about = format!(
+                "{} pairs, each another link order and seed; per {}.",
+                cell.pairs.len(),
+                first.unit
+            );
+        }
+        if self.checked || self.accelerator != Accelerator::Tcg {
+            return;
+        }
+        self.checked = true;
+        let Some(index) = cell.pairs.first().map(|pair| pair.index) else {
+            return;
+        };
+        let found = self
+            .cells
+            .iter()
+            .flatten()
+            .find(|(variant, load)| crate::prepare::cell_key(load, &variant.name) == cell.key);
+        let Some((variant, load)) = found else { return };
+        let run = GuestRun {
+            kernel: &variant.kernels[0],
+            layout: index as usize,
+            load,
+            seed: self.seed_of(index),
+            counted: true,
+        };
+        match Check::of(&self.guests(), &run, first, &cell.pairs) {
+            Ok(check) => {
+                let facts = check.facts().into_iter();
+                cell.facts
+                    .extend(facts.map(|(name, text)| (name.into(), text)));
+                if let Some(why) = check.differs() {
+                    cell.stopped = Some(why);
+                }
+            }
+            Err(error) => cell
+                .facts
+                .push(("Repeated".into(), format!("not: {error}"))),
+        }
+    }
+}
+
+/// The plugin decides what is counted.
+fn plugin_hash(qemu: &Qemu) -> String {
+    let bytes = std::fs::read(&qemu.plugin).unwrap_or_default();
+    key([bytes.as_slice()])
+}
+
+/// Whether the figures of an accelerator are a model's.
+pub(crate) fn is_model(accelerator: Accelerator) -> bool {
+    source(accelerator) == locklab_lab::experiment::Source::Model
+}

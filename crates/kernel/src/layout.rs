@@ -1,0 +1,152 @@
+//! The same kernel in other link orders.
+//!
+//! Where code lies decides which lines share a set of the cache, and that
+//! luck is often larger than the effect that is asked about. So a build is
+//! linked again and again, with its text sections (one an object file) in an
+//! order that a seed decides: `ld.lld --shuffle-sections`. The code of each
+//! object, and the order in which initcalls run, stay the same. Baseline and
+//! experiment are paired by the seed.
+//!
+//! Must never reorder anything but text, with one exception that is lld's:
+//! with a shuffle it does not sort the table of exported symbols, as the
+//! kernel's script asks for, and loading a module does not find most of them.
+//! What loads modules boots the image as it was built.
+
+use crate::build::Build;
+use crate::cache::{Cache, find};
+use locklab_host::error::Error;
+use locklab_host::process::Launch;
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// The image of a build in the order of a seed; linked if the cache does not
+/// have it.
+///
+/// # Errors
+/// The link fails.
+pub fn layout(cache: &Cache<'_>, build: &Build, seed: u64) -> Result<PathBuf, Error> {
+    let folder = build.folder.join("layouts");
+    let path = folder.join(format!("{seed}.vmlinux"));
+    if path.is_file() {
+        return Ok(path);
+    }
+    std::fs::create_dir_all(&folder).map_err(|e| cache.cannot_write(&folder, &e))?;
+    let command = link_command(&build.objects)?;
+    let mut environment = environment(&build.objects)?;
+    environment.push(("LOCKLAB_LAYOUT".into(), options(seed).into()));
+    let log = folder.join(format!("{seed}"));
+    let ended = Launch {
+        program: find("sh", "dash")?.path,
+        arguments: vec!["-c".into(), format!("set -e; {command}").into()],
+        environment,
+        folder: build.objects.clone(),
+        cpus: Vec::new(),
+        fixed: false,
+    }
+    .run(&log, Duration::from_secs(1800), cache.interrupt)
+    .map_err(|trouble| crate::cache::stopped("the linker", trouble))?;
+    if let Some(failure) = ended.failure() {
+        let said = std::fs::read_to_string(log.with_extension("err")).unwrap_or_default();
+        if said.contains("No space left") {
+            return Err(cache.full());
+        }
+        return Err(Error::Failed(format!(
+            "linking layout {seed} failed: {}; log: {}",
+            said.lines()
+                .find(|line| line.contains("error"))
+                .unwrap_or(&failure),
+            log.with_extension("err").display()
+        )));
+    }
+    let linked = build.objects.join("vmlinux");
+    std::fs::rename(&linked, &path).map_err(|e| cache.cannot_write(&path, &e))?;
+    Ok(path)
+}
+
+/// Options of the link. Zero is no seed to lld but "reverse order".
+fn options(seed: u64) -> String {
+    let seed = (seed % u64::from(u32::MAX)) as u32;
+    let seed = seed.max(1);
+    format!(
+        "--strip-debug --shuffle-sections=.text={seed} --shuffle-sections=.text.unlikely={seed}"
+    )
+}
+
+/// The command of the last link, which make wrote down.
+fn link_command(folder: &Path) -> Result<String, Error> {
+    let path = folder.join(".vmlinux.cmd");
+    let text = std::fs::read_to_string(&path)
+        .map_err(|e| Error::Failed(format!("cannot read {}: {e}", path.display())))?;
+    command_of(&text).ok_or_else(|| {
+        Error::Failed(format!(
+            "{} does not say how vmlinux was linked; this kernel's makefiles are not known",
+            path.display()
+        ))
+    })
+}
+
+fn command_of(text: &str) -> Option<String> {
+    let line = text.lines().find(|line| line.contains("cmd_vmlinux"))?;
+    let (_, command) = line.split_once(":= ")?;
+    command
+        .contains("link-vmlinux.sh")
+        .then(|| command.replace("$$", "$").replace("$(pound)", "#"))
+}
+
+/// The environment of the last link, which our link program kept.
+fn environment(folder: &Path) -> Result<Vec<(OsString, OsString)>, Error> {
+    let path = folder.join(".locklab-link-environment");
+    let bytes = std::fs::read(&path)
+        .map_err(|e| Error::Failed(format!("cannot read {}: {e}", path.display())))?;
+    Ok(bytes
+        .split(|byte| *byte == 0)
+        .filter_map(|entry| {
+            let at = entry.iter().position(|byte| *byte == b'=')?;
+            let (name, value) = (&entry[..at], &entry[at + 1..]);
+            // The jobserver of that make is gone.
+            let value = if name == b"MAKEFLAGS" {
+                without_jobserver(value)
+            } else {
+                value.into()
+            };
+            Some((OsString::from_vec(name.into()), OsString::from_vec(value)))
+        })
+        .collect())
+}
+
+fn without_jobserver(flags: &[u8]) -> Vec<u8> {
+    let text = String::from_utf8_lossy(flags);
+    let kept: Vec<&str> = text
+        .split(' ')
+        .filter(|word| !word.starts_with("--jobserver") && !word.starts_with("-j"))
+        .collect();
+    kept.join(" ").into_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_is_repeated_as_make_wrote_it_down() {
+        let text = "cmd_vmlinux := /s/scripts/link-vmlinux.sh \"ld.locklab\" \"-m x\" \"-z $$y\"; \
+                    true\n";
+        assert_eq!(
+            command_of(text).unwrap(),
+            "/s/scripts/link-vmlinux.sh \"ld.locklab\" \"-m x\" \"-z $y\"; true"
+        );
+        assert!(command_of("cmd_vmlinux := ld -o vmlinux\n").is_none());
+        assert_eq!(
+            without_jobserver(b"-j2 --jobserver-auth=3,4 -- LD=x"),
+            b"-- LD=x"
+        );
+    }
+
+    #[test]
+    fn seeds_give_orders_and_never_the_reverse_by_accident() {
+        assert_ne!(options(1), options(2));
+        assert!(options(0).contains(".text=1"));
+    }
+}

@@ -1,0 +1,39 @@
+//! The instrument of real kernels: two kernels that differ in one thing,
+//! built, booted in QEMU and given the same workload.
+//!
+//! A [`recipe`] says how a kernel is made: source, changes, configuration,
+//! compiler. [`source`] and [`inline_change`] make its tree, `config` its
+//! configuration, [`build`] its image, [`layout`] the same image in other
+//! link orders. [`guest`] packs the first program and the workload's files,
+//! [`boot`] runs QEMU, under KVM where [`kvm`] finds it, [`outcome`] is what
+//! came of it. [`prepare()`] makes all that an experiment needs, and
+//! [`Kernels`] is the instrument: a pair is one link order and one seed.
+//! [`report`] has what only kernels add to a report, and [`published`] puts the
+//! published figures beside ours.
+//!
+//! Where there is no KVM, counts are those of the i-cache model, and the same
+//! image and seed give the same counts to the last digit. Nothing here must
+//! change a source that it was given: changes go to copies in the cache.
+
+pub mod boot;
+pub mod build;
+pub mod cache;
+pub(crate) mod check;
+pub(crate) mod config;
+pub mod guest;
+pub mod inline_change;
+mod instrument;
+pub mod kvm;
+pub mod layout;
+pub(crate) mod metrics;
+pub mod outcome;
+mod prepare;
+pub mod published;
+pub mod recipe;
+pub mod report;
+pub mod source;
+pub mod spinlock_matrix;
+pub mod workload;
+
+pub use instrument::{GuestRun, Guests, Kernel, Kernels};
+pub use prepare::{Plan, equipped, made, prepare};

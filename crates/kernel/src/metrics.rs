@@ -1,0 +1,129 @@
+//! What a boot gives: figures for each unit of work, or rates, so that runs
+//! of other lengths can be compared. Less is better in all of them but those
+//! of the spinlock matrix.
+
+use crate::boot::Accelerator;
+use crate::outcome::{Counts, Measured};
+use crate::spinlock_matrix::{self, cells};
+use crate::workload::{Load, Workload};
+use locklab_lab::experiment::{Metric, Role, Source, Values};
+
+type Figure = (&'static str, &'static str, fn(&Measured) -> Option<f64>);
+
+fn per_unit(measured: &Measured, of: impl Fn(&Counts) -> u64) -> Option<f64> {
+    Some(of(measured.counts.as_ref()?) as f64 / measured.work as f64)
+}
+
+/// Misses per thousand instructions of both modes, as the reports define it.
+fn mpki(measured: &Measured, of: impl Fn(&Counts) -> u64) -> Option<f64> {
+    let counts = measured.counts.as_ref()?;
+    let all = counts.user.instructions + counts.kernel.instructions;
+    Some(of(counts) as f64 * 1000.0 / all as f64)
+}
+
+const TCG: &[Figure] = &[
+    ("l1i-misses:k", "/unit", |m| {
+        per_unit(m, |c| c.kernel.l1i_misses)
+    }),
+    ("l1i-misses:u", "/unit", |m| {
+        per_unit(m, |c| c.user.l1i_misses)
+    }),
+    ("l1i-mpki:k", "", |m| mpki(m, |c| c.kernel.l1i_misses)),
+    ("l1i-mpki:u", "", |m| mpki(m, |c| c.user.l1i_misses)),
+    ("instructions", "/unit", |m| {
+        per_unit(m, |c| c.user.instructions + c.kernel.instructions)
+    }),
+    ("instructions:k", "/unit", |m| {
+        per_unit(m, |c| c.kernel.instructions)
+    }),
+    ("instructions:u", "/unit", |m| {
+        per_unit(m, |c| c.user.instructions)
+    }),
+];
+
+const KVM: &[Figure] = &[("time", "ns/unit", |m| {
+    Some(m.elapsed_ns as f64 / m.work as f64)
+})];
+
+fn figures(accelerator: Accelerator) -> &'static [Figure] {
+    match accelerator {
+        Accelerator::Tcg => TCG,
+        Accelerator::Kvm => KVM,
+    }
+}
+
+/// Where the figures of an accelerator come from.
+pub(crate) fn source(accelerator: Accelerator) -> Source {
+    match accelerator {
+        Accelerator::Tcg => Source::Model,
+        Accelerator::Kvm => Source::Output,
+    }
+}
+
+/// The metrics of a load, the one that decides first.
+pub(crate) fn metrics(load: &Load, accelerator: Accelerator) -> Vec<Metric> {
+    let primary = match accelerator {
+        Accelerator::Tcg => load.workload.primary(),
+        Accelerator::Kvm => "time",
+    };
+    let mut metrics: Vec<Metric> = figures(accelerator)
+        .iter()
+        .map(|(name, unit, _)| {
+            let metric = Metric::lower(name, unit, source(accelerator));
+            if *name == primary {
+                metric.with_role(Role::Primary)
+            } else {
+                metric
+            }
+        })
+        .collect();
+    metrics.sort_by_key(|metric| metric.role != Role::Primary);
+    if let (Workload::SpinlockMatrix, Some(lengths)) = (load.workload, &load.lengths) {
+        let source = source(accelerator);
+        metrics.extend(spinlock_matrix::metrics(lengths, load.vcpus, source));
+    }
+    metrics
+}
+
+/// The figures of one boot.
+pub(crate) fn values(measured: &Measured, accelerator: Accelerator) -> Values {
+    let mut values: Values = figures(accelerator)
+        .iter()
+        .filter_map(|(name, _, of)| Some(((*name).to_owned(), of(measured)?)))
+        .collect();
+    for (point, result) in cells(measured) {
+        values.insert(point.metric(), result.rate());
+    }
+    values
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::outcome::sample;
+
+    #[test]
+    fn the_metric_that_decides_comes_first_and_is_the_workload_s_own() {
+        let first = |workload, accelerator| {
+            let metrics = metrics(&Load::new(workload), accelerator);
+            let primary = metrics.iter().filter(|m| m.at.is_none());
+            let primary = primary.filter(|m| m.role == Role::Primary).count();
+            assert_eq!(primary, 1);
+            metrics[0].name.clone()
+        };
+        assert_eq!(first(Workload::Fstat, Accelerator::Tcg), "l1i-misses:k");
+        assert_eq!(first(Workload::Fstat, Accelerator::Kvm), "time");
+        assert_eq!(
+            first(Workload::SpinlockMatrix, Accelerator::Tcg),
+            "instructions:k"
+        );
+    }
+
+    #[test]
+    fn figures_are_for_each_unit_of_work() {
+        let values = values(&sample(50).unwrap(), Accelerator::Tcg);
+        assert_eq!(values["l1i-misses:k"], 5.0);
+        assert_eq!(values["instructions"], 500.0);
+        assert_eq!(values["l1i-mpki:k"], 10.0);
+    }
+}

@@ -1,0 +1,277 @@
+//! What came out of a boot: a measured run, or why there is none.
+//!
+//! A guest that panics, hangs, runs out of memory or says that it failed
+//! gives its last console lines and no counts; it must never be taken for a
+//! result.
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// Counts of one mode between the markers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ModeCounts {
+    /// Instructions.
+    pub instructions: u64,
+    /// Fetches of lines.
+    pub l1i_fetches: u64,
+    /// Misses of the modelled cache.
+    pub l1i_misses: u64,
+}
+
+/// Counts between the markers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counts {
+    /// Of programs.
+    pub user: ModeCounts,
+    /// Of the kernel.
+    pub kernel: ModeCounts,
+}
+
+/// What a guest that came to its end gave.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Measured {
+    /// Units of work in the measured part.
+    pub work: u64,
+    /// What a unit is: request, call, switch.
+    pub unit: String,
+    /// Time of the measured part by the guest's clock; under TCG this is a
+    /// count of instructions and no time.
+    pub elapsed_ns: u64,
+    /// Counts; none under KVM.
+    pub counts: Option<Counts>,
+    /// All lines that the guest sent.
+    pub said: BTreeMap<String, String>,
+    /// From QEMU's start to the workload, on this machine, in seconds.
+    pub boot_seconds: f64,
+    /// Time of the whole run on this machine, in seconds.
+    pub wall_seconds: f64,
+    /// CPU time of QEMU, in seconds.
+    pub cpu_seconds: f64,
+}
+
+/// Why a boot gave nothing: one sentence, then the console's last lines.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Invalid {
+    /// What happened.
+    pub why: String,
+    /// The last lines of the console.
+    pub console: Vec<String>,
+}
+
+impl std::fmt::Display for Invalid {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.why)?;
+        if !self.console.is_empty() {
+            f.write_str("; the console's last lines:")?;
+        }
+        self.console
+            .iter()
+            .try_for_each(|line| write!(f, "\n    {line}"))
+    }
+}
+
+/// How a boot ended.
+pub type Outcome = Result<Measured, Invalid>;
+
+/// Reads what a boot left in its folder.
+pub fn read(folder: &Path, counted: bool) -> Outcome {
+    let results = std::fs::read_to_string(folder.join("results")).unwrap_or_default();
+    let said = said(&results);
+    if let Some(why) = said.get("failed") {
+        return Err(invalid(format!("the guest failed: {why}"), folder));
+    }
+    if !said.contains_key("done") {
+        let console = std::fs::read(folder.join("console")).unwrap_or_default();
+        let why = cause(&String::from_utf8_lossy(&console));
+        return Err(invalid(why, folder));
+    }
+    let number = |name: &str| said.get(name).and_then(|value| value.parse::<u64>().ok());
+    let (Some(work), Some(elapsed_ns)) = (number("work"), number("elapsed-ns")) else {
+        return Err(invalid(
+            "the guest sent an incomplete result".into(),
+            folder,
+        ));
+    };
+    let counts = if counted {
+        let text = std::fs::read_to_string(folder.join("counts.json")).unwrap_or_default();
+        match read_counts(&text) {
+            Ok(counts) => Some(counts),
+            Err(why) => return Err(invalid(why, folder)),
+        }
+    } else {
+        None
+    };
+    Ok(Measured {
+        work,
+        unit: said.get("unit").cloned().unwrap_or_default(),
+        elapsed_ns,
+        counts,
+        said,
+        boot_seconds: 0.0,
+        wall_seconds: 0.0,
+        cpu_seconds: 0.0,
+    })
+}
+
+fn said(results: &str) -> BTreeMap<String, String> {
+    results
+        .lines()
+        .map(|line| line.split_once(' ').unwrap_or((line, "")))
+        .map(|(key, value)| (key.to_owned(), value.to_owned()))
+        .collect()
+}
+
+fn read_counts(text: &str) -> Result<Counts, String> {
+    #[derive(Deserialize)]
+    struct Markers {
+        begins: u64,
+        ends: u64,
+    }
+    #[derive(Deserialize)]
+    struct Report {
+        markers: Markers,
+        all_vcpus_counted: bool,
+        #[serde(flatten)]
+        counts: Counts,
+    }
+    let report: Report = serde_json::from_str(text)
+        .map_err(|e| format!("the plugin's report cannot be read: {e}"))?;
+    if (report.markers.begins, report.markers.ends) != (1, 1) {
+        return Err(format!(
+            "the plugin saw {} begin and {} end markers instead of one each",
+            report.markers.begins, report.markers.ends
+        ));
+    }
+    if !report.all_vcpus_counted {
+        return Err("the plugin did not count every vCPU".into());
+    }
+    Ok(report.counts)
+}
+
+/// What a console says of a guest that ended without a result.
+fn cause(console: &str) -> String {
+    for (needle, what) in [
+        ("Out of memory: Killed", "the guest ran out of memory"),
+        (
+            "System is deadlocked on memory",
+            "the guest ran out of memory",
+        ),
+        ("Kernel panic", "the guest's kernel panicked"),
+    ] {
+        if let Some(line) = console.lines().find(|line| line.contains(needle)) {
+            let line = line.split("] ").last().unwrap_or(line).trim();
+            return format!("{what} ({line})");
+        }
+    }
+    "the guest ended without a result".into()
+}
+
+/// A run that gives nothing, with the console's last lines.
+pub fn invalid(why: String, folder: &Path) -> Invalid {
+    let console = std::fs::read(folder.join("console")).unwrap_or_default();
+    let console = String::from_utf8_lossy(&console);
+    let lines: Vec<&str> = console
+        .lines()
+        .filter(|line| !line.trim().is_empty())
+        .collect();
+    Invalid {
+        why,
+        console: lines
+            .iter()
+            .skip(lines.len().saturating_sub(12))
+            .map(|line| line.trim_end().to_owned())
+            .collect(),
+    }
+}
+
+/// A run as tests want it: 10 units, with the kernel's misses.
+#[cfg(test)]
+pub fn sample(misses: u64) -> Outcome {
+    let mode = |instructions, l1i_misses| ModeCounts {
+        instructions,
+        l1i_fetches: 1,
+        l1i_misses,
+    };
+    Ok(Measured {
+        work: 10,
+        unit: "call".into(),
+        elapsed_ns: 1,
+        counts: Some(Counts {
+            user: mode(1000, 0),
+            kernel: mode(4000, misses),
+        }),
+        said: Default::default(),
+        boot_seconds: 1.0,
+        wall_seconds: 1.0,
+        cpu_seconds: 1.0,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn outcome(results: &str, console: &str, counts: &str) -> Outcome {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, text) in [
+            ("results", results),
+            ("console", console),
+            ("counts.json", counts),
+        ] {
+            std::fs::write(folder.path().join(name), text).unwrap();
+        }
+        read(folder.path(), true)
+    }
+
+    const GOOD: &str = "booted-ms 900\nunit call\nwork 10\nelapsed-ns 5\ndone\n";
+
+    fn counts(begins: u64) -> String {
+        let mode = r#"{"instructions": 2, "l1i_fetches": 3, "l1i_misses": 4}"#;
+        format!(
+            r#"{{"schema": 1, "markers": {{"begins": {begins}, "ends": 1}},
+                "all_vcpus_counted": true, "user": {mode}, "kernel": {mode}}}"#
+        )
+    }
+
+    #[test]
+    fn a_good_run_is_read() {
+        let measured = outcome(GOOD, "", &counts(1)).unwrap();
+        assert_eq!((measured.work, measured.unit.as_str()), (10, "call"));
+        assert_eq!(measured.counts.unwrap().kernel.l1i_misses, 4);
+    }
+
+    #[test]
+    fn what_went_wrong_is_said_and_never_a_result() {
+        for (results, console, counts, needle) in [
+            (
+                "",
+                "a\n[ 1.0] Kernel panic - not syncing: x\n",
+                counts(1),
+                "panicked (Kernel panic",
+            ),
+            (
+                "work 1\n",
+                "Out of memory: Killed process 3 (ab)\n",
+                counts(1),
+                "out of memory",
+            ),
+            ("failed cannot pin\n", "", counts(1), "cannot pin"),
+            ("work 10\n", "", counts(1), "without a result"),
+            ("done\n", "", counts(1), "incomplete"),
+            (GOOD, "", counts(0), "0 begin"),
+            (GOOD, "", String::new(), "report cannot be read"),
+        ] {
+            let invalid = outcome(results, console, &counts).unwrap_err();
+            assert!(invalid.to_string().contains(needle), "{invalid}");
+        }
+    }
+
+    #[test]
+    fn the_last_lines_of_the_console_are_kept() {
+        let console: String = (0..40).map(|i| format!("line {i}\r\n\n")).collect();
+        let invalid = outcome("", &console, "").unwrap_err();
+        assert_eq!(invalid.console.len(), 12);
+        assert_eq!(invalid.console.last().unwrap(), "line 39");
+    }
+}

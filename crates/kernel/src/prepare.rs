@@ -1,0 +1,355 @@
+//! From an experiment file to kernels that can be booted: both kernels of
+//! every variant built, linked in as many orders as there are pairs, and the
+//! accelerator found.
+//!
+//! What could not be made is named in the report, beside what could: a
+//! comparison of many builds must not lose those that are done.
+
+use crate::boot::{Accelerator, Qemu};
+use crate::build::{Build, build};
+use crate::cache::{Cache, find};
+use crate::instrument::{GuestRun, Guests, Kernel, Kernels, ReadyVariant, is_model};
+use crate::kvm::{Look, choose};
+use crate::layout::layout;
+use crate::metrics::metrics;
+use crate::recipe::{Experiment, Side, Variant};
+use crate::report::{MODEL, VariantSizes, sizes};
+use crate::source::{Tree, tree};
+use crate::workload::{Load, Workload};
+use locklab_host::error::Error;
+use locklab_judge::Family;
+use locklab_lab::experiment::{self as lab, Cell, Design, Key, Kind, Labels, Provenance};
+use locklab_lab::progress::Progress;
+use serde_json::json;
+use std::time::Duration;
+
+/// What is asked of two kernels.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The file, with what the command line says otherwise.
+    pub experiment: Experiment,
+    /// What runs inside.
+    pub loads: Vec<Load>,
+    /// Pairs: link orders, each with a seed of its own.
+    pub layouts: u32,
+    /// CPUs of a guest.
+    pub vcpus: u64,
+    /// Whether to look for KVM.
+    pub look: Look,
+    /// Longest boot.
+    pub limit: Duration,
+    /// Seed of the first link order, and of all coins.
+    pub seed: u64,
+    /// The margin for flat, as a fraction.
+    pub delta: f64,
+    /// Baseline against baseline.
+    pub aa: bool,
+}
+
+/// An experiment with what its workloads, and those asked for, need of both
+/// kernels: a patch of ours and the option that turns it on.
+///
+/// # Errors
+/// The cache cannot be written.
+pub fn equipped(
+    cache: &Cache<'_>,
+    experiment: &Experiment,
+    asked: impl IntoIterator<Item = Workload>,
+) -> Result<Experiment, Error> {
+    let mut experiment = experiment.clone();
+    // Those of the file in any case, or the same file would be built twice.
+    let of_file: Vec<Workload> = experiment.workload.iter().map(|entry| entry.name).collect();
+    for workload in of_file.into_iter().chain(asked) {
+        let Some([name, text, option]) = workload.needs() else {
+            continue;
+        };
+        let patch = cache.folder("patches")?.join(name);
+        std::fs::write(&patch, text).map_err(|e| cache.cannot_write(&patch, &e))?;
+        experiment.kernel.equip(patch, option);
+    }
+    Ok(experiment)
+}
+
+/// The key of a load in a variant.
+pub(crate) fn cell_key(load: &Load, variant: &str) -> Key {
+    Key::workload(load.workload.name(), variant)
+}
+
+/// One side of a variant: its tree, and its image if need be built.
+///
+/// # Errors
+/// It could not be made, or Ctrl-C.
+pub fn made(
+    cache: &Cache<'_>,
+    experiment: &Experiment,
+    variant: &Variant,
+    side: Side,
+) -> Result<(Build, Tree), Error> {
+    let recipe = experiment.recipe(side, Some(variant));
+    let tree = tree(cache, &recipe, &experiment.folder)?;
+    let label = [&experiment.name, variant.name.as_str(), side.word()];
+    let label: Vec<&str> = label.into_iter().filter(|word| !word.is_empty()).collect();
+    let made = build(cache, &recipe, &tree, &experiment.folder, &label.join(" "))?;
+    Ok((made, tree))
+}
+
+/// Makes everything that `plan` needs: the instrument, and the experiment
+/// that it will carry out.
+///
+/// # Errors
+/// A program is missing, before anything was built; or Ctrl-C.
+pub fn prepare<'a>(
+    cache: &'a Cache<'a>,
+    plan: &Plan,
+) -> Result<(Kernels<'a>, lab::Experiment), Error> {
+    let qemu = Qemu::find()?;
+    // Before a build of many minutes.
+    for load in &plan.loads {
+        for (program, package) in load.workload.programs() {
+            find(program, package)?;
+        }
+    }
+    let asked = plan.loads.iter().map(|load| load.workload);
+    let experiment = equipped(cache, &plan.experiment, asked)?;
+    let mut preparing = Preparing {
+        cache,
+        plan,
+        experiment: &experiment,
+        qemu: &qemu,
+        accelerator: None,
+        facts: vec![("QEMU".into(), qemu.version.clone())],
+        caveats: Vec::new(),
+        patch: String::new(),
+        sizes: Vec::new(),
+    };
+    let mut cells = Vec::new();
+    let mut ready = Vec::new();
+    for variant in experiment.variants() {
+        let made = match preparing.variant(&variant) {
+            Err(Error::Interrupted(why)) => return Err(Error::Interrupted(why)),
+            Err(error) => {
+                cache.note(&error.to_string());
+                Err(error.to_string())
+            }
+            Ok(kernels) => Ok(kernels),
+        };
+        for load in &plan.loads {
+            if variant.size_only || load.workload == Workload::Locktorture {
+                continue;
+            }
+            let mut cell = Cell::new(cell_key(load, &variant.name), Vec::new());
+            match &made {
+                Ok(Some(kernels)) => ready.push(Some((kernels.clone(), load.clone()))),
+                Ok(None) => continue,
+                Err(why) => {
+                    cell.stopped = Some(why.clone());
+                    ready.push(None);
+                }
+            }
+            cells.push((cell, load));
+        }
+        if let (Err(why), true) = (made, variant.size_only || plan.loads.is_empty()) {
+            preparing
+                .caveats
+                .push(format!("Not in this report: {}: {why}", variant.name));
+        }
+    }
+    let accelerator = preparing.accelerator.unwrap_or(Accelerator::Tcg);
+    let cells = cells
+        .into_iter()
+        .map(|(cell, load)| Cell {
+            metrics: metrics(load, accelerator),
+            ..cell
+        })
+        .collect();
+    let experiment = preparing.experiment(accelerator, cells);
+    let instrument = Kernels {
+        cache,
+        accelerator,
+        limit: plan.limit,
+        seed: plan.seed,
+        cells: ready,
+        checked: false,
+        qemu,
+    };
+    Ok((instrument, experiment))
+}
+
+/// What is known so far.
+struct Preparing<'a> {
+    cache: &'a Cache<'a>,
+    plan: &'a Plan,
+    experiment: &'a Experiment,
+    qemu: &'a Qemu,
+    /// Once it is known.
+    accelerator: Option<Accelerator>,
+    facts: lab::Facts,
+    caveats: Vec<String>,
+    /// What the experiment changes.
+    patch: String,
+    sizes: Vec<VariantSizes>,
+}
+
+impl Preparing<'_> {
+    /// Both kernels of a variant; none if only their sizes are wanted.
+    fn variant(&mut self, variant: &Variant) -> Result<Option<ReadyVariant>, Error> {
+        let (cache, plan) = (self.cache, self.plan);
+        let (old, old_tree) = made(cache, self.experiment, variant, Side::Baseline)?;
+        // An A/A comparison boots the baseline twice.
+        let (new, tree) = if plan.aa {
+            (old.clone(), old_tree.clone())
+        } else {
+            made(cache, self.experiment, variant, Side::Experiment)?
+        };
+        // What both have comes first.
+        let change = tree.patch.strip_prefix(&old_tree.patch);
+        self.patch = change.unwrap_or(&tree.patch).to_owned();
+        self.fact(
+            "Kernel",
+            &variant.name,
+            format!("Linux {}, {}", old.release, old.compiler),
+        );
+        self.sizes.push(sizes(variant, &old, &new)?);
+        if variant.size_only || plan.loads.is_empty() {
+            return Ok(None);
+        }
+        let ready = ReadyVariant {
+            name: variant.name.clone(),
+            kernels: [
+                self.kernel(variant, Side::Baseline, &old)?,
+                self.kernel(variant, Side::Experiment, &new)?,
+            ],
+        };
+        if self.accelerator.is_none() {
+            let (known, why) = choose(cache, self.qemu, &ready.kernels[0], plan.look, plan.vcpus)?;
+            self.fact("Accelerator", "", why);
+            self.accelerator = Some(known);
+            for load in &plan.loads {
+                let lengths = load.lengths.as_ref();
+                if let Some(out) = lengths.and_then(|l| l.left_out(load.vcpus)) {
+                    self.fact("Left out", "", out);
+                }
+            }
+        }
+        for load in &plan.loads {
+            if load.workload == Workload::Locktorture {
+                self.torture(variant, [&old, &new], &ready, load)?;
+            }
+        }
+        Ok(Some(ready))
+    }
+
+    fn fact(&mut self, name: &str, variant: &str, text: String) {
+        let comma = if variant.is_empty() { "" } else { ", " };
+        self.facts.push((format!("{name}{comma}{variant}"), text));
+    }
+
+    /// A build in all its link orders.
+    fn kernel(&self, variant: &Variant, side: Side, made: &Build) -> Result<Kernel, Error> {
+        let noun = format!("link orders of the {}", side.word());
+        let progress = Progress::new(self.plan.layouts.into(), &noun, self.cache.quiet);
+        let images = (0..self.plan.layouts)
+            .map(|pair| {
+                let image = layout(self.cache, made, self.plan.seed.wrapping_add(pair.into()));
+                progress.advance(1);
+                image
+            })
+            .collect::<Result<_, _>>()?;
+        Ok(Kernel {
+            images,
+            modules: Some(made.objects.clone()),
+            cmdline: self.experiment.recipe(side, Some(variant)).cmdline,
+        })
+    }
+
+    /// The kernel's own check of its locks, once on each side: it says whether
+    /// the locks hold, and compares nothing. It loads modules, which a kernel
+    /// in another link order does not take, so it runs in the order of the
+    /// build.
+    fn torture(
+        &mut self,
+        variant: &Variant,
+        builds: [&Build; 2],
+        ready: &ReadyVariant,
+        load: &Load,
+    ) -> Result<(), Error> {
+        let guests = Guests {
+            cache: self.cache,
+            qemu: self.qemu,
+            accelerator: self.accelerator.unwrap_or(Accelerator::Tcg),
+            limit: self.plan.limit,
+        };
+        let mut passed = 0;
+        for (build, kernel) in builds.into_iter().zip(&ready.kernels) {
+            let plain = Kernel {
+                images: vec![build.vmlinux.clone()],
+                ..kernel.clone()
+            };
+            let outcome = guests.run(&GuestRun {
+                kernel: &plain,
+                layout: 0,
+                load,
+                seed: self.plan.seed,
+                counted: true,
+            })?;
+            match outcome {
+                Ok(_) => passed += 1,
+                Err(invalid) => return Err(Error::Failed(format!("locktorture: {invalid}"))),
+            }
+        }
+        self.fact(
+            "Locktorture",
+            &variant.name,
+            format!("passed in {passed} of 2 boots"),
+        );
+        Ok(())
+    }
+
+    fn experiment(self, accelerator: Accelerator, cells: Vec<Cell>) -> lab::Experiment {
+        let plan = self.plan;
+        let mut caveats = self.caveats;
+        if is_model(accelerator) {
+            caveats.insert(0, MODEL.into());
+        }
+        let name = &plan.experiment.name;
+        let experiment = if plan.aa {
+            format!("{name}, baseline again")
+        } else {
+            name.clone()
+        };
+        let machine = self.qemu.version.clone();
+        lab::Experiment {
+            kind: Kind::Kernels,
+            labels: Labels {
+                baseline: format!("{name}, baseline"),
+                experiment,
+            },
+            spec: json!({
+                "name": name,
+                "question": plan.experiment.question,
+                "reference": plan.experiment.reference,
+                "loads": plan.loads,
+                "vcpus": plan.vcpus,
+                "clock_unit": accelerator.clock_unit(),
+                "sizes": self.sizes,
+                "patch": self.patch,
+            }),
+            design: Design {
+                pairs: plan.layouts,
+                seed: plan.seed,
+                delta: plan.delta,
+                family: Family::Holm,
+                aa: plan.aa,
+            },
+            provenance: if is_model(accelerator) {
+                Provenance::Model(machine)
+            } else {
+                Provenance::Hardware(machine)
+            },
+            facts: self.facts,
+            caveats,
+            cells,
+            interrupted: None,
+        }
+    }
+}

@@ -1,0 +1,449 @@
+//! The reports about kernels that come with Locklab: their experiment files,
+//! and their published figures beside ours.
+//!
+//! Only reads what was measured. Where theirs and ours are not the same
+//! quantity, both units stand beside the figures; a figure that we did not
+//! measure is a dash, never a guess.
+
+use crate::cache::Cache;
+use crate::report::{VariantSizes, percent, sizes_of};
+use locklab_host::error::Error;
+use locklab_lab::document::{MetricRow, Section};
+use locklab_lab::experiment::{Experiment, Key};
+use locklab_lab::verdicts::{JudgedCell, JudgedMetric, Verdicts};
+use serde::Serialize;
+use std::path::PathBuf;
+use toml::{Table, Value};
+
+/// A report: its name, experiment, published figures if it has any, and the
+/// patches that the experiment names.
+struct Published {
+    name: &'static str,
+    experiment: &'static str,
+    figures: Option<&'static str>,
+    patches: &'static [(&'static str, &'static str)],
+}
+
+macro_rules! file {
+    ($($path:literal),*) => { include_str!(concat!("../../../", $($path),*)) };
+}
+
+const PUBLISHED: &[Published] = &[
+    Published {
+        name: "inline-unlock",
+        experiment: file!("experiments/inline-unlock.toml"),
+        figures: Some(file!("reference/inline-unlock.toml")),
+        patches: &[],
+    },
+    Published {
+        name: "finish-task-switch",
+        experiment: file!("experiments/finish-task-switch.toml"),
+        figures: Some(file!("reference/finish-task-switch.toml")),
+        patches: &[(
+            "guest-has-ibpb.patch",
+            file!("experiments/patches/guest-has-ibpb.patch"),
+        )],
+    },
+];
+
+/// The names of the reports.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    PUBLISHED.iter().map(|report| report.name)
+}
+
+/// Writes a report's experiment into the cache, with its patches.
+///
+/// # Errors
+/// The cache cannot be written.
+pub fn unpack(cache: &Cache<'_>, name: &str) -> Result<PathBuf, Error> {
+    let report = find(name)?;
+    let folder = cache.folder(&format!("reports/{name}"))?;
+    cache.folder(&format!("reports/{name}/patches"))?;
+    let file = folder.join(format!("{name}.toml"));
+    let mut texts = vec![(file.clone(), report.experiment)];
+    for (patch, text) in report.patches {
+        texts.push((folder.join("patches").join(patch), text));
+    }
+    for (path, text) in texts {
+        std::fs::write(&path, text).map_err(|e| cache.cannot_write(&path, &e))?;
+    }
+    Ok(file)
+}
+
+fn find(name: &str) -> Result<&'static Published, Error> {
+    PUBLISHED
+        .iter()
+        .find(|report| report.name == name)
+        .ok_or_else(|| {
+            Error::Usage(format!(
+                "there is no published report '{name}' about a kernel; there are {}",
+                names().collect::<Vec<_>>().join(", ")
+            ))
+        })
+}
+
+/// A published figure and ours.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Figure {
+    /// By the keys of the reference file.
+    name: String,
+    published: Option<f64>,
+    ours: Option<f64>,
+    /// Units, theirs and ours.
+    published_unit: &'static str,
+    unit: &'static str,
+    /// Published as beyond noise.
+    published_sig: bool,
+    /// Our verdict, as in the tables.
+    sig: &'static str,
+}
+
+/// Theirs beside ours, where we have something to say.
+///
+/// # Errors
+/// There is no such report.
+pub fn beside(
+    experiment: &Experiment,
+    verdicts: &Verdicts,
+    name: &str,
+) -> Result<Vec<Figure>, Error> {
+    let Some(text) = find(name)?.figures else {
+        return Ok(Vec::new());
+    };
+    let table: Table = text
+        .parse()
+        .map_err(|e| Error::Failed(format!("the published figures cannot be read: {e}")))?;
+    let ours = Ours {
+        experiment,
+        verdicts,
+        sizes: sizes_of(experiment),
+    };
+    let mut figures: Vec<Figure> = footprint(&ours, &table).into_iter().collect();
+    figures.extend(workloads(&ours, &table));
+    figures.extend(switches(&ours, &table));
+    figures.extend(images(&ours, &table));
+    Ok(figures)
+}
+
+/// What we measured.
+struct Ours<'a> {
+    experiment: &'a Experiment,
+    verdicts: &'a Verdicts,
+    sizes: Vec<VariantSizes>,
+}
+
+impl Ours<'_> {
+    /// The first measured cell whose key is as asked.
+    fn cell(&self, wanted: impl Fn(&Key) -> bool) -> Option<&JudgedCell> {
+        let measured = self.verdicts.cells.iter().filter(|c| c.is_measured());
+        let mut found = measured.filter(|c| wanted(&self.experiment.cells[c.cell].key));
+        found.next()
+    }
+}
+
+fn is_named(key: &Key, axis: &str, name: &str) -> bool {
+    key.get(axis).is_some_and(|c| c.to_string() == name)
+}
+
+fn metric<'a>(cell: &'a JudgedCell, name: &str) -> Option<&'a JudgedMetric> {
+    cell.metrics.iter().find(|m| m.metric.name == name)
+}
+
+/// The verdict as the tables have it.
+fn sig(metric: &JudgedMetric) -> &'static str {
+    MetricRow {
+        name: String::new(),
+        unit: String::new(),
+        baseline: None,
+        experiment: None,
+        delta: None,
+        verdict: Some(metric.judged.verdict.clone()),
+        role: metric.metric.role,
+    }
+    .sig()
+}
+
+fn footprint(ours: &Ours<'_>, table: &Table) -> Option<Figure> {
+    let published = table.get("footprint")?.get("change_percent")?.as_float()?;
+    let [before, after] = ours.sizes.first()?.bytes;
+    Some(Figure {
+        name: "footprint.change_percent".into(),
+        published: Some(published),
+        ours: Some(percent(before, after)),
+        published_unit: "%",
+        unit: "%",
+        published_sig: false,
+        sig: "",
+    })
+}
+
+fn list<'a>(table: &'a Table, key: &str) -> &'a [Value] {
+    table
+        .get(key)
+        .and_then(Value::as_array)
+        .map_or(&[], Vec::as_slice)
+}
+
+fn text_of<'a>(value: &'a Value, key: &str) -> &'a str {
+    value.get(key).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// Changes in percent, of the workloads that ran here.
+fn workloads(ours: &Ours<'_>, table: &Table) -> Vec<Figure> {
+    let mut figures = Vec::new();
+    for workload in list(table, "workload") {
+        let name = text_of(workload, "name");
+        let Some(cell) = ours.cell(|key| is_named(key, "workload", name)) else {
+            continue;
+        };
+        let metrics = workload.get("metric").and_then(Value::as_array);
+        for theirs in metrics.into_iter().flatten() {
+            let key = text_of(theirs, "name");
+            let judged = metric(cell, key);
+            let estimate = judged.and_then(|metric| metric.judged.estimate);
+            let published = |key: &str| theirs.get(key).and_then(Value::as_float);
+            // A rate can be compared itself; totals depend on how much ran.
+            if key.starts_with("l1i-mpki") {
+                figures.push(Figure {
+                    name: format!("{name}.{key}.baseline"),
+                    published: published("baseline"),
+                    ours: estimate.map(|e| e.baseline),
+                    published_unit: "",
+                    unit: "",
+                    published_sig: false,
+                    sig: "",
+                });
+            }
+            figures.push(Figure {
+                name: format!("{name}.{key}.delta"),
+                published: published("delta"),
+                ours: estimate.map(|e| e.delta_percent().value),
+                published_unit: "%",
+                unit: "%",
+                published_sig: text_of(theirs, "sig") == "**",
+                sig: judged.map_or("", sig),
+            });
+        }
+    }
+    figures
+}
+
+/// `[[row]]`: ticks of one call, by compiler and mitigation; ours are
+/// instructions of a whole switch.
+fn switches(ours: &Ours<'_>, table: &Table) -> Vec<Figure> {
+    let mut figures = Vec::new();
+    for row in list(table, "row") {
+        let name = format!(
+            "{} {}",
+            text_of(row, "compiler"),
+            text_of(row, "mitigation")
+        );
+        let Some(instructions) = ours
+            .cell(|key| is_named(key, "variant", &name))
+            .and_then(|cell| metric(cell, "instructions:k"))
+        else {
+            continue;
+        };
+        // The lowest and the highest mean that they saw.
+        let middle = |key: &str| {
+            let both = row.get(key)?.as_array()?;
+            let both: Vec<f64> = both.iter().filter_map(Value::as_float).collect();
+            Some(both.iter().sum::<f64>() / both.len() as f64)
+        };
+        let theirs = [middle("without"), middle("with")];
+        let estimate = instructions.judged.estimate;
+        let mine = [estimate.map(|e| e.baseline), estimate.map(|e| e.experiment)];
+        let change = |pair: [Option<f64>; 2]| Some(pair[1]? - pair[0]?);
+        for (what, published, ours, sig) in [
+            ("without", theirs[0], mine[0], ""),
+            ("with", theirs[1], mine[1], ""),
+            ("change", change(theirs), change(mine), sig(instructions)),
+        ] {
+            figures.push(Figure {
+                name: format!("{name}.{what}"),
+                published,
+                ours,
+                published_unit: "ticks",
+                unit: "instr",
+                published_sig: what == "change",
+                sig,
+            });
+        }
+    }
+    figures
+}
+
+/// `[[size]]`: bzImage with a compiler option.
+fn images(ours: &Ours<'_>, table: &Table) -> Vec<Figure> {
+    let mut figures = Vec::new();
+    for size in list(table, "size") {
+        let name = format!("{} {}", text_of(size, "compiler"), text_of(size, "option"));
+        let Some(sizes) = ours.sizes.iter().find(|sizes| sizes.variant == name) else {
+            continue;
+        };
+        let [Some(old), Some(new)] = sizes.bzimage else {
+            continue;
+        };
+        figures.push(Figure {
+            name: format!("{name}.bzimage.change_percent"),
+            published: size.get("change_percent").and_then(Value::as_float),
+            ours: Some(percent(old, new)),
+            published_unit: "%",
+            unit: "%",
+            published_sig: false,
+            sig: "",
+        });
+    }
+    figures
+}
+
+/// How many figures that were published as beyond noise, and that we have
+/// shown either way, point in the same direction; and how many those are.
+pub fn agreement(figures: &[Figure]) -> (usize, usize) {
+    let shown: Vec<(f64, f64)> = figures
+        .iter()
+        .filter(|figure| figure.published_sig && figure.sig.contains(['+', '-']))
+        .filter_map(|figure| Some((figure.published?, figure.ours?)))
+        .collect();
+    let same = shown.iter().filter(|(a, b)| a.signum() == b.signum());
+    (same.count(), shown.len())
+}
+
+/// The figures as a section; none if there are no figures.
+#[must_use]
+pub fn section(figures: &[Figure]) -> Option<Section> {
+    if figures.is_empty() {
+        return None;
+    }
+    let line = |name: &str, theirs: &str, ours: &str, sig: &str| {
+        let line = format!("{name:<36} {theirs:>13} {ours:>14} {sig:<6}");
+        line.trim_end().to_owned()
+    };
+    let mut lines = vec![line("Figure", "Published", "Ours", "Sig")];
+    for figure in figures {
+        let signed = figure.name.contains("change") || figure.name.ends_with(".delta");
+        let number = |value: Option<f64>, unit: &str| match value {
+            None => "-".to_owned(),
+            Some(x) if signed => format!("{x:+.2} {unit}").trim_end().to_owned(),
+            Some(x) => format!("{x:.2} {unit}").trim_end().to_owned(),
+        };
+        lines.push(line(
+            &figure.name,
+            &number(figure.published, figure.published_unit),
+            &number(figure.ours, figure.unit),
+            figure.sig,
+        ));
+    }
+    let (same, of) = agreement(figures);
+    let mut section = Section::new("Published beside ours")
+        .preformatted(lines.join("\n"))
+        .prose(format!(
+            "A dash: not measured here (no hardware counter or clock without KVM). Of the figures \
+             that were published as beyond noise and that are shown here either way, {same} of \
+             {of} point the same way."
+        ));
+    if figures.iter().any(|figure| figure.unit == "instr") {
+        section = section.prose(
+            "Theirs are TSC ticks of one call of finish_task_switch(), on hardware; ours are \
+             kernel instructions of one whole switch with the system calls that cause it. Only \
+             the direction can be compared: what a mispredicted return costs is no instruction.",
+        );
+    }
+    Some(section)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::recipe;
+    use locklab_lab::document::Part;
+    use std::sync::atomic::AtomicBool;
+
+    #[test]
+    fn every_report_unpacks_and_its_patches_are_there() {
+        let folder = tempfile::tempdir().unwrap();
+        let interrupt = AtomicBool::new(false);
+        let cache = Cache {
+            root: folder.path().into(),
+            interrupt: &interrupt,
+            quiet: true,
+        };
+        for name in names() {
+            let experiment = recipe::Experiment::read(&unpack(&cache, name).unwrap()).unwrap();
+            assert_eq!(experiment.name, name);
+            for variant in experiment.variants() {
+                for side in crate::recipe::Side::BOTH {
+                    for patch in experiment.recipe(side, Some(&variant)).patches {
+                        assert!(
+                            experiment.folder.join(&patch).is_file(),
+                            "{name}: {patch:?}"
+                        );
+                    }
+                }
+            }
+            if let Some(reference) = experiment.reference {
+                assert!(find(&reference).unwrap().figures.is_some());
+            }
+        }
+        assert!(find("inline-lock").is_err_and(|e| e.to_string().contains("inline-unlock")));
+    }
+
+    #[test]
+    fn the_published_rows_are_variants_of_the_experiment() {
+        let report = find("finish-task-switch").unwrap();
+        let experiment = recipe::Experiment::parse(report.experiment).unwrap();
+        let table: Table = report.figures.unwrap().parse().unwrap();
+        let has = |name: &str| experiment.variant.iter().any(|v| v.name == name);
+        for row in list(&table, "row") {
+            let name = format!(
+                "{} {}",
+                text_of(row, "compiler"),
+                text_of(row, "mitigation")
+            );
+            assert!(has(&name), "{name}");
+        }
+        for size in list(&table, "size") {
+            let name = format!("{} {}", text_of(size, "compiler"), text_of(size, "option"));
+            assert!(has(&name), "{name}");
+        }
+        assert!(!list(&table, "row").is_empty() && !list(&table, "size").is_empty());
+    }
+
+    #[test]
+    fn agreement_counts_what_both_have_shown() {
+        let figure = |published, ours, published_sig, sig| Figure {
+            name: "a.delta".into(),
+            published: Some(published),
+            ours: Some(ours),
+            published_unit: "%",
+            unit: "%",
+            published_sig,
+            sig,
+        };
+        let figures = [
+            figure(1.0, 2.0, true, "*-"),
+            figure(1.0, -2.0, true, "*+"),
+            figure(1.0, 2.0, false, "*-"),
+            figure(1.0, 2.0, true, "ns"),
+            // The longest names with the widest verdict.
+            Figure {
+                name: "rocksdb-deleteseq.instructions.delta".into(),
+                ..figure(-1000.25, -1000.25, false, "flat!0")
+            },
+            Figure {
+                name: "clang spectre_v2_user=on.change".into(),
+                unit: "instr",
+                published_unit: "ticks",
+                ..figure(-100.25, -1000.25, false, "flat!0")
+            },
+        ];
+        assert_eq!(agreement(&figures), (1, 2));
+        let section = section(&figures).unwrap();
+        let parts = format!("{:?}", section.parts);
+        assert!(parts.contains("1 of 2 point"), "{parts}");
+        let Part::Preformatted(table) = &section.parts[0] else {
+            panic!("the table comes first: {parts}");
+        };
+        assert!(table.lines().all(|line| line.len() <= 72), "{table}");
+    }
+}

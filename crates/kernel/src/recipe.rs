@@ -1,0 +1,392 @@
+//! The experiment file: what the two kernels are made of, and what runs in
+//! them.
+//!
+//! Parsing and checking only. A recipe is the whole of what decides an image,
+//! so that its content can name the build in the cache.
+
+use crate::spinlock_matrix::Lengths;
+use crate::workload::Workload;
+use locklab_host::error::Error;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// An experiment file.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Experiment {
+    /// What it is called.
+    pub name: String,
+    /// One line on what is asked.
+    #[serde(default)]
+    pub question: String,
+    /// Name of the published report, as in `reference/`.
+    pub reference: Option<String>,
+    /// What both kernels have in common.
+    #[serde(default)]
+    pub kernel: Changes,
+    /// What only the baseline has.
+    #[serde(default)]
+    pub baseline: Changes,
+    /// What only the experiment has.
+    pub experiment: Changes,
+    /// Common to both, one comparison each; one without a name if empty.
+    #[serde(default)]
+    pub variant: Vec<Variant>,
+    /// What runs inside.
+    #[serde(default)]
+    pub workload: Vec<WorkloadEntry>,
+    /// Where paths in the file start.
+    #[serde(skip)]
+    pub folder: PathBuf,
+}
+
+/// Part of a recipe; parts add up, and a later single value wins.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(deny_unknown_fields)]
+pub struct Changes {
+    /// `debian:6.1`, a folder, or `git:FOLDER#REVISION`.
+    pub source: Option<String>,
+    /// `workloads`, `defconfig`, or a file of options.
+    pub config: Option<String>,
+    /// Options on top, as `CONFIG_X=y`.
+    #[serde(default)]
+    pub options: Vec<String>,
+    /// Patch files, applied with -p1.
+    #[serde(default)]
+    pub patches: Vec<PathBuf>,
+    /// Kconfig symbols that the architecture selects.
+    #[serde(default)]
+    pub select: Vec<String>,
+    /// Functions to mark `__always_inline`.
+    #[serde(default)]
+    pub always_inline: Vec<String>,
+    /// Functions to mark `noinline`.
+    #[serde(default)]
+    pub noinline: Vec<String>,
+    /// Functions into which everything is inlined.
+    #[serde(default)]
+    pub flatten: Vec<String>,
+    /// `gcc` or `clang`.
+    pub cc: Option<String>,
+    /// More variables for make, as `KCFLAGS = "-O1"`.
+    #[serde(default)]
+    pub make: BTreeMap<String, String>,
+    /// Kernel command line.
+    #[serde(default)]
+    pub cmdline: String,
+}
+
+/// `[[variant]]`.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub struct Variant {
+    /// What it is called.
+    pub name: String,
+    /// Builds and sizes only, no boot.
+    #[serde(default)]
+    pub size_only: bool,
+    /// What it adds to both kernels.
+    #[serde(default)]
+    pub kernel: Changes,
+}
+
+/// `[[workload]]`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WorkloadEntry {
+    /// As `locklab kernel boot --help` lists them.
+    pub name: Workload,
+    /// Units of work in the measured part.
+    pub operations: Option<u64>,
+    /// Processes, where the workload has several.
+    pub processes: Option<u64>,
+    /// Cells of a matrix, where the workload has one; report 3's by default.
+    pub lengths: Option<Lengths>,
+}
+
+/// One of the two.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// What is there.
+    Baseline,
+    /// What differs.
+    Experiment,
+}
+
+impl Side {
+    /// Both, the baseline first.
+    pub const BOTH: [Self; 2] = [Self::Baseline, Self::Experiment];
+
+    /// In one word.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Baseline => "baseline",
+            Self::Experiment => "experiment",
+        }
+    }
+}
+
+impl Experiment {
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// It cannot be read, or a line makes no sense.
+    pub fn read(path: &Path) -> Result<Self, Error> {
+        let text = std::fs::read_to_string(path)
+            .map_err(|e| Error::Usage(format!("cannot read {}: {e}", path.display())))?;
+        let mut experiment =
+            Self::parse(&text).map_err(|e| Error::Usage(format!("{}: {e}", path.display())))?;
+        experiment.folder = path.parent().unwrap_or(Path::new("")).to_owned();
+        Ok(experiment)
+    }
+
+    /// Parses the text of a file.
+    ///
+    /// # Errors
+    /// What is wrong, and at which line.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let experiment: Self = toml::from_str(text).map_err(|e| e.to_string())?;
+        experiment.check()?;
+        Ok(experiment)
+    }
+
+    fn check(&self) -> Result<(), String> {
+        let mut parts = vec![&self.kernel, &self.baseline, &self.experiment];
+        parts.extend(self.variant.iter().map(|v| &v.kernel));
+        for part in parts {
+            part.check()?;
+        }
+        for side in Side::BOTH {
+            self.recipe(side, None).check()?;
+        }
+        for entry in &self.workload {
+            if entry.lengths.is_some() && entry.name != Workload::SpinlockMatrix {
+                return Err(format!("{} has no lengths", entry.name.name()));
+            }
+        }
+        if self.recipe(Side::Baseline, None) == self.recipe(Side::Experiment, None) {
+            return Err(
+                "baseline and experiment are the same kernel; give [experiment] patches, \
+                 select, options or another change"
+                    .into(),
+            );
+        }
+        Ok(())
+    }
+
+    /// The variants; one without a name if there are none.
+    #[must_use]
+    pub fn variants(&self) -> Vec<Variant> {
+        if self.variant.is_empty() {
+            vec![Variant::default()]
+        } else {
+            self.variant.clone()
+        }
+    }
+
+    /// Leaves only the variants of these names; all if none are named.
+    ///
+    /// # Errors
+    /// There is no such variant.
+    pub fn keep_variants(&mut self, names: &[String]) -> Result<(), Error> {
+        for name in names {
+            if !self.variant.iter().any(|v| v.name == *name) {
+                let known: Vec<&str> = self.variant.iter().map(|v| v.name.as_str()).collect();
+                return Err(Error::Usage(format!(
+                    "there is no variant '{name}' in {}; it has {}",
+                    self.name,
+                    if known.is_empty() {
+                        "none".into()
+                    } else {
+                        known.join("; ")
+                    }
+                )));
+            }
+        }
+        if !names.is_empty() {
+            self.variant.retain(|v| names.contains(&v.name));
+        }
+        Ok(())
+    }
+
+    /// All that makes one of the kernels.
+    #[must_use]
+    pub fn recipe(&self, side: Side, variant: Option<&Variant>) -> Changes {
+        let mut recipe = Changes::default();
+        recipe.add(&self.kernel);
+        if let Some(variant) = variant {
+            recipe.add(&variant.kernel);
+        }
+        recipe.add(match side {
+            Side::Baseline => &self.baseline,
+            Side::Experiment => &self.experiment,
+        });
+        recipe
+    }
+}
+
+impl Changes {
+    /// Adds a patch and the option that turns it on; once.
+    pub fn equip(&mut self, patch: PathBuf, option: &str) {
+        if !self.patches.contains(&patch) {
+            self.patches.push(patch);
+            self.options.push(option.into());
+        }
+    }
+
+    fn check(&self) -> Result<(), String> {
+        for option in &self.options {
+            let good = option
+                .strip_prefix("CONFIG_")
+                .and_then(|rest| rest.split_once('='))
+                .is_some_and(|(name, value)| is_symbol(name) && !value.is_empty());
+            if !good {
+                return Err(format!(
+                    "'{option}' is not an option; write CONFIG_NAME=VALUE (CONFIG_NAME=n to turn \
+                     it off)"
+                ));
+            }
+        }
+        for name in &self.select {
+            if !is_symbol(name) {
+                return Err(format!(
+                    "'{name}' is not a Kconfig symbol; write it without CONFIG_, in capitals"
+                ));
+            }
+        }
+        for name in self
+            .always_inline
+            .iter()
+            .chain(&self.noinline)
+            .chain(&self.flatten)
+        {
+            let mut letters = name.chars();
+            let good = letters
+                .next()
+                .is_some_and(|c| c.is_ascii_alphabetic() || c == '_')
+                && letters.all(|c| c.is_ascii_alphanumeric() || c == '_');
+            if !good {
+                return Err(format!("'{name}' is not a function's name"));
+            }
+        }
+        if let Some(twice) = self
+            .always_inline
+            .iter()
+            .find(|name| self.noinline.contains(name))
+        {
+            return Err(format!("{twice} cannot be both always_inline and noinline"));
+        }
+        match self.cc.as_deref() {
+            None | Some("gcc" | "clang") => Ok(()),
+            Some(other) => Err(format!("the compiler '{other}' is not known; gcc or clang")),
+        }
+    }
+
+    fn add(&mut self, other: &Self) {
+        for (mine, theirs) in [
+            (&mut self.source, &other.source),
+            (&mut self.config, &other.config),
+            (&mut self.cc, &other.cc),
+        ] {
+            if theirs.is_some() {
+                mine.clone_from(theirs);
+            }
+        }
+        self.options.extend_from_slice(&other.options);
+        self.patches.extend_from_slice(&other.patches);
+        self.select.extend_from_slice(&other.select);
+        self.always_inline.extend_from_slice(&other.always_inline);
+        self.noinline.extend_from_slice(&other.noinline);
+        self.flatten.extend_from_slice(&other.flatten);
+        self.make
+            .extend(other.make.iter().map(|(k, v)| (k.clone(), v.clone())));
+        if !other.cmdline.is_empty() {
+            if !self.cmdline.is_empty() {
+                self.cmdline.push(' ');
+            }
+            self.cmdline.push_str(&other.cmdline);
+        }
+    }
+}
+
+fn is_symbol(name: &str) -> bool {
+    !name.is_empty()
+        && name
+            .chars()
+            .all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SMALL: &str = "name = 'x'\n[experiment]\nselect = ['ARCH_INLINE_SPIN_UNLOCK']\n";
+
+    #[test]
+    fn parts_add_up_and_the_later_value_wins() {
+        let text = format!(
+            "{SMALL}[kernel]\ncmdline = 'a'\ncc = 'gcc'\noptions = ['CONFIG_A=y']\n\
+             [[variant]]\nname = 'clang'\nkernel = {{ cc = 'clang', cmdline = 'b', options = \
+             ['CONFIG_B=n'] }}\n"
+        );
+        let experiment = Experiment::parse(&text).unwrap();
+        let recipe = experiment.recipe(Side::Experiment, experiment.variant.first());
+        assert_eq!(recipe.cc.as_deref(), Some("clang"));
+        assert_eq!(recipe.cmdline, "a b");
+        assert_eq!(recipe.options, ["CONFIG_A=y", "CONFIG_B=n"]);
+        assert_eq!(recipe.select, ["ARCH_INLINE_SPIN_UNLOCK"]);
+        assert!(experiment.recipe(Side::Baseline, None).select.is_empty());
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_said() {
+        for (text, needle) in [
+            ("name = 'x'\n[experiment]\n", "the same kernel"),
+            (
+                "name = 'x'\n[experiment]\nselect = ['config_x']\n",
+                "without CONFIG_",
+            ),
+            (
+                "name = 'x'\n[experiment]\noptions = ['X=y']\n",
+                "CONFIG_NAME=VALUE",
+            ),
+            ("name = 'x'\n[experiment]\ncc = 'tcc'\n", "gcc or clang"),
+            (
+                "name = 'x'\n[experiment]\nflatten = ['a b']\n",
+                "function's name",
+            ),
+            (
+                "name = 'x'\n[experiment]\nnoinline = ['f']\nalways_inline = ['f']\n",
+                "both",
+            ),
+            ("name = 'x'\n[experiment]\nselct = ['X']\n", "selct"),
+            (
+                "name = 'x'\n[experiment]\nselect = ['X']\n[[workload]]\nname = 'nginx'\n",
+                "nginx-churn",
+            ),
+            (
+                "name = 'x'\n[experiment]\nselect = ['X']\n[[workload]]\nname = 'fstat'\n\
+                 lengths = { threads = [1] }\n",
+                "fstat has no lengths",
+            ),
+        ] {
+            let error = Experiment::parse(text).unwrap_err();
+            assert!(error.contains(needle), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn the_experiments_of_this_project_parse() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments");
+        for name in [
+            "inline-unlock",
+            "finish-task-switch",
+            "virt-spin-backoff-kernel",
+            "qspinlock-xfs-kernel",
+        ] {
+            let experiment = Experiment::read(&folder.join(format!("{name}.toml"))).unwrap();
+            assert_eq!(experiment.name, name);
+        }
+    }
+}

@@ -1,0 +1,299 @@
+//! The matrix of a spinlock inside the kernel: threads, units of work with
+//! the lock, units without, as in report 3.
+//!
+//! The guest runs every cell in one boot and says what came of each; a cell
+//! is judged over the boots. A thread has a CPU of its own, so cells with more
+//! threads than the guest has CPUs are left out, and said to be.
+
+use crate::outcome::Measured;
+use locklab_lab::experiment::{Key, Metric, Role, Source};
+use serde::{Deserialize, Serialize};
+
+/// More cells than the guest has room for make no sense.
+const MOST_CELLS: usize = 1024;
+/// The guest reads its lists into so many bytes.
+const LONGEST_LIST: usize = 250;
+
+/// The axes of the matrix. A length of n is n + 1 units of about 15 cycles.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Lengths {
+    /// Threads that want the lock.
+    pub threads: Vec<u64>,
+    /// Units with the lock.
+    pub critical: Vec<u64>,
+    /// Units without.
+    pub non_critical: Vec<u64>,
+}
+
+impl Default for Lengths {
+    fn default() -> Self {
+        Self {
+            threads: vec![1, 2, 4, 8, 16, 32, 64],
+            critical: vec![0, 1, 2, 4, 8, 16, 32, 64, 128],
+            non_critical: vec![1, 32],
+        }
+    }
+}
+
+impl Lengths {
+    /// The numbers of threads that have a CPU each.
+    #[must_use]
+    pub fn threads(&self, vcpus: u64) -> Vec<u64> {
+        let mut threads = self.threads.clone();
+        threads.retain(|n| *n <= vcpus);
+        threads
+    }
+
+    /// What is left out, in words.
+    #[must_use]
+    pub fn left_out(&self, vcpus: u64) -> Option<String> {
+        let out: Vec<String> = self
+            .threads
+            .iter()
+            .filter(|n| **n > vcpus)
+            .map(u64::to_string)
+            .collect();
+        (!out.is_empty()).then(|| {
+            format!(
+                "cells of {} threads, as the guest has {vcpus} vCPU{}",
+                out.join(", "),
+                if vcpus == 1 { "" } else { "s" }
+            )
+        })
+    }
+
+    /// What of the axes makes no sense.
+    ///
+    /// # Errors
+    /// One sentence.
+    pub fn check(&self, vcpus: u64) -> Result<(), String> {
+        for (name, list) in [
+            ("threads", &self.threads),
+            ("critical", &self.critical),
+            ("non_critical", &self.non_critical),
+        ] {
+            let length: usize = list.iter().map(|n| n.to_string().len() + 1).sum();
+            if list.is_empty() || length > LONGEST_LIST {
+                return Err(format!("{name} of a spinlock matrix takes 1 to 50 numbers"));
+            }
+            let mut sorted = list.clone();
+            sorted.sort_unstable();
+            sorted.dedup();
+            if sorted.len() != list.len() {
+                return Err(format!("{name} of a spinlock matrix has a number twice"));
+            }
+        }
+        if self.threads.contains(&0) {
+            return Err("threads of a spinlock matrix start at 1".into());
+        }
+        let threads = self.threads(vcpus).len();
+        if threads == 0 {
+            return Err(format!(
+                "every cell of the spinlock matrix has more threads than the guest has vCPUs \
+                 ({vcpus}); give more with --vcpus"
+            ));
+        }
+        if threads * self.critical.len() * self.non_critical.len() > MOST_CELLS {
+            return Err(format!("a spinlock matrix has at most {MOST_CELLS} cells"));
+        }
+        Ok(())
+    }
+}
+
+/// Threads, critical and non-critical length.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Point {
+    /// Threads that want the lock.
+    pub threads: u64,
+    /// Units with it.
+    pub critical: u64,
+    /// Units without.
+    pub non_critical: u64,
+}
+
+impl Point {
+    /// The name of its metric: acquisitions a second at this point.
+    #[must_use]
+    pub fn metric(self) -> String {
+        format!(
+            "acquisitions {} x {} x {}",
+            self.threads, self.critical, self.non_critical
+        )
+    }
+}
+
+/// What a guest said of one cell.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CellResult {
+    /// Acquisitions of all threads.
+    pub total: u64,
+    /// Time by the guest's clock, in ns: instructions under TCG.
+    pub ns: u64,
+    /// Acquisitions of the slowest thread.
+    pub least: u64,
+    /// Acquisitions of the fastest thread.
+    pub most: u64,
+}
+
+impl CellResult {
+    /// Acquisitions a second of the guest's clock.
+    #[must_use]
+    pub fn rate(&self) -> f64 {
+        self.total as f64 * 1e9 / self.ns as f64
+    }
+}
+
+/// A metric for each cell of the matrix, each judged as a cell of a matrix is.
+#[must_use]
+pub fn metrics(lengths: &Lengths, vcpus: u64, source: Source) -> Vec<Metric> {
+    let mut metrics = Vec::new();
+    for &non_critical in &lengths.non_critical {
+        for &threads in &lengths.threads(vcpus) {
+            for &critical in &lengths.critical {
+                let point = Point {
+                    threads,
+                    critical,
+                    non_critical,
+                };
+                let count = usize::try_from(threads).unwrap_or(usize::MAX);
+                metrics.push(Metric {
+                    role: Role::Primary,
+                    at: Some(Key::point(count, critical, non_critical)),
+                    ..Metric::higher(&point.metric(), "/s", source)
+                });
+            }
+        }
+    }
+    metrics
+}
+
+/// The cells of a run, in the order of the plan.
+#[must_use]
+pub fn cells(measured: &Measured) -> Vec<(Point, CellResult)> {
+    let mut cells: Vec<(Point, CellResult)> = measured
+        .said
+        .iter()
+        .filter_map(|(key, value)| {
+            let point = numbers(key.strip_prefix("cell-")?, '-')?;
+            let [threads, critical, non_critical] = point[..] else {
+                return None;
+            };
+            let [total, ns, least, most] = numbers(value, ' ')?[..] else {
+                return None;
+            };
+            let point = Point {
+                threads,
+                critical,
+                non_critical,
+            };
+            let result = CellResult {
+                total,
+                ns,
+                least,
+                most,
+            };
+            Some((point, result))
+        })
+        .collect();
+    cells.sort_by_key(|(p, _)| (p.non_critical, p.threads, p.critical));
+    cells
+}
+
+fn numbers(text: &str, between: char) -> Option<Vec<u64>> {
+    text.split(between).map(|n| n.parse().ok()).collect()
+}
+
+/// One run's cells as lines of text.
+#[must_use]
+pub fn table(measured: &Measured, unit: &str) -> String {
+    let cells = cells(measured);
+    if cells.is_empty() {
+        return String::new();
+    }
+    let mut text = format!(
+        "{:>7} {:>9} {:>13} {:>13} {:>9}  {}\n",
+        "Threads", "Critical", "Non-critical", "Acquisitions", "Each", "Slow/fast"
+    );
+    for (point, done) in cells {
+        text.push_str(&format!(
+            "{:>7} {:>9} {:>13} {:>13} {:>9.1}  {:.2}\n",
+            point.threads,
+            point.critical,
+            point.non_critical,
+            done.total,
+            done.ns as f64 / done.total as f64,
+            done.least as f64 / done.most as f64
+        ));
+    }
+    text + &format!(
+        "Each: {unit} for an acquisition of any thread. Slow/fast:\n\
+         acquisitions of the slowest thread over those of the fastest.\n"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::outcome::sample;
+
+    fn lengths(threads: &[u64]) -> Lengths {
+        Lengths {
+            threads: threads.to_vec(),
+            critical: vec![0, 4],
+            non_critical: vec![1],
+        }
+    }
+
+    #[test]
+    fn every_cell_with_a_cpu_for_each_thread_has_a_metric_of_its_own() {
+        let metrics = metrics(&lengths(&[1, 2, 4]), 2, Source::Model);
+        let names: Vec<&str> = metrics.iter().map(|m| m.name.as_str()).collect();
+        assert_eq!(
+            names,
+            [
+                "acquisitions 1 x 0 x 1",
+                "acquisitions 1 x 4 x 1",
+                "acquisitions 2 x 0 x 1",
+                "acquisitions 2 x 4 x 1"
+            ]
+        );
+        assert!(metrics.iter().all(|m| m.at.is_some()));
+        assert!(
+            lengths(&[1, 2, 4])
+                .left_out(2)
+                .unwrap()
+                .contains("4 threads")
+        );
+    }
+
+    #[test]
+    fn what_a_guest_said_is_read_by_the_name_of_its_cell() {
+        let mut measured = sample(0).unwrap();
+        for (key, value) in [
+            ("cell-2-4-1", "100 50 40 60"),
+            ("cell-1-0-1", "10 20 10 10"),
+            ("cell-x", "1 2 3 4"),
+            ("cell-1-1-1", "1 2"),
+        ] {
+            measured.said.insert(key.into(), value.into());
+        }
+        let cells = cells(&measured);
+        assert_eq!(cells.len(), 2);
+        assert_eq!(cells[0].0.metric(), "acquisitions 1 x 0 x 1");
+        assert_eq!(cells[1].1.rate(), 2e9);
+        assert!(table(&measured, "instructions").contains("0.67"));
+    }
+
+    #[test]
+    fn a_matrix_that_makes_no_sense_is_refused() {
+        let refused = |threads: &[u64], vcpus, part: &str| {
+            let why = lengths(threads).check(vcpus).unwrap_err();
+            assert!(why.contains(part), "{why}");
+        };
+        refused(&[], 1, "takes 1 to 50 numbers");
+        refused(&[0, 1], 1, "start at 1");
+        refused(&[1, 1], 1, "a number twice");
+        refused(&[2, 4], 1, "give more with --vcpus");
+    }
+}

@@ -1,0 +1,250 @@
+//! What runs inside a guest: names, programs, and the plan that the guest's
+//! first program is given.
+
+use crate::spinlock_matrix::Lengths;
+use serde::{Deserialize, Serialize};
+
+/// A workload, as the guest's first program knows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub enum Workload {
+    /// Boots, and nothing else
+    Boot,
+    /// fstat(2) by N processes, each on a file of its own
+    Fstat,
+    /// Two processes that wake each other through pipes
+    ContextSwitch,
+    /// Two threads that wake each other through pipes
+    ContextSwitchThreads,
+    /// ab against nginx, a connection for each request
+    NginxChurn,
+    /// db_bench -benchmarks=deleteseq, on a RAM file system
+    RocksdbDeleteseq,
+    /// fs_mark on XFS on a RAM disk
+    FsMark,
+    /// Threads in the kernel that hold a spinlock for chosen lengths
+    SpinlockMatrix,
+    /// The kernel's own torture test of a lock: a check, not a comparison
+    Locktorture,
+}
+
+/// A program that the guest needs, with the Debian package that has it.
+pub type Program = (&'static str, &'static str);
+
+impl Workload {
+    /// Its name on the command line and in files.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Boot => "boot",
+            Self::Fstat => "fstat",
+            Self::ContextSwitch => "context-switch",
+            Self::ContextSwitchThreads => "context-switch-threads",
+            Self::NginxChurn => "nginx-churn",
+            Self::RocksdbDeleteseq => "rocksdb-deleteseq",
+            Self::FsMark => "fs-mark",
+            Self::SpinlockMatrix => "spinlock-matrix",
+            Self::Locktorture => "locktorture",
+        }
+    }
+
+    /// Programs that it runs.
+    #[must_use]
+    pub fn programs(self) -> &'static [Program] {
+        match self {
+            Self::NginxChurn => &[
+                ("/usr/sbin/nginx", "nginx-light"),
+                ("/usr/bin/ab", "apache2-utils"),
+            ],
+            Self::RocksdbDeleteseq => &[("/usr/bin/db_bench", "rocksdb-tools")],
+            Self::FsMark => &[
+                ("/usr/bin/fs_mark", "fsmark"),
+                ("/usr/sbin/mkfs.xfs", "xfsprogs"),
+            ],
+            _ => &[],
+        }
+    }
+
+    /// Modules of the build that it loads itself.
+    #[must_use]
+    pub fn modules(self) -> &'static [&'static str] {
+        match self {
+            Self::Locktorture => &["kernel/torture.ko", "kernel/locking/locktorture.ko"],
+            _ => &[],
+        }
+    }
+
+    /// A change to both kernels without which it cannot run: a patch of ours
+    /// by its name and text, and the option that turns it on.
+    #[must_use]
+    pub fn needs(self) -> Option<[&'static str; 3]> {
+        match self {
+            Self::SpinlockMatrix => Some([
+                "spinlock-matrix.patch",
+                include_str!("../../../experiments/patches/spinlock-matrix.patch"),
+                "CONFIG_LOCKLAB_SPINLOCK_MATRIX=y",
+            ]),
+            _ => None,
+        }
+    }
+
+    /// The metric that decides. A loop that fits into the cache has no misses
+    /// to speak of, so of a lock in one it is the instructions.
+    #[must_use]
+    pub fn primary(self) -> &'static str {
+        match self {
+            Self::SpinlockMatrix => "instructions:k",
+            _ => "l1i-misses:k",
+        }
+    }
+
+    /// Memory of the guest, in MiB.
+    #[must_use]
+    pub fn memory_mib(self) -> u32 {
+        match self {
+            Self::RocksdbDeleteseq | Self::FsMark => 1536,
+            _ => 512,
+        }
+    }
+
+    /// What it needs on the kernel's command line.
+    #[must_use]
+    pub fn cmdline(self) -> &'static str {
+        match self {
+            // XFS wants 300 MB; pages are taken as they are written.
+            Self::FsMark => "brd.rd_nr=1 brd.rd_size=524288",
+            _ => "",
+        }
+    }
+
+    /// Units of work by default: seconds of a run under TCG.
+    #[must_use]
+    pub fn operations(self) -> u64 {
+        match self {
+            Self::Boot => 1,
+            Self::Fstat => 50_000,
+            Self::ContextSwitch | Self::ContextSwitchThreads => 20_000,
+            Self::NginxChurn => 500,
+            Self::RocksdbDeleteseq => 50_000,
+            Self::FsMark => 500,
+            Self::SpinlockMatrix => 2_000,
+            Self::Locktorture => 5,
+        }
+    }
+}
+
+/// How much of a workload, and on how many CPUs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Load {
+    /// Which.
+    pub workload: Workload,
+    /// Units of work in the measured part (of each process, where there are
+    /// several; of the fastest thread, in each cell of a matrix; seconds for
+    /// locktorture).
+    pub operations: u64,
+    /// Processes, where there are several.
+    pub processes: u64,
+    /// CPUs of the guest.
+    pub vcpus: u64,
+    /// The cells of a matrix, for the workload that has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lengths: Option<Lengths>,
+}
+
+impl Load {
+    /// Of one process on one CPU; the lengths of report 3, for a matrix.
+    #[must_use]
+    pub fn new(workload: Workload) -> Self {
+        Self {
+            workload,
+            operations: workload.operations(),
+            processes: 1,
+            vcpus: 1,
+            lengths: (workload == Workload::SpinlockMatrix).then(Lengths::default),
+        }
+    }
+
+    /// What of the load makes no sense.
+    ///
+    /// # Errors
+    /// One sentence.
+    pub fn check(&self) -> Result<(), String> {
+        if self.operations == 0 || self.processes == 0 || self.vcpus == 0 {
+            return Err("operations, processes and vCPUs start at 1".into());
+        }
+        match &self.lengths {
+            Some(lengths) => lengths.check(self.vcpus),
+            None => Ok(()),
+        }
+    }
+
+    /// The plan for the guest: one `KEY VALUE` a line.
+    #[must_use]
+    pub fn plan(&self) -> String {
+        let amount = match self.workload {
+            Workload::Locktorture => "seconds",
+            _ => "operations",
+        };
+        let mut plan = format!(
+            "workload {}\n{amount} {}\nprocesses {}\nvcpus {}\n",
+            self.workload.name(),
+            self.operations,
+            self.processes,
+            self.vcpus
+        );
+        if let Some(lengths) = &self.lengths {
+            let list = |of: &[u64]| of.iter().map(u64::to_string).collect::<Vec<_>>().join(",");
+            plan.push_str(&format!(
+                "threads {}\ncritical {}\nnon-critical {}\n",
+                list(&lengths.threads(self.vcpus)),
+                list(&lengths.critical),
+                list(&lengths.non_critical)
+            ));
+        }
+        plan
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::ValueEnum;
+
+    #[test]
+    fn every_workload_is_one_of_the_guests() {
+        let guest = include_str!("../guest/init.c");
+        for workload in Workload::value_variants() {
+            let name = workload.name();
+            assert!(
+                guest.contains(&format!("!strcmp(workload, \"{name}\")")),
+                "{name}"
+            );
+            let value = workload.to_possible_value().unwrap();
+            assert_eq!(value.get_name(), name);
+            assert_eq!(serde_json::to_value(workload).unwrap(), name);
+        }
+    }
+
+    #[test]
+    fn a_matrix_is_planned_for_the_cpus_that_are_there() {
+        let load = Load {
+            vcpus: 2,
+            ..Load::new(Workload::SpinlockMatrix)
+        };
+        assert_eq!(
+            load.plan(),
+            "workload spinlock-matrix\noperations 2000\nprocesses 1\nvcpus 2\nthreads 1,2\n\
+             critical 0,1,2,4,8,16,32,64,128\nnon-critical 1,32\n"
+        );
+        assert!(!Load::new(Workload::Fstat).plan().contains("critical"));
+    }
+
+    #[test]
+    fn the_patch_of_a_workload_has_its_option_and_our_licence() {
+        let [name, text, option] = Workload::SpinlockMatrix.needs().unwrap();
+        assert!(name.ends_with(".patch"));
+        let symbol = option.trim_start_matches("CONFIG_").trim_end_matches("=y");
+        assert!(text.contains(&format!("+config {symbol}\n")));
+        assert!(text.contains("+// SPDX-License-Identifier: GPL-2.0"));
+    }
+}

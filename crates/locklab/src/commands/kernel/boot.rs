@@ -1,0 +1,199 @@
+//! `locklab kernel boot`: one kernel that exists, one workload.
+
+use super::CacheArgs;
+use crate::cli::Common;
+use crate::output::print;
+use clap::Args;
+use locklab_host::error::Error;
+use locklab_kernel::boot::{Accelerator, Qemu};
+use locklab_kernel::cache::Cache;
+use locklab_kernel::kvm::{Look, choose};
+use locklab_kernel::outcome::Measured;
+use locklab_kernel::spinlock_matrix;
+use locklab_kernel::workload::{Load, Workload};
+use locklab_kernel::{GuestRun, Guests, Kernel};
+use serde_json::json;
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// `locklab kernel boot`.
+#[derive(Debug, Args)]
+pub struct BootArgs {
+    /// bzImage, or vmlinux with a PVH entry
+    pub image: PathBuf,
+    /// Its modules, as /lib/modules/VERSION
+    #[arg(long, value_name = "DIR")]
+    pub modules: Option<PathBuf>,
+    /// What runs inside
+    #[arg(long, value_enum, default_value_t = Workload::Fstat)]
+    pub workload: Workload,
+    /// Processes, where the workload has several
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub processes: u64,
+    /// Added to the kernel's command line
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    pub cmdline: String,
+    /// Boot without the plugin too, and say how much it slows down
+    #[arg(long)]
+    pub slowdown: bool,
+    #[command(flatten)]
+    #[allow(missing_docs, reason = "its options have their own")]
+    pub guests: super::GuestArgs,
+    #[command(flatten)]
+    #[allow(missing_docs, reason = "its options have their own")]
+    pub cache: CacheArgs,
+}
+
+pub(super) fn boot(
+    args: &BootArgs,
+    common: &Common,
+    cache: &Cache<'_>,
+) -> Result<ExitCode, Error> {
+    let vcpus = args.guests.vcpus;
+    let mut load = Load {
+        processes: args.processes,
+        vcpus,
+        ..Load::new(args.workload)
+    };
+    if let Some(operations) = args.guests.operations {
+        load.operations = operations;
+    }
+    load.check().map_err(Error::Usage)?;
+    if !args.image.is_file() {
+        return Err(Error::Usage(format!(
+            "there is no kernel {}",
+            args.image.display()
+        )));
+    }
+    let qemu = Qemu::find()?;
+    if common.dry_run {
+        return dry_run(args, &load, &qemu, common);
+    }
+    let kernel = Kernel {
+        images: vec![args.image.clone()],
+        modules: args.modules.clone(),
+        cmdline: args.cmdline.clone(),
+    };
+    let look = Look {
+        tcg: args.guests.tcg,
+        again: args.guests.probe,
+    };
+    let (accelerator, why) = choose(cache, &qemu, &kernel, look, vcpus)?;
+    let guests = Guests {
+        cache,
+        qemu: &qemu,
+        accelerator,
+        limit: Duration::from_secs(args.guests.boot_limit),
+    };
+    let once = |counted: bool| {
+        let run = GuestRun {
+            kernel: &kernel,
+            layout: 0,
+            load: &load,
+            seed: common.seed,
+            counted,
+        };
+        guests
+            .run(&run)?
+            .map_err(|invalid| Error::Failed(invalid.to_string()))
+    };
+    let measured = once(true)?;
+    let plain = if args.slowdown {
+        Some(once(false)?)
+    } else {
+        None
+    };
+    let slowdown = plain.map(|plain| measured.cpu_seconds / plain.cpu_seconds);
+    print(&if common.json {
+        format!(
+            "{:#}\n",
+            json!({
+                "schema": 1,
+                "kind": "kernel-boot",
+                "provenance": match accelerator {
+                    Accelerator::Tcg => "model",
+                    Accelerator::Kvm => "hardware",
+                },
+                "accelerator": why,
+                "load": load,
+                "measured": measured,
+                "slowdown": slowdown,
+            })
+        )
+    } else {
+        boot_text(&measured, &why, &load, slowdown)
+            + &spinlock_matrix::table(&measured, accelerator.clock_unit())
+    })
+}
+
+fn dry_run(
+    args: &BootArgs,
+    load: &Load,
+    qemu: &Qemu,
+    common: &Common,
+) -> Result<ExitCode, Error> {
+    print(&if common.json {
+        let document = json!({
+            "schema": 1,
+            "dry_run": true,
+            "kind": "kernel-boot",
+            "image": args.image,
+            "load": load,
+            "qemu": qemu.version,
+        });
+        format!("{document:#}\n")
+    } else {
+        format!(
+            "Would boot {} with {} in {}.\n",
+            args.image.display(),
+            load.workload.name(),
+            qemu.version
+        )
+    })
+}
+
+fn boot_text(measured: &Measured, why: &str, load: &Load, slowdown: Option<f64>) -> String {
+    let mut text = format!(
+        "{}: {} x 1 {}, on {why}; {:.1} s of CPU time, {:.1} s to the workload\n",
+        load.workload.name(),
+        measured.work,
+        measured.unit,
+        measured.cpu_seconds,
+        measured.boot_seconds
+    );
+    match &measured.counts {
+        Some(counts) => {
+            let _ = writeln!(
+                text,
+                "{:<8} {:>16} {:>14} {:>12}",
+                "Model", "Instructions", "L1i misses", "Instr/unit"
+            );
+            for (name, mode) in [("user", counts.user), ("kernel", counts.kernel)] {
+                let _ = writeln!(
+                    text,
+                    "{name:<8} {:>16} {:>14} {:>12.1}",
+                    mode.instructions,
+                    mode.l1i_misses,
+                    mode.instructions as f64 / measured.work as f64
+                );
+            }
+        }
+        None => {
+            let _ = writeln!(
+                text,
+                "{:.1} ns per {}",
+                measured.elapsed_ns as f64 / measured.work as f64,
+                measured.unit
+            );
+        }
+    }
+    if let Some(slowdown) = slowdown {
+        let _ = writeln!(
+            text,
+            "The plugin took {slowdown:.2} times the CPU time of plain TCG."
+        );
+    }
+    text
+}

@@ -1,0 +1,130 @@
+//! `locklab kernel build` and `locklab kernel inlined`: what is built, and
+//! where a function was inlined in it.
+
+use super::{FileArgs, experiment};
+use crate::cli::Common;
+use crate::output::print;
+use clap::Args;
+use locklab_host::error::Error;
+use locklab_kernel::cache::Cache;
+use locklab_kernel::recipe::Side;
+use locklab_kernel::{equipped, made};
+use serde_json::json;
+use std::fmt::Write as _;
+use std::process::ExitCode;
+
+/// `locklab kernel inlined`.
+#[derive(Debug, Args)]
+pub struct InlinedArgs {
+    /// The function, as finish_task_switch
+    pub function: String,
+    #[command(flatten)]
+    #[allow(missing_docs, reason = "its options have their own")]
+    pub file: FileArgs,
+}
+
+pub(super) fn build_only(
+    args: &FileArgs,
+    common: &Common,
+    cache: &Cache<'_>,
+) -> Result<ExitCode, Error> {
+    let experiment = equipped(cache, &experiment(&args.file, &args.kernels)?, [])?;
+    let mut text = String::new();
+    let mut list = Vec::new();
+    for variant in experiment.variants() {
+        for which in Side::BOTH {
+            if common.dry_run {
+                let recipe = experiment.recipe(which, Some(&variant));
+                let _ = writeln!(
+                    text,
+                    "Would build {} {}: {recipe:?}",
+                    variant.name,
+                    which.word()
+                );
+                continue;
+            }
+            let (made, _) = made(cache, &experiment, &variant, which)?;
+            let took = made
+                .seconds
+                .map_or("from the cache".into(), |s| format!("{s:.0} s"));
+            let _ = writeln!(
+                text,
+                "{} {} {}: {} ({took})",
+                variant.name,
+                which.word(),
+                made.release,
+                made.vmlinux.display()
+            );
+            list.push(json!({
+                "variant": variant.name, "side": which.word(), "release": made.release,
+                "vmlinux": made.vmlinux, "bzimage": made.bzimage, "compiler": made.compiler,
+                "seconds": made.seconds,
+            }));
+        }
+    }
+    print(&if common.json && !common.dry_run {
+        format!(
+            "{:#}\n",
+            json!({"schema": 1, "kind": "kernel-build", "builds": list})
+        )
+    } else {
+        text
+    })
+}
+
+pub(super) fn inlined(
+    args: &InlinedArgs,
+    common: &Common,
+    cache: &Cache<'_>,
+) -> Result<ExitCode, Error> {
+    let experiment = equipped(cache, &experiment(&args.file.file, &args.file.kernels)?, [])?;
+    let mut text = String::new();
+    let mut list = Vec::new();
+    for variant in experiment.variants() {
+        let (old, _) = made(cache, &experiment, &variant, Side::Baseline)?;
+        let (new, _) = made(cache, &experiment, &variant, Side::Experiment)?;
+        let options = locklab_footprint::Options {
+            call_sites_of: Some(args.function.clone()),
+            ..locklab_footprint::Options::default()
+        };
+        let footprint = locklab_footprint::compare(&old.vmlinux, &new.vmlinux, &options)
+            .map_err(|e| Error::Failed(e.to_string()))?;
+        let sites = footprint
+            .inlined
+            .and_then(|i| i.call_sites)
+            .map(|c| c.sites);
+        let sites = sites.unwrap_or_default();
+        let total =
+            |pick: fn(&locklab_footprint::CallSite) -> u64| sites.iter().map(pick).sum::<u64>();
+        let _ = writeln!(
+            text,
+            "{}{}{} was inlined {} times in the baseline, {} times in the experiment",
+            variant.name,
+            if variant.name.is_empty() { "" } else { ": " },
+            args.function,
+            total(|site| site.copies.baseline),
+            total(|site| site.copies.experiment)
+        );
+        for site in &sites {
+            let through = site
+                .through
+                .as_ref()
+                .map_or(String::new(), |t| format!(" through {t}"));
+            let _ = writeln!(
+                text,
+                "  {:>3} -> {:>3}  {}{through} ({}:{})",
+                site.copies.baseline, site.copies.experiment, site.caller, site.file, site.line
+            );
+        }
+        list.push(json!({"variant": variant.name, "call_sites": sites}));
+    }
+    print(&if common.json {
+        format!(
+            "{:#}\n",
+            json!({"schema": 1, "kind": "kernel-inlined", "function": args.function,
+                   "variants": list})
+        )
+    } else {
+        text
+    })
+}

@@ -1,0 +1,175 @@
+//! `locklab results`: what the store holds, whatever was compared.
+
+use crate::cli::Common;
+use crate::comparing::{ReportFiles, show_stored};
+use crate::output::{print, store_path};
+use clap::{Args, Subcommand, ValueEnum};
+use locklab_host::error::Error;
+use locklab_lab::store::{Listed, Store, StoredSample};
+use serde_json::{Map, Value, json};
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::process::ExitCode;
+
+/// `locklab results`.
+#[derive(Debug, Args)]
+pub struct ResultsArgs {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: ResultsCommand,
+}
+
+/// What to do with the store.
+#[derive(Debug, Subcommand)]
+pub enum ResultsCommand {
+    /// Every experiment, the latest first
+    List,
+    /// The report of one experiment again
+    Show {
+        /// Its number [default: the latest]
+        id: Option<i64>,
+        #[command(flatten)]
+        #[allow(missing_docs, reason = "its options have their own")]
+        files: ReportFiles,
+    },
+    /// Every sample, to standard output
+    Export {
+        /// Of this experiment only
+        id: Option<i64>,
+        /// In which form
+        #[arg(long, value_enum, default_value_t = ExportFormat::Csv)]
+        format: ExportFormat,
+    },
+}
+
+/// Forms of export.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ExportFormat {
+    /// One line a sample, with a head
+    Csv,
+    /// JSON Lines: one object a sample
+    Jsonl,
+}
+
+/// Runs it.
+///
+/// # Errors
+/// One sentence.
+pub fn run(args: &ResultsArgs, common: &Common) -> Result<ExitCode, Error> {
+    let store = Store::read(&store_path(common)?).map_err(Error::Failed)?;
+    match &args.command {
+        ResultsCommand::List => {
+            let list = store.list().map_err(Error::Failed)?;
+            if common.json {
+                let document = json!({ "schema": 1, "experiments": list });
+                return print(&format!("{document:#}\n"));
+            }
+            print(&table(&list))
+        }
+        ResultsCommand::Show { id, files } => {
+            let listed = store.listed(*id).map_err(Error::Failed)?;
+            let experiment = store.experiment(listed.id).map_err(Error::Failed)?;
+            show_stored(&experiment, &listed, files, common)
+        }
+        ResultsCommand::Export { id, format } => export(&store, *id, *format, common),
+    }
+}
+
+fn export(
+    store: &Store,
+    id: Option<i64>,
+    format: ExportFormat,
+    common: &Common,
+) -> Result<ExitCode, Error> {
+    if let Some(id) = id {
+        store.listed(Some(id)).map_err(Error::Failed)?;
+    }
+    let (samples, damaged) = store.samples(id).map_err(Error::Failed)?;
+    if !common.quiet {
+        damaged.iter().for_each(|row| eprintln!("locklab: {row}"));
+    }
+    let text = match format {
+        ExportFormat::Jsonl => json_lines(&samples),
+        ExportFormat::Csv => csv(&samples).map_err(|e| Error::Failed(format!("{e}")))?,
+    };
+    print(&text)
+}
+
+fn json_lines(samples: &[StoredSample]) -> String {
+    samples
+        .iter()
+        .map(|stored| {
+            let mut line = flat(stored);
+            line.insert("detail".into(), stored.sample.detail.clone());
+            format!("{}\n", Value::Object(line))
+        })
+        .collect()
+}
+
+/// A sample with its cell's axes and its figures as fields.
+fn flat(stored: &StoredSample) -> Map<String, Value> {
+    let sample = &stored.sample;
+    let mut line = Map::from_iter([("experiment".to_owned(), json!(stored.experiment))]);
+    for (axis, at) in &stored.cell.0 {
+        line.insert(axis.clone(), json!(at));
+    }
+    line.insert("pair".into(), json!(stored.pair));
+    line.insert("side".into(), json!(stored.side));
+    line.insert("subject".into(), json!(stored.subject));
+    line.insert("order".into(), json!(stored.order));
+    line.insert("state".into(), json!(stored.state));
+    line.insert("started_s".into(), json!(sample.started));
+    let placement = sample.placement.as_ref();
+    line.insert("placement".into(), json!(placement.map(|p| &p.class)));
+    line.insert(
+        "invalid".into(),
+        json!(sample.invalid.as_ref().map(|invalid| invalid.why())),
+    );
+    for (name, value) in &sample.values {
+        line.insert(name.clone(), json!(value));
+    }
+    line
+}
+
+/// One row a sample; what there is none of is empty. Columns are those that
+/// any sample has, in the order in which they first occur.
+fn csv(samples: &[StoredSample]) -> Result<String, Box<dyn std::error::Error>> {
+    let rows: Vec<Map<String, Value>> = samples.iter().map(flat).collect();
+    let mut columns: Vec<&String> = Vec::new();
+    let mut known = BTreeSet::new();
+    for name in rows.iter().flat_map(Map::keys) {
+        if known.insert(name) {
+            columns.push(name);
+        }
+    }
+    let mut csv = csv::Writer::from_writer(Vec::new());
+    if !columns.is_empty() {
+        csv.write_record(&columns)?;
+    }
+    for row in &rows {
+        csv.write_record(columns.iter().map(|name| match row.get(*name) {
+            None | Some(Value::Null) => String::new(),
+            Some(Value::String(text)) => text.clone(),
+            Some(value) => value.to_string(),
+        }))?;
+    }
+    Ok(String::from_utf8(csv.into_inner()?)?)
+}
+
+fn table(list: &[Listed]) -> String {
+    if list.is_empty() {
+        return "The store is empty; 'locklab matrix' and 'locklab compare' fill it.\n".into();
+    }
+    let mut text = format!(
+        "{:>4}  {:<19}  {:<11}  {:<8}  {:>6}  {}\n",
+        "id", "started (UTC)", "state", "kind", "runs", "experiment vs baseline"
+    );
+    for e in list {
+        let _ = writeln!(
+            text,
+            "{:>4}  {:<19}  {:<11}  {:<8}  {:>6}  {} vs {}",
+            e.id, e.started, e.state, e.kind, e.runs, e.experiment, e.baseline
+        );
+    }
+    text
+}

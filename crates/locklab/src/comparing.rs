@@ -1,0 +1,451 @@
+//! What every comparing command has in common: its options, and the way from
+//! an instrument to a printed report and an exit code.
+//!
+//! Declared once, so that `--resume` or `--fail-on` mean the same for locks,
+//! programs and kernels. Must never know what is compared.
+
+use crate::cli::Common;
+use crate::extra;
+use crate::output::{check_writable, command_line, print, store_path, write_file};
+use clap::{Args, ValueEnum};
+use locklab_host::error::Error;
+use locklab_judge::Verdict;
+use locklab_lab::document::{Document, render};
+use locklab_lab::experiment::Experiment;
+use locklab_lab::instrument::Instrument;
+use locklab_lab::report::{self, Context};
+use locklab_lab::runner::Stop;
+use locklab_lab::session::{Measured, Session};
+use locklab_lab::store::{Listed, Store};
+use locklab_lab::verdicts::{Verdicts, judge};
+use serde_json::json;
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+/// Options of every comparing command.
+#[derive(Clone, Debug, Default, Args)]
+pub struct ComparingArgs {
+    /// Pairs of each cell; a verdict takes 8 at least
+    #[arg(long, value_name = "N")]
+    pub pairs: Option<u32>,
+    /// What counts as flat, in percent [default: 1]
+    #[arg(long, value_name = "PERCENT")]
+    pub delta: Option<f64>,
+    /// Compare the baseline with itself, and store how far off this set-up is
+    #[arg(long)]
+    pub aa: bool,
+    /// Go on with the same comparison where it was interrupted
+    #[arg(long)]
+    pub resume: bool,
+    /// Exit with 3 if a verdict is one of these, or if something is missing
+    #[arg(long, value_name = "VERDICT", value_enum, value_delimiter = ',')]
+    pub fail_on: Vec<FailOn>,
+    #[command(flatten)]
+    #[allow(missing_docs, reason = "its options have their own")]
+    pub files: ReportFiles,
+}
+
+/// Files that a report is written to, beside what is printed.
+#[derive(Clone, Debug, Default, Args)]
+pub struct ReportFiles {
+    /// Write the report as one HTML file too
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+    /// Write the report in Markdown too, as a summary of a CI job
+    #[arg(long, value_name = "FILE")]
+    pub markdown: Option<PathBuf>,
+    /// Write the verdicts as JUnit XML too
+    #[arg(long, value_name = "FILE")]
+    pub junit: Option<PathBuf>,
+    /// Write the verdicts as SARIF too
+    #[arg(long, value_name = "FILE")]
+    pub sarif: Option<PathBuf>,
+}
+
+/// `--fail-on`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum FailOn {
+    /// A regression
+    Worse,
+    /// Neither shown to differ nor to be flat
+    Unclear,
+    /// Cannot be read: failed runs, too few pairs
+    Invalid,
+    /// A cell without all its pairs
+    Incomplete,
+}
+
+impl FailOn {
+    /// As on the command line.
+    fn word(self) -> &'static str {
+        match self {
+            Self::Worse => "worse",
+            Self::Unclear => "unclear",
+            Self::Invalid => "invalid",
+            Self::Incomplete => "incomplete",
+        }
+    }
+}
+
+impl ReportFiles {
+    fn all(&self) -> [&Option<PathBuf>; 4] {
+        [&self.html, &self.markdown, &self.junit, &self.sarif]
+    }
+
+    /// Whether every file can be written, before anything is measured.
+    ///
+    /// # Errors
+    /// A sentence with the first that cannot.
+    pub fn check(&self) -> Result<(), Error> {
+        for path in self.all().into_iter().flatten() {
+            check_writable(path)?;
+        }
+        Ok(())
+    }
+
+    fn write(&self, document: &Document, failing: &[&str]) -> Result<(), Error> {
+        if let Some(path) = &self.html {
+            write_file(path, &render::html(document))?;
+        }
+        if let Some(path) = &self.markdown {
+            write_file(path, &render::markdown(document))?;
+        }
+        if let Some(path) = &self.junit {
+            write_file(path, &render::junit(document, failing))?;
+        }
+        if let Some(path) = &self.sarif {
+            let text = format!("{:#}\n", render::sarif(document, failing));
+            write_file(path, &text)?;
+        }
+        Ok(())
+    }
+}
+
+impl ComparingArgs {
+    /// δ as a fraction.
+    ///
+    /// # Errors
+    /// It is no margin.
+    pub fn delta(&self, default_percent: f64) -> Result<f64, Error> {
+        let delta = self.delta.unwrap_or(default_percent);
+        if delta > 0.0 && delta < 100.0 {
+            return Ok(delta / 100.0);
+        }
+        Err(Error::Usage(format!(
+            "--delta {delta} is no margin; give a percentage above 0 and below 100"
+        )))
+    }
+
+    /// How many pairs a cell gets.
+    ///
+    /// # Errors
+    /// None, or more than anybody waits for.
+    pub fn pairs(&self, default: u32) -> Result<u32, Error> {
+        match self.pairs.unwrap_or(default) {
+            pairs @ (0 | 100_001..) => Err(Error::Usage(format!(
+                "{pairs} pairs show nothing; give --pairs 8 or more"
+            ))),
+            pairs => Ok(pairs),
+        }
+    }
+
+    /// The words of `--fail-on`; a regression always fails a test file.
+    fn failing(&self) -> Vec<&'static str> {
+        if self.fail_on.is_empty() {
+            return vec![FailOn::Worse.word()];
+        }
+        self.fail_on.iter().map(|f| f.word()).collect()
+    }
+}
+
+/// How a comparison is carried out, beside its options.
+pub struct Comparing<'a> {
+    /// Options of every comparing command.
+    pub args: &'a ComparingArgs,
+    /// Options of every command.
+    pub common: &'a Common,
+    /// Set by Ctrl-C.
+    pub interrupt: &'a AtomicBool,
+    /// Stop starting pairs after so long.
+    pub time_limit: Option<Duration>,
+    /// The experiment file that asked for it, where there is one.
+    pub file: Option<String>,
+}
+
+/// A comparison that has been measured and judged.
+pub struct Judged {
+    /// With all its samples.
+    pub experiment: Experiment,
+    /// What it shows.
+    pub verdicts: Verdicts,
+    /// The report, with what its instrument adds.
+    pub document: Document,
+    /// What came in the way, if something did.
+    pub trouble: Option<Error>,
+}
+
+impl Comparing<'_> {
+    /// Measures, judges and prints; the exit code says what was found.
+    ///
+    /// # Errors
+    /// One sentence; what was measured is stored and printed all the same.
+    pub fn carry_out(
+        &self,
+        instrument: &mut dyn Instrument,
+        experiment: Experiment,
+    ) -> Result<ExitCode, Error> {
+        if self.common.dry_run {
+            return dry_run(&experiment, instrument, self.common);
+        }
+        let judged = self.measure(instrument, experiment)?;
+        self.present(judged)
+    }
+
+    /// Measures and judges.
+    ///
+    /// # Errors
+    /// One sentence; nothing was measured.
+    pub fn measure(
+        &self,
+        instrument: &mut dyn Instrument,
+        experiment: Experiment,
+    ) -> Result<Judged, Error> {
+        self.args.files.check()?;
+        let store = Store::open(&store_path(self.common)?).map_err(Error::Failed)?;
+        if !self.common.quiet {
+            eprintln!("{}", announcement(&experiment, instrument));
+        }
+        let session = Session {
+            store,
+            command: command_line(),
+            resume: self.args.resume,
+            deadline: self.time_limit.map(|limit| Instant::now() + limit),
+            interrupt: self.interrupt,
+            quiet: self.common.quiet,
+        };
+        let measured = session
+            .run(instrument, experiment)
+            .map_err(Error::Failed)?;
+        let trouble = trouble(&measured);
+        let context = context(&measured.listed, self.file.clone());
+        let (verdicts, document) = judged_document(&measured.experiment, &context)?;
+        Ok(Judged {
+            experiment: measured.experiment,
+            verdicts,
+            document,
+            trouble,
+        })
+    }
+
+    /// Prints a judged comparison; the exit code says what was found.
+    ///
+    /// # Errors
+    /// One sentence.
+    pub fn present(&self, judged: Judged) -> Result<ExitCode, Error> {
+        self.print(&judged)?;
+        if let Some(trouble) = judged.trouble {
+            return Err(trouble);
+        }
+        gate(&self.args.fail_on, &judged.experiment, &judged.verdicts)
+    }
+
+    /// Prints a judged comparison, and writes the files that were asked for.
+    ///
+    /// # Errors
+    /// They cannot be written.
+    pub fn print(&self, judged: &Judged) -> Result<(), Error> {
+        show(&judged.document, self.common)?;
+        let failing = self.args.failing();
+        self.args.files.write(&judged.document, &failing)
+    }
+}
+
+/// The verdicts of an experiment and its report, with what only its
+/// instrument can add.
+///
+/// # Errors
+/// It cannot be judged.
+pub fn judged_document(
+    experiment: &Experiment,
+    context: &Context,
+) -> Result<(Verdicts, Document), Error> {
+    let verdicts = judge(experiment).map_err(|e| Error::Failed(e.to_string()))?;
+    let mut document = report::document(experiment, &verdicts, context);
+    extra::add(&mut document, experiment, &verdicts);
+    Ok((verdicts, document))
+}
+
+/// What a report says of when and how it was made.
+pub fn context(listed: &Listed, file: Option<String>) -> Context {
+    Context {
+        date: format!("{} UTC", listed.started),
+        command: listed.command.clone(),
+        file,
+    }
+}
+
+/// Prints a report as text, or as JSON if that was asked for.
+///
+/// # Errors
+/// Standard output cannot be written.
+pub fn show(document: &Document, common: &Common) -> Result<ExitCode, Error> {
+    print(&if common.json {
+        format!("{:#}\n", render::json(document))
+    } else {
+        render::text(document, render::Colour::for_stdout())
+    })
+}
+
+/// Prints the report of a stored experiment, and writes its files.
+///
+/// # Errors
+/// It cannot be judged or written.
+pub fn show_stored(
+    experiment: &Experiment,
+    listed: &Listed,
+    files: &ReportFiles,
+    common: &Common,
+) -> Result<ExitCode, Error> {
+    files.check()?;
+    let (_, document) = judged_document(experiment, &context(listed, None))?;
+    show(&document, common)?;
+    files.write(&document, &[FailOn::Worse.word()])?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Why a comparison did not go as asked, as an error with its exit code.
+fn trouble(measured: &Measured) -> Option<Error> {
+    if let Some(failure) = &measured.store_failure {
+        return Some(Error::Failed(format!(
+            "{failure}; the report above is complete, but samples from then on are not stored"
+        )));
+    }
+    match &measured.outcome.stopped {
+        Some(Stop::Interrupted) => {
+            return Some(Error::Interrupted(
+                "interrupted; what was measured is stored, and the same command with --resume \
+                 goes on"
+                    .into(),
+            ));
+        }
+        Some(Stop::Fatal(why)) => return Some(Error::Failed(why.clone())),
+        Some(Stop::TimeLimit) | None => {}
+    }
+    let cells = &measured.experiment.cells;
+    let stopped: Vec<String> = cells
+        .iter()
+        .filter(|cell| cell.stopped.is_some())
+        .map(|cell| cell.key.to_string())
+        .collect();
+    (!stopped.is_empty()).then(|| {
+        Error::Failed(format!(
+            "not complete: {}; the report says why",
+            stopped.join("; ")
+        ))
+    })
+}
+
+/// What `--fail-on` makes of the verdicts. A gate that judged nothing fails:
+/// green would say that nothing is worse.
+fn gate(
+    fail_on: &[FailOn],
+    experiment: &Experiment,
+    verdicts: &Verdicts,
+) -> Result<ExitCode, Error> {
+    if fail_on.is_empty() {
+        return Ok(ExitCode::SUCCESS);
+    }
+    let is_invalid = |v: &Verdict| matches!(v, Verdict::Invalid(_));
+    if verdicts.primaries().all(is_invalid) {
+        return Err(Error::Failed(
+            "--fail-on judged nothing: no cell has a verdict; give more --pairs or more time"
+                .into(),
+        ));
+    }
+    let incomplete = experiment.interrupted.is_some()
+        || experiment.cells.iter().any(|cell| {
+            cell.stopped.is_some() || cell.pairs.len() < experiment.design.pairs as usize
+        });
+    let found = fail_on.iter().any(|fail_on| match fail_on {
+        FailOn::Worse => verdicts.primaries().any(|v| *v == Verdict::Worse),
+        FailOn::Unclear => verdicts
+            .primaries()
+            .any(|v| matches!(v, Verdict::Unclear { .. })),
+        FailOn::Invalid => verdicts.primaries().any(is_invalid),
+        FailOn::Incomplete => incomplete,
+    });
+    Ok(ExitCode::from(if found { 3 } else { 0 }))
+}
+
+/// What will be done, in one line.
+fn announcement(experiment: &Experiment, instrument: &dyn Instrument) -> String {
+    let cells = experiment.cells.len();
+    let pairs = experiment.design.pairs;
+    let mut text = format!(
+        "{cells} {} x {pairs} {}",
+        if cells == 1 { "cell" } else { "cells" },
+        if pairs == 1 { "pair" } else { "pairs" }
+    );
+    if let Some(time) = instrument.estimate(&experiment.cells, pairs) {
+        let _ = write!(text, ": about {}", crate::output::duration(time));
+    }
+    text + ". Ctrl-C reports what is there."
+}
+
+/// `--dry-run`: what would run and how long it would take.
+///
+/// # Errors
+/// Standard output cannot be written.
+pub fn dry_run(
+    experiment: &Experiment,
+    instrument: &dyn Instrument,
+    common: &Common,
+) -> Result<ExitCode, Error> {
+    let design = &experiment.design;
+    let time = instrument.estimate(&experiment.cells, design.pairs);
+    if common.json {
+        let cells: Vec<serde_json::Map<_, _>> = experiment
+            .cells
+            .iter()
+            .map(|cell| {
+                let axes = cell.key.0.iter();
+                axes.map(|(axis, at)| (axis.clone(), json!(at))).collect()
+            })
+            .collect();
+        let document = json!({
+            "schema": 1,
+            "dry_run": true,
+            "kind": experiment.kind,
+            "spec": experiment.spec,
+            "design": design,
+            "cells": cells,
+            "seconds": time.map(|t| t.as_secs_f64()),
+        });
+        return print(&format!("{document:#}\n"));
+    }
+    let mut text = format!(
+        "Would compare {} with {}.\n{}\n",
+        experiment.labels.experiment,
+        experiment.labels.baseline,
+        announcement(experiment, instrument).replace(" Ctrl-C reports what is there.", "")
+    );
+    let facts = &experiment.facts;
+    let width = facts.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+    for (name, value) in facts {
+        let _ = writeln!(text, "{name:<width$}  {value}");
+    }
+    text.push_str("Cells\n");
+    for cell in &experiment.cells {
+        let axes: Vec<String> = cell
+            .key
+            .0
+            .iter()
+            .map(|(axis, at)| format!("{} {at}", axis.replace('_', "-")))
+            .collect();
+        let _ = writeln!(text, "  {}", axes.join(", "));
+    }
+    print(&text)
+}

@@ -1,0 +1,41 @@
+//! What only one instrument can add to a report, by the kind and the
+//! provenance of the experiment: so a stored report has it too.
+
+use locklab_lab::document::{Document, Section};
+use locklab_lab::experiment::{Experiment, Kind, Provenance};
+use locklab_lab::verdicts::Verdicts;
+use serde_json::json;
+
+/// Adds it.
+pub fn add(document: &mut Document, experiment: &Experiment, verdicts: &Verdicts) {
+    match (experiment.kind, &experiment.provenance) {
+        (Kind::Matrix, Provenance::Simulation(_)) => simulated(document, experiment),
+        (Kind::Kernels, _) => kernels(document, experiment, verdicts),
+        _ => {}
+    }
+}
+
+fn simulated(document: &mut Document, experiment: &Experiment) {
+    let Some(extra) = locklab_simulated::extra(experiment) else {
+        return;
+    };
+    document.push(Section::new("What hardware cannot show").prose(extra.about));
+    for (lock, lines) in extra.tables {
+        document.push(Section::minor(lock).preformatted(lines.join("\n")));
+    }
+    document.data.insert("simulation".into(), extra.json);
+}
+
+fn kernels(document: &mut Document, experiment: &Experiment, verdicts: &Verdicts) {
+    for section in locklab_kernel::report::sections(experiment) {
+        document.push(section);
+    }
+    document.data.extend(locklab_kernel::report::data(experiment));
+    let reference = experiment.spec["reference"].as_str().unwrap_or_default();
+    let figures = locklab_kernel::published::beside(experiment, verdicts, reference);
+    let figures = figures.unwrap_or_default();
+    if let Some(section) = locklab_kernel::published::section(&figures) {
+        document.push(section);
+    }
+    document.data.insert("figures".into(), json!(figures));
+}

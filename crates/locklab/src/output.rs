@@ -1,0 +1,121 @@
+//! Where a command's words go: standard output, files, and the store's path.
+//!
+//! The only place that writes to standard output.
+
+use crate::cli::Common;
+use locklab_host::error::Error;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// Writes to standard output. A reader that has gone is no failure.
+///
+/// # Errors
+/// It cannot be written: a full disk, or it is closed.
+pub fn print(text: &str) -> Result<ExitCode, Error> {
+    let mut out = std::io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => {
+            Err(Error::Failed(format!("cannot write the report: {e}")))
+        }
+        _ => Ok(ExitCode::SUCCESS),
+    }
+}
+
+/// Writes a file that was asked for.
+///
+/// # Errors
+/// A sentence that says how to make it again.
+pub fn write_file(path: &Path, text: &str) -> Result<(), Error> {
+    std::fs::write(path, text).map_err(|e| {
+        Error::Failed(format!(
+            "cannot write {}: {e}; the samples are stored, so 'locklab results show' with another \
+             file makes it again",
+            path.display()
+        ))
+    })
+}
+
+/// Whether a file can be written, before work that takes long. Leaves what is
+/// there as it is.
+///
+/// # Errors
+/// It cannot.
+pub fn check_writable(path: &Path) -> Result<(), Error> {
+    let there = path.exists();
+    std::fs::OpenOptions::new()
+        .append(true)
+        .create(true)
+        .open(path)
+        .map_err(|e| Error::Usage(format!("cannot write {}: {e}", path.display())))?;
+    if !there {
+        // An empty file would look like a report.
+        let _ = std::fs::remove_file(path);
+    }
+    Ok(())
+}
+
+/// The store that the arguments name, or the default one.
+///
+/// # Errors
+/// There is no home folder to keep one in.
+pub fn store_path(common: &Common) -> Result<PathBuf, Error> {
+    if let Some(path) = &common.store {
+        return Ok(path.clone());
+    }
+    directories::ProjectDirs::from("", "", "locklab")
+        .map(|dirs| dirs.data_dir().join("locklab.sqlite"))
+        .ok_or_else(|| {
+            Error::Usage("there is no home folder to keep the store in; give --store PATH".into())
+        })
+}
+
+/// The command line, with the program's name alone: its place on this machine
+/// does not belong in a report.
+pub fn command_line() -> String {
+    let mut words = vec!["locklab".to_owned()];
+    words.extend(std::env::args().skip(1).map(|word| {
+        if word.is_empty() || word.contains(|c: char| c.is_whitespace() || "'\"$\\".contains(c)) {
+            format!("'{}'", word.replace('\'', "'\\''"))
+        } else {
+            word
+        }
+    }));
+    words.join(" ")
+}
+
+/// A time in words.
+pub fn duration(time: Duration) -> String {
+    match time.as_secs_f64() {
+        s if s < 0.1 => format!("{:.1} ms", s * 1e3),
+        s if s < 100.0 => format!("{s:.0} s"),
+        s if s < 6000.0 => format!("{:.0} min {:02.0} s", (s / 60.0).floor(), s % 60.0),
+        s if s < 100.0 * 3600.0 => format!("{:.1} hours", s / 3600.0),
+        s if s < 1e5 * 86_400.0 => format!("{:.0} days", s / 86_400.0),
+        s => format!("{:.0e} years", s / (365.25 * 86_400.0)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_read_without_counting_zeros() {
+        let words = |s: f64| duration(Duration::from_secs_f64(s));
+        assert_eq!(words(0.0123), "12.3 ms");
+        assert_eq!(words(107.0), "1 min 47 s");
+        assert_eq!(words(1e11), "3e3 years");
+    }
+
+    #[test]
+    fn a_check_leaves_no_file_behind() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("report.html");
+        check_writable(&file).unwrap();
+        assert!(!file.exists());
+        let missing = folder.path().join("no/such/report.html");
+        assert!(check_writable(&missing).unwrap_err().to_string().contains("no/such"));
+    }
+}

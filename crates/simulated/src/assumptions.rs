@@ -1,0 +1,77 @@
+//! How far a simulated ratio depends on what the model assumes.
+
+use crate::spec::{Spec, key};
+use locklab_lab::experiment::Key;
+use locklab_sim::{Machine, Scenario, SimError, band as variants, run_all};
+use serde::Serialize;
+
+/// A cell's ratio over the band of the machine's assumptions.
+#[derive(Clone, Debug, Serialize)]
+pub struct CellBand {
+    /// Which cell.
+    #[serde(skip)]
+    pub key: Key,
+    /// Threads.
+    pub threads: u64,
+    /// Length of the critical section.
+    pub critical: u64,
+    /// Length of the non-critical section.
+    pub non_critical: u64,
+    /// experiment / baseline with the assumptions as they stand.
+    pub ratio: f64,
+    /// The lowest ratio.
+    pub low: f64,
+    /// With which assumption changed.
+    pub low_at: String,
+    /// The highest ratio.
+    pub high: f64,
+    /// With which assumption changed.
+    pub high_at: String,
+}
+
+/// Simulates every cell with each assumption at the ends of its band, on so
+/// many threads; `progress` hears how many of how many simulations are done.
+///
+/// # Errors
+/// A simulation failed.
+pub fn band(
+    spec: &Spec,
+    machine: &Machine,
+    seed: u64,
+    workers: usize,
+    progress: impl Fn(usize, usize) + Sync,
+) -> Result<Vec<CellBand>, SimError> {
+    let mut changed = vec![("as it stands".to_owned(), machine.clone())];
+    changed.extend(variants::variants(machine));
+    let places = spec.places();
+    let scenarios: Vec<Scenario> = changed
+        .iter()
+        .flat_map(|(_, machine)| places.iter().map(move |place| (machine, *place)))
+        .flat_map(|(machine, place)| {
+            [&spec.baseline, &spec.experiment].map(|lock| spec.scenario(machine, place, lock, seed))
+        })
+        .collect();
+    let outcomes = run_all(&scenarios, workers, |done| progress(done, scenarios.len()))?;
+    let ratios: Vec<f64> = outcomes
+        .chunks(2)
+        .map(|pair| pair[1].ops_per_s / pair[0].ops_per_s)
+        .collect();
+    let bands = places.iter().enumerate().map(|(at, place)| {
+        let of = |variant: usize| ratios[variant * places.len() + at];
+        let order = |a: &usize, b: &usize| of(*a).total_cmp(&of(*b));
+        let low = (0..changed.len()).min_by(order).unwrap_or(0);
+        let high = (0..changed.len()).max_by(order).unwrap_or(0);
+        CellBand {
+            key: key(*place),
+            threads: place[0],
+            critical: place[1],
+            non_critical: place[2],
+            ratio: of(0),
+            low: of(low),
+            low_at: changed[low].0.clone(),
+            high: of(high),
+            high_at: changed[high].0.clone(),
+        }
+    });
+    Ok(bands.collect())
+}

@@ -1,0 +1,99 @@
+//! What only a simulation can show, read back from the samples of an
+//! experiment: so a stored report has it too.
+
+use locklab_lab::experiment::{Cell, Experiment};
+use locklab_sim::{Distance, Outcome};
+use serde_json::{Value, json};
+
+/// What a report of a simulation has beside the matrix.
+#[derive(Clone, Debug)]
+pub struct Extra {
+    /// What the tables show, in a paragraph.
+    pub about: String,
+    /// A table for each lock: its name, then its lines.
+    pub tables: Vec<(String, Vec<String>)>,
+    /// For programs: every outcome, and a hash of all of them.
+    pub json: Value,
+}
+
+/// What the samples of a simulated experiment hold; `None` if there are none.
+#[must_use]
+pub fn extra(experiment: &Experiment) -> Option<Extra> {
+    let first = experiment.cells.first()?;
+    let place = |axis: &str| first.key.number(axis).unwrap_or_default();
+    let shown: Vec<&Cell> = experiment
+        .cells
+        .iter()
+        .filter(|cell| {
+            ["critical", "non_critical"]
+                .iter()
+                .all(|axis| cell.key.number(axis) == first.key.number(axis))
+        })
+        .collect();
+    let labels = &experiment.labels;
+    let tables = [&labels.baseline, &labels.experiment]
+        .into_iter()
+        .enumerate()
+        .map(|(side, lock)| {
+            let head = "threads  lines line ns lock ns longest core cluster socket other starved";
+            let rows = shown.iter().filter_map(|cell| {
+                let pair = cell.pairs.first()?;
+                let outcome = outcome(&pair.samples()[side].detail)?;
+                Some(row(cell.key.number("threads")?, &outcome))
+            });
+            let lines = std::iter::once(head.to_owned()).chain(rows).collect();
+            (lock.clone(), lines)
+        })
+        .collect();
+    let samples = experiment.cells.iter().flat_map(|cell| &cell.pairs);
+    let details: Vec<&Value> = samples
+        .flat_map(|pair| pair.samples())
+        .map(|sample| &sample.detail)
+        .collect();
+    let hash = details
+        .iter()
+        .filter_map(|detail| detail["trace_hash"].as_u64())
+        .fold(0, |hash: u64, one| hash.rotate_left(5) ^ one);
+    Some(Extra {
+        about: format!(
+            "Critical length {}, non-critical length {}, one seed. For one acquisition: lines \
+             moved, waiting for lines and for the lock (mean, ns). Longest wait, us. Handoffs in \
+             percent: to another thread of the same core, the cluster, the socket, another \
+             socket; the rest are the same thread again.",
+            place("critical"),
+            place("non_critical")
+        ),
+        tables,
+        json: json!({
+            "trace_hash": format!("{hash:016x}"),
+            "runs": details,
+        }),
+    })
+}
+
+fn outcome(detail: &Value) -> Option<Outcome> {
+    serde_json::from_value(detail.clone()).ok()
+}
+
+fn row(threads: u64, run: &Outcome) -> String {
+    let share = |distance: Distance| {
+        100.0 * run.handoffs[distance as usize] as f64 / run.acquisitions.max(1) as f64
+    };
+    let row = format!(
+        "{:7} {:6.1} {:7.0} {:7.0} {:7.0} {:4.0} {:7.0} {:6.0} {:5.0} {:>7}",
+        threads,
+        run.lines_moved,
+        run.line_wait_ns,
+        run.lock_wait_ns,
+        run.longest_wait_ns / 1e3,
+        share(Distance::Core),
+        share(Distance::Cluster),
+        share(Distance::Socket),
+        share(Distance::Remote),
+        match run.starved.len() {
+            0 => String::new(),
+            starved => starved.to_string(),
+        }
+    );
+    row.trim_end().to_owned()
+}

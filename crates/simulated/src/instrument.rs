@@ -1,0 +1,227 @@
+//! The simulator as an instrument of the laboratory.
+
+use crate::pool::Pool;
+use crate::spec::{Spec, key};
+use locklab_judge::{Family, Side};
+use locklab_lab::experiment::{
+    Cell, Design, Experiment, Facts, Kind, Labels, Provenance, Sample, Source, Values,
+};
+use locklab_lab::instrument::{Instrument, Pairing, Schedule, Stopped, Turn};
+use locklab_lab::matrix::{HANDOFFS, JAIN, OPS, metrics, min_over_max};
+use locklab_sim::{Machine, Origin, Outcome, run};
+use serde_json::{Value, json};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Both outcomes of a pair, the baseline's first, or why there are none.
+type Both = Result<[Outcome; 2], String>;
+
+/// Two locks on one modelled machine.
+pub struct Simulated<'a> {
+    spec: Spec,
+    machine: Machine,
+    places: Vec<[u64; 3]>,
+    workers: usize,
+    interrupt: &'a AtomicBool,
+    pool: Option<Pool<(usize, u32, u64), Both>>,
+}
+
+impl<'a> Simulated<'a> {
+    /// Ready to simulate on so many threads of this machine; the figures do
+    /// not depend on how many.
+    ///
+    /// # Errors
+    /// A sentence: the machine cannot do what is asked.
+    pub fn new(
+        spec: Spec,
+        machine: Machine,
+        workers: usize,
+        interrupt: &'a AtomicBool,
+    ) -> Result<Self, String> {
+        spec.check(&machine)?;
+        Ok(Self {
+            places: spec.places(),
+            spec,
+            machine,
+            workers,
+            interrupt,
+            pool: None,
+        })
+    }
+
+    /// What it will do, before the first run.
+    #[must_use]
+    pub fn experiment(&self, pairs: u32, seed: u64, delta: f64, aa: bool) -> Experiment {
+        let (spec, machine) = (&self.spec, &self.machine);
+        let cells = self.places.iter().map(|place| {
+            let threads = usize::try_from(place[0]).unwrap_or(usize::MAX);
+            let metrics = metrics(threads, spec.latency, Source::Simulation);
+            let mut cell = Cell::new(key(*place), metrics);
+            cell.oversubscribed = spec.is_oversubscribed(machine, threads);
+            cell
+        });
+        Experiment {
+            kind: Kind::Matrix,
+            labels: Labels {
+                baseline: spec.baseline.clone(),
+                experiment: spec.experiment.clone(),
+            },
+            spec: json!(spec),
+            design: Design {
+                pairs,
+                seed,
+                delta,
+                family: Family::FalseDiscovery,
+                aa,
+            },
+            provenance: Provenance::Simulation(machine.name.clone()),
+            facts: self.facts(),
+            caveats: caveats(machine),
+            cells: cells.collect(),
+            interrupted: None,
+        }
+    }
+
+    fn facts(&self) -> Facts {
+        let (spec, machine) = (&self.spec, &self.machine);
+        let lengths: Vec<u64> = spec.threads.iter().map(|n| spec.acquisitions(*n)).collect();
+        let length = match (lengths.iter().min(), lengths.iter().max()) {
+            (Some(low), Some(high)) if low < high => {
+                format!("{low} to {high} acquisitions, more with more threads")
+            }
+            (Some(low), _) => format!("{low} acquisitions"),
+            _ => String::new(),
+        };
+        vec![
+            ("Model".into(), machine.description.clone()),
+            ("CPUs".into(), machine.cpus().to_string()),
+            ("Arbitration".into(), machine.arbitration.name().into()),
+            ("Run".into(), length),
+        ]
+    }
+}
+
+/// What a reader must know before believing a simulated figure.
+fn caveats(machine: &Machine) -> Vec<String> {
+    let assumed: Vec<String> = machine
+        .figures
+        .iter()
+        .filter(|(key, figure)| {
+            matches!(figure.origin, Origin::Assumption(_)) && !machine.defaulted.contains(key)
+        })
+        .map(|(key, figure)| format!("{key} {}", figure.value))
+        .collect();
+    vec![
+        format!(
+            "Simulated on a model: intervals are those over seeds, not over machines. Assumed, \
+             not measured: {}. --band shows how far the ratio depends on that.",
+            assumed.join(", ")
+        ),
+        "Not modelled: cache capacity, prefetch, speculation, frequency changes, memory \
+         bandwidth."
+            .into(),
+    ]
+}
+
+impl Instrument for Simulated<'_> {
+    fn fingerprint(&self) -> Value {
+        let figures = self.machine.figures.iter();
+        let figures: Vec<_> = figures.map(|(key, figure)| (key, figure.value)).collect();
+        json!([
+            self.spec,
+            self.machine.name,
+            self.machine.arbitration.name(),
+            figures
+        ])
+    }
+
+    /// Two runs of one lock with one seed do not differ at all: a simulation
+    /// has no bias, which is not accuracy.
+    fn bias_fingerprint(&self, _cell: &Cell) -> Option<Value> {
+        None
+    }
+
+    fn pairing(&self) -> Pairing {
+        Pairing::Together
+    }
+
+    fn schedule(&self) -> Schedule {
+        Schedule::RoundByRound
+    }
+
+    fn announce(&mut self, turns: &[Turn]) {
+        let tasks = turns.iter().map(task).collect();
+        let (spec, machine, places) =
+            (self.spec.clone(), self.machine.clone(), self.places.clone());
+        self.pool = Some(Pool::start(tasks, self.workers, move |(cell, _, seed)| {
+            let one = |lock: &str| {
+                run(&spec.scenario(&machine, places[cell], lock, seed)).map_err(|e| e.to_string())
+            };
+            Ok([one(&spec.baseline)?, one(&spec.experiment)?])
+        }));
+    }
+
+    fn run(&mut self, _: &Cell, turn: &Turn, side: Side) -> Result<Sample, Stopped> {
+        let [baseline, experiment] = self.both(turn)?;
+        Ok(match side {
+            Side::Baseline => baseline,
+            Side::Experiment => experiment,
+        })
+    }
+
+    fn run_together(&mut self, _: &Cell, turn: &Turn) -> Result<[Sample; 2], Stopped> {
+        self.both(turn)
+    }
+}
+
+fn task(turn: &Turn) -> (usize, u32, u64) {
+    (turn.cell, turn.pair, turn.seed)
+}
+
+impl Simulated<'_> {
+    fn both(&mut self, turn: &Turn) -> Result<[Sample; 2], Stopped> {
+        let go_on = || !self.interrupt.load(Ordering::Relaxed);
+        let fetched = self
+            .pool
+            .as_ref()
+            .and_then(|pool| pool.fetch(task(turn), go_on));
+        match fetched {
+            Some(Ok(both)) => Ok(both.map(|outcome| sample(&outcome, self.spec.latency))),
+            Some(Err(why)) => Err(Stopped::Fatal(why)),
+            None if !go_on() => Err(Stopped::Interrupted),
+            None => Err(Stopped::Fatal(
+                "a simulation ended without an outcome".into(),
+            )),
+        }
+    }
+}
+
+/// What one simulation gives, by the names of a matrix.
+fn sample(outcome: &Outcome, latency: bool) -> Sample {
+    let others: u64 = outcome.handoffs[1..].iter().sum();
+    let mut values = Values::from(
+        [
+            (OPS, outcome.ops_per_s),
+            (HANDOFFS, others as f64 / outcome.seconds),
+            (JAIN, outcome.jain),
+            ("min_over_max", min_over_max(&outcome.ops_by_thread)),
+            ("streak_mean", outcome.mean_streak),
+            ("streak_max", outcome.longest_streak as f64),
+        ]
+        .map(|(name, value)| (name.to_owned(), value)),
+    );
+    if latency {
+        for (name, ns) in [
+            ("latency_p50", outcome.latency.p50),
+            ("latency_p99", outcome.latency.p99),
+            ("latency_p999", outcome.latency.p999),
+            ("latency_max", outcome.latency.max),
+        ] {
+            values.insert(name.into(), ns);
+        }
+    }
+    Sample {
+        values,
+        detail: json!(outcome),
+        ..Sample::default()
+    }
+}

@@ -1,0 +1,18 @@
+//! The instrument of modelled machines: two locks in a matrix, simulated.
+//!
+//! The same question, runner, judge and report as on hardware. A pair is one
+//! seed for both locks, so its runs have no order. What is simulated is said
+//! to be simulated, and the assumptions of the model stand in every report.
+//! Must never give a simulated figure for a measured one.
+
+mod assumptions;
+mod extra;
+mod instrument;
+mod pool;
+pub mod published;
+mod spec;
+
+pub use assumptions::{CellBand, band};
+pub use extra::{Extra, extra};
+pub use instrument::Simulated;
+pub use spec::{Spec, Work};

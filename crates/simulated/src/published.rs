@@ -1,0 +1,231 @@
+//! Published experiments, simulated: ours beside theirs, and how far the two
+//! agree. Words and tables only; what is simulated is `locklab_sim`'s.
+
+use locklab_lab::document::{Document, Section};
+use locklab_lab::experiment::Labels;
+use locklab_sim::{Agreement, FLAT, Group, MISS, Reproduction, Shape, agreement, score};
+use serde_json::Map;
+
+/// Misses of one experiment that are printed; all are in the JSON document.
+const MISSES_SHOWN: usize = 8;
+
+/// One published experiment, ours beside theirs.
+#[must_use]
+pub fn document(report: &Reproduction) -> Document {
+    let mut document = titled(format!("{}: {}", report.name, report.title));
+    let number = report.report.map(|number| format!(", report {number}"));
+    let mut facts = vec![(
+        "Ours".into(),
+        format!("simulated on the model {}", report.machine),
+    )];
+    facts.extend(report.near.clone().map(|near| ("How near".into(), near)));
+    facts.push((
+        "Theirs".into(),
+        format!("published{}: {}", number.unwrap_or_default(), report.source),
+    ));
+    if let Some(group) = report.group {
+        facts.push(("Group".into(), group.title().into()));
+    }
+    facts.push(("Trace hash".into(), format!("{:016x}", report.trace_hash)));
+    document.head = facts;
+    match &report.shape {
+        Some(shape) => document.sections.extend(matrix(report, shape)),
+        None => document.push(figures(report)),
+    }
+    document.push(Section::new("").items(agreed(report)));
+    document
+}
+
+/// How far ours and theirs agree, each way in a sentence.
+fn agreed(report: &Reproduction) -> Vec<String> {
+    let mut items = Vec::new();
+    let agreement = &report.agreement;
+    if let Some(direction) = agreement.direction {
+        items.push(format!(
+            "direction right in {:.0} of the {} published figures that are off 1 by more than \
+             {FLAT} ({:.0} %)",
+            direction * agreement.directed as f64,
+            agreement.directed,
+            100.0 * direction
+        ));
+    }
+    if let Some(spearman) = agreement.spearman {
+        items.push(format!("Spearman's rank correlation {spearman:.2}"));
+    }
+    if let Some(factor) = agreement.median_factor_error {
+        items.push(format!("median factor error {factor:.2}"));
+    }
+    items.push(format!(
+        "mean absolute log error {:.3}{}",
+        agreement.mean_abs_log_error,
+        by_block(report)
+    ));
+    items
+}
+
+/// The error of each block, if there are several.
+fn by_block(report: &Reproduction) -> String {
+    let Some(shape) = report.shape.as_ref().filter(|s| s.non_critical.len() > 1) else {
+        return String::new();
+    };
+    let cells = shape.threads.len() * shape.critical.len();
+    let parts: Vec<String> = shape
+        .non_critical
+        .iter()
+        .zip(report.figures.chunks(cells))
+        .map(|(length, figures)| {
+            let (theirs, ours): (Vec<f64>, Vec<f64>) = figures
+                .iter()
+                .filter_map(|figure| Some((figure.published?, figure.ours)))
+                .unzip();
+            let error = agreement(&theirs, &ours).mean_abs_log_error;
+            format!("{error:.3} at non-critical length {length}")
+        })
+        .collect();
+    format!(": {}", parts.join(", "))
+}
+
+fn matrix(report: &Reproduction, shape: &Shape) -> Vec<Section> {
+    let mut figures = report.figures.iter();
+    let mut sections = Vec::new();
+    for non_critical in &shape.non_critical {
+        let mut lines = Vec::new();
+        let mut row =
+            |head: &str, cells: Vec<String>| lines.push(format!("{head:>8}|{}", cells.concat()));
+        row(
+            "",
+            shape.critical.iter().map(|n| format!("{n:>7}")).collect(),
+        );
+        for threads in &shape.threads {
+            let cells: Vec<_> = figures.by_ref().take(shape.critical.len()).collect();
+            row(
+                &format!("{threads} ours"),
+                cells.iter().map(|c| format!("{:>7.2}", c.ours)).collect(),
+            );
+            let theirs = |c: &&locklab_sim::Reproduced| {
+                c.published
+                    .map_or_else(|| format!("{:>7}", "-"), |ratio| format!("{ratio:>7.2}"))
+            };
+            row("theirs", cells.iter().map(theirs).collect());
+        }
+        let title = format!(
+            "Non-critical length {non_critical}: rows threads, columns critical length, each \
+             ratio ours and below it theirs"
+        );
+        sections.push(Section::new(title).preformatted(lines.join("\n")));
+    }
+    sections
+}
+
+fn figures(report: &Reproduction) -> Section {
+    let mut lines = vec![format!(
+        "{:34} {:>7} {:>7} {:>8}",
+        "figure", "theirs", "ours", "off"
+    )];
+    for figure in &report.figures {
+        let (theirs, off) = figure.published.map_or_else(
+            || ("none".to_owned(), String::new()),
+            |theirs| {
+                (
+                    format!("{theirs:.2}"),
+                    format!("{:+.1} %", 100.0 * (figure.ours / theirs - 1.0)),
+                )
+            },
+        );
+        let row = format!(
+            "{:34} {theirs:>7} {:>7.2} {off:>8}",
+            figure.name, figure.ours
+        );
+        lines.push(row.trim_end().to_owned());
+    }
+    Section::new("").preformatted(lines.join("\n"))
+}
+
+/// Every experiment in a line, the score of each group, and the misses.
+#[must_use]
+pub fn scores(reports: &[Reproduction]) -> Document {
+    let mut document = titled("Published experiments that were simulated: two scores".into());
+    for group in Group::ALL {
+        let mut lines = vec![format!(
+            "{:28} {:>7} {:>9} {:>7} {:>9} {:>7}",
+            "experiment", "figures", "direction", "factor", "log error", "ranks"
+        )];
+        let of_group = reports.iter().filter(|report| report.group == Some(group));
+        lines.extend(of_group.map(|report| score_row(&report.name, &report.agreement)));
+        lines.push(score_row("all figures", &score(group, reports)));
+        let title = format!("Group: {}", group.title());
+        document.push(Section::new(title).preformatted(lines.join("\n")));
+    }
+    document.push(Section::new("").prose(format!(
+        "Direction: published figures that are off 1 by more than {FLAT}, with ours on the same \
+         side. Factor: the median of the factors by which ours are off. Log error: mean of \
+         |ln(ours / theirs)|. Ranks: Spearman's correlation, from five figures on."
+    )));
+    let title =
+        format!("Misses: off by more than a factor of {MISS}, or in the wrong direction");
+    let items = misses(reports);
+    document.push(if items.is_empty() {
+        Section::new(title).prose("None.")
+    } else {
+        Section::new(title).items(items)
+    });
+    document
+}
+
+fn score_row(name: &str, agreement: &Agreement) -> String {
+    let percent = |part: f64| format!("{:.0} %", 100.0 * part);
+    let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
+    format!(
+        "{name:28} {:>7} {:>9} {:>7} {:>9} {:>7}",
+        agreement.figures,
+        or_dash(agreement.direction.map(percent)),
+        or_dash(agreement.median_factor_error.map(|f| format!("{f:.2}"))),
+        format!("{:.3}", agreement.mean_abs_log_error),
+        or_dash(agreement.spearman.map(|r| format!("{r:.2}"))),
+    )
+}
+
+fn misses(reports: &[Reproduction]) -> Vec<String> {
+    let mut items = Vec::new();
+    for report in reports {
+        let misses = report.misses();
+        items.extend(misses.iter().take(MISSES_SHOWN).map(|miss| {
+            format!(
+                "{}: {}: theirs {:.2}, ours {:.2}, factor {:.2}{}",
+                miss.experiment,
+                miss.figure,
+                miss.published,
+                miss.ours,
+                miss.factor,
+                if miss.wrong_direction {
+                    ", wrong direction"
+                } else {
+                    ""
+                }
+            )
+        }));
+        if misses.len() > MISSES_SHOWN {
+            items.push(format!(
+                "{}: {} more, in --json",
+                report.name,
+                misses.len() - MISSES_SHOWN
+            ));
+        }
+    }
+    items
+}
+
+/// A document with nothing but a title.
+fn titled(title: String) -> Document {
+    Document {
+        title,
+        head: Vec::new(),
+        labels: Labels {
+            baseline: "theirs".into(),
+            experiment: "ours".into(),
+        },
+        sections: Vec::new(),
+        findings: Vec::new(),
+        data: Map::new(),
+    }
+}

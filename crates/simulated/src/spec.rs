@@ -1,0 +1,156 @@
+//! What is asked of the simulator, and whether it can be done at all.
+
+use locklab_lab::experiment::Key;
+use locklab_locks::catalogue;
+use locklab_sim::{Fstat, Machine, Placement, Scenario, Stop, Workload};
+use serde::{Deserialize, Serialize};
+
+/// Time slices of one run where virtual CPUs share physical ones.
+const SLICES: f64 = 5.0;
+
+/// Acquisitions of a run that are usual for each of its threads, and for all
+/// of them at least.
+const A_THREAD: u64 = 100;
+const SHORTEST: u64 = 1000;
+
+/// Two locks in a matrix on one machine.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Spec {
+    /// Name of the baseline lock.
+    pub baseline: String,
+    /// Name of the experiment lock.
+    pub experiment: String,
+    /// Numbers of threads; each has a (virtual) CPU of its own.
+    pub threads: Vec<usize>,
+    /// Lengths of the critical section: n means n + 1 units.
+    pub critical: Vec<u64>,
+    /// Lengths of the non-critical section.
+    pub non_critical: Vec<u64>,
+    /// What the critical section is.
+    pub work: Work,
+    /// Whether acquisition latency is reported.
+    pub latency: bool,
+    /// Acquisitions of one run, all threads; none for as many as are usual
+    /// for the number of threads.
+    pub acquisitions: Option<u64>,
+    /// Physical CPUs (hardware threads) that are used; none for all.
+    pub physical: Option<usize>,
+}
+
+/// What the critical section is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Work {
+    /// Units of computation and copying, of the asked lengths.
+    Units,
+    /// One `fstat(2)` on a file of the thread's own.
+    Fstat,
+}
+
+impl Spec {
+    /// Whether `machine` can do it.
+    ///
+    /// # Errors
+    /// A sentence that says what it cannot, and what it can.
+    pub fn check(&self, machine: &Machine) -> Result<(), String> {
+        for name in [&self.baseline, &self.experiment] {
+            if !catalogue::ALL.iter().any(|entry| entry.info.name == *name) {
+                return Err(format!(
+                    "{name} cannot be simulated; only the locks of `locklab locks` can"
+                ));
+            }
+        }
+        let cpus = machine.cpus();
+        if let Some(more) = self.threads.iter().find(|threads| **threads > cpus) {
+            return Err(format!(
+                "{more} threads on {}, which has {cpus} CPUs: a simulated thread has a CPU of its \
+                 own",
+                machine.name
+            ));
+        }
+        let there = machine.hardware_threads();
+        if self
+            .physical
+            .is_some_and(|physical| physical == 0 || physical > there)
+        {
+            return Err(format!(
+                "--physical must be from 1 to {there}, what {} has",
+                machine.name
+            ));
+        }
+        if self.acquisitions == Some(0) {
+            return Err("a run of no acquisitions shows nothing; give --acquisitions 1000".into());
+        }
+        Ok(())
+    }
+
+    /// The cells in the order of the report: threads, critical and
+    /// non-critical length.
+    #[must_use]
+    pub fn places(&self) -> Vec<[u64; 3]> {
+        let mut places = Vec::new();
+        for &non_critical in &self.non_critical {
+            for &threads in &self.threads {
+                for &critical in &self.critical {
+                    places.push([threads as u64, critical, non_critical]);
+                }
+            }
+        }
+        places
+    }
+
+    /// More threads than physical CPUs.
+    #[must_use]
+    pub fn is_oversubscribed(&self, machine: &Machine, threads: usize) -> bool {
+        threads > self.physical.unwrap_or_else(|| machine.hardware_threads())
+    }
+
+    /// Acquisitions of a run with so many threads, where it is not as long as
+    /// some time slices.
+    #[must_use]
+    pub fn acquisitions(&self, threads: usize) -> u64 {
+        self.acquisitions
+            .unwrap_or_else(|| (A_THREAD * threads as u64).max(SHORTEST))
+    }
+
+    /// One run of one lock in one cell.
+    #[must_use]
+    pub fn scenario(
+        &self,
+        machine: &Machine,
+        [threads, critical, non_critical]: [u64; 3],
+        lock: &str,
+        seed: u64,
+    ) -> Scenario {
+        let length = |n: u64| u32::try_from(n).unwrap_or(u32::MAX);
+        let workload = match self.work {
+            Work::Units => Workload::Matrix {
+                critical: length(critical),
+                non_critical: length(non_critical),
+            },
+            Work::Fstat => Workload::Fstat(Fstat::default()),
+        };
+        let threads = usize::try_from(threads).unwrap_or(usize::MAX);
+        let mut scenario = Scenario::new(machine.clone(), lock, workload, threads);
+        scenario.hardware_threads = self.physical;
+        scenario.seed = seed;
+        scenario.stop = if self.is_oversubscribed(machine, threads) {
+            Stop::Milliseconds(SLICES * machine.get("vm.slice_us") / 1e3)
+        } else {
+            Stop::Acquisitions(self.acquisitions(threads))
+        };
+        if machine.get("vm.vcpus") > 0.0 {
+            scenario.placement = Placement::Numbered;
+        }
+        scenario
+    }
+}
+
+/// The key of a place.
+pub(crate) fn key([threads, critical, non_critical]: [u64; 3]) -> Key {
+    Key::point(
+        usize::try_from(threads).unwrap_or(usize::MAX),
+        critical,
+        non_critical,
+    )
+}
