@@ -1,0 +1,412 @@
+//! Counters that can be trusted: few enough to run all the time, checked
+//! that they did, and silent where there are none.
+//!
+//! With a PMU: cycles, instructions and one L1i-miss event in one group; the
+//! miss event counts user or kernel mode, in separate runs. Without: software
+//! events of the kernel. A counter follows the program that the opening
+//! thread starts next, and its children; it begins with their exec. Must
+//! never scale a count: one that did not run all the time is no count.
+
+mod topdown;
+
+use locklab_lab::experiment::{Metric, Source, Values};
+use perf_event::events::{Cache, CacheId, CacheOp, CacheResult, Event, Hardware, Raw, Software};
+use perf_event::{Builder, Counter};
+use serde::{Deserialize, Serialize};
+use std::io;
+use std::str::FromStr;
+
+/// What a user wants counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Mode {
+    /// Hardware counters where there are any, else software events
+    #[default]
+    Auto,
+    /// Hardware counters or nothing
+    Hardware,
+    /// Software events of the kernel
+    Software,
+    /// Nothing
+    None,
+    /// Slots that the front end left empty, for `locklab screen`
+    #[serde(skip)]
+    Frontend,
+}
+
+impl Mode {
+    /// What a user may ask for.
+    pub const NAMES: [&str; 4] = ["auto", "hardware", "software", "none"];
+}
+
+impl FromStr for Mode {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let modes = [Self::Auto, Self::Hardware, Self::Software, Self::None];
+        let found = Self::NAMES
+            .iter()
+            .zip(modes)
+            .find(|(name, _)| **name == text);
+        found.map(|(_, mode)| mode).ok_or_else(|| {
+            format!(
+                "'{text}' cannot be counted; those are {}",
+                Self::NAMES.join(", ")
+            )
+        })
+    }
+}
+
+/// Which mode's misses a run counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Filter {
+    /// Those of user mode.
+    User,
+    /// Those of the kernel.
+    Kernel,
+}
+
+/// What is counted on this machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Counters {
+    kind: Kind,
+    /// Why it is less than was wished for, if it is.
+    pub why: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Hardware,
+    Frontend,
+    Software,
+    None,
+}
+
+const SOFTWARE: [(&str, &str, Software, f64); 2] = [
+    // In nanoseconds; a millisecond is what reports speak of.
+    ("task-clock", "ms", Software::TASK_CLOCK, 1e-6),
+    ("cpu-migrations", "", Software::CPU_MIGRATIONS, 1.0),
+];
+
+/// Counters that wait for a program.
+#[derive(Debug)]
+pub struct Counting {
+    counters: Vec<(&'static str, f64, Counter)>,
+}
+
+impl Counters {
+    /// None at all.
+    #[must_use]
+    pub fn none() -> Self {
+        Self {
+            kind: Kind::None,
+            why: None,
+        }
+    }
+
+    /// Tries what `mode` asks for, each counter with a test that it counts.
+    ///
+    /// # Errors
+    /// Hardware or software was asked for by name and there is none: a
+    /// sentence with what to set.
+    pub fn probe(mode: Mode) -> Result<Self, String> {
+        let none = |why: Option<String>| Self {
+            kind: Kind::None,
+            why,
+        };
+        let hardware = || test(Kind::Hardware).map_err(|e| reason(&e, "hardware counters"));
+        let software = || test(Kind::Software).map_err(|e| reason(&e, "software events"));
+        Ok(match mode {
+            Mode::None => none(None),
+            Mode::Frontend => {
+                hardware()?;
+                if topdown::events().is_none() {
+                    return Err("This processor's top-down events are not known here".into());
+                }
+                Self {
+                    kind: Kind::Frontend,
+                    why: None,
+                }
+            }
+            Mode::Hardware => {
+                hardware()?;
+                Self {
+                    kind: Kind::Hardware,
+                    why: None,
+                }
+            }
+            Mode::Software => {
+                software()?;
+                Self {
+                    kind: Kind::Software,
+                    why: None,
+                }
+            }
+            Mode::Auto => match hardware() {
+                Ok(()) => Self {
+                    kind: Kind::Hardware,
+                    why: None,
+                },
+                Err(why) => match software() {
+                    Ok(()) => Self {
+                        kind: Kind::Software,
+                        why: Some(format!(
+                            "{why}. Software events stand in; instructions and L1i misses can be \
+                             modelled with 'locklab icache -- CMD'."
+                        )),
+                    },
+                    Err(_) => none(Some(format!("{why}; nothing is counted."))),
+                },
+            },
+        })
+    }
+
+    /// What they give beside what the workload and the kernel say.
+    #[must_use]
+    pub fn metrics(&self) -> Vec<Metric> {
+        let lower = |name: &str| Metric::lower(name, "", Source::Hardware);
+        match self.kind {
+            Kind::None => Vec::new(),
+            Kind::Frontend => vec![lower("front-end-bound")],
+            Kind::Software => SOFTWARE
+                .map(|(name, unit, ..)| Metric::lower(name, unit, Source::Software))
+                .into(),
+            Kind::Hardware => vec![
+                lower("instructions"),
+                lower("cycles"),
+                Metric::higher("ipc", "", Source::Hardware),
+                lower("l1i-misses:k"),
+                lower("l1i-misses:u"),
+                lower("l1i-mpki:k"),
+                lower("l1i-mpki:u"),
+            ],
+        }
+    }
+
+    /// Makes counters for the program that this thread starts next.
+    ///
+    /// # Errors
+    /// The kernel refused: a sentence.
+    pub fn open(&self, filter: Filter) -> Result<Option<Counting>, String> {
+        if self.kind == Kind::None {
+            return Ok(None);
+        }
+        Counting::open(self.kind, filter, true)
+            .map(Some)
+            .map_err(|e| reason(&e, "counters"))
+    }
+}
+
+/// The L1i misses of either mode.
+fn misses() -> Cache {
+    Cache {
+        which: CacheId::L1I,
+        operation: CacheOp::READ,
+        result: CacheResult::MISS,
+    }
+}
+
+fn builder<E: Event>(event: E, of_child: bool) -> Builder<'static> {
+    let mut builder = Builder::new(event);
+    builder.include_kernel();
+    if of_child {
+        builder.inherit(true);
+    }
+    builder
+}
+
+impl Counting {
+    fn open(kind: Kind, filter: Filter, of_child: bool) -> io::Result<Self> {
+        let mut counters = Vec::new();
+        match kind {
+            Kind::None => {}
+            Kind::Frontend => {
+                let events = topdown::events().ok_or(io::ErrorKind::Unsupported)?;
+                let mut leader = builder(Raw::new(events.slots), of_child)
+                    .pinned(true)
+                    .enable_on_exec(of_child)
+                    .build()?;
+                let empty = builder(Raw::new(events.empty), of_child)
+                    .enabled(true)
+                    .build_with_group(&mut leader)?;
+                counters.push(("slots", events.slots_each, leader));
+                counters.push(("front-end-empty", 1.0, empty));
+            }
+            Kind::Software => {
+                for (name, _, event, scale) in SOFTWARE {
+                    let counter = builder(event, of_child).enable_on_exec(of_child).build()?;
+                    counters.push((name, scale, counter));
+                }
+            }
+            Kind::Hardware => {
+                // Pinned: on the PMU all the time, or in error.
+                let mut leader = builder(Hardware::CPU_CYCLES, of_child)
+                    .pinned(true)
+                    .enable_on_exec(of_child)
+                    .build()?;
+                let instructions = builder(Hardware::INSTRUCTIONS, of_child)
+                    .enabled(true)
+                    .build_with_group(&mut leader)?;
+                let name = match filter {
+                    Filter::User => "l1i-misses:u",
+                    Filter::Kernel => "l1i-misses:k",
+                };
+                let missed = builder(misses(), of_child)
+                    .enabled(true)
+                    .exclude_kernel(filter == Filter::User)
+                    .exclude_user(filter == Filter::Kernel)
+                    .build_with_group(&mut leader)?;
+                counters.push(("cycles", 1.0, leader));
+                counters.push(("instructions", 1.0, instructions));
+                counters.push((name, 1.0, missed));
+            }
+        }
+        Ok(Self { counters })
+    }
+
+    /// The counts, now that the program has ended.
+    ///
+    /// # Errors
+    /// One of them did not run all the time, or not at all.
+    pub fn read(mut self) -> Result<Values, String> {
+        let mut figures = Values::new();
+        for (name, scale, counter) in &mut self.counters {
+            let read = counter.read_count_and_time().map_err(|e| match e.kind() {
+                io::ErrorKind::UnexpectedEof => format!(
+                    "{name} found no room on the PMU; something else counts (the NMI watchdog?)"
+                ),
+                _ => format!("{name} cannot be read: {e}"),
+            })?;
+            if read.time_enabled == 0 {
+                return Err(format!("{name} was never enabled"));
+            }
+            if read.time_running != read.time_enabled {
+                return Err(format!(
+                    "{name} ran for {:.1} % of the time",
+                    100.0 * read.time_running as f64 / read.time_enabled as f64
+                ));
+            }
+            figures.insert((*name).into(), read.count as f64 * *scale);
+        }
+        derive(&mut figures);
+        Ok(figures)
+    }
+}
+
+/// Instructions a cycle, and misses in a thousand instructions.
+fn derive(figures: &mut Values) {
+    let get = |figures: &Values, name: &str| figures.get(name).copied().filter(|x| *x > 0.0);
+    if let (Some(slots), Some(empty)) = (get(figures, "slots"), get(figures, "front-end-empty")) {
+        figures.insert("front-end-bound".into(), empty / slots);
+    }
+    let Some(instructions) = get(figures, "instructions") else {
+        return;
+    };
+    if let Some(cycles) = get(figures, "cycles") {
+        figures.insert("ipc".into(), instructions / cycles);
+    }
+    for mode in ["u", "k"] {
+        if let Some(misses) = get(figures, &format!("l1i-misses:{mode}")) {
+            figures.insert(format!("l1i-mpki:{mode}"), 1000.0 * misses / instructions);
+        }
+    }
+}
+
+/// Whether counters open, and count more where more is done.
+fn test(kind: Kind) -> io::Result<()> {
+    for filter in [Filter::User, Filter::Kernel] {
+        Counting::open(kind, filter, true)?;
+    }
+    let work = |rounds: u64| -> io::Result<u64> {
+        let mut counter = match kind {
+            Kind::Hardware => builder(Hardware::INSTRUCTIONS, false).build()?,
+            _ => builder(Software::TASK_CLOCK, false).build()?,
+        };
+        counter.enable()?;
+        let mut x = 1_u64;
+        for i in 0..rounds {
+            x = std::hint::black_box(x.wrapping_mul(6_364_136_223_846_793_005) ^ i);
+        }
+        counter.disable()?;
+        counter.read()
+    };
+    let (some, many) = (work(20_000)?, work(2_000_000)?);
+    // A hundred times the work; a counter that stands still, or counts
+    // something else, does not see ten.
+    if some == 0 || many < 10 * some {
+        return Err(io::Error::other(format!(
+            "a hundred times the work made {some} into {many}"
+        )));
+    }
+    Ok(())
+}
+
+/// What a refusal means, and what to do.
+fn reason(e: &io::Error, what: &str) -> String {
+    let paranoid = std::fs::read_to_string("/proc/sys/kernel/perf_event_paranoid");
+    match e.raw_os_error() {
+        Some(libc::EACCES | libc::EPERM) => format!(
+            "There is no permission for {what}: kernel.perf_event_paranoid is {}; 'sysctl \
+             kernel.perf_event_paranoid=1' as root allows them",
+            paranoid.as_deref().map_or("unknown", str::trim)
+        ),
+        Some(libc::ENOENT | libc::EOPNOTSUPP | libc::ENODEV) => {
+            format!("This machine has no {what} (no PMU, as in many virtual machines)")
+        }
+        Some(libc::ENOSYS) => format!("This kernel has no {what} (perf_event_open is missing)"),
+        _ => format!("There are no {what} to trust: {e}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn derived_metrics_are_those_of_the_report() {
+        let mut figures: Values = [
+            ("instructions", 5.86e9),
+            ("cycles", 4.82e9),
+            ("l1i-misses:k", 0.41e9),
+        ]
+        .map(|(n, v)| (n.to_owned(), v))
+        .into();
+        derive(&mut figures);
+        assert!((figures["ipc"] - 1.2158).abs() < 1e-3);
+        assert!((figures["l1i-mpki:k"] - 69.97).abs() < 0.01);
+        assert!(!figures.contains_key("l1i-mpki:u"));
+    }
+
+    #[test]
+    fn a_refusal_says_what_to_set() {
+        let of = |code| reason(&io::Error::from_raw_os_error(code), "hardware counters");
+        assert!(of(libc::EACCES).contains("sysctl kernel.perf_event_paranoid=1"));
+        assert!(of(libc::ENOENT).contains("no PMU"));
+    }
+
+    #[test]
+    fn software_events_follow_a_program_and_only_it() {
+        if test(Kind::Software).is_err() {
+            eprintln!("skipped: no permission for software events");
+            return;
+        }
+        let counters = Counters {
+            kind: Kind::Software,
+            why: None,
+        };
+        let counting = counters.open(Filter::User).unwrap().unwrap();
+        let status = std::process::Command::new("/bin/sh")
+            .args([
+                "-c",
+                "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; true | cat",
+            ])
+            .status()
+            .unwrap();
+        assert!(status.success());
+        let figures = counting.read().unwrap();
+        assert!(figures["task-clock"] > 0.0);
+        // Nothing was started: nothing was enabled.
+        let idle = counters.open(Filter::User).unwrap().unwrap();
+        assert!(idle.read().unwrap_err().contains("never enabled"));
+    }
+}

@@ -1,0 +1,118 @@
+//! Experiment files of kind `programs`: TOML, documented by the example that
+//! `locklab compare --example` prints.
+//!
+//! Everything may be left out here; [`File::spec`] makes every choice that is
+//! left. Options of the command line are written over a file before that.
+
+use crate::counters::Mode;
+use crate::spec::Spec;
+use crate::subject::Subject;
+use crate::workloads::WorkloadSpec;
+use serde::Deserialize;
+use std::path::Path;
+
+/// What a file may say.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct File {
+    /// Pairs of each workload.
+    pub pairs: Option<u32>,
+    /// Runs of each side before the first pair.
+    pub warm_up: Option<u32>,
+    /// Of every coin.
+    pub seed: Option<u64>,
+    /// What counts as flat, in percent.
+    pub delta: Option<f64>,
+    /// Of one run, in seconds.
+    pub time_limit: Option<f64>,
+    /// CPUs to use.
+    pub pin: Option<Vec<usize>>,
+    /// What is counted beside.
+    pub counters: Option<Mode>,
+    /// What is already there.
+    pub baseline: Subject,
+    /// What is judged against it.
+    pub experiment: Subject,
+    /// In the order in which they run.
+    pub workload: Vec<WorkloadSpec>,
+}
+
+/// The example that is printed; tests read it.
+pub const EXAMPLE: &str = include_str!("example.toml");
+
+impl File {
+    /// Reads one.
+    ///
+    /// # Errors
+    /// A sentence with the file and the line.
+    pub fn read(path: &Path) -> Result<Self, String> {
+        let text = std::fs::read_to_string(path)
+            .map_err(|e| format!("cannot read {}: {e}", path.display()))?;
+        Self::parse(&text).map_err(|e| format!("{}, {e}", path.display()))
+    }
+
+    /// Reads the text of one.
+    ///
+    /// # Errors
+    /// The line and what is wrong there.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let file: Self = toml::from_str(text).map_err(|e| {
+            let at = e.span().map_or(0, |span| span.start);
+            let line = text[..at.min(text.len())].matches('\n').count() + 1;
+            let what = e.message().split_whitespace().collect::<Vec<_>>().join(" ");
+            format!("line {line}: {what}; 'locklab compare --example' shows the form")
+        })?;
+        for workload in &file.workload {
+            workload.workload()?;
+        }
+        Ok(file)
+    }
+
+    /// Its spec, with what is usual for all that it leaves open.
+    #[must_use]
+    pub fn spec(&self) -> Spec {
+        Spec {
+            baseline: self.baseline.clone(),
+            experiment: self.experiment.clone(),
+            workloads: self.workload.clone(),
+            warm_up: self.warm_up.unwrap_or(1),
+            time_limit: self.time_limit.unwrap_or(120.0),
+            pin: self.pin.clone().unwrap_or_default(),
+            counters: self.counters.unwrap_or_default(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_example_is_an_experiment() {
+        let file = File::parse(EXAMPLE).unwrap();
+        assert_eq!(file.pairs, Some(20));
+        assert_eq!(file.baseline.lock.as_deref(), Some("pthread"));
+        assert!(file.workload.len() >= 3);
+        assert_eq!(file.spec().time_limit, 120.0);
+    }
+
+    #[test]
+    fn what_is_wrong_is_reported_with_its_line() {
+        for (text, part) in [
+            ("pairs = 'many'", "line 1: invalid type"),
+            ("\npears = 20", "line 2: unknown field `pears`"),
+            (
+                "[[workload]]\nname = 'nginx-chrun'",
+                "did you mean nginx-churn",
+            ),
+            (
+                "[[workload]]\nname = 'fstat'\nscale = -1.0",
+                "not between 0 and",
+            ),
+        ] {
+            let error = File::parse(text).unwrap_err();
+            assert!(error.contains(part), "{error}");
+            assert_eq!(error.lines().count(), 1);
+        }
+    }
+}

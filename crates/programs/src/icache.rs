@@ -1,0 +1,239 @@
+//! The i-cache model as an instrument: a program in QEMU's user mode with
+//! the plugin that counts instructions and L1i misses.
+//!
+//! The environment is fixed (variables, addresses, random numbers, name), so
+//! that a single-threaded program gives the same counts each time. Figures
+//! are a model's; whoever prints them says so.
+
+mod blocks;
+
+use locklab_host::process::{Ended, Launch, find};
+use locklab_icache::Geometry;
+use serde_json::Value;
+use std::ffi::OsString;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+/// What a modelled cache is, and where its parts are.
+#[derive(Clone, Debug)]
+pub struct Model {
+    /// The cache.
+    pub geometry: Geometry,
+    /// Whether a miss brings in the next line too.
+    pub next_line: bool,
+    /// Where the geometry comes from.
+    pub source: &'static str,
+    plugin: PathBuf,
+}
+
+/// What an emulated execution gave.
+#[derive(Clone, Debug)]
+pub struct Counted {
+    /// The plugin's report.
+    pub report: Value,
+    /// How the program ended.
+    pub ended: Ended,
+}
+
+impl Counted {
+    /// Instructions that were executed.
+    #[must_use]
+    pub fn instructions(&self) -> u64 {
+        self.report["instructions"].as_u64().unwrap_or(0)
+    }
+
+    /// Lines that the L1i did not have.
+    #[must_use]
+    pub fn misses(&self) -> u64 {
+        self.report["l1i_misses"].as_u64().unwrap_or(0)
+    }
+}
+
+/// The L1i of this machine, if it says.
+#[must_use]
+pub fn geometry_of_this_machine(root: &Path) -> Option<Geometry> {
+    let caches = root.join("sys/devices/system/cpu/cpu0/cache");
+    for index in 0..8 {
+        let folder = caches.join(format!("index{index}"));
+        let read = |name: &str| {
+            let text = std::fs::read_to_string(folder.join(name)).ok()?;
+            Some(text.trim().to_owned())
+        };
+        if read("level")? != "1" || read("type")? != "Instruction" {
+            continue;
+        }
+        let size = read("size")?;
+        let kib: u32 = size.strip_suffix('K')?.parse().ok()?;
+        let number = |name: &str| read(name)?.parse::<u32>().ok();
+        return Geometry::new(
+            kib.checked_mul(1024)?,
+            number("ways_of_associativity")?,
+            number("coherency_line_size")?,
+        )
+        .ok();
+    }
+    None
+}
+
+impl Model {
+    /// With the geometry of this machine, changed by what is given.
+    ///
+    /// # Errors
+    /// A sentence: no such cache, or the plugin is not built.
+    pub fn new(
+        size: Option<u32>,
+        ways: Option<u32>,
+        line: Option<u32>,
+        next_line: bool,
+    ) -> Result<Self, String> {
+        let here = geometry_of_this_machine(Path::new("/"));
+        let base = here.unwrap_or_default();
+        let given = size.is_some() || ways.is_some() || line.is_some();
+        let geometry = Geometry::new(
+            size.unwrap_or(base.size()),
+            ways.unwrap_or(base.ways()),
+            line.unwrap_or(base.line()),
+        )
+        .map_err(|e| e.to_string())?;
+        Ok(Self {
+            geometry,
+            next_line,
+            source: match (given, here) {
+                (true, _) => "as given",
+                (false, Some(_)) => "this machine's",
+                (false, None) => "a usual one, since this machine does not say",
+            },
+            plugin: locklab_host::libraries::qemu_plugin()?,
+        })
+    }
+
+    /// Runs `program` with `arguments` in `folder` under the model; its
+    /// output goes to `log` (`.out`, `.err`), the execution counts of its
+    /// blocks to `hot`.
+    ///
+    /// # Errors
+    /// A sentence: QEMU is missing, the program is of a kind that it cannot
+    /// run, or it left no report.
+    pub fn count(
+        &self,
+        program: &str,
+        arguments: &[String],
+        folder: &Path,
+        log: &Path,
+        hot: Option<&Path>,
+        (limit, interrupt): (Duration, &AtomicBool),
+    ) -> Result<Counted, String> {
+        let file = find(program, &[]).ok_or_else(|| format!("there is no program '{program}'"))?;
+        // QEMU follows no symbolic link of the kind that /etc/alternatives is
+        // full of into a script; what it is must be known first.
+        let qemu = qemu_for(&file)?;
+        let qemu = find(qemu, &[])
+            .ok_or_else(|| format!("{qemu} is not installed; apt-get install qemu-user"))?;
+        let report = log.with_extension("json");
+        let mut plugin = format!("{},out={}", self.plugin.display(), report.display());
+        plugin += &format!(
+            ",size={},ways={},line={}",
+            self.geometry.size(),
+            self.geometry.ways(),
+            self.geometry.line()
+        );
+        if self.next_line {
+            plugin += ",prefetch=next-line";
+        }
+        if let Some(hot) = hot {
+            plugin += &format!(",hot={}", hot.display());
+        }
+        if plugin.matches(',').count()
+            > 4 + usize::from(self.next_line) + usize::from(hot.is_some())
+        {
+            return Err("QEMU takes no path with a comma; use another folder".into());
+        }
+        let mut all: Vec<OsString> = vec!["-seed".into(), "1".into()];
+        let map = log.with_extension("map");
+        if hot.is_some() {
+            all.extend([
+                "-d".into(),
+                blocks::LOG.into(),
+                "-D".into(),
+                map.clone().into(),
+            ]);
+        }
+        // The same name, wherever the program lies.
+        let name = Path::new(program).file_name().unwrap_or_default();
+        all.extend(["-0".into(), name.to_owned()]);
+        all.extend(["-plugin".into(), plugin.into(), file.clone().into()]);
+        all.extend(arguments.iter().map(Into::into));
+        let launch = Launch {
+            program: qemu,
+            arguments: all,
+            environment: [
+                ("PATH", "/usr/local/bin:/usr/bin:/bin"),
+                ("HOME", "/"),
+                ("LC_ALL", "C"),
+                ("TZ", "UTC"),
+                ("PYTHONHASHSEED", "0"),
+            ]
+            .map(|(k, v)| (k.into(), v.into()))
+            .into(),
+            folder: folder.to_owned(),
+            cpus: Vec::new(),
+            fixed: true,
+        };
+        let ended = launch
+            .run(log, limit, interrupt)
+            .map_err(|e| e.to_string())?;
+        let text = std::fs::read_to_string(&report).unwrap_or_default();
+        let said = || {
+            let text = std::fs::read_to_string(log.with_extension("err")).unwrap_or_default();
+            crate::workloads::excerpt(&text)
+        };
+        if text.is_empty() {
+            return Err(match ended.failure() {
+                Some(status) => format!("{program} left no counts ({status}); it said: {}", said()),
+                None => format!(
+                    "{program} left no counts: it became another program by exec; give that one"
+                ),
+            });
+        }
+        if let Some(hot) = hot {
+            let read = |path: &Path| {
+                std::fs::read_to_string(path)
+                    .map_err(|e| format!("cannot read {}: {e}", path.display()))
+            };
+            let text = blocks::in_the_file(&read(hot)?, &file, &read(&map)?)?;
+            std::fs::write(hot, text)
+                .map_err(|e| format!("cannot write {}: {e}", hot.display()))?;
+        }
+        let report = serde_json::from_str(&text)
+            .map_err(|e| format!("the plugin's report cannot be read: {e}"))?;
+        Ok(Counted { report, ended })
+    }
+}
+
+/// The QEMU that runs a file.
+fn qemu_for(file: &Path) -> Result<&'static str, String> {
+    let mut head = [0; 20];
+    let read = std::fs::File::open(file).and_then(|mut f| f.read(&mut head));
+    let length = read.map_err(|e| format!("cannot read {}: {e}", file.display()))?;
+    if head.starts_with(b"#!") {
+        return Err(format!(
+            "{} is a script; give its interpreter and then the script",
+            file.display()
+        ));
+    }
+    if length < 20 || !head.starts_with(b"\x7fELF") {
+        return Err(format!("{} is no ELF program", file.display()));
+    }
+    match u16::from_le_bytes([head[18], head[19]]) {
+        62 => Ok("qemu-x86_64"),
+        3 => Ok("qemu-i386"),
+        183 => Ok("qemu-aarch64"),
+        243 => Ok("qemu-riscv64"),
+        other => Err(format!(
+            "{} is for a machine (ELF number {other}) whose QEMU is not known here",
+            file.display()
+        )),
+    }
+}

@@ -1,0 +1,99 @@
+//! Blocks that a program executed, by their addresses in its file.
+//!
+//! The plugin sees where code lies while it runs; `footprint` and `objdump`
+//! speak of addresses in the file. QEMU's page log says where the program was
+//! put, which is all the difference. Must never guess: without that line the
+//! addresses would be of another function.
+
+use locklab_footprint::{BLOCKS, PROGRAM};
+use object::{Object, ObjectSegment, SegmentFlags};
+use std::fmt::Write as _;
+use std::path::Path;
+
+/// What QEMU is to write to its log, for [`in_the_file`].
+pub(super) const LOG: &str = "page";
+
+/// Executable code of a file: from, to.
+fn code(program: &Path) -> Result<Vec<(u64, u64)>, String> {
+    let wrong = |e: &dyn std::fmt::Display| format!("cannot read {}: {e}", program.display());
+    let bytes = std::fs::read(program).map_err(|e| wrong(&e))?;
+    let file = object::File::parse(&*bytes).map_err(|e| wrong(&e))?;
+    let executable = |flags| match flags {
+        SegmentFlags::Elf { p_flags, .. } => p_flags.contains(object::elf::PF_X),
+        _ => false,
+    };
+    Ok(file
+        .segments()
+        .filter(|segment| executable(segment.flags()))
+        .map(|segment| (segment.address(), segment.address() + segment.size()))
+        .collect())
+}
+
+/// Where the code of the program begins, by QEMU's log.
+fn start(log: &str) -> Option<u64> {
+    log.lines().find_map(|line| {
+        let address = line.strip_prefix("start_code")?.trim();
+        u64::from_str_radix(address.strip_prefix("0x")?, 16).ok()
+    })
+}
+
+/// Turns the plugin's blocks into those of the file `program`, one more
+/// column telling them from those of libraries, which stay where they ran.
+///
+/// # Errors
+/// A sentence.
+pub(super) fn in_the_file(blocks: &str, program: &Path, log: &str) -> Result<String, String> {
+    let code = code(program)?;
+    let first = code.iter().map(|(from, _)| *from).min();
+    let (Some(first), Some(start)) = (first, start(log)) else {
+        return Err(format!(
+            "QEMU does not say where it put the code of {}, so its blocks cannot be named",
+            program.display()
+        ));
+    };
+    let moved = start.wrapping_sub(first);
+    let mut text = format!("{BLOCKS}\n");
+    for line in blocks.lines().skip(1) {
+        let (address, rest) = line.split_once(',').unwrap_or((line, ""));
+        let address = address.strip_prefix("0x").unwrap_or(address);
+        let address = u64::from_str_radix(address, 16)
+            .map_err(|_| format!("the plugin's line '{line}' is no block"))?;
+        let inside = address.wrapping_sub(moved);
+        let program = code.iter().any(|(from, to)| (*from..*to).contains(&inside));
+        let (address, place) = if program {
+            (inside, PROGRAM)
+        } else {
+            (address, "elsewhere")
+        };
+        let _ = writeln!(text, "{address:#x},{rest},{place}");
+    }
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_those_of_the_file() {
+        // Any executable will do: this test's own.
+        let program = std::env::current_exe().unwrap();
+        let (from, to) = code(&program).unwrap()[0];
+        let at = 0x40_0000_0000_u64;
+        let log = format!("guest_base 0x0\nstart_code  {:#018x}\n", at + from);
+        let blocks = format!(
+            "address,bytes,instructions,executions\n{:#x},4,1,9\n{:#x},4,1,2\n",
+            at + from + 16,
+            at + to + 0x10_0000
+        );
+        assert_eq!(
+            in_the_file(&blocks, &program, &log).unwrap(),
+            format!(
+                "{BLOCKS}\n{:#x},4,1,9,program\n{:#x},4,1,2,elsewhere\n",
+                from + 16,
+                at + to + 0x10_0000
+            )
+        );
+        assert!(in_the_file(&blocks, &program, "").is_err());
+    }
+}

@@ -1,0 +1,262 @@
+//! Whole programs as an instrument of the lab: a cell is a workload, a sample
+//! is one run of it with one of the two subjects.
+//!
+//! Knows how a workload is made ready, run once and described; nothing of
+//! coins, stores or verdicts. Whatever goes wrong in one workload, the next
+//! goes on.
+
+use crate::counters::Filter;
+use crate::launcher::{Launcher, process_metrics};
+use crate::spec::Spec;
+use crate::workloads::{Fault, Workload};
+use locklab_host::environment::Environment;
+use locklab_host::machine::Machine;
+use locklab_judge::Side;
+use locklab_lab::experiment::{
+    Cell, Coordinate, Design, Experiment, Facts, Invalid, Key, Kind, Metric, Provenance, Role,
+    Sample, Source,
+};
+use locklab_lab::instrument::{Instrument, Stopped, Turn};
+use serde_json::{Value, json};
+use std::sync::atomic::Ordering;
+
+/// Programs under workloads.
+pub struct Programs {
+    spec: Spec,
+    machine: Machine,
+    launcher: Launcher,
+    workloads: Vec<Box<dyn Workload>>,
+}
+
+impl Programs {
+    /// The workloads of `spec`, whose programs `launcher` starts.
+    ///
+    /// # Errors
+    /// A sentence: there is no such workload, or it has a setting that makes
+    /// no sense.
+    pub fn new(spec: Spec, machine: Machine, launcher: Launcher) -> Result<Self, String> {
+        let workloads = spec.workloads.iter().map(|w| w.workload());
+        let workloads = workloads.collect::<Result<_, _>>()?;
+        Ok(Self::with_workloads(spec, machine, launcher, workloads))
+    }
+
+    /// With workloads that are made already: one for each that `spec` names.
+    #[must_use]
+    pub fn with_workloads(
+        spec: Spec,
+        machine: Machine,
+        launcher: Launcher,
+        workloads: Vec<Box<dyn Workload>>,
+    ) -> Self {
+        Self {
+            spec,
+            machine,
+            launcher,
+            workloads,
+        }
+    }
+
+    /// What it was asked.
+    #[must_use]
+    pub fn spec(&self) -> &Spec {
+        &self.spec
+    }
+
+    /// The experiment before its first run.
+    #[must_use]
+    pub fn experiment(&self, design: Design, environment: &Environment) -> Experiment {
+        let cells = self.cells();
+        let modelled = |cell: &Cell| cell.metrics.iter().any(|m| m.source == Source::Model);
+        let name = self.machine.name.clone();
+        Experiment {
+            kind: Kind::Programs,
+            labels: self.spec.labels(),
+            spec: json!(self.spec),
+            design,
+            provenance: if cells.iter().any(modelled) {
+                Provenance::Model(name)
+            } else {
+                Provenance::Hardware(name)
+            },
+            facts: self.facts(environment),
+            caveats: self.caveats(environment),
+            cells,
+            interrupted: None,
+        }
+    }
+
+    fn cells(&self) -> Vec<Cell> {
+        let both = self.spec.workloads.iter().zip(&self.workloads);
+        both.map(|(spec, workload)| Cell {
+            about: workload.about(),
+            facts: workload.setup(&self.launcher),
+            ..Cell::new(
+                Key::workload(&spec.title(), ""),
+                metrics(workload.as_ref(), &self.launcher),
+            )
+        })
+        .collect()
+    }
+
+    fn facts(&self, environment: &Environment) -> Facts {
+        let runs = match self.spec.warm_up {
+            1 => "1 run".to_owned(),
+            n => format!("{n} runs"),
+        };
+        let mut facts = vec![(
+            "Runs".to_owned(),
+            format!(
+                "a run is a process and ends within {} s; {runs} a side before the first pair, \
+                 left out",
+                self.spec.time_limit
+            ),
+        )];
+        facts.extend(environment.facts());
+        facts
+    }
+
+    fn caveats(&self, environment: &Environment) -> Vec<String> {
+        let mut caveats = environment.caveats();
+        if environment.is_virtual()
+            && let Some(first) = caveats.first_mut()
+        {
+            // That one is about the cells of a matrix, whose distances are
+            // measured.
+            *first = "A virtual machine: the host moves its CPUs and runs others on them. Pairs \
+                      share most of that luck; how far apart CPUs were is not measured here."
+                .into();
+        }
+        caveats.extend(self.launcher.counters.why.clone());
+        caveats.extend(self.spec.caveats());
+        caveats
+    }
+
+    /// A run before the first pair. One that fails is made again once: a run
+    /// may fail by chance.
+    fn warm_up(&mut self, index: usize, side: Side, log: &str) -> Result<(), Stopped> {
+        let mut last = String::new();
+        for _ in 0..2 {
+            match self.once(index, side, log, 0, Filter::User) {
+                Ok(_) => return Ok(()),
+                Err(Fault::Interrupted) => return Err(Stopped::Interrupted),
+                Err(Fault::Unrunnable(why)) => return Err(Stopped::Cell(why)),
+                Err(Fault::Failed(why) | Fault::CheckFailed(why) | Fault::Counter(why)) => {
+                    last = why;
+                }
+            }
+        }
+        Err(Stopped::Cell(format!(
+            "the {side} failed twice before the first pair: {last}"
+        )))
+    }
+
+    fn once(
+        &mut self,
+        index: usize,
+        side: Side,
+        log: &str,
+        seed: u64,
+        filter: Filter,
+    ) -> Result<locklab_lab::experiment::Values, Fault> {
+        if self.launcher.interrupt.load(Ordering::Relaxed) {
+            return Err(Fault::Interrupted);
+        }
+        self.launcher.begin(log, seed, filter);
+        self.workloads[index].run(self.spec.subject(side), &mut self.launcher)
+    }
+}
+
+/// What a run of a workload gives: its own figures, the first of which
+/// decides, and what is counted beside.
+fn metrics(workload: &dyn Workload, launcher: &Launcher) -> Vec<Metric> {
+    let mut metrics = workload.metrics();
+    for metric in launcher
+        .counters
+        .metrics()
+        .into_iter()
+        .chain(process_metrics())
+    {
+        if metrics.iter().all(|m| m.name != metric.name) {
+            metrics.push(metric);
+        }
+    }
+    if let Some(first) = metrics.first_mut() {
+        first.role = Role::Primary;
+    }
+    metrics
+}
+
+fn title(cell: &Cell) -> String {
+    cell.key
+        .get("workload")
+        .map(Coordinate::to_string)
+        .unwrap_or_default()
+}
+
+impl Instrument for Programs {
+    fn fingerprint(&self) -> Value {
+        json!([self.spec, self.machine])
+    }
+
+    /// The baseline under one workload, pinned as it is.
+    fn bias_fingerprint(&self, cell: &Cell) -> Option<Value> {
+        let title = title(cell);
+        let workload = self.spec.workloads.iter().find(|w| w.title() == title)?;
+        Some(json!([
+            self.spec.baseline,
+            workload,
+            self.spec.pin,
+            self.machine
+        ]))
+    }
+
+    fn begin(&mut self, cell: &mut Cell, index: usize) -> Result<(), Stopped> {
+        self.workloads[index]
+            .check(self.spec.subjects(), &self.launcher)
+            .map_err(Stopped::Cell)?;
+        let title = title(cell);
+        for round in 1..=self.spec.warm_up {
+            for side in [Side::Baseline, Side::Experiment] {
+                self.warm_up(index, side, &format!("{title}-warm-up-{round}-{side}"))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn run(&mut self, cell: &Cell, turn: &Turn, side: Side) -> Result<Sample, Stopped> {
+        let log = format!("{}-{:03}-{side}", title(cell), turn.pair + 1);
+        // Misses of user mode and of the kernel in separate runs, both runs
+        // of a pair the same.
+        let filter = if turn.pair.is_multiple_of(2) {
+            Filter::User
+        } else {
+            Filter::Kernel
+        };
+        let invalid = match self.once(turn.cell, side, &log, turn.seed, filter) {
+            Ok(values) => {
+                return Ok(Sample {
+                    values,
+                    ..Sample::default()
+                });
+            }
+            Err(Fault::Interrupted) => return Err(Stopped::Interrupted),
+            Err(Fault::CheckFailed(why)) => Invalid::CheckFailed(why),
+            Err(Fault::Counter(why)) => Invalid::Counter(why),
+            Err(Fault::Failed(why) | Fault::Unrunnable(why)) => Invalid::Failed(why),
+        };
+        Ok(Sample::invalid(invalid))
+    }
+
+    /// Some of the set-up is known only now: where files were made, which
+    /// tree was unpacked.
+    fn end(&mut self, cell: &mut Cell) {
+        let title = title(cell);
+        let index = self.spec.workloads.iter().position(|w| w.title() == title);
+        if let Some(workload) = index.and_then(|i| self.workloads.get(i)) {
+            cell.facts = workload.setup(&self.launcher);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,405 @@
+//! The one way in which a subject's program is started: on its CPUs, with its
+//! lock, build and environment, counted, logged and limited in time.
+//!
+//! So that every workload treats a subject alike and counts the same
+//! processes. Must never read a figure out of an output.
+
+use crate::counters::{Counters, Counting, Filter};
+use crate::subject::Subject;
+use crate::workloads::{Fault, excerpt};
+use locklab_host::process::{Ended, Launch, Running, Trouble, Usage, find};
+use locklab_lab::experiment::{Metric, Source, Values};
+use std::ffi::OsString;
+use std::io::{Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// The most of an output that is read: its end.
+const MOST_OUTPUT: u64 = 8 << 20;
+
+/// Starts programs.
+#[derive(Debug)]
+pub struct Launcher {
+    /// CPUs that this process may use, best first.
+    pub allowed: Vec<usize>,
+    /// CPUs that the user asked for; empty if none.
+    pub cpus: Vec<usize>,
+    /// Of one run.
+    pub limit: Duration,
+    /// Set by Ctrl-C.
+    pub interrupt: Arc<AtomicBool>,
+    /// What is counted.
+    pub counters: Counters,
+    /// Which misses are counted in this run.
+    pub filter: Filter,
+    /// Seed of whatever a workload draws in this run: the same for both sides
+    /// of a pair, another one for every pair.
+    pub seed: u64,
+    scratch: tempfile::TempDir,
+    logs: PathBuf,
+    log: String,
+}
+
+/// A program of a run that has ended.
+#[derive(Debug)]
+pub struct Completed {
+    /// How.
+    pub ended: Ended,
+    /// The end of its standard output.
+    pub out: String,
+    /// The end of its standard error.
+    pub err: String,
+    /// What was counted.
+    pub counts: Values,
+}
+
+/// A program of a subject that serves.
+#[derive(Debug)]
+pub struct Server {
+    /// The program.
+    pub running: Running,
+    counting: Option<Counting>,
+    log: PathBuf,
+}
+
+impl Launcher {
+    /// With its logs in `logs`.
+    ///
+    /// # Errors
+    /// A sentence: a folder cannot be made.
+    pub fn new(
+        logs: Option<PathBuf>,
+        allowed: Vec<usize>,
+        cpus: Vec<usize>,
+        limit: Duration,
+        interrupt: Arc<AtomicBool>,
+        counters: Counters,
+    ) -> Result<Self, String> {
+        let scratch = tempfile::Builder::new()
+            .prefix("locklab-")
+            .tempdir()
+            .map_err(|e| format!("cannot make a temporary folder: {e}; set TMPDIR to another"))?;
+        let logs = logs.unwrap_or_else(|| scratch.path().join("logs"));
+        std::fs::create_dir_all(&logs).map_err(|e| {
+            format!(
+                "cannot make the folder of logs {}: {e}; give another with --logs",
+                logs.display()
+            )
+        })?;
+        Ok(Self {
+            allowed,
+            cpus,
+            limit,
+            interrupt,
+            counters,
+            filter: Filter::User,
+            seed: 1,
+            scratch,
+            logs,
+            log: "run".into(),
+        })
+    }
+
+    /// A folder that is removed with the launcher.
+    #[must_use]
+    pub fn scratch(&self) -> &Path {
+        self.scratch.path()
+    }
+
+    /// An empty folder below it.
+    ///
+    /// # Errors
+    /// It cannot be made.
+    pub fn fresh(&self, name: &str) -> Result<PathBuf, Fault> {
+        let folder = self.scratch().join(name);
+        if folder.exists() {
+            std::fs::remove_dir_all(&folder).map_err(|e| unusable(&folder, &e))?;
+        }
+        std::fs::create_dir_all(&folder).map_err(|e| unusable(&folder, &e))?;
+        Ok(folder)
+    }
+
+    /// Names the logs of the run that begins, its seed, and which misses are
+    /// counted in it.
+    pub fn begin(&mut self, log: &str, seed: u64, filter: Filter) {
+        log.clone_into(&mut self.log);
+        self.seed = seed;
+        self.filter = filter;
+    }
+
+    /// The `n`th CPU to use: of those that were asked for, else the allowed.
+    #[must_use]
+    pub fn cpu(&self, n: usize) -> Vec<usize> {
+        let from = if self.cpus.is_empty() {
+            &self.allowed
+        } else {
+            &self.cpus
+        };
+        if from.is_empty() {
+            return Vec::new();
+        }
+        vec![from[n % from.len()]]
+    }
+
+    /// How many CPUs there are to use.
+    #[must_use]
+    pub fn cpu_count(&self) -> usize {
+        let asked = if self.cpus.is_empty() {
+            self.allowed.len()
+        } else {
+            self.cpus.len()
+        };
+        asked.max(1)
+    }
+
+    /// For the report.
+    #[must_use]
+    pub fn cpus_text(&self) -> String {
+        if self.cpus.is_empty() {
+            format!(
+                "not pinned; may use {}",
+                locklab_host::topology::ranges(&self.allowed)
+            )
+        } else {
+            format!("pinned to {}", locklab_host::topology::ranges(&self.cpus))
+        }
+    }
+
+    /// How a subject's program is started.
+    ///
+    /// # Errors
+    /// There is no such program, or no library for its lock.
+    pub fn launch<A: Into<OsString> + Clone>(
+        &self,
+        subject: &Subject,
+        program: &str,
+        arguments: &[A],
+        cpus: &[usize],
+    ) -> Result<Launch, Fault> {
+        let file = find(program, &subject.folders())
+            .ok_or_else(|| Fault::Unrunnable(format!("there is no program '{program}'")))?;
+        Ok(Launch {
+            program: file,
+            arguments: arguments.iter().cloned().map(Into::into).collect(),
+            environment: subject.environment().map_err(Fault::Unrunnable)?,
+            folder: self.scratch().to_path_buf(),
+            cpus: cpus.to_vec(),
+            fixed: false,
+        })
+    }
+
+    fn log_path(&mut self, part: &str) -> PathBuf {
+        let part = if part.is_empty() {
+            String::new()
+        } else {
+            format!("-{part}")
+        };
+        // A dot would be taken for the end of the name.
+        let name = format!("{}{part}", self.log).replace(['.', '/'], "_");
+        self.logs.join(name)
+    }
+
+    /// Runs a subject's program from start to end, counted.
+    ///
+    /// # Errors
+    /// It did not start, took too long, or was interrupted. Its exit status
+    /// is left to [`Completed::check`].
+    pub fn run<A: Into<OsString> + Clone>(
+        &mut self,
+        subject: &Subject,
+        program: &str,
+        arguments: &[A],
+        cpus: &[usize],
+    ) -> Result<Completed, Fault> {
+        let launch = self.launch(subject, program, arguments, cpus)?;
+        self.run_launch(&launch)
+    }
+
+    /// The same with a launch that a workload has changed.
+    ///
+    /// # Errors
+    /// As [`Launcher::run`].
+    pub fn run_launch(&mut self, launch: &Launch) -> Result<Completed, Fault> {
+        self.serve(launch)?.wait(self.limit, &self.interrupt)
+    }
+
+    /// Starts a subject's server, counted.
+    ///
+    /// # Errors
+    /// As [`Launcher::run`].
+    pub fn serve(&mut self, launch: &Launch) -> Result<Server, Fault> {
+        let log = self.log_path("");
+        let counting = self.counters.open(self.filter).map_err(Fault::Unrunnable)?;
+        let running = launch.start(&log).map_err(fault)?;
+        Ok(Server {
+            running,
+            counting,
+            log,
+        })
+    }
+
+    /// Runs a program that is no subject, as a client or a tool: with no
+    /// lock, no build, and not counted.
+    ///
+    /// # Errors
+    /// As [`Launcher::run`], and if it fails.
+    pub fn tool<A: Into<OsString> + Clone>(
+        &mut self,
+        program: &str,
+        arguments: &[A],
+        cpus: &[usize],
+    ) -> Result<Completed, Fault> {
+        let launch = self.launch(&Subject::default(), program, arguments, cpus)?;
+        let log = self.log_path(program.rsplit('/').next().unwrap_or(program));
+        let (limit, interrupt) = (self.limit, &self.interrupt);
+        // Counters follow what the thread that opened them starts; this is
+        // another thread.
+        let ended = std::thread::scope(|scope| {
+            let run = || launch.run(&log, limit, interrupt);
+            match scope.spawn(run).join() {
+                Ok(ended) => ended,
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        });
+        let done = Completed {
+            ended: ended.map_err(fault)?,
+            out: tail(&log.with_extension("out")),
+            err: tail(&log.with_extension("err")),
+            counts: Values::new(),
+        };
+        done.check()?;
+        Ok(done)
+    }
+
+    /// Sleeps for `time`.
+    ///
+    /// # Errors
+    /// [`Fault::Interrupted`].
+    pub fn sleep(&self, time: Duration) -> Result<(), Fault> {
+        std::thread::sleep(time);
+        if self.interrupt.load(Ordering::Relaxed) {
+            return Err(Fault::Interrupted);
+        }
+        Ok(())
+    }
+}
+
+impl Server {
+    /// Waits for its end.
+    ///
+    /// # Errors
+    /// It took too long or was interrupted.
+    pub fn wait(self, limit: Duration, interrupt: &AtomicBool) -> Result<Completed, Fault> {
+        let ended = self.running.wait(limit, interrupt).map_err(fault)?;
+        let counts = match self.counting {
+            Some(counting) => counting.read().map_err(Fault::Counter),
+            None => Ok(Values::new()),
+        };
+        Ok(Completed {
+            out: tail(&self.log.with_extension("out")),
+            err: tail(&self.log.with_extension("err")),
+            // If the program failed, that is the fault to report, not what was
+            // counted of it.
+            counts: match counts {
+                Err(e) if ended.failure().is_none() => return Err(e),
+                counts => counts.unwrap_or_default(),
+            },
+            ended,
+        })
+    }
+
+    /// The end of what it wrote to standard error so far.
+    #[must_use]
+    pub fn standard_error(&self) -> String {
+        tail(&self.log.with_extension("err"))
+    }
+}
+
+impl Completed {
+    /// Whether it ended well.
+    ///
+    /// # Errors
+    /// Its status and the last that it said.
+    pub fn check(&self) -> Result<(), Fault> {
+        match self.ended.failure() {
+            None => Ok(()),
+            Some(status) => {
+                let said = if self.err.trim().is_empty() {
+                    &self.out
+                } else {
+                    &self.err
+                };
+                let said = excerpt(said);
+                Err(Fault::Failed(format!("{status}; it said: {said}")))
+            }
+        }
+    }
+
+    /// What the kernel accounts to it, and what was counted.
+    #[must_use]
+    pub fn figures(&self) -> Values {
+        let mut figures = process_figures(&self.ended.usage);
+        figures.extend(self.counts.clone());
+        figures
+    }
+}
+
+/// Values of a process by the names that [`process_metrics`] gives them.
+fn process_figures(usage: &Usage) -> Values {
+    [
+        ("elapsed", usage.elapsed),
+        ("user", usage.user),
+        ("sys", usage.system),
+        ("max-rss", usage.max_rss_kib),
+        ("minor-faults", usage.minor_faults),
+        ("major-faults", usage.major_faults),
+        ("switches-voluntary", usage.voluntary_switches),
+        ("switches-involuntary", usage.involuntary_switches),
+    ]
+    .map(|(name, value)| (name.to_owned(), value))
+    .into()
+}
+
+/// What the kernel accounts to any process.
+#[must_use]
+pub fn process_metrics() -> Vec<Metric> {
+    [
+        ("elapsed", "s"),
+        ("user", "s"),
+        ("sys", "s"),
+        ("max-rss", "KiB"),
+        ("minor-faults", ""),
+        ("major-faults", ""),
+        ("switches-voluntary", ""),
+        ("switches-involuntary", ""),
+    ]
+    .map(|(name, unit)| Metric::lower(name, unit, Source::Process))
+    .into()
+}
+
+fn fault(trouble: Trouble) -> Fault {
+    match trouble {
+        Trouble::NotStarted(why) => Fault::Unrunnable(why),
+        Trouble::Interrupted => Fault::Interrupted,
+        Trouble::TooLong(_) => Fault::Failed(trouble.to_string()),
+    }
+}
+
+fn unusable(folder: &Path, e: &std::io::Error) -> Fault {
+    Fault::Unrunnable(format!("cannot use {}: {e}", folder.display()))
+}
+
+/// The end of a file, whatever bytes it has.
+fn tail(path: &Path) -> String {
+    let read = || -> std::io::Result<Vec<u8>> {
+        let mut file = std::fs::File::open(path)?;
+        let length = file.metadata()?.len();
+        file.seek(SeekFrom::Start(length.saturating_sub(MOST_OUTPUT)))?;
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes)?;
+        Ok(bytes)
+    };
+    String::from_utf8_lossy(&read().unwrap_or_default()).into_owned()
+}

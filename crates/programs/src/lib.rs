@@ -1,0 +1,30 @@
+//! Whole programs as an instrument: baseline and experiment differ in a lock
+//! under their mutexes, a build, an environment or a command, and run under
+//! workloads that people know.
+//!
+//! ```text
+//! experiment file, arguments -> Spec -> Programs (an Instrument) -> lab
+//! ```
+//!
+//! A workload ([`workloads`]) knows how a program is started and what a run of
+//! it gives; [`launcher`] is the one way in which a program is started;
+//! [`counters`] and [`icache`] count beside. Nothing here tosses a coin, keeps
+//! a sample, judges or prints.
+
+pub mod build;
+pub mod built_in;
+pub mod counters;
+pub mod file;
+pub mod icache;
+pub mod instrument;
+pub mod launcher;
+pub mod screen;
+pub mod settings;
+pub mod spec;
+pub mod subject;
+pub mod workloads;
+
+pub use file::File;
+pub use instrument::Programs;
+pub use spec::Spec;
+pub use subject::{Inline, Subject};

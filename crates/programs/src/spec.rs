@@ -1,0 +1,138 @@
+//! What a comparison of programs is asked to do, with every choice made.
+//!
+//! Comes from an experiment file and the command line ([`crate::file`]); what
+//! it says decides what a sample is, so it is part of the fingerprint. Must
+//! never run anything.
+
+use crate::counters::Mode;
+use crate::subject::{PTHREAD, Subject};
+use crate::workloads::{NAMES, WorkloadSpec};
+use locklab_footprint::Footprint;
+use locklab_host::topology::{Topology, ranges};
+use locklab_judge::Side;
+use locklab_lab::experiment::Labels;
+use serde::{Deserialize, Serialize};
+
+/// The most seconds that a run may be given.
+const LONGEST: f64 = 1e7;
+
+/// Both subjects, the workloads, and how each run is made.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Spec {
+    /// What is already there.
+    pub baseline: Subject,
+    /// What is judged against it.
+    pub experiment: Subject,
+    /// In the order in which they run.
+    pub workloads: Vec<WorkloadSpec>,
+    /// Runs of each side before the first pair, left out.
+    pub warm_up: u32,
+    /// Of one run, in seconds.
+    pub time_limit: f64,
+    /// CPUs to use; the workload's own choice if empty.
+    pub pin: Vec<usize>,
+    /// What is counted beside.
+    pub counters: Mode,
+}
+
+impl Spec {
+    /// Both subjects, the baseline first.
+    #[must_use]
+    pub fn subjects(&self) -> [&Subject; 2] {
+        [&self.baseline, &self.experiment]
+    }
+
+    /// The subject of a side.
+    #[must_use]
+    pub fn subject(&self, side: Side) -> &Subject {
+        match side {
+            Side::Baseline => &self.baseline,
+            Side::Experiment => &self.experiment,
+        }
+    }
+
+    /// How reports call the two.
+    #[must_use]
+    pub fn labels(&self) -> Labels {
+        Labels {
+            baseline: self.baseline.label(),
+            experiment: self.experiment.label(),
+        }
+    }
+
+    /// Whether it can be carried out on CPUs such as these, as far as that
+    /// can be known without running anything.
+    ///
+    /// # Errors
+    /// A sentence that says what to change.
+    pub fn check(&self, topology: &Topology) -> Result<(), String> {
+        for subject in self.subjects() {
+            if let Some(build) = &subject.build
+                && !build.is_dir()
+            {
+                return Err(format!(
+                    "there is no folder {}; a build is the folder with its programs",
+                    build.display()
+                ));
+            }
+        }
+        if self.workloads.is_empty() {
+            return Err(format!(
+                "nothing to run; give --workload ({}), or --baseline CMD --experiment CMD, or an \
+                 experiment file ('locklab compare --example' prints one)",
+                NAMES.map(|(name, _)| name).join(", ")
+            ));
+        }
+        for (n, workload) in self.workloads.iter().enumerate() {
+            workload.workload()?;
+            let title = workload.title();
+            if self.workloads[..n].iter().any(|w| w.title() == title) {
+                return Err(format!(
+                    "there are two workloads '{title}'; give one of them another title"
+                ));
+            }
+        }
+        if !(self.time_limit > 0.0 && self.time_limit <= LONGEST) {
+            return Err(format!(
+                "a time limit of {} s is none; give seconds above 0",
+                self.time_limit
+            ));
+        }
+        if let Some(cpu) = self.pin.iter().find(|cpu| !topology.order.contains(cpu)) {
+            return Err(format!(
+                "CPU {cpu} cannot be pinned to; this process may use {}",
+                ranges(&topology.order)
+            ));
+        }
+        Ok(())
+    }
+
+    /// What a reader must know of these two subjects.
+    #[must_use]
+    pub fn caveats(&self) -> Vec<String> {
+        let bare = |s: &Subject| s.lock.as_deref().is_none_or(|lock| lock == PTHREAD);
+        if bare(&self.baseline) == bare(&self.experiment) {
+            return Vec::new();
+        }
+        vec![
+            "One side's lock is interposed and the other's is glibc's own: the difference \
+             includes the interposer. 'pthread-interposed' on the other side takes that out."
+                .into(),
+        ]
+    }
+
+    /// What the programs of two build folders hold; `None` unless both sides
+    /// have one.
+    ///
+    /// # Errors
+    /// A sentence: a folder has no program that can be read.
+    pub fn footprint(&self) -> Result<Option<Footprint>, String> {
+        let (Some(old), Some(new)) = (&self.baseline.build, &self.experiment.build) else {
+            return Ok(None);
+        };
+        let options = locklab_footprint::Options::default();
+        locklab_footprint::compare(old, new, &options)
+            .map(Some)
+            .map_err(|e| format!("There is no footprint: {e}"))
+    }
+}

@@ -1,0 +1,163 @@
+//! One of the two sides of a comparison of programs: what differs.
+//!
+//! Says how a subject is called, where its programs are looked for and which
+//! variables its processes get; must never start one (see
+//! [`crate::launcher`]).
+
+use locklab_host::libraries::preload_library;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+/// glibc's own mutexes, with nothing interposed.
+pub const PTHREAD: &str = "pthread";
+/// glibc's own mutexes behind the interposer that other locks are under.
+pub const PTHREAD_INTERPOSED: &str = "pthread-interposed";
+
+/// One of the two: what it runs, on what.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Subject {
+    /// How reports call it; made from the rest if absent.
+    pub name: Option<String>,
+    /// The command of a `command` workload.
+    pub command: Option<String>,
+    /// The lock under its pthread mutexes: a name of `locklab locks`,
+    /// `pthread` for none but glibc's own, `pthread-interposed` for glibc's
+    /// own behind the same interposer.
+    pub lock: Option<String>,
+    /// A folder where its programs are looked for before `PATH`; `{build}`
+    /// in a command stands for it.
+    pub build: Option<PathBuf>,
+    /// Variables of its environment.
+    pub env: BTreeMap<String, String>,
+    /// Whether unlock is inlined, for a program that is built for the
+    /// comparison.
+    pub inline: Option<Inline>,
+}
+
+/// Whether a lock's release is inlined where it is called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Inline {
+    /// A copy at each call site.
+    Always,
+    /// One function.
+    Never,
+}
+
+impl Inline {
+    /// As a user writes it.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Always => "always",
+            Self::Never => "never",
+        }
+    }
+
+    /// Both sides of `unlock=never|always`, the baseline first.
+    ///
+    /// # Errors
+    /// A sentence that shows the form.
+    pub fn parse_pair(text: &str) -> Result<[Self; 2], String> {
+        let of = |word: &str| match word.trim() {
+            "always" => Some(Self::Always),
+            "never" => Some(Self::Never),
+            _ => None,
+        };
+        let pair = text.strip_prefix("unlock=").and_then(|pair| {
+            let (b, e) = pair.split_once('|')?;
+            Some([of(b)?, of(e)?])
+        });
+        pair.ok_or_else(|| {
+            format!("'{text}' is not what can be inlined; write unlock=never|always")
+        })
+    }
+}
+
+impl Subject {
+    /// What a report calls it.
+    #[must_use]
+    pub fn label(&self) -> String {
+        if let Some(name) = &self.name {
+            return name.clone();
+        }
+        let mut parts = Vec::new();
+        if let Some(command) = &self.command {
+            parts.push(command.clone());
+        }
+        if let Some(lock) = &self.lock {
+            parts.push(lock.clone());
+        }
+        if let Some(build) = &self.build {
+            parts.push(format!("build {}", build.display()));
+        }
+        if let Some(inline) = self.inline {
+            parts.push(format!("unlock inlined {}", inline.word()));
+        }
+        parts.extend(self.env.iter().map(|(k, v)| format!("{k}={v}")));
+        if parts.is_empty() {
+            parts.push("as installed".into());
+        }
+        parts.join(", ")
+    }
+
+    /// The library that has to be loaded into its processes, if its lock
+    /// takes one.
+    fn interposed(&self) -> Option<&str> {
+        self.lock.as_deref().filter(|lock| *lock != PTHREAD)
+    }
+
+    /// Folders of its programs, before `PATH`.
+    #[must_use]
+    pub fn folders(&self) -> Vec<PathBuf> {
+        let Some(build) = &self.build else {
+            return Vec::new();
+        };
+        let build = std::path::absolute(build).unwrap_or_else(|_| build.clone());
+        ["", "bin", "sbin"].map(|below| build.join(below)).into()
+    }
+
+    /// The variables that its processes get beside those of this process.
+    ///
+    /// # Errors
+    /// A sentence: there is no library for its lock, or its build folder
+    /// cannot stand in `PATH`.
+    pub fn environment(&self) -> Result<Vec<(OsString, OsString)>, String> {
+        let mut all: Vec<(OsString, OsString)> = vec![("LC_ALL".into(), "C".into())];
+        let mut preload: Vec<OsString> = Vec::new();
+        if let Some(lock) = self.interposed() {
+            let name = match lock {
+                PTHREAD_INTERPOSED => PTHREAD,
+                other => other,
+            };
+            preload.push(preload_library()?.into());
+            all.push(("LOCKLAB_LOCK".into(), name.into()));
+        }
+        if let Some(build) = &self.build {
+            let folders = self.folders();
+            let path = std::env::var_os("PATH").unwrap_or_default();
+            let path =
+                std::env::join_paths(folders.into_iter().chain(std::env::split_paths(&path)))
+                    .map_err(|e| format!("the build folder {}: {e}", build.display()))?;
+            all.push(("PATH".into(), path));
+            let libraries = std::path::absolute(build).unwrap_or_else(|_| build.clone());
+            if libraries.join("lib").is_dir() {
+                all.push(("LD_LIBRARY_PATH".into(), libraries.join("lib").into()));
+            }
+        }
+        for (name, value) in &self.env {
+            if name == "LD_PRELOAD" {
+                preload.push(value.into());
+            } else {
+                all.push((name.into(), value.into()));
+            }
+        }
+        if !preload.is_empty() {
+            all.push(("LD_PRELOAD".into(), preload.join(&OsString::from(":"))));
+        }
+        Ok(all)
+    }
+}

@@ -1,0 +1,115 @@
+//! `command`: any command, its figure by regular expression or JSON path;
+//! without one, its elapsed time decides.
+//!
+//! One run is the command from start to end. Invalid: an exit status other
+//! than 0, a signal, the time limit, output without the figure.
+
+use super::{Extractor, Fault, OutputMetric, Workload, WorkloadSpec, output_metric};
+use crate::launcher::Launcher;
+use crate::subject::Subject;
+use locklab_lab::experiment::{Metric, Source, Values};
+
+pub(super) struct AnyCommand {
+    command: Option<String>,
+    metrics: Vec<(OutputMetric, Extractor)>,
+}
+
+impl AnyCommand {
+    pub(super) fn new(spec: &WorkloadSpec) -> Result<Self, String> {
+        let metrics = spec.metric.iter().map(|p| Ok((p.clone(), p.extractor()?)));
+        Ok(Self {
+            command: spec.command.clone(),
+            metrics: metrics.collect::<Result<_, String>>()?,
+        })
+    }
+
+    fn words(&self, subject: &Subject) -> Result<Vec<String>, String> {
+        let Some(command) = subject.command.as_ref().or(self.command.as_ref()) else {
+            return Err(
+                "there is no command to run; give --baseline and --experiment, or one command \
+                 after --"
+                    .into(),
+            );
+        };
+        let build = subject.build.as_ref().map(|b| b.display().to_string());
+        if command.contains("{build}") && build.is_none() {
+            return Err(format!(
+                "'{command}' speaks of {{build}} and there is none; give --baseline-build and \
+                 --experiment-build"
+            ));
+        }
+        let command = command.replace("{build}", &build.unwrap_or_default());
+        // What only a shell understands is left to one.
+        if command.contains(['|', '&', ';', '<', '>', '$', '`', '*', '~', '\n']) {
+            return Ok(vec!["/bin/sh".into(), "-c".into(), command]);
+        }
+        match shlex::split(&command) {
+            Some(words) if !words.is_empty() => Ok(words),
+            _ => Err(format!(
+                "'{command}' is no command: a quote is open, or it is empty"
+            )),
+        }
+    }
+}
+
+impl Workload for AnyCommand {
+    fn about(&self) -> String {
+        match self.command.as_ref() {
+            Some(command) => format!("'{command}', from start to end."),
+            None => "The command, from start to end.".into(),
+        }
+    }
+
+    fn setup(&self, launcher: &Launcher) -> Vec<(String, String)> {
+        vec![("CPUs".into(), launcher.cpus_text())]
+    }
+
+    fn metrics(&self) -> Vec<Metric> {
+        if self.metrics.is_empty() {
+            return vec![Metric::lower("elapsed", "s", Source::Process)];
+        }
+        self.metrics.iter().map(|(p, _)| p.metric()).collect()
+    }
+
+    fn check(&self, subjects: [&Subject; 2], _: &Launcher) -> Result<(), String> {
+        for subject in subjects {
+            let words = self.words(subject)?;
+            if locklab_host::process::find(&words[0], &subject.folders()).is_none() {
+                return Err(if words[0].contains('/') {
+                    format!("there is no program {}; check the path", words[0])
+                } else {
+                    format!(
+                        "there is no program '{0}' in PATH; 'apt-file search bin/{0}' names its \
+                         Debian package",
+                        words[0]
+                    )
+                });
+            }
+        }
+        Ok(())
+    }
+
+    fn run(&mut self, subject: &Subject, launcher: &mut Launcher) -> Result<Values, Fault> {
+        let words = self.words(subject).map_err(Fault::Unrunnable)?;
+        let ended = launcher.run(subject, &words[0], &words[1..], &launcher.cpus.clone())?;
+        ended.check()?;
+        let mut figures = ended.figures();
+        for (metric, extractor) in &self.metrics {
+            let number = match output_metric::read(&metric.name, extractor, &ended.out) {
+                // Some programs report on standard error.
+                Err(fault) => match extractor.read(&ended.err) {
+                    Some(number) => number,
+                    None if ended.out.trim().is_empty() => {
+                        return Err(output_metric::read(&metric.name, extractor, &ended.err)
+                            .err()
+                            .unwrap_or(fault));
+                    }
+                    None => return Err(fault),
+                },
+                Ok(number) => number,
+            };
+            figures.insert(metric.name.clone(), number);
+        }
+        Ok(figures)
+    }
+}

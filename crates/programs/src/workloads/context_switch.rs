@@ -1,0 +1,155 @@
+//! `context-switch`: two processes, or two threads, on one CPU that wake each
+//! other by a futex or a pipe.
+//!
+//! Install: nothing, the program is our own. A run takes several means, each
+//! over many switches, of the ticks of the time stamp counter (rdtscp, on
+//! AArch64 cntvct) from one switch to the next. The mean of the means
+//! decides; the lowest and the highest are reported, as the report on
+//! finish_task_switch() has them. Invalid: a program that failed.
+
+use super::{Fault, Workload, WorkloadSpec, output_metric, same_program};
+use crate::built_in;
+use crate::launcher::Launcher;
+use crate::subject::Subject;
+use locklab_lab::experiment::{Metric, Source, Values};
+use serde::{Deserialize, Serialize};
+use std::str::FromStr;
+
+/// Who switches.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Between {
+    /// Two processes: the address space is switched too.
+    #[default]
+    Processes,
+    /// Two threads.
+    Threads,
+}
+
+impl Between {
+    /// As a user writes it.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Processes => "processes",
+            Self::Threads => "threads",
+        }
+    }
+}
+
+impl FromStr for Between {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let all = [Self::Processes, Self::Threads];
+        let found = all.into_iter().find(|b| b.word() == text);
+        found.ok_or_else(|| format!("'{text}' cannot switch; those are processes and threads"))
+    }
+}
+
+/// How one wakes the other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum By {
+    /// A futex in shared memory.
+    #[default]
+    Futex,
+    /// A byte through a pipe.
+    Pipe,
+}
+
+impl By {
+    /// As a user writes it.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Futex => "futex",
+            Self::Pipe => "pipe",
+        }
+    }
+}
+
+impl FromStr for By {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let found = [Self::Futex, Self::Pipe]
+            .into_iter()
+            .find(|b| b.word() == text);
+        found.ok_or_else(|| format!("'{text}' wakes nobody; those are futex and pipe"))
+    }
+}
+
+/// Means a run.
+const MEANS: u64 = 4;
+
+pub(super) struct ContextSwitch {
+    between: Between,
+    by: By,
+    switches: u64,
+}
+
+impl ContextSwitch {
+    pub(super) fn new(spec: &WorkloadSpec) -> Self {
+        Self {
+            between: spec.between.unwrap_or_default(),
+            by: spec.by.unwrap_or_default(),
+            switches: spec.scaled(1 << 16, 2),
+        }
+    }
+}
+
+impl Workload for ContextSwitch {
+    fn about(&self) -> String {
+        format!(
+            "Two {} on one CPU wake each other by a {}: ticks a switch, {MEANS} means over {} \
+             switches.",
+            self.between.word(),
+            self.by.word(),
+            self.switches
+        )
+    }
+
+    fn setup(&self, launcher: &Launcher) -> Vec<(String, String)> {
+        vec![(
+            "CPU".into(),
+            locklab_host::topology::ranges(&launcher.cpu(0)),
+        )]
+    }
+
+    fn metrics(&self) -> Vec<Metric> {
+        vec![
+            Metric::lower("switch", "ticks", Source::Output),
+            Metric::lower("switch-lowest", "ticks", Source::Output),
+            Metric::lower("switch-highest", "ticks", Source::Output),
+        ]
+    }
+
+    fn check(&self, subjects: [&Subject; 2], _: &Launcher) -> Result<(), String> {
+        same_program("context-switch", subjects)
+    }
+
+    fn run(&mut self, subject: &Subject, launcher: &mut Launcher) -> Result<Values, Fault> {
+        let arguments = [
+            built_in::COMMAND.to_owned(),
+            "context-switch".into(),
+            "--between".into(),
+            self.between.word().into(),
+            "--by".into(),
+            self.by.word().into(),
+            "--switches".into(),
+            self.switches.to_string(),
+            "--means".into(),
+            MEANS.to_string(),
+        ];
+        let cpu = launcher.cpu(0);
+        let done = launcher.run(subject, &built_in::program()?, &arguments, &cpu)?;
+        done.check()?;
+        let mut figures = done.figures();
+        for name in ["switch", "switch-lowest", "switch-highest"] {
+            let pattern = format!(r"(?m)^{name} ([0-9.e+-]+)$");
+            figures.insert(name.into(), output_metric::find(name, &pattern, &done.out)?);
+        }
+        Ok(figures)
+    }
+}

@@ -1,0 +1,130 @@
+//! A workload as a user asks for it: by name, with settings.
+
+use super::{
+    Between, By, NAMES, OutputMetric, Workload, any_command, call_sites, context_switch, fs_mark,
+    fstat, gcc, kernel_build, nginx_churn, rocksdb,
+};
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+
+/// A workload by its name, with its settings.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct WorkloadSpec {
+    /// Which: see [`NAMES`].
+    pub name: String,
+    /// How the report calls it; its name if absent.
+    pub title: Option<String>,
+    /// How much work a run is, over what it is by default.
+    pub scale: Option<f64>,
+    /// Threads or processes, where it has a number of them; `call-sites`: how
+    /// many.
+    pub threads: Option<u32>,
+    /// `context-switch`: `processes` or `threads`.
+    pub between: Option<Between>,
+    /// `context-switch`: how one wakes the other.
+    pub by: Option<By>,
+    /// `fs-mark`: the folder to fill; `kernel-build`: the source tree; `gcc`:
+    /// the preprocessed C file.
+    pub path: Option<PathBuf>,
+    /// `nginx-churn`: the port; a free one if absent.
+    pub port: Option<u16>,
+    /// `command`: the command of both subjects, if they have none of their own.
+    pub command: Option<String>,
+    /// `command`: what to read in its output; elapsed time if none.
+    pub metric: Vec<OutputMetric>,
+}
+
+impl WorkloadSpec {
+    /// By name, with variants: `context-switch:threads+pipe`.
+    ///
+    /// # Errors
+    /// A sentence that lists the names.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let (name, variants) = text.split_once(':').unwrap_or((text, ""));
+        let mut spec = Self {
+            name: name.trim().into(),
+            title: (!variants.is_empty()).then(|| text.trim().into()),
+            ..Self::default()
+        };
+        for variant in variants.split('+').filter(|v| !v.is_empty()) {
+            match variant {
+                "processes" => spec.between = Some(Between::Processes),
+                "threads" => spec.between = Some(Between::Threads),
+                "futex" => spec.by = Some(By::Futex),
+                "pipe" => spec.by = Some(By::Pipe),
+                number => match number.parse() {
+                    Ok(threads) => spec.threads = Some(threads),
+                    Err(_) => {
+                        return Err(format!(
+                            "'{variant}' in '{text}' is no variant; those are processes, \
+                             threads, futex, pipe, or a number of threads"
+                        ));
+                    }
+                },
+            }
+        }
+        spec.workload()?;
+        Ok(spec)
+    }
+
+    /// How reports call it.
+    #[must_use]
+    pub fn title(&self) -> String {
+        self.title.clone().unwrap_or_else(|| self.name.clone())
+    }
+
+    /// So much of its usual work, at least `least`.
+    pub(super) fn scaled(&self, usual: u64, least: u64) -> u64 {
+        let scale = self.scale.unwrap_or(1.0);
+        ((usual as f64 * scale).round() as u64).max(least)
+    }
+
+    /// The workload.
+    ///
+    /// # Errors
+    /// A sentence: no such workload, or something it does not know.
+    pub fn workload(&self) -> Result<Box<dyn Workload>, String> {
+        if let Some(scale) = self.scale
+            && !(scale > 0.0 && scale <= 1e4)
+        {
+            return Err(format!(
+                "scale {scale} of {} is not between 0 and 10000; 1 is the usual length",
+                self.name
+            ));
+        }
+        if self.threads == Some(0) {
+            return Err(format!(
+                "zero threads of {} do no work; ask for 1",
+                self.name
+            ));
+        }
+        Ok(match self.name.as_str() {
+            "nginx-churn" => Box::new(nginx_churn::NginxChurn::new(self)),
+            "rocksdb-deleteseq" | "readwhilewriting" => Box::new(rocksdb::RocksDb::new(self)),
+            "fstat" => Box::new(fstat::Fstat::new(self)),
+            "context-switch" => Box::new(context_switch::ContextSwitch::new(self)),
+            "call-sites" => Box::new(call_sites::CallSites::new(self)),
+            "gcc" => Box::new(gcc::Gcc::new(self)),
+            "fs-mark" => Box::new(fs_mark::FsMark::new(self)),
+            "kernel-build" => Box::new(kernel_build::KernelBuild::new(self)),
+            "command" => Box::new(any_command::AnyCommand::new(self)?),
+            other => {
+                let near = NAMES
+                    .iter()
+                    .map(|(name, _)| (strsim::damerau_levenshtein(name, other), name))
+                    .min()
+                    .filter(|(distance, _)| *distance <= 3);
+                return Err(match near {
+                    Some((_, near)) => {
+                        format!("there is no workload '{other}'; did you mean {near}?")
+                    }
+                    None => format!(
+                        "there is no workload '{other}'; those are {}",
+                        NAMES.map(|(name, _)| name).join(", ")
+                    ),
+                });
+            }
+        })
+    }
+}
