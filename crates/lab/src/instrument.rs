@@ -37,6 +37,11 @@ pub trait Instrument {
         None
     }
 
+    /// Hears under which number the store keeps the experiment, before
+    /// anything is run: what an instrument writes beside its samples, as logs,
+    /// may carry the number.
+    fn numbered(&mut self, _experiment: i64) {}
+
     /// Hears of every turn that will be asked for, before the first: an
     /// instrument that works on several processors may start now.
     fn announce(&mut self, _turns: &[Turn]) {}

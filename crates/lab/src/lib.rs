@@ -10,6 +10,7 @@
 //! program or a kernel.
 
 pub mod experiment;
+pub mod file;
 pub mod instrument;
 pub mod matrix;
 pub mod progress;

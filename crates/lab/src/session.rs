@@ -74,6 +74,7 @@ impl Session<'_> {
         ));
         let id = begin(&store, &key, &command, resume, &mut experiment, &progress)?;
         let listed = store.listed(Some(id))?;
+        instrument.numbered(id);
         let mut recorder = Recorder::new(store, id);
         let outcome = Runner {
             design: &experiment.design.clone(),

@@ -8,6 +8,7 @@ use crate::counters::Mode;
 use crate::spec::Spec;
 use crate::subject::Subject;
 use crate::workloads::WorkloadSpec;
+use locklab_lab::file;
 use serde::Deserialize;
 use std::path::Path;
 
@@ -15,6 +16,8 @@ use std::path::Path;
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct File {
+    /// That programs are compared.
+    pub kind: Kind,
     /// Pairs of each workload.
     pub pairs: Option<u32>,
     /// Runs of each side before the first pair.
@@ -37,6 +40,15 @@ pub struct File {
     pub workload: Vec<WorkloadSpec>,
 }
 
+/// The only `kind` of these files.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// Programs, builds or environments.
+    #[default]
+    Programs,
+}
+
 /// The example that is printed; tests read it.
 pub const EXAMPLE: &str = include_str!("example.toml");
 
@@ -46,9 +58,7 @@ impl File {
     /// # Errors
     /// A sentence with the file and the line.
     pub fn read(path: &Path) -> Result<Self, String> {
-        let text = std::fs::read_to_string(path)
-            .map_err(|e| format!("cannot read {}: {e}", path.display()))?;
-        Self::parse(&text).map_err(|e| format!("{}, {e}", path.display()))
+        Self::parse(&file::read(path)?).map_err(|e| format!("{}, {e}", path.display()))
     }
 
     /// Reads the text of one.
@@ -56,12 +66,8 @@ impl File {
     /// # Errors
     /// The line and what is wrong there.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let file: Self = toml::from_str(text).map_err(|e| {
-            let at = e.span().map_or(0, |span| span.start);
-            let line = text[..at.min(text.len())].matches('\n').count() + 1;
-            let what = e.message().split_whitespace().collect::<Vec<_>>().join(" ");
-            format!("line {line}: {what}; 'locklab compare --example' shows the form")
-        })?;
+        let form = "'locklab compare --example' shows the form";
+        let file: Self = file::parse(text).map_err(|e| format!("{e}; {form}"))?;
         for workload in &file.workload {
             workload.workload()?;
         }

@@ -14,10 +14,11 @@ use locklab_host::machine::Machine;
 use locklab_judge::Side;
 use locklab_lab::experiment::{
     Cell, Coordinate, Design, Experiment, Facts, Invalid, Key, Kind, Metric, Provenance, Role,
-    Sample, Source,
+    Sample, Source, Values,
 };
 use locklab_lab::instrument::{Instrument, Stopped, Turn};
 use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
 /// Programs under workloads.
@@ -26,6 +27,8 @@ pub struct Programs {
     machine: Machine,
     launcher: Launcher,
     workloads: Vec<Box<dyn Workload>>,
+    /// Logs are kept below it, in a folder with the experiment's number.
+    logs: Option<PathBuf>,
 }
 
 impl Programs {
@@ -53,7 +56,24 @@ impl Programs {
             machine,
             launcher,
             workloads,
+            logs: None,
         }
+    }
+
+    /// Keeps the logs of runs in a folder below this one, named by the number
+    /// of the experiment.
+    #[must_use]
+    pub fn with_logs_below(self, folder: PathBuf) -> Self {
+        Self {
+            logs: Some(folder),
+            ..self
+        }
+    }
+
+    /// Where the logs of runs are.
+    #[must_use]
+    pub fn logs(&self) -> &Path {
+        self.launcher.logs()
     }
 
     /// What it was asked.
@@ -157,7 +177,7 @@ impl Programs {
         log: &str,
         seed: u64,
         filter: Filter,
-    ) -> Result<locklab_lab::experiment::Values, Fault> {
+    ) -> Result<Values, Fault> {
         if self.launcher.interrupt.load(Ordering::Relaxed) {
             return Err(Fault::Interrupted);
         }
@@ -208,6 +228,14 @@ impl Instrument for Programs {
             self.spec.pin,
             self.machine
         ]))
+    }
+
+    fn numbered(&mut self, experiment: i64) {
+        if let Some(folder) = &self.logs {
+            // Runs are worth more than their logs, which stay in the temporary
+            // folder then.
+            let _ = self.launcher.keep_logs(folder.join(experiment.to_string()));
+        }
     }
 
     fn begin(&mut self, cell: &mut Cell, index: usize) -> Result<(), Stopped> {

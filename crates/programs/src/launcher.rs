@@ -65,41 +65,56 @@ pub struct Server {
 }
 
 impl Launcher {
-    /// With its logs in `logs`.
+    /// For programs that may use the CPUs `allowed` and end within `limit`;
+    /// nothing is pinned or counted, and logs are removed with the launcher.
     ///
     /// # Errors
-    /// A sentence: a folder cannot be made.
+    /// A sentence: a temporary folder cannot be made.
     pub fn new(
-        logs: Option<PathBuf>,
         allowed: Vec<usize>,
-        cpus: Vec<usize>,
         limit: Duration,
         interrupt: Arc<AtomicBool>,
-        counters: Counters,
     ) -> Result<Self, String> {
         let scratch = tempfile::Builder::new()
             .prefix("locklab-")
             .tempdir()
             .map_err(|e| format!("cannot make a temporary folder: {e}; set TMPDIR to another"))?;
-        let logs = logs.unwrap_or_else(|| scratch.path().join("logs"));
-        std::fs::create_dir_all(&logs).map_err(|e| {
-            format!(
-                "cannot make the folder of logs {}: {e}; give another with --logs",
-                logs.display()
-            )
-        })?;
-        Ok(Self {
+        let logs = scratch.path().join("logs");
+        let mut launcher = Self {
             allowed,
-            cpus,
+            cpus: Vec::new(),
             limit,
             interrupt,
-            counters,
+            counters: Counters::none(),
             filter: Filter::User,
             seed: 1,
             scratch,
-            logs,
+            logs: PathBuf::new(),
             log: "run".into(),
-        })
+        };
+        launcher.keep_logs(logs)?;
+        Ok(launcher)
+    }
+
+    /// Keeps the logs of runs in this folder from now on.
+    ///
+    /// # Errors
+    /// A sentence: it cannot be made.
+    pub fn keep_logs(&mut self, folder: PathBuf) -> Result<(), String> {
+        std::fs::create_dir_all(&folder).map_err(|e| {
+            format!(
+                "cannot make the folder of logs {}: {e}; give another with --logs",
+                folder.display()
+            )
+        })?;
+        self.logs = folder;
+        Ok(())
+    }
+
+    /// Where logs are.
+    #[must_use]
+    pub fn logs(&self) -> &Path {
+        &self.logs
     }
 
     /// A folder that is removed with the launcher.

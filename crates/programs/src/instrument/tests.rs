@@ -2,7 +2,7 @@
 //! itself is called different, and what becomes of faults.
 
 use super::*;
-use crate::counters::{Counters, Mode};
+use crate::counters::Mode;
 use crate::subject::Subject;
 use crate::workloads::WorkloadSpec;
 use locklab_judge::{Family, Verdict};
@@ -121,15 +121,8 @@ fn spec(workloads: usize) -> Spec {
 }
 
 fn instrument(made_up: Vec<MadeUp>) -> Programs {
-    let launcher = Launcher::new(
-        None,
-        vec![0],
-        vec![],
-        Duration::from_secs(1),
-        Arc::new(AtomicBool::new(false)),
-        Counters::none(),
-    )
-    .unwrap();
+    let never = Arc::new(AtomicBool::new(false));
+    let launcher = Launcher::new(vec![0], Duration::from_secs(1), never).unwrap();
     let spec = spec(made_up.len());
     let workloads = made_up
         .into_iter()

@@ -1,0 +1,164 @@
+//! Experiment files: one form for all kinds, TOML, whose `kind` says what is
+//! compared and so which other settings there may be.
+//!
+//! Each instrument has the settings of its kind; here is what they share: how
+//! the kind is found, and how an error names its line. Must never run
+//! anything.
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use std::path::Path;
+
+/// What an experiment file compares.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FileKind {
+    /// Two locks in a matrix of threads and lengths.
+    Matrix,
+    /// Two programs, builds or environments under workloads.
+    Programs,
+    /// Two kernels.
+    Kernels,
+    /// Figures that were published, simulated beside them.
+    Published,
+}
+
+impl FileKind {
+    /// Every kind.
+    pub const ALL: [Self; 4] = [Self::Matrix, Self::Programs, Self::Kernels, Self::Published];
+
+    /// As a file says it.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Matrix => "matrix",
+            Self::Programs => "programs",
+            Self::Kernels => "kernels",
+            Self::Published => "published",
+        }
+    }
+
+    /// The kind of a file with this text.
+    ///
+    /// # Errors
+    /// The line and what to write there: also for a file of version 0.1, which
+    /// had no kind.
+    pub fn of(text: &str) -> Result<Self, String> {
+        let table: toml::Table = toml::from_str(text).map_err(|e| located(text, &e))?;
+        let words = Self::ALL
+            .map(|kind| format!("\"{}\"", kind.word()))
+            .join(", ");
+        let Some(kind) = table.get("kind") else {
+            let line = first_setting(text);
+            let kind = likely(&table).word();
+            return Err(format!(
+                "line {line}: the file does not say what it compares; write kind = \"{kind}\" \
+                 above this line (there are {words})"
+            ));
+        };
+        let word = kind.as_str().unwrap_or("a value without quotes");
+        let found = Self::ALL.into_iter().find(|kind| kind.word() == word);
+        found.ok_or_else(|| {
+            let sets = |line: &str| line.trim_start().starts_with("kind");
+            let line = text.lines().position(sets).unwrap_or(0) + 1;
+            format!("line {line}: '{word}' is no kind of experiment; there are {words}")
+        })
+    }
+}
+
+/// Reads an experiment file.
+///
+/// # Errors
+/// A sentence with its name.
+pub fn read(path: &Path) -> Result<String, String> {
+    std::fs::read_to_string(path).map_err(|e| format!("cannot read {}: {e}", path.display()))
+}
+
+/// The settings in the text of a file.
+///
+/// # Errors
+/// The line and what is wrong there.
+pub fn parse<T: DeserializeOwned>(text: &str) -> Result<T, String> {
+    toml::from_str(text).map_err(|e| located(text, &e))
+}
+
+fn located(text: &str, error: &toml::de::Error) -> String {
+    let at = error.span().map_or(0, |span| span.start);
+    let line = text[..at.min(text.len())].matches('\n').count() + 1;
+    let words: Vec<&str> = error.message().split_whitespace().collect();
+    format!("line {line}: {}", words.join(" "))
+}
+
+/// The line of the first setting or table, where one more setting can stand.
+fn first_setting(text: &str) -> usize {
+    let sets = |line: &str| !line.trim().is_empty() && !line.trim_start().starts_with('#');
+    text.lines().position(sets).unwrap_or(0) + 1
+}
+
+/// The kind that a file of version 0.1 was of, by the settings that only that
+/// had.
+fn likely(table: &toml::Table) -> FileKind {
+    let has = |name: &str| table.contains_key(name);
+    if has("report") || has("machine") {
+        FileKind::Published
+    } else if has("kernel") {
+        FileKind::Kernels
+    } else if has("threads") {
+        FileKind::Matrix
+    } else {
+        FileKind::Programs
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kind_is_what_the_file_says() {
+        for kind in FileKind::ALL {
+            let text = format!("# a comment\nkind = \"{}\"\npairs = 8\n", kind.word());
+            assert_eq!(FileKind::of(&text), Ok(kind));
+        }
+        let error = FileKind::of("pairs = 3\nkind = 'lock'").unwrap_err();
+        assert!(error.starts_with("line 2: 'lock' is no kind"), "{error}");
+    }
+
+    #[test]
+    fn a_file_without_a_kind_is_refused_with_the_line_to_write() {
+        for (text, line, kind) in [
+            ("# a comment\n\npairs = 20\n", 3, "programs"),
+            ("[[workload]]\nname = 'gcc'\n", 1, "programs"),
+            (
+                "name = 'x'\n[kernel]\nsource = 'debian:6.1'\n",
+                1,
+                "kernels",
+            ),
+            ("report = 4\nmachine = 'amd64-8'\n", 1, "published"),
+        ] {
+            let error = FileKind::of(text).unwrap_err();
+            let start = format!("line {line}: ");
+            assert!(error.starts_with(&start), "{error}");
+            assert!(error.contains(&format!("kind = \"{kind}\"")), "{error}");
+        }
+    }
+
+    #[test]
+    fn an_error_names_its_line() {
+        #[derive(Debug, Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct Settings {
+            #[allow(dead_code, reason = "only read")]
+            pairs: u32,
+        }
+        for (text, part) in [
+            ("pairs = 'many'", "line 1: invalid type"),
+            ("pairs = 1\npears = 20", "line 2: unknown field `pears`"),
+            ("pairs = 1\npairs", "line 2: "),
+        ] {
+            let error = parse::<Settings>(text).unwrap_err();
+            assert!(error.contains(part), "{error}");
+            assert_eq!(error.lines().count(), 1, "{error}");
+        }
+    }
+}
