@@ -161,8 +161,7 @@ pub fn scores(reports: &[Reproduction]) -> Document {
          side. Factor: the median of the factors by which ours are off. Log error: mean of \
          |ln(ours / theirs)|. Ranks: Spearman's correlation, from five figures on."
     )));
-    let title =
-        format!("Misses: off by more than a factor of {MISS}, or in the wrong direction");
+    let title = format!("Misses: off by more than a factor of {MISS}, or in the wrong direction");
     let items = misses(reports);
     document.push(if items.is_empty() {
         Section::new(title).prose("None.")
