@@ -1,0 +1,168 @@
+//! `locklab icache -- CMD`: instructions and L1i misses of a program, by the
+//! model.
+
+use crate::cli::Common;
+use crate::output::print;
+use clap::Args;
+use locklab_host::error::Error;
+use locklab_host::interrupt;
+use locklab_lab::VERSION;
+use locklab_lab::number::grouped;
+use locklab_programs::icache::{Counted, Model};
+use locklab_programs::workloads::excerpt;
+use serde_json::{Value, json};
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// `locklab icache`.
+///
+/// Runs a program in QEMU's user mode and counts its instructions and the
+/// misses of a modelled L1 instruction cache. The program's own output is not
+/// shown. Counts of a single-threaded program repeat exactly.
+#[derive(Debug, Args)]
+pub struct IcacheArgs {
+    /// Bytes of the cache [default: this machine's]
+    #[arg(long, value_name = "BYTES")]
+    pub size: Option<u32>,
+    /// Lines of a set [default: this machine's]
+    #[arg(long, value_name = "N")]
+    pub ways: Option<u32>,
+    /// Bytes of a line [default: this machine's]
+    #[arg(long, value_name = "BYTES")]
+    pub line: Option<u32>,
+    /// A miss brings in the next line too
+    #[arg(long)]
+    pub next_line: bool,
+    /// Write the executions of each block, as CSV that footprint reads
+    #[arg(long, value_name = "FILE")]
+    pub hot: Option<PathBuf>,
+    /// Write the program's standard output
+    #[arg(long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// In seconds: then it is killed
+    #[arg(long, value_name = "SECONDS", default_value_t = 3600.0)]
+    pub time_limit: f64,
+    /// The program and its arguments
+    #[arg(last = true, required = true, value_name = "CMD")]
+    pub command: Vec<String>,
+}
+
+/// Runs it.
+///
+/// # Errors
+/// One sentence.
+pub fn run(args: &IcacheArgs, common: &Common) -> Result<ExitCode, Error> {
+    let model =
+        Model::new(args.size, args.ways, args.line, args.next_line).map_err(Error::Usage)?;
+    let [program, arguments @ ..] = args.command.as_slice() else {
+        return Err(Error::Usage("name a program to run, after --".into()));
+    };
+    if !(args.time_limit > 0.0 && args.time_limit < 1e9) {
+        return Err(Error::Usage("a time limit is in seconds above 0".into()));
+    }
+    if common.dry_run {
+        return print(&dry_run(&args.command, &model, common.json));
+    }
+    let failed = |e: std::io::Error| Error::Failed(format!("cannot make a folder: {e}"));
+    let scratch = tempfile::Builder::new()
+        .prefix("locklab-")
+        .tempdir()
+        .map_err(failed)?;
+    let folder = std::env::current_dir().map_err(failed)?;
+    let interrupt = interrupt::listen()?;
+    let log = scratch.path().join("run");
+    let hot = args
+        .hot
+        .as_ref()
+        .map(std::path::absolute)
+        .transpose()
+        .map_err(failed)?;
+    let limit = Duration::from_secs_f64(args.time_limit);
+    let counted = model
+        .count(
+            program,
+            arguments,
+            &folder,
+            &log,
+            hot.as_deref(),
+            (limit, &interrupt),
+        )
+        .map_err(Error::Failed)?;
+    if let Some(path) = &args.output {
+        std::fs::copy(log.with_extension("out"), path)
+            .map_err(|e| Error::Failed(format!("cannot write {}: {e}", path.display())))?;
+    }
+    print(&if common.json {
+        format!("{:#}\n", document(&counted, &args.command))
+    } else {
+        text(&counted, &model, &args.command)
+    })?;
+    match counted.ended.failure() {
+        Some(status) => {
+            let said = std::fs::read_to_string(log.with_extension("err")).unwrap_or_default();
+            Err(Error::Failed(format!(
+                "{program} did not end well ({status}), so the counts are those of a failure; it \
+                 said: {}",
+                excerpt(&said)
+            )))
+        }
+        None => Ok(ExitCode::SUCCESS),
+    }
+}
+
+fn dry_run(command: &[String], model: &Model, as_json: bool) -> String {
+    let geometry = model.geometry.to_string();
+    if as_json {
+        let document = json!({
+            "schema": 1, "dry_run": true, "kind": "icache", "command": command,
+            "geometry": geometry,
+        });
+        return format!("{document:#}\n");
+    }
+    format!("Would run {} under {geometry}.\n", command.join(" "))
+}
+
+fn document(counted: &Counted, command: &[String]) -> Value {
+    let mut document = counted.report.clone();
+    // Nothing of the kernel is executed in QEMU's user mode: zero would say
+    // that it was, and did nothing.
+    document["kernel"] = json!({
+        "executed": false, "instructions": null, "l1i_fetches": null, "l1i_misses": null,
+    });
+    document["schema"] = json!(1);
+    document["kind"] = json!("icache");
+    document["tool"] = json!(VERSION);
+    document["command"] = json!(command);
+    document["status"] = json!(counted.ended.failure().unwrap_or_else(|| "0".into()));
+    document
+}
+
+fn text(counted: &Counted, model: &Model, command: &[String]) -> String {
+    let report = &counted.report;
+    let mut text = String::new();
+    let _ = writeln!(text, "L1i model: {} ({})", model.geometry, model.source);
+    let shown: String = command.join(" ").chars().take(60).collect();
+    let _ = writeln!(text, "Program:   {shown}\n");
+    let _ = writeln!(text, "{:<14}{:>18}{:>18}", "", "user", "kernel");
+    for (label, name) in [
+        ("instructions", "instructions"),
+        ("L1i fetches", "l1i_fetches"),
+        ("L1i misses", "l1i_misses"),
+    ] {
+        let user = report["user"][name].as_u64().map_or("-".into(), grouped);
+        let _ = writeln!(text, "{label:<14}{user:>18}{:>18}", "not executed");
+    }
+    if counted.instructions() > 0 {
+        let mpki = 1000.0 * counted.misses() as f64 / counted.instructions() as f64;
+        let _ = writeln!(text, "{:<14}{mpki:>18.4}", "MPKI");
+    }
+    text += "\nSource: model, in an emulated execution of the program alone. Not modelled: prefetch, micro-op cache,
+speculation, L2. One layout of one build: compare over several link
+orders before you conclude.\n";
+    if report["vcpus"].as_u64() > Some(1) {
+        text += "The program has several threads, so the counts do not repeat.\n";
+    }
+    text
+}

@@ -1,0 +1,67 @@
+//! `locklab workload-program`: the hidden command that is the program of the
+//! workloads `fstat` and `context-switch`.
+
+use crate::output::print;
+use clap::{Args, Subcommand};
+use locklab_host::error::Error;
+use locklab_programs::built_in;
+use locklab_programs::workloads::{Between, By};
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// `locklab workload-program`.
+#[derive(Debug, Args)]
+pub struct WorkloadProgramArgs {
+    /// Which
+    #[command(subcommand)]
+    pub program: Program,
+}
+
+/// The programs.
+#[derive(Debug, Subcommand)]
+pub enum Program {
+    /// fstat(2) in a loop
+    Fstat {
+        /// How many
+        #[arg(long)]
+        processes: usize,
+        /// For how long
+        #[arg(long)]
+        milliseconds: u64,
+    },
+    /// Two that wake each other
+    ContextSwitch {
+        /// Processes or threads
+        #[arg(long)]
+        between: Between,
+        /// By a futex or a pipe
+        #[arg(long)]
+        by: By,
+        /// In a mean
+        #[arg(long)]
+        switches: u64,
+        /// How many means
+        #[arg(long)]
+        means: u64,
+    },
+}
+
+/// Runs one.
+///
+/// # Errors
+/// One sentence.
+pub fn run(args: &WorkloadProgramArgs) -> Result<ExitCode, Error> {
+    let text = match args.program {
+        Program::Fstat {
+            processes,
+            milliseconds,
+        } => built_in::fstat(processes, Duration::from_millis(milliseconds)),
+        Program::ContextSwitch {
+            between,
+            by,
+            switches,
+            means,
+        } => built_in::context_switch(between, by, switches, means),
+    };
+    print(&text.map_err(|e| Error::Failed(format!("the workload failed: {e}")))?)
+}
