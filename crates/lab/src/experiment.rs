@@ -289,7 +289,8 @@ impl Metric {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Summary {
-    /// Their median.
+    /// Their median, as Hodges and Lehmann estimate it: of the means of all
+    /// two of them, over logarithms.
     #[default]
     Median,
     /// The greatest, as of a longest wait.

@@ -9,11 +9,15 @@
 //! and is the same for all of them. Nothing in this crate knows a lock, a
 //! program or a kernel.
 
+pub mod document;
 pub mod experiment;
 pub mod file;
 pub mod instrument;
 pub mod matrix;
+pub mod number;
+pub mod page;
 pub mod progress;
+pub mod report;
 pub mod runner;
 pub mod session;
 pub mod store;
@@ -21,3 +25,6 @@ pub mod verdicts;
 
 /// The version of this tool, as reports print it.
 pub const VERSION: &str = concat!("locklab ", env!("CARGO_PKG_VERSION"));
+
+/// Columns of a text report.
+pub const COLUMNS: usize = 72;

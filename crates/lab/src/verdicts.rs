@@ -67,8 +67,8 @@ pub struct Figures(pub BTreeMap<String, Figure>);
 /// A value over the runs of one side.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Figure {
-    /// What stands for the runs: the location of the primary metric, else the
-    /// median or the greatest.
+    /// What stands for the runs: their location, by one estimator for all
+    /// metrics, or the greatest.
     pub value: f64,
     /// Lower 95 % limit, of the primary metric only.
     pub low: Option<f64>,
@@ -408,10 +408,9 @@ fn figures<'a>(cell: &Cell, pairs: &[&'a Pair], side: impl Fn(&'a Pair) -> &'a S
             .filter_map(|s| s.values.get(&metric.name).copied())
             .filter(|x| x.is_finite())
             .collect();
-        let figure = match (metric.role, metric.summary) {
-            (Role::Primary, _) => location(&values, metric),
-            (_, Summary::Median) => median(values).map(plain),
-            (_, Summary::Greatest) => values.into_iter().max_by(f64::total_cmp).map(plain),
+        let figure = match metric.summary {
+            Summary::Median => location(&values, metric),
+            Summary::Greatest => values.into_iter().max_by(f64::total_cmp).map(plain),
         };
         if let Some(figure) = figure {
             figures.insert(metric.name.clone(), figure);
@@ -428,19 +427,43 @@ fn plain(value: f64) -> Figure {
     }
 }
 
-/// The location of one sample is the judge's estimate against a constant.
+/// The location of one sample is the judge's estimate against a constant, for
+/// every metric alike: handoffs can then never exceed the operations that
+/// they are part of.
 fn location(values: &[f64], metric: &Metric) -> Option<Figure> {
+    if values.iter().any(|x| *x <= 0.0) {
+        return walsh_median(values).map(plain);
+    }
     let against_one: Vec<_> = values
         .iter()
         .map(|x| locklab_judge::Pair::new(1.0, *x, locklab_judge::Order::BaselineFirst))
         .collect();
     let shown = estimate(&against_one, metric.direction)?.ratio();
-    let limit = |x: f64| (x.is_finite() && x > 0.0).then_some(x);
+    let limit = |x: f64| {
+        let decides = metric.role == Role::Primary;
+        (decides && x.is_finite() && x > 0.0).then_some(x)
+    };
+    // By a rounded logarithm a location may lie a hair outside of its sample.
+    let least = values.iter().copied().fold(f64::INFINITY, f64::min);
+    let greatest = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     Some(Figure {
-        value: shown.value,
+        value: shown.value.clamp(least, greatest),
         low: limit(shown.low),
         high: limit(shown.high),
     })
+}
+
+/// The same estimate where some value has no logarithm: the middle one of the
+/// geometric means of all two of them, arithmetic ones if any is negative.
+fn walsh_median(values: &[f64]) -> Option<f64> {
+    let negative = values.iter().any(|x| *x < 0.0);
+    let mean = |a: f64, b: f64| match negative {
+        true => 0.5 * a + 0.5 * b,
+        false => a.sqrt() * b.sqrt(),
+    };
+    let pairs = values.iter().enumerate();
+    let means = pairs.flat_map(|(i, a)| values[i..].iter().map(move |b| mean(*a, *b)));
+    median(means.collect())
 }
 
 /// The middle value, or the mean of the two middle ones.

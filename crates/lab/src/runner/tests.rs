@@ -1,1 +1,418 @@
+//! The order of execution, with an instrument that plays a script.
 
+use super::*;
+use crate::experiment::{
+    Experiment, Key, Kind, Labels, Metric, Placement, Provenance, Role, Source,
+};
+use crate::store::Store;
+use locklab_judge::Family;
+use serde_json::Value;
+use std::collections::HashMap;
+use std::path::Path;
+
+/// Plays a script of placements, one for each run; the last goes on.
+struct Script {
+    classes: Vec<&'static str>,
+    /// What the run of this number is.
+    invalid: HashMap<usize, Invalid>,
+    runs: Vec<(usize, Side)>,
+    stop_after: usize,
+    outcome: Stopped,
+    pairing: Pairing,
+    schedule: Schedule,
+    begun: Vec<usize>,
+    ended: usize,
+    announced: Vec<Turn>,
+}
+
+impl Default for Script {
+    fn default() -> Self {
+        Self {
+            classes: vec!["near"],
+            invalid: HashMap::new(),
+            runs: Vec::new(),
+            stop_after: usize::MAX,
+            outcome: Stopped::Interrupted,
+            pairing: Pairing::InTurn,
+            schedule: Schedule::CellByCell,
+            begun: Vec::new(),
+            ended: 0,
+            announced: Vec::new(),
+        }
+    }
+}
+
+impl Script {
+    fn of(classes: &[&'static str]) -> Self {
+        Self {
+            classes: classes.to_vec(),
+            ..Self::default()
+        }
+    }
+}
+
+impl Instrument for Script {
+    fn fingerprint(&self) -> Value {
+        Value::Null
+    }
+
+    fn bias_fingerprint(&self, _: &Cell) -> Option<Value> {
+        None
+    }
+
+    fn pairing(&self) -> Pairing {
+        self.pairing
+    }
+
+    fn schedule(&self) -> Schedule {
+        self.schedule
+    }
+
+    fn announce(&mut self, turns: &[Turn]) {
+        self.announced = turns.to_vec();
+    }
+
+    fn begin(&mut self, _: &mut Cell, index: usize) -> Result<(), Stopped> {
+        self.begun.push(index);
+        Ok(())
+    }
+
+    fn run(&mut self, _: &Cell, turn: &Turn, side: Side) -> Result<Sample, Stopped> {
+        let number = self.runs.len();
+        if number >= self.stop_after {
+            return Err(self.outcome.clone());
+        }
+        self.runs.push((turn.cell, side));
+        Ok(Sample {
+            values: [("rate".to_owned(), 1.0 + turn.seed as f64)].into(),
+            placement: Some(Placement {
+                before: 64.0,
+                after: 64.0,
+                class: self.classes[number.min(self.classes.len() - 1)].into(),
+            }),
+            invalid: self.invalid.get(&number).cloned(),
+            ..Sample::default()
+        })
+    }
+
+    fn settle(&mut self, pair: &mut Pair) {
+        if pair.class().is_none() {
+            for sample in pair.samples_mut() {
+                sample.invalid = Some(Invalid::PlacementMoved("moved".into()));
+            }
+        }
+    }
+
+    fn end(&mut self, _: &mut Cell) {
+        self.ended += 1;
+    }
+}
+
+fn design(pairs: u32) -> Design {
+    Design {
+        pairs,
+        seed: 7,
+        delta: 0.01,
+        family: Family::FalseDiscovery,
+        aa: false,
+    }
+}
+
+fn cells(count: u64) -> Vec<Cell> {
+    let metric = Metric::higher("rate", "", Source::Instrument).with_role(Role::Primary);
+    (0..count)
+        .map(|n| Cell::new(Key::point(2, n, 1), vec![metric.clone()]))
+        .collect()
+}
+
+fn run_until(
+    pairs: u32,
+    cells: &mut [Cell],
+    script: &mut dyn Instrument,
+    recorder: &mut Recorder,
+    deadline: Option<Instant>,
+) -> Outcome {
+    Runner {
+        design: &design(pairs),
+        recorder,
+        progress: &Progress::hidden(),
+        deadline,
+        interrupt: &AtomicBool::new(false),
+    }
+    .run(script, cells)
+}
+
+fn run(pairs: u32, cells: &mut [Cell], script: &mut dyn Instrument) -> Outcome {
+    run_until(pairs, cells, script, &mut Recorder::nowhere(), None)
+}
+
+fn store(cells: &[Cell]) -> Recorder {
+    let store = Store::open(Path::new(":memory:")).unwrap();
+    let header = Experiment {
+        kind: Kind::Matrix,
+        labels: Labels {
+            baseline: "a".into(),
+            experiment: "b".into(),
+        },
+        spec: Value::Null,
+        design: design(8),
+        provenance: Provenance::Hardware("test".into()),
+        facts: vec![],
+        caveats: vec![],
+        cells: cells.to_vec(),
+        interrupted: None,
+    };
+    let id = store.begin("key", "", &header).unwrap();
+    Recorder::new(store, id)
+}
+
+fn orders(cell: &Cell) -> Vec<Order> {
+    cell.pairs.iter().map(|p| p.order).collect()
+}
+
+#[test]
+fn the_coin_says_who_goes_first_and_each_cell_has_its_own() {
+    let mut cells = cells(2);
+    let mut script = Script::default();
+    let outcome = run(12, &mut cells, &mut script);
+    assert_eq!(outcome.stopped, None);
+    assert_eq!(script.runs.len(), 2 * 2 * 12);
+    let mut runs = script.runs.iter();
+    for (index, cell) in cells.iter().enumerate() {
+        for (number, pair) in cell.pairs.iter().enumerate() {
+            let order = coin(fork_seed(7, index as u64), number as u64);
+            assert_eq!(pair.index as usize, number);
+            assert_eq!(pair.order, order.into());
+            for side in order.sides() {
+                assert_eq!(runs.next(), Some(&(index, side)));
+            }
+        }
+    }
+    assert_ne!(orders(&cells[0]), orders(&cells[1]));
+}
+
+/// What a pair records is the order in which its runs were made.
+#[test]
+fn the_recorded_order_is_the_order_of_running() {
+    let mut cells = cells(1);
+    run(12, &mut cells, &mut Script::default());
+    for pair in &cells[0].pairs {
+        let baseline_first = pair.baseline.started <= pair.experiment.started;
+        assert_eq!(baseline_first, pair.order == Order::BaselineFirst);
+    }
+}
+
+#[test]
+fn both_sides_of_a_pair_have_one_seed_and_no_two_pairs_the_same() {
+    let mut cells = cells(2);
+    run(8, &mut cells, &mut Script::default());
+    let mut seeds = Vec::new();
+    for pair in cells.iter().flat_map(|c| &c.pairs) {
+        assert_eq!(pair.baseline.values, pair.experiment.values);
+        seeds.push(pair.baseline.values["rate"].to_bits());
+    }
+    seeds.sort_unstable();
+    seeds.dedup();
+    assert_eq!(seeds.len(), 16);
+}
+
+#[test]
+fn a_pair_whose_cpus_moved_is_run_again() {
+    let mut cells = cells(1);
+    let mut recorder = store(&cells);
+    // Moves in the second pair, and stays there.
+    let mut script = Script::of(&["near", "near", "near", "far"]);
+    let outcome = run_until(8, &mut cells, &mut script, &mut recorder, None);
+    assert_eq!(outcome.repeated, 1);
+    let pairs = &cells[0].pairs;
+    // One pair was near before the move; eight are far after it.
+    assert_eq!(pairs.len(), 9);
+    assert!(pairs.iter().all(|p| p.invalid().is_none()));
+    assert_eq!(pairs[0].class(), Some("near"));
+    assert!(pairs[1..].iter().all(|p| p.class() == Some("far")));
+    let stored = recorder.with(|store, id| {
+        let (mut kept, damaged) = store.pairs(id)?;
+        assert!(damaged.is_empty());
+        Ok((kept.remove(&cells[0].key).unwrap(), store.samples(None)?.0))
+    });
+    let (kept, samples) = stored.unwrap();
+    assert_eq!(&kept, pairs);
+    assert_eq!(samples.iter().filter(|s| s.state == "repeated").count(), 2);
+}
+
+#[test]
+fn a_machine_that_never_rests_ends_too() {
+    let mut cells = cells(1);
+    let mut script = Script::of(&["near", "far"].repeat(100));
+    let outcome = run(8, &mut cells, &mut script);
+    assert_eq!(script.runs.len(), 16);
+    assert_eq!(outcome.repeated, 8);
+    // The last is kept, so that the report can say why there is nothing.
+    let [pair] = cells[0].pairs.as_slice() else {
+        panic!("{} pairs", cells[0].pairs.len());
+    };
+    assert!(matches!(pair.invalid(), Some(Invalid::PlacementMoved(_))));
+}
+
+#[test]
+fn an_interrupted_experiment_goes_on_where_it_stopped() {
+    let mut complete = cells(2);
+    run(8, &mut complete, &mut Script::default());
+
+    let mut cells = cells(2);
+    let mut recorder = store(&cells);
+    // In the middle of a pair of the second cell.
+    let mut first = Script {
+        stop_after: 21,
+        ..Script::default()
+    };
+    let outcome = run_until(8, &mut cells, &mut first, &mut recorder, None);
+    assert_eq!(outcome.stopped, Some(Stop::Interrupted));
+    assert_eq!(cells[1].pairs.len(), 2);
+    let halves = recorder.with(|store, _| store.samples(None)).unwrap().0;
+    let not_run =
+        |s: &&crate::store::StoredSample| matches!(s.sample.invalid, Some(Invalid::Interrupted(_)));
+    assert_eq!(halves.iter().filter(not_run).count(), 1);
+
+    let (mut before, _) = recorder.with(|store, id| store.pairs(id)).unwrap();
+    for cell in &mut cells {
+        cell.pairs = before.remove(&cell.key).unwrap_or_default();
+    }
+    let mut second = Script::default();
+    let outcome = run_until(8, &mut cells, &mut second, &mut recorder, None);
+    assert_eq!(outcome.stopped, None);
+    // The half pair was run again, nothing else.
+    assert_eq!(second.runs.len(), 32 - 20);
+    assert_eq!(second.announced.len(), 6);
+    let numbers = |cells: &[Cell]| -> Vec<Vec<(u32, Order)>> {
+        let pair = |p: &Pair| (p.index, p.order);
+        cells
+            .iter()
+            .map(|c| c.pairs.iter().map(pair).collect())
+            .collect()
+    };
+    assert_eq!(numbers(&cells), numbers(&complete));
+    // Time goes on after what was there.
+    let times: Vec<f64> = cells[1]
+        .pairs
+        .iter()
+        .filter_map(|p| p.baseline.started)
+        .collect();
+    assert!(times.is_sorted(), "{times:?}");
+}
+
+#[test]
+fn a_store_that_fails_costs_the_copy_only() {
+    let mut cells = cells(1);
+    let mut recorder = store(&cells);
+    recorder.with(|_, _| Err::<(), _>("the disk is full".into()));
+    run_until(8, &mut cells, &mut Script::default(), &mut recorder, None);
+    assert_eq!(cells[0].pairs.len(), 8);
+    assert_eq!(recorder.failure(), Some("the disk is full"));
+}
+
+#[test]
+fn a_subject_that_fails_its_check_is_not_run_on() {
+    let mut cells = cells(2);
+    let mut script = Script {
+        invalid: [(0, Invalid::CheckFailed("lost".into()))].into(),
+        ..Script::default()
+    };
+    let outcome = run(8, &mut cells, &mut script);
+    assert_eq!((outcome.stopped, cells[0].pairs.len()), (None, 1));
+    assert!(cells[0].stopped.as_ref().unwrap().contains("check failed"));
+    assert_eq!((cells[1].pairs.len(), script.ended), (8, 2));
+}
+
+#[test]
+fn a_cell_whose_runs_fail_is_given_up_and_the_others_are_not() {
+    let mut cells = cells(2);
+    let failed = |i| (i, Invalid::Failed("exit status 1".into()));
+    let mut script = Script {
+        invalid: (0..16).step_by(2).map(failed).collect(),
+        ..Script::default()
+    };
+    run(8, &mut cells, &mut script);
+    let why = cells[0].stopped.as_deref().unwrap();
+    assert_eq!(
+        why,
+        "given up after 3 failed pairs; the last because exit status 1"
+    );
+    assert_eq!(cells[0].pairs.len(), 3);
+    assert!(!cells[1].pairs.is_empty());
+}
+
+#[test]
+fn a_cell_that_cannot_run_is_left_out_and_says_why() {
+    let mut cells = cells(2);
+    let mut script = Script {
+        stop_after: 3,
+        outcome: Stopped::Cell("nginx is not installed".into()),
+        ..Script::default()
+    };
+    let outcome = run(8, &mut cells, &mut script);
+    assert_eq!(outcome.stopped, None);
+    for cell in &cells {
+        assert_eq!(cell.stopped.as_deref(), Some("nginx is not installed"));
+    }
+    assert_eq!(script.begun, [0, 1]);
+}
+
+#[test]
+fn a_time_limit_and_a_signal_stop_before_the_next_pair() {
+    let mut cells = cells(1);
+    let mut script = Script::default();
+    let deadline = Some(Instant::now());
+    let mut recorder = Recorder::nowhere();
+    let outcome = run_until(8, &mut cells, &mut script, &mut recorder, deadline);
+    assert_eq!(outcome.stopped, Some(Stop::TimeLimit));
+    let outcome = Runner {
+        design: &design(8),
+        recorder: &mut recorder,
+        progress: &Progress::hidden(),
+        deadline: None,
+        interrupt: &AtomicBool::new(true),
+    }
+    .run(&mut script, &mut cells);
+    assert_eq!(outcome.stopped, Some(Stop::Interrupted));
+    assert!(cells[0].pairs.is_empty() && script.runs.is_empty());
+}
+
+#[test]
+fn a_disturbed_pair_is_run_again_and_a_failed_one_is_not() {
+    for (invalid, runs, repeated) in [
+        (Invalid::Disturbed("the machine slept".into()), 18, 1),
+        (Invalid::Failed("a process died".into()), 16, 0),
+    ] {
+        let mut cells = cells(1);
+        let mut script = Script {
+            invalid: [(2, invalid)].into(),
+            ..Script::default()
+        };
+        let outcome = run(8, &mut cells, &mut script);
+        assert_eq!((script.runs.len(), outcome.repeated), (runs, repeated));
+        assert_eq!(cells[0].pairs.len(), 8);
+    }
+}
+
+#[test]
+fn round_by_round_every_cell_has_a_pair_before_any_has_two() {
+    let mut cells = cells(3);
+    let mut script = Script {
+        schedule: Schedule::RoundByRound,
+        pairing: Pairing::Together,
+        ..Script::default()
+    };
+    run(2, &mut cells, &mut script);
+    let order: Vec<usize> = script
+        .runs
+        .iter()
+        .step_by(2)
+        .map(|(cell, _)| *cell)
+        .collect();
+    assert_eq!(order, [0, 1, 2, 0, 1, 2]);
+    let announced: Vec<(usize, u32)> = script.announced.iter().map(|t| (t.cell, t.pair)).collect();
+    assert_eq!(announced, [(0, 0), (1, 0), (2, 0), (0, 1), (1, 1), (2, 1)]);
+    assert!(cells.iter().all(|c| orders(c) == [Order::Together; 2]));
+    assert_eq!((script.begun.len(), script.ended), (3, 3));
+}

@@ -1,0 +1,445 @@
+//! What a report says, before anybody decides how it looks.
+//!
+//! Builders ([`crate::report`]) make a document of an experiment, instruments
+//! append what only they know, and each form of output is one function in
+//! [`render`]. A document holds words and figures that are ready to be read;
+//! nothing here measures, judges or claims.
+
+pub mod render;
+mod shade;
+
+pub use shade::{Shade, mark};
+
+use crate::experiment::{Facts, Labels, Role};
+use locklab_judge::{Shown, Verdict};
+use serde_json::{Map, Value};
+
+/// A report of any kind.
+#[derive(Clone, Debug)]
+pub struct Document {
+    /// What was compared.
+    pub title: String,
+    /// Where the figures come from, and what they are. Printed under the
+    /// title in every form.
+    pub head: Facts,
+    /// How curves and runs over time call the two sides.
+    pub labels: Labels,
+    /// What it says, in order.
+    pub sections: Vec<Section>,
+    /// The verdicts that decide, for tools that pass or fail.
+    pub findings: Vec<Finding>,
+    /// The results for programs. Instruments add fields of their own; none of
+    /// those that are there may be removed or change its meaning.
+    pub data: Map<String, Value>,
+}
+
+impl Document {
+    /// Adds a section at the end.
+    pub fn push(&mut self, section: Section) {
+        self.sections.push(section);
+    }
+}
+
+/// A verdict that decides, by itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// What was judged: the cell, and the metric where there are several.
+    pub name: String,
+    /// The metric.
+    pub metric: String,
+    /// `better`, `worse`, `flat`, `unclear`, `invalid`, or `incomplete` for
+    /// what was not measured.
+    pub verdict: &'static str,
+    /// One sentence with the figures.
+    pub message: String,
+    /// The experiment file that asked for it, where there is one.
+    pub file: Option<String>,
+}
+
+/// Parts under one heading.
+#[derive(Clone, Debug, Default)]
+pub struct Section {
+    /// Empty for parts that go on under the heading before.
+    pub heading: String,
+    /// How far down it is.
+    pub level: Level,
+    /// Where it is shown.
+    pub medium: Medium,
+    /// Closed at first, where that is possible.
+    pub folded: bool,
+    /// What it says.
+    pub parts: Vec<Part>,
+}
+
+/// How far down a section is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Level {
+    /// A chapter.
+    #[default]
+    Major,
+    /// A part of a chapter.
+    Minor,
+}
+
+/// Where a section is shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Medium {
+    /// In every form.
+    #[default]
+    Everywhere,
+    /// Where there are no charts: in text and Markdown.
+    Text,
+    /// Where there are charts: in HTML.
+    Page,
+}
+
+impl Section {
+    /// A chapter.
+    #[must_use]
+    pub fn new(heading: impl Into<String>) -> Self {
+        Self {
+            heading: heading.into(),
+            ..Self::default()
+        }
+    }
+
+    /// A part of a chapter.
+    #[must_use]
+    pub fn minor(heading: impl Into<String>) -> Self {
+        Self {
+            level: Level::Minor,
+            ..Self::new(heading)
+        }
+    }
+
+    /// Shown in one medium only.
+    #[must_use]
+    pub fn only(self, medium: Medium) -> Self {
+        Self { medium, ..self }
+    }
+
+    /// Closed at first if `folded`.
+    #[must_use]
+    pub fn folded(self, folded: bool) -> Self {
+        Self { folded, ..self }
+    }
+
+    /// With one more part.
+    #[must_use]
+    pub fn with(mut self, part: Part) -> Self {
+        self.parts.push(part);
+        self
+    }
+
+    /// With one more paragraph.
+    #[must_use]
+    pub fn prose(self, text: impl Into<String>) -> Self {
+        self.with(Part::Prose(text.into(), Tone::Plain))
+    }
+
+    /// With one more explanation.
+    #[must_use]
+    pub fn note(self, text: impl Into<String>) -> Self {
+        self.with(Part::Prose(text.into(), Tone::Note))
+    }
+
+    /// With facts, if there are any.
+    #[must_use]
+    pub fn facts(self, facts: Facts) -> Self {
+        if facts.is_empty() {
+            return self;
+        }
+        self.with(Part::Facts(facts))
+    }
+
+    /// With items, if there are any.
+    #[must_use]
+    pub fn items(self, items: Vec<String>) -> Self {
+        if items.is_empty() {
+            return self;
+        }
+        self.with(Part::Items(items))
+    }
+
+    /// With text that keeps its lines.
+    #[must_use]
+    pub fn preformatted(self, text: impl Into<String>) -> Self {
+        self.with(Part::Preformatted(text.into()))
+    }
+}
+
+/// One thing that a report shows.
+#[derive(Clone, Debug)]
+pub enum Part {
+    /// Names and values.
+    Facts(Facts),
+    /// A paragraph.
+    Prose(String, Tone),
+    /// A list.
+    Items(Vec<String>),
+    /// Metrics of one workload with their verdicts.
+    Metrics(Vec<MetricRow>),
+    /// Any other table.
+    Table(Table),
+    /// A matrix of cells; a heat map where there are charts.
+    Grid(Grid),
+    /// The signs of the grids before it, each with its meaning.
+    Legend(Vec<(String, String)>),
+    /// Curves side by side; shown where there are charts.
+    Curves(Vec<Curves>),
+    /// Estimates with intervals; shown where there are charts.
+    Intervals(Intervals),
+    /// Runs over time; shown where there are charts.
+    Timeline(Timeline),
+    /// Text that keeps its lines.
+    Preformatted(String),
+}
+
+impl Part {
+    /// Whether it can only be drawn.
+    #[must_use]
+    pub fn is_chart(&self) -> bool {
+        matches!(
+            self,
+            Self::Curves(_) | Self::Intervals(_) | Self::Timeline(_)
+        )
+    }
+}
+
+/// How a paragraph is meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tone {
+    /// As any other.
+    Plain,
+    /// It is what the reader came for.
+    Lead,
+    /// It explains how to read something.
+    Note,
+}
+
+/// A metric of a workload with what was shown of it.
+#[derive(Clone, Debug)]
+pub struct MetricRow {
+    /// Its name.
+    pub name: String,
+    /// Its unit; may be empty.
+    pub unit: String,
+    /// The baseline's figure, in that unit.
+    pub baseline: Option<f64>,
+    /// The experiment's figure, by the same estimator.
+    pub experiment: Option<f64>,
+    /// The difference in percent of the baseline, in the metric's own
+    /// direction.
+    pub delta: Option<Shown>,
+    /// What was shown; `None` of a metric that only describes.
+    pub verdict: Option<Verdict>,
+    /// Whether it decides, explains or describes.
+    pub role: Role,
+}
+
+impl MetricRow {
+    /// Its name with its unit.
+    #[must_use]
+    pub fn label(&self) -> String {
+        if self.unit.is_empty() {
+            self.name.clone()
+        } else {
+            format!("{} [{}]", self.name, self.unit)
+        }
+    }
+
+    /// The verdict as the `Sig` column has it: `**+` for better and `**-` for
+    /// worse beyond noise, `*+` and `*-` for the same in metrics that explain,
+    /// `flat` for shown to be within the margin, `ns` for not shown either
+    /// way, `inval` for not to be read, nothing for not judged.
+    #[must_use]
+    pub fn sig(&self) -> &'static str {
+        match (&self.verdict, self.role) {
+            (None, _) => "",
+            (Some(Verdict::Better), Role::Primary) => "**+",
+            (Some(Verdict::Better), _) => "*+",
+            (Some(Verdict::Worse), Role::Primary) => "**-",
+            (Some(Verdict::Worse), _) => "*-",
+            (Some(Verdict::Flat { nonzero: false }), _) => "flat",
+            (Some(Verdict::Flat { nonzero: true }), _) => "flat!0",
+            (Some(Verdict::Unclear { .. }), _) => "ns",
+            (Some(Verdict::Invalid(_)), _) => "inval",
+        }
+    }
+
+    /// The verdict in a word, or nothing.
+    #[must_use]
+    pub fn word(&self) -> &'static str {
+        self.verdict.as_ref().map_or("", Verdict::word)
+    }
+
+    /// The difference as the table prints it.
+    #[must_use]
+    pub fn delta_text(&self) -> String {
+        let Some(delta) = self.delta else {
+            return "-".into();
+        };
+        // Adding zero turns -0 into 0.
+        let delta = (delta.value * 100.0).round() / 100.0 + 0.0;
+        let text = format!("{}{delta:.2}%", if delta > 0.0 { "+" } else { "" });
+        if text.len() > 9 { "large".into() } else { text }
+    }
+}
+
+/// A table of figures.
+#[derive(Clone, Debug, Default)]
+pub struct Table {
+    /// Columns that belong together. Where a table is too wide, the first
+    /// group is repeated.
+    pub groups: Vec<ColumnGroup>,
+    /// One text for each column.
+    pub rows: Vec<Vec<String>>,
+}
+
+/// Columns with a title in common.
+#[derive(Clone, Debug, Default)]
+pub struct ColumnGroup {
+    /// May be empty.
+    pub title: String,
+    /// At least one.
+    pub columns: Vec<Column>,
+}
+
+/// A column.
+#[derive(Clone, Debug, Default)]
+pub struct Column {
+    /// May be empty.
+    pub title: String,
+    /// Least width in characters.
+    pub width: usize,
+}
+
+impl Column {
+    /// A column of this title and least width.
+    #[must_use]
+    pub fn new(title: impl Into<String>, width: usize) -> Self {
+        Self {
+            title: title.into(),
+            width,
+        }
+    }
+}
+
+impl ColumnGroup {
+    /// Columns under a title.
+    #[must_use]
+    pub fn new(title: impl Into<String>, columns: Vec<Column>) -> Self {
+        Self {
+            title: title.into(),
+            columns,
+        }
+    }
+}
+
+/// A matrix of cells.
+#[derive(Clone, Debug, Default)]
+pub struct Grid {
+    /// What the rows are.
+    pub row_title: String,
+    /// What the columns are.
+    pub column_title: String,
+    /// The columns' names.
+    pub columns: Vec<String>,
+    /// The rows, from the top.
+    pub rows: Vec<GridRow>,
+}
+
+/// A row of a matrix.
+#[derive(Clone, Debug, Default)]
+pub struct GridRow {
+    /// Its name.
+    pub name: String,
+    /// A sign after its name, or nothing.
+    pub flag: String,
+    /// One for each column; `None` where there is none.
+    pub cells: Vec<Option<GridCell>>,
+}
+
+/// A cell of a matrix.
+#[derive(Clone, Debug)]
+pub struct GridCell {
+    /// The figure; may be empty.
+    pub value: String,
+    /// The verdict and whatever else there is to say, in at most two
+    /// characters.
+    pub mark: String,
+    /// Its colour.
+    pub shade: Shade,
+    /// What a pointer on it shows.
+    pub detail: String,
+}
+
+/// Curves over the same names.
+#[derive(Clone, Debug)]
+pub struct Curves {
+    /// What is shown.
+    pub title: String,
+    /// What the names are.
+    pub x_title: String,
+    /// Places on the x axis.
+    pub names: Vec<String>,
+    /// The lines.
+    pub curves: Vec<Curve>,
+}
+
+/// One line of a chart of curves.
+#[derive(Clone, Debug)]
+pub struct Curve {
+    /// From left to right.
+    pub points: Vec<CurvePoint>,
+    /// The baseline's look, or the experiment's.
+    pub baseline: bool,
+}
+
+/// A point of a curve.
+#[derive(Clone, Copy, Debug)]
+pub struct CurvePoint {
+    /// Which of the named places on the x axis.
+    pub place: usize,
+    /// Its height.
+    pub value: f64,
+    /// The limits of that, where there are any.
+    pub limits: Option<(f64, f64)>,
+}
+
+/// Estimates with their intervals over the pairs they come from.
+#[derive(Clone, Debug)]
+pub struct Intervals {
+    /// From the top.
+    pub rows: Vec<IntervalRow>,
+    /// What counts as flat, in percent.
+    pub margin: f64,
+}
+
+/// One row of a chart of intervals.
+#[derive(Clone, Debug)]
+pub struct IntervalRow {
+    /// What it is.
+    pub name: String,
+    /// The estimate with its limits, in percent.
+    pub estimate: Option<Shown>,
+    /// The pairs behind it, in percent.
+    pub pairs: Vec<f64>,
+    /// The verdict in a word.
+    pub verdict: String,
+}
+
+/// Runs over time.
+#[derive(Clone, Debug)]
+pub struct Timeline {
+    /// Of the y axis.
+    pub title: String,
+    /// Of the x axis.
+    pub x_title: String,
+    /// Time and value of the baseline's runs.
+    pub baseline: Vec<(f64, f64)>,
+    /// Those of the experiment.
+    pub experiment: Vec<(f64, f64)>,
+    /// How a value is written.
+    pub format: fn(f64) -> String,
+}

@@ -1,0 +1,158 @@
+//! A page of text that survives a mail: ASCII-friendly lines of 72 columns.
+//!
+//! Wraps whatever comes from outside (names, reasons, facts about a machine),
+//! so that no input makes a line longer.
+
+use crate::COLUMNS;
+use textwrap::{Options, WordSeparator, WrapAlgorithm, core::display_width};
+
+/// Lines of a report, none wider than [`COLUMNS`].
+#[derive(Debug, Default)]
+pub struct Page {
+    text: String,
+}
+
+impl Page {
+    /// A title and the line under it.
+    pub fn title(&mut self, text: &str) {
+        let lines = wrap(text);
+        let widest = lines.iter().map(|l| display_width(l)).max().unwrap_or(0);
+        self.lines(&lines);
+        self.line(&"=".repeat(widest));
+    }
+
+    /// A heading, with an empty line before it.
+    pub fn heading(&mut self, text: &str) {
+        self.blank();
+        self.lines(&wrap(text));
+    }
+
+    /// Running text.
+    pub fn paragraph(&mut self, text: &str) {
+        self.lines(&wrap(text));
+    }
+
+    /// One item of a list.
+    pub fn item(&mut self, text: &str) {
+        self.hanging("- ", text);
+    }
+
+    /// `name  value`, the values in one column.
+    pub fn facts(&mut self, facts: &[(String, String)]) {
+        let name_width = facts
+            .iter()
+            .map(|(name, _)| display_width(&one_line(name)))
+            .max()
+            .unwrap_or(0)
+            .min(24);
+        for (name, value) in facts {
+            let name = one_line(name);
+            let gap = (name_width + 2).saturating_sub(display_width(&name)).max(2);
+            let head = format!("{name}{}", " ".repeat(gap));
+            if display_width(&head) > name_width + 2 {
+                self.lines(&wrap(&name));
+                self.hanging(&" ".repeat(name_width + 2), value);
+            } else {
+                self.hanging(&head, value);
+            }
+        }
+    }
+
+    /// A line that is known to fit: a row of a table. `width` is what the
+    /// reader sees of it, without colours.
+    pub fn row(&mut self, line: &str, width: usize) {
+        debug_assert!(width <= COLUMNS, "{width}: {line}");
+        self.text.push_str(line.trim_end_matches(' '));
+        self.text.push('\n');
+    }
+
+    /// An empty line, unless there is one already.
+    pub fn blank(&mut self) {
+        if !self.text.is_empty() && !self.text.ends_with("\n\n") {
+            self.text.push('\n');
+        }
+    }
+
+    /// The text.
+    #[must_use]
+    pub fn finish(self) -> String {
+        self.text
+    }
+
+    /// Text with a head before its first line; the others line up with it.
+    pub fn hanging(&mut self, head: &str, text: &str) {
+        let indent = " ".repeat(display_width(head));
+        let options = options().initial_indent(head).subsequent_indent(&indent);
+        self.lines(&wrap_with(text, options));
+    }
+
+    fn lines(&mut self, lines: &[String]) {
+        for line in lines {
+            self.line(line);
+        }
+    }
+
+    fn line(&mut self, line: &str) {
+        self.text.push_str(line.trim_end());
+        self.text.push('\n');
+    }
+}
+
+fn wrap(text: &str) -> Vec<String> {
+    wrap_with(text, options())
+}
+
+fn wrap_with(text: &str, options: Options) -> Vec<String> {
+    textwrap::wrap(&one_line(text), options)
+        .into_iter()
+        .map(|l| l.into_owned())
+        .collect()
+}
+
+/// First fit and breaks at spaces only: the algorithm that looks ahead lets
+/// a line grow too long where it finds that prettier.
+fn options() -> Options<'static> {
+    Options::new(COLUMNS)
+        .wrap_algorithm(WrapAlgorithm::FirstFit)
+        .word_separator(WordSeparator::AsciiSpace)
+}
+
+/// Without control characters: a machine's name must not move the cursor.
+#[must_use]
+pub fn one_line(text: &str) -> String {
+    let clean: String = text
+        .chars()
+        .map(|c| {
+            if c.is_control() || c == '\u{2028}' {
+                ' '
+            } else {
+                c
+            }
+        })
+        .collect();
+    clean.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn no_line_is_too_long(
+            title in ".{0,200}",
+            facts in proptest::collection::vec((".{0,90}", "\\PC{0,300}"), 0..6),
+            item in "[a-z0-9/_.]{0,300}",
+        ) {
+            let mut page = Page::default();
+            page.title(&title);
+            page.facts(&facts);
+            page.item(&item);
+            page.paragraph(&item);
+            for line in page.finish().lines() {
+                prop_assert!(display_width(line) <= COLUMNS, "{line}");
+            }
+        }
+    }
+}

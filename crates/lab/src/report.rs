@@ -1,0 +1,133 @@
+//! From verdicts to a document: what is said, in words, tables and charts.
+//!
+//! A report knows nothing of how a figure was made; it says where the figure
+//! comes from, and claims no more than the verdicts. Nothing here measures,
+//! judges or lays out.
+
+mod caveats;
+mod design;
+mod findings;
+mod matrix;
+mod placed;
+mod region;
+pub mod results;
+mod workloads;
+
+use crate::document::Document;
+use crate::experiment::{Cell, Experiment, Kind, Provenance};
+use crate::verdicts::{JudgedCell, Verdicts};
+use serde::Deserialize;
+
+/// What only the caller knows about a report.
+#[derive(Clone, Debug, Default)]
+pub struct Context {
+    /// When it was measured, as it is to be printed.
+    pub date: String,
+    /// The command line that repeats it.
+    pub command: String,
+    /// The experiment file that asked for it, where there is one.
+    pub file: Option<String>,
+}
+
+/// The report of an experiment. Instruments push sections, and fields of
+/// `data`, that only they can fill.
+#[must_use]
+pub fn document(experiment: &Experiment, verdicts: &Verdicts, context: &Context) -> Document {
+    let report = Report::new(experiment, verdicts, context);
+    match experiment.kind {
+        Kind::Matrix => matrix::document(&report),
+        Kind::Programs | Kind::Kernels => workloads::document(&report),
+    }
+}
+
+/// What a report is made of.
+#[derive(Clone, Copy, Debug)]
+struct Report<'a> {
+    experiment: &'a Experiment,
+    verdicts: &'a Verdicts,
+    context: &'a Context,
+    lengths: Lengths,
+}
+
+/// What the lengths of a matrix count, and what wants the lock: the two
+/// fields of a matrix's `spec` that its report must read.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(default)]
+struct Lengths {
+    unit: Unit,
+    /// Processes and shared memory instead of threads.
+    processes: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Unit {
+    #[default]
+    Units,
+    Nanoseconds,
+}
+
+impl Lengths {
+    /// " [ns]" where lengths are nanoseconds.
+    fn unit(self) -> &'static str {
+        match self.unit {
+            Unit::Units => "",
+            Unit::Nanoseconds => " [ns]",
+        }
+    }
+
+    /// What wants the lock.
+    fn noun(self) -> &'static str {
+        if self.processes { "process" } else { "thread" }
+    }
+}
+
+impl<'a> Report<'a> {
+    fn new(experiment: &'a Experiment, verdicts: &'a Verdicts, context: &'a Context) -> Self {
+        Self {
+            experiment,
+            verdicts,
+            context,
+            lengths: Lengths::deserialize(&experiment.spec).unwrap_or_default(),
+        }
+    }
+
+    /// The cell that was judged.
+    fn cell(&self, judged: &JudgedCell) -> &'a Cell {
+        &self.experiment.cells[judged.cell]
+    }
+
+    /// Cells that were measured, as they were judged.
+    fn measured(&self) -> impl Iterator<Item = &'a JudgedCell> {
+        self.verdicts.cells.iter().filter(|c| c.is_measured())
+    }
+
+    /// Cells of which there is no pair.
+    fn missing(&self) -> impl Iterator<Item = &'a Cell> {
+        let cells = self.verdicts.cells.iter().filter(|c| !c.is_measured());
+        cells.map(|judged| self.cell(judged))
+    }
+
+    /// Where every figure comes from.
+    fn source(&self) -> String {
+        match &self.experiment.provenance {
+            Provenance::Hardware(name) => format!("hardware: measured on {name}"),
+            Provenance::Simulation(name) => {
+                format!("simulation: the modelled machine {name}; no figure was measured")
+            }
+            Provenance::Model(name) => {
+                format!("model: computed by {name} from a real execution; not measured")
+            }
+        }
+    }
+
+    /// "mcs against ticket".
+    fn subject(&self) -> String {
+        let labels = &self.experiment.labels;
+        if self.experiment.design.aa {
+            format!("{} against itself", labels.baseline)
+        } else {
+            format!("{} against {}", labels.experiment, labels.baseline)
+        }
+    }
+}

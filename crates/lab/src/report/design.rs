@@ -1,0 +1,69 @@
+//! How a comparison was made and judged: what the design says, in words.
+
+use super::Report;
+use crate::experiment::{Facts, Kind, Pair};
+use crate::{VERSION, number};
+use locklab_judge::Family;
+
+/// What was decided before the first run, and what repeats it.
+pub(super) fn facts(report: &Report) -> Facts {
+    let design = &report.experiment.design;
+    let pairs = design.pairs;
+    let each = match report.experiment.kind {
+        Kind::Matrix => "cell",
+        Kind::Programs | Kind::Kernels => "workload",
+    };
+    let seed = design.seed;
+    let mut all = report.experiment.cells.iter().flat_map(|c| &c.pairs);
+    let in_turn = all.any(Pair::has_order);
+    let fact = |name: &str, value: String| (name.to_owned(), value);
+    let mut facts = vec![
+        fact(
+            "Pairs",
+            if in_turn {
+                format!("{pairs} a {each}, a coin for the order (seed {seed})")
+            } else {
+                format!(
+                    "{pairs} a {each}, both runs of a pair alike but for what is compared (seed {seed})"
+                )
+            },
+        ),
+        fact(
+            "Flat",
+            format!("within +-{} %, decided before the run", margin(report)),
+        ),
+        fact("Tool", VERSION.into()),
+    ];
+    for (name, value) in [
+        ("Date", &report.context.date),
+        ("Command", &report.context.command),
+    ] {
+        if !value.is_empty() {
+            facts.push(fact(name, value.clone()));
+        }
+    }
+    facts
+}
+
+/// The margin for flat in percent, as it is printed.
+pub(super) fn margin(report: &Report) -> String {
+    number::percent(100.0 * report.verdicts.settings.delta)
+}
+
+/// How the verdicts of a matrix were reached.
+pub(super) fn method(report: &Report, family: Family) -> String {
+    let family = match family {
+        Family::FalseDiscovery => {
+            "Of the cells called better or worse, one in twenty may be wrong \
+             (Benjamini-Hochberg at 5 %): trust regions, and measure a single cell again before \
+             believing it."
+        }
+        Family::Holm => "The chance that any cell is wrongly called is 5 % (Holm).",
+        Family::Each => "No correction for many cells: of twenty equal ones, one will be called.",
+    };
+    format!(
+        "A cell is the Hodges-Lehmann ratio over its pairs, judged by the exact signed-rank test; \
+         flat means that the 90 % interval lies within {} %. {family}",
+        margin(report)
+    )
+}

@@ -1,0 +1,77 @@
+//! The verdicts that decide, one by one, for tools that pass or fail.
+
+use super::{Report, workloads};
+use crate::document::Finding;
+use crate::experiment::Role;
+use crate::number;
+use crate::verdicts::{JudgedCell, JudgedMetric};
+use locklab_judge::Verdict;
+
+/// One for each metric that decides, and one for each cell without any run.
+pub(super) fn of(report: &Report) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for judged in &report.verdicts.cells {
+        let cell = report.cell(judged);
+        let name = workloads::name(report, judged);
+        if !judged.is_measured() {
+            findings.push(Finding {
+                name,
+                metric: cell.primary().map(|m| m.name.clone()).unwrap_or_default(),
+                verdict: "incomplete",
+                message: match &cell.stopped {
+                    Some(why) => format!("Not measured: {why}"),
+                    None => "Not measured.".into(),
+                },
+                file: report.context.file.clone(),
+            });
+            continue;
+        }
+        let deciding = judged
+            .metrics
+            .iter()
+            .filter(|m| m.metric.role == Role::Primary);
+        findings.extend(deciding.map(|m| finding(report, judged, m, &name)));
+    }
+    findings
+}
+
+fn finding(report: &Report, judged: &JudgedCell, m: &JudgedMetric, cell: &str) -> Finding {
+    let name = match &m.metric.at {
+        Some(place) => format!("{cell}: {place}"),
+        None => cell.to_owned(),
+    };
+    let ratio = m.ratio().map_or_else(String::new, |r| {
+        let [value, low, high] = [r.value, r.low, r.high].map(number::ratio);
+        format!(" by a factor of {value} (95 %: {low} to {high})")
+    });
+    let subject = report.subject();
+    let metric = workloads::base_name(&m.metric).to_owned();
+    let message = match &m.judged.verdict {
+        Verdict::Better => format!("{subject} is better{ratio} in {metric}."),
+        Verdict::Worse => format!("{subject} is worse{ratio} in {metric}."),
+        Verdict::Flat { .. } => format!("{subject} is shown flat in {metric}{ratio}."),
+        Verdict::Unclear { .. } => {
+            format!("{subject}: neither shown to differ nor to be flat in {metric}{ratio}.")
+        }
+        Verdict::Invalid(reasons) => {
+            let reasons: Vec<String> = reasons.iter().map(ToString::to_string).collect();
+            format!("{subject} must not be read: {}.", reasons.join("; "))
+        }
+    };
+    Finding {
+        name,
+        metric,
+        verdict: m.judged.verdict.word(),
+        message: format!(
+            "{message} {}.",
+            number::count(
+                judged
+                    .differences
+                    .len()
+                    .max(m.judged.estimate.map_or(0, |e| e.pairs)),
+                "pair"
+            )
+        ),
+        file: report.context.file.clone(),
+    }
+}

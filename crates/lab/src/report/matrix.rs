@@ -1,0 +1,302 @@
+//! The report of a matrix: ratios by threads and lengths, in words, grids
+//! and charts, and who got the lock.
+
+mod charts;
+mod fairness;
+
+use super::placed::{self, Placed, axis};
+use super::{Report, caveats, design, findings, results};
+use crate::document::{Document, Medium, Part, Section, Tone};
+use crate::number;
+use crate::verdicts::{Figures, JudgedCell};
+use locklab_judge::{Judged, Verdict, aa_check};
+use std::collections::BTreeMap;
+
+/// Below this share of CPU time something else ran, or the lock sleeps.
+const FULL_CPU: f64 = 0.95;
+
+/// With more cells than this, tables of every cell are folded.
+const MANY: usize = 40;
+
+/// The document.
+pub(super) fn document(report: &Report) -> Document {
+    let experiment = report.experiment;
+    let title = if experiment.design.aa {
+        format!("{} against itself (A/A)", experiment.labels.baseline)
+    } else {
+        format!(
+            "{} (experiment) against {} (baseline)",
+            experiment.labels.experiment, experiment.labels.baseline
+        )
+    };
+    let summary = summary(report);
+    let caveats = caveats_of(report);
+    let mut document = Document {
+        title,
+        head: vec![
+            ("Figures".into(), report.source()),
+            (
+                "Cells".into(),
+                format!("{}: experiment / baseline", decides(report)),
+            ),
+        ],
+        labels: experiment.labels.clone(),
+        sections: Vec::new(),
+        findings: findings::of(report),
+        data: results::matrix(report, &summary, &caveats),
+    };
+    let lead = |s: &String| Part::Prose(s.clone(), Tone::Lead);
+    document.push(Section {
+        parts: summary.iter().map(lead).collect(),
+        ..Section::default()
+    });
+    let mut facts = experiment.facts.clone();
+    facts.extend(design::facts(report));
+    document.push(Section::new("").facts(facts.clone()).only(Medium::Text));
+    document.push(
+        Section::new(format!("{}, experiment / baseline", decides(report))).only(Medium::Page),
+    );
+    grids(report, &mut document);
+    fairness::as_text(report, &mut document);
+    document.push(Section::new("Caveats").items(caveats));
+    charts::throughput(report, &mut document);
+    fairness::every_cell(report, &mut document);
+    charts::intervals(report, &mut document);
+    charts::timelines(report, &mut document);
+    document.push(
+        Section::new("Machine and set-up")
+            .facts(facts)
+            .only(Medium::Page),
+    );
+    document
+}
+
+/// What the cells show.
+fn decides(report: &Report) -> String {
+    let mut cells = report.experiment.cells.iter();
+    let primary = cells.find_map(|cell| cell.primary());
+    match primary {
+        Some(metric) if metric.name != "ops_per_s" => metric.name.clone(),
+        _ => "operations per second, all threads".into(),
+    }
+}
+
+/// A judged cell at its place; `None` where nothing decides in it.
+fn placed<'a>(report: &Report<'a>, judged: &'a JudgedCell) -> Option<Placed<'a>> {
+    let cell = report.cell(judged);
+    let primary = judged.primary()?;
+    let name = &primary.metric.name;
+    let on = |axis: &str| cell.key.number(axis).unwrap_or(0);
+    let rate = |figures: &Figures| number::or_dash(figures.get(name), number::short);
+    let labels = &report.experiment.labels;
+    Some(Placed {
+        threads: on("threads"),
+        critical: on("critical"),
+        non_critical: on("non_critical"),
+        judged: &primary.judged,
+        ratio: primary.ratio(),
+        crowded: cell.oversubscribed,
+        disagrees: handoffs_disagree(judged),
+        detail: format!(
+            "; {}: {}/s, {}: {}/s; {}",
+            labels.baseline,
+            rate(&judged.baseline),
+            labels.experiment,
+            rate(&judged.experiment),
+            number::count(judged.differences.len(), "pair"),
+        ),
+    })
+}
+
+/// Whether operations and handoffs between threads point opposite ways: a
+/// lock that one owner keeps re-taking looks fast.
+pub(super) fn handoffs_disagree(cell: &JudgedCell) -> bool {
+    const HANDOFFS: &str = "handoffs_per_s";
+    let wanted = match cell.verdict() {
+        Some(Verdict::Better) => Verdict::Worse,
+        Some(Verdict::Worse) => Verdict::Better,
+        _ => return false,
+    };
+    match cell.metric(HANDOFFS) {
+        Some(handoffs) => handoffs.verdict == wanted,
+        // No logarithm of zero: a lock that never handed over at all.
+        None => {
+            let b = cell.baseline.get(HANDOFFS);
+            let e = cell.experiment.get(HANDOFFS);
+            match wanted {
+                Verdict::Worse => b > Some(0.0) && e == Some(0.0),
+                _ => e > Some(0.0) && b == Some(0.0),
+            }
+        }
+    }
+}
+
+/// The cells of each placement class, the class with most cells first.
+fn by_class<'a>(report: &Report<'a>) -> Vec<(Option<&'a str>, Vec<&'a JudgedCell>)> {
+    report.verdicts.by_class()
+}
+
+/// The cells of each placement class and non-critical length, with a title.
+fn blocks<'a>(report: &Report<'a>) -> Vec<(String, Vec<&'a JudgedCell>)> {
+    let length = |c: &&JudgedCell| report.cell(c).key.number("non_critical").unwrap_or(0);
+    let mut blocks = Vec::new();
+    for (class, cells) in by_class(report) {
+        let placed = class.map_or_else(String::new, |c| format!(", CPUs placed as \"{c}\""));
+        for of in axis(&cells, length) {
+            let title = format!("Non-critical length {of}{}{placed}", report.lengths.unit());
+            let block = cells.iter().filter(|c| length(c) == of).copied();
+            blocks.push((title, block.collect()));
+        }
+    }
+    blocks
+}
+
+fn all_placed<'a>(report: &Report<'a>, cells: &[&'a JudgedCell]) -> Vec<Placed<'a>> {
+    cells.iter().filter_map(|c| placed(report, c)).collect()
+}
+
+fn grids(report: &Report, document: &mut Document) {
+    for (title, block) in blocks(report) {
+        let cells = all_placed(report, &block);
+        let grid = placed::grid(&cells, report.lengths);
+        document.push(Section::minor(title).with(Part::Grid(grid)));
+    }
+    let measured: Vec<&JudgedCell> = report.measured().collect();
+    let gaps = report.missing().count() > 0 || by_class(report).len() > 1;
+    let cells = all_placed(report, &measured);
+    let signs = placed::legend(&cells, &design::margin(report), gaps);
+    document.push(
+        Section::new("")
+            .with(Part::Legend(signs))
+            .note(design::method(report, report.verdicts.settings.family)),
+    );
+}
+
+/// One sentence over the whole, for each placement class.
+fn summary(report: &Report) -> Vec<String> {
+    let groups = by_class(report);
+    let several = groups.len() > 1;
+    let mut sentences: Vec<String> = groups
+        .iter()
+        .map(|(class, cells)| {
+            let cells = all_placed(report, cells);
+            let margin = design::margin(report);
+            let sentence = placed::sentence(&cells, &report.subject(), &margin, report.lengths);
+            match class {
+                Some(class) if several => format!("CPUs placed as \"{class}\": {sentence}"),
+                _ => sentence,
+            }
+        })
+        .collect();
+    if report.experiment.design.aa {
+        sentences.push(aa(report));
+    }
+    sentences
+}
+
+/// Whether baseline against baseline found more than chance allows.
+fn aa(report: &Report) -> String {
+    let judged: Vec<Judged> = judged(report).into_iter().cloned().collect();
+    let check = aa_check(&judged, report.verdicts.settings.family);
+    if check.judged == 0 {
+        return "A/A: no cell could be judged, which is no pass.".into();
+    }
+    format!(
+        "A/A {}: of {}, {} called better or worse (allowed {}), and p < 0.05 before correction \
+         in {} (allowed {}).",
+        if check.passed() { "passed" } else { "FAILED" },
+        number::count(check.judged, "cell"),
+        check.called,
+        check.calls_allowed,
+        check.below_alpha,
+        check.below_alpha_allowed
+    )
+}
+
+/// The metrics that decide, of all cells that were measured.
+fn judged<'a>(report: &Report<'a>) -> Vec<&'a Judged> {
+    let primaries = report.measured().filter_map(JudgedCell::primary);
+    primaries.map(|m| &m.judged).collect()
+}
+
+fn caveats_of(report: &Report) -> Vec<String> {
+    let judged = judged(report);
+    let mut list: Vec<String> = caveats::unclear(report, &judged).into_iter().collect();
+    list.extend(caveats::incomplete(report));
+    list.extend(caveats::stopped(report));
+    list.extend(report.experiment.caveats.iter().cloned());
+    let crowded: Vec<&JudgedCell> = report
+        .measured()
+        .filter(|c| report.cell(c).oversubscribed)
+        .collect();
+    if !crowded.is_empty() {
+        let threads = axis(&crowded, |c| report.cell(c).key.number("threads"));
+        let threads: Vec<String> = threads.iter().flatten().map(u64::to_string).collect();
+        list.push(format!(
+            "Oversubscribed ('o'): {} {} are more than the CPUs, so a holder or the next in line \
+             may be off its CPU; this measures the scheduler with the lock.",
+            threads.join(", "),
+            number::plural(2, report.lengths.noun()),
+        ));
+    }
+    let starved = |f: &Figures| f.get("cpu_share").is_some_and(|share| share < FULL_CPU);
+    let disturbed = report
+        .measured()
+        .filter(|c| starved(&c.baseline) || starved(&c.experiment));
+    match disturbed.count() {
+        0 => {}
+        n => list.push(format!(
+            "In {} the threads were off their CPUs for over {:.0} % of the time that they could \
+             have had: something else ran, or the lock sleeps.",
+            number::count(n, "cell"),
+            100.0 * (1.0 - FULL_CPU)
+        )),
+    }
+    list.extend(placement(report));
+    match report.measured().filter(|c| handoffs_disagree(c)).count() {
+        0 => {}
+        n => list.push(format!(
+            "In {} ('s') operations and handoffs between threads point opposite ways: a lock that \
+             its last owner keeps re-taking looks fast. Read the handoffs beside the ratio.",
+            number::count(n, "cell")
+        )),
+    }
+    list.extend(caveats::invalid(&judged));
+    list.extend(caveats::warnings(&judged));
+    list
+}
+
+fn placement(report: &Report) -> Vec<String> {
+    let groups = by_class(report);
+    let mut list = Vec::new();
+    for (class, cells) in &groups {
+        let Some(class) = class else { continue };
+        let trips = || cells.iter().filter_map(|c| c.round_trip);
+        let low = trips().map(|t| t.0).fold(f64::INFINITY, f64::min);
+        let high = trips().map(|t| t.1).fold(0.0, f64::max);
+        list.push(format!(
+            "Placement \"{class}\": {}, a cache line went there and back in {} to {} ns.",
+            number::count(cells.iter().filter(|c| c.class.is_some()).count(), "cell"),
+            number::short(low),
+            number::short(high)
+        ));
+    }
+    if groups.len() > 1 {
+        list.push(
+            "The CPUs moved while this was measured: tables of different placements must not be \
+             compared with one another."
+                .into(),
+        );
+    }
+    let mut elsewhere: BTreeMap<&str, usize> = BTreeMap::new();
+    for (class, pairs) in report.verdicts.cells.iter().flat_map(|c| &c.elsewhere) {
+        *elsewhere.entry(class).or_default() += pairs;
+    }
+    for (class, pairs) in elsewhere {
+        list.push(format!(
+            "{} in placement \"{class}\" left out: too few in their cells to be judged.",
+            number::count(pairs, "pair")
+        ));
+    }
+    list
+}

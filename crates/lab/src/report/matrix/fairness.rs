@@ -1,0 +1,245 @@
+//! Who gets the lock: handoffs, streaks and shares, for both locks.
+//!
+//! Operations per second alone mislead, so these stand in every report. All
+//! figures of a row are locations by the same estimator over the same runs.
+
+use super::{MANY, axis, placed};
+use crate::document::{Column, ColumnGroup, Document, Medium, Part, Section, Table};
+use crate::number::{self, label};
+use crate::report::Report;
+use crate::verdicts::{Figures, JudgedCell};
+
+/// Beyond this many cells the text has one row a number of threads; HTML and
+/// JSON have them all.
+const MOST_ROWS: usize = 36;
+
+/// A figure with its title and how it is printed.
+type Shown<'a> = (&'a str, &'a str, fn(f64) -> String);
+
+/// What the text has: title, metric, format.
+const IN_TEXT: [Shown; 4] = [
+    ("handoffs/s", "handoffs_per_s", number::short),
+    ("streak", "streak_mean", number::short),
+    ("Jain", "jain", number::share),
+    ("min/max", "min_over_max", number::share),
+];
+
+/// Metrics of locks that have a better title than their name.
+const TITLES: [Shown; 10] = [
+    ("operations/s", "ops_per_s", number::short),
+    ("handoffs/s", "handoffs_per_s", number::short),
+    ("streak, mean", "streak_mean", number::short),
+    ("streak, longest", "streak_max", number::short),
+    ("Jain", "jain", number::share),
+    ("min/max", "min_over_max", number::share),
+    ("Jain, 1 ms", "jain_1ms", number::share),
+    ("min/max, 1 ms", "min_over_max_1ms", number::share),
+    ("p99 [ns]", "latency_p99", number::short),
+    ("p99.9 [ns]", "latency_p999", number::short),
+];
+
+fn on(report: &Report, cell: &JudgedCell, axis: &str) -> u64 {
+    report.cell(cell).key.number(axis).unwrap_or(0)
+}
+
+/// Tables of handoffs and fairness, and of latency where it was measured.
+pub(super) fn as_text(report: &Report, document: &mut Document) {
+    let known = |c: &&JudgedCell| IN_TEXT.iter().any(|(_, m, _)| c.baseline.get(m).is_some());
+    let shared = |c: &&JudgedCell| on(report, c, "threads") > 1 && known(c);
+    let count = report.measured().filter(shared).count();
+    if count > 0 {
+        let compact = count > MOST_ROWS;
+        let mut section =
+            Section::new("Handoffs and fairness, baseline and experiment side by side").note(
+                "handoffs/s between threads; streak: acquisitions in a row by one owner, mean; \
+                 Jain's index (1 is fair); least over greatest share.",
+            );
+        if compact {
+            section = section.note(
+                "Over the critical lengths: the median of handoffs and streaks, the worst of \
+                 Jain's index and of the shares; HTML and JSON have every cell.",
+            );
+        }
+        document.push(section.only(Medium::Text));
+        for (class, cells) in super::by_class(report) {
+            let cells: Vec<&JudgedCell> = cells.into_iter().filter(shared).collect();
+            for length in axis(&cells, |c| on(report, c, "non_critical")) {
+                let of = |c: &&JudgedCell| on(report, c, "non_critical") == length;
+                let block: Vec<&JudgedCell> = cells.iter().copied().filter(of).collect();
+                let placed = class.map_or_else(String::new, |c| format!(", \"{c}\""));
+                let unit = report.lengths.unit();
+                let title = format!("Non-critical length {length}{unit}{placed}");
+                let table = Part::Table(table(report, &block, compact));
+                document.push(Section::minor(title).with(table).only(Medium::Text));
+            }
+        }
+    }
+    latency(report, document);
+}
+
+fn sides(title: &str, width: usize) -> ColumnGroup {
+    let columns = ["base", "exp"].map(|side| Column::new(side, width));
+    ColumnGroup::new(title, columns.into())
+}
+
+fn table(report: &Report, cells: &[&JudgedCell], compact: bool) -> Table {
+    let critical = if compact { "" } else { "critical" };
+    let mut groups = vec![ColumnGroup::new(
+        "",
+        vec![Column::new("threads", 7), Column::new(critical, 8)],
+    )];
+    groups.extend(
+        IN_TEXT
+            .iter()
+            .zip([6, 6, 5, 5])
+            .map(|((title, ..), width)| sides(title, width)),
+    );
+    let mut rows = Vec::new();
+    for threads in axis(cells, |c| on(report, c, "threads")) {
+        let of = |c: &&&JudgedCell| on(report, c, "threads") == threads;
+        let of_threads: Vec<&JudgedCell> = cells.iter().filter(of).copied().collect();
+        if compact {
+            rows.push(row(threads, None, &of_threads));
+        } else {
+            for cell in of_threads {
+                rows.push(row(threads, Some(on(report, cell, "critical")), &[cell]));
+            }
+        }
+    }
+    Table { groups, rows }
+}
+
+fn row(threads: u64, critical: Option<u64>, cells: &[&JudgedCell]) -> Vec<String> {
+    let mut row = vec![label(threads), critical.map(label).unwrap_or_default()];
+    for (i, (_, metric, format)) in IN_TEXT.iter().enumerate() {
+        for baseline in [true, false] {
+            let of = |c: &&JudgedCell| {
+                let side = if baseline { &c.baseline } else { &c.experiment };
+                side.get(metric)
+            };
+            let mut values: Vec<f64> = cells.iter().filter_map(of).collect();
+            values.sort_by(f64::total_cmp);
+            // Handoffs and streaks: the middle; indices of fairness: the worst.
+            let at = if i < 2 { values.len() / 2 } else { 0 };
+            row.push(number::or_dash(values.get(at).copied(), *format));
+        }
+    }
+    row
+}
+
+fn latency(report: &Report, document: &mut Document) {
+    const PERCENTILES: [(&str, &str); 4] = [
+        ("p50", "latency_p50"),
+        ("p99", "latency_p99"),
+        ("p99.9", "latency_p999"),
+        ("max", "latency_max"),
+    ];
+    let mut rows = Vec::new();
+    for cell in report.measured() {
+        for (name, side) in [
+            ("baseline", &cell.baseline),
+            ("experiment", &cell.experiment),
+        ] {
+            if PERCENTILES.iter().all(|(_, m)| side.get(m).is_none()) {
+                continue;
+            }
+            let mut row = ["threads", "critical", "non_critical"]
+                .map(|axis| label(on(report, cell, axis)))
+                .to_vec();
+            row.push(name.into());
+            row.extend(
+                PERCENTILES
+                    .iter()
+                    .map(|(_, metric)| number::or_dash(side.get(metric), number::short)),
+            );
+            rows.push(row);
+        }
+    }
+    if rows.is_empty() {
+        return;
+    }
+    let mut columns = vec![
+        Column::new("threads", 7),
+        Column::new("crit", 6),
+        Column::new("noncr", 6),
+        Column::new("", 11),
+    ];
+    columns.extend(PERCENTILES.map(|(title, _)| Column::new(title, 7)));
+    let table = Table {
+        groups: vec![ColumnGroup::new("", columns)],
+        rows,
+    };
+    document.push(
+        Section::new("Acquisition latency in ns, over the runs")
+            .with(Part::Table(table))
+            .only(Medium::Text),
+    );
+}
+
+/// Every figure of every cell.
+pub(super) fn every_cell(report: &Report, document: &mut Document) {
+    let cells: Vec<&JudgedCell> = report.measured().collect();
+    let mut names: Vec<&str> = Vec::new();
+    for metric in report.experiment.cells.iter().flat_map(|c| &c.metrics) {
+        let known = |c: &&JudgedCell| c.baseline.get(&metric.name).is_some();
+        if metric.at.is_none() && !names.contains(&metric.name.as_str()) && cells.iter().any(known)
+        {
+            names.push(&metric.name);
+        }
+    }
+    let shown: Vec<Shown> = names
+        .into_iter()
+        .map(|name| {
+            let titled = TITLES.iter().find(|(_, metric, _)| *metric == name);
+            titled.copied().unwrap_or((name, name, number::short))
+        })
+        .collect();
+    let titles = ["non-critical", "threads", "critical", "ratio"];
+    let mut groups = vec![ColumnGroup::new(
+        "",
+        titles.map(|title| Column::new(title, 0)).into(),
+    )];
+    groups.extend(shown.iter().map(|(title, ..)| sides(title, 0)));
+    let row = |cell: &&JudgedCell| {
+        let placed = placed(report, cell);
+        let crowded = if report.cell(cell).oversubscribed {
+            "o"
+        } else {
+            ""
+        };
+        let mut row = vec![
+            label(on(report, cell, "non_critical")),
+            format!("{}{crowded}", label(on(report, cell, "threads"))),
+            label(on(report, cell, "critical")),
+            placed.map_or_else(String::new, |p| format!("{}{}", p.value(), p.mark())),
+        ];
+        let figure = |side: &Figures, (_, metric, format): &Shown| {
+            number::or_dash(side.get(metric), *format)
+        };
+        for metric in &shown {
+            row.push(figure(&cell.baseline, metric));
+            row.push(figure(&cell.experiment, metric));
+        }
+        row
+    };
+    let table = Table {
+        groups,
+        rows: cells.iter().map(row).collect(),
+    };
+    document.push(
+        Section::new("Handoffs and fairness")
+            .note(
+                "Handoffs: acquisitions per second whose holder before was another thread. \
+                 Streak: acquisitions in a row by one owner. A lock that its last owner keeps \
+                 re-taking looks fast: cells with \u{201c}s\u{201d} gained operations and lost \
+                 handoffs, or the other way round.",
+            )
+            .only(Medium::Page),
+    );
+    document.push(
+        Section::minor("Every cell")
+            .with(Part::Table(table))
+            .folded(cells.len() > MANY)
+            .only(Medium::Page),
+    );
+}

@@ -1,0 +1,271 @@
+//! Verdicts that have a place in a matrix: as a grid, and as one sentence.
+//!
+//! For a matrix of cells, and for a matrix that each run gives whole.
+
+use super::{Lengths, region};
+use crate::document::{Grid, GridCell, GridRow, Shade, mark};
+use crate::number::{self, label};
+use locklab_judge::{Judged, Shown, Verdict};
+use std::collections::BTreeSet;
+
+/// Regions named one by one; the rest are counted.
+const MOST_REGIONS: usize = 3;
+
+/// A verdict with its place.
+#[derive(Clone, Debug)]
+pub(super) struct Placed<'a> {
+    pub(super) threads: u64,
+    pub(super) critical: u64,
+    pub(super) non_critical: u64,
+    pub(super) judged: &'a Judged,
+    /// experiment / baseline, unless invalid.
+    pub(super) ratio: Option<Shown>,
+    /// More threads than CPUs.
+    pub(super) crowded: bool,
+    /// Handoffs point the other way.
+    pub(super) disagrees: bool,
+    /// What a pointer on it shows after its name and interval.
+    pub(super) detail: String,
+}
+
+/// The values that an axis of some cells has, in order.
+pub(super) fn axis<T, N: Ord>(cells: &[T], of: impl Fn(&T) -> N) -> Vec<N> {
+    let values: BTreeSet<N> = cells.iter().map(of).collect();
+    values.into_iter().collect()
+}
+
+impl Placed<'_> {
+    /// "4 threads, critical 0, non-critical 32".
+    pub(super) fn name(&self, lengths: Lengths) -> String {
+        let unit = lengths.unit();
+        let threads = usize::try_from(self.threads).unwrap_or(usize::MAX);
+        format!(
+            "{} {}, critical {}{unit}, non-critical {}{unit}",
+            label(self.threads),
+            number::plural(threads, lengths.noun()),
+            label(self.critical),
+            label(self.non_critical),
+        )
+    }
+
+    /// The ratio as a grid has it.
+    pub(super) fn value(&self) -> String {
+        self.ratio
+            .map(|r| number::ratio(r.value))
+            .unwrap_or_default()
+    }
+
+    /// The verdict, and a flag where there is one.
+    pub(super) fn mark(&self) -> String {
+        let flag = if self.disagrees { "s" } else { "" };
+        format!("{}{flag}", mark(&self.judged.verdict))
+    }
+
+    fn cell(&self, lengths: Lengths) -> GridCell {
+        let verdict = &self.judged.verdict;
+        let interval = self.ratio.map_or_else(String::new, |r| {
+            let [value, low, high] = [r.value, r.low, r.high].map(number::ratio);
+            format!("{value} (95 %: {low} to {high}), ")
+        });
+        GridCell {
+            value: self.value(),
+            mark: self.mark(),
+            shade: Shade::of(verdict, self.ratio.map(|r| r.value)),
+            detail: format!(
+                "{}: {interval}{}{}",
+                self.name(lengths),
+                verdict.word(),
+                self.detail
+            ),
+        }
+    }
+}
+
+/// Cells of one non-critical length: rows threads, columns critical length.
+pub(super) fn grid(cells: &[Placed], lengths: Lengths) -> Grid {
+    shape(cells, lengths, |placed| placed.cell(lengths))
+}
+
+/// A grid of the same shape with other cells.
+pub(super) fn shape(cells: &[Placed], lengths: Lengths, of: impl Fn(&Placed) -> GridCell) -> Grid {
+    let columns = axis(cells, |c| c.critical);
+    let rows = axis(cells, |c| c.threads)
+        .into_iter()
+        .map(|threads| {
+            let row: Vec<&Placed> = cells.iter().filter(|c| c.threads == threads).collect();
+            let crowded = row.iter().any(|c| c.crowded);
+            let at = |length: &u64| row.iter().find(|c| c.critical == *length).map(|c| of(c));
+            GridRow {
+                name: label(threads),
+                flag: if crowded { "o" } else { "" }.into(),
+                cells: columns.iter().map(at).collect(),
+            }
+        })
+        .collect();
+    Grid {
+        row_title: number::plural(2, lengths.noun()),
+        column_title: format!("critical length{}", lengths.unit()),
+        columns: columns.into_iter().map(label).collect(),
+        rows,
+    }
+}
+
+/// Only the signs that occur, each with its meaning.
+pub(super) fn legend(cells: &[Placed], margin: &str, gaps: bool) -> Vec<(String, String)> {
+    let has = |word: &str| cells.iter().any(|c| c.judged.verdict.word() == word);
+    let flat = format!("shown flat (within {margin} %)");
+    [
+        ("+", "better", true),
+        ("-", "worse", true),
+        ("=", flat.as_str(), true),
+        (
+            "?",
+            "unclear: neither shown to differ nor to be flat",
+            has("unclear"),
+        ),
+        ("!", "invalid", has("invalid")),
+        (".", "not measured here", gaps),
+        (
+            "o",
+            "more threads than CPUs",
+            cells.iter().any(|c| c.crowded),
+        ),
+        (
+            "s",
+            "handoffs point the other way, see Caveats",
+            cells.iter().any(|c| c.disagrees),
+        ),
+    ]
+    .into_iter()
+    .filter(|(_, _, occurs)| *occurs)
+    .map(|(sign, meaning, _)| (sign.to_owned(), meaning.to_owned()))
+    .collect()
+}
+
+/// What was shown in some cells, in one sentence.
+pub(super) fn sentence(cells: &[Placed], subject: &str, margin: &str, lengths: Lengths) -> String {
+    if cells.is_empty() {
+        return "No cell was measured, so nothing is claimed.".into();
+    }
+    let mut parts = Vec::new();
+    for word in ["better", "worse", "flat", "unclear", "invalid"] {
+        let is = |c: &&Placed| c.judged.verdict.word() == word;
+        let found: Vec<&Placed> = cells.iter().filter(is).collect();
+        if found.is_empty() {
+            // Better and worse are what a reader came for.
+            if word == "better" || word == "worse" {
+                parts.push(format!("{word} in none"));
+            }
+            continue;
+        }
+        let mut part = match word {
+            "flat" => format!("shown flat within {margin} % in {}", found.len()),
+            _ => format!("{word} in {}", found.len()),
+        };
+        if matches!(word, "better" | "worse") {
+            part.push_str(&format!(", by {}", extent(&found)));
+        }
+        if word == "flat" {
+            let nonzero = |c: &&&Placed| c.judged.verdict == Verdict::Flat { nonzero: true };
+            match found.iter().filter(nonzero).count() {
+                0 => {}
+                n if n == found.len() => part.push_str(", small but not zero"),
+                n => part.push_str(&format!(", {n} of them small but not zero")),
+            }
+        }
+        if found.len() < cells.len() {
+            part.push_str(&format!(" ({})", regions(cells, &found, lengths)));
+        }
+        parts.push(part);
+    }
+    format!(
+        "In {}, {subject} is {}.",
+        number::count(cells.len(), "cell"),
+        parts.join("; ")
+    )
+}
+
+/// "12 to 95 %", or "a factor of 1.12 to 24.0" where percent mislead.
+fn extent(cells: &[&Placed]) -> String {
+    let ratios: Vec<f64> = cells.iter().filter_map(|c| Some(c.ratio?.value)).collect();
+    let low = ratios.iter().copied().fold(f64::INFINITY, f64::min);
+    let high = ratios.iter().copied().fold(0.0, f64::max);
+    let span = |a: String, b: String| {
+        if a == b { a } else { format!("{a} to {b}") }
+    };
+    if high >= 3.0 {
+        let factors = span(number::ratio(low), number::ratio(high));
+        return format!("a factor of {factors}");
+    }
+    let percent = |r: f64| number::percent((100.0 * (r - 1.0)).abs());
+    let (near, far) = if high > 1.0 { (low, high) } else { (high, low) };
+    format!("{} %", span(percent(near), percent(far)))
+}
+
+/// Where some of the cells are, in few words.
+fn regions(cells: &[Placed], found: &[&Placed], lengths: Lengths) -> String {
+    let threads = axis(cells, |c| c.threads);
+    let critical = axis(cells, |c| c.critical);
+    let non_critical = axis(cells, |c| c.non_critical);
+    let place = |c: &&Placed| {
+        let on = |axis: &[u64], n: u64| axis.binary_search(&n).unwrap_or(0);
+        [
+            on(&threads, c.threads),
+            on(&critical, c.critical),
+            on(&non_critical, c.non_critical),
+        ]
+    };
+    let places: Vec<_> = found.iter().map(place).collect();
+    let sizes = [threads.len(), critical.len(), non_critical.len()];
+    let Some(covered) = region::cover(&places, sizes) else {
+        return "too many cells to group; see the tables".into();
+    };
+    // A scatter of single cells is not a region worth a name.
+    let named = covered
+        .iter()
+        .take(MOST_REGIONS)
+        .take_while(|r| r.cells > 1 || covered.len() <= MOST_REGIONS);
+    let mut words: Vec<String> = named
+        .map(|r| {
+            // A whole axis is not worth a word.
+            let span = |axis: &[u64], of: usize| {
+                let whole = r.low[of] == 0 && r.high[of] + 1 == axis.len();
+                (!whole).then(|| (axis[r.low[of]], axis[r.high[of]]))
+            };
+            let mut words = Vec::new();
+            if let Some((low, high)) = span(&threads, 0) {
+                let several = if (low, high) == (1, 1) { 1 } else { 2 };
+                let noun = number::plural(several, lengths.noun());
+                words.push(format!("{} {noun}", range(low, high)));
+            }
+            if let Some((low, high)) = span(&critical, 1) {
+                words.push(format!("critical length {}", range(low, high)));
+            }
+            if let Some((low, high)) = span(&non_critical, 2) {
+                words.push(format!("non-critical length {}", range(low, high)));
+            }
+            if words.is_empty() {
+                "everywhere".into()
+            } else {
+                words.join(", ")
+            }
+        })
+        .collect();
+    let rest: usize = covered.iter().skip(words.len()).map(|r| r.cells).sum();
+    if rest > 0 {
+        words.push(if words.is_empty() {
+            "scattered".into()
+        } else {
+            format!("{} elsewhere", number::count(rest, "cell"))
+        });
+    }
+    words.join("; ")
+}
+
+fn range(low: u64, high: u64) -> String {
+    if low == high {
+        label(low)
+    } else {
+        format!("{} to {}", label(low), label(high))
+    }
+}

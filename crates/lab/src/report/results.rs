@@ -1,0 +1,451 @@
+//! The results for programs: the shapes that others rely on.
+//!
+//! Fields may be added; none is removed or changes its meaning. A figure of
+//! which there is none (no pair counts, no finite limit) is null.
+
+use super::{Report, matrix as matrix_report, workloads as workloads_report};
+use crate::experiment::{Coordinate, Design, Facts, Key, Kind, Labels, Provenance, Role, Source};
+use crate::verdicts::{Figures, JudgedCell, JudgedMetric};
+use locklab_judge::{Settings, Verdict};
+use serde::Serialize;
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+
+/// What every report has for programs.
+#[derive(Clone, Debug, Serialize)]
+struct Shared {
+    /// `matrix`, `compare` or `kernel`.
+    kind: &'static str,
+    /// When it was measured.
+    date: String,
+    /// The command line that repeats it.
+    command: String,
+    /// Where every figure comes from.
+    provenance: Provenance,
+    /// Names of the two sides.
+    labels: Labels,
+    /// Facts about the machine and the set-up.
+    environment: BTreeMap<String, String>,
+    /// What was asked, in the instrument's own terms.
+    spec: Value,
+    /// What was decided before the first run.
+    design: Design,
+    /// What the judge was told.
+    settings: Settings,
+    /// What a reader must know before believing the figures.
+    caveats: Vec<String>,
+    /// Why it is not complete, if it is not.
+    interrupted: Option<String>,
+    /// What was not measured.
+    missing: Vec<BTreeMap<String, Coordinate>>,
+}
+
+/// The results of a matrix.
+#[derive(Clone, Debug, Serialize)]
+struct Matrix {
+    #[serde(flatten)]
+    shared: Shared,
+    /// What was found, in sentences.
+    summary: Vec<String>,
+    /// One a cell and placement class.
+    cells: Vec<MatrixCell>,
+}
+
+/// The results of programs and kernels.
+#[derive(Clone, Debug, Serialize)]
+struct Workloads {
+    #[serde(flatten)]
+    shared: Shared,
+    /// What was found, in sentences.
+    conclusion: Vec<String>,
+    /// One a workload, variant and placement class.
+    workloads: Vec<Workload>,
+}
+
+/// A place of a matrix.
+#[derive(Clone, Copy, Debug, Serialize)]
+struct Place {
+    /// Threads, or processes.
+    threads: u64,
+    /// Length of the critical section.
+    critical: u64,
+    /// Length of the non-critical section.
+    non_critical: u64,
+}
+
+/// experiment / baseline of what decides, with its 95 % limits.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+struct Ratio {
+    ratio: Option<f64>,
+    ratio_low: Option<f64>,
+    ratio_high: Option<f64>,
+}
+
+/// A cell of a matrix, judged.
+#[derive(Clone, Debug, Serialize)]
+struct MatrixCell {
+    #[serde(flatten)]
+    place: Place,
+    /// More threads than CPUs.
+    oversubscribed: bool,
+    /// Placement class of its pairs.
+    placement: Option<String>,
+    /// Lowest and highest cache-line round trip around its runs, in ns.
+    round_trip_ns: Option<[f64; 2]>,
+    /// Figures of the baseline by their names.
+    baseline: BTreeMap<String, Option<f64>>,
+    /// Figures of the experiment by their names.
+    experiment: BTreeMap<String, Option<f64>>,
+    #[serde(flatten)]
+    ratio: Ratio,
+    /// `better`, `worse`, `flat`, `unclear` or `invalid`.
+    verdict: &'static str,
+    /// Pairs that count.
+    pairs: usize,
+    /// Pairs that do not.
+    pairs_set_aside: usize,
+    /// Of this comparison alone.
+    p: Option<f64>,
+    /// Adjusted for the family.
+    p_adjusted: Option<f64>,
+    /// Operations and handoffs point opposite ways.
+    handoffs_disagree: bool,
+    /// Metrics that explain.
+    screening: Vec<Screened>,
+    /// What to know besides.
+    warnings: Vec<String>,
+    #[serde(flatten)]
+    more: More,
+}
+
+/// A metric that explains.
+#[derive(Clone, Debug, Serialize)]
+struct Screened {
+    metric: String,
+    #[serde(flatten)]
+    ratio: Ratio,
+    verdict: &'static str,
+    p_adjusted: f64,
+}
+
+/// What only some verdicts have.
+#[derive(Clone, Debug, Default, Serialize)]
+struct More {
+    /// Of flat: zero is outside the 95 % interval.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    flat_but_not_zero: Option<bool>,
+    /// Of unclear: the effect that so many pairs find four times in five.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    detectable: Option<Option<f64>>,
+    /// Of unclear: the pairs that would show flat if there were no difference.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pairs_for_flat: Option<Option<u64>>,
+    /// Of invalid.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reasons: Option<Vec<String>>,
+}
+
+/// A workload with its metrics, judged.
+#[derive(Clone, Debug, Serialize)]
+struct Workload {
+    name: String,
+    /// Empty where there is one only.
+    variant: String,
+    /// What a run is.
+    about: String,
+    /// How it was set up.
+    setup: BTreeMap<String, String>,
+    /// Pairs that were run.
+    pairs: usize,
+    /// Those that do not count.
+    pairs_set_aside: Vec<SetAside>,
+    /// Placement class of its pairs.
+    placement: Option<String>,
+    /// Why it was not run, or not to the end.
+    stopped: Option<String>,
+    /// What was found, in sentences.
+    summary: String,
+    /// One a metric.
+    metrics: Vec<Metric>,
+    /// Metrics that were zero in some run.
+    not_judged: Vec<String>,
+    /// The matrix that each run gives, if it gives one.
+    cells: Vec<InsideCell>,
+}
+
+/// A pair that does not count.
+#[derive(Clone, Debug, Serialize)]
+struct SetAside {
+    /// From 1.
+    pair: u32,
+    why: String,
+}
+
+/// A metric of a workload.
+#[derive(Clone, Debug, Serialize)]
+struct Metric {
+    name: String,
+    /// Empty for a count or a ratio.
+    unit: String,
+    /// The baseline's figure.
+    baseline: Option<f64>,
+    /// The experiment's, by the same estimator.
+    experiment: Option<f64>,
+    /// The change in percent of the baseline.
+    delta_percent: Option<f64>,
+    /// Lower 95 % limit of that.
+    low: Option<f64>,
+    /// Upper 95 % limit.
+    high: Option<f64>,
+    /// Null for a metric that only describes.
+    verdict: Option<&'static str>,
+    /// As the `Sig` column has it.
+    sig: &'static str,
+    /// Whether it decides.
+    primary: bool,
+    /// Adjusted for the family.
+    p_adjusted: Option<f64>,
+    /// Where it comes from.
+    source: Source,
+}
+
+/// A place of a matrix that each run gives whole.
+#[derive(Clone, Debug, Serialize)]
+struct InsideCell {
+    #[serde(flatten)]
+    place: Place,
+    baseline: BTreeMap<String, Option<f64>>,
+    experiment: BTreeMap<String, Option<f64>>,
+    #[serde(flatten)]
+    ratio: Ratio,
+    verdict: &'static str,
+    p_adjusted: f64,
+}
+
+fn map(facts: &Facts) -> BTreeMap<String, String> {
+    facts.iter().cloned().collect()
+}
+
+fn fields<T: Serialize>(value: &T) -> Map<String, Value> {
+    match serde_json::to_value(value) {
+        Ok(Value::Object(fields)) => fields,
+        // Our own types, with string keys: this cannot be.
+        _ => Map::new(),
+    }
+}
+
+fn shared(report: &Report, kind: &'static str, caveats: &[String]) -> Shared {
+    let experiment = report.experiment;
+    Shared {
+        kind,
+        date: report.context.date.clone(),
+        command: report.context.command.clone(),
+        provenance: experiment.provenance.clone(),
+        labels: experiment.labels.clone(),
+        environment: map(&experiment.facts),
+        spec: experiment.spec.clone(),
+        design: experiment.design.clone(),
+        settings: report.verdicts.settings,
+        caveats: caveats.to_vec(),
+        interrupted: experiment.interrupted.clone(),
+        missing: report
+            .missing()
+            .map(|cell| cell.key.0.iter().cloned().collect())
+            .collect(),
+    }
+}
+
+/// Of a matrix.
+pub(super) fn matrix(
+    report: &Report,
+    summary: &[String],
+    caveats: &[String],
+) -> Map<String, Value> {
+    fields(&Matrix {
+        shared: shared(report, "matrix", caveats),
+        summary: summary.to_vec(),
+        cells: report.measured().map(|c| matrix_cell(report, c)).collect(),
+    })
+}
+
+fn place(key: &Key) -> Place {
+    let on = |axis: &str| key.number(axis).unwrap_or(0);
+    Place {
+        threads: on("threads"),
+        critical: on("critical"),
+        non_critical: on("non_critical"),
+    }
+}
+
+fn ratio(of: Option<locklab_judge::Shown>) -> Ratio {
+    Ratio {
+        ratio: of.map(|r| r.value),
+        ratio_low: of.map(|r| r.low),
+        ratio_high: of.map(|r| r.high),
+    }
+}
+
+fn more(verdict: Option<&Verdict>) -> More {
+    let mut more = More::default();
+    match verdict {
+        Some(Verdict::Flat { nonzero }) => more.flat_but_not_zero = Some(*nonzero),
+        Some(Verdict::Unclear {
+            detectable,
+            pairs_for_flat,
+        }) => {
+            more.detectable = Some(*detectable);
+            more.pairs_for_flat = Some(*pairs_for_flat);
+        }
+        Some(Verdict::Invalid(reasons)) => {
+            more.reasons = Some(reasons.iter().map(ToString::to_string).collect());
+        }
+        Some(Verdict::Better | Verdict::Worse) | None => {}
+    }
+    more
+}
+
+/// Every figure of a side that the cell's metrics name, and the limits of
+/// the one that decides as `ops_low` and `ops_high` beside `ops_per_s`.
+fn side(metrics: &[crate::experiment::Metric], figures: &Figures) -> BTreeMap<String, Option<f64>> {
+    let mut side = BTreeMap::new();
+    for metric in metrics.iter().filter(|m| m.at.is_none()) {
+        let figure = figures.0.get(&metric.name);
+        side.insert(metric.name.clone(), figure.map(|f| f.value));
+        if metric.role == Role::Primary {
+            let name = metric.name.strip_suffix("_per_s").unwrap_or(&metric.name);
+            side.insert(format!("{name}_low"), figure.and_then(|f| f.low));
+            side.insert(format!("{name}_high"), figure.and_then(|f| f.high));
+        }
+    }
+    side
+}
+
+fn matrix_cell(report: &Report, judged: &JudgedCell) -> MatrixCell {
+    let cell = report.cell(judged);
+    let primary = judged.primary();
+    let explains = |m: &&JudgedMetric| m.metric.role == Role::Screening && m.metric.at.is_none();
+    let screened = |m: &JudgedMetric| Screened {
+        metric: m.metric.name.clone(),
+        ratio: ratio(m.judged.estimate.map(|e| e.ratio())),
+        verdict: m.judged.verdict.word(),
+        p_adjusted: m.judged.p_adjusted,
+    };
+    MatrixCell {
+        place: place(&cell.key),
+        oversubscribed: cell.oversubscribed,
+        placement: judged.class.clone(),
+        round_trip_ns: judged.round_trip.map(|(low, high)| [low, high]),
+        baseline: side(&cell.metrics, &judged.baseline),
+        experiment: side(&cell.metrics, &judged.experiment),
+        ratio: ratio(judged.ratio()),
+        verdict: judged.verdict().map_or("invalid", Verdict::word),
+        pairs: judged.differences.len(),
+        pairs_set_aside: primary.map_or(0, |m| m.judged.set_aside.len()),
+        p: primary.map(|m| m.judged.p),
+        p_adjusted: primary.map(|m| m.judged.p_adjusted),
+        handoffs_disagree: matrix_report::handoffs_disagree(judged),
+        screening: judged
+            .metrics
+            .iter()
+            .filter(explains)
+            .map(screened)
+            .collect(),
+        warnings: primary.map_or(Vec::new(), |m| {
+            m.judged.warnings.iter().map(ToString::to_string).collect()
+        }),
+        more: more(judged.verdict()),
+    }
+}
+
+/// Of programs and kernels.
+pub(super) fn workloads(
+    report: &Report,
+    conclusion: &[String],
+    caveats: &[String],
+) -> Map<String, Value> {
+    let kind = match report.experiment.kind {
+        Kind::Kernels => "kernel",
+        Kind::Matrix | Kind::Programs => "compare",
+    };
+    fields(&Workloads {
+        shared: shared(report, kind, caveats),
+        conclusion: conclusion.to_vec(),
+        workloads: report
+            .verdicts
+            .cells
+            .iter()
+            .map(|c| workload(report, c))
+            .collect(),
+    })
+}
+
+fn workload(report: &Report, judged: &JudgedCell) -> Workload {
+    let cell = report.cell(judged);
+    let axis = |name: &str| cell.key.get(name).map(ToString::to_string);
+    let set_aside = cell.pairs.iter().filter_map(|pair| {
+        Some(SetAside {
+            pair: pair.index + 1,
+            why: pair.invalid()?.why().to_owned(),
+        })
+    });
+    Workload {
+        name: axis("workload").unwrap_or_else(|| cell.key.to_string()),
+        variant: axis("variant").unwrap_or_default(),
+        about: cell.about.clone(),
+        setup: map(&cell.facts),
+        pairs: judged.pairs,
+        pairs_set_aside: set_aside.collect(),
+        placement: judged.class.clone(),
+        stopped: cell.stopped.clone(),
+        summary: workloads_report::sentence(report, judged),
+        metrics: metrics(report, judged),
+        not_judged: judged.zero.clone(),
+        cells: workloads_report::inside(judged)
+            .into_iter()
+            .map(|(metric, placed)| {
+                let name = workloads_report::base_name(metric);
+                let figure =
+                    |side: &Figures| BTreeMap::from([(name.to_owned(), side.get(&metric.name))]);
+                InsideCell {
+                    place: Place {
+                        threads: placed.threads,
+                        critical: placed.critical,
+                        non_critical: placed.non_critical,
+                    },
+                    baseline: figure(&judged.baseline),
+                    experiment: figure(&judged.experiment),
+                    ratio: ratio(placed.ratio),
+                    verdict: placed.judged.verdict.word(),
+                    p_adjusted: placed.judged.p_adjusted,
+                }
+            })
+            .collect(),
+    }
+}
+
+fn metrics(report: &Report, judged: &JudgedCell) -> Vec<Metric> {
+    if !judged.is_measured() {
+        return Vec::new();
+    }
+    let cell = report.cell(judged);
+    workloads_report::rows(cell, judged)
+        .into_iter()
+        .filter_map(|row| {
+            let of = cell.metrics.iter().find(|m| m.name == row.name)?;
+            Some(Metric {
+                unit: row.unit.clone(),
+                baseline: row.baseline,
+                experiment: row.experiment,
+                delta_percent: row.delta.map(|d| d.value),
+                low: row.delta.map(|d| d.low),
+                high: row.delta.map(|d| d.high),
+                verdict: row.verdict.as_ref().map(Verdict::word),
+                sig: row.sig(),
+                primary: row.role == Role::Primary,
+                p_adjusted: judged.metric(&row.name).map(|j| j.p_adjusted),
+                source: of.source,
+                name: row.name,
+            })
+        })
+        .collect()
+}

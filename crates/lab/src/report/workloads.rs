@@ -1,0 +1,320 @@
+//! The report of programs and of kernels: one section a workload with its
+//! metrics, a sentence and its charts; a conclusion that claims no more than
+//! the verdicts; and where each figure comes from.
+
+mod words;
+
+pub(super) use words::sentence;
+
+use super::placed::{self, Placed, axis};
+use super::{Report, caveats, design, findings, results};
+use crate::document::{
+    Document, GridCell, IntervalRow, Intervals, Medium, MetricRow, Part, Section, Shade, Timeline,
+    Tone,
+};
+use crate::experiment::{Cell, Kind, Metric, Pair, Role};
+use crate::number;
+use crate::verdicts::{JudgedCell, JudgedMetric};
+use locklab_judge::{Family, Judged, Verdict};
+
+/// What the signs of the `Sig` column mean.
+const LEGEND: &str = "Sig: **+ better and **- worse beyond noise, *+ and *- the same as \
+                      screening; flat: shown to be within the margin (flat!0: small but not \
+                      zero); ns: not shown either way; inval: not to be read. All figures are \
+                      Hodges-Lehmann locations of logarithms: Baseline and Experiment over the \
+                      runs of one side, Delta over the pairs.";
+
+/// The document.
+pub(super) fn document(report: &Report) -> Document {
+    let experiment = report.experiment;
+    let what = match experiment.kind {
+        Kind::Kernels => "Comparison of kernels",
+        Kind::Matrix | Kind::Programs => "Comparison",
+    };
+    let caveats = words::caveats(report);
+    let conclusion = words::conclusion(report);
+    let mut document = Document {
+        title: format!("{what}: {}", report.subject()),
+        head: vec![("Figures".into(), report.source())],
+        labels: experiment.labels.clone(),
+        sections: Vec::new(),
+        findings: findings::of(report),
+        data: results::workloads(report, &conclusion, &caveats),
+    };
+    let lead = conclusion
+        .iter()
+        .map(|s| Part::Prose(s.clone(), Tone::Lead));
+    document.push(Section {
+        parts: lead.collect(),
+        medium: Medium::Page,
+        ..Section::default()
+    });
+    let mut set_up = vec![
+        ("Baseline".into(), experiment.labels.baseline.clone()),
+        ("Experiment".into(), experiment.labels.experiment.clone()),
+    ];
+    set_up.extend(design::facts(report));
+    document.push(Section::new("Setup").facts(set_up));
+    if !experiment.facts.is_empty() {
+        document.push(Section::new("Environment").facts(experiment.facts.clone()));
+    }
+    if !caveats.is_empty() {
+        document.push(Section::new("Before you read this").items(caveats));
+    }
+    for judged in &report.verdicts.cells {
+        workload(report, judged, &mut document);
+    }
+    let mut end = Section::new("Conclusion");
+    for sentence in &conclusion {
+        end = end.prose(sentence);
+    }
+    document.push(end);
+    let sources = words::sources(report);
+    if !sources.is_empty() {
+        document.push(Section::new("Sources of the figures").items(sources));
+        document.push(Section::new("").note(LEGEND));
+    }
+    document
+}
+
+/// The name of a workload, with its variant and, where it was judged in
+/// several, its placement.
+pub(super) fn name(report: &Report, judged: &JudgedCell) -> String {
+    let key = report.cell(judged).key.to_string();
+    let same = report
+        .verdicts
+        .cells
+        .iter()
+        .filter(|c| c.cell == judged.cell);
+    match &judged.class {
+        Some(class) if same.count() > 1 => format!("{key}, CPUs placed as \"{class}\""),
+        _ => key,
+    }
+}
+
+fn workload(report: &Report, judged: &JudgedCell, document: &mut Document) {
+    let cell = report.cell(judged);
+    let mut section = Section::new(name(report, judged));
+    if !cell.about.is_empty() {
+        section = section.prose(cell.about.clone());
+    }
+    let sentence = words::sentence(report, judged);
+    if !judged.is_measured() {
+        document.push(section.prose(sentence));
+        return;
+    }
+    section = section.facts(cell.facts.clone());
+    let rows = rows(cell, judged);
+    if !rows.is_empty() {
+        section = section.with(Part::Metrics(rows));
+    }
+    document.push(section.with(Part::Prose(sentence, Tone::Plain)));
+    matrix_inside(report, judged, document);
+    charts(report, judged, document);
+}
+
+/// The table of metrics: judged ones, then those that only describe.
+pub(super) fn rows(cell: &Cell, judged: &JudgedCell) -> Vec<MetricRow> {
+    let described = |m: &&Metric| m.role == Role::Descriptive && m.at.is_none();
+    let row = |metric: &Metric, of: Option<&Judged>| {
+        let invalid = of.is_some_and(|j| matches!(j.verdict, Verdict::Invalid(_)));
+        let estimate = of.and_then(|j| j.estimate).filter(|_| !invalid);
+        let figure = |side: &crate::verdicts::Figures| side.get(&metric.name).filter(|_| !invalid);
+        MetricRow {
+            name: metric.name.clone(),
+            unit: metric.unit.clone(),
+            baseline: figure(&judged.baseline),
+            experiment: figure(&judged.experiment),
+            delta: estimate.map(|e| e.delta_percent()),
+            verdict: of.map(|j| j.verdict.clone()),
+            role: metric.role,
+        }
+    };
+    let shown = outside(judged).map(|m| row(&m.metric, Some(&m.judged)));
+    let known = |m: &&Metric| judged.baseline.get(&m.name).is_some();
+    let plain = cell.metrics.iter().filter(described).filter(known);
+    shown.chain(plain.map(|m| row(m, None))).collect()
+}
+
+/// The judged metrics that have no place in a matrix.
+fn outside(judged: &JudgedCell) -> impl Iterator<Item = &JudgedMetric> {
+    judged.metrics.iter().filter(|m| m.metric.at.is_none())
+}
+
+/// The judged metrics that have a place in a matrix.
+pub(super) fn inside<'a>(judged: &'a JudgedCell) -> Vec<(&'a Metric, Placed<'a>)> {
+    let of = |m: &'a JudgedMetric| {
+        let key = m.metric.at.as_ref()?;
+        let on = |axis: &str| key.number(axis).unwrap_or(0);
+        let figure = |side: &crate::verdicts::Figures| {
+            number::or_dash(side.get(&m.metric.name), number::short)
+        };
+        let placed = Placed {
+            threads: on("threads"),
+            critical: on("critical"),
+            non_critical: on("non_critical"),
+            judged: &m.judged,
+            ratio: m.ratio(),
+            crowded: false,
+            disagrees: false,
+            detail: format!(
+                "; baseline {}, experiment {} {}",
+                figure(&judged.baseline),
+                figure(&judged.experiment),
+                m.metric.unit
+            ),
+        };
+        Some((&m.metric, placed))
+    };
+    judged.metrics.iter().filter_map(of).collect()
+}
+
+/// The matrix that each run gives whole: ratios, then the baseline's figures.
+fn matrix_inside(report: &Report, judged: &JudgedCell, document: &mut Document) {
+    let all = inside(judged);
+    let Some((metric, _)) = all.first() else {
+        return;
+    };
+    let unit = if metric.unit.is_empty() {
+        String::new()
+    } else {
+        format!(" [{}]", metric.unit)
+    };
+    let name = base_name(metric);
+    let placed: Vec<Placed> = all.iter().map(|(_, placed)| placed.clone()).collect();
+    for length in axis(&placed, |c| c.non_critical) {
+        let of = |c: &&Placed| c.non_critical == length;
+        let block: Vec<Placed> = placed.iter().filter(of).cloned().collect();
+        let grid = placed::grid(&block, report.lengths);
+        document.push(
+            Section::minor(format!(
+                "Non-critical length {length}: {name}, experiment / baseline"
+            ))
+            .with(Part::Grid(grid)),
+        );
+        let baseline = |placed: &Placed| {
+            let of = |c: &&(&Metric, Placed)| {
+                (c.1.threads, c.1.critical, c.1.non_critical)
+                    == (placed.threads, placed.critical, placed.non_critical)
+            };
+            let found = all.iter().find(of);
+            let figure = found.and_then(|(m, _)| judged.baseline.get(&m.name));
+            let value = number::or_dash(figure, number::short);
+            GridCell {
+                detail: format!("{}: {value}", placed.name(report.lengths)),
+                value,
+                mark: String::new(),
+                shade: Shade::Plain,
+            }
+        };
+        let grid = placed::shape(&block, report.lengths, baseline);
+        document.push(
+            Section::minor(format!(
+                "Non-critical length {length}: the baseline's {name}{unit}"
+            ))
+            .with(Part::Grid(grid)),
+        );
+    }
+    let signs = placed::legend(&placed, &design::margin(report), false);
+    document.push(
+        Section::new("")
+            .with(Part::Legend(signs))
+            .note(design::method(report, Family::FalseDiscovery)),
+    );
+}
+
+/// The name that the metrics of one matrix share: what comes before `@`.
+pub(super) fn base_name(metric: &Metric) -> &str {
+    metric.name.split('@').next().unwrap_or(&metric.name)
+}
+
+/// Each pair with its interval, and the runs of the metric that decides over
+/// time.
+fn charts(report: &Report, judged: &JudgedCell, document: &mut Document) {
+    let cell = report.cell(judged);
+    let rows: Vec<IntervalRow> = outside(judged).map(|m| interval(cell, judged, m)).collect();
+    if !rows.is_empty() {
+        let margin = 100.0 * report.verdicts.settings.delta;
+        document.push(
+            Section::minor("Differences: each pair, and the 95 % interval")
+                .note("Dots are pairs, the band is the margin for flat.")
+                .with(Part::Intervals(Intervals { rows, margin }))
+                .only(Medium::Page),
+        );
+    }
+    if let Some(metric) = cell.primary() {
+        let series = |baseline: bool| -> Vec<(f64, f64)> {
+            let sample = |p: &Pair| {
+                if baseline {
+                    p.baseline.clone()
+                } else {
+                    p.experiment.clone()
+                }
+            };
+            cell.pairs
+                .iter()
+                .enumerate()
+                .map(|(i, pair)| (i, sample(pair)))
+                .filter(|(_, sample)| sample.invalid.is_none())
+                .filter_map(|(i, sample)| {
+                    let value = sample.values.get(&metric.name)?;
+                    Some((sample.started.unwrap_or(i as f64 + 1.0), *value))
+                })
+                .collect()
+        };
+        let unit = if metric.unit.is_empty() {
+            String::new()
+        } else {
+            format!(" [{}]", metric.unit)
+        };
+        document.push(
+            Section::minor("Runs over time")
+                .with(Part::Timeline(Timeline {
+                    title: format!("{}{unit}", metric.name),
+                    x_title: "seconds after the start".into(),
+                    baseline: series(true),
+                    experiment: series(false),
+                    format: number::short,
+                }))
+                .only(Medium::Page),
+        );
+    }
+}
+
+fn interval(cell: &Cell, judged: &JudgedCell, m: &JudgedMetric) -> IntervalRow {
+    let valid = !matches!(m.judged.verdict, Verdict::Invalid(_));
+    let of_class = |pair: &&Pair| {
+        pair.invalid().is_none()
+            && (judged.class.is_none() || pair.class() == judged.class.as_deref())
+    };
+    let percent = |pair: &Pair| {
+        let of = |sample: &crate::experiment::Sample| sample.values.get(&m.metric.name).copied();
+        let percent = 100.0 * (of(&pair.experiment)? / of(&pair.baseline)? - 1.0);
+        percent.is_finite().then_some(percent)
+    };
+    IntervalRow {
+        name: m.metric.name.clone(),
+        estimate: m
+            .judged
+            .estimate
+            .filter(|_| valid)
+            .map(|e| e.delta_percent()),
+        pairs: cell
+            .pairs
+            .iter()
+            .filter(of_class)
+            .filter_map(percent)
+            .collect(),
+        verdict: m.judged.verdict.word().into(),
+    }
+}
+
+/// What warns of the matrices that runs give whole, each kind once.
+fn warnings_inside(report: &Report) -> Vec<String> {
+    let all: Vec<_> = report.measured().flat_map(inside).collect();
+    let judged: Vec<&Judged> = all.iter().map(|(_, placed)| placed.judged).collect();
+    let mut list: Vec<String> = caveats::unclear(report, &judged).into_iter().collect();
+    list.extend(caveats::invalid(&judged));
+    list.extend(caveats::warnings(&judged));
+    list
+}

@@ -1,0 +1,437 @@
+//! Reports of every kind against golden files, and against inputs that nobody
+//! planned.
+
+mod common;
+
+use common::golden::golden;
+use common::{context, judged, kernels, matrix, mixed, programs, troubled, xml};
+use locklab_lab::COLUMNS;
+use locklab_lab::document::render::{Colour, html, json, markdown, svg, text};
+use locklab_lab::document::{Document, Section};
+use locklab_lab::experiment::{Experiment, Invalid};
+use locklab_lab::report::document;
+use proptest::prelude::*;
+use std::path::Path;
+
+fn report(experiment: &Experiment) -> Document {
+    document(experiment, &judged(experiment), &context())
+}
+
+fn as_text(experiment: &Experiment) -> String {
+    text(&report(experiment), Colour::Plain)
+}
+
+fn as_json(experiment: &Experiment) -> String {
+    format!("{:#}\n", json(&report(experiment)))
+}
+
+#[test]
+fn text_of_a_matrix_with_every_verdict() {
+    golden("matrix.txt", &as_text(&mixed()));
+}
+
+#[test]
+fn text_of_a_matrix_in_trouble() {
+    golden("matrix-troubled.txt", &as_text(&troubled()));
+}
+
+#[test]
+fn json_of_a_matrix_in_trouble() {
+    golden("matrix-troubled.json", &as_json(&troubled()));
+}
+
+#[test]
+fn text_of_programs_has_the_shape_of_the_mail() {
+    let found = as_text(&programs());
+    let mut at = 0;
+    for part in [
+        "Setup",
+        "Environment",
+        "rocksdb-deleteseq",
+        "Metric                         Baseline    Experiment     Delta  Sig",
+        "Unclear:",
+        "kernel-build",
+        "Flat:",
+        "nginx-churn",
+        "Worse:",
+        "Conclusion",
+        "Sources",
+    ] {
+        let place = found[at..].find(part);
+        at += place.unwrap_or_else(|| panic!("no {part} in its place in {found}"));
+    }
+    golden("compare.txt", &found);
+}
+
+#[test]
+fn json_of_programs() {
+    golden("compare.json", &as_json(&programs()));
+}
+
+#[test]
+fn text_and_json_of_kernels_with_a_matrix_inside_a_run() {
+    golden("kernels.txt", &as_text(&kernels()));
+    golden("kernels.json", &as_json(&kernels()));
+    let page = html(&report(&kernels()));
+    let found = xml(&page);
+    let heat_maps = found
+        .descendants()
+        .filter(|n| n.attribute("aria-label") == Some("heat map"));
+    assert_eq!(heat_maps.count(), 2);
+}
+
+#[test]
+fn markdown_of_a_matrix_and_of_programs() {
+    golden("matrix-troubled.md", &markdown(&report(&troubled())));
+    golden("compare.md", &markdown(&report(&programs())));
+}
+
+#[test]
+fn json_of_a_matrix_has_the_documented_fields() {
+    let found = json(&report(&mixed()));
+    assert_eq!(found["schema"], 1);
+    assert_eq!(found["kind"], "matrix");
+    assert_eq!(found["provenance"]["source"], "hardware");
+    let cells = found["cells"].as_array().unwrap();
+    assert_eq!(cells.len(), 6 * 9 * 2);
+    for cell in cells {
+        for field in [
+            "threads",
+            "critical",
+            "non_critical",
+            "ratio",
+            "ratio_low",
+            "ratio_high",
+            "p",
+            "p_adjusted",
+            "pairs",
+        ] {
+            assert!(cell[field].is_number(), "{field}: {cell}");
+        }
+        for side in ["baseline", "experiment"] {
+            for field in ["ops_per_s", "ops_low", "ops_high", "jain"] {
+                assert!(cell[side][field].is_number(), "{field}: {cell}");
+            }
+        }
+        let verdict = cell["verdict"].as_str().unwrap();
+        assert!(["better", "worse", "flat", "unclear"].contains(&verdict));
+    }
+}
+
+#[test]
+fn json_of_programs_has_the_documented_fields() {
+    let found = json(&report(&programs()));
+    assert_eq!(found["schema"], 1);
+    assert_eq!(found["provenance"]["name"], "Example 9000, 16 CPUs");
+    for workload in found["workloads"].as_array().unwrap() {
+        assert!(workload["name"].is_string());
+        for metric in workload["metrics"].as_array().unwrap() {
+            for field in [
+                "name",
+                "unit",
+                "baseline",
+                "experiment",
+                "delta_percent",
+                "low",
+                "high",
+                "verdict",
+                "primary",
+                "source",
+            ] {
+                assert!(metric.get(field).is_some(), "{field}");
+            }
+        }
+    }
+    let nginx = &found["workloads"][2];
+    assert_eq!(nginx["metrics"][0]["verdict"], "worse");
+    assert_eq!(nginx["pairs_set_aside"][0]["pair"], 5);
+    assert_eq!(nginx["not_judged"][0], "major-faults");
+    let stopped = found["workloads"][3]["stopped"].as_str().unwrap();
+    assert!(stopped.contains("apt-get"));
+}
+
+/// Colour is never the only signal: without it the text is the same.
+#[test]
+fn colours_only_add() {
+    let plain = as_text(&mixed());
+    let coloured = text(&report(&mixed()), Colour::Ansi);
+    assert_ne!(plain, coloured);
+    // A coloured cell keeps its padding at the end of a line.
+    let stripped: String = anstream::adapter::strip_str(&coloured)
+        .to_string()
+        .lines()
+        .map(|l| l.trim_end().to_owned() + "\n")
+        .collect();
+    assert_eq!(stripped, plain);
+}
+
+#[test]
+fn an_aa_matrix_says_whether_it_passed() {
+    for (effect, sentence) in [
+        (1.0, "A/A passed: of 12 cells, 0 called"),
+        (1.1, "A/A FAILED: of 12 cells, 12 called"),
+    ] {
+        let mut experiment = matrix(&[2, 4, 8], &[0, 1, 2, 4], &[1], 12, 0.01, |_, _| effect);
+        experiment.design.aa = true;
+        assert!(as_text(&experiment).contains(sentence), "{sentence}");
+    }
+}
+
+/// A cell that was measured in two placements, with enough pairs in each, is
+/// judged in each and never across them.
+#[test]
+fn placements_are_judged_apart() {
+    let mut experiment = matrix(&[2], &[0], &[1], 20, 0.005, |_, _| 1.0);
+    for pair in &mut experiment.cells[0].pairs[..9] {
+        *pair.experiment.values.get_mut("ops_per_s").unwrap() *= 1.5;
+        for sample in pair.samples_mut() {
+            sample.placement.as_mut().unwrap().class = "far".into();
+        }
+    }
+    let verdicts = judged(&experiment);
+    let [near, far] = verdicts.cells.as_slice() else {
+        panic!("{} cells", verdicts.cells.len());
+    };
+    assert_eq!((near.differences.len(), far.differences.len()), (11, 9));
+    assert_eq!(far.class.as_deref(), Some("far"));
+    assert_eq!(far.verdict().unwrap().word(), "better");
+    assert_ne!(near.verdict().unwrap().word(), "better");
+    let text = as_text(&experiment).replace("\n  ", " ");
+    assert!(text.contains("must not be compared"), "{text}");
+}
+
+/// Handoffs are some of the operations, so no report may have more of them.
+#[test]
+fn figures_of_one_row_have_one_estimator() {
+    let mut experiment = matrix(&[2], &[0], &[1], 8, 0.0, |_, _| 1.0);
+    // Of a skewed sample the median and other locations lie far apart.
+    for (i, pair) in experiment.cells[0].pairs.iter_mut().enumerate() {
+        for sample in pair.samples_mut() {
+            let ops = if i < 4 { 1e6 } else { 2e6 + 1e5 * i as f64 };
+            sample.values.insert("ops_per_s".into(), ops);
+            sample.values.insert("handoffs_per_s".into(), ops * 0.999);
+        }
+    }
+    let verdicts = judged(&experiment);
+    let figures = &verdicts.cells[0].baseline;
+    let (ops, handoffs) = (figures.get("ops_per_s"), figures.get("handoffs_per_s"));
+    assert!((handoffs.unwrap() / ops.unwrap() - 0.999).abs() < 1e-9);
+}
+
+#[test]
+fn what_is_missing_is_said_once_and_counted_in_words() {
+    let text = as_text(&troubled());
+    assert!(text.contains("- Not complete: interrupted.\n- 1 cell not measured;"));
+    assert!(!text.contains("1 cells") && !text.contains("Interrupted: "));
+}
+
+fn charts(page: &str, label: &str) -> usize {
+    let found = xml(page);
+    let is = |n: &roxmltree::Node| n.attribute("aria-label") == Some(label);
+    found.descendants().filter(is).count()
+}
+
+#[test]
+fn html_is_one_file_that_needs_nothing() {
+    let page = html(&report(&mixed()));
+    let picture = svg(&report(&mixed())).unwrap();
+    // For people who change the report and want to look at it.
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    std::fs::write(folder.join("matrix.html"), &page).unwrap();
+    std::fs::write(folder.join("matrix.svg"), &picture).unwrap();
+    for (name, experiment) in [
+        ("troubled", troubled()),
+        ("programs", programs()),
+        ("kernels", kernels()),
+    ] {
+        let page = html(&report(&experiment));
+        std::fs::write(folder.join(format!("{name}.html")), page).unwrap();
+    }
+
+    let found = xml(&page);
+    let elements = |name: &str| found.descendants().filter(|n| n.has_tag_name(name)).count();
+    assert_eq!(elements("script") + elements("img") + elements("iframe"), 0);
+    for node in found.descendants() {
+        for attribute in node.attributes() {
+            let value = attribute.value();
+            assert!(!value.contains("//"), "{value}");
+            assert!(!["href", "src"].contains(&attribute.name()) || value.starts_with("data:"));
+        }
+    }
+    for (i, _) in page.match_indices("url(") {
+        assert!(
+            page[i..].starts_with("url(#"),
+            "a style that loads something"
+        );
+    }
+    assert!(!page.contains("@import"));
+    // One drawn cell for each measured one, with its mark as text.
+    let marked = |class: &str| {
+        let is =
+            |n: &roxmltree::Node| n.has_tag_name("rect") && n.attribute("class") == Some(class);
+        found.descendants().filter(is).count()
+    };
+    let legend = 1;
+    let cells: usize = [
+        "b1", "b2", "b3", "b4", "b5", "w1", "w2", "w3", "w4", "w5", "f", "u",
+    ]
+    .map(|class| marked(class) - legend)
+    .iter()
+    .sum();
+    assert_eq!(cells, 6 * 9 * 2);
+    assert!(page.contains("prefers-color-scheme: dark"));
+    assert!(page.contains("Figures: <b>hardware: measured on Example 9000, 16 CPUs</b>"));
+    // Two curves a critical length and block.
+    assert_eq!(elements("polyline"), 2 * 9 * 2);
+    assert_eq!(charts(&page, "intervals"), 1);
+    assert_eq!(
+        charts(&page, "Cache-line round trip between the CPUs in use, ns"),
+        1
+    );
+
+    let found = xml(&picture);
+    let titles = found
+        .descendants()
+        .filter(|n| n.has_tag_name(("http://www.w3.org/2000/svg", "title")));
+    assert_eq!(titles.count(), 6 * 9 * 2);
+    assert!(picture.contains("prefers-color-scheme: dark"));
+}
+
+#[test]
+fn html_of_programs_has_the_pairs_and_the_runs() {
+    let page = html(&report(&programs()));
+    assert_eq!(charts(&page, "intervals"), 3);
+    assert_eq!(charts(&page, "requests [req/s]"), 1);
+    assert!(!page.contains("<script"));
+    assert!(page.contains("<td class=\"worse\">worse</td>"));
+}
+
+#[test]
+fn an_instrument_appends_what_only_it_knows() {
+    let mut found = report(&programs());
+    found.push(Section::new("Footprint").preformatted(format!("short\n{}", "x".repeat(100))));
+    found.data.insert("footprint".into(), 7.into());
+    let printed = text(&found, Colour::Plain);
+    assert!(printed.ends_with(&format!(
+        "Footprint\nshort\n{}\\\n{}\n\n",
+        "x".repeat(71),
+        "x".repeat(29)
+    )));
+    assert_eq!(json(&found)["footprint"], 7);
+    assert!(html(&found).contains("<h2>Footprint</h2>"));
+    assert!(markdown(&found).contains("### Footprint"));
+}
+
+fn any_figure() -> impl Strategy<Value = f64> {
+    prop_oneof![
+        5 => 1e-9..1e12_f64,
+        1 => proptest::num::f64::ANY,
+        1 => Just(0.0),
+        1 => Just(f64::NAN),
+        1 => Just(f64::INFINITY),
+    ]
+}
+
+/// No panic, no line over 72 columns, valid JSON and XML.
+fn bears(experiment: &Experiment) -> Result<(), TestCaseError> {
+    let found = report(experiment);
+    for line in text(&found, Colour::Plain).lines() {
+        prop_assert!(textwrap::core::display_width(line) <= COLUMNS, "{line}");
+    }
+    let colour = text(&found, Colour::Ansi);
+    for line in anstream::adapter::strip_str(&colour).to_string().lines() {
+        prop_assert!(textwrap::core::display_width(line) <= COLUMNS, "{line}");
+    }
+    let value: serde_json::Value = serde_json::from_str(&as_json(experiment)).unwrap();
+    prop_assert_eq!(&value["schema"], 1);
+    let page = html(&found);
+    prop_assert!(xml(&page).root_element().has_tag_name("html"));
+    if let Some(picture) = svg(&found) {
+        xml(&picture);
+        for wrong in ["NaN", "inf\"", "inf,"] {
+            prop_assert!(!picture.contains(wrong));
+        }
+    }
+    prop_assert!(!markdown(&found).is_empty());
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: 40,
+        rng_seed: proptest::test_runner::RngSeed::Fixed(0x10c7_1ab5),
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
+
+    #[test]
+    fn reports_of_matrices_bear_anything(
+        threads in proptest::collection::vec(1..5000_usize, 1..5),
+        critical in proptest::collection::vec(any::<u64>(), 1..6),
+        non_critical in proptest::collection::vec(0..200_u64, 1..3),
+        values in proptest::collection::vec(any_figure(), 24),
+        pairs in 0..14_u32,
+        faults in proptest::collection::vec(0..12_u8, 40),
+        name in "\\PC{0,120}",
+        aa: bool,
+    ) {
+        let mut experiment = matrix(&threads, &critical, &non_critical, pairs, 0.01, |t, _| {
+            values[t % 24].abs().max(1e-12)
+        });
+        experiment.design.aa = aa;
+        experiment.labels.baseline = name.clone();
+        experiment.facts.push((name.clone(), name.repeat(3)));
+        experiment.caveats.push(name.repeat(4));
+        let mut faults = faults.iter().cycle();
+        for pair in experiment.cells.iter_mut().flat_map(|c| &mut c.pairs) {
+            let run = &mut pair.experiment;
+            let mut set = |metric: &str, value| run.values.insert(metric.into(), value);
+            match faults.next() {
+                Some(0) => run.invalid = Some(Invalid::Failed(name.clone())),
+                Some(1) => _ = set("ops_per_s", values[0]),
+                Some(2) => _ = set("handoffs_per_s", values[1]),
+                Some(3) => _ = set("streak_mean", values[2]),
+                Some(4) => _ = set("jain", values[3]),
+                Some(5) => run.placement = None,
+                Some(6) => if let Some(placement) = &mut run.placement {
+                    placement.class = name.clone();
+                    placement.before = values[4];
+                },
+                Some(7) => run.started = Some(values[5]),
+                Some(8) => _ = set("cpu_share", values[6]),
+                _ => {}
+            }
+        }
+        if experiment.cells.len() > 3 {
+            experiment.cells[1].pairs.clear();
+            experiment.cells[1].stopped = Some(name.clone());
+        }
+        bears(&experiment)?;
+    }
+
+    #[test]
+    fn reports_of_workloads_bear_anything(
+        values in proptest::collection::vec(any_figure(), 40),
+        name in "\\PC{0,120}",
+        unit in "\\PC{0,40}",
+        kernel: bool,
+    ) {
+        let mut experiment = if kernel { kernels() } else { programs() };
+        experiment.labels.experiment = name.clone();
+        for cell in &mut experiment.cells {
+            cell.about = name.repeat(2);
+            cell.facts.push((name.clone(), unit.clone()));
+            let mut metrics: Vec<String> = cell.metrics.iter().map(|m| m.name.clone()).collect();
+            metrics.sort();
+            for metric in &mut cell.metrics {
+                metric.unit = unit.clone();
+            }
+            for (i, pair) in cell.pairs.iter_mut().enumerate() {
+                let metric = &metrics[i % metrics.len()];
+                pair.experiment.values.insert(metric.clone(), values[i]);
+                pair.baseline.values.insert(metric.clone(), values[39 - i]);
+            }
+        }
+        bears(&experiment)?;
+    }
+}
