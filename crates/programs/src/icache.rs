@@ -7,10 +7,11 @@
 
 mod blocks;
 
+use crate::workloads::excerpt;
 use locklab_host::process::{Ended, Launch, find};
 use locklab_icache::Geometry;
 use serde_json::Value;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -126,48 +127,9 @@ impl Model {
         (limit, interrupt): (Duration, &AtomicBool),
     ) -> Result<Counted, String> {
         let file = find(program, &[]).ok_or_else(|| format!("there is no program '{program}'"))?;
-        // QEMU follows no symbolic link of the kind that /etc/alternatives is
-        // full of into a script; what it is must be known first.
-        let qemu = qemu_for(&file)?;
-        let qemu = find(qemu, &[])
-            .ok_or_else(|| format!("{qemu} is not installed; apt-get install qemu-user"))?;
-        let report = log.with_extension("json");
-        let mut plugin = format!("{},out={}", self.plugin.display(), report.display());
-        plugin += &format!(
-            ",size={},ways={},line={}",
-            self.geometry.size(),
-            self.geometry.ways(),
-            self.geometry.line()
-        );
-        if self.next_line {
-            plugin += ",prefetch=next-line";
-        }
-        if let Some(hot) = hot {
-            plugin += &format!(",hot={}", hot.display());
-        }
-        if plugin.matches(',').count()
-            > 4 + usize::from(self.next_line) + usize::from(hot.is_some())
-        {
-            return Err("QEMU takes no path with a comma; use another folder".into());
-        }
-        let mut all: Vec<OsString> = vec!["-seed".into(), "1".into()];
-        let map = log.with_extension("map");
-        if hot.is_some() {
-            all.extend([
-                "-d".into(),
-                blocks::LOG.into(),
-                "-D".into(),
-                map.clone().into(),
-            ]);
-        }
-        // The same name, wherever the program lies.
-        let name = Path::new(program).file_name().unwrap_or_default();
-        all.extend(["-0".into(), name.to_owned()]);
-        all.extend(["-plugin".into(), plugin.into(), file.clone().into()]);
-        all.extend(arguments.iter().map(Into::into));
         let launch = Launch {
-            program: qemu,
-            arguments: all,
+            program: file.clone(),
+            arguments: arguments.iter().map(Into::into).collect(),
             environment: [
                 ("PATH", "/usr/local/bin:/usr/bin:/bin"),
                 ("HOME", "/"),
@@ -181,22 +143,14 @@ impl Model {
             cpus: Vec::new(),
             fixed: true,
         };
-        let ended = launch
+        let map = log.with_extension("map");
+        let blocks = hot.map(|hot| (hot, map.as_path()));
+        let name = Path::new(program).file_name().unwrap_or_default();
+        let ended = self
+            .emulated(&launch, name, log, blocks)?
             .run(log, limit, interrupt)
             .map_err(|e| e.to_string())?;
-        let text = std::fs::read_to_string(&report).unwrap_or_default();
-        let said = || {
-            let text = std::fs::read_to_string(log.with_extension("err")).unwrap_or_default();
-            crate::workloads::excerpt(&text)
-        };
-        if text.is_empty() {
-            return Err(match ended.failure() {
-                Some(status) => format!("{program} left no counts ({status}); it said: {}", said()),
-                None => format!(
-                    "{program} left no counts: it became another program by exec; give that one"
-                ),
-            });
-        }
+        let report = report(program, log, &ended)?;
         if let Some(hot) = hot {
             let read = |path: &Path| {
                 std::fs::read_to_string(path)
@@ -206,10 +160,85 @@ impl Model {
             std::fs::write(hot, text)
                 .map_err(|e| format!("cannot write {}: {e}", hot.display()))?;
         }
-        let report = serde_json::from_str(&text)
-            .map_err(|e| format!("the plugin's report cannot be read: {e}"))?;
         Ok(Counted { report, ended })
     }
+
+    /// The launch of `launch` under the model: what it executes by itself is
+    /// counted into the file that [`report`] reads for the same `log`, what it
+    /// starts is not. It is called `name`, wherever it lies. `blocks` are the
+    /// files for the execution counts of its blocks and for where they lay.
+    ///
+    /// # Errors
+    /// A sentence: QEMU is missing, or the program is of a kind that it cannot
+    /// run.
+    pub fn emulated(
+        &self,
+        launch: &Launch,
+        name: &OsStr,
+        log: &Path,
+        blocks: Option<(&Path, &Path)>,
+    ) -> Result<Launch, String> {
+        // QEMU follows no symbolic link of the kind that /etc/alternatives is
+        // full of into a script; what it is must be known first.
+        let qemu = qemu_for(&launch.program)?;
+        let qemu = find(qemu, &[])
+            .ok_or_else(|| format!("{qemu} is not installed; apt-get install qemu-user"))?;
+        let counts = log.with_extension("json");
+        let mut paths = vec![&*self.plugin, counts.as_path()];
+        paths.extend(blocks.map(|(hot, _)| hot));
+        if paths
+            .iter()
+            .any(|path| path.as_os_str().as_encoded_bytes().contains(&b','))
+        {
+            return Err("QEMU takes no path with a comma; use another folder".into());
+        }
+        let mut plugin = format!(
+            "{},out={},size={},ways={},line={}",
+            self.plugin.display(),
+            counts.display(),
+            self.geometry.size(),
+            self.geometry.ways(),
+            self.geometry.line()
+        );
+        if self.next_line {
+            plugin += ",prefetch=next-line";
+        }
+        let mut arguments: Vec<OsString> = vec!["-seed".into(), "1".into()];
+        if let Some((hot, map)) = blocks {
+            plugin += &format!(",hot={}", hot.display());
+            arguments.extend(["-d".into(), blocks::LOG.into(), "-D".into(), map.into()]);
+        }
+        arguments.extend(["-0".into(), name.to_owned()]);
+        let program = launch.program.clone();
+        arguments.extend(["-plugin".into(), plugin.into(), program.into()]);
+        arguments.extend(launch.arguments.iter().cloned());
+        Ok(Launch {
+            program: qemu,
+            arguments,
+            ..launch.clone()
+        })
+    }
+}
+
+/// What the plugin counted of a program that has ended.
+///
+/// # Errors
+/// A sentence: there is nothing to read.
+pub fn report(program: &str, log: &Path, ended: &Ended) -> Result<Value, String> {
+    let read = |end| std::fs::read_to_string(log.with_extension(end)).unwrap_or_default();
+    let text = read("json");
+    if text.is_empty() {
+        return Err(match ended.failure() {
+            Some(status) => format!(
+                "{program} left no counts ({status}); it said: {}",
+                excerpt(&read("err"))
+            ),
+            None => format!(
+                "{program} left no counts: it became another program by exec; give that one"
+            ),
+        });
+    }
+    serde_json::from_str(&text).map_err(|e| format!("the plugin's report cannot be read: {e}"))
 }
 
 /// The QEMU that runs a file.

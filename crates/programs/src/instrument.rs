@@ -5,8 +5,9 @@
 //! coins, stores or verdicts. Whatever goes wrong in one workload, the next
 //! goes on.
 
+use crate::completed::process_metrics;
 use crate::counters::Filter;
-use crate::launcher::{Launcher, process_metrics};
+use crate::launcher::Launcher;
 use crate::spec::Spec;
 use crate::workloads::{Fault, Workload};
 use locklab_host::environment::Environment;

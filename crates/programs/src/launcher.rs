@@ -4,20 +4,18 @@
 //! So that every workload treats a subject alike and counts the same
 //! processes. Must never read a figure out of an output.
 
+use crate::completed::{Completed, modelled, tail};
 use crate::counters::{Counters, Counting, Filter};
+use crate::icache::Model;
 use crate::subject::Subject;
-use crate::workloads::{Fault, excerpt};
-use locklab_host::process::{Ended, Launch, Running, Trouble, Usage, find};
-use locklab_lab::experiment::{Metric, Source, Values};
+use crate::workloads::Fault;
+use locklab_host::process::{Launch, Running, Trouble, find};
+use locklab_lab::experiment::Values;
 use std::ffi::OsString;
-use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-
-/// The most of an output that is read: its end.
-const MOST_OUTPUT: u64 = 8 << 20;
 
 /// Starts programs.
 #[derive(Debug)]
@@ -32,6 +30,8 @@ pub struct Launcher {
     pub interrupt: Arc<AtomicBool>,
     /// What is counted.
     pub counters: Counters,
+    /// The i-cache model under which subjects run instead, where they do.
+    pub model: Option<Model>,
     /// Which misses are counted in this run.
     pub filter: Filter,
     /// Seed of whatever a workload draws in this run: the same for both sides
@@ -42,25 +42,13 @@ pub struct Launcher {
     log: String,
 }
 
-/// A program of a run that has ended.
-#[derive(Debug)]
-pub struct Completed {
-    /// How.
-    pub ended: Ended,
-    /// The end of its standard output.
-    pub out: String,
-    /// The end of its standard error.
-    pub err: String,
-    /// What was counted.
-    pub counts: Values,
-}
-
 /// A program of a subject that serves.
 #[derive(Debug)]
 pub struct Server {
     /// The program.
     pub running: Running,
     counting: Option<Counting>,
+    modelled: bool,
     log: PathBuf,
 }
 
@@ -86,6 +74,7 @@ impl Launcher {
             limit,
             interrupt,
             counters: Counters::none(),
+            model: None,
             filter: Filter::User,
             seed: 1,
             scratch,
@@ -246,11 +235,20 @@ impl Launcher {
     /// As [`Launcher::run`].
     pub fn serve(&mut self, launch: &Launch) -> Result<Server, Fault> {
         let log = self.log_path("");
+        let emulated = match &self.model {
+            Some(model) => {
+                let name = launch.program.file_name().unwrap_or_default();
+                let emulated = model.emulated(launch, name, &log, None);
+                Some(emulated.map_err(Fault::Unrunnable)?)
+            }
+            None => None,
+        };
         let counting = self.counters.open(self.filter).map_err(Fault::Unrunnable)?;
-        let running = launch.start(&log).map_err(fault)?;
+        let launch = emulated.as_ref().unwrap_or(launch);
         Ok(Server {
-            running,
+            running: launch.start(&log).map_err(fault)?,
             counting,
+            modelled: emulated.is_some(),
             log,
         })
     }
@@ -308,10 +306,13 @@ impl Server {
     /// It took too long or was interrupted.
     pub fn wait(self, limit: Duration, interrupt: &AtomicBool) -> Result<Completed, Fault> {
         let ended = self.running.wait(limit, interrupt).map_err(fault)?;
-        let counts = match self.counting {
+        let mut counts = match self.counting {
             Some(counting) => counting.read().map_err(Fault::Counter),
             None => Ok(Values::new()),
         };
+        if self.modelled {
+            counts = modelled(&self.log, &ended).map_err(Fault::Failed);
+        }
         Ok(Completed {
             out: tail(&self.log.with_extension("out")),
             err: tail(&self.log.with_extension("err")),
@@ -332,68 +333,6 @@ impl Server {
     }
 }
 
-impl Completed {
-    /// Whether it ended well.
-    ///
-    /// # Errors
-    /// Its status and the last that it said.
-    pub fn check(&self) -> Result<(), Fault> {
-        match self.ended.failure() {
-            None => Ok(()),
-            Some(status) => {
-                let said = if self.err.trim().is_empty() {
-                    &self.out
-                } else {
-                    &self.err
-                };
-                let said = excerpt(said);
-                Err(Fault::Failed(format!("{status}; it said: {said}")))
-            }
-        }
-    }
-
-    /// What the kernel accounts to it, and what was counted.
-    #[must_use]
-    pub fn figures(&self) -> Values {
-        let mut figures = process_figures(&self.ended.usage);
-        figures.extend(self.counts.clone());
-        figures
-    }
-}
-
-/// Values of a process by the names that [`process_metrics`] gives them.
-fn process_figures(usage: &Usage) -> Values {
-    [
-        ("elapsed", usage.elapsed),
-        ("user", usage.user),
-        ("sys", usage.system),
-        ("max-rss", usage.max_rss_kib),
-        ("minor-faults", usage.minor_faults),
-        ("major-faults", usage.major_faults),
-        ("switches-voluntary", usage.voluntary_switches),
-        ("switches-involuntary", usage.involuntary_switches),
-    ]
-    .map(|(name, value)| (name.to_owned(), value))
-    .into()
-}
-
-/// What the kernel accounts to any process.
-#[must_use]
-pub fn process_metrics() -> Vec<Metric> {
-    [
-        ("elapsed", "s"),
-        ("user", "s"),
-        ("sys", "s"),
-        ("max-rss", "KiB"),
-        ("minor-faults", ""),
-        ("major-faults", ""),
-        ("switches-voluntary", ""),
-        ("switches-involuntary", ""),
-    ]
-    .map(|(name, unit)| Metric::lower(name, unit, Source::Process))
-    .into()
-}
-
 fn fault(trouble: Trouble) -> Fault {
     match trouble {
         Trouble::NotStarted(why) => Fault::Unrunnable(why),
@@ -404,17 +343,4 @@ fn fault(trouble: Trouble) -> Fault {
 
 fn unusable(folder: &Path, e: &std::io::Error) -> Fault {
     Fault::Unrunnable(format!("cannot use {}: {e}", folder.display()))
-}
-
-/// The end of a file, whatever bytes it has.
-fn tail(path: &Path) -> String {
-    let read = || -> std::io::Result<Vec<u8>> {
-        let mut file = std::fs::File::open(path)?;
-        let length = file.metadata()?.len();
-        file.seek(SeekFrom::Start(length.saturating_sub(MOST_OUTPUT)))?;
-        let mut bytes = Vec::new();
-        file.read_to_end(&mut bytes)?;
-        Ok(bytes)
-    };
-    String::from_utf8_lossy(&read().unwrap_or_default()).into_owned()
 }

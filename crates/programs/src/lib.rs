@@ -13,6 +13,7 @@
 
 pub mod build;
 pub mod built_in;
+pub mod completed;
 pub mod counters;
 pub mod file;
 pub mod icache;

@@ -1,15 +1,18 @@
 //! Which workloads are worth a question about inlining: for each, the share
 //! of pipeline slots that the front end left empty (top-down, level 1) where
-//! the processor counts it, and the share of CPU time in the kernel.
+//! the processor counts it, else modelled L1i misses, and the share of CPU
+//! time in the kernel.
 //!
 //! Screening only: medians of a few runs of one subject. Never a verdict.
 
-use crate::counters::Filter;
+use crate::counters::{Counters, Filter};
+use crate::icache::Model;
 use crate::launcher::Launcher;
 use crate::subject::Subject;
-use crate::workloads::{Fault, WorkloadSpec};
+use crate::workloads::{Fault, Workload, WorkloadSpec};
 use locklab_lab::verdicts::median;
 use serde::Serialize;
+use std::cmp::Ordering;
 
 /// What a few runs of a workload showed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -19,23 +22,29 @@ pub struct Screened {
     /// Share of pipeline slots that the front end left empty.
     #[serde(rename = "front_end_bound")]
     pub front_end: Option<f64>,
+    /// Modelled L1i misses in a thousand instructions of user mode, in one run
+    /// under the i-cache model.
+    #[serde(rename = "l1i_mpki_modelled")]
+    pub modelled: Option<f64>,
     /// Share of its CPU time in the kernel.
     #[serde(rename = "kernel_share")]
     pub kernel: Option<f64>,
+    /// Why there are no modelled misses, if the model was asked.
+    pub not_modelled: Option<String>,
     /// Why it was not run, or not to the end.
     pub not_run: Option<String>,
 }
 
 impl Screened {
-    /// What it is ranked by: the front end where it is known, else the
-    /// kernel's share.
-    fn rank(&self) -> f64 {
-        self.front_end.or(self.kernel).unwrap_or(-1.0)
+    /// What it is ranked by: the front end where it is known, else modelled
+    /// misses, and the kernel's share among those that have neither.
+    fn rank(&self) -> [f64; 3] {
+        [self.front_end, self.modelled, self.kernel].map(|x| x.unwrap_or(-1.0))
     }
 }
 
-/// Runs each workload `runs` times after one run that is left out; the one to
-/// look at first comes first.
+/// Runs each workload `runs` times after one run that is left out, and once
+/// under `model` if there is one; the one to look at first comes first.
 ///
 /// # Errors
 /// [`Fault::Interrupted`], or a workload that does not exist. A run that
@@ -43,17 +52,26 @@ impl Screened {
 pub fn screen(
     workloads: &[WorkloadSpec],
     runs: u32,
+    model: Option<&Model>,
     launcher: &mut Launcher,
 ) -> Result<Vec<Screened>, Fault> {
     let mut all = Vec::new();
     for spec in workloads {
-        all.push(one(spec, runs, launcher)?);
+        all.push(one(spec, runs, model, launcher)?);
     }
-    all.sort_by(|a, b| b.rank().total_cmp(&a.rank()));
+    all.sort_by(|a, b| {
+        let ranks = b.rank().into_iter().zip(a.rank());
+        ranks.fold(Ordering::Equal, |order, (b, a)| order.then(b.total_cmp(&a)))
+    });
     Ok(all)
 }
 
-fn one(spec: &WorkloadSpec, runs: u32, launcher: &mut Launcher) -> Result<Screened, Fault> {
+fn one(
+    spec: &WorkloadSpec,
+    runs: u32,
+    model: Option<&Model>,
+    launcher: &mut Launcher,
+) -> Result<Screened, Fault> {
     let mut workload = spec.workload().map_err(Fault::Unrunnable)?;
     let subject = Subject::default();
     let mut screened = Screened {
@@ -88,5 +106,38 @@ fn one(spec: &WorkloadSpec, runs: u32, launcher: &mut Launcher) -> Result<Screen
     }
     screened.front_end = median(front_end);
     screened.kernel = median(kernel);
+    if let Some(model) = model.filter(|_| screened.not_run.is_none()) {
+        match modelled(workload.as_mut(), &screened.name, model, launcher) {
+            Ok(mpki) => screened.modelled = Some(mpki),
+            Err(Fault::Interrupted) => return Err(Fault::Interrupted),
+            Err(
+                Fault::Failed(why)
+                | Fault::CheckFailed(why)
+                | Fault::Counter(why)
+                | Fault::Unrunnable(why),
+            ) => screened.not_modelled = Some(why),
+        }
+    }
     Ok(screened)
+}
+
+/// Modelled misses in a thousand instructions, in one run.
+fn modelled(
+    workload: &mut dyn Workload,
+    name: &str,
+    model: &Model,
+    launcher: &mut Launcher,
+) -> Result<f64, Fault> {
+    if !workload.is_one_process() {
+        let why = "its program starts others, which the model does not follow";
+        return Err(Fault::Unrunnable(why.into()));
+    }
+    let counters = std::mem::replace(&mut launcher.counters, Counters::none());
+    launcher.model = Some(model.clone());
+    launcher.begin(&format!("{name}-model"), 0, Filter::User);
+    let run = workload.run(&Subject::default(), launcher);
+    launcher.model = None;
+    launcher.counters = counters;
+    let missing = || Fault::Failed("it left no counts".into());
+    run?.get("l1i-mpki-modelled").copied().ok_or_else(missing)
 }

@@ -6,7 +6,9 @@ use clap::Args;
 use locklab_host::error::Error;
 use locklab_host::interrupt;
 use locklab_host::topology::Topology;
+use locklab_lab::COLUMNS;
 use locklab_programs::counters::{Counters, Mode};
+use locklab_programs::icache::Model;
 use locklab_programs::launcher::Launcher;
 use locklab_programs::screen::{Screened, screen};
 use locklab_programs::workloads::{Fault, WorkloadSpec};
@@ -53,19 +55,26 @@ pub fn run(args: &ScreenArgs, common: &Common) -> Result<ExitCode, Error> {
     let mut launcher = Launcher::new(Topology::read().order, limit, interrupt::listen()?)
         .map_err(Error::Failed)?;
     launcher.counters = counters.unwrap_or_else(|_| Counters::none());
-    let rows = screen(&workloads, args.runs, &mut launcher).map_err(|fault| match fault {
+    // Where the processor counts nothing, the model stands in.
+    let model = why.as_ref().map(|_| Model::new(None, None, None, false));
+    let no_model = model.as_ref().and_then(|m| m.as_ref().err().cloned());
+    let model = model.and_then(Result::ok);
+    let rows = screen(&workloads, args.runs, model.as_ref(), &mut launcher).map_err(|fault| match fault {
         Fault::Interrupted => Error::Interrupted("interrupted; nothing is stored".into()),
         other => Error::Failed(format!("{other:?}")),
     })?;
     print(&if common.json {
-        let provenance = json!({ "source": "hardware" });
+        let provenance = match &model {
+            Some(model) => json!({ "source": "model", "name": model.geometry.to_string() }),
+            None => json!({ "source": "hardware" }),
+        };
         let document = json!({
             "schema": 1, "kind": "screen", "provenance": provenance,
-            "front_end": why, "workloads": rows,
+            "front_end": why, "model": no_model, "workloads": rows,
         });
         format!("{document:#}\n")
     } else {
-        text(&rows, why.as_deref())
+        text(&rows, why.as_deref(), model.as_ref().ok_or(no_model))
     })
 }
 
@@ -80,26 +89,46 @@ fn dry_run(workloads: &[WorkloadSpec], runs: u32, as_json: bool) -> String {
     format!("Would run {}.\n", titles.join(", "))
 }
 
-fn text(rows: &[Screened], why: Option<&str>) -> String {
-    let mut text = format!(
-        "{:<32}{:>16}{:>16}\n",
-        "Workload", "front end", "in the kernel"
-    );
+fn text(
+    rows: &[Screened],
+    why: Option<&str>,
+    model: Result<&Model, Option<String>>,
+) -> String {
+    let front = if why.is_some() { "L1i MPKI, model" } else { "front end" };
+    let mut text = format!("{:<32}{front:>16}{:>16}\n", "Workload", "in the kernel");
     let share = |x: Option<f64>| x.map_or("-".into(), |x| format!("{:.1} %", 100.0 * x));
     for row in rows {
-        let _ = writeln!(
-            text,
-            "{:<32}{:>16}{:>16}",
-            row.name.chars().take(31).collect::<String>(),
-            share(row.front_end),
-            share(row.kernel)
-        );
+        let first = match why {
+            Some(_) => row.modelled.map_or("-".into(), |x| format!("{x:.2}")),
+            None => share(row.front_end),
+        };
+        let name: String = row.name.chars().take(31).collect();
+        let _ = writeln!(text, "{name:<32}{first:>16}{:>16}", share(row.kernel));
         if let Some(why) = &row.not_run {
             let _ = writeln!(text, "  not run: {why}");
         }
+        if let Some(why) = &row.not_modelled {
+            let _ = writeln!(text, "  not modelled: {why}");
+        }
     }
+    let mut notes = Vec::new();
     if let Some(why) = why {
-        let _ = writeln!(text, "\nNo front-end figures. {why}.");
+        notes.push(format!("No front-end figures. {why}."));
+        notes.push(match model {
+            Ok(model) => format!(
+                "In their place: L1i misses in a thousand instructions of user mode, in one run \
+                 under the i-cache model ({}, {}). A model, not measured; the kernel is not in it.",
+                model.geometry, model.source
+            ),
+            Err(no_model) => {
+                let why = no_model.unwrap_or_default();
+                format!("The i-cache model could stand in: {why}.")
+            }
+        });
     }
-    text + "\nMedians of a few runs; to choose workloads by, not to conclude from.\n"
+    notes.push("Medians of a few runs; to choose workloads by, not to conclude from.".into());
+    for note in notes {
+        let _ = writeln!(text, "\n{}", textwrap::fill(&note, COLUMNS));
+    }
+    text
 }

@@ -9,6 +9,9 @@ use crate::launcher::Launcher;
 use crate::subject::Subject;
 use locklab_lab::experiment::{Metric, Source, Values};
 
+/// What commands are left to that are more than a program and its arguments.
+const SHELL: &str = "/bin/sh";
+
 pub(super) struct AnyCommand {
     command: Option<String>,
     metrics: Vec<(OutputMetric, Extractor)>,
@@ -41,7 +44,7 @@ impl AnyCommand {
         let command = command.replace("{build}", &build.unwrap_or_default());
         // What only a shell understands is left to one.
         if command.contains(['|', '&', ';', '<', '>', '$', '`', '*', '~', '\n']) {
-            return Ok(vec!["/bin/sh".into(), "-c".into(), command]);
+            return Ok(vec![SHELL.into(), "-c".into(), command]);
         }
         match shlex::split(&command) {
             Some(words) if !words.is_empty() => Ok(words),
@@ -62,6 +65,12 @@ impl Workload for AnyCommand {
 
     fn setup(&self, launcher: &Launcher) -> Vec<(String, String)> {
         vec![("CPUs".into(), launcher.cpus_text())]
+    }
+
+    fn is_one_process(&self) -> bool {
+        // A shell starts others; what else the command is cannot be known.
+        let words = self.words(&Subject::default());
+        words.is_ok_and(|words| words[0] != SHELL)
     }
 
     fn metrics(&self) -> Vec<Metric> {

@@ -117,6 +117,10 @@ impl Workload for ContextSwitch {
         )]
     }
 
+    fn is_one_process(&self) -> bool {
+        self.between == Between::Threads
+    }
+
     fn metrics(&self) -> Vec<Metric> {
         vec![
             Metric::lower("switch", "ticks", Source::Output),

@@ -144,6 +144,10 @@ impl Workload for FsMark {
         ]
     }
 
+    fn is_one_process(&self) -> bool {
+        true
+    }
+
     fn metrics(&self) -> Vec<Metric> {
         vec![
             Metric::higher("files", "files/s", Source::Output),

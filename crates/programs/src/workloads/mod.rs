@@ -46,6 +46,11 @@ pub trait Workload {
     fn about(&self) -> String;
     /// How it is set up here, for the report.
     fn setup(&self, launcher: &Launcher) -> Facts;
+    /// Whether all that it measures is done by the program that it starts and
+    /// not by others that this one starts: only that can be modelled.
+    fn is_one_process(&self) -> bool {
+        false
+    }
     /// What it measures beside what the kernel accounts; the first decides.
     fn metrics(&self) -> Vec<Metric>;
     /// Whether it can run for both, before anything does.

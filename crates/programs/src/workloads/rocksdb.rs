@@ -63,6 +63,10 @@ impl Workload for RocksDb {
         setup
     }
 
+    fn is_one_process(&self) -> bool {
+        true
+    }
+
     fn metrics(&self) -> Vec<Metric> {
         vec![Metric::higher("throughput", "ops/s", Source::Output)]
     }

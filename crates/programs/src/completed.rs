@@ -1,0 +1,115 @@
+//! A program of a run that has ended: its output, and the figures that any
+//! program has.
+
+use crate::icache::{self, Counted};
+use crate::workloads::{Fault, excerpt};
+use locklab_host::process::{Ended, Usage};
+use locklab_lab::experiment::{Metric, Source, Values};
+use std::io::{Read, Seek, SeekFrom};
+use std::path::Path;
+
+/// The most of an output that is read: its end.
+const MOST_OUTPUT: u64 = 8 << 20;
+
+/// A program of a run that has ended.
+#[derive(Debug)]
+pub struct Completed {
+    /// How.
+    pub ended: Ended,
+    /// The end of its standard output.
+    pub out: String,
+    /// The end of its standard error.
+    pub err: String,
+    /// What was counted.
+    pub counts: Values,
+}
+
+impl Completed {
+    /// Whether it ended well.
+    ///
+    /// # Errors
+    /// Its status and the last that it said.
+    pub fn check(&self) -> Result<(), Fault> {
+        match self.ended.failure() {
+            None => Ok(()),
+            Some(status) => {
+                let said = if self.err.trim().is_empty() {
+                    &self.out
+                } else {
+                    &self.err
+                };
+                let said = excerpt(said);
+                Err(Fault::Failed(format!("{status}; it said: {said}")))
+            }
+        }
+    }
+
+    /// What the kernel accounts to it, and what was counted.
+    #[must_use]
+    pub fn figures(&self) -> Values {
+        let mut figures = process_figures(&self.ended.usage);
+        figures.extend(self.counts.clone());
+        figures
+    }
+}
+
+/// What a program executed by itself under the model.
+pub(crate) fn modelled(log: &Path, ended: &Ended) -> Result<Values, String> {
+    let counted = Counted {
+        report: icache::report("the program", log, ended)?,
+        ended: ended.clone(),
+    };
+    let (instructions, misses) = (counted.instructions() as f64, counted.misses() as f64);
+    let values = [
+        ("instructions-modelled", instructions),
+        ("l1i-misses", misses),
+        ("l1i-mpki-modelled", 1000.0 * misses / instructions.max(1.0)),
+    ];
+    Ok(values.map(|(name, value)| (name.to_owned(), value)).into())
+}
+
+/// Figures of a process by the names that [`process_metrics`] gives them.
+fn process_figures(usage: &Usage) -> Values {
+    [
+        ("elapsed", usage.elapsed),
+        ("user", usage.user),
+        ("sys", usage.system),
+        ("max-rss", usage.max_rss_kib),
+        ("minor-faults", usage.minor_faults),
+        ("major-faults", usage.major_faults),
+        ("switches-voluntary", usage.voluntary_switches),
+        ("switches-involuntary", usage.involuntary_switches),
+    ]
+    .map(|(name, value)| (name.to_owned(), value))
+    .into()
+}
+
+/// What the kernel accounts to any process.
+#[must_use]
+pub fn process_metrics() -> Vec<Metric> {
+    [
+        ("elapsed", "s"),
+        ("user", "s"),
+        ("sys", "s"),
+        ("max-rss", "KiB"),
+        ("minor-faults", ""),
+        ("major-faults", ""),
+        ("switches-voluntary", ""),
+        ("switches-involuntary", ""),
+    ]
+    .map(|(name, unit)| Metric::lower(name, unit, Source::Process))
+    .into()
+}
+
+/// The end of a file, whatever bytes it has.
+pub(crate) fn tail(path: &Path) -> String {
+    let read = || -> std::io::Result<Vec<u8>> {
+        let mut file = std::fs::File::open(path)?;
+        let length = file.metadata()?.len();
+        file.seek(SeekFrom::Start(length.saturating_sub(MOST_OUTPUT)))?;
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes)?;
+        Ok(bytes)
+    };
+    String::from_utf8_lossy(&read().unwrap_or_default()).into_owned()
+}
