@@ -127,6 +127,12 @@ pub unsafe trait RawLock<P: Platform>: Default + Send + Sync + 'static {
         Self::default()
     }
 
+    /// Called once by whoever places locks for others to measure or check, when
+    /// the lock is where it stays and before its first use: a lock that was not
+    /// written in Rust may point into itself.
+    #[doc(hidden)]
+    fn settle(&self) {}
+
     /// Acquires the lock.
     ///
     /// # Safety

@@ -338,7 +338,7 @@ impl Engine {
         watchers.retain(|&cpu| {
             let stays = Some(self.cpus[cpu as usize].core.get()) == but;
             if !stays {
-                self.disturb(cpu as usize, now);
+                self.disturb(index, cpu as usize, now);
             }
             stays
         });

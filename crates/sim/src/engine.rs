@@ -11,6 +11,7 @@
 //! reach a coroutine switch: no mutable borrow is alive across one.
 
 use crate::arena::{Arena, LINE};
+use crate::by_address::Region;
 use crate::coherence::Line;
 use crate::event::{Event, Kind, Queue};
 use crate::hypervisor::Hypervisor;
@@ -48,6 +49,8 @@ pub(crate) enum Phase {
     SpinMiss,
     /// Spinning, with the awaited value on its way.
     Found,
+    /// In a loop that watches several lines, asleep until one changes.
+    Asleep,
     /// Halted until woken.
     Halted,
     /// Its code has returned.
@@ -82,6 +85,12 @@ pub(crate) struct Cpu {
     /// Where in the lock's source it waits, the word, and since when.
     pub(crate) place: Cell<Option<&'static Location<'static>>>,
     pub(crate) word: Cell<(usize, u8)>,
+    /// Of code that is not Rust: the address of its latest access's
+    /// instruction, the word whose next read has been made for it, and the
+    /// lines that it watches in its sleep.
+    pub(crate) site: Cell<usize>,
+    pub(crate) handed: Cell<(usize, u8)>,
+    pub(crate) watched: RefCell<Vec<usize>>,
     pub(crate) since: Cell<u64>,
     pub(crate) yielder: Cell<*const Yielder<(), ()>>,
 }
@@ -179,6 +188,8 @@ pub(crate) struct Engine {
     pub(crate) arena: Arena,
     /// The queue nodes of each CPU, in the arena.
     pub(crate) nodes: RefCell<Vec<*const QueueNodes<Sim>>>,
+    /// Simulated memory outside the arena, each with its first line.
+    regions: Box<[(Region, usize)]>,
     /// Where each CPU's stack begins (its highest address), in order.
     pub(crate) stacks: RefCell<Vec<(usize, usize)>>,
     pub(crate) virtualized: bool,
@@ -212,17 +223,27 @@ pub(crate) fn engine<'a>() -> &'a Engine {
 }
 
 impl Engine {
-    /// An engine for so many CPUs, with so many lines of memory.
+    /// An engine for so many CPUs, with so many lines of memory in its arena
+    /// and more elsewhere.
     pub(crate) fn new(
         machine: &Machine,
         hypervisor: Hypervisor,
         cpus: usize,
-        lines: usize,
+        (lines, regions): (usize, Vec<Region>),
         seed: u64,
         metrics: Metrics,
         trace: Option<Trace>,
     ) -> Self {
         let arena = Arena::new(lines);
+        let mut lines = arena.lines() + cpus * STACK_LINES;
+        let regions = regions
+            .into_iter()
+            .map(|region| {
+                let first = lines;
+                lines += region.addresses.len().div_ceil(LINE);
+                (region, first)
+            })
+            .collect();
         let topology = Topology::new(machine);
         let cores = topology.cores();
         Self {
@@ -230,9 +251,8 @@ impl Engine {
             time: Cell::new(0),
             current: Cell::new(0),
             base: arena.base(),
-            lines: (0..arena.lines() + cpus * STACK_LINES)
-                .map(|_| Line::new())
-                .collect(),
+            lines: (0..lines).map(|_| Line::new()).collect(),
+            regions,
             cpus: (0..cpus).map(|_| Cpu::new()).collect(),
             costs: Costs::new(machine),
             x86: machine.arch == Arch::X86_64,
@@ -282,23 +302,43 @@ impl Engine {
         if index < self.arena.lines() {
             index
         } else {
-            self.line_on_stack(address)
+            self.line_elsewhere(address)
         }
+    }
+
+    /// The line of an address, if it is simulated memory.
+    pub(crate) fn line_at(&self, address: usize) -> Option<usize> {
+        let index = address.wrapping_sub(self.base) / LINE;
+        if index < self.arena.lines() {
+            return Some(index);
+        }
+        self.line_in_region(address)
+            .or_else(|| self.line_on_stack(address))
+    }
+
+    fn line_in_region(&self, address: usize) -> Option<usize> {
+        let (region, first) = self
+            .regions
+            .iter()
+            .find(|(region, _)| region.addresses.contains(&address))?;
+        Some(first + (address - region.addresses.start) / LINE)
     }
 
     /// A lock may keep a waiter's node on the waiter's stack, whose outermost
     /// part is simulated memory too.
-    #[cold]
-    fn line_on_stack(&self, address: usize) -> usize {
+    fn line_on_stack(&self, address: usize) -> Option<usize> {
         let stacks = self.stacks.borrow();
         let above = stacks.partition_point(|&(base, _)| base <= address);
-        if let Some(&(base, cpu)) = stacks.get(above) {
-            let depth = (base - 1 - address) / LINE;
-            if depth < STACK_LINES {
-                return self.arena.lines() + cpu * STACK_LINES + depth;
-            }
+        let &(base, cpu) = stacks.get(above)?;
+        let depth = (base - 1 - address) / LINE;
+        (depth < STACK_LINES).then(|| self.arena.lines() + cpu * STACK_LINES + depth)
+    }
+
+    #[inline(never)]
+    fn line_elsewhere(&self, address: usize) -> usize {
+        if let Some(line) = self.line_at(address) {
+            return line;
         }
-        drop(stacks);
         self.fail(SimError::Outside { address });
         self.suspend(Phase::Done);
         unreachable!("a CPU that has failed is not resumed")
@@ -306,6 +346,9 @@ impl Engine {
 
     /// What lies at an address, for people.
     pub(crate) fn describe(&self, address: usize) -> String {
+        if let Some(line) = self.line_in_region(address) {
+            return self.region_of(line).0.describe(address);
+        }
         let stacks = self.stacks.borrow();
         let above = stacks.partition_point(|&(base, _)| base <= address);
         match stacks.get(above) {
@@ -316,8 +359,18 @@ impl Engine {
         }
     }
 
+    /// The region of a line that is in one.
+    fn region_of(&self, line: usize) -> &(Region, usize) {
+        let after = self.regions.partition_point(|&(_, first)| first <= line);
+        &self.regions[after - 1]
+    }
+
     /// What lies in a line, for people.
     pub(crate) fn describe_line(&self, line: usize) -> String {
+        if line >= self.arena.lines() + self.cpus.len() * STACK_LINES {
+            let (region, first) = self.region_of(line);
+            return region.describe_line(region.addresses.start + (line - first) * LINE);
+        }
         match line.checked_sub(self.arena.lines()) {
             Some(stack) => format!("stack of CPU {}", stack / STACK_LINES),
             None => self.arena.describe_line(line),
@@ -564,6 +617,9 @@ impl Cpu {
             next_steal: Cell::new(u64::MAX),
             place: Cell::new(None),
             word: Cell::new((0, 0)),
+            site: Cell::new(0),
+            handed: Cell::new((0, 0)),
+            watched: RefCell::new(Vec::new()),
             since: Cell::new(0),
             yielder: Cell::new(std::ptr::null()),
         }

@@ -22,6 +22,7 @@ mod agreement;
 mod arena;
 pub mod band;
 mod batch;
+pub mod by_address;
 mod coherence;
 mod engine;
 mod event;
@@ -55,7 +56,7 @@ pub use reference::Reference;
 pub use reproduction::{
     Miss, Reproduced, Reproduction, Shape, reproduce, score, simulate_experiment,
 };
-pub use scenario::{Scenario, Simulation, Stop, run, simulate, simulate_lock};
+pub use scenario::{Scenario, Simulation, Stop, run, simulate, simulate_lock, simulate_outside};
 pub use split::Group;
 pub use stuck::{CpuState, SimError, StuckReport};
 pub use topology::{Distance, Placement};

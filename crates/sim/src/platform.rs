@@ -85,66 +85,23 @@ impl<T: Bits> Word<T> {
 
     #[inline(always)]
     fn read(&self) -> T {
-        let engine = engine();
-        let address = self.address();
-        let index = engine.line_of(address);
-        let line = &engine.lines[index];
-        engine.sync_for(line);
-        if !engine.current().stores.is_empty() {
-            match engine.forward(address, Self::SIZE) {
-                Forward::Nothing => {}
-                Forward::Value(bits) => {
-                    engine.note(1);
-                    engine.time.set(engine.time.get() + engine.costs.l1);
-                    return T::from_bits(bits);
-                }
-                Forward::Part => engine.drain_all(),
-            }
+        match engine().reach_to_read(self.address(), Self::SIZE) {
+            Some(own) => T::from_bits(own),
+            None => self.get(),
         }
-        engine.note(1);
-        if line.readable(engine.current().core.get(), engine.time.get()) {
-            let value = self.get();
-            engine.time.set(engine.time.get() + engine.costs.l1);
-            engine.hit(index);
-            return value;
-        }
-        engine.sync();
-        engine.miss(index, Want::Shared);
-        self.get()
     }
 
     /// A locked read-modify-write of a part of this word.
     #[inline(always)]
     fn modify(&self, change: impl FnOnce(T) -> Option<T>) -> T {
         let engine = engine();
-        let index = engine.line_of(self.address());
-        let line = &engine.lines[index];
-        engine.sync_for(line);
-        engine.drain_all();
-        if line.writable(engine.current().core.get(), engine.time.get()) {
-            engine.hit(index);
-        } else {
-            engine.sync();
-            engine.miss(index, Want::Locked);
-        }
-        engine.note(4);
+        let index = engine.reach_to_modify(self.address());
         let old = self.get();
-        let new = change(old);
-        if let Some(new) = new.filter(|new| *new != old) {
-            // SAFETY: our own address and size.
-            unsafe {
-                engine.publish(
-                    index,
-                    self.address(),
-                    Self::SIZE,
-                    new.to_bits(),
-                    engine.time.get(),
-                )
-            };
-        }
-        let done = engine.time.get() + engine.costs.rmw;
-        line.lock_until(done);
-        engine.time.set(done);
+        let new = change(old)
+            .filter(|new| *new != old)
+            .map(|new| new.to_bits());
+        // SAFETY: our own address and size.
+        unsafe { engine.modified(index, self.address(), Self::SIZE, new) };
         old
     }
 }
@@ -253,7 +210,7 @@ fn spin<T: Bits, F: FnMut(T) -> Poll>(
             relaxes,
             left,
             (step::<T, F>, data),
-            place,
+            Some(place),
         )
     };
     spinner.value
@@ -346,6 +303,69 @@ unsafe impl LockWord for Word<u32> {
 }
 
 impl Engine {
+    /// Has the running CPU read `size` bytes of memory, which are what it
+    /// reads when this returns; or what its own store says, if that is not
+    /// there yet.
+    #[inline(always)]
+    pub(crate) fn reach_to_read(&self, address: usize, size: u8) -> Option<u64> {
+        let index = self.line_of(address);
+        let line = &self.lines[index];
+        self.sync_for(line);
+        if !self.current().stores.is_empty() {
+            match self.forward(address, size) {
+                Forward::Nothing => {}
+                Forward::Value(bits) => {
+                    self.note(1);
+                    self.time.set(self.time.get() + self.costs.l1);
+                    return Some(bits);
+                }
+                Forward::Part => self.drain_all(),
+            }
+        }
+        self.note(1);
+        if line.readable(self.current().core.get(), self.time.get()) {
+            self.time.set(self.time.get() + self.costs.l1);
+            self.hit(index);
+        } else {
+            self.sync();
+            self.miss(index, Want::Shared);
+        }
+        None
+    }
+
+    /// Begins a locked read-modify-write of the running CPU: what memory holds
+    /// now is what it reads. Returns the line.
+    #[inline(always)]
+    pub(crate) fn reach_to_modify(&self, address: usize) -> usize {
+        let index = self.line_of(address);
+        let line = &self.lines[index];
+        self.sync_for(line);
+        self.drain_all();
+        if line.writable(self.current().core.get(), self.time.get()) {
+            self.hit(index);
+        } else {
+            self.sync();
+            self.miss(index, Want::Locked);
+        }
+        self.note(4);
+        index
+    }
+
+    /// Ends it, with the new value if there is one.
+    ///
+    /// # Safety
+    /// As [`crate::store_buffer::write`].
+    #[inline(always)]
+    pub(crate) unsafe fn modified(&self, index: usize, address: usize, size: u8, new: Option<u64>) {
+        if let Some(new) = new {
+            // SAFETY: the caller's promise.
+            unsafe { self.publish(index, address, size, new, self.time.get()) };
+        }
+        let done = self.time.get() + self.costs.rmw;
+        self.lines[index].lock_until(done);
+        self.time.set(done);
+    }
+
     fn fence_full(&self) {
         self.sync();
         self.drain_all();

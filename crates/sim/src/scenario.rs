@@ -1,6 +1,7 @@
 //! One simulation from its description to its outcome.
 
 use crate::arena::Arena;
+use crate::by_address::Memory;
 use crate::coherence::MAX_CORES;
 use crate::engine::Engine;
 use crate::hypervisor::Hypervisor;
@@ -15,6 +16,7 @@ use corosensei::Coroutine;
 use corosensei::stack::{DefaultStack, Stack};
 use locklab_locks::catalogue::{self, BigVisitor, Visitor};
 use locklab_locks::{BigLock, QueueNodes, RawLock};
+use serde::{Deserialize, Serialize};
 use std::cell::RefCell;
 
 /// When a simulation has seen enough; the warm-up comes before.
@@ -127,7 +129,7 @@ impl Scenario {
 }
 
 /// An outcome, and a trace if one was asked for.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Simulation {
     /// What was found.
     pub outcome: Outcome,
@@ -161,7 +163,20 @@ pub fn simulate(scenario: &Scenario) -> Result<Simulation, SimError> {
 /// # Errors
 /// As [`run`].
 pub fn simulate_lock<L: RawLock<Sim>>(scenario: &Scenario) -> Result<Simulation, SimError> {
-    Run(scenario).simulate::<L>(look_at_word::<L>)
+    Run(scenario).simulate::<L>(look_at_word::<L>, Memory::default())
+}
+
+/// As [`simulate_lock`], for a lock whose memory is outside its type `L`, which
+/// accesses it by [`crate::by_address`]; `look` tells whether it is held.
+///
+/// # Errors
+/// As [`run`].
+pub fn simulate_outside<L: RawLock<Sim>>(
+    scenario: &Scenario,
+    memory: Memory<'_>,
+    look: fn(&L) -> bool,
+) -> Result<Simulation, SimError> {
+    Run(scenario).simulate::<L>(look, memory)
 }
 
 struct Run<'a>(&'a Scenario);
@@ -170,7 +185,7 @@ impl Visitor<Sim> for Run<'_> {
     type Output = Result<Simulation, SimError>;
 
     fn visit<L: RawLock<Sim>>(self) -> Self::Output {
-        self.simulate::<L>(look_at_word::<L>)
+        self.simulate::<L>(look_at_word::<L>, Memory::default())
     }
 }
 
@@ -178,12 +193,16 @@ impl BigVisitor<Sim> for Run<'_> {
     type Output = Result<Simulation, SimError>;
 
     fn visit<L: BigLock<Sim>>(self) -> Self::Output {
-        self.simulate::<L>(L::held)
+        self.simulate::<L>(L::held, Memory::default())
     }
 }
 
 impl Run<'_> {
-    fn simulate<L: RawLock<Sim>>(self, look: fn(&L) -> bool) -> Result<Simulation, SimError> {
+    fn simulate<L: RawLock<Sim>>(
+        self,
+        look: fn(&L) -> bool,
+        memory: Memory<'_>,
+    ) -> Result<Simulation, SimError> {
         let scenario = self.0;
         let hardware = scenario.check()?;
         let machine = &scenario.machine;
@@ -221,7 +240,7 @@ impl Run<'_> {
             machine,
             Hypervisor::new(machine, threads, used),
             threads,
-            lines,
+            (lines, memory.regions),
             scenario.seed,
             Metrics::new(
                 &scenario.lock,
@@ -234,7 +253,15 @@ impl Run<'_> {
             scenario.trace.then(|| Trace::new(clock, threads)),
         );
         engine.enter(|| simulate_in::<L>(&engine, scenario, look));
-        if let Some(error) = engine.failure.take() {
+        if let Some(mut error) = engine.failure.take() {
+            if let (Some(place_of), Some(report)) = (memory.place_of, error.report_mut()) {
+                for cpu in &mut report.cpus {
+                    let site = engine.cpus[cpu.cpu].site.get();
+                    if cpu.place.is_none() && cpu.word.is_some() {
+                        cpu.place = place_of(site);
+                    }
+                }
+            }
             return Err(error);
         }
         Ok(Simulation {
@@ -256,6 +283,9 @@ fn simulate_in<L: RawLock<Sim>>(engine: &Engine, scenario: &Scenario, look: fn(&
     let locks: Vec<&L> = (0..count)
         .map(|n| engine.arena.place(name("lock", n), L::default()))
         .collect();
+    for lock in &locks {
+        lock.settle();
+    }
     let shared: Vec<&Buffer> = (0..count)
         .map(|n| engine.arena.place(name("shared buffer", n), Buffer::new()))
         .collect();

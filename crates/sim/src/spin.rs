@@ -37,6 +37,14 @@ pub(crate) struct Spin {
     pub(crate) ple_window: Cell<u64>,
 }
 
+impl Spin {
+    /// A sleeper's loop begins a round at `next`, and again each `period`.
+    pub(crate) fn pace(&self, next: u64, period: u64) {
+        self.next.set(next);
+        self.period.set(period);
+    }
+}
+
 impl Engine {
     /// Spins on behalf of the running CPU, which has read the word once and
     /// is to relax `relaxes` times.
@@ -49,7 +57,7 @@ impl Engine {
         relaxes: u32,
         reads_left: u32,
         (step, data): (Step, *mut ()),
-        place: &'static Location<'static>,
+        place: Option<&'static Location<'static>>,
     ) {
         if !matches!(
             self.forward(word.0, word.1),
@@ -60,7 +68,7 @@ impl Engine {
         }
         let who = self.current.get();
         let cpu = self.current();
-        cpu.place.set(Some(place));
+        cpu.place.set(place);
         cpu.word.set(word);
         let spin = &cpu.spin;
         spin.step.set(Some((step, data as usize)));
@@ -103,8 +111,16 @@ impl Engine {
     }
 
     /// The line that a CPU watches has changed or gone.
-    pub(crate) fn disturb(&self, who: usize, now: u64) {
+    pub(crate) fn disturb(&self, line: usize, who: usize, now: u64) {
         let cpu = &self.cpus[who];
+        if cpu.phase.get() == Phase::Asleep {
+            let (next, period) = (cpu.spin.next.get(), cpu.spin.period.get());
+            self.stop_sleep(who, Some(line));
+            return self.schedule(
+                who,
+                next + now.saturating_sub(next).div_ceil(period) * period,
+            );
+        }
         let spin = &cpu.spin;
         let (next, period) = (spin.next.get(), spin.period.get());
         let missed = now.saturating_sub(next).div_ceil(period);
@@ -134,7 +150,7 @@ impl Engine {
     pub(crate) fn between_reads(&self, who: usize, now: u64) -> bool {
         let cpu = &self.cpus[who];
         match cpu.phase.get() {
-            Phase::Watching | Phase::Polling => true,
+            Phase::Watching | Phase::Polling | Phase::Asleep => true,
             Phase::SpinMiss => cpu.spin.asked.get() > now,
             _ => false,
         }
@@ -219,6 +235,7 @@ impl Engine {
                 self.unwatch(cpu.spin.line.get(), who);
                 cpu.phase.set(Phase::Polling);
             }
+            Phase::Asleep => self.stop_sleep(who, None),
             Phase::SpinMiss => {
                 // Its request is void.
                 cpu.spin.turn.set(cpu.spin.turn.get().wrapping_add(1));

@@ -46,7 +46,7 @@ pub(crate) enum Forward {
     Part,
 }
 
-/// Writes the low `size` bytes of `value`.
+/// Writes the low `size` bytes of `value`, none of them if `size` is 0.
 ///
 /// # Safety
 /// `address` is that of an atomic of this size in the engine's arena.
@@ -56,6 +56,8 @@ pub(crate) unsafe fn write(address: usize, size: u8, value: u64) {
     // part of a lock word, at its natural alignment.
     unsafe {
         match size {
+            // The code writes by itself.
+            0 => {}
             1 => (address as *mut u8).write(value as u8),
             2 => (address as *mut u16).write(value as u16),
             4 => (address as *mut u32).write(value as u32),

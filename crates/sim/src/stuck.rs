@@ -47,6 +47,16 @@ pub enum SimError {
     Scenario(String),
 }
 
+impl SimError {
+    /// The state of the CPUs, if the error has one.
+    pub(crate) fn report_mut(&mut self) -> Option<&mut StuckReport> {
+        match self {
+            Self::Deadlock(report) | Self::Livelock(report) => Some(report),
+            _ => None,
+        }
+    }
+}
+
 /// The state of every CPU.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StuckReport {
@@ -116,6 +126,7 @@ impl Engine {
                         | Phase::Polling
                         | Phase::SpinMiss
                         | Phase::Found
+                        | Phase::Asleep
                         | Phase::Halted
                 );
                 let (address, size) = cpu.word.get();
@@ -129,6 +140,7 @@ impl Engine {
                 CpuState {
                     cpu: number,
                     doing: match phase {
+                        Phase::Asleep => "spins on",
                         Phase::Watching | Phase::Polling | Phase::SpinMiss if !cpu.on.get() => {
                             "descheduled while spinning on"
                         }
@@ -201,7 +213,7 @@ impl Watchdog {
             let asleep = engine.cpus.iter().all(|cpu| {
                 matches!(
                     cpu.phase.get(),
-                    Phase::Watching | Phase::Polling | Phase::Halted | Phase::Done
+                    Phase::Watching | Phase::Polling | Phase::Asleep | Phase::Halted | Phase::Done
                 ) && cpu.stores.is_empty()
             });
             if asleep && writes == self.writes {

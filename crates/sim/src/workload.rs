@@ -124,7 +124,7 @@ impl Workload {
     }
 
     /// How many locks it uses.
-    pub(crate) fn locks(&self) -> usize {
+    pub fn locks(&self) -> usize {
         match self {
             Self::Matrix { .. } | Self::Fstat(_) | Self::Loop(_) => 1,
             Self::XfsCreate(mix) => 1 + mix.warm_locks as usize,

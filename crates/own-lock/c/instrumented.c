@@ -1,0 +1,215 @@
+/* What -fsanitize=thread calls, in libtsan's place: every access goes to the
+ * world that has loaded the library, with the address of the instruction.
+ *
+ * Compiled without -fsanitize=thread and linked into the user's library. Only
+ * the names of the entry points are those of the compiler's interface.
+ */
+#include <stddef.h>
+#include <stdint.h>
+
+#define HIDDEN __attribute__((visibility("hidden"), used))
+#define SITE __builtin_return_address(0)
+
+struct locklab_hooks {
+	uint64_t (*load)(const volatile void *, unsigned, int, void *);
+	void (*store)(volatile void *, unsigned, uint64_t, int, void *);
+	uint64_t (*update)(volatile void *, unsigned, unsigned, uint64_t, int, void *);
+	uint64_t (*compare)(volatile void *, unsigned, uint64_t, uint64_t, int, int, void *);
+	void (*fence)(int, void *);
+	void (*read)(const volatile void *, size_t, void *);
+	void (*write)(const volatile void *, size_t, void *);
+	unsigned (*cpu)(void);
+	unsigned (*node)(void);
+	void (*relax)(void *, size_t, void *);
+	void (*fail)(const char *, const char *, unsigned);
+};
+
+/* Set when the library has been loaded. */
+struct locklab_hooks locklab_hooks __attribute__((section(".locklab_hooks")));
+
+enum { EXCHANGE, ADD, SUB, AND, OR, XOR, NAND };
+
+HIDDEN void __tsan_init(void) {}
+HIDDEN void __tsan_func_entry(void *site) { (void)site; }
+HIDDEN void __tsan_func_exit(void) {}
+
+#define PLAIN(SIZE)                                                                      \
+	HIDDEN void __tsan_read##SIZE(void *a) { locklab_hooks.read(a, SIZE, SITE); }    \
+	HIDDEN void __tsan_write##SIZE(void *a) { locklab_hooks.write(a, SIZE, SITE); }  \
+	HIDDEN void __tsan_volatile_read##SIZE(void *a) { locklab_hooks.read(a, SIZE, SITE); } \
+	HIDDEN void __tsan_volatile_write##SIZE(void *a) { locklab_hooks.write(a, SIZE, SITE); } \
+	HIDDEN void __tsan_unaligned_read##SIZE(void *a) { locklab_hooks.read(a, SIZE, SITE); } \
+	HIDDEN void __tsan_unaligned_write##SIZE(void *a) { locklab_hooks.write(a, SIZE, SITE); } \
+	HIDDEN void __tsan_read_write##SIZE(void *a)                                     \
+	{                                                                                \
+		locklab_hooks.read(a, SIZE, SITE);                                       \
+		locklab_hooks.write(a, SIZE, SITE);                                      \
+	}
+PLAIN(1)
+PLAIN(2)
+PLAIN(4)
+PLAIN(8)
+PLAIN(16)
+
+HIDDEN void __tsan_read_range(void *a, size_t n) { locklab_hooks.read(a, n, SITE); }
+HIDDEN void __tsan_write_range(void *a, size_t n) { locklab_hooks.write(a, n, SITE); }
+HIDDEN void __tsan_vptr_update(void **a, void *v)
+{
+	(void)v;
+	locklab_hooks.write(a, sizeof *a, SITE);
+}
+HIDDEN void __tsan_vptr_read(void **a) { locklab_hooks.read(a, sizeof *a, SITE); }
+
+#define UPDATE(BITS, NAME, OP)                                                            \
+	HIDDEN uint##BITS##_t __tsan_atomic##BITS##_##NAME(volatile uint##BITS##_t *a,    \
+							   uint##BITS##_t v, int order)   \
+	{                                                                                 \
+		return (uint##BITS##_t)locklab_hooks.update(a, BITS / 8, OP, v, order, SITE); \
+	}
+#define ATOMIC(BITS)                                                                      \
+	HIDDEN uint##BITS##_t __tsan_atomic##BITS##_load(const volatile uint##BITS##_t *a, \
+							 int order)                       \
+	{                                                                                 \
+		return (uint##BITS##_t)locklab_hooks.load(a, BITS / 8, order, SITE);      \
+	}                                                                                 \
+	HIDDEN void __tsan_atomic##BITS##_store(volatile uint##BITS##_t *a,               \
+						uint##BITS##_t v, int order)              \
+	{                                                                                 \
+		locklab_hooks.store(a, BITS / 8, v, order, SITE);                         \
+	}                                                                                 \
+	UPDATE(BITS, exchange, EXCHANGE)                                                  \
+	UPDATE(BITS, fetch_add, ADD)                                                      \
+	UPDATE(BITS, fetch_sub, SUB)                                                      \
+	UPDATE(BITS, fetch_and, AND)                                                      \
+	UPDATE(BITS, fetch_or, OR)                                                        \
+	UPDATE(BITS, fetch_xor, XOR)                                                      \
+	UPDATE(BITS, fetch_nand, NAND)                                                    \
+	HIDDEN int __tsan_atomic##BITS##_compare_exchange_strong(                         \
+		volatile uint##BITS##_t *a, uint##BITS##_t *expected, uint##BITS##_t v,   \
+		int success, int failure)                                                 \
+	{                                                                                 \
+		uint##BITS##_t wanted = *expected;                                        \
+		uint##BITS##_t old = (uint##BITS##_t)locklab_hooks.compare(               \
+			a, BITS / 8, wanted, v, success, failure, SITE);                  \
+		*expected = old;                                                          \
+		return old == wanted;                                                     \
+	}                                                                                 \
+	HIDDEN int __tsan_atomic##BITS##_compare_exchange_weak(                           \
+		volatile uint##BITS##_t *a, uint##BITS##_t *expected, uint##BITS##_t v,   \
+		int success, int failure)                                                 \
+	{                                                                                 \
+		uint##BITS##_t wanted = *expected;                                        \
+		uint##BITS##_t old = (uint##BITS##_t)locklab_hooks.compare(               \
+			a, BITS / 8, wanted, v, success, failure, SITE);                  \
+		*expected = old;                                                          \
+		return old == wanted;                                                     \
+	}                                                                                 \
+	HIDDEN uint##BITS##_t __tsan_atomic##BITS##_compare_exchange_val(                 \
+		volatile uint##BITS##_t *a, uint##BITS##_t expected, uint##BITS##_t v,    \
+		int success, int failure)                                                 \
+	{                                                                                 \
+		return (uint##BITS##_t)locklab_hooks.compare(a, BITS / 8, expected, v,    \
+							     success, failure, SITE);     \
+	}
+ATOMIC(8)
+ATOMIC(16)
+ATOMIC(32)
+ATOMIC(64)
+
+HIDDEN void __tsan_atomic_thread_fence(int order) { locklab_hooks.fence(order, SITE); }
+HIDDEN void __tsan_atomic_signal_fence(int order) { (void)order; }
+
+/* What compilers emit for copies and clears. */
+HIDDEN void *__tsan_memcpy(void *to, const void *from, size_t n);
+HIDDEN void *memmove(void *to, const void *from, size_t n)
+{
+	volatile char *t = to;
+	const volatile char *f = from;
+	locklab_hooks.read(from, n, SITE);
+	locklab_hooks.write(to, n, SITE);
+	if (t <= f)
+		for (size_t i = 0; i < n; i++)
+			t[i] = f[i];
+	else
+		for (size_t i = n; i-- > 0;)
+			t[i] = f[i];
+	return to;
+}
+HIDDEN void *memcpy(void *to, const void *from, size_t n)
+{
+	volatile char *t = to;
+	const volatile char *f = from;
+	locklab_hooks.read(from, n, SITE);
+	locklab_hooks.write(to, n, SITE);
+	for (size_t i = 0; i < n; i++)
+		t[i] = f[i];
+	return to;
+}
+HIDDEN void *memset(void *to, int c, size_t n)
+{
+	volatile char *t = to;
+	locklab_hooks.write(to, n, SITE);
+	for (size_t i = 0; i < n; i++)
+		t[i] = (char)c;
+	return to;
+}
+HIDDEN void *__tsan_memcpy(void *to, const void *from, size_t n)
+{
+	return memcpy(to, from, n);
+}
+HIDDEN void *__tsan_memmove(void *to, const void *from, size_t n)
+{
+	return memmove(to, from, n);
+}
+HIDDEN void *__tsan_memset(void *to, int c, size_t n)
+{
+	return memset(to, c, n);
+}
+
+HIDDEN unsigned lab_cpu(void) { return locklab_hooks.cpu(); }
+HIDDEN unsigned lab_node(void) { return locklab_hooks.node(); }
+
+HIDDEN void __assert_fail(const char *text, const char *file, unsigned line, const char *function)
+{
+	(void)function;
+	locklab_hooks.fail(text, file, line);
+	__builtin_trap();
+}
+HIDDEN void abort(void)
+{
+	locklab_hooks.fail("abort", "", 0);
+	__builtin_trap();
+}
+
+/* Gives the world the registers that a call preserves, and with the stack
+ * above them all that the caller's loop can depend on beside memory. */
+#if defined(__x86_64__)
+__asm__(".text\n"
+	".globl lab_relax\n"
+	".hidden lab_relax\n"
+	".type lab_relax, @function\n"
+	"lab_relax:\n"
+	".cfi_startproc\n"
+	"	pushq %rbp\n	.cfi_adjust_cfa_offset 8\n"
+	"	pushq %rbx\n	.cfi_adjust_cfa_offset 8\n"
+	"	pushq %r12\n	.cfi_adjust_cfa_offset 8\n"
+	"	pushq %r13\n	.cfi_adjust_cfa_offset 8\n"
+	"	pushq %r14\n	.cfi_adjust_cfa_offset 8\n"
+	"	pushq %r15\n	.cfi_adjust_cfa_offset 8\n"
+	"	movq %rsp, %rdi\n"
+	"	movl $56, %esi\n"
+	"	movq 48(%rsp), %rdx\n"
+	"	subq $8, %rsp\n	.cfi_adjust_cfa_offset 8\n"
+	"	call locklab_relax\n"
+	"	addq $56, %rsp\n	.cfi_adjust_cfa_offset -56\n"
+	"	ret\n"
+	".cfi_endproc\n"
+	".size lab_relax, . - lab_relax\n");
+HIDDEN void locklab_relax(void *frame, size_t bytes, void *site)
+{
+	locklab_hooks.relax(frame, bytes, site);
+}
+#else
+/* No frame: such a loop never sleeps, which is slow and right. */
+HIDDEN void lab_relax(void) { locklab_hooks.relax(0, 0, SITE); }
+#endif

@@ -1,0 +1,80 @@
+/* A lock of your own, for Locklab: what a C or C++ file includes.
+ *
+ * Define a lock type and a context type (what a thread brings to an
+ * acquisition, such as a queue node), name them with LOCKLAB_LOCK, and define
+ * lab_lock and lab_unlock. Use C11 or C++11 atomics; no inline assembly, no
+ * thread-local data, no allocation. `locklab new-lock FILE` writes a template.
+ */
+#ifndef LOCKLAB_LOCK_H
+#define LOCKLAB_LOCK_H
+
+#include <stddef.h>
+
+#ifdef __cplusplus
+#define LOCKLAB_EXTERN extern "C"
+extern "C" {
+#else
+#define LOCKLAB_EXTERN extern
+#endif
+
+/* Yours. The memory of lock and context is zero before lab_init, which is
+ * called once, when the lock is in its place. A context is used for one
+ * acquisition at a time; it is zero before its first. */
+void lab_lock(void *lock, void *ctx);
+void lab_unlock(void *lock, void *ctx);
+void lab_init(void *lock);               /* optional */
+int lab_trylock(void *lock, void *ctx);  /* optional: 1 if acquired */
+int lab_is_locked(const void *lock);     /* optional */
+
+/* Given. */
+unsigned lab_cpu(void);  /* this CPU's number, from 0 */
+unsigned lab_node(void); /* its NUMA node */
+#ifdef LOCKLAB_NATIVE
+static inline void lab_relax(void) /* one pause of a spinning CPU */
+{
+#if defined(__x86_64__) || defined(__i386__)
+	__builtin_ia32_pause();
+#elif defined(__aarch64__) || defined(__arm__)
+	__asm__ __volatile__("yield" ::: "memory");
+#else
+	__asm__ __volatile__("" ::: "memory");
+#endif
+}
+#else
+void lab_relax(void);
+#endif
+
+#ifdef __cplusplus
+}
+#endif
+
+/* A context for a lock that needs none. */
+typedef struct {
+	char unused;
+} lab_no_context;
+
+/* What Locklab reads from the compiled file, without running it. */
+struct locklab_description {
+	unsigned long long version, lock_bytes, lock_align, ctx_bytes, ctx_align;
+	char name[40];
+};
+
+/* The lock's name in reports, its type, and that of its context. */
+#define LOCKLAB_LOCK(NAME, LOCK, CTX)                                              \
+	LOCKLAB_EXTERN const struct locklab_description locklab_description;       \
+	const struct locklab_description locklab_description = {                   \
+		1, sizeof(LOCK), __alignof__(LOCK), sizeof(CTX), __alignof__(CTX), \
+		#NAME                                                              \
+	}
+
+/* The lock serves in the order of arrival: `verify` holds it to that. */
+#define LOCKLAB_FIFO()                     \
+	LOCKLAB_EXTERN const char locklab_fifo; \
+	const char locklab_fifo = 1
+
+/* At most so many CPUs may use the lock: more are refused. */
+#define LOCKLAB_CPUS(COUNT)                              \
+	LOCKLAB_EXTERN const unsigned long long locklab_cpus; \
+	const unsigned long long locklab_cpus = (COUNT)
+
+#endif

@@ -1,0 +1,238 @@
+//! From a C or C++ file to two shared objects: instrumented, for the simulator
+//! and the checker, and plain, for this machine's own CPUs.
+//!
+//! The user's compiler does it, and what it says goes to the user. Nothing is
+//! run here: what an object holds is read from its bytes ([`crate::inspect`]).
+
+use crate::error::Error;
+use crate::inspect::{self, Facts};
+use crate::source::is_cpp;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use tempfile::TempDir;
+
+const HEADER: &str = include_str!("../c/locklab_lock.h");
+const INSTRUMENTED: &str = include_str!("../c/instrumented.c");
+const NATIVE: &str = include_str!("../c/native.c");
+
+/// What a lock is compiled from.
+#[derive(Clone, Debug)]
+pub(crate) struct Unit {
+    /// The file.
+    pub(crate) file: PathBuf,
+    /// What reports call it.
+    pub(crate) name: String,
+    /// Words for the compiler, before the file.
+    pub(crate) flags: Vec<String>,
+}
+
+/// A lock's two objects, and what is known of them.
+#[derive(Debug)]
+pub(crate) struct Compiled {
+    /// What the file says of the lock.
+    pub(crate) facts: Facts,
+    /// With every access reported.
+    pub(crate) instrumented: PathBuf,
+    /// As the user would have it.
+    pub(crate) native: PathBuf,
+    /// Holds both.
+    _folder: TempDir,
+}
+
+/// Flags of both objects: unwinding must find its way, and nothing may bypass
+/// the reports.
+const BOTH: [&str; 6] = [
+    "-O2",
+    "-g",
+    "-fPIC",
+    "-fasynchronous-unwind-tables",
+    "-fno-stack-protector",
+    "-pthread",
+];
+
+/// Flags of the instrumented one: without sibling calls, or the caller of an
+/// access is reported in its place.
+const REPORTED: [&str; 5] = [
+    "-fsanitize=thread",
+    "-fno-optimize-sibling-calls",
+    "-fno-exceptions",
+    "-D__builtin_ia32_pause()=lab_relax()",
+    "-DLOCKLAB_INSTRUMENTED",
+];
+
+/// Compiles a lock.
+///
+/// # Errors
+/// There is no compiler, the file does not compile, or it holds what cannot
+/// be reported.
+pub(crate) fn compile(unit: &Unit) -> Result<Compiled, Error> {
+    let folder = tempfile::Builder::new()
+        .prefix("locklab-own-lock")
+        .tempdir()
+        .map_err(|e| {
+            Error::Failed(format!(
+                "cannot make a folder in {} to compile in: {e}; set TMPDIR",
+                std::env::temp_dir().display()
+            ))
+        })?;
+    let at = |name: &str| folder.path().join(name);
+    for (name, text) in [
+        ("locklab_lock.h", HEADER),
+        ("instrumented.c", INSTRUMENTED),
+        ("native.c", NATIVE),
+    ] {
+        std::fs::write(at(name), text)
+            .map_err(|e| Error::Failed(format!("cannot write {}: {e}", at(name).display())))?;
+    }
+    let compiler = Compiler::of(&unit.file, folder.path());
+    let assembly = at("lock.s");
+    let mut arguments: Vec<String> = BOTH.iter().chain(&REPORTED).map(|s| (*s).into()).collect();
+    if compiler.says_gcc() {
+        arguments.push("-Wno-tsan".into());
+    }
+    arguments.extend(compiler.on(unit, "-S", &assembly));
+    compiler.checked(unit, &arguments)?;
+    let text = std::fs::read_to_string(&assembly)
+        .map_err(|e| Error::Failed(format!("cannot read {}: {e}", assembly.display())))?;
+    inspect::no_inline_assembly(&text, unit)?;
+
+    let plain = Compiler::c(folder.path());
+    let object = at("lock.o");
+    plain.checked(unit, &words(&["-c", "-o"], &[&object, &assembly]))?;
+    inspect::no_thread_local_data(&object, unit)?;
+    let hooks = at("hooks.o");
+    let mut arguments: Vec<String> = BOTH.iter().map(|s| (*s).into()).collect();
+    arguments.extend(words(&["-w", "-c", "-o"], &[&hooks, &at("instrumented.c")]));
+    plain.checked(unit, &arguments)?;
+
+    // A name for each user: dlopen knows a library by its file.
+    let instrumented = at("instrumented.so");
+    let linked = plain.run(&words(
+        &[
+            "-shared",
+            "-nostdlib",
+            "-Wl,-z,defs",
+            "-Wl,-z,norelro",
+            "-Wl,--build-id=none",
+            "-o",
+        ],
+        &[&instrumented, &object, &hooks],
+    ))?;
+    if !linked.status.success() {
+        return Err(inspect::undefined(&said(&linked), unit));
+    }
+    let facts = Facts::read(&instrumented, unit)?;
+
+    let native = at("native.so");
+    let mut arguments: Vec<String> = BOTH.iter().map(|s| (*s).into()).collect();
+    arguments.push("-DLOCKLAB_NATIVE".into());
+    arguments.push("-shared".into());
+    arguments.extend(compiler.on(unit, "-w", &native));
+    let helper = at("native.o");
+    plain.checked(
+        unit,
+        &words(&["-O2", "-fPIC", "-c", "-o"], &[&helper, &at("native.c")]),
+    )?;
+    arguments.push(helper.display().to_string());
+    compiler.checked(unit, &arguments)?;
+    Ok(Compiled {
+        facts,
+        instrumented,
+        native,
+        _folder: folder,
+    })
+}
+
+fn words(first: &[&str], paths: &[&Path]) -> Vec<String> {
+    first
+        .iter()
+        .map(|word| (*word).to_owned())
+        .chain(paths.iter().map(|path| path.display().to_string()))
+        .collect()
+}
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// The user's compiler.
+struct Compiler {
+    program: String,
+    cpp: bool,
+    headers: PathBuf,
+}
+
+impl Compiler {
+    /// For the language of a file, by CC and CXX as make has them.
+    fn of(file: &Path, headers: &Path) -> Self {
+        let cpp = is_cpp(file).unwrap_or(false);
+        let (variable, usual) = if cpp { ("CXX", "c++") } else { ("CC", "cc") };
+        Self {
+            program: std::env::var(variable)
+                .ok()
+                .filter(|program| !program.trim().is_empty())
+                .unwrap_or_else(|| usual.into()),
+            cpp,
+            headers: headers.to_owned(),
+        }
+    }
+
+    fn c(headers: &Path) -> Self {
+        Self::of(Path::new("lock.c"), headers)
+    }
+
+    fn says_gcc(&self) -> bool {
+        self.run(&["--version".to_owned()])
+            .is_ok_and(|output| !String::from_utf8_lossy(&output.stdout).contains("clang"))
+    }
+
+    /// The user's file, to `output`.
+    fn on(&self, unit: &Unit, mode: &str, output: &Path) -> Vec<String> {
+        let mut arguments = vec![
+            "-I".to_owned(),
+            self.headers.display().to_string(),
+            "-include".to_owned(),
+            "locklab_lock.h".to_owned(),
+        ];
+        arguments.extend(unit.flags.iter().cloned());
+        arguments.extend([mode.to_owned(), "-o".to_owned()]);
+        arguments.push(output.display().to_string());
+        arguments.push(unit.file.display().to_string());
+        arguments
+    }
+
+    fn run(&self, arguments: &[String]) -> Result<Output, Error> {
+        // CC="ccache gcc" is usual.
+        let mut program = self.program.split_whitespace();
+        let first = program.next().unwrap_or("cc");
+        Command::new(first)
+            .args(program)
+            .args(arguments)
+            .env("LC_ALL", "C")
+            .output()
+            .map_err(|e| {
+                let (variable, package) = if self.cpp {
+                    ("CXX", "g++")
+                } else {
+                    ("CC", "gcc")
+                };
+                Error::Failed(format!(
+                    "cannot start the compiler {first}: {e}; install one (apt-get install \
+                     {package}) or name yours in {variable}"
+                ))
+            })
+    }
+
+    fn checked(&self, unit: &Unit, arguments: &[String]) -> Result<(), Error> {
+        let output = self.run(arguments)?;
+        if output.status.success() {
+            return Ok(());
+        }
+        Err(Error::File(format!(
+            "{}{} does not compile with {}: see the compiler's own words above",
+            said(&output),
+            unit.name,
+            self.program
+        )))
+    }
+}

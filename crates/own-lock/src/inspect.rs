@@ -1,0 +1,231 @@
+//! What can be wrong with a lock's file although it compiles, said with file
+//! and line before anything runs: inline assembly (which bypasses every
+//! report), thread-local data (which all simulated CPUs would share), and
+//! functions that no world but the real one has.
+
+use crate::compile::Unit;
+use crate::error::Error;
+use object::{Object, ObjectSection, ObjectSymbol, SymbolKind};
+use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
+use std::path::Path;
+
+/// What a compiled lock says of itself.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Facts {
+    /// The name that its file gives it.
+    pub name: String,
+    /// Size of the lock in bytes.
+    pub lock_bytes: usize,
+    /// Its alignment.
+    pub lock_align: usize,
+    /// Size of a context in bytes.
+    pub ctx_bytes: usize,
+    /// Its alignment.
+    pub ctx_align: usize,
+    /// Whether there is a `lab_init`.
+    pub init: bool,
+    /// Whether there is a `lab_trylock`.
+    pub try_lock: bool,
+    /// Whether there is a `lab_is_locked`.
+    pub is_locked: bool,
+    /// Whether it serves in the order of arrival.
+    pub fifo: bool,
+    /// The most CPUs that may use it, if it says so.
+    pub max_cpus: Option<usize>,
+}
+
+/// The largest lock or context.
+const MOST_BYTES: usize = 1 << 20;
+
+/// The widest alignment: a cache line's.
+const WIDEST: usize = 64;
+
+impl Facts {
+    pub(crate) fn read(library: &Path, unit: &Unit) -> Result<Self, Error> {
+        let name = &unit.name;
+        let unreadable = |e: &dyn std::fmt::Display| {
+            Error::Failed(format!("cannot read what became of {name}: {e}"))
+        };
+        let bytes = std::fs::read(library).map_err(|e| unreadable(&e))?;
+        let file = object::File::parse(&*bytes).map_err(|e| unreadable(&e))?;
+        let symbols: HashMap<&str, (u64, u64)> = file
+            .dynamic_symbols()
+            .filter(|symbol| symbol.is_definition())
+            .filter_map(|symbol| Some((symbol.name().ok()?, (symbol.address(), symbol.size()))))
+            .collect();
+        let data = |symbol: &str, length: u64| -> Option<&[u8]> {
+            let &(address, size) = symbols.get(symbol)?;
+            file.sections()
+                .find_map(|section| section.data_range(address, size.min(length)).ok()?)
+        };
+        for needed in ["lab_lock", "lab_unlock"] {
+            if !symbols.contains_key(needed) {
+                return Err(Error::File(format!("{name} defines no {needed}")));
+            }
+        }
+        let number = |bytes: &[u8], at: usize| {
+            bytes.get(8 * at..8 * at + 8).map_or(0, |eight| {
+                eight
+                    .iter()
+                    .rev()
+                    .fold(0, |n, byte| n << 8 | u64::from(*byte))
+            }) as usize
+        };
+        let Some(said) = data("locklab_description", 80) else {
+            return Err(Error::File(format!(
+                "{name} does not say what its lock is; write LOCKLAB_LOCK(name, struct lock, \
+                 struct context); beside it (lab_no_context if it needs none)"
+            )));
+        };
+        let text = said.get(40..).unwrap_or_default();
+        let text = text.split(|byte| *byte == 0).next().unwrap_or_default();
+        let facts = Self {
+            name: String::from_utf8_lossy(text).into_owned(),
+            lock_bytes: number(said, 1),
+            lock_align: number(said, 2),
+            ctx_bytes: number(said, 3),
+            ctx_align: number(said, 4),
+            init: symbols.contains_key("lab_init"),
+            try_lock: symbols.contains_key("lab_trylock"),
+            is_locked: symbols.contains_key("lab_is_locked"),
+            fifo: symbols.contains_key("locklab_fifo"),
+            max_cpus: data("locklab_cpus", 8).map(|bytes| number(bytes, 0)),
+        };
+        for (what, bytes, align) in [
+            ("lock", facts.lock_bytes, facts.lock_align),
+            ("context", facts.ctx_bytes, facts.ctx_align),
+        ] {
+            if bytes > MOST_BYTES || align > WIDEST || (what == "lock" && bytes == 0) {
+                return Err(Error::File(format!(
+                    "{name}: its {what} has {bytes} bytes, aligned to {align}; from {} to \
+                     {MOST_BYTES} bytes, aligned to at most {WIDEST}, can be placed",
+                    u8::from(what == "lock")
+                )));
+            }
+        }
+        if facts.max_cpus == Some(0) {
+            return Err(Error::File(format!(
+                "{name}: LOCKLAB_CPUS(0) lets nobody use the lock"
+            )));
+        }
+        Ok(facts)
+    }
+}
+
+/// Looks for inline assembly that is not empty (an empty one is a barrier for
+/// the compiler).
+pub(crate) fn no_inline_assembly(assembly: &str, unit: &Unit) -> Result<(), Error> {
+    let mut inside = false;
+    let mut place = None;
+    for line in assembly.lines().map(str::trim) {
+        match line {
+            "#APP" | "# APP" | "//APP" | "// APP" => inside = true,
+            "#NO_APP" | "# NO_APP" | "//NO_APP" | "// NO_APP" => inside = false,
+            _ if line.starts_with("# ") => {
+                // # 12 "mylock.c" 1
+                let mut words = line[2..].splitn(2, ' ');
+                if let (Some(Ok(number)), Some(file)) =
+                    (words.next().map(str::parse::<u32>), words.next())
+                    && number > 0
+                {
+                    let file = file.trim_start_matches('"').split('"').next();
+                    place = file.map(|file| format!("{file}:{number}"));
+                }
+            }
+            "" => {}
+            _ if line.starts_with(".loc ") && !inside => {
+                let number = line.split_whitespace().nth(2).unwrap_or("?");
+                place = Some(format!("{}:{number}", unit.file.display()));
+            }
+            _ if inside => {
+                let place = place.unwrap_or_else(|| unit.name.clone());
+                let instead = if line == "pause" || line.contains("nop") || line == "yield" {
+                    "lab_relax()"
+                } else {
+                    "C11 atomics (stdatomic.h), or atomic_thread_fence for a barrier"
+                };
+                return Err(Error::File(format!(
+                    "{place}: inline assembly (`{line}`) cannot be simulated or checked; use \
+                     {instead}"
+                )));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Looks for thread-local data, which all CPUs of a simulation would share.
+pub(crate) fn no_thread_local_data(object: &Path, unit: &Unit) -> Result<(), Error> {
+    let unreadable = |e: &dyn std::fmt::Display| {
+        Error::Failed(format!("cannot read what became of {}: {e}", unit.name))
+    };
+    let bytes = std::fs::read(object).map_err(|e| unreadable(&e))?;
+    let file = object::File::parse(&*bytes).map_err(|e| unreadable(&e))?;
+    let Some(variable) = file
+        .symbols()
+        .find(|symbol| symbol.kind() == SymbolKind::Tls)
+        .and_then(|symbol| symbol.name().ok().map(str::to_owned))
+    else {
+        return Ok(());
+    };
+    // A static in a function is called name.0.
+    let variable = variable.split('.').next().unwrap_or(&variable);
+    let line = std::fs::read_to_string(&unit.file).ok().and_then(|text| {
+        let thread_local = ["_Thread_local", "__thread", "thread_local"];
+        text.lines().position(|line| {
+            line.contains(variable) && thread_local.iter().any(|word| line.contains(word))
+        })
+    });
+    Err(Error::File(format!(
+        "{}{}: '{variable}' is thread-local data, which simulated CPUs cannot have; put it into \
+         the context (the second type of LOCKLAB_LOCK), or index an array with lab_cpu()",
+        unit.name,
+        line.map_or_else(String::new, |line| format!(":{}", line + 1)),
+    )))
+}
+
+/// What a linker that found no definition says, for people.
+pub(crate) fn undefined(said: &str, unit: &Unit) -> Error {
+    const BEFORE: &str = "undefined reference to `";
+    let Some((line, symbol)) = said.lines().find_map(|line| {
+        let (place, rest) = line.split_once(BEFORE)?;
+        Some((place, rest.trim_end_matches('\'')))
+    }) else {
+        return Error::File(format!("{said}{} cannot be linked", unit.name));
+    };
+    let line = line.trim_end_matches([':', ' ']);
+    // "/usr/bin/ld: /tmp/mylock.c:12" or "lock.o:mylock.c:(.text+0x5)".
+    let line = line.rsplit(": ").next().unwrap_or(line);
+    let place = match line.rsplit_once(':') {
+        Some((file, number)) if number.parse::<u32>().is_ok() => {
+            format!("{}:{number}", file.rsplit('/').next().unwrap_or(file))
+        }
+        _ => unit.name.clone(),
+    };
+    let instead = match symbol {
+        "malloc" | "calloc" | "realloc" | "free" | "aligned_alloc" | "posix_memalign" | "_Znwm"
+        | "_ZdlPv" | "_ZdlPvm" => {
+            "a lock has the memory of its lock and context types, and static data; put it there"
+        }
+        "sched_yield" | "usleep" | "nanosleep" | "sleep" | "syscall" | "futex" => {
+            "a lock that spins calls lab_relax(); sleeping is not modelled"
+        }
+        "printf" | "fprintf" | "puts" | "putchar" | "stderr" => "remove it, or compile it out",
+        _ if symbol.starts_with("pthread_") => "use C11 atomics and lab_relax()",
+        _ if symbol.starts_with("__tsan_atomic128") => {
+            "16-byte atomics are not modelled; use words of at most 8 bytes"
+        }
+        _ if symbol.starts_with("__atomic_") => {
+            "an atomic of this size is a library call; use sizes 1, 2, 4 or 8, aligned"
+        }
+        _ if symbol.starts_with("__cxa_guard") => {
+            "a static that is initialised at run time takes a lock of its own; make it constant"
+        }
+        _ => "a lock stands alone: define it in the file, or do without",
+    };
+    Error::File(format!(
+        "{place}: '{symbol}' is not there in a simulation; {instead}"
+    ))
+}

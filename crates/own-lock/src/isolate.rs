@@ -1,0 +1,322 @@
+//! A child process for whatever runs a user's code in a modelled world: a
+//! crash, a loop without an end or a wild write is then one failed answer, and
+//! not the end of the command.
+//!
+//! The child is a fork: it has the question already, and answers with JSON
+//! through a pipe. When it dies it still says where, by a signal handler that
+//! only writes numbers. Must never touch the terminal from the child.
+
+use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
+use nix::sys::wait::{WaitStatus, waitpid};
+use nix::unistd::{ForkResult, fork, pipe};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use std::ffi::c_int;
+use std::fs::File;
+use std::io::{Read, Write};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, Once};
+use std::time::Duration;
+
+/// What the code of a lock does now, for whoever must say where it ended.
+/// Read by a signal handler of the same process, so Relaxed will do.
+pub(crate) static SITE: AtomicUsize = AtomicUsize::new(0);
+/// The simulated CPU, or checked thread, that does it.
+pub(crate) static CPU: AtomicUsize = AtomicUsize::new(0);
+/// Accesses so far.
+pub(crate) static ACCESSES: AtomicU64 = AtomicU64::new(0);
+/// The library's code.
+static CODE: [AtomicUsize; 2] = [const { AtomicUsize::new(0) }; 2];
+
+/// How a child ended without an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Death {
+    /// The signal; `SIGALRM` if it was stopped because nothing went on.
+    pub(crate) signal: i32,
+    /// The address that could not be accessed.
+    pub(crate) address: usize,
+    /// The instruction, if it is the library's; otherwise 0.
+    pub(crate) instruction: usize,
+    /// The latest access that was reported.
+    pub(crate) site: usize,
+    /// The stack pointer.
+    pub(crate) stack: usize,
+    /// Of the CPU, or thread.
+    pub(crate) cpu: usize,
+    /// Where the library was.
+    pub(crate) base: usize,
+}
+
+/// Why there is no answer.
+#[derive(Debug)]
+pub(crate) enum Lost {
+    /// The lock's code ended the child.
+    Died(Death),
+    /// The lock's code has found a fault in itself.
+    GaveUp(String),
+    /// It panicked, or could not be started.
+    Broken(String),
+}
+
+/// One child is made at a time, so that no other inherits the end of the pipe
+/// that tells its parent when it is gone.
+static FORKING: Mutex<()> = Mutex::new(());
+
+/// Whether this process is a child.
+static IN_CHILD: AtomicBool = AtomicBool::new(false);
+
+/// Has the panics of children say nothing: they are answers. (Arranged in the
+/// parent, because another thread of it may hold the hook's lock as a child
+/// is made, which then could never take it.)
+fn hush_children() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let before = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |info| {
+            if !IN_CHILD.load(Ordering::Relaxed) {
+                before(info);
+            }
+        }));
+    });
+}
+
+/// Runs `work` in a child process.
+pub(crate) fn in_child<T: Serialize + DeserializeOwned>(
+    patience: Duration,
+    work: impl FnOnce() -> T,
+) -> Result<T, Lost> {
+    let broken = |what: &str, e: &dyn std::fmt::Display| {
+        Lost::Broken(format!("cannot {what} a child process: {e}"))
+    };
+    let (mut read, child) = {
+        let _one = FORKING.lock().unwrap_or_else(|e| e.into_inner());
+        hush_children();
+        let (read, write) = pipe().map_err(|e| broken("make a pipe to", &e))?;
+        // SAFETY: the child uses nothing but memory, the loader and its pipe;
+        // glibc keeps malloc and the loader usable in the child of a process
+        // with threads. It ends by _exit.
+        match unsafe { fork() }.map_err(|e| broken("start", &e))? {
+            ForkResult::Child => {
+                drop(read);
+                answer(write, patience, work)
+            }
+            ForkResult::Parent { child } => (File::from(read), child),
+        }
+    };
+    let mut said = Vec::new();
+    let heard = read.read_to_end(&mut said);
+    let status = loop {
+        match waitpid(child, None) {
+            Err(nix::errno::Errno::EINTR) => {}
+            other => break other,
+        }
+    };
+    heard.map_err(|e| broken("hear from", &e))?;
+    match (said.first(), said.get(1..).unwrap_or_default()) {
+        (Some(b'A'), rest) => serde_json::from_slice(rest).map_err(|e| broken("understand", &e)),
+        (Some(b'L'), rest) => Err(Lost::GaveUp(String::from_utf8_lossy(rest).into_owned())),
+        (Some(b'P'), rest) => Err(Lost::Broken(String::from_utf8_lossy(rest).into_owned())),
+        (Some(b'D'), rest) if rest.len() == 56 => {
+            let number = |at: usize| {
+                let mut bytes = [0; 8];
+                bytes.copy_from_slice(&rest[8 * at..8 * at + 8]);
+                usize::from_ne_bytes(bytes)
+            };
+            Err(Lost::Died(Death {
+                signal: number(0) as i32,
+                address: number(1),
+                instruction: number(2),
+                site: number(3),
+                stack: number(4),
+                cpu: number(5),
+                base: number(6),
+            }))
+        }
+        _ => Err(Lost::Broken(match status {
+            Ok(WaitStatus::Signaled(_, signal, _)) => format!(
+                "the child process was ended by {signal}, from outside or for want of memory"
+            ),
+            Ok(WaitStatus::Exited(_, code)) => format!(
+                "the lock's code ended its process with exit code {code}: it must return instead"
+            ),
+            other => format!("the child process ended without an answer ({other:?})"),
+        })),
+    }
+}
+
+/// Tells the handlers where the library is.
+pub(crate) fn watch_code(base: usize, code: &std::ops::Range<usize>) {
+    CODE[0].store(code.start, Ordering::Relaxed);
+    CODE[1].store(code.end, Ordering::Relaxed);
+    BASE.store(base, Ordering::Relaxed);
+}
+
+static BASE: AtomicUsize = AtomicUsize::new(0);
+static PIPE: AtomicI32 = AtomicI32::new(-1);
+/// Seconds without an access, and how many are too many.
+static QUIET: [AtomicU32; 2] = [const { AtomicU32::new(0) }; 2];
+static ACCESSES_THEN: AtomicU64 = AtomicU64::new(0);
+
+/// Ends a child because of what the lock's code has found itself.
+pub(crate) fn give_up(why: &str) -> ! {
+    let said = [b"L", why.as_bytes()].concat();
+    // SAFETY: our pipe and our bytes.
+    unsafe {
+        libc::write(
+            PIPE.load(Ordering::Relaxed),
+            said.as_ptr().cast(),
+            said.len(),
+        );
+        libc::_exit(1)
+    }
+}
+
+/// The child's whole life.
+fn answer<T: Serialize>(write: OwnedFd, patience: Duration, work: impl FnOnce() -> T) -> ! {
+    PIPE.store(write.as_raw_fd(), Ordering::Relaxed);
+    QUIET[1].store(patience.as_secs().max(1) as u32, Ordering::Relaxed);
+    // It does not outlive who asked, and Ctrl-C ends it.
+    // SAFETY: numbers only.
+    unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
+    install();
+    IN_CHILD.store(true, Ordering::Relaxed);
+    let said = match catch_unwind(AssertUnwindSafe(work)) {
+        Ok(answer) => match serde_json::to_vec(&answer) {
+            Ok(json) => [b"A", &*json].concat(),
+            Err(e) => format!("Pan answer that cannot be said: {e}").into_bytes(),
+        },
+        Err(payload) => {
+            let text = payload
+                .downcast_ref::<String>()
+                .map(String::as_str)
+                .or_else(|| payload.downcast_ref::<&str>().copied())
+                .unwrap_or("a panic without a message");
+            format!("P{text}").into_bytes()
+        }
+    };
+    let _ = File::from(write).write_all(&said);
+    // SAFETY: ends this process at once; nothing of the parent's is flushed
+    // or dropped a second time.
+    unsafe { libc::_exit(0) }
+}
+
+/// Handlers for whatever the lock's code may do to itself, on a stack of
+/// their own, and a look each second whether anything goes on.
+fn install() {
+    const STACK: usize = 64 * 1024;
+    let stack: &'static mut [u8] = Box::leak(vec![0; STACK].into_boxed_slice());
+    let alternate = libc::stack_t {
+        ss_sp: stack.as_mut_ptr().cast(),
+        ss_flags: 0,
+        ss_size: STACK,
+    };
+    // SAFETY: memory that stays.
+    unsafe { libc::sigaltstack(&raw const alternate, std::ptr::null_mut()) };
+    let flags = SaFlags::SA_SIGINFO | SaFlags::SA_ONSTACK;
+    let on_death = SigAction::new(SigHandler::SigAction(died), flags, SigSet::all());
+    for signal in [
+        Signal::SIGSEGV,
+        Signal::SIGBUS,
+        Signal::SIGILL,
+        Signal::SIGFPE,
+        Signal::SIGTRAP,
+        Signal::SIGABRT,
+    ] {
+        // SAFETY: `died` only reads atomics, writes to a pipe and ends.
+        let _ = unsafe { sigaction(signal, &on_death) };
+    }
+    let flags = flags | SaFlags::SA_RESTART;
+    let on_tick = SigAction::new(SigHandler::SigAction(tick), flags, SigSet::all());
+    let usual = SigAction::new(SigHandler::SigDfl, SaFlags::empty(), SigSet::empty());
+    // SAFETY: as above.
+    unsafe {
+        let _ = sigaction(Signal::SIGALRM, &on_tick);
+        let _ = sigaction(Signal::SIGINT, &usual);
+        let _ = sigaction(Signal::SIGTERM, &usual);
+        let second = libc::timeval {
+            tv_sec: 1,
+            tv_usec: 0,
+        };
+        let every = libc::itimerval {
+            it_interval: second,
+            it_value: second,
+        };
+        libc::setitimer(libc::ITIMER_REAL, &raw const every, std::ptr::null_mut());
+    }
+}
+
+/// The instruction and the stack pointer of an interrupted thread.
+fn interrupted_at(context: *mut libc::c_void) -> (usize, usize) {
+    // SAFETY: what the kernel gives a handler.
+    let context = unsafe { &*context.cast::<libc::ucontext_t>() };
+    #[cfg(target_arch = "x86_64")]
+    {
+        let registers = &context.uc_mcontext.gregs;
+        (
+            registers[libc::REG_RIP as usize] as usize,
+            registers[libc::REG_RSP as usize] as usize,
+        )
+    }
+    #[cfg(target_arch = "aarch64")]
+    {
+        let machine = &context.uc_mcontext;
+        (machine.pc as usize, machine.sp as usize)
+    }
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+    {
+        let _ = context;
+        (0, 0)
+    }
+}
+
+fn within_library(instruction: usize) -> bool {
+    (CODE[0].load(Ordering::Relaxed)..CODE[1].load(Ordering::Relaxed)).contains(&instruction)
+}
+
+extern "C" fn died(signal: c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
+    // SAFETY: what the kernel gives a handler; an address only for some.
+    let address = unsafe { (*info).si_addr() } as usize;
+    say_death(signal, address, context)
+}
+
+extern "C" fn tick(_: c_int, _: *mut libc::siginfo_t, context: *mut libc::c_void) {
+    let (instruction, _) = interrupted_at(context);
+    let accesses = ACCESSES.load(Ordering::Relaxed);
+    if accesses != ACCESSES_THEN.swap(accesses, Ordering::Relaxed) || !within_library(instruction) {
+        QUIET[0].store(0, Ordering::Relaxed);
+    } else if QUIET[0].fetch_add(1, Ordering::Relaxed) + 1 >= QUIET[1].load(Ordering::Relaxed) {
+        say_death(libc::SIGALRM, 0, context);
+    }
+}
+
+fn say_death(signal: c_int, address: usize, context: *mut libc::c_void) -> ! {
+    let (instruction, stack) = interrupted_at(context);
+    let mut said = [0_u8; 57];
+    said[0] = b'D';
+    let numbers = [
+        signal as usize,
+        address,
+        if within_library(instruction) {
+            instruction
+        } else {
+            0
+        },
+        SITE.load(Ordering::Relaxed),
+        stack,
+        CPU.load(Ordering::Relaxed),
+        BASE.load(Ordering::Relaxed),
+    ];
+    for (at, number) in numbers.iter().enumerate() {
+        said[1 + 8 * at..9 + 8 * at].copy_from_slice(&number.to_ne_bytes());
+    }
+    // SAFETY: our pipe and our bytes; both calls may be made in a handler.
+    unsafe {
+        libc::write(
+            PIPE.load(Ordering::Relaxed),
+            said.as_ptr().cast(),
+            said.len(),
+        );
+        libc::_exit(1)
+    }
+}

@@ -1,0 +1,52 @@
+//! Your own lock, from one C or C++ file, in three worlds.
+//!
+//! ```no_run
+//! use locklab_own_lock::OwnLock;
+//! use locklab_sim::{Machine, Scenario, Workload};
+//!
+//! let lock = OwnLock::named("./mylock.c", &[])?.expect("a path is no name of the catalogue");
+//! let machine = Machine::builtin("xeon-8380-2s").unwrap();
+//! let work = Workload::Matrix { critical: 4, non_critical: 32 };
+//! let outcome = lock.simulate(&Scenario::new(machine, "mylock.c", work, 16))?.outcome;
+//! # Ok::<(), locklab_own_lock::Error>(())
+//! ```
+//!
+//! The file is compiled with `-fsanitize=thread` and functions of ours in
+//! libtsan's place, so that every access is an event of the simulator or a
+//! step of the model checker; and once more without, for this machine's CPUs.
+//! Whatever runs it in a modelled world is a child process.
+
+mod compile;
+mod error;
+mod inspect;
+mod isolate;
+pub mod kernel;
+mod library;
+mod lines;
+mod native;
+mod own_lock;
+mod repeat;
+mod simulate;
+mod source;
+
+pub use error::Error;
+pub use inspect::Facts;
+pub use native::NativeLibrary;
+pub use own_lock::OwnLock;
+pub use source::{KernelLock, Source};
+
+/// A commented lock to start from.
+pub const TEMPLATE: &str = include_str!("../c/template.c");
+
+/// The header that a lock's file includes.
+pub const HEADER: &str = include_str!("../c/locklab_lock.h");
+
+/// What the types of this crate say of themselves: what is known of a lock is
+/// in its [`Facts`].
+const INFO: locklab_locks::Info = locklab_locks::Info {
+    name: "own",
+    summary: "compiled from a file",
+    try_lock: false,
+    paper: "your own",
+    ..locklab_locks::Info::BASE
+};

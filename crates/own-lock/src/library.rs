@@ -1,0 +1,157 @@
+//! A compiled lock in this process: its functions, its data, its lines.
+//!
+//! Loading runs the library's initialisers, so an instrumented one is loaded
+//! in a child only ([`crate::isolate`]).
+
+use crate::error::Error;
+use crate::lines::Lines;
+use libloading::os::unix;
+use object::{Object, ObjectSegment, ObjectSymbol, SegmentFlags};
+use std::ffi::{c_char, c_int, c_uint, c_void};
+use std::ops::Range;
+use std::path::Path;
+
+/// `lab_lock`, `lab_unlock`.
+pub(crate) type Act = unsafe extern "C-unwind" fn(*mut c_void, *mut c_void);
+/// `lab_trylock`.
+pub(crate) type Try = unsafe extern "C-unwind" fn(*mut c_void, *mut c_void) -> c_int;
+/// `lab_init`.
+pub(crate) type Init = unsafe extern "C-unwind" fn(*mut c_void);
+/// `lab_is_locked`.
+pub(crate) type Ask = unsafe extern "C-unwind" fn(*const c_void) -> c_int;
+
+/// What the instrumented code calls: the layout of c/instrumented.c.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub(crate) struct Hooks {
+    pub(crate) load: extern "C-unwind" fn(usize, c_uint, c_int, usize) -> u64,
+    pub(crate) store: extern "C-unwind" fn(usize, c_uint, u64, c_int, usize),
+    pub(crate) update: extern "C-unwind" fn(usize, c_uint, c_uint, u64, c_int, usize) -> u64,
+    pub(crate) compare: extern "C-unwind" fn(usize, c_uint, u64, u64, c_int, c_int, usize) -> u64,
+    pub(crate) fence: extern "C-unwind" fn(c_int, usize),
+    pub(crate) read: extern "C-unwind" fn(usize, usize, usize),
+    pub(crate) write: extern "C-unwind" fn(usize, usize, usize),
+    pub(crate) cpu: extern "C-unwind" fn() -> c_uint,
+    pub(crate) node: extern "C-unwind" fn() -> c_uint,
+    pub(crate) relax: extern "C-unwind" fn(*const u8, usize, usize),
+    pub(crate) fail: extern "C-unwind" fn(*const c_char, *const c_char, c_uint),
+}
+
+/// What a read-modify-write does, in the order of c/instrumented.c.
+pub(crate) fn updated(operation: c_uint, old: u64, value: u64) -> u64 {
+    match operation {
+        0 => value,
+        1 => old.wrapping_add(value),
+        2 => old.wrapping_sub(value),
+        3 => old & value,
+        4 => old | value,
+        5 => old ^ value,
+        _ => !(old & value),
+    }
+}
+
+/// The low `size` bytes.
+pub(crate) fn low(size: c_uint, value: u64) -> u64 {
+    match size {
+        8.. => value,
+        size => value & ((1 << (8 * size)) - 1),
+    }
+}
+
+/// A loaded library. Stays loaded until the process ends.
+#[derive(Clone, Debug)]
+pub(crate) struct Library {
+    pub(crate) lock: Act,
+    pub(crate) unlock: Act,
+    pub(crate) try_lock: Option<Try>,
+    pub(crate) init: Option<Init>,
+    pub(crate) is_locked: Option<Ask>,
+    /// Where it begins.
+    pub(crate) base: usize,
+    /// Its code.
+    pub(crate) code: Range<usize>,
+    /// Its data that can be written.
+    pub(crate) data: Range<usize>,
+}
+
+impl Library {
+    /// Loads it, with `table` as its symbol `name`.
+    pub(crate) fn load<T: Copy>(path: &Path, name: &str, table: T) -> Result<Self, Error> {
+        let cannot = |e: &dyn std::fmt::Display| {
+            Error::Failed(format!("cannot load {}: {e}", path.display()))
+        };
+        // SAFETY: made by us from the user's file, whose initialisers are the
+        // compiler's own; that the user's code may do anything is why this is
+        // done in a child.
+        let library = unsafe { unix::Library::open(Some(path), libc::RTLD_NOW | libc::RTLD_LOCAL) }
+            .map_err(|e| cannot(&e))?;
+        // It is never unloaded: locks in static data may point into it.
+        let library = std::mem::ManuallyDrop::new(library);
+        let address = |name: &str| -> Option<*mut c_void> {
+            // SAFETY: used as an address only.
+            let symbol = unsafe { library.get::<*mut c_void>(name.as_bytes()) }.ok()?;
+            Some(symbol.into_raw().cast())
+        };
+        let missing = |name: &str| Error::File(format!("{} defines no {name}", path.display()));
+        let needed = |name: &str| address(name).ok_or_else(|| missing(name));
+        // SAFETY: the table lies there, by the file of ours that was linked in.
+        unsafe { needed(name)?.cast::<T>().write(table) };
+
+        let bytes = std::fs::read(path).map_err(|e| cannot(&e))?;
+        let file = object::File::parse(&*bytes).map_err(|e| cannot(&e))?;
+        let symbol = |name: &str| {
+            file.dynamic_symbols()
+                .find(|symbol| symbol.name() == Ok(name) && symbol.is_definition())
+                .map(|symbol| symbol.address() as usize)
+        };
+        let lock = needed("lab_lock")?;
+        let base = lock as usize - symbol("lab_lock").unwrap_or(0);
+        let (mut code, mut data) = (0..0, 0..0);
+        for segment in file.segments() {
+            let start = base + segment.address() as usize;
+            let range = start..start + segment.size() as usize;
+            if let SegmentFlags::Elf { p_flags, .. } = segment.flags() {
+                if p_flags & object::elf::PF_X != object::elf::ProgramFlags(0) {
+                    code = range;
+                } else if p_flags & object::elf::PF_W != object::elf::ProgramFlags(0) {
+                    data = range;
+                }
+            }
+        }
+        // SAFETY: of these types, by the header that declares them.
+        unsafe {
+            Ok(Self {
+                lock: std::mem::transmute::<*mut c_void, Act>(lock),
+                unlock: std::mem::transmute::<*mut c_void, Act>(needed("lab_unlock")?),
+                try_lock: address("lab_trylock")
+                    .map(|f| std::mem::transmute::<*mut c_void, Try>(f)),
+                init: address("lab_init").map(|f| std::mem::transmute::<*mut c_void, Init>(f)),
+                is_locked: address("lab_is_locked")
+                    .map(|f| std::mem::transmute::<*mut c_void, Ask>(f)),
+                base,
+                code,
+                data,
+            })
+        }
+    }
+}
+
+/// Where in a library a site is, and which line that is.
+pub(crate) struct Sites {
+    base: usize,
+    lines: Lines,
+}
+
+impl Sites {
+    pub(crate) fn new(library: &Library, path: &Path) -> Self {
+        Self {
+            base: library.base,
+            lines: Lines::of(path),
+        }
+    }
+
+    /// The line of a call that returns to `site`.
+    pub(crate) fn line(&self, site: usize) -> Option<String> {
+        self.lines.of_call(site.checked_sub(self.base)?)
+    }
+}

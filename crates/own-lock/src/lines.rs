@@ -1,0 +1,45 @@
+//! From an address in a compiled lock to its source line.
+
+use std::path::Path;
+
+/// The debug information of one library.
+pub(crate) struct Lines {
+    loader: Option<addr2line::Loader>,
+}
+
+impl Lines {
+    /// Of the library in a file; without debug information it knows nothing.
+    pub(crate) fn of(library: &Path) -> Self {
+        Self {
+            loader: addr2line::Loader::new(library).ok(),
+        }
+    }
+
+    /// The line of the instruction before `offset`, the address that a call
+    /// returns to: `mylock.c:12`.
+    pub(crate) fn of_call(&self, offset: usize) -> Option<String> {
+        self.at(offset.checked_sub(1)?)
+    }
+
+    /// The line of the instruction at `offset`.
+    pub(crate) fn at(&self, offset: usize) -> Option<String> {
+        let (file, line) = self.file_and_line(offset)?;
+        Some(format!("{file}:{line}"))
+    }
+
+    /// The same, apart.
+    pub(crate) fn file_and_line(&self, offset: usize) -> Option<(String, u32)> {
+        let location = self.loader.as_ref()?.find_location(offset as u64).ok()??;
+        Some((short(location.file?).to_owned(), location.line?))
+    }
+}
+
+/// A path as people say it: from the kernel's own folders, or the file's name.
+fn short(path: &str) -> &str {
+    for folder in ["/kernel/locking/", "/include/", "/arch/"] {
+        if let Some(at) = path.rfind(folder) {
+            return &path[at + 1..];
+        }
+    }
+    path.rsplit('/').next().unwrap_or(path)
+}

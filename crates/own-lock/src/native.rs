@@ -1,0 +1,259 @@
+//! A compiled lock on this machine's own CPUs: its bytes are those of the
+//! Rust type, so that the instrument decides where they lie.
+//!
+//! Every call goes through a pointer, as a call of a library does: a lock that
+//! was compiled apart cannot be inlined, and a comparison with one that is
+//! says so.
+
+use crate::error::Error;
+use crate::library::{Act, Library};
+use crate::own_lock::OwnLock;
+use locklab_locks::catalogue::Visitor;
+use locklab_locks::{Host, Info, NativePlatform, RawLock, Threads};
+use std::cell::UnsafeCell;
+use std::ffi::c_uint;
+use std::sync::Mutex;
+
+/// What the plain code calls: the layout of c/native.c.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct HostTable {
+    cpu: extern "C-unwind" fn() -> c_uint,
+    node: extern "C-unwind" fn() -> c_uint,
+}
+
+extern "C-unwind" fn cpu() -> c_uint {
+    Threads::cpu() as c_uint
+}
+
+extern "C-unwind" fn node() -> c_uint {
+    Threads::node() as c_uint
+}
+
+/// The library of the locks and contexts that are made next.
+static CURRENT: Mutex<Option<Library>> = Mutex::new(None);
+
+fn current() -> Library {
+    CURRENT
+        .lock()
+        .unwrap_or_else(|e| e.into_inner())
+        .clone()
+        .expect("set before a visitor makes locks")
+}
+
+/// A library that is loaded for this machine's own CPUs.
+#[derive(Clone, Debug)]
+pub struct NativeLibrary {
+    name: String,
+    lock_lines: usize,
+    ctx_lines: usize,
+    library: Library,
+}
+
+impl OwnLock {
+    /// Loads it into this process, after a child has tried it: from here on a
+    /// crash of the lock is one of the process.
+    ///
+    /// # Errors
+    /// It cannot be loaded, is too large, or did not survive the trial.
+    pub fn load_native(&self) -> Result<NativeLibrary, Error> {
+        let facts = self.facts();
+        let lines = |bytes: usize| bytes.div_ceil(64).max(1);
+        self.try_natively()?;
+        let table = HostTable { cpu, node };
+        let library = Library::load(self.native_object(), "locklab_host", table)?;
+        Ok(NativeLibrary {
+            name: self.name().to_owned(),
+            lock_lines: lines(facts.lock_bytes),
+            ctx_lines: lines(facts.ctx_bytes),
+            library,
+        })
+    }
+
+    /// Two threads take it a few thousand times, in a child.
+    fn try_natively(&self) -> Result<(), Error> {
+        let object = self.native_object().to_owned();
+        let facts = self.facts().clone();
+        self.in_child("thread", self.native_object(), move || {
+            let table = HostTable { cpu, node };
+            let library =
+                Library::load(&object, "locklab_host", table).map_err(|e| e.to_string())?;
+            crate::isolate::watch_code(library.base, &library.code);
+            trial(&library, &facts)
+        })?
+        .map_err(|why| Error::Lock(format!("{}: {why}", self.name())))
+    }
+}
+
+/// Acquisitions of each thread in a trial.
+const TURNS: usize = 2_000;
+
+fn trial(library: &Library, facts: &crate::Facts) -> Result<(), String> {
+    #[repr(C, align(64))]
+    struct Line(UnsafeCell<[u8; 64]>);
+    // SAFETY: the lock's code synchronises, or the trial finds that it does
+    // not.
+    unsafe impl Sync for Line {}
+    let room = |bytes: usize| -> Vec<Line> {
+        (0..bytes.div_ceil(64).max(1))
+            .map(|_| Line(UnsafeCell::new([0; 64])))
+            .collect()
+    };
+    let start = |lines: &[Line]| lines.as_ptr().cast_mut() as usize;
+    let memory = room(facts.lock_bytes);
+    let lock = start(&memory);
+    if let Some(init) = library.init {
+        // SAFETY: memory of its size, in its place.
+        unsafe { init(lock as *mut _) };
+    }
+    let count = Counter(UnsafeCell::new(0));
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                let memory = room(facts.ctx_bytes);
+                let ctx = start(&memory);
+                for turn in 0..TURNS {
+                    // SAFETY: memory of their sizes; each context is its
+                    // thread's own.
+                    unsafe {
+                        let (lock, ctx) = (lock as *mut _, ctx as *mut _);
+                        let tried = turn % 2 == 1
+                            && library.try_lock.is_some_and(|take| take(lock, ctx) != 0);
+                        if !tried {
+                            (library.lock)(lock, ctx);
+                        }
+                        count.add();
+                        (library.unlock)(lock, ctx);
+                    }
+                }
+                // Others may still read it.
+                std::mem::forget(memory);
+            });
+        }
+    });
+    let kept = count.0.into_inner();
+    if kept != 2 * TURNS {
+        return Err(format!(
+            "it does not exclude: of {} increments under the lock {kept} were kept",
+            2 * TURNS
+        ));
+    }
+    Ok(())
+}
+
+/// A plain counter under the lock.
+struct Counter(UnsafeCell<usize>);
+
+// SAFETY: whether accesses are ordered is what the trial finds out; both are
+// volatile, so that no compiler builds on it.
+unsafe impl Sync for Counter {}
+
+impl Counter {
+    fn add(&self) {
+        // SAFETY: as above.
+        unsafe {
+            let value = self.0.get().read_volatile();
+            self.0.get().write_volatile(value + 1);
+        }
+    }
+}
+
+impl NativeLibrary {
+    /// What tables call it.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Visits the lock as one of this machine. One visit at a time makes
+    /// locks: those of two own locks are made in two visits.
+    ///
+    /// # Errors
+    /// It is larger than 64 KiB, or its context than 4 KiB.
+    pub fn visit<V: Visitor<NativePlatform>>(&self, visitor: V) -> Result<V::Output, Error> {
+        *CURRENT.lock().unwrap_or_else(|e| e.into_inner()) = Some(self.library.clone());
+        Ok(match (self.lock_lines, self.ctx_lines) {
+            (..=1, ..=1) => visitor.visit::<NativeLock<1, 1>>(),
+            (..=1, ..=64) => visitor.visit::<NativeLock<1, 64>>(),
+            (..=8, ..=1) => visitor.visit::<NativeLock<8, 1>>(),
+            (..=8, ..=64) => visitor.visit::<NativeLock<8, 64>>(),
+            (..=1024, ..=1) => visitor.visit::<NativeLock<1024, 1>>(),
+            (..=1024, ..=64) => visitor.visit::<NativeLock<1024, 64>>(),
+            _ => {
+                return Err(Error::Usage(format!(
+                    "{} cannot be measured on this machine: its lock must have at most 64 KiB and \
+                     its context 4 KiB",
+                    self.name
+                )));
+            }
+        })
+    }
+}
+
+/// A lock of so many lines whose code is a library's.
+#[repr(C, align(64))]
+struct NativeLock<const LINES: usize, const CONTEXT: usize> {
+    bytes: UnsafeCell<[[u8; 64]; LINES]>,
+}
+
+// SAFETY: whether the lock's code excludes is what is measured with a check;
+// nothing else reaches the bytes.
+unsafe impl<const LINES: usize, const CONTEXT: usize> Send for NativeLock<LINES, CONTEXT> {}
+// SAFETY: as above.
+unsafe impl<const LINES: usize, const CONTEXT: usize> Sync for NativeLock<LINES, CONTEXT> {}
+
+impl<const LINES: usize, const CONTEXT: usize> Default for NativeLock<LINES, CONTEXT> {
+    fn default() -> Self {
+        Self {
+            bytes: UnsafeCell::new([[0; 64]; LINES]),
+        }
+    }
+}
+
+/// A thread's context, and beside it, on a line that is only read, which code
+/// to call.
+#[repr(C, align(64))]
+struct NativeContext<const LINES: usize> {
+    bytes: UnsafeCell<[[u8; 64]; LINES]>,
+    lock: Act,
+    unlock: Act,
+}
+
+impl<const LINES: usize> Default for NativeContext<LINES> {
+    fn default() -> Self {
+        let library = current();
+        Self {
+            bytes: UnsafeCell::new([[0; 64]; LINES]),
+            lock: library.lock,
+            unlock: library.unlock,
+        }
+    }
+}
+
+// SAFETY: the user's promise, which every run checks by what it counts under
+// the lock.
+unsafe impl<const LINES: usize, const CONTEXT: usize> RawLock<NativePlatform>
+    for NativeLock<LINES, CONTEXT>
+{
+    type Ctx = NativeContext<CONTEXT>;
+
+    const INFO: Info = crate::INFO;
+
+    fn settle(&self) {
+        if let Some(init) = current().init {
+            // SAFETY: the lock in its place, before its first use.
+            unsafe { init(self.bytes.get().cast()) };
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn lock(&self, ctx: &Self::Ctx) {
+        // SAFETY: the caller's promise, passed on.
+        unsafe { (ctx.lock)(self.bytes.get().cast(), ctx.bytes.get().cast()) };
+    }
+
+    #[inline(always)]
+    unsafe fn unlock(&self, ctx: &Self::Ctx) {
+        // SAFETY: the caller's promise, passed on.
+        unsafe { (ctx.unlock)(self.bytes.get().cast(), ctx.bytes.get().cast()) };
+    }
+}

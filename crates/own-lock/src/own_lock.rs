@@ -1,0 +1,175 @@
+//! A lock of the user's own, compiled: what the matrix, the simulator and the
+//! checker take.
+
+use crate::compile::{self, Compiled, Unit};
+use crate::error::Error;
+use crate::inspect::Facts;
+use crate::isolate::{Death, Lost, in_child};
+use crate::kernel;
+use crate::lines::Lines;
+use crate::simulate::{self, Answer};
+use crate::source::Source;
+use locklab_sim::{Scenario, Simulation};
+use serde::{Serialize, de::DeserializeOwned};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long the code of a lock may run without an access, unless the caller
+/// says otherwise.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A lock that was compiled from a file. Clones share the compiled objects,
+/// which are removed with the last.
+#[derive(Clone, Debug)]
+pub struct OwnLock {
+    name: String,
+    compiled: Arc<Compiled>,
+    patience: Duration,
+}
+
+impl OwnLock {
+    /// The lock that `name` says ([`Source::parse`]), compiled with the flags
+    /// `cflags` beside our own; none if it is a name of the catalogue's.
+    ///
+    /// # Errors
+    /// A sentence: nothing there, it does not compile, or it holds what cannot
+    /// be simulated.
+    pub fn named(name: &str, cflags: &[String]) -> Result<Option<Self>, Error> {
+        match Source::parse(name)? {
+            Some(source) => Self::from(&source, cflags).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// The lock of a source.
+    ///
+    /// # Errors
+    /// As [`OwnLock::named`].
+    pub fn from(source: &Source, cflags: &[String]) -> Result<Self, Error> {
+        let name = source.name();
+        let (unit, _tree) = match source {
+            Source::File(path) => {
+                let unit = Unit {
+                    file: path.clone(),
+                    name: name.clone(),
+                    flags: cflags.to_vec(),
+                };
+                (unit, None)
+            }
+            Source::Kernel(lock) => {
+                let (unit, tree) = kernel::unit(lock, cflags)?;
+                (unit, Some(tree))
+            }
+        };
+        Ok(Self {
+            name,
+            compiled: Arc::new(compile::compile(&unit)?),
+            patience: PATIENCE,
+        })
+    }
+
+    /// The same, whose code may run so long without an access.
+    #[must_use]
+    pub fn with_patience(self, patience: Duration) -> Self {
+        Self { patience, ..self }
+    }
+
+    /// What tables call it.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What its file says of it.
+    pub fn facts(&self) -> &Facts {
+        &self.compiled.facts
+    }
+
+    /// Simulates it, in a child process.
+    ///
+    /// # Errors
+    /// The lock does not work in this scenario, or the scenario does not fit
+    /// its machine.
+    pub fn simulate(&self, scenario: &Scenario) -> Result<Simulation, Error> {
+        self.room_for(scenario.threads)?;
+        let facts = self.facts();
+        let library = &self.compiled.instrumented;
+        match self.in_child("CPU", library, || {
+            simulate::simulate(library, facts, scenario)
+        })? {
+            Answer::Well(simulation) => Ok(*simulation),
+            Answer::Badly(why) => Err(Error::Lock(format!("{}: {why}", self.name))),
+        }
+    }
+
+    /// The object for this machine's own CPUs.
+    pub(crate) fn native_object(&self) -> &Path {
+        &self.compiled.native
+    }
+
+    /// Runs `work` in a child; `who` is what its code, in `library`,
+    /// runs on.
+    pub(crate) fn in_child<T: Serialize + DeserializeOwned>(
+        &self,
+        who: &str,
+        library: &Path,
+        work: impl FnOnce() -> T,
+    ) -> Result<T, Error> {
+        in_child(self.patience, work).map_err(|lost| self.explain(lost, who, library))
+    }
+
+    /// Whether so many CPUs may use it.
+    ///
+    /// # Errors
+    /// It has said that they are too many.
+    pub fn room_for(&self, threads: usize) -> Result<(), Error> {
+        match self.facts().max_cpus {
+            Some(most) if threads > most => Err(Error::Usage(format!(
+                "{} has room for {most} CPUs (LOCKLAB_CPUS), and {threads} threads were asked \
+                 for; ask for fewer or make room",
+                self.name
+            ))),
+            _ => Ok(()),
+        }
+    }
+
+    /// How a child ended, in one sentence with the file's line.
+    fn explain(&self, lost: Lost, who: &str, library: &Path) -> Error {
+        let name = &self.name;
+        let death = match lost {
+            Lost::Died(death) => death,
+            Lost::GaveUp(why) => return Error::Lock(format!("{name}: {why}")),
+            Lost::Broken(what) => return Error::Failed(format!("{name}: {what}")),
+        };
+        let line = line_of(library, &death).unwrap_or_else(|| format!("an unknown line of {name}"));
+        let cpu = death.cpu;
+        Error::Lock(match death.signal {
+            libc::SIGALRM => format!(
+                "{name}: {who} {cpu} hangs: no access for {} s, at {line}",
+                self.patience.as_secs().max(1)
+            ),
+            libc::SIGSEGV | libc::SIGBUS if death.address.abs_diff(death.stack) < 64 * 1024 => {
+                format!(
+                    "{name}: {who} {cpu} overflowed its stack of 32 KiB at {line}; keep large \
+                     data in the lock or the context"
+                )
+            }
+            libc::SIGSEGV | libc::SIGBUS => format!(
+                "{name}: {who} {cpu} crashed at {line} (address {:#x})",
+                death.address
+            ),
+            libc::SIGFPE => format!("{name}: {who} {cpu} divided by zero at {line}"),
+            signal => format!("{name}: {who} {cpu} ended by signal {signal} at {line}"),
+        })
+    }
+}
+
+/// The line where a child died.
+fn line_of(library: &Path, death: &Death) -> Option<String> {
+    let lines = Lines::of(library);
+    if death.instruction != 0 {
+        return lines.at(death.instruction - death.base);
+    }
+    // In our own code, called from there.
+    lines.of_call(death.site.checked_sub(death.base)?)
+}

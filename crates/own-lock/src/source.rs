@@ -1,0 +1,158 @@
+//! What a name on the command line means: a file, or a lock of a kernel.
+//!
+//! Must not open or compile anything but to look whether it is there.
+
+use crate::error::Error;
+use std::path::{Path, PathBuf};
+
+/// Where a lock comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// A file of the user's.
+    File(PathBuf),
+    /// A lock of a kernel's source.
+    Kernel(KernelLock),
+}
+
+/// A lock in a kernel's own, unmodified source.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KernelLock {
+    /// Which: `qspinlock`.
+    pub lock: String,
+    /// The tree; none for Debian's source package.
+    pub tree: Option<PathBuf>,
+    /// Patches on top, in order.
+    pub patches: Vec<PathBuf>,
+}
+
+/// The endings of the files that can be compiled, and whether they are C++.
+const ENDINGS: [(&str, bool); 5] = [
+    ("c", false),
+    ("cc", true),
+    ("cpp", true),
+    ("cxx", true),
+    ("C", true),
+];
+
+/// Whether a file's ending says C++; `None` if it says neither C nor C++.
+pub(crate) fn is_cpp(path: &Path) -> Option<bool> {
+    let ending = path.extension()?.to_str()?;
+    ENDINGS
+        .iter()
+        .find(|(known, _)| *known == ending)
+        .map(|(_, cpp)| *cpp)
+}
+
+impl Source {
+    /// What `name` says, or none if it is the name of a lock of Locklab's: a
+    /// path has a slash or the ending of a C or C++ file, a kernel's lock is
+    /// `kernel:LOCK[=TREE]`, either with `--patch FILE` behind it.
+    ///
+    /// # Errors
+    /// A sentence: nothing there, or an ending that says no language.
+    pub fn parse(name: &str) -> Result<Option<Self>, Error> {
+        if let Some(rest) = name.strip_prefix("kernel:") {
+            return KernelLock::parse(rest).map(|lock| Some(Self::Kernel(lock)));
+        }
+        let path = Path::new(name);
+        if !name.contains('/') && is_cpp(path).is_none() {
+            return Ok(None);
+        }
+        if is_cpp(path).is_none() {
+            return Err(Error::Usage(format!(
+                "{name} is no C or C++ file by its name; a lock of your own ends in .c, .cc, .cpp \
+                 or .cxx"
+            )));
+        }
+        match std::fs::metadata(path) {
+            Ok(facts) if facts.is_file() => Ok(Some(Self::File(path.to_path_buf()))),
+            Ok(_) => Err(Error::Usage(format!("{name} is no file"))),
+            Err(e) => Err(Error::Usage(format!(
+                "cannot read {name}: {e}; `locklab new-lock {name}` writes a template"
+            ))),
+        }
+    }
+
+    /// What tables call it.
+    pub fn name(&self) -> String {
+        match self {
+            Self::File(path) => path.file_name().map_or_else(
+                || path.display().to_string(),
+                |name| name.to_string_lossy().into_owned(),
+            ),
+            Self::Kernel(kernel) => kernel.name(),
+        }
+    }
+}
+
+impl KernelLock {
+    fn parse(text: &str) -> Result<Self, Error> {
+        let mut words = shlex::split(text)
+            .ok_or_else(|| Error::Usage(format!("kernel:{text} has a quote without an end")))?
+            .into_iter();
+        let first = words.next().unwrap_or_default();
+        let (lock, tree) = match first.split_once('=') {
+            Some((lock, tree)) => (lock.to_owned(), Some(PathBuf::from(tree))),
+            None => (first, None),
+        };
+        let mut patches = Vec::new();
+        while let Some(word) = words.next() {
+            match (word.as_str(), words.next()) {
+                ("--patch", Some(file)) => patches.push(PathBuf::from(file)),
+                _ => {
+                    return Err(Error::Usage(format!(
+                        "kernel:{text} is not understood at '{word}'; write \
+                         'kernel:{lock}[=TREE] [--patch FILE]'"
+                    )));
+                }
+            }
+        }
+        Ok(Self {
+            lock,
+            tree,
+            patches,
+        })
+    }
+
+    /// What tables call it.
+    pub fn name(&self) -> String {
+        let file = |path: &Path| {
+            path.file_name().map_or_else(
+                || path.display().to_string(),
+                |name| name.to_string_lossy().into_owned(),
+            )
+        };
+        let mut name = format!("kernel:{}", self.lock);
+        if let Some(tree) = &self.tree {
+            name.push_str(&format!("={}", file(tree)));
+        }
+        for patch in &self.patches {
+            name.push_str(&format!("+{}", file(patch)));
+        }
+        name
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_files_and_kernels_are_told_apart() {
+        assert_eq!(Source::parse("qspinlock"), Ok(None));
+        assert_eq!(Source::parse("mcs-k42"), Ok(None));
+        let missing = Source::parse("./no-such.c").unwrap_err().to_string();
+        assert!(missing.contains("new-lock ./no-such.c"), "{missing}");
+        let odd = Source::parse("locks/mine.rs").unwrap_err().to_string();
+        assert!(odd.contains("ends in .c"), "{odd}");
+        let kernel =
+            Source::parse("kernel:qspinlock=/usr/src/linux --patch a.patch --patch b/c.patch");
+        let Ok(Some(Source::Kernel(kernel))) = kernel else {
+            panic!("{kernel:?}");
+        };
+        assert_eq!(kernel.tree.as_deref(), Some(Path::new("/usr/src/linux")));
+        assert_eq!(kernel.name(), "kernel:qspinlock=linux+a.patch+c.patch");
+        let odd = Source::parse("kernel:mcs --fast").unwrap_err().to_string();
+        assert!(odd.contains("--fast"), "{odd}");
+    }
+}

@@ -1,0 +1,43 @@
+//! Locks that are not in the catalogue, by name: whoever has one of their own
+//! registers it, and every scenario can then name it.
+//!
+//! Must hold nothing of one simulation: a name is registered once a process,
+//! and used by all its threads.
+
+use crate::scenario::{Scenario, Simulation};
+use locklab_locks::catalogue;
+use std::collections::BTreeMap;
+use std::sync::{Arc, PoisonError, RwLock};
+
+/// A lock that simulates itself, such as one that was compiled from a file.
+pub trait Foreign: Send + Sync {
+    /// Runs a scenario, whose lock is this one.
+    ///
+    /// # Errors
+    /// One sentence.
+    fn simulate(&self, scenario: &Scenario) -> Result<Simulation, String>;
+}
+
+static REGISTERED: RwLock<BTreeMap<String, Arc<dyn Foreign>>> = RwLock::new(BTreeMap::new());
+
+/// Has scenarios find a lock by this name, before the catalogue's.
+pub fn register(name: &str, lock: Arc<dyn Foreign>) {
+    REGISTERED
+        .write()
+        .unwrap_or_else(PoisonError::into_inner)
+        .insert(name.to_owned(), lock);
+}
+
+/// The lock of this name, if it was registered.
+pub(crate) fn registered(name: &str) -> Option<Arc<dyn Foreign>> {
+    REGISTERED
+        .read()
+        .unwrap_or_else(PoisonError::into_inner)
+        .get(name)
+        .cloned()
+}
+
+/// Whether a scenario can name this lock.
+pub fn can_be_simulated(name: &str) -> bool {
+    catalogue::ALL.iter().any(|entry| entry.info.name == name) || registered(name).is_some()
+}
