@@ -9,7 +9,7 @@ use crate::kernel;
 use crate::lines::Lines;
 use crate::simulate::{self, Answer};
 use crate::source::Source;
-use locklab_sim::{Scenario, Simulation};
+use locklab_sim::{Foreign, Scenario, Simulation};
 use serde::{Serialize, de::DeserializeOwned};
 use std::path::Path;
 use std::sync::Arc;
@@ -102,6 +102,11 @@ impl OwnLock {
         }
     }
 
+    /// Has every scenario find it under `name`.
+    pub fn register(&self, name: &str) {
+        locklab_sim::register(name, Arc::new(self.clone()));
+    }
+
     /// The object for this machine's own CPUs.
     pub(crate) fn native_object(&self) -> &Path {
         &self.compiled.native
@@ -161,6 +166,12 @@ impl OwnLock {
             libc::SIGFPE => format!("{name}: {who} {cpu} divided by zero at {line}"),
             signal => format!("{name}: {who} {cpu} ended by signal {signal} at {line}"),
         })
+    }
+}
+
+impl Foreign for OwnLock {
+    fn simulate(&self, scenario: &Scenario) -> Result<Simulation, String> {
+        Self::simulate(self, scenario).map_err(|e| e.to_string())
     }
 }
 

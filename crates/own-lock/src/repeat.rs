@@ -62,11 +62,6 @@ impl Loop {
         self.reach = 0;
     }
 
-    /// Pauses since it last wrote.
-    pub(crate) fn pauses(&self) -> u32 {
-        if self.reach == 0 { 0 } else { self.pauses }
-    }
-
     /// It has read.
     #[inline]
     pub(crate) fn has_read(&mut self, read: Read) {

@@ -151,6 +151,9 @@ pub fn run(scenario: &Scenario) -> Result<Outcome, SimError> {
 /// # Errors
 /// As [`run`].
 pub fn simulate(scenario: &Scenario) -> Result<Simulation, SimError> {
+    if let Some(lock) = crate::foreign::registered(&scenario.lock) {
+        return lock.simulate(scenario).map_err(SimError::Foreign);
+    }
     // A big lock can tell whether it is held; of others the word is read.
     catalogue::visit_big::<Sim, _>(&scenario.lock, Run(scenario))
         .or_else(|| catalogue::visit::<Sim, _>(&scenario.lock, Run(scenario)))

@@ -42,6 +42,9 @@ pub enum SimError {
     /// No lock of this name.
     #[error("there is no lock called `{0}`; `locklab locks` lists them")]
     UnknownLock(String),
+    /// What a lock that simulates itself says.
+    #[error("{0}")]
+    Foreign(String),
     /// The scenario cannot be run on its machine.
     #[error("{0}")]
     Scenario(String),

@@ -1,8 +1,7 @@
 //! What is asked of the simulator, and whether it can be done at all.
 
 use locklab_lab::experiment::Key;
-use locklab_locks::catalogue;
-use locklab_sim::{Fstat, Machine, Placement, Scenario, Stop, Workload};
+use locklab_sim::{Fstat, Machine, Placement, Scenario, Stop, Workload, can_be_simulated};
 use serde::{Deserialize, Serialize};
 
 /// Time slices of one run where virtual CPUs share physical ones.
@@ -54,9 +53,10 @@ impl Spec {
     /// A sentence that says what it cannot, and what it can.
     pub fn check(&self, machine: &Machine) -> Result<(), String> {
         for name in [&self.baseline, &self.experiment] {
-            if !catalogue::ALL.iter().any(|entry| entry.info.name == *name) {
+            if !can_be_simulated(name) {
                 return Err(format!(
-                    "{name} cannot be simulated; only the locks of `locklab locks` can"
+                    "{name} cannot be simulated; the locks of `locklab locks` can, and your own \
+                     in a C or C++ file"
                 ));
             }
         }
