@@ -120,7 +120,7 @@ fn text(report: &Reproduction) -> String {
         "Ours".into(),
         format!("simulated on the model {}", report.machine),
     )];
-    facts.extend(report.near.clone().map(|near| ("How near".into(), near)));
+    facts.extend(report.near.clone().map(|near| ("Likeness".into(), near)));
     facts.push((
         "Theirs".into(),
         format!("published{}: {}", number.unwrap_or_default(), report.source),
