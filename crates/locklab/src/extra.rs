@@ -11,6 +11,7 @@ pub fn add(document: &mut Document, experiment: &Experiment, verdicts: &Verdicts
     match (experiment.kind, &experiment.provenance) {
         (Kind::Matrix, Provenance::Simulation(_)) => simulated(document, experiment),
         (Kind::Kernels, _) => kernels(document, experiment, verdicts),
+        (Kind::Programs, _) => programs(document, experiment),
         _ => {}
     }
 }
@@ -24,6 +25,12 @@ fn simulated(document: &mut Document, experiment: &Experiment) {
         document.push(Section::minor(lock).preformatted(lines.join("\n")));
     }
     document.data.insert("simulation".into(), extra.json);
+}
+
+fn programs(document: &mut Document, experiment: &Experiment) {
+    let (sections, data) = locklab_programs::report::additions(experiment);
+    document.sections.extend(sections);
+    document.data.extend(data);
 }
 
 fn kernels(document: &mut Document, experiment: &Experiment, verdicts: &Verdicts) {

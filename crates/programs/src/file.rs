@@ -9,12 +9,15 @@ use crate::spec::Spec;
 use crate::subject::Subject;
 use crate::workloads::WorkloadSpec;
 use locklab_lab::file;
+use schemars::JsonSchema;
 use serde::Deserialize;
 use std::path::Path;
 
 /// What a file may say.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
+// What reads the kind first insists on it.
+#[schemars(extend("required" = ["kind"]))]
 pub struct File {
     /// That programs are compared.
     pub kind: Kind,
@@ -41,7 +44,7 @@ pub struct File {
 }
 
 /// The only `kind` of these files.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
     /// Programs, builds or environments.

@@ -19,6 +19,7 @@ pub mod file;
 pub mod icache;
 pub mod instrument;
 pub mod launcher;
+pub mod report;
 pub mod screen;
 pub mod settings;
 pub mod spec;

@@ -5,6 +5,7 @@
 //! [`crate::launcher`]).
 
 use locklab_host::libraries::preload_library;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -16,7 +17,7 @@ pub const PTHREAD: &str = "pthread";
 pub const PTHREAD_INTERPOSED: &str = "pthread-interposed";
 
 /// One of the two: what it runs, on what.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Subject {
     /// How reports call it; made from the rest if absent.
@@ -38,7 +39,7 @@ pub struct Subject {
 }
 
 /// Whether a lock's release is inlined where it is called.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Inline {
     /// A copy at each call site.

@@ -3,10 +3,11 @@
 use super::Fault;
 use locklab_lab::experiment::{Metric, Source};
 use regex::Regex;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A metric and where it is in the output.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct OutputMetric {
     /// Its name.
@@ -26,7 +27,7 @@ pub struct OutputMetric {
 }
 
 /// Which way a metric improves, as a user writes it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Better {
     /// Throughput.

@@ -4,11 +4,12 @@ use super::{
     Between, By, NAMES, OutputMetric, Workload, any_command, call_sites, context_switch, fs_mark,
     fstat, gcc, kernel_build, nginx_churn, rocksdb,
 };
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
 /// A workload by its name, with its settings.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct WorkloadSpec {
     /// Which: see [`NAMES`].
