@@ -55,7 +55,8 @@
 //! of a machine; [`aa_check`] asks of a session of baseline against baseline
 //! whether it called more than 5 % allow. [`pairs_needed`] says how many pairs
 //! a session must have before it can call anything, [`EarlyStop`] when it may
-//! end before that.
+//! end before that, and [`beyond_doubt`] when one comparison of many may give
+//! its time to the others.
 //!
 //! # Features
 //! `serde`: verdicts, estimates and warnings serialise; a limit that is
@@ -74,6 +75,7 @@ mod aa;
 mod early_stop;
 mod estimate;
 mod family;
+mod interim;
 mod judge;
 mod normal;
 mod pair;
@@ -88,6 +90,7 @@ pub use aa::{AaCheck, aa_check, bias_band};
 pub use early_stop::{EarlyStop, Stopping};
 pub use estimate::{ALPHA, Estimate, Interval, Shown, estimate};
 pub use family::{Family, fewest_callable, pairs_needed, smallest_p};
+pub use interim::{LOOKS, beyond_doubt, is_look};
 pub use judge::{Comparison, Role, judge};
 pub use pair::{Direction, Fault, FaultKind, Order, Pair, Side, Validity, coin, fork_seed};
 pub use settings::{BadSetting, MIN_PAIRS, Settings};

@@ -42,6 +42,20 @@ pub trait Instrument {
     /// may carry the number.
     fn numbered(&mut self, _experiment: i64) {}
 
+    /// What all cells together may take, where the design is by time: then
+    /// cells that are not settled go on beyond the design's pairs until it is
+    /// used up.
+    fn time(&self) -> Option<Duration> {
+        None
+    }
+
+    /// Whether a cell has all that its verdict needs, so that its time goes to
+    /// the others. By a rule that was fixed before the first run and makes no
+    /// wrong call more likely, as [`locklab_judge::beyond_doubt`].
+    fn is_settled(&self, _cell: &Cell) -> bool {
+        false
+    }
+
     /// Hears of every turn that will be asked for, before the first: an
     /// instrument that works on several processors may start now.
     fn announce(&mut self, _turns: &[Turn]) {}

@@ -12,10 +12,10 @@ use crate::experiment::{Cell, Design, Invalid, Order, Pair, Sample};
 use crate::instrument::{Instrument, Pairing, Schedule, Stopped, Turn};
 use crate::progress::Progress;
 use crate::store::{Recorder, Slot};
-use locklab_judge::{Settings, Side, coin, fork_seed};
+use locklab_judge::{MIN_PAIRS, Settings, Side, coin, fork_seed};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// What came of an experiment.
 #[derive(Debug, PartialEq, Eq)]
@@ -60,6 +60,34 @@ struct Standing {
     budget: u32,
 }
 
+/// Time, as samples and the design know it.
+struct Clock {
+    started: Instant,
+    /// Samples of a resumed experiment go on after the last, in seconds.
+    offset: f64,
+    /// When the time of a design by time is used up.
+    end: Option<Instant>,
+}
+
+impl Clock {
+    fn start(cells: &[Cell], time: Option<Duration>) -> Self {
+        let started = Instant::now();
+        let samples = cells.iter().flat_map(|c| &c.pairs).flat_map(Pair::samples);
+        let offset = samples.filter_map(|s| s.started).fold(0.0, f64::max);
+        let spent = Duration::try_from_secs_f64(offset).unwrap_or_default();
+        Self {
+            started,
+            offset,
+            end: time.map(|time| started + time.saturating_sub(spent)),
+        }
+    }
+
+    /// Seconds since the start of the experiment.
+    fn now(&self) -> f64 {
+        self.offset + self.started.elapsed().as_secs_f64()
+    }
+}
+
 impl Runner<'_> {
     /// Runs until all is done or something stops it. `cells` have the pairs
     /// that an interrupted session left, and get those that are new.
@@ -68,7 +96,7 @@ impl Runner<'_> {
             repeated: 0,
             stopped: None,
         };
-        let clock = self.clock(cells);
+        let clock = Clock::start(cells, instrument.time());
         let mut standings = vec![
             Standing {
                 budget: self.design.pairs,
@@ -79,14 +107,17 @@ impl Runner<'_> {
         instrument.announce(&self.turns(instrument.pairing(), instrument.schedule(), cells));
         loop {
             let next = match instrument.schedule() {
-                Schedule::CellByCell => (0..cells.len()).find(|i| self.open(cells, &standings, *i)),
+                Schedule::CellByCell => {
+                    (0..cells.len()).find(|i| self.open(instrument, cells, &standings, *i, &clock))
+                }
                 Schedule::RoundByRound => (0..cells.len())
-                    .filter(|i| self.open(cells, &standings, *i))
+                    .filter(|i| self.open(instrument, cells, &standings, *i, &clock))
                     .min_by_key(|i| cells[*i].pairs.len()),
             };
             for index in 0..cells.len() {
                 let standing = &mut standings[index];
-                let over = Some(index) != next && !self.wants_more(&cells[index], standing);
+                let over = Some(index) != next
+                    && !self.wants_more(instrument, &cells[index], standing, &clock);
                 if standing.begun && over && !standing.closed {
                     instrument.end(&mut cells[index]);
                     standing.closed = true;
@@ -122,21 +153,32 @@ impl Runner<'_> {
         outcome
     }
 
-    /// Seconds since the start; samples of a resumed experiment go on after
-    /// the last.
-    fn clock(&self, cells: &[Cell]) -> impl Fn() -> f64 + use<> {
-        let started = Instant::now();
-        let samples = cells.iter().flat_map(|c| &c.pairs).flat_map(Pair::samples);
-        let offset = samples.filter_map(|s| s.started).fold(0.0, f64::max);
-        move || offset + started.elapsed().as_secs_f64()
+    fn open(
+        &self,
+        instrument: &dyn Instrument,
+        cells: &[Cell],
+        standings: &[Standing],
+        index: usize,
+        clock: &Clock,
+    ) -> bool {
+        cells[index].stopped.is_none()
+            && self.wants_more(instrument, &cells[index], &standings[index], clock)
     }
 
-    fn open(&self, cells: &[Cell], standings: &[Standing], index: usize) -> bool {
-        cells[index].stopped.is_none() && self.wants_more(&cells[index], &standings[index])
-    }
-
-    fn wants_more(&self, cell: &Cell, standing: &Standing) -> bool {
-        standing.budget > 0 && !enough(&cell.pairs, self.design.pairs)
+    fn wants_more(
+        &self,
+        instrument: &dyn Instrument,
+        cell: &Cell,
+        standing: &Standing,
+        clock: &Clock,
+    ) -> bool {
+        let asked = match clock.end {
+            None => self.design.pairs,
+            Some(end) if Instant::now() < end => u32::MAX,
+            // Not without the fewest that a verdict takes.
+            Some(_) => self.design.pairs.min(MIN_PAIRS as u32),
+        };
+        standing.budget > 0 && !enough(&cell.pairs, asked) && !instrument.is_settled(cell)
     }
 
     /// The pairs that are missing, in the order in which they will be run.
@@ -177,10 +219,10 @@ impl Runner<'_> {
         cells: &mut [Cell],
         standings: &mut [Standing],
         index: usize,
-        clock: &dyn Fn() -> f64,
+        clock: &Clock,
         outcome: &mut Outcome,
     ) -> Result<(), Stopped> {
-        self.show(cells, index);
+        self.show(instrument, cells, index, clock);
         if self.deadline.is_some_and(|end| Instant::now() >= end) {
             outcome.stopped = Some(Stop::TimeLimit);
             return Ok(());
@@ -198,14 +240,17 @@ impl Runner<'_> {
         let (mut pair, rows) = self.pair(instrument, cell, &turn, clock)?;
         instrument.settle(&mut pair);
         let steady = !pair.is_disturbed();
+        // Where the design is by time, repeats cost time and nothing else,
+        // until that is used up.
+        let counted = clock.end.is_none_or(|end| Instant::now() >= end);
         // The last of the budget is kept as it is.
         let kept = steady || standing.budget == 1;
         let closing = [(rows[0], &pair.baseline), (rows[1], &pair.experiment)];
         self.recorder.with(|store, _| store.close(closing, kept));
         if !steady {
             outcome.repeated += 1;
-            standing.budget -= 1;
-        } else if usable(&cell.pairs) >= self.design.pairs {
+            standing.budget -= u32::from(counted);
+        } else if clock.end.is_none() && usable(&cell.pairs) >= self.design.pairs {
             // Enough, but in several placements.
             standing.budget -= 1;
         }
@@ -247,11 +292,11 @@ impl Runner<'_> {
         instrument: &mut dyn Instrument,
         cell: &Cell,
         turn: &Turn,
-        clock: &dyn Fn() -> f64,
+        clock: &Clock,
     ) -> Result<(Pair, [Option<i64>; 2]), Stopped> {
         let sides = match turn.order {
             Order::Together => {
-                let at = clock();
+                let at = clock.now();
                 let [mut baseline, mut experiment] = instrument.run_together(cell, turn)?;
                 for sample in [&mut baseline, &mut experiment] {
                     sample.started.get_or_insert(at);
@@ -263,7 +308,7 @@ impl Runner<'_> {
             order => {
                 let mut done: Vec<(Side, Option<i64>, Sample)> = Vec::with_capacity(2);
                 for side in order.judged().sides() {
-                    let at = clock();
+                    let at = clock.now();
                     let sample = instrument.run(cell, turn, side);
                     let mut sample = match sample {
                         Ok(sample) => sample,
@@ -318,13 +363,23 @@ impl Runner<'_> {
         self.keep(cell, turn, other, &Sample::invalid(not_run));
     }
 
-    fn show(&self, cells: &[Cell], now: usize) {
+    fn show(&self, instrument: &dyn Instrument, cells: &[Cell], now: usize, clock: &Clock) {
         let pairs = self.design.pairs;
-        let running = cells.iter().filter(|c| c.stopped.is_none());
-        let of: u64 = running.map(|_| 2 * u64::from(pairs)).sum();
-        let done = |cell: &Cell| 2 * u64::from(usable(&cell.pairs).min(pairs));
-        let done = cells.iter().filter(|c| c.stopped.is_none()).map(done).sum();
-        self.progress.set(done, of, &cells[now].key.to_string());
+        let running = || cells.iter().filter(|c| c.stopped.is_none());
+        let of: u64 = running().map(|_| 2 * u64::from(pairs)).sum();
+        let key = &cells[now].key;
+        let (Some(end), Some(time)) = (clock.end, instrument.time()) else {
+            let done = |cell: &Cell| 2 * u64::from(usable(&cell.pairs).min(pairs));
+            let done = running().map(done).sum();
+            self.progress.set(done, of, &key.to_string());
+            return;
+        };
+        let left = end.saturating_duration_since(Instant::now());
+        let done = 1.0 - left.as_secs_f64() / time.as_secs_f64().max(1e-9);
+        let settled = running().filter(|cell| instrument.is_settled(cell)).count();
+        let now = format!("{settled} of {} cells decided; {key}", cells.len());
+        self.progress
+            .set((done.clamp(0.0, 1.0) * of as f64) as u64, of, &now);
     }
 }
 

@@ -1,11 +1,12 @@
-//! Each lock against the best that others have of the same algorithm, all
-//! measured in one run: lock and unlock without contention, and two threads
-//! contending.
+//! Each lock against others' locks of the same algorithm, side by side:
+//! lock and unlock without contention, and two threads contending.
 //!
-//! `cargo bench -p locklab-locks` (`-- --rounds N` for more, `-- --quick` to
-//! see that it works, `-- NAME` for some). Every round measures every lock once, in an order
-//! drawn anew; a ratio is the median over the rounds of ours divided by the
-//! peer's of the same round.
+//! `cargo bench -p locklab-locks` (`-- --blocks N` for narrower intervals,
+//! `-- --quick` to see that it works, `-- NAME` for some). Ours and a peer run
+//! in short slices, one after the other, a coin deciding which goes first; the
+//! slices of a block are summed, and the judge decides over the blocks: slower,
+//! faster, or shown equal within 1 %. No figure is a ratio of two runs that were
+//! made at different times.
 
 mod contention;
 mod tables;
@@ -13,9 +14,11 @@ mod tables;
 use contention::{contend, pin, round_trip};
 use core::hint::black_box;
 use indicatif::{ProgressBar, ProgressStyle};
+use locklab_judge::{
+    Comparison, Direction, Family, Judged, Order, Pair, Settings, Side, coin, fork_seed, judge,
+};
 use locklab_locks::*;
 use locklab_peers::{Contestant, InRust, Lock};
-use std::collections::HashMap;
 use std::time::Instant;
 
 type N = NativePlatform;
@@ -39,9 +42,12 @@ impl<L: RawLock<N>> Lock for Ours<L> {
     }
 }
 
+/// Makes a contestant, in memory of its own: another place each time.
+type Make = fn() -> Box<dyn Contestant>;
+
 /// One of ours, and whom it is measured against.
 struct Pairing {
-    ours: Box<dyn Contestant>,
+    ours: Make,
     peers: &'static [&'static str],
     /// Whether the peers have the same algorithm. If not, nobody has, and
     /// they are what a user would take instead.
@@ -53,34 +59,31 @@ fn pairings() -> Vec<Pairing> {
         Box::new(InRust::new(L::INFO.name, Ours(L::default())))
     }
     let word: &[_] = &["ck cas", "spin SpinMutex", "spinning_top"];
-    let same: Vec<(_, &[_])> = vec![
-        (ours::<Tas>(), &["ck fas"]),
+    let same: Vec<(Make, &[_])> = vec![
+        (ours::<Tas>, &["ck fas"]),
+        (ours::<Ttas>, &["ck fas", "spin SpinMutex", "spinning_top"]),
+        (ours::<VirtSpin>, word),
+        (ours::<VirtSpinDelay>, word),
         (
-            ours::<Ttas>(),
-            &["ck fas", "spin SpinMutex", "spinning_top"],
-        ),
-        (ours::<VirtSpin>(), word),
-        (ours::<VirtSpinDelay>(), word),
-        (
-            ours::<VirtSpinBackoff>(),
+            ours::<VirtSpinBackoff>,
             &["ck cas_eb", "spinning_top backoff"],
         ),
-        (ours::<Ticket>(), &["ck ticket", "spin TicketMutex"]),
-        (ours::<TicketProp>(), &["ck ticket_pb"]),
-        (ours::<Anderson>(), &["ck anderson"]),
-        (ours::<Clh>(), &["ck clh", "clhlock"]),
-        (ours::<Mcs>(), &["ck mcs", "mcslock"]),
+        (ours::<Ticket>, &["ck ticket", "spin TicketMutex"]),
+        (ours::<TicketProp>, &["ck ticket_pb"]),
+        (ours::<Anderson>, &["ck anderson"]),
+        (ours::<Clh>, &["ck clh", "clhlock"]),
+        (ours::<Mcs>, &["ck mcs", "mcslock"]),
     ];
     let big: &[_] = &["parking_lot Reentrant"];
-    let other: Vec<(_, &[_])> = vec![
-        (ours::<QSpinlock>(), word),
-        (ours::<QSpinlockVirt>(), word),
-        (ours::<QSpinlockPv>(), &["parking_lot", "std Mutex"]),
-        (ours::<MplockTicket>(), big),
-        (ours::<MplockTicketPadded>(), big),
-        (ours::<MplockAnderson>(), big),
-        (ours::<MplockClh>(), big),
-        (ours::<MplockMcs>(), big),
+    let other: Vec<(Make, &[_])> = vec![
+        (ours::<QSpinlock>, word),
+        (ours::<QSpinlockVirt>, word),
+        (ours::<QSpinlockPv>, &["parking_lot", "std Mutex"]),
+        (ours::<MplockTicket>, big),
+        (ours::<MplockTicketPadded>, big),
+        (ours::<MplockAnderson>, big),
+        (ours::<MplockClh>, big),
+        (ours::<MplockMcs>, big),
     ];
     let pairing = |same| move |(ours, peers)| Pairing { ours, peers, same };
     same.into_iter()
@@ -89,36 +92,33 @@ fn pairings() -> Vec<Pairing> {
         .collect()
 }
 
-/// Pairs in one measurement without contention: some 50 µs.
-const PAIRS: u64 = 20_000;
+/// Lock and unlock pairs in one slice without contention: some 50 µs.
+const PAIRS: u64 = 10_000;
+/// Pairs of slices in a block without contention.
+const SLICES: u64 = 8;
+
 struct Options {
     /// Locks of ours whose names contain one of these; all, if there is none.
     names: Vec<String>,
-    uncontended_rounds: usize,
-    contended_rounds: usize,
+    blocks: u64,
 }
 
 fn options() -> Options {
     let mut options = Options {
         names: Vec::new(),
-        uncontended_rounds: 300,
-        contended_rounds: 40,
+        blocks: 60,
     };
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
         match argument.as_str() {
-            "--quick" => {
-                options.uncontended_rounds = 5;
-                options.contended_rounds = 2;
-            }
-            "--rounds" => {
-                let rounds = arguments.next().and_then(|rounds| rounds.parse().ok());
-                let Some(rounds) = rounds.filter(|&rounds: &usize| rounds > 0) else {
-                    eprintln!("--rounds wants a number above 0, as in --rounds 300");
+            "--quick" => options.blocks = 8,
+            "--blocks" => {
+                let blocks = arguments.next().and_then(|blocks| blocks.parse().ok());
+                let Some(blocks) = blocks.filter(|&blocks: &u64| blocks >= 8) else {
+                    eprintln!("--blocks wants a number of 8 or more, as in --blocks 60");
                     std::process::exit(2);
                 };
-                options.uncontended_rounds = rounds;
-                options.contended_rounds = rounds.div_ceil(8);
+                options.blocks = blocks;
             }
             // What cargo passes to every benchmark.
             flag if flag.starts_with('-') => {}
@@ -128,98 +128,165 @@ fn options() -> Options {
     options
 }
 
-/// What was measured of one lock, by round.
-#[derive(Default)]
-struct Samples {
-    /// ns a pair, without contention.
-    pair_ns: Vec<f64>,
-    /// Operations a second of two threads together.
-    ops: Vec<f64>,
-    /// Changes of owner a second.
-    handoffs: Vec<f64>,
+/// One of ours against one peer.
+struct Duel {
+    ours: &'static str,
+    peer: &'static str,
+    same: bool,
+    /// Nanoseconds of a pair of lock and unlock, block by block.
+    alone: Vec<Pair>,
+    /// Operations a second of two threads, block by block.
+    together: Vec<Pair>,
+    /// Changes of owner a second: medians of ours and the peer.
+    handoffs: [Vec<f64>; 2],
 }
 
 /// How often a measurement with contention is repeated for want of a quiet
-/// moment, before its round goes without.
+/// moment, before its block goes without.
 const ATTEMPTS: usize = 10;
+
+/// Both sides of one slice each, in the order of the coin; `None` if one of
+/// them could not be measured.
+fn both<T>(order: Order, mut of: impl FnMut(Side) -> Option<T>) -> Option<[T; 2]> {
+    let [first, second] = order.sides();
+    let (a, b) = (of(first)?, of(second)?);
+    Some(match first {
+        Side::Baseline => [a, b],
+        Side::Experiment => [b, a],
+    })
+}
+
+/// Nanoseconds a pair of the peer (baseline) and of ours, over one block.
+fn alone(peer: &dyn Contestant, ours: &dyn Contestant, seed: u64) -> Pair {
+    let mut sums = [0.0; 2];
+    for slice in 0..SLICES {
+        let times = both(coin(seed, slice), |side| {
+            let contestant = if side == Side::Baseline { peer } else { ours };
+            // The start of a slice, in which caches warm, is left out.
+            contestant.uncontended(black_box(PAIRS / 10));
+            let begin = Instant::now();
+            contestant.uncontended(black_box(PAIRS));
+            Some(begin.elapsed().as_nanos() as f64 / PAIRS as f64)
+        });
+        for (sum, time) in sums.iter_mut().zip(times.into_iter().flatten()) {
+            *sum += time / SLICES as f64;
+        }
+    }
+    Pair::new(sums[0], sums[1], coin(seed, 0))
+}
 
 fn main() {
     let options = options();
-    let mut pairings = pairings();
-    let mut peers = locklab_peers::all();
-    if !options.names.is_empty() {
-        let wanted = |name: &str| options.names.iter().any(|part| name.contains(part));
-        pairings.retain(|pairing| wanted(pairing.ours.name()));
-        peers.retain(|peer| pairings.iter().any(|p| p.peers.contains(&peer.name())));
-        if pairings.is_empty() {
-            // No error: cargo hands one filter to every benchmark there is.
-            let names = options.names.join(" or ");
-            println!("Nothing measured: no lock's name contains {names}.");
-            return;
-        }
+    let mut duels = duels(&options);
+    if duels.is_empty() {
+        // No error: cargo hands one filter to every benchmark there is.
+        println!(
+            "Nothing measured: no lock's name contains {}.",
+            options.names.join(" or ")
+        );
+        return;
     }
     if !locklab_peers::HAS_CK {
         println!("Concurrency Kit is left out: install libck-dev and build again.");
     }
-    let contestants: Vec<&dyn Contestant> = pairings
-        .iter()
-        .map(|pairing| pairing.ours.as_ref())
-        .chain(peers.iter().map(AsRef::as_ref))
-        .collect();
-    let mut samples: HashMap<&str, Samples> = HashMap::new();
-    let mut order: Vec<usize> = (0..contestants.len()).collect();
-    let mut random = fastrand::Rng::with_seed(1);
-
+    let makers: Vec<Make> = pairings().iter().map(|pairing| pairing.ours).collect();
+    let make = |name: &str| -> Option<Box<dyn Contestant>> {
+        let ours = makers.iter().map(|make| make());
+        ours.chain(locklab_peers::all())
+            .find(|contestant| contestant.name() == name)
+    };
     // Drawn on stderr, and only if that is a terminal.
-    let bar = ProgressBar::new((options.uncontended_rounds + 8 * options.contended_rounds) as u64)
-        .with_style(
-            ProgressStyle::with_template("{bar:40} {percent}%, {eta} left")
-                .expect("a constant template"),
-        );
-    std::thread::scope(|scope| {
-        // A thread of its own: this one stays free to move.
-        scope.spawn(|| {
-            pin(0);
-            for contestant in &contestants {
-                contestant.uncontended(black_box(PAIRS));
-            }
-            for _ in 0..options.uncontended_rounds {
-                random.shuffle(&mut order);
-                for &index in &order {
-                    let begin = Instant::now();
-                    contestants[index].uncontended(black_box(PAIRS));
-                    let ns = begin.elapsed().as_nanos() as f64 / PAIRS as f64;
-                    let samples = samples.entry(contestants[index].name()).or_default();
-                    samples.pair_ns.push(ns);
-                }
-                bar.inc(1);
-            }
-        });
-    });
+    let bar = ProgressBar::new(options.blocks).with_style(
+        ProgressStyle::with_template("{bar:40} {percent}%, {eta} left")
+            .expect("a constant template"),
+    );
     let two = std::thread::available_parallelism().is_ok_and(|cpus| cpus.get() >= 2);
     let mut trips = Vec::new();
-    if two {
-        for _ in 0..options.contended_rounds {
-            random.shuffle(&mut order);
-            trips.push(round_trip());
-            for &index in &order {
-                let (ops, handoffs) = (0..ATTEMPTS)
-                    .find_map(|_| contend(contestants[index]))
-                    .unwrap_or((f64::NAN, f64::NAN));
-                let samples = samples.entry(contestants[index].name()).or_default();
-                samples.ops.push(ops);
-                samples.handoffs.push(handoffs);
+    // Block by block through all duels, so that a restless minute meets all.
+    for block in 0..options.blocks {
+        trips.extend(two.then(round_trip));
+        for (number, duel) in duels.iter_mut().enumerate() {
+            let seed = fork_seed(fork_seed(1, number as u64), block);
+            let (Some(peer), Some(ours)) = (make(duel.peer), make(duel.ours)) else {
+                continue;
+            };
+            let (peer, ours) = (peer.as_ref(), ours.as_ref());
+            std::thread::scope(|scope| {
+                // A thread of its own: this one stays free to move.
+                scope.spawn(|| {
+                    pin(0);
+                    duel.alone.push(alone(peer, ours, seed));
+                });
+            });
+            if two {
+                let slices = both(coin(seed, SLICES), |side| {
+                    let contestant = if side == Side::Baseline { peer } else { ours };
+                    (0..ATTEMPTS).find_map(|_| contend(contestant))
+                });
+                if let Some([(peer, of_peer), (ours, of_ours)]) = slices {
+                    duel.together
+                        .push(Pair::new(peer, ours, coin(seed, SLICES)));
+                    duel.handoffs[0].push(of_ours);
+                    duel.handoffs[1].push(of_peer);
+                }
             }
-            bar.inc(8);
         }
+        bar.inc(1);
     }
     bar.finish_and_clear();
+    tables::print(
+        &duels,
+        &judged(&duels),
+        options.blocks,
+        two.then_some(&*trips),
+    );
+}
 
-    tables::uncontended(&pairings, &samples, options.uncontended_rounds);
-    if two {
-        tables::contended(&pairings, &samples, &trips);
-    } else {
-        println!("\nNot measured: two threads contending. That needs two CPUs.");
+/// Every lock of ours that was asked for against each of its peers that is
+/// there.
+fn duels(options: &Options) -> Vec<Duel> {
+    let there: Vec<String> = locklab_peers::all()
+        .iter()
+        .map(|peer| peer.name().to_owned())
+        .collect();
+    let mut duels = Vec::new();
+    for Pairing { ours, peers, same } in pairings() {
+        let name = ours().name().to_owned();
+        let wanted = |part: &String| name.contains(part.as_str());
+        if !options.names.is_empty() && !options.names.iter().any(wanted) {
+            continue;
+        }
+        let name: &'static str = name.leak();
+        for peer in peers.iter().filter(|peer| there.iter().any(|t| t == *peer)) {
+            duels.push(Duel {
+                ours: name,
+                peer,
+                same,
+                alone: Vec::new(),
+                together: Vec::new(),
+                handoffs: Default::default(),
+            });
+        }
     }
-    tables::peers(&peers, &samples);
+    duels
+}
+
+/// The judge's answers, alone and together, for each duel.
+fn judged(duels: &[Duel]) -> [Vec<Judged>; 2] {
+    let settings = Settings {
+        // Each line is read by itself, and with others of the same lock.
+        family: Family::FalseDiscovery,
+        ..Settings::default()
+    };
+    let ask = |pairs: fn(&Duel) -> &Vec<Pair>, direction| {
+        let comparisons: Vec<Comparison> = duels
+            .iter()
+            .map(|duel| Comparison::primary(pairs(duel).clone(), direction))
+            .collect();
+        judge(&comparisons, &settings).expect("settings that make sense")
+    };
+    [
+        ask(|duel| &duel.alone, Direction::LowerIsBetter),
+        ask(|duel| &duel.together, Direction::HigherIsBetter),
+    ]
 }

@@ -1,127 +1,131 @@
-//! What was measured, as tables of 72 columns.
+//! What was measured and judged, as one table of 72 columns.
 
-use crate::{PAIRS, Pairing, Samples};
-use locklab_peers::Contestant;
-use std::collections::HashMap;
-
-/// NaN stands for a measurement that there is not.
-fn median(values: impl IntoIterator<Item = f64>) -> f64 {
-    let mut values: Vec<f64> = values.into_iter().filter(|v| !v.is_nan()).collect();
-    values.sort_by(f64::total_cmp);
-    match values.len() {
-        0 => f64::NAN,
-        n if n % 2 == 1 => values[n / 2],
-        n => f64::midpoint(values[n / 2 - 1], values[n / 2]),
-    }
-}
+use crate::{Duel, PAIRS, SLICES};
+use locklab_judge::{Judged, Verdict};
 
 fn minimum(values: &[f64]) -> f64 {
     values.iter().copied().fold(f64::INFINITY, f64::min)
 }
 
-/// Median over rounds of `ours / theirs`.
-fn ratio(ours: &[f64], theirs: &[f64]) -> f64 {
-    median(ours.iter().zip(theirs).map(|(ours, theirs)| ours / theirs))
+fn median(values: &[f64]) -> f64 {
+    let mut values = values.to_vec();
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
-/// The peer with the least time without contention, of those that are there.
-fn fastest<'a>(names: &[&'a str], samples: &HashMap<&str, Samples>) -> Option<&'a str> {
-    names
-        .iter()
-        .copied()
-        .filter(|name| samples.contains_key(name))
-        .min_by(|a, b| {
-            let [a, b] = [a, b].map(|name| median(samples[name].pair_ns.iter().copied()));
-            a.total_cmp(&b)
-        })
-}
-
-fn mark(same: bool) -> char {
-    if same { ' ' } else { '~' }
-}
-
-pub(crate) fn uncontended(pairings: &[Pairing], samples: &HashMap<&str, Samples>, rounds: usize) {
-    println!("Lock and unlock, no contention: ns a pair, {rounds} rounds of {PAIRS} pairs");
-    println!(
-        "{:<22}{:>5} {:>6}   {:<22}{:>5} {:>6}",
-        "", "min", "median", "fastest peer", "min", "ratio"
-    );
-    for Pairing { ours, peers, same } in pairings {
-        let name = ours.name();
-        let times = &samples[name].pair_ns;
-        print!(
-            "{name:<22}{:>5.2} {:>6.2}  ",
-            minimum(times),
-            median(times.iter().copied())
-        );
-        match fastest(peers, samples) {
-            Some(peer) => println!(
-                "{}{peer:<22}{:>5.2} {:>6.2}",
-                mark(*same),
-                minimum(&samples[peer].pair_ns),
-                ratio(times, &samples[peer].pair_ns)
-            ),
-            None => println!("none here"),
-        }
+/// A verdict on ours in a word of at most eight letters.
+fn word(verdict: &Verdict) -> &'static str {
+    match verdict {
+        Verdict::Better => "faster",
+        Verdict::Worse => "SLOWER",
+        Verdict::Flat { .. } => "equal",
+        Verdict::Unclear { .. } => "unclear",
+        Verdict::Invalid(_) => "too few",
     }
-    println!("ratio: ours / peer, median over rounds; below 1.00 ours is faster.");
-    println!("~: nobody has this algorithm; what a user would take instead.");
 }
 
-pub(crate) fn contended(pairings: &[Pairing], samples: &HashMap<&str, Samples>, trips: &[f64]) {
+/// ours / peer with its limits, and the verdict.
+fn columns(judged: &Judged) -> String {
+    match (&judged.estimate, &judged.verdict) {
+        (Some(estimate), verdict) if !matches!(verdict, Verdict::Invalid(_)) => {
+            let ratio = estimate.ratio();
+            format!(
+                "{:.3} {:.3}-{:.3} {:<7}",
+                ratio.value,
+                ratio.low,
+                ratio.high,
+                word(verdict)
+            )
+        }
+        (_, verdict) => format!("{:>17} {:<7}", "", word(verdict)),
+    }
+}
+
+/// Everything.
+pub(crate) fn print(
+    duels: &[Duel],
+    [alone, together]: &[Vec<Judged>; 2],
+    blocks: u64,
+    trips: Option<&[f64]>,
+) {
     println!(
-        "\nTwo threads on two CPUs: million operations and handoffs a second\n\
-         (medians). Cache-line round trip {:.0} to {:.0} ns, median {:.0}.",
+        "Ours against each peer: {blocks} blocks, judged; limits are of 95 %.\n\
+         Alone: one thread, time of a pair of lock and unlock (below 1 is\n\
+         better), {SLICES} slices of {PAIRS} pairs a block."
+    );
+    println!(
+        "{:<20} {:<21} {:>5}  {}",
+        "ours", "peer", "ns", "ours / peer"
+    );
+    for (duel, judged) in duels.iter().zip(alone) {
+        let ns: Vec<f64> = duel.alone.iter().map(|pair| pair.experiment).collect();
+        println!(
+            "{:<20}{}{:<21} {:>5.2}  {}",
+            duel.ours,
+            mark(duel),
+            duel.peer,
+            median(&ns),
+            columns(judged).trim_end()
+        );
+    }
+    let Some(trips) = trips else {
+        println!("\nNot measured: two threads contending. That needs two CPUs.");
+        return;
+    };
+    println!(
+        "\nTwo threads on two CPUs: operations a second (above 1 is better), and\n\
+         million handoffs a second of ours and the peer. Cache-line round trip\n\
+         {:.0} to {:.0} ns.",
         minimum(trips),
-        trips.iter().copied().fold(0.0, f64::max),
-        median(trips.iter().copied())
+        trips.iter().copied().fold(0.0, f64::max)
     );
     println!(
-        "{:<22}{:>6} {:>7}   {:<22}{:>6} {:>6}",
-        "", "Mops/s", "handoff", "peer", "Mops/s", "ratio"
+        "{:<20} {:<21} {:>11}  {}",
+        "ours", "peer", "handoffs", "ours / peer"
     );
-    let mega = |values: &[f64]| median(values.iter().copied()) / 1e6;
-    for Pairing { ours, peers, same } in pairings {
-        let (name, Samples { ops, handoffs, .. }) = (ours.name(), &samples[ours.name()]);
-        print!("{name:<22}{:>6.1} {:>7.2}  ", mega(ops), mega(handoffs));
-        match fastest(peers, samples) {
-            Some(peer) => println!(
-                "{}{peer:<22}{:>6.1} {:>6.2}",
-                mark(*same),
-                mega(&samples[peer].ops),
-                ratio(ops, &samples[peer].ops)
-            ),
-            None => println!("none here"),
-        }
-    }
-    println!("ratio: ours / peer, median over rounds; above 1.00 ours does more.");
-    println!("Few handoffs: one owner keeps taking the lock again.");
-    let all = || samples.values().flat_map(|samples| &samples.ops);
-    let missing = all().filter(|ops| ops.is_nan()).count();
-    if missing > 0 {
+    for (duel, judged) in duels.iter().zip(together) {
+        let [ours, peer] = &duel.handoffs;
         println!(
-            "{missing} of {} measurements had no moment without preemption (NaN: none had).\n\
-             Other programs want these CPUs; try again when they rest.",
-            all().count()
+            "{:<20}{}{:<21} {:>5.2} {:>5.2}  {}",
+            duel.ours,
+            mark(duel),
+            duel.peer,
+            median(ours) / 1e6,
+            median(peer) / 1e6,
+            columns(judged).trim_end()
         );
     }
+    println!(
+        "\nequal: shown equal within 1 %. unclear: neither shown to differ nor\n\
+         shown to be equal; --blocks with a larger number settles it.\n\
+         too few: other programs left too few quiet moments.\n\
+         ~: nobody has this algorithm; what a user would take instead.\n\
+         Few handoffs: one owner keeps taking the lock again."
+    );
+    println!("{}", summary(duels, alone, together));
 }
 
-pub(crate) fn peers(peers: &[Box<dyn Contestant>], samples: &HashMap<&str, Samples>) {
-    println!("\nAll peers: ns a pair without contention; two threads as above");
-    println!(
-        "{:<22}{:>5} {:>6} {:>8} {:>8}",
-        "", "min", "median", "Mops/s", "handoff"
-    );
-    for peer in peers {
-        let samples = &samples[peer.name()];
-        println!(
-            "{:<22}{:>5.2} {:>6.2} {:>8.1} {:>8.2}",
-            peer.name(),
-            minimum(&samples.pair_ns),
-            median(samples.pair_ns.iter().copied()),
-            median(samples.ops.iter().copied()) / 1e6,
-            median(samples.handoffs.iter().copied()) / 1e6
-        );
-    }
+fn mark(duel: &Duel) -> char {
+    if duel.same { ' ' } else { '~' }
+}
+
+/// How many of each verdict against peers of the same algorithm.
+fn summary(duels: &[Duel], alone: &[Judged], together: &[Judged]) -> String {
+    let count = |judged: &[Judged]| {
+        ["faster", "equal", "SLOWER", "unclear", "too few"]
+            .into_iter()
+            .map(|wanted| {
+                let same = duels.iter().zip(judged).filter(|(duel, _)| duel.same);
+                let found = same.filter(|(_, j)| word(&j.verdict) == wanted).count();
+                format!("{found} {}", wanted.to_lowercase())
+            })
+            .collect::<Vec<_>>()
+            .join(", ")
+    };
+    format!(
+        "Against the same algorithm: alone {};\n{:>29}{}.",
+        count(alone),
+        "together ",
+        count(together)
+    )
 }

@@ -1,0 +1,203 @@
+//! Whether a comparison may end before the others: a look in between that
+//! costs the verdict nothing worth mentioning.
+//!
+//! Pairs that settle nothing more are pairs that another comparison could
+//! have. Two reasons to end, and neither makes a wrong call more likely:
+//! - **Flat beyond doubt**: the 99.9 % interval lies within the margin, at
+//!   one of a few looks fixed before the run. A boundary so far out leaves the
+//!   5 % of the last look as they are (J. L. Haybittle 1971; R. Peto et al.
+//!   1976): with [`LOOKS`] looks at 0.05 % each the two one-sided tests at 5 %
+//!   become 5.5 % at the most. What ends so is flat, and cannot be called
+//!   better or worse.
+//! - **Different beyond doubt, whichever way**: decided by the sizes of the
+//!   differences alone, never by their signs. If there is no difference, each
+//!   sign is the toss of a coin whatever the sizes are, and the signed-rank
+//!   test asks about nothing but the signs given the sizes; so its p holds
+//!   exactly, however the sizes chose the end.
+//!
+//! Must never look at a sign to find a difference: a test says so.
+
+use crate::pair::{Direction, Pair};
+use crate::signed_rank::limit_rank;
+use crate::walsh;
+
+/// The most looks at one comparison.
+pub const LOOKS: u32 = 10;
+
+/// Each tail of the 99.9 % interval.
+const TAIL: f64 = 0.0005;
+
+/// Whether there is a look after so many usable pairs: at `first` of them, and
+/// each time there are half as many again, [`LOOKS`] times.
+#[must_use]
+pub fn is_look(pairs: usize, first: usize) -> bool {
+    let mut look = first.max(1);
+    for _ in 0..LOOKS {
+        if look >= pairs {
+            return look == pairs;
+        }
+        look += look.div_ceil(2);
+    }
+    false
+}
+
+/// Whether these pairs, at a look, are enough: their verdict is beyond doubt,
+/// and their interval is narrow beside the margin or beside the effect.
+///
+/// `delta` and `band` are the margin for flat and the bias band, as fractions.
+#[must_use]
+pub fn beyond_doubt(pairs: &[Pair], direction: Direction, delta: f64, band: f64) -> bool {
+    let (delta, band) = (delta.ln_1p(), band.ln_1p());
+    let mut sorted: Vec<f64> = pairs
+        .iter()
+        .filter_map(|pair| pair.difference(direction))
+        .collect();
+    sorted.sort_by(f64::total_cmp);
+    flat(&sorted, delta, band) || different(&sorted, delta, band)
+}
+
+fn flat(sorted: &[f64], delta: f64, band: f64) -> bool {
+    let within = interval(sorted).is_some_and(|(low, high)| -delta < low && high < delta);
+    within && band < delta && narrow(sorted, delta / 3.0)
+}
+
+/// Whether these differences, were their signs all the same, would be called.
+/// With mixed signs such sizes are no effect but noise of two humps; then the
+/// comparison ends unclear, which is right.
+fn different(sorted: &[f64], delta: f64, band: f64) -> bool {
+    let mut sizes: Vec<f64> = sorted.iter().map(|d| d.abs()).collect();
+    sizes.sort_by(f64::total_cmp);
+    interval(&sizes).is_some_and(|(low, _)| low > band.max(delta))
+        && narrow(&sizes, sizes[0].max(delta) / 3.0)
+}
+
+/// The 99.9 % interval of the location of `sorted`, if so few give one.
+fn interval(sorted: &[f64]) -> Option<(f64, f64)> {
+    let (k, _) = limit_rank(sorted.len(), TAIL)?;
+    let last = walsh::count(sorted.len()) + 1 - k;
+    Some((walsh::kth(sorted, k), walsh::kth(sorted, last)))
+}
+
+/// Whether the 95 % interval is at most so wide.
+fn narrow(sorted: &[f64], width: f64) -> bool {
+    limit_rank(sorted.len(), 0.025).is_some_and(|(k, _)| {
+        let last = walsh::count(sorted.len()) + 1 - k;
+        walsh::kth(sorted, last) - walsh::kth(sorted, k) <= width
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pair::{Order, coin};
+    use crate::verdict::Verdict;
+    use crate::{Comparison, Settings, judge};
+    use proptest::prelude::*;
+
+    fn pair(d: f64) -> Pair {
+        Pair::new(1.0, d.exp(), Order::BaselineFirst)
+    }
+
+    fn ends(d: &[f64]) -> bool {
+        let pairs: Vec<Pair> = d.iter().map(|d| pair(*d)).collect();
+        beyond_doubt(&pairs, Direction::HigherIsBetter, 0.01, 0.0)
+    }
+
+    #[test]
+    fn looks_are_few_and_fixed() {
+        let looks: Vec<usize> = (0..1000).filter(|n| is_look(*n, 14)).collect();
+        assert_eq!(looks, [14, 21, 32, 48, 72, 108, 162, 243, 365, 548]);
+    }
+
+    #[test]
+    fn clear_cases_end_and_doubtful_ones_do_not() {
+        let spread = |centre: f64, width: f64| -> Vec<f64> {
+            (0..14)
+                .map(|i| centre + width * (f64::from(i * 5 % 14) / 14.0 - 0.5))
+                .collect()
+        };
+        assert!(ends(&spread(0.0, 0.002)));
+        assert!(ends(&spread(0.2, 0.02)));
+        assert!(ends(&spread(-0.2, 0.02)));
+        assert!(!ends(&spread(0.0, 0.05)));
+        assert!(!ends(&spread(0.012, 0.01)));
+        assert!(!ends(&spread(0.2, 0.4)));
+        assert!(!ends(&[0.0; 5]));
+    }
+
+    proptest! {
+        #![proptest_config(crate::cases_for_tests())]
+
+        #[test]
+        fn signs_are_never_looked_at(
+            sizes in prop::collection::vec(0.0..0.3_f64, 8..40),
+            seed: u64,
+            scale in prop::sample::select(vec![0.01, 0.1, 1.0]),
+        ) {
+            let scaled: Vec<f64> = sizes.iter().map(|d| d * scale).collect();
+            let signed: Vec<f64> = scaled
+                .iter()
+                .enumerate()
+                .map(|(i, d)| match coin(seed, i as u64) {
+                    Order::BaselineFirst => *d,
+                    Order::ExperimentFirst => -*d,
+                })
+                .collect();
+            let different = |d: &[f64]| {
+                let mut d = d.to_vec();
+                d.sort_by(f64::total_cmp);
+                super::different(&d, 0.01, 0.0)
+            };
+            prop_assert_eq!(different(&scaled), different(&signed));
+        }
+    }
+
+    /// Uniform in (0, 1), from the judge's own generator.
+    fn uniform(seed: u64, i: u64) -> f64 {
+        let bits = crate::fork_seed(seed, i) >> 11;
+        (bits as f64 + 0.5) / (1_u64 << 53) as f64
+    }
+
+    fn normal(seed: u64, i: u64) -> f64 {
+        let (u, v) = (uniform(seed, 2 * i), uniform(seed, 2 * i + 1));
+        (-2.0 * u.ln()).sqrt() * (std::f64::consts::TAU * v).cos()
+    }
+
+    /// The verdict of a session that may end at each look, of at most 72 pairs.
+    fn session(seed: u64, theta: f64, sigma: f64) -> Verdict {
+        let mut pairs = Vec::new();
+        for i in 0..72 {
+            pairs.push(pair(theta + sigma * normal(seed, i)));
+            if is_look(pairs.len(), 14)
+                && beyond_doubt(&pairs, Direction::HigherIsBetter, 0.01, 0.0)
+            {
+                break;
+            }
+        }
+        let comparison = Comparison::primary(pairs, Direction::HigherIsBetter);
+        judge(&[comparison], &Settings::default())
+            .unwrap()
+            .remove(0)
+            .verdict
+    }
+
+    #[test]
+    fn ending_early_makes_no_wrong_calls() {
+        const SESSIONS: u64 = 600;
+        let share = |theta: f64, sigma: f64, wrong: fn(&Verdict) -> bool| {
+            let calls = (0..SESSIONS).filter(|s| wrong(&session(*s, theta, sigma)));
+            calls.count() as f64 / SESSIONS as f64
+        };
+        let called = |v: &Verdict| matches!(v, Verdict::Better | Verdict::Worse);
+        let is_flat = |v: &Verdict| matches!(v, Verdict::Flat { .. });
+        for sigma in [0.003, 0.01, 0.03, 0.2] {
+            let calls = share(0.0, sigma, called);
+            assert!(calls < 0.075, "{calls} of equal ones called, sigma {sigma}");
+            // On the margin itself, where flat is wrong by a hair.
+            let flats = share(0.01_f64.ln_1p(), sigma, is_flat);
+            assert!(flats < 0.075, "{flats} wrongly flat, sigma {sigma}");
+        }
+        // And it ends: a clear effect is called.
+        assert!(share(0.1, 0.02, called) > 0.999);
+    }
+}

@@ -1,0 +1,538 @@
+//! A block: some pairs of slices by the same workers in the same memory. One
+//! pair of the laboratory.
+//!
+//! Baseline and experiment are built in place, in turn, at one address, with
+//! one set of contexts and one shared section; another block has another
+//! address. (On one virtual machine, where a contended line lay was worth up
+//! to 25 % for the life of a process; see docs/native.md.) All that must be
+//! done between slices is done by the worker that comes last, while the others
+//! wait: no controller wakes meanwhile. Knows one cell and no statistics.
+
+use crate::arena::{Arena, room};
+use crate::disturbance::{self, Disturbance, Usage};
+use crate::latency::{LATENCIES, Latencies};
+use crate::lock_code::{LAYOUTS, LockCode};
+use crate::rendezvous::{Rendezvous, wake_all};
+use crate::round_trip::{Ball, links};
+use crate::slice::{Clockwork, Slice, Tally};
+use crate::timeline::{Timeline, Windows};
+use crate::work::{Critical, Section};
+use locklab_host::clock;
+use locklab_judge::{Side, coin, fork_seed};
+use std::cell::{Cell, RefCell};
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+
+/// What a block is asked for.
+#[derive(Clone, Debug)]
+pub(crate) struct Request {
+    /// Baseline and experiment.
+    pub(crate) codes: [LockCode; 2],
+    /// Workers.
+    pub(crate) threads: usize,
+    /// The CPUs to pin them to, round and round.
+    pub(crate) cpus: Vec<usize>,
+    /// What each worker does in its critical section.
+    pub(crate) critical: Vec<Critical>,
+    /// Units outside it.
+    pub(crate) non_critical: u64,
+    /// Start of a slice that is left out, in ns.
+    pub(crate) settle: u64,
+    /// Measured part of a slice, in ns.
+    pub(crate) length: u64,
+    /// Windows of a slice.
+    pub(crate) windows: Windows,
+    /// Whether acquisitions are timed.
+    pub(crate) latency: bool,
+    /// Cost of one clock read, in ns.
+    pub(crate) clock_cost: f64,
+    /// How long the block takes, in ns.
+    pub(crate) time: u64,
+    /// Pairs that it wants at least, undisturbed; it goes on for up to three
+    /// times its time for them.
+    pub(crate) least: u32,
+    /// Of order, layouts and addresses.
+    pub(crate) seed: u64,
+    /// One layout for all, instead of drawn ones.
+    pub(crate) layout: Option<usize>,
+}
+
+impl Request {
+    /// More workers than CPUs.
+    pub(crate) fn oversubscribed(&self) -> bool {
+        self.threads > self.cpus.len()
+    }
+
+    /// Pairs that fit the block's time, were it thrice as long.
+    fn most_pairs(&self) -> usize {
+        let pair = 2 * (self.settle + self.length).max(1);
+        let fit = 3 * self.time / pair;
+        usize::try_from(fit.max(self.least.into()) + 2).unwrap_or(usize::MAX)
+    }
+
+    /// What is drawn for pair `pair`.
+    pub(crate) fn draw(&self, pair: usize) -> Draw {
+        Draw {
+            sides: coin(self.seed, pair as u64).sides(),
+            layouts: [0, 1].map(|side| match self.layout {
+                Some(layout) => layout,
+                None => {
+                    // All layouts equally often, in an order of the block's
+                    // own; after each round against others of the other side.
+                    let at = (pair + side * (pair / LAYOUTS)) % LAYOUTS;
+                    permutation(fork_seed(self.seed, 1 + side as u64))[at]
+                }
+            }),
+        }
+    }
+}
+
+/// What is drawn for one pair of slices.
+pub(crate) struct Draw {
+    /// Which side goes first.
+    pub(crate) sides: [Side; 2],
+    /// Layouts of baseline and experiment.
+    pub(crate) layouts: [usize; 2],
+}
+
+fn permutation(seed: u64) -> [usize; LAYOUTS] {
+    let mut order = std::array::from_fn(|i| i);
+    order.sort_by_key(|i| fork_seed(seed, *i as u64));
+    order
+}
+
+/// What all workers share beside the lock. In the arena.
+#[derive(Default)]
+pub(crate) struct Control {
+    rendezvous: Rendezvous,
+    clockwork: Clockwork,
+    ball: Ball,
+    /// Asks for an end after this pair.
+    pub(crate) stop: AtomicBool,
+    /// Nobody goes on. Written while all wait, or when somebody never came.
+    over: AtomicBool,
+    /// Grows with every slice: a block in which it does not is stuck.
+    pub(crate) progress: AtomicU32,
+    /// Workers that are done.
+    pub(crate) left: AtomicU32,
+    /// Pairs that were run.
+    pairs: AtomicU32,
+    /// Pairs among them that nothing disturbed.
+    undisturbed: AtomicU32,
+    /// When the block began, in ns.
+    began: AtomicU64,
+}
+
+/// One slice, as a worker leaves it.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C)]
+pub(crate) struct WorkerRecord {
+    /// What it did.
+    pub(crate) tally: Tally,
+    /// What the machine gave it.
+    pub(crate) usage: Usage,
+}
+
+/// One slice, as the last worker leaves it.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C)]
+pub(crate) struct SliceRecord {
+    /// When the measured time began and ended, in ns.
+    pub(crate) measured: (u64, u64),
+    /// Increments that were made under the lock and not lost.
+    pub(crate) turns_kept: u64,
+}
+
+/// One pair, as the last worker leaves it.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C)]
+pub(crate) struct PairRecord {
+    /// Slices of baseline and experiment.
+    pub(crate) slices: [SliceRecord; 2],
+    /// Round trip before it in ns; 0 where none was measured.
+    pub(crate) trip: f64,
+    /// The link that it is of.
+    pub(crate) link: usize,
+    /// What disturbed it.
+    pub(crate) disturbance: Disturbance,
+}
+
+/// Memory and plan of a block.
+pub(crate) struct Block {
+    pub(crate) request: Request,
+    links: Vec<(usize, usize)>,
+    lock: NonNull<u8>,
+    contexts: Vec<NonNull<u8>>,
+    shared: NonNull<Section>,
+    privates: Vec<NonNull<Section>>,
+    control: NonNull<Control>,
+    most_pairs: usize,
+    pairs: NonNull<PairRecord>,
+    /// Of pair, side and worker.
+    workers: NonNull<WorkerRecord>,
+    /// Of pair, side, worker and window.
+    turns_at: NonNull<u64>,
+    /// Of side and worker.
+    pub(crate) latencies: NonNull<u64>,
+    /// Last: the rest lies in it.
+    _arena: Arena,
+}
+
+// SAFETY: what the pointers lead to is shared by design (atomics, the lock,
+// the section that it protects), used by one worker alone, or written by the
+// last worker of a rendezvous while the others wait.
+unsafe impl Send for Block {}
+// SAFETY: as above.
+unsafe impl Sync for Block {}
+
+/// Bytes over which lock and shared section are spread: many lines in several
+/// pages.
+const SPREAD: usize = 64 * 1024;
+/// The same for what belongs to one worker.
+const SPREAD_OF_ONE: usize = 4096;
+
+impl Block {
+    /// Memory for it.
+    ///
+    /// # Errors
+    /// The kernel has none.
+    pub(crate) fn new(request: Request) -> Result<Self, String> {
+        let threads = request.threads;
+        let most_pairs = request.most_pairs();
+        let slices = 2 * most_pairs * threads;
+        let larger = |a: std::alloc::Layout, b: std::alloc::Layout| {
+            let align = a.align().max(b.align());
+            std::alloc::Layout::from_size_align(a.size().max(b.size()), align).unwrap_or(a)
+        };
+        let [baseline, experiment] = &request.codes;
+        let lock = larger(baseline.lock, experiment.lock);
+        let context = larger(baseline.context, experiment.context);
+        let latencies = if request.latency {
+            2 * threads * 2 * LATENCIES
+        } else {
+            1
+        };
+        let size = room(lock.size().max(1))
+            + 2 * SPREAD
+            + room(size_of::<Section>())
+            + threads
+                * (room(context.size().max(1)) + room(size_of::<Section>()) + 2 * SPREAD_OF_ONE)
+            + room(size_of::<Control>())
+            + room(size_of::<PairRecord>() * most_pairs)
+            + room(size_of::<WorkerRecord>() * slices)
+            + room(8 * (slices * request.windows.count).max(1))
+            + room(8 * latencies);
+        let mut arena = Arena::new(size)?;
+        let mut drawn = 0;
+        let places = fork_seed(request.seed, 0);
+        let mut skip = |arena: &mut Arena, spread: usize| {
+            let lines = (spread / 128) as u64;
+            drawn += 1;
+            arena.skip((fork_seed(places, drawn) % lines) as usize * 128);
+        };
+        skip(&mut arena, SPREAD);
+        let lock = arena.place(lock);
+        skip(&mut arena, SPREAD);
+        let shared = arena.put(Section::default());
+        let (mut contexts, mut privates) = (Vec::new(), Vec::new());
+        for _ in 0..threads {
+            skip(&mut arena, SPREAD_OF_ONE);
+            contexts.push(arena.place(context));
+            skip(&mut arena, SPREAD_OF_ONE);
+            privates.push(arena.put(Section::default()));
+        }
+        Ok(Self {
+            links: links(threads.min(request.cpus.len())),
+            lock,
+            contexts,
+            shared,
+            privates,
+            control: arena.put(Control::default()),
+            most_pairs,
+            pairs: arena.take(most_pairs),
+            workers: arena.take(slices),
+            turns_at: arena.take((slices * request.windows.count).max(1)),
+            latencies: arena.take(latencies),
+            _arena: arena,
+            request,
+        })
+    }
+
+    /// What the workers share.
+    pub(crate) fn control(&self) -> &Control {
+        // SAFETY: in our arena; shared by design.
+        unsafe { self.control.as_ref() }
+    }
+
+    /// The address of the lock.
+    pub(crate) fn address(&self) -> usize {
+        self.lock.as_ptr().addr()
+    }
+
+    /// The records of the pairs that were run. Only when nobody works.
+    pub(crate) fn pairs(&self) -> &[PairRecord] {
+        let count = self.control().pairs.load(Ordering::Relaxed) as usize;
+        // SAFETY: so many lie there, zeroed or written; all zeros are legal.
+        unsafe { std::slice::from_raw_parts(self.pairs.as_ptr(), count.min(self.most_pairs)) }
+    }
+
+    fn at(&self, pair: usize, side: usize) -> usize {
+        (2 * pair + side) * self.request.threads
+    }
+
+    /// What the workers left of one slice. Only when nobody works.
+    pub(crate) fn workers(&self, pair: usize, side: usize) -> &[WorkerRecord] {
+        let threads = self.request.threads;
+        // SAFETY: in bounds, zeroed or written; all zeros are legal.
+        unsafe {
+            let first = self.workers.as_ptr().add(self.at(pair, side));
+            std::slice::from_raw_parts(first, threads)
+        }
+    }
+
+    /// One worker's turns at the ends of the windows of one slice. Only when
+    /// nobody works.
+    pub(crate) fn turns_at(&self, pair: usize, side: usize, worker: usize) -> &[u64] {
+        let count = self.request.windows.count;
+        // SAFETY: as in `workers`.
+        unsafe {
+            let first = (self.at(pair, side) + worker) * count;
+            std::slice::from_raw_parts(self.turns_at.as_ptr().add(first), count)
+        }
+    }
+
+    fn shared(&self) -> &Section {
+        // SAFETY: in our arena, shared by design.
+        unsafe { self.shared.as_ref() }
+    }
+
+    /// Waits for the others; the last one does `serial`.
+    fn meet(&self, serial: impl FnOnce(&Control)) {
+        // With more workers than CPUs, who spins keeps others from coming.
+        let spins = if self.request.oversubscribed() {
+            0
+        } else {
+            4000
+        };
+        let control = self.control();
+        let all = self.request.threads;
+        control.rendezvous.meet(all, spins, || serial(control));
+    }
+
+    /// Ends a block whose workers cannot all come.
+    pub(crate) fn abandon(&self) {
+        self.control().over.store(true, Ordering::Relaxed);
+        self.control().rendezvous.abandon();
+    }
+
+    /// The life of one worker.
+    pub(crate) fn work(&self, worker: usize, mut latencies: Option<Latencies>) {
+        let control = self.control();
+        self.meet(|control| control.began.store(clock::now(), Ordering::Relaxed));
+        for pair in 0..self.most_pairs {
+            if control.over.load(Ordering::Relaxed) {
+                break;
+            }
+            self.measure_link(pair, worker);
+            let draw = self.request.draw(pair);
+            let [first, second] = draw.sides.map(|side| side as usize);
+            self.meet(|control| self.build(control, first));
+            if control.over.load(Ordering::Relaxed) {
+                break;
+            }
+            self.slice(pair, first, &draw, worker, latencies.as_ref());
+            self.meet(|control| {
+                self.tear_down(control, pair, first);
+                self.build(control, second);
+            });
+            if control.over.load(Ordering::Relaxed) {
+                break;
+            }
+            self.slice(pair, second, &draw, worker, latencies.as_ref());
+            self.meet(|control| {
+                self.tear_down(control, pair, second);
+                self.end_pair(control, pair);
+            });
+            if let Some(latencies) = &mut latencies {
+                latencies.close(self.pairs_so_far(pair).disturbance == Disturbance::None);
+            }
+        }
+        if let Some(latencies) = latencies {
+            // SAFETY: this worker's own part, of this size.
+            unsafe { latencies.save(self.latencies.add(worker * 4 * LATENCIES)) };
+        }
+        // B4: Release pairs with the controller's Acquire of `left`.
+        control.left.fetch_add(1, Ordering::Release);
+        wake_all(&control.left);
+    }
+
+    fn pairs_so_far(&self, pair: usize) -> &PairRecord {
+        // SAFETY: in bounds; written by the last worker of a rendezvous that
+        // we have passed, and no more.
+        unsafe { self.pairs.add(pair).as_ref() }
+    }
+
+    /// Two workers measure how far apart they are; the others pass.
+    fn measure_link(&self, pair: usize, worker: usize) {
+        if self.links.is_empty() {
+            return;
+        }
+        let link = pair % self.links.len();
+        let (a, b) = self.links[link];
+        let ball = &self.control().ball;
+        if worker == a {
+            let trip = ball.throw().unwrap_or(0.0);
+            // SAFETY: in bounds; nobody else uses it now.
+            unsafe {
+                let record = self.pairs.add(pair).as_ptr();
+                (*record).trip = trip;
+                (*record).link = link;
+            }
+        } else if worker == b {
+            ball.throw_back();
+        }
+    }
+
+    /// Builds a lock and starts the clock. Everybody waits.
+    fn build(&self, control: &Control, side: usize) {
+        let code = &self.request.codes[side];
+        // SAFETY: the places are for this, hold nothing, and all others wait.
+        unsafe {
+            self.shared.write(Section::default());
+            code.build(self.lock, &self.contexts);
+        }
+        let settled = clock::now() + self.request.settle;
+        control.clockwork.set(settled, self.request.length);
+    }
+
+    /// Notes what there is to know of a slice. Everybody waits.
+    fn tear_down(&self, control: &Control, pair: usize, side: usize) {
+        let turns_kept = self.shared().turns();
+        // SAFETY: built by `build`, idle since all workers are here; and the
+        // record is in bounds and used by nobody else now.
+        unsafe {
+            self.request.codes[side].tear_down(self.lock, &self.contexts);
+            (*self.pairs.add(pair).as_ptr()).slices[side] = SliceRecord {
+                measured: control.clockwork.measured(),
+                turns_kept,
+            };
+        }
+        control.progress.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Whether the pair counts, and whether there will be another. Everybody
+    /// waits.
+    fn end_pair(&self, control: &Control, pair: usize) {
+        let disturbed = disturbance::of(
+            [0, 1].map(|side| self.workers(pair, side)),
+            self.request.oversubscribed(),
+        );
+        // SAFETY: as in `tear_down`.
+        unsafe { (*self.pairs.add(pair).as_ptr()).disturbance = disturbed };
+        control.ball.reset();
+        let run = pair as u32 + 1;
+        control.pairs.store(run, Ordering::Relaxed);
+        let undisturbed = if disturbed == Disturbance::None {
+            control.undisturbed.fetch_add(1, Ordering::Relaxed) + 1
+        } else {
+            control.undisturbed.load(Ordering::Relaxed)
+        };
+        let spent = clock::now() - control.began.load(Ordering::Relaxed);
+        let another = spent + spent / u64::from(run) / 2;
+        let time = self.request.time;
+        let enough = another > time && undisturbed >= self.request.least;
+        let over = enough
+            || another > 3 * time
+            || run as usize >= self.most_pairs
+            || control.stop.load(Ordering::Relaxed);
+        control.over.store(over, Ordering::Relaxed);
+    }
+
+    /// One worker's part of one slice.
+    fn slice(
+        &self,
+        pair: usize,
+        side: usize,
+        draw: &Draw,
+        worker: usize,
+        latencies: Option<&Latencies>,
+    ) {
+        let request = &self.request;
+        let windows = request.windows;
+        let at = self.at(pair, side) + worker;
+        // SAFETY: this worker's own part of this slice, in bounds.
+        let turns_at = unsafe {
+            let first = self.turns_at.as_ptr().add(at * windows.count);
+            std::slice::from_raw_parts_mut(first, windows.count)
+        };
+        let before = Usage::read();
+        let slice = Slice {
+            me: worker as u64 + 1,
+            lock: self.lock,
+            context: self.contexts[worker],
+            shared: self.shared(),
+            // SAFETY: in our arena; this worker's own.
+            private: unsafe { self.privates[worker].as_ref() },
+            clockwork: &self.control().clockwork,
+            critical: request.critical[worker],
+            non_critical: request.non_critical,
+            timeline: RefCell::new(Timeline::new(
+                windows,
+                turns_at,
+                clock::now(),
+                request.clock_cost,
+            )),
+            latencies: latencies.map(|latencies| latencies.slice(side)),
+            tally: Cell::default(),
+        };
+        let work = request.codes[side].slice(draw.layouts[side], request.latency);
+        // SAFETY: `build` has built this side's lock and contexts here, and
+        // they stay until all workers have met again.
+        unsafe { work(&slice) };
+        let record = WorkerRecord {
+            tally: slice.tally.get(),
+            usage: Usage::read().since(&before),
+        };
+        // SAFETY: this worker's own record of this slice, in bounds.
+        unsafe { self.workers.add(at).write(record) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn layouts_are_balanced_and_meet_all_others() {
+        let code = LockCode::find("ticket").unwrap();
+        let request = Request {
+            codes: [code, code],
+            threads: 1,
+            cpus: vec![0],
+            critical: vec![Critical::Units(1)],
+            non_critical: 1,
+            settle: 0,
+            length: 1_000_000,
+            windows: Windows::default(),
+            latency: false,
+            clock_cost: 20.0,
+            time: 1,
+            least: 1,
+            seed: 7,
+            layout: None,
+        };
+        let mut met = std::collections::HashSet::new();
+        for pair in 0..LAYOUTS * LAYOUTS {
+            met.insert(request.draw(pair).layouts);
+        }
+        assert_eq!(met.len(), LAYOUTS * LAYOUTS);
+        let first: std::collections::HashSet<_> =
+            (0..LAYOUTS).map(|p| request.draw(p).layouts[1]).collect();
+        assert_eq!(first.len(), LAYOUTS);
+        let fixed = Request {
+            layout: Some(3),
+            ..request
+        };
+        assert_eq!(fixed.draw(11).layouts, [3, 3]);
+    }
+}

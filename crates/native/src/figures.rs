@@ -1,0 +1,274 @@
+//! From the records of a block to the two samples of a pair.
+//!
+//! Sums over the slices that count; a lock that did nothing in one slice did
+//! little, and is not left out for it. Judges nothing.
+
+use crate::block::Block;
+use crate::disturbance::Disturbance;
+use crate::latency::saved;
+use crate::lock_code::LAYOUTS;
+use crate::round_trip::{class, median, steady};
+use locklab_lab::experiment::{Invalid, Placement, Sample, Values};
+use serde::Serialize;
+
+/// What only this instrument knows of a block; the same for both sides but
+/// the first two.
+#[derive(Serialize)]
+struct Detail {
+    /// Acquisitions of each thread.
+    per_thread: Vec<u64>,
+    /// Acquisitions and nanoseconds in each code layout.
+    layouts: Vec<(u64, u64)>,
+    /// Where the lock lay.
+    address: String,
+    /// Pairs of slices.
+    slices: Slices,
+}
+
+/// What became of the pairs of slices of a block.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub(crate) struct Slices {
+    /// They count.
+    pub(crate) kept: u32,
+    /// Another program had a CPU.
+    pub(crate) preempted: u32,
+    /// The hypervisor or interrupts had one.
+    pub(crate) stolen: u32,
+    /// CPUs moved.
+    pub(crate) moved: u32,
+}
+
+/// Which pairs of a block count, and where its CPUs were.
+pub(crate) struct Sorted {
+    pub(crate) kept: Vec<usize>,
+    pub(crate) slices: Slices,
+    placement: Option<Placement>,
+}
+
+/// Sorts the pairs of a block.
+pub(crate) fn sort(block: &Block) -> Sorted {
+    let pairs = block.pairs();
+    let mut slices = Slices::default();
+    let links = pairs.iter().map(|p| p.link + 1).max().unwrap_or(0);
+    let trips = |link: usize| {
+        let of = pairs.iter().filter(move |p| p.link == link);
+        of.map(|p| p.trip)
+            .filter(|ns| *ns > 0.0)
+            .collect::<Vec<f64>>()
+    };
+    let medians: Vec<f64> = (0..links).map(|link| median(&trips(link))).collect();
+    let mut kept = Vec::new();
+    for (i, pair) in pairs.iter().enumerate() {
+        let moved = pair.trip > 0.0 && !steady(&[pair.trip, medians[pair.link]]);
+        match pair.disturbance {
+            Disturbance::Preempted => slices.preempted += 1,
+            Disturbance::Stolen => slices.stolen += 1,
+            Disturbance::None if moved => slices.moved += 1,
+            Disturbance::None => {
+                slices.kept += 1;
+                kept.push(i);
+            }
+        }
+    }
+    let known: Vec<f64> = medians.into_iter().filter(|ns| ns.is_finite()).collect();
+    let seen = || pairs.iter().map(|p| p.trip).filter(|ns| *ns > 0.0);
+    let placement = seen()
+        .next()
+        .zip(seen().next_back())
+        .map(|(before, after)| Placement {
+            before,
+            after,
+            class: class(&known),
+        });
+    Sorted {
+        kept,
+        slices,
+        placement,
+    }
+}
+
+/// The samples of baseline and experiment.
+pub(crate) fn samples(block: &Block) -> [Sample; 2] {
+    let sorted = sort(block);
+    let mut samples = [0, 1].map(|side| sample(block, &sorted, side));
+    let disturbed = disturbed(block, &sorted);
+    for sample in &mut samples {
+        if sample.invalid.is_none() {
+            sample.invalid.clone_from(&disturbed);
+        }
+    }
+    samples
+}
+
+/// Why too little of the block is left, if it is.
+fn disturbed(block: &Block, sorted: &Sorted) -> Option<Invalid> {
+    let Slices {
+        kept,
+        preempted,
+        stolen,
+        moved,
+    } = sorted.slices;
+    let of = kept + preempted + stolen + moved;
+    let apart = block.request.threads.min(block.request.cpus.len()) > 1;
+    if apart && sorted.placement.is_none() {
+        Some(Invalid::PlacementMoved(
+            "the CPUs in use were too busy to measure how far apart they are".into(),
+        ))
+    } else if kept >= block.request.least.min(of.max(1)) {
+        None
+    } else if moved > preempted + stolen {
+        Some(Invalid::PlacementMoved(format!(
+            "the CPUs moved in {moved} of {of} pairs of slices"
+        )))
+    } else {
+        Some(Invalid::Disturbed(format!(
+            "of {of} pairs of slices, {preempted} were cut by other programs and {stolen} by the \
+             hypervisor or interrupts"
+        )))
+    }
+}
+
+fn sample(block: &Block, sorted: &Sorted, side: usize) -> Sample {
+    let request = &block.request;
+    let code = &request.codes[side];
+    let mut per_thread = vec![0_u64; request.threads];
+    let mut layouts = vec![(0_u64, 0_u64); LAYOUTS];
+    let (mut took, mut handoffs, mut streak_max) = (0_u64, 0_u64, 0_u64);
+    let (mut cpu, mut available) = (0.0, 0.0);
+    let mut windows: Vec<Vec<u64>> = Vec::new();
+    let at_once = request.threads.min(request.cpus.len()) as f64;
+    for &pair in &sorted.kept {
+        let (began, ended) = block.pairs()[pair].slices[side].measured;
+        let length = ended.saturating_sub(began);
+        let workers = block.workers(pair, side);
+        let turns: u64 = workers.iter().map(|w| w.tally.turns).sum();
+        took += length;
+        let layout = &mut layouts[request.draw(pair).layouts[side] % LAYOUTS];
+        *layout = (layout.0 + turns, layout.1 + length);
+        for (worker, sum) in workers.iter().zip(&mut per_thread) {
+            *sum += worker.tally.turns;
+            handoffs += worker.tally.handoffs;
+            streak_max = streak_max.max(worker.tally.streak_max);
+            cpu += worker.usage.cpu as f64;
+        }
+        let wall = workers.iter().map(|w| w.usage.wall).max().unwrap_or(0);
+        available += wall as f64 * at_once;
+        match request.windows.count {
+            0 => {}
+            1 => windows.push(workers.iter().map(|w| w.tally.turns).collect()),
+            count => windows.extend((0..count).map(|window| {
+                let done = |worker| {
+                    let at: &[u64] = block.turns_at(pair, side, worker);
+                    at[window].saturating_sub(if window == 0 { 0 } else { at[window - 1] })
+                };
+                (0..request.threads).map(done).collect()
+            })),
+        }
+    }
+    let turns: u64 = per_thread.iter().sum();
+    let seconds = (took as f64 * 1e-9).max(1e-9);
+    let mut values = Values::new();
+    let mut set = |name: &str, value: f64| values.insert(name.to_owned(), value);
+    set("ops_per_s", turns as f64 / seconds);
+    set("handoffs_per_s", handoffs as f64 / seconds);
+    // A row ends with a handoff, the last one with the slice.
+    set("streak_mean", turns as f64 / handoffs.max(1) as f64);
+    set("streak_max", streak_max as f64);
+    set("jain", jain(&per_thread));
+    set("min_over_max", min_over_max(&per_thread));
+    if available > 0.0 {
+        set("cpu_share", (cpu / available).min(1.0));
+    }
+    windows.retain(|shares| shares.iter().any(|x| *x > 0));
+    if !windows.is_empty() {
+        let middle = |of: fn(&[u64]) -> f64| {
+            median(
+                &windows
+                    .iter()
+                    .map(|shares| of(shares))
+                    .collect::<Vec<f64>>(),
+            )
+        };
+        set("jain_1ms", middle(jain));
+        set("min_over_max_1ms", middle(min_over_max));
+    }
+    if request.latency {
+        // SAFETY: all workers have left and saved theirs there.
+        let latencies = unsafe { saved(block.latencies, request.threads, side) };
+        if !latencies.is_empty() {
+            set("latency_p50", latencies.value_at_quantile(0.5) as f64);
+            set("latency_p99", latencies.value_at_quantile(0.99) as f64);
+            set("latency_p999", latencies.value_at_quantile(0.999) as f64);
+            set("latency_max", latencies.max() as f64);
+        }
+    }
+    let detail = Detail {
+        per_thread,
+        layouts,
+        address: format!("{:#x}", block.address()),
+        slices: sorted.slices,
+    };
+    Sample {
+        started: None,
+        values,
+        placement: sorted.placement.clone(),
+        invalid: check(block, side, code.info.name),
+        // Our own types, with string keys: this cannot fail.
+        detail: serde_json::to_value(detail).unwrap_or_default(),
+    }
+}
+
+/// What went wrong with the workload itself, in any slice.
+fn check(block: &Block, side: usize, name: &str) -> Option<Invalid> {
+    for (i, pair) in block.pairs().iter().enumerate() {
+        let workers = block.workers(i, side);
+        let turns: u64 = workers.iter().map(|w| w.tally.turns_ever).sum();
+        let failed: u64 = workers.iter().map(|w| w.tally.failed_calls).sum();
+        let kept = pair.slices[side].turns_kept;
+        if kept != turns {
+            return Some(Invalid::CheckFailed(format!(
+                "mutual exclusion was lost by {name}: of {turns} increments under the lock \
+                 {kept} were kept"
+            )));
+        }
+        if failed > 0 {
+            return Some(Invalid::CheckFailed(format!(
+                "{failed} calls of fstat failed"
+            )));
+        }
+    }
+    None
+}
+
+/// Jain, Chiu and Hawe 1984: (Σx)² / (n Σx²). 1 if nothing was done: nobody
+/// got more than another.
+fn jain(shares: &[u64]) -> f64 {
+    let sum: f64 = shares.iter().map(|x| *x as f64).sum();
+    let squares: f64 = shares.iter().map(|x| (*x as f64).powi(2)).sum();
+    if squares > 0.0 {
+        sum * sum / (shares.len() as f64 * squares)
+    } else {
+        1.0
+    }
+}
+
+fn min_over_max(shares: &[u64]) -> f64 {
+    match (shares.iter().min(), shares.iter().max()) {
+        (Some(min), Some(max)) if *max > 0 => *min as f64 / *max as f64,
+        _ => 1.0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fairness_figures_are_those_of_the_definition() {
+        assert_eq!(jain(&[5, 5, 5, 5]), 1.0);
+        assert_eq!(jain(&[7, 0, 0, 0]), 0.25);
+        assert_eq!(jain(&[0, 0]), 1.0);
+        assert_eq!(min_over_max(&[3, 6]), 0.5);
+        assert_eq!(min_over_max(&[0, 0]), 1.0);
+    }
+}

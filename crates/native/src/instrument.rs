@@ -1,0 +1,304 @@
+//! Two locks on this machine, as an instrument of the laboratory.
+//!
+//! A pair of the laboratory is one block of slices ([`crate::block`]). Cells
+//! take turns, block by block, so that a restless minute meets all of them;
+//! one whose verdict is beyond doubt gives its time to the others.
+
+use crate::block::{Block, Request};
+use crate::figures;
+use crate::lock_code::LockCode;
+use crate::plan::{Plan, PlannedCell, SliceLength, seconds};
+use crate::probe::Native;
+use crate::settling::calibrate;
+use crate::spec::Work;
+use crate::timeline::Windows;
+use crate::work::Critical;
+use crate::workers::{self, Ending};
+use locklab_host::machine::Machine;
+use locklab_judge::{Direction, Side, beyond_doubt, is_look};
+use locklab_lab::experiment::{
+    Cell, Design, Experiment, Key, Kind, Labels, Pair, Provenance, Sample, Source,
+};
+use locklab_lab::instrument::{Instrument, Pairing, Schedule, Stopped, Turn};
+use locklab_lab::matrix::metrics;
+use serde_json::{Value, json};
+use std::fs::File;
+use std::os::fd::{AsRawFd, RawFd};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+/// Fewest pairs of slices that make a block, where it has room for more than
+/// one.
+const LEAST_SLICES: u32 = 3;
+/// Windows of fairness, in ns.
+const WINDOW: u64 = 1_000_000;
+
+/// Locks under threads or processes of this machine.
+pub struct Slices {
+    plan: Plan,
+    design: Design,
+    machine: Machine,
+    codes: [LockCode; 2],
+    clock_cost: f64,
+    /// Time of one block of each cell, in ns.
+    blocks: Vec<u64>,
+    /// Slices of each cell; planned, then calibrated.
+    slices: Vec<SliceLength>,
+    descriptors: Vec<RawFd>,
+    /// Open as long as their descriptors are used.
+    _files: Vec<File>,
+    interrupt: Arc<AtomicBool>,
+}
+
+impl Native {
+    /// The experiment that `plan` is, without pairs, and the instrument that
+    /// makes them. `interrupt` ends a block soon when it is set.
+    ///
+    /// # Errors
+    /// One of the locks does not exist, or the files that fstat needs could
+    /// not be made.
+    pub fn instrument(
+        &self,
+        plan: Plan,
+        design: Design,
+        interrupt: Arc<AtomicBool>,
+    ) -> Result<(Slices, Experiment), String> {
+        let code = |name: &str| {
+            LockCode::find(name).ok_or_else(|| {
+                format!("there is no lock called '{name}'; 'locklab locks' lists them all")
+            })
+        };
+        let codes = [code(&plan.spec.baseline)?, code(&plan.spec.experiment)?];
+        self.instrument_of(codes, plan, design, interrupt)
+    }
+
+    /// The same for locks that have no name.
+    ///
+    /// # Errors
+    /// As [`Native::instrument`].
+    pub fn instrument_of(
+        &self,
+        codes: [LockCode; 2],
+        plan: Plan,
+        design: Design,
+        interrupt: Arc<AtomicBool>,
+    ) -> Result<(Slices, Experiment), String> {
+        let files = files(&plan)?;
+        let experiment = Experiment {
+            kind: Kind::Matrix,
+            labels: Labels {
+                baseline: plan.spec.baseline.clone(),
+                experiment: plan.spec.experiment.clone(),
+            },
+            spec: serde_json::to_value(&plan.spec).unwrap_or_default(),
+            design: design.clone(),
+            provenance: Provenance::Hardware(self.machine.name.clone()),
+            facts: self.facts(&plan),
+            caveats: self.caveats(&plan),
+            cells: plan.cells.iter().map(|cell| empty(cell, &plan)).collect(),
+            interrupted: None,
+        };
+        let slices = Slices {
+            codes,
+            machine: self.machine.clone(),
+            clock_cost: self.clock_cost,
+            blocks: plan.blocks(design.pairs),
+            slices: plan.cells.iter().map(|cell| plan.slice(cell)).collect(),
+            descriptors: files.iter().map(AsRawFd::as_raw_fd).collect(),
+            _files: files,
+            plan,
+            design,
+            interrupt,
+        };
+        Ok((slices, experiment))
+    }
+}
+
+fn files(plan: &Plan) -> Result<Vec<File>, String> {
+    let most = plan.spec.threads.iter().max().copied().unwrap_or(0);
+    match plan.spec.work {
+        Work::Units => Ok(Vec::new()),
+        Work::Fstat => (0..most)
+            .map(|_| tempfile::tempfile())
+            .collect::<Result<_, _>>()
+            .map_err(|e| {
+                format!(
+                    "cannot make {most} files in {} for fstat: {e}; set TMPDIR or ask for fewer \
+                     threads",
+                    std::env::temp_dir().display()
+                )
+            }),
+    }
+}
+
+/// A cell without pairs.
+fn empty(cell: &PlannedCell, plan: &Plan) -> Cell {
+    let key = Key::point(cell.threads, cell.critical, cell.non_critical);
+    let metrics = metrics(cell.threads, plan.spec.latency, Source::Instrument);
+    Cell {
+        oversubscribed: cell.oversubscribed,
+        ..Cell::new(key, metrics)
+    }
+}
+
+impl Slices {
+    fn request(&self, index: usize, seed: u64) -> Request {
+        let (plan, cell) = (&self.plan, &self.plan.cells[index]);
+        let SliceLength { settle, length } = self.slices[index];
+        let least = if cell.oversubscribed { 1 } else { LEAST_SLICES };
+        Request {
+            codes: self.codes,
+            threads: cell.threads,
+            cpus: plan.cpus.clone(),
+            critical: (0..cell.threads)
+                .map(|worker| match plan.spec.work {
+                    Work::Units => Critical::Units(cell.critical_units),
+                    Work::Fstat => Critical::Fstat(self.descriptors[worker]),
+                })
+                .collect(),
+            non_critical: cell.non_critical_units,
+            settle,
+            length,
+            windows: Windows {
+                length: WINDOW,
+                count: usize::try_from(length / WINDOW).unwrap_or(usize::MAX),
+            },
+            latency: plan.spec.latency,
+            clock_cost: self.clock_cost,
+            // A slice that was found to be longer than planned.
+            time: self.blocks[index].max(2 * (settle + length) * u64::from(least)),
+            least,
+            seed,
+            layout: plan.spec.layout,
+        }
+    }
+}
+
+/// The pairs of a cell's most frequent placement class that count.
+fn usable(cell: &Cell) -> Vec<locklab_judge::Pair> {
+    let sound = || cell.pairs.iter().filter(|pair| pair.invalid().is_none());
+    let class = sound()
+        .map(Pair::class)
+        .max_by_key(|class| sound().filter(|pair| pair.class() == *class).count())
+        .flatten();
+    let value = |sample: &Sample| {
+        let value = cell.primary().and_then(|m| sample.values.get(&m.name));
+        value.copied().unwrap_or(f64::NAN)
+    };
+    sound()
+        .filter(|pair| pair.class() == class)
+        .map(|pair| {
+            let order = pair.order.judged();
+            locklab_judge::Pair::new(value(&pair.baseline), value(&pair.experiment), order)
+        })
+        .collect()
+}
+
+impl Instrument for Slices {
+    fn fingerprint(&self) -> Value {
+        json!({ "spec": self.plan.spec, "machine": self.machine })
+    }
+
+    fn bias_fingerprint(&self, _cell: &Cell) -> Option<Value> {
+        let spec = &self.plan.spec;
+        Some(json!({
+            "baseline": spec.baseline,
+            "lengths": (spec.unit, spec.work),
+            "slice": (spec.slice, spec.layout),
+            "set-up": (&spec.pin, spec.processes, spec.latency),
+            "machine": self.machine,
+        }))
+    }
+
+    fn pairing(&self) -> Pairing {
+        Pairing::Together
+    }
+
+    fn schedule(&self) -> Schedule {
+        Schedule::RoundByRound
+    }
+
+    fn estimate(&self, _cells: &[Cell], pairs: u32) -> Option<Duration> {
+        Some(self.plan.estimate(pairs))
+    }
+
+    fn time(&self) -> Option<Duration> {
+        Some(self.plan.spec.time)
+    }
+
+    fn is_settled(&self, cell: &Cell) -> bool {
+        let pairs = usable(cell);
+        let Design {
+            pairs: first,
+            delta,
+            ..
+        } = self.design;
+        is_look(pairs.len(), first as usize)
+            && beyond_doubt(
+                &pairs,
+                Direction::HigherIsBetter,
+                delta,
+                cell.bias_band.unwrap_or(0.0),
+            )
+    }
+
+    fn begin(&mut self, cell: &mut Cell, index: usize) -> Result<(), Stopped> {
+        let planned = &self.plan.cells[index];
+        // One thread has nothing to settle but its caches; with more threads
+        // than CPUs the scheduler's ticks are longer than any lock remembers.
+        let found =
+            if self.plan.spec.slice.is_none() && planned.threads > 1 && !planned.oversubscribed {
+                let request = self.request(index, index as u64);
+                calibrate(&request, self.plan.spec.processes, &self.interrupt)?
+            } else {
+                None
+            };
+        if let Some(found) = found {
+            self.slices[index] = found;
+        }
+        let SliceLength { settle, length } = self.slices[index];
+        let how = match (self.plan.spec.slice, found) {
+            (Some(_), _) => "as asked",
+            (None, Some(_)) => "found by calibration",
+            (None, None) => "as planned",
+        };
+        let [settle, length] = [settle, length].map(|ns| seconds(ns as f64 * 1e-9));
+        cell.facts.retain(|(name, _)| name != "Slices");
+        cell.facts.push((
+            "Slices".into(),
+            format!("{length} after {settle} left out, {how}"),
+        ));
+        Ok(())
+    }
+
+    fn run(&mut self, cell: &Cell, turn: &Turn, side: Side) -> Result<Sample, Stopped> {
+        let [baseline, experiment] = self.run_together(cell, turn)?;
+        Ok(match side {
+            Side::Baseline => baseline,
+            Side::Experiment => experiment,
+        })
+    }
+
+    fn run_together(&mut self, _cell: &Cell, turn: &Turn) -> Result<[Sample; 2], Stopped> {
+        let request = self.request(turn.cell, turn.seed);
+        let block = Arc::new(Block::new(request).map_err(Stopped::Fatal)?);
+        Ok(
+            match workers::run(&block, self.plan.spec.processes, &self.interrupt)? {
+                Ending::Well => figures::samples(&block),
+                Ending::Badly(why) => [Sample::invalid(why.clone()), Sample::invalid(why)],
+            },
+        )
+    }
+}
+
+/// The design of a matrix on hardware: so many pairs that one cell alone can
+/// be called, and two more, before the first look.
+#[must_use]
+pub fn pairs_for(cells: usize) -> u32 {
+    let needed = locklab_judge::pairs_needed(locklab_judge::Family::FalseDiscovery, cells);
+    u32::try_from(needed + 2).unwrap_or(u32::MAX).max(12)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,229 @@
+//! Blocks of a few milliseconds, of sound locks and of unsound ones. Nothing
+//! here says how fast anything is.
+
+use super::*;
+use crate::spec::Spec;
+use locklab_judge::Family;
+use locklab_lab::experiment::{Invalid, Order};
+use locklab_locks::{NativePlatform, RawLock};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+fn design() -> Design {
+    Design {
+        pairs: 8,
+        seed: 3,
+        delta: 0.01,
+        family: Family::FalseDiscovery,
+        aa: false,
+    }
+}
+
+/// Short slices of one cell.
+fn short(threads: usize) -> Spec {
+    Spec {
+        threads: vec![threads],
+        slice: Some(Duration::from_micros(200)),
+        time: Duration::from_millis(50),
+        ..Spec::new("ticket", "tas")
+    }
+}
+
+fn turn(seed: u64) -> Turn {
+    Turn {
+        cell: 0,
+        pair: 0,
+        order: Order::Together,
+        seed,
+    }
+}
+
+/// One block of `codes`, all that were disturbed left out.
+fn block_of(codes: [LockCode; 2], spec: Spec, interrupt: bool) -> Result<[Sample; 2], Stopped> {
+    let native = Native::probe();
+    let plan = Plan::new(spec, &native).unwrap();
+    let interrupt = Arc::new(AtomicBool::new(interrupt));
+    let (mut slices, experiment) = native
+        .instrument_of(codes, plan, design(), interrupt)
+        .unwrap();
+    slices.run_together(&experiment.cells[0], &turn(5))
+}
+
+fn is_check_failed(sample: &Sample) -> bool {
+    matches!(sample.invalid, Some(Invalid::CheckFailed(_)))
+}
+
+#[test]
+fn every_lock_runs_and_keeps_its_count() {
+    for subject in crate::subject::all() {
+        for threads in [1, 3] {
+            let code = LockCode::find(subject.info.name).unwrap();
+            let samples = block_of([code, code], short(threads), false).unwrap();
+            // A loaded machine may void a block; it may not fail a check.
+            for sample in samples {
+                assert!(
+                    !is_check_failed(&sample),
+                    "{}: {:?}",
+                    subject.info.name,
+                    sample.invalid
+                );
+                if sample.invalid.is_none() {
+                    assert!(sample.values["ops_per_s"] > 0.0, "{}", subject.info.name);
+                    let shares = sample.detail["per_thread"].as_array().unwrap();
+                    assert_eq!(shares.len(), threads);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn processes_run_every_lock_that_can() {
+    for subject in crate::subject::all() {
+        if !subject.info.shared_memory {
+            continue;
+        }
+        let code = LockCode::find(subject.info.name).unwrap();
+        let spec = Spec {
+            processes: true,
+            latency: true,
+            ..short(2)
+        };
+        for sample in block_of([code, code], spec, false).unwrap() {
+            assert!(
+                !is_check_failed(&sample),
+                "{}: {:?}",
+                subject.info.name,
+                sample.invalid
+            );
+        }
+    }
+}
+
+#[test]
+fn latency_and_fstat_are_measured() {
+    let code = LockCode::find("tas").unwrap();
+    let spec = Spec {
+        work: crate::Work::Fstat,
+        critical: vec![0],
+        latency: true,
+        ..short(1)
+    };
+    // Tried again where a loaded machine voids the block.
+    let [sample, _] = (0..20)
+        .map(|_| block_of([code, code], spec.clone(), false).unwrap())
+        .find(|samples| samples[0].invalid.is_none())
+        .unwrap();
+    let of = |name: &str| sample.values[name];
+    assert!(of("latency_p50") <= of("latency_p99") && of("latency_p99") <= of("latency_max"));
+}
+
+#[test]
+fn both_sides_share_address_and_slices_and_another_block_has_others() {
+    let code = LockCode::find("mcs").unwrap();
+    let native = Native::probe();
+    let plan = Plan::new(short(1), &native).unwrap();
+    let (mut slices, experiment) = native
+        .instrument_of([code, code], plan, design(), Arc::default())
+        .unwrap();
+    let mut addresses = std::collections::HashSet::new();
+    for seed in 0..8 {
+        let [b, e] = slices
+            .run_together(&experiment.cells[0], &turn(seed))
+            .unwrap();
+        assert_eq!(b.detail["address"], e.detail["address"]);
+        assert_eq!(b.detail["slices"], e.detail["slices"]);
+        addresses.insert(b.detail["address"].to_string());
+    }
+    assert!(addresses.len() > 4);
+}
+
+#[test]
+fn an_interrupt_ends_a_block_without_a_sample() {
+    let code = LockCode::find("ticket").unwrap();
+    for processes in [false, true] {
+        let spec = Spec {
+            processes,
+            time: Duration::from_secs(3600),
+            ..short(2)
+        };
+        assert_eq!(
+            block_of([code, code], spec, true),
+            Err(Stopped::Interrupted)
+        );
+    }
+}
+
+/// Admits everybody.
+#[derive(Default)]
+struct Open;
+
+// SAFETY: it is not what it says; that is the point. What it fails to
+// protect are atomics and bytes that nobody reads.
+unsafe impl RawLock<NativePlatform> for Open {
+    type Ctx = ();
+    const INFO: locklab_locks::Info = <crate::peers::Std as RawLock<_>>::INFO;
+    unsafe fn lock(&self, (): &()) {}
+    unsafe fn unlock(&self, (): &()) {}
+}
+
+#[test]
+fn a_lock_that_does_not_exclude_is_found_out() {
+    if locklab_host::topology::allowed().len() == 1 {
+        return;
+    }
+    let codes = [LockCode::find("ticket").unwrap(), LockCode::of::<Open>()];
+    // No units: they would race.
+    let spec = Spec {
+        unit: crate::Unit::Nanoseconds,
+        critical: vec![0],
+        non_critical: vec![0],
+        ..short(4)
+    };
+    let found = (0..50).any(|_| {
+        let [sound, open] = block_of(codes, spec.clone(), false).unwrap();
+        assert!(!is_check_failed(&sound));
+        is_check_failed(&open)
+    });
+    assert!(found);
+}
+
+/// Kills the process that takes it for the hundredth time, and is never
+/// released by it.
+#[derive(Default)]
+struct Deadly {
+    held: AtomicBool,
+    turns: AtomicU32,
+}
+
+// SAFETY: one holder at a time.
+unsafe impl RawLock<NativePlatform> for Deadly {
+    type Ctx = ();
+    const INFO: locklab_locks::Info = <crate::peers::Std as RawLock<_>>::INFO;
+    unsafe fn lock(&self, (): &()) {
+        while self.held.swap(true, Ordering::Acquire) {
+            std::thread::yield_now();
+        }
+        if self.turns.fetch_add(1, Ordering::Relaxed) == 99 {
+            // SAFETY: ends this process, a child of the test.
+            unsafe { libc::raise(libc::SIGKILL) };
+        }
+    }
+    unsafe fn unlock(&self, (): &()) {
+        self.held.store(false, Ordering::Release);
+    }
+}
+
+#[test]
+fn a_process_that_dies_with_the_lock_voids_the_block_and_hangs_nobody() {
+    let code = LockCode::of::<Deadly>();
+    let spec = Spec {
+        processes: true,
+        ..short(3)
+    };
+    for sample in block_of([code, code], spec, false).unwrap() {
+        let Some(Invalid::Failed(why)) = sample.invalid else {
+            panic!("it went well");
+        };
+        assert_eq!(why, "a process was killed by SIGKILL");
+    }
+}

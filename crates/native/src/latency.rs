@@ -1,0 +1,114 @@
+//! Latencies of one worker: a histogram a side, fed by slices that count.
+//!
+//! Made before a fork and never grown: a child may not allocate.
+
+use hdrhistogram::Histogram;
+use std::cell::RefCell;
+use std::ptr::NonNull;
+
+/// Distinct latencies kept of a worker and side: all that two significant
+/// digits from 1 ns to 100 s can have.
+pub(crate) const LATENCIES: usize = 4096;
+
+fn histogram() -> Histogram<u64> {
+    // 1 ns to 100 s in steps of 1 %. The arguments are valid, so this
+    // cannot fail; an automatic one would do as well.
+    Histogram::new_with_bounds(1, 100_000_000_000, 2).unwrap_or_else(|_| {
+        Histogram::new(2).unwrap_or_else(|_| unreachable!("2 digits are legal"))
+    })
+}
+
+/// One worker's.
+pub(crate) struct Latencies {
+    /// Of the pair under way.
+    slices: [RefCell<Histogram<u64>>; 2],
+    /// Of all pairs that count.
+    sums: [Histogram<u64>; 2],
+}
+
+impl Latencies {
+    pub(crate) fn new() -> Self {
+        Self {
+            slices: [histogram().into(), histogram().into()],
+            sums: [histogram(), histogram()],
+        }
+    }
+
+    /// Where the latencies of a slice go.
+    pub(crate) fn slice(&self, side: usize) -> &RefCell<Histogram<u64>> {
+        &self.slices[side]
+    }
+
+    /// A pair is over; whether it counts.
+    pub(crate) fn close(&mut self, counts: bool) {
+        for (slice, sum) in self.slices.iter_mut().zip(&mut self.sums) {
+            if counts {
+                // The ranges are the same, so this cannot fail.
+                let _ = sum.add(&*slice.get_mut());
+            }
+            slice.get_mut().reset();
+        }
+    }
+
+    /// Writes pairs of value and count of each side, ended by a count of 0.
+    ///
+    /// # Safety
+    /// Room for 4 × [`LATENCIES`] values, zeroed.
+    pub(crate) unsafe fn save(&self, place: NonNull<u64>) {
+        for (side, sum) in self.sums.iter().enumerate() {
+            for (i, step) in sum.iter_recorded().take(LATENCIES - 1).enumerate() {
+                // SAFETY: within this side's 2 × LATENCIES values.
+                unsafe {
+                    let at = place.add(side * 2 * LATENCIES + 2 * i);
+                    at.write(step.value_iterated_to());
+                    at.add(1).write(step.count_since_last_iteration());
+                }
+            }
+        }
+    }
+}
+
+/// What workers saved, of one side, together.
+///
+/// # Safety
+/// `place` leads to what [`Latencies::save`] wrote, of `workers` workers.
+pub(crate) unsafe fn saved(place: NonNull<u64>, workers: usize, side: usize) -> Histogram<u64> {
+    let mut sum = histogram();
+    for worker in 0..workers {
+        for i in 0..LATENCIES - 1 {
+            // SAFETY: the caller's promise.
+            let (value, count) = unsafe {
+                let at = place.add(worker * 4 * LATENCIES + side * 2 * LATENCIES + 2 * i);
+                (at.read(), at.add(1).read())
+            };
+            if count == 0 {
+                break;
+            }
+            let _ = sum.record_n(value, count);
+        }
+    }
+    sum
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_pairs_that_count_are_kept() {
+        let mut latencies = Latencies::new();
+        for (value, counts) in [(100, true), (7, false), (300, true)] {
+            latencies.slice(1).borrow_mut().saturating_record(value);
+            latencies.close(counts);
+        }
+        let mut room = vec![0_u64; 4 * LATENCIES];
+        let place = NonNull::new(room.as_mut_ptr()).unwrap();
+        // SAFETY: so much room.
+        let sums = unsafe {
+            latencies.save(place);
+            [0, 1].map(|side| saved(place, 1, side))
+        };
+        assert_eq!((sums[0].len(), sums[1].len()), (0, 2));
+        assert_eq!(sums[1].max(), 301);
+    }
+}

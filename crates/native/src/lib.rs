@@ -1,0 +1,35 @@
+//! The instrument of real hardware: two locks under threads or processes of
+//! this machine, in alternating slices.
+//!
+//! ```text
+//! Spec -> Plan -> Slices (an Instrument) -> block -> workers -> slice -> lock
+//! ```
+//!
+//! Knows nothing of statistics, stores nothing and prints nothing. The method,
+//! its calibration and its limits are in docs/native.md.
+
+mod arena;
+mod block;
+mod disturbance;
+mod figures;
+pub mod instrument;
+mod latency;
+pub mod lock_code;
+pub mod peers;
+pub mod plan;
+pub mod probe;
+mod rendezvous;
+pub mod round_trip;
+mod settling;
+mod slice;
+pub mod spec;
+pub mod subject;
+mod timeline;
+pub mod work;
+mod workers;
+
+pub use instrument::{Slices, pairs_for};
+pub use lock_code::{LAYOUTS, LockCode};
+pub use plan::Plan;
+pub use probe::Native;
+pub use spec::{Spec, Unit, Work};

@@ -1,0 +1,146 @@
+//! A lock as the engine takes it: how to build it at a given place, and the
+//! loop that measures it, in several layouts.
+//!
+//! A lock's loop is a few bytes, and where they lie in the program has been
+//! worth 7 % of it: more than most locks differ by. So each loop exists
+//! [`LAYOUTS`] times, at other offsets from a cache line and from a page, and
+//! each pair of slices draws one for each side; what is luck of layout becomes
+//! noise that averages out. (T. Mytkowicz et al., *Producing wrong data
+//! without doing anything obviously wrong*, 2009.)
+
+use crate::slice::{Slice, Timed, Untimed, work};
+use locklab_locks::catalogue::Visitor;
+use locklab_locks::{Info, NativePlatform, RawLock};
+use std::alloc::Layout;
+use std::ptr::NonNull;
+
+/// How many layouts of a loop there are.
+pub const LAYOUTS: usize = 8;
+
+/// Works on one slice; see [`crate::slice::work`].
+pub(crate) type Loop = unsafe fn(&Slice<'_>);
+
+/// One lock.
+#[derive(Clone, Copy, Debug)]
+pub struct LockCode {
+    /// What it says of itself.
+    pub info: Info,
+    /// Its memory.
+    pub(crate) lock: Layout,
+    /// A worker's context's memory.
+    pub(crate) context: Layout,
+    build: unsafe fn(NonNull<u8>),
+    build_context: unsafe fn(NonNull<u8>),
+    drop: unsafe fn(NonNull<u8>),
+    drop_context: unsafe fn(NonNull<u8>),
+    loops: [Loop; LAYOUTS],
+    timed: Loop,
+}
+
+unsafe fn build<T: Default>(place: NonNull<u8>) {
+    // SAFETY: the caller's: room for a T that holds none.
+    unsafe { place.cast::<T>().write(T::default()) };
+}
+
+unsafe fn drop_at<T>(place: NonNull<u8>) {
+    // SAFETY: the caller's: a T that nobody uses and nobody drops again.
+    unsafe { place.cast::<T>().drop_in_place() };
+}
+
+impl LockCode {
+    /// Of a lock type.
+    #[must_use]
+    pub fn of<L: RawLock<NativePlatform>>() -> Self {
+        Self {
+            info: L::INFO,
+            lock: Layout::new::<L>(),
+            context: Layout::new::<L::Ctx>(),
+            build: build::<L>,
+            build_context: build::<L::Ctx>,
+            drop: drop_at::<L>,
+            drop_context: drop_at::<L::Ctx>,
+            loops: [
+                work::<L, Untimed, 0>,
+                work::<L, Untimed, 1>,
+                work::<L, Untimed, 2>,
+                work::<L, Untimed, 3>,
+                work::<L, Untimed, 4>,
+                work::<L, Untimed, 5>,
+                work::<L, Untimed, 6>,
+                work::<L, Untimed, 7>,
+            ],
+            timed: work::<L, Timed, 0>,
+        }
+    }
+
+    /// Of the lock called `name`; `None` if there is none.
+    #[must_use]
+    pub fn find(name: &str) -> Option<Self> {
+        struct Find;
+        impl Visitor<NativePlatform> for Find {
+            type Output = LockCode;
+            fn visit<L: RawLock<NativePlatform>>(self) -> LockCode {
+                LockCode::of::<L>()
+            }
+        }
+        crate::subject::visit(name, Find)
+    }
+
+    /// The loop that measures it; with latencies there is but one layout,
+    /// since the clock costs more than any layout.
+    pub(crate) fn slice(&self, layout: usize, latency: bool) -> Loop {
+        if latency {
+            self.timed
+        } else {
+            self.loops[layout % LAYOUTS]
+        }
+    }
+
+    /// Builds the lock and its contexts.
+    ///
+    /// # Safety
+    /// Each place has room for it and holds nothing, and nobody else uses any
+    /// of them meanwhile.
+    pub(crate) unsafe fn build(&self, lock: NonNull<u8>, contexts: &[NonNull<u8>]) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            (self.build)(lock);
+            for context in contexts {
+                (self.build_context)(*context);
+            }
+        }
+    }
+
+    /// Drops what [`LockCode::build`] built: contexts and lock together.
+    ///
+    /// # Safety
+    /// It was built there by this code, is idle, and is dropped once.
+    pub(crate) unsafe fn tear_down(&self, lock: NonNull<u8>, contexts: &[NonNull<u8>]) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            for context in contexts {
+                (self.drop_context)(*context);
+            }
+            (self.drop)(lock);
+        }
+    }
+}
+
+/// Puts the code that follows at one of [`LAYOUTS`] offsets: four from a cache
+/// line, by 16 bytes as compilers align loops, on an even or an odd line of
+/// two. Executed once a slice, in the part that is left out.
+#[inline(always)]
+pub(crate) fn pad<const LAYOUT: usize>() {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: no-operations only.
+    unsafe {
+        core::arch::asm!(".p2align 7", ".nops {pad}", pad = const LAYOUT * 16 + 1,
+            options(nomem, nostack, preserves_flags));
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    // SAFETY: no-operations only.
+    unsafe {
+        core::arch::asm!(".p2align 7", ".rept {pad}", "nop", ".endr", pad = const LAYOUT * 4,
+            options(nomem, nostack, preserves_flags));
+    }
+}

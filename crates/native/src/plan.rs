@@ -1,0 +1,409 @@
+//! From what was asked to what will run: every cell with its units and its
+//! share of the time, and every reason why it cannot, before anything is
+//! measured.
+
+use crate::probe::Native;
+use crate::spec::{Spec, Work};
+use crate::subject::{self, Subject};
+use crate::work::Calibration;
+use locklab_host::clock::nanos;
+use locklab_host::topology::{Topology, ranges};
+use std::time::Duration;
+
+/// What will run.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// What was asked.
+    pub spec: Spec,
+    /// CPUs to pin to, best first.
+    pub cpus: Vec<usize>,
+    /// How long a unit takes.
+    pub calibration: Calibration,
+    /// The cells, in the order of the report.
+    pub cells: Vec<PlannedCell>,
+}
+
+/// One cell.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PlannedCell {
+    /// Threads, or processes.
+    pub threads: usize,
+    /// Length of its critical section, as asked.
+    pub critical: u64,
+    /// Length of its non-critical section, as asked.
+    pub non_critical: u64,
+    /// Units of its critical section.
+    pub critical_units: u64,
+    /// Units of its non-critical section.
+    pub non_critical_units: u64,
+    /// More threads than CPUs.
+    pub oversubscribed: bool,
+    /// One turn of every thread, in ns.
+    pub round: f64,
+}
+
+/// What a slice takes when nothing else is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SliceLength {
+    /// Start that is left out, in ns.
+    pub settle: u64,
+    /// What is measured, in ns.
+    pub length: u64,
+}
+
+/// Measured part of a slice, unless the lock remembers for longer.
+const SLICE: u64 = 1_000_000;
+/// The same for one thread: a lock that nobody waits for remembers nothing,
+/// and a shorter slice meets less that disturbs it.
+const SLICE_ALONE: u64 = 250_000;
+/// Left out at the start of it.
+const SETTLE_ALONE: u64 = 20_000;
+/// Left out at its start at least: queues form, caches warm.
+pub(crate) const SETTLE: u64 = 60_000;
+/// What a thread among more threads than CPUs waits for its turn: a tick of
+/// the slowest kernels in use.
+const TICK: u64 = 4_000_000;
+/// Starting and ending a block, for the estimate only.
+const BESIDE_A_BLOCK: u64 = 1_000_000;
+/// A block is no shorter and no longer, in ns.
+const BLOCK: (u64, u64) = (12_000_000, 400_000_000);
+
+impl Plan {
+    /// Plans `spec` for this machine.
+    ///
+    /// # Errors
+    /// A sentence for what cannot run as asked.
+    pub fn new(spec: Spec, native: &Native) -> Result<Self, String> {
+        Self::of(spec, &native.topology, native.calibration)
+    }
+
+    pub(crate) fn of(
+        spec: Spec,
+        topology: &Topology,
+        calibration: Calibration,
+    ) -> Result<Self, String> {
+        let cpus = cpus(&spec, topology)?;
+        for name in [&spec.baseline, &spec.experiment] {
+            check_lock(&subject::find(name)?, &spec)?;
+        }
+        if spec.time.is_zero() {
+            return Err("no time shows nothing; give --time 10 or more".into());
+        }
+        if spec.slice.is_some_and(|slice| nanos(slice) < 50_000) {
+            return Err(
+                "a slice shorter than 50 microseconds is over before the locks have settled; \
+                 give --slice-us 50 or more"
+                    .into(),
+            );
+        }
+        if let Some(layout) = spec.layout
+            && layout >= crate::LAYOUTS
+        {
+            return Err(format!(
+                "there is no layout {layout}; give --layout 0 to {}",
+                crate::LAYOUTS - 1
+            ));
+        }
+        let mut cells = Vec::new();
+        for &non_critical in &spec.non_critical {
+            for &threads in &spec.threads {
+                for &critical in &spec.critical {
+                    let critical_units = match spec.work {
+                        Work::Units => calibration.units(critical, spec.unit)?,
+                        Work::Fstat => 0,
+                    };
+                    let non_critical_units = calibration.units(non_critical, spec.unit)?;
+                    let units = critical_units as f64 * threads as f64 + non_critical_units as f64;
+                    let cell = PlannedCell {
+                        threads,
+                        critical,
+                        non_critical,
+                        critical_units,
+                        non_critical_units,
+                        oversubscribed: threads > cpus.len(),
+                        round: units * calibration.unit_ns,
+                    };
+                    cell.check_fits(&spec)?;
+                    cells.push(cell);
+                }
+            }
+        }
+        Ok(Self {
+            spec,
+            cpus,
+            calibration,
+            cells,
+        })
+    }
+
+    /// Slices of a cell before its locks have been seen.
+    #[must_use]
+    pub fn slice(&self, cell: &PlannedCell) -> SliceLength {
+        let a_cpu = cell.threads.div_ceil(self.cpus.len()) as u64;
+        // So that every thread has a hundred turns, or a few where its
+        // sections are long.
+        let rounds = (20.0 * cell.round) as u64;
+        let usual = if cell.oversubscribed {
+            SliceLength {
+                settle: a_cpu * TICK,
+                length: (3 * a_cpu * TICK).max(rounds),
+            }
+        } else {
+            let (settle, length) = match cell.threads {
+                1 => (SETTLE_ALONE, SLICE_ALONE),
+                _ => (SETTLE, SLICE),
+            };
+            SliceLength {
+                settle: settle.max((2.0 * cell.round) as u64),
+                length: length.max(rounds.min(50 * SLICE)),
+            }
+        };
+        match self.spec.slice {
+            Some(slice) => SliceLength {
+                length: nanos(slice),
+                ..usual
+            },
+            None => usual,
+        }
+    }
+
+    /// The time of one block of each cell, in ns, so that `pairs` rounds take
+    /// nine tenths of the time asked for: more where threads contend, because
+    /// one thread alone is shown in less.
+    #[must_use]
+    pub fn blocks(&self, pairs: u32) -> Vec<u64> {
+        let round = nanos(self.spec.time) / 10 * 9 / u64::from(pairs.max(1));
+        let least = |cell: &PlannedCell| {
+            let slice = self.slice(cell);
+            BLOCK.0.max(2 * (slice.settle + slice.length))
+        };
+        let weight = |cell: &PlannedCell| match cell.threads {
+            _ if cell.oversubscribed => 0.0,
+            1 => 0.5,
+            _ => 1.0,
+        };
+        let fixed: u64 = self.cells.iter().map(|c| least(c) + BESIDE_A_BLOCK).sum();
+        let weights: f64 = self.cells.iter().map(weight).sum();
+        let spare = round.saturating_sub(fixed) as f64;
+        self.cells
+            .iter()
+            .map(|cell| {
+                let part = if weights > 0.0 {
+                    spare * weight(cell) / weights
+                } else {
+                    0.0
+                };
+                let least = least(cell);
+                (least + part as u64).min(BLOCK.1.max(least))
+            })
+            .collect()
+    }
+
+    /// How long it takes if no cell is decided before its end.
+    #[must_use]
+    pub fn estimate(&self, pairs: u32) -> Duration {
+        let blocks = self.blocks(pairs);
+        let one: u64 = blocks.iter().map(|b| b + BESIDE_A_BLOCK).sum();
+        Duration::from_nanos(one.saturating_mul(pairs.into())).max(self.spec.time)
+    }
+}
+
+impl PlannedCell {
+    /// A slice in which not everybody had a turn says nothing.
+    fn check_fits(&self, spec: &Spec) -> Result<(), String> {
+        let limit = spec.slice.unwrap_or(Duration::from_millis(50));
+        if self.round <= nanos(limit) as f64 {
+            return Ok(());
+        }
+        let Self {
+            threads,
+            critical,
+            non_critical,
+            ..
+        } = self;
+        Err(format!(
+            "with critical length {critical} and non-critical length {non_critical}, one turn of \
+             {threads} {} takes {}, more than the slice of {}; shorten the lengths or give a \
+             longer --slice-us",
+            if *threads == 1 { "thread" } else { "threads" },
+            seconds(self.round * 1e-9),
+            seconds(limit.as_secs_f64())
+        ))
+    }
+}
+
+/// A time for people.
+#[must_use]
+pub fn seconds(s: f64) -> String {
+    match s {
+        _ if s < 0.1 => format!("{:.1} ms", s * 1e3),
+        _ if s < 100.0 => format!("{s:.0} s"),
+        _ if s < 6000.0 => format!("{:.0} min {:02.0} s", (s / 60.0).floor(), s % 60.0),
+        _ if s < 100.0 * 3600.0 => format!("{:.1} hours", s / 3600.0),
+        _ if s < 1e5 * 86_400.0 => format!("{:.0} days", s / 86_400.0),
+        _ => format!("{:.0e} years", s / (365.25 * 86_400.0)),
+    }
+}
+
+fn cpus(spec: &Spec, topology: &Topology) -> Result<Vec<usize>, String> {
+    let Some(pin) = &spec.pin else {
+        return Ok(topology.order.clone());
+    };
+    for (i, cpu) in pin.iter().enumerate() {
+        if !topology.order.contains(cpu) {
+            let mut allowed = topology.order.clone();
+            allowed.sort_unstable();
+            return Err(format!(
+                "--pin names CPU {cpu}, which this process may not use; it may use {}",
+                ranges(&allowed)
+            ));
+        }
+        if pin[..i].contains(cpu) {
+            return Err(format!("--pin names CPU {cpu} twice; name each CPU once"));
+        }
+    }
+    if pin.is_empty() {
+        return Err("--pin names no CPU; name one at least, or leave it out".into());
+    }
+    Ok(pin.clone())
+}
+
+fn check_lock(subject: &Subject, spec: &Spec) -> Result<(), String> {
+    let info = &subject.info;
+    if spec.processes && !info.shared_memory {
+        let able: Vec<&str> = subject::all()
+            .iter()
+            .filter(|s| s.info.shared_memory)
+            .map(|s| s.info.name)
+            .collect();
+        return Err(format!(
+            "'{}' does not work between processes, because it holds pointers or memory of one \
+             process; those that do are {}",
+            info.name,
+            able.join(", ")
+        ));
+    }
+    match spec.threads.iter().max() {
+        Some(most) if *most > info.max_cpus => Err(format!(
+            "'{}' serves at most {} threads, and {most} were asked for; ask for fewer",
+            info.name, info.max_cpus
+        )),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::spec::Unit;
+
+    fn plan(change: impl FnOnce(&mut Spec)) -> Result<Plan, String> {
+        let topology = Topology {
+            order: vec![0, 2, 1],
+            known: true,
+            cores: 3,
+            nodes: 1,
+        };
+        let calibration = Calibration {
+            unit_ns: 4.0,
+            cycle_ns: 0.25,
+        };
+        let mut spec = Spec {
+            threads: vec![1, 4],
+            critical: vec![0, 2],
+            ..Spec::new("ticket", "mcs")
+        };
+        change(&mut spec);
+        Plan::of(spec, &topology, calibration)
+    }
+
+    #[test]
+    fn a_plan_has_every_cell_in_the_order_of_the_report() {
+        let plan = plan(|_| {}).unwrap();
+        let cells: Vec<(usize, u64, bool)> = plan
+            .cells
+            .iter()
+            .map(|c| (c.threads, c.critical_units, c.oversubscribed))
+            .collect();
+        assert_eq!(
+            cells,
+            [(1, 1, false), (1, 3, false), (4, 1, true), (4, 3, true)]
+        );
+    }
+
+    #[test]
+    fn the_time_asked_for_is_shared_out_and_kept() {
+        let plan = plan(|spec| {
+            spec.threads = vec![1, 2, 4];
+            spec.time = Duration::from_secs(20);
+        })
+        .unwrap();
+        for pairs in [14, 30] {
+            let blocks = plan.blocks(pairs);
+            let all = blocks.iter().sum::<u64>() * u64::from(pairs);
+            assert!(all <= 20_000_000_000, "{pairs} pairs: {all}");
+            assert!(all >= 14_000_000_000, "{pairs} pairs: {all}");
+            // Contended cells have more than those of one thread; those of
+            // more threads than CPUs have one pair of slices.
+            assert!(blocks[2] > blocks[0]);
+            let slice = plan.slice(&plan.cells[4]);
+            assert_eq!(blocks[4], 2 * (slice.settle + slice.length));
+            assert!(slice.length >= 3 * TICK);
+        }
+        // What does not fit takes longer, and is announced.
+        assert!(plan.estimate(1000) > Duration::from_secs(20));
+    }
+
+    #[test]
+    fn what_cannot_run_is_refused_in_a_sentence() {
+        let refused = |change: fn(&mut Spec), part: &str| {
+            let text = plan(change).unwrap_err();
+            assert!(text.contains(part), "{text}");
+        };
+        refused(|s| s.baseline = "tiket".into(), "the closest are ticket");
+        refused(|s| s.experiment = "tickett".into(), "ticket");
+        refused(|s| s.time = Duration::ZERO, "--time");
+        refused(
+            |s| s.slice = Some(Duration::from_micros(10)),
+            "--slice-us 50",
+        );
+        refused(|s| s.layout = Some(99), "--layout 0 to 7");
+        refused(
+            |s| s.critical = vec![u64::MAX],
+            "more than a machine can count",
+        );
+        refused(|s| s.critical = vec![u64::MAX - 1], "years");
+        refused(
+            |s| s.non_critical = vec![1 << 40],
+            "one turn of 1 thread takes",
+        );
+        refused(
+            |s| {
+                s.unit = Unit::Nanoseconds;
+                s.critical = vec![u64::MAX];
+            },
+            "years",
+        );
+        refused(|s| s.pin = Some(vec![0, 7]), "may use 0-2");
+        refused(|s| s.pin = Some(vec![0, 0]), "twice");
+        refused(|s| s.pin = Some(vec![]), "names no CPU");
+        refused(
+            |s| s.processes = true,
+            "'mcs' does not work between processes",
+        );
+        refused(
+            |s| {
+                s.baseline = "mplock-ticket".into();
+                s.threads = vec![600];
+            },
+            "at most 512 threads",
+        );
+    }
+
+    #[test]
+    fn numbers_for_people() {
+        assert_eq!(seconds(0.0123), "12.3 ms");
+        assert_eq!(seconds(107.0), "1 min 47 s");
+        assert_eq!(seconds(1e11), "3e3 years");
+    }
+}

@@ -1,0 +1,144 @@
+//! What is found out about this machine before anything is planned, and what
+//! a report says of it.
+
+use crate::plan::Plan;
+use crate::round_trip::{MID, NEAR};
+use crate::work::Calibration;
+use locklab_host::clock;
+use locklab_host::environment::Environment;
+use locklab_host::machine::Machine;
+use locklab_host::topology::{Topology, pin_to, ranges};
+use locklab_lab::experiment::Facts;
+
+/// This machine.
+#[derive(Clone, Debug)]
+pub struct Native {
+    /// Its settings before the first run.
+    pub environment: Environment,
+    /// Its CPUs.
+    pub topology: Topology,
+    /// Who it is.
+    pub machine: Machine,
+    /// Of a unit of work.
+    pub calibration: Calibration,
+    /// Cost of one clock read, in ns.
+    pub clock_cost: f64,
+    /// CPUs that threads could not be bound to.
+    pub unpinnable: Vec<usize>,
+}
+
+impl Native {
+    /// Looks at this machine, for about 20 ms, and tells the locks whether
+    /// it is virtual.
+    #[must_use]
+    pub fn probe() -> Self {
+        let environment = Environment::read();
+        let topology = Topology::read();
+        let machine = Machine::new(&environment, &topology.order);
+        locklab_locks::Threads::set_virtualized(environment.is_virtual());
+        // On a thread of its own, because it binds itself to CPUs.
+        let order = topology.order.clone();
+        let (unpinnable, calibration) = std::thread::spawn(move || {
+            let unpinnable: Vec<usize> = order.iter().copied().filter(|c| !pin_to(*c)).collect();
+            if let Some(first) = order.first() {
+                pin_to(*first);
+            }
+            (unpinnable, Calibration::measure())
+        })
+        .join()
+        .unwrap_or_else(|_| (Vec::new(), Calibration::measure()));
+        Self {
+            clock_cost: clock::cost(),
+            environment,
+            topology,
+            machine,
+            calibration,
+            unpinnable,
+        }
+    }
+
+    /// Facts about the set-up, for the head of a report.
+    #[must_use]
+    pub fn facts(&self, plan: &Plan) -> Facts {
+        let spec = &plan.spec;
+        let Calibration { unit_ns, cycle_ns } = self.calibration;
+        let line = |name: &str, text: String| (name.to_owned(), text);
+        let mut facts = self.environment.facts();
+        facts.extend([
+            line(
+                "Unit",
+                format!(
+                    "{unit_ns:.2} ns, {:.1} cycles of {cycle_ns:.3} ns; {:.4} units a ns",
+                    unit_ns / cycle_ns,
+                    1.0 / unit_ns
+                ),
+            ),
+            line(
+                "Pinned to",
+                format!(
+                    "CPUs {}{}",
+                    plan.cpus
+                        .iter()
+                        .map(ToString::to_string)
+                        .collect::<Vec<_>>()
+                        .join(","),
+                    match (&spec.pin, self.topology.known) {
+                        (Some(_), _) => " (as asked)",
+                        (None, true) => " (cores, then siblings, then other nodes)",
+                        (None, false) => " (no topology in /sys: in the order of the mask)",
+                    }
+                ),
+            ),
+            line(
+                "Placement",
+                format!("cache-line round trip: near to {NEAR} ns, mid to {MID} ns, else far"),
+            ),
+            line(
+                "Method",
+                format!(
+                    "alternating slices by the same threads, both locks at one address; a pair is \
+                     a block of such slices; another address each block; {}",
+                    match spec.layout {
+                        None => format!("{} code layouts in turn", crate::LAYOUTS),
+                        Some(layout) => format!("code layout {layout}, as asked"),
+                    }
+                ),
+            ),
+        ]);
+        facts
+    }
+
+    /// What a reader must know before believing figures of `plan` on this
+    /// machine.
+    #[must_use]
+    pub fn caveats(&self, plan: &Plan) -> Vec<String> {
+        let spec = &plan.spec;
+        let mut caveats = self.environment.caveats();
+        if plan.cpus.len() == 1 {
+            caveats.push(format!(
+                "Only CPU {} may be used: no two threads ever run at the same time, so \
+                 contention is between threads that wait for their time slices.",
+                plan.cpus[0]
+            ));
+        }
+        if !self.unpinnable.is_empty() {
+            caveats.push(format!(
+                "Threads could not be bound to the CPUs {}; they ran where the kernel put them.",
+                ranges(&self.unpinnable)
+            ));
+        }
+        if spec.layout.is_some() {
+            caveats.push(
+                "One code layout was measured: figures include the luck of where its bytes lie."
+                    .into(),
+            );
+        }
+        if spec.latency {
+            caveats.push(format!(
+                "Each latency includes one clock read, {:.0} ns, and each turn two.",
+                self.clock_cost
+            ));
+        }
+        caveats
+    }
+}

@@ -1,0 +1,144 @@
+//! How long a slice of a cell must be: a short calibration before its first
+//! pair.
+//!
+//! A slice begins with a lock that nobody has used: queues form, backoff
+//! grows, waiters go to sleep, a bound on handoffs is reached for the first
+//! time. The calibration looks at long slices of both locks and finds from
+//! when their rate is that of their second half; so much is left out at the
+//! start of every slice, and eight times as much is measured. It never sees a
+//! slice that counts, and what counts never changes it.
+
+use crate::block::{Block, Request};
+use crate::figures::sort;
+use crate::plan::{SETTLE, SliceLength};
+use crate::timeline::Windows;
+use crate::workers;
+use locklab_lab::instrument::Stopped;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+/// Windows of a slice of the calibration.
+const WINDOWS: usize = 64;
+/// Length of each in ns: a slice of 4 ms.
+const WINDOW: u64 = 62_500;
+/// What the calibration takes, in ns.
+const TIME: u64 = 60_000_000;
+/// Fewest slices that say anything.
+const LEAST: usize = 4;
+/// A rate this close to the later one is the same: the noise of so few slices
+/// comes on top.
+const SAME: f64 = 0.02;
+/// The longest slice, in ns.
+const LONGEST: u64 = 16_000_000;
+
+/// Slices for the cell that `request` is of; as it has them if the machine is
+/// too restless to tell.
+///
+/// # Errors
+/// The workers could not be started, or are stuck.
+pub(crate) fn calibrate(
+    request: &Request,
+    processes: bool,
+    interrupt: &AtomicBool,
+) -> Result<Option<SliceLength>, Stopped> {
+    let pilot = Request {
+        settle: 0,
+        length: WINDOW * WINDOWS as u64,
+        windows: Windows {
+            length: WINDOW,
+            count: WINDOWS,
+        },
+        latency: false,
+        time: TIME,
+        least: LEAST as u32,
+        ..request.clone()
+    };
+    let block = Arc::new(Block::new(pilot).map_err(Stopped::Fatal)?);
+    if workers::run(&block, processes, interrupt)? != workers::Ending::Well {
+        // The first pair that counts will say why.
+        return Ok(None);
+    }
+    let kept = sort(&block).kept;
+    if kept.len() < LEAST {
+        return Ok(None);
+    }
+    let settled = [0, 1].map(|side| {
+        let slices: Vec<Vec<f64>> = kept
+            .iter()
+            .map(|pair| {
+                let threads = 0..block.request.threads;
+                let at: Vec<&[u64]> = threads.map(|w| block.turns_at(*pair, side, w)).collect();
+                (0..WINDOWS)
+                    .map(|i| at.iter().map(|w| w[i]).sum::<u64>() as f64)
+                    .collect()
+            })
+            .collect();
+        settled_from(&slices)
+    });
+    let settle = (settled[0].max(settled[1]) as u64 * WINDOW).max(SETTLE);
+    Ok(Some(SliceLength {
+        settle: settle.max(request.settle),
+        length: (8 * settle).clamp(request.length, LONGEST.max(request.length)),
+    }))
+}
+
+/// The window from which on the rate is that of the second half. Of each slice
+/// the acquisitions so far at the end of each window.
+fn settled_from(slices: &[Vec<f64>]) -> usize {
+    let half = WINDOWS / 2;
+    let mut settled = half;
+    let mut from = half / 2;
+    while from >= 1 {
+        let ratios: Vec<f64> = slices
+            .iter()
+            .map(|at| {
+                let rate = |a: usize, b: usize| (at[b - 1] - at[a - 1]) / (b - a) as f64;
+                let late = rate(half, WINDOWS).max(f64::MIN_POSITIVE);
+                (rate(from, 2 * from).max(0.01 * late) / late).ln()
+            })
+            .collect();
+        let n = ratios.len() as f64;
+        let mean = ratios.iter().sum::<f64>() / n;
+        let square: f64 = ratios.iter().map(|r| (r - mean).powi(2)).sum();
+        let error = (square / (n - 1.0).max(1.0) / n).sqrt();
+        if mean.abs() > SAME + 2.0 * error {
+            break;
+        }
+        settled = from;
+        from /= 2;
+    }
+    settled
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Running totals of a rate that starts at `first` times its later value
+    /// and has reached it after `windows`.
+    fn slices(first: f64, windows: usize, noise: f64) -> Vec<Vec<f64>> {
+        (0..6)
+            .map(|slice| {
+                let mut sum = 0.0;
+                (0..WINDOWS)
+                    .map(|i| {
+                        let wobble = 1.0 + noise * (((i * 7 + slice * 3) % 5) as f64 - 2.0) / 2.0;
+                        sum += if i < windows { first } else { 1.0 } * 1000.0 * wobble;
+                        sum
+                    })
+                    .collect()
+            })
+            .collect()
+    }
+
+    #[test]
+    fn what_is_left_out_is_what_differs() {
+        assert_eq!(settled_from(&slices(1.0, 0, 0.0)), 1);
+        assert_eq!(settled_from(&slices(0.5, 1, 0.0)), 1);
+        assert_eq!(settled_from(&slices(0.5, 3, 0.0)), 4);
+        assert_eq!(settled_from(&slices(2.0, 8, 0.01)), 8);
+        assert_eq!(settled_from(&slices(0.5, 14, 0.01)), 16);
+        // Nothing was done: nothing to wait for.
+        assert_eq!(settled_from(&slices(0.0, WINDOWS, 0.0)), 32);
+    }
+}

@@ -1,0 +1,296 @@
+//! One worker's part of one slice: lock, critical section, unlock,
+//! non-critical section, until the slice ends.
+//!
+//! A slice has a start that is left out (queues form, caches warm) and a part
+//! that is measured. Whichever worker first finds that the time has come moves
+//! all of them on, so no controller takes a CPU, and no single worker that
+//! starves draws a slice out. Beside the lock and the work, a turn costs a
+//! worker one load of a word that is written three times a slice, a few
+//! counters in registers, and about every 10 µs one look at the clock.
+//! Allocates nothing and prints nothing: it may be the child of a fork.
+
+use crate::lock_code::pad;
+use crate::timeline::Timeline;
+use crate::work::{Critical, Section, fstat};
+use hdrhistogram::Histogram;
+use locklab_host::clock;
+use locklab_locks::{NativePlatform, RawLock};
+use std::cell::{Cell, RefCell};
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
+
+/// The phases of a slice, in order.
+pub(crate) mod phase {
+    /// Turn, without counting.
+    pub(crate) const SETTLE: u32 = 0;
+    /// What is done now counts.
+    pub(crate) const MEASURE: u32 = 1;
+    /// Leave.
+    pub(crate) const LEAVE: u32 = 2;
+}
+
+/// What all workers look at every turn. Lines of its own.
+#[derive(Default)]
+#[repr(C, align(128))]
+pub(crate) struct Clockwork {
+    /// One of [`phase`].
+    phase: AtomicU32,
+    /// When the start is over, in ns of the monotonic clock.
+    settled: AtomicU64,
+    /// Measured time asked for, in ns.
+    length: AtomicU64,
+    /// When the measured time began; 0 before.
+    began: AtomicU64,
+    /// When it ended; 0 before.
+    ended: AtomicU64,
+}
+
+impl Clockwork {
+    /// Sets it for the next slice. Nobody works.
+    pub(crate) fn set(&self, settled: u64, length: u64) {
+        self.phase.store(phase::SETTLE, Ordering::Relaxed);
+        self.settled.store(settled, Ordering::Relaxed);
+        self.length.store(length, Ordering::Relaxed);
+        self.began.store(0, Ordering::Relaxed);
+        self.ended.store(0, Ordering::Relaxed);
+    }
+
+    /// When the measured time began and ended, in ns.
+    pub(crate) fn measured(&self) -> (u64, u64) {
+        (
+            self.began.load(Ordering::Relaxed),
+            self.ended.load(Ordering::Relaxed),
+        )
+    }
+
+    /// It is `now`: moves everybody on, if it is time.
+    fn look(&self, now: u64) {
+        let began = self.began.load(Ordering::Relaxed);
+        let (edge, word, next) = if began == 0 {
+            let settled = self.settled.load(Ordering::Relaxed);
+            (settled, &self.began, phase::MEASURE)
+        } else {
+            let end = began + self.length.load(Ordering::Relaxed);
+            (end, &self.ended, phase::LEAVE)
+        };
+        // One worker wins; the others see the phase in their next turn.
+        let first = now >= edge
+            && word
+                .compare_exchange(0, now, Ordering::Relaxed, Ordering::Relaxed)
+                .is_ok();
+        if first {
+            // C1: Release pairs with the fence of a worker that sees it.
+            self.phase.store(next, Ordering::Release);
+        }
+    }
+}
+
+/// What a worker did in one slice; all counts but the first in its measured
+/// part.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C)]
+pub(crate) struct Tally {
+    /// Acquisitions from first to last.
+    pub(crate) turns_ever: u64,
+    /// Acquisitions.
+    pub(crate) turns: u64,
+    /// Acquisitions after another's.
+    pub(crate) handoffs: u64,
+    /// The longest row of acquisitions without another's between.
+    pub(crate) streak_max: u64,
+    /// Calls of the kernel that failed, from first to last.
+    pub(crate) failed_calls: u64,
+}
+
+/// One worker's part of one slice.
+pub(crate) struct Slice<'a> {
+    /// Which worker, from 1.
+    pub(crate) me: u64,
+    /// The lock.
+    pub(crate) lock: NonNull<u8>,
+    /// This worker's context.
+    pub(crate) context: NonNull<u8>,
+    /// What the critical units touch.
+    pub(crate) shared: &'a Section,
+    /// What the non-critical units touch.
+    pub(crate) private: &'a Section,
+    /// Says when.
+    pub(crate) clockwork: &'a Clockwork,
+    /// The critical section.
+    pub(crate) critical: Critical,
+    /// Units outside it.
+    pub(crate) non_critical: u64,
+    /// Where this worker's counts stand at the edges of windows.
+    pub(crate) timeline: RefCell<Timeline<'a>>,
+    /// Where latencies go, if they are measured.
+    pub(crate) latencies: Option<&'a RefCell<Histogram<u64>>>,
+    /// Left behind.
+    pub(crate) tally: Cell<Tally>,
+}
+
+/// Counts at one moment.
+#[derive(Clone, Copy, Default)]
+struct Counts {
+    turns: u64,
+    handoffs: u64,
+}
+
+/// The loop, for one lock in one layout.
+///
+/// # Safety
+/// `slice.lock` is an `L` and `slice.context` an `L::Ctx` that no other worker
+/// uses, both built and in place until all workers have returned; the
+/// critical units are this lock's alone.
+#[inline(never)]
+pub(crate) unsafe fn work<L: RawLock<NativePlatform>, T: Timer, const LAYOUT: usize>(
+    slice: &Slice<'_>,
+) {
+    // SAFETY: the caller's promise.
+    let (lock, context) = unsafe {
+        (
+            slice.lock.cast::<L>().as_ref(),
+            slice.context.cast::<L::Ctx>().as_ref(),
+        )
+    };
+    let clockwork = slice.clockwork;
+    let (mut now, mut before) = (Counts::default(), Counts::default());
+    let (mut streak, mut streak_max, mut failed_calls) = (0_u64, 0_u64, 0_u64);
+    let mut seen = phase::SETTLE;
+    let mut until_look = 1_u64;
+    pad::<LAYOUT>();
+    loop {
+        let asked = T::now();
+        // SAFETY: the context is ours, and nothing moves.
+        unsafe { lock.lock(context) };
+        T::record(slice, asked, seen);
+        let handoff = slice.shared.enter(slice.me);
+        let well = match slice.critical {
+            Critical::Units(units) => {
+                // SAFETY: we hold the lock.
+                unsafe { slice.shared.units(units) };
+                true
+            }
+            Critical::Fstat(file) => fstat(file),
+        };
+        // SAFETY: we hold it, with this context.
+        unsafe { lock.unlock(context) };
+
+        now.turns += 1;
+        failed_calls += u64::from(!well);
+        if handoff {
+            now.handoffs += 1;
+            streak_max = streak_max.max(streak);
+            streak = 0;
+        }
+        streak += 1;
+
+        // SAFETY: the section is ours alone.
+        unsafe { slice.private.units(slice.non_critical) };
+
+        let phase = clockwork.phase.load(Ordering::Relaxed);
+        if phase != seen {
+            // The turn that just ended belongs to the phase that it ended
+            // in: the one before counts as done at the change.
+            let then = Counts {
+                turns: now.turns - 1,
+                handoffs: now.handoffs - u64::from(handoff),
+            };
+            if seen == phase::SETTLE {
+                // May be skipped to LEAVE by a worker that waited through all
+                // of the measured time; then it counts nothing.
+                before = then;
+                (streak_max, streak) = (0, 1);
+                until_look = slice.begin();
+            }
+            if phase == phase::LEAVE {
+                let turns = then.turns - before.turns;
+                slice.end(Tally {
+                    turns_ever: now.turns,
+                    turns,
+                    handoffs: then.handoffs - before.handoffs,
+                    streak_max: streak_max.max(streak).min(turns),
+                    failed_calls,
+                });
+                return;
+            }
+            seen = phase;
+        }
+        until_look -= 1;
+        if until_look == 0 {
+            until_look = slice.look(now.turns - before.turns);
+        }
+    }
+}
+
+impl Slice<'_> {
+    /// A look at the clock after so many turns; says how many to do before
+    /// the next.
+    #[cold]
+    #[inline(never)]
+    fn look(&self, turns: u64) -> u64 {
+        let now = clock::now();
+        self.clockwork.look(now);
+        self.timeline.borrow_mut().look(now, turns)
+    }
+
+    /// The measured time has begun.
+    #[cold]
+    #[inline(never)]
+    fn begin(&self) -> u64 {
+        // C1: pairs with the Release of the phase.
+        fence(Ordering::Acquire);
+        let began = self.clockwork.began.load(Ordering::Relaxed);
+        self.timeline.borrow_mut().begin(began)
+    }
+
+    /// The slice has ended.
+    #[cold]
+    #[inline(never)]
+    fn end(&self, tally: Tally) {
+        // C1: as above.
+        fence(Ordering::Acquire);
+        let ended = self.clockwork.ended.load(Ordering::Relaxed);
+        self.timeline.borrow_mut().finish(ended, tally.turns);
+        self.tally.set(tally);
+    }
+}
+
+/// Measures acquisitions, or does not and costs nothing.
+pub(crate) trait Timer {
+    fn now() -> u64;
+    fn record(slice: &Slice<'_>, asked: u64, phase: u32);
+}
+
+/// Without latencies.
+pub(crate) struct Untimed;
+
+impl Timer for Untimed {
+    #[inline(always)]
+    fn now() -> u64 {
+        0
+    }
+    #[inline(always)]
+    fn record(_: &Slice<'_>, _: u64, _: u32) {}
+}
+
+/// With latencies: two clock reads a turn.
+pub(crate) struct Timed;
+
+impl Timer for Timed {
+    #[inline(always)]
+    fn now() -> u64 {
+        clock::now()
+    }
+
+    #[inline(always)]
+    fn record(slice: &Slice<'_>, asked: u64, phase: u32) {
+        let took = clock::now().saturating_sub(asked);
+        if let Some(latencies) = slice.latencies
+            && phase == phase::MEASURE
+        {
+            // The range is fixed, so this never allocates; what is beyond it
+            // counts as its end.
+            latencies.borrow_mut().saturating_record(took);
+        }
+    }
+}

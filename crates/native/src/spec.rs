@@ -1,0 +1,82 @@
+//! What is asked of this instrument: locks, lengths, threads, slices.
+//!
+//! Says nothing of how it is measured and checks nothing; see [`crate::plan`].
+
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+/// What the lengths of a matrix count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Unit {
+    /// n means n + 1 units of about 15 cycles on Ice Lake.
+    Units,
+    /// Nanoseconds, turned into units by a calibration at start.
+    Nanoseconds,
+}
+
+/// What the critical section is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Work {
+    /// Units of computation and copying, of the asked lengths.
+    Units,
+    /// One `fstat(2)` on a file of the thread's own.
+    Fstat,
+}
+
+/// What is asked, all cells of it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Spec {
+    /// Name of the baseline lock.
+    pub baseline: String,
+    /// Name of the experiment lock.
+    pub experiment: String,
+    /// Numbers of threads.
+    pub threads: Vec<usize>,
+    /// Lengths of the critical section.
+    pub critical: Vec<u64>,
+    /// Lengths of the non-critical section.
+    pub non_critical: Vec<u64>,
+    /// What the lengths count.
+    pub unit: Unit,
+    /// What the critical section is.
+    pub work: Work,
+    /// CPUs to pin to, in this order; `None`: cores, then siblings, then
+    /// other nodes.
+    pub pin: Option<Vec<usize>>,
+    /// Processes and shared memory instead of threads.
+    pub processes: bool,
+    /// Whether acquisition latency is measured.
+    pub latency: bool,
+    /// Measured part of a slice; `None`: found for each cell by a short
+    /// calibration.
+    pub slice: Option<Duration>,
+    /// Code layout of both locks; `None`: drawn for each pair of slices.
+    pub layout: Option<usize>,
+    /// What all cells together may take.
+    pub time: Duration,
+}
+
+impl Spec {
+    /// Two locks alone and on two threads, everything else as the command has
+    /// it by default.
+    #[must_use]
+    pub fn new(baseline: &str, experiment: &str) -> Self {
+        Self {
+            baseline: baseline.into(),
+            experiment: experiment.into(),
+            threads: vec![1, 2],
+            critical: vec![1],
+            non_critical: vec![1],
+            unit: Unit::Units,
+            work: Work::Units,
+            pin: None,
+            processes: false,
+            latency: false,
+            slice: None,
+            layout: None,
+            time: Duration::from_secs(60),
+        }
+    }
+}

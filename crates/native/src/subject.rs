@@ -1,0 +1,130 @@
+//! The locks that can be measured here, by name: those of the catalogue and
+//! their peers.
+
+use super::peers::{ParkingLot, Pthread, Std};
+use locklab_locks::catalogue::{self, Visitor};
+use locklab_locks::{Info, NativePlatform, RawLock};
+
+/// A lock that can be named.
+#[derive(Clone, Copy, Debug)]
+pub struct Subject {
+    /// What it says of itself.
+    pub info: Info,
+    /// Its size in bytes.
+    pub bytes: usize,
+    /// Whether an acquisition needs nothing but the lock.
+    pub context_free: bool,
+    /// Whether it is somebody else's, for comparison only.
+    pub peer: bool,
+}
+
+fn peer<L: RawLock<NativePlatform>>() -> Subject {
+    Subject {
+        info: L::INFO,
+        bytes: size_of::<L>(),
+        context_free: size_of::<L::Ctx>() == 0,
+        peer: true,
+    }
+}
+
+/// All of them, in the order in which tables show them.
+#[must_use]
+pub fn all() -> Vec<Subject> {
+    catalogue::ALL
+        .iter()
+        .map(|entry| Subject {
+            info: entry.info,
+            bytes: entry.bytes,
+            context_free: entry.context_free,
+            peer: false,
+        })
+        .chain([peer::<Std>(), peer::<ParkingLot>(), peer::<Pthread>()])
+        .collect()
+}
+
+/// The lock called `name`.
+///
+/// # Errors
+/// A sentence that names the closest ones.
+pub fn find(name: &str) -> Result<Subject, String> {
+    let all = all();
+    if let Some(subject) = all.iter().find(|s| s.info.name == name) {
+        return Ok(*subject);
+    }
+    let mut close: Vec<(f64, &str)> = all
+        .iter()
+        .map(|s| {
+            // A shared start counts for more than Jaro-Winkler gives it:
+            // 'qspin' means qspinlock.
+            let starts = s.info.name.starts_with(name) && !name.is_empty();
+            let likeness = strsim::jaro_winkler(s.info.name, &name.to_lowercase());
+            (if starts { likeness + 1.0 } else { likeness }, s.info.name)
+        })
+        .filter(|(likeness, _)| *likeness > 0.75)
+        .collect();
+    close.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let names: Vec<&str> = close.iter().take(3).map(|(_, name)| *name).collect();
+    Err(match names.as_slice() {
+        [] => format!("there is no lock called '{name}'; 'locklab locks' lists them all"),
+        [one] => format!(
+            "there is no lock called '{name}'; did you mean {one}? ('locklab locks' lists them all)"
+        ),
+        [first @ .., last] => format!(
+            "there is no lock called '{name}'; the closest are {} and {last} ('locklab locks' \
+             lists them all)",
+            first.join(", ")
+        ),
+    })
+}
+
+/// Visits the lock called `name`; `None` if there is none.
+pub fn visit<V: Visitor<NativePlatform>>(name: &str, visitor: V) -> Option<V::Output> {
+    fn name_of<L: RawLock<NativePlatform>>() -> &'static str {
+        L::INFO.name
+    }
+    if name == name_of::<Std>() {
+        Some(visitor.visit::<Std>())
+    } else if name == name_of::<ParkingLot>() {
+        Some(visitor.visit::<ParkingLot>())
+    } else if name == name_of::<Pthread>() {
+        Some(visitor.visit::<Pthread>())
+    } else {
+        catalogue::visit(name, visitor)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wrong_name_is_told_the_closest() {
+        assert!(find("ticket").is_ok());
+        assert!(find("pthread").is_ok());
+        for (wrong, meant) in [
+            ("tiket", "ticket"),
+            ("MCS", "mcs"),
+            ("qspin", "qspinlock"),
+            ("parking-lot", "parking_lot"),
+        ] {
+            let text = find(wrong).unwrap_err();
+            assert!(text.contains(meant), "{text}");
+        }
+        let text = find("zzzzzz").unwrap_err();
+        assert!(text.contains("'locklab locks'"), "{text}");
+    }
+
+    #[test]
+    fn every_lock_that_is_listed_can_be_visited() {
+        struct Name;
+        impl Visitor<NativePlatform> for Name {
+            type Output = &'static str;
+            fn visit<L: RawLock<NativePlatform>>(self) -> &'static str {
+                L::INFO.name
+            }
+        }
+        for subject in all() {
+            assert_eq!(visit(subject.info.name, Name), Some(subject.info.name));
+        }
+    }
+}

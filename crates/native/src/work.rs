@@ -1,0 +1,228 @@
+//! What threads do with a lock, and without it: the units of the kernel
+//! benchmark of the virt-spin report, or an fstat(2).
+//!
+//! A unit is one tiny recursive call and one copy of 12 bytes, made so that
+//! it takes about 15 cycles; each copy reads what the copy before wrote, so
+//! units do not overlap. Critical units copy inside the line that all threads
+//! share, non-critical ones inside a private one. The line also holds what
+//! every holder writes: who it is (for handoffs) and the turn (to check
+//! mutual exclusion). That costs each acquisition about five instructions,
+//! the same for both locks, and no cache line beyond the one that the unit
+//! touches anyway.
+//!
+//! Never takes a lock and never reads a clock, except to calibrate the unit.
+
+use crate::spec::Unit;
+use locklab_host::clock;
+use std::cell::UnsafeCell;
+use std::os::fd::RawFd;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// One cache line: a head that counts and four slots of 12 bytes.
+#[derive(Default)]
+#[repr(C, align(64))]
+pub struct Section {
+    /// Who held the lock last; 0 is nobody.
+    owner: AtomicU64,
+    /// Acquisitions so far, by plain addition: two holders at once lose some.
+    turns: AtomicU64,
+    slots: UnsafeCell<[[u8; 12]; 4]>,
+}
+
+// SAFETY: `slots` is only touched through `units`, whose callers hold the
+// lock or own the section.
+unsafe impl Sync for Section {}
+
+impl Section {
+    /// Notes that `me` has the lock; says whether another had it before.
+    #[inline(always)]
+    pub fn enter(&self, me: u64) -> bool {
+        // Not read-modify-writes: the lock under test is what must make
+        // these safe, and `turns` shows it if it does not.
+        let turns = self.turns.load(Ordering::Relaxed);
+        self.turns.store(turns + 1, Ordering::Relaxed);
+        let handoff = self.owner.load(Ordering::Relaxed) != me;
+        if handoff {
+            self.owner.store(me, Ordering::Relaxed);
+        }
+        handoff
+    }
+
+    /// Acquisitions that were not lost.
+    #[must_use]
+    pub fn turns(&self) -> u64 {
+        self.turns.load(Ordering::Relaxed)
+    }
+
+    /// Does `count` units in this line.
+    ///
+    /// # Safety
+    /// Nobody else is in `units` of this section.
+    // One copy for all locks: where a copy in each lock's loop came to lie
+    // made seven percent of a long critical section, and was taken for the
+    // lock's.
+    #[inline(never)]
+    pub unsafe fn units(&self, count: u64) {
+        let slots = self.slots.get().cast::<[u8; 12]>();
+        for unit in 0..count {
+            descend(DEPTH);
+            let (from, to) = ((unit % 4) as usize, ((unit + 1) % 4) as usize);
+            // SAFETY: both are below 4, so in bounds; they differ, so they do
+            // not overlap; the caller keeps others out.
+            unsafe { slots.add(from).copy_to_nonoverlapping(slots.add(to), 1) };
+        }
+    }
+}
+
+/// Calls below the first: with two, a unit takes 13 cycles on a Zen 5, where
+/// each call and return takes four.
+const DEPTH: usize = 2;
+
+/// A tiny recursive call that no compiler turns into a loop.
+#[inline(never)]
+fn descend(depth: usize) -> usize {
+    if opaque(depth) == 0 {
+        return 0;
+    }
+    opaque(descend(depth - 1)) + 1
+}
+
+/// The identity, unknown to the compiler, at no instruction. It may touch
+/// memory as far as the compiler knows, so copies stay between calls.
+#[inline(always)]
+fn opaque(value: usize) -> usize {
+    let mut value = value;
+    // SAFETY: an empty template.
+    unsafe { core::arch::asm!("/* {0} */", inout(reg) value, options(nostack, preserves_flags)) };
+    value
+}
+
+/// What one thread does in its critical section.
+#[derive(Clone, Copy, Debug)]
+pub enum Critical {
+    /// So many units.
+    Units(u64),
+    /// One fstat(2) of this file.
+    Fstat(RawFd),
+}
+
+/// Asks the kernel about `file`; says whether it answered.
+#[inline(always)]
+pub fn fstat(file: RawFd) -> bool {
+    let mut stat = std::mem::MaybeUninit::<libc::stat>::uninit();
+    // SAFETY: fstat writes at most one stat, into ours; any number is a legal
+    // file descriptor.
+    unsafe { libc::fstat(file, stat.as_mut_ptr()) == 0 }
+}
+
+/// How long a unit takes on this CPU.
+#[derive(Clone, Copy, Debug)]
+pub struct Calibration {
+    /// Nanoseconds of one unit among many.
+    pub unit_ns: f64,
+    /// Nanoseconds of one cycle, by a chain of dependent complements.
+    pub cycle_ns: f64,
+}
+
+impl Calibration {
+    /// Measures for about 10 ms; the least of many short rounds, which is
+    /// what an undisturbed CPU at its present frequency takes.
+    #[must_use]
+    pub fn measure() -> Self {
+        const UNITS: u64 = 10_000;
+        const COMPLEMENTS: u64 = 100_000;
+        let section = Section::default();
+        let (mut units, mut chained) = (u64::MAX, u64::MAX);
+        for _ in 0..50 {
+            let start = clock::now();
+            // SAFETY: the section is ours.
+            unsafe { section.units(UNITS) };
+            let middle = clock::now();
+            chain(COMPLEMENTS);
+            units = units.min(middle - start);
+            chained = chained.min(clock::now() - middle);
+        }
+        Self {
+            unit_ns: (units as f64 / UNITS as f64).max(0.01),
+            cycle_ns: (chained as f64 / COMPLEMENTS as f64).max(0.01),
+        }
+    }
+
+    /// The units of a section of length `n`.
+    ///
+    /// # Errors
+    /// A sentence when there is no such number.
+    pub fn units(&self, n: u64, unit: Unit) -> Result<u64, String> {
+        match unit {
+            Unit::Units => n.checked_add(1).ok_or_else(|| {
+                format!("a length of {n} is {n} + 1 units, which is more than a machine can count")
+            }),
+            // Saturates; the plan refuses whatever does not fit a run.
+            Unit::Nanoseconds => Ok((n as f64 / self.unit_ns).round() as u64),
+        }
+    }
+}
+
+/// Complements that wait for one another: one cycle each. Additions of a
+/// constant are not: since Golden Cove, several of a chain are done in one
+/// cycle, before they are issued.
+fn chain(complements: u64) -> usize {
+    let mut value = 0;
+    for _ in 0..complements / 8 {
+        for _ in 0..8 {
+            value = !opaque(value);
+        }
+    }
+    opaque(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_section_counts_turns_and_owners() {
+        let section = Section::default();
+        assert_eq!(
+            [1, 1, 2, 1].map(|me| section.enter(me)),
+            [true, false, true, true]
+        );
+        assert_eq!(section.turns(), 4);
+    }
+
+    #[test]
+    fn each_unit_copies_what_the_one_before_wrote() {
+        let section = Section::default();
+        // SAFETY: ours.
+        unsafe {
+            (*section.slots.get())[0] = *b"twelve bytes";
+            section.units(3);
+            assert_eq!(&(*section.slots.get())[3], b"twelve bytes");
+        }
+    }
+
+    #[test]
+    fn lengths_become_units_or_a_sentence() {
+        let calibration = Calibration {
+            unit_ns: 4.0,
+            cycle_ns: 0.25,
+        };
+        assert_eq!(calibration.units(0, Unit::Units), Ok(1));
+        assert_eq!(calibration.units(128, Unit::Units), Ok(129));
+        assert!(calibration.units(u64::MAX, Unit::Units).is_err());
+        assert_eq!(calibration.units(0, Unit::Nanoseconds), Ok(0));
+        assert_eq!(calibration.units(100, Unit::Nanoseconds), Ok(25));
+        assert_eq!(
+            calibration.units(u64::MAX, Unit::Nanoseconds),
+            Ok(4_611_686_018_427_387_904)
+        );
+    }
+
+    #[test]
+    fn the_kernel_answers_for_an_open_file_only() {
+        use std::os::fd::AsRawFd;
+        let file = tempfile::tempfile().unwrap();
+        assert!(fstat(file.as_raw_fd()));
+        assert!(!fstat(-1));
+    }
+}

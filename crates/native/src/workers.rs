@@ -1,0 +1,255 @@
+//! Starts the workers of a block, waits for them, and sees to it that none is
+//! left: threads of this process, or processes that share memory as in report
+//! 4.
+//!
+//! Processes are forked and not executed anew: they inherit the block at the
+//! same address. So a child must do nothing that another thread of ours may
+//! have been in the middle of at the fork: it allocates nothing, prints
+//! nothing, and leaves by `_exit`. A child that dies never hangs the parent:
+//! the others are killed if they wait for a lock that the dead one held.
+
+use crate::block::Block;
+use crate::latency::Latencies;
+use crate::rendezvous::wait;
+use locklab_host::clock::{self, nanos};
+use locklab_host::topology::pin_to;
+use locklab_lab::experiment::Invalid;
+use locklab_lab::instrument::Stopped;
+use locklab_locks::Threads;
+use nix::sys::prctl::set_pdeathsig;
+use nix::sys::signal::{Signal, kill};
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use nix::unistd::{ForkResult, Pid, fork, getppid};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// How long a block may go without a slice: with more workers than CPUs and a
+/// fair lock, each turn costs a time slice of every worker.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// How a block ended.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Ending {
+    /// All workers left.
+    Well,
+    /// The block is void, for this reason, and no worker is left.
+    Badly(Invalid),
+}
+
+/// Runs a block to its end.
+///
+/// # Errors
+/// The workers could not be started; or they are stuck in the lock: then they
+/// are still there, and keep their memory.
+pub(crate) fn run(
+    block: &Arc<Block>,
+    processes: bool,
+    interrupt: &AtomicBool,
+) -> Result<Ending, Stopped> {
+    let ending = if processes {
+        run_processes(block, interrupt)?
+    } else {
+        run_threads(block, interrupt)?
+    };
+    if interrupt.load(Ordering::Relaxed) {
+        return Err(Stopped::Interrupted);
+    }
+    Ok(ending)
+}
+
+fn latencies(block: &Block) -> Option<Latencies> {
+    block.request.latency.then(Latencies::new)
+}
+
+fn cpu_of(block: &Block, worker: usize) -> usize {
+    block.request.cpus[worker % block.request.cpus.len()]
+}
+
+/// Why waiting ended.
+#[derive(PartialEq, Eq)]
+enum Waited {
+    AllLeft,
+    Stuck,
+    Failed(String),
+}
+
+/// Waits until all workers have left, none has for too long done anything, or
+/// `check` finds one that failed. Sleeps all the while.
+fn wait_for_all(
+    block: &Block,
+    interrupt: &AtomicBool,
+    mut check: impl FnMut() -> Result<(), String>,
+) -> Waited {
+    let control = block.control();
+    let patience = nanos(PATIENCE) + 10 * (block.request.settle + block.request.length);
+    let (mut progress, mut since) = (u32::MAX, clock::now());
+    loop {
+        // B4: Acquire pairs with the workers' Release.
+        let left = control.left.load(Ordering::Acquire);
+        if left as usize >= block.request.threads {
+            return Waited::AllLeft;
+        }
+        if let Err(failed) = check() {
+            return Waited::Failed(failed);
+        }
+        if interrupt.load(Ordering::Relaxed) {
+            control.stop.store(true, Ordering::Relaxed);
+        }
+        let now = control.progress.load(Ordering::Relaxed);
+        if now != progress {
+            (progress, since) = (now, clock::now());
+        } else if clock::now() - since > patience {
+            return Waited::Stuck;
+        }
+        wait(&control.left, left, Some(Duration::from_millis(50)));
+    }
+}
+
+fn run_threads(block: &Arc<Block>, interrupt: &AtomicBool) -> Result<Ending, Stopped> {
+    let threads = block.request.threads;
+    let mut handles = Vec::with_capacity(threads);
+    for worker in 0..threads {
+        // Stuck threads keep the block.
+        let (own, latencies) = (Arc::clone(block), latencies(block));
+        let spawned = std::thread::Builder::new()
+            .name(format!("worker {worker}"))
+            .spawn(move || {
+                pin_to(cpu_of(&own, worker));
+                own.work(worker, latencies);
+            });
+        match spawned {
+            Ok(handle) => handles.push(handle),
+            Err(e) => {
+                block.abandon();
+                for handle in handles {
+                    let _ = handle.join();
+                }
+                return Err(Stopped::Fatal(format!(
+                    "cannot start {threads} threads: {e}; ask for fewer"
+                )));
+            }
+        }
+    }
+    if wait_for_all(block, interrupt, || Ok(())) != Waited::AllLeft {
+        return Err(Stopped::Fatal(format!(
+            "{} of {threads} threads did not come out of the lock within {} s: it is \
+             deadlocked, or its waiters starve; nothing more can be measured in this process",
+            threads - block.control().left.load(Ordering::Relaxed) as usize,
+            PATIENCE.as_secs()
+        )));
+    }
+    for handle in handles {
+        if handle.join().is_err() {
+            return Ok(Ending::Badly(Invalid::Failed("a thread panicked".into())));
+        }
+    }
+    Ok(Ending::Well)
+}
+
+/// Children that live, and what became of those that do not.
+struct Children {
+    alive: Vec<Pid>,
+    failed: Option<String>,
+}
+
+impl Children {
+    /// Buries the dead; says what happened to the first that failed.
+    fn look(&mut self) -> Result<(), String> {
+        let failed = &mut self.failed;
+        self.alive.retain(|pid| {
+            let how = match waitpid(*pid, Some(WaitPidFlag::WNOHANG)) {
+                Ok(WaitStatus::StillAlive) => return true,
+                Ok(WaitStatus::Exited(_, 0)) => return false,
+                Ok(WaitStatus::Exited(_, code)) => format!("a process ended with status {code}"),
+                Ok(WaitStatus::Signaled(_, signal, _)) => {
+                    format!("a process was killed by {signal}")
+                }
+                Ok(_) => return true,
+                Err(e) => format!("a process was lost: {e}"),
+            };
+            failed.get_or_insert(how);
+            false
+        });
+        self.failed.clone().map_or(Ok(()), Err)
+    }
+
+    /// Waits until all are gone, at most so long.
+    fn bury(&mut self, patience: Duration) {
+        let started = clock::now();
+        while !self.alive.is_empty() && clock::now() - started < nanos(patience) {
+            let _ = self.look();
+            std::thread::sleep(Duration::from_micros(200));
+        }
+    }
+
+    fn kill(&mut self) {
+        for pid in &self.alive {
+            // It may have ended just now.
+            let _ = kill(*pid, Signal::SIGKILL);
+        }
+        let failed = self.failed.take();
+        self.bury(Duration::from_secs(5));
+        self.failed = failed;
+    }
+}
+
+fn run_processes(block: &Arc<Block>, interrupt: &AtomicBool) -> Result<Ending, Stopped> {
+    let threads = block.request.threads;
+    let parent = nix::unistd::getpid();
+    let mut children = Children {
+        alive: Vec::with_capacity(threads),
+        failed: None,
+    };
+    for worker in 0..threads {
+        let latencies = latencies(block);
+        // SAFETY: the child keeps to what this module's head says.
+        match unsafe { fork() } {
+            Ok(ForkResult::Child) => child(block, worker, latencies, parent),
+            Ok(ForkResult::Parent { child }) => children.alive.push(child),
+            Err(e) => {
+                block.abandon();
+                children.kill();
+                return Err(Stopped::Fatal(format!(
+                    "cannot start {threads} processes: {e}; ask for fewer"
+                )));
+            }
+        }
+    }
+    let waited = wait_for_all(block, interrupt, || children.look());
+    if waited == Waited::AllLeft {
+        children.bury(Duration::from_secs(1));
+    }
+    // Those who wait for the dead wait for ever.
+    children.kill();
+    Ok(match waited {
+        Waited::Failed(how) => Ending::Badly(Invalid::Failed(how)),
+        Waited::Stuck => Ending::Badly(Invalid::Failed(format!(
+            "processes did not come out of the lock within {} s and were killed",
+            PATIENCE.as_secs()
+        ))),
+        Waited::AllLeft => match children.failed {
+            Some(how) => Ending::Badly(Invalid::Failed(how)),
+            None => Ending::Well,
+        },
+    })
+}
+
+/// The life of a child.
+fn child(block: &Block, worker: usize, latencies: Option<Latencies>, parent: Pid) -> ! {
+    // So that nobody spins for a parent that is gone; it may be gone already.
+    let _ = set_pdeathsig(Signal::SIGKILL);
+    if getppid() != parent {
+        // SAFETY: ends this process only.
+        unsafe { libc::_exit(0) };
+    }
+    let status = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        // SAFETY: each child has its own index, and its only thread has taken
+        // no number before.
+        unsafe { Threads::assume_cpu(worker) };
+        pin_to(cpu_of(block, worker));
+        block.work(worker, latencies);
+    }));
+    // SAFETY: as above; without the parent's exit handlers and buffers.
+    unsafe { libc::_exit(i32::from(status.is_err())) }
+}
