@@ -7,14 +7,25 @@
 use crate::spinlock_matrix::Lengths;
 use crate::workload::Workload;
 use locklab_host::error::Error;
+use locklab_lab::file::{self, FileKind};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+
+/// The kind of an experiment with kernels, as every experiment file says it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ExperimentKind {
+    /// Two kernels.
+    Kernels,
+}
 
 /// An experiment file.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Experiment {
+    /// What the file compares.
+    pub kind: ExperimentKind,
     /// What it is called.
     pub name: String,
     /// One line on what is asked.
@@ -146,7 +157,9 @@ impl Experiment {
     /// # Errors
     /// What is wrong, and at which line.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let experiment: Self = toml::from_str(text).map_err(|e| e.to_string())?;
+        // A file of version 0.1 is refused with the line to write.
+        FileKind::of(text)?;
+        let experiment: Self = file::parse(text)?;
         experiment.check()?;
         Ok(experiment)
     }
@@ -321,7 +334,8 @@ fn is_symbol(name: &str) -> bool {
 mod tests {
     use super::*;
 
-    const SMALL: &str = "name = 'x'\n[experiment]\nselect = ['ARCH_INLINE_SPIN_UNLOCK']\n";
+    const SMALL: &str =
+        "kind = 'kernels'\nname = 'x'\n[experiment]\nselect = ['ARCH_INLINE_SPIN_UNLOCK']\n";
 
     #[test]
     fn parts_add_up_and_the_later_value_wins() {
@@ -342,31 +356,40 @@ mod tests {
     #[test]
     fn what_makes_no_sense_is_said() {
         for (text, needle) in [
-            ("name = 'x'\n[experiment]\n", "the same kernel"),
             (
-                "name = 'x'\n[experiment]\nselect = ['config_x']\n",
+                "kind = 'kernels'\nname = 'x'\n[experiment]\n",
+                "the same kernel",
+            ),
+            (
+                "kind = 'kernels'\nname = 'x'\n[experiment]\nselect = ['config_x']\n",
                 "without CONFIG_",
             ),
             (
-                "name = 'x'\n[experiment]\noptions = ['X=y']\n",
+                "kind = 'kernels'\nname = 'x'\n[experiment]\noptions = ['X=y']\n",
                 "CONFIG_NAME=VALUE",
             ),
-            ("name = 'x'\n[experiment]\ncc = 'tcc'\n", "gcc or clang"),
             (
-                "name = 'x'\n[experiment]\nflatten = ['a b']\n",
+                "kind = 'kernels'\nname = 'x'\n[experiment]\ncc = 'tcc'\n",
+                "gcc or clang",
+            ),
+            (
+                "kind = 'kernels'\nname = 'x'\n[experiment]\nflatten = ['a b']\n",
                 "function's name",
             ),
             (
-                "name = 'x'\n[experiment]\nnoinline = ['f']\nalways_inline = ['f']\n",
+                "kind = 'kernels'\nname = 'x'\n[experiment]\nnoinline = ['f']\nalways_inline = ['f']\n",
                 "both",
             ),
-            ("name = 'x'\n[experiment]\nselct = ['X']\n", "selct"),
             (
-                "name = 'x'\n[experiment]\nselect = ['X']\n[[workload]]\nname = 'nginx'\n",
+                "kind = 'kernels'\nname = 'x'\n[experiment]\nselct = ['X']\n",
+                "selct",
+            ),
+            (
+                "kind = 'kernels'\nname = 'x'\n[experiment]\nselect = ['X']\n[[workload]]\nname = 'nginx'\n",
                 "nginx-churn",
             ),
             (
-                "name = 'x'\n[experiment]\nselect = ['X']\n[[workload]]\nname = 'fstat'\n\
+                "kind = 'kernels'\nname = 'x'\n[experiment]\nselect = ['X']\n[[workload]]\nname = 'fstat'\n\
                  lengths = { threads = [1] }\n",
                 "fstat has no lengths",
             ),

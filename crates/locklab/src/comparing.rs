@@ -11,7 +11,7 @@ use clap::{Args, ValueEnum};
 use locklab_host::error::Error;
 use locklab_judge::Verdict;
 use locklab_lab::document::{Document, render};
-use locklab_lab::experiment::Experiment;
+use locklab_lab::experiment::{Experiment, Provenance};
 use locklab_lab::instrument::Instrument;
 use locklab_lab::report::{self, Context};
 use locklab_lab::runner::Stop;
@@ -226,11 +226,9 @@ impl Comparing<'_> {
             interrupt: self.interrupt,
             quiet: self.common.quiet,
         };
-        let measured = session
-            .run(instrument, experiment)
-            .map_err(Error::Failed)?;
+        let measured = session.run(instrument, experiment).map_err(Error::Failed)?;
         let trouble = trouble(&measured);
-        let context = context(&measured.listed, self.file.clone());
+        let context = context(&measured.experiment, &measured.listed, self.file.clone());
         let (verdicts, document) = judged_document(&measured.experiment, &context)?;
         Ok(Judged {
             experiment: measured.experiment,
@@ -279,9 +277,12 @@ pub fn judged_document(
 }
 
 /// What a report says of when and how it was made.
-pub fn context(listed: &Listed, file: Option<String>) -> Context {
+fn context(experiment: &Experiment, listed: &Listed, file: Option<String>) -> Context {
     Context {
-        date: format!("{} UTC", listed.started),
+        date: match experiment.provenance {
+            Provenance::Simulation(_) => "any day: the same seed gives the same figures".into(),
+            _ => format!("{} UTC", listed.started),
+        },
         command: listed.command.clone(),
         file,
     }
@@ -310,7 +311,7 @@ pub fn show_stored(
     common: &Common,
 ) -> Result<ExitCode, Error> {
     files.check()?;
-    let (_, document) = judged_document(experiment, &context(listed, None))?;
+    let (_, document) = judged_document(experiment, &context(experiment, listed, None))?;
     show(&document, common)?;
     files.write(&document, &[FailOn::Worse.word()])?;
     Ok(ExitCode::SUCCESS)

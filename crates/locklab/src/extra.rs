@@ -37,7 +37,9 @@ fn kernels(document: &mut Document, experiment: &Experiment, verdicts: &Verdicts
     for section in locklab_kernel::report::sections(experiment) {
         document.push(section);
     }
-    document.data.extend(locklab_kernel::report::data(experiment));
+    document
+        .data
+        .extend(locklab_kernel::report::data(experiment));
     let reference = experiment.spec["reference"].as_str().unwrap_or_default();
     let figures = locklab_kernel::published::beside(experiment, verdicts, reference);
     let figures = figures.unwrap_or_default();

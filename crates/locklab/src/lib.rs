@@ -5,32 +5,12 @@
 //! report nothing of how a figure was made.
 
 pub mod cli;
-pub mod compare;
-pub mod counters;
+pub mod commands;
+pub mod comparing;
 pub mod doctor;
-mod footprint_command;
-pub mod icache;
-pub mod icache_command;
-pub mod kernel;
+pub mod extra;
 pub mod list;
-mod locks_command;
-mod machine_command;
-pub mod matrix;
-mod matrix_command;
-pub mod matrix_run;
-pub mod native;
-pub mod plan;
-mod progress;
-pub mod report;
-mod reproduce;
-mod results_command;
-mod run_under;
-pub mod screen_command;
-mod simulated;
-pub mod store;
-pub mod verdicts;
-mod verify;
-pub mod workloads;
+pub mod output;
 
 use cli::{Cli, Command};
 use locklab_host::error::Error;
@@ -42,19 +22,19 @@ use std::process::ExitCode;
 /// One sentence, and the exit code that goes with it.
 pub fn run(cli: Cli) -> Result<ExitCode, Error> {
     match &cli.command {
-        Command::Matrix(args) => matrix_command::run(args, &cli.common),
-        Command::Doctor => matrix_command::print(&doctor::run(&cli.common)),
-        Command::Reproduce(args) => reproduce::run(args, &cli.common),
-        Command::Machine(args) => machine_command::run(args, &cli.common),
-        Command::Kernel(args) => kernel::command::run(args, &cli.common),
-        Command::Locks(args) => locks_command::run(args, &cli.common),
-        Command::Results(args) => results_command::run(args, &cli.common),
-        Command::Compare(args) => compare::command::run(args, &cli.common),
-        Command::Icache(args) => icache_command::run(args, &cli.common),
-        Command::Screen(args) => screen_command::run(args, &cli.common),
-        Command::WorkloadProgram(args) => workloads::own::run(args),
-        Command::Verify(args) => verify::run(args, &cli.common),
-        Command::Footprint(args) => footprint_command::run(args, &cli.common),
-        Command::Run(args) => run_under::run(args, &cli.common),
+        Command::Matrix(args) => commands::matrix::run(args, &cli.common),
+        Command::Doctor => output::print(&doctor::run(&cli.common)),
+        Command::Reproduce(args) => commands::reproduce::run(args, &cli.common),
+        Command::Machine(args) => commands::machine::run(args, &cli.common),
+        Command::Kernel(args) => commands::kernel::run(args, &cli.common),
+        Command::Locks(args) => commands::locks::run(args, &cli.common),
+        Command::Results(args) => commands::results::run(args, &cli.common),
+        Command::Compare(args) => commands::compare::run(args, &cli.common),
+        Command::Icache(args) => commands::icache::run(args, &cli.common),
+        Command::Screen(args) => commands::screen::run(args, &cli.common),
+        Command::WorkloadProgram(args) => commands::workload_program::run(args),
+        Command::Verify(args) => commands::verify::run(args, &cli.common),
+        Command::Footprint(args) => commands::footprint::run(args, &cli.common),
+        Command::Run(args) => commands::run::run(args, &cli.common),
     }
 }

@@ -116,6 +116,11 @@ mod tests {
         check_writable(&file).unwrap();
         assert!(!file.exists());
         let missing = folder.path().join("no/such/report.html");
-        assert!(check_writable(&missing).unwrap_err().to_string().contains("no/such"));
+        assert!(
+            check_writable(&missing)
+                .unwrap_err()
+                .to_string()
+                .contains("no/such")
+        );
     }
 }

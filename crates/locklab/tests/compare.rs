@@ -635,7 +635,7 @@ fn inlining_in_two_layouts_of_a_real_link() {
     let ready = ["gcc", "ld.lld", "qemu-x86_64"]
         .iter()
         .all(|p| locklab_host::process::find(p, &[]).is_some())
-        && locklab::icache::Model::new(None, None, None, false).is_ok();
+        && locklab_programs::icache::Model::new(None, None, None, false).is_ok();
     if !ready {
         eprintln!("skipped: gcc, lld, qemu-user or the plugin is missing");
         return;

@@ -4,7 +4,7 @@ use assert_cmd::Command;
 
 fn ready() -> bool {
     let there = locklab_host::process::find("qemu-x86_64", &[]).is_some()
-        && locklab::icache::Model::new(None, None, None, false).is_ok();
+        && locklab_programs::icache::Model::new(None, None, None, false).is_ok();
     if !there {
         eprintln!("skipped: qemu-user or the plugin is missing");
     }

@@ -10,6 +10,7 @@ use golden::golden;
 fn locklab(line: &str) -> Command {
     let mut command = Command::cargo_bin("locklab").unwrap();
     command.args(line.split_whitespace());
+    command.args(["--quiet", "--store", ":memory:"]);
     command
 }
 

@@ -52,10 +52,20 @@ const FACTS: [&str; 6] = [
     "core.pause_cycles",
 ];
 
+/// The kind of a published experiment, as every experiment file says it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ExperimentKind {
+    /// Figures that were published, simulated beside them.
+    Published,
+}
+
 /// An experiment file.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Experiment {
+    /// What the file compares; there is one kind that can be simulated.
+    pub kind: ExperimentKind,
     /// Number of the report, if it is one of the five.
     pub report: Option<u32>,
     /// What it is about.
@@ -332,6 +342,7 @@ mod tests {
     use super::*;
 
     const HEAD: &str = r#"
+        kind = "published"
         title = "t"
         machine = "flat-16"
         reference = "reference/f.toml"

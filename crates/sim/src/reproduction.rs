@@ -369,7 +369,7 @@ mod tests {
     fn a_small_experiment_of_ones_own_is_simulated() {
         let experiment = Experiment::parse(
             "e.toml",
-            "title = \"t\"\nmachine = \"flat-16\"\nreference = \"f.toml\"\n\
+            "kind = \"published\"\ntitle = \"t\"\nmachine = \"flat-16\"\nreference = \"f.toml\"\n\
              placement = \"compact\"\nacquisitions = 500\n\
              [[figure]]\nname = \"a\"\npublished = \"ns.b / ns.a\"\nthreads = [1, 2]\n\
              baseline = \"ttas\"\nexperiment = \"mcs\"\n\

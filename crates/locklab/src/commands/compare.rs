@@ -123,7 +123,7 @@ fn programs(args: &CompareArgs, common: &Common) -> Result<ExitCode, Error> {
     let judged = comparing.measure(&mut instrument, experiment)?;
     // Before the report: a reader may take his time.
     drop(prepared);
-    if !common.quiet && instrument.keeps_logs() {
+    if !common.quiet {
         eprintln!("Logs: {}", instrument.logs().display());
     }
     drop(instrument);

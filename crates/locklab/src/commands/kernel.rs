@@ -161,6 +161,25 @@ pub fn run(args: &KernelArgs, common: &Common) -> Result<ExitCode, Error> {
     }
 }
 
+/// Runs an experiment file of kernels, with the settings of the file.
+///
+/// # Errors
+/// One sentence.
+pub fn file(path: &Path, comparing: &ComparingArgs, common: &Common) -> Result<ExitCode, Error> {
+    let interrupt = interrupt::listen()?;
+    let cache = cache(&CacheArgs::default(), common, &interrupt)?;
+    let args = CompareArgs {
+        file: FileArgs {
+            file: path.to_owned(),
+            kernels: KernelsArgs::default(),
+        },
+        workload: Vec::new(),
+        guests: GuestArgs::default(),
+        comparing: comparing.clone(),
+    };
+    compare::compare(&args, common, &cache)
+}
+
 /// The cache that the arguments name, or the default one.
 ///
 /// # Errors

@@ -1,9 +1,11 @@
 //! `locklab matrix`: its arguments, and the way to this machine or to a
 //! modelled one.
 
+mod file;
 mod native;
 mod simulated;
 
+pub use file::file;
 pub(super) use simulated::workers;
 
 use crate::cli::Common;
@@ -11,7 +13,6 @@ use crate::comparing::ComparingArgs;
 use crate::list::{Lengths, Threads};
 use clap::{Args, ValueEnum};
 use locklab_host::error::Error;
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// `locklab matrix`.

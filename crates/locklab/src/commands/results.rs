@@ -99,45 +99,47 @@ fn json_lines(samples: &[StoredSample]) -> String {
     samples
         .iter()
         .map(|stored| {
-            let mut line = flat(stored);
+            let mut line: Map<String, Value> = flat(stored).into_iter().collect();
             line.insert("detail".into(), stored.sample.detail.clone());
             format!("{}\n", Value::Object(line))
         })
         .collect()
 }
 
-/// A sample with its cell's axes and its figures as fields.
-fn flat(stored: &StoredSample) -> Map<String, Value> {
+/// A sample with its cell's axes and its figures as fields, in the order of
+/// columns.
+fn flat(stored: &StoredSample) -> Vec<(String, Value)> {
     let sample = &stored.sample;
-    let mut line = Map::from_iter([("experiment".to_owned(), json!(stored.experiment))]);
-    for (axis, at) in &stored.cell.0 {
-        line.insert(axis.clone(), json!(at));
-    }
-    line.insert("pair".into(), json!(stored.pair));
-    line.insert("side".into(), json!(stored.side));
-    line.insert("subject".into(), json!(stored.subject));
-    line.insert("order".into(), json!(stored.order));
-    line.insert("state".into(), json!(stored.state));
-    line.insert("started_s".into(), json!(sample.started));
     let placement = sample.placement.as_ref();
-    line.insert("placement".into(), json!(placement.map(|p| &p.class)));
-    line.insert(
-        "invalid".into(),
-        json!(sample.invalid.as_ref().map(|invalid| invalid.why())),
+    let invalid = sample.invalid.as_ref();
+    let mut fields = vec![("experiment".to_owned(), json!(stored.experiment))];
+    let axes = stored.cell.0.iter();
+    fields.extend(axes.map(|(axis, at)| (axis.clone(), json!(at))));
+    fields.extend(
+        [
+            ("pair", json!(stored.pair)),
+            ("side", json!(stored.side)),
+            ("subject", json!(stored.subject)),
+            ("order", json!(stored.order)),
+            ("state", json!(stored.state)),
+            ("started_s", json!(sample.started)),
+            ("placement", json!(placement.map(|p| &p.class))),
+            ("invalid", json!(invalid.map(|i| i.why()))),
+        ]
+        .map(|(name, value)| (name.to_owned(), value)),
     );
-    for (name, value) in &sample.values {
-        line.insert(name.clone(), json!(value));
-    }
-    line
+    let values = sample.values.iter();
+    fields.extend(values.map(|(name, value)| (name.clone(), json!(value))));
+    fields
 }
 
 /// One row a sample; what there is none of is empty. Columns are those that
 /// any sample has, in the order in which they first occur.
 fn csv(samples: &[StoredSample]) -> Result<String, Box<dyn std::error::Error>> {
-    let rows: Vec<Map<String, Value>> = samples.iter().map(flat).collect();
+    let rows: Vec<Vec<(String, Value)>> = samples.iter().map(flat).collect();
     let mut columns: Vec<&String> = Vec::new();
     let mut known = BTreeSet::new();
-    for name in rows.iter().flat_map(Map::keys) {
+    for (name, _) in rows.iter().flatten() {
         if known.insert(name) {
             columns.push(name);
         }
@@ -147,10 +149,11 @@ fn csv(samples: &[StoredSample]) -> Result<String, Box<dyn std::error::Error>> {
         csv.write_record(&columns)?;
     }
     for row in &rows {
-        csv.write_record(columns.iter().map(|name| match row.get(*name) {
-            None | Some(Value::Null) => String::new(),
-            Some(Value::String(text)) => text.clone(),
-            Some(value) => value.to_string(),
+        let at = |column: &String| row.iter().find(|(name, _)| name == column);
+        csv.write_record(columns.iter().map(|column| match at(column) {
+            None | Some((_, Value::Null)) => String::new(),
+            Some((_, Value::String(text))) => text.clone(),
+            Some((_, value)) => value.to_string(),
         }))?;
     }
     Ok(String::from_utf8(csv.into_inner()?)?)

@@ -59,10 +59,13 @@ pub fn run(args: &ScreenArgs, common: &Common) -> Result<ExitCode, Error> {
     let model = why.as_ref().map(|_| Model::new(None, None, None, false));
     let no_model = model.as_ref().and_then(|m| m.as_ref().err().cloned());
     let model = model.and_then(Result::ok);
-    let rows = screen(&workloads, args.runs, model.as_ref(), &mut launcher).map_err(|fault| match fault {
-        Fault::Interrupted => Error::Interrupted("interrupted; nothing is stored".into()),
-        other => Error::Failed(format!("{other:?}")),
-    })?;
+    let rows =
+        screen(&workloads, args.runs, model.as_ref(), &mut launcher).map_err(
+            |fault| match fault {
+                Fault::Interrupted => Error::Interrupted("interrupted; nothing is stored".into()),
+                other => Error::Failed(format!("{other:?}")),
+            },
+        )?;
     print(&if common.json {
         let provenance = match &model {
             Some(model) => json!({ "source": "model", "name": model.geometry.to_string() }),
@@ -89,12 +92,12 @@ fn dry_run(workloads: &[WorkloadSpec], runs: u32, as_json: bool) -> String {
     format!("Would run {}.\n", titles.join(", "))
 }
 
-fn text(
-    rows: &[Screened],
-    why: Option<&str>,
-    model: Result<&Model, Option<String>>,
-) -> String {
-    let front = if why.is_some() { "L1i MPKI, model" } else { "front end" };
+fn text(rows: &[Screened], why: Option<&str>, model: Result<&Model, Option<String>>) -> String {
+    let front = if why.is_some() {
+        "L1i MPKI, model"
+    } else {
+        "front end"
+    };
     let mut text = format!("{:<32}{front:>16}{:>16}\n", "Workload", "in the kernel");
     let share = |x: Option<f64>| x.map_or("-".into(), |x| format!("{:.1} %", 100.0 * x));
     for row in rows {

@@ -11,10 +11,11 @@ mod report;
 pub use report::{json, text};
 
 use crate::cli::Common;
-use crate::native::round_trip;
-use crate::store::Store;
+use crate::output::store_path;
 use locklab_host::environment::{Environment, Fact};
 use locklab_host::topology::Topology;
+use locklab_lab::store::Store;
+use locklab_native::round_trip;
 use serde::Serialize;
 use std::path::Path;
 
@@ -78,7 +79,7 @@ pub(crate) fn run(common: &Common) -> String {
                 second and look for programs; nothing would be changed\n"
             .into();
     }
-    let checks = examine(common.store.as_deref());
+    let checks = examine(common);
     if common.json {
         format!("{:#}\n", json(&checks, &machine))
     } else {
@@ -89,14 +90,14 @@ pub(crate) fn run(common: &Common) -> String {
 /// Looks at everything. Takes about a second: the placement of the CPUs is
 /// measured several times, since it may move.
 #[must_use]
-pub fn examine(store: Option<&Path>) -> Vec<Check> {
+pub fn examine(common: &Common) -> Vec<Check> {
     let environment = Environment::read();
     let mut checks = locks(&environment, &Topology::read());
     checks.push(placement(&Topology::read().order));
     checks.extend(counters::checks(&environment));
     checks.extend(programs::models(Path::new("/")));
     checks.extend(programs::workloads());
-    checks.push(samples(store));
+    checks.push(samples(common));
     checks
 }
 
@@ -246,7 +247,8 @@ fn unknown(name: &str, fact: &Fact) -> Check {
 fn placement(cpus: &[usize]) -> Check {
     const LOOKS: u32 = 6;
     const PAUSE: std::time::Duration = std::time::Duration::from_millis(100);
-    let links = round_trip::links(cpus);
+    // Neighbours in pin order stand for all pairs.
+    let links: Vec<(usize, usize)> = cpus.windows(2).map(|w| (w[0], w[1])).take(8).collect();
     if links.is_empty() {
         return Check::new(
             LOCKS,
@@ -264,7 +266,8 @@ fn placement(cpus: &[usize]) -> Check {
             if i > 0 {
                 std::thread::sleep(PAUSE);
             }
-            round_trip::measure_all(&links)
+            let trips = links.iter().map(|(a, b)| round_trip::measure(*a, *b));
+            trips.collect::<Option<_>>().unwrap_or_default()
         })
         .collect();
     for link in 0..links.len() {
@@ -305,13 +308,10 @@ fn placement(cpus: &[usize]) -> Check {
     )
 }
 
-fn samples(store: Option<&Path>) -> Check {
-    let path = match store {
-        Some(path) => path.to_owned(),
-        None => match Store::default_path() {
-            Ok(path) => path,
-            Err(why) => return Check::new(STORE, "Store", State::Missing, why),
-        },
+fn samples(common: &Common) -> Check {
+    let path = match store_path(common) {
+        Ok(path) => path,
+        Err(why) => return Check::new(STORE, "Store", State::Missing, why.to_string()),
     };
     match Store::open(&path) {
         Ok(_) => Check::new(
@@ -327,11 +327,29 @@ fn samples(store: Option<&Path>) -> Check {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use clap::Parser;
+
+    fn with_store(path: &Path) -> Common {
+        let words = [
+            "locklab".as_ref(),
+            "doctor".as_ref(),
+            "--store".as_ref(),
+            path.as_os_str(),
+        ];
+        crate::cli::Cli::parse_from(words).common
+    }
 
     #[test]
     fn every_check_that_is_not_ok_says_why() {
         let folder = tempfile::tempdir().unwrap();
-        let checks = examine(Some(&folder.path().join("store.sqlite")));
+        let store = folder.path().join("store.sqlite");
+        let words = [
+            "locklab".as_ref(),
+            "doctor".as_ref(),
+            "--store".as_ref(),
+            store.as_os_str(),
+        ];
+        let checks = examine(&crate::cli::Cli::parse_from(words).common);
         for check in &checks {
             assert!(!check.found.is_empty(), "{check:?}");
             if check.state == State::Missing && check.part == WORKLOADS {
@@ -356,7 +374,7 @@ mod tests {
 
     #[test]
     fn a_store_that_cannot_be_written_is_missing() {
-        let check = samples(Some(Path::new("/proc/no/such/store.sqlite")));
+        let check = samples(&with_store(Path::new("/proc/no/such/store.sqlite")));
         assert_eq!(check.state, State::Missing);
         assert!(check.found.contains("/proc/no"), "{check:?}");
     }

@@ -1,7 +1,7 @@
 //! What the doctor found, as text and as JSON.
 
 use super::{Check, State};
-use crate::report::{Page, VERSION};
+use locklab_lab::{VERSION, page::Page};
 use serde_json::{Value, json as value};
 
 /// One line or more for each check, by part, and each part in short.

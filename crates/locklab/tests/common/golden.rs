@@ -7,7 +7,7 @@ use std::path::Path;
 /// Compares with a golden file, or renews it.
 pub(crate) fn golden(name: &str, found: &str) {
     // The version changes with every release and means nothing here.
-    let found = &found.replace(locklab::report::VERSION, "locklab VERSION");
+    let found = &found.replace(locklab_lab::VERSION, "locklab VERSION");
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("tests/golden")
         .join(name);

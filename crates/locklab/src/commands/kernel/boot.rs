@@ -46,11 +46,7 @@ pub struct BootArgs {
     pub cache: CacheArgs,
 }
 
-pub(super) fn boot(
-    args: &BootArgs,
-    common: &Common,
-    cache: &Cache<'_>,
-) -> Result<ExitCode, Error> {
+pub(super) fn boot(args: &BootArgs, common: &Common, cache: &Cache<'_>) -> Result<ExitCode, Error> {
     let vcpus = args.guests.vcpus;
     let mut load = Load {
         processes: args.processes,
@@ -128,12 +124,7 @@ pub(super) fn boot(
     })
 }
 
-fn dry_run(
-    args: &BootArgs,
-    load: &Load,
-    qemu: &Qemu,
-    common: &Common,
-) -> Result<ExitCode, Error> {
+fn dry_run(args: &BootArgs, load: &Load, qemu: &Qemu, common: &Common) -> Result<ExitCode, Error> {
     print(&if common.json {
         let document = json!({
             "schema": 1,

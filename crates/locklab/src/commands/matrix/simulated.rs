@@ -48,7 +48,8 @@ impl SimulatedArgs {
             (self.trace.is_some(), "--trace"),
             (self.band, "--band"),
         ];
-        all.into_iter().find_map(|(given, name)| given.then_some(name))
+        all.into_iter()
+            .find_map(|(given, name)| given.then_some(name))
     }
 }
 
@@ -85,7 +86,10 @@ pub(super) fn run(args: &MatrixArgs, common: &Common, on: &str) -> Result<ExitCo
             progress.set(done as u64, of as u64, "band");
         });
         drop(progress);
-        add_band(&mut judged, &bands.map_err(|e| Error::Failed(e.to_string()))?);
+        add_band(
+            &mut judged,
+            &bands.map_err(|e| Error::Failed(e.to_string()))?,
+        );
     }
     comparing.present(judged)
 }
@@ -149,7 +153,8 @@ fn trace(spec: &Spec, machine: &Machine, seed: u64, path: &Path) -> Result<(), E
 
 /// The ratios over the band of the model's assumptions.
 fn add_band(judged: &mut Judged, bands: &[CellBand]) {
-    let mut lines = vec!["non-crit threads crit ratio   low  high  lowest at, highest at".to_owned()];
+    let mut lines =
+        vec!["non-crit threads crit ratio   low  high  lowest at, highest at".to_owned()];
     lines.extend(bands.iter().map(|cell| {
         format!(
             "{:8} {:7} {:4} {:5.2} {:5.2} {:5.2}  {}, {}",

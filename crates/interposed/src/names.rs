@@ -1,0 +1,134 @@
+//! Names of locks for `locklab run`: our own, and those that LiTL gave them.
+//!
+//! LiTL (H. Guiroux, R. Lachaize and V. Quéma, "Multicore Locks: The Case Is
+//! Not Closed Yet", USENIX ATC 2016) calls an algorithm with a way to wait
+//! `mcs_spinlock`, `mcs_spin_then_park`, `ticket_original`. Such a name means
+//! the same here; where its algorithm is not one of ours, it is refused.
+
+use crate::wait::Wait;
+use locklab_host::error::Error;
+use locklab_locks::catalogue;
+
+/// Every mutex stays glibc's.
+pub(crate) const GLIBC: &str = "pthread";
+
+/// A lock of the interposer.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Chosen {
+    pub(crate) lock: &'static str,
+    pub(crate) wait: Wait,
+}
+
+/// LiTL's algorithms that are ours, by LiTL's name.
+const LITL: &[(&str, &str)] = &[
+    ("alockepfl", "anderson"),
+    ("cbomcs", "c-bo-mcs"),
+    ("clh", "clh"),
+    ("ctkttkt", "c-tkt-tkt"),
+    ("hmcs", "hmcs"),
+    ("malthusian", "malthusian"),
+    ("mcs", "mcs"),
+    ("pthreadinterpose", GLIBC),
+    ("spinlock", "tas"),
+    ("ticket", "ticket"),
+    ("ttas", "ttas"),
+];
+
+const LITL_WAITS: &[(&str, Wait)] = &[
+    ("_spin_then_park", Wait::SpinThenPark),
+    ("_spinlock", Wait::Spin),
+    ("_original", Wait::Spin),
+];
+
+/// Finds the lock called `name`, waiting as `wait` says, or as its LiTL name
+/// does, or by spinning and then parking.
+pub(crate) fn choose(name: &str, wait: Option<Wait>) -> Result<Chosen, Error> {
+    if let Some(lock) = ours(name) {
+        let wait = wait.unwrap_or(Wait::SpinThenPark);
+        return Ok(Chosen { lock, wait });
+    }
+    let litl = LITL_WAITS.iter().find_map(|(suffix, wait)| {
+        let algorithm = name.strip_suffix(suffix)?;
+        let (_, lock) = LITL.iter().find(|(theirs, _)| *theirs == algorithm)?;
+        Some((ours(lock)?, *wait))
+    });
+    match (litl, wait) {
+        (Some((_, named)), Some(wait)) if wait != named => Err(Error::Usage(format!(
+            "'{name}' is LiTL's name of a lock that waits by {}; leave out --wait {}",
+            named.name(),
+            wait.name()
+        ))),
+        (Some((lock, wait)), _) => Ok(Chosen { lock, wait }),
+        (None, _) => Err(Error::Usage(unknown(name))),
+    }
+}
+
+fn ours(name: &str) -> Option<&'static str> {
+    catalogue::ALL
+        .iter()
+        .map(|entry| entry.info.name)
+        .chain([GLIBC])
+        .find(|lock| *lock == name)
+}
+
+fn unknown(name: &str) -> String {
+    let near = catalogue::ALL
+        .iter()
+        .map(|entry| entry.info.name)
+        .map(|lock| (strsim::jaro_winkler(lock, &name.to_lowercase()), lock))
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .filter(|(likeness, _)| *likeness > 0.8);
+    let meant = near.map_or(String::new(), |(_, lock)| {
+        format!(" Did you mean '{lock}'?")
+    });
+    format!(
+        "there is no lock '{name}' for programs;{meant} 'locklab locks' lists ours, and \
+         '{GLIBC}' is glibc's"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn chosen(lock: &'static str, wait: Wait) -> Chosen {
+        Chosen { lock, wait }
+    }
+
+    #[test]
+    fn a_name_of_litl_keeps_its_meaning() {
+        for (name, lock, wait) in [
+            ("mcs_spinlock", "mcs", Wait::Spin),
+            ("mcs_spin_then_park", "mcs", Wait::SpinThenPark),
+            ("clh_spin_then_park", "clh", Wait::SpinThenPark),
+            ("ticket_original", "ticket", Wait::Spin),
+            ("ttas_original", "ttas", Wait::Spin),
+            ("spinlock_spinlock", "tas", Wait::Spin),
+            ("alockepfl_original", "anderson", Wait::Spin),
+            ("pthreadinterpose_original", "pthread", Wait::Spin),
+        ] {
+            assert_eq!(choose(name, None).unwrap(), chosen(lock, wait), "{name}");
+        }
+        let both = choose("mcs_spinlock", Some(Wait::SpinThenPark)).unwrap_err();
+        assert_eq!(
+            both.to_string(),
+            "'mcs_spinlock' is LiTL's name of a lock that waits by spin; leave out --wait \
+             spin-then-park"
+        );
+        assert!(choose("partitioned_original", None).is_err());
+    }
+
+    #[test]
+    fn our_names_wait_as_asked() {
+        assert_eq!(
+            choose("mcs", None).unwrap(),
+            chosen("mcs", Wait::SpinThenPark)
+        );
+        assert_eq!(
+            choose("mcs", Some(Wait::Spin)).unwrap(),
+            chosen("mcs", Wait::Spin)
+        );
+        let wrong = choose("tickett", None).unwrap_err().to_string();
+        assert!(wrong.contains("Did you mean 'ticket'?"), "{wrong}");
+    }
+}

@@ -1,0 +1,201 @@
+//! One run of an unmodified program on another lock.
+//!
+//! Sets what the interposer reads, runs the program, and reads what the
+//! interposer left. The program's streams and exit status are its own.
+
+use crate::names::{Chosen, GLIBC, choose};
+use crate::profile::{Clock, Summary, read};
+use crate::wait::Wait;
+use locklab_host::error::Error;
+use locklab_host::interrupt;
+use locklab_preload_report::{FOLDER_VARIABLE, PROFILE_VARIABLE};
+use serde_json::Value;
+#[cfg(test)]
+use std::ffi::OsStr;
+use std::ffi::OsString;
+use std::fmt::Write as _;
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::{Command, ExitStatus, Stdio};
+
+/// What is to be run, and on which lock.
+#[derive(Clone, Debug)]
+pub struct Program {
+    /// The lock, by our name or by LiTL's.
+    pub lock: String,
+    /// How its waiters wait; by default as its name says, or spinning and then
+    /// sleeping.
+    pub wait: Option<Wait>,
+    /// Whether each acquisition is timed.
+    pub profile: bool,
+    /// The program and its arguments.
+    pub command: Vec<OsString>,
+}
+
+/// A program that can be started.
+#[derive(Debug)]
+pub struct Ready {
+    chosen: Chosen,
+    profile: bool,
+    command: Vec<OsString>,
+    variables: Vec<(&'static str, OsString)>,
+}
+
+/// A program that has ended.
+pub struct Ended {
+    /// What a shell would call its exit status.
+    pub status: u8,
+    summary: Summary,
+    chosen: Chosen,
+    profile: bool,
+}
+
+impl Program {
+    /// Finds the lock and the interposer.
+    ///
+    /// # Errors
+    /// There is no such lock, or no interposer.
+    pub fn ready(self) -> Result<Ready, Error> {
+        let chosen = choose(&self.lock, self.wait)?;
+        if self.profile && chosen.lock == GLIBC {
+            return Err(Error::Usage(
+                "glibc's own mutexes cannot be profiled; name one of 'locklab locks'".into(),
+            ));
+        }
+        let library = locklab_host::libraries::preload_library().map_err(Error::Failed)?;
+        if self.command.is_empty() {
+            return Err(Error::Usage("name a program to run, after --".into()));
+        }
+        let others = std::env::var_os("LD_PRELOAD");
+        Ok(Ready {
+            variables: vec![
+                ("LD_PRELOAD", preload(&library, others)),
+                ("LOCKLAB_LOCK", chosen.lock.into()),
+                ("LOCKLAB_WAIT", chosen.wait.name().into()),
+            ],
+            chosen,
+            profile: self.profile,
+            command: self.command,
+        })
+    }
+}
+
+impl Ready {
+    /// The same run as a shell would start it.
+    #[must_use]
+    pub fn line(&self) -> String {
+        let mut line = String::from("env");
+        for (name, value) in &self.variables {
+            let _ = write!(line, " {name}={}", value.display());
+        }
+        for word in &self.command {
+            let _ = write!(line, " {}", word.display());
+        }
+        line
+    }
+
+    /// Runs it to its end. With `quiet_output` its standard output goes to
+    /// standard error.
+    ///
+    /// # Errors
+    /// It does not start, or what the interposer left cannot be read.
+    pub fn run(mut self, quiet_output: bool) -> Result<Ended, Error> {
+        let folder = tempfile::Builder::new()
+            .prefix("locklab-run-")
+            .tempdir()
+            .map_err(|e| Error::Failed(format!("no temporary folder for the report: {e}")))?;
+        self.variables.push((FOLDER_VARIABLE, folder.path().into()));
+        if self.profile {
+            self.variables.push((PROFILE_VARIABLE, "1".into()));
+        }
+        let clock = Clock::start();
+        let program = &self.command[0];
+        let mut command = Command::new(program);
+        command.args(&self.command[1..]).envs(self.variables);
+        if !self.profile {
+            command.env_remove(PROFILE_VARIABLE);
+        }
+        if quiet_output {
+            command.stdout(Stdio::from(std::io::stderr()));
+        }
+        // Ctrl-C is the program's; what it did until then is still reported.
+        let _interrupted = interrupt::listen()?;
+        let status = command
+            .status()
+            .map_err(|e| Error::Failed(format!("{} does not start: {e}", program.display())))?;
+        Ok(Ended {
+            status: exit_number(status),
+            summary: read(folder.path(), clock)?,
+            chosen: self.chosen,
+            profile: self.profile,
+        })
+    }
+}
+
+impl Ended {
+    /// What the interposer saw, for programs.
+    #[must_use]
+    pub fn json(&self) -> Value {
+        self.summary.json(&self.chosen, self.profile, self.status)
+    }
+
+    /// What the interposer saw, as text: a table if it was profiled, and
+    /// notes unless `quiet`.
+    #[must_use]
+    pub fn text(&self, quiet: bool) -> String {
+        let mut text = String::new();
+        if self.profile {
+            text += &self.summary.table(&self.chosen);
+        }
+        if !quiet {
+            for note in self.summary.notes() {
+                let _ = writeln!(text, "locklab: {note}");
+            }
+        }
+        text
+    }
+}
+
+/// What a shell would say.
+fn exit_number(status: ExitStatus) -> u8 {
+    status
+        .code()
+        .or_else(|| status.signal().map(|signal| 128 + signal))
+        .and_then(|code| u8::try_from(code).ok())
+        .unwrap_or(1)
+}
+
+/// Ours goes first: what another interposer passes on should reach ours.
+fn preload(library: &Path, others: Option<OsString>) -> OsString {
+    let mut list = OsString::from(library);
+    if let Some(others) = others.filter(|others| !others.is_empty()) {
+        list.push(":");
+        list.push(others);
+    }
+    list
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn other_interposers_stay_behind_ours() {
+        let ours = Path::new("/x/liblocklab_preload.so");
+        assert_eq!(preload(ours, None), OsStr::new("/x/liblocklab_preload.so"));
+        assert_eq!(
+            preload(ours, Some("".into())),
+            OsStr::new("/x/liblocklab_preload.so")
+        );
+        assert_eq!(
+            preload(ours, Some("/y.so".into())),
+            OsStr::new("/x/liblocklab_preload.so:/y.so")
+        );
+    }
+
+    #[test]
+    fn the_exit_status_is_the_programs() {
+        assert_eq!(exit_number(ExitStatus::from_raw(3 << 8)), 3);
+        assert_eq!(exit_number(ExitStatus::from_raw(9)), 137);
+    }
+}

@@ -1,0 +1,114 @@
+//! `locklab footprint`: two ELF files or folders, symbol by symbol.
+//!
+//! Wiring only: the reading, the pairing and the words are
+//! `locklab-footprint`'s.
+
+use crate::cli::Common;
+use crate::output::print;
+use clap::Args;
+use locklab_footprint::{Footprint, HotCounts, Options, Pair, compare, parse_counts, render};
+use locklab_host::error::Error;
+use locklab_lab::progress::Progress;
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// `locklab footprint`.
+///
+/// Executables, objects, archives, kernel images, or two folders of them.
+#[derive(Debug, Args)]
+pub struct FootprintArgs {
+    /// The file or folder before
+    pub old: PathBuf,
+    /// The file or folder after
+    pub new: PathBuf,
+    /// List the call sites at which this function was inlined
+    #[arg(long, value_name = "FUNCTION")]
+    pub call_sites: Option<String>,
+    /// Rows of each table of symbols; --json has all of them
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    pub rows: usize,
+    /// Executions of the old file, for its hot text: what icache --hot wrote,
+    /// or lines of ADDRESS COUNT
+    #[arg(long, value_name = "FILE", requires = "new_counts")]
+    pub old_counts: Option<PathBuf>,
+    /// Executions of the new file
+    #[arg(long, value_name = "FILE", requires = "old_counts")]
+    pub new_counts: Option<PathBuf>,
+}
+
+/// Runs it.
+///
+/// # Errors
+/// One sentence.
+pub fn run(args: &FootprintArgs, common: &Common) -> Result<ExitCode, Error> {
+    if common.dry_run {
+        return print(&format!(
+            "Would read {} and {}.\n",
+            args.old.display(),
+            args.new.display()
+        ));
+    }
+    let hot = hot(args)?;
+    let bar = Progress::new(0, "bytes", common.quiet);
+    let tell = |behind: u64, of: u64| {
+        bar.set(behind, of, "");
+    };
+    let options = Options {
+        inlined: true,
+        call_sites_of: args.call_sites.clone(),
+        hot,
+        progress: Some(&tell),
+    };
+    let footprint = compare(&args.old, &args.new, &options);
+    drop(bar);
+    let footprint = footprint.map_err(|e| Error::Failed(e.to_string()))?;
+    if let (Some(wanted), Some(inlined)) = (&args.call_sites, &footprint.inlined)
+        && inlined
+            .call_sites
+            .as_ref()
+            .is_none_or(|c| c.sites.is_empty())
+        && !common.quiet
+    {
+        eprintln!("'{wanted}' was inlined nowhere on either side, or has another name.");
+    }
+    print(&if common.json {
+        format!("{:#}\n", document(&footprint))
+    } else {
+        render(&footprint, args.rows)
+    })
+}
+
+/// The footprint for programs.
+pub(crate) fn document(footprint: &Footprint) -> Value {
+    let mut document = json!({
+        "schema": 1,
+        "kind": "footprint",
+        "tool": locklab_lab::VERSION,
+        "provenance": "files: the symbol tables and debug information of both inputs",
+    });
+    if let (Value::Object(document), Ok(Value::Object(fields))) =
+        (&mut document, serde_json::to_value(footprint))
+    {
+        document.extend(fields);
+    }
+    document
+}
+
+fn hot(args: &FootprintArgs) -> Result<Option<HotCounts>, Error> {
+    let (Some(old), Some(new)) = (&args.old_counts, &args.new_counts) else {
+        return Ok(None);
+    };
+    let read = |path: &Path| {
+        let text = std::fs::read_to_string(path)
+            .map_err(|e| Error::Usage(format!("cannot read {}: {e}", path.display())))?;
+        parse_counts(&text).map_err(|e| Error::Usage(format!("{}: {e}", path.display())))
+    };
+    Ok(Some(HotCounts {
+        counts: Pair {
+            baseline: read(old)?,
+            experiment: read(new)?,
+        },
+        ..HotCounts::default()
+    }))
+}

@@ -1,0 +1,61 @@
+//! `locklab run`: an unmodified program on another lock.
+//!
+//! The program's streams and exit status are its own; what is said here goes
+//! to standard error.
+
+use crate::cli::Common;
+use crate::output::print;
+use clap::Args;
+use locklab_host::error::Error;
+use locklab_interposed::{Program, Wait};
+use std::io::Write as _;
+use std::process::ExitCode;
+
+/// `locklab run`.
+#[derive(Debug, Args)]
+pub struct RunArgs {
+    /// The lock: of 'locklab locks', 'pthread' (glibc's), or LiTL's name
+    #[arg(long, value_name = "NAME")]
+    pub lock: String,
+    /// What a waiter does [default: spin-then-park]
+    ///
+    /// A waiter that only spins keeps a CPU from the holder where threads
+    /// outnumber CPUs: fair locks then all but stop.
+    #[arg(long, value_enum)]
+    pub wait: Option<Wait>,
+    /// Time each acquisition; print contention by place in the program
+    #[arg(long)]
+    pub profile: bool,
+    /// The program and its arguments
+    #[arg(last = true, required = true, value_name = "CMD")]
+    pub command: Vec<std::ffi::OsString>,
+}
+
+/// Runs it.
+///
+/// # Errors
+/// There is no such lock, the interposer is not found, or the program does
+/// not start.
+pub fn run(args: &RunArgs, common: &Common) -> Result<ExitCode, Error> {
+    let ready = Program {
+        lock: args.lock.clone(),
+        wait: args.wait,
+        profile: args.profile,
+        command: args.command.clone(),
+    }
+    .ready()?;
+    if common.dry_run {
+        return print(&format!("{}\n", ready.line()));
+    }
+    // Standard output is for the one document.
+    let ended = ready.run(common.json)?;
+    if common.json {
+        print(&format!("{:#}\n", ended.json()))?;
+    } else {
+        // That it cannot be written is nothing to fail for.
+        let _ = std::io::stderr()
+            .lock()
+            .write_all(ended.text(common.quiet).as_bytes());
+    }
+    Ok(ExitCode::from(ended.status))
+}
