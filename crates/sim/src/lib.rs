@@ -48,7 +48,9 @@ mod workload;
 
 pub use agreement::{Agreement, FLAT, MISS, agreement, factor_error, wrong_direction};
 pub use batch::run_all;
-pub use experiment::{EXPERIMENTS, Experiment, ExperimentKind, FigureOf, LoopOf, MatrixOf, Side, Threads};
+pub use experiment::{
+    EXPERIMENTS, Experiment, ExperimentKind, FigureOf, LoopOf, MatrixOf, Side, Threads,
+};
 pub use foreign::{Foreign, can_be_simulated, register};
 pub use machine::{Arbitration, Arch, BUILTIN, FIGURES, Figure, FigureKind, Machine, Origin};
 pub use machine_file::MachineError;
