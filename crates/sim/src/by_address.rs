@@ -115,7 +115,9 @@ pub unsafe fn store(address: usize, size: u8, value: u64, site: usize) {
     let engine = engine();
     engine.current().site.set(site);
     // SAFETY: the caller's promise.
-    unsafe { engine.store(address, size, value) };
+    // Which ordering the code asked for is not known here: the strongest that
+    // is no full fence.
+    unsafe { engine.store(address, size, value, Ordering::Release) };
 }
 
 /// A locked read-modify-write; `change` gives the new value, or none if
@@ -131,12 +133,12 @@ pub unsafe fn update(
 ) -> u64 {
     let engine = engine();
     engine.current().site.set(site);
-    let index = engine.reach_to_modify(address);
+    let place = engine.reach_to_modify(address, Ordering::AcqRel);
     // SAFETY: the caller's promise.
     let old = unsafe { read_bits(address, size) };
     let new = change(old).filter(|new| *new != old);
     // SAFETY: as above.
-    unsafe { engine.modified(index, address, size, new) };
+    unsafe { engine.modified(place, address, size, new) };
     old
 }
 
@@ -166,7 +168,7 @@ pub fn write(address: usize, size: u8, site: usize) {
         engine.drain_all();
     }
     // SAFETY: of size 0, so that it writes nothing.
-    unsafe { engine.store(address, 0, 0) };
+    unsafe { engine.store(address, 0, 0, Ordering::Relaxed) };
 }
 
 /// A word that a loop has read: its address, size and value.

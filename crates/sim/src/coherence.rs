@@ -6,9 +6,15 @@
 //! there ([`crate::requests`]) until it is picked; a snoop travels to
 //! the owner, who loses the line when it arrives; then the data travels. So an
 //! owner may go on hitting its line for a while after it got it, whoever else
-//! wants it, and requests that are near come first. Nothing here knows of locks or of values:
-//! what was written is written by the CPU when its request completes, and no
-//! other CPU can have the line before that.
+//! wants it, and requests that are near come first. A line that no core holds
+//! exclusively is granted by the directory itself: it knows when the grant is
+//! complete, and the next snoop follows at once. Nothing here knows of locks
+//! or of values: what was written is written by the CPU when its request
+//! completes, and no other CPU can have the line before that.
+//!
+//! Where the machine has far atomics (Arm's LSE), a read-modify-write of a
+//! line that another core has used is done at the line's home: the line is
+//! taken from whoever has it and stays there.
 
 use crate::engine::{Engine, Phase};
 use crate::requests::Requests;
@@ -29,8 +35,10 @@ pub(crate) enum Want {
     Exclusive,
     /// The only copy, for a read-modify-write that locks the line.
     Locked,
-    /// The only copy, for the oldest entry of the CPU's store buffer.
+    /// The only copy, for an entry of the CPU's store buffer.
     Drain,
+    /// A read-modify-write at the line's home; no core has a copy afterwards.
+    Far,
 }
 
 /// One line's directory entry.
@@ -42,9 +50,16 @@ pub(crate) struct Line {
     ready: Cell<u64>,
     /// When the next request can be granted.
     pub(crate) free_at: Cell<u64>,
+    /// Whether a request waits for that: then the owner's next operation does
+    /// not come before it, however fast the owner goes on.
+    pub(crate) claimed: Cell<bool>,
     sharers: [Cell<u64>; WORDS],
     /// How many sharers there are.
     copies: Cell<u32>,
+    /// Whether the line was last used at its home, by a far atomic.
+    at_home: Cell<bool>,
+    /// How many far atomics in a row `owner` has made.
+    far_streak: Cell<u8>,
     /// Whether only one CPU ever uses the line.
     pub(crate) private: Cell<bool>,
     /// When it is looked at next, and the number of that event.
@@ -63,8 +78,11 @@ impl Line {
             owner: Cell::new(NOBODY),
             ready: Cell::new(0),
             free_at: Cell::new(0),
+            claimed: Cell::new(false),
             sharers: [const { Cell::new(0) }; WORDS],
             copies: Cell::new(0),
+            at_home: Cell::new(false),
+            far_streak: Cell::new(0),
             private: Cell::new(false),
             event: Cell::new((u64::MAX, 0)),
             requests: RefCell::new(Requests::default()),
@@ -77,7 +95,9 @@ impl Line {
     /// Whether `core` can write without asking.
     #[inline(always)]
     pub(crate) fn writable(&self, core: usize, time: u64) -> bool {
-        self.exclusive.get() == core as u16 && self.ready.get() <= time
+        self.exclusive.get() == core as u16
+            && self.ready.get() <= time
+            && !(self.claimed.get() && self.free_at.get() <= time)
     }
 
     /// Whether `core` can read without asking.
@@ -201,8 +221,20 @@ impl Engine {
     /// What `want` of `core` would take if granted at once.
     fn transfer_for(&self, line: &Line, core: usize, want: Want) -> (u64, u64) {
         let (nearest, farthest) = self.source(line, core);
+        let unowned = line.exclusive.get() == NOBODY;
+        // No core has it, but it is not in memory: the home has it.
+        let home = |distance| match distance {
+            None if line.at_home.get() => self.costs.llc,
+            _ => self.transfer(distance),
+        };
         if want == Want::Shared {
-            return (self.transfer(nearest), 0);
+            // Read from the last-level cache of the socket that has it.
+            return match nearest {
+                Some(Distance::Cluster | Distance::Socket) if unowned => {
+                    (self.costs.llc.min(self.transfer(nearest)), 0)
+                }
+                _ => (home(nearest), 0),
+            };
         }
         if line.exclusive.get() != NOBODY {
             return (self.transfer(farthest), 0);
@@ -214,9 +246,26 @@ impl Engine {
             return (self.transfer(Some(Distance::Cluster)), 0);
         }
         (
-            self.transfer(farthest),
+            home(farthest),
             others.saturating_sub(1) * self.costs.invalidate,
         )
+    }
+
+    /// What a read-modify-write of `core` asks for, which does not own the
+    /// line: it is done at the line's home if another core has used it last.
+    pub(crate) fn atomic(&self, line: &Line, core: usize) -> Want {
+        /// Far atomics in a row until a core takes the line for itself.
+        const NEAR_AGAIN: u8 = 3;
+        if !self.costs.far_atomics {
+            return Want::Locked;
+        }
+        let owner = line.owner.get();
+        let own = owner == core as u16 || (owner == NOBODY && line.copies.get() == 0);
+        if !own || (line.at_home.get() && line.far_streak.get() < NEAR_AGAIN) {
+            Want::Far
+        } else {
+            Want::Locked
+        }
     }
 
     /// What a request of `core` would take, but for invalidations.
@@ -274,11 +323,12 @@ impl Engine {
     /// Gives the line to `core`; returns when it is there.
     pub(crate) fn grant(&self, index: usize, core: usize, cpu: usize, want: Want, now: u64) -> u64 {
         let line = &self.lines[index];
+        line.claimed.set(false);
         let (transfer, extra) = self.transfer_for(line, core, want);
         let exclusive = line.exclusive.get();
         let rest = self.vary(transfer - self.travel(transfer));
         self.count_transfer(index, cpu, want, now, transfer);
-        if exclusive == core as u16 {
+        if exclusive == core as u16 && want != Want::Far {
             // Ours already (the store buffer of a sibling brought it).
             let done = (now + 1).max(line.ready.get());
             line.free_at.set(done);
@@ -303,12 +353,21 @@ impl Engine {
             word.set(0);
         }
         line.copies.set(0);
+        if want == Want::Far {
+            return self.grant_far(index, core, now, done);
+        }
+        line.at_home.set(false);
+        line.far_streak.set(0);
         line.exclusive.set(core as u16);
         line.owner.set(core as u16);
         line.ready.set(done);
         // Whoever is next waits at the directory, whose snoop has yet to reach
-        // the new owner.
-        let snoop = self.vary((transfer * self.costs.snoop_share) >> 10);
+        // the new owner: a part of a transfer after the old owner's answer, or
+        // right behind a grant that the directory itself has made.
+        let mut snoop = self.vary((transfer * self.costs.snoop_share) >> 10);
+        if exclusive == NOBODY {
+            snoop = snoop.min(self.costs.shared_read);
+        }
         let held = if want == Want::Locked {
             self.costs.rmw
         } else {
@@ -321,6 +380,30 @@ impl Engine {
             self.wake_watchers(index, now, Some(core));
         }
         done
+    }
+
+    /// A read-modify-write at the line's home, whose result is back at `done`.
+    /// The line is free for the next when the operation is.
+    fn grant_far(&self, index: usize, core: usize, now: u64, done: u64) -> u64 {
+        let line = &self.lines[index];
+        let owned = line.exclusive.get() != NOBODY;
+        let same = line.at_home.get() && line.owner.get() == core as u16;
+        line.far_streak.set(if same {
+            line.far_streak.get().saturating_add(1)
+        } else {
+            1
+        });
+        line.exclusive.set(NOBODY);
+        line.owner.set(core as u16);
+        line.at_home.set(true);
+        // From an owner the data comes first.
+        let start = if owned { (now + done) / 2 } else { now };
+        line.free_at.set(start + self.costs.far_rmw);
+        debug_assert_eq!(line.check(), Ok(()), "line {index}");
+        if line.watched() {
+            self.wake_watchers(index, now, None);
+        }
+        done.max(line.free_at.get())
     }
 
     /// Has a CPU sleep until the line changes.

@@ -100,6 +100,17 @@ pub(crate) struct Costs {
     /// Of a line, by [`Distance`].
     pub(crate) transfer: [u64; 5],
     pub(crate) memory: u64,
+    /// Reading what no core holds exclusively, within a socket.
+    pub(crate) llc: u64,
+    /// Whether atomics of contended lines are done at the line's home.
+    pub(crate) far_atomics: bool,
+    /// How long one of those keeps the home busy.
+    pub(crate) far_rmw: u64,
+    /// From the loss of a line until a CPU that sleeps on it reads it; 0: it
+    /// polls.
+    pub(crate) wfe: u64,
+    /// Chance that a waiting write is served before reads, in 1024ths.
+    pub(crate) writes_first: usize,
     /// Until the owner loses a line that nobody else wants, in 1024ths.
     pub(crate) travel_share: u64,
     /// In 1024ths.
@@ -142,6 +153,14 @@ impl Costs {
                 ns("transfer.remote_ns"),
             ],
             memory: ns("transfer.memory_ns"),
+            llc: match ns("transfer.llc_ns") {
+                0 => u64::MAX,
+                llc => llc,
+            },
+            far_atomics: machine.get("core.far_atomics") > 0.0,
+            far_rmw: ns("core.far_rmw_ns"),
+            wfe: cycles("core.wfe_cycles"),
+            writes_first: (machine.get("directory.writes_first") * 1024.0) as usize,
             travel_share: ((machine.get("transfer.request_share")
                 + machine.get("transfer.snoop_share"))
                 * 1024.0) as u64,

@@ -245,14 +245,7 @@ impl Experiment {
     }
 
     pub(crate) fn placement(&self) -> Result<Placement, String> {
-        match self.placement.as_str() {
-            "compact" => Ok(Placement::Compact),
-            "numbered" => Ok(Placement::Numbered),
-            "spread" => Ok(Placement::Spread),
-            name => Err(format!(
-                "no placement is called `{name}`; there are compact, numbered and spread"
-            )),
-        }
+        Placement::named(&self.placement)
     }
 
     /// Its single figures, with what was published.

@@ -113,8 +113,13 @@ impl Engine {
                 cpu.next_steal.set(self.rng.exponential(self.costs.steal.0));
             }
             if who < self.hypervisor.hardware.len() {
-                // Not all in the same cycle.
-                let now = self.rng.below(1000) as u64;
+                // In an order of its own, and far enough apart that a queue
+                // forms in that order and not by distance: otherwise a
+                // first-come lock would go on for ever in the order of the
+                // CPUs' numbers, socket by socket.
+                let window = 1000
+                    + 2 * self.cpus.len() * self.costs.transfer[Distance::Remote as usize] as usize;
+                let now = self.rng.below(window) as u64;
                 self.schedule_in(who, who, now);
                 if self.hypervisor.shared {
                     // As if it had gone on for long: some slice is about to end.

@@ -7,6 +7,7 @@
 //! as an assumption, which may have a band of plausible values. Nothing here
 //! knows of locks or workloads, and nothing may be tuned to one.
 
+use crate::microbench::Check;
 use std::collections::BTreeMap;
 
 /// Which of the requests that wait for a line gets it next.
@@ -16,7 +17,10 @@ pub enum Arbitration {
     Random,
     /// The one that arrived first.
     Fifo,
-    /// The one closest to the line's owner; the first to arrive among equals.
+    /// In turns of all that wait: those from the cluster of the core that had
+    /// the line last, then those from its socket, then the others; the first to
+    /// arrive among equals. Who comes meanwhile waits for the next turn, and
+    /// the core that had the line is not preferred to its neighbours.
     Nearest,
 }
 
@@ -108,17 +112,22 @@ figures! {
     "core.l2_cycles", "cycles", 1.0..=100.0, true, None, "load that hits the core's L2";
     "core.rmw_cycles", "cycles", 1.0..=200.0, true, None, "atomic read-modify-write on a line already owned; the line stays meanwhile";
     "core.store_buffer", "entries", 0.0..=256.0, true, None, "store buffer; 0: stores wait for their line";
-    "core.drain_cycles", "cycles", 0.0..=200.0, true, Some(30.0), "mean, from an empty store buffer until a read-modify-write that waited for it has its line locked";
+    "core.drain_cycles", "cycles", 0.0..=200.0, true, Some(10.0), "mean, from an empty store buffer until a read-modify-write that waited for it has its line locked";
+    "core.far_atomics", "", 0.0..=1.0, true, Some(0.0), "1: an atomic on a line that another core has used is done at the line's home (Arm LSE, far)";
+    "core.far_rmw_ns", "ns", 0.0..=1000.0, false, Some(0.0), "how long a far atomic keeps the line's home busy";
+    "core.wfe_cycles", "cycles", 0.0..=10000.0, true, Some(0.0), "from the loss of a line until a CPU that sleeps on it (Arm `wfe`) reads it again; 0: a spin polls, with relaxes between";
     "core.smt_slowdown", "factor", 1.0..=4.0, false, Some(1.0), "how much longer work takes while the sibling thread works too";
     "transfer.cluster_ns", "ns", 1.0..=10000.0, false, None, "cache line from a core to another of the same cluster";
     "transfer.socket_ns", "ns", 1.0..=10000.0, false, None, "cache line from another cluster of the same socket";
     "transfer.remote_ns", "ns", 1.0..=10000.0, false, None, "cache line from another socket";
     "transfer.memory_ns", "ns", 1.0..=10000.0, false, None, "line that no cache holds";
-    "transfer.request_share", "fraction", 0.0..=0.9, false, Some(0.3), "part of a transfer in which the request travels to the directory, where it queues";
-    "transfer.snoop_share", "fraction", 0.0..=0.9, false, Some(0.3), "part of a transfer in which the directory's snoop travels to the owner, who uses the line meanwhile";
+    "transfer.llc_ns", "ns", 0.0..=10000.0, false, Some(0.0), "line that no core holds exclusively, read from the last-level cache of the socket; 0: as from the nearest copy";
+    "transfer.request_share", "fraction", 0.0..=0.9, false, Some(0.1), "part of a transfer in which the request travels to the directory, where it queues";
+    "transfer.snoop_share", "fraction", 0.0..=0.9, false, Some(0.1), "part of a transfer in which the directory's snoop travels to the owner, who uses the line meanwhile";
     "transfer.spread", "fraction", 0.0..=0.9, false, Some(0.35), "how much a transfer may take less or more, by where its line has its home";
     "directory.shared_read_ns", "ns", 0.0..=1000.0, false, None, "how long one shared read keeps a line's directory entry busy";
     "directory.invalidate_ns", "ns", 0.0..=1000.0, false, None, "added to a write for each further sharer it invalidates";
+    "directory.writes_first", "fraction", 0.0..=1.0, false, Some(0.0), "how often a write that waits for a line is served before the reads that wait";
     "interrupts.per_second", "1/s", 0.0..=1e6, false, Some(0.0), "interrupts a CPU, held off while interrupts are masked";
     "interrupts.us", "us", 0.0..=10000.0, false, Some(0.0), "length of one";
     "vm.vcpus", "", 0.0..=1024.0, true, Some(0.0), "virtual CPUs; 0: not a virtual machine";
@@ -151,6 +160,8 @@ pub struct Machine {
     pub figures: BTreeMap<&'static str, Figure>,
     /// The keys whose value is a default of the format.
     pub defaulted: Vec<&'static str>,
+    /// Published microbenchmarks, which the model must give too.
+    pub checks: Vec<Check>,
 }
 
 impl Machine {
@@ -208,6 +219,15 @@ impl Machine {
         }
         self.contradiction().map_or(Ok(()), |(_, what)| Err(what))?;
         Ok(self)
+    }
+
+    /// Gives an assumed figure a value that its band allows: whole if it is a
+    /// count. What contradicts it is the caller's to see to.
+    pub(crate) fn set(&mut self, key: &str, value: f64) {
+        let kind = FIGURES.iter().find(|kind| kind.key == key);
+        if let (Some(kind), Some(figure)) = (kind, self.figures.get_mut(key)) {
+            figure.value = if kind.whole { value.round() } else { value };
+        }
     }
 
     /// The first two figures that cannot both be true, by the key of the one
@@ -304,9 +324,12 @@ builtin! {
     "amd64-8",
     "epyc-7763-2s",
     "flat-16",
+    "graviton2",
     "graviton3",
+    "icelake-1035g4",
     "ivybridge-ex-4s",
     "skylake-6138-2s",
+    "skylake-6700hq",
     "xeon-6-e-288",
     "xeon-8380-2s",
     "xeon-8380-vm",

@@ -7,6 +7,8 @@
 //! a machine, so the files that come with Locklab are checked like anyone's.
 
 use crate::machine::{Arbitration, Arch, BUILTIN, FIGURES, Figure, FigureKind, Machine, Origin};
+use crate::microbench::{Access, Benchmark, Check, State};
+use crate::topology::Distance;
 use std::collections::BTreeMap;
 use std::path::Path;
 use toml::Spanned;
@@ -138,6 +140,7 @@ impl Reader<'_> {
             arbitration_origin,
             figures,
             defaulted,
+            checks: self.checks()?,
         };
         match machine.contradiction() {
             None => Ok(machine),
@@ -149,7 +152,7 @@ impl Reader<'_> {
     fn known_keys(&self) -> Result<(), Fault> {
         for (table, value) in self.root {
             let name = table.get_ref().as_ref();
-            if ["name", "description", "arch"].contains(&name) {
+            if ["name", "description", "arch", "check"].contains(&name) {
                 continue;
             }
             let prefix = format!("{name}.");
@@ -241,6 +244,20 @@ impl Reader<'_> {
             return Err((entry.span().start, allowed()));
         };
         Ok((*arbitration, origin("directory.arbitration", entry)?))
+    }
+
+    /// The published microbenchmarks.
+    fn checks(&self) -> Result<Vec<Check>, Fault> {
+        let Some(value) = self.root.get("check") else {
+            return Ok(Vec::new());
+        };
+        let Some(entries) = value.get_ref().as_array() else {
+            return Err((
+                value.span().start,
+                "`check` must be tables, each `[[check]]`".to_owned(),
+            ));
+        };
+        entries.iter().map(check).collect()
     }
 
     fn figure(
@@ -348,6 +365,125 @@ impl Reader<'_> {
         };
         Ok((figure, at))
     }
+}
+
+/// One published microbenchmark.
+fn check(entry: &Value<'_>) -> Result<Check, Fault> {
+    const KEYS: [&str; 7] = [
+        "benchmark",
+        "distance",
+        "state",
+        "threads",
+        "ns",
+        "source",
+        "chose",
+    ];
+    let at = entry.span().start;
+    let DeValue::Table(fields) = entry.get_ref() else {
+        return Err((at, "`check` must be tables, each `[[check]]`".to_owned()));
+    };
+    for (field, _) in fields {
+        if !KEYS.contains(&field.get_ref().as_ref()) {
+            return Err((
+                field.span().start,
+                format!(
+                    "`check.{}` is no key; a check has {}",
+                    field.get_ref(),
+                    KEYS.join(", ")
+                ),
+            ));
+        }
+    }
+    let text = |key: &str| -> Result<String, Fault> {
+        let missing = || (at, format!("`check.{key}` is missing; it is a text"));
+        string(
+            &format!("check.{key}"),
+            fields.get(key).ok_or_else(missing)?,
+        )
+    };
+    let count = || -> Result<usize, Fault> {
+        let value = fields
+            .get("threads")
+            .ok_or_else(|| (at, "`check.threads` is missing".to_owned()))?;
+        match number("check.threads", value)? {
+            n if n >= 1.0 && n.fract() == 0.0 => Ok(n as usize),
+            _ => Err((
+                value.span().start,
+                "`check.threads` must be a whole number of threads".to_owned(),
+            )),
+        }
+    };
+    let one_of = |key: &str, names: &[&str]| -> Result<usize, Fault> {
+        let found = text(key)?;
+        names.iter().position(|name| *name == found).ok_or_else(|| {
+            let place = fields.get(key).map_or(at, |value| value.span().start);
+            let what = format!(
+                "`check.{key}` is \"{found}\"; there are {}",
+                names.join(", ")
+            );
+            (place, what)
+        })
+    };
+    let distance = || {
+        const ALL: [Distance; 3] = [Distance::Cluster, Distance::Socket, Distance::Remote];
+        one_of("distance", &["cluster", "socket", "remote"]).map(|n| ALL[n])
+    };
+    let access = |access| -> Result<Benchmark, Fault> {
+        const ALL: [State; 3] = [State::Modified, State::Shared, State::Memory];
+        let state = one_of("state", &["modified", "shared", "memory"]).map(|n| ALL[n])?;
+        Ok(Benchmark::Access {
+            access,
+            state,
+            distance: distance()?,
+        })
+    };
+    let names = [
+        "ping-pong",
+        "load",
+        "store",
+        "compare-and-swap",
+        "contended-fetch-add",
+        "contended-compare-and-swap",
+        "ticket",
+        "test-and-test-and-set",
+    ];
+    let benchmark = match one_of("benchmark", &names)? {
+        0 => Benchmark::PingPong {
+            distance: distance()?,
+        },
+        1 => access(Access::Load)?,
+        2 => access(Access::Store)?,
+        3 => access(Access::CompareAndSwap)?,
+        4 => Benchmark::FetchAdd { threads: count()? },
+        5 => Benchmark::CompareAndSwap { threads: count()? },
+        6 => Benchmark::Ticket { threads: count()? },
+        _ => Benchmark::TestAndTestAndSet { threads: count()? },
+    };
+    let ns = fields.get("ns").ok_or_else(|| {
+        (
+            at,
+            "`check.ns` is missing; it is what was published".to_owned(),
+        )
+    })?;
+    let chose = match fields.get("chose") {
+        None => None,
+        Some(value) => {
+            let key = string("check.chose", value)?;
+            if !FIGURES.iter().any(|kind| kind.key == key) {
+                return Err((
+                    value.span().start,
+                    format!("`check.chose` is \"{key}\", which is no figure of a machine"),
+                ));
+            }
+            Some(key)
+        }
+    };
+    Ok(Check {
+        benchmark,
+        ns: number("check.ns", ns)?,
+        source: text("source")?,
+        chose,
+    })
 }
 
 fn tables() -> String {

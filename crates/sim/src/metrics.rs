@@ -3,6 +3,7 @@
 //! Counting starts when the warm-up is over. Times are simulated.
 
 use crate::engine::{Engine, Phase};
+use crate::steady::Batches;
 use crate::stuck::SimError;
 use crate::topology::Distance;
 use hdrhistogram::Histogram;
@@ -33,6 +34,15 @@ pub struct Outcome {
     pub ops_per_s: f64,
     /// Acquisitions that were counted.
     pub acquisitions: u64,
+    /// Acquisitions before counting began.
+    pub warmup: u64,
+    /// Half the width of the 95 % interval of the rate within this run, by
+    /// batch means, as a part of the rate; none if the run was too short.
+    /// Other seeds may differ by more.
+    pub half_width: Option<f64>,
+    /// Whether the rate no longer drifted while it was counted; none if the
+    /// run was too short to say.
+    pub steady: Option<bool>,
     /// Simulated seconds that were counted.
     pub seconds: f64,
     /// Operations by thread.
@@ -84,12 +94,13 @@ pub(crate) struct Metrics {
     pub(crate) seed: u64,
     /// The longest that a CPU computes without touching shared memory.
     pub(crate) longest_quiet_ns: f64,
-    /// Acquisitions before counting starts.
-    pub(crate) warmup: u64,
-    /// Acquisitions after that.
-    pub(crate) acquisitions: u64,
-    /// Cycles after that.
-    pub(crate) cycles: u64,
+    limits: Limits,
+    /// Acquisitions before counting began; those of now until it has.
+    warmup: Cell<u64>,
+    counting: Cell<bool>,
+    /// Whether the warm-up ended because nothing drifted any more.
+    settled: Cell<bool>,
+    batches: Batches,
     total: Cell<u64>,
     started: Cell<u64>,
     transfers: Cell<u64>,
@@ -109,11 +120,27 @@ pub(crate) struct Metrics {
 }
 
 /// What every metric needs to know of a run.
+#[derive(Clone, Copy)]
 pub(crate) struct Limits {
+    /// Acquisitions before counting starts; with a `precision`, at least.
     pub(crate) warmup: u64,
+    /// Acquisitions after that, at most.
     pub(crate) acquisitions: u64,
+    /// Cycles after that, at most.
     pub(crate) cycles: u64,
+    /// The half-width, as a part of the rate, that is enough.
+    pub(crate) precision: Option<f64>,
     pub(crate) longest_quiet_ns: f64,
+}
+
+impl Limits {
+    /// Batches are at least this long.
+    fn batch(&self) -> u64 {
+        match self.precision {
+            None => (self.acquisitions / 100).clamp(1, 50),
+            Some(_) => (self.warmup / 4).max(1),
+        }
+    }
 }
 
 fn add(cell: &Cell<u64>, n: u64) {
@@ -134,9 +161,11 @@ impl Metrics {
             machine_name: machine.to_owned(),
             seed,
             longest_quiet_ns: limits.longest_quiet_ns,
-            warmup: limits.warmup,
-            acquisitions: limits.acquisitions,
-            cycles: limits.cycles,
+            limits: *limits,
+            warmup: Cell::new(0),
+            counting: Cell::new(limits.warmup == 0),
+            settled: Cell::new(true),
+            batches: Batches::new(limits.batch()),
             total: Cell::new(0),
             started: Cell::new(0),
             transfers: Cell::new(0),
@@ -163,12 +192,59 @@ impl Metrics {
         }
     }
 
+    /// Whether counting can begin: after a fixed number of acquisitions, or
+    /// when nothing drifts any more.
+    fn warmed_up(&self, total: u64, now: u64) -> bool {
+        let limits = &self.limits;
+        let Some(precision) = limits.precision else {
+            return total >= limits.warmup;
+        };
+        if !self.batches.ends_with(total) {
+            return false;
+        }
+        let batches = self.batches.end(now);
+        if total < limits.warmup || batches % 8 != 0 {
+            return false;
+        }
+        let drifts = self.batches.drifts(precision);
+        if drifts != Some(false) && total >= limits.acquisitions {
+            self.settled.set(false);
+            return true;
+        }
+        drifts == Some(false)
+    }
+
+    /// Whether enough has been counted.
+    #[inline]
+    fn enough(&self, total: u64, now: u64) -> bool {
+        let limits = &self.limits;
+        if self.batches.ends_with(total) {
+            let batches = self.batches.end(now);
+            // Looked at ever more seldom, so that luck is not waited for.
+            if let Some(enough) = limits.precision
+                && batches >= 40
+                && (batches / 40).is_power_of_two()
+                && batches % 40 == 0
+                && let Some((half_width, _)) = self.batches.precision()
+                && half_width <= enough
+            {
+                return true;
+            }
+        }
+        total - self.warmup.get() >= limits.acquisitions
+            || now - self.started.get() >= limits.cycles
+    }
+
     /// Acquisitions so far, warm-up included.
     pub(crate) fn total(&self) -> u64 {
         self.total.get()
     }
 
     fn restart(&self, engine: &Engine) {
+        self.counting.set(true);
+        self.warmup.set(self.total.get());
+        self.batches
+            .restart(self.limits.batch(), self.total.get(), engine.time.get());
         self.started.set(engine.time.get());
         self.transfers.set(engine.transfers.get());
         self.stolen.set(engine.stolen());
@@ -196,7 +272,8 @@ impl Metrics {
             .max(engine.time.get());
         let cycles = (end - self.started.get()).max(1);
         let seconds = engine.ns(cycles) * 1e-9;
-        let acquisitions = self.total.get().saturating_sub(self.warmup);
+        let acquisitions = self.total.get() - self.warmup.get();
+        let precision = self.batches.precision().filter(|_| self.counting.get());
         let per = |sum: u64| sum as f64 / acquisitions.max(1) as f64;
         let ops_by_thread: Vec<u64> = self.ops.iter().map(Cell::get).collect();
         let ops: u64 = ops_by_thread.iter().sum();
@@ -220,6 +297,9 @@ impl Metrics {
                 sum => ops as f64 * self.left.len() as f64 / (engine.ns(sum) * 1e-9),
             },
             acquisitions,
+            warmup: self.warmup.get(),
+            half_width: precision.map(|(half_width, _)| half_width),
+            steady: precision.map(|(_, drifts)| !drifts && self.settled.get()),
             seconds,
             jain: if squares > 0.0 {
                 (ops as f64).powi(2) / (squares * ops_by_thread.len() as f64)
@@ -306,8 +386,8 @@ impl Engine {
             .set(metrics.longest_streak.get().max(metrics.streak.get()));
         state.last.set(who);
         state.last_core.set(core);
-        if total <= metrics.warmup {
-            if total == metrics.warmup {
+        if !metrics.counting.get() {
+            if metrics.warmed_up(total, now) {
                 metrics.restart(self);
             }
             return;
@@ -326,9 +406,7 @@ impl Engine {
         if let Some(trace) = &self.trace {
             trace.acquired(who, lock, since, now);
         }
-        if total - metrics.warmup >= metrics.acquisitions
-            || now - metrics.started.get() >= metrics.cycles
-        {
+        if metrics.enough(total, now) {
             self.stopped.set(true);
             self.suspend(Phase::Done);
         }

@@ -68,6 +68,15 @@ impl<T: Default> Default for Word<T> {
     }
 }
 
+/// Whether earlier stores must be visible before an access of this order is.
+#[inline(always)]
+pub(crate) fn releases(order: Ordering) -> bool {
+    matches!(
+        order,
+        Ordering::Release | Ordering::AcqRel | Ordering::SeqCst
+    )
+}
+
 impl<T: Bits> Word<T> {
     const SIZE: u8 = size_of::<T>() as u8;
 
@@ -91,17 +100,18 @@ impl<T: Bits> Word<T> {
         }
     }
 
-    /// A locked read-modify-write of a part of this word.
+    /// A read-modify-write of a part of this word: locked on x86, ordered as
+    /// far as `order` asks elsewhere.
     #[inline(always)]
-    fn modify(&self, change: impl FnOnce(T) -> Option<T>) -> T {
+    fn modify(&self, order: Ordering, change: impl FnOnce(T) -> Option<T>) -> T {
         let engine = engine();
-        let index = engine.reach_to_modify(self.address());
+        let place = engine.reach_to_modify(self.address(), order);
         let old = self.get();
         let new = change(old)
             .filter(|new| *new != old)
             .map(|new| new.to_bits());
         // SAFETY: our own address and size.
-        unsafe { engine.modified(index, self.address(), Self::SIZE, new) };
+        unsafe { engine.modified(place, self.address(), Self::SIZE, new) };
         old
     }
 }
@@ -127,16 +137,16 @@ macro_rules! atomic {
             #[inline(always)]
             fn store(&self, value: $value, order: Ordering) {
                 if order == Ordering::SeqCst {
-                    self.modify(|_| Some(value));
+                    self.modify(order, |_| Some(value));
                     return;
                 }
                 // SAFETY: our own address and size.
-                unsafe { engine().store(self.address(), Self::SIZE, value.to_bits()) };
+                unsafe { engine().store(self.address(), Self::SIZE, value.to_bits(), order) };
             }
 
             #[inline(always)]
-            fn swap(&self, value: $value, _: Ordering) -> $value {
-                self.modify(|_| Some(value))
+            fn swap(&self, value: $value, order: Ordering) -> $value {
+                self.modify(order, |_| Some(value))
             }
 
             #[inline(always)]
@@ -144,10 +154,10 @@ macro_rules! atomic {
                 &self,
                 current: $value,
                 new: $value,
-                _: Ordering,
+                success: Ordering,
                 _: Ordering,
             ) -> Result<$value, $value> {
-                let old = self.modify(|old| (old == current).then_some(new));
+                let old = self.modify(success, |old| (old == current).then_some(new));
                 if old == current { Ok(old) } else { Err(old) }
             }
 
@@ -226,23 +236,23 @@ macro_rules! atomic_int {
         // SAFETY: as `Atomic`.
         unsafe impl AtomicInt<$value> for Word<$value> {
             #[inline(always)]
-            fn fetch_add(&self, value: $value, _: Ordering) -> $value {
-                self.modify(|old| Some(old.wrapping_add(value)))
+            fn fetch_add(&self, value: $value, order: Ordering) -> $value {
+                self.modify(order, |old| Some(old.wrapping_add(value)))
             }
 
             #[inline(always)]
-            fn fetch_sub(&self, value: $value, _: Ordering) -> $value {
-                self.modify(|old| Some(old.wrapping_sub(value)))
+            fn fetch_sub(&self, value: $value, order: Ordering) -> $value {
+                self.modify(order, |old| Some(old.wrapping_sub(value)))
             }
 
             #[inline(always)]
-            fn fetch_and(&self, value: $value, _: Ordering) -> $value {
-                self.modify(|old| Some(old & value))
+            fn fetch_and(&self, value: $value, order: Ordering) -> $value {
+                self.modify(order, |old| Some(old & value))
             }
 
             #[inline(always)]
-            fn fetch_or(&self, value: $value, _: Ordering) -> $value {
-                self.modify(|old| Some(old | value))
+            fn fetch_or(&self, value: $value, order: Ordering) -> $value {
+                self.modify(order, |old| Some(old | value))
             }
         }
     };
@@ -261,7 +271,7 @@ unsafe impl LockWord for Word<u32> {
         let engine = engine();
         if engine.x86 {
             // SAFETY: the first byte of our own word (little-endian).
-            unsafe { engine.store(self.address(), 1, u64::from(value)) };
+            unsafe { engine.store(self.address(), 1, u64::from(value), order) };
         } else {
             let old = self.load(Ordering::Relaxed) & 0xff;
             self.fetch_add(u32::from(value).wrapping_sub(old), order);
@@ -273,7 +283,7 @@ unsafe impl LockWord for Word<u32> {
         let engine = engine();
         if engine.x86 {
             // SAFETY: the first half of our own word.
-            unsafe { engine.store(self.address(), 2, u64::from(value)) };
+            unsafe { engine.store(self.address(), 2, u64::from(value), order) };
         } else {
             let old = self.load(Ordering::Relaxed) & 0xffff;
             self.fetch_add(u32::from(value).wrapping_sub(old), order);
@@ -286,7 +296,7 @@ unsafe impl LockWord for Word<u32> {
         let old = self.load(Ordering::Relaxed) as u16;
         if engine.x86 {
             // SAFETY: the first half of our own word.
-            unsafe { engine.store(self.address(), 2, u64::from(old.wrapping_add(1))) };
+            unsafe { engine.store(self.address(), 2, u64::from(old.wrapping_add(1)), order) };
         } else {
             let change = u32::from(old.wrapping_add(1)).wrapping_sub(u32::from(old));
             self.fetch_add(change, order);
@@ -294,10 +304,10 @@ unsafe impl LockWord for Word<u32> {
     }
 
     #[inline]
-    fn swap_high_half(&self, value: u16, _: Ordering) -> u16 {
+    fn swap_high_half(&self, value: u16, order: Ordering) -> u16 {
         // One instruction on x86; elsewhere a loop that seldom repeats, which
         // here it never does.
-        let old = self.modify(|old| Some((old & 0xffff) | (u32::from(value) << 16)));
+        let old = self.modify(order, |old| Some((old & 0xffff) | (u32::from(value) << 16)));
         (old >> 16) as u16
     }
 }
@@ -333,22 +343,30 @@ impl Engine {
         None
     }
 
-    /// Begins a locked read-modify-write of the running CPU: what memory holds
-    /// now is what it reads. Returns the line.
+    /// Begins a read-modify-write of the running CPU: what memory holds now is
+    /// what it reads. Returns the line, and whether it is done in the core.
     #[inline(always)]
-    pub(crate) fn reach_to_modify(&self, address: usize) -> usize {
+    pub(crate) fn reach_to_modify(&self, address: usize, order: Ordering) -> (usize, bool) {
         let index = self.line_of(address);
         let line = &self.lines[index];
         self.sync_for(line);
-        self.drain_all();
-        if line.writable(self.current().core.get(), self.time.get()) {
+        if self.x86 || releases(order) {
+            self.drain_all();
+        } else {
+            self.drain_line(index);
+        }
+        let core = self.current().core.get();
+        let mut near = true;
+        if line.writable(core, self.time.get()) {
             self.hit(index);
         } else {
             self.sync();
-            self.miss(index, Want::Locked);
+            let want = self.atomic(line, core);
+            near = want == Want::Locked;
+            self.miss(index, want);
         }
         self.note(4);
-        index
+        (index, near)
     }
 
     /// Ends it, with the new value if there is one.
@@ -356,14 +374,22 @@ impl Engine {
     /// # Safety
     /// As [`crate::store_buffer::write`].
     #[inline(always)]
-    pub(crate) unsafe fn modified(&self, index: usize, address: usize, size: u8, new: Option<u64>) {
+    pub(crate) unsafe fn modified(
+        &self,
+        (index, near): (usize, bool),
+        address: usize,
+        size: u8,
+        new: Option<u64>,
+    ) {
         if let Some(new) = new {
             // SAFETY: the caller's promise.
             unsafe { self.publish(index, address, size, new, self.time.get()) };
         }
-        let done = self.time.get() + self.costs.rmw;
-        self.lines[index].lock_until(done);
-        self.time.set(done);
+        if near {
+            let done = self.time.get() + self.costs.rmw;
+            self.lines[index].lock_until(done);
+            self.time.set(done);
+        }
     }
 
     fn fence_full(&self) {
@@ -382,8 +408,10 @@ unsafe impl Platform for Sim {
     type Ptr<T: 'static> = Word<*mut T>;
 
     fn fence(order: Ordering) {
-        if order == Ordering::SeqCst {
-            engine().fence_full();
+        let engine = engine();
+        // TSO orders all but a store before a load.
+        if order == Ordering::SeqCst || (!engine.x86 && releases(order)) {
+            engine.fence_full();
         }
     }
 

@@ -4,8 +4,9 @@
 //! A release of a ticket lock makes every waiter read the line again, so a
 //! line may have as many requests as there are CPUs, again and again. Those on
 //! their way are in a heap by the time of their arrival; those that have
-//! arrived are in the order of arrival, their cores apart in an array of
-//! their own, which is searched for the nearest sixteen at a time. The reads
+//! arrived are in the order of arrival, reads and writes apart.
+//! Where `directory.writes_first` says so, a write goes before the reads that
+//! wait with it, so that a release is not held up by all who wait for it. The reads
 //! of CPUs that spin are answered here, one after the other as long as nothing
 //! else happens anywhere, without an event or a switch for each.
 
@@ -17,62 +18,161 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::ops::Range;
 
-/// In order of arrival, and then by CPU.
+/// One request in a number, so that the heap compares no more than that: when
+/// it arrives, the CPU, its core, what it wants, and of a read in a spin which
+/// of that CPU's it is. Ordered by arrival, and then by CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Request {
-    arrives: u64,
-    cpu: u16,
-    want: Want,
-    core: u16,
+pub(crate) struct Request(u128);
+
+impl Request {
+    const WANTS: [Want; 5] = [
+        Want::Shared,
+        Want::Exclusive,
+        Want::Locked,
+        Want::Drain,
+        Want::Far,
+    ];
+
+    fn new(arrives: u64, cpu: usize, core: usize, want: Want, turn: Option<u32>) -> Self {
+        let turn = turn.map_or(0, |turn| 1 | u64::from(turn) << 1);
+        let low = (cpu as u64) << 52 | (core as u64) << 40 | (want as u64) << 36 | turn;
+        Self(u128::from(arrives) << 64 | u128::from(low))
+    }
+
+    fn arrives(self) -> u64 {
+        (self.0 >> 64) as u64
+    }
+
+    fn cpu(self) -> usize {
+        (self.0 as u64 >> 52) as usize
+    }
+
+    fn core(self) -> u16 {
+        (self.0 as u64 >> 40) as u16 & 0xfff
+    }
+
+    fn want(self) -> Want {
+        Self::WANTS[(self.0 as u64 >> 36) as usize & 0xf]
+    }
+
     /// Of a read in a spin: which of that CPU's; it counts while it is the
     /// latest.
-    turn: Option<u32>,
+    fn turn(self) -> Option<u32> {
+        let low = self.0 as u64;
+        (low & 1 == 1).then_some((low >> 1) as u32)
+    }
+}
+
+/// Requests that have arrived, in the order of arrival.
+#[derive(Default)]
+struct Arrived {
+    requests: VecDeque<Request>,
+    /// How many of the first of them are served in the present turn.
+    turn: usize,
+}
+
+impl Arrived {
+    fn take(&mut self, place: usize) -> Option<Request> {
+        if place < self.turn {
+            self.turn -= 1;
+        }
+        self.requests.remove(place)
+    }
+
+    /// The first to have arrived of those from some cores whose turn it is.
+    fn first_from(&self, cores: &Range<usize>) -> Option<usize> {
+        let (start, length) = (cores.start as u16, cores.len() as u16);
+        self.requests
+            .iter()
+            .take(self.turn)
+            .position(|request| request.core().wrapping_sub(start) < length)
+    }
 }
 
 /// What waits for a line.
 #[derive(Default)]
 pub(crate) struct Requests {
     coming: BinaryHeap<Reverse<Request>>,
-    here: VecDeque<Request>,
-    /// The cores of `here`.
-    cores: VecDeque<u16>,
+    reads: Arrived,
+    writes: Arrived,
 }
+
+/// One that has arrived: whether it writes, and its place in the order.
+type Pick = (bool, usize);
 
 impl Requests {
     pub(crate) fn is_empty(&self) -> bool {
-        self.here.is_empty() && self.coming.is_empty()
+        self.waiting() == 0 && self.coming.is_empty()
+    }
+
+    fn waiting(&self) -> usize {
+        self.reads.requests.len() + self.writes.requests.len()
     }
 
     /// Lets those come in that arrive by `now`.
     fn arrive(&mut self, now: u64) {
         while let Some(Reverse(request)) = self.coming.peek()
-            && request.arrives <= now
+            && request.arrives() <= now
         {
-            self.here.push_back(*request);
-            self.cores.push_back(request.core);
+            match request.want() {
+                Want::Shared => self.reads.requests.push_back(*request),
+                _ => self.writes.requests.push_back(*request),
+            }
             self.coming.pop();
         }
     }
 
-    fn take(&mut self, place: usize) -> Option<Request> {
-        self.cores.remove(place);
-        self.here.remove(place)
+    fn take(&mut self, (write, place): Pick) -> Option<Request> {
+        if write {
+            self.writes.take(place)
+        } else {
+            self.reads.take(place)
+        }
+    }
+
+    /// The earlier of a read and a write.
+    fn earlier(&self, read: Option<usize>, write: Option<usize>) -> Option<Pick> {
+        match (read, write) {
+            (None, None) => None,
+            (Some(read), None) => Some((false, read)),
+            (None, Some(write)) => Some((true, write)),
+            (Some(read), Some(write)) => {
+                if self.reads.requests[read] < self.writes.requests[write] {
+                    Some((false, read))
+                } else {
+                    Some((true, write))
+                }
+            }
+        }
+    }
+
+    /// A turn of all that wait begins when that of those before is over.
+    fn turn(&mut self) {
+        if self.reads.turn + self.writes.turn == 0 {
+            self.reads.turn = self.reads.requests.len();
+            self.writes.turn = self.writes.requests.len();
+        }
+    }
+
+    /// The first to have arrived; of writes only, if so asked.
+    fn first(&self, writes_only: bool) -> Option<Pick> {
+        let first = |side: &Arrived| (!side.requests.is_empty()).then_some(0);
+        let read = if writes_only {
+            None
+        } else {
+            first(&self.reads)
+        };
+        self.earlier(read, first(&self.writes))
     }
 
     /// The first to have arrived of those from some cores.
-    fn first_from(&self, cores: &Range<usize>) -> Option<usize> {
-        const LANES: usize = 16;
-        let (start, length) = (cores.start as u16, cores.len() as u16);
-        let within = |core: &u16| core.wrapping_sub(start) < length;
-        let (front, back) = self.cores.as_slices();
-        let search = |cores: &[u16]| {
-            let whole = cores
-                .chunks(LANES)
-                .position(|chunk| chunk.iter().fold(false, |any, core| any | within(core)))?;
-            let first = whole * LANES;
-            Some(first + cores[first..].iter().position(within)?)
+    fn first_from(&self, cores: &Range<usize>, writes_only: bool) -> Option<Pick> {
+        let read = if writes_only {
+            None
+        } else {
+            self.reads.first_from(cores)
         };
-        search(front).or_else(|| Some(front.len() + search(back)?))
+        self.earlier(read, self.writes.first_from(cores))
     }
 }
 
@@ -90,13 +190,8 @@ impl Engine {
         let line = &self.lines[index];
         let core = self.cpus[cpu].core.get();
         let arrives = asks + self.travel(self.distant(line, core, want));
-        line.requests.borrow_mut().coming.push(Reverse(Request {
-            arrives,
-            cpu: cpu as u16,
-            want,
-            core: core as u16,
-            turn,
-        }));
+        let request = Request::new(arrives, cpu, core, want, turn);
+        line.requests.borrow_mut().coming.push(Reverse(request));
         self.arm(index, arrives.max(line.free_at.get()));
     }
 
@@ -135,22 +230,23 @@ impl Engine {
     /// again.
     fn serve(&self, index: usize, line: &Line, now: u64) -> u64 {
         if line.free_at.get() > now {
+            line.claimed.set(true);
             return line.free_at.get();
         }
         let mut requests = line.requests.borrow_mut();
         requests.arrive(now);
-        let Some(place) = self.arbitrate(line, &requests) else {
+        let Some(place) = self.arbitrate(line, &mut requests) else {
             return requests
                 .coming
                 .peek()
-                .map_or(u64::MAX, |Reverse(first)| first.arrives);
+                .map_or(u64::MAX, |Reverse(first)| first.arrives());
         };
         let Some(request) = requests.take(place) else {
             return u64::MAX;
         };
         drop(requests);
-        let (cpu, core) = (request.cpu as usize, request.core as usize);
-        match request.turn {
+        let (cpu, core) = (request.cpu(), usize::from(request.core()));
+        match request.turn() {
             // Made by a CPU that has been descheduled since.
             Some(turn) if self.cpus[cpu].spin.turn.get() != turn => return now,
             // A sibling thread has fetched it meanwhile.
@@ -159,12 +255,12 @@ impl Engine {
                 return now;
             }
             Some(_) => {
-                let done = self.grant(index, core, cpu, request.want, now);
+                let done = self.grant(index, core, cpu, request.want(), now);
                 self.spin_read(index, cpu, done);
             }
             None => {
-                let done = self.grant(index, core, cpu, request.want, now);
-                if request.want == Want::Drain {
+                let done = self.grant(index, core, cpu, request.want(), now);
+                if request.want() == Want::Drain {
                     self.queue.push(done, Kind::Drain, cpu);
                 } else {
                     self.schedule(cpu, done);
@@ -177,32 +273,46 @@ impl Engine {
         line.free_at.get().max(now + 1)
     }
 
-    fn arbitrate(&self, line: &Line, requests: &Requests) -> Option<usize> {
-        match requests.here.len() {
-            0 => return None,
-            1 => return Some(0),
-            _ => {}
+    fn arbitrate(&self, line: &Line, requests: &mut Requests) -> Option<Pick> {
+        let (reads, writes) = (
+            requests.reads.requests.len(),
+            requests.writes.requests.len(),
+        );
+        if reads + writes <= 1 {
+            return requests.first(false);
         }
+        let writes_only = reads > 0
+            && writes > 0
+            && self.costs.writes_first > 0
+            && self.rng.below(1024) < self.costs.writes_first;
         match self.arbitration {
-            Arbitration::Random => Some(self.rng.below(requests.here.len())),
-            Arbitration::Fifo => Some(0),
+            Arbitration::Random if writes_only => Some((true, self.rng.below(writes))),
+            Arbitration::Random => {
+                let place = self.rng.below(reads + writes);
+                Some(match place.checked_sub(reads) {
+                    None => (false, place),
+                    Some(place) => (true, place),
+                })
+            }
+            Arbitration::Fifo => requests.first(writes_only),
             Arbitration::Nearest => {
                 let owner = match line.exclusive.get() {
                     NOBODY => line.owner.get(),
                     owner => owner,
                 };
                 if owner == NOBODY {
-                    return Some(0);
+                    return requests.first(writes_only);
                 }
                 let owner = owner as usize;
+                requests.turn();
+                let writes_only = writes_only && requests.writes.turn > 0;
                 [
-                    owner..owner + 1,
                     self.topology.cluster_range(owner),
                     self.topology.socket_range(owner),
                 ]
                 .iter()
-                .find_map(|cores| requests.first_from(cores))
-                .or(Some(0))
+                .find_map(|cores| requests.first_from(cores, writes_only))
+                .or_else(|| requests.first(writes_only))
             }
         }
     }
@@ -213,25 +323,45 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_request_is_as_it_was_made() {
+        for want in Request::WANTS {
+            for turn in [None, Some(0), Some(u32::MAX)] {
+                let request = Request::new(u64::MAX - 1, 1023, 511, want, turn);
+                assert_eq!((request.arrives(), request.cpu()), (u64::MAX - 1, 1023));
+                assert_eq!((request.core(), request.want()), (511, want));
+                assert_eq!(request.turn(), turn);
+            }
+        }
+        let early = Request::new(1, 9, 9, Want::Far, Some(9));
+        assert!(early < Request::new(2, 0, 0, Want::Shared, None));
+        assert!(early > Request::new(1, 8, 0, Want::Shared, None));
+    }
+
+    #[test]
     fn the_first_to_arrive_of_those_near_is_found() {
         let mut requests = Requests::default();
-        for (cpu, arrives) in (0..100u16).rev().zip(1..) {
-            requests.coming.push(Reverse(Request {
-                arrives,
-                cpu,
-                want: Want::Shared,
-                core: cpu,
-                turn: None,
-            }));
+        for (cpu, arrives) in (0..100).rev().zip(1..) {
+            let request = Request::new(arrives, cpu, cpu, Want::Shared, Some(7));
+            requests.coming.push(Reverse(request));
         }
         requests.arrive(90);
-        assert_eq!(requests.here.len(), 90);
-        assert_eq!(requests.first_from(&(40..60)), Some(40));
-        assert_eq!(requests.take(40).unwrap().cpu, 59);
-        assert_eq!(requests.first_from(&(40..60)), Some(40));
-        assert_eq!(requests.take(40).unwrap().cpu, 58);
-        assert_eq!(requests.first_from(&(0..5)), None);
+        assert_eq!(requests.waiting(), 90);
+        requests.turn();
+        let from = |requests: &Requests, cores| requests.first_from(&cores, false);
+        assert_eq!(from(&requests, 40..60), Some((false, 40)));
+        assert_eq!(requests.take((false, 40)).unwrap().cpu(), 59);
+        assert_eq!(from(&requests, 40..60), Some((false, 40)));
+        assert_eq!(requests.take((false, 40)).unwrap().cpu(), 58);
+        assert_eq!(from(&requests, 0..5), None);
+        // Those that come now wait until this turn is over.
         requests.arrive(100);
-        assert_eq!(requests.first_from(&(0..5)), Some(93));
+        assert_eq!(from(&requests, 0..5), None);
+        for _ in 0..88 {
+            requests.take((false, 0)).unwrap();
+        }
+        requests.turn();
+        assert_eq!(from(&requests, 0..5), Some((false, 5)));
+        assert_eq!(requests.first_from(&(0..5), true), None);
+        assert_eq!(requests.first(true), None);
     }
 }

@@ -26,6 +26,16 @@ pub enum Stop {
     Acquisitions(u64),
     /// After so much simulated time, in ms.
     Milliseconds(f64),
+    /// When half the width of the 95 % interval of the rate is this part of
+    /// it, by batch means; the warm-up ends when the rate no longer drifts.
+    /// Each of the two takes so many acquisitions at most;
+    /// [`Outcome::steady`] and [`Outcome::half_width`] say what was reached.
+    Precise {
+        /// Half-width asked for, such as 0.01.
+        half_width: f64,
+        /// Acquisitions at most.
+        most: u64,
+    },
     /// When each thread has done so many operations, without a warm-up, and
     /// the rate is that of the kernel benchmark of report 3: all operations
     /// by the mean of the times that the threads took. A thread that is done
@@ -59,8 +69,14 @@ pub struct Scenario {
 }
 
 impl Scenario {
-    /// A scenario with the usual settings: compact placement, seed 1, 10,000
-    /// acquisitions.
+    /// Acquisitions that are usual for so many threads: enough for each to
+    /// have come by a hundred times.
+    pub fn acquisitions(threads: usize) -> u64 {
+        (100 * threads as u64).max(10_000)
+    }
+
+    /// A scenario with the usual settings: compact placement, seed 1, as many
+    /// acquisitions as [`Scenario::acquisitions`] says.
     pub fn new(machine: Machine, lock: &str, workload: Workload, threads: usize) -> Self {
         Self {
             machine,
@@ -70,7 +86,7 @@ impl Scenario {
             hardware_threads: None,
             placement: Placement::Compact,
             seed: 1,
-            stop: Stop::Acquisitions(10_000),
+            stop: Stop::Acquisitions(Self::acquisitions(threads)),
             trace: false,
         }
     }
@@ -119,6 +135,13 @@ impl Scenario {
             }
             Stop::Each(0) => {
                 fault("zero operations a thread were asked for; at least one is needed".to_owned())
+            }
+            Stop::Precise { half_width, most }
+                if !(half_width > 0.0 && half_width < 1.0) || most == 0 =>
+            {
+                fault(format!(
+                    "a half-width of {half_width} within {most} acquisitions was asked for; it must be between 0 and 1, within at least one"
+                ))
             }
             Stop::Milliseconds(ms) if !(ms > 0.0 && ms < 1e9) => fault(format!(
                 "a simulated time of {ms} ms was asked for; it must be above 0"
@@ -214,19 +237,25 @@ impl Run<'_> {
         let (acquisitions, cycles) = match scenario.stop {
             Stop::Each(_) => (u64::MAX, u64::MAX),
             Stop::Acquisitions(n) => (n, u64::MAX),
+            Stop::Precise { most, .. } => (most, u64::MAX),
             Stop::Milliseconds(ms) => (u64::MAX, (ms * 1e6 * machine.get("core.clock_ghz")) as u64),
         };
         let limits = Limits {
             // Long enough for every thread to have come by.
             warmup: match scenario.stop {
                 Stop::Each(_) => 0,
-                _ => (acquisitions.min(10_000) / 10).max(2 * threads as u64 * locks as u64),
+                Stop::Precise { .. } => (8 * (threads * locks) as u64).max(400),
+                _ => (acquisitions.min(10_000) / 10).max(4 * (threads * locks) as u64),
+            },
+            precision: match scenario.stop {
+                Stop::Precise { half_width, .. } => Some(half_width),
+                _ => None,
             },
             acquisitions,
             cycles,
             longest_quiet_ns: scenario.workload.longest_quiet_ns(),
         };
-        let order = Topology::new(machine).order(scenario.placement);
+        let order = Topology::new(machine).order(scenario.placement, scenario.seed);
         debug_assert!(machine.cores() <= MAX_CORES);
         let used = if threads > hardware {
             &order[..hardware]
@@ -325,27 +354,52 @@ fn simulate_in<L: RawLock<Sim>>(engine: &Engine, scenario: &Scenario, look: fn(&
         Stop::Each(operations) => operations,
         _ => u64::MAX,
     };
-    let mut coroutines = Coroutines(Vec::with_capacity(threads.len()));
+    let mut coroutines = Coroutines::default();
     for (cpu, thread) in threads.iter().enumerate() {
-        let code = move |yielder: &corosensei::Yielder<(), ()>, ()| {
-            engine.cpus[cpu].yielder.set(yielder);
+        let code = || {
             thread.run(workload, operations);
             engine.leaves();
         };
-        let stack = take_stack();
-        engine.stacks.borrow_mut().push((stack.base().get(), cpu));
-        // SAFETY: the coroutine borrows `threads` and `scenario`, and is gone
-        // before either: `coroutines` was made after them.
-        coroutines
-            .0
-            .push(unsafe { Coroutine::with_stack_unchecked(stack, code) });
+        // SAFETY: it borrows `threads` and `scenario`, and is gone before
+        // either: `coroutines` was made after them.
+        unsafe { coroutine(&mut coroutines, engine, cpu, code) };
     }
-    engine.stacks.borrow_mut().sort_unstable();
-    engine.run(&mut coroutines.0);
+    coroutines.run(engine);
 }
 
 /// Coroutines that may be given up half-way.
-struct Coroutines(Vec<Coroutine<(), (), (), DefaultStack>>);
+#[derive(Default)]
+pub(crate) struct Coroutines(Vec<Coroutine<(), (), (), DefaultStack>>);
+
+impl Coroutines {
+    /// Runs them, one a CPU of the engine, in its order of CPUs.
+    pub(crate) fn run(&mut self, engine: &Engine) {
+        engine.stacks.borrow_mut().sort_unstable();
+        engine.run(&mut self.0);
+    }
+}
+
+/// Has the next CPU of an engine run `code`, which holds nothing that must be
+/// dropped: it may be given up half-way.
+///
+/// # Safety
+/// What `code` borrows outlives `coroutines`.
+pub(crate) unsafe fn coroutine(
+    coroutines: &mut Coroutines,
+    engine: &Engine,
+    cpu: usize,
+    code: impl FnOnce(),
+) {
+    let code = move |yielder: &corosensei::Yielder<(), ()>, ()| {
+        engine.cpus[cpu].yielder.set(yielder);
+        code();
+    };
+    let stack = take_stack();
+    engine.stacks.borrow_mut().push((stack.base().get(), cpu));
+    // SAFETY: promised by the caller.
+    let coroutine = unsafe { Coroutine::with_stack_unchecked(stack, code) };
+    coroutines.0.push(coroutine);
+}
 
 impl Drop for Coroutines {
     fn drop(&mut self) {

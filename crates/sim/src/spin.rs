@@ -89,7 +89,11 @@ impl Engine {
     fn relax_then_read(&self, who: usize, now: u64, relaxes: u32) -> Phase {
         let cpu = &self.cpus[who];
         let spin = &cpu.spin;
-        let pause = u64::from(relaxes) * self.costs.pause;
+        let pause = if self.costs.wfe > 0 && relaxes == 1 {
+            1
+        } else {
+            u64::from(relaxes) * self.costs.pause
+        };
         let period = pause + self.costs.l1;
         let next = now + pause.max(1);
         spin.next.set(next);
@@ -122,6 +126,10 @@ impl Engine {
             );
         }
         let spin = &cpu.spin;
+        if self.costs.wfe > 0 {
+            // It sleeps on the line, and the loss wakes it.
+            return self.poll_at(who, now.max(spin.next.get()) + self.costs.wfe);
+        }
         let (next, period) = (spin.next.get(), spin.period.get());
         let missed = now.saturating_sub(next).div_ceil(period);
         self.spend(who, missed);

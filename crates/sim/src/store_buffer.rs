@@ -1,12 +1,17 @@
 //! The store buffer: plain stores that wait for their line while the CPU goes
-//! on (x86 TSO).
+//! on.
 //!
-//! Stores become visible in program order, one after the other; a load may
-//! pass them, unless it reads what they write; a read-modify-write or a full
-//! fence waits until they are out.
+//! On x86 (TSO) stores become visible in program order, one after the other.
+//! On Arm they ask for their lines all at once and become visible as those
+//! come; a release store waits for all that are before it, and stores to one
+//! line keep their order. On both a load may pass them, unless it reads what
+//! they write; a full fence waits until they are out, and so does a
+//! read-modify-write, on Arm one that releases.
 
 use crate::coherence::Want;
 use crate::engine::{Engine, Phase};
+use crate::platform::releases;
+use locklab_locks::platform::Ordering;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 
@@ -16,6 +21,11 @@ struct Store {
     size: u8,
     value: u64,
     line: usize,
+    /// Waits for all before it.
+    last: bool,
+    /// The core that its line has been asked for: the CPU may have been moved
+    /// to another since.
+    asked: Option<u16>,
 }
 
 /// Stores of one CPU that are not visible yet, oldest first.
@@ -88,7 +98,7 @@ impl Engine {
     /// # Safety
     /// As [`write`].
     #[inline]
-    pub(crate) unsafe fn store(&self, address: usize, size: u8, value: u64) {
+    pub(crate) unsafe fn store(&self, address: usize, size: u8, value: u64, order: Ordering) {
         let index = self.line_of(address);
         let line = &self.lines[index];
         self.sync_for(line);
@@ -124,9 +134,11 @@ impl Engine {
             size,
             value,
             line: index,
+            last: self.x86 || releases(order),
+            asked: None,
         });
         cpu.stores.len.set(cpu.stores.len.get() + 1);
-        if first {
+        if first || !self.x86 {
             self.drain(self.current.get(), self.time.get());
         }
         self.time.set(self.time.get() + 1);
@@ -164,6 +176,22 @@ impl Engine {
         }
     }
 
+    /// Waits until the running CPU's stores to a line are visible.
+    #[inline]
+    pub(crate) fn drain_line(&self, index: usize) {
+        let cpu = self.current();
+        if !cpu.stores.is_empty()
+            && cpu
+                .stores
+                .stores
+                .borrow()
+                .iter()
+                .any(|store| store.line == index)
+        {
+            self.drain_all();
+        }
+    }
+
     /// What the running CPU's own stores say of some bytes.
     #[cold]
     pub(crate) fn forward(&self, address: usize, size: u8) -> Forward {
@@ -180,25 +208,45 @@ impl Engine {
         Forward::Nothing
     }
 
-    /// Sees to the oldest store of a CPU, and to those that need no wait.
+    /// Sees to those stores of a CPU that wait for no other: makes visible
+    /// what has its line, and asks for the lines of the rest.
     fn drain(&self, cpu: usize, now: u64) {
         let stores = &self.cpus[cpu].stores;
+        let core = self.cpus[cpu].core.get();
+        let mut place = 0;
         loop {
-            let Some(store) = stores.stores.borrow().front().copied() else {
+            let Some(store) = stores.stores.borrow().get(place).copied() else {
                 return;
             };
-            if !self.lines[store.line].writable(self.cpus[cpu].core.get(), now) {
+            // Behind a store to the same line, it takes its turn.
+            let behind = place > 0
+                && (store.last
+                    || stores
+                        .stores
+                        .borrow()
+                        .iter()
+                        .take(place)
+                        .any(|before| before.line == store.line));
+            let asker = store.asked.map_or(core, usize::from);
+            if !behind && self.lines[store.line].writable(asker, now) {
+                self.retire(cpu, place, now);
+                continue;
+            }
+            if !behind && store.asked.is_none() {
+                stores.stores.borrow_mut()[place].asked = Some(core as u16);
                 self.request(store.line, cpu, Want::Drain, now, None);
+            }
+            if self.x86 {
                 return;
             }
-            self.retire(cpu, now);
+            place += 1;
         }
     }
 
-    /// Makes the oldest store of a CPU visible.
-    fn retire(&self, cpu: usize, now: u64) {
+    /// Makes a store of a CPU visible.
+    fn retire(&self, cpu: usize, place: usize, now: u64) {
         let stores = &self.cpus[cpu].stores;
-        let Some(store) = stores.stores.borrow_mut().pop_front() else {
+        let Some(store) = stores.stores.borrow_mut().remove(place) else {
             return;
         };
         stores.len.set(stores.len.get() - 1);
@@ -206,9 +254,8 @@ impl Engine {
         unsafe { self.publish(store.line, store.address, store.size, store.value, now) };
     }
 
-    /// The line of a CPU's oldest store has come.
+    /// The line of one of a CPU's stores has come.
     pub(crate) fn drained(&self, cpu: usize, now: u64) {
-        self.retire(cpu, now);
         self.drain(cpu, now);
         let who = &self.cpus[cpu];
         // It may have run ahead before it came to wait.

@@ -1,6 +1,7 @@
 //! Which CPUs are close to each other.
 
 use crate::machine::Machine;
+use crate::rng::Rng;
 
 /// How far a CPU is from another: what a handoff between them crosses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -52,6 +53,42 @@ pub enum Placement {
     /// One core of each socket in turn, siblings last: what an idle machine's
     /// scheduler does.
     Spread,
+    /// Cores in an order drawn from the seed, siblings last: where threads
+    /// that are not pinned may be.
+    Random,
+}
+
+impl Placement {
+    /// Every kind, by name.
+    pub const ALL: [(&'static str, Self); 4] = [
+        ("compact", Self::Compact),
+        ("numbered", Self::Numbered),
+        ("spread", Self::Spread),
+        ("random", Self::Random),
+    ];
+
+    /// Its name on the command line and in experiment files.
+    pub fn name(self) -> &'static str {
+        Self::ALL
+            .iter()
+            .find_map(|(name, placement)| (*placement == self).then_some(*name))
+            .expect("ALL has them all")
+    }
+
+    /// The one of this name.
+    ///
+    /// # Errors
+    /// If there is none; the message names all.
+    pub fn named(name: &str) -> Result<Self, String> {
+        let found = Self::ALL.iter().find(|(known, _)| *known == name);
+        found.map(|(_, placement)| *placement).ok_or_else(|| {
+            let known: Vec<_> = Self::ALL.iter().map(|(name, _)| *name).collect();
+            format!(
+                "no placement is called `{name}`; there are {}",
+                known.join(", ")
+            )
+        })
+    }
 }
 
 /// A machine's hardware threads. Hardware thread `h` is thread `h %
@@ -118,9 +155,13 @@ impl Topology {
         }
     }
 
-    /// The hardware threads in the order in which threads get them.
-    pub(crate) fn order(&self, placement: Placement) -> Vec<usize> {
+    /// The hardware threads in the order in which threads get them; `seed`
+    /// is for what is random.
+    pub(crate) fn order(&self, placement: Placement, seed: u64) -> Vec<usize> {
         let per_socket = self.cores_per_cluster * self.clusters_per_socket;
+        // Not the engine's draws: each seed has its own order of cores.
+        let rng = Rng::new(seed ^ 0x706c_6163_656d_656e);
+        let drawn: Vec<u64> = (0..self.cores()).map(|_| rng.next()).collect();
         let mut all: Vec<usize> = (0..self.cores() * self.threads_per_core).collect();
         all.sort_by_key(|&hardware| {
             let (core, sibling) = (
@@ -129,9 +170,11 @@ impl Topology {
             );
             let (socket, within) = (core / per_socket, core % per_socket);
             match placement {
-                Placement::Numbered => (hardware, 0, 0),
-                Placement::Compact => (socket, sibling, within),
-                Placement::Spread => (sibling, within, socket),
+                Placement::Numbered => (hardware as u64, 0, 0),
+                Placement::Compact => (socket as u64, sibling, within),
+                Placement::Spread => (sibling as u64, within, socket),
+                // Siblings last: a scheduler takes an idle core first.
+                Placement::Random => (sibling as u64, 0, drawn[core] as usize),
             }
         });
         all
@@ -154,8 +197,33 @@ mod tests {
     #[test]
     fn compact_fills_a_socket_and_spread_alternates() {
         let topology = two_by_two_by_two();
-        assert_eq!(topology.order(Placement::Compact), [0, 2, 1, 3, 4, 6, 5, 7]);
-        assert_eq!(topology.order(Placement::Spread), [0, 4, 2, 6, 1, 5, 3, 7]);
+        let order = |placement| topology.order(placement, 1);
+        assert_eq!(order(Placement::Compact), [0, 2, 1, 3, 4, 6, 5, 7]);
+        assert_eq!(order(Placement::Spread), [0, 4, 2, 6, 1, 5, 3, 7]);
+    }
+
+    #[test]
+    fn random_takes_each_core_once_before_any_sibling() {
+        let topology = two_by_two_by_two();
+        let mut seen = std::collections::BTreeSet::new();
+        for seed in 0..50 {
+            let order = topology.order(Placement::Random, seed);
+            assert_eq!(order, topology.order(Placement::Random, seed));
+            let mut first: Vec<usize> = order[..4].iter().map(|h| h / 2).collect();
+            first.sort_unstable();
+            assert_eq!(first, [0, 1, 2, 3], "{order:?}");
+            seen.insert(order);
+        }
+        assert!(seen.len() > 10);
+    }
+
+    #[test]
+    fn placements_have_names() {
+        for (name, placement) in Placement::ALL {
+            assert_eq!(Placement::named(name), Ok(placement));
+            assert_eq!(placement.name(), name);
+        }
+        assert!(Placement::named("packed").is_err());
     }
 
     #[test]

@@ -78,6 +78,7 @@ impl Trace {
             Want::Shared => "read",
             Want::Exclusive | Want::Drain => "write",
             Want::Locked => "read-modify-write",
+            Want::Far => "far read-modify-write",
         };
         self.add(json!({"ph": "i", "s": "t", "pid": 0, "tid": cpu,
             "name": format!("{want} {}", engine.describe_line(line)),

@@ -27,7 +27,7 @@ fn messages() {
         ("value = 140", "value = nan"),
         ("value = 140", "value = 170"),
         ("band = [120, 160]", "band = [120]"),
-        ("cluster_ns = { value = 51", "cluster_ns = { value = 60"),
+        ("cluster_ns = { value = 53.5", "cluster_ns = { value = 60"),
         (
             "clock_ghz = { value = 3.0, source = \"Intel Xeon 8380: all-core turbo 3.0 GHz\" }",
             "clock_ghz = 3.0",
@@ -40,7 +40,15 @@ fn messages() {
             "l1_cycles = { value = 5, source",
             "l1_cycles = { value = 50, source",
         ),
-        ("value = \"nearest\"", "value = \"fair\""),
+        ("value = \"fifo\"", "value = \"fair\""),
+        ("benchmark = \"ping-pong\"", "benchmark = \"pong\""),
+        ("distance = \"cluster\"", "threads = 2"),
+        ("ns = 51\n", ""),
+        (
+            "chose = \"transfer.cluster_ns\"",
+            "chose = \"transfer.cluster\"",
+        ),
+        ("[[check]]", "[check]"),
         ("[core]", "[core"),
     ];
     let mut text = String::new();

@@ -1,0 +1,559 @@
+//! Published microbenchmarks of single cache lines, run in the simulator.
+//!
+//! A machine's parameters come from such figures and from nothing else: what a
+//! transfer takes, what contention for one line costs, what each waiter adds
+//! to a handoff. A machine file holds them beside its parameters (`[[check]]`),
+//! each with its source, and says which parameter was chosen from it;
+//! [`check`] runs them all and puts the model beside the source. No lock of
+//! the catalogue is used here.
+
+use crate::arena::Arena;
+use crate::engine::{Engine, engine};
+use crate::hypervisor::Hypervisor;
+use crate::machine::Machine;
+use crate::metrics::{Limits, Metrics};
+use crate::platform::Word;
+use crate::scenario::{Coroutines, coroutine};
+use crate::stuck::SimError;
+use crate::topology::{Distance, Placement, Topology};
+use locklab_locks::platform::{Atomic, AtomicInt, Ordering, Patience, Poll};
+use serde::Serialize;
+use std::cell::Cell;
+
+/// A microbenchmark. Its result is in ns.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Benchmark {
+    /// Two cores so far apart compare-and-swap one word in turns: half of a
+    /// round trip, as the tool core-to-core-latency measures.
+    PingPong {
+        /// How far.
+        distance: Distance,
+    },
+    /// One access to a line that cores so far away have used.
+    Access {
+        /// What.
+        access: Access,
+        /// How they have used it.
+        state: State,
+        /// How far away.
+        distance: Distance,
+    },
+    /// All threads add to one word: time of an addition.
+    FetchAdd {
+        /// How many.
+        threads: usize,
+    },
+    /// All threads read one word and compare-and-swap it until that
+    /// succeeds, with the value that the last failure gave: time of a success.
+    CompareAndSwap {
+        /// How many.
+        threads: usize,
+    },
+    /// A ticket lock of two words in one line, without a pause, around a
+    /// counter in another: time of an acquisition.
+    Ticket {
+        /// How many.
+        threads: usize,
+    },
+    /// A test-and-test-and-set lock without a pause around such a counter.
+    TestAndTestAndSet {
+        /// How many.
+        threads: usize,
+    },
+}
+
+/// An access.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// A load.
+    Load,
+    /// A store, until it is visible.
+    Store,
+    /// A compare-and-swap that succeeds.
+    CompareAndSwap,
+}
+
+/// In which state others have left a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// One has written it.
+    Modified,
+    /// One has written it and another read it.
+    Shared,
+    /// It is in no cache.
+    Memory,
+}
+
+/// A published figure.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Check {
+    /// What was measured.
+    pub benchmark: Benchmark,
+    /// What was published, ns.
+    pub ns: f64,
+    /// By whom, and where.
+    pub source: String,
+    /// The parameter that was chosen so that the model gives this figure;
+    /// none if the figure only checks.
+    pub chose: Option<String>,
+}
+
+/// A published figure and the model's.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Checked {
+    /// What was measured.
+    pub name: String,
+    /// As published, ns.
+    pub published: f64,
+    /// As simulated, ns.
+    pub ours: f64,
+    /// By whom, and where.
+    pub source: String,
+    /// The parameter that this figure chose.
+    pub chose: Option<String>,
+}
+
+impl Benchmark {
+    /// For people: `ticket lock, 16 threads`.
+    pub fn name(&self) -> String {
+        match self {
+            Self::PingPong { distance } => {
+                format!("compare-and-swap in turns, {}", distance.name())
+            }
+            Self::Access {
+                access,
+                state,
+                distance,
+            } => {
+                let access = match access {
+                    Access::Load => "load",
+                    Access::Store => "store",
+                    Access::CompareAndSwap => "compare-and-swap",
+                };
+                match state {
+                    State::Modified => format!("{access}, modified, {}", distance.name()),
+                    State::Shared => format!("{access}, shared, {}", distance.name()),
+                    State::Memory => format!("{access}, in no cache"),
+                }
+            }
+            Self::FetchAdd { threads } => format!("fetch-and-add, {threads} threads"),
+            Self::CompareAndSwap { threads } => format!("compare-and-swap, {threads} threads"),
+            Self::Ticket { threads } => format!("ticket lock, {threads} threads"),
+            Self::TestAndTestAndSet { threads } => {
+                format!("test-and-test-and-set lock, {threads} threads")
+            }
+        }
+    }
+}
+
+/// Runs the microbenchmarks that a machine's file has figures of.
+///
+/// # Errors
+/// See [`measure`].
+pub fn check(machine: &Machine, seed: u64) -> Result<Vec<Checked>, SimError> {
+    let checked = |check: &Check| {
+        Ok(Checked {
+            name: check.benchmark.name(),
+            published: check.ns,
+            ours: measure(machine, check.benchmark, seed)?,
+            source: check.source.clone(),
+            chose: check.chose.clone(),
+        })
+    };
+    machine.checks.iter().map(checked).collect()
+}
+
+/// Runs one on a machine, as if nothing else ran; gives ns.
+///
+/// # Errors
+/// If the machine has no cores so far apart, or fewer than there are threads.
+pub fn measure(machine: &Machine, benchmark: Benchmark, seed: u64) -> Result<f64, SimError> {
+    // Interrupts and hosts are no part of these figures.
+    let mut machine = machine.clone();
+    for key in ["interrupts.per_second", "vm.steal_per_second"] {
+        machine = machine.with(key, 0.0).map_err(SimError::Scenario)?;
+    }
+    let bench = Bench {
+        topology: Topology::new(&machine),
+        machine: &machine,
+        seed,
+    };
+    match benchmark {
+        Benchmark::PingPong { distance } => bench.ping_pong(distance),
+        Benchmark::Access {
+            access,
+            state,
+            distance,
+        } => bench.access(access, state, distance),
+        Benchmark::FetchAdd { threads } => bench.contended(threads, |line| {
+            line.words[0].fetch_add(1, Ordering::Relaxed);
+        }),
+        Benchmark::CompareAndSwap { threads } => bench.contended(threads, |line| {
+            let mut seen = line.words[0].load(Ordering::Relaxed);
+            while let Err(now) = line.words[0].compare_exchange(
+                seen,
+                seen.wrapping_add(1),
+                Ordering::AcqRel,
+                Ordering::Relaxed,
+            ) {
+                seen = now;
+            }
+        }),
+        Benchmark::Ticket { threads } => bench.contended(threads, |line| {
+            let [next, served, ..] = &line.words;
+            let ticket = next.fetch_add(1, Ordering::Relaxed);
+            wait(served, |now| now == ticket);
+            line.count();
+            let now = served.load(Ordering::Relaxed);
+            served.store(now.wrapping_add(1), Ordering::Release);
+        }),
+        Benchmark::TestAndTestAndSet { threads } => bench.contended(threads, |line| {
+            let held = &line.words[0];
+            loop {
+                wait(held, |held| held == 0);
+                if held.swap(1, Ordering::Acquire) == 0 {
+                    break;
+                }
+            }
+            line.count();
+            held.store(0, Ordering::Release);
+        }),
+    }
+}
+
+/// Reads without a pause until `done`.
+fn wait(word: &Word<usize>, mut done: impl FnMut(usize) -> bool) {
+    word.spin(Ordering::Acquire, Patience::Forever, |value| {
+        if done(value) {
+            Poll::Done
+        } else {
+            Poll::Relax(0)
+        }
+    });
+}
+
+/// Two lines: of the words that are fought for, and of what they protect.
+#[repr(C, align(64))]
+struct Lines {
+    words: [Word<usize>; 8],
+    protected: [Word<usize>; 8],
+}
+
+impl Lines {
+    fn new() -> Self {
+        let line = || std::array::from_fn(|_| Word::new(0));
+        Self {
+            words: line(),
+            protected: line(),
+        }
+    }
+
+    fn count(&self) {
+        let count = self.protected[0].load(Ordering::Relaxed);
+        self.protected[0].store(count.wrapping_add(1), Ordering::Relaxed);
+    }
+}
+
+/// Operations that are not counted, and that are, by each thread.
+const WARM_UP: u32 = 50;
+const ROUNDS: u32 = 400;
+
+struct Bench<'a> {
+    machine: &'a Machine,
+    topology: Topology,
+    seed: u64,
+}
+
+impl Bench<'_> {
+    /// Runs `code` on each of these hardware threads, with so many places.
+    fn run(
+        &self,
+        hardware: &[usize],
+        places: usize,
+        code: impl Fn(usize, &[&Lines]),
+    ) -> Result<(), SimError> {
+        let cpus = hardware.len();
+        let limits = Limits {
+            warmup: 0,
+            acquisitions: u64::MAX,
+            cycles: u64::MAX,
+            precision: None,
+            longest_quiet_ns: 1e6,
+        };
+        let engine = Engine::new(
+            self.machine,
+            Hypervisor::new(self.machine, cpus, hardware),
+            cpus,
+            places * Arena::lines_for::<Lines>(),
+            self.seed,
+            Metrics::new(
+                "a microbenchmark",
+                &self.machine.name,
+                self.seed,
+                cpus,
+                1,
+                &limits,
+            ),
+            None,
+        );
+        engine.enter(|| {
+            let places: Vec<&Lines> = (0..places)
+                .map(|n| engine.arena.place(format!("place {n}"), Lines::new()))
+                .collect();
+            let mut coroutines = Coroutines::default();
+            for cpu in 0..cpus {
+                let (code, places) = (&code, &places);
+                // SAFETY: what it borrows outlives `coroutines`, which was
+                // made after it.
+                unsafe { coroutine(&mut coroutines, &engine, cpu, move || code(cpu, places)) };
+            }
+            coroutines.run(&engine);
+        });
+        engine.failure.take().map_or(Ok(()), Err)
+    }
+
+    /// The first hardware threads of three cores, the second and the third as
+    /// far as asked from the first, and near each other.
+    fn apart(&self, distance: Distance) -> Result<[usize; 3], SimError> {
+        let mut far =
+            (1..self.topology.cores()).filter(|&core| self.topology.distance(0, core) == distance);
+        let (Some(one), two) = (far.next(), far.next()) else {
+            return Err(SimError::Scenario(format!(
+                "{} has no two cores whose distance is \"{}\"",
+                self.machine.name,
+                distance.name()
+            )));
+        };
+        Ok([0, one, two.unwrap_or(one)].map(|core| core * self.topology.threads_per_core))
+    }
+
+    fn ping_pong(&self, distance: Distance) -> Result<f64, SimError> {
+        let [here, there, _] = self.apart(distance)?;
+        let taken = Cell::new(0);
+        self.run(&[here, there], 1, |cpu, places| {
+            let (from, to) = (cpu, 1 - cpu);
+            let word = &places[0].words[0];
+            for round in 0..WARM_UP + ROUNDS {
+                if cpu == 0 && round == WARM_UP {
+                    taken.set(engine().time.get());
+                }
+                while word
+                    .compare_exchange(from, to, Ordering::AcqRel, Ordering::Relaxed)
+                    .is_err()
+                {}
+            }
+            if cpu == 0 {
+                taken.set(engine().time.get() - taken.get());
+            }
+        })?;
+        Ok(self.ns(taken.get()) / f64::from(2 * ROUNDS))
+    }
+
+    fn access(&self, access: Access, state: State, distance: Distance) -> Result<f64, SimError> {
+        let [here, there, third] = self.apart(distance)?;
+        let rounds = ROUNDS as usize / 4;
+        let taken = Cell::new(0);
+        let turns = 3 + usize::from(state == State::Shared);
+        let cpus = [here, there, third];
+        let cpus = if state == State::Shared && third != there {
+            &cpus[..]
+        } else {
+            &cpus[..2]
+        };
+        // The last place says whose turn it is.
+        self.run(cpus, rounds + 1, |cpu, places| {
+            let engine = engine();
+            let turn = &places[rounds].words[0];
+            for (round, place) in places[..rounds].iter().enumerate() {
+                let word = &place.words[0];
+                let first = round * turns;
+                let my_turn = match cpu {
+                    1 => first,
+                    2 => first + 1,
+                    _ => first + turns - 2,
+                };
+                wait(turn, |now| now == my_turn);
+                match cpu {
+                    1 if state != State::Memory => word.store(1, Ordering::Relaxed),
+                    2 => _ = word.load(Ordering::Relaxed),
+                    0 => {
+                        // Away from the turn's own transfer.
+                        engine.work(1000);
+                        let start = engine.time.get();
+                        match access {
+                            Access::Load => _ = word.load(Ordering::Relaxed),
+                            Access::Store => {
+                                word.store(2, Ordering::Relaxed);
+                                engine.drain_all();
+                            }
+                            Access::CompareAndSwap => {
+                                let seen = usize::from(state != State::Memory);
+                                _ = word.compare_exchange(
+                                    seen,
+                                    2,
+                                    Ordering::AcqRel,
+                                    Ordering::Relaxed,
+                                );
+                            }
+                        }
+                        taken.set(taken.get() + engine.time.get() - start);
+                    }
+                    _ => {}
+                }
+                // Whoever has no second sharer skips its turn.
+                let skip = usize::from(cpu == 1 && state == State::Shared && cpus.len() == 2);
+                let next = if cpu == 0 {
+                    first + turns
+                } else {
+                    my_turn + 1 + skip
+                };
+                turn.store(next, Ordering::SeqCst);
+            }
+        })?;
+        Ok(self.ns(taken.get()) / rounds as f64)
+    }
+
+    fn contended(&self, threads: usize, operation: impl Fn(&Lines)) -> Result<f64, SimError> {
+        let order = self.topology.order(Placement::Spread, self.seed);
+        // One thread a core, one socket after another.
+        let mut order: Vec<usize> = order
+            .into_iter()
+            .filter(|hardware| hardware % self.topology.threads_per_core == 0)
+            .collect();
+        order.sort_unstable();
+        if threads == 0 || threads > order.len() {
+            return Err(SimError::Scenario(format!(
+                "{threads} threads on {}, which has {} cores",
+                self.machine.name,
+                order.len()
+            )));
+        }
+        let rounds = ROUNDS.max(8000 / threads as u32);
+        // All work until the first is done; counted is what is done between
+        // the first to be warm and that.
+        let (done, start, end) = (Cell::new(0u64), Cell::new(None), Cell::new(None));
+        self.run(&order[..threads], 1, |_, places| {
+            let engine = engine();
+            for round in 0..WARM_UP + rounds {
+                if end.get().is_some() {
+                    return;
+                }
+                if round == WARM_UP && start.get().is_none() {
+                    start.set(Some(engine.time.get()));
+                }
+                operation(places[0]);
+                if start.get().is_some() && end.get().is_none() {
+                    done.set(done.get() + 1);
+                }
+            }
+            if end.get().is_none() {
+                end.set(Some(engine.time.get()));
+            }
+        })?;
+        let taken = end.get().unwrap_or(0) - start.get().unwrap_or(0);
+        Ok(self.ns(taken) / done.get().max(1) as f64)
+    }
+
+    fn ns(&self, cycles: u64) -> f64 {
+        cycles as f64 / self.machine.get("core.clock_ghz")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// How often a reader that has seen the second of two stores does not see
+    /// the first, whose line is far away.
+    fn passes(machine: &str, order: Ordering) -> usize {
+        let machine = Machine::builtin(machine).unwrap();
+        let bench = Bench {
+            topology: Topology::new(&machine),
+            machine: &machine,
+            seed: 1,
+        };
+        const ROUNDS: usize = 40;
+        let passed = Cell::new(0);
+        let threads = machine.get("topology.threads") as usize;
+        let cpus = [0, threads, 2 * threads];
+        bench
+            .run(&cpus, 2 * ROUNDS + 1, |cpu, places| {
+                let turn = &places[2 * ROUNDS].words[0];
+                for round in 0..ROUNDS {
+                    let [first, second] = [0, 1].map(|n| &places[2 * round + n].words[0]);
+                    let my_turn = 3 * round + [1, 0, 1][cpu];
+                    wait(turn, |now| now >= my_turn);
+                    match cpu {
+                        // Takes the first line away from the writer.
+                        1 => {
+                            first.store(1, Ordering::Relaxed);
+                            turn.store(my_turn + 1, Ordering::SeqCst);
+                        }
+                        // Owns the second one.
+                        0 => {
+                            second.store(1, Ordering::SeqCst);
+                            first.store(2, Ordering::Relaxed);
+                            second.store(2, order);
+                        }
+                        _ => {
+                            wait(second, |now| now == 2);
+                            let seen = first.load(Ordering::Relaxed);
+                            passed.set(passed.get() + usize::from(seen != 2));
+                            turn.store(3 * (round + 1), Ordering::SeqCst);
+                        }
+                    }
+                }
+            })
+            .unwrap();
+        passed.get()
+    }
+
+    #[test]
+    fn stores_pass_each_other_on_arm_unless_they_release() {
+        assert!(passes("graviton2", Ordering::Relaxed) > 0);
+        assert_eq!(passes("graviton2", Ordering::Release), 0);
+        assert_eq!(passes("xeon-8380-2s", Ordering::Relaxed), 0);
+    }
+
+    #[test]
+    fn far_atomics_go_on_faster_than_a_line_can_move() {
+        let machine = Machine::builtin("graviton2").unwrap();
+        let near = measure(&machine, Benchmark::FetchAdd { threads: 16 }, 1).unwrap();
+        let far = machine
+            .with("core.far_atomics", 1.0)
+            .and_then(|machine| machine.with("core.far_rmw_ns", 9.4))
+            .and_then(|machine| machine.with("transfer.llc_ns", 30.0))
+            .unwrap();
+        let far = measure(&far, Benchmark::FetchAdd { threads: 16 }, 1).unwrap();
+        // 9.4 ns is what was published for additions without a result.
+        assert!((9.0..12.0).contains(&far) && far < near, "{near} {far}");
+    }
+
+    #[test]
+    fn a_sleeper_sees_a_release_before_one_that_polls() {
+        let machine = Machine::builtin("graviton2").unwrap();
+        let ticket = |wfe: f64| {
+            let machine = machine.clone().with("core.wfe_cycles", wfe).unwrap();
+            measure(&machine, Benchmark::Ticket { threads: 8 }, 1).unwrap()
+        };
+        // The benchmark polls without a pause, so a slow wake-up costs.
+        assert!(ticket(100.0) > ticket(2.0));
+    }
+
+    #[test]
+    fn what_a_machine_does_not_have_is_said() {
+        let machine = Machine::builtin("graviton2").unwrap();
+        for benchmark in [
+            Benchmark::PingPong {
+                distance: Distance::Remote,
+            },
+            Benchmark::FetchAdd { threads: 65 },
+            Benchmark::Ticket { threads: 0 },
+        ] {
+            assert!(matches!(
+                measure(&machine, benchmark, 1),
+                Err(SimError::Scenario(_))
+            ));
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! What each lock touches under contention, beside what its paper touches:
+//! cache lines that move for one handoff between eight threads of a socket
+//! that want the lock all the time. The table of docs/simulator.md is this
+//! test's output:
+//!
+//!     cargo test --release -p locklab-sim --test handoffs -- --nocapture
+
+use locklab_sim::{Machine, Placement, Scenario, Workload, run};
+
+/// Lines that move by the paper's text, access by access: a line is counted
+/// each time a core must ask for it.
+const PAPER: &[(&str, f64, &str)] = &[
+    (
+        "ticket",
+        9.0,
+        "number 1, release 1, each of seven waiters reads the release 1",
+    ),
+    (
+        "anderson",
+        5.0,
+        "turn 1, first look at the slot 1, its flag cleared 1, the next flag set 1, seen 1",
+    ),
+    (
+        "clh",
+        5.0,
+        "node set 1, tail swapped 1, predecessor's node read 1, node cleared 1, seen 1",
+    ),
+    (
+        "mcs",
+        6.0,
+        "node reset 1, tail swapped 1, linked 1, the link seen by who spins on that node 1, granted 1, seen 1",
+    ),
+    (
+        "qspinlock",
+        11.0,
+        "fast path fails 1, node reset 1, tail swapped 1, linked 1, the link seen 1, head granted 1, seen 1, word read by the head 1, released 1, seen 1, locked byte set 1",
+    ),
+    (
+        "hemlock",
+        5.0,
+        "tail swapped 1, predecessor's mailbox read 1, tail tried by the release 1, grant written 1, seen 1 (and taken with the next)",
+    ),
+];
+
+#[test]
+fn a_handoff_moves_the_lines_that_the_paper_says() {
+    println!("{:<14}{:>8}{:>8}", "lock", "ours", "paper");
+    let moved = |lock: &str| {
+        let workload = Workload::Matrix {
+            critical: 0,
+            non_critical: 0,
+        };
+        let machine = Machine::builtin("ivybridge-ex-4s")
+            .unwrap()
+            .with("topology.threads", 1.0)
+            .unwrap()
+            .with("directory.writes_first", 0.0)
+            .unwrap();
+        let mut scenario = Scenario::new(machine, lock, workload, 8);
+        scenario.placement = Placement::Compact;
+        // Less the line that the critical section writes.
+        run(&scenario).unwrap().lines_moved - 1.0
+    };
+    let mut off = Vec::new();
+    for entry in locklab_locks::catalogue::ALL {
+        let lock = entry.info.name;
+        let ours = moved(lock);
+        match PAPER.iter().find(|(name, ..)| *name == lock) {
+            None => println!("{lock:<14}{ours:>8.1}{:>8}", "-"),
+            Some((_, paper, accesses)) => {
+                println!("{lock:<14}{ours:>8.1}{paper:>8.1}  {accesses}");
+                if (ours - paper).abs() > 1.0 {
+                    off.push(format!("{lock}: {ours} against {paper}"));
+                }
+            }
+        }
+    }
+    assert!(off.is_empty(), "{off:?}");
+}
