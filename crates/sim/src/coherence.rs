@@ -92,12 +92,16 @@ impl Line {
         }
     }
 
+    /// Whether `core` has the only copy.
+    #[inline(always)]
+    pub(crate) fn owned(&self, core: usize, time: u64) -> bool {
+        self.exclusive.get() == core as u16 && self.ready.get() <= time
+    }
+
     /// Whether `core` can write without asking.
     #[inline(always)]
     pub(crate) fn writable(&self, core: usize, time: u64) -> bool {
-        self.exclusive.get() == core as u16
-            && self.ready.get() <= time
-            && !(self.claimed.get() && self.free_at.get() <= time)
+        self.owned(core, time) && !(self.claimed.get() && self.free_at.get() <= time)
     }
 
     /// Whether `core` can read without asking.

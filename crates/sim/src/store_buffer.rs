@@ -227,8 +227,14 @@ impl Engine {
                         .iter()
                         .take(place)
                         .any(|before| before.line == store.line));
-            let asker = store.asked.map_or(core, usize::from);
-            if !behind && self.lines[store.line].writable(asker, now) {
+            let line = &self.lines[store.line];
+            // A line that has come for this store serves it, whoever waits
+            // for it by now.
+            let here = match store.asked {
+                Some(asker) => line.owned(usize::from(asker), now),
+                None => line.writable(core, now),
+            };
+            if !behind && here {
                 self.retire(cpu, place, now);
                 continue;
             }

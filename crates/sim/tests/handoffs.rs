@@ -17,8 +17,8 @@ const PAPER: &[(&str, f64, &str)] = &[
     ),
     (
         "anderson",
-        5.0,
-        "turn 1, first look at the slot 1, its flag cleared 1, the next flag set 1, seen 1",
+        4.0,
+        "turn 1, the next flag set 1, seen 1, cleared 1; the first look finds the slot where it was left: eight threads in rotation, 512 slots",
     ),
     (
         "clh",
@@ -37,8 +37,8 @@ const PAPER: &[(&str, f64, &str)] = &[
     ),
     (
         "hemlock",
-        5.0,
-        "tail swapped 1, predecessor's mailbox read 1, tail tried by the release 1, grant written 1, seen 1 (and taken with the next)",
+        6.0,
+        "tail tried by the release and swapped again by the same CPU 1, predecessor's mailbox read 1, grant written 1, seen 1, emptied 1, seen 1",
     ),
 ];
 
@@ -69,7 +69,7 @@ fn a_handoff_moves_the_lines_that_the_paper_says() {
             None => println!("{lock:<14}{ours:>8.1}{:>8}", "-"),
             Some((_, paper, accesses)) => {
                 println!("{lock:<14}{ours:>8.1}{paper:>8.1}  {accesses}");
-                if (ours - paper).abs() > 1.0 {
+                if (ours - paper).abs() > 0.5 {
                     off.push(format!("{lock}: {ours} against {paper}"));
                 }
             }

@@ -102,14 +102,28 @@ fn a_queue_is_behind_a_ticket_lock_with_two_threads_and_ahead_with_six() {
 fn a_first_come_lock_leaves_the_socket_as_often_as_chance_does() {
     for (machine, sockets) in [("ivybridge-ex-4s", 4.0), ("xeon-8380-2s", 2.0)] {
         let threads = builtin(machine).cores();
+        let chance = (sockets - 1.0) / sockets;
         for placement in [Placement::Spread, Placement::Random] {
-            for lock in ["mcs", "clh"] {
-                let outcome = saturated(machine, lock, threads, placement);
-                let moved: u64 = outcome.handoffs[1..].iter().sum();
-                let away = outcome.handoffs[4] as f64 / moved as f64;
-                let chance = (sockets - 1.0) / sockets;
+            for lock in ["ticket", "qspinlock", "mcs", "clh"] {
+                let away = [1, 2, 3, 4].map(|seed| {
+                    let workload = Workload::Matrix {
+                        critical: 0,
+                        non_critical: 0,
+                    };
+                    let mut scenario = Scenario::new(builtin(machine), lock, workload, threads);
+                    scenario.placement = placement;
+                    scenario.seed = seed;
+                    scenario.stop = Stop::Acquisitions(60 * threads as u64);
+                    let outcome = run(&scenario).unwrap();
+                    let moved: u64 = outcome.handoffs[1..].iter().sum();
+                    outcome.handoffs[4] as f64 / moved as f64
+                });
+                let away = away.iter().sum::<f64>() / 4.0;
+                println!("{machine} {lock} {}: {away:.2}", placement.name());
+                // The target is 0.05; queues whose tail moves at two speeds
+                // keep neighbours together a little (docs/simulator.md).
                 assert!(
-                    (away - chance).abs() < 0.12,
+                    (away - chance).abs() < 0.11,
                     "{machine} {lock} {placement:?}: {away} against {chance}"
                 );
             }
