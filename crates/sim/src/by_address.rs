@@ -9,6 +9,7 @@
 use crate::engine::{Engine, Phase, engine};
 use crate::spin::{DONE, FOREVER};
 use crate::store_buffer::{Forward, read as read_bits};
+use locklab_locks::platform::Ordering;
 use std::ops::Range;
 
 /// Bytes outside the arena that are simulated memory too.
