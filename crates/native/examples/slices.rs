@@ -75,6 +75,9 @@ fn main() -> Result<(), String> {
         }
         .run(&mut slices, &mut experiment.cells);
         let took = started.elapsed().as_secs_f64();
+        if let Some(stop) = &outcome.stopped {
+            println!("Not complete: {stop:?}");
+        }
         show(&experiment, brief, took, outcome.repeated)?;
     }
     Ok(())

@@ -15,6 +15,7 @@ use crate::timeline::Windows;
 use crate::work::Critical;
 use crate::workers::{self, Ending};
 use locklab_host::machine::Machine;
+use locklab_host::topology::real_time;
 use locklab_judge::{Direction, Side, beyond_doubt, is_look};
 use locklab_lab::experiment::{
     Cell, Design, Experiment, Key, Kind, Labels, Pair, Provenance, Sample, Source,
@@ -56,8 +57,8 @@ impl Native {
     /// makes them. `interrupt` ends a block soon when it is set.
     ///
     /// # Errors
-    /// One of the locks does not exist, or the files that fstat needs could
-    /// not be made.
+    /// One of the locks does not exist, the files that fstat needs could not be
+    /// made, or this process has a real-time scheduling policy.
     pub fn instrument(
         &self,
         plan: Plan,
@@ -84,6 +85,14 @@ impl Native {
         design: Design,
         interrupt: Arc<AtomicBool>,
     ) -> Result<(Slices, Experiment), String> {
+        if real_time() {
+            return Err(
+                "this process has a real-time scheduling policy, under which spinning threads \
+                 would keep the machine from anything else, ending the run included; start it \
+                 without chrt"
+                    .into(),
+            );
+        }
         let files = files(&plan)?;
         let experiment = Experiment {
             kind: Kind::Matrix,
@@ -302,3 +311,6 @@ pub fn pairs_for(cells: usize) -> u32 {
 
 #[cfg(test)]
 mod tests;
+
+#[cfg(test)]
+mod resolution;

@@ -23,6 +23,9 @@ struct Script {
     begun: Vec<usize>,
     ended: usize,
     announced: Vec<Turn>,
+    time: Option<Duration>,
+    /// A cell is settled from so many pairs on.
+    settled: usize,
 }
 
 impl Default for Script {
@@ -38,6 +41,8 @@ impl Default for Script {
             begun: Vec::new(),
             ended: 0,
             announced: Vec::new(),
+            time: None,
+            settled: usize::MAX,
         }
     }
 }
@@ -66,6 +71,14 @@ impl Instrument for Script {
 
     fn schedule(&self) -> Schedule {
         self.schedule
+    }
+
+    fn time(&self) -> Option<Duration> {
+        self.time
+    }
+
+    fn is_settled(&self, cell: &Cell) -> bool {
+        cell.pairs.len() >= self.settled
     }
 
     fn announce(&mut self, turns: &[Turn]) {
@@ -415,4 +428,34 @@ fn round_by_round_every_cell_has_a_pair_before_any_has_two() {
     assert_eq!(announced, [(0, 0), (1, 0), (2, 0), (0, 1), (1, 1), (2, 1)]);
     assert!(cells.iter().all(|c| orders(c) == [Order::Together; 2]));
     assert_eq!((script.begun.len(), script.ended), (3, 3));
+}
+
+#[test]
+fn a_design_by_time_goes_on_until_cells_are_settled_or_the_time_is_used_up() {
+    let lengths = |cells: &[Cell]| cells.iter().map(|c| c.pairs.len()).collect::<Vec<_>>();
+    let mut settled = cells(3);
+    let mut script = Script {
+        time: Some(Duration::from_secs(3600)),
+        settled: 20,
+        schedule: Schedule::RoundByRound,
+        ..Script::default()
+    };
+    let outcome = run(12, &mut settled, &mut script);
+    assert_eq!((outcome.stopped, lengths(&settled)), (None, vec![20; 3]));
+    assert_eq!(script.ended, 3);
+    // The fewest that a verdict takes are run in any case.
+    let mut late = cells(2);
+    script.time = Some(Duration::ZERO);
+    let outcome = run(12, &mut late, &mut script);
+    assert_eq!((outcome.stopped, lengths(&late)), (None, vec![8; 2]));
+    // A disturbed pair costs nothing but time, while there is some.
+    let mut restless = cells(1);
+    let mut script = Script {
+        classes: [vec!["far", "near"].repeat(40), vec!["near"]].concat(),
+        time: Some(Duration::from_secs(3600)),
+        settled: 10,
+        ..Script::default()
+    };
+    let outcome = run(3, &mut restless, &mut script);
+    assert_eq!((outcome.repeated, lengths(&restless)), (40, vec![10]));
 }
