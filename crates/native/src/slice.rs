@@ -64,24 +64,41 @@ impl Clockwork {
     }
 
     /// It is `now`: moves everybody on, if it is time.
+    ///
+    /// Who notes the time may be preempted before it announces the phase, for
+    /// longer than the slice: then the next one to look announces it.
     fn look(&self, now: u64) {
-        let began = self.began.load(Ordering::Relaxed);
-        let (edge, word, next) = if began == 0 {
-            let settled = self.settled.load(Ordering::Relaxed);
-            (settled, &self.began, phase::MEASURE)
-        } else {
-            let end = began + self.length.load(Ordering::Relaxed);
-            (end, &self.ended, phase::LEAVE)
+        let settled = self.settled.load(Ordering::Relaxed);
+        let Some(began) = note(&self.began, now, settled) else {
+            return;
         };
-        // One worker wins; the others see the phase in their next turn.
-        let first = now >= edge
-            && word
-                .compare_exchange(0, now, Ordering::Relaxed, Ordering::Relaxed)
-                .is_ok();
-        if first {
-            // C1: Release pairs with the fence of a worker that sees it.
-            self.phase.store(next, Ordering::Release);
+        self.announce(phase::MEASURE);
+        let end = began + self.length.load(Ordering::Relaxed);
+        if note(&self.ended, now, end).is_some() {
+            self.announce(phase::LEAVE);
         }
+    }
+
+    /// Moves everybody on to `phase`, unless they are there or beyond.
+    fn announce(&self, phase: u32) {
+        if self.phase.load(Ordering::Relaxed) < phase {
+            // C1: Release pairs with the fence of a worker that sees it. The
+            // greater of the two: who announces late takes nobody back.
+            self.phase.fetch_max(phase, Ordering::Release);
+        }
+    }
+}
+
+/// The time noted in `word`; notes `now`, if none is noted and it has reached
+/// `edge`.
+fn note(word: &AtomicU64, now: u64, edge: u64) -> Option<u64> {
+    match word.load(Ordering::Relaxed) {
+        0 if now < edge => None,
+        0 => match word.compare_exchange(0, now, Ordering::Relaxed, Ordering::Relaxed) {
+            Ok(_) => Some(now),
+            Err(noted) => Some(noted),
+        },
+        noted => Some(noted),
     }
 }
 
@@ -292,5 +309,42 @@ impl Timer for Timed {
             // counts as its end.
             latencies.borrow_mut().saturating_record(took);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slice_goes_on_without_the_worker_that_was_to_say_so() {
+        let clockwork = Clockwork::default();
+        let phase = || clockwork.phase.load(Ordering::Relaxed);
+        clockwork.set(100, 50);
+        clockwork.look(99);
+        assert_eq!((phase(), clockwork.measured()), (phase::SETTLE, (0, 0)));
+        // One notes the time and is preempted before it announces the phase.
+        assert_eq!(note(&clockwork.began, 103, 100), Some(103));
+        assert_eq!(phase(), phase::SETTLE);
+        clockwork.look(110);
+        assert_eq!(phase(), phase::MEASURE);
+        clockwork.look(153);
+        assert_eq!((phase(), clockwork.measured()), (phase::LEAVE, (103, 153)));
+        // It comes back, and takes nobody back.
+        clockwork.announce(phase::MEASURE);
+        clockwork.look(160);
+        assert_eq!((phase(), clockwork.measured()), (phase::LEAVE, (103, 153)));
+    }
+
+    #[test]
+    fn a_worker_that_looks_late_ends_the_slice_at_once_with_time_measured() {
+        let clockwork = Clockwork::default();
+        clockwork.set(100, 50);
+        clockwork.look(500);
+        clockwork.look(500);
+        let (began, ended) = clockwork.measured();
+        assert_eq!((began, ended), (500, 0));
+        clockwork.look(551);
+        assert_eq!(clockwork.measured(), (500, 551));
     }
 }
