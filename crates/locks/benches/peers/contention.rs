@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 /// Length of one measurement with contention.
-const CONTENDED: Duration = Duration::from_millis(2);
+const CONTENDED: Duration = Duration::from_millis(1);
 
 /// Nails this thread to the `index`-th CPU that the process may use.
 #[cfg(target_os = "linux")]
@@ -31,7 +31,7 @@ pub(crate) fn pin(_: usize) {}
 
 /// How often this thread was taken off its CPU against its will.
 #[cfg(target_os = "linux")]
-fn preemptions() -> libc::c_long {
+pub(crate) fn preemptions() -> libc::c_long {
     // SAFETY: a zeroed rusage is a valid one, and the call writes it.
     unsafe {
         let mut usage: libc::rusage = std::mem::zeroed();
@@ -41,7 +41,7 @@ fn preemptions() -> libc::c_long {
 }
 
 #[cfg(not(target_os = "linux"))]
-fn preemptions() -> i64 {
+pub(crate) fn preemptions() -> i64 {
     0
 }
 

@@ -11,7 +11,7 @@
 mod contention;
 mod tables;
 
-use contention::{contend, pin, round_trip};
+use contention::{contend, pin, preemptions, round_trip};
 use core::hint::black_box;
 use indicatif::{ProgressBar, ProgressStyle};
 use locklab_judge::{
@@ -157,9 +157,13 @@ fn both<T>(order: Order, mut of: impl FnMut(Side) -> Option<T>) -> Option<[T; 2]
 }
 
 /// Nanoseconds a pair of the peer (baseline) and of ours, over one block.
-fn alone(peer: &dyn Contestant, ours: &dyn Contestant, seed: u64) -> Pair {
+/// A pair of slices in which another program had the CPU is measured again;
+/// `None` if that does not help.
+fn alone(peer: &dyn Contestant, ours: &dyn Contestant, seed: u64) -> Option<Pair> {
     let mut sums = [0.0; 2];
-    for slice in 0..SLICES {
+    let mut kept = 0;
+    for slice in 0..8 * SLICES {
+        let before = preemptions();
         let times = both(coin(seed, slice), |side| {
             let contestant = if side == Side::Baseline { peer } else { ours };
             // The start of a slice, in which caches warm, is left out.
@@ -168,11 +172,18 @@ fn alone(peer: &dyn Contestant, ours: &dyn Contestant, seed: u64) -> Pair {
             contestant.uncontended(black_box(PAIRS));
             Some(begin.elapsed().as_nanos() as f64 / PAIRS as f64)
         });
+        if preemptions() != before {
+            continue;
+        }
         for (sum, time) in sums.iter_mut().zip(times.into_iter().flatten()) {
             *sum += time / SLICES as f64;
         }
+        kept += 1;
+        if kept == SLICES {
+            return Some(Pair::new(sums[0], sums[1], coin(seed, 0)));
+        }
     }
-    Pair::new(sums[0], sums[1], coin(seed, 0))
+    None
 }
 
 fn main() {
@@ -215,7 +226,7 @@ fn main() {
                 // A thread of its own: this one stays free to move.
                 scope.spawn(|| {
                     pin(0);
-                    duel.alone.push(alone(peer, ours, seed));
+                    duel.alone.extend(alone(peer, ours, seed));
                 });
             });
             if two {
