@@ -212,7 +212,15 @@ fn sample(block: &Block, sorted: &Sorted, side: usize) -> Sample {
         started: None,
         values,
         placement: sorted.placement.clone(),
-        invalid: check(block, side, code.info.name),
+        invalid: check(block, side, code.info.name).or_else(|| {
+            // Not what the lock did: it was not asked.
+            let asked = available == 0.0 || cpu >= 0.01 * available;
+            (turns == 0 && !asked).then(|| {
+                Invalid::Disturbed(
+                    "no thread had a CPU in the measured time: the machine is overloaded".into(),
+                )
+            })
+        }),
         // Our own types, with string keys: this cannot fail.
         detail: serde_json::to_value(detail).unwrap_or_default(),
     }

@@ -451,7 +451,7 @@ fn a_design_by_time_goes_on_until_cells_are_settled_or_the_time_is_used_up() {
     // A disturbed pair costs nothing but time, while there is some.
     let mut restless = cells(1);
     let mut script = Script {
-        classes: [vec!["far", "near"].repeat(40), vec!["near"]].concat(),
+        classes: [["far", "near"].repeat(40), vec!["near"]].concat(),
         time: Some(Duration::from_secs(3600)),
         settled: 10,
         ..Script::default()
