@@ -5,6 +5,7 @@
 //! nothing here looks into. Nothing here measures, judges or prints.
 
 use locklab_judge::{Direction, Family};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -23,7 +24,8 @@ pub struct Experiment {
     pub kind: Kind,
     /// How reports call the two sides.
     pub labels: Labels,
-    /// What was asked, in the instrument's own terms.
+    /// What was asked, in the instrument's own terms. Only its instrument reads
+    /// it, but for `unit` and `processes`, which the report of a matrix reads.
     pub spec: Value,
     /// What was decided before the first run.
     pub design: Design,
@@ -64,7 +66,7 @@ impl Kind {
 }
 
 /// The names of the two sides.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Labels {
     /// What is already there.
     pub baseline: String,
@@ -73,7 +75,7 @@ pub struct Labels {
 }
 
 /// What is decided before the first run and never afterwards.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Design {
     /// Pairs of each cell.
     pub pairs: u32,
@@ -82,13 +84,14 @@ pub struct Design {
     /// The margin for flat, as a fraction.
     pub delta: f64,
     /// How primary metrics share the 5 %.
+    #[schemars(with = "String")]
     pub family: Family,
     /// Whether the experiment is the baseline once more.
     pub aa: bool,
 }
 
 /// Where a figure comes from. Never lost on the way to a report.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", tag = "source", content = "name")]
 pub enum Provenance {
     /// Measured on the machine of this name.
@@ -151,7 +154,9 @@ impl Cell {
 pub struct Key(pub Vec<(String, Coordinate)>);
 
 /// Where a cell lies on one axis.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(untagged)]
 pub enum Coordinate {
     /// A length or a number of threads.
@@ -310,7 +315,9 @@ pub enum Role {
 }
 
 /// Where a figure comes from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Source {
     /// What the program, or its client, says of itself.

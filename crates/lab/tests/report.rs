@@ -10,6 +10,7 @@ use locklab_lab::document::render::{Colour, html, json, markdown, svg, text};
 use locklab_lab::document::{Document, Section};
 use locklab_lab::experiment::{Experiment, Invalid};
 use locklab_lab::report::document;
+use locklab_lab::report::results::schema;
 use proptest::prelude::*;
 use std::path::Path;
 
@@ -148,6 +149,33 @@ fn json_of_programs_has_the_documented_fields() {
     assert_eq!(nginx["not_judged"][0], "major-faults");
     let stopped = found["workloads"][3]["stopped"].as_str().unwrap();
     assert!(stopped.contains("apt-get"));
+}
+
+/// What is written is what the schema says, for every kind; and the schema
+/// says enough to refuse what is not.
+#[test]
+fn json_is_held_to_its_schema() {
+    let validator = jsonschema::validator_for(&schema()).unwrap();
+    for experiment in [mixed(), troubled(), programs(), kernels()] {
+        let mut found = json(&report(&experiment));
+        let errors: Vec<String> = validator
+            .iter_errors(&found)
+            .map(|e| e.to_string())
+            .collect();
+        assert!(errors.is_empty(), "{:?}: {errors:?}", experiment.kind);
+        // An instrument may add fields.
+        found["footprint"] = 7.into();
+        assert!(validator.is_valid(&found));
+        found["kind"] = "poem".into();
+        assert!(!validator.is_valid(&found));
+    }
+    let mut found = json(&report(&mixed()));
+    found["cells"][3]["verdict"] = "equal".into();
+    assert!(!validator.is_valid(&found));
+    let mut found = json(&report(&programs()));
+    let metric = found["workloads"][0]["metrics"][0].as_object_mut().unwrap();
+    metric.remove("delta_percent");
+    assert!(!validator.is_valid(&found));
 }
 
 /// Colour is never the only signal: without it the text is the same.

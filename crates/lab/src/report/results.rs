@@ -4,17 +4,42 @@
 //! which there is none (no pair counts, no finite limit) is null.
 
 use super::{Report, matrix as matrix_report, workloads as workloads_report};
+use crate::VERSION;
 use crate::experiment::{Coordinate, Design, Facts, Key, Kind, Labels, Provenance, Role, Source};
 use crate::verdicts::{Figures, JudgedCell, JudgedMetric};
 use locklab_judge::{Settings, Verdict};
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
+const SCHEMA: u64 = 1;
+
+/// The JSON schema of what every comparison writes with `--json`.
+#[must_use]
+pub fn schema() -> Value {
+    schemars::schema_for!(Results).to_value()
+}
+
+/// The results of a comparison.
+#[derive(JsonSchema)]
+#[serde(untagged)]
+#[allow(dead_code, reason = "the schema is made of it")]
+enum Results {
+    Matrix(Matrix),
+    Workloads(Workloads),
+}
+
 /// What every report has for programs.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 struct Shared {
-    /// `matrix`, `compare` or `kernel`.
+    /// Version of this form. Fields may be added within one; none is removed
+    /// or changes its meaning.
+    schema: u64,
+    /// What wrote it.
+    tool: &'static str,
+    /// What was compared.
+    #[schemars(extend("enum" = ["matrix", "compare", "kernel"]))]
     kind: &'static str,
     /// When it was measured.
     date: String,
@@ -31,6 +56,7 @@ struct Shared {
     /// What was decided before the first run.
     design: Design,
     /// What the judge was told.
+    #[schemars(with = "BTreeMap<String, Value>")]
     settings: Settings,
     /// What a reader must know before believing the figures.
     caveats: Vec<String>,
@@ -41,7 +67,7 @@ struct Shared {
 }
 
 /// The results of a matrix.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 struct Matrix {
     #[serde(flatten)]
     shared: Shared,
@@ -52,7 +78,7 @@ struct Matrix {
 }
 
 /// The results of programs and kernels.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 struct Workloads {
     #[serde(flatten)]
     shared: Shared,
@@ -63,7 +89,7 @@ struct Workloads {
 }
 
 /// A place of a matrix.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
 struct Place {
     /// Threads, or processes.
     threads: u64,
@@ -74,7 +100,7 @@ struct Place {
 }
 
 /// experiment / baseline of what decides, with its 95 % limits.
-#[derive(Clone, Copy, Debug, Default, Serialize)]
+#[derive(Clone, Copy, Debug, Default, Serialize, JsonSchema)]
 struct Ratio {
     ratio: Option<f64>,
     ratio_low: Option<f64>,
@@ -82,7 +108,7 @@ struct Ratio {
 }
 
 /// A cell of a matrix, judged.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 struct MatrixCell {
     #[serde(flatten)]
     place: Place,
@@ -99,6 +125,7 @@ struct MatrixCell {
     #[serde(flatten)]
     ratio: Ratio,
     /// `better`, `worse`, `flat`, `unclear` or `invalid`.
+    #[schemars(extend("enum" = ["better", "worse", "flat", "unclear", "invalid"]))]
     verdict: &'static str,
     /// Pairs that count.
     pairs: usize,
@@ -119,17 +146,18 @@ struct MatrixCell {
 }
 
 /// A metric that explains.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 struct Screened {
     metric: String,
     #[serde(flatten)]
     ratio: Ratio,
+    #[schemars(extend("enum" = ["better", "worse", "flat", "unclear", "invalid"]))]
     verdict: &'static str,
     p_adjusted: f64,
 }
 
 /// What only some verdicts have.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 struct More {
     /// Of flat: zero is outside the 95 % interval.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -146,7 +174,7 @@ struct More {
 }
 
 /// A workload with its metrics, judged.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 struct Workload {
     name: String,
     /// Empty where there is one only.
@@ -174,7 +202,7 @@ struct Workload {
 }
 
 /// A pair that does not count.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 struct SetAside {
     /// From 1.
     pair: u32,
@@ -182,7 +210,7 @@ struct SetAside {
 }
 
 /// A metric of a workload.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 struct Metric {
     name: String,
     /// Empty for a count or a ratio.
@@ -198,6 +226,7 @@ struct Metric {
     /// Upper 95 % limit.
     high: Option<f64>,
     /// Null for a metric that only describes.
+    #[schemars(extend("enum" = ["better", "worse", "flat", "unclear", "invalid", null]))]
     verdict: Option<&'static str>,
     /// As the `Sig` column has it.
     sig: &'static str,
@@ -210,7 +239,7 @@ struct Metric {
 }
 
 /// A place of a matrix that each run gives whole.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 struct InsideCell {
     #[serde(flatten)]
     place: Place,
@@ -218,6 +247,7 @@ struct InsideCell {
     experiment: BTreeMap<String, Option<f64>>,
     #[serde(flatten)]
     ratio: Ratio,
+    #[schemars(extend("enum" = ["better", "worse", "flat", "unclear", "invalid"]))]
     verdict: &'static str,
     p_adjusted: f64,
 }
@@ -237,6 +267,8 @@ fn fields<T: Serialize>(value: &T) -> Map<String, Value> {
 fn shared(report: &Report, kind: &'static str, caveats: &[String]) -> Shared {
     let experiment = report.experiment;
     Shared {
+        schema: SCHEMA,
+        tool: VERSION,
         kind,
         date: report.context.date.clone(),
         command: report.context.command.clone(),
