@@ -26,6 +26,24 @@ pub(crate) fn install(prefix: &Path) -> ExitCode {
     }
 }
 
+/// As `crates/capi/build.rs` names the library: by what is compatible.
+fn soname() -> String {
+    let mut parts = VERSION.split('.');
+    let (major, minor) = (parts.next().unwrap_or(""), parts.next().unwrap_or(""));
+    match major {
+        "0" => format!("liblocklab_c.so.0.{minor}"),
+        major => format!("liblocklab_c.so.{major}"),
+    }
+}
+
+/// A symbolic link in place of whatever is there.
+fn link(to: &str, at: &Path) -> io::Result<()> {
+    match fs::remove_file(at) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => std::os::unix::fs::symlink(to, at),
+    }
+}
+
 fn copy(prefix: &Path) -> io::Result<()> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"))
         .parent()
@@ -36,13 +54,17 @@ fn copy(prefix: &Path) -> io::Result<()> {
     fs::create_dir_all(prefix.join("include"))?;
     // pkg-config wants an absolute prefix.
     let prefix = prefix.canonicalize()?;
-    for library in ["liblocklab_c.a", "liblocklab_c.so"] {
-        fs::copy(
-            target.join("release").join(library),
-            prefix.join("lib").join(library),
-        )?;
+    let lib = prefix.join("lib");
+    for (library, name) in [
+        ("liblocklab_c.a", "liblocklab_c.a".to_owned()),
+        ("liblocklab_c.so", format!("liblocklab_c.so.{VERSION}")),
+    ] {
+        fs::copy(target.join("release").join(library), lib.join(name))?;
     }
-    for header in ["locklab.h", "locklab_inline.h"] {
+    // What the dynamic linker looks for, and what the compiler does.
+    link(&format!("liblocklab_c.so.{VERSION}"), &lib.join(soname()))?;
+    link(&soname(), &lib.join("liblocklab_c.so"))?;
+    for header in ["locklab.h", "locklab_inline.h", "locklab.hpp"] {
         let from = root.join("crates/capi/include").join(header);
         fs::copy(from, prefix.join("include").join(header))?;
     }

@@ -74,7 +74,7 @@ usage: cargo xtask install
 usage: cargo xtask install-c --prefix DIR
 
   builds the C library and installs it below DIR: lib/liblocklab_c.{a,so},
-  lib/pkgconfig/locklab.pc, include/locklab.h, include/locklab_inline.h
+  lib/pkgconfig/locklab.pc, include/locklab{.h,_inline.h,.hpp}
 ";
 
 fn main() -> ExitCode {

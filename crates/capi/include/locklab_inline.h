@@ -14,11 +14,11 @@
 
 #ifdef __cplusplus
 #define LOCKLAB_NULL nullptr
-#define LOCKLAB_INLINE static inline __attribute__((always_inline))
 #else
 #define LOCKLAB_NULL ((void *)0)
-#define LOCKLAB_INLINE static inline __attribute__((always_inline))
 #endif
+/* The spelling that C89 has, too. */
+#define LOCKLAB_INLINE static __inline__ __attribute__((always_inline))
 #define LOCKLAB_LIKELY(x) __builtin_expect(!!(x), 1)
 
 /* T1 */

@@ -1,9 +1,12 @@
 //! Every lock of the catalogue for C, by name.
 
 use crate::P;
-use core::ffi::{CStr, c_char, c_void};
-use locklab_locks::catalogue::{self, Visitor};
-use locklab_locks::{Fairness, RawLock};
+use core::ffi::{CStr, c_char, c_int, c_void};
+use locklab_locks::catalogue::{self, BigVisitor, Visitor};
+use locklab_locks::{
+    BigLock, Fairness, McsTimeout, McsTimeoutNode, Platform, RawLock, RwQueued, Tas, TimedLock,
+    Ttas, VirtSpin, VirtSpinBackoff, VirtSpinDelay,
+};
 
 /// A lock algorithm: what it needs and what it does. All pointers to a lock
 /// are to `size` bytes aligned to `align`, those to a context (a queue node)
@@ -45,6 +48,41 @@ pub struct locklab_type {
     pub try_lock: unsafe extern "C" fn(lock: *mut c_void, context: *mut c_void) -> bool,
     /// Releases, with the context of the acquisition.
     pub unlock: unsafe extern "C" fn(lock: *mut c_void, context: *mut c_void),
+    /// A waiter may sleep.
+    pub parks: bool,
+    /// Works in memory that processes share.
+    pub shared_memory: bool,
+    /// `unlock` still uses the lock after another may have acquired it: do
+    /// not free a lock, having acquired it last, before every other `unlock`
+    /// has returned.
+    pub touches_after_release: bool,
+    /// 1 if some CPU holds the lock or waits for it, 0 if not, -1 if the lock
+    /// cannot say. Of the moment of looking.
+    pub is_locked: unsafe extern "C" fn(lock: *mut c_void) -> c_int,
+    /// Acquires, or gives up when `locklab_now()` has reached `deadline`; says
+    /// whether it acquired. NULL if the lock cannot be given up.
+    pub lock_until: Option<
+        unsafe extern "C" fn(lock: *mut c_void, context: *mut c_void, deadline: u64) -> bool,
+    >,
+    /// Whether a context that `lock_until` has given up with may go, or be
+    /// used with another lock. NULL if it always may.
+    pub context_is_idle: Option<unsafe extern "C" fn(context: *mut c_void) -> bool>,
+    /// Acquires for reading, beside other readers. NULL, as the next three,
+    /// if the lock is exclusive only; `lock` and `unlock` are for writing.
+    pub read_lock: Option<unsafe extern "C" fn(lock: *mut c_void)>,
+    /// Acquires for reading if that needs no waiting; says whether.
+    pub try_read_lock: Option<unsafe extern "C" fn(lock: *mut c_void) -> bool>,
+    /// Releases one reader.
+    pub read_unlock: Option<unsafe extern "C" fn(lock: *mut c_void)>,
+    /// Makes the writer a reader, without anybody in between.
+    pub downgrade: Option<unsafe extern "C" fn(lock: *mut c_void)>,
+    /// Whether this CPU holds the lock. NULL, as the next two, if the lock is
+    /// not recursive.
+    pub held: Option<unsafe extern "C" fn(lock: *mut c_void) -> bool>,
+    /// Releases every level that this CPU holds, and says how many there were.
+    pub release_all: Option<unsafe extern "C" fn(lock: *mut c_void) -> u32>,
+    /// Acquires so many levels: what undoes `release_all`.
+    pub acquire_count: Option<unsafe extern "C" fn(lock: *mut c_void, depth: u32)>,
 }
 
 const fn name_bytes(name: &str) -> [c_char; 32] {
@@ -95,32 +133,178 @@ unsafe extern "C" fn unlock<L: RawLock<P>>(lock: *mut c_void, ctx: *mut c_void) 
     unsafe { (*lock.cast::<L>()).unlock(context(ctx)) }
 }
 
+unsafe extern "C" fn is_locked<L: RawLock<P>>(lock: *mut c_void) -> c_int {
+    // SAFETY: of the caller.
+    unsafe { (*lock.cast::<L>()).is_locked() }.map_or(-1, c_int::from)
+}
+
+unsafe extern "C" fn lock_until<L: TimedLock<P>>(
+    lock: *mut c_void,
+    ctx: *mut c_void,
+    deadline: u64,
+) -> bool {
+    // SAFETY: of the caller.
+    unsafe { (*lock.cast::<L>()).lock_until(context(ctx), deadline) }
+}
+
+unsafe extern "C" fn is_idle(ctx: *mut c_void) -> bool {
+    // SAFETY: of the caller.
+    unsafe { context::<McsTimeoutNode<P>>(ctx) }.is_idle()
+}
+
+unsafe extern "C" fn read_lock(lock: *mut c_void) {
+    // SAFETY: of the caller.
+    unsafe { (*lock.cast::<RwQueued<P>>()).read() }
+}
+
+unsafe extern "C" fn try_read_lock(lock: *mut c_void) -> bool {
+    // SAFETY: of the caller.
+    unsafe { (*lock.cast::<RwQueued<P>>()).try_read() }
+}
+
+unsafe extern "C" fn read_unlock(lock: *mut c_void) {
+    // SAFETY: of the caller.
+    unsafe { (*lock.cast::<RwQueued<P>>()).read_unlock() }
+}
+
+unsafe extern "C" fn downgrade(lock: *mut c_void) {
+    // SAFETY: of the caller.
+    unsafe { (*lock.cast::<RwQueued<P>>()).downgrade() }
+}
+
+unsafe extern "C" fn held<L: BigLock<P>>(lock: *mut c_void) -> bool {
+    // SAFETY: of the caller.
+    unsafe { (*lock.cast::<L>()).held() }
+}
+
+unsafe extern "C" fn release_all<L: BigLock<P>>(lock: *mut c_void) -> u32 {
+    // SAFETY: of the caller.
+    unsafe { (*lock.cast::<L>()).release_all() }
+}
+
+unsafe extern "C" fn acquire_count<L: BigLock<P>>(lock: *mut c_void, depth: u32) {
+    // SAFETY: of the caller.
+    unsafe { (*lock.cast::<L>()).acquire_count(depth) }
+}
+
+/// What every lock has.
+const fn every<L: RawLock<P>>() -> locklab_type {
+    locklab_type {
+        name: name_bytes(L::INFO.name),
+        size: size_of::<L>(),
+        align: align_of::<L>(),
+        context_size: size_of::<L::Ctx>(),
+        context_align: align_of::<L::Ctx>(),
+        max_cpus: L::INFO.max_cpus,
+        fifo: matches!(L::INFO.fairness, Fairness::Fifo),
+        numa_aware: L::INFO.numa_aware,
+        recursive: L::INFO.recursive,
+        has_try_lock: L::INFO.try_lock,
+        init: init::<L>,
+        init_context: init::<L::Ctx>,
+        lock: lock::<L>,
+        try_lock: try_lock::<L>,
+        unlock: unlock::<L>,
+        parks: L::INFO.parks,
+        shared_memory: L::INFO.shared_memory,
+        touches_after_release: L::INFO.touches_after_release,
+        is_locked: is_locked::<L>,
+        lock_until: None,
+        context_is_idle: None,
+        read_lock: None,
+        try_read_lock: None,
+        read_unlock: None,
+        downgrade: None,
+        held: None,
+        release_all: None,
+        acquire_count: None,
+    }
+}
+
+/// And a lock that can be given up.
+const fn timed<L: TimedLock<P>>() -> locklab_type {
+    locklab_type {
+        lock_until: Some(lock_until::<L>),
+        ..every::<L>()
+    }
+}
+
 struct Describe;
 
 impl Visitor<P> for Describe {
     type Output = &'static locklab_type;
 
     fn visit<L: RawLock<P>>(self) -> &'static locklab_type {
+        const { &every::<L>() }
+    }
+}
+
+impl BigVisitor<P> for Describe {
+    type Output = &'static locklab_type;
+
+    fn visit<L: BigLock<P>>(self) -> &'static locklab_type {
         const {
             &locklab_type {
-                name: name_bytes(L::INFO.name),
-                size: size_of::<L>(),
-                align: align_of::<L>(),
-                context_size: size_of::<L::Ctx>(),
-                context_align: align_of::<L::Ctx>(),
-                max_cpus: L::INFO.max_cpus,
-                fifo: matches!(L::INFO.fairness, Fairness::Fifo),
-                numa_aware: L::INFO.numa_aware,
-                recursive: L::INFO.recursive,
-                has_try_lock: L::INFO.try_lock,
-                init: init::<L>,
-                init_context: init::<L::Ctx>,
-                lock: lock::<L>,
-                try_lock: try_lock::<L>,
-                unlock: unlock::<L>,
+                held: Some(held::<L>),
+                release_all: Some(release_all::<L>),
+                acquire_count: Some(acquire_count::<L>),
+                ..every::<L>()
             }
         }
     }
+}
+
+/// The lock of this name. What only some can do is not to be seen from a
+/// visitor of all, so those are named here (a test has each lock that says it
+/// can be given up, shared or taken again do so).
+fn describe(name: &str) -> Option<&'static locklab_type> {
+    static MCS_TIMEOUT: locklab_type = locklab_type {
+        context_is_idle: Some(is_idle),
+        ..timed::<McsTimeout<P>>()
+    };
+    static RW_QUEUED: locklab_type = locklab_type {
+        read_lock: Some(read_lock),
+        try_read_lock: Some(try_read_lock),
+        read_unlock: Some(read_unlock),
+        downgrade: Some(downgrade),
+        ..every::<RwQueued<P>>()
+    };
+    Some(match name {
+        "tas" => const { &timed::<Tas<P>>() },
+        "ttas" => const { &timed::<Ttas<P>>() },
+        "virt-spin" => const { &timed::<VirtSpin<P>>() },
+        "virt-spin-delay" => const { &timed::<VirtSpinDelay<P>>() },
+        "virt-spin-backoff" => const { &timed::<VirtSpinBackoff<P>>() },
+        "mcs-timeout" => &MCS_TIMEOUT,
+        "rw-queued" => &RW_QUEUED,
+        _ => {
+            return catalogue::visit_big::<P, _>(name, Describe)
+                .or_else(|| catalogue::visit::<P, _>(name, Describe));
+        }
+    })
+}
+
+/// The version of this library: `LOCKLAB_VERSION` of its header.
+#[unsafe(no_mangle)]
+pub extern "C" fn locklab_version() -> u32 {
+    const fn number(text: &str) -> u32 {
+        match u8::from_str_radix(text, 10) {
+            Ok(number) => number as u32,
+            Err(_) => panic!("a part of a version is below 256"),
+        }
+    }
+    const {
+        number(env!("CARGO_PKG_VERSION_MAJOR")) << 16
+            | number(env!("CARGO_PKG_VERSION_MINOR")) << 8
+            | number(env!("CARGO_PKG_VERSION_PATCH"))
+    }
+}
+
+/// Nanoseconds of a clock that never goes back: what deadlines are counted
+/// by. CLOCK_MONOTONIC on unix; freestanding, what the host says.
+#[unsafe(no_mangle)]
+pub extern "C" fn locklab_now() -> u64 {
+    P::now()
 }
 
 /// The lock of this name (as `locklab locks` lists them), or NULL.
@@ -131,7 +315,7 @@ impl Visitor<P> for Describe {
 pub unsafe extern "C" fn locklab_find(name: *const c_char) -> Option<&'static locklab_type> {
     // SAFETY: of the caller.
     let name = unsafe { CStr::from_ptr(name) };
-    catalogue::visit::<P, _>(name.to_str().ok()?, Describe)
+    describe(name.to_str().ok()?)
 }
 
 /// How many locks there are.
@@ -144,5 +328,5 @@ pub extern "C" fn locklab_count() -> usize {
 #[unsafe(no_mangle)]
 pub extern "C" fn locklab_at(index: usize) -> Option<&'static locklab_type> {
     let entry = catalogue::ALL.get(index)?;
-    catalogue::visit::<P, _>(entry.info.name, Describe)
+    describe(entry.info.name)
 }

@@ -1,7 +1,8 @@
 //! Where the locks learn which CPU they run on.
 //!
 //! Hosted: each thread is a CPU, waits are futexes. Freestanding: the
-//! embedder says.
+//! embedder says, by two functions that it must define and by others that it
+//! may give (`locklab_set_host`).
 
 #[cfg(feature = "std")]
 pub(crate) use locklab_locks::Threads as Host;
@@ -9,10 +10,12 @@ pub(crate) use locklab_locks::Threads as Host;
 #[cfg(not(feature = "std"))]
 pub(crate) use freestanding::Host;
 #[cfg(not(feature = "std"))]
-pub use freestanding::locklab_queue_nodes;
+pub use freestanding::{locklab_host, locklab_queue_nodes, locklab_set_host};
 
 #[cfg(not(feature = "std"))]
 mod freestanding {
+    use core::ptr;
+    use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
     use locklab_locks::{Native, QueueNodes};
 
     /// Queue nodes of one CPU: 64 bytes, aligned to 64, zeroed at start.
@@ -33,6 +36,40 @@ mod freestanding {
         safe fn locklab_host_queue_nodes(cpu: u32) -> *mut locklab_queue_nodes;
     }
 
+    /// What the embedder may give; see `locklab.h`.
+    #[repr(C)]
+    pub struct locklab_host {
+        /// The NUMA node of this CPU.
+        pub node: Option<extern "C" fn() -> u32>,
+        /// Nanoseconds of a clock that never goes back.
+        pub now: Option<extern "C" fn() -> u64>,
+        /// Sleeps on a word.
+        pub wait: Option<extern "C" fn(word: *const u32, expected: u32)>,
+        /// Ends the sleep of one CPU on a word.
+        pub wake: Option<extern "C" fn(word: *const u32)>,
+        /// Whether this is a virtual machine without help.
+        pub virtualized: Option<extern "C" fn() -> bool>,
+    }
+
+    static GIVEN: AtomicPtr<locklab_host> = AtomicPtr::new(ptr::null_mut());
+
+    /// Gives the library its host.
+    ///
+    /// # Safety
+    /// `host` is null or points to a host that stays, whose functions keep
+    /// what `locklab.h` says.
+    #[unsafe(no_mangle)]
+    pub unsafe extern "C" fn locklab_set_host(host: *const locklab_host) {
+        // G1: pairs with G2: the members are set.
+        GIVEN.store(host.cast_mut(), Ordering::Release);
+    }
+
+    fn given() -> Option<&'static locklab_host> {
+        // G2: pairs with G1.
+        // SAFETY: null, or a host that stays.
+        unsafe { GIVEN.load(Ordering::Acquire).as_ref() }
+    }
+
     /// The embedder.
     pub(crate) struct Host;
 
@@ -48,13 +85,42 @@ mod freestanding {
             // that is never freed; zero is the initial state of every atomic.
             unsafe { &*nodes.cast() }
         }
+
+        fn node() -> usize {
+            given()
+                .and_then(|host| host.node)
+                .map_or(0, |node| node() as usize)
+        }
+
+        fn now() -> u64 {
+            given().and_then(|host| host.now).map_or(0, |now| now())
+        }
+
+        fn wait(word: &AtomicU32, expected: u32) {
+            match given().and_then(|host| host.wait) {
+                Some(wait) => wait(word.as_ptr(), expected),
+                None => core::hint::spin_loop(),
+            }
+        }
+
+        fn wake(word: &AtomicU32) {
+            if let Some(wake) = given().and_then(|host| host.wake) {
+                wake(word.as_ptr());
+            }
+        }
+
+        fn virtualized() -> bool {
+            given()
+                .and_then(|host| host.virtualized)
+                .is_some_and(|virtualized| virtualized())
+        }
     }
 
     #[cfg(not(test))]
     #[panic_handler]
     fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
-        // Nothing in the library panics; an embedder that sees this loop has
-        // passed a CPU number beyond the promised range.
+        // An embedder that sees this loop has passed a CPU number beyond the
+        // promised range, or has more CPUs wait than the lock serves.
         loop {
             core::hint::spin_loop();
         }

@@ -8,8 +8,7 @@
 //!
 //! Nothing here is an algorithm: all of them are in `locklab-locks`.
 //! Nothing here allocates. Without the feature `std` the library is
-//! freestanding, and the embedder (a kernel) defines the two functions of
-//! `host.rs`.
+//! freestanding, and the embedder (a kernel) is the host: see `host.rs`.
 #![cfg_attr(not(feature = "std"), no_std)]
 #![allow(non_camel_case_types)]
 
@@ -17,9 +16,11 @@ mod by_name;
 mod host;
 mod typed;
 
-pub use by_name::{locklab_at, locklab_count, locklab_find, locklab_type};
+pub use by_name::{
+    locklab_at, locklab_count, locklab_find, locklab_now, locklab_type, locklab_version,
+};
 #[cfg(not(feature = "std"))]
-pub use host::locklab_queue_nodes;
+pub use host::{locklab_host, locklab_queue_nodes, locklab_set_host};
 pub use typed::*;
 
 /// The platform of every lock in the library.

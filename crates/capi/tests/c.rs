@@ -85,9 +85,15 @@ fn c_and_cpp_programs_lock() {
             &libs,
         );
     }
+    for compiler in compilers(&["gcc", "clang"]) {
+        let flags = ["-std=gnu89", "-pedantic"];
+        compile_and_run(compiler, &flags, "modes.c", &library, &libs);
+    }
     for compiler in compilers(&["g++", "clang++"]) {
         let flags = ["-x", "c++", "-std=c++17"];
         compile_and_run(compiler, &flags, "locks.c", &library, &libs);
+        let flags = ["-x", "c++", "-std=c++14", "-pedantic"];
+        compile_and_run(compiler, &flags, "wrapper.cpp", &library, &libs);
     }
 }
 
@@ -213,6 +219,20 @@ fn pkg_config_finds_an_installed_library() {
         .status()
         .expect("gcc starts");
     assert!(status.success());
+    // Asks for the library by a name that says what is compatible.
+    let parts = [
+        env!("CARGO_PKG_VERSION_MAJOR"),
+        env!("CARGO_PKG_VERSION_MINOR"),
+    ];
+    let compatible = parts[..if parts[0] == "0" { 2 } else { 1 }].join(".");
+    let needed = format!("liblocklab_c.so.{compatible}\0");
+    let bytes = std::fs::read(&program).expect("the program");
+    assert!(
+        bytes
+            .windows(needed.len())
+            .any(|part| part == needed.as_bytes()),
+        "the program needs {needed}"
+    );
     let status = Command::new(&program)
         .env("LD_LIBRARY_PATH", prefix.path().join("lib"))
         .status()
@@ -235,6 +255,16 @@ fn the_header_is_up_to_date() {
         .generate()
         .expect("cbindgen understands the sources")
         .write(&mut header);
+    // What cbindgen cannot know, and what it writes for C99 and for Rust.
+    let header = String::from_utf8(header)
+        .expect("a header in UTF-8")
+        .replace("@MAJOR@", env!("CARGO_PKG_VERSION_MAJOR"))
+        .replace("@MINOR@", env!("CARGO_PKG_VERSION_MINOR"))
+        .replace("@PATCH@", env!("CARGO_PKG_VERSION_PATCH"))
+        .replace("// __cplusplus", "/* __cplusplus */")
+        .replace("// extern \"C\"", "/* extern \"C\" */")
+        .replace(" # Safety\n", " Requires:\n")
+        .into_bytes();
     let path = Path::new(MANIFEST).join("include/locklab.h");
     if std::env::var_os("UPDATE_GOLDEN").is_some() {
         std::fs::write(&path, &header).expect("the header can be written");

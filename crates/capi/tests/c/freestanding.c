@@ -17,6 +17,35 @@ static locklab_ticket_t ticket;
 static locklab_qspinlock_t qspinlock;
 static locklab_mcs_t mcs;
 
+/* Time of the host: one tick each time that it is asked for. */
+static uint64_t ticks;
+
+static uint64_t now(void)
+{
+	return ++ticks;
+}
+
+static const locklab_host_t host = { .now = now };
+
+/* Waits by the host's time: it comes although nobody releases. */
+static int check_host(void)
+{
+	static uint64_t space[64] __attribute__((aligned(64)));
+	const locklab_type_t *type = locklab_find("ttas");
+	int failed = locklab_now() != 0;
+
+	locklab_set_host(&host);
+	failed |= locklab_now() != 1;
+	type->init(space);
+	type->lock(space, (void *)0);
+	failed |= type->lock_until(space, (void *)0, 100);
+	failed |= ticks < 100;
+	type->unlock(space, (void *)0);
+	locklab_set_host((void *)0);
+	failed |= locklab_now() != 0;
+	return failed;
+}
+
 /* Exit status 0 if every lock can be taken, excludes, and is free again. */
 static int check(void)
 {
@@ -42,7 +71,7 @@ static int check(void)
 
 __attribute__((force_align_arg_pointer)) void _start(void)
 {
-	__asm__ volatile("syscall" : : "a"(231L), "D"((long)check())
+	__asm__ volatile("syscall" : : "a"(231L), "D"((long)(check() | check_host()))
 			 : "rcx", "r11", "memory");
 	__builtin_unreachable();
 }
