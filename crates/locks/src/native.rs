@@ -328,15 +328,77 @@ atomic_int!(AtomicU32, u32);
 atomic_int!(AtomicUsize, usize);
 
 // SAFETY: the defaults, on an atomic word.
-#[cfg(not(all(target_arch = "x86_64", not(miri))))]
+#[cfg(any(
+    miri,
+    target_endian = "big",
+    feature = "portable-atomic",
+    not(any(
+        target_arch = "x86_64",
+        target_arch = "aarch64",
+        target_arch = "riscv64"
+    ))
+))]
 unsafe impl LockWord for AtomicU32 {}
+
+/// Stores of parts, by assembly because a mixed-size atomic access does not
+/// exist in Rust's memory model; in that of each of these processors it does,
+/// byte for byte. A read of the whole word, by a read-modify-write or not,
+/// takes each byte from the last store to that byte and is ordered after all
+/// of these stores; so whoever acquires the word acquires what a release to
+/// any part of it has published.
+///
+/// Every store here is a release, even where the lock asks for none: the
+/// read-modify-write that it stands for would follow its own thread's earlier
+/// ones in the word, and only slow paths ask.
+#[cfg(all(
+    not(miri),
+    target_endian = "little",
+    not(feature = "portable-atomic"),
+    any(target_arch = "aarch64", target_arch = "riscv64")
+))]
+unsafe impl LockWord for AtomicU32 {
+    #[inline(always)]
+    fn store_low_byte(&self, value: u8, order: Ordering) {
+        debug_assert!(matches!(order, Ordering::Relaxed | Ordering::Release));
+        // SAFETY: writes the low byte of our own word.
+        unsafe {
+            #[cfg(target_arch = "aarch64")]
+            core::arch::asm!("stlrb {:w}, [{}]", in(reg) u32::from(value),
+                in(reg) self.as_ptr(), options(nostack, preserves_flags));
+            #[cfg(target_arch = "riscv64")]
+            core::arch::asm!("fence rw, w", "sb {}, 0({})", in(reg) u32::from(value),
+                in(reg) self.as_ptr(), options(nostack, preserves_flags));
+        }
+    }
+
+    #[inline(always)]
+    fn store_low_half(&self, value: u16, order: Ordering) {
+        debug_assert!(matches!(order, Ordering::Relaxed | Ordering::Release));
+        // SAFETY: writes the low two bytes of our own word.
+        unsafe {
+            #[cfg(target_arch = "aarch64")]
+            core::arch::asm!("stlrh {:w}, [{}]", in(reg) u32::from(value),
+                in(reg) self.as_ptr(), options(nostack, preserves_flags));
+            #[cfg(target_arch = "riscv64")]
+            core::arch::asm!("fence rw, w", "sh {}, 0({})", in(reg) u32::from(value),
+                in(reg) self.as_ptr(), options(nostack, preserves_flags));
+        }
+    }
+
+    #[inline(always)]
+    fn increment_low_half(&self, order: Ordering) {
+        // No other CPU writes that half meanwhile.
+        let old = self.load(Ordering::Relaxed) as u16;
+        self.store_low_half(old.wrapping_add(1), order);
+    }
+}
 
 /// One instruction each. The parts are written by assembly because a
 /// mixed-size atomic access does not exist in Rust's memory model; on x86 a
 /// plain store is a Release store and a locked instruction is SeqCst, and
 /// the assembly, which may touch any memory, is not moved across others.
 // SAFETY: said at each instruction.
-#[cfg(all(target_arch = "x86_64", not(miri)))]
+#[cfg(all(target_arch = "x86_64", not(miri), not(feature = "portable-atomic")))]
 unsafe impl LockWord for AtomicU32 {
     #[inline(always)]
     fn take_if_zero(&self, held: u32, order: Ordering) -> bool {

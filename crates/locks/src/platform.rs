@@ -136,8 +136,9 @@ pub unsafe trait AtomicInt<T: Copy>: Atomic<T> {
 /// x86 can write a byte or a half of a word that others access whole, which
 /// turns an unlock into one plain store. C11 and Rust have no such thing (it
 /// would be a mixed-size atomic access), so the default of each method is a
-/// whole-word read-modify-write with the same effect, and the native x86-64
-/// platform replaces it by one instruction of assembly.
+/// whole-word read-modify-write with the same effect. The native platform of
+/// x86-64 replaces it by one instruction of assembly; those of AArch64 and
+/// RISC-V (64 bits) the stores by release stores of the part.
 ///
 /// The caller promises, where a method says so, that no other CPU writes
 /// that part meanwhile. Other parts may change at any time.
