@@ -1,0 +1,171 @@
+//! The locks' tests on processors that this machine does not have, run by
+//! QEMU's user mode.
+//!
+//! Rust's standard library for them comes from rustup. Where rustup cannot
+//! fetch it, from source: Debian's `rust-web-src`, built by the compiler of
+//! the same version (`rustc-web`); both are unpacked below `target` and never
+//! installed, because they would replace the compiler of this machine.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// A processor, and the Debian packages that its programs need.
+struct Processor {
+    target: &'static str,
+    /// Of the compiler, its C library, and QEMU's `qemu-NAME`.
+    gcc: &'static str,
+    libc: &'static str,
+    qemu: &'static str,
+    /// Where the C library is.
+    root: &'static str,
+}
+
+const PROCESSORS: &[Processor] = &[
+    Processor {
+        target: "aarch64-unknown-linux-gnu",
+        gcc: "aarch64-linux-gnu-gcc",
+        libc: "libc6-dev-arm64-cross",
+        qemu: "qemu-aarch64",
+        root: "/usr/aarch64-linux-gnu",
+    },
+    Processor {
+        target: "riscv64gc-unknown-linux-gnu",
+        gcc: "riscv64-linux-gnu-gcc",
+        libc: "libc6-dev-riscv64-cross",
+        qemu: "qemu-riscv64",
+        root: "/usr/riscv64-linux-gnu",
+    },
+];
+
+/// Packages for [`test`].
+pub(crate) const PACKAGES: &[(&str, &str)] = &[
+    ("gcc-aarch64-linux-gnu", "the locks on AArch64"),
+    ("libc6-dev-arm64-cross", "the locks on AArch64"),
+    ("gcc-riscv64-linux-gnu", "the locks on RISC-V"),
+    ("libc6-dev-riscv64-cross", "the locks on RISC-V"),
+];
+
+/// What runs there: everything that does not ask for this machine's own
+/// instructions or for a second build.
+const TESTS: &[&str] = &[
+    "stress",
+    "misuse",
+    "guards",
+    "interface",
+    "timed_and_shared",
+    "processes",
+    "preempted",
+    "words",
+];
+
+/// Runs the locks' tests on each of [`PROCESSORS`]; says which it could not.
+/// `fetch`: also fetches what is missing.
+pub(crate) fn test(fetch: bool) -> bool {
+    let mut well = true;
+    for processor in PROCESSORS {
+        match Library::of(processor, fetch) {
+            Ok(library) => well &= library.test(processor),
+            Err(missing) => {
+                let target = processor.target;
+                eprintln!("xtask: the locks are not tested on {target}: {missing}");
+            }
+        }
+    }
+    well
+}
+
+/// Where the standard library comes from.
+enum Library {
+    Rustup,
+    /// The folder that Debian's compiler and its source were unpacked to.
+    Source(PathBuf),
+}
+
+impl Library {
+    fn of(processor: &Processor, fetch: bool) -> Result<Self, String> {
+        for program in [processor.gcc, processor.qemu] {
+            if Command::new(program).arg("--version").output().is_err() {
+                return Err(format!("there is no {program}"));
+            }
+        }
+        if !Path::new(processor.root).exists() {
+            return Err(format!("install {}", processor.libc));
+        }
+        if has_target(processor.target) || (fetch && add_target(processor.target)) {
+            return Ok(Self::Rustup);
+        }
+        let folder = Path::new("target").join("rust-web");
+        if fetch && !folder.exists() && !unpack(&folder) {
+            return Err(format!(
+                "neither rustup nor apt-get has its standard library; rustup target add {}",
+                processor.target
+            ));
+        }
+        match std::path::absolute(&folder) {
+            Ok(folder) if folder.exists() => Ok(Self::Source(folder)),
+            _ => Err(format!("rustup target add {}", processor.target)),
+        }
+    }
+
+    fn test(&self, processor: &Processor) -> bool {
+        let variable = processor.target.replace('-', "_").to_uppercase();
+        let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or("cargo".into()));
+        cargo
+            .args(["test", "--package", "locklab-locks", "--lib"])
+            .args(TESTS.iter().flat_map(|test| ["--test", test]))
+            .args(["--target", processor.target])
+            .env(format!("CARGO_TARGET_{variable}_LINKER"), processor.gcc)
+            .env(
+                format!("CARGO_TARGET_{variable}_RUNNER"),
+                format!("{} -L {}", processor.qemu, processor.root),
+            );
+        if let Self::Source(folder) = self {
+            // Both the compiler's own and LLVM.
+            let libraries = format!("usr/lib/{}-linux-gnu", std::env::consts::ARCH);
+            cargo
+                .arg("-Zbuild-std")
+                // Another compiler than that of the other builds.
+                .args(["--target-dir", "target/rust-web-build"])
+                .env("RUSTC_BOOTSTRAP", "1")
+                .env("RUSTC", folder.join("usr/bin/rustc"))
+                .env("LD_LIBRARY_PATH", folder.join(libraries));
+        }
+        eprintln!("xtask: the locks on {}", processor.target);
+        crate::run(&mut cargo)
+    }
+}
+
+fn has_target(target: &str) -> bool {
+    let sysroot = Command::new("rustc").args(["--print", "sysroot"]).output();
+    sysroot.is_ok_and(|output| {
+        Path::new(String::from_utf8_lossy(&output.stdout).trim())
+            .join("lib/rustlib")
+            .join(target)
+            .join("lib")
+            .exists()
+    })
+}
+
+/// Half a minute: where there is no network, rustup tries for much longer.
+fn add_target(target: &str) -> bool {
+    let output = Command::new("timeout")
+        .args(["30", "rustup", "target", "add", target])
+        .output();
+    output.is_ok_and(|output| output.status.success()) && has_target(target)
+}
+
+/// Debian's newer compiler, for this machine, and its source.
+fn unpack(folder: &Path) -> bool {
+    const SCRIPT: &str = r#"
+        set -e
+        rm -rf "$1.new"
+        mkdir -p "$1.new"
+        cd "$1.new"
+        llvm=$(apt-cache depends rustc-web libstd-rust-web-dev | sed -n 's/^ *Depends: \(libstd-rust-web-[0-9.]*\)$/\1/p' | head -n 1)
+        lib=$(apt-cache depends "$llvm" | sed -n 's/^ *Depends: \(libllvm[0-9]*\)$/\1/p' | head -n 1)
+        apt-get -q download rustc-web libstd-rust-web-dev "$llvm" "$lib" rust-web-src >/dev/null 2>&1
+        for package in *.deb; do dpkg -x "$package" .; rm "$package"; done
+        cd - >/dev/null
+        mv "$1.new" "$1""#;
+    crate::run(Command::new("sh").args(["-c", SCRIPT, "sh"]).arg(folder))
+}
