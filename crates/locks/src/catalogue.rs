@@ -7,8 +7,8 @@ use crate::native::NativePlatform;
 use crate::platform::Platform;
 use crate::raw::{Info, RawLock};
 use crate::{
-    Anderson, BigLock, Clh, Cna, CohortBoMcs, CohortTktTkt, Fissile, Hemlock, Hmcs, Malthusian,
-    Mcs, McsK42, McsTimeout, MplockAnderson, MplockClh, MplockMcs, MplockTicket,
+    Anderson, BigLock, Clh, Cna, CohortBoMcs, CohortTktTkt, Fissile, Futex, FutexAdaptive, Hemlock,
+    Hmcs, Malthusian, Mcs, McsK42, McsTimeout, MplockAnderson, MplockClh, MplockMcs, MplockTicket,
     MplockTicketPadded, QSpinlock, QSpinlockPv, QSpinlockVirt, Reciprocating, RwQueued, Tas,
     Ticket, TicketProp, Ttas, Twa, VirtSpin, VirtSpinBackoff, VirtSpinDelay,
 };
@@ -114,6 +114,8 @@ catalogue! {
         Fissile,
         Malthusian,
         RwQueued,
+        Futex,
+        FutexAdaptive,
     }
     big_locks {
         MplockTicket[512],

@@ -20,7 +20,7 @@
 //!
 //! | You have | Take | Because |
 //! |---|---|---|
-//! | a mutex of an ordinary program, with perhaps more threads than CPUs | `std::sync::Mutex`; of ours [`Malthusian`], or any lock on [`Parking`] | who spins for a holder that does not run burns its time slice |
+//! | a mutex of an ordinary program, with perhaps more threads than CPUs | `std::sync::Mutex`; of ours [`FutexAdaptive`], [`Malthusian`], or any lock on [`Parking`] | who spins for a holder that does not run burns its time slice |
 //! | a kernel's spinlock, one word, first come first served | [`QSpinlock`] | 4 bytes; each queued waiter spins on its own line |
 //! | few CPUs, or hardly any contention, first come first served | [`Ticket`] | 4 bytes, the shortest code |
 //! | very many locks, hardly ever contended | [`Ttas`] | 1 byte |
@@ -30,7 +30,7 @@
 //! | the same on several NUMA nodes | [`Cna`] (one word), [`Fissile`] (no node to bring), [`Hmcs`] | the lock and its data stay within a NUMA node for a while |
 //! | waiters that give up | [`McsTimeout`] | giving up never waits |
 //! | mostly readers | [`RwQueued`] | readers together, waiters in order |
-//! | processes that share memory | [`Ticket`], [`Ttas`], [`Anderson`], [`mplock`] | no pointers (`Info::shared_memory`) |
+//! | processes that share memory | [`Futex`], [`Ticket`], [`Ttas`], [`Anderson`], [`mplock`] | no pointers (`Info::shared_memory`) |
 //! | one lock that its holder may take again | [`mplock`] | recursive; all levels released at once |
 //!
 //! Which is better under your contention is a matter of measurement: that is
@@ -111,6 +111,7 @@ mod clh;
 mod cna;
 pub mod cohort;
 mod fissile;
+mod futex;
 mod hemlock;
 mod hmcs;
 mod malthusian;
@@ -150,6 +151,7 @@ pub use clh::{Clh, ClhHandle, ClhNode};
 pub use cna::{Cna, CnaNode};
 pub use cohort::{Cohort, CohortBoMcs, CohortTktTkt};
 pub use fissile::Fissile;
+pub use futex::{Futex, FutexAdaptive};
 pub use hemlock::{Hemlock, HemlockGrant};
 pub use hmcs::{Hmcs, HmcsNode};
 pub use malthusian::{Malthusian, MalthusianNode};

@@ -83,6 +83,8 @@ fn sizes_are_what_the_documentation_says() {
     assert_eq!(size_of::<QSpinlock>(), 4);
     assert_eq!(size_of::<QSpinlockVirt>(), 4);
     assert_eq!(size_of::<QSpinlockPv>(), 4);
+    assert_eq!(size_of::<Futex>(), 4);
+    assert_eq!(size_of::<FutexAdaptive>(), 8);
     assert_eq!(size_of::<QueueNodes<N>>(), 64);
     assert_eq!(size_of::<MplockTicket<N, 64>>(), 64 * 8 + 64);
     assert_eq!(size_of::<MplockTicketPadded<N, 64>>(), 64 * 64 + 64);
@@ -276,6 +278,8 @@ statics! {
     FISSILE: Fissile, ();
     MALTHUSIAN: Malthusian, MalthusianNode::new();
     RW_QUEUED: RwQueued, ();
+    FUTEX: Futex, ();
+    FUTEX_ADAPTIVE: FutexAdaptive, ();
     MPLOCK_TICKET: MplockTicket, ();
     MPLOCK_TICKET_PADDED: MplockTicketPadded, ();
     MPLOCK_ANDERSON: MplockAnderson, ();
@@ -314,6 +318,8 @@ fn context_free_locks_stand_behind_ordinary_guards() {
     guards::<QSpinlockVirt>();
     guards::<QSpinlockPv>();
     guards::<Outline<Ticket>>();
+    guards::<Futex>();
+    guards::<FutexAdaptive>();
 }
 
 #[test]
