@@ -53,10 +53,7 @@ pub(crate) fn print(
          Alone: one thread, time of a pair of lock and unlock (below 1 is\n\
          better), {SLICES} slices of {PAIRS} pairs a block."
     );
-    println!(
-        "{:<20} {:<21} {:>5}  {}",
-        "ours", "peer", "ns", "ours / peer"
-    );
+    println!("{:<20} {:<21} {:>5}  ours / peer", "ours", "peer", "ns");
     for (duel, judged) in duels.iter().zip(alone) {
         let ns: Vec<f64> = duel.alone.iter().map(|pair| pair.experiment).collect();
         println!(
@@ -80,8 +77,8 @@ pub(crate) fn print(
         trips.iter().copied().fold(0.0, f64::max)
     );
     println!(
-        "{:<20} {:<21} {:>11}  {}",
-        "ours", "peer", "handoffs", "ours / peer"
+        "{:<20} {:<21} {:>11}  ours / peer",
+        "ours", "peer", "handoffs"
     );
     for (duel, judged) in duels.iter().zip(together) {
         let [ours, peer] = &duel.handoffs;
