@@ -284,7 +284,7 @@ impl Bench<'_> {
             self.machine,
             Hypervisor::new(self.machine, cpus, hardware),
             cpus,
-            places * Arena::lines_for::<Lines>(),
+            (places * Arena::lines_for::<Lines>(), Vec::new()),
             self.seed,
             Metrics::new(
                 "a microbenchmark",
