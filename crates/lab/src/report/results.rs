@@ -18,7 +18,10 @@ const SCHEMA: u64 = 1;
 /// The JSON schema of what every comparison writes with `--json`.
 #[must_use]
 pub fn schema() -> Value {
-    schemars::schema_for!(Results).to_value()
+    // As it is written: a figure of which there is none is null, not absent.
+    let settings = schemars::generate::SchemaSettings::draft2020_12().for_serialize();
+    let schema = settings.into_generator().into_root_schema_for::<Results>();
+    schema.to_value()
 }
 
 /// The results of a comparison.
