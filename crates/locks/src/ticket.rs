@@ -40,10 +40,19 @@ pub(crate) fn before(ticket: u16, word: u32) -> u16 {
     before
 }
 
-/// A ticket that is drawn must be served, so this cannot unwind: a panic that
-/// leaves a function of the C ABI goes no further.
+/// A ticket that is drawn must be served, so this must not unwind.
 #[cold]
-extern "C" fn too_many() -> ! {
+#[cfg(feature = "std")]
+fn too_many() -> ! {
+    std::eprintln!("locklab: more than 32,768 CPUs wait for a ticket lock");
+    std::process::abort()
+}
+
+/// As above: a panic, which without `std` is the end. (Not out of a function
+/// of the C ABI, which would ask a freestanding program for an unwinder.)
+#[cold]
+#[cfg(not(feature = "std"))]
+fn too_many() -> ! {
     panic!("more than 32,768 CPUs wait for a ticket lock");
 }
 

@@ -27,20 +27,13 @@ static uint64_t now(void)
 
 static const locklab_host_t host = { .now = now };
 
-/* Waits by the host's time: it comes although nobody releases. */
+/* The host's time, for as long as it is given. */
 static int check_host(void)
 {
-	static uint64_t space[64] __attribute__((aligned(64)));
-	const locklab_type_t *type = locklab_find("ttas");
 	int failed = locklab_now() != 0;
 
 	locklab_set_host(&host);
-	failed |= locklab_now() != 1;
-	type->init(space);
-	type->lock(space, (void *)0);
-	failed |= type->lock_until(space, (void *)0, 100);
-	failed |= ticks < 100;
-	type->unlock(space, (void *)0);
+	failed |= locklab_now() != 1 || locklab_now() != 2;
 	locklab_set_host((void *)0);
 	failed |= locklab_now() != 0;
 	return failed;
