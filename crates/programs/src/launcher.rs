@@ -344,3 +344,59 @@ fn fault(trouble: Trouble) -> Fault {
 fn unusable(folder: &Path, e: &std::io::Error) -> Fault {
     Fault::Unrunnable(format!("cannot use {}: {e}", folder.display()))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workloads::Fault;
+
+    fn launcher(limit: Duration) -> Launcher {
+        let never = Arc::new(AtomicBool::new(false));
+        Launcher::new(vec![0, 3], limit, never).unwrap()
+    }
+
+    fn shell(launcher: &mut Launcher, script: &str) -> Result<Completed, Fault> {
+        launcher.run(&Subject::default(), "sh", &["-c", script], &[])
+    }
+
+    #[test]
+    fn a_run_has_its_output_its_figures_and_its_log() {
+        let mut launcher = launcher(Duration::from_secs(60));
+        launcher.begin("a.b/c-001-baseline", 7, Filter::User);
+        let done = shell(&mut launcher, "echo $LC_ALL; echo why >&2; exit 3").unwrap();
+        assert_eq!((done.out.as_str(), done.err.as_str()), ("C\n", "why\n"));
+        let failed = Fault::Failed("exit status 3; it said: why".into());
+        assert_eq!(done.check(), Err(failed));
+        assert!(done.figures()["elapsed"] > 0.0);
+        // Neither a dot nor a slash of a title may name another file.
+        let log = launcher.logs().join("a_b_c-001-baseline.out");
+        assert_eq!(std::fs::read_to_string(log).unwrap(), "C\n");
+    }
+
+    #[test]
+    fn what_takes_too_long_failed_and_what_is_missing_cannot_run() {
+        let mut launcher = launcher(Duration::from_millis(200));
+        let Err(Fault::Failed(why)) = shell(&mut launcher, "sleep 1000") else {
+            panic!()
+        };
+        assert!(why.contains("ran longer than 0.2 s"), "{why}");
+        let missing = launcher.run(&Subject::default(), "no-such-program", &[""], &[]);
+        assert!(matches!(missing, Err(Fault::Unrunnable(_))), "{missing:?}");
+        launcher.interrupt.store(true, Ordering::Relaxed);
+        let interrupted = shell(&mut launcher, "sleep 1000");
+        assert!(
+            matches!(interrupted, Err(Fault::Interrupted)),
+            "{interrupted:?}"
+        );
+    }
+
+    #[test]
+    fn cpus_are_those_that_were_asked_for_else_the_allowed() {
+        let mut launcher = launcher(Duration::from_secs(1));
+        assert_eq!((launcher.cpu(1), launcher.cpu_count()), (vec![3], 2));
+        assert_eq!(launcher.cpus_text(), "not pinned; may use 0,3");
+        launcher.cpus = vec![5];
+        assert_eq!((launcher.cpu(1), launcher.cpu_count()), (vec![5], 1));
+        assert_eq!(launcher.cpus_text(), "pinned to 5");
+    }
+}

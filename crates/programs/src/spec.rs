@@ -136,3 +136,55 @@ impl Spec {
             .map_err(|e| format!("There is no footprint: {e}"))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::file::File;
+
+    fn topology() -> Topology {
+        Topology {
+            order: vec![0, 1],
+            ..Topology::read()
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_carried_out_is_a_sentence() {
+        let spec = |text: &str| File::parse(text).unwrap().spec();
+        let two = "[[workload]]\nname = 'fstat'\n[[workload]]\nname = 'fstat'\n";
+        for (text, part) in [
+            ("", "nothing to run; give --workload (nginx-churn"),
+            (two, "two workloads 'fstat'; give one of them another title"),
+            (
+                "time_limit = 0.0\n[[workload]]\nname = 'gcc'",
+                "a time limit of 0 s",
+            ),
+            (
+                "pin = [1, 7]\n[[workload]]\nname = 'gcc'",
+                "CPU 7 cannot be pinned to",
+            ),
+            (
+                "[baseline]\nbuild = '/no/such/folder'\n[[workload]]\nname = 'gcc'",
+                "there is no folder /no/such/folder",
+            ),
+        ] {
+            let error = spec(text).check(&topology()).unwrap_err();
+            assert!(error.contains(part), "{error}");
+            assert_eq!(error.lines().count(), 1, "{error}");
+        }
+        let sound = "pin = [1]\n[[workload]]\nname = 'gcc'";
+        assert_eq!(spec(sound).check(&topology()), Ok(()));
+    }
+
+    #[test]
+    fn one_interposed_side_is_a_caveat() {
+        let spec = |baseline: &str, experiment: &str| {
+            let text = format!("baseline.lock = '{baseline}'\nexperiment.lock = '{experiment}'");
+            File::parse(&text).unwrap().spec()
+        };
+        assert_eq!(spec("pthread", "mcs").caveats().len(), 1);
+        assert!(spec("pthread-interposed", "mcs").caveats().is_empty());
+        assert_eq!(spec("ticket", "mcs").labels().experiment, "mcs");
+    }
+}

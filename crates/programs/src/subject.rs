@@ -162,3 +162,50 @@ impl Subject {
         Ok(all)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_build_comes_first_and_variables_are_its_own() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join("lib")).unwrap();
+        let subject = Subject {
+            build: Some(folder.path().into()),
+            env: [("LD_PRELOAD", "/lib/a.so"), ("N", "1")]
+                .map(|(k, v)| (k.to_owned(), v.to_owned()))
+                .into(),
+            ..Subject::default()
+        };
+        let environment = subject.environment().unwrap();
+        let get = |name: &str| {
+            let found = environment.iter().find(|(k, _)| k == name);
+            found.map(|(_, v)| v.to_string_lossy().into_owned())
+        };
+        let at = folder.path().display();
+        assert!(
+            get("PATH")
+                .unwrap()
+                .starts_with(&format!("{at}/:{at}/bin:{at}/sbin:"))
+        );
+        assert_eq!(get("LD_LIBRARY_PATH"), Some(format!("{at}/lib")));
+        assert_eq!(get("LD_PRELOAD").as_deref(), Some("/lib/a.so"));
+        assert_eq!(get("N").as_deref(), Some("1"));
+        assert_eq!(
+            subject.label(),
+            format!("build {at}, LD_PRELOAD=/lib/a.so, N=1")
+        );
+        assert_eq!(Subject::default().label(), "as installed");
+    }
+
+    #[test]
+    fn both_sides_of_inlining_are_written_in_one_form() {
+        let pair = Inline::parse_pair("unlock=never|always");
+        assert_eq!(pair, Ok([Inline::Never, Inline::Always]));
+        for wrong in ["unlock=never", "lock=never|always", "unlock=maybe|always"] {
+            let error = Inline::parse_pair(wrong).unwrap_err();
+            assert!(error.contains("unlock=never|always"), "{error}");
+        }
+    }
+}
