@@ -8,12 +8,13 @@ use crate::spinlock_matrix::Lengths;
 use crate::workload::Workload;
 use locklab_host::error::Error;
 use locklab_lab::file::{self, FileKind};
+use schemars::JsonSchema;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// The kind of an experiment with kernels, as every experiment file says it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ExperimentKind {
     /// Two kernels.
@@ -21,7 +22,7 @@ pub enum ExperimentKind {
 }
 
 /// An experiment file.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Experiment {
     /// What the file compares.
@@ -53,7 +54,7 @@ pub struct Experiment {
 }
 
 /// Part of a recipe; parts add up, and a later single value wins.
-#[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Changes {
     /// `debian:6.1`, a folder, or `git:FOLDER#REVISION`.
@@ -89,7 +90,7 @@ pub struct Changes {
 }
 
 /// `[[variant]]`.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 pub struct Variant {
     /// What it is called.
     pub name: String,
@@ -102,7 +103,7 @@ pub struct Variant {
 }
 
 /// `[[workload]]`.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WorkloadEntry {
     /// As `locklab kernel boot --help` lists them.

@@ -15,7 +15,7 @@ const MOST_CELLS: usize = 1024;
 const LONGEST_LIST: usize = 250;
 
 /// The axes of the matrix. A length of n is n + 1 units of about 15 cycles.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Lengths {
     /// Threads that want the lock.

@@ -2,10 +2,13 @@
 //! first program is given.
 
 use crate::spinlock_matrix::Lengths;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A workload, as the guest's first program knows it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, clap::ValueEnum)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema, clap::ValueEnum,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum Workload {
     /// Boots, and nothing else

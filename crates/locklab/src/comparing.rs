@@ -413,7 +413,10 @@ pub fn dry_run(
             .iter()
             .map(|cell| {
                 let axes = cell.key.0.iter();
-                axes.map(|(axis, at)| (axis.clone(), json!(at))).collect()
+                let about = (!cell.about.is_empty()).then(|| ("about".into(), json!(cell.about)));
+                axes.map(|(axis, at)| (axis.clone(), json!(at)))
+                    .chain(about)
+                    .collect()
             })
             .collect();
         let document = json!({
@@ -447,6 +450,9 @@ pub fn dry_run(
             .map(|(axis, at)| format!("{} {at}", axis.replace('_', "-")))
             .collect();
         let _ = writeln!(text, "  {}", axes.join(", "));
+        if !cell.about.is_empty() {
+            let _ = writeln!(text, "    {}", cell.about);
+        }
     }
     print(&text)
 }

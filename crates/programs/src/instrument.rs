@@ -71,10 +71,11 @@ impl Programs {
         }
     }
 
-    /// Where the logs of runs are.
+    /// Where the logs of runs are, if they outlive it.
     #[must_use]
-    pub fn logs(&self) -> &Path {
-        self.launcher.logs()
+    pub fn kept_logs(&self) -> Option<&Path> {
+        let logs = self.launcher.logs();
+        (!logs.starts_with(self.launcher.scratch())).then_some(logs)
     }
 
     /// What it was asked.

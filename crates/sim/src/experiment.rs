@@ -54,6 +54,7 @@ const FACTS: [&str; 6] = [
 
 /// The kind of a published experiment, as every experiment file says it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ExperimentKind {
     /// Figures that were published, simulated beside them.
@@ -62,6 +63,7 @@ pub enum ExperimentKind {
 
 /// An experiment file.
 #[derive(Clone, Debug, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Experiment {
     /// What the file compares; there is one kind that can be simulated.
@@ -92,6 +94,7 @@ pub struct Experiment {
 
 /// The locks of a published matrix.
 #[derive(Clone, Debug, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct MatrixOf {
     /// The yardstick.
@@ -102,6 +105,7 @@ pub struct MatrixOf {
 
 /// One published ratio, or one for each of several numbers of threads.
 #[derive(Clone, Debug, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct FigureOf {
     /// Its name in reports.
@@ -128,6 +132,7 @@ pub struct FigureOf {
 
 /// One number of threads, or several.
 #[derive(Clone, Debug, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(untagged)]
 pub enum Threads {
     /// One.
@@ -138,6 +143,7 @@ pub enum Threads {
 
 /// Of the two locks of a figure.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Side {
     /// The yardstick.
@@ -150,6 +156,7 @@ pub enum Side {
 
 /// A published loop around one lock.
 #[derive(Clone, Copy, Debug, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct LoopOf {
     /// See [`Loop`].

@@ -8,17 +8,19 @@ use crate::cli::Common;
 use crate::comparing::ComparingArgs;
 use crate::list::{Lengths, Threads};
 use locklab_host::error::Error;
-use locklab_lab::file::{self, FileKind};
+use locklab_lab::file;
+use schemars::JsonSchema;
 use serde::Deserialize;
 use std::path::Path;
 use std::process::ExitCode;
 
 /// The settings of a file; each is the option of the same name.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct MatrixFile {
+    /// That locks are compared in a matrix.
     #[serde(rename = "kind")]
-    _kind: FileKind,
+    _kind: Kind,
     baseline: String,
     experiment: String,
     threads: Option<Vec<usize>>,
@@ -45,6 +47,13 @@ struct MatrixFile {
     acquisitions: Option<u64>,
     #[serde(default)]
     band: bool,
+}
+
+/// The only `kind` of these files.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum Kind {
+    Matrix,
 }
 
 /// Runs a file.

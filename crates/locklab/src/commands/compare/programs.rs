@@ -1,0 +1,144 @@
+//! From arguments and an experiment file to two sides of programs, measured
+//! and reported.
+
+use super::CompareArgs;
+use crate::cli::Common;
+use crate::comparing::Comparing;
+use crate::output::{check_writable, store_path, write_file};
+use locklab_host::environment::Environment;
+use locklab_host::error::Error;
+use locklab_host::interrupt;
+use locklab_host::machine::Machine;
+use locklab_host::topology::Topology;
+use locklab_judge::Family;
+use locklab_lab::document::render;
+use locklab_lab::experiment::Design;
+use locklab_lab::store::hash_of;
+use locklab_programs::counters::Counters;
+use locklab_programs::launcher::Launcher;
+use locklab_programs::settings::Prepared;
+use locklab_programs::{File, Programs, Spec, build};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+/// Runs a comparison of programs.
+///
+/// # Errors
+/// One sentence.
+pub(super) fn run(args: &CompareArgs, common: &Common) -> Result<ExitCode, Error> {
+    let topology = Topology::read();
+    let file = args.settings().map_err(Error::Usage)?;
+    let mut spec = file.spec();
+    spec.check(&topology).map_err(Error::Usage)?;
+    let design = design(&file, args, common)?;
+    if let Some(plot) = &args.plot {
+        check_writable(plot)?;
+    }
+    let interrupt = interrupt::listen()?;
+    let prepared = (args.prepare && !common.dry_run).then(|| Prepared::new(Path::new("/")));
+    let beside = beside_store(common)?;
+    // Lives until the end of the runs, if the store is in memory.
+    let temporary;
+    if let Some(template) = args.build.as_ref().filter(|_| !common.dry_run) {
+        if !common.quiet {
+            eprintln!("Building both sides.");
+        }
+        let folder = match &beside {
+            Some(folder) => {
+                let here = std::env::current_dir().ok();
+                folder.join("builds").join(hash_of(&(template, here)))
+            }
+            None => {
+                temporary = tempfile::tempdir()
+                    .map_err(|e| Error::Failed(format!("no temporary folder: {e}")))?;
+                temporary.path().to_path_buf()
+            }
+        };
+        build::both(template, &mut spec, &folder, &interrupt).map_err(Error::Failed)?;
+    }
+    let environment = Environment::read();
+    let mut instrument = instrument(args, spec, &topology, &environment, beside, &interrupt)?;
+    let mut experiment = instrument.experiment(design, &environment);
+    if let Some(template) = &args.build {
+        let built = ("Each built by".to_owned(), template.clone());
+        experiment.facts.insert(0, built);
+    }
+    let notes = prepared.iter().flat_map(|p| p.notes.clone());
+    experiment.caveats.extend(notes);
+    let comparing = Comparing {
+        args: &args.comparing,
+        common,
+        interrupt: &interrupt,
+        time_limit: None,
+        file: args.file.as_ref().map(|path| path.display().to_string()),
+    };
+    if common.dry_run {
+        return comparing.carry_out(&mut instrument, experiment);
+    }
+    let judged = comparing.measure(&mut instrument, experiment)?;
+    // Before the report: a reader may take his time.
+    drop(prepared);
+    if let Some(logs) = instrument.kept_logs().filter(|_| !common.quiet) {
+        eprintln!("Logs: {}", logs.display());
+    }
+    drop(instrument);
+    if let Some(path) = &args.plot {
+        let svg = render::svg(&judged.document).ok_or_else(|| {
+            Error::Failed("--plot shows workloads of call-sites, and none was measured".into())
+        })?;
+        write_file(path, &svg)?;
+    }
+    comparing.present(judged)
+}
+
+fn design(file: &File, args: &CompareArgs, common: &Common) -> Result<Design, Error> {
+    Ok(Design {
+        pairs: args.comparing.pairs(file.pairs.unwrap_or(20))?,
+        // The option has a default, so only another value can win.
+        seed: match file.seed {
+            Some(seed) if common.seed == 1 => seed,
+            _ => common.seed,
+        },
+        delta: args.comparing.delta(file.delta.unwrap_or(1.0))?,
+        family: Family::Holm,
+        aa: args.comparing.aa,
+    })
+}
+
+fn instrument(
+    args: &CompareArgs,
+    spec: Spec,
+    topology: &Topology,
+    environment: &Environment,
+    beside: Option<PathBuf>,
+    interrupt: &Arc<AtomicBool>,
+) -> Result<Programs, Error> {
+    let limit = Duration::from_secs_f64(spec.time_limit);
+    let mut launcher = Launcher::new(topology.order.clone(), limit, Arc::clone(interrupt))
+        .map_err(Error::Failed)?;
+    launcher.cpus.clone_from(&spec.pin);
+    launcher.counters = Counters::probe(spec.counters).map_err(Error::Usage)?;
+    if let Some(folder) = &args.logs {
+        let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.clone());
+        launcher.keep_logs(folder).map_err(Error::Failed)?;
+    }
+    let machine = Machine::new(environment, &topology.order);
+    let instrument = Programs::new(spec, machine, launcher).map_err(Error::Usage)?;
+    Ok(match beside {
+        Some(folder) if args.logs.is_none() => instrument.with_logs_below(folder.join("logs")),
+        _ => instrument,
+    })
+}
+
+/// The folder of the store, if it is in one.
+fn beside_store(common: &Common) -> Result<Option<PathBuf>, Error> {
+    let path = store_path(common)?;
+    if path == Path::new(":memory:") {
+        return Ok(None);
+    }
+    let path = std::path::absolute(&path).unwrap_or(path);
+    Ok(path.parent().map(Path::to_path_buf))
+}
