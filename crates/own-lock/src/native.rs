@@ -12,7 +12,7 @@ use locklab_locks::catalogue::Visitor;
 use locklab_locks::{Host, Info, NativePlatform, RawLock, Threads};
 use std::cell::UnsafeCell;
 use std::ffi::c_uint;
-use std::sync::Mutex;
+use std::sync::OnceLock;
 
 /// What the plain code calls: the layout of c/native.c.
 #[repr(C)]
@@ -23,22 +23,19 @@ struct HostTable {
 }
 
 extern "C-unwind" fn cpu() -> c_uint {
-    Threads::cpu() as c_uint
+    <Threads as Host>::cpu() as c_uint
 }
 
 extern "C-unwind" fn node() -> c_uint {
     Threads::node() as c_uint
 }
 
-/// The library of the locks and contexts that are made next.
-static CURRENT: Mutex<Option<Library>> = Mutex::new(None);
+/// The libraries that are loaded, by the slot that their types have: a type
+/// cannot hold a value, and an instrument makes locks of two sides in turn.
+static SLOTS: [OnceLock<Library>; 2] = [const { OnceLock::new() }; 2];
 
-fn current() -> Library {
-    CURRENT
-        .lock()
-        .unwrap_or_else(|e| e.into_inner())
-        .clone()
-        .expect("set before a visitor makes locks")
+fn library<const SLOT: usize>() -> &'static Library {
+    SLOTS[SLOT].get().expect("set before its types are visited")
 }
 
 /// A library that is loaded for this machine's own CPUs.
@@ -47,7 +44,7 @@ pub struct NativeLibrary {
     name: String,
     lock_lines: usize,
     ctx_lines: usize,
-    library: Library,
+    slot: usize,
 }
 
 impl OwnLock {
@@ -55,18 +52,27 @@ impl OwnLock {
     /// crash of the lock is one of the process.
     ///
     /// # Errors
-    /// It cannot be loaded, is too large, or did not survive the trial.
+    /// It cannot be loaded, two others are, or it did not survive the trial.
     pub fn load_native(&self) -> Result<NativeLibrary, Error> {
         let facts = self.facts();
         let lines = |bytes: usize| bytes.div_ceil(64).max(1);
         self.try_natively()?;
         let table = HostTable { cpu, node };
         let library = Library::load(self.native_object(), "locklab_host", table)?;
+        let slot = SLOTS
+            .iter()
+            .position(|slot| slot.set(library.clone()).is_ok())
+            .ok_or_else(|| {
+                Error::Usage(format!(
+                    "{}: two locks of your own at most are measured in one run",
+                    self.name()
+                ))
+            })?;
         Ok(NativeLibrary {
             name: self.name().to_owned(),
             lock_lines: lines(facts.lock_bytes),
             ctx_lines: lines(facts.ctx_bytes),
-            library,
+            slot,
         })
     }
 
@@ -164,20 +170,16 @@ impl NativeLibrary {
         &self.name
     }
 
-    /// Visits the lock as one of this machine. One visit at a time makes
-    /// locks: those of two own locks are made in two visits.
+    /// Visits the lock as one of this machine.
     ///
     /// # Errors
     /// It is larger than 64 KiB, or its context than 4 KiB.
     pub fn visit<V: Visitor<NativePlatform>>(&self, visitor: V) -> Result<V::Output, Error> {
-        *CURRENT.lock().unwrap_or_else(|e| e.into_inner()) = Some(self.library.clone());
-        Ok(match (self.lock_lines, self.ctx_lines) {
-            (..=1, ..=1) => visitor.visit::<NativeLock<1, 1>>(),
-            (..=1, ..=64) => visitor.visit::<NativeLock<1, 64>>(),
-            (..=8, ..=1) => visitor.visit::<NativeLock<8, 1>>(),
-            (..=8, ..=64) => visitor.visit::<NativeLock<8, 64>>(),
-            (..=1024, ..=1) => visitor.visit::<NativeLock<1024, 1>>(),
-            (..=1024, ..=64) => visitor.visit::<NativeLock<1024, 64>>(),
+        Ok(match (self.lock_lines, self.ctx_lines, self.slot) {
+            (..=1, ..=1, 0) => visitor.visit::<NativeLock<1, 1, 0>>(),
+            (..=1, ..=1, _) => visitor.visit::<NativeLock<1, 1, 1>>(),
+            (..=1024, ..=64, 0) => visitor.visit::<NativeLock<1024, 64, 0>>(),
+            (..=1024, ..=64, _) => visitor.visit::<NativeLock<1024, 64, 1>>(),
             _ => {
                 return Err(Error::Usage(format!(
                     "{} cannot be measured on this machine: its lock must have at most 64 KiB and \
@@ -191,17 +193,25 @@ impl NativeLibrary {
 
 /// A lock of so many lines whose code is a library's.
 #[repr(C, align(64))]
-struct NativeLock<const LINES: usize, const CONTEXT: usize> {
+struct NativeLock<const LINES: usize, const CONTEXT: usize, const SLOT: usize> {
     bytes: UnsafeCell<[[u8; 64]; LINES]>,
 }
 
 // SAFETY: whether the lock's code excludes is what is measured with a check;
 // nothing else reaches the bytes.
-unsafe impl<const LINES: usize, const CONTEXT: usize> Send for NativeLock<LINES, CONTEXT> {}
+unsafe impl<const LINES: usize, const CONTEXT: usize, const SLOT: usize> Send
+    for NativeLock<LINES, CONTEXT, SLOT>
+{
+}
 // SAFETY: as above.
-unsafe impl<const LINES: usize, const CONTEXT: usize> Sync for NativeLock<LINES, CONTEXT> {}
+unsafe impl<const LINES: usize, const CONTEXT: usize, const SLOT: usize> Sync
+    for NativeLock<LINES, CONTEXT, SLOT>
+{
+}
 
-impl<const LINES: usize, const CONTEXT: usize> Default for NativeLock<LINES, CONTEXT> {
+impl<const LINES: usize, const CONTEXT: usize, const SLOT: usize> Default
+    for NativeLock<LINES, CONTEXT, SLOT>
+{
     fn default() -> Self {
         Self {
             bytes: UnsafeCell::new([[0; 64]; LINES]),
@@ -212,15 +222,15 @@ impl<const LINES: usize, const CONTEXT: usize> Default for NativeLock<LINES, CON
 /// A thread's context, and beside it, on a line that is only read, which code
 /// to call.
 #[repr(C, align(64))]
-struct NativeContext<const LINES: usize> {
+struct NativeContext<const LINES: usize, const SLOT: usize> {
     bytes: UnsafeCell<[[u8; 64]; LINES]>,
     lock: Act,
     unlock: Act,
 }
 
-impl<const LINES: usize> Default for NativeContext<LINES> {
+impl<const LINES: usize, const SLOT: usize> Default for NativeContext<LINES, SLOT> {
     fn default() -> Self {
-        let library = current();
+        let library = library::<SLOT>();
         Self {
             bytes: UnsafeCell::new([[0; 64]; LINES]),
             lock: library.lock,
@@ -231,15 +241,15 @@ impl<const LINES: usize> Default for NativeContext<LINES> {
 
 // SAFETY: the user's promise, which every run checks by what it counts under
 // the lock.
-unsafe impl<const LINES: usize, const CONTEXT: usize> RawLock<NativePlatform>
-    for NativeLock<LINES, CONTEXT>
+unsafe impl<const LINES: usize, const CONTEXT: usize, const SLOT: usize> RawLock<NativePlatform>
+    for NativeLock<LINES, CONTEXT, SLOT>
 {
-    type Ctx = NativeContext<CONTEXT>;
+    type Ctx = NativeContext<CONTEXT, SLOT>;
 
     const INFO: Info = crate::INFO;
 
     fn settle(&self) {
-        if let Some(init) = current().init {
+        if let Some(init) = library::<SLOT>().init {
             // SAFETY: the lock in its place, before its first use.
             unsafe { init(self.bytes.get().cast()) };
         }

@@ -1,0 +1,95 @@
+//! A user's own lock on the command line.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+fn locklab(folder: &Path, arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_locklab"))
+        .current_dir(folder)
+        .env("LC_ALL", "C")
+        .args(["--store", "store.sqlite", "--quiet"])
+        .args(arguments)
+        .output()
+        .unwrap()
+}
+
+fn stdout(output: &Output) -> String {
+    assert!(
+        output.status.success(),
+        "{}{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    );
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+fn refused(output: &Output, code: i32) -> String {
+    assert_eq!(output.status.code(), Some(code), "{output:?}");
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+fn a_template_goes_through_a_matrix_simulated_and_here() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |arguments: &[&str]| locklab(folder.path(), arguments);
+    assert!(stdout(&at(&["new-lock", "mine.c"])).contains("Wrote mine.c"));
+    let small = [
+        "--threads",
+        "2",
+        "--critical",
+        "0",
+        "--non-critical",
+        "1",
+        "--pairs",
+        "6",
+    ];
+    let text = stdout(&at(&[
+        &["matrix", "./mine.c", "ticket", "--on", "flat-16"],
+        &small[..],
+    ]
+    .concat()));
+    assert!(text.contains("mine.c") && text.contains("ticket"), "{text}");
+    // The same lock twice is equal to itself.
+    let json = stdout(&at(&[
+        &[
+            "matrix", "./mine.c", "./mine.c", "--on", "flat-16", "--json",
+        ],
+        &small[..],
+    ]
+    .concat()));
+    let document: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(document["cells"][0]["ratio"], 1.0, "{json}");
+    let here = [&small[..], &["--run-ms", "5", "--warmup-ms", "1"]].concat();
+    let text = stdout(&at(&[&["matrix", "mine.c", "ticket"], &here[..]].concat()));
+    assert!(text.contains("mine.c"), "{text}");
+}
+
+#[test]
+fn what_is_wrong_is_said_before_anything_runs() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |arguments: &[&str]| locklab(folder.path(), arguments);
+    let text = refused(&at(&["matrix", "./none.c", "ticket", "--on", "flat-16"]), 2);
+    assert!(text.contains("new-lock ./none.c"), "{text}");
+    std::fs::write(folder.path().join("bad.c"), "int x = ;\n").unwrap();
+    let text = refused(&at(&["matrix", "./bad.c", "ticket", "--on", "flat-16"]), 1);
+    assert!(text.contains("bad.c does not compile"), "{text}");
+    stdout(&at(&["new-lock", "mine.c"]));
+    let text = refused(&at(&["new-lock", "mine.c"]), 2);
+    assert!(text.contains("there already"), "{text}");
+    let odd = [
+        "matrix", "mine.c", "ticket", "--on", "flat-16", "--cflags", "'",
+    ];
+    let text = refused(&at(&odd), 2);
+    assert!(text.contains("quote without an end"), "{text}");
+    let text = refused(
+        &at(&[
+            "matrix",
+            "mine.c",
+            "--cflags",
+            "-Dlab_unlock=other",
+            "ticket",
+        ]),
+        1,
+    );
+    assert!(text.contains("mine.c defines no lab_unlock"), "{text}");
+}
