@@ -42,6 +42,15 @@ unsafe fn build<T: Default>(place: NonNull<u8>) {
     unsafe { place.cast::<T>().write(T::default()) };
 }
 
+/// As [`build`], of a lock, which then is where it stays.
+unsafe fn build_lock<L: RawLock<NativePlatform>>(place: NonNull<u8>) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        build::<L>(place);
+        place.cast::<L>().as_ref().settle();
+    }
+}
+
 unsafe fn drop_at<T>(place: NonNull<u8>) {
     // SAFETY: the caller's: a T that nobody uses and nobody drops again.
     unsafe { place.cast::<T>().drop_in_place() };
@@ -55,7 +64,7 @@ impl LockCode {
             info: L::INFO,
             lock: Layout::new::<L>(),
             context: Layout::new::<L::Ctx>(),
-            build: build::<L>,
+            build: build_lock::<L>,
             build_context: build::<L::Ctx>,
             drop: drop_at::<L>,
             drop_context: drop_at::<L::Ctx>,
@@ -83,7 +92,9 @@ impl LockCode {
                 LockCode::of::<L>()
             }
         }
-        crate::subject::visit(name, Find)
+        crate::subject::registered(name)
+            .map(|(_, code)| code)
+            .or_else(|| crate::subject::visit(name, Find))
     }
 
     /// The loop that measures it; with latencies there is but one layout,

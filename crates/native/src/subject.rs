@@ -2,8 +2,11 @@
 //! their peers.
 
 use super::peers::{ParkingLot, Pthread, Std};
+use crate::lock_code::LockCode;
 use locklab_locks::catalogue::{self, Visitor};
 use locklab_locks::{Info, NativePlatform, RawLock};
+use std::collections::BTreeMap;
+use std::sync::{PoisonError, RwLock};
 
 /// A lock that can be named.
 #[derive(Clone, Copy, Debug)]
@@ -42,11 +45,31 @@ pub fn all() -> Vec<Subject> {
         .collect()
 }
 
+/// Locks that are not in the catalogue, such as a user's own.
+static REGISTERED: RwLock<BTreeMap<String, (Subject, LockCode)>> = RwLock::new(BTreeMap::new());
+
+/// Has a lock that is not in the catalogue found by the name that its subject
+/// says.
+pub fn register(subject: Subject, code: LockCode) {
+    let name = subject.info.name.to_owned();
+    let mut registered = REGISTERED.write().unwrap_or_else(PoisonError::into_inner);
+    registered.insert(name, (subject, code));
+}
+
+/// The lock that was registered under this name.
+pub(crate) fn registered(name: &str) -> Option<(Subject, LockCode)> {
+    let registered = REGISTERED.read().unwrap_or_else(PoisonError::into_inner);
+    registered.get(name).copied()
+}
+
 /// The lock called `name`.
 ///
 /// # Errors
 /// A sentence that names the closest ones.
 pub fn find(name: &str) -> Result<Subject, String> {
+    if let Some((subject, _)) = registered(name) {
+        return Ok(subject);
+    }
     let all = all();
     if let Some(subject) = all.iter().find(|s| s.info.name == name) {
         return Ok(*subject);
@@ -112,6 +135,19 @@ mod tests {
         }
         let text = find("zzzzzz").unwrap_err();
         assert!(text.contains("'locklab locks'"), "{text}");
+    }
+
+    #[test]
+    fn a_lock_that_was_registered_is_found() {
+        let like = find("ticket").unwrap();
+        let info = Info {
+            name: "./mine.c",
+            ..like.info
+        };
+        assert!(find(info.name).is_err());
+        register(Subject { info, ..like }, LockCode::find("ticket").unwrap());
+        assert_eq!(find(info.name).unwrap().info.name, info.name);
+        assert_eq!(LockCode::find(info.name).unwrap().info.name, "ticket");
     }
 
     #[test]
