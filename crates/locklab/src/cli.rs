@@ -35,6 +35,16 @@ pub struct Common {
     /// Store of samples (default: locklab.sqlite in the user's data folder)
     #[arg(long, global = true, value_name = "PATH")]
     pub store: Option<PathBuf>,
+    /// Words for the compiler of a lock of your own, as '-DSLOTS=64 -Iinclude'
+    #[arg(long, global = true, value_name = "FLAGS", allow_hyphen_values = true)]
+    pub cflags: Option<String>,
+}
+
+/// `locklab new-lock`.
+#[derive(Debug, Args)]
+pub struct NewLockArgs {
+    /// The file, which must not be there yet
+    pub file: PathBuf,
 }
 
 /// The commands.
@@ -42,6 +52,8 @@ pub struct Common {
 pub enum Command {
     /// Compare two locks: threads x critical x non-critical length
     Matrix(Box<commands::matrix::MatrixArgs>),
+    /// Write a lock of your own to start from: a C file
+    NewLock(NewLockArgs),
     /// Every lock: space, fairness, NUMA, paper, how it was verified
     Locks(commands::locks::LocksArgs),
     /// The published reports, simulated: ours beside theirs

@@ -11,6 +11,7 @@ pub mod doctor;
 pub mod extra;
 pub mod list;
 pub mod output;
+mod own;
 
 use cli::{Cli, Command};
 use locklab_host::error::Error;
@@ -21,7 +22,9 @@ use std::process::ExitCode;
 /// # Errors
 /// One sentence, and the exit code that goes with it.
 pub fn run(cli: Cli) -> Result<ExitCode, Error> {
+    own::register(&cli)?;
     match &cli.command {
+        Command::NewLock(args) => output::print(&own::new_lock(&args.file)?),
         Command::Matrix(args) => commands::matrix::run(args, &cli.common),
         Command::Doctor => output::print(&doctor::run(&cli.common)),
         Command::Reproduce(args) => commands::reproduce::run(args, &cli.common),

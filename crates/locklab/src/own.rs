@@ -5,8 +5,11 @@
 //! file is said first, and are then found by the name that the user wrote.
 
 use crate::cli::{Cli, Command};
-use crate::native::subject;
 use locklab_host::error::Error;
+use locklab_locks::catalogue::Visitor;
+use locklab_locks::{Info, NativePlatform, RawLock};
+use locklab_native::LockCode;
+use locklab_native::subject::{self, Subject};
 use locklab_own_lock::{Error as OwnError, OwnLock, TEMPLATE};
 use std::fs::File;
 use std::io::Write;
@@ -36,12 +39,40 @@ pub(crate) fn register(cli: &Cli) -> Result<(), Error> {
     for name in names {
         if let Some(lock) = OwnLock::named(name, &flags).map_err(said)? {
             if is_here {
-                subject::register(name, &lock).map_err(said)?;
+                register_here(name, &lock).map_err(said)?;
             } else {
                 lock.register(name);
             }
         }
     }
+    Ok(())
+}
+
+/// Has a lock found by this name on this machine's own CPUs.
+fn register_here(name: &str, lock: &OwnLock) -> Result<(), OwnError> {
+    struct Code;
+    impl Visitor<NativePlatform> for Code {
+        type Output = LockCode;
+        fn visit<L: RawLock<NativePlatform>>(self) -> LockCode {
+            LockCode::of::<L>()
+        }
+    }
+    let facts = lock.facts();
+    let subject = Subject {
+        info: Info {
+            // As long as the process, which registers few.
+            name: name.to_owned().leak(),
+            summary: "your own",
+            try_lock: facts.try_lock,
+            max_cpus: facts.max_cpus.unwrap_or(locklab_locks::MAX_CPUS),
+            bytes_per_waiter: facts.ctx_bytes,
+            ..Info::BASE
+        },
+        bytes: facts.lock_bytes,
+        context_free: facts.ctx_bytes <= 1,
+        peer: false,
+    };
+    subject::register(subject, lock.load_native()?.visit(Code)?);
     Ok(())
 }
 
