@@ -39,7 +39,7 @@ fn soname() -> String {
 /// A symbolic link in place of whatever is there.
 fn link(to: &str, at: &Path) -> io::Result<()> {
     match fs::remove_file(at) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         _ => std::os::unix::fs::symlink(to, at),
     }
 }

@@ -203,7 +203,7 @@ impl Metrics {
             return false;
         }
         let batches = self.batches.end(now);
-        if total < limits.warmup || batches % 8 != 0 {
+        if total < limits.warmup || !batches.is_multiple_of(8) {
             return false;
         }
         let drifts = self.batches.drifts(precision);
@@ -224,7 +224,7 @@ impl Metrics {
             if let Some(enough) = limits.precision
                 && batches >= 40
                 && (batches / 40).is_power_of_two()
-                && batches % 40 == 0
+                && batches.is_multiple_of(40)
                 && let Some((half_width, _)) = self.batches.precision()
                 && half_width <= enough
             {
