@@ -409,6 +409,3 @@ fn enough(pairs: &[Pair], asked: u32) -> bool {
     }
     by_class.values().max().unwrap_or(&0) + failed >= asked
 }
-
-#[cfg(test)]
-mod tests;

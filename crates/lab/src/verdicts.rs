@@ -477,6 +477,3 @@ pub fn median(mut values: Vec<f64>) -> Option<f64> {
     let (low, high) = (values[(values.len() - 1) / 2], values[values.len() / 2]);
     Some(low + 0.5 * (high - low))
 }
-
-#[cfg(test)]
-mod tests;

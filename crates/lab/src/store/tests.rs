@@ -1,277 +1,8 @@
-//! The store by itself: what goes in comes out, and what cannot be used is
-//! refused in a sentence.
+//! What only somebody who holds the connection can bring about.
 
 use super::*;
-use crate::experiment::{Design, Invalid, Kind, Labels, Metric, Provenance, Role, Source};
+use crate::experiment::{Design, Kind, Labels, Provenance};
 use locklab_judge::Family;
-use rusqlite::Connection;
-use serde_json::json;
-
-fn header() -> Experiment {
-    let metric = Metric::higher("rate", "ops/s", Source::Instrument).with_role(Role::Primary);
-    let mut cell = Cell::new(key(), vec![metric]);
-    cell.oversubscribed = true;
-    cell.bias_band = Some(0.02);
-    Experiment {
-        kind: Kind::Matrix,
-        labels: Labels {
-            baseline: "ticket".into(),
-            experiment: "mcs".into(),
-        },
-        spec: json!({ "lengths": [u64::MAX] }),
-        design: Design {
-            pairs: 8,
-            seed: u64::MAX,
-            delta: 0.1 + 0.2,
-            family: Family::FalseDiscovery,
-            aa: false,
-        },
-        provenance: Provenance::Hardware("test".into()),
-        facts: vec![("Unit".into(), "4 ns".into())],
-        caveats: vec!["c".into()],
-        cells: vec![cell],
-        interrupted: None,
-    }
-}
-
-fn key() -> Key {
-    Key::point(2, 0, u64::MAX)
-}
-
-fn slot(key: &Key, pair: u32, side: Side) -> Slot<'_> {
-    Slot {
-        cell: key,
-        pair,
-        side,
-        order: Order::ExperimentFirst,
-    }
-}
-
-fn memory() -> Store {
-    Store::open(Path::new(":memory:")).unwrap()
-}
-
-fn sample(rate: f64) -> Sample {
-    Sample {
-        started: Some(0.1 + 0.2),
-        values: [("rate".to_owned(), rate)].into(),
-        detail: json!({ "per_thread": [1, 2] }),
-        ..Sample::default()
-    }
-}
-
-/// Adds a pair whose samples are closed as given.
-fn add_pair(store: &mut Store, id: i64, pair: u32, kept: bool) {
-    let key = key();
-    let open = sample(1.0);
-    let experiment = store.add(id, &slot(&key, pair, Side::Experiment), &open);
-    let baseline = store.add(id, &slot(&key, pair, Side::Baseline), &open);
-    let (b, e) = (baseline.unwrap(), experiment.unwrap());
-    store
-        .close([(Some(b), &sample(1.5)), (Some(e), &sample(2.5))], kept)
-        .unwrap();
-}
-
-#[test]
-fn what_goes_in_comes_out() {
-    let mut store = memory();
-    let id = store.begin("key", "locklab matrix", &header()).unwrap();
-    for (pair, kept) in [(0, true), (1, false), (1, true)] {
-        add_pair(&mut store, id, pair, kept);
-    }
-    // Interrupted between the two runs of a pair.
-    let key = key();
-    store
-        .add(id, &slot(&key, 2, Side::Baseline), &sample(9.0))
-        .unwrap();
-
-    let found = store.experiment(id).unwrap();
-    let pair =
-        |p: &crate::experiment::Pair| (p.index, p.order, p.baseline.clone(), p.experiment.clone());
-    let pairs: Vec<_> = found.cells[0].pairs.iter().map(pair).collect();
-    let expected = [0, 1].map(|i| (i, Order::ExperimentFirst, sample(1.5), sample(2.5)));
-    assert_eq!(pairs, expected);
-    let mut without = found;
-    without.cells[0].pairs.clear();
-    assert_eq!(without, header());
-    let (samples, damaged) = store.samples(None).unwrap();
-    assert_eq!((samples.len(), damaged.len()), (7, 0));
-    let subjects = (samples[0].subject.as_str(), samples[1].subject.as_str());
-    assert_eq!(subjects, ("mcs", "ticket"));
-    assert_eq!(samples[6].state, "open");
-}
-
-#[test]
-fn only_what_was_not_finished_is_resumed() {
-    let mut store = memory();
-    assert_eq!(store.unfinished("key"), Ok(None));
-    let id = store.begin("key", "", &header()).unwrap();
-    assert_eq!(store.unfinished("key"), Ok(Some(id)));
-    assert_eq!(store.unfinished("other"), Ok(None));
-    let mut experiment = header();
-    experiment.interrupted = Some("Ctrl-C".into());
-    store.finish(id, &experiment).unwrap();
-    assert_eq!(store.unfinished("key"), Ok(Some(id)));
-    assert_eq!(store.listed(None).unwrap().state, "interrupted");
-    add_pair(&mut store, id, 0, true);
-    let pairs = store.pairs(id).unwrap().0.remove(&key()).unwrap();
-    let mut experiment = header();
-    experiment.cells[0].pairs = pairs;
-    store.finish(id, &experiment).unwrap();
-    assert_eq!(store.unfinished("key"), Ok(None));
-    assert_eq!(store.listed(None).unwrap().state, "done");
-    assert_eq!(store.listed(Some(id)).unwrap().runs, 2);
-}
-
-#[test]
-fn an_experiment_in_which_nothing_was_measured_failed() {
-    let store = memory();
-    let id = store.begin("key", "", &header()).unwrap();
-    store.finish(id, &header()).unwrap();
-    assert_eq!(store.listed(None).unwrap().state, "failed");
-    assert_eq!(store.unfinished("key"), Ok(Some(id)));
-    let missing = store.experiment(id + 1).unwrap_err();
-    assert!(missing.contains("has no experiment 2"), "{missing}");
-}
-
-#[test]
-fn a_process_that_is_gone_was_interrupted() {
-    let store = memory();
-    let id = store.begin("key", "", &header()).unwrap();
-    assert_eq!(store.listed(Some(id)).unwrap().state, "running");
-    // No process has this number: Linux ends at 2^22.
-    store
-        .db
-        .execute("UPDATE experiments SET process = 1 << 30", [])
-        .unwrap();
-    assert_eq!(store.listed(Some(id)).unwrap().state, "interrupted");
-    store.go_on(id).unwrap();
-    assert_eq!(store.listed(Some(id)).unwrap().state, "running");
-}
-
-#[test]
-fn the_latest_bias_band_counts_and_belongs_to_its_metric() {
-    let store = memory();
-    let id = store.begin("key", "", &header()).unwrap();
-    let cell = header().cells.remove(0);
-    store.keep_band("setup", &cell, 0.03, id).unwrap();
-    store.keep_band("setup", &cell, 0.02, id).unwrap();
-    assert_eq!(store.band("setup", &cell), Ok(Some(0.02)));
-    assert_eq!(store.band("else", &cell), Ok(None));
-    let mut other = cell;
-    other.metrics[0].name = "latency".into();
-    assert_eq!(store.band("setup", &other), Ok(None));
-}
-
-/// A row with damaged bytes costs that row, and is named.
-#[test]
-fn a_damaged_row_is_left_out_and_named() {
-    let mut store = memory();
-    let id = store.begin("key", "", &header()).unwrap();
-    for pair in 0..3 {
-        add_pair(&mut store, id, pair, true);
-    }
-    store
-        .db
-        .execute(
-            "UPDATE samples SET sample = '{\"started\":' WHERE id = 3",
-            [],
-        )
-        .unwrap();
-    let found = store.experiment(id).unwrap();
-    let numbers: Vec<u32> = found.cells[0].pairs.iter().map(|p| p.index).collect();
-    assert_eq!(numbers, [0, 2]);
-    let caveat = found.caveats.last().unwrap();
-    assert!(
-        caveat.starts_with("row 3 of the samples in :memory: is damaged"),
-        "{caveat}"
-    );
-    store
-        .db
-        .execute("UPDATE experiments SET header = '?'", [])
-        .unwrap();
-    assert_eq!(store.list().unwrap()[0].state, "damaged");
-    assert!(store.experiment(id).unwrap_err().contains("results export"));
-}
-
-#[test]
-fn an_invalid_sample_keeps_its_reason() {
-    let store = memory();
-    let id = store.begin("key", "", &header()).unwrap();
-    let key = key();
-    let invalid = Sample::invalid(Invalid::Counter("it was multiplexed".into()));
-    store
-        .add(id, &slot(&key, 0, Side::Baseline), &invalid)
-        .unwrap();
-    assert_eq!(store.samples(Some(id)).unwrap().0[0].sample, invalid);
-}
-
-#[test]
-fn a_hash_names_what_was_asked_and_nothing_else() {
-    assert_eq!(hash_of(&header()), hash_of(&header()));
-    let mut other = header();
-    other.design.seed = 1;
-    assert_ne!(hash_of(&header()), hash_of(&other));
-}
-
-fn refused(path: &Path) -> String {
-    match Store::open(path) {
-        Ok(_) => panic!("{} was opened", path.display()),
-        Err(text) => text,
-    }
-}
-
-#[test]
-fn a_store_that_cannot_be_used_is_refused_in_a_sentence() {
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("file");
-    std::fs::write(
-        &file,
-        "plain text, and long enough to be read as a header of a file",
-    )
-    .unwrap();
-    // A folder that is a file; the store a folder; not a database.
-    for path in [&file.join("deeper/store"), folder.path(), &file] {
-        let text = refused(path);
-        assert!(
-            text.contains("cannot use the store") && text.contains("--store PATH"),
-            "{text}"
-        );
-    }
-    let foreign = folder.path().join("foreign");
-    Connection::open(&foreign)
-        .unwrap()
-        .execute_batch("CREATE TABLE theirs (x)")
-        .unwrap();
-    assert!(refused(&foreign).contains("another program"));
-    for (version, words) in [(3, "newer locklab"), (1, "locklab 0.1")] {
-        let other = folder.path().join(format!("version-{version}"));
-        drop(Store::open(&other).unwrap());
-        Connection::open(&other)
-            .unwrap()
-            .pragma_update(None, "user_version", version)
-            .unwrap();
-        assert!(refused(&other).contains(words));
-    }
-    let absent = match Store::read(&folder.path().join("absent")) {
-        Ok(_) => panic!("read what is not there"),
-        Err(text) => text,
-    };
-    assert!(absent.contains("there is no store"), "{absent}");
-}
-
-#[test]
-fn a_store_is_read_where_nothing_can_be_written() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("store");
-    let mut store = Store::open(&path).unwrap();
-    let id = store.begin("key", "", &header()).unwrap();
-    add_pair(&mut store, id, 0, true);
-    drop(store);
-    let reader = Store::read(&path).unwrap();
-    assert_eq!(reader.experiment(id).unwrap().cells[0].pairs.len(), 1);
-    assert!(reader.begin("key", "", &header()).is_err());
-}
 
 #[test]
 fn a_full_disk_is_called_by_its_name() {
@@ -285,6 +16,26 @@ fn a_full_disk_is_called_by_its_name() {
         .db
         .pragma_update(None, "max_page_count", pages)
         .unwrap();
-    let failed = (0..1000).find_map(|_| store.begin("key", "", &header()).err());
+    let header = Experiment {
+        kind: Kind::Matrix,
+        labels: Labels {
+            baseline: "ticket".into(),
+            experiment: "mcs".into(),
+        },
+        spec: serde_json::Value::Null,
+        design: Design {
+            pairs: 8,
+            seed: 1,
+            delta: 0.01,
+            family: Family::Holm,
+            aa: false,
+        },
+        provenance: Provenance::Hardware("test".into()),
+        facts: vec![],
+        caveats: vec![],
+        cells: vec![],
+        interrupted: None,
+    };
+    let failed = (0..1000).find_map(|_| store.begin("key", "", &header).err());
     assert!(failed.unwrap().ends_with("the disk is full"));
 }

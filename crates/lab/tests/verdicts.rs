@@ -1,9 +1,12 @@
 //! Which pairs count, which belong together, and in which family a metric is
 //! judged.
 
-use super::*;
-use crate::experiment::{Design, Key, Kind, Labels, Order, Placement, Provenance, Source};
-use locklab_judge::Reason;
+use locklab_judge::{Family, Reason, Verdict};
+use locklab_lab::experiment::{
+    Cell, Design, Experiment, Invalid, Key, Kind, Labels, Metric, Order, Pair, Placement,
+    Provenance, Role, Sample, Source,
+};
+use locklab_lab::verdicts::{JudgedCell, judge, median};
 use serde_json::Value;
 
 fn metric(name: &str, role: Role) -> Metric {
@@ -281,10 +284,19 @@ fn every_figure_of_a_side_has_the_same_estimator() {
 
 #[test]
 fn a_location_bears_zeros_and_negative_values() {
-    assert_eq!(walsh_median(&[0.0, 0.0, 0.0]), Some(0.0));
-    assert_eq!(walsh_median(&[0.0, 4.0]), Some(0.0));
-    assert_eq!(walsh_median(&[-1.0, 1.0]), Some(0.0));
-    assert_eq!(walsh_median(&[]), None);
+    let located = |values: &[f64]| {
+        let mut waits = cell(0, 1.0, 8);
+        waits.pairs.truncate(values.len());
+        for (pair, value) in waits.pairs.iter_mut().zip(values) {
+            pair.baseline.values.insert("wait".into(), *value);
+        }
+        one(waits).baseline.get("wait")
+    };
+    assert_eq!(located(&[0.0, 0.0, 0.0]), Some(0.0));
+    assert_eq!(located(&[0.0, 4.0]), Some(0.0));
+    assert_eq!(located(&[-1.0, 1.0]), Some(0.0));
+    assert_eq!(located(&[7.0]), Some(7.0));
+    assert_eq!(located(&[]), None);
     assert_eq!(median(vec![3.0, f64::NAN, 1.0]), Some(2.0));
 }
 

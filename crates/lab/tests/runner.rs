@@ -1,14 +1,19 @@
 //! The order of execution, with an instrument that plays a script.
 
-use super::*;
-use crate::experiment::{
-    Experiment, Key, Kind, Labels, Metric, Placement, Provenance, Role, Source,
+use locklab_judge::{Family, Side, coin, fork_seed};
+use locklab_lab::experiment::{
+    Cell, Design, Experiment, Invalid, Key, Kind, Labels, Metric, Order, Pair, Placement,
+    Provenance, Role, Sample, Source,
 };
-use crate::store::Store;
-use locklab_judge::Family;
+use locklab_lab::instrument::{Instrument, Pairing, Schedule, Stopped, Turn};
+use locklab_lab::progress::Progress;
+use locklab_lab::runner::{Outcome, Runner, Stop};
+use locklab_lab::store::{Recorder, Store};
 use serde_json::Value;
 use std::collections::HashMap;
 use std::path::Path;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
 
 /// Plays a script of placements, one for each run; the last goes on.
 struct Script {
@@ -283,8 +288,9 @@ fn an_interrupted_experiment_goes_on_where_it_stopped() {
     assert_eq!(outcome.stopped, Some(Stop::Interrupted));
     assert_eq!(cells[1].pairs.len(), 2);
     let halves = recorder.with(|store, _| store.samples(None)).unwrap().0;
-    let not_run =
-        |s: &&crate::store::StoredSample| matches!(s.sample.invalid, Some(Invalid::Interrupted(_)));
+    let not_run = |s: &&locklab_lab::store::StoredSample| {
+        matches!(s.sample.invalid, Some(Invalid::Interrupted(_)))
+    };
     assert_eq!(halves.iter().filter(not_run).count(), 1);
 
     let (mut before, _) = recorder.with(|store, id| store.pairs(id)).unwrap();
