@@ -59,7 +59,7 @@ fn a_template_goes_through_a_matrix_simulated_and_here() {
     .concat()));
     let document: serde_json::Value = serde_json::from_str(&json).unwrap();
     assert_eq!(document["cells"][0]["ratio"], 1.0, "{json}");
-    let here = [&small[..], &["--run-ms", "5", "--warmup-ms", "1"]].concat();
+    let here = [&small[..], &["--time", "1"]].concat();
     let text = stdout(&at(&[&["matrix", "mine.c", "ticket"], &here[..]].concat()));
     assert!(text.contains("mine.c"), "{text}");
 }
