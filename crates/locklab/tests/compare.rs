@@ -210,7 +210,7 @@ fn what_goes_wrong_is_one_sentence() {
     let bench = Bench::new();
     let missing = bench.path("missing");
     let bad_file = bench.path("bad.toml");
-    std::fs::write(&bad_file, "pairs = 20\nworkloads = 3\n").unwrap();
+    std::fs::write(&bad_file, "kind = 'programs'\nworkloads = 3\n").unwrap();
     for (arguments, part) in [
         (vec![], "nothing to run"),
         (
@@ -272,12 +272,40 @@ fn what_goes_wrong_is_one_sentence() {
 }
 
 #[test]
+fn a_file_of_the_old_form_is_refused_with_the_line_to_write() {
+    let bench = Bench::new();
+    let file = bench.path("old.toml");
+    std::fs::write(
+        &file,
+        "# two locks\n\npairs = 8\n[[workload]]\nname = 'fstat'\n",
+    )
+    .unwrap();
+    let (code, out, err) = bench.run(&[&file]);
+    assert_eq!((code, out.as_str()), (2, ""), "{err}");
+    assert!(err.contains("old.toml, line 3: "), "{err}");
+    assert!(
+        err.contains("write kind = \"programs\" above this line"),
+        "{err}"
+    );
+    // What is for programs is refused where something else is compared.
+    std::fs::write(
+        &file,
+        "kind = 'matrix'\nbaseline = 'ticket'\nexperiment = 'mcs'\n",
+    )
+    .unwrap();
+    let (code, _, err) = bench.run(&[&file, "--workload", "gcc"]);
+    assert_eq!(code, 2);
+    assert!(err.contains("--workload is for programs"), "{err}");
+}
+
+#[test]
 fn a_workload_that_cannot_run_says_why_and_the_next_goes_on() {
     let bench = Bench::new();
     let file = bench.path("two.toml");
     std::fs::write(
         &file,
-        "[[workload]]\nname = 'command'\ntitle = 'absent'\ncommand = 'no-such-program-of-ours'\n\
+        "kind = 'programs'\n\
+         [[workload]]\nname = 'command'\ntitle = 'absent'\ncommand = 'no-such-program-of-ours'\n\
          [[workload]]\nname = 'command'\ntitle = 'silent'\ncommand = 'echo usage: prog'\n\
          metric = [{name = 'x', better = 'higher', pattern = 'x=(.)'}]\n\
          [[workload]]\nname = 'command'\ntitle = 'there'\ncommand = 'echo 1'\n\
@@ -291,7 +319,7 @@ fn a_workload_that_cannot_run_says_why_and_the_next_goes_on() {
         "{err}"
     );
     assert!(err.contains("it says: usage: prog"), "{err}");
-    assert!(err.contains("not complete: absent, silent"), "{err}");
+    assert!(err.contains("not complete: absent; silent"), "{err}");
     assert!(
         out.contains("Flat: x is shown to be within the margin"),
         "{out}"
@@ -387,22 +415,23 @@ fn ctrl_c_reports_what_is_there_and_resume_goes_on() {
     assert!(
         String::from_utf8(output.stdout)
             .unwrap()
-            .contains("Not complete: interrupted")
+            .contains("Not complete: stopped by a signal")
     );
 
-    // The half of a pair is kept, as such.
+    // The half of a pair is stored, as such; only whole pairs are kept.
     let halves = |bench: &Bench| {
         let lines = bench.export("jsonl");
         let runs: Vec<Value> = lines
             .lines()
             .map(|line| serde_json::from_str(line).unwrap())
             .collect();
+        let kept = runs.iter().filter(|run| run["state"] == "kept");
         let half = runs
             .iter()
-            .filter(|run| run["invalid"]["kind"] == "interrupted");
-        (runs.len(), half.count())
+            .filter(|run| run["invalid"] == "interrupted before it ran");
+        (kept.count(), half.count())
     };
-    assert_eq!(halves(&bench), (8, 1));
+    assert_eq!(halves(&bench), (6, 1));
 
     std::fs::write(Path::new(&runs).join("go"), "").unwrap();
     let (code, out, err) = bench.run(&[&arguments[..], &["--resume"], &tail].concat());
@@ -412,7 +441,7 @@ fn ctrl_c_reports_what_is_there_and_resume_goes_on() {
         "{err}"
     );
     assert!(out.contains("Flat: x"), "{out}");
-    assert_eq!(halves(&bench), (16, 0));
+    assert_eq!(halves(&bench), (16, 1));
 }
 
 #[test]
@@ -429,18 +458,23 @@ fn a_comparison_is_exported_run_by_run() {
     let (code, _, err) = bench.run(&[&EIGHT[..], &arguments].concat());
     assert_eq!(code, 0, "{err}");
     let csv = bench.export("csv");
-    let mut lines = csv.lines();
+    let mut lines = csv.lines().map(|line| line.split(',').collect::<Vec<_>>());
+    let head = lines.next().unwrap();
+    let at = |name: &str| head.iter().position(|column| *column == name).unwrap();
     assert_eq!(
-        lines.next().unwrap(),
-        "experiment,workload,pair,side,subject,baseline_first,started_s,metric,value,invalid"
+        head[..6],
+        ["experiment", "workload", "pair", "side", "subject", "order"]
     );
-    let of_v = |side: &str, value: &str| {
-        let end = format!(",v,{value},");
-        csv.lines()
-            .filter(|line| line.contains(side) && line.ends_with(&end))
-            .count()
+    let rows: Vec<Vec<&str>> = lines.collect();
+    let of_v = |side: &str, value: f64| {
+        let is = |row: &&Vec<&str>| {
+            row[at("side")] == side
+                && row[at("v")].parse() == Ok(value)
+                && row[at("state")] == "kept"
+        };
+        rows.iter().filter(is).count()
     };
-    assert_eq!((of_v(",baseline,", "4"), of_v(",experiment,", "5")), (8, 8));
+    assert_eq!((of_v("baseline", 4.0), of_v("experiment", 5.0)), (8, 8));
     assert_eq!(bench.export("jsonl").lines().count(), 16);
 }
 
@@ -595,7 +629,7 @@ fn a_port_in_use_is_told() {
     let file = bench.path("port.toml");
     std::fs::write(
         &file,
-        format!("[[workload]]\nname = 'nginx-churn'\nport = {port}\n"),
+        format!("kind = 'programs'\n[[workload]]\nname = 'nginx-churn'\nport = {port}\n"),
     )
     .unwrap();
     let (code, _, err) = bench.run(&[&[file.as_str()], &EIGHT[..]].concat());
@@ -621,7 +655,7 @@ fn a_kernel_tree_is_built() {
     let file = bench.path("kernel.toml");
     std::fs::write(
         &file,
-        format!("[[workload]]\nname = 'kernel-build'\npath = '{tree}'\n"),
+        format!("kind = 'programs'\n[[workload]]\nname = 'kernel-build'\npath = '{tree}'\n"),
     )
     .unwrap();
     let (code, json) = bench.json(&[&[file.as_str(), "--warm-up", "0"], &EIGHT[..]].concat());
