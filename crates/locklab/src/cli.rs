@@ -78,6 +78,8 @@ pub enum Command {
     Icache(commands::icache::IcacheArgs),
     /// Build, boot and compare real kernels
     Kernel(Box<commands::kernel::KernelArgs>),
+    /// JSON schemas of experiment files and of results
+    Schema(commands::schema::SchemaArgs),
     /// Programs that workloads run
     #[command(hide = true)]
     WorkloadProgram(commands::workload_program::WorkloadProgramArgs),

@@ -12,6 +12,7 @@ pub mod matrix;
 pub mod reproduce;
 pub mod results;
 pub mod run;
+pub mod schema;
 pub mod screen;
 pub mod verify;
 pub mod workload_program;

@@ -5,6 +5,7 @@ mod file;
 mod native;
 mod simulated;
 
+pub(super) use file::MatrixFile;
 pub use file::file;
 pub(super) use simulated::workers;
 

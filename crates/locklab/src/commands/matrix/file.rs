@@ -17,7 +17,7 @@ use std::process::ExitCode;
 /// The settings of a file; each is the option of the same name.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct MatrixFile {
+pub(crate) struct MatrixFile {
     /// That locks are compared in a matrix.
     #[serde(rename = "kind")]
     _kind: Kind,
