@@ -147,7 +147,7 @@ fn begin(
 /// Why an experiment is not complete, and how much of it is missing.
 fn missing(stop: &Stop, experiment: &Experiment) -> String {
     let why = match stop {
-        Stop::Interrupted => "stopped by a signal",
+        Stop::Interrupted => "interrupted by a signal",
         Stop::TimeLimit => "the time limit was reached",
         Stop::Fatal(why) => why,
     };

@@ -415,7 +415,7 @@ fn ctrl_c_reports_what_is_there_and_resume_goes_on() {
     assert!(
         String::from_utf8(output.stdout)
             .unwrap()
-            .contains("Not complete: stopped by a signal")
+            .contains("Not complete: interrupted by a signal")
     );
 
     // The half of a pair is stored, as such; only whole pairs are kept.

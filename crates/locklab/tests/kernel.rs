@@ -144,9 +144,9 @@ fn arguments_that_make_no_sense_are_said() {
     let (code, error) = run(&["compare", file, "--variant", "icc"]);
     assert_eq!(code, Some(2));
     assert!(error.contains("no variant 'icc'"), "{error}");
-    let (code, error) = run(&["compare", file, "--layouts", "0"]);
+    let (code, error) = run(&["compare", file, "--pairs", "0"]);
     assert_eq!(code, Some(2));
-    assert!(error.contains("--layouts starts at 1"), "{error}");
+    assert!(error.contains("0 pairs show nothing"), "{error}");
     let (code, error) = run(&["compare", file, "--tcg", "--vcpus", "4"]);
     assert_eq!(code, Some(2));
     assert!(error.contains("several vCPUs take KVM"), "{error}");

@@ -41,7 +41,7 @@ fn a_template_goes_through_a_matrix_simulated_and_here() {
         "--non-critical",
         "1",
         "--pairs",
-        "6",
+        "8",
     ];
     let text = stdout(&at(&[
         &["matrix", "./mine.c", "ticket", "--on", "flat-16"],

@@ -495,7 +495,10 @@ mod tests {
                             first.store(2, Ordering::Relaxed);
                             second.store(2, order);
                         }
+                        // Has a copy of the first, which outlives the store
+                        // until its invalidation arrives.
                         _ => {
+                            first.load(Ordering::Relaxed);
                             wait(second, |now| now == 2);
                             let seen = first.load(Ordering::Relaxed);
                             passed.set(passed.get() + usize::from(seen != 2));

@@ -59,7 +59,7 @@ pub fn extra(experiment: &Experiment) -> Option<Extra> {
             "Critical length {}, non-critical length {}, one seed. For one acquisition: lines \
              moved, waiting for lines and for the lock (mean, ns). Longest wait, us. Handoffs in \
              percent: to another thread of the same core, the cluster, the socket, another \
-             socket; the rest are the same thread again.",
+             socket; the rest are the same thread again. Trace hash of all runs: {hash:016x}.",
             place("critical"),
             place("non_critical")
         ),

@@ -1,7 +1,7 @@
 //! The simulator as an instrument of the laboratory.
 
 use crate::pool::Pool;
-use crate::spec::{Spec, key};
+use crate::spec::{Spec, Work, key};
 use locklab_judge::{Family, Side};
 use locklab_lab::experiment::{
     Cell, Design, Experiment, Facts, Kind, Labels, Provenance, Sample, Source, Values,
@@ -91,10 +91,18 @@ impl<'a> Simulated<'a> {
             (Some(low), _) => format!("{low} acquisitions"),
             _ => String::new(),
         };
+        let workload = match spec.work {
+            Work::Units => {
+                "loop { lock; critical; unlock; non-critical } in threads; length n is n + 1 \
+                 units of about 15 cycles on Ice Lake"
+            }
+            Work::Fstat => "fstat(2) in threads, each on a file of its own",
+        };
         vec![
             ("Model".into(), machine.description.clone()),
             ("CPUs".into(), machine.cpus().to_string()),
             ("Arbitration".into(), machine.arbitration.name().into()),
+            ("Workload".into(), workload.into()),
             ("Run".into(), length),
         ]
     }

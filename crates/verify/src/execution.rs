@@ -306,7 +306,8 @@ pub(crate) fn about_to_wait() {
     interrupt();
 }
 
-fn interrupt() {
+/// Runs the interrupt of a thread that waits, if it has one.
+pub(crate) fn interrupt() {
     let handler = RECORD.with(|r| r.interrupts[cpu()].take());
     if let Some(handler) = handler {
         handler();

@@ -493,6 +493,8 @@ unsafe impl Platform for Loom {
     #[track_caller]
     fn wait(word: &Self::U32, expected: u32) {
         let here = Location::caller();
+        // Whoever sleeps is interrupted as whoever spins is, and looks again.
+        execution::interrupt();
         if newest(word) != expected || execution::spurious() {
             execution::step(here, "does not sleep on", u64::from(expected));
             return;

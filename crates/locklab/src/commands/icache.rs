@@ -158,9 +158,9 @@ fn text(counted: &Counted, model: &Model, command: &[String]) -> String {
         let mpki = 1000.0 * counted.misses() as f64 / counted.instructions() as f64;
         let _ = writeln!(text, "{:<14}{mpki:>18.4}", "MPKI");
     }
-    text += "\nSource: model, in an emulated execution of the program alone. Not modelled: prefetch, micro-op cache,
-speculation, L2. One layout of one build: compare over several link
-orders before you conclude.\n";
+    text += "\nSource: model, in an emulated execution of the program alone. Not\n\
+             modelled: prefetch, micro-op cache, speculation, L2. One layout of one\n\
+             build: compare over several link orders before you conclude.\n";
     if report["vcpus"].as_u64() > Some(1) {
         text += "The program has several threads, so the counts do not repeat.\n";
     }

@@ -87,7 +87,7 @@ pub struct GuestArgs {
     pub vcpus: u64,
     /// Longest boot of a kernel, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 900)]
-    pub boot_limit: u64,
+    pub time_limit: u64,
     /// Do not look for KVM; counts by the model
     #[arg(long)]
     pub tcg: bool,
@@ -101,7 +101,7 @@ impl Default for GuestArgs {
         Self {
             operations: None,
             vcpus: 1,
-            boot_limit: 900,
+            time_limit: 900,
             tcg: false,
             probe: false,
         }

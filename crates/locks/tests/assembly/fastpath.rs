@@ -113,8 +113,13 @@ core::arch::global_asm!(
     ".size hand_mcs_try_lock, . - hand_mcs_try_lock",
     ".type hand_mcs_unlock, @function",
     "hand_mcs_unlock:",
-    "    mov rax, rsi",
+    // As in the paper: the successor first, so that a handoff leaves the
+    // line of the tail alone.
+    "    mov rax, qword ptr [rsi]",
+    "    test rax, rax",
+    "    jne hand_slow",
     "    xor ecx, ecx",
+    "    mov rax, rsi",
     "    lock cmpxchg qword ptr [rdi], rcx",
     "    jne hand_slow",
     "    ret",

@@ -81,7 +81,7 @@ pub(super) fn boot(args: &BootArgs, common: &Common, cache: &Cache<'_>) -> Resul
         cache,
         qemu: &qemu,
         accelerator,
-        limit: Duration::from_secs(args.guests.boot_limit),
+        limit: Duration::from_secs(args.guests.time_limit),
     };
     let once = |counted: bool| {
         let run = GuestRun {

@@ -110,7 +110,7 @@ pub fn plan(
         layouts: comparing.pairs(LAYOUTS)?,
         vcpus: guests.vcpus,
         look: guests.look(),
-        limit: Duration::from_secs(guests.boot_limit),
+        limit: Duration::from_secs(guests.time_limit),
         seed: common.seed,
         delta: comparing.delta(1.0)?,
         aa: comparing.aa,

@@ -7,6 +7,7 @@ use crate::output::write_file;
 use clap::Args;
 use locklab_host::error::Error;
 use locklab_host::interrupt;
+use locklab_lab::COLUMNS;
 use locklab_lab::document::Section;
 use locklab_lab::progress::Progress;
 use locklab_sim::{Machine, Stop, simulate};
@@ -153,21 +154,24 @@ fn trace(spec: &Spec, machine: &Machine, seed: u64, path: &Path) -> Result<(), E
 
 /// The ratios over the band of the model's assumptions.
 fn add_band(judged: &mut Judged, bands: &[CellBand]) {
-    let mut lines =
-        vec!["non-crit threads crit ratio   low  high  lowest at, highest at".to_owned()];
-    lines.extend(bands.iter().map(|cell| {
-        format!(
-            "{:8} {:7} {:4} {:5.2} {:5.2} {:5.2}  {}, {}",
-            cell.non_critical,
-            cell.threads,
-            cell.critical,
-            cell.ratio,
-            cell.low,
-            cell.high,
-            cell.low_at,
-            cell.high_at
-        )
-    }));
+    let head = "non-crit threads crit ratio   low  high  lowest at, highest at";
+    let mut lines = vec![head.to_owned()];
+    for cell in bands {
+        let figures = format!(
+            "{:8} {:7} {:4} {:5.2} {:5.2} {:5.2}  ",
+            cell.non_critical, cell.threads, cell.critical, cell.ratio, cell.low, cell.high,
+        );
+        let hanging = " ".repeat(figures.len());
+        let options = textwrap::Options::new(COLUMNS)
+            .initial_indent(&figures)
+            .subsequent_indent(&hanging);
+        let ends = format!("{}, {}", cell.low_at, cell.high_at);
+        lines.extend(
+            textwrap::wrap(&ends, options)
+                .iter()
+                .map(ToString::to_string),
+        );
+    }
     let title = "Band: lowest and highest ratio with one assumption at a time changed";
     judged
         .document
