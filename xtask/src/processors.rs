@@ -37,7 +37,7 @@ const PROCESSORS: &[Processor] = &[
     },
 ];
 
-/// Packages for [`test`].
+/// Packages for [`test()`].
 pub(crate) const PACKAGES: &[(&str, &str)] = &[
     ("gcc-aarch64-linux-gnu", "the locks on AArch64"),
     ("libc6-dev-arm64-cross", "the locks on AArch64"),

@@ -1,6 +1,6 @@
 //! Two locks on this machine, as an instrument of the laboratory.
 //!
-//! A pair of the laboratory is one block of slices ([`crate::block`]). Cells
+//! A pair of the laboratory is one block of slices (`block`). Cells
 //! take turns, block by block, so that a restless minute meets all of them;
 //! one whose verdict is beyond doubt gives its time to the others.
 
