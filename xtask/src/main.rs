@@ -5,6 +5,8 @@
 //!
 //! `cargo xtask install` installs what a user needs.
 //!
+//! `cargo xtask dist` builds what a package is made of.
+//!
 //! `cargo xtask test` installs what the tests need and runs them all. It is
 //! what a newcomer and CI run, so it must work on a machine that has only
 //! Rust, and must never claim a test that did not run: what could not be
@@ -73,6 +75,12 @@ usage: cargo xtask install
   installs all Debian packages that Locklab can use, builds the command, the
   interposer and the QEMU plugin, and says where they are
 
+usage: cargo xtask dist
+
+  builds the command, the interposer and the QEMU plugin, and writes man pages
+  and shell completions to target/dist; `cargo deb -p locklab --no-build` makes
+  a Debian package of that
+
 usage: cargo xtask install-c --prefix DIR
 
   builds the C library and installs it below DIR: lib/liblocklab_c.{a,so},
@@ -86,6 +94,10 @@ fn main() -> ExitCode {
         Some("test") => test(arguments),
         Some("install") => match arguments.next() {
             None => install(),
+            Some(_) => usage(),
+        },
+        Some("dist") => match arguments.next() {
+            None => done(build_command() && write_man_pages()),
             Some(_) => usage(),
         },
         Some("install-c") => match arguments.collect::<Vec<_>>()[..] {
@@ -157,7 +169,19 @@ fn done(well: bool) -> ExitCode {
 fn install() -> ExitCode {
     install_packages(&[PACKAGES, KERNEL_PACKAGES].concat());
     unpack_guest_kernel();
-    let built = cargo(
+    let built = build_command();
+    if built {
+        println!(
+            "The command is target/release/locklab; its libraries are beside it. \
+             `locklab doctor` says what it can measure here."
+        );
+    }
+    done(built)
+}
+
+/// The command and the libraries that it loads.
+fn build_command() -> bool {
+    cargo(
         &[
             "build",
             "--release",
@@ -166,14 +190,14 @@ fn install() -> ExitCode {
             "--package=locklab-qemu-plugin",
         ],
         false,
-    );
-    if built {
-        println!(
-            "The command is target/release/locklab; its libraries are beside it. \
-             `locklab doctor` says what it can measure here."
-        );
-    }
-    done(built)
+    )
+}
+
+/// Man pages and shell completions, by a crate that has the command's own
+/// definition.
+fn write_man_pages() -> bool {
+    let package = "--package=locklab-packaging";
+    cargo(&["run", "--release", package, "--", "target/dist"], false)
 }
 
 fn cargo(arguments: &[&str], thorough: bool) -> bool {
