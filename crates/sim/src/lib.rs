@@ -29,6 +29,7 @@ mod event;
 mod experiment;
 mod foreign;
 mod hypervisor;
+mod kind;
 mod machine;
 mod machine_file;
 mod metrics;

@@ -5,19 +5,21 @@ use crate::by_address::Memory;
 use crate::coherence::MAX_CORES;
 use crate::engine::Engine;
 use crate::hypervisor::Hypervisor;
+use crate::kind::{Kind, LockKind};
 use crate::machine::Machine;
 use crate::metrics::{Limits, Metrics, Outcome};
 use crate::platform::Sim;
 use crate::stuck::SimError;
 use crate::topology::{Placement, Topology};
 use crate::trace::Trace;
-use crate::workload::{Buffer, Thread, Workload, look_at_word};
+use crate::workload::{Buffer, Thread, Workload};
 use corosensei::Coroutine;
 use corosensei::stack::{DefaultStack, Stack};
 use locklab_locks::catalogue::{self, BigVisitor, Visitor};
 use locklab_locks::{BigLock, QueueNodes, RawLock};
 use serde::{Deserialize, Serialize};
 use std::cell::RefCell;
+use std::ptr::NonNull;
 
 /// When a simulation has seen enough; the warm-up comes before.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -189,7 +191,7 @@ pub fn simulate(scenario: &Scenario) -> Result<Simulation, SimError> {
 /// # Errors
 /// As [`run`].
 pub fn simulate_lock<L: RawLock<Sim>>(scenario: &Scenario) -> Result<Simulation, SimError> {
-    Run(scenario).simulate::<L>(look_at_word::<L>, Memory::default())
+    Run(scenario).simulate(&Kind::<L>::by_word(), Memory::default())
 }
 
 /// As [`simulate_lock`], for a lock whose memory is outside its type `L`, which
@@ -202,7 +204,7 @@ pub fn simulate_outside<L: RawLock<Sim>>(
     memory: Memory<'_>,
     look: fn(&L) -> bool,
 ) -> Result<Simulation, SimError> {
-    Run(scenario).simulate::<L>(look, memory)
+    Run(scenario).simulate(&Kind::by(look), memory)
 }
 
 struct Run<'a>(&'a Scenario);
@@ -211,7 +213,7 @@ impl Visitor<Sim> for Run<'_> {
     type Output = Result<Simulation, SimError>;
 
     fn visit<L: RawLock<Sim>>(self) -> Self::Output {
-        self.simulate::<L>(look_at_word::<L>, Memory::default())
+        self.simulate(&Kind::<L>::by_word(), Memory::default())
     }
 }
 
@@ -219,16 +221,12 @@ impl BigVisitor<Sim> for Run<'_> {
     type Output = Result<Simulation, SimError>;
 
     fn visit<L: BigLock<Sim>>(self) -> Self::Output {
-        self.simulate::<L>(L::held, Memory::default())
+        self.simulate(&Kind::by(L::held), Memory::default())
     }
 }
 
 impl Run<'_> {
-    fn simulate<L: RawLock<Sim>>(
-        self,
-        look: fn(&L) -> bool,
-        memory: Memory<'_>,
-    ) -> Result<Simulation, SimError> {
+    fn simulate(self, kind: &dyn LockKind, memory: Memory<'_>) -> Result<Simulation, SimError> {
         let scenario = self.0;
         let hardware = scenario.check()?;
         let machine = &scenario.machine;
@@ -262,9 +260,10 @@ impl Run<'_> {
         } else {
             &order[..threads]
         };
-        let lines = locks * (Arena::lines_for::<L>() + Arena::lines_for::<Buffer>())
+        let (lock, context) = kind.lines();
+        let lines = locks * (lock + Arena::lines_for::<Buffer>())
             + threads
-                * (locks * Arena::lines_for::<L::Ctx>()
+                * (locks * context
                     + Arena::lines_for::<QueueNodes<Sim>>()
                     + Arena::lines_for::<Buffer>());
         let clock = machine.get("core.clock_ghz");
@@ -284,7 +283,7 @@ impl Run<'_> {
             ),
             scenario.trace.then(|| Trace::new(clock, threads)),
         );
-        engine.enter(|| simulate_in::<L>(&engine, scenario, look));
+        engine.enter(|| simulate_in(&engine, scenario, kind));
         if let Some(mut error) = engine.failure.take() {
             if let (Some(place_of), Some(report)) = (memory.place_of, error.report_mut()) {
                 for cpu in &mut report.cpus {
@@ -303,7 +302,7 @@ impl Run<'_> {
     }
 }
 
-fn simulate_in<L: RawLock<Sim>>(engine: &Engine, scenario: &Scenario, look: fn(&L) -> bool) {
+fn simulate_in(engine: &Engine, scenario: &Scenario, kind: &dyn LockKind) {
     let count = scenario.workload.locks();
     let name = |what: &str, n: usize| {
         if count == 1 {
@@ -312,16 +311,17 @@ fn simulate_in<L: RawLock<Sim>>(engine: &Engine, scenario: &Scenario, look: fn(&
             format!("{what} {n}")
         }
     };
-    let locks: Vec<&L> = (0..count)
-        .map(|n| engine.arena.place(name("lock", n), L::default()))
+    let locks: Vec<NonNull<()>> = (0..count)
+        .map(|n| kind.place_lock(&engine.arena, name("lock", n)))
         .collect();
     for lock in &locks {
-        lock.settle();
+        // SAFETY: just placed, in the engine's arena.
+        unsafe { kind.settle(*lock) };
     }
     let shared: Vec<&Buffer> = (0..count)
         .map(|n| engine.arena.place(name("shared buffer", n), Buffer::new()))
         .collect();
-    let threads: Vec<Thread<'_, L>> = (0..scenario.threads)
+    let threads: Vec<Thread<'_>> = (0..scenario.threads)
         .map(|cpu| {
             let nodes = engine.arena.place(
                 format!("queue nodes of CPU {cpu}"),
@@ -336,14 +336,14 @@ fn simulate_in<L: RawLock<Sim>>(engine: &Engine, scenario: &Scenario, look: fn(&
                 line.private.set(true);
             }
             Thread {
+                kind,
                 locks: &locks,
                 contexts: (0..count)
                     .map(|n| {
                         let label = format!("{} of CPU {cpu}", name("context", n));
-                        engine.arena.place(label, L::Ctx::default())
+                        kind.place_context(&engine.arena, label)
                     })
                     .collect(),
-                look,
                 shared: &shared,
                 private,
             }

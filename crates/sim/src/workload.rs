@@ -4,9 +4,10 @@
 //! the same for every lock and machine.
 
 use crate::engine::{Engine, engine};
-use crate::platform::{Sim, Word};
-use locklab_locks::RawLock;
+use crate::kind::LockKind;
+use crate::platform::Word;
 use locklab_locks::platform::{Atomic, Ordering};
+use std::ptr::NonNull;
 
 /// Cycles of one unit of work on the machine of report 3 (Ice Lake), its
 /// cache hits included.
@@ -178,27 +179,18 @@ impl Buffer {
     }
 }
 
-/// Reads the first word of a lock that has no better way to say whether it
-/// is held.
-pub(crate) fn look_at_word<L>(lock: &L) -> bool {
-    // SAFETY: a lock starts with one of the platform's words, and those of
-    // the simulator are plain memory of one thread.
-    let word = unsafe { &*std::ptr::from_ref(lock).cast::<Word<u32>>() };
-    word.load(Ordering::Relaxed) != 0
-}
-
 /// What one simulated thread has.
-pub(crate) struct Thread<'a, L: RawLock<Sim>> {
-    pub(crate) locks: &'a [&'a L],
-    pub(crate) contexts: Vec<&'a L::Ctx>,
-    /// Looks whether the lock is held, as an assertion does.
-    pub(crate) look: fn(&L) -> bool,
+pub(crate) struct Thread<'a> {
+    pub(crate) kind: &'a dyn LockKind,
+    pub(crate) locks: &'a [NonNull<()>],
+    /// One a lock.
+    pub(crate) contexts: Vec<NonNull<()>>,
     /// One a lock.
     pub(crate) shared: &'a [&'a Buffer],
     pub(crate) private: &'a Buffer,
 }
 
-impl<L: RawLock<Sim>> Thread<'_, L> {
+impl Thread<'_> {
     /// Does so many operations, unless the engine has had enough before.
     pub(crate) fn run(&self, workload: &Workload, operations: u64) {
         let engine = engine();
@@ -227,7 +219,8 @@ impl<L: RawLock<Sim>> Thread<'_, L> {
                     self.hold(engine, 0, |thread| {
                         self.compute(engine, call.inside_ns / 2.0);
                         for _ in 0..call.state_reads {
-                            (thread.look)(thread.locks[0]);
+                            // SAFETY: the lock stays in the arena.
+                            unsafe { thread.kind.look(thread.locks[0]) };
                         }
                         self.compute(engine, call.inside_ns / 2.0);
                     });
@@ -279,17 +272,16 @@ impl<L: RawLock<Sim>> Thread<'_, L> {
         }
     }
 
-    #[inline]
     fn hold(&self, engine: &Engine, lock: usize, inside: impl FnOnce(&Self)) {
         let wanted = engine.wants();
         // SAFETY: the context is this thread's own for this lock; lock and
         // context stay in the arena; the engine has as many CPUs as threads.
-        unsafe { self.locks[lock].lock(self.contexts[lock]) };
+        unsafe { self.kind.lock(self.locks[lock], self.contexts[lock]) };
         engine.acquired(lock, wanted);
         inside(self);
         engine.releases(lock);
         // SAFETY: held, with this context.
-        unsafe { self.locks[lock].unlock(self.contexts[lock]) };
+        unsafe { self.kind.unlock(self.locks[lock], self.contexts[lock]) };
     }
 
     /// Computes for this long, give or take a tenth.
