@@ -10,9 +10,19 @@ use serde_json::json;
 pub fn add(document: &mut Document, experiment: &Experiment, verdicts: &Verdicts) {
     match (experiment.kind, &experiment.provenance) {
         (Kind::Matrix, Provenance::Simulation(_)) => simulated(document, experiment),
+        (Kind::Matrix, Provenance::Hardware(_)) => native(document, experiment),
         (Kind::Kernels, _) => kernels(document, experiment, verdicts),
         (Kind::Programs, _) => programs(document, experiment),
         _ => {}
+    }
+}
+
+fn native(document: &mut Document, experiment: &Experiment) {
+    let (section, data) = locklab_native::spread::additions(experiment);
+    document.sections.extend(section);
+    document.data.extend(data);
+    if let Some(sentence) = locklab_simulated::beyond(experiment) {
+        document.push(Section::new("What this machine cannot show").prose(sentence));
     }
 }
 

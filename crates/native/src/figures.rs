@@ -9,24 +9,31 @@ use crate::latency::saved;
 use crate::lock_code::LAYOUTS;
 use crate::round_trip::{class, median, steady};
 use locklab_lab::experiment::{Invalid, Placement, Sample, Values};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// What only this instrument knows of a block; the same for both sides but
 /// the first two.
-#[derive(Serialize)]
-struct Detail {
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Detail {
     /// Acquisitions of each thread.
     per_thread: Vec<u64>,
     /// Acquisitions and nanoseconds in each code layout.
-    layouts: Vec<(u64, u64)>,
+    pub(crate) layouts: Vec<(u64, u64)>,
     /// Where the lock lay.
     address: String,
     /// Pairs of slices.
     slices: Slices,
 }
 
+impl Detail {
+    /// What a sample of this instrument carries.
+    pub(crate) fn of(sample: &Sample) -> Option<Self> {
+        Self::deserialize(&sample.detail).ok()
+    }
+}
+
 /// What became of the pairs of slices of a block.
-#[derive(Clone, Copy, Debug, Default, Serialize)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Slices {
     /// They count.
     pub(crate) kept: u32,
@@ -91,6 +98,11 @@ pub(crate) fn sort(block: &Block) -> Sorted {
 pub(crate) fn samples(block: &Block) -> [Sample; 2] {
     let sorted = sort(block);
     let mut samples = [0, 1].map(|side| sample(block, &sorted, side));
+    if let Some(rates) = rates_alone(block, &sorted) {
+        for (sample, rate) in samples.iter_mut().zip(rates) {
+            sample.values.insert("ops_per_s".into(), rate);
+        }
+    }
     let disturbed = disturbed(block, &sorted);
     for sample in &mut samples {
         if sample.invalid.is_none() {
@@ -98,6 +110,46 @@ pub(crate) fn samples(block: &Block) -> [Sample; 2] {
         }
     }
     samples
+}
+
+/// The rates of baseline and experiment of one thread alone, so that a few
+/// slices that the machine disturbed unseen decide nothing: the middle half of
+/// the slices' rates and of the ratios of their pairs. Nobody contends, so
+/// what varies between slices is the machine. Of several threads it is the
+/// lock too, and all slices count alike.
+fn rates_alone(block: &Block, sorted: &Sorted) -> Option<[f64; 2]> {
+    if block.request.threads > 1 {
+        return None;
+    }
+    let rate = |pair: usize, side: usize| {
+        let (began, ended) = block.pairs()[pair].slices[side].measured;
+        let turns: u64 = block
+            .workers(pair, side)
+            .iter()
+            .map(|w| w.tally.turns)
+            .sum();
+        (turns as f64 / (ended.saturating_sub(began).max(1) as f64 * 1e-9)).ln()
+    };
+    let pairs = || {
+        sorted
+            .kept
+            .iter()
+            .map(|pair| [0, 1].map(|side| rate(*pair, side)))
+    };
+    let sound = || pairs().filter(|logs| logs.iter().all(|log| log.is_finite()));
+    let baseline = middle_half(sound().map(|[baseline, _]| baseline).collect())?;
+    let ratio = middle_half(sound().map(|[b, e]| e - b).collect())?;
+    Some([baseline.exp(), (baseline + ratio).exp()])
+}
+
+/// The mean of what lies between the quartiles.
+fn middle_half(mut list: Vec<f64>) -> Option<f64> {
+    list.sort_by(f64::total_cmp);
+    let cut = list.len() / 4;
+    let half = list
+        .get(cut..list.len() - cut)
+        .filter(|half| !half.is_empty())?;
+    Some(half.iter().sum::<f64>() / half.len() as f64)
 }
 
 /// Why too little of the block is left, if it is.
@@ -278,5 +330,19 @@ mod tests {
         assert_eq!(jain(&[0, 0]), 1.0);
         assert_eq!(min_over_max(&[3, 6]), 0.5);
         assert_eq!(min_over_max(&[0, 0]), 1.0);
+    }
+
+    #[test]
+    fn a_quarter_of_disturbed_slices_decides_nothing() {
+        assert_eq!(middle_half(vec![]), None);
+        assert_eq!(middle_half(vec![3.0]), Some(3.0));
+        assert_eq!(middle_half(vec![1.0, 2.0]), Some(1.5));
+        assert_eq!(
+            middle_half(vec![-700.0, 1.0, 3.0, 2.0, 2.0, 1.0, 3.0, 2.0]),
+            Some(2.0)
+        );
+        let mut slices = vec![0.5; 30];
+        slices.extend([-9.0; 10]);
+        assert_eq!(middle_half(slices), Some(0.5));
     }
 }

@@ -23,6 +23,7 @@ pub mod round_trip;
 mod settling;
 mod slice;
 pub mod spec;
+pub mod spread;
 pub mod subject;
 mod timeline;
 pub mod work;

@@ -52,10 +52,10 @@ pub struct SliceLength {
 }
 
 /// Measured part of a slice, unless the lock remembers for longer.
-const SLICE: u64 = 1_000_000;
+const SLICE: u64 = 500_000;
 /// The same for one thread: a lock that nobody waits for remembers nothing,
 /// and a shorter slice meets less that disturbs it.
-const SLICE_ALONE: u64 = 250_000;
+const SLICE_ALONE: u64 = 100_000;
 /// Left out at the start of it.
 const SETTLE_ALONE: u64 = 20_000;
 /// Left out at its start at least: queues form, caches warm.
@@ -179,7 +179,7 @@ impl Plan {
         };
         let weight = |cell: &PlannedCell| match cell.threads {
             _ if cell.oversubscribed => 0.0,
-            1 => 0.5,
+            1 => 0.15,
             _ => 1.0,
         };
         let fixed: u64 = self.cells.iter().map(|c| least(c) + BESIDE_A_BLOCK).sum();

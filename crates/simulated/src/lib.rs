@@ -6,6 +6,7 @@
 //! Must never give a simulated figure for a measured one.
 
 mod assumptions;
+mod beyond;
 mod extra;
 mod instrument;
 mod pool;
@@ -13,6 +14,7 @@ pub mod published;
 mod spec;
 
 pub use assumptions::{CellBand, band};
+pub use beyond::beyond;
 pub use extra::{Extra, extra};
 pub use instrument::Simulated;
 pub use spec::{Spec, Work};

@@ -1,0 +1,242 @@
+//! What the place of a lock and the layout of its code are worth, from the
+//! blocks of an experiment: what a lock will live with in a program, where
+//! both are a matter of luck.
+//!
+//! A ratio is over places and layouts, so neither moves it; this says how far
+//! either moves one lock's own rate. Judges nothing.
+
+use crate::figures::Detail;
+use locklab_lab::document::{Column, ColumnGroup, Part, Section, Table};
+use locklab_lab::experiment::{Cell, Experiment, Sample};
+use locklab_lab::number;
+use serde::Serialize;
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+
+/// Fewer blocks say nothing of their spread.
+const LEAST_BLOCKS: usize = 6;
+
+/// Standard deviations of one lock's rate, as parts of it.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub(crate) struct Spread {
+    /// From one block to another: another address, and another minute.
+    pub(crate) blocks: f64,
+    /// From one code layout to another, within a block; without the noise of
+    /// the slices. `None` where one layout was fixed.
+    pub(crate) layouts: Option<f64>,
+}
+
+/// Both locks with so many threads: the medians over the cells.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+struct Row {
+    threads: u64,
+    baseline: Spread,
+    experiment: Spread,
+}
+
+/// The section of a report, and the same for programs.
+#[must_use]
+pub fn additions(experiment: &Experiment) -> (Option<Section>, Map<String, Value>) {
+    let rows = rows(&experiment.cells);
+    let mut data = Map::new();
+    if rows.is_empty() {
+        return (None, data);
+    }
+    // Our own types, with string keys: this cannot fail.
+    data.insert(
+        "spread".into(),
+        serde_json::to_value(&rows).unwrap_or_default(),
+    );
+    (Some(section(&rows)), data)
+}
+
+fn section(rows: &[Row]) -> Section {
+    let percent = |x: f64| match x {
+        0.0 => "none".into(),
+        _ => format!("{} %", number::percent(100.0 * x)),
+    };
+    let sides = |title: &str| {
+        let columns = ["base", "exp"].map(|name| Column::new(name, 6));
+        ColumnGroup::new(title, columns.to_vec())
+    };
+    let table = Table {
+        groups: vec![
+            ColumnGroup::new("", vec![Column::new("threads", 7)]),
+            sides("block to block"),
+            sides("code layouts"),
+        ],
+        rows: rows
+            .iter()
+            .map(|row| {
+                let sides = [&row.baseline, &row.experiment];
+                let mut line = vec![row.threads.to_string()];
+                line.extend(sides.map(|spread| percent(spread.blocks)));
+                line.extend(sides.map(|spread| number::or_dash(spread.layouts, percent)));
+                line
+            })
+            .collect(),
+    };
+    Section::new("What place and layout are worth")
+        .note(
+            "Standard deviation of one lock's own rate, median over the cells: from one block \
+             to another (another address, another moment), and between layouts of the same \
+             code within a block (none: no more than chance). Ratios are over all of them; a \
+             program has one of each.",
+        )
+        .with(Part::Table(table))
+}
+
+/// A row for each number of threads that has enough blocks.
+fn rows(cells: &[Cell]) -> Vec<Row> {
+    let mut by_threads: BTreeMap<u64, [Vec<Spread>; 2]> = BTreeMap::new();
+    for cell in cells {
+        let Some(threads) = cell.key.number("threads") else {
+            continue;
+        };
+        let sound: Vec<_> = cell
+            .pairs
+            .iter()
+            .filter(|p| p.invalid().is_none())
+            .collect();
+        let sides = [
+            spread(sound.iter().map(|pair| &pair.baseline)),
+            spread(sound.iter().map(|pair| &pair.experiment)),
+        ];
+        if let [Some(baseline), Some(experiment)] = sides {
+            let lists = by_threads.entry(threads).or_default();
+            lists[0].push(baseline);
+            lists[1].push(experiment);
+        }
+    }
+    by_threads
+        .into_iter()
+        .map(|(threads, [baseline, experiment])| Row {
+            threads,
+            baseline: middle(&baseline),
+            experiment: middle(&experiment),
+        })
+        .collect()
+}
+
+/// The medians of each figure.
+fn middle(spreads: &[Spread]) -> Spread {
+    let layouts: Vec<f64> = spreads.iter().filter_map(|s| s.layouts).collect();
+    let blocks: Vec<f64> = spreads.iter().map(|s| s.blocks).collect();
+    Spread {
+        blocks: crate::round_trip::median(&blocks),
+        layouts: (!layouts.is_empty()).then(|| crate::round_trip::median(&layouts)),
+    }
+}
+
+/// Of one lock in one cell, by its samples.
+fn spread<'a>(samples: impl Iterator<Item = &'a Sample>) -> Option<Spread> {
+    let mut rates = Vec::new();
+    let mut of_layout: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
+    for sample in samples {
+        let rate = *sample.values.get("ops_per_s")?;
+        let detail = Detail::of(sample)?;
+        rates.push(rate);
+        for (layout, (turns, ns)) in detail.layouts.iter().enumerate() {
+            if *ns > 0 {
+                // Against the block's own rate: the block is not the layout.
+                let part = *turns as f64 / (*ns as f64 * 1e-9) / rate;
+                of_layout.entry(layout).or_default().push(part);
+            }
+        }
+    }
+    (rates.len() >= LEAST_BLOCKS).then(|| Spread {
+        blocks: variance(&rates).sqrt() / mean(&rates),
+        layouts: between(&of_layout.into_values().collect::<Vec<_>>()),
+    })
+}
+
+/// The standard deviation between groups, of which chance within them is
+/// taken off: the variance component of an unbalanced one-way layout (Searle,
+/// Casella and McCulloch 1992, section 3.6).
+fn between(groups: &[Vec<f64>]) -> Option<f64> {
+    let all: Vec<f64> = groups.iter().flatten().copied().collect();
+    let (k, n) = (groups.len() as f64, all.len() as f64);
+    if groups.len() < 2 || all.len() <= groups.len() {
+        return None;
+    }
+    let grand = mean(&all);
+    let sizes = || groups.iter().map(|group| group.len() as f64);
+    let inside: f64 = groups
+        .iter()
+        .map(|group| variance(group) * (group.len() as f64 - 1.0))
+        .sum();
+    let apart: f64 = groups
+        .iter()
+        .map(|group| group.len() as f64 * (mean(group) - grand).powi(2))
+        .sum();
+    let size = (n - sizes().map(|s| s * s).sum::<f64>() / n) / (k - 1.0);
+    let component = (apart / (k - 1.0) - inside / (n - k)) / size;
+    Some(component.max(0.0).sqrt())
+}
+
+fn mean(list: &[f64]) -> f64 {
+    list.iter().sum::<f64>() / list.len().max(1) as f64
+}
+
+/// Of a sample; 0 of one figure.
+fn variance(list: &[f64]) -> f64 {
+    let mean = mean(list);
+    let squares: f64 = list.iter().map(|x| (x - mean).powi(2)).sum();
+    squares / (list.len().max(2) - 1) as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    /// A block with a rate and the rates of its layouts.
+    fn sample(rate: f64, layouts: &[f64]) -> Sample {
+        let layouts: Vec<(u64, u64)> = layouts
+            .iter()
+            .map(|rate| ((rate * 1e3) as u64, 1_000_000_000_000))
+            .collect();
+        Sample {
+            values: [("ops_per_s".to_owned(), rate)].into(),
+            detail: json!({
+                "per_thread": [1],
+                "layouts": layouts,
+                "address": "0x0",
+                "slices": { "kept": 1, "preempted": 0, "stolen": 0, "moved": 0 },
+            }),
+            ..Sample::default()
+        }
+    }
+
+    #[test]
+    fn blocks_and_layouts_are_told_apart() {
+        // Blocks differ by 10 % either way, layouts of one block by 1 %.
+        let blocks: Vec<Sample> = (0..8)
+            .map(|i| {
+                let rate = if i % 2 == 0 { 900.0 } else { 1100.0 };
+                sample(rate, &[0.99 * rate, 1.01 * rate])
+            })
+            .collect();
+        let spread = spread(blocks.iter()).unwrap();
+        assert!((spread.blocks - 0.1069).abs() < 1e-3, "{spread:?}");
+        assert!(
+            (spread.layouts.unwrap() - 0.01414).abs() < 1e-4,
+            "{spread:?}"
+        );
+    }
+
+    #[test]
+    fn chance_within_layouts_is_no_difference_between_them() {
+        let noisy = [vec![0.9, 1.1, 0.9, 1.1], vec![1.1, 0.9, 1.1, 0.9]];
+        assert_eq!(between(&noisy), Some(0.0));
+        assert_eq!(between(&[vec![1.0, 1.0]]), None);
+    }
+
+    #[test]
+    fn too_few_blocks_or_a_fixed_layout_say_so() {
+        let few: Vec<Sample> = (0..3).map(|_| sample(1000.0, &[1000.0, 1000.0])).collect();
+        assert_eq!(spread(few.iter()), None);
+        let fixed: Vec<Sample> = (0..8).map(|_| sample(1000.0, &[1000.0])).collect();
+        assert_eq!(spread(fixed.iter()).unwrap().layouts, None);
+    }
+}

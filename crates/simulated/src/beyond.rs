@@ -1,0 +1,44 @@
+//! What a measured matrix cannot show, and the command that can: the same two
+//! locks on a modelled machine.
+
+use locklab_lab::experiment::Experiment;
+use locklab_locks::catalogue;
+
+/// With so many threads at once a machine shows what queues are for.
+const MANY: u64 = 64;
+
+/// A sentence for the end of a report of hardware; `None` where the machine
+/// had CPUs enough, or where no model knows the locks.
+#[must_use]
+pub fn beyond(experiment: &Experiment) -> Option<String> {
+    let at_once = experiment
+        .cells
+        .iter()
+        .filter(|cell| !cell.oversubscribed)
+        .filter_map(|cell| cell.key.number("threads"))
+        .max()?;
+    let labels = &experiment.labels;
+    let known = |name: &String| catalogue::ALL.iter().any(|lock| lock.info.name == *name);
+    if at_once >= MANY || !known(&labels.baseline) || !known(&labels.experiment) {
+        return None;
+    }
+    let virtual_machine = experiment
+        .facts
+        .iter()
+        .any(|(name, _)| name == "Hypervisor");
+    let machine = if virtual_machine {
+        "xeon-8380-vm"
+    } else {
+        "xeon-8380-2s"
+    };
+    let locks = if labels.baseline == labels.experiment {
+        format!("{} --aa", labels.baseline)
+    } else {
+        format!("{} {}", labels.baseline, labels.experiment)
+    };
+    Some(format!(
+        "No more than {at_once} of these threads ran at once: what the locks do with more, and \
+         across sockets, this machine cannot show. A model of one that can takes seconds, and \
+         its figures are marked as simulated: `locklab matrix {locks} --on {machine}`."
+    ))
+}
