@@ -52,7 +52,7 @@ pub struct SliceLength {
 }
 
 /// Measured part of a slice, unless the lock remembers for longer.
-const SLICE: u64 = 500_000;
+const SLICE: u64 = 250_000;
 /// The same for one thread: a lock that nobody waits for remembers nothing,
 /// and a shorter slice meets less that disturbs it.
 const SLICE_ALONE: u64 = 100_000;
@@ -146,7 +146,7 @@ impl Plan {
         let usual = if cell.oversubscribed {
             SliceLength {
                 settle: a_cpu * TICK,
-                length: (3 * a_cpu * TICK).max(rounds),
+                length: (2 * a_cpu * TICK).max(rounds),
             }
         } else {
             let (settle, length) = match cell.threads {

@@ -5,7 +5,7 @@
 //! grows, waiters go to sleep, a bound on handoffs is reached for the first
 //! time. The calibration looks at long slices of both locks and finds from
 //! when their rate is that of their second half; so much is left out at the
-//! start of every slice, and eight times as much is measured. It never sees a
+//! start of every slice, and four times as much is measured. It never sees a
 //! slice that counts, and what counts never changes it.
 
 use crate::block::{Block, Request};
@@ -78,7 +78,7 @@ pub(crate) fn calibrate(
     let settle = (settled[0].max(settled[1]) as u64 * WINDOW).max(SETTLE);
     Ok(Some(SliceLength {
         settle: settle.max(request.settle),
-        length: (8 * settle).clamp(request.length, LONGEST.max(request.length)),
+        length: (4 * settle).clamp(request.length, LONGEST.max(request.length)),
     }))
 }
 
