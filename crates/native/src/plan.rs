@@ -55,9 +55,9 @@ pub struct SliceLength {
 const SLICE: u64 = 250_000;
 /// The same for one thread: a lock that nobody waits for remembers nothing,
 /// and a shorter slice meets less that disturbs it.
-const SLICE_ALONE: u64 = 100_000;
+const SLICE_ALONE: u64 = 50_000;
 /// Left out at the start of it.
-const SETTLE_ALONE: u64 = 20_000;
+const SETTLE_ALONE: u64 = 10_000;
 /// Left out at its start at least: queues form, caches warm.
 pub(crate) const SETTLE: u64 = 60_000;
 /// What a thread among more threads than CPUs waits for its turn: a tick of
@@ -179,7 +179,7 @@ impl Plan {
         };
         let weight = |cell: &PlannedCell| match cell.threads {
             _ if cell.oversubscribed => 0.0,
-            1 => 0.15,
+            1 => 0.3,
             _ => 1.0,
         };
         let fixed: u64 = self.cells.iter().map(|c| least(c) + BESIDE_A_BLOCK).sum();
