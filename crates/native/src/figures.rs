@@ -338,8 +338,8 @@ mod tests {
         assert_eq!(middle_half(vec![3.0]), Some(3.0));
         assert_eq!(middle_half(vec![1.0, 2.0]), Some(1.5));
         assert_eq!(
-            middle_half(vec![-700.0, 1.0, 3.0, 2.0, 2.0, 1.0, 3.0, 2.0]),
-            Some(2.0)
+            middle_half(vec![-700.0, 1.0, 2.0, 2.0, 3.0]),
+            Some(5.0 / 3.0)
         );
         let mut slices = vec![0.5; 30];
         slices.extend([-9.0; 10]);
