@@ -57,16 +57,27 @@ const KERNEL_PACKAGES: &[(&str, &str)] = &[
     ("ccache", "the kernel lab: the second kernel builds faster"),
 ];
 
+/// And those that sweeps on a cluster are tested with.
+const SLURM_PACKAGES: &[(&str, &str)] = &[
+    ("munge", "sweeps: who may speak to the cluster"),
+    ("slurmctld", "sweeps: the cluster's controller"),
+    ("slurmd", "sweeps: its node"),
+    ("slurm-client", "sweeps: sbatch, squeue, scontrol"),
+];
+
 /// A kernel to boot in tests, without building one: Debian's for clouds.
 const GUEST_KERNEL: &str = "linux-image-cloud-amd64";
 
-const USAGE: &str = "usage: cargo xtask test [--thorough] [--no-install] [--kernel] [--processors]
+const USAGE: &str =
+    "usage: cargo xtask test [--thorough] [--no-install] [--kernel] [--processors] [--slurm]
 
   test           install what the tests need (Debian packages, by apt-get),
                  then run every test: unit, property, golden, doc, stress
   --thorough     also the long ones: the whole model-checking suite
   --no-install   install nothing; tests that lack a program say so
   --processors   only the locks' tests on AArch64 and RISC-V, by QEMU's user mode
+  --slurm        only the tests of sweeps on a cluster: a Slurm of one node in a
+                 scratch folder, of which no service of the system knows
   --kernel       only the tests that build kernels (an hour on 2 cores the
                  first time; sources and builds are kept in the user's cache)
 
@@ -115,11 +126,13 @@ fn usage() -> ExitCode {
 
 fn test<'a>(flags: impl Iterator<Item = &'a str>) -> ExitCode {
     let (mut thorough, mut install, mut kernel, mut elsewhere) = (false, true, false, false);
+    let mut slurm = false;
     for flag in flags {
         match flag {
             "--thorough" => thorough = true,
             "--no-install" => install = false,
             "--kernel" => kernel = true,
+            "--slurm" => slurm = true,
             "--processors" => elsewhere = true,
             other => {
                 eprintln!("xtask: '{other}' is not an option of test\n{USAGE}");
@@ -128,13 +141,32 @@ fn test<'a>(flags: impl Iterator<Item = &'a str>) -> ExitCode {
         }
     }
     if install {
-        let more = match (kernel, elsewhere) {
-            (true, _) => KERNEL_PACKAGES,
-            (false, true) => processors::PACKAGES,
-            (false, false) => &[],
-        };
-        install_packages(&[PACKAGES, more].concat());
-        unpack_guest_kernel();
+        if slurm {
+            install_packages(SLURM_PACKAGES);
+        } else {
+            let more = match (kernel, elsewhere) {
+                (true, _) => KERNEL_PACKAGES,
+                (false, true) => processors::PACKAGES,
+                (false, false) => &[],
+            };
+            install_packages(&[PACKAGES, more].concat());
+            unpack_guest_kernel();
+        }
+    }
+    if slurm {
+        let list = [
+            "test",
+            "--release",
+            "--package",
+            "locklab",
+            "--test",
+            "slurm",
+        ];
+        let test = ["--", "--ignored", "--test-threads", "1"];
+        return done(cargo(
+            &[list.as_slice(), test.as_slice()].concat(),
+            thorough,
+        ));
     }
     if elsewhere {
         return done(processors::test(install));

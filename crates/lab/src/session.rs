@@ -66,12 +66,7 @@ impl Session<'_> {
         read_bands(&store, instrument, &mut experiment)?;
         let noun = "runs";
         let progress = Progress::new(0, noun, quiet);
-        let key = hash_of(&(
-            instrument.fingerprint(),
-            experiment.kind,
-            &experiment.design,
-            VERSION,
-        ));
+        let key = key_of(instrument, &experiment);
         let id = begin(&store, &key, &command, resume, &mut experiment, &progress)?;
         let listed = store.listed(Some(id))?;
         instrument.numbered(id);
@@ -109,6 +104,18 @@ impl Session<'_> {
             store_failure: recorder.failure().map(str::to_owned),
         })
     }
+}
+
+/// The key of an experiment in a store: the same for the same question, asked
+/// of the same set-up with the same design by the same version.
+#[must_use]
+pub fn key_of(instrument: &dyn Instrument, experiment: &Experiment) -> String {
+    hash_of(&(
+        instrument.fingerprint(),
+        experiment.kind,
+        &experiment.design,
+        VERSION,
+    ))
 }
 
 /// Goes on with an experiment that was interrupted, or begins a new one.

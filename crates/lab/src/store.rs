@@ -5,10 +5,13 @@
 //! traced to its samples. A sample is kept even if its pair was repeated; only
 //! its state differs. Knows nothing of instruments and judges nothing.
 
+mod alone;
+mod merge;
 mod reading;
 mod recorder;
 mod schema;
 
+pub use merge::{Merged, StoredRow};
 pub use reading::{Listed, StoredSample};
 pub use recorder::Recorder;
 

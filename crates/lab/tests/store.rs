@@ -280,3 +280,68 @@ fn a_store_is_read_where_nothing_can_be_written() {
     assert_eq!(reader.experiment(id).unwrap().cells[0].pairs.len(), 1);
     assert!(reader.begin("key", "", &header()).is_err());
 }
+
+fn filled(path: &Path, rates: &[f64]) -> Store {
+    let store = Store::open(path).unwrap();
+    let id = store.begin("key", "locklab matrix", &header()).unwrap();
+    let key = key();
+    for (pair, rate) in (0..).zip(rates) {
+        for side in [Side::Baseline, Side::Experiment] {
+            store
+                .keep(id, &slot(&key, pair, side), &sample(*rate))
+                .unwrap();
+        }
+    }
+    store
+}
+
+#[test]
+fn a_merge_copies_what_is_new_and_nothing_twice() {
+    let folder = tempfile::tempdir().unwrap();
+    let from = filled(&folder.path().join("a"), &[1.0, 2.0]);
+    let to = Store::open(&folder.path().join("b")).unwrap();
+    let merged = to.merge(&from).unwrap();
+    assert_eq!((merged.added, merged.samples), (1, 4));
+    let again = to.merge(&from).unwrap();
+    assert_eq!((again.added, again.known, again.samples), (0, 1, 0));
+    let json = |store: &Store| json!(store.samples(None).unwrap().0);
+    assert_eq!(json(&to), json(&from));
+    // It went on since.
+    let key = key();
+    for side in [Side::Baseline, Side::Experiment] {
+        from.keep(1, &slot(&key, 2, side), &sample(3.0)).unwrap();
+    }
+    let more = to.merge(&from).unwrap();
+    assert_eq!((more.completed, more.samples), (1, 6));
+    assert_eq!(to.count().unwrap(), 6);
+    // No process of another machine is one of this.
+    assert_eq!(to.list().unwrap()[0].state, "interrupted");
+}
+
+#[test]
+fn what_is_stored_together_is_stored_whole_or_not_at_all() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("shard");
+    let shard = Store::open_alone(&path).unwrap();
+    let key = key();
+    let write = |fail: bool| {
+        shard.together(|shard| {
+            let id = shard.begin("key", "", &header())?;
+            shard.keep(id, &slot(&key, 0, Side::Baseline), &sample(1.0))?;
+            if fail { Err("no".into()) } else { Ok(id) }
+        })
+    };
+    assert_eq!(write(true), Err("no".into()));
+    assert_eq!(shard.count().unwrap(), 0);
+    write(false).unwrap();
+    assert_eq!(shard.count().unwrap(), 1);
+    assert_eq!(shard.of_key("key").unwrap(), Some(1));
+    // Another process would be refused; so is another connection of this one.
+    let refused = Store::open_alone(&path).err().unwrap();
+    assert!(
+        refused.ends_with("another command is writing it"),
+        "{refused}"
+    );
+    drop(shard);
+    assert_eq!(Store::open_alone(&path).unwrap().count().unwrap(), 1);
+}

@@ -62,6 +62,8 @@ pub enum Command {
     Machine(commands::machine::MachineArgs),
     /// Compare programs, builds, locks, environments or kernels by a file
     Compare(Box<commands::compare::CompareArgs>),
+    /// A product of machines, locks, cells and seeds; here or on a cluster
+    Sweep(Box<commands::sweep::SweepArgs>),
     /// What has been measured: the store
     Results(commands::results::ResultsArgs),
     /// Model-check the locks: every promise, every memory ordering

@@ -14,5 +14,6 @@ pub mod results;
 pub mod run;
 pub mod schema;
 pub mod screen;
+pub mod sweep;
 pub mod verify;
 pub mod workload_program;

@@ -106,7 +106,11 @@ impl ReportFiles {
         Ok(())
     }
 
-    fn write(&self, document: &Document, failing: &[&str]) -> Result<(), Error> {
+    /// Writes every file that was asked for.
+    ///
+    /// # Errors
+    /// A sentence with the first that cannot be written.
+    pub fn write(&self, document: &Document, failing: &[&str]) -> Result<(), Error> {
         if let Some(path) = &self.html {
             write_file(path, &render::html(document))?;
         }

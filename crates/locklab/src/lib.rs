@@ -35,6 +35,7 @@ pub fn run(cli: Cli) -> Result<ExitCode, Error> {
         Command::Compare(args) => commands::compare::run(args, &cli.common),
         Command::Icache(args) => commands::icache::run(args, &cli.common),
         Command::Screen(args) => commands::screen::run(args, &cli.common),
+        Command::Sweep(args) => commands::sweep::run(args, &cli.common),
         Command::Schema(args) => commands::schema::run(args),
         Command::WorkloadProgram(args) => commands::workload_program::run(args),
         Command::Verify(args) => commands::verify::run(args, &cli.common),

@@ -204,7 +204,8 @@ impl Simulated<'_> {
 }
 
 /// What one simulation gives, by the names of a matrix.
-fn sample(outcome: &Outcome, latency: bool) -> Sample {
+#[must_use]
+pub fn sample(outcome: &Outcome, latency: bool) -> Sample {
     let others: u64 = outcome.handoffs[1..].iter().sum();
     let mut values = Values::from(
         [

@@ -16,5 +16,5 @@ mod spec;
 pub use assumptions::{CellBand, band};
 pub use beyond::beyond;
 pub use extra::{Extra, extra};
-pub use instrument::Simulated;
+pub use instrument::{Simulated, sample};
 pub use spec::{Spec, Work};

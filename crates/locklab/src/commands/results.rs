@@ -9,6 +9,7 @@ use locklab_lab::store::{Listed, Store, StoredSample};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// `locklab results`.
@@ -31,6 +32,12 @@ pub enum ResultsCommand {
         #[command(flatten)]
         #[allow(missing_docs, reason = "its options have their own")]
         files: ReportFiles,
+    },
+    /// Copy what other stores have that this one has not
+    Merge {
+        /// Their files
+        #[arg(required = true, value_name = "STORE")]
+        from: Vec<PathBuf>,
     },
     /// Every sample, to standard output
     Export {
@@ -56,8 +63,12 @@ pub enum ExportFormat {
 /// # Errors
 /// One sentence.
 pub fn run(args: &ResultsArgs, common: &Common) -> Result<ExitCode, Error> {
+    if let ResultsCommand::Merge { from } = &args.command {
+        return merge(from, common);
+    }
     let store = Store::read(&store_path(common)?).map_err(Error::Failed)?;
     match &args.command {
+        ResultsCommand::Merge { .. } => Ok(ExitCode::SUCCESS),
         ResultsCommand::List => {
             let list = store.list().map_err(Error::Failed)?;
             if common.json {
@@ -92,6 +103,34 @@ fn export(
         ExportFormat::Jsonl => json_lines(&samples),
         ExportFormat::Csv => csv(&samples).map_err(|e| Error::Failed(format!("{e}")))?,
     };
+    print(&text)
+}
+
+/// One line a store: what was new in it. A store that is named twice, or that
+/// was merged before, adds nothing.
+fn merge(from: &[PathBuf], common: &Common) -> Result<ExitCode, Error> {
+    let stores = from.iter().map(|path| Store::read(path));
+    let stores: Vec<Store> = stores.collect::<Result<_, _>>().map_err(Error::Failed)?;
+    let to = Store::open(&store_path(common)?).map_err(Error::Failed)?;
+    let mut text = String::new();
+    for store in &stores {
+        let merged = to.merge(store).map_err(Error::Failed)?;
+        if !common.quiet {
+            merged
+                .damaged
+                .iter()
+                .for_each(|row| eprintln!("locklab: {row}"));
+        }
+        let _ = writeln!(
+            text,
+            "{}: {} new, {} with more samples, {} known already; {} samples copied",
+            store.path().display(),
+            merged.added,
+            merged.completed,
+            merged.known,
+            merged.samples
+        );
+    }
     print(&text)
 }
 

@@ -20,7 +20,7 @@ pub struct SchemaArgs {
 /// What there is a schema of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum SchemaOf {
-    /// Experiment files, as `locklab compare FILE` reads them
+    /// Experiment files, as `locklab compare` and `locklab sweep` read them
     Experiment,
     /// What comparing commands write with --json
     Results,
@@ -48,6 +48,7 @@ fn experiment() -> Value {
         generator.subschema_for::<locklab_programs::File>(),
         generator.subschema_for::<locklab_kernel::recipe::Experiment>(),
         generator.subschema_for::<locklab_sim::Experiment>(),
+        generator.subschema_for::<locklab_sweep::SweepFile>(),
     ];
     json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",

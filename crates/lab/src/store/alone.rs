@@ -1,0 +1,142 @@
+//! A store that one process writes and nobody else touches meanwhile: a shard
+//! of a sweep, or the store that shards are merged into.
+//!
+//! Unlike the user's store it may lie on a network file system, so it keeps no
+//! write-ahead log, whose index every reader would have to share memory with;
+//! and its samples are written many at a time.
+
+use super::{Slot, Store, json, schema, word};
+use crate::experiment::Sample;
+use rusqlite::{Connection, OpenFlags, OptionalExtension, params};
+use std::path::Path;
+
+impl Store {
+    /// Opens the store at `path`, making it if need be, for this process
+    /// alone.
+    ///
+    /// # Errors
+    /// A sentence with the path; also when another process has it open so.
+    pub fn open_alone(path: &Path) -> Result<Self, String> {
+        let wrong = |e: &dyn std::fmt::Display| format!("cannot write {}: {e}", path.display());
+        let mut db = Connection::open(path).map_err(|e| wrong(&schema::reason(&e)))?;
+        schema::prepare_alone(&mut db).map_err(|e| wrong(&e))?;
+        Ok(Self {
+            db,
+            path: path.to_owned(),
+        })
+    }
+
+    /// Opens a store that [`Store::open_alone`] made, to read what its writer
+    /// left: also one that was killed in the middle of a write, which is then
+    /// undone.
+    ///
+    /// # Errors
+    /// A sentence; also while its writer has it open.
+    pub fn open_left(path: &Path) -> Result<Self, String> {
+        let wrong = |e: &dyn std::fmt::Display| format!("cannot read {}: {e}", path.display());
+        let db = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE)
+            .map_err(|e| wrong(&schema::reason(&e)))?;
+        schema::check(&db).map_err(|e| wrong(&e))?;
+        Ok(Self {
+            db,
+            path: path.to_owned(),
+        })
+    }
+
+    /// Does `work` so that all of it is stored or nothing.
+    ///
+    /// # Errors
+    /// A sentence, that of `work` where it has one.
+    pub fn together<T>(&self, work: impl FnOnce(&Self) -> Result<T, String>) -> Result<T, String> {
+        let run = |sql: &str| self.db.execute_batch(sql).map_err(|e| self.wrong(&e));
+        run("BEGIN IMMEDIATE")?;
+        let done = work(self).and_then(|done| run("COMMIT").map(|()| done));
+        if done.is_err() {
+            // SQLite may have rolled back by itself, as on a full disk.
+            let _ = run("ROLLBACK");
+        }
+        done
+    }
+
+    /// The experiment of this key, if there is one.
+    ///
+    /// # Errors
+    /// A sentence.
+    pub fn of_key(&self, key: &str) -> Result<Option<i64>, String> {
+        self.db
+            .query_row(
+                "SELECT id FROM experiments WHERE key = ?1 ORDER BY id LIMIT 1",
+                [key],
+                |row| row.get(0),
+            )
+            .optional()
+            .map_err(|e| self.wrong(&e))
+    }
+
+    /// Every experiment: its number and its key.
+    ///
+    /// # Errors
+    /// A sentence.
+    pub fn keys(&self) -> Result<Vec<(i64, String)>, String> {
+        let query = || -> rusqlite::Result<Vec<(i64, String)>> {
+            self.db
+                .prepare("SELECT id, key FROM experiments ORDER BY id")?
+                .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
+                .collect()
+        };
+        query().map_err(|e| self.wrong(&e))
+    }
+
+    /// Notes that nobody works on an experiment any more, and whether all of
+    /// it is there.
+    ///
+    /// # Errors
+    /// A sentence.
+    pub fn end(&self, experiment: i64, complete: bool) -> Result<(), String> {
+        let state = if complete { "done" } else { "interrupted" };
+        self.db
+            .execute(
+                "UPDATE experiments SET state = ?2, process = NULL WHERE id = ?1",
+                params![experiment, state],
+            )
+            .map_err(|e| self.wrong(&e))?;
+        Ok(())
+    }
+
+    /// Keeps a sample whose pair is complete and counts.
+    ///
+    /// # Errors
+    /// A sentence.
+    pub fn keep(&self, experiment: i64, slot: &Slot<'_>, sample: &Sample) -> Result<(), String> {
+        self.db
+            .prepare_cached(
+                "INSERT INTO samples (experiment, cell, pair, side, pair_order, state, sample)
+                 VALUES (?1, ?2, ?3, ?4, ?5, 'kept', ?6)",
+            )
+            .and_then(|mut insert| {
+                insert.execute(params![
+                    experiment,
+                    json(slot.cell),
+                    slot.pair,
+                    slot.side.to_string(),
+                    word(&slot.order),
+                    json(sample)
+                ])
+            })
+            .map_err(|e| self.wrong(&e))?;
+        Ok(())
+    }
+
+    /// How many samples there are.
+    ///
+    /// # Errors
+    /// A sentence.
+    pub fn count(&self) -> Result<u64, String> {
+        self.db
+            .query_row("SELECT count(*) FROM samples", [], |row| {
+                row.get::<_, i64>(0)
+            })
+            .map(|count| u64::try_from(count).unwrap_or_default())
+            .map_err(|e| self.wrong(&e))
+    }
+}

@@ -1,0 +1,160 @@
+//! `locklab sweep`: a product of machines, locks, workloads and seeds, on this
+//! machine's cores or as a job array of a cluster.
+
+use super::matrix::workers;
+use crate::cli::Common;
+use crate::comparing::{ReportFiles, show};
+use crate::output::{duration, print};
+use clap::{Args, ValueEnum};
+use locklab_host::error::Error;
+use locklab_sweep::conduct::{self, Asked, Executor, Job};
+use locklab_sweep::hardware;
+use locklab_sweep::slurm::Options;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// `locklab sweep`.
+///
+/// The same command again goes on where it stopped.
+#[derive(Debug, Args)]
+pub struct SweepArgs {
+    /// The file that says what is compared where; see docs/sweeps.md
+    #[arg(required_unless_present = "task")]
+    pub file: Option<PathBuf>,
+    /// Folder of the sweep [default: the file's name, ending in .sweep]
+    #[arg(long, value_name = "DIR")]
+    pub folder: Option<PathBuf>,
+    /// Cores of this machine to use [default: all]
+    #[arg(long, value_name = "N", conflicts_with = "slurm")]
+    pub workers: Option<usize>,
+    /// Run nothing; merge and show what is there
+    #[arg(long)]
+    pub collect: bool,
+    /// Chunks, each a task of a cluster's job array [default: 256 or more]
+    #[arg(long, value_name = "N")]
+    pub array: Option<u64>,
+    /// Run on a Slurm cluster, whose nodes share the folder
+    #[arg(long)]
+    pub slurm: bool,
+    /// Partition of the cluster
+    #[arg(long, value_name = "NAME", requires = "slurm")]
+    pub partition: Option<String>,
+    /// Account of the cluster
+    #[arg(long, value_name = "NAME", requires = "slurm")]
+    pub account: Option<String>,
+    /// Time that one task may take, as Slurm has it
+    #[arg(long, value_name = "TIME", requires = "slurm")]
+    pub time: Option<String>,
+    /// Features that nodes must have; with --on native a row for each
+    #[arg(long, value_name = "FEATURES", requires = "slurm")]
+    pub constraint: Vec<String>,
+    /// Measure on real machines: on this one, or on a node of each feature
+    #[arg(long, value_name = "native")]
+    pub on: Option<On>,
+    /// Tasks that are preempted, or run out of time, wait for another turn
+    #[arg(long)]
+    pub requeue: bool,
+    /// Submit, and do not wait
+    #[arg(long, requires = "slurm")]
+    pub no_wait: bool,
+    #[command(flatten)]
+    #[allow(missing_docs, reason = "its options have their own")]
+    pub files: ReportFiles,
+    /// Do one task of the sweep in this folder, as a cluster's job
+    #[arg(long, value_name = "DIR", hide = true)]
+    pub task: Option<PathBuf>,
+    /// Which chunk
+    #[arg(long, value_name = "N", hide = true)]
+    pub chunk: Option<usize>,
+    /// Or which feature's node
+    #[arg(long, value_name = "FEATURE", hide = true)]
+    pub feature: Option<String>,
+}
+
+/// `--on`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum On {
+    /// Hardware, not models
+    Native,
+}
+
+/// Runs it.
+///
+/// # Errors
+/// One sentence; what was run is stored.
+pub fn run(args: &SweepArgs, common: &Common) -> Result<ExitCode, Error> {
+    if let Some(folder) = &args.task {
+        let job = match (args.chunk, &args.feature) {
+            (Some(chunk), _) => Job::Chunk(chunk),
+            (None, Some(feature)) => Job::Node(feature),
+            (None, None) => return Err(Error::Usage("--task needs --chunk or --feature".into())),
+        };
+        conduct::task(folder, job, args.requeue, common.quiet)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let Some(file) = &args.file else {
+        return Err(Error::Usage("a sweep needs its file".into()));
+    };
+    let text = locklab_lab::file::read(file).map_err(Error::Usage)?;
+    let located = |e: String| Error::Usage(format!("{}, {e}", file.display()));
+    let on_machines = args.on.is_some();
+    if on_machines && args.slurm && args.constraint.is_empty() {
+        return Err(Error::Usage(
+            "name the features of the nodes to measure on, as --constraint icelake --constraint \
+             milan; 'sinfo --format=%f' lists them"
+                .into(),
+        ));
+    }
+    if common.dry_run {
+        let plan = match on_machines {
+            true => hardware::plan_text(&text, &args.constraint),
+            false => conduct::dry_run(&text, workers(), common.json, duration),
+        };
+        return print(&plan.map_err(located)?);
+    }
+    args.files.check()?;
+    let asked = Asked {
+        folder: match &args.folder {
+            Some(folder) => folder.clone(),
+            None => PathBuf::from(file.file_name().unwrap_or_default()).with_extension("sweep"),
+        },
+        executor: args.executor(),
+        text,
+        quiet: common.quiet,
+    };
+    let swept = if on_machines {
+        conduct::machines(&asked, &args.constraint)?
+    } else {
+        // What is wrong with a file is no failure of its sweep.
+        locklab_sweep::plan_of(&asked.text, None).map_err(located)?;
+        conduct::models(&asked, args.array)?
+    };
+    let Some(swept) = swept else {
+        return Ok(ExitCode::SUCCESS);
+    };
+    show(&swept.document, common)?;
+    args.files.write(&swept.document, &[])?;
+    swept.missing.map_or(Ok(ExitCode::SUCCESS), Err)
+}
+
+impl SweepArgs {
+    fn executor(&self) -> Executor {
+        let options = Options {
+            partition: self.partition.clone(),
+            account: self.account.clone(),
+            time: self.time.clone(),
+            // A sweep over machines has a job for each.
+            constraint: match self.on {
+                None => self.constraint.first().cloned(),
+                Some(On::Native) => None,
+            },
+            requeue: self.requeue,
+        };
+        match (self.collect, self.slurm) {
+            (true, cluster) => Executor::Nowhere(cluster.then_some(options)),
+            (false, false) => Executor::Here(self.workers.unwrap_or_else(workers)),
+            (false, true) if self.no_wait => Executor::SlurmWithoutWaiting(options),
+            (false, true) => Executor::Slurm(options),
+        }
+    }
+}

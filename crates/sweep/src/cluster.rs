@@ -1,0 +1,149 @@
+//! A sweep on a Slurm cluster, seen from where the command runs: submit what
+//! is open, wait, and say what is missing. Nothing is lost if it is killed.
+
+use crate::collect::{Collected, Missing};
+use crate::folder::Folder;
+use crate::hardware::Fleet;
+use crate::slurm::{self, Options};
+use locklab_lab::progress::Progress;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// How often Slurm is asked.
+const ASKED_EVERY: Duration = Duration::from_secs(5);
+
+/// Submits the chunks that are neither done nor in the queue; says what was
+/// done.
+///
+/// # Errors
+/// One sentence, as Slurm's; nothing was submitted.
+pub(crate) fn submit_open(folder: &Folder, options: &Options) -> Result<String, String> {
+    let queued = slurm::queued(folder)?;
+    let is_queued =
+        |chunk: &usize| queued.pending.contains(chunk) || queued.running.contains(chunk);
+    let all = folder.open_chunks();
+    let open: Vec<usize> = all.iter().copied().filter(|c| !is_queued(c)).collect();
+    if all.is_empty() {
+        return Ok("All chunks are done.".into());
+    }
+    if open.is_empty() {
+        return Ok(format!(
+            "The tasks of all {} open chunks are in Slurm's queue; waiting for them.",
+            all.len()
+        ));
+    }
+    let job = slurm::submit(folder, options, &open)?;
+    Ok(format!(
+        "Submitted job {}: {} of {} chunks, one task each.",
+        job.id,
+        open.len(),
+        folder.chunks()
+    ))
+}
+
+/// The same for the nodes of a sweep over machines.
+///
+/// # Errors
+/// One sentence, as Slurm's; those that were submitted before it go on.
+pub(crate) fn submit_nodes(fleet: &Fleet, options: &Options) -> Result<String, String> {
+    let queued = slurm::queued_features(fleet)?;
+    let mut said = Vec::new();
+    for feature in fleet.open_features() {
+        if queued.contains(&feature) {
+            said.push(format!("{feature} is in Slurm's queue"));
+        } else {
+            let job = slurm::submit_node(fleet, options, &feature)?;
+            said.push(format!("{feature} is job {}", job.id));
+        }
+    }
+    Ok(if said.is_empty() {
+        "All nodes are done.".into()
+    } else {
+        format!("One node each: {}.", said.join(", "))
+    })
+}
+
+/// Waits until no task of a sweep is in the queue; false if it was interrupted
+/// first. The tasks do not need anybody to wait.
+pub(crate) fn wait(folder: &Folder, interrupt: &AtomicBool, progress: &Progress) -> bool {
+    until_empty(interrupt, progress, || {
+        let queued = slurm::queued(folder)?;
+        let now = format!(
+            "{} tasks run, {} wait",
+            queued.running.len(),
+            queued.pending.len()
+        );
+        progress.set(folder.done(), folder.plan.runs(), &now);
+        Ok(queued.is_empty())
+    })
+}
+
+/// The same for the nodes of a sweep over machines.
+pub(crate) fn wait_for_nodes(fleet: &Fleet, interrupt: &AtomicBool, progress: &Progress) -> bool {
+    until_empty(interrupt, progress, || {
+        let queued = slurm::queued_features(fleet)?;
+        progress.set(fleet.done(), fleet.of(), &queued.join(", "));
+        Ok(queued.is_empty())
+    })
+}
+
+fn until_empty(
+    interrupt: &AtomicBool,
+    progress: &Progress,
+    is_empty: impl Fn() -> Result<bool, String>,
+) -> bool {
+    let mut asked: Option<Instant> = None;
+    let mut silent = false;
+    while !interrupt.load(Ordering::Relaxed) {
+        if asked.is_none_or(|at| at.elapsed() >= ASKED_EVERY) {
+            match is_empty() {
+                Ok(true) => return true,
+                Ok(false) => silent = false,
+                // A controller that is restarted comes back.
+                Err(why) if !silent => {
+                    progress.note(&format!("{why}. Asking again until it answers."));
+                    silent = true;
+                }
+                Err(_) => {}
+            }
+            asked = Some(Instant::now());
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    false
+}
+
+/// Adds to what is missing what Slurm and the logs say of it.
+pub(crate) fn explain(folder: &Folder, collected: &mut Collected) {
+    // Each is a question to the controller.
+    const ASKED: usize = 20;
+    for missing in collected.missing.iter_mut().take(ASKED) {
+        if let Some(account) = slurm::account(folder, missing.chunk) {
+            missing.why += &format!("; Slurm says {account}");
+        }
+    }
+    for missing in &mut collected.missing {
+        missing.why += &format!("; {}", last_words(&folder.log(missing.chunk)));
+    }
+}
+
+/// How the log of a task ends.
+pub(crate) fn last_words(log: &Path) -> String {
+    let text = std::fs::read_to_string(log).unwrap_or_default();
+    match text.lines().rfind(|line| !line.trim().is_empty()) {
+        Some(line) => format!("{} ends: {}", log.display(), line.trim()),
+        None if log.exists() => format!("{} is empty", log.display()),
+        None => format!(
+            "there is no {}, which its node must be able to write",
+            log.display()
+        ),
+    }
+}
+
+/// The command that submits just what is missing again.
+#[must_use]
+pub(crate) fn again(folder: &Folder, options: &Options, missing: &[Missing]) -> String {
+    let chunks: Vec<usize> = missing.iter().map(|missing| missing.chunk).collect();
+    slurm::submission(folder, options, &chunks).join(" ")
+}

@@ -1,0 +1,351 @@
+//! All shards of a sweep in one store, with each run exactly once.
+//!
+//! First every shard is looked through: each row must be the one that the plan
+//! has at its place. Only then are rows copied, as they are and in the order
+//! of the plan, so that the store of a sweep is the same whatever ran where.
+//! What is missing is named; nothing that is there is lost for it. A collector
+//! that is killed leaves no half store.
+
+use crate::comparison::Comparison;
+use crate::folder::Folder;
+use crate::plan::{Plan, Run};
+use crate::task::COMMAND;
+use locklab_lab::experiment::Invalid;
+use locklab_lab::matrix::{JAIN, OPS};
+use locklab_lab::progress::Progress;
+use locklab_lab::store::{Store, StoredRow};
+use serde::Deserialize;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::fs;
+use std::ops::Range;
+
+/// The figures of one run of which a summary is made.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Figures {
+    /// Operations a second and Jain's index of the baseline.
+    pub baseline: [f64; 2],
+    /// The same of the experiment.
+    pub experiment: [f64; 2],
+}
+
+impl Default for Figures {
+    fn default() -> Self {
+        Self {
+            baseline: [f64::NAN; 2],
+            experiment: [f64::NAN; 2],
+        }
+    }
+}
+
+/// Runs that are not there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Missing {
+    /// Their chunk.
+    pub chunk: usize,
+    /// Their numbers.
+    pub runs: Range<u64>,
+    /// Why, as far as is known.
+    pub why: String,
+}
+
+/// What is there.
+#[derive(Clone, Debug, Default)]
+pub struct Collected {
+    /// Of each run, by its number; not a number where there is none.
+    pub figures: Vec<Figures>,
+    /// What is not there.
+    pub missing: Vec<Missing>,
+    /// Locks whose runs failed: machine and lock, how many, and the last
+    /// reason.
+    pub failed: BTreeMap<(String, String), (u64, String)>,
+    /// Nodes whose clocks are apart, in sentences.
+    pub clocks: Vec<String>,
+}
+
+impl Collected {
+    /// How many runs are missing.
+    #[must_use]
+    pub fn missing_runs(&self) -> u64 {
+        self.missing.iter().map(|m| m.runs.end - m.runs.start).sum()
+    }
+}
+
+/// Clocks further apart than this are worth a word, in seconds.
+const APART: f64 = 5.0;
+
+/// Looks through all shards, and merges them into the store of the folder.
+///
+/// # Errors
+/// A sentence: the store cannot be written. The shards stay as they are.
+pub fn collect(folder: &Folder, progress: &Progress) -> Result<Collected, String> {
+    let chunks = folder.chunks() as u64;
+    let plan = &folder.plan;
+    let expected = Expected::new(plan)?;
+    let mut collected = Collected {
+        figures: vec![Figures::default(); usize::try_from(plan.runs()).unwrap_or(usize::MAX)],
+        ..Collected::default()
+    };
+    let mut stored: Vec<u64> = Vec::with_capacity(folder.chunks());
+    for chunk in 0..folder.chunks() {
+        progress.set(chunk as u64, 2 * chunks, "shards looked through");
+        let runs = folder.chunk(chunk)?;
+        let (count, why) = match look_through(folder, chunk, &expected, &mut collected) {
+            Ok(count) => (count, None),
+            Err(why) => {
+                for number in runs.clone() {
+                    collected.figures[number as usize] = Figures::default();
+                }
+                (0, Some(why))
+            }
+        };
+        if runs.start + count < runs.end {
+            collected.missing.push(Missing {
+                chunk,
+                why: why.unwrap_or_else(|| why_missing(folder, chunk)),
+                runs: runs.start + count..runs.end,
+            });
+        }
+        stored.push(count);
+    }
+    collected.clocks = clocks(folder);
+    let part = folder.path().join("store.sqlite.part");
+    for old in [
+        part.clone(),
+        folder.path().join("store.sqlite.part-journal"),
+    ] {
+        if old.exists() {
+            fs::remove_file(&old).map_err(|e| format!("cannot write {}: {e}", old.display()))?;
+        }
+    }
+    merge(
+        folder,
+        &expected,
+        &stored,
+        &collected.missing,
+        &part,
+        progress,
+    )?;
+    let store = folder.store();
+    fs::rename(&part, &store).map_err(|e| format!("cannot write {}: {e}", store.display()))?;
+    Ok(collected)
+}
+
+/// What every row must be.
+struct Expected<'a> {
+    plan: &'a Plan,
+    comparisons: BTreeMap<(usize, usize), Comparison>,
+    by_key: HashMap<String, (usize, usize)>,
+    /// JSON of the keys of cells, by block and cell.
+    cells: Vec<Vec<String>>,
+}
+
+impl<'a> Expected<'a> {
+    fn new(plan: &'a Plan) -> Result<Self, String> {
+        let mut comparisons = BTreeMap::new();
+        for ((block, pair), cells) in plan.comparisons() {
+            let comparison = Comparison::new(plan, block, pair, &cells)?;
+            comparisons.insert((block, pair), comparison);
+        }
+        let by_key = comparisons
+            .iter()
+            .map(|(at, comparison)| (comparison.key.clone(), *at))
+            .collect();
+        let cell = |block: usize, cell: usize| {
+            let run = Run {
+                block,
+                cell,
+                replicate: 0,
+                pair: 0,
+            };
+            serde_json::to_string(&crate::comparison::key(plan, &run)).unwrap_or_default()
+        };
+        let cells = (0..plan.blocks.len())
+            .map(|block| {
+                let count = plan.blocks[block].places.len();
+                (0..count).map(|number| cell(block, number)).collect()
+            })
+            .collect();
+        Ok(Self {
+            plan,
+            comparisons,
+            by_key,
+            cells,
+        })
+    }
+
+    /// Whether a row is the one that must be at its place.
+    fn is(&self, row: &StoredRow<'_>, of: Option<&(usize, usize)>, run: &Run, side: &str) -> bool {
+        of == Some(&(run.block, run.pair))
+            && row.cell == self.cells[run.block][run.cell]
+            && row.pair == i64::from(run.replicate)
+            && row.side == side
+            && row.state == "kept"
+    }
+}
+
+/// The part of a sample that a summary is made of.
+#[derive(Deserialize)]
+struct Read {
+    values: HashMap<String, f64>,
+    invalid: Option<Invalid>,
+}
+
+/// Reads a shard; how many whole runs it holds, from the first of its chunk.
+fn look_through(
+    folder: &Folder,
+    chunk: usize,
+    expected: &Expected<'_>,
+    collected: &mut Collected,
+) -> Result<u64, String> {
+    let path = folder.shard(chunk);
+    if !path.exists() {
+        return Ok(0);
+    }
+    let plan = expected.plan;
+    let shard = Store::open_left(&path)?;
+    let experiments: HashMap<i64, (usize, usize)> = shard
+        .keys()?
+        .into_iter()
+        .filter_map(|(id, key)| Some((id, *expected.by_key.get(&key)?)))
+        .collect();
+    let runs = folder.chunk(chunk)?;
+    let mut samples = 0;
+    let damaged = shard.each_row(None, |row| {
+        let number = runs.start + samples / 2;
+        let side = if samples % 2 == 0 {
+            "baseline"
+        } else {
+            "experiment"
+        };
+        let wrong = |what: &str| {
+            format!(
+                "sample {} of the shard {} {what}; remove the shard, and its runs are run again",
+                samples + 1,
+                path.display()
+            )
+        };
+        if number >= runs.end {
+            return Err(wrong("is one too many"));
+        }
+        let run = plan.run(number);
+        if !expected.is(row, experiments.get(&row.experiment), &run, side) {
+            return Err(wrong("is not that of the run which the plan has there"));
+        }
+        let read: Read = serde_json::from_str(row.sample).map_err(|_| wrong("cannot be read"))?;
+        let figures = &mut collected.figures[number as usize];
+        let figure = |name: &str| read.values.get(name).copied().unwrap_or(f64::NAN);
+        let both = [figure(OPS), figure(JAIN)];
+        match side {
+            "baseline" => figures.baseline = both,
+            _ => figures.experiment = both,
+        }
+        if let Some(invalid) = &read.invalid {
+            let pair = &plan.pairs[run.pair];
+            let lock = match side {
+                "baseline" => &pair.baseline,
+                _ => &pair.experiment,
+            };
+            let machine = &plan.machines[plan.blocks[run.block].machine].name;
+            let of = collected.failed.entry((machine.clone(), lock.clone()));
+            let (count, why) = of.or_default();
+            *count += 1;
+            *why = invalid.why().to_owned();
+        }
+        samples += 1;
+        Ok(())
+    })?;
+    match damaged.first() {
+        Some(row) => Err(format!(
+            "{row}; remove the shard, and its runs are run again"
+        )),
+        None if samples % 2 == 1 => Err(format!(
+            "the shard {} ends in the middle of a run; remove it, and its runs are run again",
+            path.display()
+        )),
+        None => Ok(samples / 2),
+    }
+}
+
+/// Copies the rows of all shards; experiments are in the order of the plan.
+fn merge(
+    folder: &Folder,
+    expected: &Expected<'_>,
+    stored: &[u64],
+    missing: &[Missing],
+    part: &std::path::Path,
+    progress: &Progress,
+) -> Result<(), String> {
+    let mut short: BTreeMap<(usize, usize), u64> = BTreeMap::new();
+    for runs in missing {
+        for (_, run) in folder.plan.runs_of(runs.runs.clone()) {
+            *short.entry((run.block, run.pair)).or_default() += 1;
+        }
+    }
+    let chunks = stored.len() as u64;
+    let store = Store::open_alone(part)?;
+    store.together(|store| {
+        let mut numbers: HashMap<(usize, usize), i64> = HashMap::new();
+        for (at, comparison) in &expected.comparisons {
+            let mut experiment = comparison.experiment.clone();
+            experiment.interrupted = short
+                .get(at)
+                .map(|runs| format!("{runs} runs of the sweep are missing"));
+            let id = store.begin(&comparison.key, COMMAND, &experiment)?;
+            store.end(id, experiment.interrupted.is_none())?;
+            numbers.insert(*at, id);
+        }
+        for (chunk, runs) in stored.iter().enumerate() {
+            progress.set(chunks + chunk as u64, 2 * chunks, "shards merged");
+            if *runs == 0 {
+                continue;
+            }
+            let shard = Store::open_left(&folder.shard(chunk))?;
+            let ids: HashMap<i64, i64> = shard
+                .keys()?
+                .into_iter()
+                .filter_map(|(id, key)| Some((id, numbers[expected.by_key.get(&key)?])))
+                .collect();
+            let mut copied = 0;
+            shard.each_row(None, |row| {
+                // A task may have gone on since.
+                if copied < 2 * runs {
+                    store.append(ids[&row.experiment], row)?;
+                    copied += 1;
+                }
+                Ok(())
+            })?;
+        }
+        Ok(())
+    })
+}
+
+/// What is known of a chunk that has not all its runs.
+fn why_missing(folder: &Folder, chunk: usize) -> String {
+    match folder.status(chunk) {
+        None => "no task of it began".into(),
+        Some(status) => match status.stopped {
+            Some(why) => format!("on {}: {why}", status.node),
+            None => format!("its task on {} did not come to its end", status.node),
+        },
+    }
+}
+
+/// Nodes whose clocks are apart from the folder's.
+fn clocks(folder: &Folder) -> Vec<String> {
+    let mut seen = HashSet::new();
+    (0..folder.chunks())
+        .filter_map(|chunk| folder.status(chunk))
+        .filter(|status| status.clock_ahead.abs() > APART)
+        .filter(|status| seen.insert(status.node.clone()))
+        .map(|status| {
+            let (by, way) = (status.clock_ahead.abs(), status.clock_ahead > 0.0);
+            format!(
+                "The clock of {} is {by:.0} s {} of the folder's: no figure depends on it, but \
+                 times in logs cannot be compared, and Slurm refuses nodes more than 5 minutes \
+                 apart.",
+                status.node,
+                if way { "ahead" } else { "behind" }
+            )
+        })
+        .collect()
+}

@@ -1,0 +1,79 @@
+//! Two locks in one workload on one modelled machine: what a store keeps as
+//! one experiment, whether all of it is in one store or parts in many.
+
+use crate::plan::{Plan, Run};
+use locklab_lab::experiment::{Experiment, Key};
+use locklab_lab::session::key_of;
+use locklab_lab::store::hash_of;
+use locklab_simulated::Simulated;
+use serde_json::json;
+use std::sync::atomic::AtomicBool;
+
+/// An experiment of a sweep, without pairs, and its key in a store.
+pub(crate) struct Comparison {
+    pub(crate) key: String,
+    pub(crate) experiment: Experiment,
+}
+
+/// Cells by their number in a block.
+pub(crate) type Cells<'a> = &'a [usize];
+
+impl Comparison {
+    /// The experiment of a pair of locks in a block, with these cells of it.
+    ///
+    /// # Errors
+    /// A sentence: the machine cannot do it.
+    pub(crate) fn new(
+        plan: &Plan,
+        block: usize,
+        pair: usize,
+        cells: Cells<'_>,
+    ) -> Result<Self, String> {
+        let block = &plan.blocks[block];
+        let machine = plan.machines[block.machine].clone();
+        let spec = plan.spec(block, &plan.pairs[pair]);
+        let never = AtomicBool::new(false);
+        let instrument = Simulated::new(spec, machine, 1, &never)?;
+        let file = &plan.file;
+        let mut experiment =
+            instrument.experiment(plan.replicates(), file.seed, file.delta / 100.0, false);
+        let all = std::mem::take(&mut experiment.cells);
+        experiment.cells = all
+            .into_iter()
+            .enumerate()
+            .filter(|(number, _)| cells.contains(number))
+            .map(|(_, cell)| cell)
+            .collect();
+        for cell in &mut experiment.cells {
+            // A deterministic instrument has no bias.
+            cell.bias_band = Some(0.0);
+        }
+        if file.bands > 1 {
+            experiment.spec["bands"] = json!(file.bands);
+            experiment.caveats.push(format!(
+                "Pairs are of {} machines drawn from the bands of the model's assumptions, {} \
+                 seeds each: intervals are those over both.",
+                file.bands, file.seeds
+            ));
+        }
+        // Without a band it is the question of 'locklab matrix'.
+        let key = key_of(&instrument, &experiment);
+        Ok(Self {
+            key: match file.bands {
+                1 => key,
+                bands => hash_of(&(key, bands)),
+            },
+            experiment,
+        })
+    }
+}
+
+/// The key of the cell of a run.
+pub(crate) fn key(plan: &Plan, run: &Run) -> Key {
+    let [threads, critical, non_critical] = plan.blocks[run.block].places[run.cell];
+    Key::point(
+        usize::try_from(threads).unwrap_or(usize::MAX),
+        critical,
+        non_critical,
+    )
+}

@@ -1,0 +1,67 @@
+//! How long a sweep takes, before it runs: some of its runs are simulated,
+//! drawn so that dear ones come as often as they cost, and the rest is taken
+//! to be like them.
+
+use crate::plan::Plan;
+use crate::simulator::Simulator;
+use std::time::{Duration, Instant};
+
+/// Runs that are drawn, and the time after which no more are.
+const DRAWN: u64 = 64;
+const TIME: Duration = Duration::from_secs(3);
+
+/// What a sweep takes on one core of this machine. The time is measured, so
+/// no two estimates are the same; no figure depends on it.
+#[must_use]
+pub fn on_one_core(plan: &Plan) -> Duration {
+    // Cuts of equal cost: each holds as dear runs as another.
+    let cuts = plan.cut(DRAWN);
+    let begun = Instant::now();
+    let mut of_cuts: Vec<f64> = Vec::new();
+    // Not in order: where time is up, what was drawn is of the whole plan.
+    let count = cuts.len() - 1;
+    let step = (1..count)
+        .rev()
+        .find(|n| coprime(*n, count) && n * 2 <= count + 2);
+    for number in 0..count {
+        let at = (number * step.unwrap_or(1)) % count;
+        let runs = cuts[at]..cuts[at + 1];
+        let drawn = runs.start + (runs.end - runs.start) / 2;
+        let run = plan.run(drawn);
+        let one = Instant::now();
+        // A fresh one: the baseline is simulated too, as it is for one run in
+        // as many as there are locks.
+        let mut simulator = Simulator::new(plan);
+        simulator.run(&run);
+        let both = one.elapsed().as_secs_f64();
+        let locks = plan.pairs.len() as f64;
+        let each = both / 2.0 * (1.0 + 1.0 / locks);
+        // By its own cost: a cut may hold cheap and dear ones.
+        let cost: f64 = cost_of(plan, runs.clone());
+        of_cuts.push(each * cost / plan.cost_of(&run));
+        if begun.elapsed() > TIME {
+            break;
+        }
+    }
+    let mean = of_cuts.iter().sum::<f64>() / of_cuts.len().max(1) as f64;
+    Duration::try_from_secs_f64(mean * count as f64).unwrap_or(Duration::MAX)
+}
+
+/// The cost of the runs of these numbers, by a sample of them.
+fn cost_of(plan: &Plan, runs: std::ops::Range<u64>) -> f64 {
+    let count = runs.end - runs.start;
+    let step = (count / 32).max(1);
+    let looked: Vec<f64> = runs
+        .step_by(usize::try_from(step).unwrap_or(usize::MAX))
+        .map(|number| plan.cost_of(&plan.run(number)))
+        .collect();
+    looked.iter().sum::<f64>() / looked.len().max(1) as f64 * count as f64
+}
+
+fn coprime(a: usize, b: usize) -> bool {
+    let (mut a, mut b) = (a, b);
+    while b > 0 {
+        (a, b) = (b, a % b);
+    }
+    a == 1
+}

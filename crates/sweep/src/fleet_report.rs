@@ -1,0 +1,351 @@
+//! A sweep over real machines as a document: a row a machine, and where the
+//! machines agree.
+//!
+//! A cell of one machine is set against the cell of another that was asked in
+//! the same words: "all" threads are 8 on one and 128 on another.
+
+use crate::cluster::last_words;
+use crate::file::{Part, Threads};
+use crate::hardware::{Fleet, NodeStatus};
+use crate::slurm;
+use locklab_lab::VERSION;
+use locklab_lab::document::{Column, ColumnGroup, Document, Part as Shown, Section, Table};
+use locklab_lab::experiment::{Experiment, Facts, Labels, Provenance};
+use locklab_lab::store::Store;
+use locklab_lab::verdicts::judge;
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+use std::fs;
+
+/// What one cell of one machine shows.
+#[derive(Clone, Debug, Serialize)]
+struct CellVerdict {
+    /// Pair of locks, workload and cell, as they were asked.
+    #[serde(skip)]
+    asked: Asked,
+    baseline: String,
+    experiment: String,
+    threads: u64,
+    critical: u64,
+    non_critical: u64,
+    verdict: &'static str,
+    ratio: Option<f64>,
+}
+
+/// Pair of locks, workload and cell in the words of the file.
+type Asked = (String, String);
+
+/// What one machine shows.
+#[derive(Clone, Debug, Serialize)]
+struct Machine {
+    feature: String,
+    node: String,
+    machine: String,
+    cpus: usize,
+    fingerprint: Facts,
+    cells: Vec<CellVerdict>,
+}
+
+/// What is there of a sweep over machines, and what is not.
+#[derive(Debug)]
+pub(crate) struct FleetReport {
+    /// The report.
+    pub(crate) document: Document,
+    /// A sentence for each node that is not done.
+    pub(crate) missing: Vec<String>,
+}
+
+/// Merges all shards, and reports what they hold.
+///
+/// # Errors
+/// A sentence: the store cannot be written, or a shard cannot be judged.
+pub(crate) fn collect(fleet: &Fleet, on_cluster: bool) -> Result<FleetReport, String> {
+    let part = fleet.path().join("store.sqlite.part");
+    let wrong = |e: std::io::Error| format!("cannot write {}: {e}", part.display());
+    if part.exists() {
+        fs::remove_file(&part).map_err(wrong)?;
+    }
+    let store = Store::open_alone(&part)?;
+    let (mut machines, mut missing) = (Vec::new(), Vec::new());
+    for feature in &fleet.features {
+        let status = fleet.status(feature);
+        if fleet.shard(feature).exists() {
+            let shard = Store::open_left(&fleet.shard(feature));
+            match shard {
+                Ok(shard) => {
+                    store.merge(&shard)?;
+                    let status = status.clone().unwrap_or_default();
+                    machines.extend(machine(fleet, feature, &status, &shard)?);
+                }
+                Err(why) => missing.push(format!("{feature}: {why}")),
+            }
+        }
+        missing.extend(why_missing(fleet, feature, status.as_ref(), on_cluster));
+    }
+    drop(store);
+    fs::rename(&part, fleet.store()).map_err(wrong)?;
+    Ok(FleetReport {
+        document: document(fleet, &machines, &missing),
+        missing,
+    })
+}
+
+fn why_missing(
+    fleet: &Fleet,
+    feature: &str,
+    status: Option<&NodeStatus>,
+    on_cluster: bool,
+) -> Option<String> {
+    let mut text = match status {
+        Some(status) if status.done == status.of => return None,
+        Some(status) => format!(
+            "{feature}: {} of {} pairs of locks on {}; {}",
+            status.done,
+            status.of,
+            status.node,
+            status
+                .stopped
+                .as_deref()
+                .unwrap_or("its task did not come to its end")
+        ),
+        None => format!("{feature}: no task of it began"),
+    };
+    if on_cluster {
+        if let Some(account) = slurm::node_account(fleet, feature) {
+            text += &format!("; Slurm says {account}");
+        }
+        text += &format!("; {}", last_words(&fleet.log(feature)));
+    }
+    Some(text)
+}
+
+fn machine(
+    fleet: &Fleet,
+    feature: &str,
+    status: &NodeStatus,
+    shard: &Store,
+) -> Result<Option<Machine>, String> {
+    let mut of = Machine {
+        feature: feature.to_owned(),
+        node: status.node.clone(),
+        machine: String::new(),
+        cpus: status.cpus,
+        fingerprint: Facts::new(),
+        cells: Vec::new(),
+    };
+    for (id, _) in shard.keys()? {
+        let experiment = shard.experiment(id)?;
+        if let Provenance::Hardware(name) = &experiment.provenance {
+            of.machine.clone_from(name);
+        }
+        of.fingerprint.clone_from(&experiment.facts);
+        of.cells.extend(cells(fleet, status.cpus, &experiment)?);
+    }
+    Ok((!of.cells.is_empty()).then_some(of))
+}
+
+fn cells(fleet: &Fleet, cpus: usize, experiment: &Experiment) -> Result<Vec<CellVerdict>, String> {
+    let verdicts = judge(experiment).map_err(|e| e.to_string())?;
+    let labels = &experiment.labels;
+    let work = experiment.spec["work"].as_str().unwrap_or_default();
+    let workload = fleet.file.workloads.iter().find(|w| w.work.word() == work);
+    let asked: &[Threads] = workload.map_or(&[], |w| &w.threads);
+    let mut cells: Vec<CellVerdict> = Vec::new();
+    for judged in &verdicts.cells {
+        let key = &experiment.cells[judged.cell].key;
+        let Some([threads, critical, non_critical]) = key.place() else {
+            continue;
+        };
+        let is_asked = |n: &&Threads| n.on(cpus).is_some_and(|n| n as u64 == threads);
+        let Some(words) = asked.iter().find(is_asked).map(|n| threads_words(*n)) else {
+            continue;
+        };
+        let cell = match work {
+            "fstat" => format!("fstat, {words}, non-critical {non_critical}"),
+            _ => format!("{words}, critical {critical}, non-critical {non_critical}"),
+        };
+        cells.push(CellVerdict {
+            asked: (
+                format!("{} against {}", labels.experiment, labels.baseline),
+                cell,
+            ),
+            baseline: labels.baseline.clone(),
+            experiment: labels.experiment.clone(),
+            threads,
+            critical,
+            non_critical,
+            verdict: judged.verdict().map_or("invalid", |v| v.word()),
+            ratio: judged.ratio().map(|ratio| ratio.value),
+        });
+    }
+    Ok(cells)
+}
+
+fn threads_words(threads: Threads) -> String {
+    match threads {
+        Threads::Number(1) => "1 thread".into(),
+        Threads::Number(n) => format!("{n} threads"),
+        Threads::Part(Part::Quarter) => "a quarter of the CPUs".into(),
+        Threads::Part(Part::Half) => "half the CPUs".into(),
+        Threads::Part(Part::All) => "all CPUs".into(),
+    }
+}
+
+fn document(fleet: &Fleet, machines: &[Machine], missing: &[String]) -> Document {
+    let title = match fleet.file.title.as_str() {
+        "" => "Sweep over machines".to_owned(),
+        title => title.to_owned(),
+    };
+    let mut document = Document {
+        title,
+        head: vec![
+            (
+                "Figures".into(),
+                format!(
+                    "hardware: measured on {} machine{}, each by itself",
+                    machines.len(),
+                    if machines.len() == 1 { "" } else { "s" }
+                ),
+            ),
+            ("Tool".into(), VERSION.into()),
+        ],
+        labels: Labels {
+            baseline: "baseline".into(),
+            experiment: "experiment".into(),
+        },
+        sections: Vec::new(),
+        findings: Vec::new(),
+        data: data(fleet, machines, missing),
+    };
+    if !missing.is_empty() {
+        document.push(Section::new("Missing").items(missing.to_vec()));
+    }
+    if machines.is_empty() {
+        return document;
+    }
+    let facts = machines.iter().map(|of| {
+        let text = format!("{}, {} CPUs ({})", of.machine, of.cpus, of.node);
+        (of.feature.clone(), text)
+    });
+    document.push(Section::new("Machines").facts(facts.collect()));
+    document.push(
+        Section::new("Verdicts: cells by machine")
+            .with(Shown::Table(table(machines)))
+            .note(
+                "Cells that are better, worse, shown flat, and unclear or invalid; each by the \
+                 pairs of its own machine.",
+            ),
+    );
+    if machines.len() > 1 {
+        for section in agreement(machines) {
+            document.push(section);
+        }
+    }
+    for of in machines {
+        document.push(
+            Section::minor(format!("Fingerprint of {}", of.feature))
+                .facts(of.fingerprint.clone())
+                .folded(true),
+        );
+    }
+    document
+}
+
+/// A row a machine, a group of columns for each pair of locks.
+fn table(machines: &[Machine]) -> Table {
+    let mut pairs: Vec<&str> = Vec::new();
+    for cell in machines.iter().flat_map(|of| &of.cells) {
+        if !pairs.contains(&cell.asked.0.as_str()) {
+            pairs.push(&cell.asked.0);
+        }
+    }
+    let columns = ["better", "worse", "flat", "else"].map(|title| Column::new(title, 6));
+    let mut groups = vec![ColumnGroup::new("", vec![Column::new("machine", 10)])];
+    groups.extend(
+        pairs
+            .iter()
+            .map(|pair| ColumnGroup::new(*pair, columns.to_vec())),
+    );
+    let rows = machines.iter().map(|of| {
+        let mut row = vec![of.feature.clone()];
+        for pair in &pairs {
+            let words = of.cells.iter().filter(|cell| cell.asked.0 == *pair);
+            let mut counts = [0; 4];
+            for cell in words {
+                counts[match cell.verdict {
+                    "better" => 0,
+                    "worse" => 1,
+                    "flat" => 2,
+                    _ => 3,
+                }] += 1;
+            }
+            row.extend(counts.map(|count: usize| count.to_string()));
+        }
+        row
+    });
+    Table {
+        rows: rows.collect(),
+        groups,
+    }
+}
+
+/// Cells on which machines agree, and on which not.
+fn agreement(machines: &[Machine]) -> Vec<Section> {
+    let mut cells: BTreeMap<&Asked, Vec<(&str, &'static str)>> = BTreeMap::new();
+    for of in machines {
+        for cell in &of.cells {
+            cells
+                .entry(&cell.asked)
+                .or_default()
+                .push((&of.feature, cell.verdict));
+        }
+    }
+    let is_call = |verdict: &str| ["better", "worse", "flat"].contains(&verdict);
+    let (mut agreed, mut against, mut open) = (Vec::new(), Vec::new(), 0);
+    for ((pair, cell), verdicts) in &cells {
+        let calls: Vec<_> = verdicts.iter().filter(|(_, v)| is_call(v)).collect();
+        let has = |word: &str| calls.iter().any(|(_, verdict)| *verdict == word);
+        if has("better") && has("worse") {
+            let each: Vec<String> = calls.iter().map(|(f, v)| format!("{v} on {f}")).collect();
+            against.push(format!("{pair}, {cell}: {}", each.join(", ")));
+        } else if calls.len() == machines.len() && calls.iter().all(|(_, v)| *v == calls[0].1) {
+            agreed.push(format!("{pair}, {cell}: {} on all", calls[0].1));
+        } else {
+            open += 1;
+        }
+    }
+    let or_none = |items: Vec<String>| {
+        if items.is_empty() {
+            vec!["None.".into()]
+        } else {
+            items
+        }
+    };
+    vec![
+        Section::new("Where all machines agree").items(or_none(agreed)),
+        Section::new("Where one is better and another worse").items(or_none(against)),
+        Section::new("").prose(format!(
+            "{open} other cells: not called on every machine, or flat on some."
+        )),
+    ]
+}
+
+fn data(fleet: &Fleet, machines: &[Machine], missing: &[String]) -> Map<String, Value> {
+    let names: Vec<&str> = machines.iter().map(|of| of.machine.as_str()).collect();
+    let fields = [
+        ("schema", json!(1)),
+        ("kind", json!("sweep")),
+        (
+            "provenance",
+            json!({ "source": "hardware", "name": names.join(", ") }),
+        ),
+        ("store", json!(fleet.store())),
+        ("missing", json!(missing)),
+        ("machines", json!(machines)),
+    ];
+    fields
+        .into_iter()
+        .map(|(name, value)| (name.to_owned(), value))
+        .collect()
+}

@@ -1,0 +1,336 @@
+//! A sweep over real machines: the file's locks and cells, measured natively
+//! on one exclusive node of each feature of a cluster, or on this machine.
+//!
+//! A node is a task with a shard of its own, in which each pair of locks and
+//! workload is one experiment with the node's fingerprint. Nothing is compared
+//! between machines but verdicts: each is of pairs that one machine ran.
+//!
+//! ```text
+//! fleet.json            the features, and the locklab that began it
+//! shards/icelake.sqlite what the node of a feature measured
+//! status, logs, task.sh, store.sqlite   as of any sweep
+//! ```
+
+use crate::file::{SweepFile, Threads, Work};
+use crate::plan::{LockPair, lock_pairs};
+use crate::state;
+use crate::tool;
+use locklab_judge::Family;
+use locklab_lab::experiment::Design;
+use locklab_lab::session::{Session, key_of};
+use locklab_lab::store::Store;
+use locklab_native::{Native, Plan, Spec, Work as NativeWork, pairs_for, subject};
+use serde::{Deserialize, Serialize};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// The node of a sweep that runs where the command does.
+pub const HERE: &str = "here";
+
+/// What is decided when a sweep over machines is begun.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct Decided {
+    schema: u32,
+    tool: String,
+    features: Vec<String>,
+}
+
+/// How far a node is.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct NodeStatus {
+    /// Its name.
+    pub node: String,
+    /// CPUs that may be used there.
+    pub cpus: usize,
+    /// Pairs of locks and workloads that are done.
+    pub done: usize,
+    /// All of them.
+    pub of: usize,
+    /// Why it ended before it was done, if it did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stopped: Option<String>,
+}
+
+/// A sweep over machines in its folder.
+#[derive(Debug)]
+pub struct Fleet {
+    path: PathBuf,
+    /// What was asked.
+    pub file: SweepFile,
+    /// The features, each of which is one node.
+    pub features: Vec<String>,
+    /// Pairs of locks.
+    pub pairs: Vec<LockPair>,
+}
+
+impl Fleet {
+    /// Begins a sweep in a new folder, or goes on with the one that is there.
+    ///
+    /// # Errors
+    /// One sentence.
+    pub fn open_or_begin(path: &Path, text: &str, features: &[String]) -> Result<Self, String> {
+        let file = SweepFile::parse(text)?;
+        if path.join("fleet.json").exists() {
+            let fleet = Self::open(path)?;
+            if fleet.file != file || fleet.features != features {
+                return Err(format!(
+                    "{} has a sweep of another file, or of other features ({}); give --folder with \
+                     a new one, or remove it",
+                    path.display(),
+                    fleet.features.join(", ")
+                ));
+            }
+            return Ok(fleet);
+        }
+        if path.join("plan.json").exists() {
+            return Err(format!(
+                "{} has a sweep of modelled machines; give --folder with a new one",
+                path.display()
+            ));
+        }
+        for feature in features {
+            if feature.contains(['/', '\'', ' ']) {
+                return Err(format!(
+                    "'{feature}' cannot be the name of a row; give each --constraint one feature, \
+                     or features with & between them"
+                ));
+            }
+        }
+        let pairs = pairs_of(&file)?;
+        state::make_folders(path, &["shards", "status", "logs"])?;
+        let sweep = path.join("sweep.toml");
+        fs::write(&sweep, text).map_err(|e| format!("cannot write {}: {e}", sweep.display()))?;
+        let decided = Decided {
+            schema: 1,
+            tool: tool::identity(),
+            features: features.to_vec(),
+        };
+        let path = path
+            .canonicalize()
+            .map_err(|e| format!("cannot use {}: {e}", path.display()))?;
+        state::write_json(&path.join("fleet.json"), &decided)?;
+        Ok(Self {
+            path,
+            file,
+            features: features.to_vec(),
+            pairs,
+        })
+    }
+
+    /// The sweep of a folder.
+    ///
+    /// # Errors
+    /// One sentence: there is none, or another locklab began it.
+    pub fn open(path: &Path) -> Result<Self, String> {
+        let read = || -> Result<(PathBuf, Decided, String), String> {
+            let path = path.canonicalize().map_err(|e| e.to_string())?;
+            let decided = state::read_json(&path.join("fleet.json"))?;
+            let text = fs::read_to_string(path.join("sweep.toml")).map_err(|e| e.to_string())?;
+            Ok((path, decided, text))
+        };
+        let (absolute, decided, text) = read().map_err(|e| state::no_sweep(path, &e))?;
+        tool::check(path, &decided.tool)?;
+        let file = SweepFile::parse(&text)?;
+        Ok(Self {
+            path: absolute,
+            pairs: pairs_of(&file)?,
+            file,
+            features: decided.features,
+        })
+    }
+
+    /// Where it is, from the root.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The store of what a feature's node measured.
+    #[must_use]
+    pub fn shard(&self, feature: &str) -> PathBuf {
+        self.path.join(format!("shards/{feature}.sqlite"))
+    }
+
+    /// What the task of a feature said.
+    #[must_use]
+    pub fn log(&self, feature: &str) -> PathBuf {
+        self.path.join(format!("logs/{feature}.log"))
+    }
+
+    /// All shards merged.
+    #[must_use]
+    pub fn store(&self) -> PathBuf {
+        self.path.join("store.sqlite")
+    }
+
+    /// How far the node of a feature is; `None` if no task of it began.
+    #[must_use]
+    pub fn status(&self, feature: &str) -> Option<NodeStatus> {
+        state::read_json(&self.path.join(format!("status/{feature}.json"))).ok()
+    }
+
+    /// Pairs of locks and workloads that are done on all nodes.
+    #[must_use]
+    pub fn done(&self) -> u64 {
+        let statuses = self
+            .features
+            .iter()
+            .filter_map(|feature| self.status(feature));
+        statuses.map(|status| status.done as u64).sum()
+    }
+
+    /// All pairs of locks and workloads on all nodes.
+    #[must_use]
+    pub fn of(&self) -> u64 {
+        (self.features.len() * self.pairs.len() * self.file.workloads.len()) as u64
+    }
+
+    /// Features whose nodes are not done.
+    #[must_use]
+    pub fn open_features(&self) -> Vec<String> {
+        let is_done = |status: NodeStatus| status.done == status.of;
+        let open = |feature: &&String| !self.status(feature).is_some_and(is_done);
+        self.features.iter().filter(open).cloned().collect()
+    }
+
+    fn note(&self, feature: &str, status: &NodeStatus) {
+        // Only for people who wait.
+        let _ = state::write_json(&self.path.join(format!("status/{feature}.json")), status);
+    }
+}
+
+fn pairs_of(file: &SweepFile) -> Result<Vec<LockPair>, String> {
+    lock_pairs(file, |name| subject::find(name).is_ok())
+}
+
+/// Measures on this machine all that is missing of a feature; false if it was
+/// interrupted.
+///
+/// # Errors
+/// One sentence: this machine cannot do it, or the shard cannot be written.
+pub fn measure(
+    fleet: &Fleet,
+    feature: &str,
+    interrupt: &Arc<AtomicBool>,
+    quiet: bool,
+) -> Result<bool, String> {
+    let native = Native::probe();
+    let mut status = NodeStatus {
+        node: tool::node(),
+        cpus: native.topology.order.len(),
+        of: fleet.pairs.len() * fleet.file.workloads.len(),
+        ..NodeStatus::default()
+    };
+    fleet.note(feature, &status);
+    let mut measured = Ok(true);
+    'all: for workload in 0..fleet.file.workloads.len() {
+        for pair in &fleet.pairs {
+            measured = one(fleet, feature, &native, workload, pair, interrupt, quiet);
+            match measured {
+                Ok(true) => status.done += 1,
+                _ => break 'all,
+            }
+            fleet.note(feature, &status);
+        }
+    }
+    status.stopped = match &measured {
+        Ok(true) => None,
+        Ok(false) => Some("it was asked to stop".into()),
+        Err(why) => Some(why.clone()),
+    };
+    fleet.note(feature, &status);
+    measured
+}
+
+fn one(
+    fleet: &Fleet,
+    feature: &str,
+    native: &Native,
+    workload: usize,
+    pair: &LockPair,
+    interrupt: &Arc<AtomicBool>,
+    quiet: bool,
+) -> Result<bool, String> {
+    let file = &fleet.file;
+    let spec = spec(file, workload, pair, native.topology.order.len());
+    let plan = Plan::new(spec, native)?;
+    let design = Design {
+        pairs: file
+            .native
+            .pairs
+            .unwrap_or_else(|| pairs_for(plan.cells.len())),
+        seed: file.seed,
+        delta: file.delta / 100.0,
+        family: Family::FalseDiscovery,
+        aa: false,
+    };
+    let (mut instrument, experiment) = native.instrument(plan, design, Arc::clone(interrupt))?;
+    let store = Store::open_alone(&fleet.shard(feature))?;
+    let key = key_of(&instrument, &experiment);
+    let begun = store.of_key(&key)?;
+    if let Some(id) = begun
+        && store.listed(Some(id))?.state == "done"
+    {
+        return Ok(true);
+    }
+    let session = Session {
+        store,
+        command: format!("locklab sweep sweep.toml --on native ({feature})"),
+        resume: begun.is_some(),
+        deadline: None,
+        interrupt,
+        quiet,
+    };
+    let measured = session.run(&mut instrument, experiment)?;
+    match measured.store_failure {
+        Some(failure) => Err(failure),
+        None => Ok(!interrupt.load(Ordering::Relaxed)),
+    }
+}
+
+/// What is asked of the instrument on a machine of so many CPUs.
+fn spec(file: &SweepFile, workload: usize, pair: &LockPair, cpus: usize) -> Spec {
+    let asked = &file.workloads[workload];
+    Spec {
+        threads: threads(&asked.threads, cpus),
+        critical: asked.critical.clone(),
+        non_critical: asked.non_critical.clone(),
+        work: match asked.work {
+            Work::Units => NativeWork::Units,
+            Work::Fstat => NativeWork::Fstat,
+        },
+        latency: asked.latency,
+        time: Duration::from_secs(file.native.time.unwrap_or(60).into()),
+        ..Spec::new(&pair.baseline, &pair.experiment)
+    }
+}
+
+/// What would be measured where, for people.
+///
+/// # Errors
+/// One sentence: what is wrong with the file.
+pub fn plan_text(text: &str, features: &[String]) -> Result<String, String> {
+    let file = SweepFile::parse(text)?;
+    let pairs = pairs_of(&file)?;
+    let experiments = pairs.len() * file.workloads.len();
+    let seconds = u64::from(file.native.time.unwrap_or(60)) * experiments as u64;
+    Ok(format!(
+        "Would measure {} pairs of locks under {} workloads on {}: about {} minutes on each, all \
+         at once.\n",
+        pairs.len(),
+        file.workloads.len(),
+        features.join(", "),
+        seconds.div_ceil(60)
+    ))
+}
+
+/// Numbers of threads that a machine has.
+pub(crate) fn threads(asked: &[Threads], cpus: usize) -> Vec<usize> {
+    let mut threads: Vec<usize> = asked.iter().filter_map(|n| n.on(cpus)).collect();
+    threads.sort_unstable();
+    threads.dedup();
+    threads
+}

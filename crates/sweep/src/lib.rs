@@ -1,0 +1,48 @@
+//! Sweeps: every lock against another, on every machine, over cells, seeds and
+//! bands; on this machine's cores, or as one job array of a Slurm cluster.
+//!
+//! ```text
+//! SweepFile -> Plan -> chunks -> a shard each -> collect -> Summary -> Document
+//! ```
+//!
+//! A sweep is a product of which every run has a number. Chunks of numbers are
+//! carried out one by one into shards, which are stores of the laboratory, by
+//! whoever comes: a core of this machine, or a task of a cluster. What comes
+//! of a run depends on its number alone, so the merged store is the same
+//! whatever ran where. All state is in one folder ([`Folder`]).
+//!
+//! No daemon, no scheduler and no statistics of its own; figures are the
+//! simulator's and never given for measured ones.
+
+mod cluster;
+mod collect;
+mod comparison;
+pub mod conduct;
+mod estimate;
+mod file;
+mod fleet_report;
+mod folder;
+pub mod hardware;
+mod local;
+mod pareto;
+mod plan;
+mod regime;
+mod report;
+mod simulator;
+pub mod slurm;
+mod state;
+mod summary;
+mod task;
+mod tool;
+
+pub use collect::{Collected, Figures, Missing, collect};
+pub use estimate::on_one_core;
+pub use file::{
+    Exclusion, Kind, NativeFile, OneOrMore, Part, SweepFile, Threads, Work, WorkloadFile,
+};
+pub use folder::{Decided, Folder, Status, plan_of};
+pub use local::{Local, run as run_here};
+pub use plan::{Block, LockPair, Plan, Run};
+pub use regime::Regime;
+pub use summary::{OfLock, OfRegime, Spread, Summary};
+pub use task::{Ended, run_chunk};

@@ -1,0 +1,75 @@
+//! A sweep on this machine's cores: each takes the next chunk that is not
+//! done, as a task of a cluster would.
+
+use crate::folder::Folder;
+use crate::task::run_chunk;
+use locklab_lab::progress::Progress;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+/// What came of it.
+#[derive(Debug)]
+pub struct Local {
+    /// A sentence for each chunk that could not be carried out.
+    pub failed: Vec<String>,
+    /// Whether it was interrupted.
+    pub interrupted: bool,
+    /// The part of the time that the cores which were used worked; `None` if
+    /// there was nothing to do.
+    pub busy: Option<f64>,
+}
+
+/// Carries out all chunks that are not done, on so many cores.
+#[must_use]
+pub fn run(folder: &Folder, workers: usize, interrupt: &AtomicBool, progress: &Progress) -> Local {
+    let chunks = folder.open_chunks();
+    let before: u64 = folder.done();
+    let open: u64 = chunks
+        .iter()
+        .filter_map(|chunk| folder.status(*chunk))
+        .map(|status| status.done)
+        .sum();
+    // Chunks that are not done count what they find themselves.
+    let counted = AtomicU64::new(before - open.min(before));
+    let next = AtomicUsize::new(0);
+    let failed = Mutex::new(Vec::new());
+    let worked = AtomicU64::new(0);
+    let workers = workers.clamp(1, chunks.len().max(1));
+    let running = AtomicUsize::new(workers);
+    let begun = Instant::now();
+    let go_on = || !interrupt.load(Ordering::Relaxed);
+    std::thread::scope(|scope| {
+        for _ in 0..workers {
+            scope.spawn(|| {
+                let begun = Instant::now();
+                while go_on() {
+                    let Some(chunk) = chunks.get(next.fetch_add(1, Ordering::Relaxed)) else {
+                        break;
+                    };
+                    if let Err(why) = run_chunk(folder, *chunk, go_on, &counted)
+                        && let Ok(mut failed) = failed.lock()
+                    {
+                        failed.push(format!("chunk {chunk}: {why}"));
+                    }
+                }
+                let nanos = u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
+                worked.fetch_add(nanos, Ordering::Relaxed);
+                running.fetch_sub(1, Ordering::Release);
+            });
+        }
+        // Acquire pairs with the release above: a worker that has gone has
+        // counted all that it did.
+        while running.load(Ordering::Acquire) > 0 {
+            progress.set(counted.load(Ordering::Relaxed), folder.plan.runs(), "");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    });
+    let all = begun.elapsed().as_secs_f64() * workers as f64;
+    let worked = Duration::from_nanos(worked.load(Ordering::Relaxed));
+    Local {
+        failed: failed.into_inner().unwrap_or_default(),
+        interrupted: !go_on(),
+        busy: (!chunks.is_empty()).then(|| (worked.as_secs_f64() / all).min(1.0)),
+    }
+}

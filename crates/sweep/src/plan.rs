@@ -1,0 +1,406 @@
+//! The plan of a sweep: every run by its number, without a list of them.
+//!
+//! The product of machines, workloads, cells, machines drawn from a band,
+//! seeds and pairs of locks, minus what is excluded. A plan holds one entry a
+//! cell, so a million runs take a few megabytes; the run of a number is
+//! computed. Two plans of one file are the same, on any machine.
+//!
+//! Runs that differ in their locks alone follow one another, so that whoever
+//! carries them out in order simulates each lock once, the baseline too.
+
+use crate::file::{Place, SweepFile, Work};
+use locklab_locks::catalogue;
+use locklab_sim::{Machine, can_be_simulated};
+use locklab_simulated::{Spec, Work as SimulatedWork};
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Two locks.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct LockPair {
+    /// The yardstick.
+    pub baseline: String,
+    /// What is compared with it.
+    pub experiment: String,
+}
+
+/// One workload on one machine.
+#[derive(Clone, Debug)]
+pub struct Block {
+    /// Which machine of the plan.
+    pub machine: usize,
+    /// Which workload of the file.
+    pub workload: usize,
+    /// Every cell, in the order in which `locklab matrix` has them.
+    pub places: Vec<[u64; 3]>,
+    threads: Vec<usize>,
+}
+
+/// One cell of a block, with the pairs of locks that are run there.
+#[derive(Clone, Copy, Debug)]
+struct Point {
+    block: u32,
+    cell: u32,
+    /// Which of the lists of pairs.
+    pairs: u32,
+    /// Runs before it.
+    first: u64,
+}
+
+/// One run: two locks in one cell with one seed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Run {
+    /// Which block of the plan.
+    pub block: usize,
+    /// Which cell of the block.
+    pub cell: usize,
+    /// Which machine of the band and which seed: the number of the pair of
+    /// samples in its cell.
+    pub replicate: u32,
+    /// Which pair of locks of the plan.
+    pub pair: usize,
+}
+
+/// All runs of a sweep.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// What was asked.
+    pub file: SweepFile,
+    /// The machines, in the order of the file.
+    pub machines: Vec<Machine>,
+    /// The pairs of locks.
+    pub pairs: Vec<LockPair>,
+    /// Workloads by machine.
+    pub blocks: Vec<Block>,
+    /// What the machines do not have, in sentences.
+    pub notes: Vec<String>,
+    points: Vec<Point>,
+    allowed: Vec<Arc<[u16]>>,
+    runs: u64,
+}
+
+impl Plan {
+    /// The plan of a file, whose machines were found already.
+    ///
+    /// # Errors
+    /// One sentence: a lock that is none, a product with nothing in it, an
+    /// exclusion that excludes nothing.
+    pub fn new(file: SweepFile, machines: Vec<Machine>) -> Result<Self, String> {
+        if machines.is_empty() {
+            return Err(
+                "the sweep names no machine; give machines = [\"all\"], or names of 'locklab \
+                 machine list'"
+                    .into(),
+            );
+        }
+        let pairs = lock_pairs(&file, can_be_simulated)?;
+        let mut plan = Self {
+            file,
+            machines,
+            pairs,
+            blocks: Vec::new(),
+            notes: Vec::new(),
+            points: Vec::new(),
+            allowed: Vec::new(),
+            runs: 0,
+        };
+        plan.lay_out()?;
+        Ok(plan)
+    }
+
+    fn lay_out(&mut self) -> Result<(), String> {
+        let mut used = vec![false; self.file.exclusions.len()];
+        let mut known: HashMap<Vec<u16>, u32> = HashMap::new();
+        let mut too_small: BTreeMap<usize, Vec<String>> = BTreeMap::new();
+        for (number, machine) in self.machines.iter().enumerate() {
+            let cpus = machine.cpus();
+            for (workload, asked) in self.file.workloads.iter().enumerate() {
+                let mut threads: Vec<usize> = Vec::new();
+                for asked in &asked.threads {
+                    match (asked.on(cpus), asked) {
+                        (Some(n), _) if threads.contains(&n) => {}
+                        (Some(n), _) => threads.push(n),
+                        (None, crate::file::Threads::Number(n)) => {
+                            let machines = too_small.entry(*n).or_default();
+                            if machines.last() != Some(&machine.name) {
+                                machines.push(machine.name.clone());
+                            }
+                        }
+                        (None, _) => {}
+                    }
+                }
+                threads.sort_unstable();
+                let mut block = Block {
+                    machine: number,
+                    workload,
+                    places: Vec::new(),
+                    threads,
+                };
+                let spec = self.spec(&block, &self.pairs[0]);
+                spec.check(machine)
+                    .map_err(|e| format!("workload {}: {e}", workload + 1))?;
+                block.places = spec.places();
+                for (cell, place) in block.places.iter().enumerate() {
+                    let pairs = allowed(
+                        &self.file,
+                        machine,
+                        asked.work,
+                        *place,
+                        &self.pairs,
+                        &mut used,
+                    );
+                    if pairs.is_empty() {
+                        continue;
+                    }
+                    let count = pairs.len() as u64;
+                    let list = *known.entry(pairs).or_insert_with_key(|pairs| {
+                        self.allowed.push(pairs.as_slice().into());
+                        (self.allowed.len() - 1) as u32
+                    });
+                    self.points.push(Point {
+                        block: self.blocks.len() as u32,
+                        cell: cell as u32,
+                        pairs: list,
+                        first: self.runs,
+                    });
+                    self.runs += count * u64::from(self.replicates());
+                }
+                self.blocks.push(block);
+            }
+        }
+        if let Some(unused) = used.iter().position(|used| !used) {
+            return Err(format!(
+                "exclusion {} leaves out nothing: no run agrees with all that it says",
+                unused + 1
+            ));
+        }
+        if self.runs == 0 {
+            return Err("the exclusions leave no run; take one of them away".into());
+        }
+        self.notes = too_small
+            .into_iter()
+            .map(|(threads, machines)| {
+                format!("{threads} threads are left out on {}.", machines.join(", "))
+            })
+            .collect();
+        Ok(())
+    }
+
+    /// How many runs there are.
+    #[must_use]
+    pub fn runs(&self) -> u64 {
+        self.runs
+    }
+
+    /// How many cells there are, over all machines.
+    #[must_use]
+    pub fn cells(&self) -> usize {
+        self.points.len()
+    }
+
+    /// Runs of one pair of locks in one cell: machines of the band, and seeds.
+    #[must_use]
+    pub fn replicates(&self) -> u32 {
+        self.file.bands.saturating_mul(self.file.seeds)
+    }
+
+    /// The run of a number.
+    ///
+    /// # Panics
+    /// If there are not so many.
+    #[must_use]
+    pub fn run(&self, number: u64) -> Run {
+        assert!(number < self.runs, "run {number} of {}", self.runs);
+        let at = self.points.partition_point(|point| point.first <= number) - 1;
+        let point = self.points[at];
+        let pairs = &self.allowed[point.pairs as usize];
+        let within = number - point.first;
+        let count = pairs.len() as u64;
+        Run {
+            block: point.block as usize,
+            cell: point.cell as usize,
+            replicate: (within / count) as u32,
+            pair: pairs[(within % count) as usize].into(),
+        }
+    }
+
+    /// The runs of these numbers, in order.
+    pub fn runs_of(&self, numbers: Range<u64>) -> impl Iterator<Item = (u64, Run)> + '_ {
+        numbers.map(|number| (number, self.run(number)))
+    }
+
+    /// What is asked of the simulator for one pair of locks in one block.
+    #[must_use]
+    pub fn spec(&self, block: &Block, pair: &LockPair) -> Spec {
+        let workload = &self.file.workloads[block.workload];
+        Spec {
+            baseline: pair.baseline.clone(),
+            experiment: pair.experiment.clone(),
+            threads: block.threads.clone(),
+            critical: workload.critical.clone(),
+            non_critical: workload.non_critical.clone(),
+            work: match workload.work {
+                Work::Units => SimulatedWork::Units,
+                Work::Fstat => SimulatedWork::Fstat,
+            },
+            latency: workload.latency,
+            acquisitions: workload.acquisitions,
+            physical: workload.physical,
+        }
+    }
+
+    /// Every pair of locks of every block with its cells, in the order of the
+    /// plan: what a store keeps as one experiment.
+    #[must_use]
+    pub fn comparisons(&self) -> BTreeMap<(usize, usize), Vec<usize>> {
+        let mut all: BTreeMap<(usize, usize), Vec<usize>> = BTreeMap::new();
+        for point in &self.points {
+            for pair in self.allowed[point.pairs as usize].iter() {
+                all.entry((point.block as usize, usize::from(*pair)))
+                    .or_default()
+                    .push(point.cell as usize);
+            }
+        }
+        all
+    }
+
+    /// Cuts the runs into so many chunks that take about as long as one
+    /// another, or fewer where there are not so many runs. The first run of
+    /// each, and the number of runs.
+    #[must_use]
+    pub fn cut(&self, chunks: u64) -> Vec<u64> {
+        let chunks = chunks.clamp(1, self.runs);
+        let costs = |point: &Point| {
+            let block = &self.blocks[point.block as usize];
+            let machine = &self.machines[block.machine];
+            let spec = self.spec(block, &self.pairs[0]);
+            cost(&spec, machine, block.places[point.cell as usize])
+        };
+        let costs: Vec<f64> = self.points.iter().map(costs).collect();
+        let ends = |at: usize| self.points.get(at + 1).map_or(self.runs, |next| next.first);
+        let of = |at: usize| costs[at] * (ends(at) - self.points[at].first) as f64;
+        let total: f64 = (0..costs.len()).map(of).sum();
+        let mut cuts = vec![0];
+        let (mut at, mut before) = (0, 0.0);
+        for chunk in 1..chunks {
+            let target = total * chunk as f64 / chunks as f64;
+            while at + 1 < costs.len() && before + of(at) <= target {
+                before += of(at);
+                at += 1;
+            }
+            let within = ((target - before) / costs[at]).max(0.0).round() as u64;
+            let cut = (self.points[at].first + within).min(self.runs - 1);
+            if cuts.last().is_some_and(|last| *last < cut) {
+                cuts.push(cut);
+            }
+        }
+        cuts.push(self.runs);
+        cuts
+    }
+
+    /// What a run costs to simulate, in a unit of its own.
+    pub(crate) fn cost_of(&self, run: &Run) -> f64 {
+        let block = &self.blocks[run.block];
+        let spec = self.spec(block, &self.pairs[run.pair]);
+        cost(&spec, &self.machines[block.machine], block.places[run.cell])
+    }
+}
+
+/// About what a cell costs: acquisitions, each dearer where more threads watch
+/// the lock; a run by time where threads share CPUs is as long as many.
+fn cost(spec: &Spec, machine: &Machine, place: [u64; 3]) -> f64 {
+    let threads = usize::try_from(place[0]).unwrap_or(usize::MAX);
+    if spec.is_oversubscribed(machine, threads) {
+        return 1e6;
+    }
+    spec.acquisitions(threads) as f64 * (10.0 + threads as f64)
+}
+
+/// Baselines with what is compared with them, none with itself.
+///
+/// # Errors
+/// One sentence: a lock that is none, or nothing to compare.
+pub(crate) fn lock_pairs(
+    file: &SweepFile,
+    can: impl Fn(&str) -> bool,
+) -> Result<Vec<LockPair>, String> {
+    let all = || catalogue::ALL.iter().map(|entry| entry.info.name);
+    let mut pairs: Vec<LockPair> = Vec::new();
+    for baseline in file.baseline.names() {
+        for asked in file.experiment.names() {
+            let names: Vec<String> = if asked == "all" {
+                all().filter(|name| can(name)).map(str::to_owned).collect()
+            } else {
+                vec![asked.clone()]
+            };
+            for experiment in names {
+                if experiment == *baseline && asked == "all" {
+                    continue;
+                }
+                let pair = LockPair {
+                    baseline: baseline.clone(),
+                    experiment,
+                };
+                if !pairs.contains(&pair) {
+                    pairs.push(pair);
+                }
+            }
+        }
+    }
+    for pair in &pairs {
+        for name in [&pair.baseline, &pair.experiment] {
+            if !can(name) {
+                return Err(format!(
+                    "there is no lock called '{name}' that a sweep can run; 'locklab locks' lists \
+                     them all"
+                ));
+            }
+        }
+    }
+    if pairs.is_empty() {
+        return Err("a sweep of no locks shows nothing; name a baseline and an experiment".into());
+    }
+    if pairs.len() > usize::from(u16::MAX) {
+        return Err(format!(
+            "{} pairs of locks are more than the {} that a sweep can have; split the file",
+            pairs.len(),
+            u16::MAX
+        ));
+    }
+    Ok(pairs)
+}
+
+/// The pairs of locks that no exclusion leaves out; notes which it used.
+fn allowed(
+    file: &SweepFile,
+    machine: &Machine,
+    work: Work,
+    place: [u64; 3],
+    pairs: &[LockPair],
+    used: &mut [bool],
+) -> Vec<u16> {
+    let mut allowed = Vec::with_capacity(pairs.len());
+    for (number, pair) in pairs.iter().enumerate() {
+        let at = Place {
+            machine: &machine.name,
+            baseline: &pair.baseline,
+            experiment: &pair.experiment,
+            work,
+            place,
+        };
+        let mut out = false;
+        for (rule, used) in file.exclusions.iter().zip(used.iter_mut()) {
+            let matches = rule.matches(&at);
+            *used |= matches;
+            out |= matches;
+        }
+        if !out {
+            allowed.push(number as u16);
+        }
+    }
+    allowed
+}
+
+#[cfg(test)]
+mod tests;

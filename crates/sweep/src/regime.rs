@@ -1,0 +1,93 @@
+//! How contended a lock is in a cell: what a summary puts together.
+
+use crate::file::Work;
+use crate::plan::{Block, Plan};
+use locklab_sim::{Fstat, Machine};
+use serde::Serialize;
+
+/// From no contention to the most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Regime {
+    /// One thread.
+    Alone,
+    /// Several threads which together want the lock for less time than there
+    /// is.
+    Light,
+    /// They want it for more, on one socket.
+    Saturated,
+    /// And on several sockets.
+    AcrossSockets,
+    /// More threads than physical CPUs.
+    Oversubscribed,
+}
+
+impl Regime {
+    /// Every one, in order.
+    pub const ALL: [Self; 5] = [
+        Self::Alone,
+        Self::Light,
+        Self::Saturated,
+        Self::AcrossSockets,
+        Self::Oversubscribed,
+    ];
+
+    /// For a reader.
+    #[must_use]
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Alone => "alone",
+            Self::Light => "light",
+            Self::Saturated => "saturated",
+            Self::AcrossSockets => "across sockets",
+            Self::Oversubscribed => "oversubscribed",
+        }
+    }
+
+    /// What every word means, for a report.
+    pub const MEANING: &'static str = "Regimes: alone, one thread; light, several threads that together hold the lock for less \
+         than the whole time (threads x critical / (critical + non-critical) below 1, the lock's \
+         own time left out); saturated, for more, on one socket; across sockets, the same on \
+         several; oversubscribed, more threads than physical CPUs.";
+
+    /// That of one cell of a plan.
+    #[must_use]
+    pub fn of(plan: &Plan, block: &Block, place: [u64; 3]) -> Self {
+        let machine = &plan.machines[block.machine];
+        let workload = &plan.file.workloads[block.workload];
+        let [threads, critical, non_critical] = place;
+        let physical = workload
+            .physical
+            .unwrap_or_else(|| machine.hardware_threads());
+        if threads == 1 {
+            Self::Alone
+        } else if threads > physical as u64 {
+            Self::Oversubscribed
+        } else if load(workload.work, threads, critical, non_critical) < 1.0 {
+            Self::Light
+        } else if threads > a_socket(machine) {
+            Self::AcrossSockets
+        } else {
+            Self::Saturated
+        }
+    }
+}
+
+/// How many locks' worth of time the threads want, if a lock took no time.
+fn load(work: Work, threads: u64, critical: u64, non_critical: u64) -> f64 {
+    let (inside, outside) = match work {
+        // A length of n is n + 1 units.
+        Work::Units => (critical as f64 + 1.0, non_critical as f64 + 1.0),
+        Work::Fstat => {
+            let call = Fstat::default();
+            (call.inside_ns, call.outside_ns)
+        }
+    };
+    threads as f64 * inside / (inside + outside)
+}
+
+/// Hardware threads of one socket.
+fn a_socket(machine: &Machine) -> u64 {
+    let sockets = machine.get("topology.sockets").max(1.0);
+    (machine.hardware_threads() as f64 / sockets) as u64
+}

@@ -1,0 +1,428 @@
+//! A sweep in words: the plan before it, and the summary after it, as a
+//! document for every form of output.
+
+use crate::collect::Collected;
+use crate::folder::Folder;
+use crate::plan::Plan;
+use crate::regime::Regime;
+use crate::summary::{OfLock, OfRegime, Summary};
+use locklab_judge::Verdict;
+use locklab_lab::VERSION;
+use locklab_lab::document::{
+    Document, Grid, GridCell, GridRow, Medium, Part, Section, Shade, mark, render,
+};
+use locklab_lab::experiment::{Facts, Labels};
+use locklab_sim::band::Says;
+use serde_json::{Map, json};
+use std::time::Duration;
+
+/// What a plan is, as facts.
+#[must_use]
+pub(crate) fn facts(plan: &Plan) -> Facts {
+    let file = &plan.file;
+    let count = |n: usize, noun: &str| format!("{n} {noun}{}", if n == 1 { "" } else { "s" });
+    let fact = |name: &str, value: String| (name.to_owned(), value);
+    let machines: Vec<&str> = plan.machines.iter().map(|m| m.name.as_str()).collect();
+    let mut baselines: Vec<&str> = plan.pairs.iter().map(|p| p.baseline.as_str()).collect();
+    baselines.dedup();
+    let mut facts = vec![
+        fact(
+            "Machines",
+            format!("{}: {}", machines.len(), machines.join(", ")),
+        ),
+        fact(
+            "Locks",
+            format!(
+                "{} compared with {}",
+                count(plan.pairs.len(), "lock"),
+                baselines.join(", ")
+            ),
+        ),
+        fact(
+            "Cells",
+            format!(
+                "{} over all machines, {} workload{}",
+                plan.cells(),
+                file.workloads.len(),
+                if file.workloads.len() == 1 { "" } else { "s" }
+            ),
+        ),
+        fact(
+            "Replicates",
+            match file.bands {
+                1 => format!(
+                    "{} (seed {})",
+                    count(file.seeds as usize, "seed"),
+                    file.seed
+                ),
+                bands => format!(
+                    "{} (seed {}), on {bands} machines drawn from each model's band",
+                    count(file.seeds as usize, "seed"),
+                    file.seed
+                ),
+            },
+        ),
+        fact("Runs", format!("{}, each of two locks", plan.runs())),
+    ];
+    if !plan.notes.is_empty() {
+        facts.push(fact("Left out", plan.notes.join(" ")));
+    }
+    facts
+}
+
+/// How long it takes, as facts; `words` writes a time.
+#[must_use]
+pub(crate) fn times(core: Duration, cores: usize, words: impl Fn(Duration) -> String) -> Facts {
+    let on = |cores: usize| words(core / u32::try_from(cores.max(1)).unwrap_or(u32::MAX));
+    vec![
+        ("One core".into(), format!("about {}", words(core))),
+        (
+            "This machine".into(),
+            format!("about {} on its {cores} cores", on(cores)),
+        ),
+        (
+            "N nodes like it".into(),
+            format!("about {} on 10, {} on 100", on(10 * cores), on(100 * cores)),
+        ),
+    ]
+}
+
+/// What was collected, as a document; `busy` is the part of the time that
+/// this machine's cores worked, where they did.
+#[must_use]
+pub(crate) fn document(folder: &Folder, collected: &Collected, busy: Option<f64>) -> Document {
+    let summary = &Summary::new(&folder.plan, &collected.figures);
+    let plan = &folder.plan;
+    let title = match plan.file.title.as_str() {
+        "" => "Sweep",
+        title => title,
+    };
+    let mut head: Facts = vec![(
+        "Figures".into(),
+        format!(
+            "simulation: {} modelled machine{}; no figure was measured",
+            plan.machines.len(),
+            if plan.machines.len() == 1 { "" } else { "s" }
+        ),
+    )];
+    head.extend(facts(plan));
+    head.push(("Tool".into(), VERSION.into()));
+    let mut document = Document {
+        title: title.to_owned(),
+        head,
+        labels: Labels {
+            baseline: "baseline".into(),
+            experiment: "experiment".into(),
+        },
+        sections: Vec::new(),
+        findings: Vec::new(),
+        data: data(folder, collected, summary),
+    };
+    document.push(about(plan));
+    if !collected.missing.is_empty() {
+        document.push(missing(collected));
+    }
+    for machine in &plan.machines {
+        let regimes = || summary.regimes.iter().filter(|r| r.machine == machine.name);
+        if regimes().next().is_some() {
+            document.push(of_machine(machine.name.as_str(), regimes()));
+        }
+    }
+    for regime in Regime::ALL {
+        document.sections.extend(heat_maps(plan, summary, regime));
+    }
+    document.push(caveats(collected));
+    if let Some(busy) = busy {
+        let text = format!("The cores were busy {:.1} % of the time.", 100.0 * busy);
+        document.push(Section::new("").prose(text));
+        document.data.insert("busy".into(), json!(busy));
+    }
+    document
+}
+
+fn about(plan: &Plan) -> Section {
+    Section::new("Locks that no other beats")
+        .prose(format!(
+            "A lock beats another if, over the cells of a regime, it is behind neither in \
+             throughput nor in fairness by more than {} %, and ahead in one of them by more, in \
+             every replicate. Of each lock that none beats: throughput against the baseline (the \
+             geometric mean over the cells; the median of the replicates), then Jain's index of \
+             fairness.",
+            plan.file.delta
+        ))
+        .note(Regime::MEANING)
+}
+
+fn of_machine<'a>(name: &str, regimes: impl Iterator<Item = &'a OfRegime>) -> Section {
+    let mut section = Section::minor(name);
+    let mut facts = Facts::new();
+    for regime in regimes {
+        let mut locks: Vec<&OfLock> = regime.locks.iter().filter(|l| l.never_worse).collect();
+        let throughput = |lock: &OfLock| lock.throughput.map_or(0.0, |t| t.median);
+        locks.sort_by(|a, b| {
+            throughput(b)
+                .total_cmp(&throughput(a))
+                .then_with(|| a.lock.cmp(&b.lock))
+        });
+        let words: Vec<String> = locks
+            .iter()
+            .map(|lock| {
+                let figure = |spread: Option<crate::summary::Spread>| {
+                    spread.map_or_else(|| "-".into(), |s| format!("{:.2}", s.median))
+                };
+                format!(
+                    "{} {} {}",
+                    lock.lock,
+                    figure(lock.throughput),
+                    figure(lock.fairness)
+                )
+            })
+            .collect();
+        let cells = match regime.cells {
+            1 => "1 cell".to_owned(),
+            n => format!("{n} cells"),
+        };
+        let text = if words.is_empty() {
+            format!("{cells}: no lock ran in all of them")
+        } else {
+            format!("{cells}: {}", words.join(", "))
+        };
+        facts.push((regime.regime.words().into(), text));
+    }
+    section = section.facts(facts);
+    section
+}
+
+/// One heat map of a regime for each baseline: locks by machines.
+fn heat_maps(plan: &Plan, summary: &Summary, regime: Regime) -> Vec<Section> {
+    let of_regime: Vec<&OfRegime> = summary
+        .regimes
+        .iter()
+        .filter(|r| r.regime == regime)
+        .collect();
+    let mut baselines: Vec<&str> = of_regime.iter().map(|r| r.baseline.as_str()).collect();
+    baselines.sort_unstable();
+    baselines.dedup();
+    let mut sections = Vec::new();
+    for baseline in baselines {
+        let shown: Vec<&&OfRegime> = of_regime
+            .iter()
+            .filter(|r| r.baseline == baseline)
+            .collect();
+        let mut locks: Vec<&str> = Vec::new();
+        for pair in plan.pairs.iter().filter(|pair| pair.baseline == baseline) {
+            locks.push(&pair.experiment);
+        }
+        let rows = locks.iter().map(|lock| GridRow {
+            name: (*lock).to_owned(),
+            flag: String::new(),
+            cells: shown
+                .iter()
+                .map(|of| {
+                    let found = of.locks.iter().find(|l| l.lock == **lock);
+                    found.and_then(|lock| cell(lock, of))
+                })
+                .collect(),
+        });
+        let grid = Grid {
+            row_title: "lock".into(),
+            column_title: "machine".into(),
+            columns: shown.iter().map(|of| of.machine.clone()).collect(),
+            rows: rows.collect(),
+        };
+        let section = Section::new(format!(
+            "Heat map, {}: throughput against {baseline}",
+            regime.words()
+        ));
+        sections.push(
+            section
+                .only(Medium::Page)
+                .with(Part::Grid(grid))
+                .with(Part::Legend(
+                    [
+                        ("+", "faster in nearly every replicate"),
+                        ("-", "slower in nearly every replicate"),
+                        ("=", "within the margin in nearly every replicate"),
+                        ("?", "the replicates do not agree"),
+                        ("*", "no other lock beats it"),
+                    ]
+                    .map(|(sign, meaning)| (sign.to_owned(), meaning.to_owned()))
+                    .into(),
+                )),
+        );
+    }
+    sections
+}
+
+fn cell(lock: &OfLock, of: &OfRegime) -> Option<GridCell> {
+    let throughput = lock.throughput?;
+    let verdict = match lock.says? {
+        Says::Better => Verdict::Better,
+        Says::Worse => Verdict::Worse,
+        Says::Flat => Verdict::Flat { nonzero: false },
+        Says::Unclear => Verdict::Unclear {
+            detectable: None,
+            pairs_for_flat: None,
+        },
+    };
+    let fairness = lock.fairness.map_or(f64::NAN, |f| f.median);
+    Some(GridCell {
+        value: format!("{:.2}", throughput.median),
+        mark: format!(
+            "{}{}",
+            mark(&verdict),
+            if lock.never_worse { "*" } else { "" }
+        ),
+        shade: Shade::of(&verdict, Some(throughput.median)),
+        detail: format!(
+            "{} on {}, {}: {:.3} of {} ({:.3} to {:.3}), fairness {fairness:.3}, {} of {} \
+             cells{}",
+            lock.lock,
+            of.machine,
+            of.regime.words(),
+            throughput.median,
+            of.baseline,
+            throughput.low,
+            throughput.high,
+            lock.cells,
+            of.cells,
+            lock.beaten_by
+                .as_ref()
+                .map_or_else(String::new, |by| format!("; beaten by {by}"))
+        ),
+    })
+}
+
+fn missing(collected: &Collected) -> Section {
+    const SHOWN: usize = 12;
+    let chunks = collected.missing.len();
+    let mut items: Vec<String> = collected
+        .missing
+        .iter()
+        .take(SHOWN)
+        .map(|missing| {
+            format!(
+                "chunk {}: {} runs; {}",
+                missing.chunk,
+                missing.runs.end - missing.runs.start,
+                missing.why
+            )
+        })
+        .collect();
+    if chunks > SHOWN {
+        items.push(format!("{} more chunks, in --json", chunks - SHOWN));
+    }
+    Section::new("Missing")
+        .prose(format!(
+            "{} runs are missing. What is below is of the others.",
+            collected.missing_runs()
+        ))
+        .items(items)
+}
+
+fn caveats(collected: &Collected) -> Section {
+    let mut items = vec![
+        "Simulated on models: what a model assumes is not varied unless the file says bands; \
+         'locklab machine show' has the assumptions."
+            .to_owned(),
+        "A regime puts cells of several lengths and numbers of threads together; the cells are \
+         in the store ('locklab results list --store')."
+            .to_owned(),
+    ];
+    for ((machine, lock), (runs, why)) in &collected.failed {
+        items.push(format!(
+            "{lock} on {machine}: {runs} samples failed and are left out; the last because {why}"
+        ));
+    }
+    items.extend(collected.clocks.iter().cloned());
+    Section::new("Caveats").items(items)
+}
+
+fn data(
+    folder: &Folder,
+    collected: &Collected,
+    summary: &Summary,
+) -> Map<String, serde_json::Value> {
+    let plan = &folder.plan;
+    let machines: Vec<&str> = plan.machines.iter().map(|m| m.name.as_str()).collect();
+    let missing: Vec<serde_json::Value> = collected
+        .missing
+        .iter()
+        .map(|missing| {
+            json!({
+                "chunk": missing.chunk,
+                "runs": missing.runs.end - missing.runs.start,
+                "why": missing.why,
+                "log": folder.log(missing.chunk),
+            })
+        })
+        .collect();
+    let failed: Vec<serde_json::Value> = collected
+        .failed
+        .iter()
+        .map(|((machine, lock), (samples, why))| {
+            json!({ "machine": machine, "lock": lock, "samples": samples, "why": why })
+        })
+        .collect();
+    let fields = [
+        ("schema", json!(1)),
+        ("kind", json!("sweep")),
+        (
+            "provenance",
+            json!({ "source": "simulation", "name": machines.join(", ") }),
+        ),
+        ("runs", json!(plan.runs())),
+        ("store", json!(folder.store())),
+        ("missing", json!(missing)),
+        ("failed", json!(failed)),
+        ("regimes", json!(summary.regimes)),
+    ];
+    fields
+        .into_iter()
+        .map(|(name, value)| (name.to_owned(), value))
+        .collect()
+}
+
+/// A plan as text, with how long it takes.
+#[must_use]
+pub(crate) fn plan_text(plan: &Plan, times: &Facts) -> String {
+    let mut document = Document {
+        title: match plan.file.title.as_str() {
+            "" => "Sweep".to_owned(),
+            title => title.to_owned(),
+        },
+        head: facts(plan),
+        labels: Labels {
+            baseline: "baseline".into(),
+            experiment: "experiment".into(),
+        },
+        sections: Vec::new(),
+        findings: Vec::new(),
+        data: Map::new(),
+    };
+    document.push(Section::new("Time, by runs drawn from the plan").facts(times.clone()));
+    render::text(&document, render::Colour::Plain)
+}
+
+/// The same for programs.
+#[must_use]
+pub(crate) fn plan_json(plan: &Plan, core: Duration) -> serde_json::Value {
+    let machines: Vec<&str> = plan.machines.iter().map(|m| m.name.as_str()).collect();
+    let pairs: Vec<[&str; 2]> = plan
+        .pairs
+        .iter()
+        .map(|pair| [pair.baseline.as_str(), pair.experiment.as_str()])
+        .collect();
+    json!({
+        "schema": 1,
+        "dry_run": true,
+        "kind": "sweep",
+        "machines": machines,
+        "pairs": pairs,
+        "cells": plan.cells(),
+        "replicates": plan.replicates(),
+        "runs": plan.runs(),
+        "left_out": plan.notes,
+        "core_seconds": core.as_secs_f64(),
+    })
+}

@@ -1,0 +1,194 @@
+//! What a sweep shows: for each machine and regime, every lock's throughput
+//! and fairness, and which locks no other beats.
+//!
+//! Computed from the figures of the runs alone. Words and looks are
+//! [`crate::report`]'s.
+
+use crate::collect::Figures;
+use crate::pareto::{Points, beaten, mean};
+use crate::plan::Plan;
+use crate::regime::Regime;
+use locklab_sim::band::{Band, Says};
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// All machines, in the order of the plan.
+#[derive(Clone, Debug, Serialize)]
+pub struct Summary {
+    /// One for each machine, baseline and regime that has a cell.
+    pub regimes: Vec<OfRegime>,
+}
+
+/// One machine in one regime.
+#[derive(Clone, Debug, Serialize)]
+pub struct OfRegime {
+    /// The machine.
+    pub machine: String,
+    /// The lock that others are compared with.
+    pub baseline: String,
+    /// How contended it is.
+    pub regime: Regime,
+    /// Cells that are put together.
+    pub cells: usize,
+    /// Every lock, the baseline first.
+    pub locks: Vec<OfLock>,
+}
+
+/// One lock on one machine in one regime.
+#[derive(Clone, Debug, Serialize)]
+pub struct OfLock {
+    /// Its name.
+    pub lock: String,
+    /// Cells in which it ran in every replicate.
+    pub cells: usize,
+    /// Operations a second against the baseline: the geometric mean over the
+    /// cells, by replicate. None if it ran nowhere.
+    pub throughput: Option<Spread>,
+    /// Jain's index: the mean over the cells, by replicate.
+    pub fairness: Option<Spread>,
+    /// What its throughput says against the baseline.
+    pub says: Option<Says>,
+    /// A lock that beats it in throughput and fairness together.
+    pub beaten_by: Option<String>,
+    /// Whether no lock beats it, and it ran in all cells.
+    pub never_worse: bool,
+}
+
+/// A figure over replicates.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Spread {
+    /// Half are below.
+    pub median: f64,
+    /// Nine of ten replicates lie between this (with few of them, all do)
+    pub low: f64,
+    /// and this.
+    pub high: f64,
+}
+
+impl Spread {
+    fn of(band: &Band) -> Self {
+        Self {
+            median: band.median,
+            low: band.low,
+            high: band.high,
+        }
+    }
+}
+
+/// What is put together: machine, baseline, regime.
+type Group = (usize, String, Regime);
+
+/// The cells and locks of one group.
+#[derive(Default)]
+struct Gathered {
+    cells: Vec<(usize, usize)>,
+    locks: Vec<String>,
+    points: Vec<Points>,
+}
+
+impl Gathered {
+    fn cell(&mut self, at: (usize, usize)) -> usize {
+        // Runs come cell by cell.
+        if self.cells.last() != Some(&at) {
+            self.cells.push(at);
+            for cells in self.points.iter_mut().flatten() {
+                cells.resize(self.cells.len(), None);
+            }
+        }
+        self.cells.len() - 1
+    }
+
+    fn lock(&mut self, name: &str, replicates: u32) -> usize {
+        if let Some(at) = self.locks.iter().position(|lock| lock == name) {
+            return at;
+        }
+        self.locks.push(name.to_owned());
+        self.points
+            .push(vec![vec![None; self.cells.len()]; replicates as usize]);
+        self.locks.len() - 1
+    }
+}
+
+impl Summary {
+    /// Of the figures of all runs, by their numbers.
+    #[must_use]
+    pub fn new(plan: &Plan, figures: &[Figures]) -> Self {
+        let mut groups: BTreeMap<Group, Gathered> = BTreeMap::new();
+        for ((_, run), figures) in plan.runs_of(0..plan.runs()).zip(figures) {
+            let block = &plan.blocks[run.block];
+            let pair = &plan.pairs[run.pair];
+            let regime = Regime::of(plan, block, block.places[run.cell]);
+            let group = groups
+                .entry((block.machine, pair.baseline.clone(), regime))
+                .or_default();
+            let cell = group.cell((run.block, run.cell));
+            let (baseline, experiment) = (figures.baseline, figures.experiment);
+            let ratio = (experiment[0] / baseline[0]).ln();
+            for (lock, point) in [
+                (&pair.baseline, [0.0, baseline[1]]),
+                (&pair.experiment, [ratio, experiment[1]]),
+            ] {
+                let at = group.lock(lock, plan.replicates());
+                // A baseline that failed leaves its ratios out too.
+                let there = point.iter().all(|figure| figure.is_finite());
+                group.points[at][run.replicate as usize][cell] = there.then_some(point);
+            }
+        }
+        let regimes = groups
+            .into_iter()
+            .map(|((machine, baseline, regime), gathered)| {
+                of_regime(plan, machine, baseline, regime, &gathered)
+            })
+            .collect();
+        Self { regimes }
+    }
+}
+
+fn of_regime(
+    plan: &Plan,
+    machine: usize,
+    baseline: String,
+    regime: Regime,
+    gathered: &Gathered,
+) -> OfRegime {
+    let delta = plan.file.delta / 100.0;
+    let beaten = beaten(&gathered.points, [delta.ln_1p(), delta]);
+    let locks = gathered
+        .locks
+        .iter()
+        .zip(&gathered.points)
+        .zip(beaten)
+        .map(|((lock, points), by)| {
+            let cells: Vec<usize> = (0..gathered.cells.len())
+                .filter(|cell| points.iter().all(|cells| cells[*cell].is_some()))
+                .collect();
+            let of = |figure: usize, exp: bool| {
+                let values = points.iter().map(|points| {
+                    let mean = mean(points, &cells)[figure];
+                    if exp { mean.exp() } else { mean }
+                });
+                (!cells.is_empty()).then(|| Band::new(values.collect()))
+            };
+            let throughput = of(0, true);
+            OfLock {
+                lock: lock.clone(),
+                cells: cells.len(),
+                says: throughput
+                    .as_ref()
+                    .filter(|_| *lock != baseline)
+                    .map(|band| band.says(delta)),
+                throughput: throughput.as_ref().map(Spread::of),
+                fairness: of(1, false).as_ref().map(Spread::of),
+                never_worse: by.is_none() && cells.len() == gathered.cells.len(),
+                beaten_by: by.map(|by| gathered.locks[by].clone()),
+            }
+        })
+        .collect();
+    OfRegime {
+        machine: plan.machines[machine].name.clone(),
+        cells: gathered.cells.len(),
+        baseline,
+        regime,
+        locks,
+    }
+}

@@ -1,0 +1,52 @@
+//! Which locklab this is, and where it runs: what tells whether two shards may
+//! be one sweep.
+
+use locklab_lab::VERSION;
+use nix::sys::utsname::uname;
+use sha2::{Digest, Sha256};
+use std::path::Path;
+use std::sync::OnceLock;
+
+/// Version and build. Two builds of one version may differ in the model.
+#[must_use]
+pub(crate) fn identity() -> String {
+    static IDENTITY: OnceLock<String> = OnceLock::new();
+    IDENTITY
+        .get_or_init(|| {
+            let program = std::fs::read("/proc/self/exe").unwrap_or_default();
+            let hash = Sha256::digest(&program);
+            let short: String = hash.iter().take(6).map(|b| format!("{b:02x}")).collect();
+            format!("{VERSION} (build {short})")
+        })
+        .clone()
+}
+
+/// Whether this locklab began the sweep of a folder.
+///
+/// # Errors
+/// One sentence: figures of two versions are not one sweep.
+pub(crate) fn check(folder: &Path, began: &str) -> Result<(), String> {
+    let here = identity();
+    if began == here {
+        return Ok(());
+    }
+    Err(format!(
+        "the sweep in {} was begun by {began} and this is {here} (on {}): figures of two versions \
+         are not one sweep; use that one, or begin another with --folder",
+        folder.display(),
+        node()
+    ))
+}
+
+/// The name of this machine.
+#[must_use]
+pub(crate) fn node() -> String {
+    // The name that Slurm knows it by, which is what its commands take.
+    if let Ok(name) = std::env::var("SLURMD_NODENAME") {
+        return name;
+    }
+    uname().map_or_else(
+        |_| "this machine".into(),
+        |name| name.nodename().to_string_lossy().into_owned(),
+    )
+}
