@@ -117,14 +117,19 @@ pub fn collect(folder: &Folder, progress: &Progress) -> Result<Collected, String
             fs::remove_file(&old).map_err(|e| format!("cannot write {}: {e}", old.display()))?;
         }
     }
-    merge(
+    let merged = merge(
         folder,
         &expected,
         &stored,
         &collected.missing,
         &part,
         progress,
-    )?;
+    );
+    if merged.is_err() {
+        // Half a store helps nobody, least of all on a full disk.
+        let _ = fs::remove_file(&part);
+    }
+    merged?;
     let store = folder.store();
     fs::rename(&part, &store).map_err(|e| format!("cannot write {}: {e}", store.display()))?;
     Ok(collected)
@@ -349,3 +354,6 @@ fn clocks(folder: &Folder) -> Vec<String> {
         })
         .collect()
 }
+
+#[cfg(test)]
+mod tests;

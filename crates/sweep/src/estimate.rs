@@ -1,9 +1,11 @@
 //! How long a sweep takes, before it runs: some of its runs are simulated,
 //! drawn so that dear ones come as often as they cost, and the rest is taken
-//! to be like them.
+//! to be like them. It is the time of the processor that counts, so that other
+//! work of the machine does not.
 
 use crate::plan::Plan;
 use crate::simulator::Simulator;
+use nix::time::{ClockId, clock_gettime};
 use std::time::{Duration, Instant};
 
 /// Runs that are drawn, and the time after which no more are.
@@ -28,12 +30,12 @@ pub fn on_one_core(plan: &Plan) -> Duration {
         let runs = cuts[at]..cuts[at + 1];
         let drawn = runs.start + (runs.end - runs.start) / 2;
         let run = plan.run(drawn);
-        let one = Instant::now();
+        let before = processor_time();
         // A fresh one: the baseline is simulated too, as it is for one run in
         // as many as there are locks.
         let mut simulator = Simulator::new(plan);
         simulator.run(&run);
-        let both = one.elapsed().as_secs_f64();
+        let both = processor_time().saturating_sub(before).as_secs_f64();
         let locks = plan.pairs.len() as f64;
         let each = both / 2.0 * (1.0 + 1.0 / locks);
         // By its own cost: a cut may hold cheap and dear ones.
@@ -45,6 +47,11 @@ pub fn on_one_core(plan: &Plan) -> Duration {
     }
     let mean = of_cuts.iter().sum::<f64>() / of_cuts.len().max(1) as f64;
     Duration::try_from_secs_f64(mean * count as f64).unwrap_or(Duration::MAX)
+}
+
+/// What this thread has had of a processor.
+fn processor_time() -> Duration {
+    clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).map_or(Duration::ZERO, Duration::from)
 }
 
 /// The cost of the runs of these numbers, by a sample of them.

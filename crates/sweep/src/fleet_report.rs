@@ -225,7 +225,7 @@ fn document(fleet: &Fleet, machines: &[Machine], missing: &[String]) -> Document
         return document;
     }
     let facts = machines.iter().map(|of| {
-        let text = format!("{}, {} CPUs ({})", of.machine, of.cpus, of.node);
+        let text = format!("{} ({})", of.machine, of.node);
         (of.feature.clone(), text)
     });
     document.push(Section::new("Machines").facts(facts.collect()));

@@ -15,17 +15,13 @@ pub(crate) type Point = [f64; 2];
 /// Of one lock: by replicate, then by cell; `None` where it was not run.
 pub(crate) type Points = Vec<Vec<Option<Point>>>;
 
-/// Whether `one` beats `other`; `margins` of both figures. Only cells that
-/// both have in every replicate are compared.
+/// Whether `one` beats `other`; `margins` of both figures. Compared in the cells
+/// that `other` has in every replicate, all of which `one` must have too.
 pub(crate) fn beats(one: &Points, other: &Points, margins: Point) -> bool {
     let cells = one.first().map_or(0, Vec::len);
-    let common: Vec<usize> = (0..cells)
-        .filter(|cell| {
-            let all = |points: &Points| points.iter().all(|cells| cells[*cell].is_some());
-            all(one) && all(other)
-        })
-        .collect();
-    if common.is_empty() {
+    let has = |points: &Points, cell: usize| points.iter().all(|cells| cells[cell].is_some());
+    let common: Vec<usize> = (0..cells).filter(|cell| has(other, *cell)).collect();
+    if common.is_empty() || !common.iter().all(|cell| has(one, *cell)) {
         return false;
     }
     let mut ahead = [true, true];
@@ -97,12 +93,15 @@ mod tests {
     }
 
     #[test]
-    fn only_cells_that_both_have_are_compared() {
-        let one = vec![vec![Some([0.5, 1.0]), None]];
-        let other = vec![vec![Some([0.0, 1.0]), Some([9.0, 1.0])]];
-        assert!(beats(&one, &other, MARGINS));
-        let nowhere = vec![vec![None, Some([0.0, 1.0])]];
-        assert!(!beats(&one, &nowhere, MARGINS));
+    fn a_lock_beats_only_where_it_ran_too() {
+        let whole = vec![vec![Some([0.0, 1.0]), Some([0.0, 1.0])]];
+        let part = vec![vec![Some([0.5, 1.0]), None]];
+        let better = vec![vec![Some([0.6, 1.0]), Some([0.0, 1.0])]];
+        assert!(!beats(&part, &whole, MARGINS));
+        assert!(beats(&better, &part, MARGINS));
+        assert!(beats(&better, &whole, MARGINS));
+        let nowhere = vec![vec![None, None]];
+        assert!(!beats(&whole, &nowhere, MARGINS));
     }
 
     proptest! {

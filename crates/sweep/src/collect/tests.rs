@@ -1,0 +1,135 @@
+//! Shards are merged as they are, and what is not a part of the sweep is
+//! named. The runs here are not simulated: only that they are there counts.
+
+use super::*;
+use locklab_judge::Side;
+use locklab_lab::experiment::{Order, Sample, Values};
+use locklab_lab::store::Slot;
+use std::time::Instant;
+
+fn folder(path: &std::path::Path, seeds: u32, chunks: u64) -> Folder {
+    let text = format!(
+        "kind = 'sweep'\nmachines = ['flat-16']\nbaseline = 'ticket'\nexperiment = ['mcs', 'tas']\n\
+         seeds = {seeds}\n[[workload]]\nname = 'units'\nthreads = [1, 4]\ncritical = [0]\n"
+    );
+    Folder::open_or_begin(path, &text, Some(chunks)).unwrap()
+}
+
+/// As a simulation's, in size too.
+fn sample(run: u64) -> Sample {
+    let mut sample = Sample {
+        values: Values::from([(OPS.to_owned(), 1e6 + run as f64), (JAIN.to_owned(), 1.0)]),
+        ..Sample::default()
+    };
+    sample.detail = serde_json::json!({ "filler": "x".repeat(600) });
+    sample
+}
+
+/// A shard with the runs of its chunk, but for the last `without`.
+fn fill(folder: &Folder, chunk: usize, without: u64) {
+    let plan = &folder.plan;
+    let runs = folder.chunk(chunk).unwrap();
+    let shard = Store::open_alone(&folder.shard(chunk)).unwrap();
+    shard
+        .together(|shard| {
+            let mut ids = HashMap::new();
+            for (number, run) in plan.runs_of(runs.start..runs.end - without) {
+                let id = *ids.entry((run.block, run.pair)).or_insert_with(|| {
+                    let comparison = Comparison::new(plan, run.block, run.pair, &[]).unwrap();
+                    let (key, experiment) = (&comparison.key, &comparison.experiment);
+                    shard.begin(key, COMMAND, experiment).unwrap()
+                });
+                let cell = crate::comparison::key(plan, &run);
+                for side in [Side::Baseline, Side::Experiment] {
+                    let slot = Slot {
+                        cell: &cell,
+                        pair: run.replicate,
+                        side,
+                        order: Order::Together,
+                    };
+                    shard.keep(id, &slot, &sample(number))?;
+                }
+            }
+            Ok(())
+        })
+        .unwrap();
+}
+
+#[test]
+fn every_run_is_there_once_in_the_order_of_the_plan() {
+    let scratch = tempfile::tempdir().unwrap();
+    let folder = folder(scratch.path(), 10, 7);
+    // In any order.
+    for chunk in [4, 0, 6, 2, 1, 5, 3] {
+        fill(&folder, chunk, 0);
+    }
+    let collected = collect(&folder, &Progress::hidden()).unwrap();
+    assert_eq!(collected.missing, []);
+    let store = Store::read(&folder.store()).unwrap();
+    assert_eq!(store.count().unwrap(), 2 * folder.plan.runs());
+    assert!(store.list().unwrap().iter().all(|e| e.state == "done"));
+    let mut number = 0;
+    let damaged = store.each_row(None, |row| {
+        let run = folder.plan.run(number / 2);
+        assert_eq!(row.pair, i64::from(run.replicate));
+        number += 1;
+        Ok(())
+    });
+    assert_eq!(damaged, Ok(vec![]));
+}
+
+#[test]
+fn what_is_missing_is_named_and_the_rest_is_merged() {
+    let scratch = tempfile::tempdir().unwrap();
+    let folder = folder(scratch.path(), 10, 5);
+    for chunk in [0, 1, 2] {
+        fill(&folder, chunk, u64::from(chunk == 1) * 3);
+    }
+    // Too much is as wrong as too little: here every run twice.
+    fill(&folder, 4, 0);
+    fill(&folder, 4, 0);
+    let collected = collect(&folder, &Progress::hidden()).unwrap();
+    let whys: Vec<(usize, u64, &str)> = collected
+        .missing
+        .iter()
+        .map(|m| (m.chunk, m.runs.end - m.runs.start, m.why.as_str()))
+        .collect();
+    let runs = |chunk: usize| {
+        let runs = folder.chunk(chunk).unwrap();
+        runs.end - runs.start
+    };
+    assert_eq!((whys[0].0, whys[0].1), (1, 3));
+    assert_eq!((whys[1].0, whys[1].1), (3, runs(3)));
+    assert_eq!((whys[2].0, whys[2].1), (4, runs(4)));
+    assert!(
+        whys[2].2.contains("is one too many; remove the shard"),
+        "{}",
+        whys[2].2
+    );
+    let store = Store::read(&folder.store()).unwrap();
+    assert_eq!(
+        store.count().unwrap(),
+        2 * (runs(0) + runs(1) - 3 + runs(2))
+    );
+}
+
+/// 1,000 shards of 1,000 samples: `cargo test --release -p locklab-sweep --
+/// --ignored --nocapture` prints how long it took.
+#[test]
+#[ignore = "writes a gigabyte"]
+fn a_thousand_shards_are_merged() {
+    let scratch = tempfile::tempdir().unwrap();
+    let folder = folder(scratch.path(), 125_000, 1000);
+    assert_eq!(folder.plan.runs(), 500_000);
+    for chunk in 0..folder.chunks() {
+        fill(&folder, chunk, 0);
+    }
+    let begun = Instant::now();
+    let collected = collect(&folder, &Progress::hidden()).unwrap();
+    assert_eq!(collected.missing, []);
+    eprintln!(
+        "{} shards merged in {:.1} s",
+        folder.chunks(),
+        begun.elapsed().as_secs_f64()
+    );
+}
