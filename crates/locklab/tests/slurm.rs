@@ -77,7 +77,15 @@ fn a_cluster_gives_what_this_machine_gives_whatever_is_killed() {
     assert!(local.status.success(), "{}", said(&local));
 
     let words = [
-        "sweep", "s.toml", "--folder", "slurm", "--slurm", "--requeue", "--array", "150", "--json",
+        "sweep",
+        "s.toml",
+        "--folder",
+        "slurm",
+        "--slurm",
+        "--requeue",
+        "--array",
+        "150",
+        "--json",
     ];
     let mut submitter = cluster
         .environment(&mut locklab(here, &words))
