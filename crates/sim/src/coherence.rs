@@ -228,7 +228,11 @@ impl Engine {
         let unowned = line.exclusive.get() == NOBODY;
         // No core has it, but it is not in memory: the home has it.
         let home = |distance| match distance {
-            None if line.at_home.get() => self.costs.llc,
+            // A machine without a figure for that has it as far as a neighbour.
+            None if line.at_home.get() => {
+                let neighbour = self.costs.transfer[Distance::Cluster as usize];
+                if self.costs.llc == u64::MAX { neighbour } else { self.costs.llc }
+            }
             _ => self.transfer(distance),
         };
         if want == Want::Shared {

@@ -13,7 +13,7 @@ use std::collections::BinaryHeap;
 pub(crate) enum Kind {
     /// A CPU goes on.
     Cpu = 0,
-    /// The oldest entry of a CPU's store buffer has its line.
+    /// An entry of a CPU's store buffer has its line.
     Drain = 1,
     /// A line can be granted to a request that waits for it.
     Line = 2,

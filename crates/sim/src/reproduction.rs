@@ -8,8 +8,12 @@ use crate::metrics::Outcome;
 use crate::reference::Reference;
 use crate::scenario::{Scenario, Stop};
 use crate::split::Group;
+use crate::topology::Placement;
 use crate::workload::Workload;
 use serde::Serialize;
+
+/// Seeds over which a figure is a mean where threads are placed at random.
+const PLACEMENTS: usize = 3;
 
 /// A figure of ours beside theirs.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -168,14 +172,27 @@ pub fn simulate_experiment(
         .iter()
         .flat_map(|cell| [&cell.baseline, &cell.experiment])
         .collect();
-    let scenarios = runs
-        .iter()
-        .map(|run| scenario(experiment, run, seed))
-        .collect::<Result<Vec<_>, _>>()?;
+    // A published figure is a mean over runs, and each run places threads anew.
+    let seeds = match experiment.placement()? {
+        Placement::Random => PLACEMENTS,
+        _ => 1,
+    };
+    let mut scenarios = Vec::new();
+    for run in &runs {
+        for draw in 0..seeds as u64 {
+            scenarios.push(scenario(experiment, run, seed.wrapping_add(draw))?);
+        }
+    }
     let total = scenarios.len();
     let outcomes = run_all(&scenarios, workers, |done| progress(done, total))
         .map_err(|error| error.to_string())?;
-    let rates: Vec<f64> = runs.iter().zip(&outcomes).map(rate).collect();
+    let of_run = runs.iter().zip(outcomes.chunks(seeds));
+    let rates: Vec<f64> = of_run
+        .map(|(run, outcomes)| {
+            let rates = outcomes.iter().map(|outcome| rate(run, outcome));
+            rates.sum::<f64>() / seeds as f64
+        })
+        .collect();
     let figures: Vec<Reproduced> = cells
         .iter()
         .zip(rates.chunks(2))
@@ -228,7 +245,7 @@ fn scenario(experiment: &Experiment, run: &Run, seed: u64) -> Result<Scenario, S
 }
 
 /// Operations a second, with the stalls that are not simulated.
-fn rate((run, outcome): (&&Run, &Outcome)) -> f64 {
+fn rate(run: &Run, outcome: &Outcome) -> f64 {
     1.0 / (1.0 / outcome.ops_per_s + run.stall_ns * 1e-9)
 }
 

@@ -261,6 +261,7 @@ impl Engine {
             None => {
                 let done = self.grant(index, core, cpu, request.want(), now);
                 if request.want() == Want::Drain {
+                    self.comes(cpu, index, done);
                     self.queue.push(done, Kind::Drain, cpu);
                 } else {
                     self.schedule(cpu, done);

@@ -1,12 +1,13 @@
 //! The store buffer: plain stores that wait for their line while the CPU goes
 //! on.
 //!
-//! On x86 (TSO) stores become visible in program order, one after the other.
-//! On Arm they ask for their lines all at once and become visible as those
-//! come; a release store waits for all that are before it, and stores to one
-//! line keep their order. On both a load may pass them, unless it reads what
-//! they write; a full fence waits until they are out, and so does a
-//! read-modify-write, on Arm one that releases.
+//! All of them ask for their lines at once. On x86 (TSO) they become visible
+//! in program order, one after the other: a line that comes before its store's
+//! turn may be lost again, and is then asked for once more. On Arm they become
+//! visible as their lines come; a release store waits for all that are before
+//! it, and stores to one line keep their order. On both a load may pass them,
+//! unless it reads what they write; a full fence waits until they are out, and
+//! so does a read-modify-write, on Arm one that releases.
 
 use crate::coherence::Want;
 use crate::engine::{Engine, Phase};
@@ -26,6 +27,8 @@ struct Store {
     /// The core that its line has been asked for: the CPU may have been moved
     /// to another since.
     asked: Option<u16>,
+    /// When the line that it has asked for comes, once that is known.
+    comes: u64,
 }
 
 /// Stores of one CPU that are not visible yet, oldest first.
@@ -128,7 +131,6 @@ impl Engine {
             self.suspend(Phase::DrainSlot);
             cpu.stalled.set(cpu.stalled.get() + self.time.get() - from);
         }
-        let first = cpu.stores.is_empty();
         cpu.stores.stores.borrow_mut().push_back(Store {
             address,
             size,
@@ -136,11 +138,10 @@ impl Engine {
             line: index,
             last: self.x86 || releases(order),
             asked: None,
+            comes: u64::MAX,
         });
         cpu.stores.len.set(cpu.stores.len.get() + 1);
-        if first || !self.x86 {
-            self.drain(self.current.get(), self.time.get());
-        }
+        self.drain(self.current.get(), self.time.get());
         self.time.set(self.time.get() + 1);
     }
 
@@ -218,34 +219,49 @@ impl Engine {
             let Some(store) = stores.stores.borrow().get(place).copied() else {
                 return;
             };
-            // Behind a store to the same line, it takes its turn.
-            let behind = place > 0
-                && (store.last
-                    || stores
-                        .stores
-                        .borrow()
-                        .iter()
-                        .take(place)
-                        .any(|before| before.line == store.line));
+            let same_line = place > 0
+                && stores
+                    .stores
+                    .borrow()
+                    .iter()
+                    .take(place)
+                    .any(|before| before.line == store.line);
+            let behind = place > 0 && (store.last || same_line);
             let line = &self.lines[store.line];
-            // A line that has come for this store serves it, whoever waits
-            // for it by now.
+            // A line that has just come for this store serves it, whoever
+            // waits for it by now.
             let here = match store.asked {
-                Some(asker) => line.owned(usize::from(asker), now),
-                None => line.writable(core, now),
+                Some(asker) if store.comes == now => line.owned(usize::from(asker), now),
+                _ => line.writable(core, now),
             };
             if !behind && here {
                 self.retire(cpu, place, now);
                 continue;
             }
-            if !behind && store.asked.is_none() {
-                stores.stores.borrow_mut()[place].asked = Some(core as u16);
+            // On x86 a line may have come too early, and be lost.
+            let ask = match store.asked {
+                None => !behind || (self.x86 && !same_line && !here),
+                Some(_) => !behind && store.comes <= now,
+            };
+            if ask {
+                let mut stores = stores.stores.borrow_mut();
+                stores[place].asked = Some(core as u16);
+                stores[place].comes = u64::MAX;
+                drop(stores);
                 self.request(store.line, cpu, Want::Drain, now, None);
             }
-            if self.x86 {
-                return;
-            }
             place += 1;
+        }
+    }
+
+    /// The line that a store of a CPU has asked for comes at `done`.
+    pub(crate) fn comes(&self, cpu: usize, index: usize, done: u64) {
+        let mut stores = self.cpus[cpu].stores.stores.borrow_mut();
+        if let Some(store) = stores
+            .iter_mut()
+            .find(|store| store.line == index && store.asked.is_some() && store.comes == u64::MAX)
+        {
+            store.comes = done;
         }
     }
 

@@ -170,6 +170,21 @@ fn the_trace_is_json_with_waits_and_holds() {
     }
 }
 
+#[test]
+fn far_atomics_get_on_where_the_file_has_no_last_level_cache() {
+    // It once was infinitely far away: two threads stood still for ever.
+    let mut machine = builtin("graviton2");
+    for (key, value) in [("core.far_atomics", 1.0), ("transfer.llc_ns", 0.0)] {
+        machine = machine.with(key, value).unwrap();
+    }
+    for threads in [2, 3] {
+        let mut scenario = Scenario::new(machine.clone(), "tas", matrix(0, 0), threads);
+        scenario.stop = Stop::Acquisitions(300);
+        let outcome = run(&scenario).unwrap();
+        assert!(outcome.line_wait_ns < 1e4, "{}", outcome.line_wait_ns);
+    }
+}
+
 prop_compose! {
     fn machines()(
         sockets in 1..3u32, clusters in 1..3u32, cores in 1..4u32, threads in 1..3u32,
