@@ -14,6 +14,7 @@ pub mod experiment;
 pub mod file;
 pub mod instrument;
 pub mod matrix;
+pub mod model;
 pub mod number;
 pub mod page;
 pub mod progress;

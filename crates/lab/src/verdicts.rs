@@ -4,7 +4,10 @@
 //! belong together (one cell, one placement class), which metric decides.
 //! Must never decide anything itself and never print.
 
-use crate::experiment::{Cell, Experiment, Invalid, Metric, Pair, Role, Sample, Summary};
+use crate::experiment::{
+    Cell, Experiment, Invalid, Metric, Pair, Provenance, Role, Sample, Summary,
+};
+use crate::model::{self, Band};
 use locklab_judge::{
     BadSetting, Comparison, Family, FaultKind, Judged, Settings, Shown, Side, Verdict, estimate,
 };
@@ -46,6 +49,8 @@ pub struct JudgedCell {
     /// d = ln(experiment / baseline) of the primary metric, of each pair that
     /// counts, in order; positive is better.
     pub differences: Vec<f64>,
+    /// Of a simulation: where nine of ten of its ratios lie.
+    pub band: Option<Band>,
     /// Pairs of this cell in other placement classes, too few to be judged.
     pub elsewhere: Vec<(String, usize)>,
 }
@@ -110,6 +115,13 @@ impl JudgedCell {
     #[must_use]
     pub fn ratio(&self) -> Option<Shown> {
         self.primary().and_then(JudgedMetric::ratio)
+    }
+
+    /// Whether a firm verdict is held back, because it depends on what the
+    /// model assumes.
+    #[must_use]
+    pub fn is_held_back(&self) -> bool {
+        self.band.is_some_and(|band| band.holds_back)
     }
 
     /// Whether anything was measured.
@@ -218,6 +230,9 @@ pub fn judge(experiment: &Experiment) -> Result<Verdicts, BadSetting> {
                 judged,
             });
         }
+    }
+    if matches!(experiment.provenance, Provenance::Simulation(_)) {
+        model::hold_back(experiment, &mut cells);
     }
     Ok(Verdicts { settings, cells })
 }
@@ -393,6 +408,7 @@ impl Group<'_> {
                     .filter_map(|p| p.difference(metric.direction))
                     .collect()
             }),
+            band: None,
             elsewhere: self.elsewhere.clone(),
         }
     }

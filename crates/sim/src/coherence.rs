@@ -231,7 +231,11 @@ impl Engine {
             // A machine without a figure for that has it as far as a neighbour.
             None if line.at_home.get() => {
                 let neighbour = self.costs.transfer[Distance::Cluster as usize];
-                if self.costs.llc == u64::MAX { neighbour } else { self.costs.llc }
+                if self.costs.llc == u64::MAX {
+                    neighbour
+                } else {
+                    self.costs.llc
+                }
             }
             _ => self.transfer(distance),
         };

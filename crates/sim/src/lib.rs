@@ -61,7 +61,7 @@ pub use metrics::{Latency, Outcome};
 pub use platform::{Sim, Word};
 pub use reference::Reference;
 pub use reproduction::{
-    Miss, Reproduced, Reproduction, Shape, reproduce, score, simulate_experiment,
+    Miss, Question, Reproduced, Reproduction, Shape, reproduce, score, simulate_experiment,
 };
 pub use scenario::{Scenario, Simulation, Stop, run, simulate, simulate_lock, simulate_outside};
 pub use split::Group;

@@ -8,7 +8,7 @@ use crate::metrics::Outcome;
 use crate::reference::Reference;
 use crate::scenario::{Scenario, Stop};
 use crate::split::Group;
-use crate::topology::Placement;
+use crate::topology::{Placement, Topology};
 use crate::workload::Workload;
 use serde::Serialize;
 
@@ -24,6 +24,66 @@ pub struct Reproduced {
     pub published: Option<f64>,
     /// As simulated.
     pub ours: f64,
+    /// What kind of question it answers.
+    pub question: Question,
+}
+
+/// Kinds of questions, for which a model may be right or wrong apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Question {
+    /// One thread: what a lock costs when nobody else wants it.
+    Uncontended,
+    /// Threads of one socket.
+    SameSocket,
+    /// Threads of several sockets.
+    AcrossSockets,
+    /// Pauses between attempts, in a virtual machine that has all its CPUs.
+    Backoff,
+    /// More virtual CPUs than physical ones.
+    Oversubscribed,
+}
+
+impl Question {
+    /// All kinds, in the order of reports.
+    pub const ALL: [Self; 5] = [
+        Self::Uncontended,
+        Self::SameSocket,
+        Self::AcrossSockets,
+        Self::Backoff,
+        Self::Oversubscribed,
+    ];
+
+    /// Its name in reports.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Uncontended => "uncontended",
+            Self::SameSocket => "contended, same socket",
+            Self::AcrossSockets => "contended, across sockets",
+            Self::Backoff => "backoff in a virtual machine",
+            Self::Oversubscribed => "oversubscribed virtual machine",
+        }
+    }
+
+    /// Of a run: by its machine, its threads and where they are.
+    fn of(scenario: &Scenario) -> Self {
+        let machine = &scenario.machine;
+        let topology = Topology::new(machine);
+        let order = topology.order(scenario.placement, scenario.seed);
+        let core = |hardware: &usize| hardware / topology.threads_per_core;
+        let mut sockets = order
+            .iter()
+            .take(scenario.threads)
+            .map(|hardware| topology.socket(core(hardware)));
+        let first = sockets.next();
+        match scenario.threads {
+            1 => Self::Uncontended,
+            n if n > machine.hardware_threads() => Self::Oversubscribed,
+            _ if machine.get("vm.vcpus") > 0.0 => Self::Backoff,
+            _ if sockets.any(|socket| Some(socket) != first) => Self::AcrossSockets,
+            _ => Self::SameSocket,
+        }
+    }
 }
 
 /// A published matrix to print beside ours.
@@ -114,16 +174,19 @@ impl Reproduction {
     }
 }
 
-/// The score of a group: over all figures of its experiments, each the same.
-pub fn score<'a>(group: Group, reports: impl IntoIterator<Item = &'a Reproduction>) -> Agreement {
-    let (mut theirs, mut ours) = (Vec::new(), Vec::new());
-    for report in reports {
-        if report.group == Some(group) {
-            let pairs = report.pairs();
-            theirs.extend(pairs.0);
-            ours.extend(pairs.1);
-        }
-    }
+/// The score of a group: over all figures of its experiments, each the same,
+/// or over those that answer one kind of question.
+pub fn score<'a>(
+    group: Group,
+    question: Option<Question>,
+    reports: impl IntoIterator<Item = &'a Reproduction>,
+) -> Agreement {
+    let of_group = reports.into_iter().filter(|r| r.group == Some(group));
+    let (theirs, ours): (Vec<f64>, Vec<f64>) = of_group
+        .flat_map(|report| &report.figures)
+        .filter(|figure| question.is_none_or(|question| figure.question == question))
+        .filter_map(|figure| Some((figure.published?, figure.ours)))
+        .unzip();
     agreement(&theirs, &ours)
 }
 
@@ -173,8 +236,9 @@ pub fn simulate_experiment(
         .flat_map(|cell| [&cell.baseline, &cell.experiment])
         .collect();
     // A published figure is a mean over runs, and each run places threads anew.
-    let seeds = match experiment.placement()? {
-        Placement::Random => PLACEMENTS,
+    // A matrix has so many cells that chance evens out over them.
+    let seeds = match (experiment.placement()?, &experiment.matrix) {
+        (Placement::Random, None) => PLACEMENTS,
         _ => 1,
     };
     let mut scenarios = Vec::new();
@@ -195,11 +259,16 @@ pub fn simulate_experiment(
         .collect();
     let figures: Vec<Reproduced> = cells
         .iter()
-        .zip(rates.chunks(2))
-        .map(|(cell, rates)| Reproduced {
+        .zip(rates.chunks(2).zip(scenarios.chunks(2 * seeds)))
+        .map(|(cell, (rates, scenarios))| Reproduced {
             name: cell.name.clone(),
             published: cell.published,
             ours: rates[1] / rates[0],
+            // That of the side with more threads.
+            question: scenarios
+                .iter()
+                .max_by_key(|scenario| scenario.threads)
+                .map_or(Question::Uncontended, Question::of),
         })
         .collect();
     let facts = experiment.facts.iter();
@@ -309,102 +378,5 @@ struct Block {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn found(name: &str, expression: &str) -> f64 {
-        let (_, experiment, reference) = EXPERIMENTS
-            .iter()
-            .find(|(known, ..)| *known == name)
-            .unwrap();
-        let experiment = Experiment::parse(name, experiment).unwrap();
-        let reference = Reference::parse(&experiment.reference, reference).unwrap();
-        reference.figure(expression, 8, 8).unwrap()
-    }
-
-    #[test]
-    fn published_figures_are_found() {
-        assert_eq!(found("mplock-anderson", "ratio.padded_over_packed"), 1.37);
-        let xfs = found(
-            "qspinlock-xfs",
-            "row.ticket.files_per_s / row.qspinlock.files_per_s",
-        );
-        assert!((xfs - 1.132).abs() < 0.001, "{xfs}");
-    }
-
-    fn report(name: &str, figures: &[(f64, f64)]) -> Reproduction {
-        let figures = figures.iter().enumerate();
-        let figures = figures.map(|(at, &(published, ours))| Reproduced {
-            name: format!("f{at}"),
-            published: Some(published),
-            ours,
-        });
-        Reproduction {
-            name: name.to_owned(),
-            report: None,
-            title: String::new(),
-            group: Group::of(name),
-            machine: String::new(),
-            near: None,
-            source: String::new(),
-            shape: None,
-            figures: figures.collect(),
-            agreement: agreement(&[], &[]),
-            accesses: 0,
-            trace_hash: 0,
-        }
-    }
-
-    #[test]
-    fn the_two_scores_are_apart_and_each_figure_counts_once() {
-        let reports = [
-            report("virt-backoff", &[(1.5, 1.2), (2.0, 2.0)]),
-            report("cna-kernel-4s", &[(1.5, 0.9)]),
-            report("of-ones-own", &[(9.0, 1.0)]),
-        ];
-        let structure = score(Group::Structure, &reports);
-        assert_eq!((structure.figures, structure.direction), (2, Some(1.0)));
-        let evaluated = score(Group::EvaluatedOnly, &reports);
-        assert_eq!((evaluated.figures, evaluated.direction), (1, Some(0.0)));
-    }
-
-    #[test]
-    fn misses_are_those_off_by_a_quarter_or_on_the_wrong_side() {
-        let report = report(
-            "x",
-            &[(1.5, 1.3), (1.5, 1.1), (1.1, 0.99), (1.0, 1.2), (2.0, 0.5)],
-        );
-        let misses = report.misses();
-        let names: Vec<_> = misses
-            .iter()
-            .map(|miss| (miss.figure.as_str(), miss.wrong_direction))
-            .collect();
-        assert_eq!(names, [("f4", true), ("f1", false), ("f2", true)]);
-    }
-
-    #[test]
-    fn a_small_experiment_of_ones_own_is_simulated() {
-        let experiment = Experiment::parse(
-            "e.toml",
-            "kind = \"published\"\ntitle = \"t\"\nmachine = \"flat-16\"\nreference = \"f.toml\"\n\
-             placement = \"compact\"\nacquisitions = 500\n\
-             [[figure]]\nname = \"a\"\npublished = \"ns.b / ns.a\"\nthreads = [1, 2]\n\
-             baseline = \"ttas\"\nexperiment = \"mcs\"\n\
-             loop = { write_percent = 50, outside_ns = 100, long_one_in_per_thread = 2, \
-             long_ns = 50, stall_ns_over_threads = 10 }\n",
-        )
-        .unwrap();
-        let text = "source = \"s\"\ndate = \"2019-03-04\"\nmachine = \"m\"\nread = \"r\"\n\
-                    sure = \"s\"\nthreads = [1, 2]\n[ns]\na = [1, 2]\nb = [1, 3]\n";
-        let reference = Reference::parse("f.toml", text).unwrap();
-        let run = || simulate_experiment("own", &experiment, &reference, 1, 2, |_, _| {});
-        let report = run().unwrap();
-        assert_eq!(report.group, None);
-        assert_eq!(report.figures[1].published, Some(1.5));
-        assert!(report.figures.iter().all(|figure| figure.ours > 0.0));
-        assert_eq!(report.trace_hash, run().unwrap().trace_hash);
-        let missing = Reference::parse("f.toml", &text.replace("b = [1, 3]", "")).unwrap();
-        let error = simulate_experiment("own", &experiment, &missing, 1, 2, |_, _| {});
-        assert_eq!(error.unwrap_err(), "f.toml: it has no figure `ns.b`");
-    }
-}
+#[path = "../tests/unit/reproduction.rs"]
+mod tests;

@@ -76,23 +76,19 @@ fn a_ticket_handoff_is_linear_in_its_waiters_with_the_published_slope() {
 }
 
 #[test]
-fn a_queue_is_behind_a_ticket_lock_with_two_threads_and_ahead_with_six() {
+fn a_queue_overtakes_a_ticket_lock_between_three_and_six_threads() {
     for machine in INTEL {
-        for queue in ["mcs", "clh"] {
-            assert!(
-                handoff(machine, queue, 6) < handoff(machine, "ticket", 6),
-                "{machine} {queue}"
-            );
+        let [few, many] = [3, 6].map(|threads| handoff(machine, "ticket", threads));
+        for queue in ["mcs", "clh", "qspinlock"] {
+            let ahead = handoff(machine, queue, 6);
+            assert!(ahead < many, "{machine} {queue}: {ahead} against {many}");
         }
-        for queue in ["mcs", "qspinlock"] {
-            assert!(
-                handoff(machine, queue, 2) > handoff(machine, "ticket", 2),
-                "{machine} {queue}"
-            );
-        }
-        // Later than its author said: see docs/simulator.md.
+        // The author of the queued spinlock says that it may be slower where
+        // one to three wait.
+        let behind = handoff(machine, "qspinlock", 3);
+        assert!(behind > few, "{machine}: {behind} against {few}");
         assert!(
-            handoff(machine, "qspinlock", 16) < handoff(machine, "ticket", 16),
+            handoff(machine, "mcs", 2) > handoff(machine, "ticket", 2),
             "{machine}"
         );
     }

@@ -1,11 +1,14 @@
-//! How far a simulated ratio depends on what the model assumes.
+//! Which of the model's assumptions a simulated ratio depends on: each is set
+//! to the ends of its band alone, with the others as they stand and one seed.
+//! What the ratio is, and how far it may be off, says the report, whose pairs
+//! draw all assumptions together.
 
 use crate::spec::{Spec, key};
 use locklab_lab::experiment::Key;
 use locklab_sim::{Machine, Scenario, SimError, band as variants, run_all};
 use serde::Serialize;
 
-/// A cell's ratio over the band of the machine's assumptions.
+/// The ends of a cell's ratio with one assumption at a time changed.
 #[derive(Clone, Debug, Serialize)]
 pub struct CellBand {
     /// Which cell.
@@ -17,8 +20,6 @@ pub struct CellBand {
     pub critical: u64,
     /// Length of the non-critical section.
     pub non_critical: u64,
-    /// experiment / baseline with the assumptions as they stand.
-    pub ratio: f64,
     /// The lowest ratio.
     pub low: f64,
     /// With which assumption changed.
@@ -66,7 +67,6 @@ pub fn band(
             threads: place[0],
             critical: place[1],
             non_critical: place[2],
-            ratio: of(0),
             low: of(low),
             low_at: changed[low].0.clone(),
             high: of(high),

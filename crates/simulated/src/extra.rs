@@ -59,9 +59,10 @@ pub fn extra(experiment: &Experiment) -> Option<Extra> {
             "Critical length {}, non-critical length {}, one seed. For one acquisition: lines \
              moved, waiting for lines and for the lock (mean, ns). Longest wait, us. Handoffs in \
              percent: to another thread of the same core, the cluster, the socket, another \
-             socket; the rest are the same thread again. Trace hash of all runs: {hash:016x}.",
+             socket; the rest are the same thread again. {} Trace hash of all runs: {hash:016x}.",
             place("critical"),
-            place("non_critical")
+            place("non_critical"),
+            steadiness(&details),
         ),
         tables,
         json: json!({
@@ -69,6 +70,32 @@ pub fn extra(experiment: &Experiment) -> Option<Extra> {
             "runs": details,
         }),
     })
+}
+
+/// How long runs warmed up, how precise each is by itself, and whether any
+/// still drifted.
+fn steadiness(details: &[&Value]) -> String {
+    let outcomes: Vec<Outcome> = details.iter().filter_map(|d| outcome(d)).collect();
+    let warm = outcomes.iter().map(|run| run.warmup);
+    let (Some(least), Some(most)) = (warm.clone().min(), warm.max()) else {
+        return String::new();
+    };
+    let drifting = outcomes.iter().filter(|run| run.steady == Some(false));
+    let drifting = drifting.count();
+    let mut widths: Vec<f64> = outcomes.iter().filter_map(|run| run.half_width).collect();
+    widths.sort_by(f64::total_cmp);
+    let precise = match (widths.get(widths.len() / 2), widths.last()) {
+        (Some(half), Some(worst)) => format!(
+            "each run's rate is known to +-{:.1} % (half of them) or better, +-{:.1} % at worst",
+            100.0 * half,
+            100.0 * worst
+        ),
+        _ => "runs are too short to say how precise each is".to_owned(),
+    };
+    format!(
+        "Warm-up of {least} to {most} acquisitions; {precise}; {drifting} of {} still drifted.",
+        outcomes.len()
+    )
 }
 
 fn outcome(detail: &Value) -> Option<Outcome> {

@@ -8,6 +8,7 @@ use locklab_lab::experiment::{
 };
 use locklab_lab::instrument::{Instrument, Pairing, Schedule, Stopped, Turn};
 use locklab_lab::matrix::{HANDOFFS, JAIN, OPS, metrics, min_over_max};
+use locklab_sim::band::draws;
 use locklab_sim::{Machine, Origin, Outcome, run};
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -83,14 +84,6 @@ impl<'a> Simulated<'a> {
 
     fn facts(&self) -> Facts {
         let (spec, machine) = (&self.spec, &self.machine);
-        let lengths: Vec<u64> = spec.threads.iter().map(|n| spec.acquisitions(*n)).collect();
-        let length = match (lengths.iter().min(), lengths.iter().max()) {
-            (Some(low), Some(high)) if low < high => {
-                format!("{low} to {high} acquisitions, more with more threads")
-            }
-            (Some(low), _) => format!("{low} acquisitions"),
-            _ => String::new(),
-        };
         let workload = match spec.work {
             Work::Units => {
                 "loop { lock; critical; unlock; non-critical } in threads; length n is n + 1 \
@@ -103,7 +96,11 @@ impl<'a> Simulated<'a> {
             ("CPUs".into(), machine.cpus().to_string()),
             ("Arbitration".into(), machine.arbitration.name().into()),
             ("Workload".into(), workload.into()),
-            ("Run".into(), length),
+            (
+                "Placement".into(),
+                spec.placement(machine).unwrap_or_default().name().into(),
+            ),
+            ("Run".into(), spec.length(machine)),
         ]
     }
 }
@@ -120,8 +117,9 @@ fn caveats(machine: &Machine) -> Vec<String> {
         .collect();
     vec![
         format!(
-            "Simulated on a model: intervals are those over seeds, not over machines. Assumed, \
-             not measured: {}. --band shows how far the ratio depends on that.",
+            "Simulated on a model. Each pair runs on a machine of its own, drawn from the bands of \
+             what is assumed and not measured ({}), and with a seed of its own; better and worse \
+             stand where nine of ten agree. --band shows which assumption matters.",
             assumed.join(", ")
         ),
         "Not modelled: cache capacity, prefetch, speculation, frequency changes, memory \
@@ -158,14 +156,22 @@ impl Instrument for Simulated<'_> {
 
     fn announce(&mut self, turns: &[Turn]) {
         let tasks = turns.iter().map(task).collect();
-        let (spec, machine, places) =
-            (self.spec.clone(), self.machine.clone(), self.places.clone());
-        self.pool = Some(Pool::start(tasks, self.workers, move |(cell, _, seed)| {
-            let one = |lock: &str| {
-                run(&spec.scenario(&machine, places[cell], lock, seed)).map_err(|e| e.to_string())
-            };
-            Ok([one(&spec.baseline)?, one(&spec.experiment)?])
-        }));
+        let (spec, places) = (self.spec.clone(), self.places.clone());
+        // The rounds of all cells are announced together, the last one too.
+        let pairs = turns.iter().map(|turn| turn.pair + 1).max().unwrap_or(0);
+        let machines = draws(&self.machine, pairs as usize);
+        self.pool = Some(Pool::start(
+            tasks,
+            self.workers,
+            move |(cell, pair, seed)| {
+                let machine = &machines[pair as usize];
+                let one = |lock: &str| {
+                    run(&spec.scenario(machine, places[cell], lock, seed))
+                        .map_err(|e| e.to_string())
+                };
+                Ok([one(&spec.baseline)?, one(&spec.experiment)?])
+            },
+        ));
     }
 
     fn run(&mut self, _: &Cell, turn: &Turn, side: Side) -> Result<Sample, Stopped> {

@@ -9,6 +9,7 @@ mod assumptions;
 mod beyond;
 mod extra;
 mod instrument;
+pub mod machines;
 mod pool;
 pub mod published;
 mod spec;

@@ -3,8 +3,8 @@
 
 use locklab_lab::document::{Document, Section};
 use locklab_lab::experiment::Labels;
-use locklab_sim::{Agreement, FLAT, Group, MISS, Reproduction, Shape, agreement, score};
-use serde_json::Map;
+use locklab_sim::{Agreement, FLAT, Group, MISS, Question, Reproduction, Shape, agreement, score};
+use serde_json::{Map, Value, json};
 
 /// Misses of one experiment that are printed; all are in the JSON document.
 const MISSES_SHOWN: usize = 8;
@@ -152,7 +152,7 @@ pub fn scores(reports: &[Reproduction]) -> Document {
         )];
         let of_group = reports.iter().filter(|report| report.group == Some(group));
         lines.extend(of_group.map(|report| score_row(&report.name, &report.agreement)));
-        lines.push(score_row("all figures", &score(group, reports)));
+        lines.push(score_row("all figures", &score(group, None, reports)));
         let title = format!("Group: {}", group.title());
         document.push(Section::new(title).preformatted(lines.join("\n")));
     }
@@ -161,6 +161,7 @@ pub fn scores(reports: &[Reproduction]) -> Document {
          side. Factor: the median of the factors by which ours are off. Log error: mean of \
          |ln(ours / theirs)|. Ranks: Spearman's correlation, from five figures on."
     )));
+    document.push(trust(reports));
     let title = format!("Misses: off by more than a factor of {MISS}, or in the wrong direction");
     let items = misses(reports);
     document.push(if items.is_empty() {
@@ -169,6 +170,76 @@ pub fn scores(reports: &[Reproduction]) -> Document {
         Section::new(title).items(items)
     });
     document
+}
+
+/// With fewer figures, those that may have informed the model count too.
+const ENOUGH: usize = 5;
+
+/// What may be believed, by the kind of question.
+fn trust(reports: &[Reproduction]) -> Section {
+    let mut lines = vec![format!(
+        "{:32} {:>18}   {:>18}",
+        "", "evaluated only", "informing"
+    )];
+    let heads = format!("{:>5} {:>5} {:>6}", "figs", "dir.", "factor");
+    lines.push(format!("{:32} {heads}   {heads}", "question"));
+    for question in Question::ALL {
+        let [informing, evaluated] = Group::ALL.map(|group| score(group, Some(question), reports));
+        let cells = |score: &Agreement| {
+            let of = |part: Option<f64>, digits: usize| {
+                part.map_or_else(|| "-".to_owned(), |part| format!("{part:.digits$}"))
+            };
+            let direction = of(score.direction.map(|part| 100.0 * part), 0);
+            let factor = of(score.median_factor_error, 2);
+            format!("{:>5} {direction:>5} {factor:>6}", score.figures)
+        };
+        lines.push(format!(
+            "{:32} {}   {}",
+            question.title(),
+            cells(&evaluated),
+            cells(&informing)
+        ));
+        lines.push(format!("    {}", believe(&evaluated, &informing)));
+    }
+    Section::new("What to trust, by the kind of question").preformatted(lines.join("\n"))
+}
+
+/// The same for programs: the score of each group by the kind of question.
+#[must_use]
+pub fn questions(reports: &[Reproduction]) -> Value {
+    let rows = Question::ALL.map(|question| {
+        let [informing, evaluated] = Group::ALL.map(|group| score(group, Some(question), reports));
+        json!({
+            "question": question,
+            "evaluated_only": evaluated,
+            "structure": informing,
+            "trust": believe(&evaluated, &informing),
+        })
+    });
+    json!(rows)
+}
+
+/// What the scores of a kind of question allow to believe.
+fn believe(evaluated: &Agreement, informing: &Agreement) -> String {
+    if evaluated.figures + informing.figures == 0 {
+        return "Not validated: no published figure of this kind was simulated.".to_owned();
+    }
+    let apart = evaluated.figures >= ENOUGH;
+    let score = if apart { evaluated } else { informing };
+    let close = score
+        .median_factor_error
+        .is_some_and(|factor| factor <= MISS);
+    let believe = match score.direction {
+        Some(right) if right >= 0.9 && close => "Direction and size.",
+        Some(right) if right >= 0.85 => "Direction, not size.",
+        None if close => "Size; nothing published has a direction.",
+        _ => "Neither: read the band, and measure.",
+    };
+    if apart {
+        believe.to_owned()
+    } else {
+        format!("{believe} By figures that may have informed the model: the others are few.")
+    }
 }
 
 fn score_row(name: &str, agreement: &Agreement) -> String {

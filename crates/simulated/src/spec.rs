@@ -7,10 +7,13 @@ use serde::{Deserialize, Serialize};
 /// Time slices of one run where virtual CPUs share physical ones.
 const SLICES: f64 = 5.0;
 
-/// Acquisitions of a run that are usual for each of its threads, and for all
-/// of them at least.
+/// A run ends when half the 95 % interval of its rate is this part of it: less
+/// than what pairs differ by, since each has a machine and places of its own.
+const PRECISION: f64 = 0.02;
+
+/// Acquisitions of a run at most for each of its threads, and for all of them.
 const A_THREAD: u64 = 100;
-const SHORTEST: u64 = 1000;
+const LONGEST: u64 = 10_000;
 
 /// Two locks in a matrix on one machine.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -29,9 +32,13 @@ pub struct Spec {
     pub work: Work,
     /// Whether acquisition latency is reported.
     pub latency: bool,
-    /// Acquisitions of one run, all threads; none for as many as are usual
-    /// for the number of threads.
+    /// Acquisitions of one run, all threads; none for as many as it takes to be
+    /// precise.
     pub acquisitions: Option<u64>,
+    /// Which CPUs threads get, by the name of a [`Placement`]; none for
+    /// compact, and numbered on a virtual machine.
+    #[serde(default)]
+    pub placement: Option<String>,
     /// Physical CPUs (hardware threads) that are used; none for all.
     pub physical: Option<usize>,
 }
@@ -60,6 +67,7 @@ impl Spec {
                 ));
             }
         }
+        self.placement(machine)?;
         let cpus = machine.cpus();
         if let Some(more) = self.threads.iter().find(|threads| **threads > cpus) {
             return Err(format!(
@@ -105,12 +113,52 @@ impl Spec {
         threads > self.physical.unwrap_or_else(|| machine.hardware_threads())
     }
 
-    /// Acquisitions of a run with so many threads, where it is not as long as
-    /// some time slices.
+    /// Which CPUs threads get.
+    ///
+    /// # Errors
+    /// No placement has that name.
+    pub fn placement(&self, machine: &Machine) -> Result<Placement, String> {
+        match &self.placement {
+            Some(name) => Placement::named(name),
+            None if machine.get("vm.vcpus") > 0.0 => Ok(Placement::Numbered),
+            None => Ok(Placement::Compact),
+        }
+    }
+
+    /// When a run with so many threads ends.
     #[must_use]
-    pub fn acquisitions(&self, threads: usize) -> u64 {
-        self.acquisitions
-            .unwrap_or_else(|| (A_THREAD * threads as u64).max(SHORTEST))
+    pub fn stop(&self, machine: &Machine, threads: usize) -> Stop {
+        match self.acquisitions {
+            _ if self.is_oversubscribed(machine, threads) => {
+                Stop::Milliseconds(SLICES * machine.get("vm.slice_us") / 1e3)
+            }
+            Some(acquisitions) => Stop::Acquisitions(acquisitions),
+            None => Stop::Precise {
+                half_width: PRECISION,
+                most: (A_THREAD * threads as u64).max(LONGEST),
+            },
+        }
+    }
+
+    /// The same in words, for all its numbers of threads.
+    #[must_use]
+    pub fn length(&self, machine: &Machine) -> String {
+        let mut parts: Vec<String> = Vec::new();
+        for &threads in &self.threads {
+            let part = match self.stop(machine, threads) {
+                Stop::Milliseconds(ms) => format!("{ms} ms of simulated time (time slices)"),
+                Stop::Precise { half_width, .. } => format!(
+                    "until its rate is known to +-{} % (batch means), at most {A_THREAD} \
+                     acquisitions a thread or {LONGEST}",
+                    100.0 * half_width
+                ),
+                Stop::Acquisitions(count) | Stop::Each(count) => format!("{count} acquisitions"),
+            };
+            if !parts.contains(&part) {
+                parts.push(part);
+            }
+        }
+        format!("{}, after a warm-up", parts.join("; "))
     }
 
     /// One run of one lock in one cell.
@@ -134,14 +182,9 @@ impl Spec {
         let mut scenario = Scenario::new(machine.clone(), lock, workload, threads);
         scenario.hardware_threads = self.physical;
         scenario.seed = seed;
-        scenario.stop = if self.is_oversubscribed(machine, threads) {
-            Stop::Milliseconds(SLICES * machine.get("vm.slice_us") / 1e3)
-        } else {
-            Stop::Acquisitions(self.acquisitions(threads))
-        };
-        if machine.get("vm.vcpus") > 0.0 {
-            scenario.placement = Placement::Numbered;
-        }
+        scenario.stop = self.stop(machine, threads);
+        // Checked before the first run.
+        scenario.placement = self.placement(machine).unwrap_or_default();
         scenario
     }
 }

@@ -50,6 +50,16 @@ fn finding(report: &Report, judged: &JudgedCell, m: &JudgedMetric, cell: &str) -
         Verdict::Better => format!("{subject} is better{ratio} in {metric}."),
         Verdict::Worse => format!("{subject} is worse{ratio} in {metric}."),
         Verdict::Flat { .. } => format!("{subject} is shown flat in {metric}{ratio}."),
+        Verdict::Unclear { .. } if judged.is_held_back() => {
+            let [low, high] = judged
+                .band
+                .map_or([f64::NAN; 2], |band| [band.low, band.high])
+                .map(number::ratio);
+            format!(
+                "{subject}: unclear (model) in {metric}: {low} to {high} over the machines that the \
+                 assumptions allow."
+            )
+        }
         Verdict::Unclear { .. } => {
             format!("{subject}: neither shown to differ nor to be flat in {metric}{ratio}.")
         }

@@ -97,6 +97,7 @@ fn placed<'a>(report: &Report<'a>, judged: &'a JudgedCell) -> Option<Placed<'a>>
         ratio: primary.ratio(),
         crowded: cell.oversubscribed,
         disagrees: handoffs_disagree(judged),
+        held_back: judged.is_held_back(),
         detail: format!(
             "; {}: {}/s, {}: {}/s; {}",
             labels.baseline,
@@ -221,7 +222,21 @@ fn judged<'a>(report: &Report<'a>) -> Vec<&'a Judged> {
 
 fn caveats_of(report: &Report) -> Vec<String> {
     let judged = judged(report);
-    let mut list: Vec<String> = caveats::unclear(report, &judged).into_iter().collect();
+    let held_back = report.measured().filter(|c| c.is_held_back()).count();
+    let by_judge: Vec<&Judged> = report
+        .measured()
+        .filter(|c| !c.is_held_back())
+        .filter_map(JudgedCell::primary)
+        .map(|m| &m.judged)
+        .collect();
+    let mut list: Vec<String> = caveats::unclear(report, &by_judge).into_iter().collect();
+    if held_back > 0 {
+        list.push(format!(
+            "{} unclear (model), '?m': the verdict depends on what the model assumes. Each pair ran \
+             on another machine that the assumptions allow, and fewer than nine of ten agree.",
+            number::count(held_back, "cell")
+        ));
+    }
     list.extend(caveats::incomplete(report));
     list.extend(caveats::stopped(report));
     list.extend(report.experiment.caveats.iter().cloned());

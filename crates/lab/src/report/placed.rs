@@ -24,6 +24,8 @@ pub(super) struct Placed<'a> {
     pub(super) crowded: bool,
     /// Handoffs point the other way.
     pub(super) disagrees: bool,
+    /// Of a simulation: its verdict depends on what the model assumes.
+    pub(super) held_back: bool,
     /// What a pointer on it shows after its name and interval.
     pub(super) detail: String,
 }
@@ -57,7 +59,11 @@ impl Placed<'_> {
 
     /// The verdict, and a flag where there is one.
     pub(super) fn mark(&self) -> String {
-        let flag = if self.disagrees { "s" } else { "" };
+        let flag = match (self.disagrees, self.held_back) {
+            (true, _) => "s",
+            (_, true) => "m",
+            _ => "",
+        };
         format!("{}{flag}", mark(&self.judged.verdict))
     }
 
@@ -72,9 +78,10 @@ impl Placed<'_> {
             mark: self.mark(),
             shade: Shade::of(verdict, self.ratio.map(|r| r.value)),
             detail: format!(
-                "{}: {interval}{}{}",
+                "{}: {interval}{}{}{}",
                 self.name(lengths),
                 verdict.word(),
+                if self.held_back { " (model)" } else { "" },
                 self.detail
             ),
         }
@@ -134,6 +141,11 @@ pub(super) fn legend(cells: &[Placed], margin: &str, gaps: bool) -> Vec<(String,
             "s",
             "handoffs point the other way, see Caveats",
             cells.iter().any(|c| c.disagrees),
+        ),
+        (
+            "m",
+            "unclear (model): it depends on what the model assumes",
+            cells.iter().any(|c| c.held_back),
         ),
     ]
     .into_iter()

@@ -171,6 +171,14 @@ struct More {
     /// Of unclear: the pairs that would show flat if there were no difference.
     #[serde(skip_serializing_if = "Option::is_none")]
     pairs_for_flat: Option<Option<u64>>,
+    /// Of a simulation: where nine of ten ratios lie, over the machines that
+    /// the assumptions allow.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    band: Option<[f64; 2]>,
+    /// Of unclear: a firm verdict is held back, since it depends on what the
+    /// model assumes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unclear_because: Option<&'static str>,
     /// Of invalid.
     #[serde(skip_serializing_if = "Option::is_none")]
     reasons: Option<Vec<String>>,
@@ -388,7 +396,11 @@ fn matrix_cell(report: &Report, judged: &JudgedCell) -> MatrixCell {
         warnings: primary.map_or(Vec::new(), |m| {
             m.judged.warnings.iter().map(ToString::to_string).collect()
         }),
-        more: more(judged.verdict()),
+        more: More {
+            band: judged.band.map(|band| [band.low, band.high]),
+            unclear_because: judged.is_held_back().then_some("model"),
+            ..more(judged.verdict())
+        },
     }
 }
 

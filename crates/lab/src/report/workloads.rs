@@ -157,6 +157,7 @@ pub(super) fn inside<'a>(judged: &'a JudgedCell) -> Vec<(&'a Metric, Placed<'a>)
             ratio: m.ratio(),
             crowded: false,
             disagrees: false,
+            held_back: false,
             detail: format!(
                 "; baseline {}, experiment {} {}",
                 figure(&judged.baseline),

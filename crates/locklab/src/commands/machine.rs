@@ -1,13 +1,14 @@
 //! `locklab machine`: modelled machines, and a model of this one.
 
 use crate::cli::Common;
+use crate::comparing::show;
 use crate::output::print;
 use clap::{Args, Subcommand};
 use locklab_host::error::Error;
 use locklab_host::topology::Topology;
 use locklab_native::round_trip;
-use locklab_sim::{BUILTIN, FIGURES, Machine, Origin};
-use std::fmt::Write as _;
+use locklab_sim::Machine;
+use locklab_simulated::machines;
 use std::hint::{black_box, spin_loop};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -32,6 +33,12 @@ pub enum MachineCommand {
         /// Its name, or a machine file
         machine: String,
     },
+    /// Simulate a machine's published microbenchmarks: the model beside the
+    /// source
+    Check {
+        /// Its name, or a machine file
+        machine: String,
+    },
     /// Measure how far apart this machine's CPUs are, and write a machine file
     Fit {
         /// Where to
@@ -45,54 +52,18 @@ pub enum MachineCommand {
 /// One sentence.
 pub fn run(args: &MachineArgs, common: &Common) -> Result<ExitCode, Error> {
     match &args.command {
-        MachineCommand::List => print(&list()),
-        MachineCommand::Show { machine } => {
-            let machine = Machine::named(machine).map_err(|e| Error::Usage(e.to_string()))?;
-            print(&show(&machine))
+        MachineCommand::List => print(&machines::list()),
+        MachineCommand::Show { machine } => print(&machines::show(&named(machine)?)),
+        MachineCommand::Check { machine } => {
+            let document = machines::checked(&named(machine)?, common.seed);
+            show(&document.map_err(Error::Failed)?, common)
         }
         MachineCommand::Fit { file } => fit(file, common),
     }
 }
 
-fn list() -> String {
-    let mut text = String::new();
-    for (name, _) in BUILTIN {
-        if let Some(machine) = Machine::builtin(name) {
-            let _ = writeln!(
-                text,
-                "{name:18} {:4} CPUs  {}",
-                machine.cpus(),
-                machine.description
-            );
-        }
-    }
-    text
-}
-
-fn show(machine: &Machine) -> String {
-    let mut text = format!("{}: {}\n\n", machine.name, machine.description);
-    for kind in FIGURES {
-        let figure = &machine.figures[kind.key];
-        let why = match &figure.origin {
-            Origin::Source(source) => format!("source: {source}"),
-            Origin::Assumption(why) => format!("assumed: {why}"),
-            Origin::Override => "override".to_owned(),
-        };
-        let band = figure
-            .band
-            .map_or_else(String::new, |(low, high)| format!(" [{low} to {high}]"));
-        let _ = writeln!(
-            text,
-            "{} = {} {}{band}\n    {}\n    {why}",
-            kind.key, figure.value, kind.unit, kind.meaning
-        );
-    }
-    let _ = writeln!(
-        text,
-        "directory.arbitration = {}",
-        machine.arbitration.name()
-    );
-    text
+fn named(name: &str) -> Result<Machine, Error> {
+    Machine::named(name).map_err(|e| Error::Usage(e.to_string()))
 }
 
 /// Pairs of CPUs measured at most.

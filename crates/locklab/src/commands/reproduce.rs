@@ -171,13 +171,14 @@ fn document(reports: &[Value], reproductions: &[Reproduction]) -> Value {
         .into_iter()
         .find(|kind| all(kind))
         .unwrap_or("several");
-    let scores = Group::ALL.map(|group| (group.key(), score(group, reproductions)));
+    let scores = Group::ALL.map(|group| (group.key(), score(group, None, reproductions)));
     let misses = reproductions.iter().flat_map(Reproduction::misses);
     json!({
         "schema": 1,
         "provenance": {"source": source},
         "reports": reports,
         "scores": std::collections::BTreeMap::from(scores),
+        "questions": simulated::questions(reproductions),
         "misses": misses.collect::<Vec<_>>(),
     })
 }

@@ -45,6 +45,7 @@ pub(crate) struct MatrixFile {
     vcpus: Option<usize>,
     physical: Option<usize>,
     acquisitions: Option<u64>,
+    placement: Option<String>,
     #[serde(default)]
     band: bool,
 }
@@ -101,6 +102,7 @@ fn arguments(file: MatrixFile, comparing: &ComparingArgs) -> Result<MatrixArgs, 
             vcpus: file.vcpus,
             physical: file.physical,
             acquisitions: file.acquisitions,
+            placement: file.placement,
             band: file.band,
             trace: None,
         },

@@ -28,10 +28,14 @@ pub struct SimulatedArgs {
     /// Physical CPUs (hardware threads) that a simulated machine uses
     #[arg(long, value_name = "N")]
     pub physical: Option<usize>,
-    /// Acquisitions of a simulated run, all threads together
+    /// Which CPUs simulated threads get
+    #[arg(long, value_name = "WHERE", value_parser = ["compact", "spread", "random", "numbered"])]
+    pub placement: Option<String>,
+    /// Acquisitions of a simulated run, all threads together [default: until
+    /// it is precise]
     #[arg(long, value_name = "N")]
     pub acquisitions: Option<u64>,
-    /// How far a simulated ratio depends on the model's assumptions
+    /// Which of the model's assumptions a simulated ratio depends on
     #[arg(long)]
     pub band: bool,
     /// Write a trace of a short simulated run, for Perfetto
@@ -45,6 +49,7 @@ impl SimulatedArgs {
         let all = [
             (self.vcpus.is_some(), "--vcpus"),
             (self.physical.is_some(), "--physical"),
+            (self.placement.is_some(), "--placement"),
             (self.acquisitions.is_some(), "--acquisitions"),
             (self.trace.is_some(), "--trace"),
             (self.band, "--band"),
@@ -131,6 +136,7 @@ fn spec(args: &MatrixArgs, machine: &Machine) -> Result<Spec, Error> {
         },
         latency: args.latency,
         acquisitions: args.modelled.acquisitions,
+        placement: args.modelled.placement.clone(),
         physical: args.modelled.physical,
     })
 }
@@ -152,14 +158,14 @@ fn trace(spec: &Spec, machine: &Machine, seed: u64, path: &Path) -> Result<(), E
     write_file(path, &simulation.trace.unwrap_or_default())
 }
 
-/// The ratios over the band of the model's assumptions.
+/// Which assumptions matter.
 fn add_band(judged: &mut Judged, bands: &[CellBand]) {
-    let head = "non-crit threads crit ratio   low  high  lowest at, highest at";
+    let head = "non-crit threads crit   low  high  lowest with, highest with";
     let mut lines = vec![head.to_owned()];
     for cell in bands {
         let figures = format!(
-            "{:8} {:7} {:4} {:5.2} {:5.2} {:5.2}  ",
-            cell.non_critical, cell.threads, cell.critical, cell.ratio, cell.low, cell.high,
+            "{:8} {:7} {:4} {:5.2} {:5.2}  ",
+            cell.non_critical, cell.threads, cell.critical, cell.low, cell.high,
         );
         let hanging = " ".repeat(figures.len());
         let options = textwrap::Options::new(COLUMNS)
@@ -172,7 +178,7 @@ fn add_band(judged: &mut Judged, bands: &[CellBand]) {
                 .map(ToString::to_string),
         );
     }
-    let title = "Band: lowest and highest ratio with one assumption at a time changed";
+    let title = "Which assumption matters: the ratio with one at a time changed, one seed";
     judged
         .document
         .push(Section::new(title).preformatted(lines.join("\n")));

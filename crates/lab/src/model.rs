@@ -1,0 +1,151 @@
+//! What a verdict on a simulation takes beside the judge's.
+//!
+//! The judge says how sure a typical ratio is over the pairs. Each pair of a
+//! simulation runs on another machine that the model's assumptions allow, so
+//! its interval shrinks with the pairs although no pair tells which of those
+//! machines is the real one. A firm verdict therefore stands only where nine
+//! of ten of them agree with it; elsewhere it is held back: unclear (model).
+//! Must never make an unclear verdict firm.
+
+use crate::experiment::Experiment;
+use crate::verdicts::JudgedCell;
+use locklab_judge::{Direction, Verdict};
+
+/// Part of the pairs that may lie outside the band at either end.
+const OUTSIDE: f64 = 0.05;
+
+/// Where nine of ten of a cell's ratios lie.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Band {
+    /// experiment / baseline, lower end.
+    pub low: f64,
+    /// Upper end.
+    pub high: f64,
+    /// Whether the judge had a firm verdict that the band does not bear out.
+    pub holds_back: bool,
+}
+
+/// Gives each cell its band, and holds back what the band does not bear out.
+pub(crate) fn hold_back(experiment: &Experiment, cells: &mut [JudgedCell]) {
+    for judged in cells {
+        let Some(metric) = experiment.cells[judged.cell].primary() else {
+            continue;
+        };
+        let mut sorted = judged.differences.clone();
+        sorted.sort_by(f64::total_cmp);
+        let Some(last) = sorted.len().checked_sub(1) else {
+            continue;
+        };
+        // Outwards, so that few pairs do not look sure.
+        let out = (sorted.len() as f64 * OUTSIDE) as usize;
+        let (low, high) = (sorted[out], sorted[last - out]);
+        let Some(primary) = judged.metrics.iter_mut().find(|m| m.metric == *metric) else {
+            continue;
+        };
+        let verdict = &mut primary.judged.verdict;
+        let margin = experiment.design.delta;
+        let agrees = match verdict {
+            Verdict::Better => low > 0.0,
+            Verdict::Worse => high < 0.0,
+            Verdict::Flat { .. } => low >= (1.0 - margin).ln() && high <= (1.0 + margin).ln(),
+            Verdict::Unclear { .. } | Verdict::Invalid(_) => true,
+        };
+        if !agrees {
+            *verdict = Verdict::Unclear {
+                detectable: None,
+                pairs_for_flat: None,
+            };
+        }
+        let (low, high) = match metric.direction {
+            Direction::HigherIsBetter => (low.exp(), high.exp()),
+            Direction::LowerIsBetter => ((-high).exp(), (-low).exp()),
+        };
+        judged.band = Some(Band {
+            low,
+            high,
+            holds_back: !agrees,
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::{
+        Cell, Design, Facts, Key, Kind, Labels, Order, Pair, Provenance, Sample, Source, Values,
+    };
+    use crate::matrix::{OPS, metrics};
+    use crate::verdicts::judge;
+    use locklab_judge::Family;
+    use serde_json::Value;
+
+    fn simulated(provenance: Provenance, ratios: &[f64]) -> Experiment {
+        let mut cell = Cell::new(Key::point(4, 0, 1), metrics(4, false, Source::Simulation));
+        for (index, ratio) in (0..).zip(ratios) {
+            let sample = |rate: f64| Sample {
+                values: Values::from([(OPS.to_owned(), rate)]),
+                ..Sample::default()
+            };
+            cell.pairs.push(Pair {
+                index,
+                order: Order::Together,
+                baseline: sample(1000.0),
+                experiment: sample(1000.0 * ratio),
+            });
+        }
+        Experiment {
+            kind: Kind::Matrix,
+            labels: Labels {
+                baseline: "ticket".into(),
+                experiment: "mcs".into(),
+            },
+            spec: Value::Null,
+            design: Design {
+                pairs: ratios.len() as u32,
+                seed: 1,
+                delta: 0.01,
+                family: Family::FalseDiscovery,
+                aa: false,
+            },
+            provenance,
+            facts: Facts::new(),
+            caveats: Vec::new(),
+            cells: vec![cell],
+            interrupted: None,
+        }
+    }
+
+    fn said(provenance: Provenance, ratios: &[f64]) -> (&'static str, Option<Band>) {
+        let verdicts = judge(&simulated(provenance, ratios)).unwrap();
+        let cell = &verdicts.cells[0];
+        (cell.verdict().unwrap().word(), cell.band)
+    }
+
+    #[test]
+    fn a_firm_verdict_stands_only_where_the_machines_agree() {
+        // Nine of ten allowed machines say better, one says much worse.
+        let mut ratios = [1.2, 1.21, 1.22, 1.23, 1.24, 1.25, 1.26, 1.27, 1.28, 0.7];
+        let model = || Provenance::Simulation("flat-16".into());
+        let (verdict, band) = said(model(), &ratios);
+        assert_eq!(verdict, "unclear");
+        let band = band.unwrap();
+        assert!(band.holds_back && (band.low - 0.7).abs() < 1e-9, "{band:?}");
+        // The same pairs on hardware are repetitions, and firm.
+        let host = Provenance::Hardware("here".into());
+        assert_eq!(said(host, &ratios), ("better", None));
+        ratios[9] = 1.1;
+        let (verdict, band) = said(model(), &ratios);
+        assert_eq!((verdict, band.unwrap().holds_back), ("better", false));
+        let (verdict, band) = said(model(), &[1.0; 12]);
+        assert_eq!((verdict, band.unwrap().holds_back), ("flat", false));
+    }
+
+    #[test]
+    fn of_twenty_machines_one_may_say_otherwise() {
+        let mut ratios: Vec<f64> = (0..20).map(|n| 0.5 + 0.01 * f64::from(n)).collect();
+        ratios[3] = 1.5;
+        let (verdict, band) = said(Provenance::Simulation("m".into()), &ratios);
+        assert_eq!(verdict, "worse");
+        assert!(band.unwrap().high < 1.0);
+    }
+}

@@ -1,0 +1,102 @@
+//! Tests of src/reproduction.rs, with access to what is private there.
+
+use super::*;
+
+fn found(name: &str, expression: &str) -> f64 {
+    let (_, experiment, reference) = EXPERIMENTS
+        .iter()
+        .find(|(known, ..)| *known == name)
+        .unwrap();
+    let experiment = Experiment::parse(name, experiment).unwrap();
+    let reference = Reference::parse(&experiment.reference, reference).unwrap();
+    reference.figure(expression, 8, 8).unwrap()
+}
+
+#[test]
+fn published_figures_are_found() {
+    assert_eq!(found("mplock-anderson", "ratio.padded_over_packed"), 1.37);
+    let xfs = found(
+        "qspinlock-xfs",
+        "row.ticket.files_per_s / row.qspinlock.files_per_s",
+    );
+    assert!((xfs - 1.132).abs() < 0.001, "{xfs}");
+}
+
+fn report(name: &str, figures: &[(f64, f64)]) -> Reproduction {
+    let figures = figures.iter().enumerate();
+    let figures = figures.map(|(at, &(published, ours))| Reproduced {
+        name: format!("f{at}"),
+        published: Some(published),
+        ours,
+        question: Question::SameSocket,
+    });
+    Reproduction {
+        name: name.to_owned(),
+        report: None,
+        title: String::new(),
+        group: Group::of(name),
+        machine: String::new(),
+        near: None,
+        source: String::new(),
+        shape: None,
+        figures: figures.collect(),
+        agreement: agreement(&[], &[]),
+        accesses: 0,
+        trace_hash: 0,
+    }
+}
+
+#[test]
+fn the_two_scores_are_apart_and_each_figure_counts_once() {
+    let reports = [
+        report("virt-backoff", &[(1.5, 1.2), (2.0, 2.0)]),
+        report("cna-kernel-4s", &[(1.5, 0.9)]),
+        report("of-ones-own", &[(9.0, 1.0)]),
+    ];
+    let structure = score(Group::Structure, None, &reports);
+    assert_eq!((structure.figures, structure.direction), (2, Some(1.0)));
+    let evaluated = score(Group::EvaluatedOnly, None, &reports);
+    assert_eq!((evaluated.figures, evaluated.direction), (1, Some(0.0)));
+    let backoff = score(Group::Structure, Some(Question::Backoff), &reports);
+    assert_eq!(backoff.figures, 0);
+}
+
+#[test]
+fn misses_are_those_off_by_a_quarter_or_on_the_wrong_side() {
+    let report = report(
+        "x",
+        &[(1.5, 1.3), (1.5, 1.1), (1.1, 0.99), (1.0, 1.2), (2.0, 0.5)],
+    );
+    let misses = report.misses();
+    let names: Vec<_> = misses
+        .iter()
+        .map(|miss| (miss.figure.as_str(), miss.wrong_direction))
+        .collect();
+    assert_eq!(names, [("f4", true), ("f1", false), ("f2", true)]);
+}
+
+#[test]
+fn a_small_experiment_of_ones_own_is_simulated() {
+    let experiment = Experiment::parse(
+        "e.toml",
+        "kind = \"published\"\ntitle = \"t\"\nmachine = \"flat-16\"\nreference = \"f.toml\"\n\
+         placement = \"compact\"\nacquisitions = 500\n\
+         [[figure]]\nname = \"a\"\npublished = \"ns.b / ns.a\"\nthreads = [1, 2]\n\
+         baseline = \"ttas\"\nexperiment = \"mcs\"\n\
+         loop = { write_percent = 50, outside_ns = 100, long_one_in_per_thread = 2, \
+         long_ns = 50, stall_ns_over_threads = 10 }\n",
+    )
+    .unwrap();
+    let text = "source = \"s\"\ndate = \"2019-03-04\"\nmachine = \"m\"\nread = \"r\"\n\
+                sure = \"s\"\nthreads = [1, 2]\n[ns]\na = [1, 2]\nb = [1, 3]\n";
+    let reference = Reference::parse("f.toml", text).unwrap();
+    let run = || simulate_experiment("own", &experiment, &reference, 1, 2, |_, _| {});
+    let report = run().unwrap();
+    assert_eq!(report.group, None);
+    assert_eq!(report.figures[1].published, Some(1.5));
+    assert!(report.figures.iter().all(|figure| figure.ours > 0.0));
+    assert_eq!(report.trace_hash, run().unwrap().trace_hash);
+    let missing = Reference::parse("f.toml", &text.replace("b = [1, 3]", "")).unwrap();
+    let error = simulate_experiment("own", &experiment, &missing, 1, 2, |_, _| {});
+    assert_eq!(error.unwrap_err(), "f.toml: it has no figure `ns.b`");
+}

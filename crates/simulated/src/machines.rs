@@ -1,0 +1,158 @@
+//! Modelled machines, for people to read: what there is, what each assumes,
+//! and how its microbenchmarks compare with what was published of them.
+
+use locklab_lab::document::{Document, Section};
+use locklab_lab::experiment::Labels;
+use locklab_sim::microbench::{Checked, check};
+use locklab_sim::{BUILTIN, FIGURES, Machine, Origin};
+use serde_json::{Map, json};
+use std::fmt::Write as _;
+
+/// Every machine that comes with Locklab, a line each.
+#[must_use]
+pub fn list() -> String {
+    let mut text = String::new();
+    for (name, _) in BUILTIN {
+        if let Some(machine) = Machine::builtin(name) {
+            let _ = writeln!(
+                text,
+                "{name:18} {:4} CPUs  {}",
+                machine.cpus(),
+                machine.description
+            );
+        }
+    }
+    text
+}
+
+/// A machine's figures, each with its source or assumption.
+#[must_use]
+pub fn show(machine: &Machine) -> String {
+    let mut text = format!("{}: {}\n\n", machine.name, machine.description);
+    for kind in FIGURES {
+        let figure = &machine.figures[kind.key];
+        let why = match &figure.origin {
+            Origin::Source(source) => format!("source: {source}"),
+            Origin::Assumption(why) => format!("assumed: {why}"),
+            Origin::Override => "override".to_owned(),
+        };
+        let band = figure
+            .band
+            .map_or_else(String::new, |(low, high)| format!(" [{low} to {high}]"));
+        let _ = writeln!(
+            text,
+            "{} = {} {}{band}\n    {}\n    {why}",
+            kind.key, figure.value, kind.unit, kind.meaning
+        );
+    }
+    let _ = writeln!(
+        text,
+        "directory.arbitration = {}",
+        machine.arbitration.name()
+    );
+    text
+}
+
+/// The published microbenchmarks of a machine's file, the model's beside each.
+///
+/// # Errors
+/// A sentence: the file has none, or one cannot be simulated.
+pub fn checked(machine: &Machine, seed: u64) -> Result<Document, String> {
+    let figures = check(machine, seed).map_err(|error| error.to_string())?;
+    if figures.is_empty() {
+        return Err(format!(
+            "{} has no published microbenchmark ([[check]]) to be checked against",
+            machine.name
+        ));
+    }
+    let mut lines = vec![format!(
+        "{:44} {:>7} {:>7} {:>7}  chose",
+        "microbenchmark, ns", "source", "model", "off"
+    )];
+    let mut sources: Vec<&str> = Vec::new();
+    for figure in &figures {
+        let off = 100.0 * (figure.ours / figure.published - 1.0);
+        let chose = figure.chose.as_deref().unwrap_or("");
+        let chose = chose.rsplit('.').next().unwrap_or(chose);
+        let row = format!(
+            "{:44} {:>7.1} {:>7.1} {off:>+5.0} %  {chose}",
+            figure.name, figure.published, figure.ours
+        );
+        lines.push(row.trim_end().to_owned());
+        if !sources.contains(&figure.source.as_str()) {
+            sources.push(&figure.source);
+        }
+    }
+    let error = log_error(&figures);
+    let mut document = Document {
+        title: format!(
+            "{}: its microbenchmarks, the model beside the source",
+            machine.name
+        ),
+        head: vec![
+            ("Model".into(), machine.description.clone()),
+            (
+                "Agreement".into(),
+                format!("root mean square of the log errors {error:.3}"),
+            ),
+        ],
+        labels: Labels {
+            baseline: "source".into(),
+            experiment: "model".into(),
+        },
+        sections: Vec::new(),
+        findings: Vec::new(),
+        data: Map::new(),
+    };
+    document.push(Section::new("").preformatted(lines.join("\n")));
+    document.push(Section::new("").prose(
+        "\"chose\": the parameter that was given its value by this figure, which then says \
+         nothing for the model; the other figures do.",
+    ));
+    let sources = sources.into_iter().map(str::to_owned).collect();
+    document.push(Section::new("Sources").items(sources));
+    document.data.insert("schema".into(), json!(1));
+    document.data.insert("machine".into(), json!(machine.name));
+    document
+        .data
+        .insert("provenance".into(), json!({"source": "simulation"}));
+    document.data.insert("rms_log_error".into(), json!(error));
+    document.data.insert("figures".into(), json!(figures));
+    Ok(document)
+}
+
+fn log_error(figures: &[Checked]) -> f64 {
+    let squares = figures
+        .iter()
+        .map(|figure| (figure.ours / figure.published).ln().powi(2));
+    (squares.sum::<f64>() / figures.len() as f64).sqrt()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use locklab_lab::document::render;
+
+    #[test]
+    fn a_check_has_the_model_beside_the_source() {
+        let machine = Machine::builtin("skylake-6138-2s").unwrap();
+        let document = checked(&machine, 1).unwrap();
+        let text = render::text(&document, render::Colour::Plain);
+        for part in [
+            "compare-and-swap in turns, other socket",
+            "134.0",
+            "remote_ns",
+        ] {
+            assert!(text.contains(part), "{text}");
+        }
+        let figures = document.data["figures"].as_array().unwrap();
+        assert_eq!(figures.len(), machine.checks.len());
+    }
+
+    #[test]
+    fn a_machine_without_published_figures_says_so() {
+        let machine = Machine::builtin("flat-16").unwrap();
+        let error = checked(&machine, 1).unwrap_err();
+        assert!(error.starts_with("flat-16 has no published"), "{error}");
+    }
+}
