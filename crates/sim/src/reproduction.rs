@@ -264,11 +264,12 @@ pub fn simulate_experiment(
             name: cell.name.clone(),
             published: cell.published,
             ours: rates[1] / rates[0],
-            // That of the side with more threads.
+            // Of either side and any draw, that which asks most.
             question: scenarios
                 .iter()
-                .max_by_key(|scenario| scenario.threads)
-                .map_or(Question::Uncontended, Question::of),
+                .map(Question::of)
+                .max()
+                .unwrap_or(Question::Uncontended),
         })
         .collect();
     let facts = experiment.facts.iter();
