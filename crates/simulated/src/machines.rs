@@ -66,19 +66,22 @@ pub fn checked(machine: &Machine, seed: u64) -> Result<Document, String> {
         ));
     }
     let mut lines = vec![format!(
-        "{:44} {:>7} {:>7} {:>7}  chose",
+        "{:40} {:>7} {:>7} {:>7}",
         "microbenchmark, ns", "source", "model", "off"
     )];
     let mut sources: Vec<&str> = Vec::new();
+    let mut chosen: Vec<&str> = Vec::new();
     for figure in &figures {
         let off = 100.0 * (figure.ours / figure.published - 1.0);
-        let chose = figure.chose.as_deref().unwrap_or("");
-        let chose = chose.rsplit('.').next().unwrap_or(chose);
         let row = format!(
-            "{:44} {:>7.1} {:>7.1} {off:>+5.0} %  {chose}",
-            figure.name, figure.published, figure.ours
+            "{:40} {:>7.1} {:>7.1} {off:>+5.0} % {}",
+            figure.name,
+            figure.published,
+            figure.ours,
+            if figure.chose.is_some() { "*" } else { "" }
         );
         lines.push(row.trim_end().to_owned());
+        chosen.extend(figure.chose.as_deref());
         if !sources.contains(&figure.source.as_str()) {
             sources.push(&figure.source);
         }
@@ -105,10 +108,13 @@ pub fn checked(machine: &Machine, seed: u64) -> Result<Document, String> {
         data: Map::new(),
     };
     document.push(Section::new("").preformatted(lines.join("\n")));
-    document.push(Section::new("").prose(
-        "\"chose\": the parameter that was given its value by this figure, which then says \
-         nothing for the model; the other figures do.",
-    ));
+    if !chosen.is_empty() {
+        document.push(Section::new("").prose(format!(
+            "*: gave a parameter its value, and so says nothing for the model ({}). The other \
+             figures do.",
+            chosen.join(", ")
+        )));
+    }
     let sources = sources.into_iter().map(str::to_owned).collect();
     document.push(Section::new("Sources").items(sources));
     document.data.insert("schema".into(), json!(1));

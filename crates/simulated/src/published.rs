@@ -238,7 +238,7 @@ fn believe(evaluated: &Agreement, informing: &Agreement) -> String {
     if apart {
         believe.to_owned()
     } else {
-        format!("{believe} By figures that may have informed the model: the others are few.")
+        format!("{believe} (By the informing figures.)")
     }
 }
 
