@@ -92,7 +92,7 @@ fn a_known_trace() {
         4,
     ))
     .unwrap();
-    assert_eq!(format!("{:016x}", outcome.trace_hash), "91c596aa6586b8c3");
+    assert_eq!(format!("{:016x}", outcome.trace_hash), "0600e9c7efed2794");
 }
 
 #[test]
