@@ -177,7 +177,7 @@ fn one_percent_is_found_in_places_and_layouts_that_are_worth_more() {
             let of = |l| 0.03 * normal(fork_seed(*seed, 2 + which), l);
             (0..crate::LAYOUTS as u64).map(of).sum::<f64>() / crate::LAYOUTS as f64
         };
-        let slower = cell(*seed, -0.015 - (mean(1) - mean(0)), 1000);
+        let slower = cell(*seed, -0.01 - (mean(1) - mean(0)), 1000);
         slower.verdict == "worse"
     });
     assert!(found.count() >= 18);
