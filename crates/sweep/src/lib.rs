@@ -14,6 +14,7 @@
 //! No daemon, no scheduler and no statistics of its own; figures are the
 //! simulator's and never given for measured ones.
 
+mod band;
 mod cluster;
 mod collect;
 mod comparison;

@@ -10,7 +10,7 @@
 
 use crate::file::{Place, SweepFile, Work};
 use locklab_locks::catalogue;
-use locklab_sim::{Machine, can_be_simulated};
+use locklab_sim::{Machine, Stop, can_be_simulated};
 use locklab_simulated::{Spec, Work as SimulatedWork};
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
@@ -247,6 +247,7 @@ impl Plan {
             latency: workload.latency,
             acquisitions: workload.acquisitions,
             physical: workload.physical,
+            placement: None,
         }
     }
 
@@ -314,7 +315,11 @@ fn cost(spec: &Spec, machine: &Machine, place: [u64; 3]) -> f64 {
     if spec.is_oversubscribed(machine, threads) {
         return 1e6;
     }
-    spec.acquisitions(threads) as f64 * (10.0 + threads as f64)
+    let most = match spec.stop(machine, threads) {
+        Stop::Acquisitions(count) | Stop::Precise { most: count, .. } => count,
+        Stop::Milliseconds(_) | Stop::Each(_) => return 1e6,
+    };
+    most as f64 * (10.0 + threads as f64)
 }
 
 /// Baselines with what is compared with them, none with itself.

@@ -1,6 +1,7 @@
 //! A sweep in words: the plan before it, and the summary after it, as a
 //! document for every form of output.
 
+use crate::band::Says;
 use crate::collect::Collected;
 use crate::folder::Folder;
 use crate::plan::Plan;
@@ -12,7 +13,6 @@ use locklab_lab::document::{
     Document, Grid, GridCell, GridRow, Medium, Part, Section, Shade, mark, render,
 };
 use locklab_lab::experiment::{Facts, Labels};
-use locklab_sim::band::Says;
 use serde_json::{Map, json};
 use std::time::Duration;
 

@@ -98,6 +98,5 @@ fn failed(why: String) -> Sample {
 /// The machines of the band of one of the plan's, itself the first.
 fn drawn(plan: &Plan, machine: usize) -> Vec<Machine> {
     let machine = &plan.machines[machine];
-    let draws = band::draws(machine, plan.file.bands as usize, plan.file.seed);
-    draws.into_iter().map(|draw| draw.machine).collect()
+    band::draws(machine, plan.file.bands as usize)
 }

@@ -4,11 +4,11 @@
 //! Computed from the figures of the runs alone. Words and looks are
 //! [`crate::report`]'s.
 
+use crate::band::{Band, Says};
 use crate::collect::Figures;
 use crate::pareto::{Points, beaten, mean};
 use crate::plan::Plan;
 use crate::regime::Regime;
-use locklab_sim::band::{Band, Says};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
