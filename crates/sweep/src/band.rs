@@ -5,7 +5,7 @@ use serde::Serialize;
 
 /// The ratio of two locks over the machines that the assumptions allow.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Band {
+pub(crate) struct Band {
     /// On each machine drawn, the machine itself first.
     pub ratios: Vec<f64>,
     /// Nine of ten lie between this
@@ -35,7 +35,7 @@ impl Band {
     ///
     /// # Panics
     /// If there are none.
-    pub fn new(ratios: Vec<f64>) -> Self {
+    pub(crate) fn new(ratios: Vec<f64>) -> Self {
         let mut sorted = ratios.clone();
         sorted.sort_by(f64::total_cmp);
         let last = sorted.len() - 1;
@@ -51,7 +51,7 @@ impl Band {
 
     /// A verdict, where a change of a ratio by less than `delta` does not
     /// matter.
-    pub fn says(&self, delta: f64) -> Says {
+    pub(crate) fn says(&self, delta: f64) -> Says {
         if self.low >= 1.0 - delta && self.high <= 1.0 + delta {
             Says::Flat
         } else if self.low > 1.0 {
