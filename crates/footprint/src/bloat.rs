@@ -18,12 +18,22 @@ use crate::tally::Tally;
 /// Totals over all symbols, as bloat-o-meter computes them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BloatOMeter {
-    /// As Linux 6.12 counts: code, data, bss, read-only data and weak symbols.
+    /// By the rules of the tree that was compared, see [`BloatOMeter::rules`].
     #[serde(flatten)]
     pub totals: BloatTotals,
-    /// As Linux 6.1 counts: without weak symbols.
+    /// Whose rules those are, as it is to be printed.
+    #[serde(default)]
+    pub rules: String,
+    /// As Linux 6.6 and later count: code, data, bss, read-only data and weak
+    /// symbols.
+    #[serde(default)]
+    pub with_weak: BloatTotals,
+    /// As Linux before 6.6 counts: without weak symbols.
     pub without_weak: BloatTotals,
 }
+
+/// From this version on the script counts weak symbols.
+const WEAK_SINCE: (u32, u32) = (6, 6);
 
 /// What the first and the last line of bloat-o-meter's output say.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -115,8 +125,8 @@ impl BloatSizes {
     }
 }
 
-pub(crate) fn totals(old: &Tally, new: &Tally) -> BloatOMeter {
-    let (old, new) = (&old.bloat.0, &new.bloat.0);
+pub(crate) fn totals(old_side: &Tally, new: &Tally) -> BloatOMeter {
+    let (old, new) = (&old_side.bloat.0, &new.bloat.0);
     let mut all = BloatTotals::default();
     let mut without_weak = BloatTotals::default();
     let none = Sizes::default();
@@ -132,10 +142,21 @@ pub(crate) fn totals(old: &Tally, new: &Tally) -> BloatOMeter {
             after.strong.saturating_add(after.weak),
         );
     }
+    let (totals, rules) = match old_side.linux {
+        Some(version) if version < WEAK_SINCE => (without_weak, of(version)),
+        Some(version) => (all, of(version)),
+        None => (all, "Linux 6.6 and later (no kernel named)".into()),
+    };
     BloatOMeter {
-        totals: all,
+        totals,
+        rules,
+        with_weak: all,
         without_weak,
     }
+}
+
+fn of((major, minor): (u32, u32)) -> String {
+    format!("Linux {major}.{minor} (of the old image)")
 }
 
 impl BloatTotals {

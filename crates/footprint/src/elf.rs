@@ -84,6 +84,12 @@ impl Symbol<'_> {
     }
 }
 
+/// "6.1.140-rc1": 6 and 1.
+fn version(text: &str) -> Option<(u32, u32)> {
+    let mut numbers = text.split(|c: char| !c.is_ascii_digit());
+    Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
+}
+
 /// Addresses and bytes of code.
 pub(crate) type Code<'a> = (Range<u64>, &'a [u8]);
 
@@ -145,6 +151,20 @@ impl<'a> Elf<'a> {
             self.file.kind(),
             object::ObjectKind::Executable | object::ObjectKind::Dynamic
         )
+    }
+
+    /// The version of Linux that a kernel image or module says it is of: the
+    /// first two numbers.
+    pub(crate) fn linux_version(&self) -> Option<(u32, u32)> {
+        let after = |section: &str, mark: &[u8]| {
+            let section = self.file.section_by_name(section)?;
+            let data = section.uncompressed_data().ok()?;
+            let at = data.windows(mark.len()).position(|bytes| bytes == mark)?;
+            let rest = &data[at + mark.len()..];
+            let text = rest.iter().take(16).map(|&byte| char::from(byte));
+            version(&text.collect::<String>())
+        };
+        after(".rodata", b"Linux version ").or_else(|| after(".modinfo", b"vermagic="))
     }
 
     pub(crate) fn has_symbols(&self) -> bool {

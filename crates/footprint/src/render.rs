@@ -29,7 +29,8 @@ pub fn render(footprint: &Footprint, rows: usize) -> String {
     if let Some(hot) = &footprint.hot {
         report.hot(hot);
     }
-    report.line("\nAs the kernel's bloat-o-meter counts:");
+    let rules = &footprint.bloat_o_meter.rules;
+    report.line(&format!("\nAs bloat-o-meter counts, rules of {rules}:"));
     report.line(&footprint.bloat_o_meter.totals.to_string());
     report.notes(&footprint.notes);
     report.text

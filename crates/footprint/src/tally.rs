@@ -37,6 +37,8 @@ pub(crate) struct Tally {
     /// Bytes of function symbols by file.
     pub(crate) files: BTreeMap<String, u64>,
     pub(crate) bloat: BloatSizes,
+    /// Of the first kernel image or module.
+    pub(crate) linux: Option<(u32, u32)>,
     pub(crate) inlined: Inlined,
     pub(crate) hot: Option<HotText>,
     /// Counts that lie outside the image's code.
@@ -82,6 +84,7 @@ impl Tally {
         self.objects += u64::from(!elf.is_linked() && !file.ends_with(".ko"));
         self.machines
             .insert(format!("{:?}", elf.file().architecture()));
+        self.linux = self.linux.or_else(|| elf.linux_version());
         for section in elf.sections() {
             let name = match elf.is_linked() {
                 true => &section.name,

@@ -68,7 +68,40 @@ fn totals_are_those_of_the_kernel_script() {
         include_str!("data/bloat-o-meter-6.1.txt"),
     );
     assert_eq!(bloat.totals.to_string() + "\n", with_weak);
+    assert!(
+        bloat.rules.starts_with("Linux 6.6 and later"),
+        "{}",
+        bloat.rules
+    );
     assert_eq!(bloat.without_weak.to_string() + "\n", without_weak);
+}
+
+/// The script of the tree that was compared counts, as its banner says.
+#[test]
+fn the_rules_are_those_of_the_kernel_that_is_compared() {
+    let shop = Workshop::new();
+    let kernel = |name: &str, version: &str, options: &[&str]| {
+        let banner = format!("\nconst char banner[] = \"Linux version {version} (a@b)\";\n");
+        shop.gcc(name, &format!("{SOURCE}{banner}"), &bare(options))
+    };
+    for (version, weak, rules) in [
+        ("6.1.192", false, "Linux 6.1 "),
+        ("6.5.0-rc1", false, "Linux 6.5 "),
+        ("6.6.30", true, "Linux 6.6 "),
+        ("6.12.117", true, "Linux 6.12 "),
+    ] {
+        let old = kernel("old", version, &[]);
+        let new = kernel("new", version, &["-DEXPERIMENT"]);
+        let bloat = bloat_o_meter_totals(&old, &new).unwrap();
+        assert!(bloat.rules.starts_with(rules), "{}", bloat.rules);
+        let counted = if weak {
+            bloat.with_weak
+        } else {
+            bloat.without_weak
+        };
+        assert_eq!(bloat.totals, counted, "{version}");
+        assert_ne!(bloat.with_weak, bloat.without_weak);
+    }
 }
 
 /// Letter and bytes by symbol; several of one name are summed.

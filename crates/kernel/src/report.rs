@@ -93,6 +93,9 @@ pub fn sections(experiment: &Experiment) -> Vec<Section> {
         for line in sizes.totals.lines() {
             section = section.prose(line);
         }
+        if let Some(rules) = sizes.bloat_o_meter["rules"].as_str() {
+            section = section.note(format!("As bloat-o-meter counts, rules of {rules}."));
+        }
         if let [Some(old), Some(new)] = sizes.bzimage {
             section = section.prose(format!(
                 "bzImage: {old} -> {new} bytes ({:+.2} %)",
