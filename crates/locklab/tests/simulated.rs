@@ -55,6 +55,9 @@ fn the_band_names_what_was_changed() {
         "matrix mplock-ticket mplock-anderson --on amd64-8 --threads 8 --critical 1 \
          --non-critical 1 --pairs 8 --band",
     );
-    let band = text.split("Which assumption matters:").nth(1).expect("a band");
+    let band = text
+        .split("Which assumption matters:")
+        .nth(1)
+        .expect("a band");
     golden("simulated_band.txt", band);
 }
