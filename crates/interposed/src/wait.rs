@@ -3,13 +3,10 @@
 /// How a waiter waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Wait {
-    /// Spins for about as long as a sleep costs, then sleeps; a thread that runs may take a free
-    /// lock before those that sleep, at most 1024 times in a row
-    Barging,
-    /// Spins as long, then sleeps; who sleeps keeps its turn, and the lock waits for it
-    SpinThenPark,
-    /// Spins until it has the lock
+    /// Until it has the lock
     Spin,
+    /// For about as long as a sleep costs, then sleeps until woken
+    SpinThenPark,
 }
 
 impl Wait {
@@ -17,7 +14,6 @@ impl Wait {
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
-            Self::Barging => "barging",
             Self::Spin => "spin",
             Self::SpinThenPark => "spin-then-park",
         }

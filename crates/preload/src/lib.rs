@@ -33,7 +33,6 @@ mod plain;
 mod real;
 mod report;
 mod side;
-mod sleepers;
 mod spin;
 mod thread;
 mod timed;

@@ -66,7 +66,8 @@ pub(crate) unsafe extern "C" fn lock(mutex: &Mutex, caller: usize) -> Errno {
     }
     if report::profiling() {
         // SAFETY: a mutex of ours.
-        unsafe { report::acquire(mutex, caller) };
+        let lock = || unsafe { (choice::ops().lock)(mutex) };
+        report::acquire(mutex, caller, lock);
     } else {
         // SAFETY: as above.
         unsafe { (choice::ops().lock)(mutex) };
