@@ -36,14 +36,13 @@ fn the_kernels_qspinlock_has_the_throughput_of_ours() {
         return;
     };
     assert_eq!(lock.facts().lock_bytes, 4);
-    for (threads, acquisitions) in [(2, 10_000), (8, 10_000), (36, 10_000), (120, 200_000)] {
+    for (threads, acquisitions) in [(2, 10_000), (8, 10_000), (36, 100_000), (120, 200_000)] {
         let scenario = scenario("ivybridge-ex-4s", "qspinlock", threads, acquisitions);
         let ours = run(&scenario).unwrap().ops_per_s;
         let theirs = lock.simulate(&scenario).unwrap().outcome.ops_per_s;
         let percent = (theirs / ours - 1.0) * 100.0;
         println!("{threads:3} CPUs: ours {ours:.0}, the kernel's {theirs:.0}, {percent:+.2} %");
-        // Asked are 3 %: at 36 CPUs the model as it is now gives 6.
-        assert!(percent.abs() < 7.0, "{threads} CPUs: {percent} %");
+        assert!(percent.abs() < 3.0, "{threads} CPUs: {percent} %");
     }
 }
 
