@@ -6,5 +6,9 @@ fn main() {
         .file("c/cancel.c")
         .flag("-fexceptions")
         .opt_level(2)
+        // Asynchronous cancellation may unwind from any instruction; without
+        // a frame pointer the clean-up then reads its function from a lost
+        // stack slot. With debug information cc sets it by itself.
+        .force_frame_pointer(true)
         .compile("locklab_cancel");
 }
