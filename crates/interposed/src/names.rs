@@ -41,10 +41,10 @@ const LITL_WAITS: &[(&str, Wait)] = &[
 ];
 
 /// Finds the lock called `name`, waiting as `wait` says, or as its LiTL name
-/// does, or by spinning and then parking.
+/// does, or barging.
 pub(crate) fn choose(name: &str, wait: Option<Wait>) -> Result<Chosen, Error> {
     if let Some(lock) = ours(name) {
-        let wait = wait.unwrap_or(Wait::SpinThenPark);
+        let wait = wait.unwrap_or(Wait::Barging);
         return Ok(Chosen { lock, wait });
     }
     let litl = LITL_WAITS.iter().find_map(|(suffix, wait)| {
@@ -120,10 +120,7 @@ mod tests {
 
     #[test]
     fn our_names_wait_as_asked() {
-        assert_eq!(
-            choose("mcs", None).unwrap(),
-            chosen("mcs", Wait::SpinThenPark)
-        );
+        assert_eq!(choose("mcs", None).unwrap(), chosen("mcs", Wait::Barging));
         assert_eq!(
             choose("mcs", Some(Wait::Spin)).unwrap(),
             chosen("mcs", Wait::Spin)

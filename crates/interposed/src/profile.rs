@@ -1,6 +1,7 @@
 //! What the interposer left: read, added up by place in the program, named.
 
 use crate::names::Chosen;
+use crate::wait::Wait;
 use addr2line::Loader;
 use locklab_host::error::Error;
 use locklab_preload_report::{BYTES, MAGIC, Report, Site, counter, nanoseconds};
@@ -29,6 +30,11 @@ impl Clock {
         }
     }
 
+    /// Seconds since the start.
+    fn seconds(&self) -> f64 {
+        (nanoseconds() - self.nanoseconds) as f64 / 1e9
+    }
+
     /// Nanoseconds of a tick, measured since the start.
     fn tick(&self) -> f64 {
         let ticks = counter().saturating_sub(self.counter).max(1);
@@ -45,6 +51,13 @@ pub(crate) struct Summary {
     kept_operations: u64,
     kept_conditions: u64,
     outside: u64,
+    sleeps: u64,
+    handoffs: u64,
+    /// Seconds.
+    idle: f64,
+    passes: u64,
+    /// Seconds that the program ran.
+    seconds: f64,
     /// By time waited, then held.
     places: Vec<Place>,
 }
@@ -66,7 +79,10 @@ struct Place {
 pub(crate) fn read(folder: &Path, clock: Clock) -> Result<Summary, Error> {
     let failed = |e| Error::Failed(format!("cannot read {}: {e}", folder.display()));
     let tick = clock.tick();
-    let mut summary = Summary::default();
+    let mut summary = Summary {
+        seconds: clock.seconds(),
+        ..Summary::default()
+    };
     let mut places = BTreeMap::new();
     for entry in fs::read_dir(folder).map_err(failed)? {
         let path = entry.map_err(failed)?.path();
@@ -130,6 +146,10 @@ impl Summary {
         self.kept_operations += report.kept_operations.load(Relaxed);
         self.kept_conditions += report.kept_conditions.load(Relaxed);
         self.outside += report.outside.load(Relaxed);
+        self.sleeps += report.sleeps.load(Relaxed);
+        self.handoffs += report.handoffs.load(Relaxed);
+        self.idle += report.idle.load(Relaxed) as f64 / 1e9;
+        self.passes += report.passes.load(Relaxed);
         if report.profile.load(Relaxed) == 0 {
             return;
         }
@@ -149,9 +169,36 @@ impl Summary {
         }
     }
 
+    /// A convoy, if there was one: the lock was handed to sleeping threads, and
+    /// stood idle until they ran, for a tenth of the run or more.
+    fn convoy(&self, chosen: &Chosen) -> Option<String> {
+        if self.handoffs < 100 || self.idle < 0.1 * self.seconds {
+            return None;
+        }
+        let remedy = match chosen.wait {
+            Wait::SpinThenPark => {
+                "--wait barging lets running threads pass sleepers; the locks 'futex', \
+                 'futex-adaptive' and 'pthread' are never handed to a sleeper"
+            }
+            Wait::Barging | Wait::Spin => {
+                "no running thread wanted it meanwhile; the locks 'futex', 'futex-adaptive' and \
+                 'pthread' are never handed to a sleeper"
+            }
+        };
+        Some(format!(
+            "convoy: '{}' was handed to a sleeping thread {} times and stood idle until it ran, \
+             {} in all of a run of {}; {remedy}",
+            chosen.lock,
+            self.handoffs,
+            time(self.idle * 1e9),
+            time(self.seconds * 1e9),
+        ))
+    }
+
     /// What the user should know beside the table.
-    pub(crate) fn notes(&self) -> Vec<String> {
+    pub(crate) fn notes(&self, chosen: &Chosen) -> Vec<String> {
         let mut notes = Vec::new();
+        notes.extend(self.convoy(chosen));
         if self.images == 0 {
             notes.push(
                 "the program did not load the interposer, and ran on glibc's locks (it is \
@@ -246,6 +293,12 @@ impl Summary {
                 "conditions": self.kept_conditions,
             },
             "outside_queue": self.outside,
+            "sleepers": {
+                "sleeps": self.sleeps,
+                "handoffs": self.handoffs,
+                "idle_s": self.idle,
+                "passed": self.passes,
+            },
             "profile": profiled.then_some(places),
         })
     }
@@ -427,6 +480,30 @@ mod tests {
         assert_eq!(time(12.34), "12.3 ns");
         assert_eq!(time(4567.0), "4.57 µs");
         assert_eq!(time(2.5e9), "2.50 s");
+    }
+
+    #[test]
+    fn a_convoy_is_said_with_its_remedy_and_a_short_one_is_not() {
+        let chosen = |wait| Chosen { lock: "mcs", wait };
+        let mut summary = Summary {
+            images: 1,
+            handoffs: 15_803,
+            idle: 0.51,
+            seconds: 0.53,
+            ..Summary::default()
+        };
+        let [note] = &summary.notes(&chosen(Wait::SpinThenPark))[..] else {
+            panic!("one note");
+        };
+        assert_eq!(
+            note,
+            "convoy: 'mcs' was handed to a sleeping thread 15803 times and stood idle until it \
+             ran, 510 ms in all of a run of 530 ms; --wait barging lets running threads pass \
+             sleepers; the locks 'futex', 'futex-adaptive' and 'pthread' are never handed to a \
+             sleeper"
+        );
+        summary.idle = 0.04;
+        assert!(summary.notes(&chosen(Wait::SpinThenPark)).is_empty());
     }
 
     #[test]

@@ -23,8 +23,7 @@ use std::process::{Command, ExitStatus, Stdio};
 pub struct Program {
     /// The lock, by our name or by LiTL's.
     pub lock: String,
-    /// How its waiters wait; by default as its name says, or spinning and then
-    /// sleeping.
+    /// How its waiters wait; by default as its name says, or barging.
     pub wait: Option<Wait>,
     /// Whether each acquisition is timed.
     pub profile: bool,
@@ -148,7 +147,7 @@ impl Ended {
             text += &self.summary.table(&self.chosen);
         }
         if !quiet {
-            for note in self.summary.notes() {
+            for note in self.summary.notes(&self.chosen) {
                 let _ = writeln!(text, "locklab: {note}");
             }
         }

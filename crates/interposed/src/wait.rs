@@ -3,10 +3,13 @@
 /// How a waiter waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Wait {
-    /// Until it has the lock
-    Spin,
-    /// For about as long as a sleep costs, then sleeps until woken
+    /// Spins for about as long as a sleep costs, then sleeps; a thread that runs may take a free
+    /// lock before those that sleep, at most 1024 times in a row
+    Barging,
+    /// Spins as long, then sleeps; who sleeps keeps its turn, and the lock waits for it
     SpinThenPark,
+    /// Spins until it has the lock
+    Spin,
 }
 
 impl Wait {
@@ -14,6 +17,7 @@ impl Wait {
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
+            Self::Barging => "barging",
             Self::Spin => "spin",
             Self::SpinThenPark => "spin-then-park",
         }

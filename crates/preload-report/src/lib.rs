@@ -16,7 +16,7 @@ pub const FOLDER_VARIABLE: &str = "LOCKLAB_REPORT";
 pub const PROFILE_VARIABLE: &str = "LOCKLAB_PROFILE";
 
 /// First word of the file. Changes with the layout.
-pub const MAGIC: u64 = u64::from_le_bytes(*b"lockrep1");
+pub const MAGIC: u64 = u64::from_le_bytes(*b"lockrep2");
 /// Call sites of a profile. A power of two; the rest share the first place.
 pub const SITES: usize = 4096;
 /// Threads count apart, in so many places a site, so that counting does not
@@ -45,6 +45,15 @@ pub struct Report {
     pub kept_conditions: AtomicU64,
     /// Acquisitions by threads for which the lock had no room in its queue.
     pub outside: AtomicU64,
+    /// How often a waiter slept for a lock.
+    pub sleeps: AtomicU64,
+    /// How often a lock was handed to a thread that slept, and stood idle
+    /// until that ran.
+    pub handoffs: AtomicU64,
+    /// How long the locks stood idle then, in nanoseconds, in all.
+    pub idle: AtomicU64,
+    /// Acquisitions that passed a thread that slept.
+    pub passes: AtomicU64,
     /// By the hash of their address; see [`Report::find`].
     pub sites: [Site; SITES],
 }

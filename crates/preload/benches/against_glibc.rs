@@ -65,7 +65,7 @@ fn main() {
     for case in &CASES {
         println!("{}", case.name);
         for lock in ["ticket", "qspinlock", "mcs", "clh"] {
-            for wait in ["spin", "spin-then-park"] {
+            for wait in ["spin", "spin-then-park", "barging"] {
                 let bound = case.bounds[usize::from(lock != "ticket")];
                 measure(&program, case.arguments, lock, wait, bound);
             }

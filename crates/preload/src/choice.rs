@@ -1,13 +1,14 @@
 //! Which lock, chosen once, at the first call of any function here.
 //!
-//! `LOCKLAB_LOCK` names it, `LOCKLAB_WAIT` is `spin` or `spin-then-park`.
+//! `LOCKLAB_LOCK` names it, `LOCKLAB_WAIT` is `barging`, `spin-then-park` or
+//! `spin`.
 //! `pthread` means glibc's own, through the interposer.
 
 use crate::alone::Alone;
 use crate::futex::Guarded;
 use crate::host::{SpinThenPark, Spinning};
 use crate::plain::{AloneOpsOf, Entries, Entry, Ops, OpsOf};
-use crate::{cond, fork, futex, real, report, thread};
+use crate::{cond, fork, futex, plain, real, report, thread};
 use core::ffi::CStr;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 use locklab_locks::catalogue;
@@ -78,6 +79,11 @@ pub(crate) fn name() -> &'static str {
     ops().info.name
 }
 
+/// Whether a release of the lock hands it to a waiter.
+pub(crate) fn hands_over() -> bool {
+    plain::hands_over(&ops().info)
+}
+
 /// Whether waiters sleep after a while.
 pub(crate) fn parks() -> bool {
     PARKS.load(Ordering::Relaxed)
@@ -108,28 +114,34 @@ fn make_now() {
     let name = variable(c"LOCKLAB_LOCK").unwrap_or_else(|| {
         die(&["LOCKLAB_LOCK is not set: name a lock (locklab locks), or use 'locklab run'"])
     });
-    let park = match variable(c"LOCKLAB_WAIT") {
-        None | Some("spin-then-park") => true,
-        Some("spin") => false,
+    let (ops, alone) = match variable(c"LOCKLAB_WAIT") {
+        _ if name == "pthread" => (None, None),
+        None | Some("barging") => (
+            catalogue::visit::<SpinThenPark, _>(name, OpsOf::<true>),
+            catalogue::visit::<Alone, _>(name, AloneOpsOf::<true>),
+        ),
+        Some("spin-then-park") => (
+            catalogue::visit::<SpinThenPark, _>(name, OpsOf::<false>),
+            catalogue::visit::<Alone, _>(name, AloneOpsOf::<false>),
+        ),
+        Some("spin") => (
+            catalogue::visit::<Spinning, _>(name, OpsOf::<false>),
+            catalogue::visit::<Alone, _>(name, AloneOpsOf::<false>),
+        ),
         Some(other) => die(&[
             "LOCKLAB_WAIT is '",
             other,
-            "'; it can be spin or spin-then-park",
+            "'; it can be barging, spin-then-park or spin",
         ]),
     };
-    PARKS.store(park, Ordering::Relaxed);
+    PARKS.store(variable(c"LOCKLAB_WAIT") != Some("spin"), Ordering::Relaxed);
     if name != "pthread" {
-        let ops = if park {
-            catalogue::visit::<SpinThenPark, _>(name, OpsOf)
-        } else {
-            catalogue::visit::<Spinning, _>(name, OpsOf)
-        };
         let Some(ops) = ops else {
             die(&["there is no lock '", name, "'; 'locklab locks' lists them"]);
         };
         OPS.store(core::ptr::from_ref(ops).cast_mut(), Ordering::Relaxed);
         SHORT.set([ops.lock, ops.try_lock, ops.unlock]);
-        if let Some(alone) = catalogue::visit::<Alone, _>(name, AloneOpsOf) {
+        if let Some(alone) = alone {
             SHORT_ALONE.set(alone);
         }
     }

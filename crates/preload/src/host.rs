@@ -1,6 +1,6 @@
 //! The host of the interposer: threads of a process that knows nothing.
 
-use crate::{choice, futex, thread};
+use crate::{choice, futex, sleepers, thread};
 use core::sync::atomic::{AtomicU32, Ordering};
 use locklab_locks::{Host, MAX_CPUS, Native, Parking, ParkingHost, QueueNodes};
 
@@ -83,7 +83,7 @@ unsafe impl Host for Process {
     }
 
     fn wait(word: &AtomicU32, expected: u32) {
-        futex::wait(word, expected);
+        sleepers::sleep(word, expected);
     }
 
     fn wake(word: &AtomicU32) {
@@ -103,7 +103,7 @@ unsafe impl ParkingHost for Process {
     }
 
     fn wake_all(word: &AtomicU32) {
-        futex::wake(core::ptr::from_ref(word), libc::c_int::MAX);
+        sleepers::wake_all(word);
     }
 
     #[inline]

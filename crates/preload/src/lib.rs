@@ -33,6 +33,7 @@ mod plain;
 mod real;
 mod report;
 mod side;
+mod sleepers;
 mod spin;
 mod thread;
 mod timed;

@@ -66,8 +66,7 @@ pub(crate) unsafe extern "C" fn lock(mutex: &Mutex, caller: usize) -> Errno {
     }
     if report::profiling() {
         // SAFETY: a mutex of ours.
-        let lock = || unsafe { (choice::ops().lock)(mutex) };
-        report::acquire(mutex, caller, lock);
+        unsafe { report::acquire(mutex, caller) };
     } else {
         // SAFETY: as above.
         unsafe { (choice::ops().lock)(mutex) };

@@ -13,7 +13,7 @@ use core::hint::spin_loop;
 use core::marker::PhantomData;
 use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 use locklab_locks::catalogue::Visitor;
-use locklab_locks::{Info, MAX_CPUS, Platform, RawLock};
+use locklab_locks::{Fairness, Info, MAX_CPUS, Platform, RawLock};
 
 /// An operation as the exported functions jump to it: 0, or `EBUSY` of a
 /// `try_lock`.
@@ -26,6 +26,8 @@ pub(crate) struct Ops {
     pub(crate) lock: Entry,
     pub(crate) try_lock: Entry,
     pub(crate) unlock: Entry,
+    /// `lock`, which says whether the lock was not free at the first look.
+    pub(crate) lock_and_tell: unsafe fn(&Mutex) -> bool,
     /// If its waiters can give up.
     pub(crate) timed_lock: Option<TimedLockOf>,
     /// Whether somebody holds it; by the one thread that still uses it.
@@ -40,24 +42,31 @@ pub(crate) struct Ops {
     pub(crate) enter: fn() -> *mut thread::Header,
 }
 
-/// Makes [`Ops`] of a lock of the catalogue.
-pub(crate) struct OpsOf;
+/// Makes [`Ops`] of a lock of the catalogue, whose sleepers may be passed if
+/// `BARGING`.
+pub(crate) struct OpsOf<const BARGING: bool>;
 
-impl<P: Platform> Visitor<P> for OpsOf {
+impl<P: Platform, const BARGING: bool> Visitor<P> for OpsOf<BARGING> {
     type Output = &'static Ops;
 
     fn visit<L: RawLock<P>>(self) -> &'static Ops {
         const {
             &Ops {
                 info: L::INFO,
-                lock: Plain::<P, L>::lock_entry,
-                try_lock: Plain::<P, L>::try_lock_entry,
-                unlock: Plain::<P, L>::unlock_entry,
-                timed_lock: timed::of::<P>(&L::INFO),
-                busy: Plain::<P, L>::busy,
-                since: Plain::<P, L>::since,
-                repair: Plain::<P, L>::repair,
-                retire: Plain::<P, L>::retire,
+                lock: Plain::<P, L, BARGING>::lock_entry,
+                try_lock: Plain::<P, L, BARGING>::try_lock_entry,
+                unlock: Plain::<P, L, BARGING>::unlock_entry,
+                lock_and_tell: Plain::<P, L, BARGING>::lock_and_tell,
+                // The place in the queue that this keeps is behind the gate.
+                timed_lock: if BARGING {
+                    None
+                } else {
+                    timed::of::<P>(&L::INFO)
+                },
+                busy: Plain::<P, L, BARGING>::busy,
+                since: Plain::<P, L, BARGING>::since,
+                repair: Plain::<P, L, BARGING>::repair,
+                retire: Plain::<P, L, BARGING>::retire,
                 enter: thread::enter::<L::Ctx>,
             }
         }
@@ -65,24 +74,24 @@ impl<P: Platform> Visitor<P> for OpsOf {
 }
 
 /// Makes the short ways of a process with one thread.
-pub(crate) struct AloneOpsOf;
+pub(crate) struct AloneOpsOf<const BARGING: bool>;
 
 /// `lock`, `try_lock`, `unlock`.
 pub(crate) type Entries = [Entry; 3];
 
-impl Visitor<Alone> for AloneOpsOf {
+impl<const BARGING: bool> Visitor<Alone> for AloneOpsOf<BARGING> {
     type Output = Entries;
 
     fn visit<L: RawLock<Alone>>(self) -> Entries {
         [
-            Plain::<Alone, L>::lock_alone_entry,
-            Plain::<Alone, L>::try_lock_entry,
-            Plain::<Alone, L>::unlock_alone_entry,
+            Plain::<Alone, L, BARGING>::lock_alone_entry,
+            Plain::<Alone, L, BARGING>::try_lock_entry,
+            Plain::<Alone, L, BARGING>::unlock_alone_entry,
         ]
     }
 }
 
-impl<L: RawLock<Alone>> Plain<Alone, L> {
+impl<L: RawLock<Alone>, const BARGING: bool> Plain<Alone, L, BARGING> {
     unsafe extern "C" fn lock_alone_entry(mutex: &Mutex) -> Errno {
         if !Self::GATED || !Side::<L>::of(mutex).gate::<Alone>().enter_alone() {
             // SAFETY: of the caller.
@@ -107,13 +116,17 @@ impl<L: RawLock<Alone>> Plain<Alone, L> {
 const FREE: u32 = 0;
 const HELD: u32 = 1;
 
-/// `L` under a mutex.
-pub(crate) struct Plain<P, L>(PhantomData<(P, L)>);
+/// `L` under a mutex; with `BARGING`, threads that run may pass its sleepers.
+pub(crate) struct Plain<P, L, const BARGING: bool>(PhantomData<(P, L)>);
 
-impl<P: Platform, L: RawLock<P>> Plain<P, L> {
+impl<P: Platform, L: RawLock<P>, const BARGING: bool> Plain<P, L, BARGING> {
+    /// Whether its sleepers may be passed: where a release hands the lock to
+    /// a waiter. One that anybody may take needs no such policy.
+    const PASSED: bool = BARGING && hands_over(&L::INFO);
     /// Whether `try_lock` must go round the lock: because it has none, or
-    /// because it would let the holder in again. See [`crate::gate`].
-    const GATED: bool = !L::INFO.try_lock || L::INFO.recursive;
+    /// because it would let the holder in again, or because it may pass those
+    /// who queue. See [`crate::gate`].
+    const GATED: bool = !L::INFO.try_lock || L::INFO.recursive || Self::PASSED;
     /// Whether only so many threads may queue that a program could have more.
     const BOUNDED: bool = L::INFO.max_cpus < MAX_CPUS;
     /// Whether the lock lives in the mutex.
@@ -162,13 +175,42 @@ impl<P: Platform, L: RawLock<P>> Plain<P, L> {
             return unsafe { Self::lock_without_queueing(mutex) };
         }
         let side = Side::<L>::of(mutex);
+        if Self::PASSED {
+            if side.sleepers().may_be_passed() && side.gate::<P>().try_enter() {
+                side.sleepers().passed();
+                return;
+            }
+            let sleepers = core::ptr::from_ref(side.sleepers()).cast_mut();
+            thread::header()
+                .waits_for
+                .store(sleepers, Ordering::Relaxed);
+        }
         // SAFETY: as above.
         unsafe { Self::acquire(&side.lock, side.slot()) };
         if Self::GATED {
             side.gate::<P>().enter();
+            if Self::PASSED {
+                side.sleepers().head_came();
+            }
         } else {
             side.held().store(HELD, Ordering::Relaxed);
         }
+    }
+
+    /// # Safety
+    /// As `lock`.
+    unsafe fn lock_and_tell(mutex: &Mutex) -> bool {
+        let free = if Self::FITS {
+            // SAFETY: of the caller, here and below.
+            unsafe { Self::try_lock(mutex) }
+        } else {
+            !Side::<L>::of(mutex).is_held()
+        };
+        if !(Self::FITS && free) {
+            // SAFETY: as above.
+            unsafe { Self::lock(mutex) };
+        }
+        !free
     }
 
     /// For the threads beyond those that the lock has room for, one place
@@ -351,6 +393,12 @@ impl<P: Platform, L: RawLock<P>> Plain<P, L> {
             Side::<L>::retire(mutex);
         }
     }
+}
+
+/// Whether a release hands the lock to a waiter, in some order, and not to
+/// whoever takes it.
+pub(crate) const fn hands_over(info: &Info) -> bool {
+    !matches!(info.fairness, Fairness::Unfair)
 }
 
 /// Waits a while between two tries of a timed lock; longer each time.

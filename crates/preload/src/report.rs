@@ -153,6 +153,31 @@ pub(crate) fn outside() {
     add(|report| &report.outside);
 }
 
+/// Whether anybody reads what is counted.
+#[inline]
+pub(crate) fn reports() -> bool {
+    !REPORT.load(RELAXED).is_null()
+}
+
+/// A waiter has slept; `idle` is how long the lock stood idle, in nanoseconds,
+/// if it was handed to the sleeper.
+pub(crate) fn slept(idle: Option<u64>) {
+    if let Some(report) = report() {
+        report.sleeps.fetch_add(1, RELAXED);
+        if let Some(idle) = idle {
+            report.handoffs.fetch_add(1, RELAXED);
+            report.idle.fetch_add(idle, RELAXED);
+        }
+    }
+}
+
+/// So many acquisitions have passed a sleeper.
+pub(crate) fn passed(passes: u32) {
+    if let Some(report) = report() {
+        report.passes.fetch_add(u64::from(passes), RELAXED);
+    }
+}
+
 /// Now, for a profile.
 #[inline]
 pub(crate) fn ticks() -> u64 {
@@ -247,16 +272,15 @@ fn mapping(line: &[u8], address: usize) -> Option<(u64, &[u8])> {
     Some((offset + (address as u64 - from), path))
 }
 
-/// The lock is acquired by `lock`, timed.
-pub(crate) fn acquire(mutex: &Mutex, caller: usize, lock: impl FnOnce() -> i32) {
+/// Acquires the lock, timed.
+///
+/// # Safety
+/// A mutex of ours.
+pub(crate) unsafe fn acquire(mutex: &Mutex, caller: usize) {
     let began = ticks();
-    // SAFETY: a mutex of ours.
-    if unsafe { (choice::ops().try_lock)(mutex) } == 0 {
-        acquired(mutex, caller, None);
-    } else {
-        lock();
-        acquired(mutex, caller, Some(began));
-    }
+    // SAFETY: of the caller.
+    let waited = unsafe { (choice::ops().lock_and_tell)(mutex) };
+    acquired(mutex, caller, waited.then_some(began));
 }
 
 /// The lock has been acquired; after a wait if that has a beginning.

@@ -9,6 +9,7 @@ use crate::futex::Guarded;
 use crate::gate::{self, Gate};
 use crate::memory;
 use crate::mutex::Mutex;
+use crate::sleepers::Sleepers;
 use core::alloc::Layout;
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
@@ -34,6 +35,8 @@ struct Header {
     slot: AtomicPtr<()>,
     /// With a profile: when it was acquired, in ticks.
     since: AtomicU64,
+    /// Those who sleep for it, where they may be passed.
+    sleepers: Sleepers,
     /// The mutex, or 0 in the pool.
     mutex: AtomicUsize,
     /// The next of the same bucket, or in the pool.
@@ -102,6 +105,7 @@ impl<L: 'static> Side<L> {
             let header = unsafe { &*side };
             header.mutex.store(address, Ordering::Relaxed);
             header.slot.store(ptr::null_mut(), Ordering::Relaxed);
+            header.sleepers.forget();
             if fresh {
                 header.gated.store(gate::at_first(), Ordering::Relaxed);
             }
@@ -152,6 +156,11 @@ impl<L: 'static> Side<L> {
 
     pub(crate) fn since(&self) -> &AtomicU64 {
         &self.header.since
+    }
+
+    #[inline(always)]
+    pub(crate) fn sleepers(&self) -> &Sleepers {
+        &self.header.sleepers
     }
 
     /// Whether somebody holds it, for the locks without a gate.

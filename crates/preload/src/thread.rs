@@ -9,6 +9,7 @@
 use crate::choice::{self, die};
 use crate::futex::Guarded;
 use crate::memory;
+use crate::sleepers::Sleepers;
 use core::alloc::Layout;
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
@@ -75,6 +76,8 @@ pub(crate) struct Header {
     pub(crate) node: AtomicU32,
     /// More slots.
     more: AtomicPtr<c_void>,
+    /// The sleepers of the lock that the thread last queued for, or null.
+    pub(crate) waits_for: AtomicPtr<Sleepers>,
 }
 
 #[repr(C, align(64))]
@@ -240,6 +243,7 @@ pub(crate) fn enter<C: Default>() -> *mut Header {
                 },
                 node: AtomicU32::new(0),
                 more: AtomicPtr::new(ptr::null_mut()),
+                waits_for: AtomicPtr::new(ptr::null_mut()),
             });
             init_slots(&raw mut (*record).slots);
         }

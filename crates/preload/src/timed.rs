@@ -53,9 +53,12 @@ pub(crate) const fn of<P: Platform>(info: &Info) -> Option<TimedLockOf> {
     }
 }
 
+/// Not where sleepers may be passed: the lock lies beside the mutex then.
+type InPlace<P> = Plain<P, McsTimeout<P>, false>;
+
 unsafe fn lock_until<P: Platform>(mutex: &Mutex, deadline: &Deadline) -> bool {
     thread::reclaim(McsTimeoutNode::<P>::is_idle);
-    let lock = Plain::<P, McsTimeout<P>>::in_place(mutex);
+    let lock = InPlace::<P>::in_place(mutex);
     let slot = thread::take_last::<<McsTimeout<P> as RawLock<P>>::Ctx>();
     let mut tries = 0;
     while let Some(left) = deadline.left() {
@@ -67,7 +70,7 @@ unsafe fn lock_until<P: Platform>(mutex: &Mutex, deadline: &Deadline) -> bool {
         // SAFETY: a mutex of ours; the context is in no other acquisition,
         // and after a timeout it is used with this lock only.
         if unsafe { lock.lock_until(&slot.ctx, P::now().saturating_add(stay)) } {
-            Plain::<P, McsTimeout<P>>::keep(&mutex.slot, slot);
+            InPlace::<P>::keep(&mutex.slot, slot);
             return true;
         }
         if choice::parks() {

@@ -5,7 +5,7 @@ mod support;
 use locklab_locks::catalogue;
 use support::{compile, interposer, run, succeed, under};
 
-const WAITS: [&str; 2] = ["spin", "spin-then-park"];
+const WAITS: [&str; 3] = ["spin", "spin-then-park", "barging"];
 
 fn locks() -> impl Iterator<Item = &'static str> {
     catalogue::ALL.iter().map(|entry| entry.info.name)
@@ -65,11 +65,13 @@ fn who_tries_and_who_queues_keep_their_nodes_apart() {
         .iter()
         .filter(|entry| !entry.info.try_lock || entry.info.recursive);
     with_each(apart.map(|entry| entry.info.name).chain(["mcs"]), |lock| {
-        assert_eq!(
-            succeed(&mut under(lock, "spin-then-park", &program), 60),
-            "met\n",
-            "{lock}"
-        );
+        for wait in ["spin-then-park", "barging"] {
+            assert_eq!(
+                succeed(&mut under(lock, wait, &program), 60),
+                "met\n",
+                "{lock} {wait}"
+            );
+        }
     });
 }
 
@@ -84,7 +86,9 @@ fn a_timed_lock_gives_up_or_keeps_its_place() {
     for (lock, wait, order) in [
         ("mcs-timeout", "spin", Some("in-order")),
         ("mcs-timeout", "spin-then-park", None),
+        ("mcs-timeout", "barging", None),
         ("mcs", "spin-then-park", None),
+        ("mcs", "barging", None),
         ("clh", "spin-then-park", None),
         ("pthread", "spin-then-park", None),
     ] {
@@ -103,11 +107,13 @@ fn a_forked_child_uses_what_its_thread_held() {
         return;
     };
     with_each(locks(), |lock| {
-        assert_eq!(
-            succeed(&mut under(lock, "spin-then-park", &program), 120),
-            "forked\n",
-            "{lock}"
-        );
+        for wait in ["spin-then-park", "barging"] {
+            assert_eq!(
+                succeed(&mut under(lock, wait, &program), 120),
+                "forked\n",
+                "{lock} {wait}"
+            );
+        }
     });
 }
 
@@ -184,7 +190,7 @@ fn a_wrong_choice_is_one_sentence_and_nothing_runs() {
         (
             "mcs",
             "sleep",
-            "locklab: LOCKLAB_WAIT is 'sleep'; it can be spin or spin-then-park\n",
+            "locklab: LOCKLAB_WAIT is 'sleep'; it can be barging, spin-then-park or spin\n",
         ),
         (
             "",

@@ -17,10 +17,11 @@ pub struct RunArgs {
     /// The lock: of 'locklab locks', 'pthread' (glibc's), or LiTL's name
     #[arg(long, value_name = "NAME")]
     pub lock: String,
-    /// What a waiter does [default: spin-then-park]
+    /// What a waiter does [default: barging]
     ///
-    /// A waiter that only spins keeps a CPU from the holder where threads
-    /// outnumber CPUs: fair locks then all but stop.
+    /// Where threads outnumber CPUs, locks in order of arrival form convoys
+    /// under spin-then-park, and all but stop under spin: a waiter that only
+    /// spins keeps a CPU from the holder.
     #[arg(long, value_enum)]
     pub wait: Option<Wait>,
     /// Time each acquisition; print contention by place in the program
