@@ -19,10 +19,19 @@ const OUTSIDE: f64 = 0.05;
 pub struct Band {
     /// experiment / baseline, lower end.
     pub low: f64,
-    /// Upper end.
+    /// experiment / baseline, upper end.
     pub high: f64,
     /// Whether the judge had a firm verdict that the band does not bear out.
     pub holds_back: bool,
+}
+
+/// Where nine of ten of sorted figures lie; `None` if there are none.
+#[must_use]
+pub fn nine_of_ten(sorted: &[f64]) -> Option<(f64, f64)> {
+    let last = sorted.len().checked_sub(1)?;
+    // Outwards, so that few do not look sure.
+    let out = (sorted.len() as f64 * OUTSIDE) as usize;
+    Some((sorted[out], sorted[last - out]))
 }
 
 /// Gives each cell its band, and holds back what the band does not bear out.
@@ -33,12 +42,9 @@ pub(crate) fn hold_back(experiment: &Experiment, cells: &mut [JudgedCell]) {
         };
         let mut sorted = judged.differences.clone();
         sorted.sort_by(f64::total_cmp);
-        let Some(last) = sorted.len().checked_sub(1) else {
+        let Some((low, high)) = nine_of_ten(&sorted) else {
             continue;
         };
-        // Outwards, so that few pairs do not look sure.
-        let out = (sorted.len() as f64 * OUTSIDE) as usize;
-        let (low, high) = (sorted[out], sorted[last - out]);
         let Some(primary) = judged.metrics.iter_mut().find(|m| m.metric == *metric) else {
             continue;
         };

@@ -179,23 +179,29 @@ impl Store {
     /// # Errors
     /// A sentence.
     pub fn add(&self, experiment: i64, slot: &Slot<'_>, sample: &Sample) -> Result<i64, String> {
-        self.db
-            .prepare_cached(
-                "INSERT INTO samples (experiment, cell, pair, side, pair_order, state, sample)
-                 VALUES (?1, ?2, ?3, ?4, ?5, 'open', ?6)",
-            )
-            .and_then(|mut insert| {
-                insert.execute(params![
-                    experiment,
-                    json(slot.cell),
-                    slot.pair,
-                    slot.side.to_string(),
-                    word(&slot.order),
-                    json(sample)
-                ])
-            })
-            .map_err(|e| self.wrong(&e))?;
+        self.insert_sample(experiment, slot, "open", sample)?;
         Ok(self.db.last_insert_rowid())
+    }
+
+    fn insert_sample(
+        &self,
+        experiment: i64,
+        slot: &Slot<'_>,
+        state: &str,
+        sample: &Sample,
+    ) -> Result<(), String> {
+        self.append(
+            experiment,
+            &StoredRow {
+                experiment,
+                cell: &json(slot.cell),
+                pair: slot.pair.into(),
+                side: &slot.side.to_string(),
+                order: &word(&slot.order),
+                state,
+                sample: &json(sample),
+            },
+        )
     }
 
     /// Closes a pair: its samples as they are now that it is settled, and

@@ -97,12 +97,11 @@ pub(crate) fn sort(block: &Block) -> Sorted {
 /// The samples of baseline and experiment.
 pub(crate) fn samples(block: &Block) -> [Sample; 2] {
     let sorted = sort(block);
-    let mut samples = [0, 1].map(|side| sample(block, &sorted, side));
-    if let Some(rates) = rates_alone(block, &sorted) {
-        for (sample, rate) in samples.iter_mut().zip(rates) {
-            sample.values.insert("ops_per_s".into(), rate);
-        }
-    }
+    let alone = rates_alone(block, &sorted);
+    let mut samples = [0, 1].map(|side| {
+        let rate = alone.map(|rates| rates[side]);
+        sample(block, &sorted, side, rate)
+    });
     let disturbed = disturbed(block, &sorted);
     for sample in &mut samples {
         if sample.invalid.is_none() {
@@ -180,7 +179,9 @@ fn disturbed(block: &Block, sorted: &Sorted) -> Option<Invalid> {
     }
 }
 
-fn sample(block: &Block, sorted: &Sorted, side: usize) -> Sample {
+/// The sample of one side; its rate is that over all slices, unless `alone`
+/// says otherwise.
+fn sample(block: &Block, sorted: &Sorted, side: usize, alone: Option<f64>) -> Sample {
     let request = &block.request;
     let code = &request.codes[side];
     let mut per_thread = vec![0_u64; request.threads];
@@ -221,7 +222,7 @@ fn sample(block: &Block, sorted: &Sorted, side: usize) -> Sample {
     let seconds = (took as f64 * 1e-9).max(1e-9);
     let mut values = Values::new();
     let mut set = |name: &str, value: f64| values.insert(name.to_owned(), value);
-    set("ops_per_s", turns as f64 / seconds);
+    set("ops_per_s", alone.unwrap_or(turns as f64 / seconds));
     set("handoffs_per_s", handoffs as f64 / seconds);
     // A row ends with a handoff, the last one with the slice.
     set("streak_mean", turns as f64 / handoffs.max(1) as f64);

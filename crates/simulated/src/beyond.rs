@@ -2,7 +2,7 @@
 //! locks on a modelled machine.
 
 use locklab_lab::experiment::Experiment;
-use locklab_locks::catalogue;
+use locklab_sim::can_be_simulated;
 
 /// With so many threads at once a machine shows what queues are for.
 const MANY: u64 = 64;
@@ -18,8 +18,10 @@ pub fn beyond(experiment: &Experiment) -> Option<String> {
         .filter_map(|cell| cell.key.number("threads"))
         .max()?;
     let labels = &experiment.labels;
-    let known = |name: &String| catalogue::ALL.iter().any(|lock| lock.info.name == *name);
-    if at_once >= MANY || !known(&labels.baseline) || !known(&labels.experiment) {
+    let known = [&labels.baseline, &labels.experiment]
+        .into_iter()
+        .all(|name| can_be_simulated(name));
+    if at_once >= MANY || !known {
         return None;
     }
     let virtual_machine = experiment

@@ -1,5 +1,5 @@
-//! Modelled machines, for people to read: what there is, what each assumes,
-//! and how its microbenchmarks compare with what was published of them.
+//! Modelled machines in words: which there are, what each assumes, and how its
+//! microbenchmarks compare with what was published of them.
 
 use locklab_lab::document::{Document, Section};
 use locklab_lab::experiment::Labels;

@@ -40,9 +40,9 @@ impl Default for Figures {
 /// Runs that are not there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Missing {
-    /// Their chunk.
+    /// The chunk that they are of.
     pub chunk: usize,
-    /// Their numbers.
+    /// Their numbers in the plan.
     pub runs: Range<u64>,
     /// Why, as far as is known.
     pub why: String,

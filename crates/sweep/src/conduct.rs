@@ -63,7 +63,7 @@ impl Executor {
 /// What is there of a sweep.
 #[derive(Debug)]
 pub struct Swept {
-    /// The report.
+    /// The report on what is there.
     pub document: Document,
     /// What is missing, if something is.
     pub missing: Option<Error>,

@@ -61,9 +61,9 @@ pub enum Kind {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum OneOrMore {
-    /// One.
+    /// A single name.
     One(String),
-    /// Several.
+    /// A list of names.
     More(Vec<String>),
 }
 
@@ -131,7 +131,7 @@ impl Work {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Threads {
-    /// So many.
+    /// This number of threads.
     Number(usize),
     /// A part of the machine's CPUs.
     Part(Part),
@@ -166,9 +166,9 @@ impl Threads {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Exclusion {
-    /// Machines.
+    /// Names of the machines of such runs.
     pub machine: Option<OneOrMore>,
-    /// Baselines.
+    /// Names of the baselines of such runs.
     pub baseline: Option<OneOrMore>,
     /// Locks that are compared with them.
     pub experiment: Option<OneOrMore>,

@@ -50,7 +50,7 @@ struct Machine {
 /// What is there of a sweep over machines, and what is not.
 #[derive(Debug)]
 pub(crate) struct FleetReport {
-    /// The report.
+    /// The report on all nodes that are done.
     pub(crate) document: Document,
     /// A sentence for each node that is not done.
     pub(crate) missing: Vec<String>,

@@ -14,7 +14,6 @@
 //! No daemon, no scheduler and no statistics of its own; figures are the
 //! simulator's and never given for measured ones.
 
-mod band;
 mod cluster;
 mod collect;
 mod comparison;

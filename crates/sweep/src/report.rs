@@ -1,12 +1,11 @@
 //! A sweep in words: the plan before it, and the summary after it, as a
 //! document for every form of output.
 
-use crate::band::Says;
 use crate::collect::Collected;
 use crate::folder::Folder;
 use crate::plan::Plan;
 use crate::regime::Regime;
-use crate::summary::{OfLock, OfRegime, Summary};
+use crate::summary::{OfLock, OfRegime, Says, Summary};
 use locklab_judge::Verdict;
 use locklab_lab::VERSION;
 use locklab_lab::document::{

@@ -4,11 +4,11 @@
 //! Computed from the figures of the runs alone. Words and looks are
 //! [`crate::report`]'s.
 
-use crate::band::{Band, Says};
 use crate::collect::Figures;
 use crate::pareto::{Points, beaten, mean};
 use crate::plan::Plan;
 use crate::regime::Regime;
+use locklab_lab::model::nine_of_ten;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -66,13 +66,45 @@ pub struct Spread {
 }
 
 impl Spread {
-    fn of(band: &Band) -> Self {
-        Self {
-            median: band.median,
-            low: band.low,
-            high: band.high,
+    /// Of the figures of all replicates; `None` if there are none.
+    fn of(mut values: Vec<f64>) -> Option<Self> {
+        values.sort_by(f64::total_cmp);
+        let (low, high) = nine_of_ten(&values)?;
+        let last = values.len() - 1;
+        Some(Self {
+            median: values[last / 2].midpoint(values[last.div_ceil(2)]),
+            low,
+            high,
+        })
+    }
+
+    /// What it says of a ratio, where a change by less than `delta` does not
+    /// matter.
+    fn says(&self, delta: f64) -> Says {
+        if self.low >= 1.0 - delta && self.high <= 1.0 + delta {
+            Says::Flat
+        } else if self.low > 1.0 {
+            Says::Better
+        } else if self.high < 1.0 {
+            Says::Worse
+        } else {
+            Says::Unclear
         }
     }
+}
+
+/// What a ratio over the replicates says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Says {
+    /// Better wherever the assumptions may lie.
+    Better,
+    /// Worse wherever the assumptions may lie.
+    Worse,
+    /// No difference that matters, wherever they lie.
+    Flat,
+    /// It depends on the assumptions.
+    Unclear,
 }
 
 /// What is put together: machine, baseline, regime.
@@ -167,7 +199,7 @@ fn of_regime(
                     let mean = mean(points, &cells)[figure];
                     if exp { mean.exp() } else { mean }
                 });
-                (!cells.is_empty()).then(|| Band::new(values.collect()))
+                (!cells.is_empty()).then(|| Spread::of(values.collect()))?
             };
             let throughput = of(0, true);
             OfLock {
@@ -176,9 +208,9 @@ fn of_regime(
                 says: throughput
                     .as_ref()
                     .filter(|_| *lock != baseline)
-                    .map(|band| band.says(delta)),
-                throughput: throughput.as_ref().map(Spread::of),
-                fairness: of(1, false).as_ref().map(Spread::of),
+                    .map(|spread| spread.says(delta)),
+                throughput,
+                fairness: of(1, false),
                 never_worse: by.is_none() && cells.len() == gathered.cells.len(),
                 beaten_by: by.map(|by| gathered.locks[by].clone()),
             }
@@ -190,5 +222,28 @@ fn of_regime(
         baseline,
         regime,
         locks,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn replicates_agree_or_do_not() {
+        let spread = |low: f64, high: f64| {
+            let step = |n| low + (high - low) * f64::from(n) / 20.0;
+            Spread::of((0..=20).map(step).collect()).unwrap()
+        };
+        assert_eq!(spread(1.1, 1.5).says(0.02), Says::Better);
+        assert_eq!(spread(0.5, 0.9).says(0.02), Says::Worse);
+        assert_eq!(spread(0.99, 1.01).says(0.02), Says::Flat);
+        assert_eq!(spread(0.9, 1.1).says(0.02), Says::Unclear);
+        let few = Spread::of(vec![1.2, 0.9, 1.3]).unwrap();
+        assert_eq!((few.low, few.high, few.median), (0.9, 1.3, 1.2));
+        // One of twenty-one that differs does not make it unclear.
+        let mut ratios = vec![1.2; 20];
+        ratios.push(0.9);
+        assert_eq!(Spread::of(ratios).unwrap().says(0.02), Says::Better);
     }
 }

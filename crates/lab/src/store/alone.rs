@@ -5,7 +5,7 @@
 //! write-ahead log, whose index every reader would have to share memory with;
 //! and its samples are written many at a time.
 
-use super::{Slot, Store, json, schema, word};
+use super::{Slot, Store, schema};
 use crate::experiment::Sample;
 use rusqlite::{Connection, OpenFlags, OptionalExtension, params};
 use std::path::Path;
@@ -108,23 +108,7 @@ impl Store {
     /// # Errors
     /// A sentence.
     pub fn keep(&self, experiment: i64, slot: &Slot<'_>, sample: &Sample) -> Result<(), String> {
-        self.db
-            .prepare_cached(
-                "INSERT INTO samples (experiment, cell, pair, side, pair_order, state, sample)
-                 VALUES (?1, ?2, ?3, ?4, ?5, 'kept', ?6)",
-            )
-            .and_then(|mut insert| {
-                insert.execute(params![
-                    experiment,
-                    json(slot.cell),
-                    slot.pair,
-                    slot.side.to_string(),
-                    word(&slot.order),
-                    json(sample)
-                ])
-            })
-            .map_err(|e| self.wrong(&e))?;
-        Ok(())
+        self.insert_sample(experiment, slot, "kept", sample)
     }
 
     /// How many samples there are.

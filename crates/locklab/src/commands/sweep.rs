@@ -78,7 +78,7 @@ pub enum On {
     Native,
 }
 
-/// Runs it.
+/// Runs or collects a sweep.
 ///
 /// # Errors
 /// One sentence; what was run is stored.
