@@ -33,6 +33,7 @@ pub mod recipe;
 pub mod report;
 pub mod source;
 pub mod spinlock_matrix;
+pub mod typed;
 pub mod workload;
 
 pub use instrument::{GuestRun, Guests, Kernel, Kernels};

@@ -4,8 +4,10 @@
 //! gives its last console lines and no counts; it must never be taken for a
 //! result.
 
+use crate::workload::Load;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::path::Path;
 
 /// Counts of one mode between the markers.
@@ -48,6 +50,55 @@ pub struct Measured {
     pub wall_seconds: f64,
     /// CPU time of QEMU, in seconds.
     pub cpu_seconds: f64,
+}
+
+impl Measured {
+    /// The run in some lines: what ran, on what and `why` on that, and its
+    /// counts or its time. `slowdown` is by the plugin, where it was self.
+    #[must_use]
+    pub fn text(&self, load: &Load, why: &str, slowdown: Option<f64>) -> String {
+        let mut text = format!(
+            "{}: {} x 1 {}, on {why}; {:.1} s of CPU time, {:.1} s to the workload\n",
+            load.workload.name(),
+            self.work,
+            self.unit,
+            self.cpu_seconds,
+            self.boot_seconds
+        );
+        match &self.counts {
+            Some(counts) => {
+                let _ = writeln!(
+                    text,
+                    "{:<8} {:>16} {:>14} {:>12}",
+                    "Model", "Instructions", "L1i misses", "Instr/unit"
+                );
+                for (name, mode) in [("user", counts.user), ("kernel", counts.kernel)] {
+                    let _ = writeln!(
+                        text,
+                        "{name:<8} {:>16} {:>14} {:>12.1}",
+                        mode.instructions,
+                        mode.l1i_misses,
+                        mode.instructions as f64 / self.work as f64
+                    );
+                }
+            }
+            None => {
+                let _ = writeln!(
+                    text,
+                    "{:.1} ns per {}",
+                    self.elapsed_ns as f64 / self.work as f64,
+                    self.unit
+                );
+            }
+        }
+        if let Some(slowdown) = slowdown {
+            let _ = writeln!(
+                text,
+                "The plugin took {slowdown:.2} times the CPU time of plain TCG."
+            );
+        }
+        text
+    }
 }
 
 /// Why a boot gave nothing: one sentence, then the console's last lines.

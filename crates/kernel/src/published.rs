@@ -7,8 +7,8 @@
 
 use crate::cache::Cache;
 use crate::report::{VariantSizes, percent, sizes_of};
+use locklab_document::{MetricRow, Section};
 use locklab_host::error::Error;
-use locklab_lab::document::{MetricRow, Section};
 use locklab_lab::experiment::{Experiment, Key};
 use locklab_lab::verdicts::{JudgedCell, JudgedMetric, Verdicts};
 use serde::Serialize;
@@ -356,7 +356,7 @@ pub fn section(figures: &[Figure]) -> Option<Section> {
 mod tests {
     use super::*;
     use crate::recipe;
-    use locklab_lab::document::Part;
+    use locklab_document::Part;
     use std::sync::atomic::AtomicBool;
 
     #[test]

@@ -5,7 +5,7 @@
 //! so that its content can name the build in the cache.
 
 use crate::spinlock_matrix::Lengths;
-use crate::workload::Workload;
+use crate::workload::{Load, Workload};
 use locklab_host::error::Error;
 use locklab_lab::file::{self, FileKind};
 use schemars::JsonSchema;
@@ -116,6 +116,19 @@ pub struct WorkloadEntry {
     pub lengths: Option<Lengths>,
 }
 
+impl WorkloadEntry {
+    /// What the file says of it; the rest as usual.
+    fn load(&self) -> Load {
+        let mut load = Load::new(self.name);
+        load.operations = self.operations.unwrap_or(load.operations);
+        load.processes = self.processes.unwrap_or(load.processes);
+        if let Some(lengths) = &self.lengths {
+            load.lengths = Some(lengths.clone());
+        }
+        load
+    }
+}
+
 /// One of the two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
@@ -222,6 +235,34 @@ impl Experiment {
             self.variant.retain(|v| names.contains(&v.name));
         }
         Ok(())
+    }
+
+    /// What runs inside: the file's workloads, or those of `asked`, each with
+    /// so many operations if that was asked for, on so many vCPUs.
+    ///
+    /// # Errors
+    /// A load that cannot be run.
+    pub fn loads(
+        &self,
+        asked: &[Workload],
+        operations: Option<u64>,
+        vcpus: u64,
+    ) -> Result<Vec<Load>, String> {
+        let mut loads: Vec<Load> = self.workload.iter().map(WorkloadEntry::load).collect();
+        if !asked.is_empty() {
+            loads.retain(|load| asked.contains(&load.workload));
+            for workload in asked {
+                if !loads.iter().any(|load| load.workload == *workload) {
+                    loads.push(Load::new(*workload));
+                }
+            }
+        }
+        for load in &mut loads {
+            load.vcpus = vcpus;
+            load.operations = operations.unwrap_or(load.operations);
+            load.check()?;
+        }
+        Ok(loads)
     }
 
     /// All that makes one of the kernels.

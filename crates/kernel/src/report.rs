@@ -4,9 +4,9 @@
 
 use crate::build::Build;
 use crate::recipe::Variant;
+use locklab_document::Section;
 use locklab_footprint::Footprint;
 use locklab_host::error::Error;
-use locklab_lab::document::Section;
 use locklab_lab::experiment::Experiment;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};

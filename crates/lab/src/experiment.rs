@@ -4,6 +4,7 @@
 //! it. What only one instrument knows travels in `detail` and `spec`, which
 //! nothing here looks into. Nothing here measures, judges or prints.
 
+pub use locklab_document::{Facts, Labels, Role};
 use locklab_judge::{Direction, Family};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -13,9 +14,6 @@ use std::fmt;
 
 /// Figures of one run by the names of their metrics.
 pub type Values = BTreeMap<String, f64>;
-
-/// Facts in the order in which a report prints them: name, then value.
-pub type Facts = Vec<(String, String)>;
 
 /// One comparison with all that was measured.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -63,15 +61,6 @@ impl Kind {
             Self::Kernels => "kernels",
         }
     }
-}
-
-/// The names of the two sides.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Labels {
-    /// What is already there.
-    pub baseline: String,
-    /// What is judged against it.
-    pub experiment: String,
 }
 
 /// What is decided before the first run and never afterwards.
@@ -300,18 +289,6 @@ pub enum Summary {
     Median,
     /// The greatest, as of a longest wait.
     Greatest,
-}
-
-/// What a metric is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Role {
-    /// It decides: one a cell, in the family of all cells.
-    Primary,
-    /// It explains: false discoveries at 5 % over all such metrics.
-    Screening,
-    /// It is summarised and never judged.
-    Descriptive,
 }
 
 /// Where a figure comes from.

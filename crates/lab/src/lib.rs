@@ -9,14 +9,11 @@
 //! and is the same for all of them. Nothing in this crate knows a lock, a
 //! program or a kernel.
 
-pub mod document;
 pub mod experiment;
 pub mod file;
 pub mod instrument;
 pub mod matrix;
 pub mod model;
-pub mod number;
-pub mod page;
 pub mod progress;
 pub mod report;
 pub mod runner;
@@ -26,6 +23,3 @@ pub mod verdicts;
 
 /// The version of this tool, as reports print it.
 pub const VERSION: &str = concat!("locklab ", env!("CARGO_PKG_VERSION"));
-
-/// Columns of a text report.
-pub const COLUMNS: usize = 72;

@@ -13,9 +13,9 @@ mod region;
 pub mod results;
 mod workloads;
 
-use crate::document::Document;
 use crate::experiment::{Cell, Experiment, Kind, Provenance};
 use crate::verdicts::{JudgedCell, Verdicts};
+use locklab_document::Document;
 use serde::Deserialize;
 
 /// What only the caller knows about a report.

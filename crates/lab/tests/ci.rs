@@ -3,8 +3,8 @@
 mod common;
 
 use common::{context, judged, programs, troubled, xml};
-use locklab_lab::document::Document;
-use locklab_lab::document::render::{junit, sarif};
+use locklab_document::Document;
+use locklab_document::render::{junit, sarif};
 use locklab_lab::experiment::Experiment;
 use locklab_lab::report::{Context, document};
 

@@ -5,9 +5,9 @@ mod common;
 
 use common::golden::golden;
 use common::{context, judged, kernels, matrix, mixed, programs, troubled, xml};
-use locklab_lab::COLUMNS;
-use locklab_lab::document::render::{Colour, html, json, markdown, svg, text};
-use locklab_lab::document::{Document, Section};
+use locklab_document::COLUMNS;
+use locklab_document::render::{Colour, html, json, markdown, svg, text};
+use locklab_document::{Document, Section};
 use locklab_lab::experiment::{Experiment, Invalid};
 use locklab_lab::report::document;
 use locklab_lab::report::results::schema;

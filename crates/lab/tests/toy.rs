@@ -5,8 +5,8 @@
 mod common;
 
 use common::{context, xml};
+use locklab_document::render::{Colour, html, json, junit, markdown, text};
 use locklab_judge::{Family, Side};
-use locklab_lab::document::render::{Colour, html, json, junit, markdown, text};
 use locklab_lab::experiment::{
     Cell, Coordinate, Design, Experiment, Key, Kind, Labels, Metric, Provenance, Role, Sample,
     Source,

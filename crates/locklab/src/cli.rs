@@ -86,3 +86,17 @@ pub enum Command {
     #[command(hide = true)]
     WorkloadProgram(commands::workload_program::WorkloadProgramArgs),
 }
+
+/// A word of an experiment file, as the option of the same name takes it.
+///
+/// # Errors
+/// It is none of the option's words.
+pub(crate) fn named<T: clap::ValueEnum>(word: &str) -> Result<T, String> {
+    T::from_str(word, false).map_err(|_| {
+        let words: Vec<String> = T::value_variants()
+            .iter()
+            .filter_map(|v| Some(v.to_possible_value()?.get_name().to_owned()))
+            .collect();
+        format!("'{word}' is none of {}", words.join(", "))
+    })
+}

@@ -3,6 +3,7 @@
 //! Wiring only: nothing here measures, judges or words a verdict.
 
 pub mod compare;
+pub mod doctor;
 pub mod footprint;
 pub mod icache;
 pub mod kernel;

@@ -1,7 +1,7 @@
 //! What only one instrument can add to a report, by the kind and the
 //! provenance of the experiment: so a stored report has it too.
 
-use locklab_lab::document::{Document, Section};
+use locklab_document::{Document, Section};
 use locklab_lab::experiment::{Experiment, Kind, Provenance};
 use locklab_lab::verdicts::Verdicts;
 use serde_json::json;

@@ -7,7 +7,6 @@
 pub mod cli;
 pub mod commands;
 pub mod comparing;
-pub mod doctor;
 pub mod extra;
 pub mod list;
 pub mod output;
@@ -26,7 +25,7 @@ pub fn run(cli: Cli) -> Result<ExitCode, Error> {
     match &cli.command {
         Command::NewLock(args) => output::print(&own::new_lock(&args.file)?),
         Command::Matrix(args) => commands::matrix::run(args, &cli.common),
-        Command::Doctor => output::print(&doctor::run(&cli.common)),
+        Command::Doctor => commands::doctor::run(&cli.common),
         Command::Reproduce(args) => commands::reproduce::run(args, &cli.common),
         Command::Machine(args) => commands::machine::run(args, &cli.common),
         Command::Kernel(args) => commands::kernel::run(args, &cli.common),

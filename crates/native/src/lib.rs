@@ -33,4 +33,4 @@ pub use instrument::{Slices, pairs_for};
 pub use lock_code::{LAYOUTS, LockCode};
 pub use plan::Plan;
 pub use probe::Native;
-pub use spec::{Spec, Unit, Work};
+pub use spec::{Spec, Unit, Work, default_threads};

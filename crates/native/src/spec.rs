@@ -58,6 +58,15 @@ pub struct Spec {
     pub time: Duration,
 }
 
+/// One thread, half the CPUs, all of them, and twice as many.
+#[must_use]
+pub fn default_threads(cpus: usize) -> Vec<usize> {
+    let mut threads = vec![1, (cpus / 2).max(1), cpus, 2 * cpus];
+    threads.dedup();
+    threads.retain(|n| *n <= locklab_locks::MAX_CPUS);
+    threads
+}
+
 impl Spec {
     /// Two locks alone and on two threads, everything else as the command has
     /// it by default.
@@ -78,5 +87,17 @@ impl Spec {
             layout: None,
             time: Duration::from_secs(60),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_default_matrix_goes_from_one_thread_to_more_than_there_are_cpus() {
+        assert_eq!(default_threads(1), [1, 2]);
+        assert_eq!(default_threads(2), [1, 2, 4]);
+        assert_eq!(default_threads(8), [1, 4, 8, 16]);
     }
 }

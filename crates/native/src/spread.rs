@@ -6,9 +6,9 @@
 //! either moves one lock's own rate. Judges nothing.
 
 use crate::figures::Detail;
-use locklab_lab::document::{Column, ColumnGroup, Part, Section, Table};
+use locklab_document::number;
+use locklab_document::{Column, ColumnGroup, Part, Section, Table};
 use locklab_lab::experiment::{Cell, Experiment, Sample};
-use locklab_lab::number;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;

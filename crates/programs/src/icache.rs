@@ -6,6 +6,9 @@
 //! are a model's; whoever prints them says so.
 
 mod blocks;
+mod report;
+
+pub use report::{json, text};
 
 use crate::workloads::excerpt;
 use locklab_host::process::{Ended, Launch, find};

@@ -4,8 +4,8 @@
 //! Must never judge: these are figures beside the verdicts.
 
 use crate::spec::Spec;
+use locklab_document::{Curve, CurvePoint, Curves, Medium, Part, Section};
 use locklab_footprint::Footprint;
-use locklab_lab::document::{Curve, CurvePoint, Curves, Medium, Part, Section};
 use locklab_lab::experiment::{Cell, Coordinate, Experiment, Pair};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};

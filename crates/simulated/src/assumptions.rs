@@ -4,6 +4,7 @@
 //! draw all assumptions together.
 
 use crate::spec::{Spec, key};
+use locklab_document::{COLUMNS, Section};
 use locklab_lab::experiment::Key;
 use locklab_sim::{Machine, Scenario, SimError, band as variants, run_all};
 use serde::Serialize;
@@ -74,4 +75,26 @@ pub fn band(
         }
     });
     Ok(bands.collect())
+}
+
+/// The ends of each cell and with which assumption, in 72 columns.
+#[must_use]
+pub fn band_section(bands: &[CellBand]) -> Section {
+    let head = "non-crit threads crit   low  high  lowest with, highest with";
+    let mut lines = vec![head.to_owned()];
+    for cell in bands {
+        let figures = format!(
+            "{:8} {:7} {:4} {:5.2} {:5.2}  ",
+            cell.non_critical, cell.threads, cell.critical, cell.low, cell.high,
+        );
+        let hanging = " ".repeat(figures.len());
+        let options = textwrap::Options::new(COLUMNS)
+            .initial_indent(&figures)
+            .subsequent_indent(&hanging);
+        let ends = format!("{}, {}", cell.low_at, cell.high_at);
+        let wrapped = textwrap::wrap(&ends, options);
+        lines.extend(wrapped.iter().map(ToString::to_string));
+    }
+    Section::new("Which assumption matters: the ratio with one at a time changed, one seed")
+        .preformatted(lines.join("\n"))
 }

@@ -14,8 +14,8 @@ mod pool;
 pub mod published;
 mod spec;
 
-pub use assumptions::{CellBand, band};
+pub use assumptions::{CellBand, band, band_section};
 pub use beyond::beyond;
 pub use extra::{Extra, extra};
 pub use instrument::{Simulated, sample};
-pub use spec::{Spec, Work};
+pub use spec::{Spec, Work, default_threads, with_vcpus};

@@ -1,7 +1,7 @@
 //! Modelled machines in words: which there are, what each assumes, and how its
 //! microbenchmarks compare with what was published of them.
 
-use locklab_lab::document::{Document, Section};
+use locklab_document::{Document, Section};
 use locklab_lab::experiment::Labels;
 use locklab_sim::microbench::{Checked, check};
 use locklab_sim::{BUILTIN, FIGURES, Machine, Origin};
@@ -137,7 +137,7 @@ fn log_error(figures: &[Checked]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use locklab_lab::document::render;
+    use locklab_document::render;
 
     #[test]
     fn a_check_has_the_model_beside_the_source() {

@@ -1,7 +1,7 @@
 //! Published experiments, simulated: ours beside theirs, and how far the two
 //! agree. Words and tables only; what is simulated is `locklab_sim`'s.
 
-use locklab_lab::document::{Document, Section};
+use locklab_document::{Document, Section};
 use locklab_lab::experiment::Labels;
 use locklab_sim::{Agreement, FLAT, Group, MISS, Question, Reproduction, Shape, agreement, score};
 use serde_json::{Map, Value, json};
@@ -298,4 +298,30 @@ fn titled(title: String) -> Document {
         findings: Vec::new(),
         data: Map::new(),
     }
+}
+
+/// All reports as one JSON document: theirs as they are, the score of each
+/// group and the misses of what was simulated.
+#[must_use]
+pub fn json(reports: &[Value], reproductions: &[Reproduction]) -> Value {
+    let all = |kind: &str| {
+        reports
+            .iter()
+            .all(|report| report["provenance"]["source"] == kind)
+    };
+    // Each report has its own.
+    let source = ["simulation", "model", "hardware"]
+        .into_iter()
+        .find(|kind| all(kind))
+        .unwrap_or("several");
+    let scores = Group::ALL.map(|group| (group.key(), score(group, None, reproductions)));
+    let misses = reproductions.iter().flat_map(Reproduction::misses);
+    json!({
+        "schema": 1,
+        "provenance": {"source": source},
+        "reports": reports,
+        "scores": std::collections::BTreeMap::from(scores),
+        "questions": questions(reproductions),
+        "misses": misses.collect::<Vec<_>>(),
+    })
 }

@@ -53,6 +53,32 @@ pub enum Work {
     Fstat,
 }
 
+/// A virtual machine with so many virtual CPUs, if that is asked; otherwise
+/// the machine as it is.
+///
+/// # Errors
+/// A sentence: it is no virtual machine, or cannot have as many.
+pub fn with_vcpus(machine: Machine, vcpus: Option<usize>) -> Result<Machine, String> {
+    match vcpus {
+        None => Ok(machine),
+        Some(_) if machine.get("vm.vcpus") == 0.0 => Err(format!(
+            "{} is no virtual machine; --vcpus is for those, such as xeon-8380-vm",
+            machine.name
+        )),
+        Some(vcpus) => machine.with("vm.vcpus", vcpus as f64),
+    }
+}
+
+/// One thread, twice as many each time, and one on every CPU.
+#[must_use]
+pub fn default_threads(machine: &Machine) -> Vec<usize> {
+    let cpus = machine.cpus();
+    std::iter::successors(Some(1), |n| Some(n * 2))
+        .take_while(|n| *n < cpus)
+        .chain([cpus])
+        .collect()
+}
+
 impl Spec {
     /// Whether `machine` can do it.
     ///

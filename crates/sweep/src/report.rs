@@ -6,11 +6,11 @@ use crate::folder::Folder;
 use crate::plan::Plan;
 use crate::regime::Regime;
 use crate::summary::{OfLock, OfRegime, Says, Summary};
-use locklab_judge::Verdict;
-use locklab_lab::VERSION;
-use locklab_lab::document::{
+use locklab_document::{
     Document, Grid, GridCell, GridRow, Medium, Part, Section, Shade, mark, render,
 };
+use locklab_judge::Verdict;
+use locklab_lab::VERSION;
 use locklab_lab::experiment::{Facts, Labels};
 use serde_json::{Map, json};
 use std::time::Duration;

@@ -5,7 +5,7 @@
 
 use super::Report;
 use crate::experiment::Provenance;
-use crate::number;
+use locklab_document::number;
 use locklab_judge::{Judged, Reason, Verdict, Warning};
 use std::mem::discriminant;
 

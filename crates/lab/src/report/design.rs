@@ -1,8 +1,9 @@
 //! How a comparison was made and judged: what the design says, in words.
 
 use super::Report;
+use crate::VERSION;
 use crate::experiment::{Facts, Kind, Pair};
-use crate::{VERSION, number};
+use locklab_document::number;
 use locklab_judge::Family;
 
 /// What was decided before the first run, and what repeats it.

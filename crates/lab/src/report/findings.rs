@@ -1,10 +1,10 @@
 //! The verdicts that decide, one by one, for tools that pass or fail.
 
 use super::{Report, workloads};
-use crate::document::Finding;
 use crate::experiment::Role;
-use crate::number;
 use crate::verdicts::{JudgedCell, JudgedMetric};
+use locklab_document::Finding;
+use locklab_document::number;
 use locklab_judge::Verdict;
 
 /// One for each metric that decides, and one for each cell without any run.

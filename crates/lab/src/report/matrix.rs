@@ -6,9 +6,9 @@ mod fairness;
 
 use super::placed::{self, Placed, axis};
 use super::{Report, caveats, design, findings, results};
-use crate::document::{Document, Medium, Part, Section, Tone};
-use crate::number;
 use crate::verdicts::{Figures, JudgedCell};
+use locklab_document::number;
+use locklab_document::{Document, Medium, Part, Section, Tone};
 use locklab_judge::{Judged, Verdict, aa_check};
 use std::collections::BTreeMap;
 

@@ -3,8 +3,8 @@
 //! For a matrix of cells, and for a matrix that each run gives whole.
 
 use super::{Lengths, region};
-use crate::document::{Grid, GridCell, GridRow, Shade, mark};
-use crate::number::{self, label};
+use locklab_document::number::{self, label};
+use locklab_document::{Grid, GridCell, GridRow, Shade, mark};
 use locklab_judge::{Judged, Shown, Verdict};
 use std::collections::BTreeSet;
 

@@ -8,13 +8,13 @@ pub(super) use words::sentence;
 
 use super::placed::{self, Placed, axis};
 use super::{Report, caveats, design, findings, results};
-use crate::document::{
+use crate::experiment::{Cell, Kind, Metric, Pair, Role};
+use crate::verdicts::{JudgedCell, JudgedMetric};
+use locklab_document::number;
+use locklab_document::{
     Document, GridCell, IntervalRow, Intervals, Medium, MetricRow, Part, Section, Shade, Timeline,
     Tone,
 };
-use crate::experiment::{Cell, Kind, Metric, Pair, Role};
-use crate::number;
-use crate::verdicts::{JudgedCell, JudgedMetric};
 use locklab_judge::{Family, Judged, Verdict};
 
 /// What the signs of the `Sig` column mean.

@@ -6,12 +6,9 @@ use crate::output::print;
 use clap::Args;
 use locklab_host::error::Error;
 use locklab_host::interrupt;
-use locklab_lab::VERSION;
-use locklab_lab::number::grouped;
-use locklab_programs::icache::{Counted, Model};
+use locklab_programs::icache::{self, Model};
 use locklab_programs::workloads::excerpt;
-use serde_json::{Value, json};
-use std::fmt::Write as _;
+use serde_json::json;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -95,9 +92,9 @@ pub fn run(args: &IcacheArgs, common: &Common) -> Result<ExitCode, Error> {
             .map_err(|e| Error::Failed(format!("cannot write {}: {e}", path.display())))?;
     }
     print(&if common.json {
-        format!("{:#}\n", document(&counted, &args.command))
+        format!("{:#}\n", icache::json(&counted, &args.command))
     } else {
-        text(&counted, &model, &args.command)
+        icache::text(&counted, &model, &args.command)
     })?;
     match counted.ended.failure() {
         Some(status) => {
@@ -122,47 +119,4 @@ fn dry_run(command: &[String], model: &Model, as_json: bool) -> String {
         return format!("{document:#}\n");
     }
     format!("Would run {} under {geometry}.\n", command.join(" "))
-}
-
-fn document(counted: &Counted, command: &[String]) -> Value {
-    let mut document = counted.report.clone();
-    // Nothing of the kernel is executed in QEMU's user mode: zero would say
-    // that it was, and did nothing.
-    document["kernel"] = json!({
-        "executed": false, "instructions": null, "l1i_fetches": null, "l1i_misses": null,
-    });
-    document["schema"] = json!(1);
-    document["kind"] = json!("icache");
-    document["tool"] = json!(VERSION);
-    document["command"] = json!(command);
-    document["status"] = json!(counted.ended.failure().unwrap_or_else(|| "0".into()));
-    document
-}
-
-fn text(counted: &Counted, model: &Model, command: &[String]) -> String {
-    let report = &counted.report;
-    let mut text = String::new();
-    let _ = writeln!(text, "L1i model: {} ({})", model.geometry, model.source);
-    let shown: String = command.join(" ").chars().take(60).collect();
-    let _ = writeln!(text, "Program:   {shown}\n");
-    let _ = writeln!(text, "{:<14}{:>18}{:>18}", "", "user", "kernel");
-    for (label, name) in [
-        ("instructions", "instructions"),
-        ("L1i fetches", "l1i_fetches"),
-        ("L1i misses", "l1i_misses"),
-    ] {
-        let user = report["user"][name].as_u64().map_or("-".into(), grouped);
-        let _ = writeln!(text, "{label:<14}{user:>18}{:>18}", "not executed");
-    }
-    if counted.instructions() > 0 {
-        let mpki = 1000.0 * counted.misses() as f64 / counted.instructions() as f64;
-        let _ = writeln!(text, "{:<14}{mpki:>18.4}", "MPKI");
-    }
-    text += "\nSource: model, in an emulated execution of the program alone. Not\n\
-             modelled: prefetch, micro-op cache, speculation, L2. One layout of one\n\
-             build: compare over several link orders before you conclude.\n";
-    if report["vcpus"].as_u64() > Some(1) {
-        text += "The program has several threads, so the counts do not repeat.\n";
-    }
-    text
 }

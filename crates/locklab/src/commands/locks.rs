@@ -4,8 +4,8 @@
 use crate::cli::Common;
 use crate::output::print;
 use clap::Args;
+use locklab_document::number;
 use locklab_host::error::Error;
-use locklab_lab::number;
 use locklab_locks::Fairness;
 use locklab_native::subject::{self, Subject};
 use locklab_verify::record::{Record, recorded};

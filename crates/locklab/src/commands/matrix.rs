@@ -1,6 +1,7 @@
 //! `locklab matrix`: its arguments, and the way to this machine or to a
 //! modelled one.
 
+mod arguments;
 mod file;
 mod native;
 mod simulated;
@@ -46,14 +47,14 @@ pub struct MatrixArgs {
     pub comparing: ComparingArgs,
     #[command(flatten)]
     #[allow(missing_docs, reason = "its options have their own")]
-    pub here: native::NativeArgs,
+    pub here: arguments::NativeArgs,
     /// Simulate on a modelled machine: a name of `locklab machine list`, or a
     /// file
     #[arg(long, value_name = "MACHINE")]
     pub on: Option<String>,
     #[command(flatten)]
     #[allow(missing_docs, reason = "its options have their own")]
-    pub modelled: simulated::SimulatedArgs,
+    pub modelled: arguments::SimulatedArgs,
 }
 
 /// `--workload`.

@@ -3,10 +3,10 @@
 use crate::cli::Common;
 use crate::output::print;
 use clap::Args;
+use locklab_document::COLUMNS;
 use locklab_host::error::Error;
 use locklab_host::interrupt;
 use locklab_host::topology::Topology;
-use locklab_lab::COLUMNS;
 use locklab_programs::counters::{Counters, Mode};
 use locklab_programs::icache::Model;
 use locklab_programs::launcher::Launcher;

@@ -2,13 +2,13 @@
 //! runs over time.
 
 use super::{MANY, axis, blocks, placed};
-use crate::document::{
-    Curve, CurvePoint, Curves, Document, IntervalRow, Intervals, Medium, Part, Section, Timeline,
-};
 use crate::experiment::{Pair, Sample};
-use crate::number::{self, label};
 use crate::report::{Report, design};
 use crate::verdicts::JudgedCell;
+use locklab_document::number::{self, label};
+use locklab_document::{
+    Curve, CurvePoint, Curves, Document, IntervalRow, Intervals, Medium, Part, Section, Timeline,
+};
 use locklab_judge::{Shown, Verdict};
 
 /// Whether a cell may be drawn: an invalid one must not be read.

@@ -4,10 +4,10 @@
 //! figures of a row are locations by the same estimator over the same runs.
 
 use super::{MANY, axis, placed};
-use crate::document::{Column, ColumnGroup, Document, Medium, Part, Section, Table};
-use crate::number::{self, label};
 use crate::report::Report;
 use crate::verdicts::{Figures, JudgedCell};
+use locklab_document::number::{self, label};
+use locklab_document::{Column, ColumnGroup, Document, Medium, Part, Section, Table};
 
 /// Beyond this many cells the text has one row a number of threads; HTML and
 /// JSON have them all.

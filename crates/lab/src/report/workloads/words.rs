@@ -3,9 +3,9 @@
 
 use super::{inside, name, warnings_inside};
 use crate::experiment::{Role, Source};
-use crate::number;
 use crate::report::{Report, caveats as shared, design, placed};
 use crate::verdicts::JudgedCell;
+use locklab_document::number;
 use locklab_judge::{Estimate, Judged, Verdict, Warning};
 use std::collections::{BTreeMap, BTreeSet};
 

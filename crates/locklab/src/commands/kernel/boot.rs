@@ -7,13 +7,11 @@ use clap::Args;
 use locklab_host::error::Error;
 use locklab_kernel::boot::{Accelerator, Qemu};
 use locklab_kernel::cache::Cache;
-use locklab_kernel::kvm::{Look, choose};
-use locklab_kernel::outcome::Measured;
+use locklab_kernel::kvm::choose;
 use locklab_kernel::spinlock_matrix;
 use locklab_kernel::workload::{Load, Workload};
 use locklab_kernel::{GuestRun, Guests, Kernel};
 use serde_json::json;
-use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -72,11 +70,7 @@ pub(super) fn boot(args: &BootArgs, common: &Common, cache: &Cache<'_>) -> Resul
         modules: args.modules.clone(),
         cmdline: args.cmdline.clone(),
     };
-    let look = Look {
-        tcg: args.guests.tcg,
-        again: args.guests.probe,
-    };
-    let (accelerator, why) = choose(cache, &qemu, &kernel, look, vcpus)?;
+    let (accelerator, why) = choose(cache, &qemu, &kernel, args.guests.look(), vcpus)?;
     let guests = Guests {
         cache,
         qemu: &qemu,
@@ -119,7 +113,7 @@ pub(super) fn boot(args: &BootArgs, common: &Common, cache: &Cache<'_>) -> Resul
             })
         )
     } else {
-        boot_text(&measured, &why, &load, slowdown)
+        measured.text(&load, &why, slowdown)
             + &spinlock_matrix::table(&measured, accelerator.clock_unit())
     })
 }
@@ -143,48 +137,4 @@ fn dry_run(args: &BootArgs, load: &Load, qemu: &Qemu, common: &Common) -> Result
             qemu.version
         )
     })
-}
-
-fn boot_text(measured: &Measured, why: &str, load: &Load, slowdown: Option<f64>) -> String {
-    let mut text = format!(
-        "{}: {} x 1 {}, on {why}; {:.1} s of CPU time, {:.1} s to the workload\n",
-        load.workload.name(),
-        measured.work,
-        measured.unit,
-        measured.cpu_seconds,
-        measured.boot_seconds
-    );
-    match &measured.counts {
-        Some(counts) => {
-            let _ = writeln!(
-                text,
-                "{:<8} {:>16} {:>14} {:>12}",
-                "Model", "Instructions", "L1i misses", "Instr/unit"
-            );
-            for (name, mode) in [("user", counts.user), ("kernel", counts.kernel)] {
-                let _ = writeln!(
-                    text,
-                    "{name:<8} {:>16} {:>14} {:>12.1}",
-                    mode.instructions,
-                    mode.l1i_misses,
-                    mode.instructions as f64 / measured.work as f64
-                );
-            }
-        }
-        None => {
-            let _ = writeln!(
-                text,
-                "{:.1} ns per {}",
-                measured.elapsed_ns as f64 / measured.work as f64,
-                measured.unit
-            );
-        }
-    }
-    if let Some(slowdown) = slowdown {
-        let _ = writeln!(
-            text,
-            "The plugin took {slowdown:.2} times the CPU time of plain TCG."
-        );
-    }
-    text
 }

@@ -1,7 +1,7 @@
 //! `locklab kernel build` and `locklab kernel inlined`: what is built, and
 //! where a function was inlined in it.
 
-use super::{FileArgs, experiment};
+use super::FileArgs;
 use crate::cli::Common;
 use crate::output::print;
 use clap::Args;
@@ -28,7 +28,7 @@ pub(super) fn build_only(
     common: &Common,
     cache: &Cache<'_>,
 ) -> Result<ExitCode, Error> {
-    let experiment = equipped(cache, &experiment(&args.file, &args.kernels)?, [])?;
+    let experiment = equipped(cache, &args.experiment()?, [])?;
     let mut text = String::new();
     let mut list = Vec::new();
     for variant in experiment.variants() {
@@ -77,7 +77,7 @@ pub(super) fn inlined(
     common: &Common,
     cache: &Cache<'_>,
 ) -> Result<ExitCode, Error> {
-    let experiment = equipped(cache, &experiment(&args.file.file, &args.file.kernels)?, [])?;
+    let experiment = equipped(cache, &args.file.experiment()?, [])?;
     let mut text = String::new();
     let mut list = Vec::new();
     for variant in experiment.variants() {

@@ -2,9 +2,8 @@
 //! line, by the same names.
 
 use super::MatrixArgs;
-use super::native::{NativeArgs, UnitArg};
-use super::simulated::SimulatedArgs;
-use crate::cli::Common;
+use super::arguments::{NativeArgs, SimulatedArgs, UnitArg};
+use crate::cli::{Common, named};
 use crate::comparing::ComparingArgs;
 use crate::list::{Lengths, Threads};
 use locklab_host::error::Error;
@@ -106,16 +105,6 @@ fn arguments(file: MatrixFile, comparing: &ComparingArgs) -> Result<MatrixArgs, 
             band: file.band,
             trace: None,
         },
-    })
-}
-
-fn named<T: clap::ValueEnum>(word: &str) -> Result<T, String> {
-    T::from_str(word, false).map_err(|_| {
-        let words: Vec<String> = T::value_variants()
-            .iter()
-            .filter_map(|v| Some(v.to_possible_value()?.get_name().to_owned()))
-            .collect();
-        format!("'{word}' is none of {}", words.join(", "))
     })
 }
 

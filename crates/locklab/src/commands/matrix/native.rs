@@ -1,71 +1,19 @@
 //! `locklab matrix` on this machine.
 
+use super::arguments::UnitArg;
 use super::{MatrixArgs, WorkArg, distinct};
 use crate::cli::Common;
 use crate::comparing::{Comparing, dry_run};
 use crate::list::Lengths;
-use clap::{Args, ValueEnum};
 use locklab_host::error::Error;
 use locklab_host::interrupt;
 use locklab_host::topology::{ranges, real_time};
 use locklab_judge::Family;
 use locklab_lab::experiment::Design;
-use locklab_native::{Native, Plan, Spec, Unit, Work, pairs_for, subject};
+use locklab_native::{Native, Plan, Spec, Unit, Work, default_threads, pairs_for, subject};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
-
-/// Options of a matrix on this machine.
-#[derive(Debug, Args)]
-pub struct NativeArgs {
-    /// What all cells together may take, in seconds [default: 60]
-    #[arg(long, value_name = "SECONDS")]
-    pub time: Option<u32>,
-    /// Stop after so many seconds and report what there is
-    #[arg(long, value_name = "SECONDS")]
-    pub time_limit: Option<u32>,
-    /// Measured part of a slice, in microseconds [default: found for each cell]
-    #[arg(long, value_name = "US")]
-    pub slice_us: Option<u32>,
-    /// Code layout of both locks [default: drawn for each block of slices]
-    #[arg(long, value_name = "N")]
-    pub layout: Option<usize>,
-    /// CPUs to pin to, in this order [default: cores, siblings, other nodes]
-    #[arg(long, value_name = "LIST")]
-    pub pin: Option<Lengths>,
-    /// What lengths count: n + 1 units of about 15 cycles, or nanoseconds
-    #[arg(long, value_enum)]
-    pub unit: Option<UnitArg>,
-    /// Processes that share memory, instead of threads
-    #[arg(long)]
-    pub processes: bool,
-}
-
-/// `--unit`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum UnitArg {
-    /// n means n + 1 units of about 15 cycles
-    Units,
-    /// Nanoseconds, by a calibration at start
-    Ns,
-}
-
-impl NativeArgs {
-    /// The first of them that was given.
-    pub(super) fn given(&self) -> Option<&'static str> {
-        let all = [
-            (self.time.is_some(), "--time"),
-            (self.time_limit.is_some(), "--time-limit"),
-            (self.slice_us.is_some(), "--slice-us"),
-            (self.layout.is_some(), "--layout"),
-            (self.pin.is_some(), "--pin"),
-            (self.unit.is_some(), "--unit"),
-            (self.processes, "--processes"),
-        ];
-        all.into_iter()
-            .find_map(|(given, name)| given.then_some(name))
-    }
-}
 
 /// Runs it.
 ///
@@ -150,14 +98,6 @@ fn spec(args: &MatrixArgs, cpus: usize) -> Result<Spec, Error> {
     })
 }
 
-/// One thread, half the CPUs, all of them, and twice as many.
-fn default_threads(cpus: usize) -> Vec<usize> {
-    let mut threads = vec![1, (cpus / 2).max(1), cpus, 2 * cpus];
-    threads.dedup();
-    threads.retain(|n| *n <= locklab_locks::MAX_CPUS);
-    threads
-}
-
 fn cpu_numbers(list: &Lengths) -> Result<Vec<usize>, Error> {
     list.0
         .iter()
@@ -180,14 +120,6 @@ mod tests {
             Command::Matrix(args) => spec(&args, cpus).unwrap(),
             _ => unreachable!("it says matrix"),
         }
-    }
-
-    #[test]
-    fn the_default_matrix_goes_from_one_thread_to_more_than_there_are_cpus() {
-        let threads = |cpus| spec_of("virt-spin virt-spin-backoff", cpus).threads;
-        assert_eq!(threads(1), [1, 2]);
-        assert_eq!(threads(2), [1, 2, 4]);
-        assert_eq!(threads(8), [1, 4, 8, 16]);
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! What the doctor found, as text and as JSON.
 
 use super::{Check, State};
-use locklab_lab::{VERSION, page::Page};
+use locklab_document::page::Page;
+use locklab_lab::VERSION;
 use serde_json::{Value, json as value};
 
 /// One line or more for each check, by part, and each part in short.

@@ -7,11 +7,9 @@
 mod chart;
 
 use super::{Colour, text};
-use crate::document::{
-    Document, Grid, Level, Medium, MetricRow, Part, Section, Shade, Table, Tone,
-};
-use crate::experiment::Facts;
+use crate::Facts;
 use crate::number;
+use crate::{Document, Grid, Level, Medium, MetricRow, Part, Section, Shade, Table, Tone};
 use locklab_judge::Verdict;
 use maud::{DOCTYPE, Markup, PreEscaped, html as markup};
 

@@ -3,11 +3,9 @@
 
 use super::Colour;
 use crate::COLUMNS;
-use crate::document::{
-    ColumnGroup, Document, Grid, GridRow, Medium, MetricRow, Part, Section, Table, Tone,
-};
 use crate::number;
 use crate::page::{Page, one_line};
+use crate::{ColumnGroup, Document, Grid, GridRow, Medium, MetricRow, Part, Section, Table, Tone};
 use textwrap::core::display_width;
 
 /// The whole document.
@@ -291,7 +289,7 @@ fn show_grid(page: &mut Page, grid: &Grid, colour: Colour) {
         if !grid.column_title.is_empty() {
             page.hanging(&format!("{:head$}| ", ""), &grid.column_title);
         }
-        let row = |name: String, cells: Vec<(String, Option<&crate::document::GridCell>)>| {
+        let row = |name: String, cells: Vec<(String, Option<&crate::GridCell>)>| {
             let mut line = format!("{}|", right(&name, head));
             let mut seen = head + 1;
             for (text, cell) in &cells {

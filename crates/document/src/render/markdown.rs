@@ -1,9 +1,9 @@
 //! A document as Markdown: what a change request or a build log shows. The
 //! summary stands open, the rest is folded. Charts are left out.
 
-use crate::document::{Document, Grid, Level, Medium, MetricRow, Part, Section, Table, Tone};
 use crate::number;
 use crate::page::one_line;
+use crate::{Document, Grid, Level, Medium, MetricRow, Part, Section, Table, Tone};
 use std::fmt::Write as _;
 
 /// The whole document.

@@ -6,8 +6,8 @@
 //! well. Figures that are not finite are left out, never drawn at a border.
 
 use super::clean;
-use crate::document::{CurvePoint, Curves, Grid, IntervalRow, Intervals, Timeline};
 use crate::number;
+use crate::{CurvePoint, Curves, Grid, IntervalRow, Intervals, Timeline};
 use locklab_judge::Shown;
 use maud::{Markup, html};
 

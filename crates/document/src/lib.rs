@@ -1,18 +1,48 @@
 //! What a report says, before anybody decides how it looks.
 //!
-//! Builders ([`crate::report`]) make a document of an experiment, instruments
-//! append what only they know, and each form of output is one function in
-//! [`render`]. A document holds words and figures that are ready to be read;
-//! nothing here measures, judges or claims.
+//! Reports are built elsewhere, instruments append what only they know, and
+//! each form of output is one function in [`render`]. A document holds words
+//! and figures that are ready to be read; nothing here measures, judges or
+//! claims, nor knows an experiment or a store.
 
+pub mod number;
+pub mod page;
 pub mod render;
 mod shade;
 
 pub use shade::{Shade, mark};
 
-use crate::experiment::{Facts, Labels, Role};
 use locklab_judge::{Shown, Verdict};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+
+/// Columns of a text report.
+pub const COLUMNS: usize = 72;
+
+/// Facts in the order in which a report prints them: name, then value.
+pub type Facts = Vec<(String, String)>;
+
+/// The names of the two sides.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Labels {
+    /// What is already there.
+    pub baseline: String,
+    /// What is judged against it.
+    pub experiment: String,
+}
+
+/// What a metric is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// It decides: one a cell, in the family of all cells.
+    Primary,
+    /// It explains: false discoveries at 5 % over all such metrics.
+    Screening,
+    /// It is summarised and never judged.
+    Descriptive,
+}
 
 /// A report of any kind.
 #[derive(Clone, Debug)]

@@ -1,7 +1,7 @@
-//! A document for programs: its data, and no words but those of its builder.
-//! [`crate::report::results`] has the shapes.
+//! A document for programs: its data, without the words.
+//! Their shapes are those of the builder.
 
-use crate::document::Document;
+use crate::Document;
 use serde_json::Value;
 
 /// The whole document, one JSON object.

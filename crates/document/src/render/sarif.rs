@@ -1,6 +1,6 @@
 //! Verdicts as SARIF 2.1.0, the form that code hosts show beside a change.
 
-use crate::document::{Document, Finding};
+use crate::{Document, Finding};
 use serde_json::{Value, json};
 
 /// What each verdict means, in the order of the rules.

@@ -1,7 +1,7 @@
 //! Verdicts as JUnit XML, the form that continuous integration reads.
 
 use super::html::clean;
-use crate::document::{Document, Finding};
+use crate::{Document, Finding};
 use maud::{PreEscaped, html};
 
 /// One test case a verdict. Those whose verdict is in `failing` fail; of the

@@ -4,7 +4,7 @@
 //! stays at zero. So each is opened alone and pinned, run over a loop, and
 //! read; it must have counted, and must have run all the time.
 
-use super::{COUNTERS, Check, State, offered};
+use super::{COUNTERS, Check, State};
 use locklab_host::environment::{Environment, Fact};
 
 /// Each counter that reports need, tried; then the settings behind them.
@@ -33,15 +33,13 @@ pub(super) fn checks(environment: &Environment) -> Vec<Check> {
     if !any {
         let check = Check::new(
             COUNTERS,
-            "In their place",
+            "no hardware events",
             State::Limited,
             "no hardware event counts here, so cycles and misses cannot be measured",
         );
-        checks.push(if offered(&["icache"]) {
-            check.remedy("locklab icache -- CMD models them; such figures are marked as modelled")
-        } else {
-            check
-        });
+        checks.push(
+            check.remedy("locklab icache -- CMD models them; such figures are marked as modelled"),
+        );
     }
     checks
 }

@@ -1,0 +1,144 @@
+//! What this machine can measure, what it cannot, and the remedy.
+//!
+//! Looks and tries; changes no setting, and opens no device that might not
+//! answer. A device node that exists is no proof that what is behind it
+//! works, so what was not tried is called not tried.
+
+mod counters;
+mod placement;
+mod programs;
+mod report;
+mod settings;
+
+pub use report::{json, text};
+
+use locklab_host::environment::Environment;
+use locklab_host::topology::Topology;
+use locklab_lab::store::Store;
+use serde::Serialize;
+use std::path::{Path, PathBuf};
+
+/// How a check came out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum State {
+    /// As it should be.
+    Ok,
+    /// Works, and what is measured means less than it could.
+    Limited,
+    /// Not there; what needs it cannot be measured.
+    Missing,
+    /// Cannot be known from here, or was not tried on purpose.
+    Unknown,
+}
+
+/// One thing that was looked at.
+#[derive(Clone, Debug, Serialize)]
+pub struct Check {
+    /// The part of the laboratory that depends on it.
+    pub part: &'static str,
+    /// What was looked at.
+    pub name: String,
+    /// How it came out.
+    pub state: State,
+    /// What was found and what it means.
+    pub found: String,
+    /// What to do about it, if anything can be done.
+    pub remedy: Option<String>,
+}
+
+impl Check {
+    fn new(part: &'static str, name: &str, state: State, found: impl Into<String>) -> Self {
+        Self {
+            part,
+            name: name.into(),
+            state,
+            found: found.into(),
+            remedy: None,
+        }
+    }
+
+    fn remedy(mut self, remedy: impl Into<String>) -> Self {
+        self.remedy = Some(remedy.into());
+        self
+    }
+}
+
+const LOCKS: &str = "Locks on this machine";
+const COUNTERS: &str = "Hardware counters";
+const MODELS: &str = "Other kernels and machines";
+const WORKLOADS: &str = "Workloads";
+const STORE: &str = "Samples";
+
+/// Looks at everything, and whether samples can be stored in `store`, or why
+/// there is no place for them. Takes about a second: the placement of the CPUs
+/// is measured several times, since it may move.
+#[must_use]
+pub fn examine(store: Result<PathBuf, String>) -> Vec<Check> {
+    let environment = Environment::read();
+    let topology = Topology::read();
+    let mut checks = settings::checks(&environment, &topology);
+    checks.push(placement::check(&topology.order));
+    checks.extend(counters::checks(&environment));
+    checks.extend(programs::models(Path::new("/")));
+    checks.extend(programs::workloads());
+    checks.push(samples(store));
+    checks
+}
+
+fn samples(path: Result<PathBuf, String>) -> Check {
+    let opened = path.and_then(|path| Store::open(&path).map(|_| path));
+    match opened {
+        Ok(path) => Check::new(
+            STORE,
+            "Store",
+            State::Ok,
+            format!("{} can be written", path.display()),
+        ),
+        Err(why) => Check::new(STORE, "Store", State::Missing, why),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_check_that_is_not_ok_says_why() {
+        let folder = tempfile::tempdir().unwrap();
+        let checks = examine(Ok(folder.path().join("store.sqlite")));
+        for check in &checks {
+            assert!(!check.found.is_empty(), "{check:?}");
+            if check.state == State::Missing && check.part == WORKLOADS {
+                assert!(check.remedy.as_ref().unwrap().contains("apt-get install"));
+            }
+        }
+        for name in ["CPUs", "Placement", "Store", "NMI watchdog", "KVM"] {
+            assert!(checks.iter().any(|c| c.name == name), "{name}");
+        }
+        let text = text(&checks, "a machine");
+        for line in text.lines() {
+            assert!(line.len() <= 72, "{line}");
+        }
+        assert_eq!(json(&checks, "a machine")["schema"], 1);
+    }
+
+    #[test]
+    fn a_store_that_cannot_be_written_is_missing() {
+        let check = samples(Ok("/proc/no/such/store.sqlite".into()));
+        assert_eq!(check.state, State::Missing);
+        assert!(check.found.contains("/proc/no"), "{check:?}");
+    }
+
+    #[test]
+    fn one_cpu_has_no_placement() {
+        assert_eq!(placement::check(&[0]).state, State::Unknown);
+        let root = tempfile::tempdir().unwrap();
+        let environment = Environment::read_from(root.path());
+        let checks = settings::checks(&environment, &Topology::of(&[0], root.path()));
+        assert_eq!(
+            (checks[0].name.as_str(), checks[0].state),
+            ("CPUs", State::Missing)
+        );
+    }
+}

@@ -1,0 +1,28 @@
+//! `locklab doctor`: what this machine can show, and the remedy for the rest.
+
+use crate::cli::Common;
+use crate::output::{print, store_path};
+use locklab_doctor::{examine, json, text};
+use locklab_host::environment::Environment;
+use locklab_host::error::Error;
+use std::process::ExitCode;
+
+/// Looks, and prints what was found.
+///
+/// # Errors
+/// Standard output cannot be written.
+pub fn run(common: &Common) -> Result<ExitCode, Error> {
+    if common.dry_run {
+        return print(
+            "would look at this machine's settings, try its counters, time its CPUs for a second \
+             and look for programs; nothing would be changed\n",
+        );
+    }
+    let machine = Environment::read().name();
+    let checks = examine(store_path(common).map_err(|why| why.to_string()));
+    print(&if common.json {
+        format!("{:#}\n", json(&checks, &machine))
+    } else {
+        text(&checks, &machine)
+    })
+}

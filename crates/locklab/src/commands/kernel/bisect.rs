@@ -1,0 +1,60 @@
+//! `locklab kernel bisect`: what two kernels show, as the exit codes that
+//! `git bisect run` takes.
+
+use super::CompareArgs;
+use super::compare::{dry_run, measure, plan};
+use crate::cli::Common;
+use locklab_host::error::Error;
+use locklab_judge::Verdict;
+use locklab_kernel::cache::Cache;
+use std::process::ExitCode;
+
+/// `git bisect run` takes it as "cannot be tested".
+const SKIP: u8 = 125;
+/// And this as "stop": the fault is not the kernel's.
+const ABORT: u8 = 128;
+
+/// 0 and 1 are about the kernel, 125 about this revision of it; all else stops
+/// the bisection, or a missing program would be taken for a bad revision.
+pub(super) fn bisect(
+    args: &CompareArgs,
+    common: &Common,
+    cache: &Cache<'_>,
+) -> Result<ExitCode, Error> {
+    let measured = (|| {
+        let experiment = args.file.experiment()?;
+        let plan = plan(
+            experiment,
+            &args.workload,
+            &args.guests,
+            &args.comparing,
+            common,
+        )?;
+        if common.dry_run {
+            return dry_run(&plan, common).map(|_| None);
+        }
+        measure(&plan, &args.comparing, common, cache).map(Some)
+    })();
+    let (judged, comparing) = match measured {
+        Ok(None) => return Ok(ExitCode::SUCCESS),
+        Ok(Some(measured)) => measured,
+        Err(Error::Interrupted(why)) => return Err(Error::Interrupted(why)),
+        Err(why) => {
+            eprintln!("locklab: {why}");
+            return Ok(ExitCode::from(ABORT));
+        }
+    };
+    comparing.print(&judged)?;
+    let invalid = |v: &Verdict| matches!(v, Verdict::Invalid(_));
+    let code = if judged.trouble.is_some() || judged.verdicts.primaries().any(invalid) {
+        SKIP
+    } else {
+        u8::from(judged.verdicts.primaries().any(|v| *v == Verdict::Worse))
+    };
+    match judged.trouble {
+        Some(Error::Interrupted(why)) => return Err(Error::Interrupted(why)),
+        Some(why) => eprintln!("locklab: {why}"),
+        None => {}
+    }
+    Ok(ExitCode::from(code))
+}

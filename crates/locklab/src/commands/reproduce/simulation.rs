@@ -1,0 +1,97 @@
+//! Published experiments that are simulated: by name, or by a file of one's
+//! own.
+
+use crate::cli::Common;
+use crate::commands::matrix::workers;
+use crate::comparing::ComparingArgs;
+use crate::output::print;
+use locklab_document::render;
+use locklab_host::error::Error;
+use locklab_lab::file::read;
+use locklab_lab::progress::Progress;
+use locklab_sim::{Reference, Reproduction};
+use locklab_simulated::published;
+use serde_json::{Value, json};
+use std::path::Path;
+use std::process::ExitCode;
+
+/// Runs an experiment file of published figures: ours beside theirs. The
+/// reference is looked for beside the file's folder, as in this project.
+///
+/// # Errors
+/// One sentence.
+pub fn file(path: &Path, comparing: &ComparingArgs, common: &Common) -> Result<ExitCode, Error> {
+    if comparing.aa || comparing.resume || !comparing.fail_on.is_empty() {
+        return Err(Error::Usage(
+            "--aa, --resume and --fail-on are for measured comparisons; a published experiment is \
+             simulated beside its figures"
+                .into(),
+        ));
+    }
+    let name = path.display().to_string();
+    let text = read(path).map_err(Error::Usage)?;
+    let experiment = locklab_sim::Experiment::parse(&name, &text).map_err(Error::Usage)?;
+    let reference = reference_of(path, &experiment.reference)?;
+    if common.dry_run {
+        return print(&if common.json {
+            let document = json!({"schema": 1, "dry_run": true, "kind": "published", "file": name});
+            format!("{document:#}\n")
+        } else {
+            format!("Would simulate {name}: {}.\n", experiment.title)
+        });
+    }
+    let title = path.file_stem().unwrap_or_default().to_string_lossy();
+    let progress = Progress::new(1, "simulations", common.quiet);
+    let report = locklab_sim::simulate_experiment(
+        &title,
+        &experiment,
+        &reference,
+        common.seed,
+        workers(),
+        |at, of| progress.set(at as u64, of as u64, &title),
+    );
+    drop(progress);
+    let (value, report) = shown(report.map_err(Error::Failed)?, common)?;
+    if common.json {
+        print(&format!("{:#}\n", published::json(&[value], &[report])))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn reference_of(path: &Path, reference: &str) -> Result<Reference, Error> {
+    let folder = path.parent().unwrap_or(Path::new(""));
+    let beside = [folder.join(reference), folder.join("..").join(reference)];
+    let found = beside.iter().find(|path| path.is_file()).ok_or_else(|| {
+        Error::Usage(format!(
+            "{}: there is no reference {reference} beside it",
+            path.display()
+        ))
+    })?;
+    let text = read(found).map_err(Error::Usage)?;
+    Reference::parse(reference, &text).map_err(Error::Usage)
+}
+
+/// Simulates the experiment of this name and prints it.
+///
+/// # Errors
+/// It cannot be simulated, or standard output cannot be written.
+pub(super) fn simulate(name: &str, common: &Common) -> Result<(Value, Reproduction), Error> {
+    let progress = Progress::new(1, "simulations", common.quiet);
+    let result = locklab_sim::reproduce(name, common.seed, workers(), |at, of| {
+        progress.set(at as u64, of as u64, name);
+    });
+    drop(progress);
+    shown(result.map_err(Error::Failed)?, common)
+}
+
+/// Prints a simulated experiment as text, and gives it for programs too.
+fn shown(report: Reproduction, common: &Common) -> Result<(Value, Reproduction), Error> {
+    let mut value = serde_json::to_value(&report)
+        .map_err(|e| Error::Failed(format!("cannot write the report: {e}")))?;
+    value["provenance"] = json!({"source": "simulation"});
+    if !common.json {
+        let text = render::text(&published::document(&report), render::Colour::for_stdout());
+        print(&format!("{text}\n"))?;
+    }
+    Ok((value, report))
+}
