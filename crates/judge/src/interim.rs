@@ -2,7 +2,7 @@
 //! costs the verdict nothing worth mentioning.
 //!
 //! Pairs that settle nothing more are pairs that another comparison could
-//! have. Two reasons to end, and neither makes a wrong call more likely:
+//! have. Three reasons to end, and none makes a wrong call more likely:
 //! - **Flat beyond doubt**: the 99.9 % interval lies within the margin, at
 //!   one of a few looks fixed before the run. A boundary so far out leaves the
 //!   5 % of the last look as they are (J. L. Haybittle 1971; R. Peto et al.
@@ -14,6 +14,10 @@
 //!   sign is the toss of a coin whatever the sizes are, and the signed-rank
 //!   test asks about nothing but the signs given the sizes; so its p holds
 //!   exactly, however the sizes chose the end.
+//! - **Beyond hope**: even [`MORE`] times as many pairs with the same centre and
+//!   scatter would decide nothing. Such a comparison is unclear as it stands,
+//!   and ending there can only take calls away (stopping for futility, a
+//!   non-binding lower boundary: K. K. G. Lan, R. Simon and M. Halperin 1982).
 //!
 //! Must never look at a sign to find a difference: a test says so.
 
@@ -23,6 +27,21 @@ use crate::walsh;
 
 /// The most looks at one comparison.
 pub const LOOKS: u32 = 10;
+
+/// How many times as many pairs might still be had.
+pub const MORE: u32 = 9;
+
+/// How a comparison stands at a look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Interim {
+    /// More pairs may decide it.
+    Open,
+    /// Its verdict is beyond doubt, and its interval narrow beside the margin
+    /// or beside the effect.
+    Decided,
+    /// It is unclear, and [`MORE`] times as many pairs would leave it so.
+    Hopeless,
+}
 
 /// Each tail of the 99.9 % interval.
 const TAIL: f64 = 0.0005;
@@ -41,24 +60,46 @@ pub fn is_look(pairs: usize, first: usize) -> bool {
     false
 }
 
-/// Whether these pairs, at a look, are enough: their verdict is beyond doubt,
-/// and their interval is narrow beside the margin or beside the effect.
+/// How these pairs, at a look, stand.
 ///
 /// `delta` and `band` are the margin for flat and the bias band, as fractions.
 #[must_use]
-pub fn beyond_doubt(pairs: &[Pair], direction: Direction, delta: f64, band: f64) -> bool {
+pub fn interim(pairs: &[Pair], direction: Direction, delta: f64, band: f64) -> Interim {
     let (delta, band) = (delta.ln_1p(), band.ln_1p());
     let mut sorted: Vec<f64> = pairs
         .iter()
         .filter_map(|pair| pair.difference(direction))
         .collect();
     sorted.sort_by(f64::total_cmp);
-    flat(&sorted, delta, band) || different(&sorted, delta, band)
+    if flat(&sorted, delta, band) || different(&sorted, delta, band) {
+        Interim::Decided
+    } else if is_hopeless(&sorted, delta, band) {
+        Interim::Hopeless
+    } else {
+        Interim::Open
+    }
+}
+
+/// Whether an interval about the same centre, as much narrower as [`MORE`]
+/// times the pairs would make it, still neither leaves out what is no
+/// difference nor lies within the margin.
+fn is_hopeless(sorted: &[f64], delta: f64, band: f64) -> bool {
+    let narrowed = |tail: f64| {
+        let (low, high) = interval(sorted, tail)?;
+        Some((
+            (low + high).abs() / 2.0,
+            (high - low) / 2.0 / f64::from(MORE).sqrt(),
+        ))
+    };
+    let (Some((centre, half)), Some((_, half_of_flat))) = (narrowed(0.025), narrowed(0.05)) else {
+        return false;
+    };
+    centre - half <= band && (centre + half_of_flat >= delta || band >= delta)
 }
 
 fn flat(sorted: &[f64], delta: f64, band: f64) -> bool {
-    let within = interval(sorted).is_some_and(|(low, high)| -delta < low && high < delta);
-    within && band < delta && narrow(sorted, delta / 3.0)
+    let within = interval(sorted, TAIL).is_some_and(|(low, high)| -delta < low && high < delta);
+    within && band < delta && is_narrow(sorted, delta / 4.0)
 }
 
 /// Whether these differences, were their signs all the same, would be called.
@@ -67,23 +108,21 @@ fn flat(sorted: &[f64], delta: f64, band: f64) -> bool {
 fn different(sorted: &[f64], delta: f64, band: f64) -> bool {
     let mut sizes: Vec<f64> = sorted.iter().map(|d| d.abs()).collect();
     sizes.sort_by(f64::total_cmp);
-    interval(&sizes).is_some_and(|(low, _)| low > band.max(delta))
-        && narrow(&sizes, sizes[0].max(delta) / 3.0)
+    interval(&sizes, TAIL).is_some_and(|(low, _)| low > band.max(delta))
+        && is_narrow(&sizes, sizes[0].max(delta) / 3.0)
 }
 
-/// The 99.9 % interval of the location of `sorted`, if so few give one.
-fn interval(sorted: &[f64]) -> Option<(f64, f64)> {
-    let (k, _) = limit_rank(sorted.len(), TAIL)?;
+/// The interval of the location of `sorted` with so much in each tail, if so
+/// few give one.
+fn interval(sorted: &[f64], tail: f64) -> Option<(f64, f64)> {
+    let (k, _) = limit_rank(sorted.len(), tail)?;
     let last = walsh::count(sorted.len()) + 1 - k;
     Some((walsh::kth(sorted, k), walsh::kth(sorted, last)))
 }
 
 /// Whether the 95 % interval is at most so wide.
-fn narrow(sorted: &[f64], width: f64) -> bool {
-    limit_rank(sorted.len(), 0.025).is_some_and(|(k, _)| {
-        let last = walsh::count(sorted.len()) + 1 - k;
-        walsh::kth(sorted, last) - walsh::kth(sorted, k) <= width
-    })
+fn is_narrow(sorted: &[f64], width: f64) -> bool {
+    interval(sorted, 0.025).is_some_and(|(low, high)| high - low <= width)
 }
 
 #[cfg(test)]
@@ -98,9 +137,9 @@ mod tests {
         Pair::new(1.0, d.exp(), Order::BaselineFirst)
     }
 
-    fn ends(d: &[f64]) -> bool {
+    fn at(d: &[f64]) -> Interim {
         let pairs: Vec<Pair> = d.iter().map(|d| pair(*d)).collect();
-        beyond_doubt(&pairs, Direction::HigherIsBetter, 0.01, 0.0)
+        interim(&pairs, Direction::HigherIsBetter, 0.01, 0.0)
     }
 
     #[test]
@@ -116,13 +155,16 @@ mod tests {
                 .map(|i| centre + width * (f64::from(i * 5 % 14) / 14.0 - 0.5))
                 .collect()
         };
-        assert!(ends(&spread(0.0, 0.002)));
-        assert!(ends(&spread(0.2, 0.02)));
-        assert!(ends(&spread(-0.2, 0.02)));
-        assert!(!ends(&spread(0.0, 0.05)));
-        assert!(!ends(&spread(0.012, 0.01)));
-        assert!(!ends(&spread(0.2, 0.4)));
-        assert!(!ends(&[0.0; 5]));
+        for decided in [spread(0.0, 0.002), spread(0.2, 0.02), spread(-0.2, 0.02)] {
+            assert_eq!(at(&decided), Interim::Decided);
+        }
+        for open in [spread(0.0, 0.05), spread(0.012, 0.01), spread(0.2, 0.4)] {
+            assert_eq!(at(&open), Interim::Open);
+        }
+        for hopeless in [spread(0.0, 0.5), spread(0.02, 0.5), spread(0.0, 0.2)] {
+            assert_eq!(at(&hopeless), Interim::Hopeless);
+        }
+        assert_eq!(at(&[0.0; 5]), Interim::Open);
     }
 
     proptest! {
@@ -163,29 +205,29 @@ mod tests {
         (-2.0 * u.ln()).sqrt() * (std::f64::consts::TAU * v).cos()
     }
 
-    /// The verdict of a session that may end at each look, of at most 72 pairs.
-    fn session(seed: u64, theta: f64, sigma: f64) -> Verdict {
+    /// The verdict of a session that may end at each look, of at most 72
+    /// pairs, and how it stood then.
+    fn session(seed: u64, theta: f64, sigma: f64) -> (Verdict, Interim) {
         let mut pairs = Vec::new();
-        for i in 0..72 {
-            pairs.push(pair(theta + sigma * normal(seed, i)));
-            if is_look(pairs.len(), 14)
-                && beyond_doubt(&pairs, Direction::HigherIsBetter, 0.01, 0.0)
-            {
-                break;
+        let mut standing = Interim::Open;
+        while pairs.len() < 72 && standing == Interim::Open {
+            pairs.push(pair(theta + sigma * normal(seed, pairs.len() as u64)));
+            if is_look(pairs.len(), 14) {
+                standing = interim(&pairs, Direction::HigherIsBetter, 0.01, 0.0);
             }
         }
         let comparison = Comparison::primary(pairs, Direction::HigherIsBetter);
-        judge(&[comparison], &Settings::default())
+        let judged = judge(&[comparison], &Settings::default())
             .unwrap()
-            .remove(0)
-            .verdict
+            .remove(0);
+        (judged.verdict, standing)
     }
 
     #[test]
     fn ending_early_makes_no_wrong_calls() {
         const SESSIONS: u64 = 600;
         let share = |theta: f64, sigma: f64, wrong: fn(&Verdict) -> bool| {
-            let calls = (0..SESSIONS).filter(|s| wrong(&session(*s, theta, sigma)));
+            let calls = (0..SESSIONS).filter(|s| wrong(&session(*s, theta, sigma).0));
             calls.count() as f64 / SESSIONS as f64
         };
         let called = |v: &Verdict| matches!(v, Verdict::Better | Verdict::Worse);
@@ -199,5 +241,22 @@ mod tests {
         }
         // And it ends: a clear effect is called.
         assert!(share(0.1, 0.02, called) > 0.999);
+    }
+
+    #[test]
+    fn what_ends_beyond_hope_is_unclear() {
+        let mut hopeless = 0;
+        for sigma in [0.003, 0.02, 0.2] {
+            for theta in [0.0, 0.004, 0.05] {
+                for seed in 0..100 {
+                    let (verdict, standing) = session(seed, theta, sigma);
+                    if standing == Interim::Hopeless {
+                        assert!(matches!(verdict, Verdict::Unclear { .. }), "{verdict:?}");
+                        hopeless += 1;
+                    }
+                }
+            }
+        }
+        assert!(hopeless > 100, "{hopeless}");
     }
 }

@@ -55,7 +55,7 @@
 //! of a machine; [`aa_check`] asks of a session of baseline against baseline
 //! whether it called more than 5 % allow. [`pairs_needed`] says how many pairs
 //! a session must have before it can call anything, [`EarlyStop`] when it may
-//! end before that, and [`beyond_doubt`] when one comparison of many may give
+//! end before that, and [`interim()`] when one comparison of many may give
 //! its time to the others.
 //!
 //! # Features
@@ -90,7 +90,7 @@ pub use aa::{AaCheck, aa_check, bias_band};
 pub use early_stop::{EarlyStop, Stopping};
 pub use estimate::{ALPHA, Estimate, Interval, Shown, estimate};
 pub use family::{Family, fewest_callable, pairs_needed, smallest_p};
-pub use interim::{LOOKS, beyond_doubt, is_look};
+pub use interim::{Interim, LOOKS, MORE, interim, is_look};
 pub use judge::{Comparison, Role, judge};
 pub use pair::{Direction, Fault, FaultKind, Order, Pair, Side, Validity, coin, fork_seed};
 pub use settings::{BadSetting, MIN_PAIRS, Settings};

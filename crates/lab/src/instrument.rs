@@ -4,7 +4,7 @@
 //! A/A runs, the store, progress and every form of report.
 
 use crate::experiment::{Cell, Order, Pair, Sample};
-use locklab_judge::Side;
+use locklab_judge::{Interim, Side};
 use serde_json::Value;
 use std::time::Duration;
 
@@ -43,17 +43,17 @@ pub trait Instrument {
     fn numbered(&mut self, _experiment: i64) {}
 
     /// What all cells together may take, where the design is by time: then
-    /// cells that are not settled go on beyond the design's pairs until it is
+    /// cells that are still open go on beyond the design's pairs until it is
     /// used up.
     fn time(&self) -> Option<Duration> {
         None
     }
 
-    /// Whether a cell has all that its verdict needs, so that its time goes to
-    /// the others. By a rule that was fixed before the first run and makes no
-    /// wrong call more likely, as [`locklab_judge::beyond_doubt`].
-    fn is_settled(&self, _cell: &Cell) -> bool {
-        false
+    /// How a cell stands; unless it is open, its time goes to the others. By a
+    /// rule that was fixed before the first run and makes no wrong call more
+    /// likely, as [`locklab_judge::interim`].
+    fn interim(&self, _cell: &Cell) -> Interim {
+        Interim::Open
     }
 
     /// Hears of every turn that will be asked for, before the first: an

@@ -12,7 +12,7 @@ use crate::experiment::{Cell, Design, Invalid, Order, Pair, Sample};
 use crate::instrument::{Instrument, Pairing, Schedule, Stopped, Turn};
 use crate::progress::Progress;
 use crate::store::{Recorder, Slot};
-use locklab_judge::{MIN_PAIRS, Settings, Side, coin, fork_seed};
+use locklab_judge::{Interim, MIN_PAIRS, Settings, Side, coin, fork_seed};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -178,7 +178,9 @@ impl Runner<'_> {
             // Not without the fewest that a verdict takes.
             Some(_) => self.design.pairs.min(MIN_PAIRS as u32),
         };
-        standing.budget > 0 && !enough(&cell.pairs, asked) && !instrument.is_settled(cell)
+        standing.budget > 0
+            && !enough(&cell.pairs, asked)
+            && instrument.interim(cell) == Interim::Open
     }
 
     /// The pairs that are missing, in the order in which they will be run.
@@ -376,8 +378,10 @@ impl Runner<'_> {
         };
         let left = end.saturating_duration_since(Instant::now());
         let done = 1.0 - left.as_secs_f64() / time.as_secs_f64().max(1e-9);
-        let settled = running().filter(|cell| instrument.is_settled(cell)).count();
-        let now = format!("{settled} of {} cells decided; {key}", cells.len());
+        let decided = running()
+            .filter(|cell| instrument.interim(cell) == Interim::Decided)
+            .count();
+        let now = format!("{decided} of {} cells decided; {key}", cells.len());
         self.progress
             .set((done.clamp(0.0, 1.0) * of as f64) as u64, of, &now);
     }

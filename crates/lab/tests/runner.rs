@@ -1,6 +1,6 @@
 //! The order of execution, with an instrument that plays a script.
 
-use locklab_judge::{Family, Side, coin, fork_seed};
+use locklab_judge::{Family, Interim, Side, coin, fork_seed};
 use locklab_lab::experiment::{
     Cell, Design, Experiment, Invalid, Key, Kind, Labels, Metric, Order, Pair, Placement,
     Provenance, Role, Sample, Source,
@@ -82,8 +82,12 @@ impl Instrument for Script {
         self.time
     }
 
-    fn is_settled(&self, cell: &Cell) -> bool {
-        cell.pairs.len() >= self.settled
+    fn interim(&self, cell: &Cell) -> Interim {
+        if cell.pairs.len() >= self.settled {
+            Interim::Decided
+        } else {
+            Interim::Open
+        }
     }
 
     fn announce(&mut self, turns: &[Turn]) {

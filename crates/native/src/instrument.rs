@@ -16,7 +16,7 @@ use crate::work::Critical;
 use crate::workers::{self, Ending};
 use locklab_host::machine::Machine;
 use locklab_host::topology::real_time;
-use locklab_judge::{Direction, Side, beyond_doubt, is_look};
+use locklab_judge::{Direction, Interim, Side, interim, is_look};
 use locklab_lab::experiment::{
     Cell, Design, Experiment, Key, Kind, Labels, Pair, Provenance, Sample, Source,
 };
@@ -236,20 +236,18 @@ impl Instrument for Slices {
         Some(self.plan.spec.time)
     }
 
-    fn is_settled(&self, cell: &Cell) -> bool {
+    fn interim(&self, cell: &Cell) -> Interim {
         let pairs = usable(cell);
         let Design {
             pairs: first,
             delta,
             ..
         } = self.design;
-        is_look(pairs.len(), first as usize)
-            && beyond_doubt(
-                &pairs,
-                Direction::HigherIsBetter,
-                delta,
-                cell.bias_band.unwrap_or(0.0),
-            )
+        if !is_look(pairs.len(), first as usize) {
+            return Interim::Open;
+        }
+        let band = cell.bias_band.unwrap_or(0.0);
+        interim(&pairs, Direction::HigherIsBetter, delta, band)
     }
 
     fn begin(&mut self, cell: &mut Cell, index: usize) -> Result<(), Stopped> {

@@ -11,8 +11,8 @@ use crate::lock_code::LockCode;
 use crate::timeline::Windows;
 use crate::work::Critical;
 use locklab_judge::{
-    Comparison, Direction, Family, Order, Pair, Settings, Side, Verdict, beyond_doubt, fork_seed,
-    is_look, judge,
+    Comparison, Direction, Family, Interim, Order, Pair, Settings, Side, Verdict, fork_seed,
+    interim, is_look, judge,
 };
 
 /// Uniform in (0, 1).
@@ -120,7 +120,9 @@ fn cell(seed: u64, effect: f64, slice_us: u64) -> Found {
             layout: None,
         };
         pairs.push(machine.block(&request));
-        if is_look(pairs.len(), 14) && beyond_doubt(&pairs, Direction::HigherIsBetter, 0.01, 0.0) {
+        if is_look(pairs.len(), 14)
+            && interim(&pairs, Direction::HigherIsBetter, 0.01, 0.0) == Interim::Decided
+        {
             break;
         }
     }
