@@ -55,9 +55,13 @@ fn the_shape_that_others_rely_on() {
     assert_eq!(json["provenance"]["seed"], 3);
     let lock = &json["locks"][0];
     assert_eq!(lock["name"], "ticket");
-    assert_eq!(lock["mutants"], lock["killed"]);
-    assert!(lock["mutants"].as_u64().unwrap() > 0);
+    let argued = lock["argued"].as_array().unwrap().len() as u64;
+    let killed = lock["killed"].as_u64().unwrap();
+    assert_eq!(lock["mutants"].as_u64().unwrap(), killed + argued);
     assert_eq!(lock["survivors"].as_array().unwrap().len(), 0);
+    for kind in ["orderings", "structure", "planted"] {
+        assert!(lock[kind]["killed"].as_u64().unwrap() > 0, "{kind}");
+    }
     let properties = lock["properties"].as_array().unwrap();
     let sum: u64 = properties
         .iter()
@@ -104,6 +108,28 @@ fn bad_arguments_are_said_and_nothing_runs() {
         let text = String::from_utf8_lossy(&out.get_output().stderr).into_owned();
         assert!(text.contains(said), "{args:?}: {text}");
     }
+}
+
+#[test]
+fn the_named_bugs_and_the_steps_of_failures_are_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let (bugs, trace) = (folder.path().join("bugs.md"), folder.path().join("trace"));
+    locklab()
+        .args(["verify", "ticket", "--mutants", "--bugs"])
+        .arg(&bugs)
+        .arg("--trace")
+        .arg(&trace)
+        .args(SMALL)
+        .assert()
+        .success();
+    let bugs = std::fs::read_to_string(bugs).unwrap();
+    assert!(
+        bugs.contains("| ticket | tickets are compared by size, which fails when they wrap |"),
+        "{bugs}"
+    );
+    assert!(!bugs.contains("**none**"), "{bugs}");
+    let trace = std::fs::read_to_string(trace).unwrap();
+    assert_eq!(trace, "no promise is broken\n");
 }
 
 #[test]

@@ -61,12 +61,20 @@ impl<P: Platform> QueueNodes<P> {
         level: [const { QueueNode::NEW }; NESTING],
     };
 
-    /// Nodes as an earlier wait left them, all of them granted: for the
-    /// checker, whose locks must not take that for a new grant.
+    /// How many of them are in use: for the checker.
+    #[doc(hidden)]
+    pub fn in_use(&self) -> u32 {
+        self.level[0].aux.load(crate::platform::Ordering::Relaxed)
+    }
+
+    /// Nodes as an earlier wait left them, all of them granted and linked to
+    /// one that is gone: for the checker, whose locks must not take that for a
+    /// new grant or a new link.
     #[doc(hidden)]
     pub fn used() -> Self {
         Self {
             level: core::array::from_fn(|_| QueueNode {
+                next: P::Ptr::new(core::ptr::dangling_mut()),
                 granted: P::U32::new(1),
                 ..QueueNode::default()
             }),

@@ -1,19 +1,18 @@
 //! What one explored execution knows beside loom's own state: the CPU
-//! numbers, the queue nodes, who sleeps, how long nothing has happened, and
-//! the trace that a failure is explained with.
+//! numbers, the queue nodes, who sleeps, and how long nothing has happened.
+//! The steps that a failure is explained with are in the [`Journal`].
 //!
 //! loom runs the threads of a model as coroutines of one OS thread, so this
 //! is one thread-local record, renewed when an execution begins. Nothing in
 //! it synchronises the modelled threads: it must never create a
 //! happens-before that the lock under test does not.
 
+use crate::journal::{Entry, Journal, LOCK, Operation, Place};
 use crate::parking::Lot;
 use crate::platform::Loom;
 use locklab_locks::QueueNodes;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeSet, VecDeque};
-use std::fmt;
-use std::panic::Location;
 use std::sync::atomic::Ordering;
 
 /// The most threads that a model may have, loom's own included.
@@ -27,20 +26,35 @@ const SEEN_ALL: u32 = 8;
 /// Random bits for each thread.
 const COINS: usize = 2;
 
-/// One step of a modelled thread, for the trace of a failure.
-#[derive(Clone, Copy)]
-pub(crate) struct Step {
-    cpu: usize,
-    location: &'static Location<'static>,
-    what: &'static str,
-    value: u64,
-}
-
 /// A panic payload: something was learnt about the lock, begin again.
 pub(crate) struct Again;
 
 /// What runs on a thread while it waits.
 type Interrupt = Box<dyn FnOnce()>;
+
+/// What a model asks of the world, beside its threads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Setting {
+    /// Whether time and spurious wake-ups are choices.
+    pub(crate) coins: bool,
+    /// Whether an interrupt may come at every access.
+    pub(crate) interrupts: bool,
+    /// Whether the lock is told of a hypervisor that does not help it.
+    pub(crate) virtualized: bool,
+    /// How often some may be preferred.
+    pub(crate) preferences: u32,
+}
+
+impl Default for Setting {
+    fn default() -> Self {
+        Self {
+            coins: false,
+            interrupts: false,
+            virtualized: false,
+            preferences: 1,
+        }
+    }
+}
 
 /// How to explore, and the state of the current execution.
 #[derive(Default)]
@@ -50,7 +64,7 @@ struct Record {
     lot: RefCell<Option<Box<Lot>>>,
     /// Whether there is a parking lot, and it has a heavy fence.
     with_lot: Cell<Option<bool>>,
-    virtualized: Cell<bool>,
+    setting: Cell<Setting>,
     /// Whether an execution is under way: before it begins, what the last
     /// one left behind is dropped.
     running: Cell<bool>,
@@ -58,6 +72,14 @@ struct Record {
     quiet: Cell<bool>,
     /// What runs on a thread when it next waits: an interrupt.
     interrupts: [RefCell<Option<Interrupt>>; MAX_THREADS],
+    /// What runs on a thread before one of its accesses: each is tried.
+    at_any_access: [RefCell<Option<Interrupt>>; MAX_THREADS],
+    /// Before which access, of all executions and of this one.
+    interrupt_at: Cell<u32>,
+    accesses_left: Cell<u32>,
+    interrupted: Cell<bool>,
+    /// A store that a mutant makes after the operation that follows it.
+    delayed: [RefCell<Option<(u32, Interrupt)>>; MAX_THREADS],
     prune_after: Cell<Option<u32>>,
     /// Reads in vain since anything last changed; `None`: takes no part (not
     /// begun, ended, or waits for others to end).
@@ -69,16 +91,16 @@ struct Record {
     /// How long the trace was when a thread last relaxed.
     relaxed: [Cell<usize>; MAX_THREADS],
     /// Lines whose stores come after all that was written before.
-    in_order: RefCell<BTreeSet<(&'static str, u32, u32)>>,
+    in_order: RefCell<BTreeSet<Place>>,
     sleeping: RefCell<VecDeque<(usize, usize)>>,
     time: [Cell<u64>; MAX_THREADS],
     coins: RefCell<Vec<loom::sync::atomic::AtomicU32>>,
-    with_coins: Cell<bool>,
     tossed: [Cell<usize>; MAX_THREADS],
     /// What each thread promises not to do now.
     mood: [Cell<Mood>; MAX_THREADS],
     arrived: RefCell<Vec<loom::sync::atomic::AtomicU32>>,
-    trace: RefCell<Vec<Step>>,
+    /// Whether an execution was what one of them should be.
+    witnessed: Cell<bool>,
 }
 
 /// What the harness lets a thread do while it is inside the lock's code.
@@ -103,35 +125,50 @@ loom::thread_local! {
 }
 
 /// Sets how the next executions on this OS thread are explored.
-pub(crate) fn configure(prune_after: Option<u32>, with_coins: bool, virtualized: bool) {
+pub(crate) fn configure(prune_after: Option<u32>, setting: Setting) {
     RECORD.with(|r| {
-        r.virtualized.set(virtualized);
+        r.setting.set(setting);
         r.prune_after.set(prune_after);
-        r.with_coins.set(with_coins);
         r.with_nodes.set(false);
         r.with_lot.set(None);
         r.in_order.borrow_mut().clear();
     });
 }
 
-fn line(location: &'static Location<'static>) -> (&'static str, u32, u32) {
-    (location.file(), location.line(), location.column())
+fn setting() -> Setting {
+    RECORD.with(|r| r.setting.get())
 }
 
 /// Whether the stores of this line come after all that was written before.
-pub(crate) fn stores_in_order(here: &'static Location<'static>) -> bool {
-    RECORD.with(|r| r.in_order.borrow().contains(&line(here)))
+pub(crate) fn stores_in_order(here: Place) -> bool {
+    RECORD.with(|r| r.in_order.borrow().contains(&here))
 }
 
 /// From now on they do; begins the model again.
-pub(crate) fn store_in_order(here: &'static Location<'static>) -> ! {
-    RECORD.with(|r| r.in_order.borrow_mut().insert(line(here)));
+pub(crate) fn store_in_order(here: Place) -> ! {
+    RECORD.with(|r| r.in_order.borrow_mut().insert(here));
     std::panic::panic_any(Again)
 }
 
 /// Whether locks are told of a hypervisor that does not help them.
 pub(crate) fn virtualized() -> bool {
-    RECORD.with(|r| r.virtualized.get())
+    setting().virtualized
+}
+
+/// How often some may be preferred.
+pub(crate) fn preferences() -> u32 {
+    setting().preferences
+}
+
+/// Whether interrupts come at every access in this model.
+pub(crate) fn is_interrupted() -> bool {
+    setting().interrupts
+}
+
+/// Whether a fence of the platform is nothing to a light fence: there is a
+/// heavy one for that.
+pub(crate) fn fences_are_light() -> bool {
+    RECORD.with(|r| r.with_lot.get() == Some(true))
 }
 
 /// Begins an execution; called first in the model's main thread.
@@ -146,11 +183,13 @@ pub(crate) fn begin() {
             r.relaxed[cpu].set(usize::MAX);
             r.time[cpu].set(0);
             r.interrupts[cpu].take();
+            r.at_any_access[cpu].take();
+            r.delayed[cpu].take();
             r.tossed[cpu].set(0);
             r.mood[cpu].set(Mood::Free);
         }
         r.sleeping.borrow_mut().clear();
-        r.trace.borrow_mut().clear();
+        Journal::current().clear();
         let new_word = || loom::sync::atomic::AtomicU32::new(0);
         *r.arrived.borrow_mut() = (0..MAX_THREADS).map(|_| new_word()).collect();
         let nodes = r
@@ -159,7 +198,8 @@ pub(crate) fn begin() {
             .then(|| (0..MAX_THREADS).map(|_| QueueNodes::used()).collect());
         *r.nodes.borrow_mut() = nodes;
         *r.lot.borrow_mut() = r.with_lot.get().map(|heavy| Box::new(Lot::new(heavy)));
-        if r.with_coins.get() {
+        r.accesses_left.set(r.interrupt_at.get());
+        if r.setting.get().coins {
             *r.coins.borrow_mut() = (0..MAX_THREADS * COINS).map(|_| new_word()).collect();
             mint();
         }
@@ -196,6 +236,88 @@ pub(crate) fn interrupt_wait(handler: impl FnOnce() + 'static) {
     RECORD.with(|r| *r.interrupts[cpu()].borrow_mut() = Some(Box::new(handler)));
 }
 
+/// Interrupts this thread with `handler` before one of its accesses from here
+/// on: [`interrupt_at`] says before which.
+pub(crate) fn interrupt_anywhere(handler: impl FnOnce() + 'static) {
+    RECORD.with(|r| *r.at_any_access[cpu()].borrow_mut() = Some(Box::new(handler)));
+}
+
+/// A thread is about to access memory.
+pub(crate) fn access(here: Place) {
+    let handler = RECORD.with(|r| {
+        let handler = r.at_any_access[cpu()].borrow_mut();
+        let armed = !r.quiet.get() && handler.is_some();
+        let mut handler = armed.then_some(handler)?;
+        let left = r.accesses_left.get();
+        r.accesses_left.set(left.saturating_sub(1));
+        if left > 0 {
+            return None;
+        }
+        r.interrupted.set(true);
+        handler.take()
+    });
+    if let Some(handler) = handler {
+        step(Entry::new(Operation::Interrupt, cpu(), here));
+        handler();
+        step(Entry::new(Operation::Leave, cpu(), here));
+    }
+}
+
+/// The interrupt of [`interrupt_anywhere`] comes before this access, from 0.
+pub(crate) fn interrupt_at(access: u32) {
+    RECORD.with(|r| {
+        r.interrupt_at.set(access);
+        r.interrupted.set(false);
+    });
+}
+
+/// Whether it came in an execution since then.
+pub(crate) fn was_interrupted() -> bool {
+    RECORD.with(|r| r.interrupted.get())
+}
+
+/// Makes `store` after the next so many operations of this thread.
+pub(crate) fn delay(operations: u32, store: impl FnOnce() + 'static) {
+    RECORD.with(|r| *r.delayed[cpu()].borrow_mut() = Some((operations, Box::new(store))));
+}
+
+/// An operation of this thread is over: makes the store that was put off for
+/// so long, if there is one. An interrupt may come before.
+fn count_down() {
+    let due = RECORD.with(|r| match r.delayed[cpu()].borrow_mut().as_mut() {
+        Some((left, _)) => {
+            *left -= 1;
+            *left == 0
+        }
+        None => false,
+    });
+    if due {
+        let store = RECORD.with(|r| r.delayed[cpu()].take());
+        access(Place {
+            file: "",
+            line: 0,
+            column: 0,
+        });
+        if let Some((_, store)) = store {
+            store();
+        }
+    }
+}
+
+/// Makes the store that was put off, if there is one.
+pub(crate) fn flush() {
+    let store = RECORD.with(|r| r.delayed[cpu()].take());
+    if let Some((_, store)) = store {
+        store();
+    }
+}
+
+/// A call of the lock ends: what it has put off is done.
+pub(crate) fn leave_lock() {
+    flush();
+    crate::mutation::boundary();
+}
+
 /// Gives each coin its second side: a store that happens before nothing, so
 /// that a Relaxed load may see it or not, and loom explores both. It is the
 /// only choice that loom lets a model make.
@@ -218,7 +340,7 @@ fn toss() -> Option<bool> {
     RECORD.with(|r| {
         let cpu = cpu();
         let tossed = r.tossed[cpu].get();
-        if !r.with_coins.get() || tossed == COINS {
+        if !r.setting.get().coins || tossed == COINS {
             return None;
         }
         r.tossed[cpu].set(tossed + 1);
@@ -272,26 +394,36 @@ pub(crate) fn with_queue_nodes() -> bool {
 }
 
 /// Notes an operation. Anything but a fruitless read is progress.
-pub(crate) fn step(location: &'static Location<'static>, what: &'static str, value: u64) {
-    let cpu = cpu();
+pub(crate) fn step(entry: Entry) {
     RECORD.with(|r| {
         for reads in &r.in_vain {
             reads.set(reads.get().map(|_| 0));
         }
-        r.trace.borrow_mut().push(Step {
-            cpu,
-            location,
-            what,
-            value,
-        });
     });
+    Journal::current().push(entry);
+    count_down();
 }
 
-/// Notes a remark of the harness in the trace.
+/// Notes what a model does with the lock.
 #[track_caller]
-pub(crate) fn remark(what: &'static str) {
+pub(crate) fn remark(operation: Operation) {
     RECORD.with(|r| r.rounds[cpu()].set(0));
-    step(Location::caller(), what, 0);
+    step(Entry::new(operation, cpu(), Place::here()));
+}
+
+/// Notes that this memory belongs to thread `cpu`, or to the lock.
+pub(crate) fn owns(cpu: Option<usize>, address: usize, bytes: usize) {
+    let cpu = cpu.unwrap_or(usize::from(LOCK));
+    let place = Place {
+        file: "",
+        line: 0,
+        column: 0,
+    };
+    Journal::current().push(Entry {
+        word: address as u64,
+        new: bytes as u64,
+        ..Entry::new(Operation::Owns, cpu, place)
+    });
 }
 
 /// A wait without limit begins.
@@ -318,26 +450,26 @@ pub(crate) fn interrupt() {
 /// the others run, and explores no further branches of this execution once
 /// that has happened often enough (docs/verification.md says why this cuts
 /// nothing that matters).
-pub(crate) fn fruitless(location: &'static Location<'static>, reads: u32) {
+pub(crate) fn fruitless(here: Place, reads: u32) {
     let prune =
         RECORD.with(|r| !r.quiet.get() && r.prune_after.get().is_some_and(|most| reads >= most));
     if prune {
         loom::skip_branch();
     }
-    idle(location);
+    idle(here);
 }
 
 /// Lets the others run, if there is any that can go on.
-fn idle(location: &'static Location<'static>) {
+fn idle(here: Place) {
     RECORD.with(|r| {
         let cpu = cpu();
         if r.mood[cpu].get() == Mood::MustNotWait {
-            panic!("try_lock waits at {location}");
+            panic!("try_lock waits at {here}");
         }
         r.in_vain[cpu].set(r.in_vain[cpu].get().map(|reads| reads + 1));
         let mut parts = r.in_vain.iter().filter_map(Cell::get);
         if parts.all(|reads| reads >= SEEN_ALL) {
-            panic!("deadlock: every thread waits, the last at {location}");
+            panic!("deadlock: every thread waits, the last at {here}");
         }
     });
     loom::thread::yield_now();
@@ -351,25 +483,25 @@ pub(crate) fn set_part(cpu: usize, takes_part: bool) {
 /// A spin with patience ended without what it waited for. All its reads may
 /// have come before any other thread moved, so one read stands for them. A
 /// second such spin in a row is a loop: it lets the others run.
-pub(crate) fn impatient(location: &'static Location<'static>) {
+pub(crate) fn impatient(here: Place) {
     interrupt();
     if RECORD.with(|r| r.impatient[cpu()].replace(true)) {
-        fruitless(location, 1);
+        fruitless(here, 1);
     }
 }
 
 /// A pause outside a spin: the end of a round of a loop that has tried
 /// something in vain. Several in a row are one.
-pub(crate) fn relax(location: &'static Location<'static>) {
+pub(crate) fn relax(here: Place) {
     interrupt();
-    let steps = RECORD.with(|r| r.trace.borrow().len());
+    let steps = Journal::current().len();
     if RECORD.with(|r| r.relaxed[cpu()].replace(steps)) != steps {
         let rounds = RECORD.with(|r| {
             let rounds = &r.rounds[cpu()];
             rounds.set(rounds.get() + 1);
             rounds.get()
         });
-        fruitless(location, rounds);
+        fruitless(here, rounds);
     }
 }
 
@@ -395,7 +527,7 @@ pub(crate) fn await_arrival(cpu: usize) {
     let mut reads = 0;
     while arrived(cpu).load(Ordering::Acquire) == 0 {
         reads += 1;
-        fruitless(Location::caller(), reads);
+        fruitless(Place::here(), reads);
     }
 }
 
@@ -424,7 +556,7 @@ pub(crate) fn spurious() -> bool {
 
 /// Puts this thread among the sleepers on `word`, in the same step in which
 /// the caller has read it, and sleeps until woken.
-pub(crate) fn sleep(word: usize, location: &'static Location<'static>) {
+pub(crate) fn sleep(word: usize, here: Place) {
     let me = cpu();
     RECORD.with(|r| r.sleeping.borrow_mut().push_back((word, me)));
     // That it sleeps is something that its waker sees, so the first turns are
@@ -434,7 +566,7 @@ pub(crate) fn sleep(word: usize, location: &'static Location<'static>) {
         if RECORD.with(|r| !r.quiet.get() && r.in_vain[me].get() > Some(1)) {
             loom::skip_branch();
         }
-        idle(location);
+        idle(here);
     }
 }
 
@@ -453,29 +585,29 @@ pub(crate) fn wake(word: usize) {
     });
 }
 
-/// The most steps of a failure that are shown: from its beginning, and up to
-/// its end.
-const SHOWN: usize = 60;
-
-/// The steps of the execution that ended last on this OS thread.
-pub(crate) fn trace() -> Vec<String> {
-    RECORD.with(|r| {
-        let trace = r.trace.borrow();
-        let mut lines: Vec<String> = trace.iter().map(Step::to_string).collect();
-        if lines.len() > 2 * SHOWN {
-            let left_out = lines.len() - 2 * SHOWN;
-            let note = format!("({left_out} steps are left out)");
-            lines.splice(SHOWN..SHOWN + left_out, [note]);
-        }
-        lines
-    })
+/// Waits until thread `cpu` sleeps.
+#[track_caller]
+pub(crate) fn await_sleep(cpu: usize) {
+    let here = Place::here();
+    while !RECORD.with(|r| r.sleeping.borrow().iter().any(|&(_, who)| who == cpu)) {
+        idle(here);
+    }
 }
 
-impl fmt::Display for Step {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let file = self.location.file();
-        let file = file.rsplit('/').next().unwrap_or(file);
-        let (cpu, line, what) = (self.cpu, self.location.line(), self.what);
-        write!(f, "thread {cpu}  {file}:{line}  {what} {:#x}", self.value)
-    }
+/// This execution is what one of them should be.
+pub(crate) fn witness() {
+    RECORD.with(|r| r.witnessed.set(true));
+}
+
+/// Whether an execution since the last call was.
+pub(crate) fn take_witness() -> bool {
+    RECORD.with(|r| r.witnessed.take())
+}
+
+/// Whether every CPU has given its queue nodes back.
+pub(crate) fn nodes_are_free() -> bool {
+    RECORD.with(|r| match r.nodes.borrow().as_ref() {
+        Some(nodes) => nodes.iter().all(|nodes| nodes.in_use() == 0),
+        None => true,
+    })
 }

@@ -5,7 +5,10 @@
 //! Must never call an exploration that was cut short complete.
 
 use crate::execution::{self, Again};
+use crate::journal::Journal;
 use crate::property::Property;
+use crate::trace::{self, Step};
+use serde::{Deserialize, Serialize};
 use std::any::Any;
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind, panic_any};
@@ -33,7 +36,7 @@ impl Default for Limits {
 }
 
 /// What came of exploring a model.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Outcome {
     /// Every execution within the bound keeps the promise.
     Holds,
@@ -45,16 +48,16 @@ pub enum Outcome {
 }
 
 /// An execution that breaks a promise.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure {
     /// What is wrong.
     pub message: String,
-    /// Its steps: thread, source line, operation.
-    pub trace: Vec<String>,
+    /// Its steps.
+    pub trace: Vec<Step>,
 }
 
 /// An exploration's outcome and its size.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Explored {
     /// What came of it.
     pub outcome: Outcome,
@@ -75,6 +78,14 @@ thread_local! {
 /// Runs `body`, whose panics are broken promises: they are reported, not
 /// printed.
 pub(crate) fn silently<R>(body: impl FnOnce() -> R) -> R {
+    quiet_panics();
+    let before = SILENT.replace(true);
+    let result = body();
+    SILENT.set(before);
+    result
+}
+
+fn quiet_panics() {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
         // Shuttle prints each panic, of whatever it is, from its first run
@@ -88,10 +99,15 @@ pub(crate) fn silently<R>(body: impl FnOnce() -> R) -> R {
             }
         }));
     });
-    SILENT.set(true);
-    let result = body();
-    SILENT.set(false);
-    result
+}
+
+/// Does what loom and shuttle do once in a process.
+pub(crate) fn warm_up() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        quiet_panics();
+        silently(|| loom::model(loom::thread::yield_now));
+    });
 }
 
 /// The share of the executions that may go to any number of preemptions
@@ -172,6 +188,12 @@ pub(crate) fn pruning(preemptions: Option<usize>) -> Option<u32> {
     Some(preemptions.map_or(1, |_| BOUNDED_PRUNE_AFTER))
 }
 
+/// The most accesses before which an interrupt is tried.
+const MOST_ACCESSES: u32 = 100;
+
+/// The share of the executions that go to one of those accesses.
+const INTERRUPT_SHARE: u64 = 16;
+
 /// Explores the model of a property with at most so many preemptions. Without
 /// pruning, few models of three threads end.
 pub(crate) fn explore_within(
@@ -180,11 +202,48 @@ pub(crate) fn explore_within(
     prune_after: Option<u32>,
     limits: Limits,
 ) -> Explored {
-    let model = property.model;
-    execution::configure(prune_after, property.coins, property.virtualized);
+    if !property.setting.interrupts {
+        return explore_once(property, preemptions, prune_after, limits);
+    }
+    let start = Instant::now();
+    let of_one = Limits {
+        executions: limits.executions.div_ceil(INTERRUPT_SHARE),
+        ..limits
+    };
+    let mut executions = 0;
+    let mut outcome = Outcome::Holds;
+    for access in 0..MOST_ACCESSES {
+        execution::interrupt_at(access);
+        let explored = explore_once(property, preemptions, prune_after, of_one);
+        executions += explored.executions;
+        if explored.outcome != Outcome::Holds {
+            outcome = explored.outcome;
+        }
+        if matches!(outcome, Outcome::Fails(_)) || !execution::was_interrupted() {
+            break;
+        }
+    }
+    Explored {
+        outcome,
+        preemptions,
+        executions,
+        took: start.elapsed(),
+    }
+}
+
+/// The same, with no interrupt or one before one access.
+fn explore_once(
+    property: &Property,
+    preemptions: Option<usize>,
+    prune_after: Option<u32>,
+    limits: Limits,
+) -> Explored {
+    execution::configure(prune_after, property.setting);
+    execution::take_witness();
     let start = Instant::now();
     let mut executions;
     let outcome = loop {
+        let model = property.model.clone();
         let counter = Arc::new(AtomicU64::new(0));
         let counted = counter.clone();
         let mut builder = loom::model::Builder::new();
@@ -205,6 +264,9 @@ pub(crate) fn explore_within(
                 {
                     panic_any(LimitReached);
                 }
+                Journal::current()
+                    .executions
+                    .fetch_add(1, Ordering::Relaxed);
                 execution::begin();
                 model();
                 execution::end();
@@ -222,10 +284,19 @@ pub(crate) fn explore_within(
             Err(payload) => {
                 break Outcome::Fails(Failure {
                     message: message(&*payload),
-                    trace: execution::trace(),
+                    trace: trace::steps(&Journal::current().entries()),
                 });
             }
         }
+    };
+    let outcome = match outcome {
+        Outcome::Holds if property.needs_witness && !execution::take_witness() => {
+            Outcome::Fails(Failure {
+                message: "no execution is what one at least should be".into(),
+                trace: Vec::new(),
+            })
+        }
+        outcome => outcome,
     };
     Explored {
         outcome,

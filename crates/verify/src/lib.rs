@@ -3,35 +3,53 @@
 //!
 //! - [`Loom`] is the platform of the checker's world: all interleavings and
 //!   all values that weak memory lets a load see.
-//! - [`Property`]: what a lock promises, as a model.
-//! - [`Mutation`]: one ordering of one source line, one step weaker; each
-//!   must break a property, or the lock asks for more than it needs.
+//! - [`Subject`]: a lock as a value; one that comes at run time is checked as
+//!   the catalogue's are.
+//! - [`Property`]: what a lock promises, as a model, which runs in a process
+//!   of its own.
+//! - [`Mutation`]: one operation of one source line, changed; each must break
+//!   a property, or the lock does not need what it says there.
 //!
 //! docs/verification.md says what is explored, what is pruned and why that
 //! is sound, and what no exploration here can see.
 
+mod argued;
+mod bugs;
 mod execution;
 mod explore;
+mod isolate;
+mod journal;
 mod models;
-mod ordering;
+mod mutation;
 mod parking;
+mod planted;
 mod platform;
 mod property;
 pub mod random;
 pub mod record;
+mod result;
 mod run;
+mod source;
+mod subject;
 mod table;
+mod trace;
 mod verify;
 
+pub use bugs::markdown;
 pub use execution::MAX_THREADS;
 pub use explore::{Explored, Failure, Limits, Outcome};
-pub use ordering::{Mutation, Part, Site};
+pub use journal::Place;
+pub use mutation::{Change, Mutation, Part};
 pub use parking::SPIN_THEN_PARK;
 pub use platform::{Loom, Word};
-pub use property::{Property, properties};
+pub use property::{Property, promises, properties};
+pub use result::{
+    Checker, Count, Killed, LockResult, MutantKind, PropertyResult, Survivor, Verdict,
+};
 pub use run::{Fate, check, check_and_record, check_within, properties_of, try_mutant};
-pub use table::table;
+pub use subject::{Context, Instance, Subject, subject};
+pub use table::{table, traces};
+pub use trace::{LEGEND, SHOWN, Step, interleaving};
 pub use verify::{
-    Checker, LockResult, Options, Progress, PropertyResult, Survivor, THOROUGH_EXECUTIONS,
-    THOROUGH_SCHEDULES, UnknownLock, Verdict, names, verify,
+    Options, Progress, THOROUGH_EXECUTIONS, THOROUGH_SCHEDULES, UnknownLock, names, verify,
 };

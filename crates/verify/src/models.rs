@@ -1,4 +1,4 @@
-//! Which type stands for a lock in a model.
+//! Which value stands for a lock in a model.
 //!
 //! Every lock of the catalogue, by its name. Where a type holds an array for
 //! hundreds of CPUs, the model has the same code with room for four: making
@@ -7,74 +7,103 @@
 
 use crate::platform::Loom;
 use crate::property::{
-    Property, big_properties, given_up, properties, read_write, short_lived, short_lived_three,
-    timed, virtualized,
+    Property, announced, big_properties, given_up, interrupted, lets_others_in, one_context,
+    promises, read_write, short_lived, timed, virtualized,
 };
+use crate::subject::{self, Subject, subject};
 use locklab_locks::catalogue::{self, Visitor};
 use locklab_locks::platform::Platform;
 use locklab_locks::{
-    Anderson, Cna, CohortBoMcs, CohortTktTkt, Hemlock, Hmcs, Malthusian, Mcs, McsTimeout,
-    MplockAnderson, MplockClh, MplockMcs, MplockTicket, MplockTicketPadded, QSpinlockVirt, RawLock,
-    Reciprocating, Twa,
+    Anderson, McsTimeout, McsTimeoutNode, MplockAnderson, MplockClh, MplockMcs, MplockTicket,
+    MplockTicketPadded, RawLock, RwQueued, Tas, Ttas, Twa,
 };
+use std::sync::Arc;
 
 /// CPUs, slots: no less than the threads of any model.
 pub(crate) const ROOM: usize = 4;
 
-/// Visits the model of the lock called `name`, with room for `CPUS` CPUs, a
-/// power of two.
-pub(crate) fn visit<P: Platform, V: Visitor<P>, const CPUS: usize>(
-    name: &str,
-    visitor: V,
-) -> Option<V::Output> {
+struct ToSubject;
+
+impl<P: Platform> Visitor<P> for ToSubject {
+    type Output = Arc<dyn Subject>;
+    fn visit<L: RawLock<P>>(self) -> Arc<dyn Subject> {
+        subject::<P, L>()
+    }
+}
+
+/// The lock called `name`, with room for `CPUS` CPUs, a power of two.
+pub(crate) fn model<P: Platform, const CPUS: usize>(name: &str) -> Option<Arc<dyn Subject>> {
     Some(match name {
-        "anderson" => visitor.visit::<Anderson<P, CPUS>>(),
-        "twa" => visitor.visit::<Twa<P, 2>>(),
-        "mplock-ticket" => visitor.visit::<MplockTicket<P, CPUS>>(),
-        "mplock-ticket-padded" => visitor.visit::<MplockTicketPadded<P, CPUS>>(),
-        "mplock-anderson" => visitor.visit::<MplockAnderson<P, CPUS>>(),
-        "mplock-clh" => visitor.visit::<MplockClh<P, CPUS>>(),
-        "mplock-mcs" => visitor.visit::<MplockMcs<P, CPUS>>(),
-        _ => return catalogue::visit(name, visitor),
+        "anderson" => subject::<P, Anderson<P, CPUS>>(),
+        "twa" => subject::<P, Twa<P, 2>>(),
+        "tas" => subject::timed::<P, Tas<P>>(|()| true),
+        "ttas" => subject::timed::<P, Ttas<P>>(|()| true),
+        "mcs-timeout" => subject::timed::<P, McsTimeout<P>>(McsTimeoutNode::is_idle),
+        "rw-queued" => subject::shared::<P, RwQueued<P>>(),
+        "mplock-ticket" => subject::big::<P, MplockTicket<P, CPUS>>(),
+        "mplock-ticket-padded" => subject::big::<P, MplockTicketPadded<P, CPUS>>(),
+        "mplock-anderson" => subject::big::<P, MplockAnderson<P, CPUS>>(),
+        "mplock-clh" => subject::big::<P, MplockClh<P, CPUS>>(),
+        "mplock-mcs" => subject::big::<P, MplockMcs<P, CPUS>>(),
+        _ => return catalogue::visit::<P, _>(name, ToSubject),
     })
 }
 
-/// What some locks promise beyond what every lock does, which the catalogue
-/// cannot say of a type that is known only by name.
-pub(crate) fn more_properties(name: &str) -> Vec<Property> {
+/// What the lock called `name` promises, the cheapest first; `None` if there
+/// is no such lock.
+pub(crate) fn properties_of(name: &str) -> Option<Vec<Property>> {
+    let lock = model::<Loom, ROOM>(name)?;
+    let mut all = promises(&lock);
+    all.extend(more_properties(name, &lock));
+    for property in &mut all {
+        property.orderings_of = property.orderings_of.or(orderings_of(name));
+        property.structure_of = structure_of(name);
+    }
+    Some(all)
+}
+
+/// What some locks promise beyond what every lock does, and their `INFO` does
+/// not say.
+pub(crate) fn more_properties(name: &str, lock: &Arc<dyn Subject>) -> Vec<Property> {
     match name {
         "anderson" => {
-            let mut all = two_slots::<Anderson<Loom, 2>>();
-            all.push(short_lived::<Anderson<Loom, 2>>());
+            let two = subject::<Loom, Anderson<Loom, 2>>();
+            let mut all = two_slots(&two);
+            all.push(short_lived(&two, 2));
             all
         }
-        "mplock-ticket" => big_properties::<MplockTicket<Loom, ROOM>>(),
-        "mplock-ticket-padded" => big_properties::<MplockTicketPadded<Loom, ROOM>>(),
         "mplock-anderson" => {
-            let mut all = big_properties::<MplockAnderson<Loom, ROOM>>();
-            all.extend(two_slots::<MplockAnderson<Loom, 2>>());
+            let mut all = big_properties(lock);
+            all.extend(two_slots(&subject::<Loom, MplockAnderson<Loom, 2>>()));
             all
         }
-        "mplock-clh" => big_properties::<MplockClh<Loom, ROOM>>(),
-        "mplock-mcs" => big_properties::<MplockMcs<Loom, ROOM>>(),
-        "mcs" => vec![short_lived::<Mcs<Loom>>()],
-        "cna" => vec![short_lived::<Cna<Loom>>()],
-        "c-bo-mcs" => vec![short_lived::<CohortBoMcs<Loom>>()],
-        "c-tkt-tkt" => vec![short_lived::<CohortTktTkt<Loom>>()],
-        "hemlock" => vec![short_lived::<Hemlock<Loom>>()],
-        "hmcs" => vec![short_lived::<Hmcs<Loom, 8>>()],
-        "malthusian" => vec![
-            short_lived::<Malthusian<Loom>>(),
-            short_lived_three::<Malthusian<Loom>>(),
-        ],
-        "reciprocating" => vec![short_lived::<Reciprocating<Loom>>()],
-        "qspinlock-virt" => virtualized::<QSpinlockVirt<Loom>>(),
+        "mplock-ticket" | "mplock-ticket-padded" | "mplock-clh" | "mplock-mcs" => {
+            big_properties(lock)
+        }
+        "hemlock" => vec![short_lived(lock, 2), one_context(lock)],
+        "mcs" | "cna" | "c-tkt-tkt" | "hmcs" | "reciprocating" => {
+            vec![short_lived(lock, 2)]
+        }
+        "c-bo-mcs" => vec![short_lived(lock, 2), lets_others_in(lock)],
+        "malthusian" => vec![short_lived(lock, 2), short_lived(lock, 3)],
+        "fissile" => vec![announced(lock)],
+        "qspinlock" | "qspinlock-pv" => vec![interrupted(lock)],
+        "qspinlock-virt" => {
+            let mut all = virtualized(lock);
+            all.push(interrupted(lock));
+            all
+        }
         "mcs-timeout" => {
-            let mut all = timed::<McsTimeout<Loom>>();
-            all.extend(given_up());
+            let mut all = timed(lock);
+            all.extend(given_up(lock));
             all
         }
-        "rw-queued" => read_write(),
+        "tas" | "ttas" => timed(lock),
+        "rw-queued" => {
+            let mut all = read_write(lock);
+            all.push(announced(lock));
+            all
+        }
         _ => Vec::new(),
     }
 }
@@ -87,9 +116,22 @@ pub(crate) fn orderings_of(name: &str) -> Option<&'static str> {
     (name == "rw-queued").then_some("locks/src/rwlock.rs")
 }
 
+/// The source files whose structure a lock is there to show needed, if it has
+/// another lock inside: that one has a row of its own, and promises more
+/// there. None named: all.
+pub(crate) fn structure_of(name: &str) -> &'static [&'static str] {
+    match name {
+        "fissile" => &["locks/src/fissile.rs"],
+        "c-bo-mcs" | "c-tkt-tkt" => &["locks/src/cohort.rs", "P::preferences()"],
+        "rw-queued" => &["locks/src/rwlock.rs"],
+        "qspinlock-virt" => &["locks/src/qspinlock_virt.rs", "locks/src/virt_spin.rs"],
+        _ => &[],
+    }
+}
+
 /// With room for two, the slots go round with the second acquisition.
-fn two_slots<L: RawLock<Loom>>() -> Vec<Property> {
-    properties::<L>()
+fn two_slots(lock: &Arc<dyn Subject>) -> Vec<Property> {
+    promises(lock)
         .into_iter()
         .filter_map(|property| {
             let name = match property.name {

@@ -3,19 +3,21 @@
 //!
 //! A heavy fence and the light ones that it pairs with are full fences here.
 //! That is what the pair means (J. Bastien et al., "Asymmetric fences",
-//! WG21 P1202, 2018); that two light ones are nothing to each other does not
-//! matter, as a writer never waits for a writer. One bucket for all: to
-//! share it is allowed, and the checker's addresses differ from run to run.
+//! WG21 P1202, 2018). Where there is a heavy fence, a plain one is nothing to
+//! a light one ([`Loom`]'s fence is then an AcqRel one): so a heavy fence that
+//! is left out is missed. One bucket for all: to share it is allowed, and the
+//! checker's addresses differ from run to run.
 
 use crate::execution;
 use crate::platform::{Loom, Word};
-use crate::property::{Property, properties};
+use crate::property::{Property, promises};
+use crate::subject::{Subject, subject};
 use locklab_locks::platform::{Atomic, Platform};
 use locklab_locks::{
     Bucket, Clh, Info, Mcs, NO_HEAVY_FENCE, Parking, ParkingWorld, QueueNodes, RawLock, Ticket,
 };
 use loom::sync::atomic::AtomicU32;
-use std::sync::atomic::Ordering;
+use std::sync::Arc;
 
 type U32 = Word<AtomicU32>;
 
@@ -55,14 +57,17 @@ unsafe impl<const HEAVY: bool> ParkingWorld for World<HEAVY> {
     #[track_caller]
     fn light_fence() {
         if HEAVY {
-            Loom::fence(Ordering::SeqCst);
+            Loom::full_fence();
         }
     }
 
-    /// The fence that follows it is the one.
+    #[track_caller]
     fn heavy_fence() {
         // Who goes to sleep does not spin in vain.
         execution::patient();
+        if HEAVY {
+            Loom::full_fence();
+        }
     }
 
     #[track_caller]
@@ -119,27 +124,29 @@ pub(crate) fn park_properties() -> Vec<Property> {
     type Heavy = Parking<World<true>>;
     type Without = Parking<World<false>>;
     let mut all = Vec::new();
-    let mut add = |of: Vec<Property>, names: &[(&str, &'static str)]| {
+    let mut add = |lock: Arc<dyn Subject>, names: &[(&str, &'static str)]| {
+        let of = promises(&lock);
         for &(name, called) in names {
             let property = of.iter().find(|property| property.name == name);
             all.push(Property {
                 name: called,
                 // The lock's own are shown needed by its own promises.
                 orderings_of: Some("locks/src/parking.rs"),
-                ..*property.expect("a property of every lock")
+                ..property.expect("a property of every lock").clone()
             });
         }
     };
     add(
-        properties::<Parked<Ticket<Heavy>, true>>(),
+        subject::<Loom, Parked<Ticket<Heavy>, true>>(),
         &[
             ("exclusion", "ticket"),
             ("reuse", "ticket, reuse"),
             ("exclusion of three", "ticket, three"),
+            ("waiters sleep", "ticket, waiters sleep"),
         ],
     );
     add(
-        properties::<Parked<Mcs<Heavy>, true>>(),
+        subject::<Loom, Parked<Mcs<Heavy>, true>>(),
         &[
             ("exclusion", "mcs"),
             ("reuse", "mcs, reuse"),
@@ -147,18 +154,18 @@ pub(crate) fn park_properties() -> Vec<Property> {
         ],
     );
     add(
-        properties::<Parked<Clh<Heavy>, true>>(),
+        subject::<Loom, Parked<Clh<Heavy>, true>>(),
         &[("reuse", "clh, reuse")],
     );
     add(
-        properties::<Parked<Ticket<Without>, false>>(),
+        subject::<Loom, Parked<Ticket<Without>, false>>(),
         &[
             ("exclusion", "ticket, no heavy fence"),
             ("exclusion of three", "three, no heavy fence"),
         ],
     );
     add(
-        properties::<Parked<Mcs<Without>, false>>(),
+        subject::<Loom, Parked<Mcs<Without>, false>>(),
         &[("reuse", "mcs, no heavy fence")],
     );
     all

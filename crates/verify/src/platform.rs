@@ -1,15 +1,15 @@
 //! The checker's world: loom's atomics behind [`Platform`].
 //!
 //! A read that a lock waits with is pruned here ([`crate::execution`]), an
-//! ordering is weakened here ([`crate::ordering`]), and time and sleep are
+//! operation is changed here ([`crate::mutation`]), and time and sleep are
 //! choices that loom explores. Nothing here knows any lock.
 
 use crate::execution;
-use crate::ordering::{Part, effective};
+use crate::journal::{Entry, Operation, Place};
+use crate::mutation::{self, Change, Kind, Part, effective};
 use locklab_locks::QueueNodes;
 use locklab_locks::platform::{Atomic, AtomicInt, LockWord, Patience, Platform, Poll};
 use loom::sync::atomic;
-use std::panic::Location;
 use std::sync::atomic::Ordering;
 
 /// Locks whose every interleaving, and every value that weak memory lets a
@@ -40,6 +40,7 @@ pub trait Mock {
 impl<A: Mock> Drop for Word<A> {
     fn drop(&mut self) {
         if execution::is_running() {
+            execution::flush();
             self.atomic.end();
         }
     }
@@ -60,6 +61,21 @@ impl<A: Mock> Word<A> {
 
     fn newest(&self) -> u64 {
         self.newest.load(Ordering::Relaxed)
+    }
+
+    fn address(&self) -> usize {
+        std::ptr::from_ref(self).addr()
+    }
+
+    /// Notes a step on this word.
+    fn step(&self, operation: Operation, here: Place, pointer: bool, old: u64, new: u64) {
+        execution::step(Entry {
+            word: self.address() as u64,
+            old,
+            new,
+            pointer,
+            ..Entry::new(operation, execution::cpu(), here)
+        });
     }
 
     fn written(&self, value: u64, overwritten: u64) {
@@ -125,13 +141,7 @@ impl<A: Mock> Word<A> {
     /// it. Reading the newest value first tells it. Whether it must is known
     /// only when the store has its turn, so the line is remembered and the
     /// model begun again.
-    fn store_in_order(
-        &self,
-        value: u64,
-        here: &'static Location<'static>,
-        read_newest: impl Fn(),
-        store: impl Fn(),
-    ) {
+    fn store_in_order(&self, value: u64, here: Place, read_newest: impl Fn(), store: impl Fn()) {
         if execution::stores_in_order(here) {
             read_newest();
             let _joined = Joined::with_last();
@@ -176,34 +186,27 @@ type Newest = std::sync::atomic::AtomicU64;
 /// belong to.
 const NOT_CONST: &str = "the checker's locks are made by Default, not by const";
 
+/// The orderings of a read-modify-write that is a load and a store.
+fn halves(order: Ordering) -> (Ordering, Ordering) {
+    match order {
+        Ordering::Relaxed => (Ordering::Relaxed, Ordering::Relaxed),
+        Ordering::Acquire => (Ordering::Acquire, Ordering::Relaxed),
+        Ordering::Release => (Ordering::Relaxed, Ordering::Release),
+        _ => (Ordering::Acquire, Ordering::Release),
+    }
+}
+
 macro_rules! word {
-    ($atomic:ty, $value:ty, [$($generic:tt)*], $number:expr, $unlikely:expr) => {
+    ($atomic:ty, $value:ty, [$($generic:tt)*], $number:expr, $unlikely:expr, $pointer:literal) => {
         impl<$($generic)*> Mock for $atomic {
             fn end(&mut self) {
                 self.with_mut(|_| ());
             }
         }
 
-        // SAFETY: loom's atomics, weakened only where a mutant is asked for.
-        unsafe impl<$($generic)*> Atomic<$value> for Word<$atomic> {
-            const ZERO: Self = panic!("{}", NOT_CONST);
-
-            fn new(value: $value) -> Self {
-                Self::made(<$atomic>::new(value), $number(value))
-            }
-
-            #[track_caller]
-            fn load(&self, order: Ordering) -> $value {
-                let here = Location::caller();
-                let value = self.atomic.load(effective(here, Part::Load, order));
-                execution::step(here, "reads", $number(value));
-                value
-            }
-
-            #[track_caller]
-            fn store(&self, value: $value, order: Ordering) {
-                let here = Location::caller();
-                let order = effective(here, Part::Store, order);
+        impl<$($generic)*> Word<$atomic> {
+            fn write(&self, value: $value, order: Ordering, here: Place) {
+                let old = self.newest();
                 self.store_in_order(
                     $number(value),
                     here,
@@ -214,14 +217,65 @@ macro_rules! word {
                     },
                     || self.atomic.store(value, order),
                 );
-                execution::step(here, "stores", $number(value));
+                self.step(Operation::Store, here, $pointer, old, $number(value));
+            }
+        }
+
+        // SAFETY: loom's atomics, changed only where a mutant is asked for.
+        unsafe impl<$($generic)*> Atomic<$value> for Word<$atomic> {
+            const ZERO: Self = panic!("{}", NOT_CONST);
+
+            fn new(value: $value) -> Self {
+                Self::made(<$atomic>::new(value), $number(value))
+            }
+
+            #[track_caller]
+            fn load(&self, order: Ordering) -> $value {
+                let here = Place::here();
+                execution::access(here);
+                mutation::change(here, Kind::Load, Ordering::Relaxed, self.address());
+                let value = self.atomic.load(effective(here, Part::Load, order));
+                self.step(Operation::Load, here, $pointer, $number(value), $number(value));
+                value
+            }
+
+            #[track_caller]
+            fn store(&self, value: $value, order: Ordering) {
+                let here = Place::here();
+                execution::access(here);
+                let change = mutation::change(here, Kind::Store, order, self.address());
+                let order = effective(here, Part::Store, order);
+                match change {
+                    Some(Change::Omit) => return,
+                    Some(by @ (Change::Delay | Change::DelayMore)) => {
+                        let this = std::ptr::from_ref(self);
+                        // SAFETY: made before this word ends: see its drop.
+                        return execution::delay(1 + u32::from(by == Change::DelayMore), move || unsafe {
+                            (*this).write(value, order, here);
+                        });
+                    }
+                    Some(Change::Repeat) => self.write(value, order, here),
+                    _ => {}
+                }
+                self.write(value, order, here);
             }
 
             #[track_caller]
             fn swap(&self, value: $value, order: Ordering) -> $value {
-                let here = Location::caller();
+                let here = Place::here();
+                execution::access(here);
+                let change = mutation::change(here, Kind::Swap, order, self.address());
                 let order = effective(here, Part::Update, order);
                 let number = $number;
+                if let Some(change) = change {
+                    let (load, store) = halves(order);
+                    let old = self.atomic.load(load);
+                    self.step(Operation::Load, here, $pointer, number(old), number(old));
+                    if change == Change::Split {
+                        self.write(value, store, here);
+                    }
+                    return old;
+                }
                 let joined = match self.comes_before(
                     order,
                     number,
@@ -229,7 +283,7 @@ macro_rules! word {
                     |order| self.atomic.load(order),
                 ) {
                     Ok(old) => {
-                        execution::step(here, "swaps out, earlier,", $number(old));
+                        self.step(Operation::Earlier, here, $pointer, number(old), number(value));
                         return old;
                     }
                     Err(joined) => joined,
@@ -237,7 +291,7 @@ macro_rules! word {
                 let old = self.atomic.swap(value, order);
                 drop(joined);
                 self.updated($number(value), 0);
-                execution::step(here, "swaps out", $number(old));
+                self.step(Operation::Swap, here, $pointer, number(old), number(value));
                 old
             }
 
@@ -249,16 +303,42 @@ macro_rules! word {
                 success: Ordering,
                 failure: Ordering,
             ) -> Result<$value, $value> {
-                let here = Location::caller();
+                let here = Place::here();
+                execution::access(here);
+                let change =
+                    mutation::change(here, Kind::CompareExchange, success, self.address());
                 let success = effective(here, Part::Success, success);
                 let failure = effective(here, Part::Failure, failure);
+                let number = $number;
+                if matches!(change, Some(Change::Pretend | Change::Split)) {
+                    let (load, store) = halves(success);
+                    let old = self.atomic.load(load);
+                    self.step(Operation::Load, here, $pointer, number(old), number(old));
+                    if old != current {
+                        return Err(old);
+                    }
+                    if change == Some(Change::Split) {
+                        self.write(new, store, here);
+                    }
+                    return Ok(old);
+                }
                 let result = self.atomic.compare_exchange(current, new, success, failure);
                 match result {
-                    Ok(_) => {
-                        self.updated($number(new), 0);
-                        execution::step(here, "compares and swaps in", $number(new));
+                    Ok(old) => {
+                        self.updated(number(new), 0);
+                        let made = Operation::CompareExchange;
+                        self.step(made, here, $pointer, number(old), number(new));
                     }
-                    Err(found) => execution::step(here, "compares and finds", $number(found)),
+                    Err(found) => {
+                        let failed = Operation::CompareFailed;
+                        self.step(failed, here, $pointer, number(found), number(current));
+                    }
+                }
+                if change == Some(Change::Invert) {
+                    return match result {
+                        Ok(value) => Err(value),
+                        Err(value) => Ok(value),
+                    };
                 }
                 result
             }
@@ -270,25 +350,37 @@ macro_rules! word {
                 patience: Patience,
                 mut poll: impl FnMut($value) -> Poll,
             ) -> $value {
-                let here = Location::caller();
+                let here = Place::here();
+                execution::access(here);
+                let mut forever = patience == Patience::Forever;
+                let kind = if forever { Kind::Wait } else { Kind::PatientWait };
+                let change = mutation::change(here, kind, Ordering::Relaxed, self.address());
                 let order = effective(here, Part::Load, order);
-                if patience == Patience::Forever {
+                forever |= change == Some(Change::Patient);
+                if forever {
                     execution::about_to_wait();
                 }
                 let mut reads = 0;
                 loop {
                     let value = self.atomic.load(order);
-                    if poll(value) == Poll::Done {
+                    let number = $number(value);
+                    let mut done = poll(value) == Poll::Done;
+                    match change {
+                        Some(Change::NoWait) => done = true,
+                        Some(Change::NegateWait) => done = !done,
+                        _ => {}
+                    }
+                    if done {
                         execution::patient();
-                        execution::step(here, "waits for and reads", $number(value));
+                        self.step(Operation::Seen, here, $pointer, number, number);
                         return value;
                     }
-                    if patience == Patience::Forever {
+                    if forever {
                         reads += 1;
                         execution::fruitless(here, reads);
                     } else {
                         execution::impatient(here);
-                        execution::step(here, "waits in vain and reads", $number(value));
+                        self.step(Operation::InVain, here, $pointer, number, number);
                         return value;
                     }
                 }
@@ -309,48 +401,73 @@ macro_rules! word {
     };
 }
 
-word!(atomic::AtomicU8, u8, [], u64::from, 0xa5);
-word!(atomic::AtomicU32, u32, [], u64::from, 0x5bd1_e995);
+word!(atomic::AtomicU8, u8, [], u64::from, 0xa5, false);
+word!(atomic::AtomicU32, u32, [], u64::from, 0x5bd1_e995, false);
 word!(
     atomic::AtomicUsize,
     usize,
     [],
     |value| value as u64,
-    0x5bd1_e995
+    0x5bd1_e995,
+    false
 );
-word!(atomic::AtomicPtr<T>, *mut T, [T: 'static], |value: *mut T| value as u64, std::ptr::dangling_mut());
+word!(
+    atomic::AtomicPtr<T>,
+    *mut T,
+    [T: 'static],
+    |value: *mut T| value as u64,
+    std::ptr::dangling_mut(),
+    true
+);
 
 macro_rules! word_int {
     ($atomic:ty, $value:ty) => {
         // SAFETY: as `Atomic`.
         unsafe impl AtomicInt<$value> for Word<$atomic> {
-            word_int!($value, fetch_add, <$value>::wrapping_add, "adds to");
-            word_int!($value, fetch_sub, <$value>::wrapping_sub, "subtracts from");
-            word_int!($value, fetch_and, std::ops::BitAnd::bitand, "ands with");
-            word_int!($value, fetch_or, std::ops::BitOr::bitor, "ors with");
+            word_int!($value, fetch_add, <$value>::wrapping_add, Kind::Add);
+            word_int!($value, fetch_sub, <$value>::wrapping_sub, Kind::Add);
+            word_int!($value, fetch_and, std::ops::BitAnd::bitand, Kind::Bits);
+            word_int!($value, fetch_or, std::ops::BitOr::bitor, Kind::Bits);
         }
     };
-    ($value:ty, $method:ident, $new:expr, $what:literal) => {
+    ($value:ty, $method:ident, $new:expr, $kind:expr) => {
         #[track_caller]
         fn $method(&self, value: $value, order: Ordering) -> $value {
-            let here = Location::caller();
+            let here = Place::here();
+            execution::access(here);
+            let change = mutation::change(here, $kind, order, self.address());
             let order = effective(here, Part::Update, order);
+            let new = |old: $value| $new(old, value);
+            if let Some(Change::Omit | Change::Split) = change {
+                let (load, store) = halves(order);
+                let old = self.atomic.load(load);
+                self.step(Operation::Load, here, false, old as u64, old as u64);
+                if change == Some(Change::Split) {
+                    self.write(new(old), store, here);
+                }
+                return old;
+            }
             let joined = match self.comes_before(
                 order,
                 |value| value as u64,
-                |old| $new(old as $value, value) as u64,
+                |old| new(old as $value) as u64,
                 |order| self.atomic.load(order),
             ) {
                 Ok(old) => {
-                    execution::step(here, concat!($what, " (earlier)"), old as u64);
+                    self.step(Operation::Earlier, here, false, old as u64, new(old) as u64);
                     return old;
                 }
                 Err(joined) => joined,
             };
             let old = self.atomic.$method(value, order);
             drop(joined);
-            self.updated($new(old, value) as u64, 0);
-            execution::step(here, $what, old as u64);
+            self.updated(new(old) as u64, 0);
+            self.step(Operation::Update, here, false, old as u64, new(old) as u64);
+            if change == Some(Change::Repeat) {
+                let old = self.atomic.$method(value, order);
+                self.updated(new(old) as u64, 0);
+                self.step(Operation::Update, here, false, old as u64, new(old) as u64);
+            }
             old
         }
     };
@@ -373,9 +490,27 @@ impl Word<atomic::AtomicU32> {
     /// Writes the low part, which nobody else writes: so its newest value is
     /// its value, and the sum cannot carry.
     #[track_caller]
-    fn write_low(&self, mask: u32, order: Ordering, new: impl Fn(u32) -> u32) {
-        let here = Location::caller();
+    fn write_low(&self, mask: u32, order: Ordering, new: impl Fn(u32) -> u32 + Copy + 'static) {
+        let here = Place::here();
+        execution::access(here);
+        let change = mutation::change(here, Kind::Store, order, self.address());
         let order = effective(here, Part::Update, order);
+        match change {
+            Some(Change::Omit) => return,
+            Some(by @ (Change::Delay | Change::DelayMore)) => {
+                let this = std::ptr::from_ref(self);
+                // SAFETY: made before this word ends: see its drop.
+                return execution::delay(1 + u32::from(by == Change::DelayMore), move || unsafe {
+                    (*this).write_part(mask, order, here, new);
+                });
+            }
+            Some(Change::Repeat) => self.write_part(mask, order, here, new),
+            _ => {}
+        }
+        self.write_part(mask, order, here, new);
+    }
+
+    fn write_part(&self, mask: u32, order: Ordering, here: Place, new: impl Fn(u32) -> u32) {
         let low = self.newest() as u32 & mask;
         let difference = (new(low) & mask).wrapping_sub(low);
         let old = self.atomic.fetch_add(difference, order);
@@ -384,8 +519,9 @@ impl Word<atomic::AtomicU32> {
             low,
             "two threads write the same part of a word at {here}"
         );
-        self.updated(old.wrapping_add(difference).into(), mask.into());
-        execution::step(here, "writes part of", u64::from(old));
+        let now = u64::from(old.wrapping_add(difference));
+        self.updated(now, mask.into());
+        self.step(Operation::Update, here, false, u64::from(old), now);
     }
 }
 
@@ -402,12 +538,12 @@ unsafe impl LockWord for Word<atomic::AtomicU32> {
 
     #[track_caller]
     fn store_low_byte(&self, value: u8, order: Ordering) {
-        self.write_low(0xff, order, |_| value.into());
+        self.write_low(0xff, order, move |_| value.into());
     }
 
     #[track_caller]
     fn store_low_half(&self, value: u16, order: Ordering) {
-        self.write_low(0xffff, order, |_| value.into());
+        self.write_low(0xffff, order, move |_| value.into());
     }
 
     #[track_caller]
@@ -417,23 +553,43 @@ unsafe impl LockWord for Word<atomic::AtomicU32> {
 
     #[track_caller]
     fn swap_high_half(&self, value: u16, order: Ordering) -> u16 {
-        let here = Location::caller();
+        let here = Place::here();
+        execution::access(here);
+        let change = mutation::change(here, Kind::Swap, order, self.address());
         let order = effective(here, Part::Update, order);
+        let mut first = None;
+        if change.is_some() {
+            let old = self.atomic.load(halves(order).0);
+            first = Some(old);
+            self.step(Operation::Load, here, false, old.into(), old.into());
+            if change == Some(Change::Omit) {
+                return (old >> 16) as u16;
+            }
+        }
         let mut old = self.newest() as u32;
+        let new = |old: u32| (old & 0xffff) | (u32::from(value) << 16);
         loop {
-            let new = (old & 0xffff) | (u32::from(value) << 16);
             let result = self
                 .atomic
-                .compare_exchange(old, new, order, Ordering::Relaxed);
+                .compare_exchange(old, new(old), order, Ordering::Relaxed);
             if result.is_ok() {
-                self.updated(new.into(), 0);
+                self.updated(new(old).into(), 0);
                 break;
             }
             // Another wrote first; only its being first is news.
             old = self.newest() as u32;
         }
-        execution::step(here, "swaps the high half of", u64::from(old));
-        (old >> 16) as u16
+        self.step(Operation::Swap, here, false, old.into(), new(old).into());
+        (first.unwrap_or(old) >> 16) as u16
+    }
+}
+
+/// Where a mutant of what is no access of memory is said to be.
+fn nowhere(file: &'static str) -> Place {
+    Place {
+        file,
+        line: 0,
+        column: 0,
     }
 }
 
@@ -441,10 +597,31 @@ impl Loom {
     /// Ends every [`Platform::wait`] on `word`.
     #[track_caller]
     pub(crate) fn wake_all(word: &Word<atomic::AtomicU32>) {
-        let value = newest(word);
-        execution::wake_all(std::ptr::from_ref(word).addr());
-        let here = Location::caller();
-        execution::step(here, "wakes all sleepers on", u64::from(value));
+        let here = Place::here();
+        if mutation::change(here, Kind::Wake, Ordering::Relaxed, 0).is_some() {
+            return;
+        }
+        let value = newest(word).into();
+        execution::wake_all(word.address());
+        word.step(Operation::WakeAll, here, false, value, value);
+    }
+
+    /// A fence that is sequentially consistent with its like, whatever
+    /// [`Platform::fence`] is in this model.
+    #[track_caller]
+    pub(crate) fn full_fence() {
+        Self::fence_at(Place::here(), Ordering::SeqCst, false);
+    }
+
+    fn fence_at(here: Place, order: Ordering, demote: bool) {
+        execution::access(here);
+        mutation::change(here, Kind::Fence, order, 0);
+        match effective(here, Part::Fence, order) {
+            Ordering::Relaxed => {}
+            Ordering::SeqCst if demote => atomic::fence(Ordering::AcqRel),
+            order => atomic::fence(order),
+        }
+        execution::step(Entry::new(Operation::Fence, execution::cpu(), here));
     }
 }
 
@@ -457,25 +634,24 @@ unsafe impl Platform for Loom {
 
     #[track_caller]
     fn fence(order: Ordering) {
-        let here = Location::caller();
-        match effective(here, Part::Fence, order) {
-            Ordering::Relaxed => {}
-            order => atomic::fence(order),
-        }
-        execution::step(here, "fences", 0);
+        Self::fence_at(Place::here(), order, execution::fences_are_light());
     }
 
     #[track_caller]
     fn relax() {
-        execution::relax(Location::caller());
+        execution::relax(Place::here());
     }
 
     #[track_caller]
     fn relax_for(_: u32) {
-        execution::relax(Location::caller());
+        execution::relax(Place::here());
     }
 
     fn cpu() -> usize {
+        let change = mutation::change(nowhere("P::cpu()"), Kind::Number, Ordering::Relaxed, 0);
+        if change.is_some() {
+            return 0;
+        }
         execution::cpu()
     }
 
@@ -492,26 +668,44 @@ unsafe impl Platform for Loom {
     /// nothing else; what the system's own locks order is not relied upon.
     #[track_caller]
     fn wait(word: &Self::U32, expected: u32) {
-        let here = Location::caller();
-        // Whoever sleeps is interrupted as whoever spins is, and looks again.
+        let here = Place::here();
+        execution::access(here);
+        // Whoever sleeps is interrupted as whoever spins; and then looks again.
         execution::interrupt();
-        if newest(word) != expected || execution::spurious() {
-            execution::step(here, "does not sleep on", u64::from(expected));
+        let value = newest(word);
+        if value != expected || execution::spurious() {
+            word.step(
+                Operation::NoSleep,
+                here,
+                false,
+                value.into(),
+                expected.into(),
+            );
             return;
         }
-        execution::step(here, "sleeps on", u64::from(expected));
-        execution::sleep(std::ptr::from_ref(word).addr(), here);
+        word.step(Operation::Sleep, here, false, value.into(), expected.into());
+        execution::sleep(word.address(), here);
     }
 
     #[track_caller]
     fn wake(word: &Self::U32) {
-        let value = newest(word);
-        execution::wake(std::ptr::from_ref(word).addr());
-        execution::step(Location::caller(), "wakes sleepers on", u64::from(value));
+        let here = Place::here();
+        execution::access(here);
+        if mutation::change(here, Kind::Wake, Ordering::Relaxed, 0).is_some() {
+            return;
+        }
+        let value = newest(word).into();
+        execution::wake(word.address());
+        word.step(Operation::Wake, here, false, value, value);
     }
 
     fn preferences(_: u32) -> u32 {
-        1
+        let here = nowhere("P::preferences()");
+        match mutation::change(here, Kind::Preference, Ordering::Relaxed, 0) {
+            Some(Change::Unbounded) => u32::MAX - 1,
+            Some(Change::OneMore) => execution::preferences() + 1,
+            _ => execution::preferences(),
+        }
     }
 
     fn virtualized() -> bool {

@@ -1,10 +1,11 @@
 //! What the last complete run found, kept with the source: one line a lock.
 //!
 //! `locklab locks` says from it how a lock is verified; a test compares it
-//! with the orderings that the source has now. Written by `locklab verify
-//! --mutants --record`, never by hand.
+//! with the promises and the code that the source has now. Written by
+//! `locklab verify --mutants --record`, never by hand.
 
-use crate::verify::{Checker, LockResult, Verdict};
+use crate::result::{Checker, LockResult, Verdict};
+use crate::{source, verify};
 use std::fmt::Write;
 
 /// How a lock has been verified.
@@ -21,25 +22,62 @@ pub struct Record {
     pub executions: u64,
     /// Random schedules of eight threads.
     pub schedules: u64,
-    /// One-step weakenings of its orderings.
+    /// Mutants: weakened orderings, changed operations, planted bugs.
     pub mutants: usize,
     /// How many of them break a promise.
     pub killed: usize,
+    /// How many break none, for a reason that is known.
+    pub argued: usize,
+    /// The source files, each with a hash of its code.
+    pub sources: Vec<(String, u64)>,
 }
 
-const HEADER: &str = "lock\tpromises\tleast bound\texecutions\trandom schedules\tmutants\tkilled\n";
+impl Record {
+    /// A source file whose code is not what it was when the lock was
+    /// verified.
+    pub fn stale(&self) -> Option<&str> {
+        let stale = self
+            .sources
+            .iter()
+            .find(|(name, hash)| source::fingerprint_of(name) != Some(*hash))?;
+        Some(&stale.0)
+    }
+}
 
-/// The lines for these results. A lock with a promise that is broken or was
-/// cut, or whose mutants were not tried, has none.
-pub fn lines(results: &[LockResult]) -> String {
-    let mut text = HEADER.to_owned();
-    for lock in results {
-        let (Some(mutants), Some(killed)) = (lock.mutants, lock.killed) else {
-            continue;
+const HEADER: &str =
+    "lock\tpromises\tleast bound\texecutions\trandom schedules\tmutants\tkilled\targued\tsources\n";
+
+/// The record `before` with the lines for these results in the place of
+/// theirs. A lock with a promise that is broken or was cut, or whose mutants
+/// were not tried, has none.
+pub fn lines(before: &str, results: &[LockResult]) -> String {
+    let mut lines: Vec<(String, String)> = Vec::new();
+    if let Some(kept) = before.strip_prefix(HEADER) {
+        let named = |line: &str| {
+            (
+                line.split('\t').next().unwrap_or("").to_owned(),
+                format!("{line}\n"),
+            )
         };
-        if !lock.holds() || !lock.is_complete() {
-            continue;
-        }
+        lines.extend(kept.lines().map(named));
+    }
+    for lock in results {
+        lines.retain(|(name, _)| *name != lock.name);
+        lines.extend(line(lock).map(|line| (lock.name.clone(), line)));
+    }
+    let names = verify::names();
+    lines.sort_by_key(|(name, _)| names.iter().position(|known| known == name));
+    let lines: String = lines.into_iter().map(|(_, line)| line).collect();
+    format!("{HEADER}{lines}")
+}
+
+fn line(lock: &LockResult) -> Option<String> {
+    let (mutants, killed) = (lock.mutants?, lock.killed?);
+    if !lock.holds() || !lock.is_complete() {
+        return None;
+    }
+    let mut text = String::new();
+    {
         let explored = || {
             lock.properties
                 .iter()
@@ -49,19 +87,26 @@ pub fn lines(results: &[LockResult]) -> String {
             .properties
             .iter()
             .filter(|p| p.outcome == Verdict::Passes);
+        let sources: Vec<String> = lock
+            .sources
+            .iter()
+            .map(|(name, hash)| format!("{name}:{hash:016x}"))
+            .collect();
         let bound = explored().filter_map(|p| p.preemptions).min();
         writeln!(
             text,
-            "{}\t{}\t{}\t{}\t{}\t{mutants}\t{killed}",
+            "{}\t{}\t{}\t{}\t{}\t{mutants}\t{killed}\t{}\t{}",
             lock.name,
             explored().count(),
             bound.map_or_else(|| "any".to_owned(), |bound| bound.to_string()),
             explored().map(|p| p.executions).sum::<u64>(),
             drawn.map(|p| p.executions).sum::<u64>(),
+            lock.argued.len(),
+            sources.join(" "),
         )
         .expect("a String grows");
     }
-    text
+    Some(text)
 }
 
 /// What the run found whose lines came with this source.
@@ -83,6 +128,14 @@ fn read(text: &str) -> Vec<Record> {
                 schedules: next()?.parse().ok()?,
                 mutants: next()?.parse().ok()?,
                 killed: next()?.parse().ok()?,
+                argued: next()?.parse().ok()?,
+                sources: next()?
+                    .split(' ')
+                    .filter_map(|source| {
+                        let (name, hash) = source.split_once(':')?;
+                        Some((name.to_owned(), u64::from_str_radix(hash, 16).ok()?))
+                    })
+                    .collect(),
             })
         })
         .collect()
@@ -91,7 +144,7 @@ fn read(text: &str) -> Vec<Record> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::verify::PropertyResult;
+    use crate::result::{Count, PropertyResult};
 
     fn lock(outcome: Verdict) -> LockResult {
         let explored = PropertyResult {
@@ -114,11 +167,17 @@ mod tests {
         };
         LockResult {
             name: "mcs".into(),
+            sources: vec![("mcs.rs".into(), 0xbeef)],
             executions: 79,
             properties: vec![explored, drawn],
             mutants: Some(5),
             killed: Some(5),
+            orderings: Count::default(),
+            structure: Count::default(),
+            planted: Count::default(),
             survivors: Vec::new(),
+            argued: Vec::new(),
+            dead: Vec::new(),
         }
     }
 
@@ -132,14 +191,48 @@ mod tests {
             schedules: 9,
             mutants: 5,
             killed: 5,
+            argued: 0,
+            sources: vec![("mcs.rs".into(), 0xbeef)],
         };
-        assert_eq!(read(&lines(&[lock(Verdict::Holds)])), [record]);
+        assert_eq!(record.stale(), Some("mcs.rs"));
+        assert_eq!(read(&lines("", &[lock(Verdict::Holds)])), [record]);
+    }
+
+    #[test]
+    fn lines_of_other_locks_stay() {
+        let ticket = LockResult {
+            name: "ticket".into(),
+            ..lock(Verdict::Holds)
+        };
+        let before = lines("", &[lock(Verdict::Holds), ticket]);
+        let names = |text: &str| -> Vec<String> {
+            read(text).into_iter().map(|record| record.name).collect()
+        };
+        assert_eq!(names(&before), ["ticket", "mcs"]);
+        assert_eq!(names(&lines(&before, &[lock(Verdict::Cut)])), ["ticket"]);
+        assert_eq!(lines(&before, &[lock(Verdict::Holds)]), before);
+    }
+
+    /// Whoever changes the code of a lock runs `locklab verify --mutants LOCK
+    /// --record crates/verify/verified.tsv`.
+    #[test]
+    fn the_record_is_of_this_source() {
+        let names: Vec<String> = recorded().into_iter().map(|record| record.name).collect();
+        assert_eq!(names, crate::names(), "every lock has its line");
+        for record in recorded() {
+            let name = &record.name;
+            let properties = crate::properties_of(name).expect("a lock");
+            assert_eq!(record.promises, properties.len(), "promises of {name}");
+            assert_eq!(record.killed + record.argued, record.mutants, "{name}");
+            assert!(!record.sources.is_empty(), "{name}");
+            assert_eq!(record.stale(), None, "{name} has changed since");
+        }
     }
 
     #[test]
     fn what_was_cut_is_not_recorded() {
         for outcome in [Verdict::Cut, Verdict::Fails] {
-            assert_eq!(lines(&[lock(outcome)]), HEADER);
+            assert_eq!(lines("", &[lock(outcome)]), HEADER);
         }
     }
 }

@@ -1,22 +1,13 @@
-//! Runs the properties of locks by name, and their mutants.
+//! Runs the properties of locks by name, and their mutants, each in a process
+//! of its own.
 
-use crate::explore::{Explored, Limits, Outcome, explore, explore_within, pruning};
+use crate::explore::{Explored, Failure, Limits, Outcome, explore, explore_within, pruning};
+use crate::isolate::{Crash, isolated};
 use crate::models;
-use crate::ordering::{self, Mutation};
+use crate::mutation::{self, Mutation};
 use crate::parking::{SPIN_THEN_PARK, park_properties};
-use crate::platform::Loom;
-use crate::property::{Property, properties};
-use locklab_locks::RawLock;
-use locklab_locks::catalogue::Visitor;
-
-struct Properties;
-
-impl Visitor<Loom> for Properties {
-    type Output = Vec<Property>;
-    fn visit<L: RawLock<Loom>>(self) -> Vec<Property> {
-        properties::<L>()
-    }
-}
+use crate::property::Property;
+use std::time::Instant;
 
 /// The properties of the lock called `name`, the cheapest first; `None` if
 /// there is no such lock.
@@ -24,44 +15,74 @@ pub fn properties_of(name: &str) -> Option<Vec<Property>> {
     if name == SPIN_THEN_PARK {
         return Some(park_properties());
     }
-    let mut all = models::visit::<Loom, _, { models::ROOM }>(name, Properties)?;
-    all.extend(models::more_properties(name));
-    for property in &mut all {
-        property.orderings_of = property.orderings_of.or(models::orderings_of(name));
-    }
-    Some(all)
+    models::properties_of(name)
 }
 
-/// Checks one property of a lock, with one ordering weakened if so asked.
+/// Explores in a process of its own; its crash is a failed promise.
+fn explored_apart(
+    preemptions: Option<usize>,
+    work: impl FnOnce() -> (Explored, Vec<Mutation>),
+) -> (Explored, Vec<Mutation>) {
+    let start = Instant::now();
+    isolated(work).unwrap_or_else(|crash: Crash| {
+        let explored = Explored {
+            outcome: Outcome::Fails(crash.failure),
+            preemptions,
+            executions: crash.executions,
+            took: start.elapsed(),
+        };
+        (explored, Vec::new())
+    })
+}
+
+/// Checks one property of a lock, with one operation changed if so asked.
 pub fn check(property: &Property, limits: Limits, mutation: Option<Mutation>) -> Explored {
-    ordering::with(mutation, || explore(property, limits))
+    let work = || {
+        let explored = mutation::with(mutation, || explore(property, limits));
+        (explored, Vec::new())
+    };
+    explored_apart(None, work).0
 }
 
 /// Checks one property with at most so many preemptions, pruned after so many
 /// fruitless reads of one wait, or not at all.
 pub fn check_within(property: &Property, preemptions: usize, prune_after: Option<u32>) -> Explored {
-    explore_within(property, Some(preemptions), prune_after, Limits::default())
+    let preemptions = Some(preemptions);
+    let work = || {
+        let limits = Limits::default();
+        let explored = explore_within(property, preemptions, prune_after, limits);
+        (explored, Vec::new())
+    };
+    explored_apart(preemptions, work).0
 }
 
-/// Checks one property and lists the mutants of every ordering that its
+/// Checks one property and lists the mutants of every operation that its
 /// executions pass.
 pub fn check_and_record(property: &Property, limits: Limits) -> (Explored, Vec<Mutation>) {
-    ordering::start_recording();
-    let explored = explore(property, limits);
-    let mut mutants = ordering::stop_recording();
-    if let Some(file) = property.orderings_of {
-        mutants.retain(|mutant| mutant.site.file.ends_with(file));
-    }
-    (explored, mutants)
+    explored_apart(None, || {
+        mutation::start_recording();
+        let explored = explore(property, limits);
+        let mut mutants = mutation::stop_recording();
+        if let Some(file) = property.orderings_of {
+            mutants.retain(|mutant| mutant.place.file.ends_with(file));
+        }
+        if !property.structure_of.is_empty() {
+            mutants.retain(|mutant| {
+                let files = property.structure_of;
+                mutant.is_ordering() || files.iter().any(|file| mutant.place.file.ends_with(file))
+            });
+        }
+        (explored, mutants)
+    })
 }
 
 /// What became of a mutant.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum Fate {
-    /// A property fails under it: the ordering is needed.
+    /// A property fails under it: what it changes is needed.
     Killed {
-        /// Which property.
-        by: &'static str,
+        /// Which property, by its name.
+        by: String,
         /// How it fails.
         how: String,
     },
@@ -74,40 +95,79 @@ pub enum Fate {
 /// How far each property is explored in each round of [`try_mutant`]: most
 /// mutants fall to few executions of the right property, which is not always
 /// the first. `None` as a bound: any number of preemptions.
-const ROUNDS: [(Option<usize>, u64); 4] =
-    [(Some(1), 300), (None, 300), (Some(2), 3_000), (None, 3_000)];
+const ROUNDS: [(Option<usize>, u64); 5] = [
+    (Some(1), 40),
+    (Some(1), 300),
+    (None, 300),
+    (Some(2), 3_000),
+    (None, 3_000),
+];
 
-/// Runs one mutant under each property in turn until one fails, first a
-/// little, then as far as the property itself is explored.
-pub fn try_mutant(properties: &[Property], limits: Limits, mutation: Mutation) -> Fate {
-    let killed = |property: &Property, explored: Explored| match explored.outcome {
-        Outcome::Fails(failure) => Some(Fate::Killed {
-            by: property.name,
-            how: failure.message,
+/// Rounds of a mutant of which it is known why it breaks no promise.
+const BRIEF: usize = 2;
+
+/// Runs one mutant (by `mutation`, or of a lock that is one itself) under each property in turn until one fails, first a
+/// little, then as far as the property itself is explored; with `thorough`
+/// false, only a little.
+///
+/// One process for all of it: when that crashes, the mutant has fallen.
+pub fn try_mutant(
+    properties: &[Property],
+    limits: Limits,
+    mutation: Option<Mutation>,
+    thorough: bool,
+) -> Fate {
+    let work = || mutation::with(mutation, || try_properties(properties, limits, thorough));
+    isolated(work).unwrap_or_else(|crash: Crash| Fate::Killed {
+        by: "(a process of its own)".into(),
+        how: crash.failure.message,
+    })
+}
+
+/// Runs properties, whose lock is a mutant, until one fails.
+fn try_properties(properties: &[Property], limits: Limits, thorough: bool) -> Fate {
+    let killed = |property: &Property, explored: &Explored| match &explored.outcome {
+        Outcome::Fails(Failure { message, .. }) => Some(Fate::Killed {
+            by: property.name.into(),
+            how: message.clone(),
         }),
         Outcome::Holds | Outcome::Cut => None,
     };
-    for (preemptions, executions) in ROUNDS {
+    let mut complete = vec![false; properties.len()];
+    let rounds = if thorough {
+        &ROUNDS[..]
+    } else {
+        &ROUNDS[..BRIEF]
+    };
+    for &(preemptions, executions) in rounds {
         let limits = Limits {
-            executions: limits.executions.min(executions),
+            executions,
             ..limits
         };
-        for property in properties {
-            let explored = ordering::with(Some(mutation), || {
-                explore_within(property, preemptions, pruning(preemptions), limits)
-            });
-            if let Some(fate) = killed(property, explored) {
+        for (property, complete) in properties.iter().zip(&mut complete) {
+            if *complete {
+                continue;
+            }
+            let explored = explore_within(property, preemptions, pruning(preemptions), limits);
+            if let Some(fate) = killed(property, &explored) {
                 return fate;
             }
+            *complete = preemptions.is_none() && explored.outcome == Outcome::Holds;
         }
     }
+    if !thorough {
+        return Fate::Undecided;
+    }
     let mut survived = Fate::Survived;
-    for property in properties {
-        let explored = check(property, limits, Some(mutation));
+    for (property, complete) in properties.iter().zip(complete) {
+        if complete {
+            continue;
+        }
+        let explored = explore(property, limits);
         if explored.outcome == Outcome::Cut {
             survived = Fate::Undecided;
         }
-        if let Some(fate) = killed(property, explored) {
+        if let Some(fate) = killed(property, &explored) {
             return fate;
         }
     }

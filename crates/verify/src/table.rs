@@ -1,6 +1,7 @@
 //! Results as plain text of 72 columns, to be read or mailed.
 
-use crate::verify::{Checker, LockResult, Verdict};
+use crate::result::{Checker, Count, LockResult, Verdict};
+use crate::trace::{LEGEND, SHOWN, interleaving};
 use std::fmt::Write;
 
 /// The table of what was found.
@@ -44,22 +45,32 @@ pub fn table(locks: &[LockResult]) -> String {
     ));
     if locks.iter().any(|lock| lock.mutants.is_some()) {
         line(format_args!(
-            "\n{:<20} {:>8} {:>8} {:>9}",
-            "lock", "mutants", "killed", "survivors"
+            "\n{:<20} {:>11} {:>11} {:>9} {:>6} {:>9}",
+            "mutants of", "orderings", "structure", "planted", "argued", "survivors"
         ));
         for lock in locks {
-            match (lock.mutants, lock.killed) {
-                (Some(mutants), Some(killed)) => line(format_args!(
-                    "{:<20} {mutants:>8} {killed:>8} {:>9}",
-                    lock.name,
-                    lock.survivors.len()
-                )),
-                _ => line(format_args!(
+            if lock.mutants.is_none() {
+                line(format_args!(
                     "{:<20} not tried: a promise is broken without them",
                     lock.name
-                )),
+                ));
+                continue;
             }
+            let of = |count: Count| format!("{}/{}", count.killed, count.mutants);
+            line(format_args!(
+                "{:<20} {:>11} {:>11} {:>9} {:>6} {:>9}",
+                lock.name,
+                of(lock.orderings),
+                of(lock.structure),
+                of(lock.planted),
+                lock.argued.len(),
+                lock.survivors.len()
+            ));
         }
+        line(format_args!(
+            "n/m: n of m break a promise. argued: they break none, for a reason\n\
+             that docs/verification.md gives. survivors: nobody knows why."
+        ));
         for lock in locks {
             for survivor in &lock.survivors {
                 line(format_args!(
@@ -83,11 +94,31 @@ pub fn table(locks: &[LockResult]) -> String {
                     "\n{}, {}: {failure}",
                     lock.name, property.name
                 ));
-                for step in &property.trace {
-                    line(format_args!("    {step}"));
+                if !property.trace.is_empty() {
+                    line(format_args!("\n{}", interleaving(&property.trace, SHOWN)));
+                    line(format_args!("{LEGEND}"));
                 }
             }
         }
     }
     text
+}
+
+/// Every failure with all its steps, as tables; a line if there is none.
+pub fn traces(locks: &[LockResult]) -> String {
+    let mut text = String::new();
+    for lock in locks {
+        for property in &lock.properties {
+            let Some(failure) = &property.failure else {
+                continue;
+            };
+            let steps = interleaving(&property.trace, usize::MAX);
+            let (lock, name) = (&lock.name, property.name);
+            write!(text, "{lock}, {name}: {failure}\n\n{steps}\n").expect("a String grows");
+        }
+    }
+    if text.is_empty() {
+        return "no promise is broken\n".to_owned();
+    }
+    text + LEGEND
 }

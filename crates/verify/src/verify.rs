@@ -1,14 +1,19 @@
 //! The whole question, for any number of locks: which promises hold, and
 //! which orderings are needed. What `locklab verify` calls.
 
+use crate::argued;
 use crate::explore::{Explored, Failure, Limits, Outcome};
-use crate::ordering::Mutation;
+use crate::mutation::Mutation;
 use crate::parking::SPIN_THEN_PARK;
+use crate::planted::{self, Planted};
 use crate::property::Property;
 use crate::random::{self, Drawn};
+use crate::result::{
+    Checker, Count, Killed, LockResult, MutantKind, PropertyResult, Survivor, Verdict,
+};
 use crate::run::{self, Fate};
+use crate::source;
 use locklab_locks::catalogue;
-use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
 use std::sync::Mutex;
@@ -18,12 +23,15 @@ use std::time::{Duration, Instant};
 /// How much to explore.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// Also weaken every ordering in turn.
+    /// Also change every operation in turn.
     pub mutants: bool,
     /// OS threads that explore at once.
     pub workers: usize,
     /// The most executions of one property, all bounds together.
     pub executions: u64,
+    /// The same for a mutant that few executions of each property have not
+    /// killed; 0: it is not explored further.
+    pub mutant_executions: u64,
     /// Random schedules of each lock.
     pub schedules: usize,
     /// What they are drawn from.
@@ -51,6 +59,7 @@ impl Default for Options {
             mutants: false,
             workers: std::thread::available_parallelism().map_or(1, usize::from),
             executions: EXECUTIONS,
+            mutant_executions: EXECUTIONS,
             schedules: SCHEDULES,
             seed: 1,
             duration: Duration::MAX,
@@ -64,99 +73,6 @@ impl Options {
             executions: self.executions,
             duration: self.duration,
         }
-    }
-}
-
-/// Whether a promise holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Verdict {
-    /// In every execution within the bound.
-    Holds,
-    /// In every execution explored, but not all with one preemption were.
-    Cut,
-    /// In every schedule drawn at random.
-    Passes,
-    /// Not in one execution.
-    Fails,
-}
-
-/// Who looked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Checker {
-    /// Every execution within a bound, weak memory included.
-    Loom,
-    /// Random schedules, sequentially consistent.
-    Shuttle,
-}
-
-/// One promise of one lock.
-#[derive(Clone, Debug, Serialize)]
-pub struct PropertyResult {
-    /// The property.
-    pub name: &'static str,
-    /// Who checked it.
-    pub checker: Checker,
-    /// Modelled threads.
-    pub threads: usize,
-    /// The most preemptions explored; `None`: any number.
-    pub preemptions: Option<usize>,
-    /// Executions explored, or schedules drawn.
-    pub executions: u64,
-    /// How long that took, in seconds.
-    pub seconds: f64,
-    /// Whether it holds.
-    pub outcome: Verdict,
-    /// How it fails: the message, and the steps that lead there.
-    pub failure: Option<String>,
-    /// The steps of the failing execution.
-    pub trace: Vec<String>,
-}
-
-/// A mutant that no property has failed.
-#[derive(Clone, Debug, Serialize)]
-pub struct Survivor {
-    /// Source file, line and column.
-    pub line: String,
-    /// What was weakened, and to what.
-    pub weakened: String,
-    /// Whether every property was explored to its end. If not, a longer run
-    /// may yet kill it.
-    pub decided: bool,
-}
-
-/// What is known of one lock.
-#[derive(Clone, Debug, Serialize)]
-pub struct LockResult {
-    /// Its name.
-    pub name: String,
-    /// Its promises.
-    pub properties: Vec<PropertyResult>,
-    /// Executions explored, mutants not counted.
-    pub executions: u64,
-    /// How many one-step weakenings its orderings have; `None` if they were
-    /// not tried.
-    pub mutants: Option<usize>,
-    /// How many of them break a promise.
-    pub killed: Option<usize>,
-    /// The others.
-    pub survivors: Vec<Survivor>,
-}
-
-impl LockResult {
-    /// Whether no promise is broken.
-    pub fn holds(&self) -> bool {
-        self.properties
-            .iter()
-            .all(|property| property.outcome != Verdict::Fails)
-    }
-
-    /// Whether every promise was explored to the end within its bound.
-    pub fn is_complete(&self) -> bool {
-        self.properties
-            .iter()
-            .all(|property| property.outcome != Verdict::Cut)
     }
 }
 
@@ -251,19 +167,97 @@ pub fn verify(
     let mut results: Vec<LockResult> = locks
         .iter()
         .zip(shown)
-        .map(|((name, _), properties)| LockResult {
+        .zip(&mutations)
+        .map(|(((name, _), properties), passed)| LockResult {
             name: name.to_string(),
+            sources: sources(passed),
             executions: properties.iter().map(|p| p.executions).sum(),
             properties,
             mutants: None,
             killed: None,
+            orderings: Count::default(),
+            structure: Count::default(),
+            planted: Count::default(),
             survivors: Vec::new(),
+            argued: Vec::new(),
+            dead: Vec::new(),
         })
         .collect();
     if options.mutants {
         try_mutants(&locks, &mutations, &mut results, options, &total, &tell);
     }
     Ok(results)
+}
+
+/// The files in which a lock's operations stand.
+fn sources(passed: &BTreeSet<Mutation>) -> Vec<(String, u64)> {
+    let files: BTreeSet<_> = passed.iter().map(|mutation| mutation.place.file).collect();
+    files
+        .into_iter()
+        .filter_map(source::fingerprint)
+        .map(|(name, hash)| (name.to_owned(), hash))
+        .collect()
+}
+
+/// A mutant of one lock.
+#[derive(Clone, Copy)]
+enum Mutant {
+    /// By the platform.
+    Of(Mutation),
+    /// In the source.
+    In(&'static Planted),
+}
+
+impl Mutant {
+    fn kind(self) -> MutantKind {
+        match self {
+            Self::Of(mutation) if mutation.is_ordering() => MutantKind::Ordering,
+            Self::Of(_) => MutantKind::Structure,
+            Self::In(_) => MutantKind::Planted,
+        }
+    }
+
+    /// What the bug is called, if it has a name.
+    fn bug(self, lock: &str) -> Option<String> {
+        match self {
+            Self::Of(mutation) => planted::name_of(lock, &mutation).map(str::to_owned),
+            Self::In(planted) => Some(planted.what.to_owned()),
+        }
+    }
+
+    fn line(self) -> String {
+        match self {
+            Self::Of(mutation) => mutation.site(),
+            Self::In(planted) => planted.file.to_owned(),
+        }
+    }
+
+    fn description(self) -> String {
+        match self {
+            Self::Of(mutation) => mutation.description(),
+            Self::In(_) => "planted in the source".to_owned(),
+        }
+    }
+
+    fn because(self) -> Option<&'static str> {
+        match self {
+            Self::Of(mutation) => argued::because(&mutation),
+            Self::In(planted) => planted.because,
+        }
+    }
+
+    fn run(self, properties: &[Property], options: Options) -> Fate {
+        // What is argued is not explored for ever.
+        let thorough = self.because().is_none() && options.mutant_executions > 0;
+        let limits = Limits {
+            executions: options.mutant_executions,
+            ..options.limits()
+        };
+        match self {
+            Self::Of(mutation) => run::try_mutant(properties, limits, Some(mutation), thorough),
+            Self::In(planted) => run::try_mutant(&planted.properties(), limits, None, thorough),
+        }
+    }
 }
 
 fn try_mutants(
@@ -274,42 +268,73 @@ fn try_mutants(
     total: &AtomicUsize,
     tell: &(dyn Fn(String) + Sync),
 ) {
-    let jobs: Vec<(usize, Mutation)> = mutations
+    let jobs: Vec<(usize, Mutant)> = mutations
         .iter()
         .enumerate()
+        // A lock with a fault fails under every mutant: that says nothing of
+        // them.
         .filter(|&(lock, _)| results[lock].holds())
-        .flat_map(|(lock, sites)| sites.iter().map(move |&mutation| (lock, mutation)))
+        .flat_map(|(lock, sites)| {
+            let of = sites.iter().copied().map(Mutant::Of);
+            let planted = planted::in_source(locks[lock].0).map(Mutant::In);
+            of.chain(planted).map(move |mutant| (lock, mutant))
+        })
         .collect();
     total.fetch_add(jobs.len(), Ordering::Relaxed);
-    let fates = in_parallel(options.workers, jobs.clone(), |(lock, mutation)| {
+    let fates = in_parallel(options.workers, jobs.clone(), |(lock, mutant)| {
         let (name, properties) = &locks[lock];
-        let fate = run::try_mutant(properties, options.limits(), mutation);
-        tell(format!("{name}: {mutation}"));
+        let fate = mutant.run(properties, options);
+        tell(format!("{name}: {}", mutant.line()));
         fate
     });
-    let mut of_lock: BTreeMap<usize, Vec<(Mutation, Fate)>> = BTreeMap::new();
-    for ((lock, mutation), fate) in jobs.into_iter().zip(fates) {
-        of_lock.entry(lock).or_default().push((mutation, fate));
-    }
     for (lock, result) in results.iter_mut().enumerate() {
-        if !result.holds() {
-            // A lock with a fault fails under every mutant: that says
-            // nothing of them.
+        if result.holds() {
+            let of_lock = jobs.iter().zip(&fates).filter(|((l, _), _)| *l == lock);
+            count(result, of_lock.map(|((_, mutant), fate)| (*mutant, fate)));
+        }
+    }
+}
+
+fn count<'a>(result: &mut LockResult, fates: impl Iterator<Item = (Mutant, &'a Fate)>) {
+    for (mutant, fate) in fates {
+        let bug = mutant.bug(&result.name);
+        let (line, weakened, kind) = (mutant.line(), mutant.description(), mutant.kind());
+        let count = match kind {
+            MutantKind::Ordering => &mut result.orderings,
+            MutantKind::Structure => &mut result.structure,
+            MutantKind::Planted => &mut result.planted,
+        };
+        count.mutants += 1;
+        if let Fate::Killed { by, how } = fate {
+            count.killed += 1;
+            result.dead.push(Killed {
+                bug,
+                line,
+                weakened,
+                kind,
+                by: by.clone(),
+                how: how.clone(),
+            });
             continue;
         }
-        let fates = of_lock.remove(&lock).unwrap_or_default();
-        result.mutants = Some(fates.len());
-        for (mutation, fate) in &fates {
-            if !matches!(fate, Fate::Killed { .. }) {
-                result.survivors.push(Survivor {
-                    line: mutation.site.to_string(),
-                    weakened: mutation.weakening(),
-                    decided: *fate == Fate::Survived,
-                });
-            }
-        }
-        result.killed = Some(fates.len() - result.survivors.len());
+        let because = mutant.because().map(str::to_owned);
+        let survivors = if because.is_some() {
+            &mut result.argued
+        } else {
+            &mut result.survivors
+        };
+        survivors.push(Survivor {
+            bug,
+            line,
+            weakened,
+            kind,
+            decided: *fate == Fate::Survived,
+            because,
+        });
     }
+    let counts = [result.orderings, result.structure, result.planted];
+    result.mutants = Some(counts.iter().map(|count| count.mutants).sum());
+    result.killed = Some(counts.iter().map(|count| count.killed).sum());
 }
 
 /// A piece of work on a lock.

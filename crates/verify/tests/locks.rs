@@ -2,65 +2,40 @@
 //! in vain, as far as the limits of a test reach. `locklab verify` goes on
 //! from there.
 
-use locklab_verify::record::recorded;
 use locklab_verify::{
-    Limits, LockResult, Options, Outcome, UnknownLock, check_and_record, check_within, names,
-    properties_of, verify,
+    LockResult, Options, Outcome, UnknownLock, check_within, names, properties_of, verify,
 };
-use std::collections::BTreeSet;
 
 fn check(names: &[&str], mutants: bool, executions: u64) -> Vec<LockResult> {
     let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
     let options = Options {
         mutants,
         executions,
-        schedules: 100,
+        schedules: 20,
         ..Options::default()
     };
     verify(&names, options, &|_| ()).expect("the names are the catalogue's")
 }
 
+/// Executions of a promise: each lock with one preemption as far as ten times
+/// as many go.
+const FEW: u64 = 30;
+
 /// Cut where this few executions do not reach the bound; the whole is
 /// `locklab verify`.
 #[test]
 fn every_lock_keeps_its_promises() {
-    for lock in check(&names(), false, 250) {
+    for lock in check(&names(), false, FEW) {
         assert!(lock.holds(), "{}", locklab_verify::table(&[lock]));
         assert!(lock.executions > 10, "{} is not explored", lock.name);
     }
 }
 
-/// What `locklab locks` says was found is of the orderings that are there
-/// now: whoever adds one, or takes one away, runs `locklab verify --mutants
-/// --record crates/verify/verified.tsv`.
-#[test]
-fn the_record_is_of_this_source() {
-    for record in recorded() {
-        let name = record.name;
-        let properties = properties_of(&name).expect("a lock");
-        assert_eq!(record.promises, properties.len(), "promises of {name}");
-        let mut mutants = BTreeSet::new();
-        // Few executions pass all orderings of most locks.
-        for executions in [250, 2_500] {
-            for property in &properties {
-                let limits = Limits {
-                    executions,
-                    ..Limits::default()
-                };
-                mutants.extend(check_and_record(property, limits).1);
-            }
-            if mutants.len() >= record.mutants {
-                break;
-            }
-        }
-        assert_eq!(record.mutants, mutants.len(), "mutants of {name}");
-    }
-}
-
-/// A sample: the mutants of all locks take minutes.
+/// A sample: the mutants of all locks take minutes, and what they do is in
+/// the record (`record.rs`).
 #[test]
 fn no_mutant_survives() {
-    for lock in check(&["ticket", "mcs", "clh", "qspinlock"], true, 3_000) {
+    for lock in check(&["ticket", "mcs", "clh"], true, 1_000) {
         assert!(lock.mutants > Some(3), "{} has no mutants", lock.name);
         assert!(
             lock.survivors.is_empty(),

@@ -1,5 +1,5 @@
 //! `locklab verify`: every promise of every lock under a model checker, and
-//! every memory ordering weakened in turn.
+//! every operation of its source changed in turn.
 
 use crate::cli::Common;
 use crate::output::print;
@@ -8,7 +8,8 @@ use locklab_host::error::Error;
 use locklab_lab::progress::Progress;
 use locklab_native::subject;
 use locklab_verify::{
-    LockResult, Options, THOROUGH_EXECUTIONS, THOROUGH_SCHEDULES, record, table, verify,
+    LockResult, Options, THOROUGH_EXECUTIONS, THOROUGH_SCHEDULES, markdown, record, table, traces,
+    verify,
 };
 use serde_json::json;
 use std::path::PathBuf;
@@ -23,7 +24,10 @@ pub struct VerifyArgs {
     /// The locks, and 'spin-then-park' [default: all]
     #[arg(value_name = "LOCK")]
     pub locks: Vec<String>,
-    /// Weaken each memory ordering in turn: each must break a promise
+    /// Change each operation in turn: each must break a promise
+    ///
+    /// Orderings one step weaker; stores, waits and wake-ups left out; bugs
+    /// that people make planted in the source.
     #[arg(long)]
     pub mutants: bool,
     /// Sixty times the executions, fifty times the schedules: hours
@@ -45,12 +49,18 @@ pub struct VerifyArgs {
     /// With it, what is found may depend on the machine.
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
     pub seconds: Option<u64>,
-    /// Also write one line a lock to this file
+    /// Also write one line a lock to this file, in the place of its old one
     ///
     /// What 'locklab locks' says of how a lock is verified comes from such a
     /// file, crates/verify/verified.tsv.
     #[arg(long, value_name = "FILE", requires = "mutants")]
     pub record: Option<PathBuf>,
+    /// Also write the named bugs, and what found each, as Markdown
+    #[arg(long, value_name = "FILE", requires = "mutants")]
+    pub bugs: Option<PathBuf>,
+    /// Also write every step of each failure to this file
+    #[arg(long, value_name = "FILE")]
+    pub trace: Option<PathBuf>,
 }
 
 /// Runs it.
@@ -74,13 +84,15 @@ pub fn run(args: &VerifyArgs, common: &Common) -> Result<ExitCode, Error> {
         args.locks.clone()
     };
     let defaults = Options::default();
+    let executions = match args.executions {
+        Some(executions) => executions,
+        None if args.thorough => THOROUGH_EXECUTIONS,
+        None => defaults.executions,
+    };
     let options = Options {
         mutants: args.mutants,
-        executions: match args.executions {
-            Some(executions) => executions,
-            None if args.thorough => THOROUGH_EXECUTIONS,
-            None => defaults.executions,
-        },
+        executions,
+        mutant_executions: executions,
         schedules: match args.schedules {
             Some(schedules) => schedules as usize,
             None if args.thorough => THOROUGH_SCHEDULES,
@@ -99,10 +111,20 @@ pub fn run(args: &VerifyArgs, common: &Common) -> Result<ExitCode, Error> {
     })
     .map_err(|error| Error::Usage(error.to_string()))?;
     drop(bar);
-    if let Some(path) = &args.record {
-        std::fs::write(path, record::lines(&results))
-            .map_err(|error| Error::Failed(format!("cannot write {}: {error}", path.display())))?;
-    }
+    let write = |path: &Option<PathBuf>, text: &dyn Fn(&[LockResult]) -> String| {
+        let Some(path) = path else { return Ok(()) };
+        std::fs::write(path, text(&results))
+            .map_err(|error| Error::Failed(format!("cannot write {}: {error}", path.display())))
+    };
+    let before = args
+        .record
+        .as_ref()
+        .and_then(|path| std::fs::read_to_string(path).ok());
+    write(&args.record, &|results| {
+        record::lines(before.as_deref().unwrap_or(""), results)
+    })?;
+    write(&args.bugs, &markdown)?;
+    write(&args.trace, &traces)?;
     let text = if common.json {
         format!(
             "{:#}\n",
@@ -131,7 +153,7 @@ pub fn run(args: &VerifyArgs, common: &Common) -> Result<ExitCode, Error> {
     })
 }
 
-/// No promise broken or left unexplored, no ordering without need.
+/// No promise broken or left unexplored, nothing in the source without need.
 fn proven(lock: &LockResult) -> bool {
     lock.holds() && lock.is_complete() && lock.survivors.is_empty()
 }
@@ -148,7 +170,7 @@ fn plan(names: &[String], options: Options) -> String {
         options.executions, options.schedules
     ));
     if options.mutants {
-        text.push_str("then the same with each memory ordering one step weaker\n");
+        text.push_str("then the same with each operation changed in turn\n");
     }
     text
 }

@@ -10,10 +10,12 @@
 mod platform;
 
 use crate::explore::{Failure, message, silently};
+use crate::isolate::{Crash, isolated};
 use crate::models;
-use locklab_locks::catalogue::Visitor;
-use locklab_locks::{McsTimeout, RawLock, RwQueued, TimedLock};
+use crate::subject::{Context, Instance, Subject};
+use locklab_locks::{Info, RawLock};
 pub use platform::Random;
+use serde::{Deserialize, Serialize};
 use shuttle::rand::Rng;
 use shuttle::scheduler::{PctScheduler, RandomScheduler, Scheduler};
 use shuttle::{Config, FailurePersistence, MaxSteps, Runner};
@@ -38,7 +40,7 @@ const DEPTH: usize = 4;
 const STEPS: usize = 200_000;
 
 /// What came of the schedules of one lock.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Drawn {
     /// Schedules run.
     pub schedules: u64,
@@ -49,43 +51,57 @@ pub struct Drawn {
 /// Runs the lock called `name` under `schedules` random schedules, half of
 /// them uniform and half by priorities; `None` if there is no such lock.
 pub fn draw(name: &str, seed: u64, schedules: usize) -> Option<Drawn> {
-    let model = match name {
+    let lock = models::model::<Random, { (THREADS + 1).next_power_of_two() }>(name)?;
+    let turn: Turn = match name {
         "rw-queued" => readers_and_writers,
-        "mcs-timeout" => some_give_up::<McsTimeout<Random>>,
-        _ => models::visit::<Random, _, { (THREADS + 1).next_power_of_two() }>(name, Model)?,
+        "mcs-timeout" => some_give_up,
+        _ => |table, _| table.section(),
     };
-    Some(draw_model(model, seed, schedules))
+    Some(draw_turns(&lock, turn, seed, schedules))
 }
 
-/// The same for a lock that is in no catalogue.
+/// The same for a lock type that is in no catalogue.
 pub fn draw_lock<L: RawLock<Random>>(seed: u64, schedules: usize) -> Drawn {
-    draw_model(everybody_locks::<L>, seed, schedules)
+    draw_subject(&crate::subject::subject::<Random, L>(), seed, schedules)
 }
 
-struct Model;
-
-impl Visitor<Random> for Model {
-    type Output = fn();
-    fn visit<L: RawLock<Random>>(self) -> fn() {
-        everybody_locks::<L>
-    }
+/// The same for a lock that is a value.
+pub fn draw_subject(lock: &Arc<dyn Subject>, seed: u64, schedules: usize) -> Drawn {
+    draw_turns(lock, |table, _| table.section(), seed, schedules)
 }
 
-fn draw_model(model: fn(), seed: u64, schedules: usize) -> Drawn {
+/// What a task does in its turn; whether it has been inside, alone.
+type Turn = fn(&Table, usize) -> bool;
+
+/// In a process of its own.
+fn draw_turns(lock: &Arc<dyn Subject>, turn: Turn, seed: u64, schedules: usize) -> Drawn {
     let uniform = schedules / 2;
-    let first = run(RandomScheduler::new_from_seed(seed, uniform), model);
-    if first.failure.is_some() {
-        return first;
-    }
-    let by_priority = PctScheduler::new_from_seed(seed, DEPTH, schedules - uniform);
-    let second = run(by_priority, model);
-    Drawn {
-        schedules: first.schedules + second.schedules,
-        failure: second.failure,
-    }
+    let drawn = isolated(|| {
+        let model = || {
+            let lock = lock.clone();
+            move || {
+                let about_to_wrap = lock.counts() && chance(1, 2);
+                run_tasks(Table::new(&*lock, about_to_wrap), turn);
+            }
+        };
+        let first = run(RandomScheduler::new_from_seed(seed, uniform), model());
+        if first.failure.is_some() {
+            return first;
+        }
+        let by_priority = PctScheduler::new_from_seed(seed, DEPTH, schedules - uniform);
+        let second = run(by_priority, model());
+        Drawn {
+            schedules: first.schedules + second.schedules,
+            failure: second.failure,
+        }
+    });
+    drawn.unwrap_or_else(|crash: Crash| Drawn {
+        schedules: crash.executions,
+        failure: Some(crash.failure),
+    })
 }
 
-fn run(scheduler: impl Scheduler + 'static, model: fn()) -> Drawn {
+fn run(scheduler: impl Scheduler + 'static, model: impl Fn() + Send + Sync + 'static) -> Drawn {
     let mut config = Config::new();
     config.failure_persistence = FailurePersistence::None;
     config.silence_warnings = true;
@@ -97,6 +113,10 @@ fn run(scheduler: impl Scheduler + 'static, model: fn()) -> Drawn {
             Runner::new(scheduler, config).run(move || {
                 counted.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
                 platform::begin();
+                let journal = crate::journal::Journal::current();
+                journal
+                    .executions
+                    .fetch_add(1, std::sync::atomic::Ordering::Relaxed);
                 model();
             })
         }))
@@ -113,25 +133,29 @@ fn run(scheduler: impl Scheduler + 'static, model: fn()) -> Drawn {
 
 /// A lock, and what is known of who is inside. The tasks of a schedule are
 /// coroutines of one OS thread, so plain cells count.
-struct Table<L: RawLock<Random>> {
-    lock: L,
-    contexts: Vec<L::Ctx>,
+struct Table {
+    lock: Box<dyn Instance>,
+    info: Info,
+    contexts: Vec<Context>,
     writers: Cell<usize>,
     readers: Cell<usize>,
     sections: Cell<usize>,
 }
 
 /// Who shares a table. Shuttle wants what its tasks share to be `Send`.
-struct Shared<L: RawLock<Random>>(Rc<Table<L>>);
+struct Shared(Rc<Table>);
 
 // SAFETY: the tasks of a schedule run on the OS thread that made the table.
-unsafe impl<L: RawLock<Random>> Send for Shared<L> {}
+unsafe impl Send for Shared {}
 
-impl<L: RawLock<Random>> Table<L> {
-    fn new(lock: L) -> Rc<Self> {
+impl Table {
+    fn new(lock: &dyn Subject, about_to_wrap: bool) -> Rc<Self> {
+        let info = lock.info();
+        let lock = lock.make(about_to_wrap);
         Rc::new(Self {
+            contexts: (0..=THREADS).map(|_| lock.context().0).collect(),
             lock,
-            contexts: (0..=THREADS).map(|_| L::Ctx::default()).collect(),
+            info,
             writers: Cell::new(0),
             readers: Cell::new(0),
             sections: Cell::new(0),
@@ -155,14 +179,14 @@ impl<L: RawLock<Random>> Table<L> {
         self.readers.set(self.readers.get() - 1);
     }
 
-    fn context(&self) -> &L::Ctx {
+    fn context(&self) -> &Context {
         &self.contexts[platform::task()]
     }
 
     /// One acquisition, by one of the ways in.
     fn section(&self) -> bool {
         let context = self.context();
-        let attempt = L::INFO.try_lock && chance(1, 3);
+        let attempt = self.info.try_lock && chance(1, 3);
         // SAFETY: each task has a context of its own; the table stays until
         // all have ended; unlocked once for each time locked.
         unsafe {
@@ -173,7 +197,7 @@ impl<L: RawLock<Random>> Table<L> {
             } else {
                 self.lock.lock(context);
             }
-            let again = L::INFO.recursive && chance(1, 3);
+            let again = self.info.recursive && chance(1, 3);
             if again {
                 self.lock.lock(context);
             }
@@ -193,7 +217,7 @@ fn chance(numerator: u32, denominator: u32) -> bool {
 }
 
 /// Every task takes its turns; then the lock is free, and nothing was lost.
-fn run_tasks<L: RawLock<Random>>(table: Rc<Table<L>>, turn: fn(&Table<L>, usize) -> bool) {
+fn run_tasks(table: Rc<Table>, turn: Turn) {
     let tasks: Vec<_> = (1..=THREADS)
         .map(|task| {
             let shared = Shared(table.clone());
@@ -216,50 +240,37 @@ fn run_tasks<L: RawLock<Random>>(table: Rc<Table<L>>, turn: fn(&Table<L>, usize)
     }
 }
 
-fn everybody_locks<L: RawLock<Random>>() {
-    let lock = if L::COUNTS && chance(1, 2) {
-        L::about_to_wrap()
-    } else {
-        L::default()
-    };
-    run_tasks(Table::new(lock), |table, _| table.section());
-}
-
 /// Every second task may give up, and its node stays in the queue.
-fn some_give_up<L: TimedLock<Random>>() {
-    run_tasks(Table::new(L::default()), |table, task| {
-        if task % 2 == 0 {
-            return table.section();
+fn some_give_up(table: &Table, task: usize) -> bool {
+    if task.is_multiple_of(2) {
+        return table.section();
+    }
+    // SAFETY: as `section`; the context is used with this lock only.
+    unsafe {
+        let got = table.lock.lock_until(table.context(), 1);
+        if got {
+            table.inside();
+            table.lock.unlock(table.context());
         }
-        // SAFETY: as `section`; the context is used with this lock only.
-        unsafe {
-            let got = table.lock.lock_until(table.context(), 1);
-            if got {
-                table.inside();
-                table.lock.unlock(table.context());
-            }
-            got
-        }
-    });
+        got
+    }
 }
 
-fn readers_and_writers() {
-    run_tasks(Table::new(RwQueued::<Random>::default()), |table, task| {
-        if task % 2 == 0 {
-            return table.section();
+fn readers_and_writers(table: &Table, task: usize) -> bool {
+    if task.is_multiple_of(2) {
+        return table.section();
+    }
+    if chance(1, 3) {
+        if !table.lock.try_read() {
+            return false;
         }
-        if chance(1, 3) {
-            if !table.lock.try_read() {
-                return false;
-            }
-        } else {
-            table.lock.read();
-        }
-        table.inside_reading();
-        // SAFETY: held for reading.
-        unsafe { table.lock.read_unlock() };
-        false
-    });
+    } else {
+        table.lock.read();
+    }
+    table.inside_reading();
+    // SAFETY: held for reading.
+    unsafe { table.lock.read_unlock() };
+    false
 }
 
 #[cfg(test)]

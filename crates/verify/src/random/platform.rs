@@ -1,6 +1,7 @@
 //! Shuttle's atomics behind [`Platform`]: every operation is a point where
 //! another task may run.
 
+use crate::journal::Journal;
 use locklab_locks::platform::{Atomic, AtomicInt, LockWord, Ordering, Patience, Poll};
 use locklab_locks::{Platform, QueueNodes};
 use shuttle::rand::Rng;
@@ -37,6 +38,7 @@ thread_local! {
 
 /// Begins a schedule.
 pub(super) fn begin() {
+    Journal::current().beat();
     RECORD.with(|r| {
         *r.nodes.borrow_mut() = (0..=super::THREADS).map(|_| QueueNodes::NEW).collect();
         r.sleeping.borrow_mut().clear();
@@ -94,6 +96,7 @@ macro_rules! atomic {
             ) -> $value {
                 let mut reads = 0;
                 loop {
+                    Journal::current().beat();
                     let value = self.0.load(order);
                     reads += 1;
                     let over = match patience {
@@ -159,6 +162,7 @@ unsafe impl Platform for Random {
     fn fence(_: Ordering) {}
 
     fn relax() {
+        Journal::current().beat();
         shuttle::thread::yield_now();
     }
 

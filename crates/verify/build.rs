@@ -1,0 +1,203 @@
+//! Makes the mutants of `planted.txt` that the platform cannot make: a copy of
+//! a lock's source for each, with one edit.
+//!
+//! Their modules find what is `crate` to the original in `planted::world`. A
+//! bug whose place is no longer in the source is listed as one that does not
+//! apply; a test says so.
+
+use std::fmt::Write;
+use std::path::Path;
+use std::{env, fs};
+
+/// Which type of a source file is planted, and how a model is made of it.
+const TYPES: &[(&str, &str)] = &[
+    (
+        "anderson.rs",
+        "subject::subject::<P, super::MODULE::Anderson<P, 4>>()",
+    ),
+    ("clh.rs", "subject::subject::<P, super::MODULE::Clh<P>>()"),
+    ("cna.rs", "subject::subject::<P, super::MODULE::Cna<P>>()"),
+    (
+        "fissile.rs",
+        "subject::subject::<P, super::MODULE::Fissile<P>>()",
+    ),
+    (
+        "hemlock.rs",
+        "subject::subject::<P, super::MODULE::Hemlock<P>>()",
+    ),
+    (
+        "hmcs.rs",
+        "subject::subject::<P, super::MODULE::Hmcs<P, 8>>()",
+    ),
+    (
+        "malthusian.rs",
+        "subject::subject::<P, super::MODULE::Malthusian<P>>()",
+    ),
+    ("mcs.rs", "subject::subject::<P, super::MODULE::Mcs<P>>()"),
+    (
+        "mcs_k42.rs",
+        "subject::subject::<P, super::MODULE::McsK42<P>>()",
+    ),
+    (
+        "mcs_timeout.rs",
+        "subject::timed::<P, super::MODULE::McsTimeout<P>>(super::MODULE::McsTimeoutNode::is_idle)",
+    ),
+    (
+        "reciprocating.rs",
+        "subject::subject::<P, super::MODULE::Reciprocating<P>>()",
+    ),
+    (
+        "rwlock.rs",
+        "subject::shared::<P, super::MODULE::RwQueued<P>>()",
+    ),
+    (
+        "tas.rs",
+        "subject::timed::<P, super::MODULE::Tas<P>>(|()| true)",
+    ),
+    (
+        "ticket.rs",
+        "subject::subject::<P, super::MODULE::Ticket<P>>()",
+    ),
+    (
+        "ticket_prop.rs",
+        "subject::subject::<P, super::MODULE::TicketProp<P, 4>>()",
+    ),
+    (
+        "twa.rs",
+        "subject::subject::<P, super::MODULE::Twa<P, 2>>()",
+    ),
+];
+
+/// What `planted::world` has for them.
+const WORLD: &[&str] = &[
+    "MAX_CPUS",
+    "cna::Cna",
+    "cna::CnaNode",
+    "line::CacheLine",
+    "lock_api_impl::context_free",
+    "lock_api_impl::fair",
+    "lock_api_impl::timed",
+    "mutex::LeakableGuard",
+    "mutex::StackContext",
+    "native::NativePlatform",
+    "platform::Atomic",
+    "platform::AtomicInt",
+    "platform::LockWord",
+    "platform::Ordering",
+    "platform::Patience",
+    "platform::Platform",
+    "platform::Poll",
+    "qspinlock::QSpinlock",
+    "raw::Fairness",
+    "raw::Info",
+    "raw::Overtakes",
+    "raw::RawLock",
+    "raw::TimedLock",
+    "raw::take_until",
+    "ticket::before",
+];
+
+fn main() {
+    println!("cargo::rerun-if-changed=planted.txt");
+    println!("cargo::rerun-if-changed=../locks/src");
+    let text = fs::read_to_string("planted.txt").expect("planted.txt is beside build.rs");
+    let (mut modules, mut table) = (String::new(), String::new());
+    let bugs = text.split("\n@ ").skip(1);
+    for (number, bug) in bugs.enumerate() {
+        let (head, body) = bug.split_once('\n').unwrap_or((bug, ""));
+        let mut parts = head.split(" | ");
+        let mut part = || parts.next().unwrap_or("").trim();
+        let (lock, file, what) = (part(), part(), part());
+        assert!(!what.is_empty(), "planted.txt: '@ {head}' has no bug");
+        let because = body.lines().find_map(|line| line.strip_prefix("~ "));
+        let made = if let Some(change) = body.lines().find_map(|line| line.strip_prefix("! ")) {
+            let (change, line) = change.split_once(" | ").expect("! change | part of a line");
+            format!("Made::ByPlatform {{ change: {change:?}, line: {line:?} }}")
+        } else {
+            let module = format!("bug_{number}");
+            match planted(file, body) {
+                Some(source) => {
+                    writeln!(
+                        modules,
+                        "#[allow(clippy::all, clippy::pedantic, dead_code, missing_docs, unexpected_cfgs, \
+                         unreachable_pub, unused, clippy::undocumented_unsafe_blocks)]\n\
+                         pub(super) mod {module} {{\nuse locklab_locks::lock_api;\n{source}\n}}"
+                    )
+                    .expect("a String grows");
+                    let (_, subject) = TYPES
+                        .iter()
+                        .find(|(known, _)| *known == file)
+                        .unwrap_or_else(|| panic!("planted.txt: no type is known for {file}"));
+                    let subject = subject.replace("super::MODULE", &format!("bugs::{module}"));
+                    format!("Made::InSource(|| {{ type P = crate::platform::Loom; {subject} }})")
+                }
+                None => "Made::Nowhere".to_owned(),
+            }
+        };
+        writeln!(
+            table,
+            "Planted {{ lock: {lock:?}, file: {file:?}, what: {what:?}, \
+             because: {because:?}, made: {made} }},"
+        )
+        .expect("a String grows");
+    }
+    let out = env::var("OUT_DIR").expect("cargo sets OUT_DIR");
+    let code =
+        format!("pub(crate) const ALL: &[Planted] = &[\n{table}];\nmod bugs {{\n{modules}\n}}\n");
+    fs::write(Path::new(&out).join("planted.rs"), code).expect("OUT_DIR can be written");
+}
+
+/// The source of a lock with the edit that `body` describes; `None` if its
+/// place is not there.
+fn planted(file: &str, body: &str) -> Option<String> {
+    let block = body
+        .split_once("<<<\n")
+        .expect("a bug has a '!' line or an edit")
+        .1;
+    let (old, rest) = block.split_once("===\n").expect("an edit has ===");
+    let (new, _) = rest.split_once(">>>").expect("an edit has >>>");
+    let old = old.strip_suffix('\n').unwrap_or(old);
+    let new = new.strip_suffix('\n').unwrap_or(new);
+    let path = Path::new("../locks/src").join(file);
+    let source = fs::read_to_string(path).ok()?;
+    if source.matches(old).count() != 1 {
+        return None;
+    }
+    let mut source = format!("\n{}", source.replace(old, new));
+    for tests in ["\n#[cfg(all(test", "\n#[cfg(test)]"] {
+        if let Some(at) = source.find(tests) {
+            source.truncate(at);
+        }
+    }
+    // What a comment names need not be there.
+    let code = source
+        .lines()
+        .filter(|line| !line.trim_start().starts_with("//"));
+    let code: String = code.flat_map(|line| [line, "\n"]).collect();
+    if let Some(unknown) = names(&code).find(|name| !WORLD.contains(&name.as_str())) {
+        println!("cargo::warning=planted.txt: planted::world has no {unknown} for {file}");
+        return None;
+    }
+    Some(
+        source
+            .replace("\n//!", "\n//")
+            .replace("crate::", "crate::planted::world::"),
+    )
+}
+
+/// What the code takes from its crate.
+fn names(code: &str) -> impl Iterator<Item = String> + '_ {
+    code.split("crate::").skip(1).flat_map(|rest| {
+        let end = rest.find(|c: char| !(c.is_alphanumeric() || "_:".contains(c)));
+        let (path, rest) = rest.split_at(end.unwrap_or(rest.len()));
+        let group = rest.strip_prefix('{').and_then(|rest| rest.split_once('}'));
+        match group {
+            Some((group, _)) => group
+                .split(',')
+                .map(|name| format!("{path}{}", name.trim()))
+                .filter(|name| !name.ends_with("::"))
+                .collect(),
+            None => vec![path.to_owned()],
+        }
+    })
+}

@@ -1,0 +1,236 @@
+//! One holder at a time, nobody waits for ever, and nobody is lost: with few
+//! threads from the beginning, and from queues that have formed before.
+
+use super::Lock;
+use super::table::{TURNS, Table, join, let_others_wait, run, spawn, spawn_until_it_waits};
+use crate::execution;
+
+/// One at a time, each sees what the one before wrote, everyone gets there.
+pub(super) fn exclusion(lock: &Lock, threads: usize, times: usize) {
+    let table = Table::new(lock, threads);
+    let body: fn(&'static Table, usize) = match times {
+        1 => |table, _| table.section(),
+        _ => |table, _| {
+            table.section();
+            table.section();
+        },
+    };
+    run(table, threads, body);
+}
+
+/// On a free lock, alone, `try_lock` succeeds, again and again; a lock
+/// without it says no.
+pub(super) fn try_lock_alone(lock: &Lock) {
+    let table = Table::new(lock, 1);
+    for _ in 0..2 {
+        let got = table.try_lock_at_once();
+        if table.info.try_lock {
+            assert!(got, "try_lock fails on a free lock");
+            table.enter();
+            table.unlock();
+        } else {
+            assert!(!got, "try_lock succeeds, but INFO says it cannot");
+        }
+        table.section();
+    }
+    table.finish();
+}
+
+/// While another holds it and does not let go, `try_lock` says no at once.
+pub(super) fn try_lock_never_waits(lock: &Lock) {
+    let table = Table::new(lock, 2);
+    table.lock();
+    join(spawn(1, move || {
+        for _ in 0..2 {
+            let got = table.try_lock_at_once();
+            assert!(!got, "try_lock succeeds on a lock that is held");
+        }
+    }));
+    table.enter();
+    table.unlock();
+    join(spawn(1, move || table.section()));
+    table.finish();
+}
+
+/// Among others that lock, `try_lock` either gets it properly or leaves no
+/// trace.
+pub(super) fn try_lock_races(lock: &Lock, threads: usize) {
+    run(Table::new(lock, threads), threads, |table, cpu| {
+        if cpu == 1 {
+            if table.try_lock_at_once() {
+                table.enter();
+                table.unlock();
+            }
+            table.section();
+        } else if cpu == 2 {
+            table.try_section();
+        } else {
+            table.section();
+        }
+    });
+}
+
+/// Whose doorway is done before another's begins, enters before it.
+///
+/// The doorway of thread 1 is done when it waits without limit (or has the
+/// lock); thread 2 begins after that, in the sense of happens-before; the
+/// holder lets go at any time.
+pub(super) fn fifo(lock: &Lock) {
+    let table = Table::new(lock, 3);
+    table.lock();
+    table.enter();
+    let first = spawn(1, move || {
+        table.lock_and_arrive();
+        table.enter();
+        table.unlock();
+    });
+    let second = spawn(2, move || {
+        execution::await_arrival(1);
+        table.section();
+    });
+    table.unlock();
+    join(first);
+    join(second);
+    assert_eq!(table.entered(), [0, 1, 2], "not first come, first served");
+    table.finish();
+}
+
+/// `try_lock` by one who has not looked while the other came and went, and
+/// slots went round.
+pub(super) fn try_lock_late(lock: &Lock) {
+    run(Table::new(lock, 2), 2, |table, cpu| {
+        if cpu == 0 {
+            for _ in 0..3 {
+                table.section();
+            }
+        } else {
+            table.try_section();
+        }
+    });
+}
+
+/// `try_lock` by one who comes back to slots that have gone round, while
+/// another queues behind.
+pub(super) fn try_lock_again(lock: &Lock) {
+    run(Table::new(lock, 2), 2, |table, cpu| {
+        table.section();
+        if cpu == 0 {
+            table.try_section();
+            table.try_section();
+        }
+    });
+}
+
+/// One of three comes back while the others still wait: what NUMA-aware
+/// queues need to have somebody to prefer.
+pub(super) fn one_comes_back(lock: &Lock) {
+    run(Table::new(lock, 3), 3, |table, cpu| {
+        table.section();
+        if cpu == 0 {
+            table.section();
+        }
+    });
+}
+
+/// A queue has formed and dissolved, and now forms again: each node says what
+/// it said then until its owner has reset it.
+pub(super) fn queue_formed_before(lock: &Lock) {
+    let table = Table::new(lock, 3);
+    let mut others = Vec::new();
+    execution::set_up(|| {
+        table.lock();
+        for cpu in 1..3 {
+            others.push(spawn_until_it_waits(cpu, move || {
+                table.section();
+                execution::await_arrival(0);
+                table.section();
+            }));
+        }
+        table.enter();
+        table.unlock();
+        while table.entered().len() < 3 {
+            loom::thread::yield_now();
+        }
+        table.lock();
+        execution::arrive(0);
+    });
+    table.enter();
+    table.unlock();
+    for other in others {
+        join(other);
+    }
+    table.finish();
+}
+
+/// Two wait, the holder lets go, and one more comes: who has been passed over
+/// or sent away is somebody's predecessor again. The one that comes has held
+/// the lock before, with the holder of now behind it: a thread that neither
+/// wrote nor read what its node said then may still read it.
+pub(super) fn one_comes_to_two(lock: &Lock) {
+    let table = Table::new(lock, 4);
+    let mut others = Vec::new();
+    execution::set_up(|| {
+        others.push(spawn_until_it_waits(3, move || {
+            table.lock();
+            // Until the main thread waits behind.
+            let_others_wait(3 * TURNS);
+            table.enter();
+            table.unlock();
+            execution::await_arrival(0);
+            table.section();
+        }));
+        table.lock();
+        for cpu in 1..3 {
+            others.push(spawn_until_it_waits(cpu, move || table.section()));
+        }
+        execution::arrive(0);
+    });
+    table.enter();
+    table.unlock();
+    for other in others {
+        join(other);
+    }
+    table.finish();
+}
+
+/// A waiter of the other NUMA node has been passed over, another one comes,
+/// and so does the one that let go: the second queue, or the passive list,
+/// gets a second member, and then the first has its turn.
+pub(super) fn passed_over(lock: &Lock) {
+    let table = Table::new(lock, 4);
+    let mut others = Vec::new();
+    execution::set_up(|| {
+        others.push(spawn_until_it_waits(2, move || {
+            table.lock();
+            // Until 1 and the main thread wait behind, in this order.
+            let_others_wait(4 * TURNS);
+            table.enter();
+            table.unlock();
+            // Until 3 waits.
+            execution::await_arrival(0);
+            table.section();
+        }));
+        others.push(spawn_until_it_waits(1, move || table.section()));
+        table.lock();
+        others.push(spawn_until_it_waits(3, move || table.section()));
+        execution::arrive(0);
+        let_others_wait(2 * TURNS);
+    });
+    table.enter();
+    table.unlock();
+    for other in others {
+        join(other);
+    }
+    table.finish();
+}
+
+/// Counters pass their last value while both threads are at it.
+pub(super) fn wrap_around(lock: &Lock) {
+    run(Table::with(lock, 2, true), 2, |table, cpu| {
+        if cpu == 1 && table.info.try_lock {
+            table.try_section();
+        }
+        table.section();
+        table.section();
+    });
+}

@@ -1,0 +1,119 @@
+//! How often a waiter is overtaken, where a lock says how often that can be.
+
+use super::table::{Table, join, spawn, spawn_until_it_waits};
+use super::{Lock, Property, exclusion};
+use crate::execution;
+use locklab_locks::Overtakes;
+
+/// How often the waiter of [`overtaking`] may be overtaken in a model.
+fn bound(overtakes: Option<Overtakes>) -> usize {
+    let handoffs = execution::preferences() as usize;
+    match overtakes {
+        Some(Overtakes::InAll(_) | Overtakes::HandoffsOfEachNode(_)) => handoffs,
+        // Two others.
+        Some(Overtakes::ByEachCpu(times)) => 2 * times as usize,
+        None => usize::MAX,
+    }
+}
+
+/// Thread 1 waits longest, alone in its NUMA node. The holder and another
+/// thread of the holder's node come again and again.
+pub(super) fn overtaking(lock: &Lock) {
+    let table = Table::new(lock, 3);
+    let mut others = Vec::new();
+    execution::set_up(|| {
+        table.lock();
+        others.push(spawn_until_it_waits(1, move || table.section()));
+        others.push(spawn_until_it_waits(2, move || {
+            for _ in 0..2 {
+                table.section();
+            }
+        }));
+    });
+    table.enter();
+    table.unlock();
+    for _ in 0..2 {
+        table.section();
+    }
+    for other in others {
+        join(other);
+    }
+    let entered = table.entered();
+    let before = entered.iter().position(|&cpu| cpu == 1);
+    // The first to enter held it when thread 1 came.
+    let overtakes = before.expect("thread 1 has been inside") - 1;
+    let bound = bound(table.info.overtakes);
+    assert!(
+        overtakes <= bound,
+        "a waiter is overtaken {overtakes} times, {bound} at most are promised here"
+    );
+    table.finish();
+}
+
+/// A lock whose first waiter announces itself is first come, first served
+/// from then on.
+pub(crate) fn announced(lock: &Lock) -> Property {
+    Property::new("the head is next", 3, lock, exclusion::fifo)
+}
+
+/// Of a lock that does not bound how often a waiter is overtaken, but lets
+/// those of other NUMA nodes compete after so many handoffs: then thread 1,
+/// of another node, can enter.
+pub(crate) fn lets_others_in(lock: &Lock) -> Property {
+    let property = Property::new("others can come", 3, lock, |lock| {
+        let table = Table::new(lock, 3);
+        let mut others = Vec::new();
+        execution::set_up(|| {
+            table.lock();
+            others.push(spawn_until_it_waits(1, move || table.section()));
+            others.push(spawn_until_it_waits(2, move || {
+                table.lock();
+                table.enter();
+                // One handoff so far. There is a waiter for another.
+                execution::await_arrival(0);
+                table.unlock();
+            }));
+        });
+        table.enter();
+        table.unlock();
+        table.lock_and_arrive();
+        table.enter();
+        table.unlock();
+        for other in others {
+            join(other);
+        }
+        if table.entered() == [0, 2, 1, 0] {
+            execution::witness();
+        }
+        table.finish();
+    });
+    Property {
+        needs_witness: true,
+        ..property
+    }
+}
+
+/// A reader that comes when a writer waits, and has said so, does not enter
+/// before it.
+pub(crate) fn readers_wait(lock: &Lock) -> Property {
+    Property::new("readers wait for a writer", 3, lock, |lock| {
+        let table = Table::new(lock, 3);
+        table.lock.read();
+        let writer = spawn(1, move || {
+            table.lock_and_arrive();
+            table.enter();
+            table.unlock();
+        });
+        let reader = spawn(2, move || {
+            execution::await_arrival(1);
+            table.lock.read();
+            table.enter_reading();
+            table.read_unlock();
+        });
+        table.read_unlock();
+        join(writer);
+        join(reader);
+        assert_eq!(table.read(), [1], "a reader passes a writer that waits");
+        table.finish();
+    })
+}

@@ -1,0 +1,153 @@
+//! What every lock promises, each promise as a model that loom explores.
+//!
+//! The models take a lock as a value ([`Subject`]): one that joins the
+//! catalogue, or comes at run time, is held to them without a line here.
+//! What a lock does not promise (FIFO, `try_lock`) is left out by what its
+//! `INFO` says, never by its name.
+
+mod exclusion;
+mod fairness;
+mod interrupts;
+mod special;
+mod table;
+
+use crate::execution::Setting;
+use crate::platform::Loom;
+use crate::subject::{Subject, subject};
+use locklab_locks::{Fairness, RawLock};
+pub(crate) use special::{
+    big_properties, given_up, one_context, read_write, short_lived, timed, virtualized,
+};
+use std::sync::Arc;
+
+pub(crate) use fairness::{announced, lets_others_in, readers_wait};
+pub(crate) use interrupts::interrupted;
+
+/// A lock that a model makes.
+type Lock = Arc<dyn Subject>;
+
+/// A promise and the model that checks it.
+#[derive(Clone)]
+pub struct Property {
+    /// What a table calls it.
+    pub name: &'static str,
+    /// How many threads take part.
+    pub threads: usize,
+    /// The bound on preemptions for which the limit of executions is
+    /// stretched. Most are explored with more, or with any number.
+    pub aim: usize,
+    /// The source file whose orderings it is there to show needed; `None`:
+    /// those of all the code that it runs.
+    pub(crate) orderings_of: Option<&'static str>,
+    /// The source files whose structure it is there to show needed; none: of
+    /// all the code that it runs.
+    pub(crate) structure_of: &'static [&'static str],
+    /// Whether one execution at least must be what it should be
+    /// ([`crate::execution::witness`]), where not every one can be.
+    pub(crate) needs_witness: bool,
+    pub(crate) setting: Setting,
+    pub(crate) model: Arc<dyn Fn() + Send + Sync>,
+}
+
+impl Property {
+    /// A promise of `lock`, among so many threads, that `model` checks.
+    fn new(
+        name: &'static str,
+        threads: usize,
+        lock: &Lock,
+        model: impl Fn(&Lock) + Send + Sync + 'static,
+    ) -> Self {
+        let lock = lock.clone();
+        // With three threads sleeps end when they are ended: the choice at
+        // each would leave no room for more than one preemption.
+        let coins = lock.info().parks && threads < 3;
+        Self {
+            name,
+            threads,
+            aim: if threads > 3 { 1 } else { 2 },
+            orderings_of: None,
+            structure_of: &[],
+            needs_witness: false,
+            setting: Setting {
+                coins,
+                ..Setting::default()
+            },
+            model: Arc::new(move || model(&lock)),
+        }
+    }
+
+    fn with(mut self, setting: impl FnOnce(&mut Setting)) -> Self {
+        setting(&mut self.setting);
+        self
+    }
+
+    /// The same promise; `before` is called at the beginning of each
+    /// execution, before the lock is made.
+    pub fn after(mut self, before: impl Fn() + Send + Sync + 'static) -> Self {
+        let model = self.model.clone();
+        self.model = Arc::new(move || {
+            before();
+            model();
+        });
+        self
+    }
+}
+
+/// The promises of lock `L`, the cheapest first.
+pub fn properties<L: RawLock<Loom>>() -> Vec<Property> {
+    promises(&subject::<Loom, L>())
+}
+
+/// The promises of a lock, the cheapest first.
+pub fn promises(lock: &Arc<dyn Subject>) -> Vec<Property> {
+    use exclusion::{
+        exclusion, fifo, one_comes_back, one_comes_to_two, queue_formed_before, try_lock_again,
+        try_lock_alone, try_lock_late, try_lock_never_waits, try_lock_races, wrap_around,
+    };
+    let info = lock.info();
+    let mut all: Vec<Property> = Vec::new();
+    let mut add = |name, threads, model: fn(&Lock)| {
+        all.push(Property::new(name, threads, lock, model));
+    };
+    add("exclusion", 2, |lock| exclusion(lock, 2, 1));
+    add("reuse", 2, |lock| exclusion(lock, 2, 2));
+    add("exclusion of three", 3, |lock| exclusion(lock, 3, 1));
+    add("try_lock alone", 1, try_lock_alone);
+    if info.try_lock {
+        add("try_lock does not wait", 2, try_lock_never_waits);
+        add("try_lock races", 2, |lock| try_lock_races(lock, 2));
+        add("try_lock, late", 2, try_lock_late);
+        add("try_lock, again", 2, try_lock_again);
+        add("try_lock races of three", 3, |lock| try_lock_races(lock, 3));
+    }
+    if info.fairness == Fairness::Fifo {
+        add("fifo", 3, fifo);
+    }
+    if info.overtakes.is_some() {
+        add("overtaking", 3, fairness::overtaking);
+    }
+    if info.parks {
+        add("waiters sleep", 2, special::waiters_sleep);
+    }
+    if lock.counts() {
+        add("wrap-around", 2, wrap_around);
+    }
+    add("queue formed before", 3, queue_formed_before);
+    add("one comes back", 3, one_comes_back);
+    add("one comes to two", 4, one_comes_to_two);
+    if info.numa_aware || info.overtakes.is_some() {
+        let passed = Property::new("passed over twice", 4, lock, exclusion::passed_over);
+        all.push(passed.with(|setting| setting.preferences = 2));
+    }
+    let nesting = Property::new("nesting", 3, lock, interrupts::nesting);
+    all.push(Property { aim: 1, ..nesting });
+    all.push(Property::new("reuse by three", 3, lock, |lock| {
+        exclusion(lock, 3, 2);
+    }));
+    for property in &mut all {
+        if property.name == "waiters sleep" {
+            property.setting.coins = false;
+        }
+    }
+    all
+}

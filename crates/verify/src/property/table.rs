@@ -1,0 +1,257 @@
+//! What the models are made of: a lock, a context for each thread, the data
+//! that the lock protects, and the threads themselves.
+
+use super::Lock;
+use crate::execution::{self, Mood};
+use crate::journal::Operation;
+use crate::subject::{Context, Instance};
+use locklab_locks::Info;
+use std::cell::RefCell;
+
+/// A lock, a context for each thread, and the data that the lock protects.
+pub(super) struct Table {
+    pub(super) lock: Box<dyn Instance>,
+    pub(super) info: Info,
+    contexts: Vec<Context>,
+    /// Every access without a happens-before from the one before is a race,
+    /// which loom reports.
+    data: loom::cell::UnsafeCell<u32>,
+    /// Who was inside, in order. Seen by the harness only.
+    entered: RefCell<Vec<usize>>,
+    /// Who has read inside, the same.
+    read: RefCell<Vec<usize>>,
+}
+
+impl Table {
+    pub(super) fn new(lock: &Lock, threads: usize) -> &'static Self {
+        Self::with(lock, threads, false)
+    }
+
+    /// Lives until [`Table::finish`]; for ever if the model fails, because
+    /// what loom has abandoned must not be dropped.
+    pub(super) fn with(lock: &Lock, threads: usize, about_to_wrap: bool) -> &'static Self {
+        let info = lock.info();
+        let lock = lock.make(about_to_wrap);
+        let (address, bytes) = lock.memory();
+        execution::owns(None, address, bytes);
+        let contexts = (0..threads).map(|cpu| context(&*lock, cpu)).collect();
+        Box::leak(Box::new(Self {
+            lock,
+            info,
+            contexts,
+            data: loom::cell::UnsafeCell::new(0),
+            entered: RefCell::default(),
+            read: RefCell::default(),
+        }))
+    }
+
+    /// This thread's context.
+    fn own(&self) -> &Context {
+        &self.contexts[execution::cpu()]
+    }
+
+    /// Alone inside.
+    #[track_caller]
+    pub(super) fn enter(&self) {
+        // SAFETY: this is what is being checked; loom reports a race before
+        // the access is made.
+        self.data.with_mut(|data| unsafe { *data += 1 });
+        self.entered.borrow_mut().push(execution::cpu());
+        execution::remark(Operation::Enter);
+    }
+
+    /// Inside, where others may read too.
+    #[track_caller]
+    pub(super) fn enter_reading(&self) {
+        // SAFETY: this is what is being checked.
+        self.data.with(|data| unsafe { *data });
+        self.read.borrow_mut().push(self.entered.borrow().len());
+        execution::remark(Operation::Read);
+    }
+
+    /// Who was inside, in order.
+    pub(super) fn entered(&self) -> Vec<usize> {
+        self.entered.borrow().clone()
+    }
+
+    /// How many had been inside when each reader read.
+    pub(super) fn read(&self) -> Vec<usize> {
+        self.read.borrow().clone()
+    }
+
+    pub(super) fn lock(&self) {
+        self.lock_with(self.own());
+    }
+
+    pub(super) fn lock_with(&self, context: &Context) {
+        // SAFETY: each thread uses its own context, one acquisition at a
+        // time; the table stays in place.
+        unsafe { self.lock.lock(context) }
+        execution::leave_lock();
+    }
+
+    pub(super) fn try_lock(&self) -> bool {
+        // SAFETY: as `lock_with`.
+        let got = unsafe { self.lock.try_lock(self.own()) };
+        execution::leave_lock();
+        got
+    }
+
+    /// Tries without being allowed to wait.
+    pub(super) fn try_lock_at_once(&self) -> bool {
+        execution::set_mood(Mood::MustNotWait);
+        let got = self.try_lock();
+        execution::set_mood(Mood::Free);
+        got
+    }
+
+    pub(super) fn try_lock_with(&self, context: &Context) -> bool {
+        // SAFETY: as `lock_with`.
+        let got = unsafe { self.lock.try_lock(context) };
+        execution::leave_lock();
+        got
+    }
+
+    pub(super) fn lock_until(&self, context: &Context, deadline: u64) -> bool {
+        // SAFETY: as `lock_with`; the context stays and is used with this
+        // lock only.
+        let got = unsafe { self.lock.lock_until(context, deadline) };
+        execution::leave_lock();
+        got
+    }
+
+    /// Acquires, and tells the others as soon as its doorway is done.
+    pub(super) fn lock_and_arrive(&self) {
+        execution::set_mood(Mood::Doorway);
+        self.lock();
+        execution::arrive(execution::cpu());
+    }
+
+    pub(super) fn unlock(&self) {
+        self.unlock_with(self.own());
+    }
+
+    pub(super) fn unlock_with(&self, context: &Context) {
+        // SAFETY: the models call it after they have acquired.
+        unsafe { self.lock.unlock(context) }
+        execution::leave_lock();
+    }
+
+    /// Releases one reader.
+    pub(super) fn read_unlock(&self) {
+        // SAFETY: the models call it while they read.
+        unsafe { self.lock.read_unlock() }
+        execution::leave_lock();
+    }
+
+    /// Acquires, uses the data, releases.
+    pub(super) fn section(&self) {
+        self.lock();
+        self.enter();
+        self.unlock();
+    }
+
+    /// As `section`, if that needs no waiting.
+    pub(super) fn try_section(&self) {
+        if self.try_lock() {
+            self.enter();
+            self.unlock();
+        }
+    }
+
+    /// A section, unless the time is over before.
+    pub(super) fn section_in_time(&self) {
+        if self.lock_until(self.own(), 1) {
+            self.enter();
+            self.unlock();
+        }
+    }
+
+    /// All threads are done: the lock is free, to those who wait and to those
+    /// who try, and no update is lost.
+    pub(super) fn finish(&'static self) {
+        self.section();
+        if self.info.try_lock {
+            assert!(
+                self.try_lock(),
+                "try_lock fails on a lock that is free again"
+            );
+            self.enter();
+            self.unlock();
+        }
+        let entered = self.entered.borrow().len();
+        assert!(
+            execution::nodes_are_free(),
+            "a queue node of a CPU is not given back"
+        );
+        // SAFETY: as `enter`.
+        let data = self.data.with(|data| unsafe { *data });
+        assert_eq!(data as usize, entered, "an update of the data is lost");
+        // SAFETY: made by `Box::leak` in `with`; the threads that shared it
+        // have ended, and the caller does not use it again.
+        drop(unsafe { Box::from_raw(std::ptr::from_ref(self).cast_mut()) });
+    }
+}
+
+/// A new context, of thread `cpu`.
+pub(super) fn context(lock: &dyn Instance, cpu: usize) -> Context {
+    let (context, bytes) = lock.context();
+    if bytes > 0 {
+        let address = std::ptr::from_ref(&*context).cast::<()>().addr();
+        execution::owns(Some(cpu), address, bytes);
+    }
+    context
+}
+
+// SAFETY: modelled threads are coroutines of one OS thread; what they share
+// without loom's knowledge is only touched between two switches.
+unsafe impl Sync for Table {}
+
+/// Runs `body` in `threads` modelled threads, the main one among them.
+pub(super) fn run(table: &'static Table, threads: usize, body: fn(&'static Table, usize)) {
+    let others: Vec<_> = (1..threads)
+        .map(|cpu| spawn(cpu, move || body(table, cpu)))
+        .collect();
+    body(table, 0);
+    for other in others {
+        join(other);
+    }
+    table.finish();
+}
+
+pub(super) fn spawn(cpu: usize, body: impl FnOnce() + 'static) -> loom::thread::JoinHandle<()> {
+    execution::set_part(cpu, true);
+    loom::thread::spawn(move || {
+        execution::set_cpu(cpu);
+        body();
+        execution::set_part(cpu, false);
+    })
+}
+
+pub(super) fn join(thread: loom::thread::JoinHandle<()>) {
+    execution::set_part(execution::cpu(), false);
+    thread
+        .join()
+        .expect("a modelled thread fails the model as a whole");
+    execution::set_part(execution::cpu(), true);
+}
+
+/// Turns enough for a thread to fall asleep, if it does.
+pub(super) const TURNS: usize = 4;
+
+/// Lets the others go on until they wait.
+pub(super) fn let_others_wait(turns: usize) {
+    for _ in 0..turns {
+        loom::thread::yield_now();
+    }
+}
+
+/// Starts `body` as thread `cpu`, which goes on until it waits.
+pub(super) fn spawn_until_it_waits(
+    cpu: usize,
+    body: impl FnOnce() + 'static,
+) -> loom::thread::JoinHandle<()> {
+    let thread = spawn(cpu, body);
+    let_others_wait(TURNS);
+    thread
+}

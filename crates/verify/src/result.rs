@@ -1,0 +1,154 @@
+//! What a verification finds, in the form in which it is printed.
+
+use crate::trace::Step;
+use serde::Serialize;
+
+/// Whether a promise holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Verdict {
+    /// In every execution within the bound.
+    Holds,
+    /// In every execution explored, but not all with one preemption were.
+    Cut,
+    /// In every schedule drawn at random.
+    Passes,
+    /// Not in one execution.
+    Fails,
+}
+
+/// Who looked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Checker {
+    /// Every execution within a bound, weak memory included.
+    Loom,
+    /// Random schedules, sequentially consistent.
+    Shuttle,
+}
+
+/// One promise of one lock.
+#[derive(Clone, Debug, Serialize)]
+pub struct PropertyResult {
+    /// The property.
+    pub name: &'static str,
+    /// Who checked it.
+    pub checker: Checker,
+    /// Modelled threads.
+    pub threads: usize,
+    /// The most preemptions explored; `None`: any number.
+    pub preemptions: Option<usize>,
+    /// Executions explored, or schedules drawn.
+    pub executions: u64,
+    /// How long that took, in seconds.
+    pub seconds: f64,
+    /// Whether it holds.
+    pub outcome: Verdict,
+    /// How it fails.
+    pub failure: Option<String>,
+    /// The steps of the failing execution.
+    pub trace: Vec<Step>,
+}
+
+/// What is different in a mutant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum MutantKind {
+    /// An ordering is one step weaker.
+    Ordering,
+    /// An operation is left out, made twice, moved or confused.
+    Structure,
+    /// A bug is planted in the source.
+    Planted,
+}
+
+/// How many mutants of one kind there were.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Count {
+    /// All of them.
+    pub mutants: usize,
+    /// How many break a promise.
+    pub killed: usize,
+}
+
+/// A mutant that no property has failed.
+#[derive(Clone, Debug, Serialize)]
+pub struct Survivor {
+    /// What the bug is called, if it has a name.
+    pub bug: Option<String>,
+    /// Source file, line and column.
+    pub line: String,
+    /// What was changed, and to what.
+    pub weakened: String,
+    /// Its kind.
+    pub kind: MutantKind,
+    /// Whether every property was explored to its end. If not, a longer run
+    /// may yet kill it.
+    pub decided: bool,
+    /// Why it breaks no promise, if that is known.
+    pub because: Option<String>,
+}
+
+/// What became of one mutant.
+#[derive(Clone, Debug, Serialize)]
+pub struct Killed {
+    /// What the bug is called, if it has a name.
+    pub bug: Option<String>,
+    /// Source file, line and column; or the name of a planted bug.
+    pub line: String,
+    /// What was changed.
+    pub weakened: String,
+    /// Its kind.
+    pub kind: MutantKind,
+    /// The promise that it breaks.
+    pub by: String,
+    /// How.
+    pub how: String,
+}
+
+/// What is known of one lock.
+#[derive(Clone, Debug, Serialize)]
+pub struct LockResult {
+    /// Its name.
+    pub name: String,
+    /// Its promises.
+    pub properties: Vec<PropertyResult>,
+    /// The source files of its operations, each with a hash of its code.
+    #[serde(skip)]
+    pub sources: Vec<(String, u64)>,
+    /// Executions explored, mutants not counted.
+    pub executions: u64,
+    /// How many mutants were tried; `None`: none were.
+    pub mutants: Option<usize>,
+    /// How many of them break a promise.
+    pub killed: Option<usize>,
+    /// Of the mutants, those of an ordering.
+    pub orderings: Count,
+    /// Of the mutants, those of the structure.
+    pub structure: Count,
+    /// Of the mutants, those planted in the source.
+    pub planted: Count,
+    /// Those that break none, and nobody has said why.
+    pub survivors: Vec<Survivor>,
+    /// Those that break none, for a reason that is known: they are as good
+    /// as the source, or cost speed only.
+    pub argued: Vec<Survivor>,
+    /// Those that break one, and which.
+    pub dead: Vec<Killed>,
+}
+
+impl LockResult {
+    /// Whether no promise is broken.
+    pub fn holds(&self) -> bool {
+        self.properties
+            .iter()
+            .all(|property| property.outcome != Verdict::Fails)
+    }
+
+    /// Whether every promise was explored to the end within its bound.
+    pub fn is_complete(&self) -> bool {
+        self.properties
+            .iter()
+            .all(|property| property.outcome != Verdict::Cut)
+    }
+}

@@ -1,0 +1,105 @@
+//! The text of the locks' source, as it was compiled: what a word is called
+//! there, and what stands on a line.
+
+const FOLDER: &str = "locks/src/";
+
+/// Each source file of the locks, by the end of its path.
+macro_rules! files {
+    ($($file:literal)*) => {
+        const FILES: &[(&str, &str)] = &[
+            $((
+                concat!("locks/src/", $file),
+                include_str!(concat!("../../locks/src/", $file)),
+            ),)*
+        ];
+    };
+}
+
+files! {
+    "anderson.rs" "clh.rs" "cna.rs" "cohort.rs" "fissile.rs" "hemlock.rs" "hmcs.rs"
+    "malthusian.rs" "mcs.rs" "mcs_k42.rs" "mcs_timeout.rs" "mplock/anderson.rs"
+    "mplock/clh.rs" "mplock/mcs.rs" "mplock/mod.rs" "mplock/ticket.rs" "parking.rs"
+    "platform.rs" "qspinlock.rs" "qspinlock_pv.rs" "qspinlock_virt.rs" "reciprocating.rs"
+    "rwlock.rs" "tas.rs" "ticket.rs" "ticket_prop.rs" "twa.rs" "virt_spin.rs"
+}
+
+/// The text of a line, from 1.
+pub(crate) fn line(file: &str, line: u32) -> Option<&'static str> {
+    let (_, text) = FILES.iter().find(|(name, _)| file.ends_with(name))?;
+    text.lines().nth(line.checked_sub(1)? as usize)
+}
+
+/// A file's name below the folder of the locks' source, and a hash of its
+/// code: comments and tests do not count.
+pub(crate) fn fingerprint(file: &str) -> Option<(&'static str, u64)> {
+    let (name, text) = FILES.iter().find(|(name, _)| file.ends_with(name))?;
+    let code = text
+        .lines()
+        .map(str::trim)
+        .take_while(|line| !line.starts_with("#[cfg(test)]") && !line.starts_with("#[cfg(all(test"))
+        .filter(|line| !line.is_empty() && !line.starts_with("//"));
+    // FNV-1a.
+    let hash = code
+        .flat_map(str::bytes)
+        .fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+        });
+    Some((name.strip_prefix(FOLDER)?, hash))
+}
+
+/// The same, of a file by its name below that folder.
+pub(crate) fn fingerprint_of(name: &str) -> Option<u64> {
+    fingerprint(&format!("{FOLDER}{name}")).map(|(_, hash)| hash)
+}
+
+/// What the method that is called at this place is called on: the last name
+/// before it, which may stand on a line above.
+pub(crate) fn field(file: &str, at: u32, column: u32) -> Option<String> {
+    let mut number = at;
+    let mut before = line(file, number)?
+        .get(..(column as usize).checked_sub(1)?)?
+        .trim_end()
+        .strip_suffix('.')?
+        .trim_end();
+    while before.is_empty() {
+        number = number.checked_sub(1)?;
+        before = line(file, number)?.trim_end();
+    }
+    // `slots[slot].load`, `slot(ticket).load`.
+    while let Some(closed) = before.strip_suffix([']', ')']) {
+        before = &closed[..closed.rfind(['[', '('])?];
+    }
+    let name: String = before
+        .chars()
+        .rev()
+        .take_while(|c| c.is_alphanumeric() || *c == '_')
+        .collect();
+    (!name.is_empty()).then(|| name.chars().rev().collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_is_called_what_the_source_calls_it() {
+        let file = "crates/locks/src/mcs.rs";
+        let text = FILES
+            .iter()
+            .find(|(name, _)| file.ends_with(name))
+            .unwrap()
+            .1;
+        for (number, text) in text.lines().enumerate() {
+            if let Some(column) = text.find(".store(ptr::null_mut(), Ordering::Relaxed)") {
+                let field = field(file, number as u32 + 1, column as u32 + 2);
+                assert_eq!(field.as_deref(), Some("next"), "{text}");
+            }
+            if text.trim() == ".swap(ptr::from_ref(node).cast_mut(), Ordering::AcqRel);" {
+                let column = text.find("swap").unwrap() as u32 + 1;
+                let field = field(file, number as u32 + 1, column);
+                assert_eq!(field.as_deref(), Some("tail"));
+            }
+        }
+        assert_eq!(line("somewhere/else.c", 1), None);
+    }
+}

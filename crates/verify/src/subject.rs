@@ -1,0 +1,270 @@
+//! A lock as the models use it: a value, not a type.
+//!
+//! So the models are compiled once, and a lock that nobody knew when they
+//! were can be checked by them.
+
+use locklab_locks::lock_api::RawRwLock;
+use locklab_locks::platform::Platform;
+use locklab_locks::{BigLock, Info, RawLock, TimedLock};
+use std::any::Any;
+use std::marker::PhantomData;
+
+/// What a thread brings to an acquisition. Its contents stay in place.
+pub type Context = Box<dyn Any>;
+
+/// A lock that can be made, again for each execution.
+pub trait Subject: Send + Sync {
+    /// What it says of itself.
+    fn info(&self) -> Info;
+
+    /// Whether it counts with numbers that wrap.
+    fn counts(&self) -> bool {
+        false
+    }
+
+    /// A free one; with `about_to_wrap`, with its counters at their last
+    /// value.
+    fn make(&self, about_to_wrap: bool) -> Box<dyn Instance>;
+}
+
+/// One lock. What a lock does not have panics.
+///
+/// The methods that are unsafe want what those of [`RawLock`],
+/// [`TimedLock`], [`BigLock`] and [`RawRwLock`] want that have their names.
+#[allow(clippy::missing_safety_doc, reason = "said once, above")]
+pub trait Instance {
+    /// The lock's own memory: its address and size.
+    fn memory(&self) -> (usize, usize);
+
+    /// A context, and its size.
+    fn context(&self) -> (Context, usize);
+
+    /// As [`RawLock::lock`].
+    unsafe fn lock(&self, context: &Context);
+
+    /// As [`RawLock::try_lock`].
+    unsafe fn try_lock(&self, context: &Context) -> bool;
+
+    /// As [`RawLock::unlock`].
+    unsafe fn unlock(&self, context: &Context);
+
+    /// As [`TimedLock::lock_until`].
+    unsafe fn lock_until(&self, _: &Context, _: u64) -> bool {
+        unimplemented!("no timeout")
+    }
+
+    /// Whether a context that was given up may go.
+    fn is_idle(&self, _: &Context) -> bool {
+        unimplemented!("no timeout")
+    }
+
+    /// As [`RawRwLock::lock_shared`].
+    fn read(&self) {
+        unimplemented!("no readers")
+    }
+
+    /// As [`RawRwLock::try_lock_shared`].
+    fn try_read(&self) -> bool {
+        unimplemented!("no readers")
+    }
+
+    /// As [`RawRwLock::unlock_shared`].
+    unsafe fn read_unlock(&self) {
+        unimplemented!("no readers")
+    }
+
+    /// As [`BigLock::init`].
+    unsafe fn init(&self) {
+        unimplemented!("no big lock")
+    }
+
+    /// As [`BigLock::held`].
+    fn held(&self) -> bool {
+        unimplemented!("no big lock")
+    }
+
+    /// As [`BigLock::release_all`].
+    unsafe fn release_all(&self) -> u32 {
+        unimplemented!("no big lock")
+    }
+
+    /// As [`BigLock::acquire_count`].
+    unsafe fn acquire_count(&self, _: u32) {
+        unimplemented!("no big lock")
+    }
+}
+
+/// Whether a context that was given up may go.
+type Idle<P, L> = fn(&<L as RawLock<P>>::Ctx) -> bool;
+
+/// A lock of a type.
+pub(crate) struct Plain<P, L>(PhantomData<fn() -> (P, L)>);
+/// One whose acquisition can be given up.
+pub(crate) struct Timed<P, L: TimedLock<P>>(Idle<P, L>)
+where
+    P: Platform;
+/// One that readers share.
+pub(crate) struct Shared<P, L>(PhantomData<fn() -> (P, L)>);
+/// One over a whole kernel.
+pub(crate) struct Big<P, L>(PhantomData<fn() -> (P, L)>);
+
+struct PlainInstance<P, L>(L, PhantomData<fn() -> P>);
+struct TimedInstance<P: Platform, L: TimedLock<P>>(L, Idle<P, L>);
+struct SharedInstance<P, L>(L, PhantomData<fn() -> P>);
+struct BigInstance<P, L>(L, PhantomData<fn() -> P>);
+
+fn of<C: 'static>(context: &Context) -> &C {
+    context.downcast_ref().expect("a context of this lock")
+}
+
+/// The part of [`Instance`] that every lock has.
+macro_rules! raw_lock {
+    ($lock:ty, $platform:ty) => {
+        fn memory(&self) -> (usize, usize) {
+            (std::ptr::from_ref(&self.0).addr(), size_of_val(&self.0))
+        }
+
+        fn context(&self) -> (Context, usize) {
+            type Ctx<P, L> = <L as RawLock<P>>::Ctx;
+            let context = Box::new(Ctx::<$platform, $lock>::default());
+            (context, size_of::<Ctx<$platform, $lock>>())
+        }
+
+        unsafe fn lock(&self, context: &Context) {
+            // SAFETY: the caller's promise is the same.
+            unsafe { RawLock::<$platform>::lock(&self.0, of(context)) }
+        }
+
+        unsafe fn try_lock(&self, context: &Context) -> bool {
+            // SAFETY: the caller's promise is the same.
+            unsafe { RawLock::<$platform>::try_lock(&self.0, of(context)) }
+        }
+
+        unsafe fn unlock(&self, context: &Context) {
+            // SAFETY: the caller's promise is the same.
+            unsafe { RawLock::<$platform>::unlock(&self.0, of(context)) }
+        }
+    };
+}
+
+/// What a lock's type says of it.
+macro_rules! subject {
+    ($lock:ty, $platform:ty, $instance:expr) => {
+        fn info(&self) -> Info {
+            <$lock as RawLock<$platform>>::INFO
+        }
+
+        fn counts(&self) -> bool {
+            <$lock as RawLock<$platform>>::COUNTS
+        }
+
+        fn make(&self, about_to_wrap: bool) -> Box<dyn Instance> {
+            let lock = if about_to_wrap {
+                <$lock as RawLock<$platform>>::about_to_wrap()
+            } else {
+                <$lock>::default()
+            };
+            Box::new($instance(lock))
+        }
+    };
+}
+
+impl<P: Platform, L: RawLock<P>> Subject for Plain<P, L> {
+    subject!(L, P, |lock| PlainInstance::<P, L>(lock, PhantomData));
+}
+
+impl<P: Platform, L: RawLock<P>> Instance for PlainInstance<P, L> {
+    raw_lock!(L, P);
+}
+
+impl<P: Platform, L: TimedLock<P>> Subject for Timed<P, L> {
+    fn info(&self) -> Info {
+        L::INFO
+    }
+
+    fn make(&self, _: bool) -> Box<dyn Instance> {
+        Box::new(TimedInstance::<P, L>(L::default(), self.0))
+    }
+}
+
+impl<P: Platform, L: TimedLock<P>> Instance for TimedInstance<P, L> {
+    raw_lock!(L, P);
+
+    unsafe fn lock_until(&self, context: &Context, deadline: u64) -> bool {
+        // SAFETY: the caller's promise is the same.
+        unsafe { TimedLock::lock_until(&self.0, of(context), deadline) }
+    }
+
+    fn is_idle(&self, context: &Context) -> bool {
+        (self.1)(of(context))
+    }
+}
+
+impl<P: Platform, L: RawLock<P> + RawRwLock> Subject for Shared<P, L> {
+    subject!(L, P, |lock| SharedInstance::<P, L>(lock, PhantomData));
+}
+
+impl<P: Platform, L: RawLock<P> + RawRwLock> Instance for SharedInstance<P, L> {
+    raw_lock!(L, P);
+
+    fn read(&self) {
+        self.0.lock_shared();
+    }
+
+    fn try_read(&self) -> bool {
+        self.0.try_lock_shared()
+    }
+
+    unsafe fn read_unlock(&self) {
+        // SAFETY: the caller's promise is the same.
+        unsafe { self.0.unlock_shared() }
+    }
+}
+
+impl<P: Platform, L: BigLock<P>> Subject for Big<P, L> {
+    subject!(L, P, |lock| BigInstance::<P, L>(lock, PhantomData));
+}
+
+impl<P: Platform, L: BigLock<P>> Instance for BigInstance<P, L> {
+    raw_lock!(L, P);
+
+    unsafe fn init(&self) {
+        // SAFETY: the caller's promise is the same.
+        unsafe { self.0.init() }
+    }
+
+    fn held(&self) -> bool {
+        self.0.held()
+    }
+
+    unsafe fn release_all(&self) -> u32 {
+        // SAFETY: the caller's promise is the same.
+        unsafe { self.0.release_all() }
+    }
+
+    unsafe fn acquire_count(&self, depth: u32) {
+        // SAFETY: the caller's promise is the same.
+        unsafe { self.0.acquire_count(depth) }
+    }
+}
+
+/// The lock type `L` as a value.
+pub fn subject<P: Platform, L: RawLock<P>>() -> std::sync::Arc<dyn Subject> {
+    std::sync::Arc::new(Plain::<P, L>(PhantomData))
+}
+
+/// A lock whose acquisition can be given up; `idle` says whether a context
+/// that was may go.
+pub(crate) fn timed<P: Platform, L: TimedLock<P>>(idle: Idle<P, L>) -> std::sync::Arc<dyn Subject> {
+    std::sync::Arc::new(Timed::<P, L>(idle))
+}
+
+/// A lock that readers share.
+pub(crate) fn shared<P: Platform, L: RawLock<P> + RawRwLock>() -> std::sync::Arc<dyn Subject> {
+    std::sync::Arc::new(Shared::<P, L>(PhantomData))
+}
+
+/// A big lock.
+pub(crate) fn big<P: Platform, L: BigLock<P>>() -> std::sync::Arc<dyn Subject> {
+    std::sync::Arc::new(Big::<P, L>(PhantomData))
+}
