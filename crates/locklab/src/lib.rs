@@ -4,6 +4,7 @@
 //! → judge → verdicts → report. An instrument knows nothing of statistics, a
 //! report nothing of how a figure was made.
 
+pub mod bring;
 pub mod cli;
 pub mod commands;
 pub mod comparing;

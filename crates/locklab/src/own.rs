@@ -4,10 +4,10 @@
 //! They are compiled before a command begins, so that what is wrong with a
 //! file is said first, and are then found by the name that the user wrote.
 
-use crate::cli::{Cli, Command};
+use crate::cli::{Cli, Command, Common};
 use locklab_host::error::Error;
 use locklab_locks::catalogue::Visitor;
-use locklab_locks::{Info, NativePlatform, RawLock};
+use locklab_locks::{Fairness, Info, NativePlatform, RawLock};
 use locklab_native::LockCode;
 use locklab_native::subject::{self, Subject};
 use locklab_own_lock::{Error as OwnError, OwnLock, TEMPLATE};
@@ -24,11 +24,6 @@ pub(crate) fn register(cli: &Cli) -> Result<(), Error> {
         return Ok(());
     };
     let is_here = args.on.as_ref().is_none_or(|machine| machine == "native");
-    let flags = match &cli.common.cflags {
-        None => Vec::new(),
-        Some(text) => shlex::split(text)
-            .ok_or_else(|| Error::Usage(format!("--cflags '{text}' has a quote without an end")))?,
-    };
     let mut names = vec![&args.baseline];
     // The same twice is one.
     names.extend(
@@ -37,7 +32,7 @@ pub(crate) fn register(cli: &Cli) -> Result<(), Error> {
             .filter(|name| **name != args.baseline),
     );
     for name in names {
-        if let Some(lock) = OwnLock::named(name, &flags).map_err(said)? {
+        if let Some(lock) = named(name, &cli.common, &[])? {
             if is_here {
                 register_here(name, &lock).map_err(said)?;
             } else {
@@ -46,6 +41,50 @@ pub(crate) fn register(cli: &Cli) -> Result<(), Error> {
         }
     }
     Ok(())
+}
+
+/// The lock of the user's own that `name` says, compiled with what `--cflags`
+/// says and these flags beside; none if it is a name of ours.
+///
+/// # Errors
+/// As [`register`].
+pub(crate) fn named(name: &str, common: &Common, flags: &[&str]) -> Result<Option<OwnLock>, Error> {
+    let asked = match &common.cflags {
+        None => Vec::new(),
+        Some(text) => shlex::split(text)
+            .ok_or_else(|| Error::Usage(format!("--cflags '{text}' has a quote without an end")))?,
+    };
+    let flags = flags.iter().map(|flag| (*flag).to_owned());
+    let flags: Vec<String> = asked.into_iter().chain(flags).collect();
+    OwnLock::named(name, &flags).map_err(said)
+}
+
+/// What is known of a lock without running it, under this name.
+pub(crate) fn subject_of(name: &str, lock: &OwnLock) -> Subject {
+    let facts = lock.facts();
+    Subject {
+        info: Info {
+            // As long as the process, which names few.
+            name: name.to_owned().leak(),
+            summary: "your own",
+            fairness: if facts.fifo {
+                Fairness::Fifo
+            } else {
+                Fairness::Unfair
+            },
+            try_lock: facts.try_lock,
+            max_cpus: facts.max_cpus.unwrap_or(locklab_locks::MAX_CPUS),
+            bytes_per_waiter: if facts.ctx_bytes > 1 {
+                facts.ctx_bytes
+            } else {
+                0
+            },
+            ..Info::BASE
+        },
+        bytes: facts.lock_bytes,
+        context_free: facts.ctx_bytes <= 1,
+        peer: false,
+    }
 }
 
 /// Has a lock found by this name on this machine's own CPUs.
@@ -57,26 +96,12 @@ fn register_here(name: &str, lock: &OwnLock) -> Result<(), OwnError> {
             LockCode::of::<L>()
         }
     }
-    let facts = lock.facts();
-    let subject = Subject {
-        info: Info {
-            // As long as the process, which registers few.
-            name: name.to_owned().leak(),
-            summary: "your own",
-            try_lock: facts.try_lock,
-            max_cpus: facts.max_cpus.unwrap_or(locklab_locks::MAX_CPUS),
-            bytes_per_waiter: facts.ctx_bytes,
-            ..Info::BASE
-        },
-        bytes: facts.lock_bytes,
-        context_free: facts.ctx_bytes <= 1,
-        peer: false,
-    };
-    subject::register(subject, lock.load_native()?.visit(Code)?);
+    subject::register(subject_of(name, lock), lock.load_native()?.visit(Code)?);
     Ok(())
 }
 
-fn said(error: OwnError) -> Error {
+/// Our own error for one of a lock's.
+pub(crate) fn said(error: OwnError) -> Error {
     match error {
         OwnError::Usage(text) => Error::Usage(text),
         other => Error::Failed(other.to_string()),

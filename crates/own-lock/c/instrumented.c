@@ -88,21 +88,31 @@ HIDDEN void __tsan_vptr_read(void **a) { locklab_hooks.read(a, sizeof *a, SITE);
 		volatile uint##BITS##_t *a, uint##BITS##_t *expected, uint##BITS##_t v,   \
 		int success, int failure)                                                 \
 	{                                                                                 \
+		locklab_hooks.read(expected, BITS / 8, SITE);                             \
 		uint##BITS##_t wanted = *expected;                                        \
 		uint##BITS##_t old = (uint##BITS##_t)locklab_hooks.compare(               \
 			a, BITS / 8, wanted, v, success, failure, SITE);                  \
+		if (old == wanted)                                                        \
+			return 1;                                                         \
+		/* It may be memory that others see. */                                   \
+		locklab_hooks.write(expected, BITS / 8, SITE);                            \
 		*expected = old;                                                          \
-		return old == wanted;                                                     \
+		return 0;                                                                 \
 	}                                                                                 \
 	HIDDEN int __tsan_atomic##BITS##_compare_exchange_weak(                           \
 		volatile uint##BITS##_t *a, uint##BITS##_t *expected, uint##BITS##_t v,   \
 		int success, int failure)                                                 \
 	{                                                                                 \
+		locklab_hooks.read(expected, BITS / 8, SITE);                             \
 		uint##BITS##_t wanted = *expected;                                        \
 		uint##BITS##_t old = (uint##BITS##_t)locklab_hooks.compare(               \
 			a, BITS / 8, wanted, v, success, failure, SITE);                  \
+		if (old == wanted)                                                        \
+			return 1;                                                         \
+		/* It may be memory that others see. */                                   \
+		locklab_hooks.write(expected, BITS / 8, SITE);                            \
 		*expected = old;                                                          \
-		return old == wanted;                                                     \
+		return 0;                                                                 \
 	}                                                                                 \
 	HIDDEN uint##BITS##_t __tsan_atomic##BITS##_compare_exchange_val(                 \
 		volatile uint##BITS##_t *a, uint##BITS##_t expected, uint##BITS##_t v,    \

@@ -39,6 +39,16 @@ pub(crate) struct Compiled {
     _folder: TempDir,
 }
 
+/// A lock as the checker takes it.
+pub(crate) struct Checked {
+    /// What it is there: arrays may be smaller.
+    pub(crate) facts: Facts,
+    /// Instrumented, with `LOCKLAB_CHECKER` defined.
+    pub(crate) library: PathBuf,
+    /// Holds it.
+    pub(crate) folder: TempDir,
+}
+
 /// Flags of both objects: unwinding must find its way, and nothing may bypass
 /// the reports.
 const BOTH: [&str; 6] = [
@@ -66,6 +76,54 @@ const REPORTED: [&str; 5] = [
 /// There is no compiler, the file does not compile, or it holds what cannot
 /// be reported.
 pub(crate) fn compile(unit: &Unit) -> Result<Compiled, Error> {
+    let folder = folder_with_headers()?;
+    let at = |name: &str| folder.path().join(name);
+    let compiler = Compiler::of(&unit.file, folder.path());
+    let instrumented = instrument(unit, &compiler, folder.path(), "instrumented")?;
+    let facts = Facts::read(&instrumented, unit)?;
+
+    let native = at("native.so");
+    let mut arguments: Vec<String> = BOTH.iter().map(|s| (*s).into()).collect();
+    arguments.push("-DLOCKLAB_NATIVE".into());
+    arguments.push("-shared".into());
+    arguments.extend(compiler.on(unit, "-w", &native));
+    let helper = at("native.o");
+    Compiler::c(folder.path()).checked(
+        unit,
+        &words(&["-O2", "-fPIC", "-c", "-o"], &[&helper, &at("native.c")]),
+    )?;
+    arguments.push(helper.display().to_string());
+    compiler.checked(unit, &arguments)?;
+    Ok(Compiled {
+        facts,
+        instrumented,
+        native,
+        _folder: folder,
+    })
+}
+
+/// Compiles a lock for the checker.
+///
+/// # Errors
+/// As [`compile`].
+pub(crate) fn compile_for_checker(unit: &Unit) -> Result<Checked, Error> {
+    let folder = folder_with_headers()?;
+    let compiler = Compiler::of(&unit.file, folder.path());
+    let unit = Unit {
+        flags: [&["-DLOCKLAB_CHECKER".to_owned()], &*unit.flags].concat(),
+        ..unit.clone()
+    };
+    let library = instrument(&unit, &compiler, folder.path(), "checked")?;
+    Ok(Checked {
+        facts: Facts::read(&library, &unit)?,
+        library,
+        folder,
+    })
+}
+
+/// A folder to compile in, with the files of ours that are compiled with a
+/// lock's.
+fn folder_with_headers() -> Result<TempDir, Error> {
     let folder = tempfile::Builder::new()
         .prefix("locklab-own-lock")
         .tempdir()
@@ -84,8 +142,18 @@ pub(crate) fn compile(unit: &Unit) -> Result<Compiled, Error> {
         std::fs::write(at(name), text)
             .map_err(|e| Error::Failed(format!("cannot write {}: {e}", at(name).display())))?;
     }
-    let compiler = Compiler::of(&unit.file, folder.path());
-    let assembly = at("lock.s");
+    Ok(folder)
+}
+
+/// The object in which every access is reported.
+fn instrument(
+    unit: &Unit,
+    compiler: &Compiler,
+    folder: &Path,
+    name: &str,
+) -> Result<PathBuf, Error> {
+    let at = |ending: &str| folder.join(format!("{name}.{ending}"));
+    let assembly = at("s");
     let mut arguments: Vec<String> = BOTH.iter().chain(&REPORTED).map(|s| (*s).into()).collect();
     if compiler.says_gcc() {
         arguments.push("-Wno-tsan".into());
@@ -96,17 +164,18 @@ pub(crate) fn compile(unit: &Unit) -> Result<Compiled, Error> {
         .map_err(|e| Error::Failed(format!("cannot read {}: {e}", assembly.display())))?;
     inspect::no_inline_assembly(&text, unit)?;
 
-    let plain = Compiler::c(folder.path());
-    let object = at("lock.o");
+    let plain = Compiler::c(folder);
+    let object = at("o");
     plain.checked(unit, &words(&["-c", "-o"], &[&object, &assembly]))?;
     inspect::no_thread_local_data(&object, unit)?;
     let hooks = at("hooks.o");
     let mut arguments: Vec<String> = BOTH.iter().map(|s| (*s).into()).collect();
-    arguments.extend(words(&["-w", "-c", "-o"], &[&hooks, &at("instrumented.c")]));
+    arguments.extend(words(
+        &["-w", "-c", "-o"],
+        &[&hooks, &folder.join("instrumented.c")],
+    ));
     plain.checked(unit, &arguments)?;
-
-    // A name for each user: dlopen knows a library by its file.
-    let instrumented = at("instrumented.so");
+    let library = at("so");
     let linked = plain.run(&words(
         &[
             "-shared",
@@ -116,31 +185,13 @@ pub(crate) fn compile(unit: &Unit) -> Result<Compiled, Error> {
             "-Wl,--build-id=none",
             "-o",
         ],
-        &[&instrumented, &object, &hooks],
+        &[&library, &object, &hooks],
     ))?;
-    if !linked.status.success() {
-        return Err(inspect::undefined(&said(&linked), unit));
+    if linked.status.success() {
+        Ok(library)
+    } else {
+        Err(inspect::undefined(&said(&linked), unit))
     }
-    let facts = Facts::read(&instrumented, unit)?;
-
-    let native = at("native.so");
-    let mut arguments: Vec<String> = BOTH.iter().map(|s| (*s).into()).collect();
-    arguments.push("-DLOCKLAB_NATIVE".into());
-    arguments.push("-shared".into());
-    arguments.extend(compiler.on(unit, "-w", &native));
-    let helper = at("native.o");
-    plain.checked(
-        unit,
-        &words(&["-O2", "-fPIC", "-c", "-o"], &[&helper, &at("native.c")]),
-    )?;
-    arguments.push(helper.display().to_string());
-    compiler.checked(unit, &arguments)?;
-    Ok(Compiled {
-        facts,
-        instrumented,
-        native,
-        _folder: folder,
-    })
 }
 
 fn words(first: &[&str], paths: &[&Path]) -> Vec<String> {

@@ -90,6 +90,21 @@ pub const ASSUMES: &str = "Kernel orderings are mapped to C11: what heads an add
     Arm would show; --cflags -DLOCKLAB_STRICT takes it as Relaxed, which may show one that no CPU \
     has. Neither is the kernel's own memory model.";
 
+/// What the checker takes a kernel's orderings for, in a report.
+pub(crate) const WITH_DEPENDENCIES: &str = "\
+C11, with the address dependencies that the kernel relies on: a READ_ONCE of \
+a pointer and an xchg_relaxed are taken for Acquires, and a read-modify-write \
+that is a full barrier has one before and one behind it. C11 has no \
+dependencies, and an Acquire orders more than one does, so a bug that only \
+machines without such an order show (Arm) may be missed. --c11 takes the \
+orderings as they are written. Neither is the kernel's own memory model.";
+
+/// The same, without dependencies.
+pub(crate) const STRICT: &str = "\
+C11 as written, without the address dependencies that the kernel relies on: \
+a promise that is broken here may be kept by every machine. Neither this nor \
+the default is the kernel's own memory model.";
+
 /// What is compiled for a kernel's lock, and the folder that it lies in.
 pub(crate) fn unit(kernel: &KernelLock, cflags: &[String]) -> Result<(Unit, TempDir), Error> {
     let name = kernel.name();

@@ -16,6 +16,7 @@
 //! step of the model checker; and once more without, for this machine's CPUs.
 //! Whatever runs it in a modelled world is a child process.
 
+mod check;
 mod compile;
 mod error;
 mod inspect;

@@ -150,6 +150,11 @@ impl Sites {
         }
     }
 
+    /// Path, file, line and column of a call that returns to `site`.
+    pub(crate) fn position(&self, site: usize) -> Option<(String, String, u32, u32)> {
+        self.lines.position(site.checked_sub(self.base + 1)?)
+    }
+
     /// The line of a call that returns to `site`.
     pub(crate) fn line(&self, site: usize) -> Option<String> {
         self.lines.of_call(site.checked_sub(self.base)?)

@@ -23,14 +23,21 @@ impl Lines {
 
     /// The line of the instruction at `offset`.
     pub(crate) fn at(&self, offset: usize) -> Option<String> {
-        let (file, line) = self.file_and_line(offset)?;
+        let (_, file, line, _) = self.position(offset)?;
         Some(format!("{file}:{line}"))
     }
 
-    /// The same, apart.
-    pub(crate) fn file_and_line(&self, offset: usize) -> Option<(String, u32)> {
+    /// Path, file as people say it, line and column (0: not known) of the
+    /// instruction at `offset`.
+    pub(crate) fn position(&self, offset: usize) -> Option<(String, String, u32, u32)> {
         let location = self.loader.as_ref()?.find_location(offset as u64).ok()??;
-        Some((short(location.file?).to_owned(), location.line?))
+        let path = location.file?;
+        Some((
+            path.to_owned(),
+            short(path).to_owned(),
+            location.line?,
+            location.column.unwrap_or(0),
+        ))
     }
 }
 

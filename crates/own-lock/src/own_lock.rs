@@ -1,6 +1,7 @@
 //! A lock of the user's own, compiled: what the matrix, the simulator and the
 //! checker take.
 
+use crate::check;
 use crate::compile::{self, Compiled, Unit};
 use crate::error::Error;
 use crate::inspect::Facts;
@@ -10,10 +11,12 @@ use crate::lines::Lines;
 use crate::simulate::{self, Answer};
 use crate::source::Source;
 use locklab_sim::{Foreign, Scenario, Simulation};
+use locklab_verify::Property;
 use serde::{Serialize, de::DeserializeOwned};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
+use tempfile::TempDir;
 
 /// How long the code of a lock may run without an access, unless the caller
 /// says otherwise.
@@ -25,6 +28,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 pub struct OwnLock {
     name: String,
     compiled: Arc<Compiled>,
+    unit: Arc<(Unit, Option<TempDir>)>,
     patience: Duration,
 }
 
@@ -48,7 +52,7 @@ impl OwnLock {
     /// As [`OwnLock::named`].
     pub fn from(source: &Source, cflags: &[String]) -> Result<Self, Error> {
         let name = source.name();
-        let (unit, _tree) = match source {
+        let (unit, tree) = match source {
             Source::File(path) => {
                 let unit = Unit {
                     file: path.clone(),
@@ -65,6 +69,7 @@ impl OwnLock {
         Ok(Self {
             name,
             compiled: Arc::new(compile::compile(&unit)?),
+            unit: Arc::new((unit, tree)),
             patience: PATIENCE,
         })
     }
@@ -99,6 +104,33 @@ impl OwnLock {
         })? {
             Answer::Well(simulation) => Ok(*simulation),
             Answer::Badly(why) => Err(Error::Lock(format!("{}: {why}", self.name))),
+        }
+    }
+
+    /// What `verify` checks of it: what every lock promises, and what its file
+    /// says of it (first come, first served; `try_lock`). Threads have numbers
+    /// below 4, and what its file has for the checker
+    /// (`LOCKLAB_CHECKER`) is in force.
+    ///
+    /// # Errors
+    /// It does not compile so.
+    pub fn promises(&self) -> Result<Vec<Property>, Error> {
+        let checked = compile::compile_for_checker(&self.unit.0)?;
+        Ok(check::promises(
+            checked.library,
+            checked.facts,
+            (checked.folder, self.unit.clone()),
+        ))
+    }
+
+    /// What the checker assumes of this lock's memory orderings beyond what
+    /// its source says; empty if nothing.
+    pub fn assumptions(&self) -> &'static str {
+        let strict = |flag: &String| flag == "-DLOCKLAB_STRICT";
+        match self.unit.1 {
+            None => "",
+            Some(_) if self.unit.0.flags.iter().any(strict) => kernel::STRICT,
+            Some(_) => kernel::WITH_DEPENDENCIES,
         }
     }
 

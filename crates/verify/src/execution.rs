@@ -7,7 +7,7 @@
 //! it synchronises the modelled threads: it must never create a
 //! happens-before that the lock under test does not.
 
-use crate::journal::{Entry, Journal, LOCK, Operation, Place};
+use crate::journal::{Entry, Journal, LOCK, Operation, Place, STATIC};
 use crate::parking::Lot;
 use crate::platform::Loom;
 use locklab_locks::QueueNodes;
@@ -147,6 +147,13 @@ pub(crate) fn stores_in_order(here: Place) -> bool {
 /// From now on they do; begins the model again.
 pub(crate) fn store_in_order(here: Place) -> ! {
     RECORD.with(|r| r.in_order.borrow_mut().insert(here));
+    std::panic::panic_any(Again)
+}
+
+/// Something was learnt about the lock that the model must know from its
+/// beginning: begins it again. For a lock that is not written in Rust; the
+/// same execution must not learn the same twice.
+pub fn begin_again() -> ! {
     std::panic::panic_any(Again)
 }
 
@@ -409,6 +416,11 @@ pub(crate) fn step(entry: Entry) {
 pub(crate) fn remark(operation: Operation) {
     RECORD.with(|r| r.rounds[cpu()].set(0));
     step(Entry::new(operation, cpu(), Place::here()));
+}
+
+/// Notes that this memory is static data of the lock under test.
+pub fn owns_static_data(address: usize, bytes: usize) {
+    owns(Some(STATIC.into()), address, bytes);
 }
 
 /// Notes that this memory belongs to thread `cpu`, or to the lock.

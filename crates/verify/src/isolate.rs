@@ -142,11 +142,14 @@ mod unix {
             }
             (_, status) => format!("the model's process is gone: {status:?}"),
         };
+        let trace = trace::steps(&journal.entries());
+        let place = trace.iter().rfind(|step| step.line > 0);
+        let message = match place {
+            Some(step) => format!("{message}, after {}:{}", step.file, step.line),
+            None => message,
+        };
         Err(Crash {
-            failure: Failure {
-                message,
-                trace: trace::steps(&journal.entries()),
-            },
+            failure: Failure { message, trace },
             executions: journal.executions.load(Ordering::Relaxed),
         })
     }

@@ -21,6 +21,9 @@ pub struct Place {
     pub column: u32,
 }
 
+/// In a column: see [`Place::with_order_given`].
+const ORDER_GIVEN: u32 = 1 << 31;
+
 thread_local! {
     static CALLER: Cell<Option<Place>> = const { Cell::new(None) };
 }
@@ -39,6 +42,21 @@ impl Place {
             line: location.line(),
             column: location.column(),
         }
+    }
+
+    /// The same; the order of the operation there is not the source's own,
+    /// and not weakened.
+    #[must_use]
+    pub fn with_order_given(self) -> Self {
+        Self {
+            column: self.column | ORDER_GIVEN,
+            ..self
+        }
+    }
+
+    /// Whether the order of the operation there is not the source's own.
+    pub(crate) fn order_is_given(self) -> bool {
+        self.column & ORDER_GIVEN != 0
     }
 
     /// The next operation on this OS thread comes from this place: for locks
@@ -82,6 +100,9 @@ pub(crate) enum Operation {
 /// Who owns the lock's own memory.
 pub(crate) const LOCK: u8 = u8::MAX;
 
+/// Who owns the static data of a lock that is not written in Rust.
+pub(crate) const STATIC: u8 = u8::MAX - 1;
+
 const FILE: usize = 47;
 
 /// One step.
@@ -113,7 +134,7 @@ impl Entry {
             old: 0,
             new: 0,
             line: place.line,
-            column: place.column,
+            column: place.column & !ORDER_GIVEN,
             operation,
             cpu: cpu as u8,
             pointer: false,

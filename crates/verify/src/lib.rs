@@ -36,7 +36,7 @@ mod trace;
 mod verify;
 
 pub use bugs::markdown;
-pub use execution::MAX_THREADS;
+pub use execution::{MAX_THREADS, begin_again, owns_static_data};
 pub use explore::{Explored, Failure, Limits, Outcome};
 pub use journal::Place;
 pub use mutation::{Change, Mutation, Part};
@@ -47,9 +47,11 @@ pub use result::{
     Checker, Count, Killed, LockResult, MutantKind, PropertyResult, Survivor, Verdict,
 };
 pub use run::{Fate, check, check_and_record, check_within, properties_of, try_mutant};
+pub use source::add_source;
 pub use subject::{Context, Instance, Subject, subject};
 pub use table::{table, traces};
 pub use trace::{LEGEND, SHOWN, Step, interleaving};
 pub use verify::{
-    Options, Progress, THOROUGH_EXECUTIONS, THOROUGH_SCHEDULES, UnknownLock, names, verify,
+    Candidate, Options, Progress, THOROUGH_EXECUTIONS, THOROUGH_SCHEDULES, UnknownLock, names,
+    verify, verify_these,
 };

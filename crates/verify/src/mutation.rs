@@ -266,7 +266,7 @@ thread_local! {
 
 /// The ordering to use for `part` of the operation at `here`.
 pub(crate) fn effective(here: Place, part: Part, order: Ordering) -> Ordering {
-    if order == Ordering::Relaxed {
+    if order == Ordering::Relaxed || here.order_is_given() {
         return order;
     }
     if let Some(mutation) = ACTIVE.get() {

@@ -27,6 +27,8 @@ pub struct Word<A: Mock> {
     overwritten: Newest,
     /// Who wrote that, and whether by a read-modify-write.
     writer: Writer,
+    /// The address that a trace gives it; 0: its own.
+    shown_at: Writer,
 }
 
 /// What all of loom's atomics can do.
@@ -56,7 +58,18 @@ impl<A: Mock> Word<A> {
             before: Newest::new(value),
             overwritten: Newest::new(0),
             writer: Writer::new(execution::cpu() << 1),
+            shown_at: Writer::new(0),
         }
+    }
+
+    /// Its newest value, which a load need not see.
+    pub fn latest(&self) -> u64 {
+        self.newest()
+    }
+
+    /// A trace takes it for the word at this address, which it stands for.
+    pub fn stands_for(&self, address: usize) {
+        self.shown_at.store(address, Ordering::Relaxed);
     }
 
     fn newest(&self) -> u64 {
@@ -64,7 +77,10 @@ impl<A: Mock> Word<A> {
     }
 
     fn address(&self) -> usize {
-        std::ptr::from_ref(self).addr()
+        match self.shown_at.load(Ordering::Relaxed) {
+            0 => std::ptr::from_ref(self).addr(),
+            address => address,
+        }
     }
 
     /// Notes a step on this word.
@@ -186,6 +202,22 @@ type Newest = std::sync::atomic::AtomicU64;
 /// belong to.
 const NOT_CONST: &str = "the checker's locks are made by Default, not by const";
 
+/// The ordering to use for `part` of the access at `here`. Loom knows
+/// sequentially consistent fences, and no such accesses: one has a fence
+/// before it, by which it is ordered with its like.
+fn accessed(here: Place, part: Part, order: Ordering) -> Ordering {
+    let order = effective(here, part, order);
+    if order != Ordering::SeqCst {
+        return order;
+    }
+    atomic::fence(Ordering::SeqCst);
+    match part {
+        Part::Load | Part::Failure => Ordering::Acquire,
+        Part::Store => Ordering::Release,
+        _ => Ordering::AcqRel,
+    }
+}
+
 /// The orderings of a read-modify-write that is a load and a store.
 fn halves(order: Ordering) -> (Ordering, Ordering) {
     match order {
@@ -234,7 +266,7 @@ macro_rules! word {
                 let here = Place::here();
                 execution::access(here);
                 mutation::change(here, Kind::Load, Ordering::Relaxed, self.address());
-                let value = self.atomic.load(effective(here, Part::Load, order));
+                let value = self.atomic.load(accessed(here, Part::Load, order));
                 self.step(Operation::Load, here, $pointer, $number(value), $number(value));
                 value
             }
@@ -244,7 +276,7 @@ macro_rules! word {
                 let here = Place::here();
                 execution::access(here);
                 let change = mutation::change(here, Kind::Store, order, self.address());
-                let order = effective(here, Part::Store, order);
+                let order = accessed(here, Part::Store, order);
                 match change {
                     Some(Change::Omit) => return,
                     Some(by @ (Change::Delay | Change::DelayMore)) => {
@@ -265,7 +297,7 @@ macro_rules! word {
                 let here = Place::here();
                 execution::access(here);
                 let change = mutation::change(here, Kind::Swap, order, self.address());
-                let order = effective(here, Part::Update, order);
+                let order = accessed(here, Part::Update, order);
                 let number = $number;
                 if let Some(change) = change {
                     let (load, store) = halves(order);
@@ -307,7 +339,7 @@ macro_rules! word {
                 execution::access(here);
                 let change =
                     mutation::change(here, Kind::CompareExchange, success, self.address());
-                let success = effective(here, Part::Success, success);
+                let success = accessed(here, Part::Success, success);
                 let failure = effective(here, Part::Failure, failure);
                 let number = $number;
                 if matches!(change, Some(Change::Pretend | Change::Split)) {
@@ -355,7 +387,7 @@ macro_rules! word {
                 let mut forever = patience == Patience::Forever;
                 let kind = if forever { Kind::Wait } else { Kind::PatientWait };
                 let change = mutation::change(here, kind, Ordering::Relaxed, self.address());
-                let order = effective(here, Part::Load, order);
+                let order = accessed(here, Part::Load, order);
                 forever |= change == Some(Change::Patient);
                 if forever {
                     execution::about_to_wait();
@@ -436,7 +468,7 @@ macro_rules! word_int {
             let here = Place::here();
             execution::access(here);
             let change = mutation::change(here, $kind, order, self.address());
-            let order = effective(here, Part::Update, order);
+            let order = accessed(here, Part::Update, order);
             let new = |old: $value| $new(old, value);
             if let Some(Change::Omit | Change::Split) = change {
                 let (load, store) = halves(order);
@@ -494,7 +526,7 @@ impl Word<atomic::AtomicU32> {
         let here = Place::here();
         execution::access(here);
         let change = mutation::change(here, Kind::Store, order, self.address());
-        let order = effective(here, Part::Update, order);
+        let order = accessed(here, Part::Update, order);
         match change {
             Some(Change::Omit) => return,
             Some(by @ (Change::Delay | Change::DelayMore)) => {
@@ -556,7 +588,7 @@ unsafe impl LockWord for Word<atomic::AtomicU32> {
         let here = Place::here();
         execution::access(here);
         let change = mutation::change(here, Kind::Swap, order, self.address());
-        let order = effective(here, Part::Update, order);
+        let order = accessed(here, Part::Update, order);
         let mut first = None;
         if change.is_some() {
             let old = self.atomic.load(halves(order).0);
@@ -594,6 +626,14 @@ fn nowhere(file: &'static str) -> Place {
 }
 
 impl Loom {
+    /// The end of a round of a loop that will repeat until another thread
+    /// changes what it reads: a wait without limit, for locks that are not
+    /// written with [`Atomic::spin`].
+    pub fn repeats(here: Place) {
+        execution::about_to_wait();
+        execution::relax(here);
+    }
+
     /// Ends every [`Platform::wait`] on `word`.
     #[track_caller]
     pub(crate) fn wake_all(word: &Word<atomic::AtomicU32>) {

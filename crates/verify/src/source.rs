@@ -1,6 +1,8 @@
 //! The text of the locks' source, as it was compiled: what a word is called
 //! there, and what stands on a line.
 
+use std::sync::{PoisonError, RwLock};
+
 const FOLDER: &str = "locks/src/";
 
 /// Each source file of the locks, by the end of its path.
@@ -23,9 +25,28 @@ files! {
     "rwlock.rs" "tas.rs" "ticket.rs" "ticket_prop.rs" "twa.rs" "virt_spin.rs"
 }
 
+/// Sources that are not ours.
+static ADDED: RwLock<Vec<(&'static str, &'static str)>> = RwLock::new(Vec::new());
+
+/// Makes the text of a source file known, for the rest of the process, by the
+/// name that its places have.
+pub fn add_source(name: &'static str, text: String) {
+    let mut added = ADDED.write().unwrap_or_else(PoisonError::into_inner);
+    if added.iter().all(|(known, _)| *known != name) {
+        added.push((name, text.leak()));
+    }
+}
+
+fn added(file: &str) -> Option<&'static str> {
+    let added = ADDED.read().unwrap_or_else(PoisonError::into_inner);
+    let (_, text) = added.iter().find(|(name, _)| *name == file)?;
+    Some(text)
+}
+
 /// The text of a line, from 1.
 pub(crate) fn line(file: &str, line: u32) -> Option<&'static str> {
-    let (_, text) = FILES.iter().find(|(name, _)| file.ends_with(name))?;
+    let ours = FILES.iter().find(|(name, _)| file.ends_with(name));
+    let text = ours.map(|(_, text)| *text).or_else(|| added(file))?;
     text.lines().nth(line.checked_sub(1)? as usize)
 }
 
@@ -55,6 +76,9 @@ pub(crate) fn fingerprint_of(name: &str) -> Option<u64> {
 /// What the method that is called at this place is called on: the last name
 /// before it, which may stand on a line above.
 pub(crate) fn field(file: &str, at: u32, column: u32) -> Option<String> {
+    if let Some(text) = added(file) {
+        return field_in_c(text.lines().nth(at.checked_sub(1)? as usize)?, column);
+    }
     let mut number = at;
     let mut before = line(file, number)?
         .get(..(column as usize).checked_sub(1)?)?
@@ -75,6 +99,43 @@ pub(crate) fn field(file: &str, at: u32, column: u32) -> Option<String> {
         .take_while(|c| c.is_alphanumeric() || *c == '_')
         .collect();
     (!name.is_empty()).then(|| name.chars().rev().collect())
+}
+
+/// `l->slots.flag` of `l->slots[slot % 2].flag, 1`, and what comes behind: the
+/// index of an array has no name of its own.
+fn path_in_c(text: &str) -> (String, &str) {
+    let (mut path, mut depth) = (String::new(), 0);
+    for (at, c) in text.char_indices() {
+        depth += i32::from(c == '[') - i32::from(c == ']');
+        if depth > 0 || c == ']' {
+            continue;
+        }
+        if !c.is_alphanumeric() && !"_->.".contains(c) {
+            return (path, &text[at..]);
+        }
+        path.push(c);
+    }
+    (path, "")
+}
+
+/// What the first argument of the call at this column is the address of, or
+/// what stands there.
+fn field_in_c(line: &str, column: u32) -> Option<String> {
+    let from_column = line
+        .get((column as usize).saturating_sub(1)..)
+        .unwrap_or(line);
+    let mut rest = from_column;
+    let path = loop {
+        let argument = rest.trim_start().trim_start_matches(['&', '*', '(']);
+        let (path, behind) = path_in_c(argument);
+        // A call, maybe within another: its first argument.
+        match behind.strip_prefix('(') {
+            Some(arguments) => rest = arguments,
+            None => break path,
+        }
+    };
+    let name = path.rsplit(['>', '.']).next()?;
+    (!name.is_empty() && !name.starts_with(|c: char| c.is_ascii_digit())).then(|| name.to_owned())
 }
 
 #[cfg(test)]
@@ -101,5 +162,32 @@ mod tests {
             }
         }
         assert_eq!(line("somewhere/else.c", 1), None);
+    }
+
+    #[test]
+    fn a_word_in_c_is_called_what_it_is_there() {
+        for (line, at, name) in [
+            (
+                "\tatomic_store_explicit(&before->next, node, x);",
+                "atomic_s",
+                "next",
+            ),
+            (
+                "  while (atomic_load(&l->slots[slot % 2].flag)) {",
+                "atomic_l",
+                "flag",
+            ),
+            ("\tx = l->next;", "l->", "next"),
+            ("\tif (locked) return;", "locked", "locked"),
+            (
+                "\tif (likely(cmpxchg_acquire(&lock->val, &val, 1)))",
+                "likely",
+                "val",
+            ),
+            ("\t__atomic_store_n(&held, 1, 5);", "__atomic", "held"),
+        ] {
+            let column = line.find(at).unwrap() as u32 + 1;
+            assert_eq!(field_in_c(line, column).as_deref(), Some(name), "{line}");
+        }
     }
 }

@@ -36,8 +36,8 @@ pub trait Instance {
     /// The lock's own memory: its address and size.
     fn memory(&self) -> (usize, usize);
 
-    /// A context, and its size.
-    fn context(&self) -> (Context, usize);
+    /// A context, its address, and its size.
+    fn context(&self) -> (Context, usize, usize);
 
     /// As [`RawLock::lock`].
     unsafe fn lock(&self, context: &Context);
@@ -124,10 +124,11 @@ macro_rules! raw_lock {
             (std::ptr::from_ref(&self.0).addr(), size_of_val(&self.0))
         }
 
-        fn context(&self) -> (Context, usize) {
+        fn context(&self) -> (Context, usize, usize) {
             type Ctx<P, L> = <L as RawLock<P>>::Ctx;
             let context = Box::new(Ctx::<$platform, $lock>::default());
-            (context, size_of::<Ctx<$platform, $lock>>())
+            let address = std::ptr::from_ref(&*context).addr();
+            (context, address, size_of::<Ctx<$platform, $lock>>())
         }
 
         unsafe fn lock(&self, context: &Context) {

@@ -5,7 +5,7 @@
 //! the source names them, nodes by the thread that brought them (`n2`), and
 //! other nodes in the order in which they appear (`p1`).
 
-use crate::journal::{Entry, LOCK, Operation};
+use crate::journal::{Entry, LOCK, Operation, STATIC};
 use crate::source;
 use serde::{Deserialize, Serialize};
 
@@ -43,6 +43,9 @@ struct Names {
     seen: Vec<u64>,
 }
 
+/// What a value points into, that is static data.
+const STATIC_DATA: &str = "data";
+
 /// A node is no larger than this in the checker's world.
 const NODE: u64 = 1024;
 
@@ -54,7 +57,7 @@ impl Names {
     }
 
     fn value(&mut self, pointer: bool, value: u64) -> String {
-        if !pointer || value < 4096 {
+        if value < 4096 || (!pointer && self.owner(value).is_none()) {
             return if value < 4096 {
                 value.to_string()
             } else if value == u64::from(u32::MAX) || value == u64::MAX {
@@ -63,7 +66,10 @@ impl Names {
                 format!("{value:#x}")
             };
         }
-        if let Some((_, _, name)) = self.owner(value) {
+        if let Some((start, _, name)) = self.owner(value) {
+            if name == STATIC_DATA {
+                return format!("{name}+{:#x}", value - start);
+            }
             return if name.is_empty() {
                 "lock".to_owned()
             } else {
@@ -83,7 +89,7 @@ impl Names {
         let field = source::field(&entry.file(), entry.line, entry.column);
         let field = field.unwrap_or_else(|| "word".to_owned());
         if let Some((_, _, name)) = self.owner(entry.word) {
-            return if name.is_empty() {
+            return if name.is_empty() || name == STATIC_DATA {
                 field
             } else {
                 format!("{name}.{field}")
@@ -108,10 +114,10 @@ pub(crate) fn steps(entries: &[Entry]) -> Vec<Step> {
     let mut steps = Vec::new();
     for entry in entries {
         if entry.operation == Operation::Owns {
-            let name = if entry.cpu == LOCK {
-                String::new()
-            } else {
-                format!("n{}", entry.cpu)
+            let name = match entry.cpu {
+                LOCK => String::new(),
+                STATIC => STATIC_DATA.to_owned(),
+                cpu => format!("n{cpu}"),
             };
             // Later memory at an address is what is there.
             names.owned.insert(0, (entry.word, entry.new, name));

@@ -14,7 +14,7 @@ use crate::result::{
 use crate::run::{self, Fate};
 use crate::source;
 use locklab_locks::catalogue;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -110,6 +110,31 @@ impl fmt::Display for UnknownLock {
 
 impl std::error::Error for UnknownLock {}
 
+/// A lock to verify.
+pub struct Candidate {
+    /// What tables call it.
+    pub name: String,
+    /// What it promises.
+    pub properties: Vec<Property>,
+    /// Whether random schedules are drawn of it, by its name.
+    pub drawn: bool,
+}
+
+impl Candidate {
+    /// The one called `name`.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn named(name: &str) -> Result<Self, UnknownLock> {
+        let properties = run::properties_of(name).ok_or_else(|| UnknownLock(name.to_owned()))?;
+        Ok(Self {
+            name: name.to_owned(),
+            properties,
+            drawn: name != SPIN_THEN_PARK,
+        })
+    }
+}
+
 /// Checks the locks called `names`, all workers at once; `progress` is told
 /// after each property and each mutant, from any of them.
 ///
@@ -120,11 +145,16 @@ pub fn verify(
     options: Options,
     progress: &(dyn Fn(Progress) + Sync),
 ) -> Result<Vec<LockResult>, UnknownLock> {
-    let mut locks = Vec::new();
-    for name in names {
-        let properties = run::properties_of(name).ok_or_else(|| UnknownLock(name.to_string()))?;
-        locks.push((name, properties));
-    }
+    let locks: Result<Vec<_>, _> = names.iter().map(|name| Candidate::named(name)).collect();
+    Ok(verify_these(&locks?, options, progress))
+}
+
+/// The same, of these locks.
+pub fn verify_these(
+    locks: &[Candidate],
+    options: Options,
+    progress: &(dyn Fn(Progress) + Sync),
+) -> Vec<LockResult> {
     let limits = options.limits();
     let total = AtomicUsize::new(0);
     let done = AtomicUsize::new(0);
@@ -139,15 +169,17 @@ pub fn verify(
     let jobs: Vec<(usize, Job)> = locks
         .iter()
         .enumerate()
-        .flat_map(|(lock, (name, properties))| {
-            let explored = (0..properties.len()).map(Job::Explore);
-            let drawn = (name.as_str() != SPIN_THEN_PARK).then_some(Job::Draw);
+        .flat_map(|(lock, candidate)| {
+            let explored = (0..candidate.properties.len()).map(Job::Explore);
+            let drawn = candidate.drawn.then_some(Job::Draw);
             explored.chain(drawn).map(move |job| (lock, job))
         })
         .collect();
     total.fetch_add(jobs.len(), Ordering::Relaxed);
     let checked = in_parallel(options.workers, jobs.clone(), |(lock, job)| {
-        let (name, properties) = &locks[lock];
+        let Candidate {
+            name, properties, ..
+        } = &locks[lock];
         let (found, mutations) = match job {
             Job::Explore(p) => {
                 let (explored, mutations) = run::check_and_record(&properties[p], limits);
@@ -168,8 +200,8 @@ pub fn verify(
         .iter()
         .zip(shown)
         .zip(&mutations)
-        .map(|(((name, _), properties), passed)| LockResult {
-            name: name.to_string(),
+        .map(|((candidate, properties), passed)| LockResult {
+            name: candidate.name.clone(),
             sources: sources(passed),
             executions: properties.iter().map(|p| p.executions).sum(),
             properties,
@@ -184,9 +216,9 @@ pub fn verify(
         })
         .collect();
     if options.mutants {
-        try_mutants(&locks, &mutations, &mut results, options, &total, &tell);
+        try_mutants(locks, &mutations, &mut results, options, &total, &tell);
     }
-    Ok(results)
+    results
 }
 
 /// The files in which a lock's operations stand.
@@ -261,7 +293,7 @@ impl Mutant {
 }
 
 fn try_mutants(
-    locks: &[(&String, Vec<Property>)],
+    locks: &[Candidate],
     mutations: &[BTreeSet<Mutation>],
     results: &mut [LockResult],
     options: Options,
@@ -276,13 +308,15 @@ fn try_mutants(
         .filter(|&(lock, _)| results[lock].holds())
         .flat_map(|(lock, sites)| {
             let of = sites.iter().copied().map(Mutant::Of);
-            let planted = planted::in_source(locks[lock].0).map(Mutant::In);
+            let planted = planted::in_source(&locks[lock].name).map(Mutant::In);
             of.chain(planted).map(move |mutant| (lock, mutant))
         })
         .collect();
     total.fetch_add(jobs.len(), Ordering::Relaxed);
     let fates = in_parallel(options.workers, jobs.clone(), |(lock, mutant)| {
-        let (name, properties) = &locks[lock];
+        let Candidate {
+            name, properties, ..
+        } = &locks[lock];
         let fate = mutant.run(properties, options);
         tell(format!("{name}: {}", mutant.line()));
         fate
@@ -393,21 +427,21 @@ fn result(property: &Property, explored: Explored) -> PropertyResult {
 }
 
 /// Runs `work` on each of `jobs`, `workers` at a time; results in the order
-/// of the jobs.
+/// of the jobs. The last comes first: the models of locks that park are the
+/// longest, and are the last, and one worker alone would end with them.
 fn in_parallel<J: Send, R: Send>(
     workers: usize,
     jobs: Vec<J>,
     work: impl Fn(J) -> R + Sync,
 ) -> Vec<R> {
     let count = jobs.len();
-    let queue = Mutex::new(jobs.into_iter().enumerate().collect::<VecDeque<_>>());
+    let queue = Mutex::new(jobs.into_iter().enumerate().collect::<Vec<_>>());
     let results = Mutex::new(BTreeMap::new());
     std::thread::scope(|scope| {
         for _ in 0..workers.clamp(1, count.max(1)) {
             scope.spawn(|| {
                 loop {
-                    let Some((place, job)) = queue.lock().expect("no worker panics").pop_front()
-                    else {
+                    let Some((place, job)) = queue.lock().expect("no worker panics").pop() else {
                         return;
                     };
                     let result = work(job);

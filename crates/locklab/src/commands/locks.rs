@@ -1,8 +1,10 @@
 //! `locklab locks`: every lock, what it costs and promises, and how that was
 //! verified.
 
+use crate::bring;
 use crate::cli::Common;
 use crate::output::print;
+use crate::own;
 use clap::Args;
 use locklab_document::number;
 use locklab_host::error::Error;
@@ -16,7 +18,7 @@ use std::process::ExitCode;
 /// `locklab locks`
 #[derive(Debug, Args)]
 pub struct LocksArgs {
-    /// Only these
+    /// Only these: names, C or C++ files, locks of a kernel (kernel:qspinlock)
     #[arg(value_name = "LOCK")]
     pub names: Vec<String>,
 }
@@ -26,12 +28,17 @@ pub struct LocksArgs {
 /// # Errors
 /// There is no lock of that name, or standard output cannot be written.
 pub fn run(args: &LocksArgs, common: &Common) -> Result<ExitCode, Error> {
-    let asked = if args.names.is_empty() {
-        subject::all()
+    let asked: Vec<Subject> = if args.names.is_empty() {
+        let brought = bring::names().into_iter();
+        let brought = brought.filter_map(|name| subject::find(name).ok());
+        subject::all().into_iter().chain(brought).collect()
     } else {
         args.names
             .iter()
-            .map(|name| subject::find(name).map_err(Error::Usage))
+            .map(|name| match own::named(name, common, &[])? {
+                Some(lock) => Ok(own::subject_of(name, &lock)),
+                None => subject::find(name).map_err(Error::Usage),
+            })
             .collect::<Result<_, _>>()?
     };
     if common.json {
@@ -79,6 +86,9 @@ fn record_of(name: &str) -> Option<Record> {
 /// this source.
 fn verified(name: &str) -> String {
     let Some(record) = record_of(name) else {
+        if !locklab_verify::names().contains(&name) {
+            return format!("not verified: 'locklab verify {name}' explores its promises");
+        }
         return "stress on real threads; no complete run of 'locklab verify' is recorded".into();
     };
     let bound = record.preemptions.map_or_else(
@@ -149,7 +159,9 @@ fn table(asked: &[Subject]) -> String {
         if !subject.peer {
             lines.push(verified(info.name));
         }
-        lines.push(format!("[{}]", info.paper));
+        if !info.paper.is_empty() {
+            lines.push(format!("[{}]", info.paper));
+        }
         for line in lines {
             for part in textwrap::wrap(&line, 66) {
                 let _ = writeln!(text, "    {part}");

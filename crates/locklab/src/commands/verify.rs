@@ -1,17 +1,20 @@
 //! `locklab verify`: every promise of every lock under a model checker, and
 //! every operation of its source changed in turn.
 
+use crate::bring;
 use crate::cli::Common;
 use crate::output::print;
+use crate::own;
 use clap::Args;
 use locklab_host::error::Error;
 use locklab_lab::progress::Progress;
 use locklab_native::subject;
 use locklab_verify::{
-    LockResult, Options, THOROUGH_EXECUTIONS, THOROUGH_SCHEDULES, markdown, record, table, traces,
-    verify,
+    Candidate, LockResult, Options, THOROUGH_EXECUTIONS, THOROUGH_SCHEDULES, markdown, record,
+    table, traces, verify_these,
 };
 use serde_json::json;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -22,6 +25,9 @@ use std::time::Duration;
 #[derive(Debug, Args)]
 pub struct VerifyArgs {
     /// The locks, and 'spin-then-park' [default: all]
+    ///
+    /// A lock of your own is a C or C++ file, or kernel:qspinlock[=TREE]; of
+    /// it no random schedules are drawn, and orderings are what is weakened.
     #[arg(value_name = "LOCK")]
     pub locks: Vec<String>,
     /// Change each operation in turn: each must break a promise
@@ -55,6 +61,12 @@ pub struct VerifyArgs {
     /// file, crates/verify/verified.tsv.
     #[arg(long, value_name = "FILE", requires = "mutants")]
     pub record: Option<PathBuf>,
+    /// Take a kernel's orderings as written, without address dependencies
+    ///
+    /// C11 has none, so what a kernel's lock relies on is broken then. By
+    /// default, what heads one is an Acquire.
+    #[arg(long)]
+    pub c11: bool,
     /// Also write the named bugs, and what found each, as Markdown
     #[arg(long, value_name = "FILE", requires = "mutants")]
     pub bugs: Option<PathBuf>,
@@ -68,21 +80,7 @@ pub struct VerifyArgs {
 /// # Errors
 /// A name is no lock's, or standard output cannot be written.
 pub fn run(args: &VerifyArgs, common: &Common) -> Result<ExitCode, Error> {
-    let known = locklab_verify::names();
-    for name in &args.locks {
-        if !known.contains(&name.as_str()) {
-            subject::find(name).map_err(Error::Usage)?;
-            return Err(Error::Usage(format!(
-                "'{name}' is not ours to verify: it is a peer's lock; 'locklab verify' takes \
-                 those that 'locklab locks' lists with a paper"
-            )));
-        }
-    }
-    let names: Vec<String> = if args.locks.is_empty() {
-        known.iter().map(|name| (*name).to_owned()).collect()
-    } else {
-        args.locks.clone()
-    };
+    let (candidates, assumptions) = candidates(args, common)?;
     let defaults = Options::default();
     let executions = match args.executions {
         Some(executions) => executions,
@@ -103,13 +101,12 @@ pub fn run(args: &VerifyArgs, common: &Common) -> Result<ExitCode, Error> {
         ..defaults
     };
     if common.dry_run {
-        return print(&plan(&names, options));
+        return print(&plan(&candidates, options));
     }
     let bar = Progress::new(0, "models", common.quiet);
-    let results = verify(&names, options, &|progress| {
+    let results = verify_these(&candidates, options, &|progress| {
         bar.set(progress.done as u64, progress.total as u64, &progress.what);
-    })
-    .map_err(|error| Error::Usage(error.to_string()))?;
+    });
     drop(bar);
     let write = |path: &Option<PathBuf>, text: &dyn Fn(&[LockResult]) -> String| {
         let Some(path) = path else { return Ok(()) };
@@ -138,12 +135,21 @@ pub fn run(args: &VerifyArgs, common: &Common) -> Result<ExitCode, Error> {
                     "seconds_at_most": args.seconds,
                     "schedules": options.schedules,
                     "seed": options.seed,
+                    "assumptions": assumptions,
                 },
                 "locks": results,
             })
         )
     } else {
-        table(&results)
+        let mut text = table(&results);
+        for (name, assumed) in &assumptions {
+            text.push_str(&textwrap::fill(
+                &format!("\n{name}: checked under {assumed}"),
+                72,
+            ));
+            text.push('\n');
+        }
+        text
     };
     print(&text)?;
     Ok(if results.iter().all(proven) {
@@ -158,12 +164,58 @@ fn proven(lock: &LockResult) -> bool {
     lock.holds() && lock.is_complete() && lock.survivors.is_empty()
 }
 
-fn plan(names: &[String], options: Options) -> String {
+/// What the command line asks for, and what is assumed of some of it.
+fn candidates(
+    args: &VerifyArgs,
+    common: &Common,
+) -> Result<(Vec<Candidate>, BTreeMap<String, &'static str>), Error> {
+    let mut assumptions = BTreeMap::new();
+    let known = locklab_verify::names();
+    let all = || known.iter().map(|name| (*name).to_owned()).collect();
+    let names: Vec<String> = if args.locks.is_empty() {
+        all()
+    } else {
+        args.locks.clone()
+    };
+    let strict: &[&str] = if args.c11 { &["-DLOCKLAB_STRICT"] } else { &[] };
+    let mut candidates = Vec::new();
+    for name in &names {
+        if let Some(lock) = own::named(name, common, strict)? {
+            candidates.push(Candidate {
+                name: lock.name().to_owned(),
+                properties: lock.promises().map_err(own::said)?,
+                drawn: false,
+            });
+            if !lock.assumptions().is_empty() {
+                assumptions.insert(lock.name().to_owned(), lock.assumptions());
+            }
+            continue;
+        }
+        if let Some(candidate) = bring::candidate(name) {
+            candidates.push(candidate);
+            continue;
+        }
+        if !known.contains(&name.as_str()) {
+            subject::find(name).map_err(Error::Usage)?;
+            return Err(Error::Usage(format!(
+                "'{name}' is not ours to verify: it is a peer's lock; 'locklab verify' takes \
+                 those that 'locklab locks' lists with a paper, and files"
+            )));
+        }
+        candidates.push(Candidate::named(name).map_err(|e| Error::Usage(e.to_string()))?);
+    }
+    Ok((candidates, assumptions))
+}
+
+fn plan(candidates: &[Candidate], options: Options) -> String {
     let mut text = String::new();
-    for name in names {
-        let properties = locklab_verify::properties_of(name).unwrap_or_default();
-        let promises: Vec<&str> = properties.iter().map(|property| property.name).collect();
-        text.push_str(&format!("{name}: {}\n", promises.join("; ")));
+    for candidate in candidates {
+        let promises: Vec<&str> = candidate
+            .properties
+            .iter()
+            .map(|property| property.name)
+            .collect();
+        text.push_str(&format!("{}: {}\n", candidate.name, promises.join("; ")));
     }
     text.push_str(&format!(
         "each with at most {} executions; then {} random schedules of each lock\n",

@@ -28,7 +28,11 @@ typedef struct { int counter; } atomic_t;
 typedef struct { long counter; } atomic_long_t;
 
 #define CONFIG_SMP 1
+#ifdef LOCKLAB_CHECKER
+#define CONFIG_NR_CPUS 4
+#else
 #define CONFIG_NR_CPUS 512
+#endif
 #define NR_CPUS CONFIG_NR_CPUS
 #define IS_ENABLED(option) 0
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
@@ -68,7 +72,7 @@ typedef struct { long counter; } atomic_long_t;
 #ifdef LOCKLAB_STRICT
 #define LOCKLAB_DEPENDED_ON __ATOMIC_RELAXED
 #else
-#define LOCKLAB_DEPENDED_ON __ATOMIC_ACQUIRE
+#define LOCKLAB_DEPENDED_ON __ATOMIC_CONSUME /* for the checker an Acquire */
 #endif
 #define LOCKLAB_IS_POINTER(x) (__builtin_classify_type(x) == 5)
 

@@ -81,6 +81,13 @@ impl Property {
         self
     }
 
+    /// The same promise, to show the orderings needed and nothing else: of
+    /// code whose structure is not the platform's to change.
+    pub fn of_orderings(mut self) -> Self {
+        self.structure_of = &["no file"];
+        self
+    }
+
     /// The same promise; `before` is called at the beginning of each
     /// execution, before the lock is made.
     pub fn after(mut self, before: impl Fn() + Send + Sync + 'static) -> Self {

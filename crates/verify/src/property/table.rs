@@ -195,9 +195,8 @@ impl Table {
 
 /// A new context, of thread `cpu`.
 pub(super) fn context(lock: &dyn Instance, cpu: usize) -> Context {
-    let (context, bytes) = lock.context();
+    let (context, address, bytes) = lock.context();
     if bytes > 0 {
-        let address = std::ptr::from_ref(&*context).cast::<()>().addr();
         execution::owns(Some(cpu), address, bytes);
     }
     context

@@ -1,0 +1,225 @@
+//! Locks in C under the model checker.
+
+use locklab_own_lock::OwnLock;
+use locklab_verify::{
+    Explored, Failure, Fate, Limits, Mutation, Outcome, Property, SHOWN, check, check_and_record,
+    interleaving, try_mutant,
+};
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+fn at(file: &str) -> String {
+    format!("{}/tests/c/{file}", env!("CARGO_MANIFEST_DIR"))
+}
+
+fn promises_of(name: &str, flags: &[&str]) -> Vec<Property> {
+    let flags: Vec<String> = flags.iter().map(|flag| (*flag).to_owned()).collect();
+    let lock = OwnLock::named(name, &flags).unwrap().unwrap();
+    lock.promises().unwrap()
+}
+
+fn limits(executions: u64) -> Limits {
+    Limits {
+        executions,
+        ..Limits::default()
+    }
+}
+
+fn named<'a>(properties: &'a [Property], name: &str) -> &'a Property {
+    properties.iter().find(|p| p.name == name).unwrap()
+}
+
+fn explored(properties: &[Property], name: &str, executions: u64) -> Explored {
+    check(named(properties, name), limits(executions), None)
+}
+
+fn failure(properties: &[Property], name: &str, executions: u64) -> Failure {
+    match explored(properties, name, executions).outcome {
+        Outcome::Fails(failure) => failure,
+        outcome => panic!("{name}: {outcome:?}"),
+    }
+}
+
+/// The promises of these properties, and no more than so many executions of
+/// each.
+#[track_caller]
+fn assert_kept(what: &str, properties: &[Property], executions: u64) {
+    for property in properties {
+        let explored = check(property, limits(executions), None);
+        if let Outcome::Fails(Failure { message, trace }) = explored.outcome {
+            let table = interleaving(&trace, SHOWN);
+            panic!("{what}: {}: {message}\n{table}", property.name);
+        }
+    }
+}
+
+/// All that some executions pass.
+fn mutants_of(properties: &[Property]) -> BTreeSet<Mutation> {
+    let passed = properties
+        .iter()
+        .map(|property| check_and_record(property, limits(300)).1);
+    passed.flatten().collect()
+}
+
+fn fate(properties: &[Property], mutant: Mutation) -> Fate {
+    try_mutant(properties, limits(1_000), Some(mutant), false)
+}
+
+const TWINS: [&str; 6] = [
+    "ttas.c",
+    "ticket.c",
+    "mcs.c",
+    "clh.c",
+    "anderson.c",
+    "qspinlock.c",
+];
+
+#[test]
+fn the_twins_of_our_locks_keep_the_same_promises() {
+    for file in TWINS {
+        let properties = promises_of(&at(file), &[]);
+        let ours = locklab_verify::properties_of(file.trim_end_matches(".c")).unwrap();
+        for property in &properties {
+            assert!(
+                ours.iter().any(|ours| ours.name == property.name),
+                "{file}: {}",
+                property.name
+            );
+        }
+        assert_kept(file, &properties, 10);
+    }
+}
+
+/// As of our own: no ordering of theirs is there in vain. (A sample: the
+/// others take minutes, and anderson's fall with two slots only.)
+#[test]
+fn the_same_mutants_fall() {
+    for file in ["ticket.c", "mcs.c"] {
+        let properties = promises_of(&at(file), &[]);
+        let mutants = mutants_of(&properties);
+        assert!(mutants.len() > 1, "{file}: {mutants:?}");
+        for mutant in mutants {
+            let fate = fate(&properties, mutant);
+            assert!(
+                matches!(fate, Fate::Killed { .. }),
+                "{file}: {mutant}: {fate:?}"
+            );
+        }
+    }
+}
+
+/// Bugs that public locks have had, each by the promise that names it; as they
+/// were mended, the same promise is kept.
+#[test]
+fn known_bugs_of_public_locks_are_found() {
+    for (file, promise, said) in [
+        ("dpdk_mcslock.c", "reuse", "deadlock"),
+        ("linux_qspinlock.c", "reuse", "deadlock"),
+        (
+            "nuttx_trylock.c",
+            "try_lock does not wait",
+            "try_lock succeeds on a lock that is held",
+        ),
+        ("nuttx_unlock.c", "exclusion", "deadlock"),
+        ("spin_rs_rwlock.c", "exclusion", "not ordered"),
+        ("fex_spinlock.c", "exclusion of three", "not ordered"),
+    ] {
+        let name = at(&format!("bugs/{file}"));
+        let failure = failure(&promises_of(&name, &[]), promise, 3_000);
+        assert!(
+            failure.message.contains(said),
+            "{file}: {}",
+            failure.message
+        );
+        let mended = promises_of(&name, &["-DFIXED"]);
+        assert_kept(file, std::slice::from_ref(named(&mended, promise)), 100);
+    }
+}
+
+/// A lock whose `lab_lock` ends so.
+fn going_wrong(how: &str) -> Failure {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("mine.c");
+    let text = format!(
+        "#include <locklab_lock.h>
+#include <stdatomic.h>
+struct l {{ _Atomic int held; int data; }};
+LOCKLAB_LOCK(mine, struct l, lab_no_context);
+static int deep(volatile int *a) {{ volatile int b[64]; b[0] = *a + 1; return deep(b) + b[0]; }}
+void lab_lock(void *p, void *c) {{
+\tstruct l *l = p; (void)c; (void)deep;
+\twhile (atomic_exchange_explicit(&l->held, 1, memory_order_acquire))
+\t\tlab_relax();
+\t{how}
+}}
+void lab_unlock(void *p, void *c) {{
+\tstruct l *l = p; (void)c;
+\tatomic_store_explicit(&l->held, 0, memory_order_release);
+}}
+"
+    );
+    std::fs::write(&path, text).unwrap();
+    failure(&promises_of(path.to_str().unwrap(), &[]), "exclusion", 300)
+}
+
+/// A crash, a hang or a wild write is a failed promise, with the line.
+#[test]
+fn what_goes_wrong_in_c_is_a_failed_promise_with_the_line() {
+    for (how, said) in [
+        (
+            "((struct l *)8)->data = 1;",
+            "crash at mine.c:10 (address 0xc",
+        ),
+        (
+            "*(_Atomic long *)(1L << 46) = 1;",
+            "crash at mine.c:10 (address 0x400000000000",
+        ),
+        ("for (volatile int on = 1; on;);", "endless loop"),
+        ("l->data = deep(&l->data);", "the stack overflows"),
+        ("__builtin_trap();", "SIGILL"),
+        (
+            "while (!l->data) lab_relax();",
+            "deadlock: every thread waits",
+        ),
+    ] {
+        let failure = going_wrong(how);
+        assert!(failure.message.contains(said), "{how}: {}", failure.message);
+        let lines: Vec<u32> = failure.trace.iter().map(|step| step.line).collect();
+        assert!(lines.contains(&8), "{how}: {lines:?}");
+    }
+}
+
+/// A counterexample is in the words of the file.
+#[test]
+fn a_counterexample_has_the_lines_and_the_names_of_the_file() {
+    let failure = failure(
+        &promises_of(&at("bugs/dpdk_mcslock.c"), &[]),
+        "reuse",
+        3_000,
+    );
+    let table = interleaving(&failure.trace, SHOWN);
+    for said in [
+        "thread 1",
+        "dpdk_mcslock.c:",
+        "tail 0 > n",
+        "next = n",
+        "locked = 1",
+    ] {
+        assert!(table.contains(said), "{said}:\n{table}");
+    }
+    assert!(
+        table.lines().all(|line| line.chars().count() <= 72),
+        "{table}"
+    );
+}
+
+/// The kernel's own file, where the package is installed.
+#[test]
+fn the_kernels_qspinlock_keeps_its_promises_with_dependencies() {
+    let lock = match OwnLock::named("kernel:qspinlock", &[]) {
+        Ok(lock) => lock.unwrap(),
+        Err(error) => return eprintln!("not tested: {error}"),
+    };
+    assert!(lock.assumptions().contains("address dependencies"));
+    assert_kept("kernel:qspinlock", &lock.promises().unwrap(), 30);
+}
