@@ -1,5 +1,6 @@
 //! Makes the mutants of `planted.txt` that the platform cannot make: a copy of
-//! a lock's source for each, with one edit.
+//! a lock's source for each, with one edit. And lists the source files of the
+//! locks, whose text reports quote.
 //!
 //! Their modules find what is `crate` to the original in `planted::world`. A
 //! bug whose place is no longer in the source is listed as one that does not
@@ -144,7 +145,36 @@ fn main() {
     let out = env::var("OUT_DIR").expect("cargo sets OUT_DIR");
     let code =
         format!("pub(crate) const ALL: &[Planted] = &[\n{table}];\nmod bugs {{\n{modules}\n}}\n");
-    fs::write(Path::new(&out).join("planted.rs"), code).expect("OUT_DIR can be written");
+    let write = |name: &str, text: String| {
+        fs::write(Path::new(&out).join(name), text).expect("OUT_DIR can be written");
+    };
+    write("planted.rs", code);
+    write("sources.rs", sources());
+}
+
+/// Each source file of the locks, by the end of its path.
+fn sources() -> String {
+    let folder = fs::canonicalize("../locks/src").expect("the locks are beside this crate");
+    let mut files = Vec::new();
+    let mut folders = vec![folder.clone()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).expect("a folder of the source") {
+            let path = entry.expect("a folder of the source").path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|end| end == "rs") {
+                files.push(path);
+            }
+        }
+    }
+    files.sort();
+    let lines = files.iter().map(|path| {
+        let below = path.strip_prefix(&folder).expect("found below it");
+        let name = format!("locks/src/{}", below.display()).replace('\\', "/");
+        format!("    ({name:?}, include_str!({path:?})),\n")
+    });
+    let lines: String = lines.collect();
+    format!("const FILES: &[(&str, &str)] = &[\n{lines}];\n")
 }
 
 /// The source of a lock with the edit that `body` describes; `None` if its

@@ -6,7 +6,6 @@ use locklab_verify::{
     interleaving, try_mutant,
 };
 use std::collections::BTreeSet;
-use std::path::PathBuf;
 
 fn at(file: &str) -> String {
     format!("{}/tests/c/{file}", env!("CARGO_MANIFEST_DIR"))

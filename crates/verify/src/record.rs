@@ -243,6 +243,8 @@ mod tests {
         "reciprocating",
         "fissile",
         "malthusian",
+        "futex",
+        "futex-adaptive",
         "rw-queued",
         "mplock-ticket",
         "mplock-ticket-padded",

@@ -5,25 +5,8 @@ use std::sync::{PoisonError, RwLock};
 
 const FOLDER: &str = "locks/src/";
 
-/// Each source file of the locks, by the end of its path.
-macro_rules! files {
-    ($($file:literal)*) => {
-        const FILES: &[(&str, &str)] = &[
-            $((
-                concat!("locks/src/", $file),
-                include_str!(concat!("../../locks/src/", $file)),
-            ),)*
-        ];
-    };
-}
-
-files! {
-    "anderson.rs" "clh.rs" "cna.rs" "cohort.rs" "fissile.rs" "hemlock.rs" "hmcs.rs"
-    "malthusian.rs" "mcs.rs" "mcs_k42.rs" "mcs_timeout.rs" "mplock/anderson.rs"
-    "mplock/clh.rs" "mplock/mcs.rs" "mplock/mod.rs" "mplock/ticket.rs" "parking.rs"
-    "platform.rs" "qspinlock.rs" "qspinlock_pv.rs" "qspinlock_virt.rs" "reciprocating.rs"
-    "rwlock.rs" "tas.rs" "ticket.rs" "ticket_prop.rs" "twa.rs" "virt_spin.rs"
-}
+// `FILES`: each source file of the locks, by the end of its path.
+include!(concat!(env!("OUT_DIR"), "/sources.rs"));
 
 /// Sources that are not ours.
 static ADDED: RwLock<Vec<(&'static str, &'static str)>> = RwLock::new(Vec::new());

@@ -1,0 +1,270 @@
+//! What the compiled lock calls at each access, fence and pause.
+//!
+//! A plain read is a relaxed load whose value is put into memory until the
+//! thread's next access; a plain write is a relaxed store there. Must never
+//! run outside a model, but for `lab_init`, which is of nobody yet.
+
+use super::part::{Part, order};
+use super::waits::{has_changed, has_updated, relax, repeats};
+use super::world::{memory, set_memory, thread, with};
+use crate::isolate;
+use crate::library::{Hooks, low, updated};
+use crate::repeat::Read;
+use locklab_locks::platform::{Ordering, Platform};
+use locklab_verify::Loom;
+use std::ffi::{c_char, c_int, c_uint};
+use std::mem::take;
+use std::sync::atomic::Ordering as Real;
+
+/// Makes the checker know what the code has done to memory by itself since its
+/// last access. Whether the access at hand is the model's.
+pub(super) fn flush(site: usize) -> bool {
+    if with(|world| world.quiet) {
+        return false;
+    }
+    isolate::SITE.store(site, Real::Relaxed);
+    let me = thread();
+    let (written, older) = with(|world| {
+        let thread = &mut world.threads[me];
+        (take(&mut thread.written), take(&mut thread.older))
+    });
+    for (address, size, newest) in older {
+        // SAFETY: words of the lock's memory.
+        unsafe { set_memory(address, size.into(), newest) };
+    }
+    for (address, size, before, site) in written {
+        // SAFETY: as above.
+        let value = unsafe { memory(address, size.into()) };
+        // Until the store has its turn, others see what was there.
+        // SAFETY: as above.
+        unsafe { set_memory(address, size.into(), before) };
+        Part::at(address, size.into(), site).store(value, Ordering::Relaxed);
+    }
+    true
+}
+
+pub(super) extern "C-unwind" fn load(address: usize, size: c_uint, mo: c_int, site: usize) -> u64 {
+    if !flush(site) {
+        // SAFETY: `lab_init` of the lock in its place.
+        return unsafe { memory(address, size) };
+    }
+    let me = thread();
+    let part = Part::at(address, size, site);
+    let handed = with(|world| world.threads[me].handed.take());
+    let value = match handed {
+        Some((at, bytes, value)) if (at, c_uint::from(bytes)) == (address, size) => value,
+        _ => {
+            let part = part.headed_by(mo);
+            part.load(order(mo))
+        }
+    };
+    let read = Read {
+        address,
+        size: size as u8,
+        value,
+        order: mo,
+        site,
+    };
+    with(|world| world.threads[me].at.has_read(read));
+    repeats(&part, site, value);
+    value
+}
+
+pub(super) extern "C-unwind" fn store(
+    address: usize,
+    size: c_uint,
+    value: u64,
+    mo: c_int,
+    site: usize,
+) {
+    if !flush(site) {
+        // SAFETY: as `load`.
+        return unsafe { set_memory(address, size, value) };
+    }
+    has_changed();
+    let part = Part::at(address, size, site);
+    part.store(low(size, value), order(mo));
+}
+
+pub(super) extern "C-unwind" fn update(
+    address: usize,
+    size: c_uint,
+    operation: c_uint,
+    value: u64,
+    mo: c_int,
+    site: usize,
+) -> u64 {
+    let value = low(size, value);
+    if !flush(site) {
+        // SAFETY: as `load`.
+        unsafe {
+            let old = memory(address, size);
+            set_memory(address, size, updated(operation, old, value));
+            return old;
+        }
+    }
+    let part = Part::at(address, size, site);
+    let old = part.headed_by(mo).update(operation, value, order(mo));
+    let new = low(size, updated(operation, old, value));
+    has_updated(&part, site, (old, new));
+    old
+}
+
+pub(super) extern "C-unwind" fn compare(
+    address: usize,
+    size: c_uint,
+    expected: u64,
+    new: u64,
+    success: c_int,
+    failure: c_int,
+    site: usize,
+) -> u64 {
+    let (expected, new) = (low(size, expected), low(size, new));
+    if !flush(site) {
+        // SAFETY: as `load`.
+        unsafe {
+            let old = memory(address, size);
+            if old == expected {
+                set_memory(address, size, new);
+            }
+            return old;
+        }
+    }
+    let part = Part::at(address, size, site);
+    let failure = match failure {
+        0 | 3 => Ordering::Relaxed,
+        _ => Ordering::Acquire,
+    };
+    let old = part
+        .headed_by(success)
+        .compare(expected, new, order(success), failure);
+    let now = if old == expected { new } else { old };
+    has_updated(&part, site, (old, now));
+    old
+}
+
+pub(super) extern "C-unwind" fn fence(mo: c_int, site: usize) {
+    if !flush(site) {
+        return;
+    }
+    let order = match mo {
+        0 => return,
+        1 | 2 => Ordering::Acquire,
+        3 => Ordering::Release,
+        4 => Ordering::AcqRel,
+        _ => Ordering::SeqCst,
+    };
+    with(|world| world.place(site)).set_caller();
+    Loom::fence(order);
+}
+
+/// Whether a plain access is one to the thread's own stack, or to constants.
+pub(super) fn is_own(address: usize) -> bool {
+    let here = 0_u8;
+    let me = thread();
+    with(|world| {
+        let library = &world.library;
+        let whole = library.base..library.data.end.max(library.code.end);
+        (std::ptr::from_ref(&here) as usize..world.threads[me].at.entry).contains(&address)
+            || (whole.contains(&address) && !library.data.contains(&address))
+    })
+}
+
+/// The accesses of which a plain one is made, none across words.
+pub(super) fn pieces(address: usize, bytes: usize) -> impl Iterator<Item = (usize, u8)> {
+    let mut at = address;
+    std::iter::from_fn(move || {
+        let left = (address + bytes).checked_sub(at).filter(|left| *left > 0)?;
+        let size = [8, 4, 2, 1]
+            .into_iter()
+            .find(|size| at % size == 0 && *size <= left)?;
+        at += size;
+        Some((at - size, size as u8))
+    })
+}
+
+pub(super) extern "C-unwind" fn read(address: usize, bytes: usize, site: usize) {
+    if !flush(site) || is_own(address) {
+        return;
+    }
+    let me = thread();
+    // Others may have their turn at each load, so memory is changed after all.
+    let mut seen = Vec::new();
+    for (address, size) in pieces(address, bytes) {
+        let part = Part::at(address, size.into(), site);
+        let handed = with(|world| world.threads[me].handed.take());
+        let value = match handed {
+            Some((at, width, value)) if (at, width) == (address, size) => value,
+            _ => part.load(Ordering::Relaxed),
+        };
+        let read = Read {
+            address,
+            size,
+            value,
+            order: 0,
+            site,
+        };
+        with(|world| world.threads[me].at.has_read(read));
+        repeats(&part, site, value);
+        seen.push((part, address, size, value));
+    }
+    for (part, address, size, value) in seen {
+        let newest = part.of(part.newest());
+        if value != newest {
+            with(|world| world.threads[me].older.push((address, size, newest)));
+            // SAFETY: a word of the lock's memory.
+            unsafe { set_memory(address, size.into(), value) };
+        }
+    }
+}
+
+pub(super) extern "C-unwind" fn write(address: usize, bytes: usize, site: usize) {
+    if !flush(site) || is_own(address) {
+        return;
+    }
+    has_changed();
+    let me = thread();
+    for (address, size) in pieces(address, bytes) {
+        let part = Part::at(address, size.into(), site);
+        let before = part.of(part.newest());
+        with(|world| {
+            world.threads[me]
+                .written
+                .push((address, size, before, site))
+        });
+    }
+}
+
+pub(super) extern "C-unwind" fn cpu() -> c_uint {
+    Loom::cpu() as c_uint
+}
+
+pub(super) extern "C-unwind" fn node() -> c_uint {
+    Loom::node() as c_uint
+}
+
+pub(super) extern "C-unwind" fn fail(text: *const c_char, file: *const c_char, line: c_uint) {
+    // SAFETY: strings of the library.
+    let (text, file) = unsafe {
+        (
+            std::ffi::CStr::from_ptr(text).to_string_lossy(),
+            std::ffi::CStr::from_ptr(file).to_string_lossy(),
+        )
+    };
+    let file = file.rsplit('/').next().unwrap_or("");
+    panic!("the assertion `{text}` at {file}:{line} does not hold")
+}
+
+pub(super) const HOOKS: Hooks = Hooks {
+    load,
+    store,
+    update,
+    compare,
+    fence,
+    read,
+    write,
+    cpu,
+    node,
+    relax,
+    fail,
+};

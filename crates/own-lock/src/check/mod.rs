@@ -1,0 +1,208 @@
+//! A compiled lock under the model checker: each access that it reports is a
+//! step of the model.
+//!
+//! The lock's memory stays what it is, and holds the newest value of each
+//! word; beside it each word that is accessed has a word of the checker's,
+//! which decides what a read sees. Where words begin and how wide they are is
+//! learnt: an access that does not fit begins the model again. A plain read is
+//! a relaxed load whose value is put into memory until the thread's next
+//! access; a plain write is a relaxed store there. A loop that repeats
+//! ([`crate::repeat`]) waits as `spin` does, and is pruned as that is.
+//!
+//! Must never run outside a model: what it keeps belongs to one execution.
+
+mod hooks;
+mod part;
+mod waits;
+mod word;
+mod world;
+
+use crate::inspect::Facts;
+use crate::inspect::Facts;
+use crate::isolate;
+use crate::library::Library;
+use hooks::{HOOKS, flush};
+use locklab_locks::{Fairness, Info};
+use locklab_verify::{Context, Instance, Property, Subject};
+use std::collections::HashMap;
+use std::mem::take;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use world::{MOST_CONTEXTS, MOST_LOCKS, World, lines, make_words, thread, with};
+
+/// The promises of a lock that was compiled for the checker; `kept` stays as
+/// long as they do.
+pub(crate) fn promises(
+    library: PathBuf,
+    facts: Facts,
+    kept: impl Send + Sync + 'static,
+) -> Vec<Property> {
+    let lock: Arc<dyn Subject> = Arc::new(Checked {
+        facts: facts.clone(),
+    });
+    let most = facts.max_cpus.unwrap_or(usize::MAX);
+    let world = Arc::new((library, facts, kept));
+    locklab_verify::promises(&lock)
+        .into_iter()
+        .filter(|property| property.threads <= most)
+        .map(|property| {
+            let world = world.clone();
+            property
+                .of_orderings()
+                .after(move || World::begin(&world.0, &world.1, HOOKS))
+        })
+        .collect()
+}
+
+/// The lock as the models take it.
+struct Checked {
+    facts: Facts,
+}
+
+/// One lock of an execution: its place in the pool.
+struct CheckedLock {
+    address: usize,
+}
+
+/// A context's place in the pool.
+struct CheckedContext(usize);
+
+impl Subject for Checked {
+    fn info(&self) -> Info {
+        Info {
+            try_lock: self.facts.try_lock,
+            fairness: if self.facts.fifo {
+                Fairness::Fifo
+            } else {
+                Fairness::Unfair
+            },
+            ..crate::INFO
+        }
+    }
+
+    fn make(&self, _: bool) -> Box<dyn Instance> {
+        let (address, bytes, init) = with(|world| {
+            let bytes = 64 * lines(world.facts.lock_bytes);
+            assert!(world.locks < MOST_LOCKS, "a model makes too many locks");
+            let address = world.start() + world.locks * bytes;
+            world.locks += 1;
+            world.alive += 1;
+            (address, bytes, world.library.init)
+        });
+        if let Some(init) = init {
+            with(|world| world.quiet = true);
+            // SAFETY: the lock in its place, before its first use.
+            unsafe { init(address as *mut _) };
+            with(|world| world.quiet = false);
+        }
+        // Static data, which it may have set up, such as each CPU's.
+        let (data, old) = with(|world| {
+            let data = world.library.data.clone();
+            let old: Vec<usize> = world
+                .words
+                .keys()
+                .copied()
+                .filter(|first| data.contains(first))
+                .collect();
+            (data, old)
+        });
+        if init.is_some() || old.is_empty() {
+            for first in old {
+                drop(with(|world| world.words.remove(&first)));
+            }
+            make_words(data.start, data.end);
+        }
+        locklab_verify::owns_static_data(data.start, data.len());
+        make_words(address, address + bytes);
+        Box::new(CheckedLock { address })
+    }
+}
+
+impl Drop for CheckedLock {
+    fn drop(&mut self) {
+        let words = with(|world| {
+            world.alive -= 1;
+            match world.alive {
+                0 => take(&mut world.words),
+                _ => HashMap::new(),
+            }
+        });
+        // In an order that every execution has.
+        let mut words: Vec<_> = words.into_iter().collect();
+        words.sort_unstable_by_key(|(first, _)| *first);
+        drop(words);
+    }
+}
+
+impl CheckedLock {
+    /// Calls the lock's code on a context.
+    #[inline(never)]
+    fn call<R>(&self, context: &Context, f: impl FnOnce(&Library, usize, usize) -> R) -> R {
+        let context = context
+            .downcast_ref::<CheckedContext>()
+            .expect("a context of this lock")
+            .0;
+        let marker = 0_u8;
+        let me = thread();
+        isolate::CPU.store(me, Ordering::Relaxed);
+        // An interrupt may come here while the thread waits.
+        let (library, before) = with(|world| {
+            let before = take(&mut world.threads[me]);
+            world.threads[me]
+                .at
+                .enter(std::ptr::from_ref(&marker) as usize);
+            (world.library.clone(), before)
+        });
+        let result = f(&library, self.address, context);
+        flush(0);
+        with(|world| world.threads[me] = before);
+        result
+    }
+}
+
+impl Instance for CheckedLock {
+    fn memory(&self) -> (usize, usize) {
+        (self.address, with(|world| world.facts.lock_bytes))
+    }
+
+    fn context(&self) -> (Context, usize, usize) {
+        let (address, room, bytes) = with(|world| {
+            let room = 64 * lines(world.facts.ctx_bytes);
+            let first = world.start() + MOST_LOCKS * 64 * lines(world.facts.lock_bytes);
+            assert!(
+                world.contexts < MOST_CONTEXTS,
+                "a model makes too many contexts"
+            );
+            let address = first + world.contexts * room;
+            world.contexts += 1;
+            (address, room, world.facts.ctx_bytes)
+        });
+        make_words(address, address + room);
+        // One that nothing is kept in has no name in a trace.
+        let shown = if bytes > 1 { bytes } else { 0 };
+        (Box::new(CheckedContext(address)), address, shown)
+    }
+
+    unsafe fn lock(&self, context: &Context) {
+        self.call(context, |library, lock, context| {
+            // SAFETY: the caller's promise, passed on.
+            unsafe { (library.lock)(lock as *mut _, context as *mut _) }
+        });
+    }
+
+    unsafe fn try_lock(&self, context: &Context) -> bool {
+        self.call(context, |library, lock, context| match library.try_lock {
+            // SAFETY: the caller's promise, passed on.
+            Some(take) => unsafe { take(lock as *mut _, context as *mut _) != 0 },
+            None => false,
+        })
+    }
+
+    unsafe fn unlock(&self, context: &Context) {
+        self.call(context, |library, lock, context| {
+            // SAFETY: the caller's promise, passed on.
+            unsafe { (library.unlock)(lock as *mut _, context as *mut _) }
+        });
+    }
+}

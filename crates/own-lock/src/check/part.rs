@@ -1,0 +1,218 @@
+//! An access of the lock's memory, or of a part of a word of it, as steps of
+//! the model.
+//!
+//! Parts of a word are one word of the checker's: a store of a part is a
+//! read-modify-write of the whole, or what [`LockWord`] has for it. Must leave
+//! memory with the newest value of the word.
+
+use super::word::Word;
+use super::world::{memory, set_memory, with};
+use crate::library::{low, updated};
+use locklab_locks::platform::{LockWord, Ordering};
+use locklab_verify::Place;
+use std::ffi::{c_int, c_uint};
+
+/// The order of an access, as Rust has it.
+pub(super) fn order(order: c_int) -> Ordering {
+    match order {
+        0 => Ordering::Relaxed,
+        1 | 2 => Ordering::Acquire,
+        3 => Ordering::Release,
+        4 => Ordering::AcqRel,
+        _ => Ordering::SeqCst,
+    }
+}
+
+/// `memory_order_consume`: what heads a dependency, taken for an Acquire; and
+/// so not an order of the source that could be weakened.
+pub(super) const CONSUME: c_int = 1;
+
+/// An access of a part of a word.
+#[derive(Clone, Copy)]
+pub(super) struct Part {
+    pub(super) first: usize,
+    pub(super) width: usize,
+    pub(super) word: *const Word,
+    pub(super) shift: u32,
+    pub(super) size: u32,
+    pub(super) place: Place,
+}
+
+impl Part {
+    /// The part at an address; begins the model again if it is news.
+    pub(super) fn at(address: usize, size: c_uint, site: usize) -> Self {
+        let (found, place) = with(|world| {
+            let place = world.place(site);
+            let known = !world.accesses.insert((address, size as u8));
+            (world.word(address, size as u8).filter(|_| known), place)
+        });
+        let Some((first, width, word)) = found else {
+            let (pool, data) = with(|world| {
+                let start = world.start();
+                let pool = start..start + 64 * world.pool.len();
+                (pool, world.library.data.clone())
+            });
+            if !pool.contains(&address) && !data.contains(&address) {
+                if is_on_a_stack(address) {
+                    panic!(
+                        "not checked: {place} shares memory of a thread's stack; keep queue nodes \
+                         in the context"
+                    );
+                }
+                panic!(
+                    "crash at {place} (address {address:#x}, which is neither the lock's nor a \
+                     context's nor static data)"
+                );
+            }
+            if size > 8 || address % 8 + size as usize > 8 {
+                panic!("an access of {size} bytes at {place} that no aligned word holds");
+            }
+            locklab_verify::begin_again()
+        };
+        Self {
+            first,
+            width,
+            word,
+            shift: 8 * (address - first) as u32,
+            size,
+            place,
+        }
+    }
+
+    /// The same, for an access of this order.
+    pub(super) fn headed_by(self, mo: c_int) -> Self {
+        let place = match mo {
+            CONSUME => self.place.with_order_given(),
+            _ => self.place,
+        };
+        Self { place, ..self }
+    }
+
+    pub(super) fn word(&self) -> &Word {
+        // SAFETY: words stay until the execution ends.
+        unsafe { &*self.word }
+    }
+
+    pub(super) fn is_whole(&self) -> bool {
+        self.width == self.size as usize
+    }
+
+    pub(super) fn of(&self, whole: u64) -> u64 {
+        low(self.size, whole >> self.shift)
+    }
+
+    pub(super) fn within(&self, whole: u64, part: u64) -> u64 {
+        let mask = low(self.size, u64::MAX) << self.shift;
+        whole & !mask | (part << self.shift) & mask
+    }
+
+    /// Makes memory hold the newest value of the word.
+    pub(super) fn settle(&self) {
+        let newest = self.word().latest();
+        // SAFETY: a word of the lock's memory.
+        unsafe { set_memory(self.first, self.width as u32, newest) };
+    }
+
+    /// What memory, the newest, holds of the whole word.
+    pub(super) fn newest(&self) -> u64 {
+        // SAFETY: a word of the lock's memory.
+        unsafe { memory(self.first, self.width as u32) }
+    }
+
+    pub(super) fn load(&self, order: Ordering) -> u64 {
+        self.place.set_caller();
+        self.of(self.word().load(order))
+    }
+
+    pub(super) fn store(&self, value: u64, order: Ordering) {
+        self.place.set_caller();
+        if self.is_whole() {
+            self.word().store(value, order);
+            self.settle();
+            return;
+        }
+        match (self.word(), self.shift, self.size) {
+            (Word::Word(word), 0, 1) => word.store_low_byte(value as u8, order),
+            (Word::Word(word), 0, 2) => word.store_low_half(value as u16, order),
+            _ => {
+                self.change(order, |_| Some(value));
+                return;
+            }
+        }
+        self.settle();
+    }
+
+    /// A read-modify-write of the part by compare-and-swaps of the word; the
+    /// first guess is the newest value, which only a switch makes wrong.
+    pub(super) fn change(&self, order: Ordering, change: impl Fn(u64) -> Option<u64>) -> u64 {
+        let mut old = self.newest();
+        loop {
+            let Some(part) = change(self.of(old)) else {
+                return self.of(old);
+            };
+            let new = self.within(old, part);
+            self.place.set_caller();
+            match self.word().compare(old, new, order, Ordering::Relaxed) {
+                Ok(_) => {
+                    self.settle();
+                    return self.of(old);
+                }
+                Err(now) => old = now,
+            }
+        }
+    }
+
+    pub(super) fn update(&self, operation: c_uint, value: u64, order: Ordering) -> u64 {
+        let new = |old| low(self.size, updated(operation, old, value));
+        if self.is_whole() {
+            self.place.set_caller();
+            if let Some(old) = self.word().update(operation, value, order) {
+                self.settle();
+                return old;
+            }
+        }
+        if let (Word::Word(word), 16, 2, 0) = (self.word(), self.shift, self.size, operation) {
+            self.place.set_caller();
+            let old = u64::from(word.swap_high_half(value as u16, order));
+            self.settle();
+            return old;
+        }
+        self.change(order, |old| Some(new(old)))
+    }
+
+    pub(super) fn compare(
+        &self,
+        expected: u64,
+        new: u64,
+        success: Ordering,
+        failure: Ordering,
+    ) -> u64 {
+        let mut old = if self.is_whole() {
+            expected
+        } else {
+            self.within(self.newest(), expected)
+        };
+        loop {
+            self.place.set_caller();
+            let whole = self.within(old, new);
+            match self.word().compare(old, whole, success, failure) {
+                Ok(_) => {
+                    self.settle();
+                    return expected;
+                }
+                // Another part has changed meanwhile.
+                Err(now) if self.of(now) == expected => old = now,
+                Err(now) => return self.of(now),
+            }
+        }
+    }
+}
+
+/// Whether this is memory of a thread that is in the lock's code.
+fn is_on_a_stack(address: usize) -> bool {
+    const STACK: usize = 64 << 10;
+    with(|world| {
+        let mut entries = world.threads.iter().map(|thread| thread.at.entry);
+        entries.any(|entry| (entry.saturating_sub(STACK)..entry).contains(&address))
+    })
+}

@@ -1,0 +1,232 @@
+//! The library, its memory and the checker's words, of one execution.
+//!
+//! The lock's memory holds the newest value of each word; beside it each word
+//! that is accessed has one of the checker's. Where words begin and how wide
+//! they are is learnt from the accesses of the executions before. Must never
+//! take a step of the model itself.
+
+use super::word::Word;
+use crate::inspect::Facts;
+use crate::isolate;
+use crate::library::{Hooks, Library, Sites};
+use crate::repeat::Loop;
+use locklab_locks::platform::Atomic;
+use locklab_verify::{MAX_THREADS, Place};
+use std::collections::{BTreeSet, HashMap};
+use std::mem::take;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+/// Locks and contexts of one execution: the nesting property makes most.
+pub(super) const MOST_LOCKS: usize = 8;
+pub(super) const MOST_CONTEXTS: usize = MOST_LOCKS * MAX_THREADS;
+
+/// What one modelled thread is at.
+#[derive(Default)]
+pub(super) struct Thread {
+    pub(super) at: Loop,
+    /// A read that a wait has made already.
+    pub(super) handed: Option<(usize, u8, u64)>,
+    /// Plain writes that the code has made since its last access: where, and
+    /// what was there.
+    pub(super) written: Vec<(usize, u8, u64, usize)>,
+    /// Plain reads that saw an older value, which is in memory until the next
+    /// access: where, and the newest.
+    pub(super) older: Vec<(usize, u8, u64)>,
+    /// Accesses since it last changed anything or paused, in a loop that does
+    /// not pause: where from, of what, with what result, how often.
+    pub(super) repeated: Vec<(usize, usize, u64, u32)>,
+    /// Pauses of a loop that counts.
+    pub(super) counted: u32,
+}
+
+/// A library in a child that explores one property.
+pub(super) struct World {
+    pub(super) library: Library,
+    pub(super) sites: Sites,
+    pub(super) places: HashMap<usize, Place>,
+    pub(super) facts: Facts,
+    /// Its data as it was loaded.
+    pub(super) pristine: Vec<u8>,
+    pub(super) pool: &'static mut [Line],
+    pub(super) locks: usize,
+    pub(super) contexts: usize,
+    pub(super) alive: usize,
+    /// Every access ever made in this child: first address and size.
+    pub(super) accesses: BTreeSet<(usize, u8)>,
+    /// Words by their first address, of this execution.
+    pub(super) words: HashMap<usize, (usize, Box<Word>)>,
+    pub(super) threads: [Thread; MAX_THREADS],
+    /// Whether the lock is being set up.
+    pub(super) quiet: bool,
+}
+
+#[repr(C, align(64))]
+#[derive(Clone, Copy)]
+pub(super) struct Line([u8; 64]);
+
+pub(super) static WORLD: AtomicPtr<World> = AtomicPtr::new(std::ptr::null_mut());
+
+/// Uses the world; `f` neither uses it again nor switches to another thread.
+pub(super) fn with<R>(f: impl FnOnce(&mut World) -> R) -> R {
+    // SAFETY: made at the beginning of the first execution and never freed;
+    // modelled threads are coroutines of one OS thread.
+    f(unsafe { &mut *WORLD.load(Ordering::Relaxed) })
+}
+
+pub(super) fn lines(bytes: usize) -> usize {
+    bytes.div_ceil(64).max(1)
+}
+
+impl World {
+    /// A new execution: everything as it was loaded.
+    pub(super) fn begin(library: &PathBuf, facts: &Facts, hooks: Hooks) {
+        if WORLD.load(Ordering::Relaxed).is_null() {
+            let loaded = match Library::load(library, "locklab_hooks", hooks) {
+                Ok(loaded) => loaded,
+                Err(e) => panic!("{e}"),
+            };
+            isolate::watch_code(loaded.base, &loaded.code);
+            // SAFETY: the library's data, which nobody uses yet.
+            let pristine = unsafe {
+                std::slice::from_raw_parts(loaded.data.start as *const u8, loaded.data.len())
+            };
+            let pool =
+                MOST_LOCKS * lines(facts.lock_bytes) + MOST_CONTEXTS * lines(facts.ctx_bytes);
+            let world = Box::new(Self {
+                sites: Sites::new(&loaded, library),
+                places: HashMap::new(),
+                facts: facts.clone(),
+                pristine: pristine.to_vec(),
+                pool: vec![Line([0; 64]); pool].leak(),
+                library: loaded,
+                locks: 0,
+                contexts: 0,
+                alive: 0,
+                accesses: BTreeSet::new(),
+                words: HashMap::new(),
+                threads: Default::default(),
+                quiet: false,
+            });
+            WORLD.store(Box::into_raw(world), Ordering::Relaxed);
+        }
+        with(|world| {
+            (world.locks, world.contexts, world.alive) = (0, 0, 0);
+            world.threads = Default::default();
+            world.quiet = false;
+            // What a failed or cut execution has left belongs to none.
+            std::mem::forget(take(&mut world.words));
+            world.pool.fill(Line([0; 64]));
+            // SAFETY: as above; no modelled thread runs yet.
+            unsafe {
+                std::ptr::copy_nonoverlapping(
+                    world.pristine.as_ptr(),
+                    world.library.data.start as *mut u8,
+                    world.pristine.len(),
+                );
+            }
+        });
+    }
+
+    pub(super) fn start(&self) -> usize {
+        self.pool.as_ptr() as usize
+    }
+
+    pub(super) fn place(&mut self, site: usize) -> Place {
+        let sites = &self.sites;
+        *self.places.entry(site).or_insert_with(|| {
+            let Some((path, file, line, column)) = sites.position(site) else {
+                return Place {
+                    file: "the lock's code",
+                    line: 0,
+                    column: 0,
+                };
+            };
+            let file: &'static str = file.leak();
+            if let Ok(text) = std::fs::read_to_string(path) {
+                locklab_verify::add_source(file, text);
+            }
+            Place { file, line, column }
+        })
+    }
+
+    /// The words that hold all accesses from `start` up to `end`: first
+    /// address and width.
+    pub(super) fn layout(&self, start: usize, end: usize) -> Vec<(usize, usize)> {
+        let mut words: Vec<(usize, usize)> = Vec::new();
+        for &(address, size) in self.accesses.range((start, 0)..(end, 0)) {
+            let (mut first, mut width) = (address, usize::from(size));
+            // With the word before, if they overlap: the least that is
+            // aligned and holds both.
+            while let Some(&(before, bytes)) = words.last()
+                && before + bytes > first
+            {
+                let last = (before + bytes).max(first + width);
+                width = 1;
+                while before / width * width + width < last {
+                    width *= 2;
+                }
+                first = before / width * width;
+                words.pop();
+            }
+            words.push((first, width));
+        }
+        words
+    }
+
+    /// The word of an access.
+    pub(super) fn word(&self, address: usize, size: u8) -> Option<(usize, usize, *const Word)> {
+        for width in [1, 2, 4, 8] {
+            let first = address / width * width;
+            if let Some((bytes, word)) = self.words.get(&first)
+                && *bytes == width
+                && address + usize::from(size) <= first + width
+            {
+                return Some((first, width, std::ptr::from_ref(&**word)));
+            }
+        }
+        None
+    }
+}
+
+/// Makes the checker's words for memory that is about to be used.
+pub(super) fn make_words(start: usize, end: usize) {
+    for (first, width) in with(|world| world.layout(start, end)) {
+        // SAFETY: the library's data or the pool.
+        let value = unsafe { memory(first, width as u32) };
+        let word = Box::new(Word::new(first, width, value));
+        with(|world| world.words.insert(first, (width, word)));
+    }
+}
+
+/// Reads memory as it is.
+///
+/// # Safety
+/// There is memory.
+pub(super) unsafe fn memory(address: usize, size: u32) -> u64 {
+    let mut bytes = [0; 8];
+    // SAFETY: promised.
+    unsafe {
+        std::ptr::copy_nonoverlapping(address as *const u8, bytes.as_mut_ptr(), size as usize);
+    }
+    u64::from_le_bytes(bytes)
+}
+
+/// Writes memory as it is.
+///
+/// # Safety
+/// There is memory.
+pub(super) unsafe fn set_memory(address: usize, size: u32, value: u64) {
+    // SAFETY: promised.
+    unsafe {
+        std::ptr::copy_nonoverlapping(
+            value.to_le_bytes().as_ptr(),
+            address as *mut u8,
+            size as usize,
+        );
+    }
+}
+
+pub(super) fn thread() -> usize {
+    Loom::cpu()
+}
