@@ -92,7 +92,6 @@ LOCKLAB_INLINE void locklab_mcs_lock_inline(locklab_mcs_t *lock,
 	void *predecessor;
 
 	__atomic_store_n(&node->next, LOCKLAB_NULL, __ATOMIC_RELAXED);
-	__atomic_store_n(&node->granted, 0, __ATOMIC_RELAXED);
 	predecessor = __atomic_exchange_n(&lock->tail, (void *)node,
 					  __ATOMIC_ACQ_REL);
 	if (!LOCKLAB_LIKELY(predecessor == LOCKLAB_NULL))
@@ -106,7 +105,6 @@ LOCKLAB_INLINE bool locklab_mcs_trylock_inline(locklab_mcs_t *lock,
 	void *expected = LOCKLAB_NULL;
 
 	__atomic_store_n(&node->next, LOCKLAB_NULL, __ATOMIC_RELAXED);
-	__atomic_store_n(&node->granted, 0, __ATOMIC_RELAXED);
 	return __atomic_compare_exchange_n(&lock->tail, &expected,
 					   (void *)node, false,
 					   __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);

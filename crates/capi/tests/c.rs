@@ -84,6 +84,8 @@ fn c_and_cpp_programs_lock() {
             &library,
             &libs,
         );
+        // The machine code in the header against that in the library.
+        compile_and_run(compiler, &["-std=c11"], "inline.c", &library, &libs);
     }
     for compiler in compilers(&["gcc", "clang"]) {
         // The header takes stdbool.h, whose `_Bool` clang calls an extension

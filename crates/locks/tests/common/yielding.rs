@@ -10,6 +10,9 @@ use std::time::Duration;
 /// Lets others run. Sleeps for a moment rather than yields: a thread that
 /// yields on a loaded machine comes back after everybody else's time slice.
 fn step_aside() {
+    if let Some(waited) = WAITED.get(NativePlatform::cpu()) {
+        waited.fetch_add(1, Ordering::Relaxed);
+    }
     std::thread::sleep(Duration::from_micros(1));
 }
 
@@ -53,6 +56,9 @@ fn written() {
         unsafe { libc::raise(signal) };
     }
 }
+
+/// How often each thread, by its number, has stepped aside.
+pub(crate) static WAITED: [AtomicU32; CPUS] = [const { AtomicU32::new(0) }; CPUS];
 
 /// Fences against interrupts so far.
 pub(crate) static FENCES: AtomicUsize = AtomicUsize::new(0);
