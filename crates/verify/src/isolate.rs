@@ -46,7 +46,9 @@ mod unix {
     use nix::sys::wait::{WaitStatus, waitpid};
     use nix::unistd::{ForkResult, fork};
     use std::ffi::c_void;
+    use std::io::{PipeReader, PipeWriter, Read};
     use std::num::NonZeroUsize;
+    use std::os::fd::AsRawFd;
     use std::sync::atomic::{AtomicU64, Ordering};
 
     /// Seconds of CPU time without a step after which a child hangs.
@@ -106,11 +108,13 @@ mod unix {
         };
         let shared = Shared::new().map_err(|error| crash(format!("no memory: {error}")))?;
         let journal = shared.journal();
+        let (stderr, to_stderr) =
+            pipe().map_err(|error| crash(format!("no pipe for the model: {error}")))?;
         // SAFETY: the child uses nothing that another thread may hold but the
         // allocator, which survives a fork; and it never returns from here.
         let child = match unsafe { fork() } {
             Ok(ForkResult::Parent { child }) => child,
-            Ok(ForkResult::Child) => be_the_child(journal, work),
+            Ok(ForkResult::Child) => be_the_child(journal, &to_stderr, work),
             Err(error) => return Err(crash(format!("no process for the model: {error}"))),
         };
         let status = loop {
@@ -136,7 +140,10 @@ mod unix {
             (MEMORY_FAULT, _) => {
                 format!("crash: access to memory that is not there (address {address:#x})")
             }
-            (_, Ok(WaitStatus::Signaled(_, signal, _))) => format!("crash: {signal}"),
+            (_, Ok(WaitStatus::Signaled(_, signal, _))) => match last_words(stderr) {
+                Some(words) => format!("crash: {signal} ({words})"),
+                None => format!("crash: {signal}"),
+            },
             (_, Ok(WaitStatus::Exited(_, code))) => {
                 format!("the process ends in the middle of the model (exit code {code})")
             }
@@ -154,8 +161,36 @@ mod unix {
         })
     }
 
-    fn be_the_child<R: Serialize>(journal: &'static Journal, work: impl FnOnce() -> R) -> ! {
+    /// For what a child prints: never blocks either end, as another child,
+    /// forked meanwhile, has the writing end too.
+    fn pipe() -> std::io::Result<(PipeReader, PipeWriter)> {
+        let (reader, writer) = std::io::pipe()?;
+        for end in [reader.as_raw_fd(), writer.as_raw_fd()] {
+            // SAFETY: sets a flag of a descriptor of ours.
+            unsafe { libc::fcntl(end, libc::F_SETFL, libc::O_NONBLOCK) };
+        }
+        Ok((reader, writer))
+    }
+
+    /// The first line that a child has printed before it ended itself.
+    fn last_words(mut stderr: PipeReader) -> Option<String> {
+        let mut bytes = [0; 1024];
+        let read = stderr.read(&mut bytes).unwrap_or(0);
+        let text = String::from_utf8_lossy(&bytes[..read]);
+        let mut lines = text.lines().map(str::trim);
+        let line = lines.find(|line| !line.is_empty())?;
+        Some(line.trim_start_matches("locklab: ").to_owned())
+    }
+
+    fn be_the_child<R: Serialize>(
+        journal: &'static Journal,
+        stderr: &PipeWriter,
+        work: impl FnOnce() -> R,
+    ) -> ! {
         journal.install();
+        // What a lock says before it aborts is part of the failure.
+        // SAFETY: descriptors of this process.
+        unsafe { libc::dup2(stderr.as_raw_fd(), libc::STDERR_FILENO) };
         // Whoever kills the parent means the child too.
         #[cfg(target_os = "linux")]
         let _ = nix::sys::prctl::set_pdeathsig(Signal::SIGKILL);

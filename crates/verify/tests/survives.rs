@@ -43,7 +43,10 @@ fn go_wrong(how: u8) {
         DEEP => {
             deeper(0);
         }
-        ABORTS => std::process::abort(),
+        ABORTS => {
+            eprintln!("locklab: more waiters than there is room for");
+            std::process::abort()
+        }
         EXITS => std::process::exit(7),
         _ => {
             let most = std::hint::black_box(u32::MAX);
@@ -93,7 +96,10 @@ fn what_ends_a_process_is_a_failed_promise() {
         ),
         (failure::<ENDLESS>(), "endless loop"),
         (failure::<DEEP>(), "the stack overflows"),
-        (failure::<ABORTS>(), "SIGABRT"),
+        (
+            failure::<ABORTS>(),
+            "SIGABRT (more waiters than there is room for)",
+        ),
         (failure::<EXITS>(), "exit code 7"),
         (failure::<OVERFLOWS>(), "tickets overflow"),
     ] {

@@ -18,7 +18,6 @@ mod word;
 mod world;
 
 use crate::inspect::Facts;
-use crate::inspect::Facts;
 use crate::isolate;
 use crate::library::Library;
 use hooks::{HOOKS, flush};

@@ -3,7 +3,7 @@
 //! C has words of four widths and the platform has three, so that the width is
 //! a value here. Must never know where a word lies or who accesses it.
 
-use locklab_locks::platform::{Atomic, AtomicInt, LockWord, Ordering, Patience, Platform, Poll};
+use locklab_locks::platform::{Atomic, AtomicInt, Ordering, Patience, Platform, Poll};
 use locklab_verify::Loom;
 use std::ffi::c_uint;
 
