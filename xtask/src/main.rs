@@ -154,6 +154,15 @@ fn test<'a>(flags: impl Iterator<Item = &'a str>) -> ExitCode {
         }
     }
     if slurm {
+        let programs = ["munged", "slurmctld", "slurmd", "sbatch"];
+        if let Some(program) = programs.into_iter().find(|program| !there_is(program)) {
+            let packages: Vec<&str> = SLURM_PACKAGES.iter().map(|(name, _)| *name).collect();
+            eprintln!(
+                "xtask: there is no {program}, so nothing was tested; as root: apt-get install {}",
+                packages.join(" ")
+            );
+            return ExitCode::FAILURE;
+        }
         let list = [
             "test",
             "--release",
@@ -310,6 +319,15 @@ fn installed(package: &str) -> bool {
         .stderr(Stdio::null())
         .output()
         .is_ok_and(|query| query.stdout == b"installed")
+}
+
+/// Whether a program is there; daemons are not on everybody's path.
+fn there_is(program: &str) -> bool {
+    let path = std::env::var("PATH").unwrap_or_default();
+    let mut folders = path
+        .split(':')
+        .chain(["/usr/sbin", "/sbin", "/usr/local/sbin"]);
+    folders.any(|folder| std::path::Path::new(folder).join(program).exists())
 }
 
 fn run(command: &mut Command) -> bool {

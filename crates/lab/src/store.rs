@@ -7,11 +7,13 @@
 
 mod alone;
 mod merge;
+mod prune;
 mod reading;
 mod recorder;
 mod schema;
 
 pub use merge::{Merged, StoredRow};
+pub use prune::{Prune, Pruned};
 pub use reading::{Listed, StoredSample};
 pub use recorder::Recorder;
 

@@ -6,10 +6,11 @@ use locklab_lab::experiment::{
     Cell, Design, Experiment, Invalid, Key, Kind, Labels, Metric, Order, Pair, Provenance, Role,
     Sample, Source,
 };
-use locklab_lab::store::{Slot, Store, hash_of};
+use locklab_lab::store::{Prune, Slot, Store, hash_of};
 use rusqlite::Connection;
 use serde_json::json;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 fn header() -> Experiment {
     let metric = Metric::higher("rate", "ops/s", Source::Instrument).with_role(Role::Primary);
@@ -344,4 +345,91 @@ fn what_is_stored_together_is_stored_whole_or_not_at_all() {
     );
     drop(shard);
     assert_eq!(Store::open_alone(&path).unwrap().count().unwrap(), 1);
+}
+
+#[test]
+fn what_is_pruned_is_what_was_named_and_its_space_comes_back() {
+    let (_folder, path, mut store) = on_disk();
+    // Done, failed, interrupted (its process is gone), and one that runs.
+    let ids: Vec<i64> = (0..4)
+        .map(|n| store.begin(&format!("key {n}"), "", &header()).unwrap())
+        .collect();
+    for id in &ids {
+        for pair in 0..200 {
+            add_pair(&mut store, *id, pair, true);
+        }
+    }
+    let mut whole = header();
+    whole.cells[0].pairs = store.experiment(ids[0]).unwrap().cells[0].pairs.clone();
+    store.finish(ids[0], &whole).unwrap();
+    store.finish(ids[1], &header()).unwrap();
+    store
+        .keep_band("setup", &header().cells[0], 0.01, ids[0])
+        .unwrap();
+    tamper(
+        &path,
+        "UPDATE experiments SET process = 4194305 WHERE id = 3;
+         UPDATE experiments SET started = datetime('now', '-40 days') WHERE id IN (1, 2, 4)",
+    );
+    let states = |states: &[&str]| Prune {
+        states: states.iter().map(|&state| state.to_owned()).collect(),
+        ..Prune::default()
+    };
+    let month = Prune {
+        older_than: Some(Duration::from_secs(30 * 86_400)),
+        ..Prune::default()
+    };
+    let named = |id: i64| Prune {
+        ids: vec![id],
+        ..Prune::default()
+    };
+    let of = |prune: &Prune| -> Vec<i64> {
+        let pruned = store.prunable(prune).unwrap();
+        pruned.experiments.iter().map(|listed| listed.id).collect()
+    };
+    assert!(of(&Prune::default()).is_empty());
+    assert_eq!(of(&states(&["failed", "interrupted"])), [3, 2]);
+    // What runs is never removed, however old it is.
+    assert_eq!(of(&month), [2, 1]);
+    let both = Prune {
+        older_than: month.older_than,
+        ..states(&["failed", "interrupted"])
+    };
+    assert_eq!(of(&both), [2]);
+    for (prune, part) in [(named(4), "still running"), (named(9), "no experiment 9")] {
+        let error = store.prune(&prune).unwrap_err();
+        assert!(error.contains(part), "{error}");
+    }
+    assert_eq!(store.count().unwrap(), 4 * 400);
+
+    let pruned = store.prune(&month).unwrap();
+    assert_eq!((pruned.experiments.len(), pruned.bias_bands), (2, 1));
+    assert!(pruned.not_compacted.is_none());
+    assert!(pruned.freed_bytes > 100_000, "{}", pruned.freed_bytes);
+    assert_eq!(store.band("setup", &header().cells[0]), Ok(None));
+    let left: Vec<i64> = store.list().unwrap().iter().map(|e| e.id).collect();
+    assert_eq!(left, [4, 3]);
+    assert_eq!(store.count().unwrap(), 2 * 400);
+    assert_eq!(store.prune(&month).unwrap().freed_bytes, 0);
+}
+
+#[test]
+fn damaged_rows_are_pruned_and_nothing_else() {
+    let (_folder, path, mut store) = on_disk();
+    let id = store.begin("key", "", &header()).unwrap();
+    for pair in 0..3 {
+        add_pair(&mut store, id, pair, true);
+    }
+    tamper(
+        &path,
+        "UPDATE samples SET sample = '{\"started\":' WHERE id = 3",
+    );
+    let prune = Prune {
+        damaged_rows: true,
+        ..Prune::default()
+    };
+    let pruned = store.prune(&prune).unwrap();
+    assert_eq!((pruned.experiments.len(), pruned.damaged_rows), (0, 1));
+    let (samples, damaged) = store.samples(None).unwrap();
+    assert_eq!((samples.len(), damaged.len()), (5, 0));
 }

@@ -277,6 +277,48 @@ mod linux {
 }
 
 #[test]
+fn stored_experiments_are_pruned_by_number_age_and_state() {
+    let lab = Lab::new();
+    for lock in ["ticket", "mcs"] {
+        let matrix = format!("matrix tas {lock} --on flat-16 {SMALL} --pairs 2");
+        lab.command(&format!("{matrix} --acquisitions 100"))
+            .assert()
+            .success();
+    }
+    // Nothing is removed that was not named.
+    lab.command("results prune").assert().code(2);
+    for (options, part) in [
+        ("--state running", "invalid value 'running'"),
+        ("--older-than soon", "invalid value 'soon'"),
+    ] {
+        lab.command(&format!("results prune {options}"))
+            .assert()
+            .code(2)
+            .stderr(contains(part));
+    }
+    let list = |lab: &Lab| json(&mut lab.command("results list"))["experiments"].clone();
+    let removed = |options: &str| {
+        let document = json(&mut lab.command(&format!("results prune {options}")));
+        document["pruned"]["experiments"].as_array().unwrap().len()
+    };
+    assert_eq!(removed("--state failed,interrupted,damaged"), 0);
+    assert_eq!(removed("--older-than 1day"), 0);
+    assert_eq!(removed("--state done --older-than 0s --dry-run"), 2);
+    assert_eq!(list(&lab).as_array().unwrap().len(), 2);
+    lab.command("results prune 1 --state done")
+        .assert()
+        .success()
+        .stdout(contains("   1  ").and(contains(
+            "ticket vs tas\nRemoved 1 experiment, 8 samples and 0 bias bands; ",
+        )));
+    assert_eq!(list(&lab)[0]["experiment"], "mcs");
+    lab.command("results prune 1")
+        .assert()
+        .code(1)
+        .stderr(contains("no experiment 1"));
+}
+
+#[test]
 fn locks_are_listed_for_people_and_programs() {
     let lab = Lab::new();
     lab.command("locks")

@@ -90,6 +90,37 @@ fn a_plan_says_what_would_run_and_runs_nothing() {
 }
 
 #[test]
+fn a_plan_of_real_machines_is_text_or_json_as_asked() {
+    let place = Place::new(FILE);
+    let words = ["sweep", "s.toml", "--on", "native", "--dry-run"];
+    assert_eq!(
+        place.text(&words),
+        "Would measure 3 pairs of locks under 2 workloads on this machine: about 6 minutes.\n"
+    );
+    let json = |more: &[&str]| -> Value {
+        let text = place.text(&[&words[..], &["--json"], more].concat());
+        serde_json::from_str(&text).unwrap()
+    };
+    let here = json(&[]);
+    assert_eq!(here["machines"], serde_json::json!(["here"]));
+    assert_eq!(here["pairs"][0], serde_json::json!(["qspinlock", "ticket"]));
+    assert_eq!(here["machine_seconds"], 360);
+    let nodes = [
+        "--slurm",
+        "--constraint",
+        "icelake",
+        "--constraint",
+        "milan",
+    ];
+    assert_eq!(
+        json(&nodes)["machines"],
+        serde_json::json!(["icelake", "milan"])
+    );
+    let none = place.error(&[&words[..], &["--slurm"]].concat(), 2);
+    assert!(none.contains("name the features of the nodes"), "{none}");
+}
+
+#[test]
 fn a_sweep_is_the_same_whatever_ran_where() {
     let place = Place::new(FILE);
     let words = ["sweep", "s.toml", "--folder"];
@@ -247,9 +278,55 @@ fn what_cannot_be_swept_is_one_sentence() {
     }
 }
 
+/// A disk of 200 kB that then gets more room: a tmpfs in a mount namespace.
+const FULL_DISK: &str = "mount -t tmpfs -o size=200k none s.sweep/shards && \
+                         { \"$0\" sweep s.toml; code=$?; } && \
+                         mount -o remount,size=100m s.sweep/shards && \
+                         \"$0\" sweep s.toml --json > again.json && exit $code";
+
 #[test]
-fn a_shard_on_a_full_disk_says_so() {
-    // /dev/full cannot hold a store; a folder that is a file cannot either.
+fn a_full_disk_is_one_sentence_and_loses_nothing() {
+    let place = Place::new(&FILE.replace("seeds = 2", "seeds = 30"));
+    place.text(&["sweep", "s.toml", "--folder", "whole", "--array", "4"]);
+    std::fs::create_dir_all(place.path("s.sweep/shards")).unwrap();
+    let namespace = ["--user", "--map-root-user", "--mount"];
+    let can = std::process::Command::new("unshare")
+        .args(namespace)
+        .args(["mount", "-t", "tmpfs", "none", "/mnt"])
+        .output();
+    if !can.is_ok_and(|output| output.status.success()) {
+        println!("skipped: no user namespaces here (unshare, of util-linux), so no small disk");
+        return;
+    }
+    let output = std::process::Command::new("unshare")
+        .args(namespace)
+        .args(["sh", "-c", FULL_DISK])
+        .arg(env!("CARGO_BIN_EXE_locklab"))
+        .current_dir(place.0.path())
+        .output()
+        .unwrap();
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{error}");
+    let full: Vec<&str> = error
+        .lines()
+        .filter(|l| l.contains("disk is full"))
+        .collect();
+    assert!(
+        !full.is_empty() && full[0].starts_with("locklab: chunk "),
+        "{error}"
+    );
+    // With room again it went on, and all of it is there.
+    let again = std::fs::read(place.path("again.json")).unwrap();
+    let document: Value = serde_json::from_slice(&again).unwrap();
+    assert_eq!(document["missing"], Value::Array(vec![]));
+    assert_eq!(
+        rows(&place.path("s.sweep/store.sqlite")),
+        rows(&place.path("whole/store.sqlite"))
+    );
+}
+
+#[test]
+fn a_shard_that_cannot_be_written_is_one_sentence() {
     let place = Place::new(FILE);
     place.text(&["sweep", "s.toml", "--array", "4"]);
     for name in ["shards/0001.sqlite", "status/0001.json"] {

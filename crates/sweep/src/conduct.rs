@@ -123,14 +123,12 @@ pub fn models(asked: &Asked, chunks: Option<u64>) -> Result<Option<Swept>, Error
     }))
 }
 
-/// Measures on real machines: on a node of each feature, or on this one where
-/// none is named; nothing comes back where it is not waited for.
+/// Measures on real machines, as [`hardware::nodes`] names them; nothing comes
+/// back where it is not waited for.
 ///
 /// # Errors
 /// One sentence. What was measured is stored.
 pub fn machines(asked: &Asked, features: &[String]) -> Result<Option<Swept>, Error> {
-    let here = [HERE.to_owned()];
-    let features = if features.is_empty() { &here } else { features };
     let fleet =
         Fleet::open_or_begin(&asked.folder, &asked.text, features).map_err(Error::Failed)?;
     let interrupt = interrupt::listen()?;
@@ -225,16 +223,25 @@ fn carried_out(
     }
 }
 
-/// What would run, as text or as JSON; `words` writes a time.
+/// What would run, as text or as JSON: on models, or on these nodes. `words`
+/// writes a time.
 ///
 /// # Errors
 /// One sentence: what is wrong with the file.
 pub fn dry_run(
     text: &str,
+    nodes: Option<&[String]>,
     cores: usize,
     json: bool,
     words: impl Fn(std::time::Duration) -> String,
 ) -> Result<String, String> {
+    if let Some(nodes) = nodes {
+        let plan = hardware::plan(text, nodes)?;
+        return Ok(match json {
+            true => format!("{:#}\n", plan.json()),
+            false => plan.text(),
+        });
+    }
     let plan = plan_of(text, None)?;
     let core = crate::estimate::on_one_core(&plan);
     Ok(if json {

@@ -15,12 +15,14 @@ use crate::file::{SweepFile, Threads, Work};
 use crate::plan::{LockPair, lock_pairs};
 use crate::state;
 use crate::tool;
+use locklab_host::error::Error;
 use locklab_judge::Family;
 use locklab_lab::experiment::Design;
 use locklab_lab::session::{Session, key_of};
 use locklab_lab::store::Store;
 use locklab_native::{Native, Plan, Spec, Work as NativeWork, pairs_for, subject};
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -308,23 +310,77 @@ fn spec(file: &SweepFile, workload: usize, pair: &LockPair, cpus: usize) -> Spec
     }
 }
 
-/// What would be measured where, for people.
+/// The nodes to measure on: one of each feature of a cluster, or this machine.
+///
+/// # Errors
+/// One sentence: a cluster, and no feature of its nodes.
+pub fn nodes(features: &[String], cluster: bool) -> Result<Vec<String>, Error> {
+    match (features.is_empty(), cluster) {
+        (false, _) => Ok(features.to_vec()),
+        (true, false) => Ok(vec![HERE.to_owned()]),
+        (true, true) => Err(Error::Usage(
+            "name the features of the nodes to measure on, as --constraint icelake --constraint \
+             milan; 'sinfo --format=%f' lists them"
+                .into(),
+        )),
+    }
+}
+
+/// What would be measured where.
+#[derive(Debug)]
+pub(crate) struct Planned {
+    pairs: Vec<LockPair>,
+    workloads: usize,
+    nodes: Vec<String>,
+    /// Of all experiments, on each node.
+    seconds: u64,
+}
+
+/// The plan of a file.
 ///
 /// # Errors
 /// One sentence: what is wrong with the file.
-pub fn plan_text(text: &str, features: &[String]) -> Result<String, String> {
+pub(crate) fn plan(text: &str, nodes: &[String]) -> Result<Planned, String> {
     let file = SweepFile::parse(text)?;
     let pairs = pairs_of(&file)?;
-    let experiments = pairs.len() * file.workloads.len();
-    let seconds = u64::from(file.native.time.unwrap_or(60)) * experiments as u64;
-    Ok(format!(
-        "Would measure {} pairs of locks under {} workloads on {}: about {} minutes on each, all \
-         at once.\n",
-        pairs.len(),
-        file.workloads.len(),
-        features.join(", "),
-        seconds.div_ceil(60)
-    ))
+    let experiments = (pairs.len() * file.workloads.len()) as u64;
+    Ok(Planned {
+        seconds: u64::from(file.native.time.unwrap_or(60)) * experiments,
+        workloads: file.workloads.len(),
+        nodes: nodes.to_vec(),
+        pairs,
+    })
+}
+
+impl Planned {
+    pub(crate) fn text(&self) -> String {
+        let count = |n: usize, noun: &str| format!("{n} {noun}{}", if n == 1 { "" } else { "s" });
+        let minutes = usize::try_from(self.seconds.div_ceil(60)).unwrap_or(usize::MAX);
+        let minutes = count(minutes, "minute");
+        format!(
+            "Would measure {} of locks under {} on {}.\n",
+            count(self.pairs.len(), "pair"),
+            count(self.workloads, "workload"),
+            match &self.nodes[..] {
+                [here] if here == HERE => format!("this machine: about {minutes}"),
+                nodes => format!("{}: about {minutes} on each, all at once", nodes.join(", ")),
+            }
+        )
+    }
+
+    pub(crate) fn json(&self) -> serde_json::Value {
+        let pair = |pair: &LockPair| json!([pair.baseline, pair.experiment]);
+        json!({
+            "schema": 1,
+            "dry_run": true,
+            "kind": "sweep",
+            "on": "native",
+            "machines": self.nodes,
+            "pairs": self.pairs.iter().map(pair).collect::<Vec<_>>(),
+            "workloads": self.workloads,
+            "machine_seconds": self.seconds,
+        })
+    }
 }
 
 /// Numbers of threads that a machine has.

@@ -3,6 +3,7 @@
 
 use super::Store;
 use rusqlite::{OptionalExtension, Row, params};
+use serde::Serialize;
 
 /// A sample as it is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,7 +25,7 @@ pub struct StoredRow<'a> {
 }
 
 /// What a merge did.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Merged {
     /// Experiments that are new here.
     pub added: usize,

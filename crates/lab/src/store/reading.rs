@@ -221,12 +221,12 @@ fn listed(row: &Row<'_>) -> rusqlite::Result<Listed> {
 }
 
 /// Reads a row; a sentence that names it if that cannot be done.
-fn stored(row: &Row<'_>, path: &Path) -> Result<StoredSample, String> {
+pub(super) fn stored(row: &Row<'_>, path: &Path) -> Result<StoredSample, String> {
     let id: i64 = row.get(0).unwrap_or_default();
     let damaged = |column: &str| {
         format!(
             "row {id} of the samples in {} is damaged ({column} cannot be read) and left out; \
-             'locklab results prune' removes such rows",
+             'locklab results prune --damaged' removes such rows",
             path.display()
         )
     };

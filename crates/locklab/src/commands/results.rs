@@ -5,12 +5,13 @@ use crate::comparing::{ReportFiles, show_stored};
 use crate::output::{print, store_path};
 use clap::{Args, Subcommand, ValueEnum};
 use locklab_host::error::Error;
-use locklab_lab::store::{Listed, Store, StoredSample};
+use locklab_lab::store::{Listed, Prune, Store, StoredSample};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
 /// `locklab results`.
 #[derive(Debug, Args)]
@@ -39,6 +40,8 @@ pub enum ResultsCommand {
         #[arg(required = true, value_name = "STORE")]
         from: Vec<PathBuf>,
     },
+    /// Remove experiments, by number, age or state, and shrink the file
+    Prune(PruneArgs),
     /// Every sample, to standard output
     Export {
         /// Of this experiment only
@@ -47,6 +50,36 @@ pub enum ResultsCommand {
         #[arg(long, value_enum, default_value_t = ExportFormat::Csv)]
         format: ExportFormat,
     },
+}
+
+/// `locklab results prune`: experiments that agree with everything given.
+#[derive(Debug, Args)]
+#[group(required = true, multiple = true)]
+pub struct PruneArgs {
+    /// Their numbers
+    pub ids: Vec<i64>,
+    /// Started at least so long ago, as 30d, 12h or '2weeks'
+    #[arg(long, value_name = "AGE", value_parser = humantime::parse_duration)]
+    pub older_than: Option<Duration>,
+    /// In one of these states
+    #[arg(long, value_name = "STATE", value_enum, value_delimiter = ',')]
+    pub state: Vec<PrunedState>,
+    /// Also single samples that cannot be read
+    #[arg(long)]
+    pub damaged: bool,
+}
+
+/// States of experiments that can be removed; one that runs cannot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum PrunedState {
+    /// Nothing could be measured
+    Failed,
+    /// Stopped before it was complete; --resume can complete it
+    Interrupted,
+    /// Complete
+    Done,
+    /// Its description cannot be read
+    Damaged,
 }
 
 /// Forms of export.
@@ -63,14 +96,12 @@ pub enum ExportFormat {
 /// # Errors
 /// One sentence.
 pub fn run(args: &ResultsArgs, common: &Common) -> Result<ExitCode, Error> {
-    if let ResultsCommand::Merge { from } = &args.command {
-        return merge(from, common);
-    }
-    let store = Store::read(&store_path(common)?).map_err(Error::Failed)?;
+    let store = || Store::read(&store_path(common)?).map_err(Error::Failed);
     match &args.command {
-        ResultsCommand::Merge { .. } => Ok(ExitCode::SUCCESS),
+        ResultsCommand::Merge { from } => merge(from, common),
+        ResultsCommand::Prune(args) => prune(&store()?, args, common),
         ResultsCommand::List => {
-            let list = store.list().map_err(Error::Failed)?;
+            let list = store()?.list().map_err(Error::Failed)?;
             if common.json {
                 let document = json!({ "schema": 1, "experiments": list });
                 return print(&format!("{document:#}\n"));
@@ -78,11 +109,12 @@ pub fn run(args: &ResultsArgs, common: &Common) -> Result<ExitCode, Error> {
             print(&table(&list))
         }
         ResultsCommand::Show { id, files } => {
+            let store = store()?;
             let listed = store.listed(*id).map_err(Error::Failed)?;
             let experiment = store.experiment(listed.id).map_err(Error::Failed)?;
             show_stored(&experiment, &listed, files, common)
         }
-        ResultsCommand::Export { id, format } => export(&store, *id, *format, common),
+        ResultsCommand::Export { id, format } => export(&store()?, *id, *format, common),
     }
 }
 
@@ -113,8 +145,10 @@ fn merge(from: &[PathBuf], common: &Common) -> Result<ExitCode, Error> {
     let stores: Vec<Store> = stores.collect::<Result<_, _>>().map_err(Error::Failed)?;
     let to = Store::open(&store_path(common)?).map_err(Error::Failed)?;
     let mut text = String::new();
+    let mut all = Vec::new();
     for store in &stores {
         let merged = to.merge(store).map_err(Error::Failed)?;
+        all.push(json!({ "store": store.path(), "merged": merged }));
         if !common.quiet {
             merged
                 .damaged
@@ -131,7 +165,34 @@ fn merge(from: &[PathBuf], common: &Common) -> Result<ExitCode, Error> {
             merged.samples
         );
     }
+    if common.json {
+        text = format!("{:#}\n", json!({ "schema": 1, "stores": all }));
+    }
     print(&text)
+}
+
+/// Removes what was asked for, or says what would be removed.
+fn prune(there: &Store, args: &PruneArgs, common: &Common) -> Result<ExitCode, Error> {
+    let state = |state: &PrunedState| {
+        let value = state.to_possible_value();
+        value.map_or(String::new(), |value| value.get_name().to_owned())
+    };
+    let prune = Prune {
+        ids: args.ids.clone(),
+        older_than: args.older_than,
+        states: args.state.iter().map(state).collect(),
+        damaged_rows: args.damaged,
+    };
+    let pruned = match common.dry_run {
+        true => there.prunable(&prune),
+        false => Store::open(there.path()).and_then(|store| store.prune(&prune)),
+    };
+    let pruned = pruned.map_err(Error::Failed)?;
+    if common.json {
+        let document = json!({ "schema": 1, "dry_run": common.dry_run, "pruned": pruned });
+        return print(&format!("{document:#}\n"));
+    }
+    print(&pruned.text(common.dry_run))
 }
 
 fn json_lines(samples: &[StoredSample]) -> String {

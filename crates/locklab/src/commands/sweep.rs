@@ -97,19 +97,12 @@ pub fn run(args: &SweepArgs, common: &Common) -> Result<ExitCode, Error> {
     };
     let text = locklab_lab::file::read(file).map_err(Error::Usage)?;
     let located = |e: String| Error::Usage(format!("{}, {e}", file.display()));
-    let on_machines = args.on.is_some();
-    if on_machines && args.slurm && args.constraint.is_empty() {
-        return Err(Error::Usage(
-            "name the features of the nodes to measure on, as --constraint icelake --constraint \
-             milan; 'sinfo --format=%f' lists them"
-                .into(),
-        ));
-    }
+    let nodes = match args.on {
+        Some(On::Native) => Some(hardware::nodes(&args.constraint, args.slurm)?),
+        None => None,
+    };
     if common.dry_run {
-        let plan = match on_machines {
-            true => hardware::plan_text(&text, &args.constraint),
-            false => conduct::dry_run(&text, workers(), common.json, duration),
-        };
+        let plan = conduct::dry_run(&text, nodes.as_deref(), workers(), common.json, duration);
         return print(&plan.map_err(located)?);
     }
     args.files.check()?;
@@ -122,12 +115,13 @@ pub fn run(args: &SweepArgs, common: &Common) -> Result<ExitCode, Error> {
         text,
         quiet: common.quiet,
     };
-    let swept = if on_machines {
-        conduct::machines(&asked, &args.constraint)?
-    } else {
-        // What is wrong with a file is no failure of its sweep.
-        locklab_sweep::plan_of(&asked.text, None).map_err(located)?;
-        conduct::models(&asked, args.array)?
+    let swept = match &nodes {
+        Some(nodes) => conduct::machines(&asked, nodes)?,
+        None => {
+            // What is wrong with a file is no failure of its sweep.
+            locklab_sweep::plan_of(&asked.text, None).map_err(located)?;
+            conduct::models(&asked, args.array)?
+        }
     };
     let Some(swept) = swept else {
         return Ok(ExitCode::SUCCESS);

@@ -2,6 +2,7 @@
 //! named. The runs here are not simulated: only that they are there counts.
 
 use super::*;
+use crate::folder::Status;
 use locklab_judge::Side;
 use locklab_lab::experiment::{Order, Sample, Values};
 use locklab_lab::store::Slot;
@@ -111,6 +112,31 @@ fn what_is_missing_is_named_and_the_rest_is_merged() {
         store.count().unwrap(),
         2 * (runs(0) + runs(1) - 3 + runs(2))
     );
+}
+
+#[test]
+fn nodes_whose_clocks_are_apart_are_named_once_and_lose_nothing() {
+    let scratch = tempfile::tempdir().unwrap();
+    let folder = folder(scratch.path(), 2, 4);
+    for (chunk, (node, ahead)) in [("a", 0.4), ("b", 61.0), ("b", 62.0), ("c", -7.0)]
+        .into_iter()
+        .enumerate()
+    {
+        fill(&folder, chunk, 0);
+        let status = Status {
+            node: node.into(),
+            clock_ahead: ahead,
+            ..Status::default()
+        };
+        folder.note(chunk, &status);
+    }
+    let collected = collect(&folder, &Progress::hidden()).unwrap();
+    assert_eq!(collected.missing, []);
+    let [b, c] = &collected.clocks[..] else {
+        panic!("{:?}", collected.clocks);
+    };
+    assert!(b.starts_with("The clock of b is 61 s ahead of"), "{b}");
+    assert!(c.starts_with("The clock of c is 7 s behind"), "{c}");
 }
 
 /// 1,000 shards of 1,000 samples: `cargo test --release -p locklab-sweep --
