@@ -10,11 +10,12 @@ use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-/// Some hundred tasks' worth of runs, each task a second or so.
+/// A thousand runs: some hundred tasks' worth, each task about a second of a
+/// node on which sixteen share few CPUs.
 const FILE: &str = "kind = 'sweep'\nmachines = ['flat-16', 'amd64-8', 'xeon-8380-2s']\n\
                     baseline = 'qspinlock'\nexperiment = ['ticket', 'mcs', 'tas', 'hmcs']\n\
                     seeds = 4\nbands = 2\n[[workload]]\nname = 'units'\n\
-                    threads = [1, 'half', 'all']\ncritical = [0, 8]\nnon_critical = [1, 64]\n\
+                    threads = [1, 'half', 'all']\ncritical = [0, 8]\nnon_critical = [1, 64]\nacquisitions = 500\n\
                     [[exclude]]\nmachine = 'amd64-8'\nexperiment = 'hmcs'\n";
 
 /// A cluster, and a folder with the file of a sweep that its node sees too.
@@ -110,6 +111,7 @@ fn contents(store: &Path) -> Vec<String> {
 }
 
 #[test]
+#[ignore = "needs Slurm: cargo xtask test --slurm"]
 fn a_cluster_gives_what_this_machine_gives_whatever_is_killed() {
     let Some(setup) = Setup::new(FILE) else {
         return;
@@ -169,6 +171,7 @@ fn a_cluster_gives_what_this_machine_gives_whatever_is_killed() {
 }
 
 #[test]
+#[ignore = "needs Slurm: cargo xtask test --slurm"]
 fn what_a_cluster_refuses_is_one_sentence() {
     let Some(setup) = Setup::new(FILE) else {
         return;
@@ -186,6 +189,7 @@ fn what_a_cluster_refuses_is_one_sentence() {
 }
 
 #[test]
+#[ignore = "needs Slurm: cargo xtask test --slurm"]
 fn tasks_that_run_out_of_time_go_on_in_another_turn() {
     // One task of about a minute and a half of one core.
     let file = FILE.replace("seeds = 4", "seeds = 400");
@@ -205,6 +209,7 @@ fn tasks_that_run_out_of_time_go_on_in_another_turn() {
 }
 
 #[test]
+#[ignore = "needs Slurm: cargo xtask test --slurm"]
 fn a_folder_that_nodes_do_not_share_and_another_locklab_are_named() {
     let Some(setup) = Setup::with_hidden(FILE, Some("hidden")) else {
         return;
