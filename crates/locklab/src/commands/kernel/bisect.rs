@@ -2,7 +2,7 @@
 //! `git bisect run` takes.
 
 use super::CompareArgs;
-use super::compare::{dry_run, measure, plan};
+use super::compare::{dry_run, measure, plan_of};
 use crate::cli::Common;
 use locklab_host::error::Error;
 use locklab_judge::Verdict;
@@ -22,14 +22,7 @@ pub(super) fn bisect(
     cache: &Cache<'_>,
 ) -> Result<ExitCode, Error> {
     let measured = (|| {
-        let experiment = args.file.experiment()?;
-        let plan = plan(
-            experiment,
-            &args.workload,
-            &args.guests,
-            &args.comparing,
-            common,
-        )?;
+        let plan = plan_of(args, common)?;
         if common.dry_run {
             return dry_run(&plan, common).map(|_| None);
         }

@@ -21,19 +21,26 @@ pub(super) fn compare(
     common: &Common,
     cache: &Cache<'_>,
 ) -> Result<ExitCode, Error> {
-    let experiment = args.file.experiment()?;
-    let plan = plan(
-        experiment,
-        &args.workload,
-        &args.guests,
-        &args.comparing,
-        common,
-    )?;
+    let plan = plan_of(args, common)?;
     if common.dry_run {
         return dry_run(&plan, common);
     }
     let (judged, comparing) = measure(&plan, &args.comparing, common, cache)?;
     comparing.present(judged)
+}
+
+/// What the command line asks of the two kernels of a file.
+///
+/// # Errors
+/// The file cannot be read, or a number makes no sense.
+pub(super) fn plan_of(args: &CompareArgs, common: &Common) -> Result<Plan, Error> {
+    plan(
+        args.file.experiment()?,
+        &args.workload,
+        &args.guests,
+        &args.comparing,
+        common,
+    )
 }
 
 /// What is asked of two kernels.
