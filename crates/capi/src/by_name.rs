@@ -3,9 +3,10 @@
 use crate::P;
 use core::ffi::{CStr, c_char, c_int, c_void};
 use locklab_locks::catalogue::{self, BigVisitor, Visitor};
+use locklab_locks::lock_api::{RawRwLock, RawRwLockDowngrade};
 use locklab_locks::{
-    BigLock, Fairness, McsTimeout, McsTimeoutNode, Platform, RawLock, RwQueued, Tas, TimedLock,
-    Ttas, VirtSpin, VirtSpinBackoff, VirtSpinDelay,
+    BigLock, BravoPhaseFair, Fairness, McsTimeout, McsTimeoutNode, PhaseFair, Platform, RawLock,
+    RwQueued, Tas, TimedLock, Ttas, VirtSpin, VirtSpinBackoff, VirtSpinDelay,
 };
 
 /// A lock algorithm: what it needs and what it does. All pointers to a lock
@@ -152,24 +153,24 @@ unsafe extern "C" fn is_idle(ctx: *mut c_void) -> bool {
     unsafe { context::<McsTimeoutNode<P>>(ctx) }.is_idle()
 }
 
-unsafe extern "C" fn read_lock(lock: *mut c_void) {
+unsafe extern "C" fn read_lock<L: RawRwLock>(lock: *mut c_void) {
     // SAFETY: of the caller.
-    unsafe { (*lock.cast::<RwQueued<P>>()).read() }
+    unsafe { (*lock.cast::<L>()).lock_shared() }
 }
 
-unsafe extern "C" fn try_read_lock(lock: *mut c_void) -> bool {
+unsafe extern "C" fn try_read_lock<L: RawRwLock>(lock: *mut c_void) -> bool {
     // SAFETY: of the caller.
-    unsafe { (*lock.cast::<RwQueued<P>>()).try_read() }
+    unsafe { (*lock.cast::<L>()).try_lock_shared() }
 }
 
-unsafe extern "C" fn read_unlock(lock: *mut c_void) {
+unsafe extern "C" fn read_unlock<L: RawRwLock>(lock: *mut c_void) {
     // SAFETY: of the caller.
-    unsafe { (*lock.cast::<RwQueued<P>>()).read_unlock() }
+    unsafe { (*lock.cast::<L>()).unlock_shared() }
 }
 
-unsafe extern "C" fn downgrade(lock: *mut c_void) {
+unsafe extern "C" fn downgrade<L: RawRwLockDowngrade>(lock: *mut c_void) {
     // SAFETY: of the caller.
-    unsafe { (*lock.cast::<RwQueued<P>>()).downgrade() }
+    unsafe { (*lock.cast::<L>()).downgrade() }
 }
 
 unsafe extern "C" fn held<L: BigLock<P>>(lock: *mut c_void) -> bool {
@@ -229,6 +230,17 @@ const fn timed<L: TimedLock<P>>() -> locklab_type {
     }
 }
 
+/// And one that readers share.
+const fn shared<L: RawLock<P> + RawRwLockDowngrade>() -> locklab_type {
+    locklab_type {
+        read_lock: Some(read_lock::<L>),
+        try_read_lock: Some(try_read_lock::<L>),
+        read_unlock: Some(read_unlock::<L>),
+        downgrade: Some(downgrade::<L>),
+        ..every::<L>()
+    }
+}
+
 struct Describe;
 
 impl Visitor<P> for Describe {
@@ -262,13 +274,6 @@ fn describe(name: &str) -> Option<&'static locklab_type> {
         context_is_idle: Some(is_idle),
         ..timed::<McsTimeout<P>>()
     };
-    static RW_QUEUED: locklab_type = locklab_type {
-        read_lock: Some(read_lock),
-        try_read_lock: Some(try_read_lock),
-        read_unlock: Some(read_unlock),
-        downgrade: Some(downgrade),
-        ..every::<RwQueued<P>>()
-    };
     Some(match name {
         "tas" => const { &timed::<Tas<P>>() },
         "ttas" => const { &timed::<Ttas<P>>() },
@@ -276,7 +281,9 @@ fn describe(name: &str) -> Option<&'static locklab_type> {
         "virt-spin-delay" => const { &timed::<VirtSpinDelay<P>>() },
         "virt-spin-backoff" => const { &timed::<VirtSpinBackoff<P>>() },
         "mcs-timeout" => &MCS_TIMEOUT,
-        "rw-queued" => &RW_QUEUED,
+        "rw-queued" => const { &shared::<RwQueued<P>>() },
+        "phase-fair" => const { &shared::<PhaseFair<P>>() },
+        "bravo" => const { &shared::<BravoPhaseFair<P>>() },
         _ => {
             return catalogue::visit_big::<P, _>(name, Describe)
                 .or_else(|| catalogue::visit::<P, _>(name, Describe));

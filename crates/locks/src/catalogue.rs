@@ -7,10 +7,11 @@ use crate::native::NativePlatform;
 use crate::platform::Platform;
 use crate::raw::{Info, RawLock};
 use crate::{
-    Anderson, BigLock, Clh, Cna, CohortBoMcs, CohortTktTkt, Fissile, Futex, FutexAdaptive, Hemlock,
-    Hmcs, Malthusian, Mcs, McsK42, McsTimeout, MplockAnderson, MplockClh, MplockMcs, MplockTicket,
-    MplockTicketPadded, QSpinlock, QSpinlockPv, QSpinlockVirt, Reciprocating, RwQueued, Tas,
-    Ticket, TicketProp, Ttas, Twa, VirtSpin, VirtSpinBackoff, VirtSpinDelay,
+    Anderson, BigLock, BravoPhaseFair, Clh, Cna, CohortBoMcs, CohortTktTkt, Fissile, Futex,
+    FutexAdaptive, Hemlock, Hmcs, Malthusian, Mcs, McsK42, McsTimeout, MplockAnderson, MplockClh,
+    MplockMcs, MplockTicket, MplockTicketPadded, PhaseFair, QSpinlock, QSpinlockCna, QSpinlockPv,
+    QSpinlockVirt, Reciprocating, RwQueued, Tas, Ticket, TicketProp, Ttas, Twa, VirtSpin,
+    VirtSpinBackoff, VirtSpinDelay,
 };
 
 /// Something to do with a lock whose type is known only by name.
@@ -102,6 +103,7 @@ catalogue! {
         QSpinlock,
         QSpinlockVirt,
         QSpinlockPv[1024],
+        QSpinlockCna,
         McsK42,
         McsTimeout,
         Hemlock,
@@ -114,6 +116,8 @@ catalogue! {
         Fissile,
         Malthusian,
         RwQueued,
+        PhaseFair,
+        BravoPhaseFair,
         Futex,
         FutexAdaptive,
     }

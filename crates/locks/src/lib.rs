@@ -27,9 +27,10 @@
 //! | a virtual machine whose hypervisor does not help | [`VirtSpinBackoff`], [`QSpinlockVirt`] | whoever runs goes on; nobody waits for a vCPU that does not |
 //! | one whose hypervisor does | [`QSpinlockPv`] | waiters sleep and are kicked |
 //! | one hot lock, many CPUs | [`Mcs`] | a handoff touches one line, however many wait |
-//! | the same on several NUMA nodes | [`Cna`] (one word), [`Fissile`] (no node to bring), [`Hmcs`] | the lock and its data stay within a NUMA node for a while |
+//! | the same on several NUMA nodes | [`QSpinlockCna`] (4 bytes, a kernel's), [`Cna`] (one word), [`Fissile`] (no node to bring), [`Hmcs`] | the lock and its data stay within a NUMA node for a while |
 //! | waiters that give up | [`McsTimeout`] | giving up never waits |
-//! | mostly readers | [`RwQueued`] | readers together, waiters in order |
+//! | readers and writers | [`RwQueued`], [`PhaseFair`] | waiters in order; readers wait for one writer at most |
+//! | hardly ever a writer | [`BravoPhaseFair`], [`Bravo`] around another | readers write no line that others read |
 //! | processes that share memory | [`Futex`], [`Ticket`], [`Ttas`], [`Anderson`], [`mplock`] | no pointers (`Info::shared_memory`) |
 //! | one lock that its holder may take again | [`mplock`] | recursive; all levels released at once |
 //!
@@ -42,7 +43,7 @@
 //! - [`lock_api::Mutex`] with any lock that needs nothing but itself: guards,
 //!   as usual. `unlock_fair` where the lock is first come, first served;
 //!   `try_lock_for` where it has no queue. [`lock_api::RwLock`] with
-//!   [`RwQueued`], downgrade included.
+//!   [`RwQueued`], [`PhaseFair`] and [`Bravo`], downgrade included.
 //! - [`Mutex`] with any lock but CLH, also those with a queue node, by closure.
 //! - [`QueueMutex`] with those whose guards may be leaked: guards, and the
 //!   nodes are each thread's own (needs `std`).
@@ -107,6 +108,7 @@ mod raw;
 mod threads;
 
 mod anderson;
+mod bravo;
 mod clh;
 mod cna;
 pub mod cohort;
@@ -119,7 +121,9 @@ mod mcs;
 mod mcs_k42;
 mod mcs_timeout;
 pub mod mplock;
+mod phase_fair;
 mod qspinlock;
+mod qspinlock_cna;
 mod qspinlock_pv;
 mod qspinlock_virt;
 mod reciprocating;
@@ -147,6 +151,7 @@ pub use raw::{Fairness, Info, Overtakes, RawLock, TimedLock};
 pub use threads::Threads;
 
 pub use anderson::{Anderson, AndersonSlot};
+pub use bravo::{Bravo, BravoPhaseFair, VisibleReader};
 pub use clh::{Clh, ClhHandle, ClhNode};
 pub use cna::{Cna, CnaNode};
 pub use cohort::{Cohort, CohortBoMcs, CohortTktTkt};
@@ -159,7 +164,9 @@ pub use mcs::{Mcs, McsNode};
 pub use mcs_k42::McsK42;
 pub use mcs_timeout::{McsTimeout, McsTimeoutNode};
 pub use mplock::{BigLock, MplockAnderson, MplockClh, MplockMcs, MplockTicket, MplockTicketPadded};
+pub use phase_fair::PhaseFair;
 pub use qspinlock::QSpinlock;
+pub use qspinlock_cna::QSpinlockCna;
 pub use qspinlock_pv::QSpinlockPv;
 pub use qspinlock_virt::QSpinlockVirt;
 pub use reciprocating::{Reciprocating, ReciprocatingElement};

@@ -101,3 +101,76 @@ macro_rules! timed {
     };
 }
 pub(crate) use timed;
+
+/// The methods of `lock_api::RawRwLock` for a lock with `read`, `try_read` and
+/// `read_unlock`, whose [`crate::RawLock`] is its exclusive mode.
+macro_rules! shared_methods {
+    () => {
+        #[inline(always)]
+        fn lock_shared(&self) {
+            self.read();
+        }
+
+        #[inline(always)]
+        fn try_lock_shared(&self) -> bool {
+            self.try_read()
+        }
+
+        #[inline(always)]
+        unsafe fn unlock_shared(&self) {
+            // SAFETY: of the caller.
+            unsafe { self.read_unlock() }
+        }
+
+        #[inline(always)]
+        fn lock_exclusive(&self) {
+            // SAFETY: no context.
+            unsafe { $crate::raw::RawLock::lock(self, &()) }
+        }
+
+        #[inline(always)]
+        fn try_lock_exclusive(&self) -> bool {
+            // SAFETY: no context.
+            unsafe { $crate::raw::RawLock::try_lock(self, &()) }
+        }
+
+        #[inline(always)]
+        unsafe fn unlock_exclusive(&self) {
+            // SAFETY: of the caller.
+            unsafe { $crate::raw::RawLock::unlock(self, &()) }
+        }
+
+        #[inline(always)]
+        fn is_locked(&self) -> bool {
+            // Every reader-writer lock can say.
+            $crate::raw::RawLock::is_locked(self).unwrap_or(true)
+        }
+    };
+}
+pub(crate) use shared_methods;
+
+/// Implements `lock_api::RawRwLock` and its downgrade for `$lock<P>`, which has
+/// the methods named above and `downgrade`.
+macro_rules! shared {
+    ($lock:ident) => {
+        // SAFETY: readers and the writer exclude each other; `lock_api` borrows
+        // the lock for as long as it is held.
+        unsafe impl<P: $crate::platform::Platform> lock_api::RawRwLock for $lock<P> {
+            #[allow(clippy::declare_interior_mutable_const)]
+            const INIT: Self = Self::new();
+            type GuardMarker = lock_api::GuardNoSend;
+
+            $crate::lock_api_impl::shared_methods!();
+        }
+
+        // SAFETY: `downgrade` leaves a reader where the writer was.
+        unsafe impl<P: $crate::platform::Platform> lock_api::RawRwLockDowngrade for $lock<P> {
+            #[inline(always)]
+            unsafe fn downgrade(&self) {
+                // SAFETY: of the caller.
+                unsafe { Self::downgrade(self) }
+            }
+        }
+    };
+}
+pub(crate) use shared;

@@ -7,6 +7,7 @@
 //! The atomics are those of `core`, or of the crate `portable-atomic` with the
 //! feature of that name, for targets that have loads and stores only.
 
+use crate::bravo::VisibleReader;
 use crate::platform::{Atomic, AtomicInt, LockWord, Ordering, Patience, Platform, Poll};
 use crate::qnode::QueueNodes;
 use core::marker::PhantomData;
@@ -74,8 +75,8 @@ compile_error!(
 /// ```
 ///
 /// # Safety
-/// - [`Host::cpu`] and [`Host::queue_nodes`] keep the promises of
-///   [`Platform`];
+/// - [`Host::cpu`], [`Host::queue_nodes`] and [`Host::visible_readers`] keep
+///   the promises of [`Platform`];
 /// - [`Host::wake`] uses only the address of `word`;
 /// - no function unwinds.
 ///
@@ -96,6 +97,12 @@ pub unsafe trait Host: Sized + Send + Sync + 'static {
     /// As [`Platform::queue_nodes`]. A kernel returns an entry of
     /// `static NODES: [QueueNodes<Native<MyHost>>; CPUS] = [const { QueueNodes::NEW }; CPUS]`.
     fn queue_nodes(cpu: usize) -> &'static QueueNodes<Native<Self>>;
+
+    /// As [`Platform::visible_readers`]. None by default.
+    #[inline(always)]
+    fn visible_readers() -> &'static [VisibleReader<Native<Self>>] {
+        &[]
+    }
 
     /// As [`Platform::node`]. One node by default.
     fn node() -> usize {
@@ -219,6 +226,11 @@ unsafe impl<H: Host> Platform for Native<H> {
     #[inline(always)]
     fn queue_nodes(cpu: usize) -> &'static QueueNodes<Self> {
         H::queue_nodes(cpu)
+    }
+
+    #[inline(always)]
+    fn visible_readers() -> &'static [VisibleReader<Self>] {
+        H::visible_readers()
     }
 }
 

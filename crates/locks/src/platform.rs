@@ -14,6 +14,7 @@
 //!   where each try writes (test-and-set), [`Platform::relax`] between tries;
 //! - it never asks which world it is in.
 
+use crate::bravo::VisibleReader;
 use crate::qnode::QueueNodes;
 pub use core::sync::atomic::Ordering;
 
@@ -235,7 +236,7 @@ pub unsafe trait LockWord: AtomicInt<u32> {
 ///   release, and to no other CPU meanwhile;
 /// - [`Platform::queue_nodes`] gives for each number below that the same nodes
 ///   each time, which no other number and no other platform has, and which
-///   live for ever;
+///   live for ever; [`Platform::visible_readers`] so for all of them;
 /// - [`Platform::fence`] is a fence of at least the ordering given;
 /// - [`Platform::wake`] uses only the address of `word`: the memory may have
 ///   been freed since the release;
@@ -319,4 +320,12 @@ pub unsafe trait Platform: Sized + Send + Sync + 'static {
 
     /// The queue nodes of a CPU; see [`crate::QueueNodes`].
     fn queue_nodes(cpu: usize) -> &'static QueueNodes<Self>;
+
+    /// Where CPUs show which lock they read, for [`crate::Bravo`]: an entry for
+    /// each of the first so many, the same table each time. None by default:
+    /// no reader is visible, and that lock is as the one inside it.
+    #[inline(always)]
+    fn visible_readers() -> &'static [VisibleReader<Self>] {
+        &[]
+    }
 }

@@ -6,9 +6,9 @@ use crate::qnode::{NESTING, QueueNode};
 use crate::raw::{Fairness, Info, RawLock};
 use core::ptr;
 
-const LOCKED: u32 = 1;
-const LOCKED_MASK: u32 = 0xff;
-const PENDING: u32 = 1 << 8;
+pub(crate) const LOCKED: u32 = 1;
+pub(crate) const LOCKED_MASK: u32 = 0xff;
+pub(crate) const PENDING: u32 = 1 << 8;
 
 /// How often a CPU that sees the pending waiter just about to enter reads
 /// again before it queues.
@@ -59,7 +59,18 @@ impl<P: Platform> QSpinlock<P> {
     #[doc(hidden)]
     #[cold]
     #[inline(never)]
-    pub fn wait(&self, mut word: u32) {
+    pub fn wait(&self, word: u32) {
+        self.wait_and_queue(word, Self::queue);
+    }
+
+    /// The same, with another way to go through the queue: from the name of
+    /// a node and the node, which is reset, to the lock.
+    #[inline(always)]
+    pub(crate) fn wait_and_queue(
+        &self,
+        mut word: u32,
+        queue: impl FnOnce(&Self, u16, &'static QueueNode<P>),
+    ) {
         if word == PENDING {
             // Pending without locked lasts a moment: its owner is entering.
             word = self
@@ -73,7 +84,7 @@ impl<P: Platform> QSpinlock<P> {
                 });
         }
         if word & !LOCKED_MASK != 0 || !self.wait_as_pending() {
-            self.wait_in_queue();
+            self.wait_in_queue(queue);
         }
     }
 
@@ -101,7 +112,7 @@ impl<P: Platform> QSpinlock<P> {
         true
     }
 
-    fn wait_in_queue(&self) {
+    fn wait_in_queue(&self, queue: impl FnOnce(&Self, u16, &'static QueueNode<P>)) {
         let Some(cpu) = P::try_cpu() else {
             return self.wait_without_node();
         };
@@ -122,7 +133,7 @@ impl<P: Platform> QSpinlock<P> {
         node.next.store(ptr::null_mut(), Ordering::Relaxed);
         node.granted.store(0, Ordering::Relaxed);
         if self.take_if_free().is_err() {
-            self.queue(tail_of(cpu, level as usize), node);
+            queue(self, tail_of(cpu, level as usize), node);
         }
         // Pairs with an interrupt: it does not find our level free while the
         // node is still being used.

@@ -7,6 +7,7 @@
 //! cannot do without the number (the big locks) ends the process with a
 //! message. Nothing here allocates.
 
+use crate::bravo::VisibleReader;
 use crate::checked::{CheckedPlatform, HeldRanks};
 use crate::native::{AtomicU32 as Word, Host, Native};
 use crate::qnode::{MAX_CPUS, QueueNodes};
@@ -24,6 +25,8 @@ const WORDS: usize = MAX_CPUS.div_ceil(32);
 /// Bit set: the number is taken.
 static TAKEN: [AtomicU32; WORDS] = [const { AtomicU32::new(0) }; WORDS];
 static NODES: [QueueNodes<Native<Threads>>; MAX_CPUS] = [const { QueueNodes::NEW }; MAX_CPUS];
+/// The first so many; the others read without being visible.
+static READERS: [VisibleReader<Native<Threads>>; 512] = [const { VisibleReader::NONE }; 512];
 static VIRTUALIZED: AtomicBool = AtomicBool::new(false);
 
 thread_local! {
@@ -188,6 +191,11 @@ unsafe impl Host for Threads {
     #[inline(always)]
     fn queue_nodes(cpu: usize) -> &'static QueueNodes<Native<Self>> {
         &NODES[cpu]
+    }
+
+    #[inline(always)]
+    fn visible_readers() -> &'static [VisibleReader<Native<Self>>] {
+        &READERS
     }
 
     fn node() -> usize {

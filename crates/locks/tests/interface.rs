@@ -83,6 +83,10 @@ fn sizes_are_what_the_documentation_says() {
     assert_eq!(size_of::<QSpinlock>(), 4);
     assert_eq!(size_of::<QSpinlockVirt>(), 4);
     assert_eq!(size_of::<QSpinlockPv>(), 4);
+    assert_eq!(size_of::<QSpinlockCna>(), 4);
+    assert_eq!(size_of::<PhaseFair>(), 16);
+    assert_eq!(size_of::<BravoPhaseFair>(), 32);
+    assert_eq!(size_of::<VisibleReader<N>>(), 64);
     assert_eq!(size_of::<Futex>(), 4);
     assert_eq!(size_of::<FutexAdaptive>(), 8);
     assert_eq!(size_of::<QueueNodes<N>>(), 64);
@@ -266,6 +270,7 @@ statics! {
     QSPINLOCK: QSpinlock, ();
     QSPINLOCK_VIRT: QSpinlockVirt, ();
     QSPINLOCK_PV: QSpinlockPv, ();
+    QSPINLOCK_CNA: QSpinlockCna, ();
     MCS_K42: McsK42, ();
     HEMLOCK: Hemlock, HemlockGrant::new();
     TWA: Twa, ();
@@ -278,6 +283,8 @@ statics! {
     FISSILE: Fissile, ();
     MALTHUSIAN: Malthusian, MalthusianNode::new();
     RW_QUEUED: RwQueued, ();
+    PHASE_FAIR: PhaseFair, ();
+    BRAVO: BravoPhaseFair, ();
     FUTEX: Futex, ();
     FUTEX_ADAPTIVE: FutexAdaptive, ();
     MPLOCK_TICKET: MplockTicket, ();
@@ -317,6 +324,7 @@ fn context_free_locks_stand_behind_ordinary_guards() {
     guards::<QSpinlock>();
     guards::<QSpinlockVirt>();
     guards::<QSpinlockPv>();
+    guards::<QSpinlockCna>();
     guards::<Outline<Ticket>>();
     guards::<Futex>();
     guards::<FutexAdaptive>();

@@ -2,12 +2,45 @@
 //! than a lock serves. It may be refused and it may wait for ever, but two
 //! holders at once it never gets.
 
-use locklab_locks::{Anderson, Host, McsK42, Mutex, Native, QueueNodes, RwQueued, lock_api};
+use locklab_locks::{
+    Anderson, Host, McsK42, Mutex, Native, PhaseFair, QueueNodes, RwQueued, lock_api,
+};
 use std::cell::Cell;
 use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
+
+/// The program ends, so it is one of its own.
+#[test]
+#[cfg_attr(miri, ignore = "millions of guards")]
+fn leaked_readers_end_the_program_before_they_wrap() {
+    const LEAK: &str = "LEAK_READERS_OF_A_PHASE_FAIR_LOCK";
+    if std::env::var_os(LEAK).is_some() {
+        let lock: lock_api::RwLock<PhaseFair, ()> = lock_api::RwLock::new(());
+        for _ in 0..1 << 24 {
+            mem::forget(lock.read());
+        }
+        let alone = lock.try_write().is_some();
+        println!("2^24 readers; a writer is alone: {alone}");
+        return;
+    }
+    let output = std::process::Command::new(std::env::current_exe().unwrap())
+        .args([
+            "--exact",
+            "--nocapture",
+            "leaked_readers_end_the_program_before_they_wrap",
+        ])
+        .env(LEAK, "")
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        text.contains("2^23 readers hold a phase-fair lock"),
+        "{text}"
+    );
+    assert!(!output.status.success());
+}
 
 #[test]
 #[cfg_attr(miri, ignore = "millions of guards")]

@@ -7,8 +7,8 @@ use common::stress;
 use common::yielding::{FENCES, Yielding, YieldingPortable};
 use locklab_locks::catalogue::{self, Visitor};
 use locklab_locks::{
-    Fairness, Host, Info, NativePlatform, Platform, QSpinlock, QSpinlockPv, QueueNodes, RawLock,
-    RwQueued, Tas, Threads,
+    BravoPhaseFair, Fairness, Host, Info, NativePlatform, Platform, QSpinlock, QSpinlockCna,
+    QSpinlockPv, QueueNodes, RawLock, RwQueued, Tas, Threads,
 };
 use std::sync::atomic::Ordering;
 
@@ -79,7 +79,7 @@ fn every_lock_excludes_with_portable_words() {
 /// queueing fences when it has taken its level and before it gives it back.
 #[test]
 fn queueing_fences_against_interrupts() {
-    for name in ["qspinlock", "qspinlock-pv"] {
+    for name in ["qspinlock", "qspinlock-pv", "qspinlock-cna"] {
         let before = FENCES.load(Ordering::Relaxed);
         catalogue::visit::<Yielding, _>(name, Queueing { threads: 8 }).unwrap();
         assert!(FENCES.load(Ordering::Relaxed) > before + 1, "{name}");
@@ -108,7 +108,9 @@ fn queued_spinlocks_do_without_numbers() {
     type P = locklab_locks::Native<Numberless>;
     stress::<P, QSpinlock<P>>(3, 2_000);
     stress::<P, QSpinlockPv<P>>(3, 2_000);
+    stress::<P, QSpinlockCna<P>>(3, 2_000);
     stress::<P, RwQueued<P>>(3, 2_000);
+    stress::<P, BravoPhaseFair<P>>(3, 2_000);
 }
 
 #[test]

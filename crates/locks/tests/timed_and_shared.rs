@@ -79,7 +79,14 @@ fn timed_and_patient_waiters_exclude_each_other() {
 
 #[test]
 fn readers_are_together_and_writers_alone() {
-    let lock = RwQueued::<Yielding>::new();
+    readers_and_writers::<RwQueued<Yielding>>();
+    readers_and_writers::<PhaseFair<Yielding>>();
+    readers_and_writers::<BravoPhaseFair<Yielding>>();
+    readers_and_writers::<Bravo<RwQueued<Yielding>, Yielding>>();
+}
+
+fn readers_and_writers<L: RawLock<Yielding, Ctx = ()> + lock_api::RawRwLock>() {
+    let lock = L::default();
     let counters = Counters(UnsafeCell::new([0; 2]));
     let (inside, together) = (AtomicU64::new(0), AtomicBool::new(false));
     thread::scope(|scope| {
@@ -90,15 +97,17 @@ fn readers_are_together_and_writers_alone() {
                     // SAFETY: no context; released as acquired.
                     unsafe {
                         if n < 2 {
-                            lock.lock(&());
+                            if turn % 4 != 0 || !lock.try_lock_exclusive() {
+                                lock.lock_exclusive();
+                            }
                             let data = &mut *counters.0.get();
                             data[0] += 1;
                             thread::yield_now();
                             data[1] += 1;
-                            lock.unlock(&());
+                            lock.unlock_exclusive();
                         } else {
-                            if turn % 4 != 0 || !lock.try_read() {
-                                lock.read();
+                            if turn % 4 != 0 || !lock.try_lock_shared() {
+                                lock.lock_shared();
                             }
                             let others = inside.fetch_add(1, Ordering::Relaxed);
                             if others > 0 {
@@ -110,7 +119,7 @@ fn readers_are_together_and_writers_alone() {
                             let second = std::ptr::from_ref(&data[1]).read_volatile();
                             assert_eq!(first, second, "a writer was inside");
                             inside.fetch_sub(1, Ordering::Relaxed);
-                            lock.read_unlock();
+                            lock.unlock_shared();
                         }
                     }
                 }
@@ -122,13 +131,22 @@ fn readers_are_together_and_writers_alone() {
 }
 
 #[test]
-fn the_reader_writer_lock_stands_behind_ordinary_guards() {
-    static LOCK: lock_api::RwLock<RwQueued, u32> = lock_api::RwLock::new(7);
-    let first = LOCK.read();
-    let second = LOCK.read();
-    assert_eq!(*first + *second, 14);
-    assert!(LOCK.try_write().is_none());
-    drop((first, second));
-    *LOCK.write() += 1;
-    assert_eq!(*LOCK.read(), 8);
+fn reader_writer_locks_stand_behind_ordinary_guards() {
+    fn guards<L: lock_api::RawRwLockDowngrade>() {
+        let lock = lock_api::RwLock::<L, u32>::new(7);
+        let first = lock.read();
+        let second = lock.read();
+        assert_eq!(*first + *second, 14);
+        assert!(lock.try_write().is_none() && lock.is_locked());
+        drop((first, second));
+        assert!(!lock.is_locked());
+        *lock.write() += 1;
+        let reader = lock_api::RwLockWriteGuard::downgrade(lock.write());
+        assert!(lock.try_write().is_none() && lock.try_read().is_some());
+        assert_eq!(*reader, 8);
+    }
+    guards::<RwQueued>();
+    guards::<PhaseFair>();
+    guards::<BravoPhaseFair>();
+    guards::<Bravo<RwQueued>>();
 }

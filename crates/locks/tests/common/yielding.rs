@@ -2,7 +2,7 @@
 //! CPUs contend for a fair lock without each handoff costing a time slice.
 
 use locklab_locks::platform::{Atomic, AtomicInt, LockWord, Ordering, Patience, Poll};
-use locklab_locks::{NativePlatform, Platform, QueueNodes};
+use locklab_locks::{NativePlatform, Platform, QueueNodes, VisibleReader};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU8, AtomicU32, AtomicUsize};
 use std::time::Duration;
@@ -70,11 +70,13 @@ const CPUS: usize = 256;
 pub(crate) struct Word<A>(A);
 
 macro_rules! platform {
-    ($(#[$doc:meta])* $platform:ident, $u32:ty, $nodes:ident) => {
+    ($(#[$doc:meta])* $platform:ident, $u32:ty, $nodes:ident, $readers:ident) => {
         $(#[$doc])*
         pub(crate) struct $platform;
 
         static $nodes: [QueueNodes<$platform>; CPUS] = [const { QueueNodes::NEW }; CPUS];
+        // Not for all: the others read without being visible.
+        static $readers: [VisibleReader<$platform>; 8] = [const { VisibleReader::NONE }; 8];
 
         // SAFETY: atomics and numbers of the native platform, nodes of its own.
         unsafe impl Platform for $platform {
@@ -119,6 +121,9 @@ macro_rules! platform {
             fn queue_nodes(cpu: usize) -> &'static QueueNodes<Self> {
                 &$nodes[cpu]
             }
+            fn visible_readers() -> &'static [VisibleReader<Self>] {
+                &$readers
+            }
         }
     };
 }
@@ -127,13 +132,15 @@ platform!(
     /// With this machine's halves and bytes of a word.
     Yielding,
     Word<AtomicU32>,
-    NODES
+    NODES,
+    READERS
 );
 platform!(
     /// With the portable ones, which other machines use.
     YieldingPortable,
     Word<Portable>,
-    PORTABLE_NODES
+    PORTABLE_NODES,
+    PORTABLE_READERS
 );
 
 /// Reads before a yield: some handoffs are still caught spinning.

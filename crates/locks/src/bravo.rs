@@ -1,0 +1,451 @@
+//! BRAVO: readers of a reader-writer lock that write no shared line.
+
+use crate::native::NativePlatform;
+use crate::phase_fair::PhaseFair;
+use crate::platform::{Atomic, Ordering, Platform};
+use crate::raw::{Info, RawLock};
+use core::ptr;
+use lock_api::{RawRwLock, RawRwLockDowngrade};
+
+/// How many times as long as a revocation took, none is risked again: a
+/// writer is slowed down by a tenth at most.
+const INHIBIT: u64 = 9;
+
+/// Where a CPU shows which lock it reads, on a cache line of its own.
+#[repr(C, align(64))]
+pub struct VisibleReader<P: Platform> {
+    /// The address of a [`Bravo`] lock; 0: none.
+    lock: P::Usize,
+}
+
+impl<P: Platform> VisibleReader<P> {
+    /// Reads no lock.
+    #[allow(clippy::declare_interior_mutable_const)]
+    pub const NONE: Self = Self {
+        lock: P::Usize::ZERO,
+    };
+}
+
+impl<P: Platform> Default for VisibleReader<P> {
+    fn default() -> Self {
+        Self {
+            lock: P::Usize::new(0),
+        }
+    }
+}
+
+/// Any reader-writer lock, biased towards readers while no writer comes.
+///
+/// **Paper:** D. Dice and A. Kogan, "BRAVO: Biased Locking for Reader-Writer
+/// Locks", USENIX ATC 2019.
+///
+/// While the lock is biased, a reader only shows itself in the table of visible
+/// readers ([`Platform::visible_readers`]), which all locks share. A writer,
+/// having acquired `L`, takes the bias away and waits for the readers that
+/// the table shows. How long that took decides for how long no reader may
+/// bias the lock again: nine times as long. In the paper readers hash into the
+/// table; here each CPU has one entry, which no other writes, and takes `L`'s
+/// way if it reads another lock of this kind already, or has no entry (a
+/// program's threads beyond the first 512).
+///
+/// **Size:** that of `L` and two words. **Per waiter:** that of `L`; 64 bytes for
+/// each CPU, whatever the number of locks. **Fairness:** that of `L`, but that
+/// readers enter past a writer until it has acquired `L`, and a writer waits
+/// for the readers twice at most. **Take it** where writers are rare and CPUs
+/// many: a reader costs one fence and no line of another CPU, a writer after
+/// readers looks at the whole table. After the release of a reader nothing of
+/// the lock is touched, else as in `L`.
+///
+/// Without a clock ([`Platform::now`] stands still) the bias comes back at
+/// once, and every writer pays. A reader's guard that was leaked keeps its
+/// CPU's entry: a writer of a lock that is later made at the same address waits
+/// for ever.
+#[repr(C)]
+pub struct Bravo<L, P: Platform = NativePlatform> {
+    lock: L,
+    /// 1: readers need not acquire `lock`.
+    biased: P::U32,
+    /// Until when it is not biased again, in nanoseconds as far as a word
+    /// counts them. Written under `lock`.
+    inhibited: P::Usize,
+}
+
+/// BRAVO over the phase-fair lock, as the paper measures it over one of its
+/// kind (BRAVO-BA).
+pub type BravoPhaseFair<P = NativePlatform> = Bravo<PhaseFair<P>, P>;
+
+impl<L: RawRwLock, P: Platform> Bravo<L, P> {
+    /// A free lock.
+    pub const fn new() -> Self {
+        Self {
+            lock: L::INIT,
+            biased: P::U32::ZERO,
+            inhibited: P::Usize::ZERO,
+        }
+    }
+
+    fn around(lock: L) -> Self {
+        Self {
+            lock,
+            biased: P::U32::new(0),
+            inhibited: P::Usize::new(0),
+        }
+    }
+
+    fn name(&self) -> usize {
+        ptr::from_ref(self).addr()
+    }
+
+    /// Where this CPU shows what it reads.
+    #[inline(always)]
+    fn own_entry() -> Option<&'static P::Usize> {
+        let table = P::visible_readers();
+        Some(&table.get(P::try_cpu()?)?.lock)
+    }
+
+    /// Acquires for reading: other readers may hold it too.
+    #[inline(always)]
+    pub fn read(&self) {
+        if !self.read_biased() {
+            self.lock.lock_shared();
+            self.bias();
+        }
+    }
+
+    /// Acquires for reading if no writer holds the lock, and `L` would let the
+    /// reader in at once if it is not biased; says whether.
+    #[inline(always)]
+    pub fn try_read(&self) -> bool {
+        if self.read_biased() {
+            return true;
+        }
+        let entered = self.lock.try_lock_shared();
+        if entered {
+            self.bias();
+        }
+        entered
+    }
+
+    #[inline(always)]
+    fn read_biased(&self) -> bool {
+        if self.biased.load(Ordering::Relaxed) == 0 {
+            return false;
+        }
+        let Some(entry) = Self::own_entry() else {
+            return false;
+        };
+        if entry.load(Ordering::Relaxed) != 0 {
+            return false;
+        }
+        // V1: pairs with V6 and V7 of a lock whose reader this CPU was before.
+        entry.store(self.name(), Ordering::Release);
+        // V2: pairs with V5: a writer sees our entry, or we its taking the
+        // bias away.
+        P::fence(Ordering::SeqCst);
+        // V3: pairs with V4: what writers before the bias wrote.
+        if self.biased.load(Ordering::Acquire) != 0 {
+            return true;
+        }
+        // V8: as V1.
+        entry.store(0, Ordering::Release);
+        false
+    }
+
+    /// Biases the lock if it pays. The caller reads under `L`.
+    fn bias(&self) {
+        if self.biased.load(Ordering::Relaxed) == 0
+            && !P::visible_readers().is_empty()
+            && (P::now() as usize).wrapping_sub(self.inhibited.load(Ordering::Relaxed)) as isize
+                >= 0
+        {
+            // V4: pairs with V3.
+            self.biased.store(1, Ordering::Release);
+        }
+    }
+
+    /// Releases one reader.
+    ///
+    /// # Safety
+    /// The caller holds the lock for reading.
+    #[inline(always)]
+    pub unsafe fn read_unlock(&self) {
+        if let Some(entry) = Self::own_entry()
+            && entry.load(Ordering::Relaxed) == self.name()
+        {
+            // V9: pairs with V6 and V7: the reader has read before a writer
+            // writes.
+            entry.store(0, Ordering::Release);
+            return;
+        }
+        // A CPU that holds it twice may come here first: a reader is a reader.
+        // SAFETY: of the caller.
+        unsafe { self.lock.unlock_shared() }
+    }
+
+    /// Makes the writer a reader, without anybody in between.
+    ///
+    /// # Safety
+    /// The caller holds the lock for writing.
+    #[inline(always)]
+    pub unsafe fn downgrade(&self)
+    where
+        L: RawRwLockDowngrade,
+    {
+        // SAFETY: of the caller.
+        unsafe { self.lock.downgrade() }
+    }
+
+    /// Takes the bias away. The caller holds `L` for writing.
+    fn take_bias(&self) {
+        self.biased.store(0, Ordering::Relaxed);
+        // V5: pairs with V2.
+        P::fence(Ordering::SeqCst);
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn revoke(&self) {
+        let begun = P::now();
+        self.take_bias();
+        for reader in P::visible_readers() {
+            // V6: pairs with V9.
+            reader
+                .lock
+                .spin_until(Ordering::Acquire, |lock| lock != self.name());
+        }
+        let now = P::now();
+        let until = now.wrapping_add(now.wrapping_sub(begun).wrapping_mul(INHIBIT));
+        self.inhibited.store(until as usize, Ordering::Relaxed);
+    }
+
+    /// The same if no reader is inside; says whether.
+    #[cold]
+    #[inline(never)]
+    fn try_revoke(&self) -> bool {
+        self.take_bias();
+        let alone = P::visible_readers().iter().all(|reader| {
+            // V7: pairs with V9.
+            reader.lock.load(Ordering::Acquire) != self.name()
+        });
+        if !alone {
+            // The entries count again.
+            // V4': pairs with V3.
+            self.biased.store(1, Ordering::Release);
+        }
+        alone
+    }
+}
+
+impl<L: RawRwLock + Default, P: Platform> Default for Bravo<L, P> {
+    fn default() -> Self {
+        Self::around(L::default())
+    }
+}
+
+// SAFETY: `L` excludes those that acquire it. A reader that does not has its
+// entry in the table while the lock is biased, and a writer takes the bias away
+// and waits for the entry before it goes on.
+unsafe impl<P: Platform, L: RawLock<P, Ctx = ()> + RawRwLock> RawLock<P> for Bravo<L, P> {
+    type Ctx = ();
+
+    const INFO: Info = Info {
+        name: "bravo",
+        summary: "BRAVO over phase-fair; here its exclusive mode",
+        shared_memory: false,
+        cpu_numbers: true,
+        paper: "Dice and Kogan 2019 (ATC)",
+        ..L::INFO
+    };
+
+    const COUNTS: bool = L::COUNTS;
+
+    fn about_to_wrap() -> Self {
+        Self::around(L::about_to_wrap())
+    }
+
+    #[inline(always)]
+    unsafe fn lock(&self, _: &()) {
+        self.lock.lock_exclusive();
+        // Relaxed: set by a reader under `L`.
+        if self.biased.load(Ordering::Relaxed) != 0 {
+            self.revoke();
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn try_lock(&self, _: &()) -> bool {
+        if !self.lock.try_lock_exclusive() {
+            return false;
+        }
+        let alone = self.biased.load(Ordering::Relaxed) == 0 || self.try_revoke();
+        if !alone {
+            // SAFETY: just acquired.
+            unsafe { self.lock.unlock_exclusive() };
+        }
+        alone
+    }
+
+    #[inline(always)]
+    fn is_locked(&self) -> Option<bool> {
+        let visible = self.biased.load(Ordering::Relaxed) != 0
+            && P::visible_readers()
+                .iter()
+                .any(|reader| reader.lock.load(Ordering::Relaxed) == self.name());
+        Some(visible || RawRwLock::is_locked(&self.lock))
+    }
+
+    #[inline(always)]
+    unsafe fn unlock(&self, _: &()) {
+        // SAFETY: of the caller.
+        unsafe { self.lock.unlock_exclusive() }
+    }
+}
+
+// SAFETY: readers and the writer exclude each other, as above; a guard stays
+// with its CPU.
+unsafe impl<P: Platform, L: RawLock<P, Ctx = ()> + RawRwLock> RawRwLock for Bravo<L, P> {
+    #[allow(clippy::declare_interior_mutable_const)]
+    const INIT: Self = Self::new();
+    type GuardMarker = lock_api::GuardNoSend;
+
+    crate::lock_api_impl::shared_methods!();
+}
+
+// SAFETY: `L` leaves a reader where the writer was.
+unsafe impl<P: Platform, L> RawRwLockDowngrade for Bravo<L, P>
+where
+    L: RawLock<P, Ctx = ()> + RawRwLockDowngrade,
+{
+    #[inline(always)]
+    unsafe fn downgrade(&self) {
+        // SAFETY: of the caller.
+        unsafe { Self::downgrade(self) }
+    }
+}
+
+#[cfg(all(test, feature = "std", not(miri)))]
+mod tests {
+    use super::*;
+    use crate::native::NativePlatform as N;
+    use crate::{QSpinlock, RwQueued};
+
+    fn biased<L>(lock: &Bravo<L, N>) -> bool {
+        lock.biased.load(Ordering::Relaxed) != 0
+    }
+
+    fn elsewhere<T: Send>(f: impl FnOnce() -> T + Send) -> T {
+        std::thread::scope(|scope| scope.spawn(f).join().unwrap())
+    }
+
+    /// What a reader does to the lock inside, by whether that is locked.
+    fn bias_comes_and_goes<L>(lock: &Bravo<L, N>)
+    where
+        L: RawLock<N, Ctx = ()> + RawRwLock,
+    {
+        let writer_enters = || {
+            elsewhere(|| {
+                // SAFETY: released if acquired.
+                unsafe {
+                    let entered = lock.try_lock(&());
+                    if entered {
+                        lock.unlock(&());
+                    }
+                    entered
+                }
+            })
+        };
+        // SAFETY: released once for each time acquired.
+        unsafe {
+            lock.read();
+            assert!(biased(lock), "by the first reader");
+            assert!(RawRwLock::is_locked(&lock.lock));
+            // Another lock is shown in this CPU's entry by the next reader.
+            lock.read();
+            assert!(!writer_enters() && biased(lock));
+            lock.read();
+            lock.read_unlock();
+            assert!(!writer_enters());
+            lock.read_unlock();
+            assert!(!writer_enters(), "the first reader is still inside");
+            lock.read_unlock();
+            assert_eq!(RawLock::is_locked(lock), Some(false));
+
+            assert!(lock.try_read());
+            assert!(!RawRwLock::is_locked(&lock.lock), "only shown");
+            assert_eq!(RawLock::is_locked(lock), Some(true));
+            assert!(elsewhere(|| {
+                let entered = lock.try_read();
+                lock.read_unlock();
+                entered
+            }));
+            lock.read_unlock();
+
+            lock.lock(&());
+            assert!(!biased(lock) && !elsewhere(|| lock.try_read()));
+            lock.unlock(&());
+            assert!(lock.inhibited.load(Ordering::Relaxed) > 0);
+            lock.inhibited.store(usize::MAX >> 1, Ordering::Relaxed);
+            lock.read();
+            assert!(!biased(lock), "not before the time");
+            lock.read_unlock();
+        }
+        assert_eq!(RawLock::is_locked(lock), Some(false));
+    }
+
+    #[test]
+    fn the_bias_comes_with_readers_and_goes_with_a_writer() {
+        bias_comes_and_goes(&BravoPhaseFair::<N>::new());
+        bias_comes_and_goes(&Bravo::<RwQueued, N>::new());
+    }
+
+    /// A CPU shows one lock at a time.
+    #[test]
+    fn two_locks_are_read_at_once() {
+        let locks = [const { BravoPhaseFair::<N>::new() }; 2];
+        // SAFETY: released once for each time acquired.
+        unsafe {
+            for _ in 0..2 {
+                locks[0].read();
+                locks[1].read();
+                for lock in &locks {
+                    assert!(!elsewhere(|| lock.try_lock(&())));
+                }
+                locks[0].read_unlock();
+                assert!(!elsewhere(|| locks[1].try_lock(&())));
+                locks[1].read_unlock();
+            }
+            for lock in &locks {
+                assert!(lock.try_lock(&()));
+                lock.downgrade();
+                assert!(!lock.try_lock(&()));
+                lock.read_unlock();
+            }
+        }
+    }
+
+    /// A writer waits for the readers that it sees in the table.
+    #[test]
+    fn readers_and_writers_exclude_each_other() {
+        static LOCK: lock_api::RwLock<BravoPhaseFair, [u32; 2]> = lock_api::RwLock::new([0; 2]);
+        static TURNS: lock_api::Mutex<QSpinlock, u32> = lock_api::Mutex::new(0);
+        std::thread::scope(|scope| {
+            for n in 0..4 {
+                scope.spawn(move || {
+                    for turn in 0..500 {
+                        if (turn + n) % 50 == 0 {
+                            let mut data = LOCK.write();
+                            data[0] += 1;
+                            std::thread::yield_now();
+                            data[1] += 1;
+                            *TURNS.lock() += 1;
+                        } else {
+                            let data = LOCK.read();
+                            assert_eq!(data[0], data[1], "a writer is inside");
+                        }
+                    }
+                });
+            }
+        });
+        assert_eq!(*LOCK.read(), [*TURNS.lock(); 2]);
+    }
+}
