@@ -5,8 +5,8 @@ use core::ffi::{CStr, c_char, c_int, c_void};
 use locklab_locks::catalogue::{self, BigVisitor, Visitor};
 use locklab_locks::lock_api::{RawRwLock, RawRwLockDowngrade};
 use locklab_locks::{
-    BigLock, BravoPhaseFair, Fairness, McsTimeout, McsTimeoutNode, PhaseFair, Platform, RawLock,
-    RwQueued, Tas, TimedLock, Ttas, VirtSpin, VirtSpinBackoff, VirtSpinDelay,
+    BigLock, BravoPhaseFair, Fairness, McsTimeout, McsTimeoutNode, McsTp, PhaseFair, Platform,
+    RawLock, RwQueued, Tas, TimedLock, Ttas, VirtSpin, VirtSpinBackoff, VirtSpinDelay,
 };
 
 /// A lock algorithm: what it needs and what it does. All pointers to a lock
@@ -230,6 +230,14 @@ const fn timed<L: TimedLock<P>>() -> locklab_type {
     }
 }
 
+/// The same where the context may stay in use.
+const fn leaves_a_node<L: TimedLock<P, Ctx = McsTimeoutNode<P>>>() -> locklab_type {
+    locklab_type {
+        context_is_idle: Some(is_idle),
+        ..timed::<L>()
+    }
+}
+
 /// And one that readers share.
 const fn shared<L: RawLock<P> + RawRwLockDowngrade>() -> locklab_type {
     locklab_type {
@@ -270,17 +278,14 @@ impl BigVisitor<P> for Describe {
 /// visitor of all, so those are named here (a test has each lock that says it
 /// can be given up, shared or taken again do so).
 fn describe(name: &str) -> Option<&'static locklab_type> {
-    static MCS_TIMEOUT: locklab_type = locklab_type {
-        context_is_idle: Some(is_idle),
-        ..timed::<McsTimeout<P>>()
-    };
     Some(match name {
         "tas" => const { &timed::<Tas<P>>() },
         "ttas" => const { &timed::<Ttas<P>>() },
         "virt-spin" => const { &timed::<VirtSpin<P>>() },
         "virt-spin-delay" => const { &timed::<VirtSpinDelay<P>>() },
         "virt-spin-backoff" => const { &timed::<VirtSpinBackoff<P>>() },
-        "mcs-timeout" => &MCS_TIMEOUT,
+        "mcs-timeout" => const { &leaves_a_node::<McsTimeout<P>>() },
+        "mcs-tp" => const { &leaves_a_node::<McsTp<P>>() },
         "rw-queued" => const { &shared::<RwQueued<P>>() },
         "phase-fair" => const { &shared::<PhaseFair<P>>() },
         "bravo" => const { &shared::<BravoPhaseFair<P>>() },

@@ -8,10 +8,10 @@ use crate::platform::Platform;
 use crate::raw::{Info, RawLock};
 use crate::{
     Anderson, BigLock, BravoPhaseFair, Clh, Cna, CohortBoMcs, CohortTktTkt, Fissile, Futex,
-    FutexAdaptive, Hemlock, Hmcs, Malthusian, Mcs, McsK42, McsTimeout, MplockAnderson, MplockClh,
-    MplockMcs, MplockTicket, MplockTicketPadded, PhaseFair, QSpinlock, QSpinlockCna, QSpinlockPv,
-    QSpinlockVirt, Reciprocating, RwQueued, Tas, Ticket, TicketProp, Ttas, Twa, VirtSpin,
-    VirtSpinBackoff, VirtSpinDelay,
+    FutexAdaptive, Hemlock, Hmcs, Malthusian, Mcs, McsK42, McsTimeout, McsTp, MplockAnderson,
+    MplockClh, MplockMcs, MplockTicket, MplockTicketPadded, PhaseFair, QSpinlock, QSpinlockCna,
+    QSpinlockPv, QSpinlockVirt, Reciprocating, RwQueued, Tas, Ticket, TicketProp, Ttas, Twa,
+    VirtSpin, VirtSpinBackoff, VirtSpinDelay,
 };
 
 /// Something to do with a lock whose type is known only by name.
@@ -106,6 +106,7 @@ catalogue! {
         QSpinlockCna,
         McsK42,
         McsTimeout,
+        McsTp,
         Hemlock,
         Twa[64],
         Cna,

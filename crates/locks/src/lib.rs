@@ -28,7 +28,7 @@
 //! | one whose hypervisor does | [`QSpinlockPv`] | waiters sleep and are kicked |
 //! | one hot lock, many CPUs | [`Mcs`] | a handoff touches one line, however many wait |
 //! | the same on several NUMA nodes | [`QSpinlockCna`] (4 bytes, a kernel's), [`Cna`] (one word), [`Fissile`] (no node to bring), [`Hmcs`] | the lock and its data stay within a NUMA node for a while |
-//! | waiters that give up | [`McsTimeout`] | giving up never waits |
+//! | waiters that give up | [`McsTimeout`], [`McsTp`] | giving up never waits; the second passes over waiters that do not run, too |
 //! | readers and writers | [`RwQueued`], [`PhaseFair`] | waiters in order; readers wait for one writer at most |
 //! | hardly ever a writer | [`BravoPhaseFair`], [`Bravo`] around another | readers write no line that others read |
 //! | processes that share memory | [`Futex`], [`Ticket`], [`Ttas`], [`Anderson`], [`mplock`] | no pointers (`Info::shared_memory`) |
@@ -162,7 +162,7 @@ pub use hmcs::{Hmcs, HmcsNode};
 pub use malthusian::{Malthusian, MalthusianNode};
 pub use mcs::{Mcs, McsNode};
 pub use mcs_k42::McsK42;
-pub use mcs_timeout::{McsTimeout, McsTimeoutNode};
+pub use mcs_timeout::{McsTimeout, McsTimeoutNode, McsTp};
 pub use mplock::{BigLock, MplockAnderson, MplockClh, MplockMcs, MplockTicket, MplockTicketPadded};
 pub use phase_fair::PhaseFair;
 pub use qspinlock::QSpinlock;

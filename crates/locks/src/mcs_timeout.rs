@@ -1,4 +1,5 @@
-//! An MCS lock whose waiters may give up.
+//! MCS locks whose waiters may give up, and lose their place while they do
+//! not run.
 
 use crate::native::NativePlatform;
 use crate::platform::{Atomic, Ordering, Patience, Platform, Poll};
@@ -13,9 +14,15 @@ const WAITING: u32 = 1;
 const GIVEN_UP: u32 = 2;
 /// Has the lock; or a release is passing over it.
 const GRANTED: u32 = 3;
+/// A release is passing over it although its owner waits.
+const PASSED: u32 = 4;
 
 /// Reads between two looks at the clock.
 const READS: u32 = 64;
+
+/// [`McsTp`]: after how many nanoseconds of silence a waiter does not run.
+/// Many times what [`READS`] reads take, and a small part of a time slice.
+const SILENT: u32 = 50_000;
 
 /// A waiter's place in the queue of an [`McsTimeout`] lock. After a timeout
 /// it stays in place, and is used for no other lock, until
@@ -24,6 +31,9 @@ const READS: u32 = 64;
 pub struct McsTimeoutNode<P: Platform = NativePlatform> {
     next: P::Ptr<McsTimeoutNode<P>>,
     state: P::U32,
+    /// When its owner last looked, in nanoseconds as far as a word counts
+    /// them.
+    time: P::Usize,
 }
 
 impl<P: Platform> McsTimeoutNode<P> {
@@ -32,6 +42,7 @@ impl<P: Platform> McsTimeoutNode<P> {
         Self {
             next: P::Ptr::ZERO,
             state: P::U32::ZERO,
+            time: P::Usize::ZERO,
         }
     }
 
@@ -51,6 +62,7 @@ impl<P: Platform> Default for McsTimeoutNode<P> {
         Self {
             next: P::Ptr::new(ptr::null_mut()),
             state: P::U32::new(IDLE),
+            time: P::Usize::new(0),
         }
     }
 }
@@ -67,10 +79,34 @@ impl<P: Platform> Default for McsTimeoutNode<P> {
 /// stays in use until a release has passed over it. **Fairness:** first come,
 /// first served; who comes back before the queue has passed over it has kept
 /// its place. Giving up takes one compare-and-swap and never waits.
+///
+/// With a `SILENT` that is not 0 it is [`McsTp`].
 #[repr(transparent)]
-pub struct McsTimeout<P: Platform = NativePlatform> {
+pub struct McsTimeout<P: Platform = NativePlatform, const SILENT: u32 = 0> {
     tail: P::Ptr<McsTimeoutNode<P>>,
 }
+
+/// A time-published MCS lock: an [`McsTimeout`] whose release passes over
+/// waiters that do not run.
+///
+/// **Paper:** B. He, W. N. Scherer III and M. L. Scott, "Preemption Adaptivity in
+/// Time-Published Queue-Based Spin Locks", HiPC 2005 (MCS-TP).
+///
+/// A waiter publishes the time at each look at the clock. A release passes over
+/// those that have been silent for 50 us, as over those that have given up;
+/// who finds itself passed over queues again. The paper's second measure, that
+/// waiters yield their CPU when a holder does not run, is not in it: see
+/// [`crate::Parking`].
+///
+/// **Size:** one pointer. **Per waiter:** one 64-byte node, as in [`McsTimeout`].
+/// **Fairness:** a waiter that runs is never overtaken; one that does not loses
+/// its place, and may do so again and again. **Take it** where waiters give up,
+/// or where more threads than CPUs spin (a handoff to a waiter that does not
+/// run costs a time slice). Needs a clock that all CPUs share; where
+/// [`Platform::now`] stands still it is [`McsTimeout`]. Nothing of the lock is
+/// touched after the release, but the node that was passed over, by the release
+/// that passes over it.
+pub type McsTp<P = NativePlatform> = McsTimeout<P, SILENT>;
 
 /// What [`McsTimeout::enter`] found.
 enum Entered {
@@ -78,7 +114,14 @@ enum Entered {
     Waiter,
 }
 
-impl<P: Platform> McsTimeout<P> {
+/// How the wait ended.
+enum Waited {
+    Granted,
+    PassedOver,
+    GaveUp,
+}
+
+impl<P: Platform, const SILENT: u32> McsTimeout<P, SILENT> {
     /// A free lock.
     pub const fn new() -> Self {
         Self { tail: P::Ptr::ZERO }
@@ -86,6 +129,9 @@ impl<P: Platform> McsTimeout<P> {
 
     /// Takes a place in the queue, or the old one again.
     fn enter(&self, node: &McsTimeoutNode<P>) -> Entered {
+        if SILENT != 0 {
+            node.time.store(P::now() as usize, Ordering::Relaxed);
+        }
         loop {
             // A2: pairs with A8: the release that passed over the node has
             // done with it.
@@ -103,7 +149,7 @@ impl<P: Platform> McsTimeout<P> {
                 // A release is passing over it: soon idle.
                 _ => {
                     node.state
-                        .spin_until(Ordering::Relaxed, |state| state != GRANTED);
+                        .spin_until(Ordering::Relaxed, |state| state == IDLE);
                 }
             }
         }
@@ -122,6 +168,56 @@ impl<P: Platform> McsTimeout<P> {
         // A4: pairs with A6.
         predecessor.next.store(node.address(), Ordering::Release);
         Entered::Waiter
+    }
+
+    /// Waits, until `deadline` if there is one.
+    fn wait(&self, node: &McsTimeoutNode<P>, deadline: Option<u64>) -> Waited {
+        loop {
+            // A5: pairs with A9.
+            let state = node
+                .state
+                .spin(Ordering::Acquire, Patience::Reads(READS), |state| {
+                    if state == WAITING {
+                        Poll::Relax(1)
+                    } else {
+                        Poll::Done
+                    }
+                });
+            match state {
+                WAITING => {}
+                GRANTED => return Waited::Granted,
+                _ => return Waited::PassedOver,
+            }
+            let now = P::now();
+            if deadline.is_some_and(|deadline| now >= deadline) {
+                // Fails only if the lock has just come, or passed.
+                // A5': pairs with A9.
+                let gave_up = node.state.compare_exchange(
+                    WAITING,
+                    GIVEN_UP,
+                    Ordering::Relaxed,
+                    Ordering::Acquire,
+                );
+                return match gave_up {
+                    Err(GRANTED) => Waited::Granted,
+                    _ => Waited::GaveUp,
+                };
+            }
+            if SILENT != 0 {
+                node.time.store(now as usize, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// Passes over `next` if its owner waits and does not run; says whether.
+    fn pass_over(next: &McsTimeoutNode<P>) -> bool {
+        let silent = (P::now() as usize).wrapping_sub(next.time.load(Ordering::Relaxed));
+        // The difference is negative if it has looked meanwhile.
+        silent as isize > SILENT as isize
+            && next
+                .state
+                .compare_exchange(WAITING, PASSED, Ordering::Relaxed, Ordering::Relaxed)
+                .is_ok()
     }
 
     /// Leaves the queue from `node` on: the first waiter that has not given
@@ -157,7 +253,11 @@ impl<P: Platform> McsTimeout<P> {
             // SAFETY: the next in line stays: it waits, or it has given up
             // and is bound to its place until we set it idle.
             let next = unsafe { &*next };
-            // A9: Release pairs with A5. What was there says whether its owner
+            if SILENT != 0 && Self::pass_over(next) {
+                node = next;
+                continue;
+            }
+            // A9: Release pairs with A5 and A5'. What was there says whether its owner
             // still waits.
             if next.state.swap(GRANTED, Ordering::Release) == WAITING {
                 return;
@@ -167,7 +267,7 @@ impl<P: Platform> McsTimeout<P> {
     }
 }
 
-impl<P: Platform> Default for McsTimeout<P> {
+impl<P: Platform, const SILENT: u32> Default for McsTimeout<P, SILENT> {
     fn default() -> Self {
         Self {
             tail: P::Ptr::new(ptr::null_mut()),
@@ -175,27 +275,44 @@ impl<P: Platform> Default for McsTimeout<P> {
     }
 }
 
+const TIMEOUT: Info = Info {
+    name: "mcs-timeout",
+    summary: "MCS whose waiters may give up; releases pass over them",
+    fairness: Fairness::Fifo,
+    timeout: true,
+    bytes_per_waiter: 64,
+    paper: "Scott and Scherer 2001; Chabbi et al. 2017",
+    ..Info::BASE
+};
+
+const TIME_PUBLISHED: Info = Info {
+    name: "mcs-tp",
+    summary: "mcs-timeout that passes over waiters that do not run",
+    fairness: Fairness::Unfair,
+    paper: "He, Scherer and Scott 2005",
+    ..TIMEOUT
+};
+
 // SAFETY: as MCS; a node that was given up is passed over by the release that
-// comes to it, which then acts for it, so there is one releaser at a time.
-unsafe impl<P: Platform> RawLock<P> for McsTimeout<P> {
+// comes to it, which then acts for it, so there is one releaser at a time. So
+// is one whose owner does not run, who enters again when it sees that.
+unsafe impl<P: Platform, const SILENT: u32> RawLock<P> for McsTimeout<P, SILENT> {
     type Ctx = McsTimeoutNode<P>;
 
-    const INFO: Info = Info {
-        name: "mcs-timeout",
-        summary: "MCS whose waiters may give up; releases pass over them",
-        fairness: Fairness::Fifo,
-        timeout: true,
-        bytes_per_waiter: 64,
-        paper: "Scott and Scherer 2001; Chabbi et al. 2017",
-        ..Info::BASE
-    };
+    const INFO: Info = if SILENT == 0 { TIMEOUT } else { TIME_PUBLISHED };
 
     #[inline]
     unsafe fn lock(&self, node: &McsTimeoutNode<P>) {
-        if let Entered::Waiter = self.enter(node) {
-            // A5: pairs with A9.
-            node.state
-                .spin_until(Ordering::Acquire, |state| state == GRANTED);
+        while let Entered::Waiter = self.enter(node) {
+            if SILENT == 0 {
+                // A5'': pairs with A9.
+                node.state
+                    .spin_until(Ordering::Acquire, |state| state == GRANTED);
+                return;
+            }
+            if let Waited::Granted = self.wait(node, None) {
+                return;
+            }
         }
     }
 
@@ -234,33 +351,78 @@ unsafe impl<P: Platform> RawLock<P> for McsTimeout<P> {
 }
 
 // SAFETY: `true` with an empty queue or after a grant.
-unsafe impl<P: Platform> TimedLock<P> for McsTimeout<P> {
+unsafe impl<P: Platform, const SILENT: u32> TimedLock<P> for McsTimeout<P, SILENT> {
     unsafe fn lock_until(&self, node: &McsTimeoutNode<P>, deadline: u64) -> bool {
-        if let Entered::Holder = self.enter(node) {
-            return true;
-        }
-        loop {
-            // A5': pairs with A9.
-            let state = node
-                .state
-                .spin(Ordering::Acquire, Patience::Reads(READS), |state| {
-                    if state == GRANTED {
-                        Poll::Done
-                    } else {
-                        Poll::Relax(1)
-                    }
-                });
-            if state == GRANTED {
-                return true;
-            }
-            if P::now() >= deadline {
-                // Fails only if the lock has just come.
-                // A5'': pairs with A9.
-                return node
-                    .state
-                    .compare_exchange(WAITING, GIVEN_UP, Ordering::Relaxed, Ordering::Acquire)
-                    .is_err();
+        while let Entered::Waiter = self.enter(node) {
+            match self.wait(node, Some(deadline)) {
+                Waited::Granted => return true,
+                Waited::GaveUp => return false,
+                Waited::PassedOver => {}
             }
         }
+        true
+    }
+}
+
+#[cfg(all(test, feature = "std"))]
+mod tests {
+    use super::*;
+    use crate::{Host, Native, QueueNodes};
+    use core::sync::atomic::AtomicU64;
+
+    static NOW: AtomicU64 = AtomicU64::new(1);
+
+    /// A clock that the test sets.
+    struct Clock;
+
+    // SAFETY: the lock asks for no number.
+    unsafe impl Host for Clock {
+        fn cpu() -> usize {
+            unreachable!("asked for a number")
+        }
+        fn queue_nodes(_: usize) -> &'static QueueNodes<Native<Self>> {
+            unreachable!("asked for a node")
+        }
+        fn now() -> u64 {
+            NOW.load(Ordering::Relaxed)
+        }
+    }
+
+    type Tp = McsTp<Native<Clock>>;
+
+    #[test]
+    fn a_waiter_that_does_not_run_loses_its_place() {
+        let lock = Tp::new();
+        let nodes: [McsTimeoutNode<Native<Clock>>; 4] = Default::default();
+        let states = || {
+            nodes
+                .each_ref()
+                .map(|node| node.state.load(Ordering::Relaxed))
+        };
+        for node in &nodes {
+            _ = lock.enter(node);
+        }
+        assert_eq!(states(), [GRANTED, WAITING, WAITING, WAITING]);
+        // The third and the fourth look again, a moment later; the second does
+        // not.
+        NOW.fetch_add(u64::from(SILENT) + 1, Ordering::Relaxed);
+        for node in &nodes[2..] {
+            node.time.store(Clock::now() as usize, Ordering::Relaxed);
+        }
+        lock.release(&nodes[0]);
+        assert_eq!(states(), [IDLE, IDLE, GRANTED, WAITING]);
+        // It queues again; and while nobody runs, the lock is free.
+        assert!(matches!(lock.enter(&nodes[1]), Entered::Waiter));
+        NOW.fetch_add(u64::from(SILENT) + 1, Ordering::Relaxed);
+        lock.release(&nodes[2]);
+        assert_eq!(states(), [IDLE; 4]);
+        assert!(nodes.iter().all(McsTimeoutNode::is_idle));
+        // SAFETY: the nodes stay.
+        unsafe {
+            assert!(lock.try_lock(&nodes[3]));
+            assert!(!lock.lock_until(&nodes[1], Clock::now()));
+            lock.unlock(&nodes[3]);
+        }
+        assert!(nodes.iter().all(McsTimeoutNode::is_idle));
     }
 }

@@ -276,6 +276,7 @@ statics! {
     TWA: Twa, ();
     CNA: Cna, CnaNode::new();
     MCS_TIMEOUT: McsTimeout, McsTimeoutNode::new();
+    MCS_TP: McsTp, McsTimeoutNode::new();
     HMCS: Hmcs, HmcsNode::new();
     C_BO_MCS: CohortBoMcs, Default::default();
     C_TKT_TKT: CohortTktTkt, Default::default();

@@ -16,7 +16,11 @@ unsafe impl Sync for Counters {}
 
 #[test]
 fn who_gives_up_in_time_does_not_hold() {
-    let lock = McsTimeout::<N>::new();
+    gives_up(&McsTimeout::<N>::new());
+    gives_up(&McsTp::<N>::new());
+}
+
+fn gives_up(lock: &impl TimedLock<N, Ctx = McsTimeoutNode>) {
     let (holder, waiter) = (McsTimeoutNode::new(), McsTimeoutNode::new());
     // SAFETY: nodes and lock stay; each node is used by one acquisition.
     unsafe {
@@ -41,14 +45,18 @@ fn who_gives_up_in_time_does_not_hold() {
 
 #[test]
 fn timed_and_patient_waiters_exclude_each_other() {
+    timed_and_patient(&McsTimeout::<Yielding>::new());
+    timed_and_patient(&McsTp::<Yielding>::new());
+}
+
+fn timed_and_patient(lock: &impl TimedLock<Yielding, Ctx = McsTimeoutNode<Yielding>>) {
     const THREADS: usize = 5;
-    let lock = McsTimeout::<Yielding>::new();
     let counters = Counters(UnsafeCell::new([0; 2]));
     let nodes: [McsTimeoutNode<Yielding>; THREADS] = Default::default();
     let entered = AtomicU64::new(0);
     thread::scope(|scope| {
         for (n, node) in nodes.iter().enumerate() {
-            let (lock, counters, entered) = (&lock, &counters, &entered);
+            let (counters, entered) = (&counters, &entered);
             scope.spawn(move || {
                 for turn in 0..2000 {
                     // SAFETY: the node is this thread's; all stay to the end.
