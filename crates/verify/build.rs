@@ -77,6 +77,7 @@ const WORLD: &[&str] = &[
     "line::CacheLine",
     "lock_api_impl::context_free",
     "lock_api_impl::fair",
+    "lock_api_impl::shared",
     "lock_api_impl::timed",
     "mutex::LeakableGuard",
     "mutex::StackContext",

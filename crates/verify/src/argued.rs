@@ -82,13 +82,13 @@ const REASONS: &[Reason] = &[
     ),
     (
         "mcs_timeout.rs",
-        ".spin_until(Ordering::Relaxed, |state| state != GRANTED)",
+        ".spin_until(Ordering::Relaxed, |state| state == IDLE)",
         "wait left out",
         "the loop around it looks again: it costs speed",
     ),
     (
         "mcs_timeout.rs",
-        ".spin_until(Ordering::Relaxed, |state| state != GRANTED)",
+        ".spin_until(Ordering::Relaxed, |state| state == IDLE)",
         "condition of the wait negated",
         "the loop around it looks again: it costs speed",
     ),

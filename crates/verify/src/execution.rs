@@ -10,7 +10,7 @@
 use crate::journal::{Entry, Journal, LOCK, Operation, Place, STATIC};
 use crate::parking::Lot;
 use crate::platform::Loom;
-use locklab_locks::QueueNodes;
+use locklab_locks::{QueueNodes, VisibleReader};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::atomic::Ordering;
@@ -61,6 +61,8 @@ impl Default for Setting {
 struct Record {
     nodes: RefCell<Option<Box<[QueueNodes<Loom>]>>>,
     with_nodes: Cell<bool>,
+    readers: RefCell<Option<Box<[VisibleReader<Loom>]>>>,
+    with_readers: Cell<bool>,
     lot: RefCell<Option<Box<Lot>>>,
     /// Whether there is a parking lot, and it has a heavy fence.
     with_lot: Cell<Option<bool>>,
@@ -130,6 +132,7 @@ pub(crate) fn configure(prune_after: Option<u32>, setting: Setting) {
         r.setting.set(setting);
         r.prune_after.set(prune_after);
         r.with_nodes.set(false);
+        r.with_readers.set(false);
         r.with_lot.set(None);
         r.in_order.borrow_mut().clear();
     });
@@ -204,6 +207,11 @@ pub(crate) fn begin() {
             .get()
             .then(|| (0..MAX_THREADS).map(|_| QueueNodes::used()).collect());
         *r.nodes.borrow_mut() = nodes;
+        let readers = r
+            .with_readers
+            .get()
+            .then(|| (0..MAX_THREADS).map(|_| VisibleReader::default()).collect());
+        *r.readers.borrow_mut() = readers;
         *r.lot.borrow_mut() = r.with_lot.get().map(|heavy| Box::new(Lot::new(heavy)));
         r.accesses_left.set(r.interrupt_at.get());
         if r.setting.get().coins {
@@ -377,6 +385,18 @@ pub(crate) fn queue_nodes(cpu: usize) -> &'static QueueNodes<Loom> {
         Some(nodes) => unsafe { &*std::ptr::from_ref(&nodes[cpu]) },
         None => {
             r.with_nodes.set(true);
+            std::panic::panic_any(Again)
+        }
+    })
+}
+
+/// The visible readers of this execution.
+pub(crate) fn visible_readers() -> &'static [VisibleReader<Loom>] {
+    RECORD.with(|r| match r.readers.borrow().as_deref() {
+        // SAFETY: as the queue nodes.
+        Some(readers) => unsafe { &*std::ptr::from_ref(readers) },
+        None => {
+            r.with_readers.set(true);
             std::panic::panic_any(Again)
         }
     })

@@ -7,15 +7,16 @@
 
 use crate::platform::Loom;
 use crate::property::{
-    Property, announced, big_properties, given_up, interrupted, lets_others_in, one_context,
-    promises, read_write, short_lived, timed, virtualized,
+    Property, announced, biased, big_properties, given_up, interrupted, lets_others_in,
+    one_context, one_writer_between, overtaking_in_queue, promises, read_write, short_lived, timed,
+    virtualized,
 };
 use crate::subject::{self, Subject, subject};
 use locklab_locks::catalogue::{self, Visitor};
 use locklab_locks::platform::Platform;
 use locklab_locks::{
-    Anderson, McsTimeout, McsTimeoutNode, MplockAnderson, MplockClh, MplockMcs, MplockTicket,
-    MplockTicketPadded, RawLock, RwQueued, Tas, Ttas, Twa,
+    Anderson, BravoPhaseFair, McsTimeout, McsTimeoutNode, McsTp, MplockAnderson, MplockClh,
+    MplockMcs, MplockTicket, MplockTicketPadded, PhaseFair, RawLock, RwQueued, Tas, Ttas, Twa,
 };
 use std::sync::Arc;
 
@@ -39,7 +40,10 @@ pub(crate) fn model<P: Platform, const CPUS: usize>(name: &str) -> Option<Arc<dy
         "tas" => subject::timed::<P, Tas<P>>(|()| true),
         "ttas" => subject::timed::<P, Ttas<P>>(|()| true),
         "mcs-timeout" => subject::timed::<P, McsTimeout<P>>(McsTimeoutNode::is_idle),
+        "mcs-tp" => subject::timed::<P, McsTp<P>>(McsTimeoutNode::is_idle),
         "rw-queued" => subject::shared::<P, RwQueued<P>>(),
+        "phase-fair" => subject::shared::<P, PhaseFair<P>>(),
+        "bravo" => subject::shared::<P, BravoPhaseFair<P>>(),
         "mplock-ticket" => subject::big::<P, MplockTicket<P, CPUS>>(),
         "mplock-ticket-padded" => subject::big::<P, MplockTicketPadded<P, CPUS>>(),
         "mplock-anderson" => subject::big::<P, MplockAnderson<P, CPUS>>(),
@@ -93,7 +97,8 @@ pub(crate) fn more_properties(name: &str, lock: &Arc<dyn Subject>) -> Vec<Proper
             all.push(interrupted(lock));
             all
         }
-        "mcs-timeout" => {
+        "qspinlock-cna" => vec![interrupted(lock), overtaking_in_queue(lock)],
+        "mcs-timeout" | "mcs-tp" => {
             let mut all = timed(lock);
             all.extend(given_up(lock));
             all
@@ -102,6 +107,17 @@ pub(crate) fn more_properties(name: &str, lock: &Arc<dyn Subject>) -> Vec<Proper
         "rw-queued" => {
             let mut all = read_write(lock);
             all.push(announced(lock));
+            all
+        }
+        "phase-fair" => {
+            let mut all = read_write(lock);
+            all.push(announced(lock));
+            all.push(one_writer_between(lock));
+            all
+        }
+        "bravo" => {
+            let mut all = read_write(lock);
+            all.extend(biased(lock));
             all
         }
         _ => Vec::new(),
@@ -113,7 +129,12 @@ pub(crate) fn more_properties(name: &str, lock: &Arc<dyn Subject>) -> Vec<Proper
 /// promises show needed, may need fewer here, where it only orders who
 /// watches a word next.
 pub(crate) fn orderings_of(name: &str) -> Option<&'static str> {
-    (name == "rw-queued").then_some("locks/src/rwlock.rs")
+    match name {
+        "rw-queued" => Some("locks/src/rwlock.rs"),
+        "bravo" => Some("locks/src/bravo.rs"),
+        "qspinlock-cna" => Some("locks/src/qspinlock_cna.rs"),
+        _ => None,
+    }
 }
 
 /// The source files whose structure a lock is there to show needed, if it has
@@ -124,6 +145,8 @@ pub(crate) fn structure_of(name: &str) -> &'static [&'static str] {
         "fissile" => &["locks/src/fissile.rs"],
         "c-bo-mcs" | "c-tkt-tkt" => &["locks/src/cohort.rs", "P::preferences()"],
         "rw-queued" => &["locks/src/rwlock.rs"],
+        "bravo" => &["locks/src/bravo.rs"],
+        "qspinlock-cna" => &["locks/src/qspinlock_cna.rs", "P::preferences()"],
         "qspinlock-virt" => &["locks/src/qspinlock_virt.rs", "locks/src/virt_spin.rs"],
         _ => &[],
     }

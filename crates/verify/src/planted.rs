@@ -139,7 +139,36 @@ mod world {
         macro_rules! nothing {
             ($($lock:tt)*) => {};
         }
-        pub(crate) use {nothing as context_free, nothing as fair, nothing as timed};
+        /// As that of the locks, without its downgrade.
+        macro_rules! shared {
+            ($lock:ident) => {
+                // SAFETY: as the lock's own.
+                unsafe impl<P: Platform> lock_api::RawRwLock for $lock<P> {
+                    #[allow(clippy::declare_interior_mutable_const)]
+                    const INIT: Self = Self::new();
+                    type GuardMarker = lock_api::GuardNoSend;
+                    fn lock_shared(&self) {
+                        self.read();
+                    }
+                    fn try_lock_shared(&self) -> bool {
+                        self.try_read()
+                    }
+                    unsafe fn unlock_shared(&self) {
+                        unsafe { self.read_unlock() }
+                    }
+                    fn lock_exclusive(&self) {
+                        unsafe { RawLock::lock(self, &()) }
+                    }
+                    fn try_lock_exclusive(&self) -> bool {
+                        unsafe { RawLock::try_lock(self, &()) }
+                    }
+                    unsafe fn unlock_exclusive(&self) {
+                        unsafe { RawLock::unlock(self, &()) }
+                    }
+                }
+            };
+        }
+        pub(crate) use {nothing as context_free, nothing as fair, nothing as timed, shared};
     }
 }
 

@@ -7,8 +7,8 @@
 use crate::execution;
 use crate::journal::{Entry, Operation, Place};
 use crate::mutation::{self, Change, Kind, Part, effective};
-use locklab_locks::QueueNodes;
 use locklab_locks::platform::{Atomic, AtomicInt, LockWord, Patience, Platform, Poll};
+use locklab_locks::{QueueNodes, VisibleReader};
 use loom::sync::atomic;
 use std::sync::atomic::Ordering;
 
@@ -754,6 +754,10 @@ unsafe impl Platform for Loom {
 
     fn queue_nodes(cpu: usize) -> &'static QueueNodes<Self> {
         execution::queue_nodes(cpu)
+    }
+
+    fn visible_readers() -> &'static [VisibleReader<Self>] {
+        execution::visible_readers()
     }
 }
 

@@ -50,6 +50,41 @@ pub(super) fn overtaking(lock: &Lock) {
     table.finish();
 }
 
+/// The same where the first waiter is no part of the queue (a pending bit) and
+/// the second is its head before others come: thread 3 and thread 2, which is
+/// of another NUMA node than thread 1 behind it, and comes twice.
+pub(crate) fn overtaking_in_queue(lock: &Lock) -> Property {
+    Property::new("overtaking in the queue", 4, lock, |lock| {
+        let table = Table::new(lock, 4);
+        let mut others = Vec::new();
+        execution::set_up(|| {
+            table.lock();
+            others.push(spawn_until_it_waits(3, move || table.section()));
+            others.push(spawn_until_it_waits(2, move || {
+                table.section();
+                table.section();
+            }));
+            others.push(spawn_until_it_waits(1, move || table.section()));
+        });
+        table.enter();
+        table.unlock();
+        table.section();
+        for other in others {
+            join(other);
+        }
+        let entered = table.entered();
+        let before = entered.iter().position(|&cpu| cpu == 1);
+        // Three were before it: the holder, thread 3 and thread 2.
+        let overtakes = before.expect("thread 1 has been inside") - 3;
+        let bound = bound(table.info.overtakes);
+        assert!(
+            overtakes <= bound,
+            "a waiter is overtaken {overtakes} times, {bound} at most are promised here"
+        );
+        table.finish();
+    })
+}
+
 /// A lock whose first waiter announces itself is first come, first served
 /// from then on.
 pub(crate) fn announced(lock: &Lock) -> Property {
@@ -114,6 +149,27 @@ pub(crate) fn readers_wait(lock: &Lock) -> Property {
         join(writer);
         join(reader);
         assert_eq!(table.read(), [1], "a reader passes a writer that waits");
+        table.finish();
+    })
+}
+
+/// A reader that waits enters before the second writer, whenever that comes.
+pub(crate) fn one_writer_between(lock: &Lock) -> Property {
+    Property::new("waits for one writer", 3, lock, |lock| {
+        let table = Table::new(lock, 3);
+        table.lock();
+        let reader = spawn(1, move || {
+            table.read_and_arrive();
+            table.enter_reading();
+            table.read_unlock();
+        });
+        let writer = spawn(2, move || table.section());
+        execution::await_arrival(1);
+        table.enter();
+        table.unlock();
+        join(reader);
+        join(writer);
+        assert_eq!(table.read(), [1], "a reader waits for two writers");
         table.finish();
     })
 }

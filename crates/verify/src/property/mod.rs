@@ -16,11 +16,13 @@ use crate::platform::Loom;
 use crate::subject::{Subject, subject};
 use locklab_locks::{Fairness, RawLock};
 pub(crate) use special::{
-    big_properties, given_up, one_context, read_write, short_lived, timed, virtualized,
+    biased, big_properties, given_up, one_context, read_write, short_lived, timed, virtualized,
 };
 use std::sync::Arc;
 
-pub(crate) use fairness::{announced, lets_others_in, readers_wait};
+pub(crate) use fairness::{
+    announced, lets_others_in, one_writer_between, overtaking_in_queue, readers_wait,
+};
 pub(crate) use interrupts::interrupted;
 
 /// A lock that a model makes.

@@ -209,8 +209,13 @@ pub(crate) fn read_write(lock: &Lock) -> Vec<Property> {
 /// Readers and writers exclude each other, and readers see what writers
 /// wrote.
 fn readers<const READERS: usize, const WRITERS: usize, const TIMES: usize>(lock: &Lock) {
-    let threads = READERS + WRITERS;
-    run(Table::new(lock, threads), threads, |table, cpu| {
+    readers_of::<READERS, WRITERS, TIMES>(Table::new(lock, READERS + WRITERS));
+}
+
+fn readers_of<const READERS: usize, const WRITERS: usize, const TIMES: usize>(
+    table: &'static Table,
+) {
+    run(table, READERS + WRITERS, |table, cpu| {
         for _ in 0..TIMES {
             if cpu < WRITERS {
                 table.section();
@@ -238,6 +243,60 @@ fn readers_share(lock: &Lock) {
     }));
     table.read_unlock();
     table.finish();
+}
+
+/// What a reader-writer lock promises that a reader has biased: the same, and
+/// that readers may be of several such locks.
+pub(crate) fn biased(lock: &Lock) -> Vec<Property> {
+    vec![
+        Property::new("biased, a writer", 2, lock, |lock| {
+            readers_of::<1, 1, 2>(biased_table(lock, 2));
+        }),
+        Property::new("biased, a writer tries", 2, lock, |lock| {
+            run(biased_table(lock, 2), 2, |table, cpu| {
+                if cpu == 0 {
+                    if table.try_lock_at_once() {
+                        table.enter();
+                        table.unlock();
+                    }
+                    table.section();
+                } else {
+                    table.lock.read();
+                    table.enter_reading();
+                    table.read_unlock();
+                }
+            });
+        }),
+        Property::new("biased, two readers", 3, lock, |lock| {
+            readers_of::<2, 1, 1>(biased_table(lock, 3));
+        }),
+        Property::new("two biased locks", 2, lock, |lock| {
+            let tables = [biased_table(lock, 2), biased_table(lock, 2)];
+            let reader = spawn(1, move || {
+                for table in tables {
+                    table.lock.read();
+                    table.enter_reading();
+                    table.read_unlock();
+                }
+            });
+            tables[1].section();
+            tables[0].section();
+            join(reader);
+            for table in tables {
+                table.finish();
+            }
+        }),
+    ]
+}
+
+/// A reader has been inside.
+fn biased_table(lock: &Lock, threads: usize) -> &'static Table {
+    let table = Table::new(lock, threads);
+    execution::set_up(|| {
+        table.lock.read();
+        table.read_unlock();
+    });
+    table
 }
 
 /// What a lock promises beyond the rest as a big lock.

@@ -127,6 +127,13 @@ impl Table {
         execution::arrive(execution::cpu());
     }
 
+    /// The same for reading.
+    pub(super) fn read_and_arrive(&self) {
+        execution::set_mood(Mood::Doorway);
+        self.lock.read();
+        execution::arrive(execution::cpu());
+    }
+
     pub(super) fn unlock(&self) {
         self.unlock_with(self.own());
     }

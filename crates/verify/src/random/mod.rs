@@ -53,8 +53,8 @@ pub struct Drawn {
 pub fn draw(name: &str, seed: u64, schedules: usize) -> Option<Drawn> {
     let lock = models::model::<Random, { (THREADS + 1).next_power_of_two() }>(name)?;
     let turn: Turn = match name {
-        "rw-queued" => readers_and_writers,
-        "mcs-timeout" => some_give_up,
+        "rw-queued" | "phase-fair" | "bravo" => readers_and_writers,
+        "mcs-timeout" | "mcs-tp" => some_give_up,
         _ => |table, _| table.section(),
     };
     Some(draw_turns(&lock, turn, seed, schedules))

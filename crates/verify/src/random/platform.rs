@@ -3,7 +3,7 @@
 
 use crate::journal::Journal;
 use locklab_locks::platform::{Atomic, AtomicInt, LockWord, Ordering, Patience, Poll};
-use locklab_locks::{Platform, QueueNodes};
+use locklab_locks::{Platform, QueueNodes, VisibleReader};
 use shuttle::rand::Rng;
 use shuttle::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32, AtomicUsize};
 use std::cell::{Cell, RefCell};
@@ -23,6 +23,8 @@ const READS: u32 = 3;
 /// What one schedule knows beside shuttle's own state.
 struct Record {
     nodes: RefCell<Box<[QueueNodes<Random>]>>,
+    /// Not for all tasks.
+    readers: RefCell<Box<[VisibleReader<Random>]>>,
     /// Who sleeps on the word at which address, in order.
     sleeping: RefCell<VecDeque<(usize, shuttle::thread::Thread)>>,
     time: Cell<u64>,
@@ -31,6 +33,7 @@ struct Record {
 thread_local! {
     static RECORD: Record = Record {
         nodes: RefCell::default(),
+        readers: RefCell::default(),
         sleeping: RefCell::default(),
         time: Cell::new(0),
     };
@@ -41,6 +44,7 @@ pub(super) fn begin() {
     Journal::current().beat();
     RECORD.with(|r| {
         *r.nodes.borrow_mut() = (0..=super::THREADS).map(|_| QueueNodes::NEW).collect();
+        *r.readers.borrow_mut() = (0..super::THREADS).map(|_| VisibleReader::NONE).collect();
         r.sleeping.borrow_mut().clear();
         r.time.set(0);
     });
@@ -235,5 +239,10 @@ unsafe impl Platform for Random {
         // SAFETY: they stay until the next schedule begins, when no task of
         // this one exists.
         RECORD.with(|r| unsafe { &*std::ptr::from_ref(&r.nodes.borrow()[cpu]) })
+    }
+
+    fn visible_readers() -> &'static [VisibleReader<Self>] {
+        // SAFETY: as above.
+        RECORD.with(|r| unsafe { &*std::ptr::from_ref(&**r.readers.borrow()) })
     }
 }
