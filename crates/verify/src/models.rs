@@ -8,8 +8,8 @@
 use crate::platform::Loom;
 use crate::property::{
     Property, announced, biased, big_properties, given_up, interrupted, lets_others_in,
-    one_context, one_writer_between, overtaking_in_queue, promises, read_write, short_lived, timed,
-    virtualized,
+    one_context, one_writer_between, overtaking_in_queue, promises, read_write, readers_wait,
+    short_lived, timed, virtualized,
 };
 use crate::subject::{self, Subject, subject};
 use locklab_locks::catalogue::{self, Visitor};
@@ -106,15 +106,19 @@ pub(crate) fn more_properties(name: &str, lock: &Arc<dyn Subject>) -> Vec<Proper
         "tas" | "ttas" => timed(lock),
         "rw-queued" => {
             let mut all = read_write(lock);
-            all.push(announced(lock));
+            all.extend([announced(lock), readers_wait(lock)]);
             all
         }
         "phase-fair" => {
             let mut all = read_write(lock);
-            all.push(announced(lock));
-            all.push(one_writer_between(lock));
+            all.extend([
+                announced(lock),
+                readers_wait(lock),
+                one_writer_between(lock),
+            ]);
             all
         }
+        // Its readers pass a writer that waits for the lock inside.
         "bravo" => {
             let mut all = read_write(lock);
             all.extend(biased(lock));

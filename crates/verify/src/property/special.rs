@@ -196,7 +196,6 @@ pub(crate) fn read_write(lock: &Lock) -> Vec<Property> {
             readers::<1, 1, 2>(lock);
         }),
         Property::new("two readers at once", 2, lock, readers_share),
-        super::readers_wait(lock),
         Property::new("two readers and a writer", 3, lock, |lock| {
             readers::<2, 1, 1>(lock);
         }),
