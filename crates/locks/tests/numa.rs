@@ -60,8 +60,9 @@ fn numa_aware_locks_exclude_between_two_nodes() {
 /// has patience.
 const WAITS: u32 = 1_000;
 
-/// Who enters behind a holder of node 0 when first the head of the queue, of
-/// node 0, waits, then a thread of node 1, then another of node 0.
+/// Who enters behind a holder of node 0 when first one of node 0 waits (the
+/// queued spinlocks have it outside of their queue), then the head of the
+/// queue, of node 0, then a thread of node 1, then another of node 0.
 struct Order;
 
 impl Visitor<Yielding> for Order {
@@ -101,7 +102,7 @@ impl Visitor<Yielding> for Order {
                 waiting[number % 2].push((number, send));
             }
             let [here, there] = &mut waiting;
-            let mut comes = |(number, send): (usize, std::sync::mpsc::Sender<_>), name| {
+            let comes = |(number, send): (usize, std::sync::mpsc::Sender<_>), name| {
                 WAITED[number].store(0, Ordering::Relaxed);
                 send.send(name).expect("it waits for a name");
                 let has_come = || match name {
@@ -115,6 +116,7 @@ impl Visitor<Yielding> for Order {
                 }
             };
             comes(here.pop().expect("of node 0"), "holder");
+            comes(here.pop().expect("of node 0"), "next");
             comes(here.pop().expect("of node 0"), "head");
             comes(there.pop().expect("of node 1"), "of the other node");
             comes(here.pop().expect("of node 0"), "of the same node");
@@ -132,7 +134,13 @@ fn a_waiter_of_the_same_node_comes_first() {
         let entered = catalogue::visit(name, Order).expect("a lock");
         assert_eq!(
             entered,
-            ["holder", "head", "of the same node", "of the other node"],
+            [
+                "holder",
+                "next",
+                "head",
+                "of the same node",
+                "of the other node"
+            ],
             "{name}"
         );
     }
@@ -141,6 +149,12 @@ fn a_waiter_of_the_same_node_comes_first() {
     let entered = catalogue::visit("mcs", Order).expect("a lock");
     assert_eq!(
         entered,
-        ["holder", "head", "of the other node", "of the same node"]
+        [
+            "holder",
+            "next",
+            "head",
+            "of the other node",
+            "of the same node"
+        ]
     );
 }
