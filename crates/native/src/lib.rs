@@ -12,6 +12,7 @@ mod arena;
 mod block;
 mod disturbance;
 mod figures;
+pub mod fit;
 pub mod instrument;
 mod latency;
 pub mod lock_code;

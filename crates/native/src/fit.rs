@@ -1,0 +1,225 @@
+//! What a machine file needs to know of this machine, measured: how far apart
+//! its CPUs are, its cycle, what a pause and an atomic operation cost; and the
+//! rates of locks that a file made of it can be held against.
+//!
+//! By the same means as a matrix: the same round trips, the same cycle, the
+//! same blocks of slices. Must never guess: what cannot be measured so is the
+//! business of who writes the file.
+
+use crate::plan::Plan;
+use crate::probe::Native;
+use crate::round_trip::{self, MID, NEAR};
+use crate::spec::Spec;
+use locklab_judge::Family;
+use locklab_lab::experiment::{Design, Order};
+use locklab_lab::instrument::{Instrument as _, Turn};
+use std::hint::{black_box, spin_loop};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// Pairs of CPUs measured at most.
+const MOST_PAIRS: usize = 64;
+/// How often each is measured, at other times.
+const PASSES: usize = 3;
+/// A pair whose figures differ by more than this factor was moved meanwhile.
+const SLACK: f64 = 1.5;
+
+/// What was measured. Latencies in ns, one way.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Fit {
+    /// One of each pair of CPUs, rising.
+    pub one_way: Vec<f64>,
+    /// Pairs that a virtual machine's host moved between two measurements.
+    pub moved: usize,
+    /// Between CPUs that share a cache of their own.
+    pub near: f64,
+    /// Between CPUs of one last-level cache.
+    pub middle: f64,
+    /// Between CPUs of different last-level caches.
+    pub far: f64,
+    /// Cycles in a nanosecond, as the matrix knows them.
+    pub clock_ghz: f64,
+    /// Of one relax, in ns.
+    pub pause: f64,
+    /// Of an uncontended atomic addition, in ns.
+    pub rmw: f64,
+}
+
+/// The pairs of CPUs that are measured: every k-th of all, so that all
+/// distances are among them.
+#[must_use]
+pub fn pairs(cpus: &[usize]) -> Vec<(usize, usize)> {
+    let all: Vec<_> = cpus
+        .iter()
+        .enumerate()
+        .flat_map(|(at, a)| cpus[at + 1..].iter().map(move |b| (*a, *b)))
+        .collect();
+    let step = all.len().div_ceil(MOST_PAIRS).max(1);
+    all.into_iter().step_by(step).collect()
+}
+
+/// Measures `pairs`.
+///
+/// # Errors
+/// No two CPUs met, in a sentence.
+pub fn measure(native: &Native, pairs: &[(usize, usize)]) -> Result<Fit, String> {
+    let mut passes = vec![Vec::new(); pairs.len()];
+    for _ in 0..PASSES {
+        for (trips, (a, b)) in passes.iter_mut().zip(pairs) {
+            trips.extend(round_trip::measure(*a, *b));
+        }
+    }
+    let cycle = native.calibration.cycle_ns;
+    of_round_trips(passes, cycle)
+}
+
+/// A fit of the round trips of each pair, and the length of a cycle.
+fn of_round_trips(passes: Vec<Vec<f64>>, cycle: f64) -> Result<Fit, String> {
+    let mut moved = 0;
+    let mut trips = Vec::new();
+    for mut pair in passes {
+        pair.sort_by(f64::total_cmp);
+        if let (Some(least), Some(most)) = (pair.first(), pair.last()) {
+            moved += usize::from(*most > least * SLACK);
+            trips.push(pair[pair.len() / 2]);
+        }
+    }
+    if trips.is_empty() {
+        return Err("no two CPUs met within 20 ms; the machine is too busy, try again".into());
+    }
+    trips.sort_by(f64::total_cmp);
+    let one_way: Vec<f64> = trips.iter().map(|trip| trip / 2.0).collect();
+    // The classes are those by which a matrix tells placements apart.
+    let class = |from: f64, to: f64| {
+        let of: Vec<f64> = trips
+            .iter()
+            .filter(|trip| (from..to).contains(*trip))
+            .map(|trip| trip / 2.0)
+            .collect();
+        of.get(of.len() / 2).copied()
+    };
+    let classes = [
+        class(0.0, NEAR),
+        class(NEAR, MID),
+        class(MID, f64::INFINITY),
+    ];
+    // Where a distance does not occur, the next one that does.
+    let or = |order: [usize; 3]| order.iter().find_map(|at| classes[*at]).unwrap_or(1.0);
+    Ok(Fit {
+        near: or([0, 1, 2]),
+        middle: or([1, 2, 0]),
+        far: or([2, 1, 0]),
+        one_way,
+        moved,
+        clock_ghz: 1.0 / cycle,
+        pause: nanoseconds(20_000, spin_loop),
+        rmw: {
+            let word = AtomicU64::new(0);
+            nanoseconds(20_000, || {
+                black_box(word.fetch_add(1, Ordering::SeqCst));
+            })
+        },
+    })
+}
+
+/// Nanoseconds of one of many.
+fn nanoseconds(times: u32, mut once: impl FnMut()) -> f64 {
+    let best = (0..5).map(|_| {
+        let start = Instant::now();
+        for _ in 0..times {
+            once();
+        }
+        start.elapsed().as_nanos() as f64 / f64::from(times)
+    });
+    best.fold(f64::INFINITY, f64::min)
+}
+
+/// Acquisitions a second of two locks in one cell of a matrix, medians of
+/// `blocks` blocks; `None` of a lock that no block measured.
+///
+/// # Errors
+/// It cannot be measured at all, in a sentence.
+pub fn rates(
+    native: &Native,
+    locks: [&str; 2],
+    [threads, critical, non_critical]: [u64; 3],
+    blocks: u32,
+) -> Result<[Option<f64>; 2], String> {
+    let spec = Spec {
+        threads: vec![usize::try_from(threads).unwrap_or(usize::MAX)],
+        critical: vec![critical],
+        non_critical: vec![non_critical],
+        time: Duration::from_secs(1),
+        ..Spec::new(locks[0], locks[1])
+    };
+    let design = Design {
+        pairs: blocks,
+        seed: 1,
+        delta: 0.01,
+        family: Family::FalseDiscovery,
+        aa: false,
+    };
+    let plan = Plan::new(spec, native)?;
+    let interrupt = Arc::new(AtomicBool::new(false));
+    let (mut instrument, experiment) = native.instrument(plan, design, interrupt)?;
+    let mut cells = experiment.cells;
+    let cell = cells.first_mut().ok_or("there is no cell to measure")?;
+    let stopped = |why| format!("{} and {} did not run: {why:?}", locks[0], locks[1]);
+    instrument.begin(cell, 0).map_err(stopped)?;
+    let mut rates = [Vec::new(), Vec::new()];
+    for pair in 0..blocks {
+        let turn = Turn {
+            cell: 0,
+            pair,
+            order: Order::Together,
+            seed: u64::from(pair) + 1,
+        };
+        let samples = instrument.run_together(cell, &turn).map_err(stopped)?;
+        for (rates, sample) in rates.iter_mut().zip(samples) {
+            if sample.invalid.is_none() {
+                rates.extend(sample.values.get(locklab_lab::matrix::OPS));
+            }
+        }
+    }
+    Ok(rates.map(|mut rates| {
+        rates.sort_by(f64::total_cmp);
+        rates.get(rates.len() / 2).copied()
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn distances_are_classes_of_placement_and_a_moved_pair_is_counted() {
+        let fit = of_round_trips(
+            vec![
+                vec![20.0, 22.0, 21.0],
+                vec![100.0, 90.0, 95.0],
+                vec![300.0, 310.0, 290.0],
+                vec![22.0, 240.0, 250.0],
+                Vec::new(),
+            ],
+            0.4,
+        )
+        .unwrap();
+        assert_eq!((fit.near, fit.middle), (10.5, 47.5));
+        assert_eq!(fit.far, 150.0);
+        assert_eq!((fit.moved, fit.one_way.len()), (1, 4));
+        assert!((fit.clock_ghz - 2.5).abs() < 1e-9);
+        // All at one distance: the others are that.
+        let fit = of_round_trips(vec![vec![60.0; 3]], 0.4).unwrap();
+        assert_eq!((fit.near, fit.middle, fit.far), (30.0, 30.0, 30.0));
+        assert!(of_round_trips(vec![Vec::new()], 0.4).is_err());
+    }
+
+    #[test]
+    fn pairs_are_spread_over_all() {
+        assert_eq!(pairs(&[3, 5]), [(3, 5)]);
+        let cpus: Vec<usize> = (0..64).collect();
+        let pairs = pairs(&cpus);
+        assert!(pairs.len() <= MOST_PAIRS && pairs.iter().any(|(_, b)| *b == 63));
+    }
+}
