@@ -21,6 +21,20 @@ pub struct Subject {
     pub peer: bool,
 }
 
+/// What a lock can be measured under, and the letter that a table says it by.
+pub const WORLDS: [(char, &str); 3] = [('m', "matrix"), ('s', "matrix --on"), ('r', "run")];
+
+impl Subject {
+    /// Which of [`WORLDS`] it works in: the catalogue's in all, a peer where
+    /// its own code runs.
+    #[must_use]
+    pub fn works_in(&self) -> [bool; 3] {
+        let interposed =
+            !self.peer || self.info.name == <Pthread as RawLock<NativePlatform>>::INFO.name;
+        [true, !self.peer, interposed]
+    }
+}
+
 fn peer<L: RawLock<NativePlatform>>() -> Subject {
     Subject {
         info: L::INFO,

@@ -67,6 +67,11 @@ fn row(subject: &Subject) -> Value {
         "max_cpus": (info.max_cpus < usize::MAX).then_some(info.max_cpus),
         "paper": info.paper,
         "peer": subject.peer,
+        "works_in": subject::WORLDS
+            .iter()
+            .zip(subject.works_in())
+            .filter_map(|((_, name), works)| works.then_some(*name))
+            .collect::<Vec<_>>(),
         "verified": record_of(info.name).map(|record| json!({
             "promises": record.promises,
             "preemptions_at_least": record.preemptions,
@@ -116,7 +121,7 @@ fn fairness(fairness: Fairness) -> &'static str {
 
 fn table(asked: &[Subject]) -> String {
     let mut text = format!(
-        "{:<20} bytes +wait order   free NUMA rec try time park shm\n",
+        "{:<18} bytes +wait order   free NUMA rec try time park shm msr\n",
         "lock"
     );
     for subject in asked {
@@ -127,9 +132,14 @@ fn table(asked: &[Subject]) -> String {
             Fairness::Unfair => "unfair",
         };
         let mark = |yes: bool| if yes { "x" } else { "." };
+        let worlds: String = subject::WORLDS
+            .iter()
+            .zip(subject.works_in())
+            .map(|((letter, _), works)| if works { *letter } else { '.' })
+            .collect();
         let _ = writeln!(
             text,
-            "{:<20} {:>5} {:>5} {order:<7} {:<4} {:<4} {:<3} {:<3} {:<4} {:<4} {}",
+            "{:<18} {:>5} {:>5} {order:<7} {:<4} {:<4} {:<3} {:<3} {:<4} {:<4} {:<3} {worlds}",
             info.name,
             subject.bytes,
             info.bytes_per_waiter,
@@ -147,7 +157,9 @@ fn table(asked: &[Subject]) -> String {
          bytes of the lock; +wait: bytes that each waiter adds; order: who is\n\
          next; free: context-free, a thread brings no node; NUMA: prefers a\n\
          waiter of the same node; rec: recursive; try, time: try_lock, timeout;\n\
-         park: a waiter may sleep; shm: works between processes (--processes).\n",
+         park: a waiter may sleep; shm: works between processes (--processes).\n\
+         msr: where it works: m in a matrix here, s in a simulated one (--on\n\
+         MACHINE), r under an unmodified program ('locklab run').\n",
     );
     for subject in asked {
         let info = &subject.info;
@@ -189,6 +201,22 @@ mod tests {
                 assert!(!row[field].is_null(), "{field} of {}", subject.info.name);
             }
         }
+    }
+
+    #[test]
+    fn the_table_says_where_each_lock_works() {
+        let text = table(&subject::all());
+        let ends = |lock: &str| {
+            let start = format!("{lock} ");
+            let line = text.lines().find(|line| line.starts_with(&start));
+            line.unwrap().split(' ').next_back().unwrap().to_owned()
+        };
+        assert_eq!(ends("mcs"), "msr");
+        assert_eq!(ends("futex"), "msr");
+        assert_eq!(ends("std"), "m..");
+        assert_eq!(ends("pthread"), "m.r");
+        let pthread = subject::find("pthread").unwrap();
+        assert_eq!(row(&pthread)["works_in"], json!(["matrix", "run"]));
     }
 
     #[test]
