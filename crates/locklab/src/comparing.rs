@@ -10,9 +10,10 @@ use crate::output::{check_writable, command_line, print, store_path, write_file}
 use clap::{Args, ValueEnum};
 use locklab_document::{Document, render};
 use locklab_host::error::Error;
-use locklab_judge::Verdict;
-use locklab_lab::experiment::{Experiment, Provenance};
+use locklab_judge::{Family, Verdict, fewest_callable, pairs_needed};
+use locklab_lab::experiment::{Experiment, Provenance, Role};
 use locklab_lab::instrument::Instrument;
+use locklab_lab::number::count;
 use locklab_lab::report::{self, Context};
 use locklab_lab::runner::Stop;
 use locklab_lab::session::{Measured, Session};
@@ -387,17 +388,43 @@ fn gate(
 
 /// What will be done, in one line.
 fn announcement(experiment: &Experiment, instrument: &dyn Instrument) -> String {
-    let cells = experiment.cells.len();
     let pairs = experiment.design.pairs;
     let mut text = format!(
-        "{cells} {} x {pairs} {}",
-        if cells == 1 { "cell" } else { "cells" },
-        if pairs == 1 { "pair" } else { "pairs" }
+        "{} x {}",
+        count(experiment.cells.len(), "cell"),
+        count(pairs as usize, "pair")
     );
     if let Some(time) = instrument.estimate(&experiment.cells, pairs) {
         let _ = write!(text, ": about {}", crate::output::duration(time));
     }
-    text + ". Ctrl-C reports what is there."
+    text.push_str(". Ctrl-C reports what is there.");
+    let metrics = experiment.cells.iter().flat_map(|cell| &cell.metrics);
+    let judged = metrics
+        .filter(|metric| metric.role == Role::Primary)
+        .count();
+    if let Some(warning) = too_few_pairs(experiment.design.family, judged, pairs as usize) {
+        let _ = write!(text, "\n{warning}");
+    }
+    text
+}
+
+/// That so few pairs can decide nothing, or nothing alone, if that is so.
+fn too_few_pairs(family: Family, judged: usize, pairs: usize) -> Option<String> {
+    let needed = pairs_needed(family, judged.max(1));
+    if pairs >= needed {
+        return None;
+    }
+    let together = fewest_callable(family, judged.max(1), pairs);
+    let (pairs, of) = (count(pairs, "pair"), count(judged, "comparison"));
+    Some(match together {
+        None => format!(
+            "Too few: {pairs} can call none of {of} better or worse; give --pairs {needed} or more."
+        ),
+        Some(together) => format!(
+            "Few: with {pairs} none of {of} can be called alone, {together} must agree; --pairs \
+             {needed} lets each be called."
+        ),
+    })
 }
 
 /// `--dry-run`: what would run and how long it would take.
@@ -459,4 +486,33 @@ pub fn dry_run(
         }
     }
     print(&text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn too_few_pairs_are_said_before_they_are_run() {
+        let said = |family, judged, pairs| too_few_pairs(family, judged, pairs);
+        for pairs in 1..6 {
+            let text = said(Family::Holm, 1, pairs).unwrap();
+            assert!(text.ends_with("give --pairs 6 or more."), "{text}");
+        }
+        assert_eq!(said(Family::Holm, 1, 6), None);
+        assert_eq!(
+            said(Family::Holm, 126, 8).unwrap(),
+            format!(
+                "Too few: 8 pairs can call none of 126 comparisons better or worse; give --pairs \
+                 {} or more.",
+                pairs_needed(Family::Holm, 126)
+            )
+        );
+        assert_eq!(
+            said(Family::FalseDiscovery, 126, 8).unwrap(),
+            "Few: with 8 pairs none of 126 comparisons can be called alone, 20 must agree; \
+             --pairs 13 lets each be called."
+        );
+        assert_eq!(said(Family::FalseDiscovery, 126, 13), None);
+    }
 }

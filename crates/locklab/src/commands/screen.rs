@@ -119,7 +119,7 @@ fn text(rows: &[Screened], why: Option<&str>, model: Result<&Model, Option<Strin
         notes.push(format!("No front-end figures. {why}."));
         notes.push(match model {
             Ok(model) => format!(
-                "In their place: L1i misses in a thousand instructions of user mode, in one run \
+                "Instead: L1i misses in a thousand instructions of user mode, in one run \
                  under the i-cache model ({}, {}). A model, not measured; the kernel is not in it.",
                 model.geometry, model.source
             ),
