@@ -6,6 +6,9 @@
 mod names;
 mod profile;
 mod program;
+mod signals;
+mod summary;
+mod symbols;
 mod wait;
 
 pub use program::{Ended, Program, Ready};

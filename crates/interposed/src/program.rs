@@ -3,11 +3,13 @@
 //! Sets what the interposer reads, runs the program, and reads what the
 //! interposer left. The program's streams and exit status are its own.
 
-use crate::names::{Chosen, GLIBC, choose};
+use crate::names::{Chosen, choose};
 use crate::profile::{Clock, Summary, read};
+use crate::signals;
 use crate::wait::Wait;
 use locklab_host::error::Error;
-use locklab_host::interrupt;
+use locklab_lab::document::Document;
+use locklab_lab::document::render::{self, Colour};
 use locklab_preload_report::{FOLDER_VARIABLE, PROFILE_VARIABLE};
 use serde_json::Value;
 #[cfg(test)]
@@ -47,6 +49,8 @@ pub struct Ended {
     summary: Summary,
     chosen: Chosen,
     profile: bool,
+    /// The name of the program's file.
+    program: String,
 }
 
 impl Program {
@@ -56,11 +60,6 @@ impl Program {
     /// There is no such lock, or no interposer.
     pub fn ready(self) -> Result<Ready, Error> {
         let chosen = choose(&self.lock, self.wait)?;
-        if self.profile && chosen.lock == GLIBC {
-            return Err(Error::Usage(
-                "glibc's own mutexes cannot be profiled; name one of 'locklab locks'".into(),
-            ));
-        }
         let library = locklab_host::libraries::preload_library().map_err(Error::Failed)?;
         if self.command.is_empty() {
             return Err(Error::Usage("name a program to run, after --".into()));
@@ -117,12 +116,15 @@ impl Ready {
         if quiet_output {
             command.stdout(Stdio::from(std::io::stderr()));
         }
-        // Ctrl-C is the program's; what it did until then is still reported.
-        let _interrupted = interrupt::listen()?;
+        // What it did until a signal came is still reported.
+        signals::listen();
         let status = command
-            .status()
+            .spawn()
+            .and_then(signals::wait)
             .map_err(|e| Error::Failed(format!("{} does not start: {e}", program.display())))?;
+        let file = Path::new(program).file_name().unwrap_or_default();
         Ok(Ended {
+            program: file.to_string_lossy().into_owned(),
             status: exit_number(status),
             summary: read(folder.path(), clock)?,
             chosen: self.chosen,
@@ -138,16 +140,27 @@ impl Ended {
         self.summary.json(&self.chosen, self.profile, self.status)
     }
 
+    /// The profile, if there is one, as a page.
+    #[must_use]
+    pub fn html(&self) -> Option<String> {
+        self.profile.then(|| render::html(&self.document()))
+    }
+
+    fn document(&self) -> Document {
+        self.summary.document(&self.chosen, &self.program)
+    }
+
     /// What the interposer saw, as text: a table if it was profiled, and
     /// notes unless `quiet`.
     #[must_use]
     pub fn text(&self, quiet: bool) -> String {
         let mut text = String::new();
         if self.profile {
-            text += &self.summary.table(&self.chosen);
+            let document = self.document();
+            text += &render::text(&document, Colour::Plain);
         }
         if !quiet {
-            for note in self.summary.notes(&self.chosen) {
+            for note in self.summary.notes(&self.chosen, &self.program) {
                 let _ = writeln!(text, "locklab: {note}");
             }
         }

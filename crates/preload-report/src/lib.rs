@@ -16,9 +16,20 @@ pub const FOLDER_VARIABLE: &str = "LOCKLAB_REPORT";
 pub const PROFILE_VARIABLE: &str = "LOCKLAB_PROFILE";
 
 /// First word of the file. Changes with the layout.
-pub const MAGIC: u64 = u64::from_le_bytes(*b"lockrep2");
-/// Call sites of a profile. A power of two; the rest share the first place.
+pub const MAGIC: u64 = u64::from_le_bytes(*b"lockrep4");
+/// Mutexes of a profile that are told apart. Powers of two, here and below;
+/// what finds no room shares the first place of its table.
 pub const SITES: usize = 4096;
+/// Call stacks of a profile.
+pub const STACKS: usize = 4096;
+/// Mutexes told apart of one stack; those beyond them share a site.
+pub const MUTEXES: u32 = 256;
+/// Frames of a call stack, from the call of the lock outwards.
+pub const FRAMES: usize = 12;
+/// Mapped parts of files.
+pub const MODULES: usize = 256;
+/// Pairs of a mutex and a stack that waited for it, or held it.
+pub const LINKS: usize = 8192;
 /// Threads count apart, in so many places a site, so that counting does not
 /// contend where the locks do not.
 pub const STRIPES: usize = 8;
@@ -30,7 +41,7 @@ pub struct Report {
     pub magic: AtomicU64,
     /// The process that began it.
     pub process: AtomicU32,
-    /// Whether [`Report::sites`] is used.
+    /// Whether there is a profile.
     pub profile: AtomicU32,
     /// Whether ticks are nanoseconds; else [`counter`] counts them.
     pub nanoseconds: AtomicU32,
@@ -54,23 +65,89 @@ pub struct Report {
     pub idle: AtomicU64,
     /// Acquisitions that passed a thread that slept.
     pub passes: AtomicU64,
-    /// By the hash of their address; see [`Report::find`].
+    /// What is mapped where; the first entries are used.
+    pub modules: [Module; MODULES],
+    /// By the hash of their frames.
+    pub stacks: [Stack; STACKS],
+    /// Who waited and who held, by the hash of both ends.
+    pub links: [Link; LINKS],
+    /// By the hash of mutex and stack.
     pub sites: [Site; SITES],
 }
 
-/// A place in the program where a lock is initialised or first acquired, and
-/// what became of all the locks of that place.
+/// A mapped part of a file.
+#[repr(C)]
+pub struct Module {
+    /// 1 once the rest is there.
+    pub known: AtomicU64,
+    /// The first address.
+    pub from: AtomicU64,
+    /// The address behind the last.
+    pub to: AtomicU64,
+    /// Where in the file the first address is.
+    pub offset: AtomicU64,
+    /// The path of the file, ending in zeros; cut at the front if longer.
+    pub path: [AtomicU32; 60],
+}
+
+/// Who called.
+#[repr(C)]
+pub struct Stack {
+    /// Hash of the frames; 0: no stack here.
+    pub key: AtomicU64,
+    /// 1 once the frames are there.
+    pub known: AtomicU32,
+    /// Sites that began with this stack.
+    pub mutexes: AtomicU32,
+    /// Addresses after the calls, from the call of the lock outwards; 0 after
+    /// the last.
+    pub frames: [AtomicU64; FRAMES],
+}
+
+/// What a link says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// Waited for the mutex.
+    Waited,
+    /// Held it while others waited.
+    Held,
+}
+
+/// A stack that waited for a mutex, or held it while others waited.
+#[repr(C)]
+pub struct Link {
+    /// See [`Link::key`]; 0: no link here.
+    pub key: AtomicU64,
+    /// How often.
+    pub count: AtomicU64,
+    /// Ticks in all.
+    pub ticks: AtomicU64,
+}
+
+impl Link {
+    /// The key of a site, a stack and a role.
+    pub fn key(site: u32, stack: u32, role: Role) -> u64 {
+        1 << 63 | u64::from(site) << 32 | u64::from(stack) << 1 | u64::from(role == Role::Held)
+    }
+
+    /// Site, stack and role of a key.
+    pub fn ends(key: u64) -> (u32, u32, Role) {
+        let role = if key & 1 == 1 { Role::Held } else { Role::Waited };
+        ((key >> 32) as u32 & 0x7fff_ffff, (key as u32) >> 1, role)
+    }
+}
+
+/// A mutex that was initialised or first acquired by one stack.
 #[repr(C, align(64))]
 pub struct Site {
-    /// The address after the call; 0: no site here.
-    pub address: AtomicU64,
-    /// Where that is in the file it was mapped from.
-    pub offset: AtomicU64,
-    /// 1 once `offset` and `module` are there.
-    pub known: AtomicU32,
-    _free: u32,
-    /// The path of that file, ending in zeros; cut at the front if longer.
-    pub module: [AtomicU32; 58],
+    /// Hash of both; 0: no site here.
+    pub key: AtomicU64,
+    /// The address of the mutex; 0: several share the site.
+    pub mutex: AtomicU64,
+    /// The number of the stack; 0: not known.
+    pub stack: AtomicU32,
+    /// How many threads waited at once, at most.
+    pub most_waiters: AtomicU32,
     /// The counts of some of the threads.
     pub counts: [Counts; STRIPES],
 }
@@ -97,26 +174,24 @@ pub struct Counts {
 /// Bytes of the file.
 pub const BYTES: usize = size_of::<Report>();
 
-impl Report {
-    /// The number of the site at `address`, and whether it is new, in which
-    /// case the caller fills it in. 0, where sites that find no room share
-    /// the counts, if the table is full.
-    pub fn find(&self, address: u64) -> (usize, bool) {
-        let hash = address.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
-        for step in 0..64 {
-            let number = (hash as usize + step) % SITES;
-            if number == 0 {
-                continue;
-            }
-            let place = &self.sites[number].address;
-            match place.compare_exchange(0, address, Ordering::Relaxed, Ordering::Relaxed) {
-                Ok(_) => return (number, true),
-                Err(there) if there == address => return (number, false),
-                Err(_) => {}
-            }
+/// The place of `key` in a table, and whether it is new, in which case the
+/// caller fills it in. 0, which those that find no room share, if the table is
+/// full.
+pub fn find<T>(table: &[T], key: u64, of: impl Fn(&T) -> &AtomicU64) -> (usize, bool) {
+    let hash = key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
+    for step in 0..64 {
+        let number = (hash as usize + step) % table.len();
+        if number == 0 {
+            continue;
         }
-        (0, false)
+        let place = of(&table[number]);
+        match place.compare_exchange(0, key, Ordering::Relaxed, Ordering::Relaxed) {
+            Ok(_) => return (number, true),
+            Err(there) if there == key => return (number, false),
+            Err(_) => {}
+        }
     }
+    (0, false)
 }
 
 /// Whether the processor has a counter that runs at one pace on all CPUs.

@@ -69,6 +69,15 @@ pub(crate) fn is_glibc() -> bool {
     OPS.load(Ordering::Relaxed).is_null()
 }
 
+/// Gives this thread a record. Under glibc it has no queue nodes.
+pub(crate) fn enter() -> *mut thread::Header {
+    if is_glibc() {
+        thread::enter::<()>()
+    } else {
+        (ops().enter)()
+    }
+}
+
 /// The most threads that may use a lock at a time.
 pub(crate) fn max_cpus() -> usize {
     ops().info.max_cpus

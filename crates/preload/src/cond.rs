@@ -250,7 +250,7 @@ unsafe fn wait_until(
     cond.append(&waiter);
     cond.unlock();
     // SAFETY: of the caller.
-    let refused = unsafe { mutex_unlock(mutex) };
+    let refused = unsafe { mutex_unlock(mutex, 0) };
     if refused != 0 {
         cond.lock();
         if waiter.woken.load(Ordering::Relaxed) == 0 {
@@ -331,8 +331,17 @@ unsafe fn wait_at_glibc(
     wait: impl FnOnce(*mut pthread_mutex_t) -> c_int,
 ) -> c_int {
     // SAFETY: of the caller.
-    if choice::is_glibc() || unsafe { Mutex::of(mutex) }.kind_type() == Type::Glibc {
-        return wait(mutex);
+    let ours = unsafe { Mutex::of(mutex) };
+    if choice::is_glibc() || ours.kind_type() == Type::Glibc {
+        let counted = choice::is_glibc() && report::profiling() && ours.is_counted_of_glibc();
+        if counted {
+            report::releasing(ours);
+        }
+        let result = wait(mutex);
+        if counted {
+            report::acquired(ours, 0, None);
+        }
+        return result;
     }
     let helper = helper(cond);
     // The helper is taken before the mutex is let go, and by every signal of
@@ -343,7 +352,7 @@ unsafe fn wait_at_glibc(
     unsafe {
         pthread_setcancelstate(1, &raw mut state);
         (real::MUTEX_LOCK.get())(helper);
-        let mut result = mutex_unlock(mutex);
+        let mut result = mutex_unlock(mutex, 0);
         if result == 0 {
             result = wait(helper);
             (real::MUTEX_UNLOCK.get())(helper);

@@ -62,14 +62,14 @@ unsafe extern "C" fn mutex_trylock(mutex: *mut pthread_mutex_t, caller: usize) -
     unsafe { locking::try_lock(mutex, caller) }
 }
 
-pub(crate) unsafe extern "C" fn mutex_unlock(mutex: *mut pthread_mutex_t) -> Errno {
+pub(crate) unsafe extern "C" fn mutex_unlock(mutex: *mut pthread_mutex_t, caller: usize) -> Errno {
     // SAFETY: of the caller.
     let mutex = unsafe { Mutex::of(mutex) };
     if short_way(mutex) {
         return go_to!(unlock, mutex);
     }
     // SAFETY: as above.
-    unsafe { locking::unlock(mutex) }
+    unsafe { locking::unlock(mutex, caller) }
 }
 
 unsafe extern "C" fn mutex_timedlock(
@@ -157,7 +157,7 @@ export! {
         (mutex: *mut pthread_mutex_t, clock: clockid_t, until: *const timespec)
         from ["rcx" "x3"] => mutex_clocklock;
     [pthread_mutex_unlock | __pthread_mutex_unlock]
-        (mutex: *mut pthread_mutex_t) from [] => mutex_unlock;
+        (mutex: *mut pthread_mutex_t) from ["rsi" "x1"] => mutex_unlock;
 
     [pthread_cond_init]
         (cond: *mut pthread_cond_t, attributes: *const pthread_condattr_t) from [] => cond::init;
@@ -177,7 +177,7 @@ export! {
     [pthread_spin_destroy] (spin: *mut c_int) from [] => spin::destroy;
     [pthread_spin_lock] (spin: *mut c_int) from ["rsi" "x1"] => spin::lock;
     [pthread_spin_trylock] (spin: *mut c_int) from ["rsi" "x1"] => spin::try_lock;
-    [pthread_spin_unlock] (spin: *mut c_int) from [] => spin::unlock;
+    [pthread_spin_unlock] (spin: *mut c_int) from ["rsi" "x1"] => spin::unlock;
 
     [__register_atfork]
         (prepare: Option<unsafe extern "C" fn()>, parent: Option<unsafe extern "C" fn()>,

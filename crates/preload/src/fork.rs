@@ -43,6 +43,7 @@ fn repair(mutex: &Mutex) {
         if mutex.generation() != generation() {
             // SAFETY: a mutex of ours, and all others wait above.
             unsafe { (choice::ops().repair)(mutex) };
+            mutex.waiters.store(0, Ordering::Relaxed);
             mutex.set_generation(generation());
         }
     });
@@ -65,7 +66,7 @@ pub(crate) fn start() {
 }
 
 /// In the order in which they are taken inside one another.
-fn guards() -> [&'static Guarded; 6] {
+fn guards() -> [&'static Guarded; 7] {
     [
         choice::guard(),
         &REPAIR,
@@ -73,6 +74,7 @@ fn guards() -> [&'static Guarded; 6] {
         side::guard(),
         thread::guard(),
         memory::guard(),
+        report::guard(),
     ]
 }
 

@@ -35,5 +35,6 @@ mod report;
 mod side;
 mod sleepers;
 mod spin;
+mod stack;
 mod thread;
 mod timed;

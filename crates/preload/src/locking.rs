@@ -58,6 +58,10 @@ fn own(mutex: &Mutex, kind: Type) -> Errno {
 pub(crate) unsafe extern "C" fn lock(mutex: &Mutex, caller: usize) -> Errno {
     let kind = prepare(mutex);
     if kind == Type::Glibc {
+        if counts_glibc(mutex) {
+            // SAFETY: of the caller.
+            return unsafe { lock_glibc(mutex, caller) };
+        }
         // SAFETY: of the caller.
         return unsafe { (real::MUTEX_LOCK.get())(mutex.as_glibc()) };
     }
@@ -66,12 +70,39 @@ pub(crate) unsafe extern "C" fn lock(mutex: &Mutex, caller: usize) -> Errno {
     }
     if report::profiling() {
         // SAFETY: a mutex of ours.
-        unsafe { report::acquire(mutex, caller) };
+        let first = || unsafe { (choice::ops().lock_if_free)(mutex) };
+        let wait = || {
+            // SAFETY: as above.
+            unsafe { (choice::ops().lock)(mutex) };
+        };
+        let began = report::wait_for(mutex, first, wait);
+        report::acquired(mutex, caller, began);
     } else {
         // SAFETY: as above.
         unsafe { (choice::ops().lock)(mutex) };
     }
     own(mutex, kind)
+}
+
+/// Whether this mutex of glibc's is profiled.
+fn counts_glibc(mutex: &Mutex) -> bool {
+    report::profiling() && choice::is_glibc() && mutex.is_counted_of_glibc()
+}
+
+/// # Safety
+/// As `lock`.
+unsafe fn lock_glibc(mutex: &Mutex, caller: usize) -> Errno {
+    let mutex_of = mutex.as_glibc();
+    let mut result = 0;
+    // SAFETY: of the caller.
+    let first = || unsafe { (real::MUTEX_TRYLOCK.get())(mutex_of) } == 0;
+    // SAFETY: as above.
+    let wait = || result = unsafe { (real::MUTEX_LOCK.get())(mutex_of) };
+    let began = report::wait_for(mutex, first, wait);
+    if result == 0 && !mutex.is_nested_of_glibc() {
+        report::acquired(mutex, caller, began);
+    }
+    result
 }
 
 /// # Safety
@@ -82,7 +113,11 @@ pub(crate) unsafe extern "C" fn try_lock(mutex: &Mutex, caller: usize) -> Errno 
     let kind = prepare(mutex);
     if kind == Type::Glibc {
         // SAFETY: of the caller.
-        return unsafe { (real::MUTEX_TRYLOCK.get())(mutex.as_glibc()) };
+        let result = unsafe { (real::MUTEX_TRYLOCK.get())(mutex.as_glibc()) };
+        if result == 0 && counts_glibc(mutex) && !mutex.is_nested_of_glibc() {
+            report::acquired(mutex, caller, None);
+        }
+        return result;
     }
     if let Some(result) = relock(mutex, kind, EBUSY) {
         return result;
@@ -112,12 +147,16 @@ pub(crate) unsafe fn timed_lock(
     let kind = prepare(mutex);
     if kind == Type::Glibc {
         // SAFETY: of the caller.
-        return unsafe {
+        let result = unsafe {
             match clock {
                 Some(clock) => (real::MUTEX_CLOCKLOCK.get())(mutex.as_glibc(), clock, until),
                 None => (real::MUTEX_TIMEDLOCK.get())(mutex.as_glibc(), until),
             }
         };
+        if result == 0 && counts_glibc(mutex) && !mutex.is_nested_of_glibc() {
+            report::acquired(mutex, caller, None);
+        }
+        return result;
     }
     let clock = clock.unwrap_or(libc::CLOCK_REALTIME);
     if !is_clock(clock) {
@@ -175,11 +214,16 @@ pub(crate) fn is_clock(clock: clockid_t) -> bool {
 /// As `lock`.
 #[cold]
 #[inline(never)]
-pub(crate) unsafe extern "C" fn unlock(mutex: &Mutex) -> Errno {
+pub(crate) unsafe extern "C" fn unlock(mutex: &Mutex, caller: usize) -> Errno {
     let kind = prepare(mutex);
     if kind == Type::Glibc {
+        let released = (counts_glibc(mutex) && !mutex.is_nested_of_glibc())
+            .then(|| report::releasing(mutex))
+            .flatten();
         // SAFETY: of the caller.
-        return unsafe { (real::MUTEX_UNLOCK.get())(mutex.as_glibc()) };
+        let result = unsafe { (real::MUTEX_UNLOCK.get())(mutex.as_glibc()) };
+        report::released(released, caller);
+        return result;
     }
     if kind != Type::Normal {
         if mutex.owner.load(Ordering::Relaxed) != this_thread() {
@@ -192,11 +236,13 @@ pub(crate) unsafe extern "C" fn unlock(mutex: &Mutex) -> Errno {
         }
         mutex.owner.store(0, Ordering::Relaxed);
     }
-    if report::profiling() {
-        report::releasing(mutex);
-    }
+    let released = report::profiling()
+        .then(|| report::releasing(mutex))
+        .flatten();
     // SAFETY: of the caller.
-    unsafe { (choice::ops().unlock)(mutex) }
+    let result = unsafe { (choice::ops().unlock)(mutex) };
+    report::released(released, caller);
+    result
 }
 
 /// # Safety
@@ -210,14 +256,20 @@ pub(crate) unsafe fn init(
     // glibc judges the attributes and clears the memory.
     // SAFETY: of the caller.
     let result = unsafe { (real::MUTEX_INIT.get())(mutex, attributes) };
-    if result == 0 && !choice::is_glibc() {
+    if result == 0 && choice::is_glibc() {
+        // SAFETY: of the caller.
+        let mutex = unsafe { Mutex::of(mutex) };
+        if counts_glibc(mutex) {
+            mutex.set_site(report::site(mutex, caller));
+        }
+    } else if result == 0 {
         // SAFETY: of the caller.
         let mutex = unsafe { Mutex::of(mutex) };
         if mutex.kind_type() == Type::Glibc {
             report::kept_one_by_glibc();
         } else {
             let site = if report::profiling() {
-                report::site(caller)
+                report::site(mutex, caller)
             } else {
                 0
             };

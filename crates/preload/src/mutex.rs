@@ -3,6 +3,7 @@
 //! glibc's `__kind` stays where it is, at offset 16, because the static
 //! initialisers set it and nothing else. A mutex of zeros is free.
 
+use crate::choice;
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use libc::c_int;
 
@@ -42,7 +43,8 @@ pub(crate) struct Mutex {
     pub(crate) slot: AtomicPtr<()>,
     /// Recursive: how often its owner holds it.
     pub(crate) depth: AtomicU32,
-    pub(crate) _free: u32,
+    /// With a profile: how many wait for it.
+    pub(crate) waiters: AtomicU32,
 }
 
 const _: () = assert!(size_of::<Mutex>() <= size_of::<libc::pthread_mutex_t>());
@@ -74,10 +76,26 @@ impl Mutex {
         (self.state.load(Ordering::Relaxed) >> 32) as u32
     }
 
-    /// The number of the call site, 0 if it has none yet.
+    /// The number of the site, 0 if it has none yet.
     #[inline]
     pub(crate) fn site(&self) -> u32 {
-        self.kind() >> 12
+        if choice::is_glibc() {
+            // glibc links robust mutexes and those of a priority protocol by
+            // the last 16 bytes, and leaves them alone in all others.
+            self.depth.load(Ordering::Relaxed)
+        } else {
+            self.kind() >> 12
+        }
+    }
+
+    /// glibc's own, of a kind that a profile counts.
+    pub(crate) fn is_counted_of_glibc(&self) -> bool {
+        self.kind_type() != Type::Glibc
+    }
+
+    /// glibc's own, recursive, and held more than once.
+    pub(crate) fn is_nested_of_glibc(&self) -> bool {
+        self.kind_type() == Type::Recursive && self.word.load(Ordering::Relaxed) >> 32 > 1
     }
 
     #[inline]
@@ -110,8 +128,12 @@ impl Mutex {
             .store(u64::from(generation) << 32 | kind, Ordering::Release);
     }
 
-    /// Sets the call site if none is set.
+    /// Sets the site if none is set.
     pub(crate) fn set_site(&self, site: u32) {
+        if choice::is_glibc() {
+            self.depth.store(site, Ordering::Relaxed);
+            return;
+        }
         let state = self.state.load(Ordering::Relaxed);
         if (state as u32) >> 12 == 0 {
             // Who loses this race has found the winner's.

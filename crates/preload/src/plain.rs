@@ -26,8 +26,8 @@ pub(crate) struct Ops {
     pub(crate) lock: Entry,
     pub(crate) try_lock: Entry,
     pub(crate) unlock: Entry,
-    /// `lock`, which says whether the lock was not free at the first look.
-    pub(crate) lock_and_tell: unsafe fn(&Mutex) -> bool,
+    /// `lock` if the lock is free at the first look; says whether it was.
+    pub(crate) lock_if_free: unsafe fn(&Mutex) -> bool,
     /// If its waiters can give up.
     pub(crate) timed_lock: Option<TimedLockOf>,
     /// Whether somebody holds it; by the one thread that still uses it.
@@ -56,7 +56,7 @@ impl<P: Platform, const BARGING: bool> Visitor<P> for OpsOf<BARGING> {
                 lock: Plain::<P, L, BARGING>::lock_entry,
                 try_lock: Plain::<P, L, BARGING>::try_lock_entry,
                 unlock: Plain::<P, L, BARGING>::unlock_entry,
-                lock_and_tell: Plain::<P, L, BARGING>::lock_and_tell,
+                lock_if_free: Plain::<P, L, BARGING>::lock_if_free,
                 // The place in the queue that this keeps is behind the gate.
                 timed_lock: if BARGING {
                     None
@@ -199,18 +199,17 @@ impl<P: Platform, L: RawLock<P>, const BARGING: bool> Plain<P, L, BARGING> {
 
     /// # Safety
     /// As `lock`.
-    unsafe fn lock_and_tell(mutex: &Mutex) -> bool {
-        let free = if Self::FITS {
+    unsafe fn lock_if_free(mutex: &Mutex) -> bool {
+        if Self::FITS {
             // SAFETY: of the caller, here and below.
-            unsafe { Self::try_lock(mutex) }
-        } else {
-            !Side::<L>::of(mutex).is_held()
-        };
-        if !(Self::FITS && free) {
+            return unsafe { Self::try_lock(mutex) };
+        }
+        let free = !Side::<L>::of(mutex).is_held();
+        if free {
             // SAFETY: as above.
             unsafe { Self::lock(mutex) };
         }
-        !free
+        free
     }
 
     /// For the threads beyond those that the lock has room for, one place

@@ -5,12 +5,16 @@
 //! that asks, they lie in memory that nobody reads.
 
 use crate::choice::variable;
+use crate::futex::Guarded;
 use crate::mutex::Mutex;
-use crate::{choice, futex, thread};
+use crate::{choice, futex, stack, thread};
 use core::ffi::{CStr, c_char};
 use core::ptr;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
-use locklab_preload_report::{BYTES, Counts, MAGIC, Report, STRIPES, counter, has_counter};
+use locklab_preload_report::{
+    BYTES, Counts, Link, MAGIC, MUTEXES, Module, Report, Role, STRIPES, Site, counter, find,
+    has_counter,
+};
 
 static REPORT: AtomicPtr<Report> = AtomicPtr::new(ptr::null_mut());
 static PROFILING: AtomicBool = AtomicBool::new(false);
@@ -45,7 +49,7 @@ pub(crate) fn start() {
     report.nanoseconds.store(u32::from(nanoseconds), RELAXED);
     NANOSECONDS.store(nanoseconds, RELAXED);
     REPORT.store(ptr::from_ref(report).cast_mut(), RELAXED);
-    if variable(c"LOCKLAB_PROFILE").is_some() && !choice::is_glibc() {
+    if variable(c"LOCKLAB_PROFILE").is_some() {
         report.profile.store(1, RELAXED);
         PROFILING.store(true, RELAXED);
     }
@@ -188,36 +192,108 @@ pub(crate) fn ticks() -> u64 {
     }
 }
 
-/// The number of a call site, 0 if there is no room for it. `caller` is the
-/// address after the call, or 0 if it is not known.
-pub(crate) fn site(caller: usize) -> u32 {
+/// The number of the site of a mutex that is initialised or first acquired by
+/// the call that returns to `caller`; 0 if there is no room for it, or it is
+/// not known who calls.
+pub(crate) fn site(mutex: &Mutex, caller: usize) -> u32 {
     let Some(report) = report().filter(|_| caller != 0) else {
         return 0;
     };
-    let (number, new) = report.find(caller as u64);
+    let stack = stack(report, caller);
+    let several = &report.stacks[stack as usize].mutexes;
+    let mut address = ptr::from_ref(mutex).addr() as u64;
+    if stack == 0 || several.load(RELAXED) >= MUTEXES {
+        address = 0;
+    }
+    let key = (address ^ u64::from(stack) << 48).max(1);
+    let (number, new) = find(&report.sites, key, |site| &site.key);
     if new {
         let site = &report.sites[number];
-        locate(caller, |offset, module| {
-            site.offset.store(offset, RELAXED);
-            // The end of a long path says more than its start; the last
-            // word stays zero.
-            let words = site.module.len() - 1;
-            let from = module.len().saturating_sub(words * 4);
-            for (word, bytes) in site.module.iter().zip(module[from..].chunks(4)) {
-                let mut padded = [0; 4];
-                padded[..bytes.len()].copy_from_slice(bytes);
-                word.store(u32::from_ne_bytes(padded), RELAXED);
-            }
-            // R1: pairs with the reader's look at `known`.
-            site.known.store(1, Ordering::Release);
-        });
+        several.fetch_add(1, RELAXED);
+        site.mutex.store(address, RELAXED);
+        site.stack.store(stack, RELAXED);
     }
     number as u32
 }
 
-/// Finds the file that is mapped at an address, and where in it that is. By
-/// reading the kernel's list: the loader's own would need its lock.
-fn locate(address: usize, found: impl FnOnce(u64, &[u8])) {
+/// The number of the stack outside the call that returns to `caller`, 0 if
+/// there is no room for it.
+fn stack(report: &'static Report, caller: usize) -> u32 {
+    let frames = stack::walk(caller);
+    // FNV-1a, by words.
+    let key = frames.iter().fold(0xcbf2_9ce4_8422_2325, |hash, frame| {
+        (hash ^ frame).wrapping_mul(0x0100_0000_01b3)
+    });
+    let (number, new) = find(&report.stacks, key.max(1), |stack| &stack.key);
+    if new {
+        let stack = &report.stacks[number];
+        for (place, frame) in stack.frames.iter().zip(frames) {
+            place.store(frame, RELAXED);
+            if frame != 0 {
+                module(report, frame);
+            }
+        }
+        // R1: pairs with the reader's look at `known`.
+        stack.known.store(1, Ordering::Release);
+    }
+    number as u32
+}
+
+/// Guards the entries of modules.
+static MODULES: Guarded = Guarded::new();
+
+/// Notes what is mapped at `address`, if it is not noted.
+fn module(report: &'static Report, address: u64) {
+    let holds = |module: &Module| {
+        // R2: pairs with R3.
+        module.known.load(Ordering::Acquire) == 1
+            && (module.from.load(RELAXED)..module.to.load(RELAXED)).contains(&address)
+    };
+    if report.modules.iter().any(holds) {
+        return;
+    }
+    MODULES.with(|| {
+        let free = report
+            .modules
+            .iter()
+            .find(|module| module.known.load(RELAXED) == 0);
+        let Some(module) = free.filter(|_| !report.modules.iter().any(holds)) else {
+            return;
+        };
+        locate(address as usize, |mapped, path| {
+            module.from.store(mapped.from, RELAXED);
+            module.to.store(mapped.to, RELAXED);
+            module.offset.store(mapped.offset, RELAXED);
+            // The end of a long path says more than its start; the last
+            // word stays zero.
+            let words = module.path.len() - 1;
+            let from = path.len().saturating_sub(words * 4);
+            for (word, bytes) in module.path.iter().zip(path[from..].chunks(4)) {
+                let mut padded = [0; 4];
+                padded[..bytes.len()].copy_from_slice(bytes);
+                word.store(u32::from_ne_bytes(padded), RELAXED);
+            }
+            // R3: pairs with R2 and with the reader's look.
+            module.known.store(1, Ordering::Release);
+        });
+    });
+}
+
+/// In the child of a fork.
+pub(crate) fn guard() -> &'static Guarded {
+    &MODULES
+}
+
+/// A mapped part of a file.
+struct Mapped {
+    from: u64,
+    to: u64,
+    offset: u64,
+}
+
+/// Finds the file that is mapped at an address. By reading the kernel's list:
+/// the loader's own would need its lock.
+fn locate(address: usize, found: impl FnOnce(Mapped, &[u8])) {
     let mut line = [0u8; 1024];
     let mut buffer = [0u8; 1024];
     let mut length = 0;
@@ -238,8 +314,8 @@ fn locate(address: usize, found: impl FnOnce(u64, &[u8])) {
             }
             for &byte in bytes {
                 if byte == b'\n' {
-                    if let Some((offset, module)) = mapping(&line[..length], address) {
-                        found(offset, module);
+                    if let Some((mapped, path)) = mapping(&line[..length], address) {
+                        found(mapped, path);
                         break 'file;
                     }
                     length = 0;
@@ -253,9 +329,8 @@ fn locate(address: usize, found: impl FnOnce(u64, &[u8])) {
     });
 }
 
-/// A line of `/proc/self/maps`, if `address` is in it: its place in the file,
-/// and the file.
-fn mapping(line: &[u8], address: usize) -> Option<(u64, &[u8])> {
+/// A line of `/proc/self/maps`, if `address` is in it.
+fn mapping(line: &[u8], address: usize) -> Option<(Mapped, &[u8])> {
     // from-to permissions offset device inode path
     let mut fields = line.splitn(6, |&byte| byte == b' ');
     let hexadecimal = |text: &[u8]| {
@@ -269,52 +344,142 @@ fn mapping(line: &[u8], address: usize) -> Option<(u64, &[u8])> {
     }
     let offset = hexadecimal(fields.nth(1)?)?;
     let path = fields.nth(2)?.trim_ascii();
-    Some((offset + (address as u64 - from), path))
+    Some((Mapped { from, to, offset }, path))
 }
 
-/// Acquires the lock, timed.
-///
-/// # Safety
-/// A mutex of ours.
-pub(crate) unsafe fn acquire(mutex: &Mutex, caller: usize) {
+/// Acquires a lock by `first`, if that says that it was free, or else by
+/// `wait`; says when the wait began.
+pub(crate) fn wait_for(
+    mutex: &Mutex,
+    first: impl FnOnce() -> bool,
+    wait: impl FnOnce(),
+) -> Option<u64> {
     let began = ticks();
-    // SAFETY: of the caller.
-    let waited = unsafe { (choice::ops().lock_and_tell)(mutex) };
-    acquired(mutex, caller, waited.then_some(began));
+    if first() {
+        return None;
+    }
+    let waiters = mutex.waiters.fetch_add(1, RELAXED) + 1;
+    if let Some(site) = site_of(mutex) {
+        site.most_waiters.fetch_max(waiters, RELAXED);
+    }
+    wait();
+    mutex.waiters.fetch_sub(1, RELAXED);
+    Some(began)
 }
 
 /// The lock has been acquired; after a wait if that has a beginning.
 pub(crate) fn acquired(mutex: &Mutex, caller: usize, began: Option<u64>) {
     if mutex.site() == 0 {
-        mutex.set_site(site(caller));
+        mutex.set_site(site(mutex, caller));
     }
     let now = ticks();
-    if let Some(counts) = counts(mutex) {
+    if let Some(site) = site_of(mutex) {
+        let counts = counts(site);
         counts.acquired.fetch_add(1, RELAXED);
         if let Some(began) = began {
             let wait = now.saturating_sub(began);
             counts.contended.fetch_add(1, RELAXED);
             counts.waited.fetch_add(wait, RELAXED);
             counts.longest_wait.fetch_max(wait, RELAXED);
+            // Who waited is found out when it no longer holds.
+            let thread = thread::header();
+            thread.waited_at.store(mutex.site(), RELAXED);
+            thread.waited.store(wait, RELAXED);
         }
     }
-    // SAFETY: the caller holds it.
-    unsafe { (choice::ops().since)(mutex) }.store(now, RELAXED);
+    since(mutex).store(now, RELAXED);
+}
+
+/// What is still to be noted of an acquisition once the lock is released.
+#[derive(Clone, Copy)]
+pub(crate) struct Released {
+    site: u32,
+    /// How long its thread waited for it, in ticks, or 0.
+    waited: u64,
+    /// How long it was held, if others waited meanwhile, or 0.
+    held: u64,
 }
 
 /// The lock is about to be released.
-pub(crate) fn releasing(mutex: &Mutex) {
-    // SAFETY: the caller holds it.
-    let since = unsafe { (choice::ops().since)(mutex) }.swap(0, RELAXED);
-    if let Some(counts) = counts(mutex).filter(|_| since != 0) {
-        let hold = ticks().saturating_sub(since);
-        counts.held.fetch_add(hold, RELAXED);
-        counts.holds.fetch_add(1, RELAXED);
-        counts.longest_hold.fetch_max(hold, RELAXED);
+pub(crate) fn releasing(mutex: &Mutex) -> Option<Released> {
+    let since = since(mutex).swap(0, RELAXED);
+    let counts = counts(site_of(mutex).filter(|_| since != 0)?);
+    let hold = ticks().saturating_sub(since);
+    counts.held.fetch_add(hold, RELAXED);
+    counts.holds.fetch_add(1, RELAXED);
+    counts.longest_hold.fetch_max(hold, RELAXED);
+    let site = mutex.site();
+    let thread = thread::header();
+    let mut released = Released {
+        site,
+        waited: 0,
+        held: 0,
+    };
+    if thread.waited_at.load(RELAXED) == site {
+        thread.waited_at.store(0, RELAXED);
+        released.waited = thread.waited.load(RELAXED);
+    }
+    if mutex.waiters.load(RELAXED) != 0 {
+        released.held = hold;
+    }
+    (released.waited != 0 || released.held != 0).then_some(released)
+}
+
+/// Of the walks of a thread's stack so many are all made, and then every
+/// 16th, which counts for 16: a walk takes a microsecond or more.
+const ALL_WALKS: u32 = 256;
+const SAMPLED: u32 = 16;
+
+/// The lock has been released, by the call that returns to `caller`.
+pub(crate) fn released(released: Option<Released>, caller: usize) {
+    let (Some(released), Some(report)) = (released.filter(|_| caller != 0), report()) else {
+        return;
+    };
+    let walks = &thread::header().walks;
+    let number = walks.load(RELAXED);
+    // Past the walks that are all made it goes round among the sampled.
+    walks.store(
+        if number == u32::MAX {
+            ALL_WALKS
+        } else {
+            number + 1
+        },
+        RELAXED,
+    );
+    let weight = if number < ALL_WALKS {
+        1
+    } else if number % SAMPLED == 0 {
+        u64::from(SAMPLED)
+    } else {
+        return;
+    };
+    let stack = stack(report, caller);
+    for (ticks, role) in [(released.waited, Role::Waited), (released.held, Role::Held)] {
+        if ticks != 0 {
+            let key = Link::key(released.site, stack, role);
+            let link = &report.links[find(&report.links, key, |link| &link.key).0];
+            link.count.fetch_add(weight, RELAXED);
+            link.ticks.fetch_add(weight * ticks, RELAXED);
+        }
     }
 }
 
-fn counts(mutex: &Mutex) -> Option<&'static Counts> {
-    let site = report()?.sites.get(mutex.site() as usize)?;
-    Some(&site.counts[thread::number() % STRIPES])
+fn site_of(mutex: &Mutex) -> Option<&'static Site> {
+    report()?.sites.get(mutex.site() as usize)
+}
+
+fn counts(site: &Site) -> &Counts {
+    &site.counts[thread::number() % STRIPES]
+}
+
+/// When the holder acquired it, in ticks.
+fn since(mutex: &Mutex) -> &AtomicU64 {
+    if choice::is_glibc() {
+        // SAFETY: part of the words that glibc leaves alone, see
+        // `Mutex::site`.
+        unsafe { AtomicU64::from_ptr(mutex.slot.as_ptr().cast()) }
+    } else {
+        // SAFETY: the caller holds it.
+        unsafe { (choice::ops().since)(mutex) }
+    }
 }

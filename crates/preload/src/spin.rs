@@ -189,13 +189,13 @@ pub(crate) unsafe extern "C" fn try_lock(spin: *mut c_int, caller: usize) -> c_i
     }
 }
 
-pub(crate) unsafe fn unlock(spin: *mut c_int) -> c_int {
+pub(crate) unsafe extern "C" fn unlock(spin: *mut c_int, caller: usize) -> c_int {
     // SAFETY: of the caller.
     unsafe {
         match find(spin) {
             Kind::Glibc => (real::SPIN_UNLOCK.get())(spin),
             Kind::Neither => EINVAL,
-            Kind::Ours(mutex) => mutex_unlock(mutex.as_glibc()),
+            Kind::Ours(mutex) => mutex_unlock(mutex.as_glibc(), caller),
         }
     }
 }

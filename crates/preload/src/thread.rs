@@ -78,6 +78,13 @@ pub(crate) struct Header {
     more: AtomicPtr<c_void>,
     /// The sleepers of the lock that the thread last queued for, or null.
     pub(crate) waits_for: AtomicPtr<Sleepers>,
+    /// With a profile: 1 while its stack is walked, and what is sampled.
+    pub(crate) walking: AtomicU32,
+    pub(crate) walks: AtomicU32,
+    /// The site of the last mutex that it waited for, and for how long, in
+    /// ticks, until the release.
+    pub(crate) waited_at: AtomicU32,
+    pub(crate) waited: AtomicU64,
 }
 
 #[repr(C, align(64))]
@@ -201,7 +208,7 @@ fn record<C: Default>() -> *mut Header {
 pub(crate) fn header() -> &'static Header {
     let record = current();
     let record = if record.is_null() {
-        (choice::ops().enter)()
+        choice::enter()
     } else {
         record
     };
@@ -244,6 +251,10 @@ pub(crate) fn enter<C: Default>() -> *mut Header {
                 node: AtomicU32::new(0),
                 more: AtomicPtr::new(ptr::null_mut()),
                 waits_for: AtomicPtr::new(ptr::null_mut()),
+                walking: AtomicU32::new(0),
+                walks: AtomicU32::new(0),
+                waited_at: AtomicU32::new(0),
+                waited: AtomicU64::new(0),
             });
             init_slots(&raw mut (*record).slots);
         }

@@ -4,11 +4,12 @@
 //! to standard error.
 
 use crate::cli::Common;
-use crate::output::print;
+use crate::output::{check_writable, print};
 use clap::Args;
 use locklab_host::error::Error;
 use locklab_interposed::{Program, Wait};
 use std::io::Write as _;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// `locklab run`.
@@ -24,9 +25,13 @@ pub struct RunArgs {
     /// spins keeps a CPU from the holder.
     #[arg(long, value_enum)]
     pub wait: Option<Wait>,
-    /// Time each acquisition; print contention by place in the program
+    /// Time each acquisition; print who waited and who held, by place in the
+    /// program ('--lock pthread': of glibc's mutexes as they are)
     #[arg(long)]
     pub profile: bool,
+    /// Write the profile as a page too
+    #[arg(long, value_name = "FILE", requires = "profile")]
+    pub html: Option<PathBuf>,
     /// The program and its arguments
     #[arg(last = true, required = true, value_name = "CMD")]
     pub command: Vec<std::ffi::OsString>,
@@ -45,11 +50,18 @@ pub fn run(args: &RunArgs, common: &Common) -> Result<ExitCode, Error> {
         command: args.command.clone(),
     }
     .ready()?;
+    if let Some(file) = &args.html {
+        check_writable(file)?;
+    }
     if common.dry_run {
         return print(&format!("{}\n", ready.line()));
     }
     // Standard output is for the one document.
     let ended = ready.run(common.json)?;
+    if let Some((file, page)) = args.html.as_ref().zip(ended.html()) {
+        std::fs::write(file, page)
+            .map_err(|e| Error::Failed(format!("cannot write {}: {e}", file.display())))?;
+    }
     if common.json {
         print(&format!("{:#}\n", ended.json()))?;
     } else {

@@ -1,0 +1,430 @@
+//! What is said of a run when the program has ended: notes, the profile, JSON.
+//!
+//! Data only becomes words here; nothing is read, and nothing printed.
+
+use crate::names::{Chosen, GLIBC};
+use crate::profile::{Place, Summary};
+use crate::wait::Wait;
+use locklab_lab::document::{Column, ColumnGroup, Document, Part, Section, Table};
+use locklab_lab::experiment::Labels;
+use serde_json::{Map, Value, json};
+
+/// Lines of each kind in the text of a place.
+const MOST: usize = 3;
+
+/// What programs use for their own locks, by the start of the name of who runs
+/// them.
+const LOCKS_OF_RUNTIMES: [(&str, &str); 4] = [
+    ("python", "Python's threading.Lock is a semaphore"),
+    ("pypy", "Python's threading.Lock is a semaphore"),
+    (
+        "java",
+        "Java's synchronized and java.util.concurrent are the virtual machine's own",
+    ),
+    ("dotnet", ".NET's lock is of its runtime"),
+];
+
+impl Summary {
+    /// A convoy, if there was one: the lock was handed to sleeping threads, and
+    /// stood idle until they ran, for a tenth of the run or more.
+    fn convoy(&self, chosen: &Chosen) -> Option<String> {
+        if self.handoffs < 100 || self.idle < 0.1 * self.seconds {
+            return None;
+        }
+        let remedy = match chosen.wait {
+            Wait::SpinThenPark => {
+                "--wait barging lets running threads pass sleepers; the locks 'futex', \
+                 'futex-adaptive' and 'pthread' are never handed to a sleeper"
+            }
+            Wait::Barging | Wait::Spin => {
+                "no running thread wanted it meanwhile; the locks 'futex', 'futex-adaptive' and \
+                 'pthread' are never handed to a sleeper"
+            }
+        };
+        Some(format!(
+            "convoy: '{}' was handed to a sleeping thread {} times and stood idle until it ran, \
+             {} in all of a run of {}; {remedy}",
+            chosen.lock,
+            self.handoffs,
+            time(self.idle * 1e9),
+            time(self.seconds * 1e9),
+        ))
+    }
+
+    /// That the locks of a program are others than those that were replaced,
+    /// where that is known of its runtime.
+    fn not_replaced(&self, chosen: &Chosen, program: &str) -> Option<String> {
+        let own = LOCKS_OF_RUNTIMES
+            .iter()
+            .find(|(start, _)| program.starts_with(start))
+            .map(|(_, own)| *own);
+        let waits = chosen.lock != GLIBC && chosen.wait != Wait::Spin;
+        let own = own.filter(|_| self.images > 0 && waits)?;
+        let contended = match self.sleeps {
+            0 => "0 pthread mutexes contended (no thread slept for one)".into(),
+            1 => "a thread slept for a pthread mutex once".into(),
+            sleeps => format!("threads slept for pthread mutexes {sleeps} times"),
+        };
+        Some(format!("{contended}; {own}, and not replaced"))
+    }
+
+    /// What the user should know beside the table.
+    pub(crate) fn notes(&self, chosen: &Chosen, program: &str) -> Vec<String> {
+        let mut notes = Vec::new();
+        notes.extend(self.convoy(chosen));
+        notes.extend(self.not_replaced(chosen, program));
+        if self.images == 0 {
+            notes.push(
+                "the program did not load the interposer, and ran on glibc's locks (it is \
+                 linked statically, or runs with another user's rights)"
+                    .into(),
+            );
+        }
+        if self.kept_mutexes > 0 || self.kept_operations > 0 {
+            notes.push(format!(
+                "{} robust, process-shared or priority mutexes kept glibc's lock ({} operations)",
+                self.kept_mutexes, self.kept_operations
+            ));
+        }
+        if self.kept_conditions > 0 {
+            notes.push(format!(
+                "{} process-shared condition variables stayed glibc's",
+                self.kept_conditions
+            ));
+        }
+        if self.outside > 0 {
+            notes.push(format!(
+                "{} acquisitions found no room in the lock's queue and went past it: more \
+                 threads live than it has places",
+                self.outside
+            ));
+        }
+        notes
+    }
+
+    /// The profile as a report: text, HTML.
+    pub(crate) fn document(&self, chosen: &Chosen, program: &str) -> Document {
+        let fact = |name: &str, text: String| (name.to_owned(), text);
+        let mut document = Document {
+            title: format!("Mutexes of {program}"),
+            head: vec![
+                fact(
+                    "Lock",
+                    if chosen.lock == GLIBC {
+                        "pthread (glibc's own)".into()
+                    } else {
+                        format!("{} ({})", chosen.lock, chosen.wait.name())
+                    },
+                ),
+                fact("Ran for", time(self.seconds * 1e9)),
+                fact(
+                    "Source",
+                    "hardware; the timing itself makes each acquisition slower".into(),
+                ),
+            ],
+            labels: Labels {
+                baseline: String::new(),
+                experiment: String::new(),
+            },
+            sections: Vec::new(),
+            findings: Vec::new(),
+            data: Map::new(),
+        };
+        if self.places.is_empty() {
+            document.push(Section::new("").prose("No mutex was taken."));
+            return document;
+        }
+        let column = |title: &str, width| Column::new(title, width);
+        let table = Table {
+            groups: vec![
+                ColumnGroup::new("", vec![column("#", 3)]),
+                ColumnGroup::new("", vec![column("mutexes", 7), column("acquired", 9)]),
+                ColumnGroup::new("", vec![column("contended", 9), column("waiters", 7)]),
+                ColumnGroup::new("waited", vec![column("mean", 7), column("longest", 7)]),
+                ColumnGroup::new("held", vec![column("time", 6), column("mean", 7)]),
+            ],
+            rows: self.rows(),
+        };
+        document.push(Section::new("Places").with(Part::Table(table)).note(
+            "A place is the first caller outside wrappers of locks where a mutex was \
+                     initialised or first locked. waiters: threads that waited, on average over \
+                     the run; held: share of the run that its mutexes were held, added up.",
+        ));
+        for (number, place) in self.places.iter().enumerate() {
+            let section = Section::minor(format!("#{} {}", number + 1, place.name));
+            document.push(section.items(self.items(place)));
+        }
+        document
+    }
+
+    fn rows(&self) -> Vec<Vec<String>> {
+        let rows = self.places.iter().enumerate().map(|(number, place)| {
+            let counts = &place.counts;
+            vec![
+                format!("{}", number + 1),
+                format!("{}", place.mutexes.len()),
+                format!("{}", counts.acquired),
+                format!(
+                    "{:.2}%",
+                    100.0 * counts.contended as f64 / counts.acquired as f64
+                ),
+                format!("{:.2}", self.share(counts.waited)),
+                mean(counts.waited, counts.contended),
+                time(counts.longest_wait),
+                format!("{:.1}%", 100.0 * self.share(counts.held)),
+                mean(counts.held, counts.holds),
+            ]
+        });
+        rows.collect()
+    }
+
+    /// Nanoseconds over those that the program ran.
+    fn share(&self, nanoseconds: f64) -> f64 {
+        nanoseconds / (self.seconds * 1e9).max(1.0)
+    }
+
+    /// Who waited, who held, and which of several mutexes.
+    fn items(&self, place: &Place) -> Vec<String> {
+        let mut items = Vec::new();
+        for (role, side) in [
+            ("waited", &place.waited_by),
+            ("held while others waited", &place.held_by),
+        ] {
+            let all: f64 = side.iter().map(|(_, _, time)| time).sum();
+            for (who, _, time) in side.iter().take(MOST) {
+                items.push(format!(
+                    "{role}: {who} {:.0}%",
+                    100.0 * time / all.max(1e-9)
+                ));
+            }
+        }
+        if place.counts.most_waiters > 0 {
+            items.push(format!(
+                "waiters at once, at most: {}",
+                place.counts.most_waiters
+            ));
+        }
+        if place.mutexes.len() > 1 {
+            for mutex in place.mutexes.iter().take(MOST) {
+                let who = mutex
+                    .address
+                    .map_or("several".into(), |address| format!("{address:#x}"));
+                items.push(format!(
+                    "mutex {who}: acquired {}, {:.2} waiters, held {:.1}%",
+                    mutex.counts.acquired,
+                    self.share(mutex.counts.waited),
+                    100.0 * self.share(mutex.counts.held)
+                ));
+            }
+        }
+        items
+    }
+
+    pub(crate) fn json(&self, chosen: &Chosen, profiled: bool, status: u8) -> Value {
+        let places: Vec<Value> = self
+            .places
+            .iter()
+            .map(|place| {
+                json!({
+                    "place": place.name,
+                    "acquired": place.counts.acquired,
+                    "contended": place.counts.contended,
+                    "waited_ns": place.counts.waited,
+                    "longest_wait_ns": place.counts.longest_wait,
+                    "mean_waiters": self.share(place.counts.waited),
+                    "most_waiters": place.counts.most_waiters,
+                    "holds": place.counts.holds,
+                    "held_ns": place.counts.held,
+                    "held_share": self.share(place.counts.held),
+                    "longest_hold_ns": place.counts.longest_hold,
+                    "waited_by": links(&place.waited_by),
+                    "held_by": links(&place.held_by),
+                    "mutexes": place.mutexes.iter().map(|mutex| json!({
+                        "address": mutex.address.map(|address| format!("{address:#x}")),
+                        "acquired": mutex.counts.acquired,
+                        "contended": mutex.counts.contended,
+                        "waited_ns": mutex.counts.waited,
+                        "held_ns": mutex.counts.held,
+                    })).collect::<Vec<_>>(),
+                })
+            })
+            .collect();
+        json!({
+            "schema": 1,
+            "provenance": { "source": "hardware", "clock": "timestamp counter or monotonic clock" },
+            "lock": chosen.lock,
+            "wait": chosen.wait.name(),
+            "exit": status,
+            "interposed": self.images > 0,
+            "kept_by_glibc": {
+                "mutexes": self.kept_mutexes,
+                "operations": self.kept_operations,
+                "conditions": self.kept_conditions,
+            },
+            "outside_queue": self.outside,
+            "sleepers": {
+                "sleeps": self.sleeps,
+                "handoffs": self.handoffs,
+                "idle_s": self.idle,
+                "passed": self.passes,
+            },
+            "seconds": self.seconds,
+            "profile": profiled.then_some(places),
+        })
+    }
+}
+
+/// Who waited or held, for programs.
+fn links(side: &[(String, u64, f64)]) -> Vec<Value> {
+    side.iter()
+        .map(|(who, count, time)| json!({ "who": who, "count": count, "ns": time }))
+        .collect()
+}
+
+fn mean(sum: f64, count: u64) -> String {
+    if count == 0 {
+        "-".into()
+    } else {
+        time(sum / count as f64)
+    }
+}
+
+/// Three digits and a unit.
+fn time(nanoseconds: f64) -> String {
+    let (value, unit) = match nanoseconds {
+        t if t < 1e3 => (t, "ns"),
+        t if t < 1e6 => (t / 1e3, "µs"),
+        t if t < 1e9 => (t / 1e6, "ms"),
+        t => (t / 1e9, "s"),
+    };
+    let digits = if value < 10.0 {
+        2
+    } else {
+        usize::from(value < 100.0)
+    };
+    format!("{value:.digits$} {unit}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_have_three_digits() {
+        assert_eq!(time(0.0), "0.00 ns");
+        assert_eq!(time(12.34), "12.3 ns");
+        assert_eq!(time(4567.0), "4.57 µs");
+        assert_eq!(time(2.5e9), "2.50 s");
+    }
+
+    #[test]
+    fn a_convoy_is_said_with_its_remedy_and_a_short_one_is_not() {
+        let chosen = |wait| Chosen { lock: "mcs", wait };
+        let mut summary = Summary {
+            images: 1,
+            sleeps: 15_900,
+            handoffs: 15_803,
+            idle: 0.51,
+            seconds: 0.53,
+            ..Summary::default()
+        };
+        let [note] = &summary.notes(&chosen(Wait::SpinThenPark), "sh")[..] else {
+            panic!("one note");
+        };
+        assert_eq!(
+            note,
+            "convoy: 'mcs' was handed to a sleeping thread 15803 times and stood idle until it \
+             ran, 510 ms in all of a run of 530 ms; --wait barging lets running threads pass \
+             sleepers; the locks 'futex', 'futex-adaptive' and 'pthread' are never handed to a \
+             sleeper"
+        );
+        summary.idle = 0.04;
+        assert!(summary.notes(&chosen(Wait::SpinThenPark), "sh").is_empty());
+    }
+
+    #[test]
+    fn a_program_whose_locks_are_others_hears_of_it() {
+        let mcs = Chosen {
+            lock: "mcs",
+            wait: Wait::Barging,
+        };
+        let mut summary = Summary {
+            images: 1,
+            ..Summary::default()
+        };
+        assert_eq!(
+            summary.notes(&mcs, "python3.11"),
+            [
+                "0 pthread mutexes contended (no thread slept for one); Python's threading.Lock \
+                 is a semaphore, and not replaced"
+            ]
+        );
+        summary.sleeps = 2;
+        assert_eq!(
+            summary.notes(&mcs, "java"),
+            [
+                "threads slept for pthread mutexes 2 times; Java's synchronized and \
+                 java.util.concurrent are the virtual machine's own, and not replaced"
+            ]
+        );
+        assert!(summary.notes(&mcs, "server").is_empty());
+    }
+
+    #[test]
+    fn a_profile_says_who_waited_and_who_held_for_how_much_of_the_run() {
+        use crate::profile::{Counts, Mutex};
+        let counts = Counts {
+            acquired: 1000,
+            contended: 250,
+            waited: 3e9,
+            longest_wait: 2e6,
+            most_waiters: 3,
+            holds: 1000,
+            held: 1.5e9,
+            longest_hold: 4e6,
+        };
+        let mutex = |address| Mutex {
+            address: Some(address),
+            counts,
+        };
+        let summary = Summary {
+            images: 1,
+            seconds: 2.0,
+            places: vec![Place {
+                name: "DB::DB db.cc:7 (server)".into(),
+                counts,
+                mutexes: vec![mutex(0x1000), mutex(0x2000)],
+                waited_by: vec![("DB::put db.cc:20 (server)".into(), 200, 3e9)],
+                held_by: vec![("DB::flush db.cc:40 (server)".into(), 9, 1e9)],
+            }],
+            ..Summary::default()
+        };
+        let chosen = Chosen {
+            lock: GLIBC,
+            wait: Wait::Barging,
+        };
+        let document = summary.document(&chosen, "server");
+        let text = locklab_lab::document::render::text(
+            &document,
+            locklab_lab::document::render::Colour::Plain,
+        );
+        for words in [
+            "glibc's own",
+            "25.00%",
+            "1.50",
+            "75.0%",
+            "#1 DB::DB db.cc:7 (server)",
+            "waited: DB::put db.cc:20 (server) 100%",
+            "held while others waited: DB::flush db.cc:40 (server) 100%",
+            "mutex 0x1000",
+        ] {
+            assert!(text.contains(words), "{words}:\n{text}");
+        }
+        assert!(
+            text.lines().all(|line| line.chars().count() <= 72),
+            "{text}"
+        );
+        let html = locklab_lab::document::render::html(&document);
+        assert!(html.contains("DB::flush"), "{html}");
+    }
+}

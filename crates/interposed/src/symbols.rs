@@ -1,0 +1,229 @@
+//! Names of places in a program, from the symbols and debug information of its
+//! files.
+//!
+//! A lock is taken by a wrapper (a guard, a class around a mutex, a C function
+//! that adds checks), and the wrapper is the same for all locks. So the name of
+//! a call is that of the first caller outside wrappers. Must never fail: a file
+//! without symbols gives an offset.
+
+use addr2line::Loader;
+use object::{Object, ObjectSegment};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Where a call is: the file, and where in it the call returns to.
+pub(crate) type Call = (PathBuf, u64);
+
+/// The files that were read.
+#[derive(Default)]
+pub(crate) struct Symbols(BTreeMap<PathBuf, Option<Module>>);
+
+struct Module {
+    loader: Loader,
+    /// Of each segment: where it begins in the file, its bytes there, and
+    /// the address it was linked for.
+    segments: Vec<(u64, u64, u64)>,
+}
+
+/// A function that calls, perhaps inlined into the next.
+struct Caller {
+    function: String,
+    line: Option<String>,
+}
+
+impl Symbols {
+    /// The name of a stack of calls, the innermost first.
+    pub(crate) fn place(&mut self, calls: &[Call]) -> String {
+        let mut outermost = None;
+        for (path, offset) in calls {
+            let module = self
+                .0
+                .entry(path.clone())
+                .or_insert_with(|| Module::load(path));
+            let file = path.file_name().unwrap_or(path.as_os_str()).display();
+            let callers = module
+                .as_ref()
+                .map_or_else(Vec::new, |module| module.callers(*offset));
+            if callers.is_empty() {
+                // Without a name it may be anybody; who calls a wrapper is not
+                // a wrapper.
+                return format!("{file}+{offset:#x}");
+            }
+            for Caller { function, line } in callers {
+                let line = line.map_or_else(String::new, |line| format!(" {line}"));
+                let name = format!("{}{line} ({file})", short(&function));
+                if !is_wrapper(&function) {
+                    return name;
+                }
+                outermost = Some(name);
+            }
+        }
+        outermost.unwrap_or_else(|| "(place unknown)".into())
+    }
+}
+
+impl Module {
+    fn load(path: &Path) -> Option<Self> {
+        let bytes = fs::read(path).ok()?;
+        let segments = object::File::parse(&*bytes)
+            .ok()?
+            .segments()
+            .map(|segment| {
+                let (from, length) = segment.file_range();
+                (from, length, segment.address())
+            })
+            .collect();
+        let loader = Loader::new(path).ok()?;
+        Some(Self { loader, segments })
+    }
+
+    /// Who calls there, innermost first: several where calls are inlined.
+    fn callers(&self, offset: u64) -> Vec<Caller> {
+        self.find(offset).unwrap_or_default()
+    }
+
+    fn find(&self, offset: u64) -> Option<Vec<Caller>> {
+        // The call comes before the address that it returns to.
+        let call = offset.checked_sub(1)?;
+        let (from, _, address) = self
+            .segments
+            .iter()
+            .find(|(from, length, _)| (*from..from + length).contains(&call))?;
+        let probe = call - from + address;
+        let mut callers = Vec::new();
+        if let Ok(mut frames) = self.loader.find_frames(probe) {
+            while let Ok(Some(frame)) = frames.next() {
+                let Some(function) = frame.function else {
+                    continue;
+                };
+                let line = frame.location.and_then(|location| {
+                    let file = Path::new(location.file?).file_name()?.to_str()?;
+                    Some(format!("{file}:{}", location.line?))
+                });
+                let Ok(raw) = function.raw_name() else {
+                    continue;
+                };
+                callers.push(Caller {
+                    function: demangle(&raw),
+                    line,
+                });
+            }
+        }
+        if callers.is_empty() {
+            callers.push(Caller {
+                function: demangle(self.loader.find_symbol(probe)?),
+                line: None,
+            });
+        }
+        Some(callers)
+    }
+}
+
+/// A name as it is written in the source. A C function's is that already, and
+/// some of them would read as types of C++: `f` is `float`.
+fn demangle(name: &str) -> String {
+    if name.starts_with("_Z") || name.starts_with("_R") || name.starts_with("__Z") {
+        addr2line::demangle_auto(Cow::Borrowed(name), None).into_owned()
+    } else {
+        name.to_owned()
+    }
+}
+
+/// Functions that take a lock on behalf of another: of the standard libraries,
+/// of a class that is a lock or a guard by its name, and C functions that lock
+/// by theirs.
+fn is_wrapper(function: &str) -> bool {
+    let name = function.split(['(', '<']).next().unwrap_or(function);
+    // A template's name is preceded by what it returns.
+    let name = name.rsplit(' ').next().unwrap_or(name);
+    if ["std::", "__gthr", "__gnu_cxx::", "pthread_", "core::"]
+        .iter()
+        .any(|prefix| name.starts_with(prefix))
+    {
+        return true;
+    }
+    let parts: Vec<&str> = name.split("::").collect();
+    match parts[..] {
+        [function] => words(function).iter().any(|word| {
+            ["mutex", "lock", "unlock", "trylock", "spinlock"].contains(&word.as_str())
+        }),
+        [.., class, _] => words(class)
+            .iter()
+            .any(|word| ["mutex", "lock", "spinlock", "locker", "guard"].contains(&word.as_str())),
+        [] => false,
+    }
+}
+
+/// The words of a name in camel or snake case, in lower case.
+fn words(name: &str) -> Vec<String> {
+    let mut words: Vec<String> = vec![String::new()];
+    let mut before = ' ';
+    for c in name.chars() {
+        if c == '_' || (c.is_uppercase() && before.is_lowercase()) {
+            words.push(String::new());
+        }
+        if c.is_alphabetic()
+            && let Some(word) = words.last_mut()
+        {
+            word.extend(c.to_lowercase());
+        }
+        before = c;
+    }
+    words
+}
+
+/// Without its arguments, and no longer than a line.
+fn short(function: &str) -> String {
+    let name = function.split('(').next().unwrap_or(function);
+    name.chars().take(60).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn functions_are_named_without_their_arguments() {
+        assert_eq!(short("rocksdb::DB::Get(int, char)"), "rocksdb::DB::Get");
+    }
+
+    #[test]
+    fn a_name_of_c_is_not_a_type_of_cpp() {
+        for name in ["f", "fz", "hot", "many", "i", "add_lock"] {
+            assert_eq!(demangle(name), name);
+        }
+        assert_eq!(demangle("_ZN5Queue3putEi"), "Queue::put(int)");
+        assert_eq!(
+            demangle("_ZN4core3fmt5Write9write_fmt17h0123456789abcdefE"),
+            "core::fmt::Write::write_fmt"
+        );
+    }
+
+    #[test]
+    fn a_wrapper_is_what_locks_for_another() {
+        for wrapper in [
+            "std::mutex::lock()",
+            "int std::__detail::__try_lock_impl<std::mutex>(std::mutex&)",
+            "rocksdb::port::Mutex::Mutex(bool)",
+            "rocksdb::InstrumentedMutex::Lock()",
+            "leveldb::MutexLock::MutexLock(leveldb::port::Mutex*)",
+            "inline_mysql_mutex_lock",
+            "item_lock",
+            "g_mutex_unlock",
+        ] {
+            assert!(is_wrapper(wrapper), "{wrapper}");
+        }
+        for user in [
+            "Queue::put(int)",
+            "rocksdb::DBImpl::DBImpl(rocksdb::Options const&)",
+            "rocksdb::BlockBasedTable::Open(rocksdb::Clock*)",
+            "std_clock",
+            "blockdev_read",
+            "main",
+        ] {
+            assert!(!is_wrapper(user), "{user}");
+        }
+    }
+}
