@@ -12,4 +12,5 @@ pub mod interrupt;
 pub mod libraries;
 pub mod machine;
 pub mod process;
+pub mod start;
 pub mod topology;
