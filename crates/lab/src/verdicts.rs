@@ -49,7 +49,7 @@ pub struct JudgedCell {
     /// d = ln(experiment / baseline) of the primary metric, of each pair that
     /// counts, in order; positive is better.
     pub differences: Vec<f64>,
-    /// Of a simulation: where nine of ten of its ratios lie.
+    /// The interval of nine in ten ratios of a simulation.
     pub band: Option<Band>,
     /// Pairs of this cell in other placement classes, too few to be judged.
     pub elsewhere: Vec<(String, usize)>,
@@ -479,17 +479,20 @@ fn walsh_median(values: &[f64]) -> Option<f64> {
     };
     let pairs = values.iter().enumerate();
     let means = pairs.flat_map(|(i, a)| values[i..].iter().map(move |b| mean(*a, *b)));
-    median(means.collect())
+    let (low, high) = middle(means.collect())?;
+    Some(mean(low, high))
 }
 
 /// The middle value, or the mean of the two middle ones.
 #[must_use]
-pub fn median(mut values: Vec<f64>) -> Option<f64> {
+pub fn median(values: Vec<f64>) -> Option<f64> {
+    middle(values).map(|(low, high)| low + 0.5 * (high - low))
+}
+
+/// The two middle values, or the middle one twice.
+fn middle(mut values: Vec<f64>) -> Option<(f64, f64)> {
     values.retain(|x| x.is_finite());
-    if values.is_empty() {
-        return None;
-    }
     values.sort_by(f64::total_cmp);
-    let (low, high) = (values[(values.len() - 1) / 2], values[values.len() / 2]);
-    Some(low + 0.5 * (high - low))
+    let low = values.get(values.len().checked_sub(1)? / 2)?;
+    Some((*low, values[values.len() / 2]))
 }

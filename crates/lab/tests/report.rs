@@ -246,6 +246,38 @@ fn figures_of_one_row_have_one_estimator() {
     assert!((handoffs.unwrap() / ops.unwrap() - 0.999).abs() < 1e-9);
 }
 
+/// Also where a run had no handoff, which has no logarithm.
+#[test]
+fn a_run_without_handoffs_leaves_their_rate_below_that_of_operations() {
+    let mut state = 1_u64;
+    let mut random = |below: u64| {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        (state >> 33) % below
+    };
+    for _ in 0..500 {
+        let mut experiment = matrix(&[2], &[0], &[1], 6, 0.0, |_, _| 1.0);
+        for pair in &mut experiment.cells[0].pairs {
+            for sample in pair.samples_mut() {
+                let ops = (1 + random(1_000)) as f64 * 1e3;
+                let all_handed_over = random(3) > 0;
+                let handoffs = if all_handed_over { ops } else { 0.0 };
+                sample.values.insert("ops_per_s".into(), ops);
+                sample.values.insert("handoffs_per_s".into(), handoffs);
+            }
+        }
+        let verdicts = judged(&experiment);
+        for figures in [&verdicts.cells[0].baseline, &verdicts.cells[0].experiment] {
+            let (ops, handoffs) = (figures.get("ops_per_s"), figures.get("handoffs_per_s"));
+            assert!(
+                handoffs.unwrap() <= ops.unwrap() * (1.0 + 1e-9),
+                "{handoffs:?} of {ops:?}"
+            );
+        }
+    }
+}
+
 #[test]
 fn what_is_missing_is_said_once_and_counted_in_words() {
     let text = as_text(&troubled());

@@ -224,8 +224,11 @@ fn sample(block: &Block, sorted: &Sorted, side: usize, alone: Option<f64>) -> Sa
     let mut set = |name: &str, value: f64| values.insert(name.to_owned(), value);
     set("ops_per_s", alone.unwrap_or(turns as f64 / seconds));
     set("handoffs_per_s", handoffs as f64 / seconds);
-    // A row ends with a handoff, the last one with the slice.
-    set("streak_mean", turns as f64 / handoffs.max(1) as f64);
+    // A streak ends with a handoff, the last one with the slice. Without any
+    // acquisition there was none.
+    if turns > 0 {
+        set("streak_mean", turns as f64 / handoffs.max(1) as f64);
+    }
     set("streak_max", streak_max as f64);
     set("jain", jain(&per_thread));
     set("min_over_max", min_over_max(&per_thread));

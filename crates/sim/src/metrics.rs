@@ -52,9 +52,10 @@ pub struct Outcome {
     /// Handoffs by distance, from [`Distance::Cpu`] (the same CPU again) to
     /// [`Distance::Remote`].
     pub handoffs: [u64; 5],
-    /// Acquisitions in a row by the same CPU: mean.
+    /// Acquisitions in a row by the same CPU, mean: acquisitions over handoffs
+    /// to another CPU. 0 if there was no acquisition.
     pub mean_streak: f64,
-    /// And longest.
+    /// The longest streak.
     pub longest_streak: u64,
     /// Time to acquire.
     pub latency: Latency,
@@ -67,9 +68,11 @@ pub struct Outcome {
     pub lock_wait_ns: f64,
     /// The longest wait, finished or not, ns.
     pub longest_wait_ns: f64,
-    /// Whose that was.
+    /// The thread of the longest wait.
     pub longest_waiter: usize,
-    /// Threads with less than a tenth of the mean operations.
+    /// Threads that, in one wait while they had a CPU, saw others acquire the
+    /// lock more than [`STARVED`] times as often as there are threads. A lock
+    /// in order of arrival lets each of them pass once at most.
     pub starved: Vec<usize>,
     /// Part of the time that ready virtual CPUs did not run.
     pub steal: f64,
@@ -81,7 +84,22 @@ pub struct Outcome {
     pub events: u64,
 }
 
+/// See [`Outcome::starved`].
+const STARVED: u64 = 10;
+
+/// What a thread found when it began to wait.
+#[derive(Clone, Copy, Default)]
+struct Wanted {
+    lock: usize,
+    /// Acquisitions of that lock by then.
+    acquired: u64,
+    /// Cycles that the thread had been ready without a CPU by then.
+    stolen: u64,
+}
+
 struct LockState {
+    /// Acquisitions, warm-up included.
+    acquired: Cell<u64>,
     holder: Cell<usize>,
     last: Cell<usize>,
     last_core: Cell<usize>,
@@ -107,6 +125,8 @@ pub(crate) struct Metrics {
     stolen: Cell<u64>,
     ops: Box<[Cell<u64>]>,
     waiting: Box<[Cell<u64>]>,
+    wanted: Box<[Cell<Wanted>]>,
+    starved: Box<[Cell<bool>]>,
     /// When each thread was done, if it was.
     left: Box<[Cell<u64>]>,
     locks: Box<[LockState]>,
@@ -172,9 +192,12 @@ impl Metrics {
             stolen: Cell::new(0),
             ops: (0..cpus).map(|_| Cell::new(0)).collect(),
             waiting: (0..cpus).map(|_| Cell::new(u64::MAX)).collect(),
+            wanted: (0..cpus).map(|_| Cell::default()).collect(),
+            starved: (0..cpus).map(|_| Cell::new(false)).collect(),
             left: (0..cpus).map(|_| Cell::new(0)).collect(),
             locks: (0..locks)
                 .map(|_| LockState {
+                    acquired: Cell::new(0),
                     holder: Cell::new(NOBODY),
                     last: Cell::new(NOBODY),
                     last_core: Cell::new(NOBODY),
@@ -254,6 +277,9 @@ impl Metrics {
         for handoffs in &self.handoffs {
             handoffs.set(0);
         }
+        for starved in &self.starved {
+            starved.set(false);
+        }
         self.longest_streak.set(0);
         self.latency.borrow_mut().reset();
         self.line_wait.set(0);
@@ -277,7 +303,6 @@ impl Metrics {
         let per = |sum: u64| sum as f64 / acquisitions.max(1) as f64;
         let ops_by_thread: Vec<u64> = self.ops.iter().map(Cell::get).collect();
         let ops: u64 = ops_by_thread.iter().sum();
-        let mean = ops as f64 / ops_by_thread.len() as f64;
         let squares: f64 = ops_by_thread.iter().map(|&ops| (ops as f64).powi(2)).sum();
         let handoffs = self.handoffs.each_ref().map(Cell::get);
         let changes: u64 = handoffs[1..].iter().sum();
@@ -306,12 +331,12 @@ impl Metrics {
             } else {
                 1.0
             },
-            starved: (0..ops_by_thread.len())
-                .filter(|&who| (ops_by_thread[who] as f64) < mean / 10.0)
+            starved: (0..self.starved.len())
+                .filter(|&who| self.starved[who].get() || engine.is_passed_over(who, end))
                 .collect(),
             ops_by_thread,
             handoffs,
-            mean_streak: acquisitions as f64 / (changes + 1) as f64,
+            mean_streak: acquisitions as f64 / changes.max(1) as f64,
             longest_streak: self.longest_streak.get(),
             latency: Latency {
                 p50: percentile(0.5),
@@ -342,10 +367,37 @@ impl Engine {
 
     /// The running CPU wants a lock. Pass what this returns on.
     #[inline]
-    pub(crate) fn wants(&self) -> (u64, u64) {
+    pub(crate) fn wants(&self, lock: usize) -> (u64, u64) {
         let now = self.time.get();
-        self.metrics.waiting[self.current.get()].set(now);
+        let who = self.current.get();
+        self.metrics.waiting[who].set(now);
+        self.metrics.wanted[who].set(Wanted {
+            lock,
+            acquired: self.metrics.locks[lock].acquired.get(),
+            stolen: self.current().stolen.get(),
+        });
         (now, self.current().stalled.get())
+    }
+
+    /// Whether a thread that has waited until `now` is starved.
+    fn is_passed_over(&self, who: usize, now: u64) -> bool {
+        let metrics = &self.metrics;
+        let since = metrics.waiting[who].get();
+        let wanted = metrics.wanted[who].get();
+        let passed = metrics.locks[wanted.lock].acquired.get() - wanted.acquired;
+        let most = STARVED * metrics.ops.len() as u64;
+        if since == u64::MAX || passed <= most {
+            return false;
+        }
+        // A thread without a CPU could not have taken the lock.
+        let cpu = &self.cpus[who];
+        let mut without = cpu.stolen.get() - wanted.stolen;
+        if !cpu.on.get() {
+            without += now.saturating_sub(cpu.ready_since.get());
+        }
+        let wait = now.saturating_sub(since).max(1);
+        let with = wait.saturating_sub(without) as f64 / wait as f64;
+        passed as f64 * with > most as f64
     }
 
     /// It has the lock.
@@ -355,7 +407,11 @@ impl Engine {
         let core = self.current().core.get();
         let state = &metrics.locks[lock];
         let now = self.time.get();
+        if self.is_passed_over(who, now) {
+            metrics.starved[who].set(true);
+        }
         metrics.waiting[who].set(u64::MAX);
+        add(&state.acquired, 1);
         if state.holder.get() != NOBODY {
             self.fail(SimError::TwoHolders {
                 lock: metrics.lock_name.clone(),

@@ -17,7 +17,7 @@ pub const UNIT_CYCLES: u64 = 15;
 /// benchmark does before it acquires.
 pub(crate) const MASK_CYCLES: u64 = 20;
 
-/// And undoing that after the release.
+/// Cycles of unmasking interrupts after the release.
 pub(crate) const UNMASK_CYCLES: u64 = 20;
 
 /// The most locks that a workload uses.
@@ -273,7 +273,7 @@ impl Thread<'_> {
     }
 
     fn hold(&self, engine: &Engine, lock: usize, inside: impl FnOnce(&Self)) {
-        let wanted = engine.wants();
+        let wanted = engine.wants(lock);
         // SAFETY: the context is this thread's own for this lock; lock and
         // context stay in the arena; the engine has as many CPUs as threads.
         unsafe { self.kind.lock(self.locks[lock], self.contexts[lock]) };

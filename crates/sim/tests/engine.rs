@@ -1,6 +1,6 @@
 //! What holds for every lock, machine and seed.
 
-use locklab_locks::catalogue;
+use locklab_locks::{Fairness, catalogue};
 use locklab_sim::{
     Arbitration, BUILTIN, Machine, Placement, Scenario, SimError, Stop, Workload, run, run_all,
     simulate,
@@ -130,6 +130,44 @@ fn handoffs_know_their_distance() {
     assert!(
         outcome.handoffs[2] > outcome.acquisitions / 2,
         "{outcome:?}"
+    );
+}
+
+/// Also in a run that is shorter than one acquisition a thread, and with more
+/// virtual CPUs than the machine has.
+#[test]
+fn streaks_are_one_at_least_and_nobody_is_starved_in_order_of_arrival() {
+    let mut starved = 0;
+    for (machine, threads, hardware) in [
+        ("xeon-8380-2s", 48, None),
+        ("xeon-8380-2s", 8, None),
+        ("xeon-8380-vm", 12, Some(8)),
+    ] {
+        for entry in catalogue::ALL {
+            for (acquisitions, non_critical) in [(40, 100), (4_000, 0)] {
+                let lock = entry.info.name;
+                let workload = matrix(4, non_critical);
+                let mut scenario = Scenario::new(builtin(machine), lock, workload, threads);
+                scenario.hardware_threads = hardware;
+                scenario.stop = Stop::Acquisitions(acquisitions);
+                let run = run(&scenario).unwrap();
+                let handoffs: u64 = run.handoffs[1..].iter().sum();
+                assert!(handoffs <= run.acquisitions, "{lock}");
+                assert!(run.mean_streak >= 1.0, "{lock}: {}", run.mean_streak);
+                assert!(
+                    run.longest_streak as f64 >= run.mean_streak.floor(),
+                    "{lock}"
+                );
+                if entry.info.fairness == Fairness::Fifo {
+                    assert_eq!(run.starved, [0; 0], "{lock}, {machine}, {threads}");
+                }
+                starved += run.starved.len();
+            }
+        }
+    }
+    assert!(
+        starved > 0,
+        "no lock starves any thread: the count sees nothing"
     );
 }
 

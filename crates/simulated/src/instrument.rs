@@ -213,10 +213,16 @@ impl Simulated<'_> {
 #[must_use]
 pub fn sample(outcome: &Outcome, latency: bool) -> Sample {
     let others: u64 = outcome.handoffs[1..].iter().sum();
+    let operations: u64 = outcome.ops_by_thread.iter().sum();
+    let acquisitions = outcome.acquisitions.max(1) as f64;
+    // A whole number, but for operations under way when counting ends.
+    let per_operation = (acquisitions / operations.max(1) as f64).round().max(1.0);
+    // Both rates of a run are over the same time, however its threads ended.
+    let handoffs_per_s = outcome.ops_per_s * per_operation * others as f64 / acquisitions;
     let mut values = Values::from(
         [
             (OPS, outcome.ops_per_s),
-            (HANDOFFS, others as f64 / outcome.seconds),
+            (HANDOFFS, handoffs_per_s),
             (JAIN, outcome.jain),
             ("min_over_max", min_over_max(&outcome.ops_by_thread)),
             ("streak_mean", outcome.mean_streak),
@@ -238,5 +244,40 @@ pub fn sample(outcome: &Outcome, latency: bool) -> Sample {
         values,
         detail: json!(outcome),
         ..Sample::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use locklab_sim::{Scenario, Stop, Workload};
+
+    /// In a run of less than one acquisition a thread, and in one where each
+    /// thread ends by itself.
+    #[test]
+    fn rates_and_streaks_of_a_run_agree() {
+        for (lock, threads) in [("mcs", 48), ("tas", 8), ("ticket", 1)] {
+            for stop in [Stop::Acquisitions(40), Stop::Each(20)] {
+                let machine = Machine::builtin("xeon-8380-2s").unwrap();
+                let workload = Workload::Matrix {
+                    critical: 4,
+                    non_critical: 100,
+                };
+                let mut scenario = Scenario::new(machine, lock, workload, threads);
+                scenario.stop = stop;
+                let values = sample(&run(&scenario).unwrap(), false).values;
+                let (ops, handoffs) = (values[OPS], values[HANDOFFS]);
+                let streak = values["streak_mean"];
+                assert!(streak >= 1.0, "{lock}: {streak}");
+                assert!(handoffs <= ops, "{lock}: {handoffs} of {ops}");
+                if handoffs > 0.0 {
+                    let product = handoffs * streak;
+                    assert!(
+                        (product / ops - 1.0).abs() < 1e-9,
+                        "{lock}: {product}, {ops}"
+                    );
+                }
+            }
+        }
     }
 }
