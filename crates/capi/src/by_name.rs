@@ -222,7 +222,7 @@ const fn every<L: RawLock<P>>() -> locklab_type {
     }
 }
 
-/// And a lock that can be given up.
+/// The entry of a lock with a timeout.
 const fn timed<L: TimedLock<P>>() -> locklab_type {
     locklab_type {
         lock_until: Some(lock_until::<L>),

@@ -21,7 +21,7 @@ mod freestanding {
     /// Queue nodes of one CPU: 64 bytes, aligned to 64, zeroed at start.
     #[repr(C, align(64))]
     pub struct locklab_queue_nodes {
-        /// For the library only.
+        /// Private to the library.
         opaque: [u8; 64],
     }
 

@@ -63,7 +63,7 @@ pub unsafe extern "C" fn locklab_ticket_lock(lock: *mut locklab_ticket) {
 /// Acquires the lock if it is free; says whether.
 ///
 /// # Safety
-/// As `locklab_ticket_lock`.
+/// The same conditions as for `locklab_ticket_lock`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn locklab_ticket_trylock(lock: *mut locklab_ticket) -> bool {
     // SAFETY: of the caller; same layout, checked above.
@@ -103,7 +103,7 @@ pub unsafe extern "C" fn locklab_qspinlock_lock(lock: *mut locklab_qspinlock) {
 /// Acquires the lock if it is free; says whether.
 ///
 /// # Safety
-/// As `locklab_qspinlock_lock`.
+/// The same conditions as for `locklab_qspinlock_lock`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn locklab_qspinlock_trylock(lock: *mut locklab_qspinlock) -> bool {
     // SAFETY: of the caller; same layout, checked above.
@@ -144,7 +144,7 @@ pub unsafe extern "C" fn locklab_mcs_lock(lock: *mut locklab_mcs, node: *mut loc
 /// Acquires the lock if it is free; says whether.
 ///
 /// # Safety
-/// As `locklab_mcs_lock`.
+/// The same conditions as for `locklab_mcs_lock`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn locklab_mcs_trylock(
     lock: *mut locklab_mcs,

@@ -1,5 +1,7 @@
 //! C and C++ programs against the library: what a user of the header does.
 
+mod reference;
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -280,5 +282,20 @@ fn the_header_is_up_to_date() {
     assert!(
         committed == header,
         "include/locklab.h is out of date: run UPDATE_GOLDEN=1 cargo test -p locklab-capi"
+    );
+}
+
+/// `docs/c-reference.md` is what the header says. To renew it: as above.
+#[test]
+fn the_reference_is_up_to_date() {
+    let read = |path: &str| std::fs::read_to_string(Path::new(MANIFEST).join(path));
+    let chapter = reference::chapter(&read("include/locklab.h").expect("a header"));
+    const PAGE: &str = "../../docs/c-reference.md";
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        std::fs::write(Path::new(MANIFEST).join(PAGE), &chapter).expect("the page can be written");
+    }
+    assert!(
+        chapter == read(PAGE).unwrap_or_default(),
+        "docs/c-reference.md is out of date: run UPDATE_GOLDEN=1 cargo test -p locklab-capi"
     );
 }
