@@ -5,7 +5,8 @@
 //!
 //! `cargo xtask install` installs what a user needs.
 //!
-//! `cargo xtask dist` builds what a package is made of.
+//! `cargo xtask dist` builds the Debian package and the other parts of a
+//! release.
 //!
 //! `cargo xtask test` installs what the tests need and runs them all. It is
 //! what a newcomer and CI run, so it must work on a machine that has only
@@ -13,6 +14,7 @@
 //! installed is named, and tests that need it say that they skip.
 
 mod install_c;
+mod package;
 mod processors;
 
 use std::process::{Command, ExitCode, Stdio};
@@ -65,11 +67,18 @@ const SLURM_PACKAGES: &[(&str, &str)] = &[
     ("slurm-client", "sweeps: sbatch, squeue, scontrol"),
 ];
 
+/// And those that packages are made and tried with.
+const DIST_PACKAGES: &[(&str, &str)] = &[
+    ("gcc", "the bundled SQLite"),
+    ("musl-tools", "the static binary"),
+    ("debootstrap", "a chroot to install the package in"),
+];
+
 /// A kernel to boot in tests, without building one: Debian's for clouds.
 const GUEST_KERNEL: &str = "linux-image-cloud-amd64";
 
-const USAGE: &str =
-    "usage: cargo xtask test [--thorough] [--no-install] [--kernel] [--processors] [--slurm]
+const USAGE: &str = "usage: cargo xtask test [--thorough] [--no-install]
+       cargo xtask test --kernel | --processors | --slurm | --package
 
   test           install what the tests need (Debian packages, by apt-get),
                  then run every test: unit, property, golden, doc, stress
@@ -78,6 +87,8 @@ const USAGE: &str =
   --processors   only the locks' tests on AArch64 and RISC-V, by QEMU's user mode
   --slurm        only the tests of sweeps on a cluster: a Slurm of one node in a
                  scratch folder, of which no service of the system knows
+  --package      only the packages: what dist makes, installed in a fresh chroot
+                 of this Debian release and used there (as root)
   --kernel       only the tests that build kernels (an hour on 2 cores the
                  first time; sources and builds are kept in the user's cache)
 
@@ -88,9 +99,9 @@ usage: cargo xtask install
 
 usage: cargo xtask dist
 
-  builds the command, the interposer and the QEMU plugin, and writes man pages
-  and shell completions to target/dist; `cargo deb -p locklab --no-build` makes
-  a Debian package of that
+  builds a release in target/dist: man pages, shell completions, the Debian
+  package (by cargo-deb, which is built in target/tools if it is not installed)
+  and, with musl's target and compiler, a static binary of the command
 
 usage: cargo xtask install-c --prefix DIR
 
@@ -108,7 +119,7 @@ fn main() -> ExitCode {
             Some(_) => usage(),
         },
         Some("dist") => match arguments.next() {
-            None => done(build_command() && write_man_pages()),
+            None => done(package::dist()),
             Some(_) => usage(),
         },
         Some("install-c") => match arguments.collect::<Vec<_>>()[..] {
@@ -126,13 +137,14 @@ fn usage() -> ExitCode {
 
 fn test<'a>(flags: impl Iterator<Item = &'a str>) -> ExitCode {
     let (mut thorough, mut install, mut kernel, mut elsewhere) = (false, true, false, false);
-    let mut slurm = false;
+    let (mut slurm, mut package) = (false, false);
     for flag in flags {
         match flag {
             "--thorough" => thorough = true,
             "--no-install" => install = false,
             "--kernel" => kernel = true,
             "--slurm" => slurm = true,
+            "--package" => package = true,
             "--processors" => elsewhere = true,
             other => {
                 eprintln!("xtask: '{other}' is not an option of test\n{USAGE}");
@@ -141,7 +153,9 @@ fn test<'a>(flags: impl Iterator<Item = &'a str>) -> ExitCode {
         }
     }
     if install {
-        if slurm {
+        if package {
+            install_packages(DIST_PACKAGES);
+        } else if slurm {
             install_packages(SLURM_PACKAGES);
         } else {
             let more = match (kernel, elsewhere) {
@@ -152,6 +166,9 @@ fn test<'a>(flags: impl Iterator<Item = &'a str>) -> ExitCode {
             install_packages(&[PACKAGES, more].concat());
             unpack_guest_kernel();
         }
+    }
+    if package {
+        return done(package::test());
     }
     if slurm {
         let programs = ["munged", "slurmctld", "slurmd", "sbatch"];
@@ -232,13 +249,6 @@ fn build_command() -> bool {
         ],
         false,
     )
-}
-
-/// Man pages and shell completions, by a crate that has the command's own
-/// definition.
-fn write_man_pages() -> bool {
-    let package = "--package=locklab-packaging";
-    cargo(&["run", "--release", package, "--", "target/dist"], false)
 }
 
 fn cargo(arguments: &[&str], thorough: bool) -> bool {

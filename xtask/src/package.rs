@@ -1,0 +1,92 @@
+//! What a release is made of, in `target/dist`: man pages, completions, the
+//! Debian package, and a static binary of the command.
+//!
+//! A missing tool costs what it makes and one line that names it; the rest is
+//! made all the same. Must never change this machine: tools that are built go
+//! to `target/tools`, and the package is tried in a chroot of its own.
+
+use crate::{cargo, run};
+use std::path::Path;
+use std::process::Command;
+
+/// The release of cargo-deb that the package is made with.
+const CARGO_DEB: &str = "3";
+/// The target of the static binary.
+const MUSL: &str = "x86_64-unknown-linux-musl";
+/// Where all of it goes.
+const DIST: &str = "target/dist";
+
+/// Everything; whether the parts that this machine can make were made.
+pub(crate) fn dist() -> bool {
+    let _ = std::fs::create_dir_all(DIST);
+    let made = crate::build_command() && man_pages() && debian();
+    made && static_command()
+}
+
+/// Man pages and shell completions, by a crate that has the command's own
+/// definition.
+fn man_pages() -> bool {
+    let package = "--package=locklab-packaging";
+    cargo(&["run", "--release", package, "--", DIST], false)
+}
+
+/// The Debian package.
+fn debian() -> bool {
+    let Some(cargo_deb) = cargo_deb() else {
+        return false;
+    };
+    run(Command::new(cargo_deb).args(["deb", "--no-build", "-p", "locklab", "-o", DIST]))
+}
+
+/// cargo-deb: the installed one, or one that is built for this project.
+fn cargo_deb() -> Option<&'static str> {
+    const OURS: &str = "target/tools/bin/cargo-deb";
+    let installed = Command::new("cargo-deb").arg("--version").output();
+    if installed.is_ok_and(|output| output.status.success()) {
+        return Some("cargo-deb");
+    }
+    if !Path::new(OURS).is_file() {
+        eprintln!("xtask: building cargo-deb in target/tools");
+        let root = ["install", "--quiet", "--locked", "--root", "target/tools"];
+        let what = ["--version", CARGO_DEB, "cargo-deb"];
+        // Its own folder: it is none of the workspace's builds.
+        if !cargo(&[root.as_slice(), what.as_slice()].concat(), false) {
+            eprintln!("xtask: no Debian package without cargo-deb: cargo install cargo-deb");
+            return None;
+        }
+    }
+    Some(OURS)
+}
+
+/// The command without shared libraries. It measures and simulates locks,
+/// verifies, compares ELF files and programs; it cannot load a lock of the
+/// user's own, which takes a dynamic loader.
+fn static_command() -> bool {
+    let list = Command::new("rustup")
+        .args(["target", "list", "--installed"])
+        .output();
+    let target = list.is_ok_and(|list| {
+        list.stdout
+            .split(|b| *b == b'\n')
+            .any(|t| t == MUSL.as_bytes())
+    });
+    let compiler = Command::new("musl-gcc").arg("--version").output().is_ok();
+    if !target || !compiler {
+        eprintln!(
+            "xtask: no static binary, which takes 'rustup target add {MUSL}' and musl-gcc (the \
+             package musl-tools)"
+        );
+        return true;
+    }
+    let build = ["build", "--release", "--target", MUSL, "--package=locklab"];
+    cargo(&build, false)
+        && run(Command::new("cp").args([
+            &format!("target/{MUSL}/release/locklab"),
+            &format!("{DIST}/locklab-static"),
+        ]))
+}
+
+/// Builds the package, installs it in a fresh chroot, and uses it there.
+pub(crate) fn test() -> bool {
+    dist() && run(Command::new("sh").args(["packaging/test-package.sh", DIST]))
+}
