@@ -114,12 +114,12 @@ pub enum Level {
 /// Where a section is shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Medium {
-    /// In every form.
+    /// Every form of output.
     #[default]
     Everywhere,
-    /// Where there are no charts: in text and Markdown.
+    /// Forms without charts: text and Markdown.
     Text,
-    /// Where there are charts: in HTML.
+    /// The form with charts: HTML.
     Page,
 }
 
@@ -154,26 +154,26 @@ impl Section {
         Self { folded, ..self }
     }
 
-    /// With one more part.
+    /// The section with one more part.
     #[must_use]
     pub fn with(mut self, part: Part) -> Self {
         self.parts.push(part);
         self
     }
 
-    /// With one more paragraph.
+    /// The section with one more paragraph.
     #[must_use]
     pub fn prose(self, text: impl Into<String>) -> Self {
         self.with(Part::Prose(text.into(), Tone::Plain))
     }
 
-    /// With one more explanation.
+    /// The section with one more explanation.
     #[must_use]
     pub fn note(self, text: impl Into<String>) -> Self {
         self.with(Part::Prose(text.into(), Tone::Note))
     }
 
-    /// With facts, if there are any.
+    /// The section with these facts, if there are any.
     #[must_use]
     pub fn facts(self, facts: Facts) -> Self {
         if facts.is_empty() {
@@ -182,7 +182,7 @@ impl Section {
         self.with(Part::Facts(facts))
     }
 
-    /// With items, if there are any.
+    /// The section with these items, if there are any.
     #[must_use]
     pub fn items(self, items: Vec<String>) -> Self {
         if items.is_empty() {
@@ -191,7 +191,7 @@ impl Section {
         self.with(Part::Items(items))
     }
 
-    /// With text that keeps its lines.
+    /// The section with text that keeps its lines.
     #[must_use]
     pub fn preformatted(self, text: impl Into<String>) -> Self {
         self.with(Part::Preformatted(text.into()))
@@ -239,7 +239,7 @@ impl Part {
 /// How a paragraph is meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tone {
-    /// As any other.
+    /// No emphasis.
     Plain,
     /// It is what the reader came for.
     Lead,
@@ -331,7 +331,7 @@ pub struct Table {
 pub struct ColumnGroup {
     /// May be empty.
     pub title: String,
-    /// At least one.
+    /// Its columns, at least one.
     pub columns: Vec<Column>,
 }
 
@@ -420,7 +420,7 @@ pub struct Curves {
 /// One line of a chart of curves.
 #[derive(Clone, Debug)]
 pub struct Curve {
-    /// From left to right.
+    /// Points from left to right.
     pub points: Vec<CurvePoint>,
     /// The baseline's look, or the experiment's.
     pub baseline: bool,
@@ -440,7 +440,7 @@ pub struct CurvePoint {
 /// Estimates with their intervals over the pairs they come from.
 #[derive(Clone, Debug)]
 pub struct Intervals {
-    /// From the top.
+    /// Rows from the top.
     pub rows: Vec<IntervalRow>,
     /// What counts as flat, in percent.
     pub margin: f64,
@@ -462,9 +462,9 @@ pub struct IntervalRow {
 /// Runs over time.
 #[derive(Clone, Debug)]
 pub struct Timeline {
-    /// Of the y axis.
+    /// Title of the y axis.
     pub title: String,
-    /// Of the x axis.
+    /// Title of the x axis.
     pub x_title: String,
     /// Time and value of the baseline's runs.
     pub baseline: Vec<(f64, f64)>,

@@ -20,7 +20,7 @@ pub use text::text;
 pub enum Colour {
     /// Text only, as for a mail or a file.
     Plain,
-    /// With ANSI colours of 256.
+    /// ANSI escape sequences with 256 colours.
     Ansi,
 }
 

@@ -26,7 +26,7 @@ pub enum Shade {
 }
 
 impl Shade {
-    /// Of a verdict and the ratio that goes with it.
+    /// The shade of a verdict and of the ratio that goes with it.
     #[must_use]
     pub fn of(verdict: &Verdict, ratio: Option<f64>) -> Self {
         let size = ratio.map_or(0.0, |r| r.ln().abs());

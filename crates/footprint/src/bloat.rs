@@ -88,7 +88,7 @@ impl fmt::Display for BloatTotals {
 /// takes folders too, whose symbols are summed.
 ///
 /// # Errors
-/// As [`crate::compare`].
+/// The same errors as [`crate::compare`].
 pub fn bloat_o_meter_totals(old: &Path, new: &Path) -> Result<BloatOMeter, Error> {
     let options = crate::Options {
         inlined: false,

@@ -43,7 +43,7 @@ impl Class {
         Self::Other,
     ];
 
-    /// As it is written in reports and JSON.
+    /// The name in reports and JSON.
     pub fn name(self) -> &'static str {
         match self {
             Self::Text => "text",

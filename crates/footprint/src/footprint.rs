@@ -11,9 +11,9 @@ use crate::hot::HotText;
 /// A figure of both sides.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pair<T = u64> {
-    /// Of the old side.
+    /// The value of the old side.
     pub baseline: T,
-    /// Of the new side.
+    /// The value of the new side.
     pub experiment: T,
 }
 
@@ -121,11 +121,11 @@ pub struct Changes {
     pub added: u64,
     /// Only on the old side.
     pub removed: u64,
-    /// With more bytes.
+    /// Functions with more bytes.
     pub grown: u64,
-    /// With fewer bytes.
+    /// Functions with fewer bytes.
     pub shrunk: u64,
-    /// With as many bytes.
+    /// Functions of the same size.
     pub same: u64,
 }
 
@@ -193,7 +193,7 @@ pub struct InlinedFunction {
 pub struct CallSites {
     /// The function that was asked for.
     pub function: String,
-    /// In order of caller, file and line.
+    /// The call sites, in order of caller, file and line.
     pub sites: Vec<CallSite>,
 }
 

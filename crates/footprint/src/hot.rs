@@ -110,7 +110,7 @@ pub enum Place {
     Address(u64),
     /// Instructions one after another, entered at the first of them.
     Block {
-        /// As of [`Place::Address`].
+        /// The address, as in [`Place::Address`].
         address: u64,
         /// Their length together.
         bytes: u64,

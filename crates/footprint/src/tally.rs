@@ -37,7 +37,7 @@ pub(crate) struct Tally {
     /// Bytes of function symbols by file.
     pub(crate) files: BTreeMap<String, u64>,
     pub(crate) bloat: BloatSizes,
-    /// Of the first kernel image or module.
+    /// Version of the first kernel image or module.
     pub(crate) linux: Option<(u32, u32)>,
     pub(crate) inlined: Inlined,
     pub(crate) hot: Option<HotText>,

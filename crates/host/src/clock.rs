@@ -2,7 +2,7 @@
 //!
 //! Runs are timed by CLOCK_MONOTONIC, which no administrator can set. It
 //! stands still while the machine sleeps, and a hypervisor may stop or shift
-//! it; two other clocks tell. Never waits and never sets anything.
+//! it; two other clocks show that. Never waits and never sets anything.
 
 use nix::time::{ClockId, clock_gettime};
 use std::time::Duration;
@@ -28,7 +28,7 @@ fn read(clock: ClockId) -> u64 {
     })
 }
 
-/// What one look at the clock costs, in ns: the least of many.
+/// Cost of one clock read, in ns: the least of many.
 #[must_use]
 pub fn cost() -> f64 {
     let mut least = f64::INFINITY;

@@ -40,7 +40,7 @@ pub struct Launch {
 /// What a program used, with the children that it waited for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Usage {
-    /// From its start to its end, in seconds.
+    /// Wall-clock time from its start to its end, in seconds.
     pub elapsed: f64,
     /// CPU time in user mode, in seconds.
     pub user: f64,

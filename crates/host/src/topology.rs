@@ -33,13 +33,13 @@ struct Place {
 }
 
 impl Topology {
-    /// Of this machine and this process's affinity mask.
+    /// The topology of this machine, limited to this process's affinity mask.
     #[must_use]
     pub fn read() -> Self {
         Self::of(&allowed(), Path::new("/sys/devices/system/cpu"))
     }
 
-    /// Of the CPUs `allowed`, as the folder `sys` describes them.
+    /// The topology of the CPUs `allowed`, as the folder `sys` describes them.
     #[must_use]
     pub fn of(allowed: &[usize], sys: &Path) -> Self {
         let places: Option<Vec<Place>> = allowed.iter().map(|cpu| place(*cpu, sys)).collect();

@@ -56,7 +56,7 @@ pub(crate) struct Summary {
     pub(crate) passes: u64,
     /// Seconds that the program ran.
     pub(crate) seconds: f64,
-    /// By time waited, then held.
+    /// Places, ordered by time waited, then by time held.
     pub(crate) places: Vec<Place>,
 }
 
@@ -64,7 +64,7 @@ pub(crate) struct Summary {
 #[derive(Default)]
 pub(crate) struct Place {
     pub(crate) name: String,
-    /// Of all its mutexes.
+    /// Sums over all its mutexes.
     pub(crate) counts: Counts,
     /// One for each mutex, by time waited, then held.
     pub(crate) mutexes: Vec<Mutex>,
@@ -76,7 +76,7 @@ pub(crate) struct Place {
 
 /// A mutex of a profile.
 pub(crate) struct Mutex {
-    /// Its address; `None` for those beyond what is told apart.
+    /// Its address; `None` for mutexes beyond the limit, which share one entry.
     pub(crate) address: Option<u64>,
     pub(crate) counts: Counts,
 }

@@ -274,7 +274,7 @@ impl Summary {
     }
 }
 
-/// Who waited or held, for programs.
+/// The stacks that waited or held, as JSON.
 fn links(side: &[(String, u64, f64)]) -> Vec<Value> {
     side.iter()
         .map(|(who, count, time)| json!({ "who": who, "count": count, "ns": time }))

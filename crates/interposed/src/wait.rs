@@ -13,7 +13,7 @@ pub enum Wait {
 }
 
 impl Wait {
-    /// As the interposer and the command line call it.
+    /// The name that the interposer and the command line use.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {

@@ -61,7 +61,7 @@ impl Interval {
     }
 }
 
-/// A figure with its 95 % limits, for people: `low ≤ value ≤ high`.
+/// A figure with its 95 % limits, in the unit of a report: `low ≤ value ≤ high`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(Serialize))]
 pub struct Shown {

@@ -148,7 +148,7 @@ pub struct Fault {
     pub kind: FaultKind,
     /// The run at fault; `None` where it is the pair.
     pub side: Option<Side>,
-    /// What was seen, for people: "exit status 139", "37 failed requests".
+    /// The symptom in words: "exit status 139", "37 failed requests".
     pub detail: String,
 }
 

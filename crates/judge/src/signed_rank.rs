@@ -31,7 +31,7 @@ pub const EXACT_PAIRS: usize = 200;
 #[cfg_attr(feature = "serde", derive(Serialize, Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 pub enum Method {
-    /// From the exact signed-rank distribution.
+    /// The exact signed-rank distribution.
     Exact,
     /// From its normal approximation with continuity correction: more than
     /// [`EXACT_PAIRS`] pairs.

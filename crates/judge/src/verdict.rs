@@ -29,7 +29,7 @@ pub enum Reason {
     TooManyFailures {
         /// How many pairs failed.
         failed: usize,
-        /// Of how many.
+        /// Number of all.
         of: usize,
         /// The first fault.
         first: Fault,
@@ -115,7 +115,7 @@ impl Verdict {
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(Serialize))]
 pub struct Judged {
-    /// As it was given.
+    /// The role as given by the caller.
     pub role: Role,
     /// What was shown.
     pub verdict: Verdict,

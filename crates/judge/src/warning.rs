@@ -23,7 +23,7 @@ pub enum Warning {
     PairsSetAside {
         /// How many.
         count: usize,
-        /// Of how many.
+        /// Number of all.
         of: usize,
         /// The first of their faults, in words.
         first: String,
@@ -52,7 +52,7 @@ pub enum Warning {
     },
     /// p was below 5 % by itself and is not after the family's correction.
     LostToFamily {
-        /// By itself.
+        /// The p-value of this comparison by itself.
         p: f64,
         /// After the correction.
         adjusted: f64,

@@ -144,7 +144,7 @@ pub fn stopped(name: &str, trouble: Trouble) -> Error {
 /// A program that was found.
 #[derive(Clone, Debug)]
 pub struct Tool {
-    /// As people call it.
+    /// Its usual name.
     pub name: &'static str,
     /// Its file.
     pub path: PathBuf,

@@ -48,7 +48,7 @@ impl Check {
         })
     }
 
-    /// For the head of a report.
+    /// Facts for the head of a report.
     pub(crate) fn facts(&self) -> Vec<(&'static str, String)> {
         let mut facts = Vec::new();
         if self.first.is_some() && self.differs().is_none() {

@@ -77,7 +77,7 @@ pub fn patches(cache: &Cache<'_>, tree: &Path, recipe: &Changes) -> Result<Vec<S
 
 type Marks<'a> = Vec<(&'a str, &'a str)>;
 
-/// In which file each function is defined.
+/// The functions by the file that defines them.
 fn by_file<'a>(
     tree: &Path,
     wanted: &[(&'a str, &'a str)],
@@ -192,7 +192,7 @@ fn relative(diff: &str, file: &Path) -> String {
             } else if line.starts_with("+++ ") {
                 format!("+++ b/{}\n", file.display())
             } else if let Some(added) = line.strip_prefix('+') {
-                // As a person would have set it.
+                // Formatted as the kernel's style has it.
                 let mut added = added.to_owned();
                 for mark in ["__always_inline", "noinline", PLACE] {
                     added = added.replace(&format!("  {mark}"), &format!(" {mark}"));

@@ -66,7 +66,7 @@ pub struct GuestRun<'a> {
     pub layout: usize,
     /// What runs inside.
     pub load: &'a Load,
-    /// Of all that is random in the guest.
+    /// Seed of everything random in the guest.
     pub seed: u64,
     /// Whether the plugin counts.
     pub counted: bool,

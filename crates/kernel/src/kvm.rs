@@ -31,13 +31,13 @@ pub struct Look {
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Probe {
     Works,
-    /// And nothing of the kernel ran.
+    /// QEMU failed before any of the kernel ran.
     Machine(String),
     /// The kernel began, so it may be its fault.
     Kernel(String),
 }
 
-/// As it is kept.
+/// The form in which the result is stored.
 #[derive(Debug, Serialize, Deserialize)]
 struct Kept {
     boot: String,

@@ -24,9 +24,9 @@ pub struct ModeCounts {
 /// Counts between the markers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
-    /// Of programs.
+    /// Counts in user mode.
     pub user: ModeCounts,
-    /// Of the kernel.
+    /// Counts in kernel mode.
     pub kernel: ModeCounts,
 }
 

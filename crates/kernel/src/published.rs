@@ -85,7 +85,7 @@ fn find(name: &str) -> Result<&'static Published, Error> {
 /// A published figure and ours.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Figure {
-    /// By the keys of the reference file.
+    /// Key in the reference file.
     name: String,
     published: Option<f64>,
     ours: Option<f64>,

@@ -106,7 +106,7 @@ pub struct Variant {
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WorkloadEntry {
-    /// As `locklab kernel boot --help` lists them.
+    /// The workload, by a name that `locklab kernel boot --help` lists.
     pub name: Workload,
     /// Units of work in the measured part.
     pub operations: Option<u64>,
@@ -142,7 +142,7 @@ impl Side {
     /// Both, the baseline first.
     pub const BOTH: [Self; 2] = [Self::Baseline, Self::Experiment];
 
-    /// In one word.
+    /// The side in one word.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {

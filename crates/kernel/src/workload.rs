@@ -155,7 +155,7 @@ pub struct Load {
 }
 
 impl Load {
-    /// Of one process on one CPU; the lengths of report 3, for a matrix.
+    /// The workload of one process on one CPU; a matrix has the lengths of report 3.
     #[must_use]
     pub fn new(workload: Workload) -> Self {
         Self {

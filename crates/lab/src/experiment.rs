@@ -52,7 +52,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// As experiment files and the store write it.
+    /// The word that experiment files and the store use.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -316,7 +316,7 @@ pub enum Source {
 }
 
 impl Source {
-    /// For a reader.
+    /// The source in words, for a report.
     #[must_use]
     pub fn sentence(self) -> &'static str {
         match self {
@@ -387,7 +387,7 @@ pub struct Sample {
     /// Why it does not count, if it does not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub invalid: Option<Invalid>,
-    /// What only its instrument knows; nobody else looks into it.
+    /// What only its instrument knows; no other code reads it.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub detail: Value,
 }

@@ -27,7 +27,7 @@ impl FileKind {
     /// Every kind.
     pub const ALL: [Self; 4] = [Self::Matrix, Self::Programs, Self::Kernels, Self::Published];
 
-    /// As a file says it.
+    /// The word that a file uses.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {

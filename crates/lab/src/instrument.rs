@@ -26,7 +26,7 @@ pub trait Instrument {
         Pairing::InTurn
     }
 
-    /// In which order the cells are run.
+    /// The order in which the cells are run.
     fn schedule(&self) -> Schedule {
         Schedule::CellByCell
     }
@@ -83,7 +83,7 @@ pub trait Instrument {
     /// with [`Pairing::Together`].
     ///
     /// # Errors
-    /// As [`Instrument::run`].
+    /// The same errors as [`Instrument::run`].
     fn run_together(&mut self, cell: &Cell, turn: &Turn) -> Result<[Sample; 2], Stopped> {
         Ok([
             self.run(cell, turn, Side::Baseline)?,
@@ -109,7 +109,7 @@ pub enum Pairing {
     Together,
 }
 
-/// In which order cells are run.
+/// The order in which cells are run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Schedule {
     /// A cell is finished before the next begins, because the machine changes

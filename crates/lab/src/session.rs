@@ -34,9 +34,9 @@ pub struct Session<'a> {
 
 /// What came of it.
 pub struct Measured {
-    /// With all its pairs.
+    /// The experiment with all its pairs.
     pub experiment: Experiment,
-    /// As the store lists it: its number, when it was begun.
+    /// Its entry in the store: its number, when it was begun.
     pub listed: Listed,
     /// How it ended.
     pub outcome: Outcome,

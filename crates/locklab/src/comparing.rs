@@ -80,7 +80,7 @@ pub enum FailOn {
 }
 
 impl FailOn {
-    /// As on the command line.
+    /// The arguments as on the command line.
     fn word(self) -> &'static str {
         match self {
             Self::Worse => "worse",
@@ -182,7 +182,7 @@ pub struct Comparing<'a> {
 
 /// A comparison that has been measured and judged.
 pub struct Judged {
-    /// With all its samples.
+    /// The experiment with all its samples.
     pub experiment: Experiment,
     /// What it shows.
     pub verdicts: Verdicts,

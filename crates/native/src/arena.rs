@@ -72,7 +72,7 @@ impl Arena {
     /// Moves `value` into the arena. It is not dropped with the arena.
     ///
     /// # Panics
-    /// As [`Arena::take`].
+    /// The same conditions as for [`Arena::take`].
     pub(crate) fn put<T>(&mut self, value: T) -> NonNull<T> {
         let place = self.take::<T>(1);
         // SAFETY: fresh, aligned, in bounds and ours.
@@ -83,7 +83,7 @@ impl Arena {
     /// Room for something of this layout, all bytes zero.
     ///
     /// # Panics
-    /// As [`Arena::take`].
+    /// The same conditions as for [`Arena::take`].
     pub(crate) fn place(&mut self, layout: Layout) -> NonNull<u8> {
         assert!(layout.align() <= ALIGN, "wider than the arena's alignment");
         let size = room(layout.size().max(1));

@@ -51,7 +51,7 @@ pub(crate) struct Request {
     /// Pairs that it wants at least, undisturbed; it goes on for up to three
     /// times its time for them.
     pub(crate) least: u32,
-    /// Of order, layouts and addresses.
+    /// Seed of orders, layouts and addresses.
     pub(crate) seed: u64,
     /// One layout for all, instead of drawn ones.
     pub(crate) layout: Option<usize>,
@@ -168,11 +168,11 @@ pub(crate) struct Block {
     control: NonNull<Control>,
     most_pairs: usize,
     pairs: NonNull<PairRecord>,
-    /// Of pair, side and worker.
+    /// Records by pair, side and worker.
     workers: NonNull<WorkerRecord>,
-    /// Of pair, side, worker and window.
+    /// Counts by pair, side, worker and window.
     turns_at: NonNull<u64>,
-    /// Of side and worker.
+    /// Histograms by side and worker.
     pub(crate) latencies: NonNull<u64>,
     /// Last: the rest lies in it.
     _arena: Arena,

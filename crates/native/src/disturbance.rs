@@ -38,7 +38,7 @@ pub(crate) struct Usage {
 }
 
 impl Usage {
-    /// Of the calling thread until now.
+    /// The usage of the calling thread until now.
     pub(crate) fn read() -> Self {
         // SAFETY: a zeroed rusage is a valid one, and the call writes it.
         let usage = unsafe {
@@ -72,7 +72,7 @@ impl Usage {
     }
 }
 
-/// Of the two slices of a pair.
+/// The disturbance of the two slices of a pair.
 pub(crate) fn of(slices: [&[WorkerRecord]; 2], oversubscribed: bool) -> Disturbance {
     if oversubscribed {
         return Disturbance::None;

@@ -40,9 +40,9 @@ pub struct Fit {
     pub far: f64,
     /// Cycles in a nanosecond, as the matrix knows them.
     pub clock_ghz: f64,
-    /// Of one relax, in ns.
+    /// Time of one relax, in ns.
     pub pause: f64,
-    /// Of an uncontended atomic addition, in ns.
+    /// Time of an uncontended atomic addition, in ns.
     pub rmw: f64,
 }
 

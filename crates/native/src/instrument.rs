@@ -77,7 +77,7 @@ impl Native {
     /// The same for locks that have no name.
     ///
     /// # Errors
-    /// As [`Native::instrument`].
+    /// The same errors as [`Native::instrument`].
     pub fn instrument_of(
         &self,
         codes: [LockCode; 2],

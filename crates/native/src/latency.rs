@@ -20,9 +20,9 @@ fn histogram() -> Histogram<u64> {
 
 /// One worker's.
 pub(crate) struct Latencies {
-    /// Of the pair under way.
+    /// Latencies of the pair under way.
     slices: [RefCell<Histogram<u64>>; 2],
-    /// Of all pairs that count.
+    /// Latencies of all pairs that count.
     sums: [Histogram<u64>; 2],
 }
 
@@ -103,7 +103,7 @@ mod tests {
         }
         let mut room = vec![0_u64; 4 * LATENCIES];
         let place = NonNull::new(room.as_mut_ptr()).unwrap();
-        // SAFETY: so much room.
+        // SAFETY: the vector has as many elements.
         let sums = unsafe {
             latencies.save(place);
             [0, 1].map(|side| saved(place, 1, side))

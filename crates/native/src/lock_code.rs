@@ -57,7 +57,7 @@ unsafe fn drop_at<T>(place: NonNull<u8>) {
 }
 
 impl LockCode {
-    /// Of a lock type.
+    /// The code of a lock type.
     #[must_use]
     pub fn of<L: RawLock<NativePlatform>>() -> Self {
         Self {
@@ -82,7 +82,7 @@ impl LockCode {
         }
     }
 
-    /// Of the lock called `name`; `None` if there is none.
+    /// The code of the lock called `name`; `None` if there is none.
     #[must_use]
     pub fn find(name: &str) -> Option<Self> {
         struct Find;

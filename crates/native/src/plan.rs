@@ -233,7 +233,7 @@ impl PlannedCell {
     }
 }
 
-/// A time for people.
+/// A duration as text.
 #[must_use]
 pub fn seconds(s: f64) -> String {
     match s {

@@ -19,7 +19,7 @@ pub struct Native {
     pub topology: Topology,
     /// Who it is.
     pub machine: Machine,
-    /// Of a unit of work.
+    /// Length of a unit of work.
     pub calibration: Calibration,
     /// Cost of one clock read, in ns.
     pub clock_cost: f64,

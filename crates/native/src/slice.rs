@@ -6,7 +6,7 @@
 //! all of them on, so no controller takes a CPU, and no single worker that
 //! starves draws a slice out. Beside the lock and the work, a turn costs a
 //! worker one load of a word that is written three times a slice, a few
-//! counters in registers, and about every 10 µs one look at the clock.
+//! counters in registers, and about every 10 µs one clock read.
 //! Allocates nothing and prints nothing: it may be the child of a fork.
 
 use crate::lock_code::pad;
@@ -240,7 +240,7 @@ pub(crate) unsafe fn work<L: RawLock<NativePlatform>, T: Timer, const LAYOUT: us
 }
 
 impl Slice<'_> {
-    /// A look at the clock after so many turns; says how many to do before
+    /// Reads the clock after so many turns; returns how many to do before
     /// the next.
     #[cold]
     #[inline(never)]
@@ -290,7 +290,7 @@ impl Timer for Untimed {
     fn record(_: &Slice<'_>, _: u64, _: u32) {}
 }
 
-/// With latencies: two clock reads a turn.
+/// Timer that measures latencies, by two clock reads a turn.
 pub(crate) struct Timed;
 
 impl Timer for Timed {

@@ -128,7 +128,7 @@ fn middle(spreads: &[Spread]) -> Spread {
     }
 }
 
-/// Of one lock in one cell, by its samples.
+/// The spread of one lock in one cell, from its samples.
 fn spread<'a>(samples: impl Iterator<Item = &'a Sample>) -> Option<Spread> {
     let mut rates = Vec::new();
     let mut of_layout: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
@@ -178,7 +178,7 @@ fn mean(list: &[f64]) -> f64 {
     list.iter().sum::<f64>() / list.len().max(1) as f64
 }
 
-/// Of a sample; 0 of one figure.
+/// Standard deviation of a sample; 0 for one figure.
 fn variance(list: &[f64]) -> f64 {
     let mean = mean(list);
     let squares: f64 = list.iter().map(|x| (x - mean).powi(2)).sum();

@@ -9,7 +9,7 @@
 //! the time between them. So windows are approximate to a few turns; the slice
 //! as a whole is not. Pure: the clock is an argument.
 
-/// Turns between two looks at the clock, at most.
+/// Turns between two clock reads, at most.
 const MOST_TURNS: u64 = 256;
 
 /// The windows of the measured part of a slice.

@@ -67,11 +67,11 @@ pub struct Report {
     pub passes: AtomicU64,
     /// What is mapped where; the first entries are used.
     pub modules: [Module; MODULES],
-    /// By the hash of their frames.
+    /// Stacks, placed by the hash of their frames.
     pub stacks: [Stack; STACKS],
     /// Who waited and who held, by the hash of both ends.
     pub links: [Link; LINKS],
-    /// By the hash of mutex and stack.
+    /// Sites, placed by the hash of mutex and stack.
     pub sites: [Site; SITES],
 }
 
@@ -132,7 +132,11 @@ impl Link {
 
     /// Site, stack and role of a key.
     pub fn ends(key: u64) -> (u32, u32, Role) {
-        let role = if key & 1 == 1 { Role::Held } else { Role::Waited };
+        let role = if key & 1 == 1 {
+            Role::Held
+        } else {
+            Role::Waited
+        };
         ((key >> 32) as u32 & 0x7fff_ffff, (key as u32) >> 1, role)
     }
 }

@@ -219,7 +219,7 @@ fn say(words: &[&str]) {
     }
 }
 
-/// Early, so that a wrong name is told before the program starts.
+/// Early, so that a wrong name is reported before the program starts.
 #[used]
 #[unsafe(link_section = ".init_array")]
 static START: extern "C" fn() = {

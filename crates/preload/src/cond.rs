@@ -32,7 +32,7 @@ struct Cond {
     last: AtomicPtr<Waiter>,
 }
 
-/// On the stack of who waits.
+/// A waiter, on the stack of the waiting thread.
 struct Waiter {
     /// 1: woken, and in no list.
     woken: AtomicU32,
@@ -225,7 +225,7 @@ unsafe extern "C-unwind" fn cancelled(frame: *mut c_void) {
 }
 
 /// # Safety
-/// As POSIX has it; likewise below.
+/// POSIX `pthread_cond_*`; likewise the functions below.
 unsafe fn wait_until(
     cond: *mut pthread_cond_t,
     mutex: *mut pthread_mutex_t,
@@ -315,7 +315,7 @@ fn helper(cond: *mut pthread_cond_t) -> *mut pthread_mutex_t {
     HELPERS.0[(cond.addr() >> 4) % 16].get()
 }
 
-/// In a process just forked: no helper is held.
+/// Repairs the state of a process just forked: no helper is held.
 pub(crate) fn forget() {
     MIXING.reset();
     for helper in &HELPERS.0 {

@@ -90,7 +90,7 @@ fn counts_glibc(mutex: &Mutex) -> bool {
 }
 
 /// # Safety
-/// As `lock`.
+/// The same conditions as for `lock`.
 unsafe fn lock_glibc(mutex: &Mutex, caller: usize) -> Errno {
     let mutex_of = mutex.as_glibc();
     let mut result = 0;
@@ -106,7 +106,7 @@ unsafe fn lock_glibc(mutex: &Mutex, caller: usize) -> Errno {
 }
 
 /// # Safety
-/// As `lock`.
+/// The same conditions as for `lock`.
 #[cold]
 #[inline(never)]
 pub(crate) unsafe extern "C" fn try_lock(mutex: &Mutex, caller: usize) -> Errno {
@@ -137,7 +137,7 @@ pub(crate) unsafe extern "C" fn try_lock(mutex: &Mutex, caller: usize) -> Errno 
 /// tries, and between tries it sleeps, so those who queue go first.
 ///
 /// # Safety
-/// As `lock`; `until` points to a time.
+/// The same conditions as for `lock`; `until` points to a time.
 pub(crate) unsafe fn timed_lock(
     mutex: &Mutex,
     caller: usize,
@@ -211,7 +211,7 @@ pub(crate) fn is_clock(clock: clockid_t) -> bool {
 }
 
 /// # Safety
-/// As `lock`.
+/// The same conditions as for `lock`.
 #[cold]
 #[inline(never)]
 pub(crate) unsafe extern "C" fn unlock(mutex: &Mutex, caller: usize) -> Errno {

@@ -43,7 +43,7 @@ pub(crate) struct Mutex {
     pub(crate) slot: AtomicPtr<()>,
     /// Recursive: how often its owner holds it.
     pub(crate) depth: AtomicU32,
-    /// With a profile: how many wait for it.
+    /// Number of waiters, with a profile.
     pub(crate) waiters: AtomicU32,
 }
 

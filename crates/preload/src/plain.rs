@@ -32,9 +32,10 @@ pub(crate) struct Ops {
     pub(crate) timed_lock: Option<TimedLockOf>,
     /// Whether somebody holds it; by the one thread that still uses it.
     pub(crate) busy: unsafe fn(&Mutex) -> bool,
-    /// Where the holder keeps when it acquired.
+    /// The place where the holder keeps the time of its acquisition.
     pub(crate) since: unsafe fn(&Mutex) -> &AtomicU64,
-    /// In a process just forked: what is held stays held, but nobody waits.
+    /// Repairs a lock in a process just forked: a held lock stays held, without
+    /// waiters.
     pub(crate) repair: unsafe fn(&Mutex),
     /// The mutex is gone.
     pub(crate) retire: fn(&Mutex),
@@ -198,7 +199,7 @@ impl<P: Platform, L: RawLock<P>, const BARGING: bool> Plain<P, L, BARGING> {
     }
 
     /// # Safety
-    /// As `lock`.
+    /// The same conditions as for `lock`.
     unsafe fn lock_if_free(mutex: &Mutex) -> bool {
         if Self::FITS {
             // SAFETY: of the caller, here and below.
@@ -248,7 +249,7 @@ impl<P: Platform, L: RawLock<P>, const BARGING: bool> Plain<P, L, BARGING> {
     }
 
     /// # Safety
-    /// As `lock`.
+    /// The same conditions as for `lock`.
     #[inline(always)]
     unsafe fn try_lock(mutex: &Mutex) -> bool {
         if Self::FITS {

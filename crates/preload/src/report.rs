@@ -123,7 +123,7 @@ fn decimal(mut number: u32) -> [u8; 10] {
     digits
 }
 
-/// In a process just forked, which goes on with the file.
+/// Notes that the process has just been forked; it goes on with the file.
 pub(crate) fn forked() {
     if let Some(report) = report() {
         report.forks.fetch_add(1, RELAXED);
@@ -175,7 +175,7 @@ pub(crate) fn slept(idle: Option<u64>) {
     }
 }
 
-/// So many acquisitions have passed a sleeper.
+/// Counts acquisitions that passed a sleeper.
 pub(crate) fn passed(passes: u32) {
     if let Some(report) = report() {
         report.passes.fetch_add(u64::from(passes), RELAXED);
@@ -279,7 +279,7 @@ fn module(report: &'static Report, address: u64) {
     });
 }
 
-/// In the child of a fork.
+/// The guard, which the child of a fork resets.
 pub(crate) fn guard() -> &'static Guarded {
     &MODULES
 }

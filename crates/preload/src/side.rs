@@ -33,7 +33,7 @@ struct Header {
     /// What the holder brought: its slot. Here and not in the mutex, whose
     /// line every thread reads first: so nobody writes that.
     slot: AtomicPtr<()>,
-    /// With a profile: when it was acquired, in ticks.
+    /// Time of the acquisition in ticks, with a profile.
     since: AtomicU64,
     /// Those who sleep for it, where they may be passed.
     sleepers: Sleepers,
@@ -47,7 +47,7 @@ const BUCKETS: usize = 1 << 14;
 
 /// Guards the two below.
 static GUARD: Guarded = Guarded::new();
-/// By the address of their mutex.
+/// Side records, placed by the address of their mutex.
 static TABLE: [AtomicPtr<Header>; BUCKETS] = [const { AtomicPtr::new(ptr::null_mut()) }; BUCKETS];
 static FREE: AtomicPtr<Header> = AtomicPtr::new(ptr::null_mut());
 

@@ -29,7 +29,7 @@ const ASIDE: u32 = 2;
 #[repr(C)]
 pub(crate) struct Slot<C> {
     used: AtomicU32,
-    /// With a profile: when the lock was acquired, in ticks.
+    /// Time of the acquisition in ticks, with a profile.
     pub(crate) since: AtomicU64,
     pub(crate) ctx: C,
 }

@@ -28,7 +28,7 @@ impl Completed {
     /// Whether it ended well.
     ///
     /// # Errors
-    /// Its status and the last that it said.
+    /// An error with its status and its last output, if it failed.
     pub fn check(&self) -> Result<(), Fault> {
         match self.ended.failure() {
             None => Ok(()),

@@ -25,11 +25,11 @@ pub struct File {
     pub pairs: Option<u32>,
     /// Runs of each side before the first pair.
     pub warm_up: Option<u32>,
-    /// Of every coin.
+    /// Seed of every coin.
     pub seed: Option<u64>,
     /// What counts as flat, in percent.
     pub delta: Option<f64>,
-    /// Of one run, in seconds.
+    /// Limit of one run, in seconds.
     pub time_limit: Option<f64>,
     /// CPUs to use.
     pub pin: Option<Vec<usize>>,
@@ -39,7 +39,7 @@ pub struct File {
     pub baseline: Subject,
     /// What is judged against it.
     pub experiment: Subject,
-    /// In the order in which they run.
+    /// Workloads in the order in which they run.
     pub workload: Vec<WorkloadSpec>,
 }
 

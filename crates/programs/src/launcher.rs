@@ -24,7 +24,7 @@ pub struct Launcher {
     pub allowed: Vec<usize>,
     /// CPUs that the user asked for; empty if none.
     pub cpus: Vec<usize>,
-    /// Of one run.
+    /// Time limit of one run.
     pub limit: Duration,
     /// Set by Ctrl-C.
     pub interrupt: Arc<AtomicBool>,
@@ -158,7 +158,7 @@ impl Launcher {
         asked.max(1)
     }
 
-    /// For the report.
+    /// Facts for the report.
     #[must_use]
     pub fn cpus_text(&self) -> String {
         if self.cpus.is_empty() {
@@ -224,7 +224,7 @@ impl Launcher {
     /// The same with a launch that a workload has changed.
     ///
     /// # Errors
-    /// As [`Launcher::run`].
+    /// The same errors as [`Launcher::run`].
     pub fn run_launch(&mut self, launch: &Launch) -> Result<Completed, Fault> {
         self.serve(launch)?.wait(self.limit, &self.interrupt)
     }
@@ -232,7 +232,7 @@ impl Launcher {
     /// Starts a subject's server, counted.
     ///
     /// # Errors
-    /// As [`Launcher::run`].
+    /// The same errors as [`Launcher::run`].
     pub fn serve(&mut self, launch: &Launch) -> Result<Server, Fault> {
         let log = self.log_path("");
         let emulated = match &self.model {
@@ -257,7 +257,7 @@ impl Launcher {
     /// lock, no build, and not counted.
     ///
     /// # Errors
-    /// As [`Launcher::run`], and if it fails.
+    /// The same errors as [`Launcher::run`], and one if the tool fails.
     pub fn tool<A: Into<OsString> + Clone>(
         &mut self,
         program: &str,

@@ -23,11 +23,11 @@ pub struct Spec {
     pub baseline: Subject,
     /// What is judged against it.
     pub experiment: Subject,
-    /// In the order in which they run.
+    /// Workloads in the order in which they run.
     pub workloads: Vec<WorkloadSpec>,
     /// Runs of each side before the first pair, left out.
     pub warm_up: u32,
-    /// Of one run, in seconds.
+    /// Limit of one run, in seconds.
     pub time_limit: f64,
     /// CPUs to use; the workload's own choice if empty.
     pub pin: Vec<usize>,

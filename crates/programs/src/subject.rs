@@ -49,7 +49,7 @@ pub enum Inline {
 }
 
 impl Inline {
-    /// As a user writes it.
+    /// The text that a user writes.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {

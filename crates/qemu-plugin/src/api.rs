@@ -20,7 +20,7 @@ pub(crate) struct Tb([u8; 0]);
 #[repr(C)]
 pub(crate) struct Insn([u8; 0]);
 
-/// What QEMU tells about itself (`qemu_info_t`, as far as it is read).
+/// What QEMU reports about itself (`qemu_info_t`, as far as it is read).
 #[repr(C)]
 pub struct Info {
     pub(crate) target_name: *const c_char,

@@ -8,10 +8,10 @@ pub const FLAT: f64 = 0.05;
 /// A figure of ours that is off by more than this factor is a miss.
 pub const MISS: f64 = 1.25;
 
-/// With fewer figures a rank correlation says nothing.
+/// Figures that a rank correlation needs to mean anything.
 const LEAST_FOR_RANKS: usize = 5;
 
-/// By what factor ours is off, above or below; 1 if it is not.
+/// The factor by which ours is off, above or below; 1 if it is not.
 pub fn factor_error(published: f64, ours: f64) -> f64 {
     (ours / published).ln().abs().exp()
 }

@@ -17,7 +17,7 @@ use std::ops::Range;
 pub struct Region {
     /// Addresses; the first is that of a cache line.
     pub addresses: Range<usize>,
-    /// What lies where in it, for people: `lock`, `context of CPU 3`.
+    /// Descriptions of what lies in it: `lock`, `context of CPU 3`.
     pub labels: Vec<(Range<usize>, String)>,
 }
 
@@ -49,7 +49,7 @@ impl Region {
 pub struct Memory<'a> {
     /// Disjoint regions.
     pub regions: Vec<Region>,
-    /// The source line of a site, for people: `mylock.c:12`.
+    /// The source line of a site: `mylock.c:12`.
     pub place_of: Option<&'a dyn Fn(usize) -> Option<String>>,
 }
 
@@ -111,7 +111,7 @@ pub unsafe fn load(address: usize, size: u8, site: usize) -> u64 {
 /// An atomic write that is no read-modify-write.
 ///
 /// # Safety
-/// As [`load`].
+/// The same conditions as for [`load`].
 pub unsafe fn store(address: usize, size: u8, value: u64, site: usize) {
     let engine = engine();
     engine.current().site.set(site);
@@ -125,7 +125,7 @@ pub unsafe fn store(address: usize, size: u8, value: u64, site: usize) {
 /// nothing is written. Returns the old value.
 ///
 /// # Safety
-/// As [`load`].
+/// The same conditions as for [`load`].
 pub unsafe fn update(
     address: usize,
     size: u8,
@@ -184,7 +184,7 @@ pub type Seen = (usize, u8, u64);
 /// the next [`load`] or [`read`] of the word is free of charge.
 ///
 /// # Safety
-/// As [`load`], of each word.
+/// The same conditions as for [`load`], for each word.
 pub unsafe fn pause_until_change(seen: &[Seen], reads: u32, pauses: u32, site: usize) {
     let engine = engine();
     let cpu = engine.current();

@@ -69,7 +69,7 @@ pub(crate) struct Cpu {
     pub(crate) hardware: Cell<usize>,
     /// Whether a hardware thread runs it.
     pub(crate) on: Cell<bool>,
-    /// To be descheduled as soon as it can be.
+    /// Whether it is to be descheduled as soon as it can be.
     pub(crate) preempt: Cell<bool>,
     pub(crate) ready_since: Cell<u64>,
     pub(crate) stolen: Cell<u64>,
@@ -97,7 +97,7 @@ pub(crate) struct Cpu {
 
 /// The machine's figures in cycles.
 pub(crate) struct Costs {
-    /// Of a line, by [`Distance`].
+    /// Transfer of a line, by [`Distance`].
     pub(crate) transfer: [u64; 5],
     pub(crate) memory: u64,
     /// Reading what no core holds exclusively, within a socket.
@@ -111,11 +111,12 @@ pub(crate) struct Costs {
     pub(crate) wfe: u64,
     /// Chance that a waiting write is served before reads, in 1024ths.
     pub(crate) writes_first: usize,
-    /// Until the owner loses a line that nobody else wants, in 1024ths.
+    /// Share of a transfer until the owner loses a line that no other CPU wants,
+    /// in 1024ths.
     pub(crate) travel_share: u64,
-    /// In 1024ths.
+    /// The snoop's share, in 1024ths.
     pub(crate) snoop_share: u64,
-    /// In 1024ths.
+    /// The spread of latencies, in 1024ths.
     pub(crate) spread: u64,
     pub(crate) shared_read: u64,
     pub(crate) invalidate: u64,
@@ -125,7 +126,7 @@ pub(crate) struct Costs {
     pub(crate) pause: u64,
     pub(crate) store_buffer: usize,
     pub(crate) drain: u64,
-    /// In 1024ths.
+    /// The slowdown beside a sibling thread, in 1024ths.
     pub(crate) smt: u64,
     pub(crate) clock_ghz: f64,
     pub(crate) interrupt: (f64, u64),
@@ -363,7 +364,7 @@ impl Engine {
         unreachable!("a CPU that has failed is not resumed")
     }
 
-    /// What lies at an address, for people.
+    /// A description of what lies at an address.
     pub(crate) fn describe(&self, address: usize) -> String {
         if let Some(line) = self.line_in_region(address) {
             return self.region_of(line).0.describe(address);
@@ -384,7 +385,7 @@ impl Engine {
         &self.regions[after - 1]
     }
 
-    /// What lies in a line, for people.
+    /// A description of what lies in a line.
     pub(crate) fn describe_line(&self, line: usize) -> String {
         if line >= self.arena.lines() + self.cpus.len() * STACK_LINES {
             let (region, first) = self.region_of(line);

@@ -141,7 +141,7 @@ pub enum Threads {
     Each(Vec<usize>),
 }
 
-/// Of the two locks of a figure.
+/// One or both of the two locks of a figure.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]

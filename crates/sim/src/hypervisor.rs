@@ -49,7 +49,7 @@ pub(crate) struct Hypervisor {
 }
 
 impl Hypervisor {
-    /// For so many CPUs on these hardware threads.
+    /// The hypervisor of so many CPUs on these hardware threads.
     pub(crate) fn new(machine: &Machine, cpus: usize, hardware: &[usize]) -> Self {
         let us = |key: &str| (machine.get(key) * 1e3 * machine.get("core.clock_ghz")) as u64;
         let shared = cpus > hardware.len();

@@ -45,7 +45,7 @@ pub(crate) trait LockKind {
     /// Whether it is held, as an assertion in a program looks.
     ///
     /// # Safety
-    /// As [`LockKind::settle`].
+    /// The same conditions as for [`LockKind::settle`].
     unsafe fn look(&self, lock: NonNull<()>) -> bool;
 }
 

@@ -1,4 +1,4 @@
-//! Locks on machines that nobody here owns.
+//! Locks on modelled machines, of 1 to 1024 CPUs.
 //!
 //! The real lock code runs on simulated CPUs, each a coroutine; every atomic
 //! access is an event on a modelled machine ([`Machine`]) with a coherence

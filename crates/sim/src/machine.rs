@@ -66,7 +66,7 @@ pub enum Origin {
 /// One figure of a machine.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Figure {
-    /// In the unit of its [`FigureKind`].
+    /// The value, in the unit of its [`FigureKind`].
     pub value: f64,
     /// Why.
     pub origin: Origin,
@@ -79,7 +79,7 @@ pub struct Figure {
 pub struct FigureKind {
     /// `table.key` in a machine file.
     pub key: &'static str,
-    /// Unit, for people.
+    /// The unit, as printed.
     pub unit: &'static str,
     /// Least and greatest value allowed.
     pub allowed: (f64, f64),

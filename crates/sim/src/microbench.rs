@@ -73,7 +73,7 @@ pub enum Access {
     CompareAndSwap,
 }
 
-/// In which state others have left a line.
+/// The state in which others have left a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
     /// One has written it.
@@ -91,7 +91,7 @@ pub struct Check {
     pub benchmark: Benchmark,
     /// What was published, ns.
     pub ns: f64,
-    /// By whom, and where.
+    /// The publication that the figure is from.
     pub source: String,
     /// The parameter that was chosen so that the model gives this figure;
     /// none if the figure only checks.
@@ -103,18 +103,18 @@ pub struct Check {
 pub struct Checked {
     /// What was measured.
     pub name: String,
-    /// As published, ns.
+    /// The published figure, ns.
     pub published: f64,
-    /// As simulated, ns.
+    /// The simulated figure, ns.
     pub ours: f64,
-    /// By whom, and where.
+    /// The publication that the figure is from.
     pub source: String,
     /// The parameter that this figure chose.
     pub chose: Option<String>,
 }
 
 impl Benchmark {
-    /// For people: `ticket lock, 16 threads`.
+    /// A description: `ticket lock, 16 threads`.
     pub fn name(&self) -> String {
         match self {
             Self::PingPong { distance } => {

@@ -372,7 +372,7 @@ impl Engine {
     /// Ends it, with the new value if there is one.
     ///
     /// # Safety
-    /// As [`crate::store_buffer::write`].
+    /// The same conditions as for [`crate::store_buffer::write`].
     #[inline(always)]
     pub(crate) unsafe fn modified(
         &self,

@@ -13,7 +13,7 @@ pub struct Reference {
     pub source: String,
     /// When, as YYYY-MM-DD.
     pub date: String,
-    /// On which machine it was measured.
+    /// The machine on which it was measured.
     pub machine: String,
     /// How the figures were read: from a table, a text, a data file, a graph.
     pub read: String,

@@ -20,9 +20,9 @@ const PLACEMENTS: usize = 3;
 pub struct Reproduced {
     /// What it is.
     pub name: String,
-    /// As published, if it was.
+    /// The published figure, if there is one.
     pub published: Option<f64>,
-    /// As simulated.
+    /// The simulated figure.
     pub ours: f64,
     /// What kind of question it answers.
     pub question: Question,
@@ -65,7 +65,7 @@ impl Question {
         }
     }
 
-    /// Of a run: by its machine, its threads and where they are.
+    /// The kind of a run, by its machine, its threads and where they are.
     fn of(scenario: &Scenario) -> Self {
         let machine = &scenario.machine;
         let topology = Topology::new(machine);
@@ -118,7 +118,7 @@ pub struct Reproduction {
     pub shape: Option<Shape>,
     /// The figures.
     pub figures: Vec<Reproduced>,
-    /// Of those that were published.
+    /// Agreement of the figures that were published.
     pub agreement: Agreement,
     /// Accesses simulated.
     pub accesses: u64,
@@ -130,15 +130,15 @@ pub struct Reproduction {
 /// direction.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Miss {
-    /// Of which experiment.
+    /// The experiment that it is from.
     pub experiment: String,
     /// Which figure.
     pub figure: String,
-    /// As published.
+    /// The published figure.
     pub published: f64,
-    /// As simulated.
+    /// The simulated figure.
     pub ours: f64,
-    /// By what factor ours is off, above or below.
+    /// The factor by which ours is off, above or below.
     pub factor: f64,
     /// Whether the published ratio is on the other side of 1.
     pub wrong_direction: bool,

@@ -28,7 +28,7 @@ impl Rng {
         ((u128::from(self.next()) * n as u128) >> 64) as usize
     }
 
-    /// From 0 up to but not 1.
+    /// A random number from 0 up to but not 1.
     pub(crate) fn unit(&self) -> f64 {
         (self.next() >> 11) as f64 / (1u64 << 53) as f64
     }

@@ -48,7 +48,7 @@ pub enum Stop {
 /// What to simulate.
 #[derive(Clone, Debug)]
 pub struct Scenario {
-    /// On which machine.
+    /// The modelled machine.
     pub machine: Machine,
     /// Which lock of the catalogue.
     pub lock: String,
@@ -171,10 +171,10 @@ pub fn run(scenario: &Scenario) -> Result<Outcome, SimError> {
     simulate(scenario).map(|simulation| simulation.outcome)
 }
 
-/// As [`run`], with the trace.
+/// Runs a scenario like [`run`], and returns the trace too.
 ///
 /// # Errors
-/// As [`run`].
+/// The same errors as [`run`].
 pub fn simulate(scenario: &Scenario) -> Result<Simulation, SimError> {
     if let Some(lock) = crate::foreign::registered(&scenario.lock) {
         return lock.simulate(scenario).map_err(SimError::Foreign);
@@ -189,7 +189,7 @@ pub fn simulate(scenario: &Scenario) -> Result<Simulation, SimError> {
 /// or one that a test breaks.
 ///
 /// # Errors
-/// As [`run`].
+/// The same errors as [`run`].
 pub fn simulate_lock<L: RawLock<Sim>>(scenario: &Scenario) -> Result<Simulation, SimError> {
     Run(scenario).simulate(&Kind::<L>::by_word(), Memory::default())
 }
@@ -198,7 +198,7 @@ pub fn simulate_lock<L: RawLock<Sim>>(scenario: &Scenario) -> Result<Simulation,
 /// accesses it by [`crate::by_address`]; `look` tells whether it is held.
 ///
 /// # Errors
-/// As [`run`].
+/// The same errors as [`run`].
 pub fn simulate_outside<L: RawLock<Sim>>(
     scenario: &Scenario,
     memory: Memory<'_>,

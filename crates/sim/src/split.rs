@@ -1,5 +1,5 @@
 //! Which published experiments may inform the model, and which only judge it:
-//! `reference/split.toml`, whose rule nobody can steer.
+//! `reference/split.toml`, by a rule that leaves no choice.
 
 use serde::{Deserialize, Serialize};
 use std::sync::LazyLock;

@@ -82,7 +82,7 @@ pub(crate) unsafe fn write(address: usize, size: u8, value: u64) {
 /// Reads `size` bytes.
 ///
 /// # Safety
-/// As [`write`].
+/// The same conditions as for [`write`].
 pub(crate) unsafe fn read(address: usize, size: u8) -> u64 {
     // SAFETY: as in `write`.
     unsafe {
@@ -99,7 +99,7 @@ impl Engine {
     /// A plain store by the running CPU.
     ///
     /// # Safety
-    /// As [`write`].
+    /// The same conditions as for [`write`].
     #[inline]
     pub(crate) unsafe fn store(&self, address: usize, size: u8, value: u64, order: Ordering) {
         let index = self.line_of(address);
@@ -148,7 +148,7 @@ impl Engine {
     /// Makes a value visible.
     ///
     /// # Safety
-    /// As [`write`].
+    /// The same conditions as for [`write`].
     #[inline]
     pub(crate) unsafe fn publish(
         &self,

@@ -36,7 +36,7 @@ pub enum SimError {
         "the lock used an atomic outside simulated memory ({address:#x}): its state must be in the lock, its context, or the outermost 2 KiB of a stack"
     )]
     Outside {
-        /// Where.
+        /// The address of the access.
         address: usize,
     },
     /// No lock of this name.
@@ -82,7 +82,7 @@ pub struct StuckReport {
 pub struct CpuState {
     /// Its number.
     pub cpu: usize,
-    /// What it does, for people.
+    /// A description of what it does.
     pub doing: String,
     /// The word it waits on, if it does: `lock+2`.
     pub word: Option<String>,

@@ -28,7 +28,7 @@ impl Distance {
         Self::Remote,
     ];
 
-    /// For people.
+    /// The name, as printed.
     pub fn name(self) -> &'static str {
         match self {
             Self::Cpu => "same CPU",
@@ -40,7 +40,7 @@ impl Distance {
     }
 }
 
-/// In which order threads are given CPUs.
+/// The order in which threads are given CPUs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Placement {
     /// The cores of one socket, then their sibling threads, then the next

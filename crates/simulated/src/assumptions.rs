@@ -23,11 +23,11 @@ pub struct CellBand {
     pub non_critical: u64,
     /// The lowest ratio.
     pub low: f64,
-    /// With which assumption changed.
+    /// The assumption that was changed for it.
     pub low_at: String,
     /// The highest ratio.
     pub high: f64,
-    /// With which assumption changed.
+    /// The assumption that was changed for it.
     pub high_at: String,
 }
 

@@ -12,7 +12,7 @@ pub struct Extra {
     pub about: String,
     /// A table for each lock: its name, then its lines.
     pub tables: Vec<(String, Vec<String>)>,
-    /// For programs: every outcome, and a hash of all of them.
+    /// Every outcome, and a hash of all of them, as JSON.
     pub json: Value,
 }
 

@@ -80,7 +80,7 @@ pub struct Environment {
     pub aslr: Fact,
     /// Transparent huge pages.
     pub huge_pages: Fact,
-    /// What the kernel tells time with.
+    /// The kernel's clock source.
     pub clock_source: Fact,
     /// Load averages over 1, 5 and 15 minutes.
     pub load: Fact,
@@ -89,7 +89,7 @@ pub struct Environment {
 }
 
 impl Environment {
-    /// Of this machine.
+    /// The environment of this machine.
     #[must_use]
     pub fn read() -> Self {
         let mut environment = Self::read_from(Path::new("/"));
@@ -99,7 +99,7 @@ impl Environment {
         environment
     }
 
-    /// Of the machine whose /proc and /sys are below `root`.
+    /// The environment of the machine whose /proc and /sys are below `root`.
     #[must_use]
     pub fn read_from(root: &Path) -> Self {
         let root = Root(root);

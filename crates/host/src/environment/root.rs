@@ -5,7 +5,7 @@
 use super::Fact;
 use std::path::{Path, PathBuf};
 
-/// Boot options that a reader must know of; the others are nobody's business.
+/// Boot options that change what is measured; the others are left out of reports.
 const BOOT_OPTIONS: [&str; 16] = [
     "mitigations",
     "isolcpus",
@@ -149,7 +149,7 @@ impl Root<'_> {
             }
             // x86 has had this flag in every hypervisor that does not hide.
             Some(_) => Fact::Known("none".into()),
-            None => Fact::Unknown("this architecture does not tell".into()),
+            None => Fact::Unknown("this architecture does not report it".into()),
         }
     }
 

@@ -139,7 +139,7 @@ pub(super) fn stopped(report: &Report) -> Vec<String> {
         .collect()
 }
 
-/// With a full stop at its end.
+/// The sentence with a full stop at its end.
 fn sentence(text: &str) -> String {
     if text.ends_with('.') {
         text.to_owned()

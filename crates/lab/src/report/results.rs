@@ -58,7 +58,7 @@ struct Shared {
     spec: Value,
     /// What was decided before the first run.
     design: Design,
-    /// What the judge was told.
+    /// The settings of the judge.
     #[schemars(with = "BTreeMap<String, Value>")]
     settings: Settings,
     /// What a reader must know before believing the figures.
@@ -134,7 +134,7 @@ struct MatrixCell {
     pairs: usize,
     /// Pairs that do not.
     pairs_set_aside: usize,
-    /// Of this comparison alone.
+    /// The p-value of this comparison alone.
     p: Option<f64>,
     /// Adjusted for the family.
     p_adjusted: Option<f64>,
@@ -162,13 +162,13 @@ struct Screened {
 /// What only some verdicts have.
 #[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 struct More {
-    /// Of flat: zero is outside the 95 % interval.
+    /// For a flat verdict: whether zero is outside the 95 % interval.
     #[serde(skip_serializing_if = "Option::is_none")]
     flat_but_not_zero: Option<bool>,
-    /// Of unclear: the effect that so many pairs find four times in five.
+    /// For an unclear verdict: the effect that so many pairs find four times in five.
     #[serde(skip_serializing_if = "Option::is_none")]
     detectable: Option<Option<f64>>,
-    /// Of unclear: the pairs that would show flat if there were no difference.
+    /// For an unclear verdict: the pairs that would show flat if there were no difference.
     #[serde(skip_serializing_if = "Option::is_none")]
     pairs_for_flat: Option<Option<u64>>,
     /// Of a simulation: where nine of ten ratios lie, over the machines that
@@ -179,7 +179,7 @@ struct More {
     /// model assumes.
     #[serde(skip_serializing_if = "Option::is_none")]
     unclear_because: Option<&'static str>,
-    /// Of invalid.
+    /// For an invalid verdict: the reason.
     #[serde(skip_serializing_if = "Option::is_none")]
     reasons: Option<Vec<String>>,
 }
@@ -215,7 +215,7 @@ struct Workload {
 /// A pair that does not count.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 struct SetAside {
-    /// From 1.
+    /// Its rank, from 1.
     pair: u32,
     why: String,
 }
@@ -239,7 +239,7 @@ struct Metric {
     /// Null for a metric that only describes.
     #[schemars(extend("enum" = ["better", "worse", "flat", "unclear", "invalid", null]))]
     verdict: Option<&'static str>,
-    /// As the `Sig` column has it.
+    /// The words of the `Sig` column.
     sig: &'static str,
     /// Whether it decides.
     primary: bool,
@@ -298,7 +298,7 @@ fn shared(report: &Report, kind: &'static str, caveats: &[String]) -> Shared {
     }
 }
 
-/// Of a matrix.
+/// Results of a matrix.
 pub(super) fn matrix(
     report: &Report,
     summary: &[String],
@@ -404,7 +404,7 @@ fn matrix_cell(report: &Report, judged: &JudgedCell) -> MatrixCell {
     }
 }
 
-/// Of programs and kernels.
+/// Results of programs and kernels.
 pub(super) fn workloads(
     report: &Report,
     conclusion: &[String],

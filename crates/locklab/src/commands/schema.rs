@@ -40,7 +40,7 @@ pub fn run(args: &SchemaArgs) -> Result<ExitCode, Error> {
     print(&format!("{schema:#}\n"))
 }
 
-/// Of experiment files of every kind.
+/// The schema of experiment files of every kind.
 fn experiment() -> Value {
     let mut generator = SchemaGenerator::default();
     let kinds = [

@@ -28,7 +28,7 @@ pub enum Between {
 }
 
 impl Between {
-    /// As a user writes it.
+    /// The word that a user writes.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -60,7 +60,7 @@ pub enum By {
 }
 
 impl By {
-    /// As a user writes it.
+    /// The word that a user writes.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {

@@ -16,7 +16,7 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// At a time, as in the report on inlining unlock.
+/// Connections at a time, as in the report on inlining unlock.
 const CONNECTIONS: u64 = 80;
 
 pub(super) struct NginxChurn {

@@ -31,7 +31,7 @@ pub(crate) struct MatrixFile {
     pairs: Option<u32>,
     delta: Option<f64>,
     seed: Option<u64>,
-    /// Of this machine.
+    /// A matrix on this machine.
     time: Option<u32>,
     slice_us: Option<u32>,
     layout: Option<usize>,
