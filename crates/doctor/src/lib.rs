@@ -22,22 +22,22 @@ use std::path::{Path, PathBuf};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
-    /// As it should be.
+    /// Nothing is wrong.
     Ok,
-    /// Works, and what is measured means less than it could.
+    /// It works, but figures mean less than they could.
     Limited,
-    /// Not there; what needs it cannot be measured.
+    /// It is missing; what needs it cannot be measured.
     Missing,
-    /// Cannot be known from here, or was not tried on purpose.
+    /// It cannot be known from here, or was not tried on purpose.
     Unknown,
 }
 
-/// One thing that was looked at.
+/// One check.
 #[derive(Clone, Debug, Serialize)]
 pub struct Check {
     /// The part of the laboratory that depends on it.
     pub part: &'static str,
-    /// What was looked at.
+    /// The thing that was checked.
     pub name: String,
     /// How it came out.
     pub state: State,

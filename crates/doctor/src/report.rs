@@ -73,7 +73,7 @@ fn in_short(checks: &[Check]) -> Vec<String> {
     parts.into_iter().map(line).collect()
 }
 
-/// The checks for programs: one document, `schema` 1.
+/// The checks as JSON: one document, `schema` 1.
 #[must_use]
 pub fn json(checks: &[Check], machine: &str) -> Value {
     value!({

@@ -1,5 +1,7 @@
 //! Figures as people read them: as many digits as mean something.
 
+use std::time::Duration;
+
 /// A ratio in at most five columns: 0.07, 1.24, 12.3, 124, 2e4.
 #[must_use]
 pub fn ratio(x: f64) -> String {
@@ -130,9 +132,30 @@ pub fn label(n: u64) -> String {
     }
 }
 
+/// A time in words.
+#[must_use]
+pub fn duration(time: Duration) -> String {
+    match time.as_secs_f64() {
+        s if s < 0.1 => format!("{:.1} ms", s * 1e3),
+        s if s < 100.0 => format!("{s:.0} s"),
+        s if s < 6000.0 => format!("{:.0} min {:02.0} s", (s / 60.0).floor(), s % 60.0),
+        s if s < 100.0 * 3600.0 => format!("{:.1} hours", s / 3600.0),
+        s if s < 1e5 * 86_400.0 => format!("{:.0} days", s / 86_400.0),
+        s => format!("{:.0e} years", s / (365.25 * 86_400.0)),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn times_are_read_without_counting_zeros() {
+        let words = |s: f64| duration(Duration::from_secs_f64(s));
+        assert_eq!(words(0.0123), "12.3 ms");
+        assert_eq!(words(107.0), "1 min 47 s");
+        assert_eq!(words(1e11), "3e3 years");
+    }
     use proptest::prelude::*;
 
     #[test]

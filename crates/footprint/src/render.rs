@@ -29,11 +29,27 @@ pub fn render(footprint: &Footprint, rows: usize) -> String {
     if let Some(hot) = &footprint.hot {
         report.hot(hot);
     }
-    let rules = &footprint.bloat_o_meter.rules;
-    report.line(&format!("\nAs bloat-o-meter counts, rules of {rules}:"));
-    report.line(&footprint.bloat_o_meter.totals.to_string());
+    if let Some(why) = uncounted(footprint) {
+        report.line(&format!("\nAs bloat-o-meter counts: nothing, {why}"));
+    } else {
+        let rules = &footprint.bloat_o_meter.rules;
+        report.line(&format!("\nAs bloat-o-meter counts, rules of {rules}:"));
+        report.line(&footprint.bloat_o_meter.totals.to_string());
+    }
     report.notes(&footprint.notes);
     report.text
+}
+
+/// Why symbols cannot be compared, if a side has none: a change of 0.00 %
+/// would say that they were.
+fn uncounted(f: &Footprint) -> Option<&'static str> {
+    match (f.text.baseline, f.text.experiment) {
+        (0, 0) if f.data.is_empty() => Some("neither side has function symbols"),
+        (0, 0) => None,
+        (0, _) => Some("the baseline has no function symbols"),
+        (_, 0) => Some("the experiment has no function symbols"),
+        _ => None,
+    }
 }
 
 struct Report {
@@ -89,7 +105,9 @@ impl Report {
     fn totals(&mut self, f: &Footprint) {
         self.line("\nBytes");
         self.row([&"baseline", &"experiment", &"delta"], "");
-        self.figures(f.text, "function symbols, as nm counts");
+        if uncounted(f).is_none() {
+            self.figures(f.text, "function symbols, as nm counts");
+        }
         for class in &f.classes {
             if class.bytes != Pair::default() {
                 self.figures(class.bytes, &format!("sections: {}", class.class.name()));
@@ -116,6 +134,10 @@ impl Report {
     }
 
     fn symbols(&mut self, f: &Footprint) {
+        if let Some(why) = uncounted(f) {
+            self.line(&format!("\nFunctions: not compared, {why}"));
+            return;
+        }
         let c = f.changes;
         self.line(&format!(
             "\nFunctions: {} added, {} removed, {} grown, {} shrunk, {} of the same size",

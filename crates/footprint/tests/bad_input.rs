@@ -104,6 +104,22 @@ fn a_stripped_file_is_said_to_be_so() {
         "{:?}",
         footprint.notes
     );
+    // "+0.00 %" would say that symbols were compared.
+    let text = render(&footprint, 10);
+    assert!(
+        !text.contains("0.00%") && !text.contains("0 added"),
+        "{text}"
+    );
+    assert!(
+        text.contains("not compared, neither side has function symbols"),
+        "{text}"
+    );
+    let whole = shop.gcc("whole", SOURCE, &bare(&[]));
+    let text = render(&compare(&whole, &file, &Options::default()).unwrap(), 10);
+    assert!(
+        text.contains("not compared, the experiment has no function symbols"),
+        "{text}"
+    );
 }
 
 #[test]

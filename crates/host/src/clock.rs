@@ -64,7 +64,7 @@ impl Clocks {
     }
 
     /// What went wrong with time since `before`, in a run that should have
-    /// taken `asked` and may overrun by `grace`: one clause for people.
+    /// taken `asked` and may overrun by `grace`: one clause of a sentence.
     #[must_use]
     pub fn fault_since(&self, before: &Self, asked: Duration, grace: Duration) -> Option<String> {
         let Some(took) = self.monotonic.checked_sub(before.monotonic) else {

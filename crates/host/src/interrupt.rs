@@ -25,7 +25,7 @@ pub fn listen() -> Result<Arc<AtomicBool>, Error> {
 }
 
 /// Listens for SIGUSR1 from now on, by which a batch system says that the
-/// time of a job is nearly up: it sets `interrupt`, and the flag that tells why.
+/// time of a job is nearly up: it sets `interrupt`, and the flag that says why.
 ///
 /// # Errors
 /// The kernel refused the handler.

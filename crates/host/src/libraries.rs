@@ -1,7 +1,7 @@
 //! Where the libraries are that Locklab loads into other programs.
 //!
 //! They are built apart from the command (`cargo build` of a command does
-//! not build a library that nothing links), so a missing one is told with
+//! not build a library that nothing links), so a missing one is reported with
 //! the line that builds it.
 
 use std::path::PathBuf;

@@ -5,6 +5,7 @@
 //! Must never change a limit: who set it had a reason.
 
 use crate::error::Error;
+use std::io::Write as _;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Stack that the command line and a report need, in KiB.
@@ -62,10 +63,25 @@ pub fn check_output() -> Result<(), Error> {
     Ok(())
 }
 
+/// A thread that cannot be started ends the command with a sentence.
+pub fn explain_missing_threads() {
+    let usual = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        let payload = panic.payload();
+        let text = payload
+            .downcast_ref::<String>()
+            .map_or_else(|| payload.downcast_ref::<&str>().copied(), |s| Some(s));
+        if let Some(sentence) = text.and_then(missing_thread) {
+            let _ = writeln!(std::io::stderr(), "locklab: {sentence}");
+            std::process::exit(1);
+        }
+        usual(panic);
+    }));
+}
+
 /// The sentence for a panic that says that no thread could be started; `None`
 /// for every other.
-#[must_use]
-pub fn missing_thread(panic: &str) -> Option<String> {
+fn missing_thread(panic: &str) -> Option<String> {
     panic.starts_with("failed to spawn thread").then(|| {
         "no further thread can be started; raise the limit on processes ('ulimit -u') or on \
          memory ('ulimit -v', a cgroup), or ask for fewer threads; what was measured is stored"

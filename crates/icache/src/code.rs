@@ -112,7 +112,7 @@ impl CodeMap {
     /// The line that holds the byte at `address`.
     ///
     /// # Panics
-    /// The same errors as [`blocks`](Self::blocks).
+    /// In the same cases as [`blocks`](Self::blocks).
     pub fn line(&mut self, address: u64) -> LineId {
         let page = address / u64::from(PAGE);
         let (lines_a_page, colours) = (self.lines_a_page, &mut self.colours);

@@ -7,9 +7,9 @@ use crate::names::{Chosen, choose};
 use crate::profile::{Clock, Summary, read};
 use crate::signals;
 use crate::wait::Wait;
+use locklab_document::Document;
+use locklab_document::render::{self, Colour};
 use locklab_host::error::Error;
-use locklab_lab::document::Document;
-use locklab_lab::document::render::{self, Colour};
 use locklab_preload_report::{FOLDER_VARIABLE, PROFILE_VARIABLE};
 use serde_json::Value;
 #[cfg(test)]

@@ -5,7 +5,7 @@
 use crate::names::{Chosen, GLIBC};
 use crate::profile::{Place, Summary};
 use crate::wait::Wait;
-use locklab_lab::document::{Column, ColumnGroup, Document, Part, Section, Table};
+use locklab_document::{Column, ColumnGroup, Document, Part, Section, Table};
 use locklab_lab::experiment::Labels;
 use serde_json::{Map, Value, json};
 
@@ -94,7 +94,7 @@ impl Summary {
         }
         if self.outside > 0 {
             notes.push(format!(
-                "{} acquisitions found no room in the lock's queue and went past it: more \
+                "{} acquisitions found the lock's queue full and bypassed it: more \
                  threads live than it has places",
                 self.outside
             ));
@@ -404,10 +404,8 @@ mod tests {
             wait: Wait::Barging,
         };
         let document = summary.document(&chosen, "server");
-        let text = locklab_lab::document::render::text(
-            &document,
-            locklab_lab::document::render::Colour::Plain,
-        );
+        let text =
+            locklab_document::render::text(&document, locklab_document::render::Colour::Plain);
         for words in [
             "glibc's own",
             "25.00%",
@@ -424,7 +422,7 @@ mod tests {
             text.lines().all(|line| line.chars().count() <= 72),
             "{text}"
         );
-        let html = locklab_lab::document::render::html(&document);
+        let html = locklab_document::render::html(&document);
         assert!(html.contains("DB::flush"), "{html}");
     }
 }

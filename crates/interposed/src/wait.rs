@@ -6,7 +6,7 @@ pub enum Wait {
     /// Spins for about as long as a sleep costs, then sleeps; a thread that runs may take a free
     /// lock before those that sleep, at most 1024 times in a row
     Barging,
-    /// Spins as long, then sleeps; who sleeps keeps its turn, and the lock waits for it
+    /// Spins as long, then sleeps; a sleeper keeps its turn, and the lock is kept free for it
     SpinThenPark,
     /// Spins until it has the lock
     Spin,

@@ -11,6 +11,7 @@
 
 pub mod experiment;
 pub mod file;
+pub mod gate;
 pub mod instrument;
 pub mod matrix;
 pub mod model;

@@ -2,10 +2,12 @@
 
 mod common;
 
-use common::{context, judged, programs, troubled, xml};
+use common::{context, judged, matrix, programs, troubled, xml};
 use locklab_document::Document;
 use locklab_document::render::{junit, sarif};
+use locklab_judge::Family;
 use locklab_lab::experiment::Experiment;
+use locklab_lab::gate::{FailOn, fails, not_complete, too_few_pairs};
 use locklab_lab::report::{Context, document};
 
 fn report(experiment: &Experiment) -> Document {
@@ -79,4 +81,84 @@ fn sarif_has_a_result_a_verdict() {
             ("incomplete", "none")
         ]
     );
+}
+
+fn gate(experiment: &Experiment) -> [Result<bool, String>; 4] {
+    let verdicts = judged(experiment);
+    FailOn::ALL.map(|(fail_on, ..)| fails(&[fail_on], experiment, &verdicts))
+}
+
+#[test]
+fn a_gate_fails_on_what_it_names() {
+    let flat = matrix(&[1], &[0], &[1], 16, 0.0, |_, _| 1.0);
+    assert_eq!(gate(&flat), [false; 4].map(Ok));
+    let worse = matrix(&[1], &[0], &[1], 16, 0.0, |_, _| 0.9);
+    assert_eq!(gate(&worse), [true, false, false, false].map(Ok));
+    let better = matrix(&[1], &[0], &[1], 16, 0.0, |_, _| 1.1);
+    assert_eq!(gate(&better), [false; 4].map(Ok));
+    // Within noise of 20 %, a difference of 1 % is not decided.
+    let unclear = matrix(&[1], &[0], &[1], 16, 0.2, |_, _| 1.01);
+    assert_eq!(gate(&unclear), [false, true, false, false].map(Ok));
+    let mut short = matrix(&[1], &[0], &[1], 16, 0.0, |_, _| 1.0);
+    short.cells[0].pairs.truncate(12);
+    assert_eq!(gate(&short), [false, false, false, true].map(Ok));
+    // One cell of two was not measured.
+    let mut half = matrix(&[1, 2], &[0], &[1], 16, 0.0, |_, _| 1.0);
+    half.cells[1].pairs.clear();
+    half.cells[1].stopped = Some("no such program".into());
+    assert_eq!(gate(&half), [false, false, true, true].map(Ok));
+    assert!(not_complete(&half).unwrap().starts_with("not complete: "));
+    assert_eq!(not_complete(&flat), None);
+}
+
+/// It would be green where nothing was measured.
+#[test]
+fn a_gate_that_judged_nothing_fails_whatever_it_names() {
+    let mut nothing = matrix(&[1, 2], &[0], &[1], 16, 0.0, |_, _| 0.5);
+    for cell in &mut nothing.cells {
+        cell.pairs.clear();
+    }
+    let too_few = matrix(&[1], &[0], &[1], 4, 0.0, |_, _| 0.5);
+    for experiment in [nothing, too_few] {
+        for failed in gate(&experiment) {
+            assert!(failed.unwrap_err().contains("judged nothing"));
+        }
+        let verdicts = judged(&experiment);
+        assert_eq!(fails(&[], &experiment, &verdicts), Ok(false));
+    }
+}
+
+#[test]
+fn the_words_of_a_gate_are_found() {
+    for (fail_on, word, _) in FailOn::ALL {
+        assert_eq!((FailOn::find(word), fail_on.word()), (Some(fail_on), word));
+    }
+    assert_eq!(FailOn::find("better"), None);
+}
+
+#[test]
+fn too_few_pairs_are_reported_before_they_are_run() {
+    let warning = |cells: usize, pairs, family| {
+        let critical: Vec<u64> = (0..cells as u64).collect();
+        let mut experiment = matrix(&[1], &critical, &[1], 0, 0.0, |_, _| 1.0);
+        experiment.design.pairs = pairs;
+        experiment.design.family = family;
+        too_few_pairs(&experiment)
+    };
+    for pairs in 1..6 {
+        let text = warning(1, pairs, Family::Holm).unwrap();
+        assert!(text.ends_with("give --pairs 6 or more."), "{text}");
+    }
+    assert_eq!(warning(1, 6, Family::Holm), None);
+    let text = warning(126, 8, Family::Holm).unwrap();
+    assert!(
+        text.starts_with("Too few: 8 pairs can call none of 126 comparisons better or worse;"),
+        "{text}"
+    );
+    assert_eq!(
+        warning(126, 8, Family::FalseDiscovery).unwrap(),
+        "Few: with 8 pairs none of 126 comparisons can be called alone, 20 must agree; --pairs 13 \
+         lets each be called."
+    );
+    assert_eq!(warning(126, 13, Family::FalseDiscovery), None);
 }

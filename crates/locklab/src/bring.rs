@@ -4,15 +4,12 @@
 //!
 //! Must not know any lock.
 
-use crate::cli::Cli;
-use clap::Parser;
 use locklab_locks::RawLock;
 use locklab_native::LockCode;
 use locklab_native::subject::{self, Subject};
 use locklab_sim::{Foreign, Scenario, Simulation, simulate_lock};
 use locklab_verify::{Candidate, Property, properties};
 use std::marker::PhantomData;
-use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
 
 pub use locklab_locks::NativePlatform;
@@ -59,16 +56,7 @@ where
     brought.push((name, properties::<C>));
 }
 
-/// Runs the command line.
-pub fn run() -> ExitCode {
-    match crate::run(Cli::parse()) {
-        Ok(code) => code,
-        Err(error) => {
-            eprintln!("locklab: {error}");
-            error.exit_code()
-        }
-    }
-}
+pub use crate::command_line::main as run;
 
 struct Simulated<L>(PhantomData<fn() -> L>);
 

@@ -29,7 +29,7 @@ pub struct Common {
     /// One JSON document on standard output
     #[arg(long, global = true)]
     pub json: bool,
-    /// Seed of every coin and every random choice
+    /// Seed of every random choice
     #[arg(long, global = true, default_value_t = 1)]
     pub seed: u64,
     /// Store of samples (default: locklab.sqlite in the user's data folder)

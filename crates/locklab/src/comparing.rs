@@ -7,13 +7,14 @@
 use crate::cli::Common;
 use crate::extra;
 use crate::output::{check_writable, command_line, print, store_path, write_file};
-use clap::{Args, ValueEnum};
+use clap::Args;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use locklab_document::number::{count, duration};
 use locklab_document::{Document, render};
 use locklab_host::error::Error;
-use locklab_judge::{Family, Verdict, fewest_callable, pairs_needed};
-use locklab_lab::experiment::{Experiment, Provenance, Role};
+use locklab_lab::experiment::{Experiment, Provenance};
+use locklab_lab::gate::{FailOn, fails, not_complete, too_few_pairs};
 use locklab_lab::instrument::Instrument;
-use locklab_lab::number::count;
 use locklab_lab::report::{self, Context};
 use locklab_lab::runner::Stop;
 use locklab_lab::session::{Measured, Session};
@@ -35,18 +36,24 @@ pub struct ComparingArgs {
     /// What counts as flat, in percent [default: 1]
     #[arg(long, value_name = "PERCENT")]
     pub delta: Option<f64>,
-    /// Compare the baseline with itself, and store how far off this set-up is
+    /// Compare the baseline with itself, and store the bias of this set-up
     #[arg(long)]
     pub aa: bool,
     /// Go on with the same comparison where it was interrupted
     #[arg(long)]
     pub resume: bool,
     /// Exit with 3 if a verdict is one of these, or if something is missing
-    #[arg(long, value_name = "VERDICT", value_enum, value_delimiter = ',')]
+    #[arg(long, value_name = "VERDICT", value_parser = fail_on(), value_delimiter = ',')]
     pub fail_on: Vec<FailOn>,
     #[command(flatten)]
     #[allow(missing_docs, reason = "its options have their own")]
     pub files: ReportFiles,
+}
+
+/// `--fail-on`.
+fn fail_on() -> impl TypedValueParser<Value = FailOn> {
+    let words = FailOn::ALL.map(|(_, word, meaning)| PossibleValue::new(word).help(meaning));
+    PossibleValuesParser::new(words).try_map(|word| FailOn::find(&word).ok_or("no verdict"))
 }
 
 /// Files that a report is written to, beside what is printed.
@@ -64,31 +71,6 @@ pub struct ReportFiles {
     /// Write the verdicts as SARIF too
     #[arg(long, value_name = "FILE")]
     pub sarif: Option<PathBuf>,
-}
-
-/// `--fail-on`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum FailOn {
-    /// A regression
-    Worse,
-    /// Neither shown to differ nor to be flat
-    Unclear,
-    /// Cannot be read: failed runs, too few pairs
-    Invalid,
-    /// A cell without all its pairs
-    Incomplete,
-}
-
-impl FailOn {
-    /// The arguments as on the command line.
-    fn word(self) -> &'static str {
-        match self {
-            Self::Worse => "worse",
-            Self::Unclear => "unclear",
-            Self::Invalid => "invalid",
-            Self::Incomplete => "incomplete",
-        }
-    }
 }
 
 impl ReportFiles {
@@ -147,7 +129,7 @@ impl ComparingArgs {
     /// How many pairs a cell gets.
     ///
     /// # Errors
-    /// None, or more than anybody waits for.
+    /// There are none, or too many.
     pub fn pairs(&self, default: u32) -> Result<u32, Error> {
         match self.pairs.unwrap_or(default) {
             pairs @ (0 | 100_001..) => Err(Error::Usage(format!(
@@ -252,7 +234,9 @@ impl Comparing<'_> {
         if let Some(trouble) = judged.trouble {
             return Err(trouble);
         }
-        gate(&self.args.fail_on, &judged.experiment, &judged.verdicts)
+        let fail_on = &self.args.fail_on;
+        let failed = fails(fail_on, &judged.experiment, &judged.verdicts).map_err(Error::Failed)?;
+        Ok(ExitCode::from(if failed { 3 } else { 0 }))
     }
 
     /// Prints a judged comparison, and writes the files that were asked for.
@@ -340,50 +324,7 @@ fn trouble(measured: &Measured) -> Option<Error> {
         Some(Stop::Fatal(why)) => return Some(Error::Failed(why.clone())),
         Some(Stop::TimeLimit) | None => {}
     }
-    let cells = &measured.experiment.cells;
-    let stopped: Vec<String> = cells
-        .iter()
-        .filter(|cell| cell.stopped.is_some())
-        .map(|cell| cell.key.to_string())
-        .collect();
-    (!stopped.is_empty()).then(|| {
-        Error::Failed(format!(
-            "not complete: {}; the report says why",
-            stopped.join("; ")
-        ))
-    })
-}
-
-/// What `--fail-on` makes of the verdicts. A gate that judged nothing fails:
-/// green would say that nothing is worse.
-fn gate(
-    fail_on: &[FailOn],
-    experiment: &Experiment,
-    verdicts: &Verdicts,
-) -> Result<ExitCode, Error> {
-    if fail_on.is_empty() {
-        return Ok(ExitCode::SUCCESS);
-    }
-    let is_invalid = |v: &Verdict| matches!(v, Verdict::Invalid(_));
-    if verdicts.primaries().all(is_invalid) {
-        return Err(Error::Failed(
-            "--fail-on judged nothing: no cell has a verdict; give more --pairs or more time"
-                .into(),
-        ));
-    }
-    let incomplete = experiment.interrupted.is_some()
-        || experiment.cells.iter().any(|cell| {
-            cell.stopped.is_some() || cell.pairs.len() < experiment.design.pairs as usize
-        });
-    let found = fail_on.iter().any(|fail_on| match fail_on {
-        FailOn::Worse => verdicts.primaries().any(|v| *v == Verdict::Worse),
-        FailOn::Unclear => verdicts
-            .primaries()
-            .any(|v| matches!(v, Verdict::Unclear { .. })),
-        FailOn::Invalid => verdicts.primaries().any(is_invalid),
-        FailOn::Incomplete => incomplete,
-    });
-    Ok(ExitCode::from(if found { 3 } else { 0 }))
+    not_complete(&measured.experiment).map(Error::Failed)
 }
 
 /// What will be done, in one line.
@@ -395,36 +336,13 @@ fn announcement(experiment: &Experiment, instrument: &dyn Instrument) -> String 
         count(pairs as usize, "pair")
     );
     if let Some(time) = instrument.estimate(&experiment.cells, pairs) {
-        let _ = write!(text, ": about {}", crate::output::duration(time));
+        let _ = write!(text, ": about {}", duration(time));
     }
     text.push_str(". Ctrl-C reports what is there.");
-    let metrics = experiment.cells.iter().flat_map(|cell| &cell.metrics);
-    let judged = metrics
-        .filter(|metric| metric.role == Role::Primary)
-        .count();
-    if let Some(warning) = too_few_pairs(experiment.design.family, judged, pairs as usize) {
+    if let Some(warning) = too_few_pairs(experiment) {
         let _ = write!(text, "\n{warning}");
     }
     text
-}
-
-/// That so few pairs can decide nothing, or nothing alone, if that is so.
-fn too_few_pairs(family: Family, judged: usize, pairs: usize) -> Option<String> {
-    let needed = pairs_needed(family, judged.max(1));
-    if pairs >= needed {
-        return None;
-    }
-    let together = fewest_callable(family, judged.max(1), pairs);
-    let (pairs, of) = (count(pairs, "pair"), count(judged, "comparison"));
-    Some(match together {
-        None => format!(
-            "Too few: {pairs} can call none of {of} better or worse; give --pairs {needed} or more."
-        ),
-        Some(together) => format!(
-            "Few: with {pairs} none of {of} can be called alone, {together} must agree; --pairs \
-             {needed} lets each be called."
-        ),
-    })
 }
 
 /// `--dry-run`: what would run and how long it would take.
@@ -486,33 +404,4 @@ pub fn dry_run(
         }
     }
     print(&text)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn too_few_pairs_are_said_before_they_are_run() {
-        let said = |family, judged, pairs| too_few_pairs(family, judged, pairs);
-        for pairs in 1..6 {
-            let text = said(Family::Holm, 1, pairs).unwrap();
-            assert!(text.ends_with("give --pairs 6 or more."), "{text}");
-        }
-        assert_eq!(said(Family::Holm, 1, 6), None);
-        assert_eq!(
-            said(Family::Holm, 126, 8).unwrap(),
-            format!(
-                "Too few: 8 pairs can call none of 126 comparisons better or worse; give --pairs \
-                 {} or more.",
-                pairs_needed(Family::Holm, 126)
-            )
-        );
-        assert_eq!(
-            said(Family::FalseDiscovery, 126, 8).unwrap(),
-            "Few: with 8 pairs none of 126 comparisons can be called alone, 20 must agree; \
-             --pairs 13 lets each be called."
-        );
-        assert_eq!(said(Family::FalseDiscovery, 126, 13), None);
-    }
 }

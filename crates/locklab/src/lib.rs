@@ -6,6 +6,7 @@
 
 pub mod bring;
 pub mod cli;
+pub mod command_line;
 pub mod commands;
 pub mod comparing;
 pub mod extra;

@@ -3,5 +3,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    locklab::bring::run()
+    locklab::command_line::main()
 }

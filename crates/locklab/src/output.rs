@@ -7,7 +7,8 @@ use locklab_host::error::Error;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::Duration;
+
+pub use locklab_document::number::duration;
 
 /// Writes to standard output. A reader that has gone is no failure.
 ///
@@ -85,29 +86,9 @@ pub fn command_line() -> String {
     words.join(" ")
 }
 
-/// A time in words.
-pub fn duration(time: Duration) -> String {
-    match time.as_secs_f64() {
-        s if s < 0.1 => format!("{:.1} ms", s * 1e3),
-        s if s < 100.0 => format!("{s:.0} s"),
-        s if s < 6000.0 => format!("{:.0} min {:02.0} s", (s / 60.0).floor(), s % 60.0),
-        s if s < 100.0 * 3600.0 => format!("{:.1} hours", s / 3600.0),
-        s if s < 1e5 * 86_400.0 => format!("{:.0} days", s / 86_400.0),
-        s => format!("{:.0e} years", s / (365.25 * 86_400.0)),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn times_are_read_without_counting_zeros() {
-        let words = |s: f64| duration(Duration::from_secs_f64(s));
-        assert_eq!(words(0.0123), "12.3 ms");
-        assert_eq!(words(107.0), "1 min 47 s");
-        assert_eq!(words(1e11), "3e3 years");
-    }
 
     #[test]
     fn a_check_leaves_no_file_behind() {

@@ -47,7 +47,7 @@ pub(crate) fn register(cli: &Cli) -> Result<(), Error> {
 /// says and these flags beside; none if it is a name of ours.
 ///
 /// # Errors
-/// As [`register`].
+/// The same errors as [`register`].
 pub(crate) fn named(name: &str, common: &Common, flags: &[&str]) -> Result<Option<OwnLock>, Error> {
     let asked = match &common.cflags {
         None => Vec::new(),

@@ -49,6 +49,13 @@ fn gzip_twice_gives_identical_counts() {
     for field in ["l1i_misses", "user", "kernel", "geometry"] {
         assert!(!first[field].is_null(), "{field}");
     }
+    // In QEMU's user mode no kernel runs: zero would be a count of it.
+    assert_eq!(first["kernel"]["executed"], false);
+    for field in ["instructions", "l1i_fetches", "l1i_misses"] {
+        assert!(first["kernel"][field].is_null(), "{field}");
+    }
+    let (_, text, _) = icache(&["--", "true"]);
+    assert!(text.contains("not executed"), "{text}");
 }
 
 #[test]

@@ -61,3 +61,50 @@ fn the_band_names_what_was_changed() {
         .expect("a band");
     golden("simulated_band.txt", band);
 }
+
+#[test]
+fn the_length_of_a_run_is_reported_and_options_of_the_other_kind_are_refused() {
+    const MATRIX: &str = "matrix ticket mcs --on flat-16 --threads 2 --critical 1 \
+                          --non-critical 1 --pairs 1";
+    let text = printed(&format!("{MATRIX} --acquisitions 500"));
+    assert!(text.contains("500 acquisitions, after a warm-up"), "{text}");
+    let json = locklab(&format!("{MATRIX} --acquisitions 500 --json")).assert();
+    let json = String::from_utf8_lossy(&json.success().get_output().stdout).into_owned();
+    assert!(json.contains("500 acquisitions, after a warm-up"), "{json}");
+    assert!(!json.contains("50 ms"), "{json}");
+    for (line, words) in [
+        ("--on flat-16 --time 5", "--time is for this machine"),
+        (
+            "--on flat-16 --slice-us 100",
+            "--slice-us is for this machine",
+        ),
+        ("--on flat-16 --pin 0", "--pin is for this machine"),
+        (
+            "--acquisitions 5",
+            "--acquisitions is for simulated machines",
+        ),
+        ("--band", "--band is for simulated machines"),
+    ] {
+        let refused = locklab(&format!("matrix ticket mcs {line}"));
+        let refused = { refused }.assert().code(2).stdout("");
+        let text = String::from_utf8_lossy(&refused.get_output().stderr).into_owned();
+        assert!(text.contains(words), "{line}: {text}");
+    }
+}
+
+/// Also before it runs: what so few pairs cannot show.
+#[test]
+fn too_few_pairs_for_a_verdict_are_reported_first() {
+    let mut command = Command::cargo_bin("locklab").unwrap();
+    let line = "matrix ticket mcs --on flat-16 --threads 2 --critical 1 --non-critical 1 --pairs 1";
+    command
+        .args(line.split_whitespace())
+        .args(["--store", ":memory:"]);
+    let ran = command.assert().success();
+    let text = String::from_utf8_lossy(&ran.get_output().stderr).into_owned();
+    assert!(text.starts_with("1 cell x 1 pair."), "{text}");
+    assert!(
+        text.contains("Too few: 1 pair can call none of 1 comparison"),
+        "{text}"
+    );
+}

@@ -158,3 +158,38 @@ fn what_is_hidden_is_not_suggested_and_sentences_are_whole() {
     let text = String::from_utf8_lossy(&doctor.stdout);
     assert!(!text.contains("limited by In their place"), "{text}");
 }
+
+#[test]
+fn numbers_that_are_none_are_refused_in_plain_words() {
+    for (arguments, words) in [
+        ("--threads -1", "'-1' is not a whole number from 0 to"),
+        ("--threads 1.5", "'1.5' is not a whole number from 0 to"),
+        ("--critical -4..8", "'-4' is not a whole number from 0 to"),
+        (
+            "--slice-us 1.5",
+            "'1.5' is not a whole number, which --slice-us <US> takes",
+        ),
+        (
+            "--pairs many",
+            "'many' is not a whole number, which --pairs <N> takes",
+        ),
+        ("--pairs -3", "-3 is not in 0..=4294967295"),
+        (
+            "--delta wide",
+            "'wide' is not a number, which --delta <PERCENT> takes",
+        ),
+        (
+            "--html /no/such/folder/x.html",
+            "cannot write /no/such/folder/x.html",
+        ),
+    ] {
+        let words_typed = format!("matrix tas ticket --store :memory: {arguments}");
+        let words_typed: Vec<&str> = words_typed.split(' ').collect();
+        let output = locklab(&words_typed).output().unwrap();
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{arguments}: {text}");
+        assert!(text.contains(words), "{arguments}: {text}");
+        assert!(!text.contains("invalid digit"), "{text}");
+        assert!(output.stdout.is_empty(), "nothing may have run");
+    }
+}

@@ -59,7 +59,7 @@ impl Arena {
         self.used = (self.used + room(bytes)).min(self.size);
     }
 
-    /// Room for `count` values, all bytes zero.
+    /// Memory for `count` values, all bytes zero.
     ///
     /// # Panics
     /// If the arena was made too small or `T` wants a wider alignment than
@@ -80,7 +80,7 @@ impl Arena {
         place
     }
 
-    /// Room for something of this layout, all bytes zero.
+    /// Memory for one value of this layout, all bytes zero.
     ///
     /// # Panics
     /// The same conditions as for [`Arena::take`].

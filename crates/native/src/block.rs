@@ -172,7 +172,7 @@ pub(crate) struct Block {
     workers: NonNull<WorkerRecord>,
     /// Counts by pair, side, worker and window.
     turns_at: NonNull<u64>,
-    /// Histograms by side and worker.
+    /// Latencies by side and worker.
     pub(crate) latencies: NonNull<u64>,
     /// Last: the rest lies in it.
     _arena: Arena,

@@ -3,14 +3,17 @@
 //! rates of locks that a file made of it can be held against.
 //!
 //! By the same means as a matrix: the same round trips, the same cycle, the
-//! same blocks of slices. Must never guess: what cannot be measured so is the
-//! business of who writes the file.
+//! same blocks of slices. What cannot be measured so is an assumption in the
+//! file, and marked as one.
 
 use crate::plan::Plan;
 use crate::probe::Native;
 use crate::round_trip::{self, MID, NEAR};
 use crate::spec::Spec;
+use locklab_document::number;
+use locklab_host::topology::Topology;
 use locklab_judge::Family;
+use locklab_lab::VERSION;
 use locklab_lab::experiment::{Design, Order};
 use locklab_lab::instrument::{Instrument as _, Turn};
 use std::hint::{black_box, spin_loop};
@@ -22,6 +25,10 @@ use std::time::{Duration, Instant};
 const MOST_PAIRS: usize = 64;
 /// How often each is measured, at other times.
 const PASSES: usize = 3;
+/// Locks whose rates here are compared with those on the modelled machine.
+pub const LOCKS: [&str; 5] = ["ticket", "mcs", "clh", "qspinlock", "ttas"];
+/// Blocks of slices of each pair of them.
+const BLOCKS: u32 = 5;
 /// A pair whose figures differ by more than this factor was moved meanwhile.
 const SLACK: f64 = 1.5;
 
@@ -44,6 +51,61 @@ pub struct Fit {
     pub pause: f64,
     /// Time of an uncontended atomic addition, in ns.
     pub rmw: f64,
+}
+
+impl Fit {
+    /// The file of a machine like this one. What cannot be measured is in it as
+    /// an assumption.
+    #[must_use]
+    pub fn machine_file(&self, topology: &Topology) -> String {
+        let cycles = |ns: f64, most: f64| (ns * self.clock_ghz).round().clamp(1.0, most);
+        let threads = topology.order.len().div_ceil(topology.cores.max(1));
+        let nodes = topology.nodes.max(1);
+        let cores = topology.cores.div_ceil(nodes).max(1);
+        let (near, middle) = (self.near.max(1.0), self.middle.max(1.0));
+        let remote = self.far.max(middle);
+        format!(
+            "# Made by `locklab machine fit`, {version}.\n\
+             # One-way latency of {pairs} of CPUs, ns: least {least:.1}, median {median:.1}, greatest {most:.1}.\n\
+             # Measured three times; moved meanwhile: {moved}.\n\
+             name = \"this-machine\"\n\
+             description = \"Measured where `locklab machine fit` ran\"\n\
+             arch = \"{arch}\"\n\n\
+             [topology]\nsource = \"/sys/devices/system/cpu, CPUs that may be used\"\n\
+             sockets = {nodes}\ncores = {cores}\nthreads = {threads}\n\n\
+             [core]\n\
+             clock_ghz = {{ value = {clock:.2}, source = \"measured: a chain of dependent complements, as the matrix takes its cycle\" }}\n\
+             pause_cycles = {{ value = {pause}, source = \"measured: a loop of relaxes\" }}\n\
+             rmw_cycles = {{ value = {rmw}, source = \"measured: a loop of fetch_add on one core\" }}\n\
+             l1_cycles = {{ value = 5, assumption = \"typical\" }}\n\
+             l2_cycles = {{ value = 14, assumption = \"typical\" }}\n\
+             store_buffer = {{ value = 56, assumption = \"typical\" }}\n\
+             smt_slowdown = {{ value = 1.6, assumption = \"typical\", band = [1.3, 1.9] }}\n\n\
+             [transfer]\n\
+             cluster_ns = {{ value = {near:.1}, source = \"measured: pairs with a round trip to 40 ns, or the nearest\" }}\n\
+             socket_ns = {{ value = {middle:.1}, source = \"measured: pairs with a round trip of 40 to 145 ns, or the next\" }}\n\
+             remote_ns = {{ value = {remote:.1}, source = \"measured: pairs with a round trip over 145 ns, or the farthest\" }}\n\
+             memory_ns = {{ value = 90, assumption = \"typical\" }}\n\n\
+             [directory]\n\
+             shared_read_ns = {{ value = 5, assumption = \"cannot be measured so\", band = [2, 30] }}\n\
+             invalidate_ns = {{ value = 2, assumption = \"cannot be measured so\", band = [0.3, 4] }}\n\
+             arbitration = {{ value = \"random\", assumption = \"cannot be measured so\" }}\n",
+            version = VERSION,
+            pairs = number::count(self.one_way.len(), "pair"),
+            moved = number::count(self.moved, "pair"),
+            clock = self.clock_ghz,
+            least = self.one_way[0],
+            median = self.one_way[self.one_way.len() / 2],
+            most = self.one_way[self.one_way.len() - 1],
+            arch = if cfg!(target_arch = "aarch64") {
+                "aarch64"
+            } else {
+                "x86_64"
+            },
+            pause = cycles(self.pause, 1000.0),
+            rmw = cycles(self.rmw, 200.0),
+        )
+    }
 }
 
 /// The pairs of CPUs that are measured: every k-th of all, so that all
@@ -135,12 +197,23 @@ fn nanoseconds(times: u32, mut once: impl FnMut()) -> f64 {
     best.fold(f64::INFINITY, f64::min)
 }
 
-/// Acquisitions a second of two locks in one cell of a matrix, medians of
-/// `blocks` blocks; `None` of a lock that no block measured.
+/// Acquisitions a second of [`LOCKS`] in one cell of a matrix; `None` of a lock
+/// that no block measured.
 ///
 /// # Errors
-/// It cannot be measured at all, in a sentence.
-pub fn rates(
+/// A lock cannot be measured at all, in a sentence.
+pub fn rates(native: &Native, place: [u64; 3]) -> Result<Vec<(&'static str, Option<f64>)>, String> {
+    let mut rates = Vec::new();
+    for pair in LOCKS.chunks(2) {
+        let locks = [pair[0], pair[pair.len() - 1]];
+        let measured = rates_of(native, locks, place, BLOCKS)?;
+        rates.extend(pair.iter().copied().zip(measured));
+    }
+    Ok(rates)
+}
+
+/// Medians of `blocks` blocks of two locks.
+fn rates_of(
     native: &Native,
     locks: [&str; 2],
     [threads, critical, non_critical]: [u64; 3],

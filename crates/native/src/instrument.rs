@@ -29,7 +29,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-/// Fewest pairs of slices that make a block, where it has room for more than
+/// Fewest pairs of slices that make a block, where it has time for more than
 /// one.
 const LEAST_SLICES: u32 = 3;
 /// Windows of fairness, in ns.

@@ -53,7 +53,7 @@ impl Latencies {
     /// Writes pairs of value and count of each side, ended by a count of 0.
     ///
     /// # Safety
-    /// Room for 4 × [`LATENCIES`] values, zeroed.
+    /// Memory for 4 × [`LATENCIES`] values, zeroed.
     pub(crate) unsafe fn save(&self, place: NonNull<u64>) {
         for (side, sum) in self.sums.iter().enumerate() {
             for (i, step) in sum.iter_recorded().take(LATENCIES - 1).enumerate() {

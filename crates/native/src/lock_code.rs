@@ -38,7 +38,7 @@ pub struct LockCode {
 }
 
 unsafe fn build<T: Default>(place: NonNull<u8>) {
-    // SAFETY: the caller's: room for a T that holds none.
+    // SAFETY: the caller's: memory for a T that holds none.
     unsafe { place.cast::<T>().write(T::default()) };
 }
 

@@ -19,7 +19,7 @@ pub struct Native {
     pub topology: Topology,
     /// Who it is.
     pub machine: Machine,
-    /// Length of a unit of work.
+    /// Calibration of a unit of work.
     pub calibration: Calibration,
     /// Cost of one clock read, in ns.
     pub clock_cost: f64,
@@ -129,8 +129,7 @@ impl Native {
         }
         if spec.layout.is_some() {
             caveats.push(
-                "One code layout was measured: figures include the luck of where its bytes lie."
-                    .into(),
+                "One code layout was measured: figures include the effect of its alignment.".into(),
             );
         }
         if spec.latency {

@@ -106,7 +106,7 @@ pub(crate) fn links(workers: usize) -> Vec<(usize, usize)> {
 #[repr(align(128))]
 pub(crate) struct Ball {
     at: AtomicU64,
-    /// On the same line, and written once: it costs nobody a miss.
+    /// A flag on the same line, written once: it costs no thread a miss.
     over: AtomicBool,
 }
 
@@ -116,7 +116,7 @@ const GAME: u64 = 300_000;
 const LOST: u64 = 100 * GAME;
 
 impl Ball {
-    /// Ready for another game. Nobody plays.
+    /// Resets it for another measurement, while no thread takes part.
     pub(crate) fn reset(&self) {
         self.at.store(0, Ordering::Relaxed);
         self.over.store(false, Ordering::Relaxed);

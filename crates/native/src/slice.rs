@@ -83,7 +83,7 @@ impl Clockwork {
     fn announce(&self, phase: u32) {
         if self.phase.load(Ordering::Relaxed) < phase {
             // C1: Release pairs with the fence of a worker that sees it. The
-            // greater of the two: who announces late takes nobody back.
+            // greater of the two: a late announcement moves no worker back.
             self.phase.fetch_max(phase, Ordering::Release);
         }
     }
@@ -330,7 +330,7 @@ mod tests {
         assert_eq!(phase(), phase::MEASURE);
         clockwork.look(153);
         assert_eq!((phase(), clockwork.measured()), (phase::LEAVE, (103, 153)));
-        // It comes back, and takes nobody back.
+        // It comes back, and moves no other worker back.
         clockwork.announce(phase::MEASURE);
         clockwork.look(160);
         assert_eq!((phase(), clockwork.measured()), (phase::LEAVE, (103, 153)));

@@ -178,7 +178,7 @@ fn mean(list: &[f64]) -> f64 {
     list.iter().sum::<f64>() / list.len().max(1) as f64
 }
 
-/// Standard deviation of a sample; 0 for one figure.
+/// Variance of a sample; 0 for one figure.
 fn variance(list: &[f64]) -> f64 {
     let mean = mean(list);
     let squares: f64 = list.iter().map(|x| (x - mean).powi(2)).sum();

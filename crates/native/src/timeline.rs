@@ -1,4 +1,4 @@
-//! How often a worker looks at the clock, and what it had done at the edges of
+//! How often a worker reads the clock, and what it had done at the edges of
 //! the windows of a slice.
 //!
 //! No other thread looks for it: a controller that woke every millisecond
@@ -36,7 +36,7 @@ pub(crate) struct Timeline<'a> {
 
 impl<'a> Timeline<'a> {
     /// A slice whose measured part will have these windows, seen at time
-    /// `now`. A look at the clock costs `clock_cost` ns, which decides how
+    /// `now`. A clock read costs `clock_cost` ns, which decides how
     /// often it is worth it: it takes at most 1 % of the time, and on most
     /// machines 0.3 %.
     #[must_use]
@@ -70,7 +70,7 @@ impl<'a> Timeline<'a> {
         self.turns_between
     }
 
-    /// A look at the clock: it is `now`, and so many turns have been done
+    /// Notes a clock read: it is `now`, and so many turns have been done
     /// since the start. Says how many to do before the next look.
     pub(crate) fn look(&mut self, now: u64, turns: u64) -> u64 {
         let (then, turns_then) = self.last;

@@ -22,7 +22,7 @@ pub const MAGIC: u64 = u64::from_le_bytes(*b"lockrep4");
 pub const SITES: usize = 4096;
 /// Call stacks of a profile.
 pub const STACKS: usize = 4096;
-/// Mutexes told apart of one stack; those beyond them share a site.
+/// Mutexes of one stack that have sites of their own; those beyond them share one.
 pub const MUTEXES: u32 = 256;
 /// Frames of a call stack, from the call of the lock outwards.
 pub const FRAMES: usize = 12;

@@ -225,7 +225,7 @@ unsafe extern "C-unwind" fn cancelled(frame: *mut c_void) {
 }
 
 /// # Safety
-/// POSIX `pthread_cond_*`; likewise the functions below.
+/// The conditions of POSIX for `pthread_cond_*`; likewise the functions below.
 unsafe fn wait_until(
     cond: *mut pthread_cond_t,
     mutex: *mut pthread_mutex_t,

@@ -102,7 +102,7 @@ fn is_shared(spin: *mut c_int) -> bool {
 }
 
 /// # Safety
-/// POSIX `pthread_spin_*`; likewise the functions below.
+/// The conditions of POSIX for `pthread_spin_*`; likewise the functions below.
 pub(crate) unsafe fn init(spin: *mut c_int, shared: c_int) -> c_int {
     choice::make();
     if choice::is_glibc() {

@@ -158,7 +158,7 @@ impl Launcher {
         asked.max(1)
     }
 
-    /// Facts for the report.
+    /// The CPUs, as text for the report.
     #[must_use]
     pub fn cpus_text(&self) -> String {
         if self.cpus.is_empty() {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! A TCG plugin for QEMU that counts instructions and, with the model of
 //! `locklab-icache`, fetches and misses of the L1 instruction cache. Its
-//! README tells how to run it and what it does not see.
+//! README says how to run it and what it does not see.
 //!
 //! It only watches: nothing here may change what the guest does, print
 //! anything but errors, or slow a block down by more than one callback.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Looks at each block once, when QEMU translates it, and decides what runs
 //! whenever it is executed. What the callbacks are given is never freed:
-//! QEMU does not tell when it has dropped a block for good.
+//! QEMU does not report when it has dropped a block for good.
 
 use std::ffi::{c_uint, c_void};
 use std::ptr;

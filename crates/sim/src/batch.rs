@@ -9,7 +9,7 @@ use crate::stuck::SimError;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-/// Runs each scenario on one of so many threads. `progress` is told, by the
+/// Runs each scenario on one of so many threads. `progress` is called, by the
 /// thread that has finished one, how many are done.
 ///
 /// # Errors

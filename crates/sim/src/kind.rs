@@ -68,7 +68,7 @@ impl<L> Kind<L> {
         }
     }
 
-    /// Locks that `look` can tell whether they are held.
+    /// Locks of which `look` knows whether they are held.
     pub(crate) fn by(look: fn(&L) -> bool) -> Self {
         Self { look }
     }

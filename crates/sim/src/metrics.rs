@@ -359,7 +359,7 @@ impl Metrics {
     }
 }
 
-/// What the workload's code tells the metrics.
+/// What the workload's code reports to the metrics.
 impl Engine {
     fn stolen(&self) -> u64 {
         self.cpus.iter().map(|cpu| cpu.stolen.get()).sum()

@@ -179,7 +179,7 @@ pub fn simulate(scenario: &Scenario) -> Result<Simulation, SimError> {
     if let Some(lock) = crate::foreign::registered(&scenario.lock) {
         return lock.simulate(scenario).map_err(SimError::Foreign);
     }
-    // A big lock can tell whether it is held; of others the word is read.
+    // A big lock knows whether it is held; of others the word is read.
     catalogue::visit_big::<Sim, _>(&scenario.lock, Run(scenario))
         .or_else(|| catalogue::visit::<Sim, _>(&scenario.lock, Run(scenario)))
         .unwrap_or_else(|| Err(SimError::UnknownLock(scenario.lock.clone())))
@@ -195,7 +195,7 @@ pub fn simulate_lock<L: RawLock<Sim>>(scenario: &Scenario) -> Result<Simulation,
 }
 
 /// As [`simulate_lock`], for a lock whose memory is outside its type `L`, which
-/// accesses it by [`crate::by_address`]; `look` tells whether it is held.
+/// accesses it by [`crate::by_address`]; `look` returns whether it is held.
 ///
 /// # Errors
 /// The same errors as [`run`].

@@ -1,10 +1,12 @@
 //! Modelled machines in words: which there are, what each assumes, and how its
 //! microbenchmarks compare with what was published of them.
 
+use crate::spec::{Spec, Work};
+use locklab_document::number::count;
 use locklab_document::{Document, Section};
 use locklab_lab::experiment::Labels;
 use locklab_sim::microbench::{Checked, check};
-use locklab_sim::{BUILTIN, FIGURES, Machine, Origin};
+use locklab_sim::{BUILTIN, FIGURES, Machine, Origin, run};
 use serde_json::{Map, json};
 use std::fmt::Write as _;
 
@@ -51,6 +53,55 @@ pub fn show(machine: &Machine) -> String {
         machine.arbitration.name()
     );
     text
+}
+
+/// The rates of locks measured somewhere, side by side with those simulated on
+/// `machine`, in a table; `None` stands for a lock that could not be measured.
+/// The cell of the matrix is one of threads, critical and non-critical length.
+///
+/// # Errors
+/// A lock cannot be simulated, in a sentence.
+pub fn side_by_side(
+    machine: &Machine,
+    place: [u64; 3],
+    measured: &[(&str, Option<f64>)],
+) -> Result<String, String> {
+    let [threads, critical, non_critical] = place;
+    let mut text = format!(
+        "Million acquisitions a second, {}, critical {critical}, non-critical {non_critical}:\n\
+         {:<12} {:>10} {:>10} {:>15}\n",
+        count(threads as usize, "thread"),
+        "lock",
+        "here",
+        "simulated",
+        "simulated/here"
+    );
+    for (lock, here) in measured {
+        let spec = Spec {
+            baseline: (*lock).into(),
+            experiment: (*lock).into(),
+            threads: vec![threads as usize],
+            critical: vec![critical],
+            non_critical: vec![non_critical],
+            work: Work::Units,
+            latency: false,
+            acquisitions: None,
+            physical: None,
+            placement: None,
+        };
+        let simulated = run(&spec.scenario(machine, place, lock, 1))
+            .map_err(|e| format!("{lock} cannot be simulated: {e}"))?
+            .ops_per_s;
+        let (here, ratio) = here.map_or(("disturbed".into(), "-".into()), |here| {
+            (
+                format!("{:.3}", here / 1e6),
+                format!("{:.2}", simulated / here),
+            )
+        });
+        let simulated = simulated / 1e6;
+        let _ = writeln!(text, "{lock:<12} {here:>10} {simulated:>10.3} {ratio:>15}");
+    }
+    Ok(text)
 }
 
 /// The published microbenchmarks of a machine's file, the model's beside each.

@@ -215,7 +215,7 @@ struct Workload {
 /// A pair that does not count.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 struct SetAside {
-    /// Its rank, from 1.
+    /// Number of the pair, from 1.
     pair: u32,
     why: String,
 }

@@ -79,7 +79,7 @@ pub fn run(args: &FootprintArgs, common: &Common) -> Result<ExitCode, Error> {
     })
 }
 
-/// The footprint for programs.
+/// The footprint as JSON.
 pub(crate) fn document(footprint: &Footprint) -> Value {
     let mut document = json!({
         "schema": 1,

@@ -38,7 +38,7 @@ pub struct IcacheArgs {
     /// Write the program's standard output
     #[arg(long, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// In seconds: then it is killed
+    /// Seconds until the program is killed
     #[arg(long, value_name = "SECONDS", default_value_t = 3600.0)]
     pub time_limit: f64,
     /// The program and its arguments

@@ -22,7 +22,7 @@ use std::process::ExitCode;
 /// Without options it takes about a minute.
 #[derive(Debug, Args)]
 pub struct MatrixArgs {
-    /// The lock that is the yardstick
+    /// The lock to compare with
     pub baseline: String,
     /// The lock that is judged against it; may be left out with --aa
     #[arg(required_unless_present = "aa")]

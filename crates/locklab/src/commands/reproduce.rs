@@ -31,10 +31,10 @@ pub struct ReproduceArgs {
     /// Every published experiment that can be simulated, and two scores
     #[arg(long, conflicts_with = "names")]
     pub all: bool,
-    /// Only these of a kernel report's variants
+    /// Variants of a kernel report to run [default: all]
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub variant: Vec<String>,
-    /// Only these of a kernel report's workloads
+    /// Workloads of a kernel report to run [default: all]
     #[arg(long, value_enum, value_name = "NAME", value_delimiter = ',')]
     pub workload: Vec<Workload>,
     #[command(flatten)]

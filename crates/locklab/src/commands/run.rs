@@ -15,7 +15,7 @@ use std::process::ExitCode;
 /// `locklab run`.
 #[derive(Debug, Args)]
 pub struct RunArgs {
-    /// The lock: of 'locklab locks', 'pthread' (glibc's), or LiTL's name
+    /// A lock of 'locklab locks', 'pthread' (glibc's own), or a name of LiTL's
     #[arg(long, value_name = "NAME")]
     pub lock: String,
     /// What a waiter does [default: barging]

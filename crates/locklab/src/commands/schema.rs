@@ -12,7 +12,7 @@ use std::process::ExitCode;
 /// `locklab schema`.
 #[derive(Debug, Args)]
 pub struct SchemaArgs {
-    /// Of what [default: both, as one object]
+    /// The kind of document [default: both, as one object]
     #[arg(value_enum)]
     pub of: Option<SchemaOf>,
 }

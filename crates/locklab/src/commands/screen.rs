@@ -26,10 +26,10 @@ pub struct ScreenArgs {
     /// Runs of each, after one that is left out
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
     pub runs: u32,
-    /// How much work a run is, over its usual
+    /// Factor on the usual amount of work of a run
     #[arg(long, value_name = "FACTOR")]
     pub scale: Option<f64>,
-    /// Of one run, in seconds
+    /// Limit of one run, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 120, value_parser = clap::value_parser!(u32).range(1..))]
     pub time_limit: u32,
 }

@@ -12,7 +12,7 @@ use std::time::Duration;
 /// `locklab workload-program`.
 #[derive(Debug, Args)]
 pub struct WorkloadProgramArgs {
-    /// Which
+    /// The program to run
     #[command(subcommand)]
     pub program: Program,
 }
@@ -22,10 +22,10 @@ pub struct WorkloadProgramArgs {
 pub enum Program {
     /// fstat(2) in a loop
     Fstat {
-        /// How many
+        /// Number of processes
         #[arg(long)]
         processes: usize,
-        /// For how long
+        /// Time to run
         #[arg(long)]
         milliseconds: u64,
     },
@@ -37,10 +37,10 @@ pub enum Program {
         /// By a futex or a pipe
         #[arg(long)]
         by: By,
-        /// In a mean
+        /// Switches in a mean
         #[arg(long)]
         switches: u64,
-        /// How many means
+        /// Number of means
         #[arg(long)]
         means: u64,
     },

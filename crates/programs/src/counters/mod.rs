@@ -274,7 +274,7 @@ impl Counting {
         for (name, scale, counter) in &mut self.counters {
             let read = counter.read_count_and_time().map_err(|e| match e.kind() {
                 io::ErrorKind::UnexpectedEof => format!(
-                    "{name} found no room on the PMU; something else counts (the NMI watchdog?)"
+                    "{name} found no free counter on the PMU; something else counts (the NMI watchdog?)"
                 ),
                 _ => format!("{name} cannot be read: {e}"),
             })?;

@@ -77,7 +77,7 @@ impl FromStr for By {
         let found = [Self::Futex, Self::Pipe]
             .into_iter()
             .find(|b| b.word() == text);
-        found.ok_or_else(|| format!("'{text}' wakes nobody; those are futex and pipe"))
+        found.ok_or_else(|| format!("'{text}' is no way to wake a thread; futex and pipe are"))
     }
 }
 

@@ -2,7 +2,7 @@
 //! with their pairs, runs over time.
 //!
 //! A chart is drawn with classes only; `chart.css` has the colours for dark
-//! and light. What is told by colour is told by a sign, a shape or a dash as
+//! and light. What colour shows is shown by a sign, a shape or a dash as
 //! well. Figures that are not finite are left out, never drawn at a border.
 
 use super::clean;

@@ -11,7 +11,7 @@ use std::process::ExitCode;
 
 /// `git bisect run` takes it as "cannot be tested".
 const SKIP: u8 = 125;
-/// And this as "stop": the fault is not the kernel's.
+/// The exit code that it takes as "stop": the fault is not the kernel's.
 const ABORT: u8 = 128;
 
 /// 0 and 1 are about the kernel, 125 about this revision of it; all else stops

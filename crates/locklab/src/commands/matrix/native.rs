@@ -20,7 +20,7 @@ use std::time::Duration;
 /// # Errors
 /// One sentence.
 pub(super) fn run(args: &MatrixArgs, common: &Common) -> Result<ExitCode, Error> {
-    // Names first: nobody waits for a calibration to hear of a typo.
+    // Names first, so that a typo is reported before the calibration.
     for name in std::iter::once(&args.baseline).chain(&args.experiment) {
         subject::find(name).map_err(Error::Usage)?;
     }

@@ -1,0 +1,124 @@
+//! A comparison as a gate of continuous integration: which verdicts fail it,
+//! whether so few pairs can decide anything, and why one is not complete.
+//!
+//! Judges nothing itself. A gate that judged nothing fails: success would say
+//! that nothing is worse.
+
+use crate::experiment::{Experiment, Role};
+use crate::verdicts::Verdicts;
+use locklab_document::number::count;
+use locklab_judge::{Verdict, fewest_callable, pairs_needed};
+
+/// What a gate fails on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FailOn {
+    /// A regression.
+    Worse,
+    /// A verdict that shows neither a difference nor equality.
+    Unclear,
+    /// A verdict on failed runs or too few pairs.
+    Invalid,
+    /// A cell without all its pairs.
+    Incomplete,
+}
+
+impl FailOn {
+    /// All of them, each with its word on a command line and its meaning.
+    pub const ALL: [(Self, &'static str, &'static str); 4] = [
+        (Self::Worse, "worse", "A regression"),
+        (
+            Self::Unclear,
+            "unclear",
+            "Neither shown to differ nor to be flat",
+        ),
+        (
+            Self::Invalid,
+            "invalid",
+            "Cannot be read: failed runs, too few pairs",
+        ),
+        (
+            Self::Incomplete,
+            "incomplete",
+            "A cell without all its pairs",
+        ),
+    ];
+
+    /// The word on a command line.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        Self::ALL[self as usize].1
+    }
+
+    /// The gate of this word; `None` if there is none.
+    #[must_use]
+    pub fn find(word: &str) -> Option<Self> {
+        let found = Self::ALL.iter().find(|(_, name, _)| *name == word);
+        found.map(|(fail_on, ..)| *fail_on)
+    }
+}
+
+/// Whether a verdict is one that the gate fails on.
+///
+/// # Errors
+/// No cell has a verdict, in a sentence.
+pub fn fails(
+    fail_on: &[FailOn],
+    experiment: &Experiment,
+    verdicts: &Verdicts,
+) -> Result<bool, String> {
+    let is_invalid = |v: &Verdict| matches!(v, Verdict::Invalid(_));
+    if !fail_on.is_empty() && verdicts.primaries().all(is_invalid) {
+        return Err(
+            "--fail-on judged nothing: no cell has a verdict; give more --pairs or more time"
+                .into(),
+        );
+    }
+    let incomplete = experiment.interrupted.is_some()
+        || experiment.cells.iter().any(|cell| {
+            cell.stopped.is_some() || cell.pairs.len() < experiment.design.pairs as usize
+        });
+    Ok(fail_on.iter().any(|fail_on| match fail_on {
+        FailOn::Worse => verdicts.primaries().any(|v| *v == Verdict::Worse),
+        FailOn::Unclear => verdicts
+            .primaries()
+            .any(|v| matches!(v, Verdict::Unclear { .. })),
+        FailOn::Invalid => verdicts.primaries().any(is_invalid),
+        FailOn::Incomplete => incomplete,
+    }))
+}
+
+/// A warning, before anything runs, that so few pairs can decide nothing, or
+/// no comparison alone.
+#[must_use]
+pub fn too_few_pairs(experiment: &Experiment) -> Option<String> {
+    let metrics = experiment.cells.iter().flat_map(|cell| &cell.metrics);
+    let judged = metrics.filter(|metric| metric.role == Role::Primary);
+    let (family, judged) = (experiment.design.family, judged.count().max(1));
+    let pairs = experiment.design.pairs as usize;
+    let needed = pairs_needed(family, judged);
+    if pairs >= needed {
+        return None;
+    }
+    let together = fewest_callable(family, judged, pairs);
+    let (pairs, of) = (count(pairs, "pair"), count(judged, "comparison"));
+    Some(match together {
+        None => format!(
+            "Too few: {pairs} can call none of {of} better or worse; give --pairs {needed} or more."
+        ),
+        Some(together) => format!(
+            "Few: with {pairs} none of {of} can be called alone, {together} must agree; --pairs \
+             {needed} lets each be called."
+        ),
+    })
+}
+
+/// Why cells are not complete, if some are not.
+#[must_use]
+pub fn not_complete(experiment: &Experiment) -> Option<String> {
+    let stopped = experiment
+        .cells
+        .iter()
+        .filter(|cell| cell.stopped.is_some());
+    let names: Vec<String> = stopped.map(|cell| cell.key.to_string()).collect();
+    (!names.is_empty()).then(|| format!("not complete: {}; the report says why", names.join("; ")))
+}

@@ -1,0 +1,96 @@
+//! From a command line to an exit code: parse, run, and one sentence for what
+//! goes wrong.
+
+use crate::cli::{Cli, Command};
+use crate::output::print;
+use clap::error::{ContextKind, ContextValue};
+use clap::{ArgAction, CommandFactory as _, FromArgMatches as _};
+use locklab_host::error::Error;
+use locklab_host::start;
+use std::io::{IsTerminal as _, Write as _};
+use std::process::ExitCode;
+
+/// Runs the command line of this process.
+pub fn main() -> ExitCode {
+    start::explain_missing_threads();
+    let done = start::check_stack().and_then(|()| run());
+    done.unwrap_or_else(|error| {
+        // A closed standard error is no reason to panic.
+        let _ = writeln!(std::io::stderr(), "locklab: {error}");
+        error.exit_code()
+    })
+}
+
+/// A function of its own, so that the frame of [`main`] fits into a stack that is
+/// too small.
+#[inline(never)]
+fn run() -> Result<ExitCode, Error> {
+    let parsed = command(Cli::command()).try_get_matches();
+    match parsed.and_then(|matches| Cli::from_arg_matches(&matches)) {
+        Ok(cli) => {
+            // With `run` the output belongs to the program.
+            if cli.common.json || !matches!(cli.command, Command::Run(_)) {
+                start::check_output()?;
+            }
+            crate::run(cli)
+        }
+        // Help and the version are a result like any other.
+        Err(help) if !help.use_stderr() => {
+            start::check_output()?;
+            let text = help.render();
+            if std::io::stdout().is_terminal() {
+                print(&text.ansi().to_string())
+            } else {
+                print(&text.to_string())
+            }
+        }
+        Err(mut wrong) => {
+            forget_hidden(&mut wrong);
+            match not_a_number(&wrong) {
+                Some(sentence) => Err(Error::Usage(sentence)),
+                None => wrong.exit(),
+            }
+        }
+    }
+}
+
+/// The command line, in which a negative number is a value and no option, so that
+/// it is refused with the values that are allowed.
+fn command(command: clap::Command) -> clap::Command {
+    let with_value = |arg: clap::Arg| match arg.get_action() {
+        ArgAction::Set | ArgAction::Append => arg.allow_negative_numbers(true),
+        _ => arg,
+    };
+    command.mut_args(with_value).mut_subcommands(self::command)
+}
+
+/// The sentence for a value that is no number.
+fn not_a_number(wrong: &clap::Error) -> Option<String> {
+    let source = std::error::Error::source(wrong)?;
+    let kind = if source.is::<std::num::ParseIntError>() {
+        "a whole number"
+    } else if source.is::<std::num::ParseFloatError>() {
+        "a number"
+    } else {
+        return None;
+    };
+    let argument = wrong.get(ContextKind::InvalidArg)?;
+    let value = wrong.get(ContextKind::InvalidValue)?;
+    Some(format!("'{value}' is not {kind}, which {argument} takes"))
+}
+
+/// Suggests no command that the help does not show.
+fn forget_hidden(wrong: &mut clap::Error) {
+    let kind = ContextKind::SuggestedSubcommand;
+    if let Some(ContextValue::Strings(names)) = wrong.remove(kind) {
+        let command = Cli::command();
+        let shown = |name: &String| {
+            let found = command.find_subcommand(name);
+            found.is_some_and(|command| !command.is_hide_set())
+        };
+        let names: Vec<String> = names.into_iter().filter(shown).collect();
+        if !names.is_empty() {
+            wrong.insert(kind, ContextValue::Strings(names));
+        }
+    }
+}
