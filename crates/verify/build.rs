@@ -101,7 +101,7 @@ const WORLD: &[&str] = &[
 
 fn main() {
     println!("cargo::rerun-if-changed=planted.txt");
-    println!("cargo::rerun-if-changed=../locks/src");
+    println!("cargo::rerun-if-changed=locks");
     let text = fs::read_to_string("planted.txt").expect("planted.txt is beside build.rs");
     let (mut modules, mut table) = (String::new(), String::new());
     let bugs = text.split("\n@ ").skip(1);
@@ -155,7 +155,7 @@ fn main() {
 
 /// Each source file of the locks, by the end of its path.
 fn sources() -> String {
-    let folder = fs::canonicalize("../locks/src").expect("the locks are beside this crate");
+    let folder = fs::canonicalize("locks").expect("a link to the source of the locks");
     let mut files = Vec::new();
     let mut folders = vec![folder.clone()];
     while let Some(folder) = folders.pop() {
@@ -189,7 +189,7 @@ fn planted(file: &str, body: &str) -> Option<String> {
     let (new, _) = rest.split_once(">>>").expect("an edit has >>>");
     let old = old.strip_suffix('\n').unwrap_or(old);
     let new = new.strip_suffix('\n').unwrap_or(new);
-    let path = Path::new("../locks/src").join(file);
+    let path = Path::new("locks").join(file);
     let source = fs::read_to_string(path).ok()?;
     if source.matches(old).count() != 1 {
         return None;

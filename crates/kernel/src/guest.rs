@@ -13,7 +13,7 @@ use std::time::Duration;
 
 const INIT: &str = include_str!("../guest/init.c");
 const NGINX: &str = include_str!("../guest/nginx.conf");
-const MARKER: &str = include_str!("../../icache/include/locklab-marker.h");
+const MARKER: &str = include_str!("../include/locklab-marker.h");
 
 /// Modules behind the virtio-serial port, where the kernel has them as
 /// modules: each after those it needs.

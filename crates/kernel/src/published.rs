@@ -25,7 +25,7 @@ struct Published {
 }
 
 macro_rules! file {
-    ($($path:literal),*) => { include_str!(concat!("../../../", $($path),*)) };
+    ($($path:literal),*) => { include_str!(concat!("../", $($path),*)) };
 }
 
 const PUBLISHED: &[Published] = &[

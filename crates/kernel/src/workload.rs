@@ -84,7 +84,7 @@ impl Workload {
         match self {
             Self::SpinlockMatrix => Some([
                 "spinlock-matrix.patch",
-                include_str!("../../../experiments/patches/spinlock-matrix.patch"),
+                include_str!("../experiments/patches/spinlock-matrix.patch"),
                 "CONFIG_LOCKLAB_SPINLOCK_MATRIX=y",
             ]),
             _ => None,

@@ -17,8 +17,8 @@ macro_rules! experiments {
         /// The experiments: name, file, and file of published figures.
         pub const EXPERIMENTS: &[(&str, &str, &str)] = &[$((
             $name,
-            include_str!(concat!("../../../experiments/", $name, ".toml")),
-            include_str!(concat!("../../../reference/", $name, ".toml")),
+            include_str!(concat!("../experiments/", $name, ".toml")),
+            include_str!(concat!("../reference/", $name, ".toml")),
         )),*];
     };
 }

@@ -316,7 +316,7 @@ macro_rules! builtin {
     ($($name:literal),* $(,)?) => {
         /// The machines that come with Locklab: name and file.
         pub const BUILTIN: &[(&str, &str)] =
-            &[$(($name, include_str!(concat!("../../../machines/", $name, ".toml")))),*];
+            &[$(($name, include_str!(concat!("../machines/", $name, ".toml")))),*];
     };
 }
 

@@ -58,7 +58,7 @@ struct Split {
 }
 
 static SPLIT: LazyLock<Split> = LazyLock::new(|| {
-    toml::from_str(include_str!("../../../reference/split.toml")).expect("a test reads it")
+    toml::from_str(include_str!("../reference/split.toml")).expect("a test reads it")
 });
 
 #[cfg(test)]

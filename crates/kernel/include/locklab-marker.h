@@ -1,0 +1,1 @@
+../../icache/include/locklab-marker.h
