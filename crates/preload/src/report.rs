@@ -358,10 +358,7 @@ pub(crate) fn wait_for(
     if first() {
         return None;
     }
-    let waiters = mutex.waiters.fetch_add(1, RELAXED) + 1;
-    if let Some(site) = site_of(mutex) {
-        site.most_waiters.fetch_max(waiters, RELAXED);
-    }
+    mutex.waiters.fetch_add(1, RELAXED);
     wait();
     mutex.waiters.fetch_sub(1, RELAXED);
     Some(began)
@@ -403,7 +400,14 @@ pub(crate) struct Released {
 /// The lock is about to be released.
 pub(crate) fn releasing(mutex: &Mutex) -> Option<Released> {
     let since = since(mutex).swap(0, RELAXED);
-    let counts = counts(site_of(mutex).filter(|_| since != 0)?);
+    let place = site_of(mutex).filter(|_| since != 0)?;
+    // Only the holder counts them: its own wait is over. They leave one by one,
+    // so there were never more while it held.
+    let waiters = mutex.waiters.load(RELAXED);
+    if waiters != 0 {
+        place.most_waiters.fetch_max(waiters, RELAXED);
+    }
+    let counts = counts(place);
     let hold = ticks().saturating_sub(since);
     counts.held.fetch_add(hold, RELAXED);
     counts.holds.fetch_add(1, RELAXED);
@@ -419,7 +423,7 @@ pub(crate) fn releasing(mutex: &Mutex) -> Option<Released> {
         thread.waited_at.store(0, RELAXED);
         released.waited = thread.waited.load(RELAXED);
     }
-    if mutex.waiters.load(RELAXED) != 0 {
+    if waiters != 0 {
         released.held = hold;
     }
     (released.waited != 0 || released.held != 0).then_some(released)
