@@ -77,6 +77,8 @@ fn no_room_for_a_thread_is_a_sentence() {
         "flat-16",
         "--threads",
         "2",
+        "--store",
+        ":memory:",
     ];
     one_sentence(
         &limited(&arguments, libc::RLIMIT_NPROC, 1, user),
@@ -164,7 +166,6 @@ fn numbers_that_are_none_are_refused_in_plain_words() {
     for (arguments, words) in [
         ("--threads -1", "'-1' is not a whole number from 0 to"),
         ("--threads 1.5", "'1.5' is not a whole number from 0 to"),
-        ("--critical -4..8", "'-4' is not a whole number from 0 to"),
         (
             "--slice-us 1.5",
             "'1.5' is not a whole number, which --slice-us <US> takes",

@@ -52,8 +52,8 @@ pub struct Outcome {
     /// Handoffs by distance, from [`Distance::Cpu`] (the same CPU again) to
     /// [`Distance::Remote`].
     pub handoffs: [u64; 5],
-    /// Acquisitions in a row by the same CPU, mean: acquisitions over handoffs
-    /// to another CPU. 0 if there was no acquisition.
+    /// Acquisitions in a row by the same CPU, mean. 0 if there was no
+    /// acquisition.
     pub mean_streak: f64,
     /// The longest streak.
     pub longest_streak: u64,
@@ -132,6 +132,8 @@ pub(crate) struct Metrics {
     locks: Box<[LockState]>,
     handoffs: [Cell<u64>; 5],
     streak: Cell<u64>,
+    /// Whether the first acquisition that was counted went on with a streak.
+    continued: Cell<bool>,
     longest_streak: Cell<u64>,
     latency: RefCell<Histogram<u64>>,
     line_wait: Cell<u64>,
@@ -205,6 +207,7 @@ impl Metrics {
                 .collect(),
             handoffs: Default::default(),
             streak: Cell::new(0),
+            continued: Cell::new(false),
             longest_streak: Cell::new(0),
             latency: RefCell::new(
                 Histogram::new_with_bounds(1, 1 << 50, 2).expect("bounds that the crate allows"),
@@ -305,7 +308,9 @@ impl Metrics {
         let ops: u64 = ops_by_thread.iter().sum();
         let squares: f64 = ops_by_thread.iter().map(|&ops| (ops as f64).powi(2)).sum();
         let handoffs = self.handoffs.each_ref().map(Cell::get);
+        // Each begins with a handoff, but one that began before counting did.
         let changes: u64 = handoffs[1..].iter().sum();
+        let streaks = changes + u64::from(self.continued.get());
         let (mut longest, mut longest_waiter) = self.longest_wait.get();
         for (who, since) in self.waiting.iter().enumerate() {
             // Those still waiting count from when counting began.
@@ -336,7 +341,7 @@ impl Metrics {
                 .collect(),
             ops_by_thread,
             handoffs,
-            mean_streak: acquisitions as f64 / changes.max(1) as f64,
+            mean_streak: acquisitions as f64 / streaks.max(1) as f64,
             longest_streak: self.longest_streak.get(),
             latency: Latency {
                 p50: percentile(0.5),
@@ -449,6 +454,9 @@ impl Engine {
             return;
         }
         add(&metrics.handoffs[distance as usize], 1);
+        if total - metrics.warmup.get() == 1 && distance == Distance::Cpu {
+            metrics.continued.set(true);
+        }
         let wait = now - since;
         metrics.latency.borrow_mut().saturating_record(wait.max(1));
         add(&metrics.wait, wait);
