@@ -77,6 +77,7 @@ fn no_room_for_a_thread_is_a_sentence() {
         "flat-16",
         "--threads",
         "2",
+        "--quiet",
         "--store",
         ":memory:",
     ];
