@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::Command;
 
 /// The release of cargo-deb that the package is made with.
-const CARGO_DEB: &str = "3";
+const CARGO_DEB: &str = "^3";
 /// The target of the static binary.
 const MUSL: &str = "x86_64-unknown-linux-musl";
 /// Where all of it goes.
