@@ -272,7 +272,7 @@ void locklab_ticket_lock(locklab_ticket_t *lock);
  Acquires the lock if it is free; says whether.
 
  Requires:
- As `locklab_ticket_lock`.
+ The same conditions as for `locklab_ticket_lock`.
  */
 bool locklab_ticket_trylock(locklab_ticket_t *lock);
 
@@ -304,7 +304,7 @@ void locklab_qspinlock_lock(locklab_qspinlock_t *lock);
  Acquires the lock if it is free; says whether.
 
  Requires:
- As `locklab_qspinlock_lock`.
+ The same conditions as for `locklab_qspinlock_lock`.
  */
 bool locklab_qspinlock_trylock(locklab_qspinlock_t *lock);
 
@@ -337,7 +337,7 @@ void locklab_mcs_lock(locklab_mcs_t *lock, locklab_mcs_node_t *node);
  Acquires the lock if it is free; says whether.
 
  Requires:
- As `locklab_mcs_lock`.
+ The same conditions as for `locklab_mcs_lock`.
  */
 bool locklab_mcs_trylock(locklab_mcs_t *lock, locklab_mcs_node_t *node);
 
