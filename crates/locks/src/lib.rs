@@ -97,6 +97,7 @@ mod lock_api_impl;
 mod masked;
 mod mutex;
 mod native;
+mod numbers;
 mod outline;
 mod parking;
 pub mod platform;
@@ -140,6 +141,8 @@ pub use lock_api_impl::Instant;
 pub use masked::{Mask, Masked, MaskedGuard};
 pub use mutex::{LeakableGuard, Mutex, StackContext};
 pub use native::{AtomicU32, Host, Native, NativePlatform, NoHost};
+#[doc(hidden)]
+pub use numbers::Numbers;
 pub use outline::Outline;
 pub use parking::{Bucket, NO_HEAVY_FENCE, Parking, ParkingHost, ParkingWorld, SPINS, Watched};
 pub use platform::Platform;

@@ -10,6 +10,7 @@
 use crate::bravo::VisibleReader;
 use crate::checked::{CheckedPlatform, HeldRanks};
 use crate::native::{AtomicU32 as Word, Host, Native};
+use crate::numbers::Numbers;
 use crate::qnode::{MAX_CPUS, QueueNodes};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -22,8 +23,7 @@ pub struct Threads;
 const NO_CPU: usize = usize::MAX;
 const WORDS: usize = MAX_CPUS.div_ceil(32);
 
-/// Bit set: the number is taken.
-static TAKEN: [AtomicU32; WORDS] = [const { AtomicU32::new(0) }; WORDS];
+static NUMBERS: Numbers<Native<Threads>, WORDS> = Numbers::new();
 static NODES: [QueueNodes<Native<Threads>>; MAX_CPUS] = [const { QueueNodes::NEW }; MAX_CPUS];
 /// The first so many; the others read without being visible.
 static READERS: [VisibleReader<Native<Threads>>; 512] = [const { VisibleReader::NONE }; 512];
@@ -41,9 +41,7 @@ fn give_back(cpu: usize) {
     if CPU.get() == cpu {
         CPU.set(NO_CPU);
     }
-    // L2: pairs with L1: our last use of the number's queue nodes comes
-    // before the next owner's first.
-    TAKEN[cpu / 32].fetch_and(!(1 << (cpu % 32)), Ordering::Release);
+    NUMBERS.give_back(cpu);
 }
 
 /// Has a number given back when this thread ends.
@@ -124,7 +122,7 @@ impl Threads {
     /// If `cpu` is [`MAX_CPUS`] or more.
     pub unsafe fn assume_cpu(cpu: usize) {
         assert!(cpu < MAX_CPUS, "cpu {cpu} is not below {MAX_CPUS}");
-        TAKEN[cpu / 32].fetch_or(1 << (cpu % 32), Ordering::Relaxed);
+        NUMBERS.assume(cpu);
         CPU.set(cpu);
     }
 
@@ -137,22 +135,10 @@ impl Threads {
     /// Takes a number for this thread, unless all are taken.
     #[cold]
     fn take_number() -> Option<usize> {
-        for (word, taken) in TAKEN.iter().enumerate() {
-            loop {
-                let free = taken.load(Ordering::Relaxed).trailing_ones() as usize;
-                let cpu = word * 32 + free;
-                if free == 32 || cpu >= MAX_CPUS {
-                    break;
-                }
-                // L1: pairs with L2.
-                if taken.fetch_or(1 << free, Ordering::Acquire) & (1 << free) == 0 {
-                    CPU.set(cpu);
-                    give_back_at_end(cpu);
-                    return Some(cpu);
-                }
-            }
-        }
-        None
+        let cpu = NUMBERS.take(MAX_CPUS)?;
+        CPU.set(cpu);
+        give_back_at_end(cpu);
+        Some(cpu)
     }
 
     #[cold]
@@ -338,8 +324,8 @@ mod tests {
             assert!(taken < FEW, "number {taken} although few threads live");
         }
         let assumed = MAX_CPUS - 1;
-        let bit = TAKEN[assumed / 32].load(Ordering::Relaxed) >> (assumed % 32) & 1;
-        assert_eq!(bit, 1, "no thread is given an assumed number");
+        let is_taken = NUMBERS.is_taken(assumed);
+        assert!(is_taken, "no thread is given an assumed number");
     }
 
     /// A variable whose destructor uses a lock that needs a number, when the

@@ -1,4 +1,4 @@
-//! Your own lock, from one C or C++ file, in three worlds.
+//! Your own lock in three worlds: from one C or C++ file, or in Rust.
 //!
 //! ```no_run
 //! use locklab_own_lock::OwnLock;
@@ -16,6 +16,7 @@
 //! step of the model checker; and once more without, for this machine's CPUs.
 //! Whatever runs it in a modelled world is a child process.
 
+mod brought;
 mod check;
 mod compile;
 mod error;
@@ -29,15 +30,15 @@ mod own_lock;
 mod repeat;
 mod simulate;
 mod source;
+mod template;
 
+pub use brought::{bring, brought, brought_to_checker};
 pub use error::Error;
 pub use inspect::Facts;
 pub use native::NativeLibrary;
 pub use own_lock::OwnLock;
 pub use source::{KernelLock, Source};
-
-/// A commented lock to start from.
-pub const TEMPLATE: &str = include_str!("../c/template.c");
+pub use template::write_template;
 
 /// The header that a lock's file includes.
 pub const HEADER: &str = include_str!("../c/locklab_lock.h");

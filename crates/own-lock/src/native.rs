@@ -10,6 +10,7 @@ use crate::library::{Act, Library};
 use crate::own_lock::OwnLock;
 use locklab_locks::catalogue::Visitor;
 use locklab_locks::{Host, Info, NativePlatform, RawLock, Threads};
+use locklab_native::{LockCode, subject};
 use std::cell::UnsafeCell;
 use std::ffi::c_uint;
 use std::sync::OnceLock;
@@ -48,6 +49,22 @@ pub struct NativeLibrary {
 }
 
 impl OwnLock {
+    /// Has it found by this name on this machine's own CPUs.
+    ///
+    /// # Errors
+    /// As [`OwnLock::load_native`].
+    pub fn register_here(&self, name: &str) -> Result<(), Error> {
+        struct Code;
+        impl Visitor<NativePlatform> for Code {
+            type Output = LockCode;
+            fn visit<L: RawLock<NativePlatform>>(self) -> LockCode {
+                LockCode::of::<L>()
+            }
+        }
+        subject::register(self.subject(name), self.load_native()?.visit(Code)?);
+        Ok(())
+    }
+
     /// Loads it into this process, after a child has tried it: from here on a
     /// crash of the lock is one of the process.
     ///

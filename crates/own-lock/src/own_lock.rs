@@ -10,8 +10,10 @@ use crate::kernel;
 use crate::lines::Lines;
 use crate::simulate::{self, Answer};
 use crate::source::Source;
+use locklab_locks::{Fairness, Info};
+use locklab_native::subject::Subject;
 use locklab_sim::{Foreign, Scenario, Simulation};
-use locklab_verify::Property;
+use locklab_verify::{Candidate, Property};
 use serde::{Serialize, de::DeserializeOwned};
 use std::path::Path;
 use std::sync::Arc;
@@ -131,6 +133,47 @@ impl OwnLock {
             None => "",
             Some(_) if self.unit.0.flags.iter().any(strict) => kernel::STRICT,
             Some(_) => kernel::WITH_DEPENDENCIES,
+        }
+    }
+
+    /// What the checker takes.
+    ///
+    /// # Errors
+    /// As [`OwnLock::promises`].
+    pub fn candidate(&self) -> Result<Candidate, Error> {
+        Ok(Candidate {
+            name: self.name.clone(),
+            properties: self.promises()?,
+            drawn: false,
+        })
+    }
+
+    /// What is known of it without running it, under this name.
+    pub fn subject(&self, name: &str) -> Subject {
+        let facts = self.facts();
+        Subject {
+            info: Info {
+                // As long as the process, which names few.
+                name: name.to_owned().leak(),
+                summary: "your own",
+                paper: "",
+                fairness: if facts.fifo {
+                    Fairness::Fifo
+                } else {
+                    Fairness::Unfair
+                },
+                try_lock: facts.try_lock,
+                max_cpus: facts.max_cpus.unwrap_or(locklab_locks::MAX_CPUS),
+                bytes_per_waiter: if facts.ctx_bytes > 1 {
+                    facts.ctx_bytes
+                } else {
+                    0
+                },
+                ..crate::INFO
+            },
+            bytes: facts.lock_bytes,
+            context_free: facts.ctx_bytes <= 1,
+            peer: false,
         }
     }
 

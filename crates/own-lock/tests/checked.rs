@@ -56,12 +56,12 @@ fn assert_kept(what: &str, properties: &[Property], executions: u64) {
 fn mutants_of(properties: &[Property]) -> BTreeSet<Mutation> {
     let passed = properties
         .iter()
-        .map(|property| check_and_record(property, limits(300)).1);
+        .map(|property| check_and_record(property, limits(300)).1.mutants);
     passed.flatten().collect()
 }
 
 fn fate(properties: &[Property], mutant: Mutation) -> Fate {
-    try_mutant(properties, limits(1_000), Some(mutant), false)
+    try_mutant(properties, limits(1_000), Some(mutant), false).0
 }
 
 const TWINS: [&str; 6] = [

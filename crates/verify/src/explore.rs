@@ -65,7 +65,8 @@ pub struct Explored {
     pub preemptions: Option<usize>,
     /// How many executions were run within that bound.
     pub executions: u64,
-    /// How long that took, other bounds included.
+    /// How long that took, other bounds included: CPU time, if it had a
+    /// process of its own.
     pub took: Duration,
 }
 

@@ -12,6 +12,16 @@ use crate::explore::Failure;
 use crate::journal::Journal;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use std::time::Duration;
+
+/// What a process for a model has left.
+pub(crate) struct Ended<R> {
+    /// Its answer, or how it ended if it did before it could answer.
+    pub(crate) answer: Result<R, Crash>,
+    /// CPU time that it took: unlike the time that passed, it depends little on
+    /// what else runs.
+    pub(crate) cpu: Duration,
+}
 
 /// How a child ended that left no answer.
 pub(crate) struct Crash {
@@ -22,14 +32,14 @@ pub(crate) struct Crash {
 }
 
 /// Runs `work` in a child process.
-///
-/// # Errors
-/// How the child ended, if it did before it could answer.
 #[cfg(not(unix))]
-pub(crate) fn isolated<R: Serialize + DeserializeOwned>(
-    work: impl FnOnce() -> R,
-) -> Result<R, Crash> {
-    Ok(work())
+pub(crate) fn isolated<R: Serialize + DeserializeOwned>(work: impl FnOnce() -> R) -> Ended<R> {
+    let start = std::time::Instant::now();
+    let answer = Ok(work());
+    Ended {
+        answer,
+        cpu: start.elapsed(),
+    }
 }
 
 #[cfg(unix)]
@@ -37,14 +47,14 @@ pub(crate) use unix::isolated;
 
 #[cfg(unix)]
 mod unix {
-    use super::{Crash, DeserializeOwned, Failure, Journal, Serialize};
+    use super::{Crash, DeserializeOwned, Duration, Ended, Failure, Journal, Serialize};
     use crate::explore::{silently, warm_up};
     use crate::trace;
     use nix::sys::mman::{MapFlags, ProtFlags, mmap_anonymous, munmap};
     use nix::sys::resource::{Resource, setrlimit};
     use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
-    use nix::sys::wait::{WaitStatus, waitpid};
-    use nix::unistd::{ForkResult, fork};
+    use nix::sys::wait::WaitStatus;
+    use nix::unistd::{ForkResult, Pid, fork};
     use std::ffi::c_void;
     use std::io::{PipeReader, PipeWriter, Read};
     use std::num::NonZeroUsize;
@@ -93,8 +103,36 @@ mod unix {
         }
     }
 
-    pub(crate) fn isolated<R: Serialize + DeserializeOwned>(
+    pub(crate) fn isolated<R: Serialize + DeserializeOwned>(work: impl FnOnce() -> R) -> Ended<R> {
+        let mut cpu = Duration::ZERO;
+        let answer = answer_of_child(work, &mut cpu);
+        Ended { answer, cpu }
+    }
+
+    /// Waits for a child; how it ended, and the CPU time that it took.
+    fn wait_for(child: Pid) -> (nix::Result<WaitStatus>, Duration) {
+        let mut status = 0;
+        // SAFETY: plain data, for which zeros stand for nothing.
+        let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+        loop {
+            // SAFETY: both are ours to write.
+            let waited = unsafe { libc::wait4(child.as_raw(), &mut status, 0, &mut usage) };
+            match nix::errno::Errno::result(waited) {
+                Err(nix::errno::Errno::EINTR) => {}
+                Err(error) => return (Err(error), Duration::ZERO),
+                Ok(_) => break,
+            }
+        }
+        let time = |time: libc::timeval| {
+            Duration::from_secs(time.tv_sec as u64) + Duration::from_micros(time.tv_usec as u64)
+        };
+        let cpu = time(usage.ru_utime) + time(usage.ru_stime);
+        (WaitStatus::from_raw(child, status), cpu)
+    }
+
+    fn answer_of_child<R: Serialize + DeserializeOwned>(
         work: impl FnOnce() -> R,
+        cpu: &mut Duration,
     ) -> Result<R, Crash> {
         // What is set up once for a process is set up before the fork, or a
         // child could find it half done.
@@ -117,12 +155,8 @@ mod unix {
             Ok(ForkResult::Child) => be_the_child(journal, &to_stderr, work),
             Err(error) => return Err(crash(format!("no process for the model: {error}"))),
         };
-        let status = loop {
-            match waitpid(child, None) {
-                Err(nix::errno::Errno::EINTR) => {}
-                status => break status,
-            }
-        };
+        let status;
+        (status, *cpu) = wait_for(child);
         if let Some(answer) = journal.answered() {
             return serde_json::from_slice(&answer)
                 .map_err(|error| crash(format!("the answer of the model's process: {error}")));

@@ -15,12 +15,15 @@
 
 mod argued;
 mod bugs;
+mod document;
 mod execution;
 mod explore;
 mod isolate;
 mod journal;
 mod models;
+mod mutants;
 mod mutation;
+mod numbers;
 mod parking;
 mod planted;
 mod platform;
@@ -36,17 +39,19 @@ mod trace;
 mod verify;
 
 pub use bugs::markdown;
+pub use document::{Assumptions, assumed, document, plan};
 pub use execution::{MAX_THREADS, begin_again, owns_static_data};
 pub use explore::{Explored, Failure, Limits, Outcome};
 pub use journal::Place;
 pub use mutation::{Change, Mutation, Part};
+pub use numbers::THREAD_NUMBERS;
 pub use parking::SPIN_THEN_PARK;
 pub use platform::{Loom, Word};
 pub use property::{Property, promises, properties};
 pub use result::{
     Checker, Count, Killed, LockResult, MutantKind, PropertyResult, Survivor, Verdict,
 };
-pub use run::{Fate, check, check_and_record, check_within, properties_of, try_mutant};
+pub use run::{Fate, Passed, check, check_and_record, check_within, properties_of, try_mutant};
 pub use source::add_source;
 pub use subject::{Context, Instance, Subject, subject};
 pub use table::{table, traces};

@@ -172,6 +172,7 @@ mod tests {
             name: "mcs".into(),
             sources: vec![("mcs.rs".into(), 0xbeef)],
             executions: 79,
+            seconds: 1.0,
             properties: vec![explored, drawn],
             mutants: Some(5),
             killed: Some(5),
@@ -252,6 +253,7 @@ mod tests {
         "mplock-clh",
         "mplock-mcs",
         "spin-then-park",
+        "thread-numbers",
     ];
 
     /// Whoever changes the code of a lock runs `locklab verify --mutants LOCK

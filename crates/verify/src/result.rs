@@ -40,7 +40,7 @@ pub struct PropertyResult {
     pub preemptions: Option<usize>,
     /// Executions explored, or schedules drawn.
     pub executions: u64,
-    /// How long that took, in seconds.
+    /// CPU time that it took, in seconds.
     pub seconds: f64,
     /// Whether it holds.
     pub outcome: Verdict,
@@ -82,6 +82,8 @@ pub struct Survivor {
     pub weakened: String,
     /// Its kind.
     pub kind: MutantKind,
+    /// CPU time that the promises took under it, in seconds.
+    pub seconds: f64,
     /// Whether every property was explored to its end. If not, a longer run
     /// may yet kill it.
     pub decided: bool,
@@ -100,6 +102,8 @@ pub struct Killed {
     pub weakened: String,
     /// Its kind.
     pub kind: MutantKind,
+    /// CPU time until a promise broke, in seconds.
+    pub seconds: f64,
     /// The promise that it breaks.
     pub by: String,
     /// How.
@@ -118,6 +122,8 @@ pub struct LockResult {
     pub sources: Vec<(String, u64)>,
     /// Executions explored, mutants not counted.
     pub executions: u64,
+    /// CPU time of all of it, mutants included, in seconds.
+    pub seconds: f64,
     /// How many mutants were tried; `None`: none were.
     pub mutants: Option<usize>,
     /// How many of them break a promise.
@@ -150,5 +156,11 @@ impl LockResult {
         self.properties
             .iter()
             .all(|property| property.outcome != Verdict::Cut)
+    }
+
+    /// No promise broken or left unexplored, nothing in the source without
+    /// need.
+    pub fn is_proven(&self) -> bool {
+        self.holds() && self.is_complete() && self.survivors.is_empty()
     }
 }

@@ -2,12 +2,16 @@
 //! of its own.
 
 use crate::explore::{Explored, Failure, Limits, Outcome, explore, explore_within, pruning};
-use crate::isolate::{Crash, isolated};
+use crate::isolate::{Crash, Ended, isolated};
+use crate::journal::Place;
 use crate::models;
 use crate::mutation::{self, Mutation};
+use crate::numbers::{THREAD_NUMBERS, number_properties};
 use crate::parking::{SPIN_THEN_PARK, park_properties};
 use crate::property::Property;
-use std::time::Instant;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+use std::time::Duration;
 
 /// The properties of the lock called `name`, the cheapest first; `None` if
 /// there is no such lock.
@@ -15,31 +19,39 @@ pub fn properties_of(name: &str) -> Option<Vec<Property>> {
     if name == SPIN_THEN_PARK {
         return Some(park_properties());
     }
+    if name == THREAD_NUMBERS {
+        return Some(number_properties());
+    }
     models::properties_of(name)
 }
 
 /// Explores in a process of its own; its crash is a failed promise.
 fn explored_apart(
     preemptions: Option<usize>,
-    work: impl FnOnce() -> (Explored, Vec<Mutation>),
-) -> (Explored, Vec<Mutation>) {
-    let start = Instant::now();
-    isolated(work).unwrap_or_else(|crash: Crash| {
+    work: impl FnOnce() -> (Explored, Passed),
+) -> (Explored, Passed) {
+    let Ended { answer, cpu } = isolated(work);
+    let (explored, passed) = answer.unwrap_or_else(|crash: Crash| {
         let explored = Explored {
             outcome: Outcome::Fails(crash.failure),
             preemptions,
             executions: crash.executions,
-            took: start.elapsed(),
+            took: cpu,
         };
-        (explored, Vec::new())
-    })
+        (explored, Passed::default())
+    });
+    let explored = Explored {
+        took: cpu,
+        ..explored
+    };
+    (explored, passed)
 }
 
 /// Checks one property of a lock, with one operation changed if so asked.
 pub fn check(property: &Property, limits: Limits, mutation: Option<Mutation>) -> Explored {
     let work = || {
         let explored = mutation::with(mutation, || explore(property, limits));
-        (explored, Vec::new())
+        (explored, Passed::default())
     };
     explored_apart(None, work).0
 }
@@ -51,18 +63,28 @@ pub fn check_within(property: &Property, preemptions: usize, prune_after: Option
     let work = || {
         let limits = Limits::default();
         let explored = explore_within(property, preemptions, prune_after, limits);
-        (explored, Vec::new())
+        (explored, Passed::default())
     };
     explored_apart(preemptions, work).0
 }
 
+/// What the executions of a property have passed.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Passed {
+    /// The places of operations that can be changed.
+    pub places: BTreeSet<Place>,
+    /// The mutants that the property is there to kill.
+    pub mutants: Vec<Mutation>,
+}
+
 /// Checks one property and lists the mutants of every operation that its
 /// executions pass.
-pub fn check_and_record(property: &Property, limits: Limits) -> (Explored, Vec<Mutation>) {
+pub fn check_and_record(property: &Property, limits: Limits) -> (Explored, Passed) {
     explored_apart(None, || {
         mutation::start_recording();
         let explored = explore(property, limits);
         let mut mutants = mutation::stop_recording();
+        let places = mutants.iter().map(|mutant| mutant.place).collect();
         if let Some(file) = property.orderings_of {
             mutants.retain(|mutant| mutant.place.file.ends_with(file));
         }
@@ -72,12 +94,12 @@ pub fn check_and_record(property: &Property, limits: Limits) -> (Explored, Vec<M
                 mutant.is_ordering() || files.iter().any(|file| mutant.place.file.ends_with(file))
             });
         }
-        (explored, mutants)
+        (explored, Passed { places, mutants })
     })
 }
 
 /// What became of a mutant.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Fate {
     /// A property fails under it: what it changes is needed.
     Killed {
@@ -106,26 +128,30 @@ const ROUNDS: [(Option<usize>, u64); 5] = [
 /// Rounds of a mutant of which it is known why it breaks no promise.
 const BRIEF: usize = 2;
 
-/// Runs one mutant (by `mutation`, or of a lock that is one itself) under each property in turn until one fails, first a
-/// little, then as far as the property itself is explored; with `thorough`
-/// false, only a little.
+/// Runs one mutant (by `mutation`, or of a lock that is one itself) under each
+/// property in turn until one fails, first a little, then as far as the
+/// property itself is explored; with `thorough` false, only a little. What
+/// became of it, and the CPU time that it took.
 ///
 /// One process for all of it: when that crashes, the mutant has fallen.
-pub fn try_mutant(
-    properties: &[Property],
+pub fn try_mutant<'a>(
+    properties: impl IntoIterator<Item = &'a Property>,
     limits: Limits,
     mutation: Option<Mutation>,
     thorough: bool,
-) -> Fate {
-    let work = || mutation::with(mutation, || try_properties(properties, limits, thorough));
-    isolated(work).unwrap_or_else(|crash: Crash| Fate::Killed {
+) -> (Fate, Duration) {
+    let properties: Vec<&Property> = properties.into_iter().collect();
+    let Ended { answer, cpu } =
+        isolated(|| mutation::with(mutation, || try_properties(&properties, limits, thorough)));
+    let fate = answer.unwrap_or_else(|crash: Crash| Fate::Killed {
         by: "(a process of its own)".into(),
         how: crash.failure.message,
-    })
+    });
+    (fate, cpu)
 }
 
 /// Runs properties, whose lock is a mutant, until one fails.
-fn try_properties(properties: &[Property], limits: Limits, thorough: bool) -> Fate {
+fn try_properties(properties: &[&Property], limits: Limits, thorough: bool) -> Fate {
     let killed = |property: &Property, explored: &Explored| match &explored.outcome {
         Outcome::Fails(Failure { message, .. }) => Some(Fate::Killed {
             by: property.name.into(),

@@ -1,24 +1,21 @@
 //! The whole question, for any number of locks: which promises hold, and
 //! which orderings are needed. What `locklab verify` calls.
 
-use crate::argued;
 use crate::explore::{Explored, Failure, Limits, Outcome};
-use crate::mutation::Mutation;
+use crate::mutants::try_mutants;
+use crate::numbers::THREAD_NUMBERS;
 use crate::parking::SPIN_THEN_PARK;
-use crate::planted::{self, Planted};
 use crate::property::Property;
 use crate::random::{self, Drawn};
-use crate::result::{
-    Checker, Count, Killed, LockResult, MutantKind, PropertyResult, Survivor, Verdict,
-};
-use crate::run::{self, Fate};
+use crate::result::{Checker, Count, LockResult, PropertyResult, Verdict};
+use crate::run::{self, Passed};
 use crate::source;
 use locklab_locks::catalogue;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// How much to explore.
 #[derive(Clone, Copy, Debug)]
@@ -68,7 +65,7 @@ impl Default for Options {
 }
 
 impl Options {
-    fn limits(&self) -> Limits {
+    pub(crate) fn limits(&self) -> Limits {
         Limits {
             executions: self.executions,
             duration: self.duration,
@@ -77,10 +74,11 @@ impl Options {
 }
 
 /// Everything that can be verified, in the order in which tables show it:
-/// the locks of the catalogue, then the waiting policy that they can take.
+/// the locks of the catalogue, then the waiting policy that they can take and
+/// the numbers of threads, by which some find their queue nodes.
 pub fn names() -> Vec<&'static str> {
     let locks = catalogue::ALL.iter().map(|entry| entry.info.name);
-    locks.chain([SPIN_THEN_PARK]).collect()
+    locks.chain([SPIN_THEN_PARK, THREAD_NUMBERS]).collect()
 }
 
 /// How far a run has come.
@@ -130,7 +128,7 @@ impl Candidate {
         Ok(Self {
             name: name.to_owned(),
             properties,
-            drawn: name != SPIN_THEN_PARK,
+            drawn: ![SPIN_THEN_PARK, THREAD_NUMBERS].contains(&name),
         })
     }
 }
@@ -180,30 +178,32 @@ pub fn verify_these(
         let Candidate {
             name, properties, ..
         } = &locks[lock];
-        let (found, mutations) = match job {
+        let (found, passed) = match job {
             Job::Explore(p) => {
-                let (explored, mutations) = run::check_and_record(&properties[p], limits);
-                (result(&properties[p], explored), mutations)
+                let (explored, passed) = run::check_and_record(&properties[p], limits);
+                (result(&properties[p], explored), Some(passed))
             }
-            Job::Draw => (draw(name, options), Vec::new()),
+            Job::Draw => (draw(name, options), None),
         };
         tell(format!("{name}: {}", found.name));
-        (found, mutations)
+        (found, passed)
     });
-    let mut mutations = vec![BTreeSet::new(); locks.len()];
+    // Of each lock, by property.
+    let mut passed: Vec<Vec<Passed>> = vec![Vec::new(); locks.len()];
     let mut shown = vec![Vec::new(); locks.len()];
-    for ((lock, _), (found, passed)) in jobs.into_iter().zip(checked) {
+    for ((lock, _), (found, of_property)) in jobs.into_iter().zip(checked) {
         shown[lock].push(found);
-        mutations[lock].extend(passed);
+        passed[lock].extend(of_property);
     }
     let mut results: Vec<LockResult> = locks
         .iter()
         .zip(shown)
-        .zip(&mutations)
+        .zip(&passed)
         .map(|((candidate, properties), passed)| LockResult {
             name: candidate.name.clone(),
             sources: sources(passed),
             executions: properties.iter().map(|p| p.executions).sum(),
+            seconds: properties.iter().map(|p| p.seconds).sum(),
             properties,
             mutants: None,
             killed: None,
@@ -216,159 +216,20 @@ pub fn verify_these(
         })
         .collect();
     if options.mutants {
-        try_mutants(locks, &mutations, &mut results, options, &total, &tell);
+        try_mutants(locks, &passed, &mut results, options, &total, &tell);
     }
     results
 }
 
 /// The files in which a lock's operations stand.
-fn sources(passed: &BTreeSet<Mutation>) -> Vec<(String, u64)> {
-    let files: BTreeSet<_> = passed.iter().map(|mutation| mutation.place.file).collect();
+fn sources(passed: &[Passed]) -> Vec<(String, u64)> {
+    let mutants = passed.iter().flat_map(|passed| &passed.mutants);
+    let files: BTreeSet<_> = mutants.map(|mutant| mutant.place.file).collect();
     files
         .into_iter()
         .filter_map(source::fingerprint)
         .map(|(name, hash)| (name.to_owned(), hash))
         .collect()
-}
-
-/// A mutant of one lock.
-#[derive(Clone, Copy)]
-enum Mutant {
-    /// By the platform.
-    Of(Mutation),
-    /// In the source.
-    In(&'static Planted),
-}
-
-impl Mutant {
-    fn kind(self) -> MutantKind {
-        match self {
-            Self::Of(mutation) if mutation.is_ordering() => MutantKind::Ordering,
-            Self::Of(_) => MutantKind::Structure,
-            Self::In(_) => MutantKind::Planted,
-        }
-    }
-
-    /// What the bug is called, if it has a name.
-    fn bug(self, lock: &str) -> Option<String> {
-        match self {
-            Self::Of(mutation) => planted::name_of(lock, &mutation).map(str::to_owned),
-            Self::In(planted) => Some(planted.what.to_owned()),
-        }
-    }
-
-    fn line(self) -> String {
-        match self {
-            Self::Of(mutation) => mutation.site(),
-            Self::In(planted) => planted.file.to_owned(),
-        }
-    }
-
-    fn description(self) -> String {
-        match self {
-            Self::Of(mutation) => mutation.description(),
-            Self::In(_) => "planted in the source".to_owned(),
-        }
-    }
-
-    fn because(self) -> Option<&'static str> {
-        match self {
-            Self::Of(mutation) => argued::because(&mutation),
-            Self::In(planted) => planted.because,
-        }
-    }
-
-    fn run(self, properties: &[Property], options: Options) -> Fate {
-        // What is argued is not explored for ever.
-        let thorough = self.because().is_none() && options.mutant_executions > 0;
-        let limits = Limits {
-            executions: options.mutant_executions,
-            ..options.limits()
-        };
-        match self {
-            Self::Of(mutation) => run::try_mutant(properties, limits, Some(mutation), thorough),
-            Self::In(planted) => run::try_mutant(&planted.properties(), limits, None, thorough),
-        }
-    }
-}
-
-fn try_mutants(
-    locks: &[Candidate],
-    mutations: &[BTreeSet<Mutation>],
-    results: &mut [LockResult],
-    options: Options,
-    total: &AtomicUsize,
-    tell: &(dyn Fn(String) + Sync),
-) {
-    let jobs: Vec<(usize, Mutant)> = mutations
-        .iter()
-        .enumerate()
-        // A lock with a fault fails under every mutant: that says nothing of
-        // them.
-        .filter(|&(lock, _)| results[lock].holds())
-        .flat_map(|(lock, sites)| {
-            let of = sites.iter().copied().map(Mutant::Of);
-            let planted = planted::in_source(&locks[lock].name).map(Mutant::In);
-            of.chain(planted).map(move |mutant| (lock, mutant))
-        })
-        .collect();
-    total.fetch_add(jobs.len(), Ordering::Relaxed);
-    let fates = in_parallel(options.workers, jobs.clone(), |(lock, mutant)| {
-        let Candidate {
-            name, properties, ..
-        } = &locks[lock];
-        let fate = mutant.run(properties, options);
-        tell(format!("{name}: {}", mutant.line()));
-        fate
-    });
-    for (lock, result) in results.iter_mut().enumerate() {
-        if result.holds() {
-            let of_lock = jobs.iter().zip(&fates).filter(|((l, _), _)| *l == lock);
-            count(result, of_lock.map(|((_, mutant), fate)| (*mutant, fate)));
-        }
-    }
-}
-
-fn count<'a>(result: &mut LockResult, fates: impl Iterator<Item = (Mutant, &'a Fate)>) {
-    for (mutant, fate) in fates {
-        let bug = mutant.bug(&result.name);
-        let (line, weakened, kind) = (mutant.line(), mutant.description(), mutant.kind());
-        let count = match kind {
-            MutantKind::Ordering => &mut result.orderings,
-            MutantKind::Structure => &mut result.structure,
-            MutantKind::Planted => &mut result.planted,
-        };
-        count.mutants += 1;
-        if let Fate::Killed { by, how } = fate {
-            count.killed += 1;
-            result.dead.push(Killed {
-                bug,
-                line,
-                weakened,
-                kind,
-                by: by.clone(),
-                how: how.clone(),
-            });
-            continue;
-        }
-        let because = mutant.because().map(str::to_owned);
-        let survivors = if because.is_some() {
-            &mut result.argued
-        } else {
-            &mut result.survivors
-        };
-        survivors.push(Survivor {
-            bug,
-            line,
-            weakened,
-            kind,
-            decided: *fate == Fate::Survived,
-            because,
-        });
-    }
-    let counts = [result.orderings, result.structure, result.planted];
-    result.mutants = Some(counts.iter().map(|count| count.mutants).sum());
-    result.killed = Some(counts.iter().map(|count| count.killed).sum());
 }
 
 /// A piece of work on a lock.
@@ -381,9 +242,11 @@ enum Job {
 }
 
 fn draw(name: &str, options: Options) -> PropertyResult {
-    let start = Instant::now();
-    let Drawn { schedules, failure } =
-        random::draw(name, options.seed, options.schedules).expect("only names of locks come here");
+    let Drawn {
+        schedules,
+        failure,
+        took,
+    } = random::draw(name, options.seed, options.schedules).expect("only names of locks come here");
     let (failure, trace) = failure
         .map(|Failure { message, trace }| (message, trace))
         .unzip();
@@ -393,7 +256,7 @@ fn draw(name: &str, options: Options) -> PropertyResult {
         threads: random::THREADS,
         preemptions: None,
         executions: schedules,
-        seconds: start.elapsed().as_secs_f64(),
+        seconds: took.as_secs_f64(),
         outcome: if failure.is_some() {
             Verdict::Fails
         } else {
@@ -429,7 +292,7 @@ fn result(property: &Property, explored: Explored) -> PropertyResult {
 /// Runs `work` on each of `jobs`, `workers` at a time; results in the order
 /// of the jobs. The last comes first: the models of locks that park are the
 /// longest, and are the last, and one worker alone would end with them.
-fn in_parallel<J: Send, R: Send>(
+pub(crate) fn in_parallel<J: Send, R: Send>(
     workers: usize,
     jobs: Vec<J>,
     work: impl Fn(J) -> R + Sync,

@@ -13,8 +13,8 @@ fn steps(pick: impl Fn(&Mutation) -> bool) -> (String, Vec<Step>) {
         ..Limits::default()
     };
     let property = &properties[0];
-    let (_, mutants) = check_and_record(property, limits);
-    let mutant = mutants.into_iter().find(pick).expect("a mutant");
+    let (_, passed) = check_and_record(property, limits);
+    let mutant = passed.mutants.into_iter().find(pick).expect("a mutant");
     match check(property, limits, Some(mutant)).outcome {
         Outcome::Fails(failure) => (failure.message, failure.trace),
         outcome => panic!("{mutant}: {outcome:?}"),

@@ -1,7 +1,6 @@
 //! `locklab locks`: every lock, what it costs and promises, and how that was
 //! verified.
 
-use crate::bring;
 use crate::cli::Common;
 use crate::output::print;
 use crate::own;
@@ -10,6 +9,7 @@ use locklab_document::number;
 use locklab_host::error::Error;
 use locklab_locks::Fairness;
 use locklab_native::subject::{self, Subject};
+use locklab_own_lock::brought;
 use locklab_verify::record::{Record, recorded};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
@@ -29,14 +29,12 @@ pub struct LocksArgs {
 /// There is no lock of that name, or standard output cannot be written.
 pub fn run(args: &LocksArgs, common: &Common) -> Result<ExitCode, Error> {
     let asked: Vec<Subject> = if args.names.is_empty() {
-        let brought = bring::names().into_iter();
-        let brought = brought.filter_map(|name| subject::find(name).ok());
-        subject::all().into_iter().chain(brought).collect()
+        subject::all().into_iter().chain(brought()).collect()
     } else {
         args.names
             .iter()
             .map(|name| match own::named(name, common, &[])? {
-                Some(lock) => Ok(own::subject_of(name, &lock)),
+                Some(lock) => Ok(lock.subject(name)),
                 None => subject::find(name).map_err(Error::Usage),
             })
             .collect::<Result<_, _>>()?

@@ -1,7 +1,6 @@
 //! `locklab verify`: every promise of every lock under a model checker, and
 //! every operation of its source changed in turn.
 
-use crate::bring;
 use crate::cli::Common;
 use crate::output::print;
 use crate::own;
@@ -9,12 +8,11 @@ use clap::Args;
 use locklab_host::error::Error;
 use locklab_lab::progress::Progress;
 use locklab_native::subject;
+use locklab_own_lock::brought_to_checker;
 use locklab_verify::{
-    Candidate, LockResult, Options, THOROUGH_EXECUTIONS, THOROUGH_SCHEDULES, markdown, record,
-    table, traces, verify_these,
+    Assumptions, Candidate, LockResult, Options, THOROUGH_EXECUTIONS, THOROUGH_SCHEDULES, assumed,
+    document, markdown, plan, record, table, traces, verify_these,
 };
-use serde_json::json;
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -24,7 +22,7 @@ use std::time::Duration;
 /// Exit code 1 if a promise is broken or a mutant survives.
 #[derive(Debug, Args)]
 pub struct VerifyArgs {
-    /// The locks, and 'spin-then-park' [default: all]
+    /// The locks, 'spin-then-park' and 'thread-numbers' [default: all]
     ///
     /// A lock of your own is a C or C++ file, or kernel:qspinlock[=TREE]; of
     /// it no random schedules are drawn, and orderings are what is weakened.
@@ -123,53 +121,22 @@ pub fn run(args: &VerifyArgs, common: &Common) -> Result<ExitCode, Error> {
     write(&args.bugs, &markdown)?;
     write(&args.trace, &traces)?;
     let text = if common.json {
-        format!(
-            "{:#}\n",
-            json!({
-                "schema": 1,
-                "provenance": {
-                    "kind": "model",
-                    "checkers": ["loom 0.7", "shuttle 0.9"],
-                    "mutants": options.mutants,
-                    "executions_at_most": options.executions,
-                    "seconds_at_most": args.seconds,
-                    "schedules": options.schedules,
-                    "seed": options.seed,
-                    "assumptions": assumptions,
-                },
-                "locks": results,
-            })
-        )
+        let document = document(&results, options, args.seconds, &assumptions);
+        format!("{document:#}\n")
     } else {
-        let mut text = table(&results);
-        for (name, assumed) in &assumptions {
-            text.push_str(&textwrap::fill(
-                &format!("\n{name}: checked under {assumed}"),
-                72,
-            ));
-            text.push('\n');
-        }
-        text
+        table(&results) + &assumed(&assumptions)
     };
     print(&text)?;
-    Ok(if results.iter().all(proven) {
+    Ok(if results.iter().all(LockResult::is_proven) {
         ExitCode::SUCCESS
     } else {
         ExitCode::FAILURE
     })
 }
 
-/// No promise broken or left unexplored, nothing in the source without need.
-fn proven(lock: &LockResult) -> bool {
-    lock.holds() && lock.is_complete() && lock.survivors.is_empty()
-}
-
 /// What the command line asks for, and what is assumed of some of it.
-fn candidates(
-    args: &VerifyArgs,
-    common: &Common,
-) -> Result<(Vec<Candidate>, BTreeMap<String, &'static str>), Error> {
-    let mut assumptions = BTreeMap::new();
+fn candidates(args: &VerifyArgs, common: &Common) -> Result<(Vec<Candidate>, Assumptions), Error> {
+    let mut assumptions = Assumptions::new();
     let known = locklab_verify::names();
     let all = || known.iter().map(|name| (*name).to_owned()).collect();
     let names: Vec<String> = if args.locks.is_empty() {
@@ -181,17 +148,13 @@ fn candidates(
     let mut candidates = Vec::new();
     for name in &names {
         if let Some(lock) = own::named(name, common, strict)? {
-            candidates.push(Candidate {
-                name: lock.name().to_owned(),
-                properties: lock.promises().map_err(own::said)?,
-                drawn: false,
-            });
+            candidates.push(lock.candidate().map_err(own::said)?);
             if !lock.assumptions().is_empty() {
                 assumptions.insert(lock.name().to_owned(), lock.assumptions());
             }
             continue;
         }
-        if let Some(candidate) = bring::candidate(name) {
+        if let Some(candidate) = brought_to_checker(name) {
             candidates.push(candidate);
             continue;
         }
@@ -205,24 +168,4 @@ fn candidates(
         candidates.push(Candidate::named(name).map_err(|e| Error::Usage(e.to_string()))?);
     }
     Ok((candidates, assumptions))
-}
-
-fn plan(candidates: &[Candidate], options: Options) -> String {
-    let mut text = String::new();
-    for candidate in candidates {
-        let promises: Vec<&str> = candidate
-            .properties
-            .iter()
-            .map(|property| property.name)
-            .collect();
-        text.push_str(&format!("{}: {}\n", candidate.name, promises.join("; ")));
-    }
-    text.push_str(&format!(
-        "each with at most {} executions; then {} random schedules of each lock\n",
-        options.executions, options.schedules
-    ));
-    if options.mutants {
-        text.push_str("then the same with each operation changed in turn\n");
-    }
-    text
 }

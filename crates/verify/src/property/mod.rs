@@ -24,6 +24,7 @@ pub(crate) use fairness::{
     announced, lets_others_in, one_writer_between, overtaking_in_queue, readers_wait,
 };
 pub(crate) use interrupts::interrupted;
+pub(crate) use table::{join, spawn};
 
 /// A lock that a model makes.
 type Lock = Arc<dyn Subject>;

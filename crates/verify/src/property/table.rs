@@ -225,7 +225,7 @@ pub(super) fn run(table: &'static Table, threads: usize, body: fn(&'static Table
     table.finish();
 }
 
-pub(super) fn spawn(cpu: usize, body: impl FnOnce() + 'static) -> loom::thread::JoinHandle<()> {
+pub(crate) fn spawn(cpu: usize, body: impl FnOnce() + 'static) -> loom::thread::JoinHandle<()> {
     execution::set_part(cpu, true);
     loom::thread::spawn(move || {
         execution::set_cpu(cpu);
@@ -234,7 +234,7 @@ pub(super) fn spawn(cpu: usize, body: impl FnOnce() + 'static) -> loom::thread::
     })
 }
 
-pub(super) fn join(thread: loom::thread::JoinHandle<()>) {
+pub(crate) fn join(thread: loom::thread::JoinHandle<()>) {
     execution::set_part(execution::cpu(), false);
     thread
         .join()

@@ -23,6 +23,7 @@ use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Threads of a schedule.
 pub const THREADS: usize = 8;
@@ -46,6 +47,8 @@ pub struct Drawn {
     pub schedules: u64,
     /// What went wrong in the last of them.
     pub failure: Option<Failure>,
+    /// CPU time that it took.
+    pub took: Duration,
 }
 
 /// Runs the lock called `name` under `schedules` random schedules, half of
@@ -92,13 +95,18 @@ fn draw_turns(lock: &Arc<dyn Subject>, turn: Turn, seed: u64, schedules: usize) 
         let second = run(by_priority, model());
         Drawn {
             schedules: first.schedules + second.schedules,
-            failure: second.failure,
+            ..second
         }
     });
-    drawn.unwrap_or_else(|crash: Crash| Drawn {
+    let answer = drawn.answer.unwrap_or_else(|crash: Crash| Drawn {
         schedules: crash.executions,
         failure: Some(crash.failure),
-    })
+        took: Duration::ZERO,
+    });
+    Drawn {
+        took: drawn.cpu,
+        ..answer
+    }
 }
 
 fn run(scheduler: impl Scheduler + 'static, model: impl Fn() + Send + Sync + 'static) -> Drawn {
@@ -128,6 +136,7 @@ fn run(scheduler: impl Scheduler + 'static, model: impl Fn() + Send + Sync + 'st
             message: format!("{} (schedule {schedules})", message(&*payload)),
             trace: Vec::new(),
         }),
+        took: Duration::ZERO,
     }
 }
 

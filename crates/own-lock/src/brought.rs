@@ -1,0 +1,63 @@
+//! A lock of the user's own in Rust, found by its name wherever a lock of ours
+//! is: on this machine's own CPUs, in the simulator and by the checker.
+//!
+//! Must not know any lock.
+
+use locklab_locks::{NativePlatform, RawLock};
+use locklab_native::LockCode;
+use locklab_native::subject::{self, Subject};
+use locklab_sim::{Foreign, Scenario, Sim, Simulation, simulate_lock};
+use locklab_verify::{Candidate, Loom, Property, properties};
+use std::marker::PhantomData;
+use std::sync::{Arc, Mutex, PoisonError};
+
+type Promises = fn() -> Vec<Property>;
+
+static BROUGHT: Mutex<Vec<(&'static str, Promises)>> = Mutex::new(Vec::new());
+
+/// Has every command find a lock by the name that its `INFO` has: its type on
+/// this machine's own CPUs, on the simulator's, and on the checker's.
+pub fn bring<N, S, C>()
+where
+    N: RawLock<NativePlatform>,
+    S: RawLock<Sim>,
+    C: RawLock<Loom>,
+{
+    let name = N::INFO.name;
+    let subject = Subject {
+        info: N::INFO,
+        bytes: size_of::<N>(),
+        context_free: size_of::<N::Ctx>() == 0,
+        peer: false,
+    };
+    subject::register(subject, LockCode::of::<N>());
+    locklab_sim::register(name, Arc::new(Simulated::<S>(PhantomData)));
+    let mut brought = BROUGHT.lock().unwrap_or_else(PoisonError::into_inner);
+    brought.push((name, properties::<C>));
+}
+
+struct Simulated<L>(PhantomData<fn() -> L>);
+
+impl<L: RawLock<Sim>> Foreign for Simulated<L> {
+    fn simulate(&self, scenario: &Scenario) -> Result<Simulation, String> {
+        simulate_lock::<L>(scenario).map_err(|e| e.to_string())
+    }
+}
+
+/// The locks that were brought.
+pub fn brought() -> Vec<Subject> {
+    let brought = BROUGHT.lock().unwrap_or_else(PoisonError::into_inner);
+    let found = brought.iter().map(|(name, _)| subject::find(name));
+    found.flatten().collect()
+}
+
+/// The lock of this name for the checker, if it was brought.
+pub fn brought_to_checker(name: &str) -> Option<Candidate> {
+    let brought = BROUGHT.lock().unwrap_or_else(PoisonError::into_inner);
+    let (_, promises) = brought.iter().find(|(brought, _)| *brought == name)?;
+    Some(Candidate {
+        name: name.to_owned(),
+        properties: promises(),
+        drawn: false,
+    })
+}

@@ -1,0 +1,65 @@
+//! What a verification says beside its table: the plan before it, the
+//! document for machines, and what was assumed.
+
+use crate::result::LockResult;
+use crate::verify::{Candidate, Options};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+/// What is assumed of the memory orderings of some locks, by their names,
+/// beyond what their source says.
+pub type Assumptions = BTreeMap<String, &'static str>;
+
+/// For machines; `seconds` is what a promise was allowed at most, if anything.
+pub fn document(
+    results: &[LockResult],
+    options: Options,
+    seconds: Option<u64>,
+    assumptions: &Assumptions,
+) -> Value {
+    json!({
+        "schema": 1,
+        "provenance": {
+            "kind": "model",
+            "checkers": ["loom 0.7", "shuttle 0.9"],
+            "mutants": options.mutants,
+            "executions_at_most": options.executions,
+            "seconds_at_most": seconds,
+            "schedules": options.schedules,
+            "seed": options.seed,
+            "assumptions": assumptions,
+        },
+        "locks": results,
+    })
+}
+
+/// A paragraph for each lock of which something is assumed, to follow the
+/// table.
+pub fn assumed(assumptions: &Assumptions) -> String {
+    let paragraphs = assumptions.iter().map(|(name, assumed)| {
+        let sentence = format!("{name}: checked under {assumed}");
+        format!("\n{}\n", textwrap::fill(&sentence, 72))
+    });
+    paragraphs.collect()
+}
+
+/// What a run would do.
+pub fn plan(candidates: &[Candidate], options: Options) -> String {
+    let mut text = String::new();
+    for candidate in candidates {
+        let promises: Vec<&str> = candidate
+            .properties
+            .iter()
+            .map(|property| property.name)
+            .collect();
+        text.push_str(&format!("{}: {}\n", candidate.name, promises.join("; ")));
+    }
+    text.push_str(&format!(
+        "each with at most {} executions; then {} random schedules of each lock\n",
+        options.executions, options.schedules
+    ));
+    if options.mutants {
+        text.push_str("then the same with each operation changed in turn\n");
+    }
+    text
+}

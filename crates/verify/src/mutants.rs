@@ -1,0 +1,185 @@
+//! The mutants of locks: which there are, under which promises each is run,
+//! and what became of it.
+//!
+//! Must never count as killed what has broken no promise.
+
+use crate::argued;
+use crate::explore::Limits;
+use crate::mutation::Mutation;
+use crate::planted::{self, Planted};
+use crate::property::Property;
+use crate::result::{Killed, LockResult, MutantKind, Survivor};
+use crate::run::{self, Fate, Passed};
+use crate::verify::{Candidate, Options, in_parallel};
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+/// A mutant of one lock.
+#[derive(Clone, Copy)]
+enum Mutant {
+    /// By the platform.
+    Of(Mutation),
+    /// In the source.
+    In(&'static Planted),
+}
+
+impl Mutant {
+    fn kind(self) -> MutantKind {
+        match self {
+            Self::Of(mutation) if mutation.is_ordering() => MutantKind::Ordering,
+            Self::Of(_) => MutantKind::Structure,
+            Self::In(_) => MutantKind::Planted,
+        }
+    }
+
+    /// What the bug is called, if it has a name.
+    fn bug(self, lock: &str) -> Option<String> {
+        match self {
+            Self::Of(mutation) => planted::name_of(lock, &mutation).map(str::to_owned),
+            Self::In(planted) => Some(planted.what.to_owned()),
+        }
+    }
+
+    fn line(self) -> String {
+        match self {
+            Self::Of(mutation) => mutation.site(),
+            Self::In(planted) => planted.file.to_owned(),
+        }
+    }
+
+    fn description(self) -> String {
+        match self {
+            Self::Of(mutation) => mutation.description(),
+            Self::In(_) => "planted in the source".to_owned(),
+        }
+    }
+
+    fn because(self) -> Option<&'static str> {
+        match self {
+            Self::Of(mutation) => argued::because(&mutation),
+            Self::In(planted) => planted.because,
+        }
+    }
+
+    /// The properties that can tell it from the lock: those whose executions
+    /// pass the place. For the others it is the lock itself, as far as that is
+    /// explored.
+    fn properties<'a>(self, all: &'a [Property], passed: &[Passed]) -> Vec<&'a Property> {
+        let Self::Of(mutation) = self else {
+            return all.iter().collect();
+        };
+        let passes = |passed: &Passed| passed.places.contains(&mutation.place);
+        let with_passed = all.iter().zip(passed);
+        with_passed
+            .filter(|(_, passed)| passes(passed))
+            .map(|(property, _)| property)
+            .collect()
+    }
+
+    fn run(self, properties: &[&Property], options: Options) -> (Fate, Duration) {
+        // What is argued is not explored for ever.
+        let thorough = self.because().is_none() && options.mutant_executions > 0;
+        let limits = Limits {
+            executions: options.mutant_executions,
+            ..options.limits()
+        };
+        match self {
+            Self::Of(mutation) => {
+                let properties = properties.iter().copied();
+                run::try_mutant(properties, limits, Some(mutation), thorough)
+            }
+            Self::In(planted) => run::try_mutant(&planted.properties(), limits, None, thorough),
+        }
+    }
+}
+
+/// Tries the mutants of every lock that keeps its promises; `passed` is by
+/// lock and by property.
+pub(crate) fn try_mutants(
+    locks: &[Candidate],
+    passed: &[Vec<Passed>],
+    results: &mut [LockResult],
+    options: Options,
+    total: &AtomicUsize,
+    tell: &(dyn Fn(String) + Sync),
+) {
+    let jobs: Vec<(usize, Mutant)> = passed
+        .iter()
+        .enumerate()
+        // A lock with a fault fails under every mutant: that says nothing of
+        // them.
+        .filter(|&(lock, _)| results[lock].holds())
+        .flat_map(|(lock, passed)| {
+            let of: BTreeSet<Mutation> = passed
+                .iter()
+                .flat_map(|passed| passed.mutants.iter().copied())
+                .collect();
+            let of = of.into_iter().map(Mutant::Of);
+            let planted = planted::in_source(&locks[lock].name).map(Mutant::In);
+            of.chain(planted).map(move |mutant| (lock, mutant))
+        })
+        .collect();
+    total.fetch_add(jobs.len(), Ordering::Relaxed);
+    let fates = in_parallel(options.workers, jobs.clone(), |(lock, mutant)| {
+        let Candidate {
+            name, properties, ..
+        } = &locks[lock];
+        let able = mutant.properties(properties, &passed[lock]);
+        let tried = mutant.run(&able, options);
+        tell(format!("{name}: {}", mutant.line()));
+        tried
+    });
+    for (lock, result) in results.iter_mut().enumerate() {
+        if result.holds() {
+            let of_lock = jobs.iter().zip(&fates).filter(|((l, _), _)| *l == lock);
+            count(result, of_lock.map(|((_, mutant), fate)| (*mutant, fate)));
+        }
+    }
+}
+
+fn count<'a>(result: &mut LockResult, tried: impl Iterator<Item = (Mutant, &'a (Fate, Duration))>) {
+    for (mutant, (fate, took)) in tried {
+        let seconds = took.as_secs_f64();
+        result.seconds += seconds;
+        let bug = mutant.bug(&result.name);
+        let (line, weakened, kind) = (mutant.line(), mutant.description(), mutant.kind());
+        let count = match kind {
+            MutantKind::Ordering => &mut result.orderings,
+            MutantKind::Structure => &mut result.structure,
+            MutantKind::Planted => &mut result.planted,
+        };
+        count.mutants += 1;
+        if let Fate::Killed { by, how } = fate {
+            count.killed += 1;
+            result.dead.push(Killed {
+                bug,
+                line,
+                weakened,
+                kind,
+                seconds,
+                by: by.clone(),
+                how: how.clone(),
+            });
+            continue;
+        }
+        let because = mutant.because().map(str::to_owned);
+        let survivors = if because.is_some() {
+            &mut result.argued
+        } else {
+            &mut result.survivors
+        };
+        survivors.push(Survivor {
+            bug,
+            line,
+            weakened,
+            kind,
+            seconds,
+            decided: *fate == Fate::Survived,
+            because,
+        });
+    }
+    let counts = [result.orderings, result.structure, result.planted];
+    result.mutants = Some(counts.iter().map(|count| count.mutants).sum());
+    result.killed = Some(counts.iter().map(|count| count.killed).sum());
+}
