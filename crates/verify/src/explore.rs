@@ -152,14 +152,17 @@ pub(crate) fn explore(property: &Property, limits: Limits) -> Explored {
     let mut before = 0;
     for preemptions in 1.. {
         let mut executions = limits.executions.saturating_sub(spent);
+        // Not begun if it would not end.
+        let mut growth = GROWTH;
         if preemptions <= property.aim {
             executions = limits.executions.saturating_mul(AIM_SHARE);
         } else if let Some(reached) = &reached {
-            // Not begun if it would not end.
-            let growth = (reached.executions / before.max(1)).max(GROWTH);
-            if reached.executions.saturating_mul(growth) > executions {
-                break;
-            }
+            growth = growth.max(reached.executions / before.max(1));
+        }
+        if let Some(reached) = &reached
+            && reached.executions.saturating_mul(growth) > executions
+        {
+            break;
         }
         before = reached.as_ref().map_or(0, |reached| reached.executions);
         let bound = Some(preemptions);
