@@ -7,7 +7,7 @@
 
 use crate::platform::Loom;
 use crate::property::{
-    Property, announced, biased, big_properties, given_up, interrupted, lets_others_in,
+    Property, announced, biased, big_properties, given_up, interrupted, lets_others_in, meanwhile,
     one_context, one_writer_between, overtaking_in_queue, promises, read_write, readers_wait,
     short_lived, timed, virtualized,
 };
@@ -91,13 +91,17 @@ pub(crate) fn more_properties(name: &str, lock: &Arc<dyn Subject>) -> Vec<Proper
         "c-bo-mcs" => vec![short_lived(lock, 2), lets_others_in(lock)],
         "malthusian" => vec![short_lived(lock, 2), short_lived(lock, 3)],
         "fissile" => vec![announced(lock)],
-        "qspinlock" | "qspinlock-pv" => vec![interrupted(lock)],
+        "qspinlock" | "qspinlock-pv" => vec![interrupted(lock), meanwhile(lock)],
         "qspinlock-virt" => {
             let mut all = virtualized(lock);
-            all.push(interrupted(lock));
+            all.extend([interrupted(lock), meanwhile(lock)]);
             all
         }
-        "qspinlock-cna" => vec![interrupted(lock), overtaking_in_queue(lock)],
+        "qspinlock-cna" => vec![
+            interrupted(lock),
+            overtaking_in_queue(lock),
+            meanwhile(lock),
+        ],
         "mcs-timeout" | "mcs-tp" => {
             let mut all = timed(lock);
             all.extend(given_up(lock));

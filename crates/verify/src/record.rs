@@ -220,23 +220,10 @@ mod tests {
     /// Locks of which no complete run is recorded since what the code does is
     /// changed too, beside its orderings. Only ever shorter.
     const NOT_RECORDED: &[&str] = &[
-        "tas",
-        "ttas",
-        "virt-spin",
-        "virt-spin-delay",
-        "virt-spin-backoff",
-        "ticket",
-        "ticket-prop",
-        "anderson",
-        "clh",
-        "mcs",
         "qspinlock",
         "qspinlock-virt",
         "qspinlock-pv",
-        "mcs-k42",
         "mcs-timeout",
-        "hemlock",
-        "twa",
         "cna",
         "hmcs",
         "c-bo-mcs",

@@ -20,6 +20,16 @@ pub(crate) use special::{
 };
 use std::sync::Arc;
 
+/// A queue that forms between a waiter's look at the lock and its next step.
+pub(crate) fn meanwhile(lock: &Lock) -> Property {
+    Property::new(
+        "a queue forms meanwhile",
+        4,
+        lock,
+        exclusion::queue_forms_meanwhile,
+    )
+}
+
 pub(crate) use fairness::{
     announced, lets_others_in, one_writer_between, overtaking_in_queue, readers_wait,
 };
