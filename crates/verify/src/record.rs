@@ -239,6 +239,10 @@ mod tests {
         "mplock-anderson",
         "mplock-clh",
         "mplock-mcs",
+        "qspinlock-cna",
+        "mcs-tp",
+        "phase-fair",
+        "bravo",
         "spin-then-park",
         "thread-numbers",
     ];
