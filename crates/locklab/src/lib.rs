@@ -23,7 +23,12 @@ use std::process::ExitCode;
 /// # Errors
 /// One sentence, and the exit code that goes with it.
 pub fn run(cli: Cli) -> Result<ExitCode, Error> {
-    own::register(&cli)?;
+    let outcome = own::register(&cli).and_then(|()| dispatch(&cli));
+    locklab_own_lock::remove_folders();
+    outcome
+}
+
+fn dispatch(cli: &Cli) -> Result<ExitCode, Error> {
     match &cli.command {
         Command::NewLock(args) => output::print(&own::new_lock(&args.file)?),
         Command::Matrix(args) => commands::matrix::run(args, &cli.common),

@@ -29,6 +29,27 @@ fn refused(output: &Output, code: i32) -> String {
 }
 
 #[test]
+fn no_folder_is_left_behind() {
+    let folder = tempfile::tempdir().unwrap();
+    let scratch = tempfile::tempdir().unwrap();
+    stdout(&locklab(folder.path(), &["new-lock", "mine.c"]));
+    let left_by = |arguments: &[&str]| {
+        let output = Command::new(env!("CARGO_BIN_EXE_locklab"))
+            .current_dir(folder.path())
+            .env("TMPDIR", scratch.path())
+            .args(["--store", "store.sqlite", "--quiet", "--dry-run"])
+            .args(arguments)
+            .output()
+            .unwrap();
+        let left = std::fs::read_dir(scratch.path()).unwrap().count();
+        (output.status.code(), left)
+    };
+    let on = ["matrix", "./mine.c", "ticket", "--on", "flat-16"];
+    assert_eq!(left_by(&on), (Some(0), 0));
+    assert_eq!(left_by(&["matrix", "./mine.c", "no-such"]).1, 0);
+}
+
+#[test]
 fn a_template_goes_through_a_matrix_simulated_and_here() {
     let folder = tempfile::tempdir().unwrap();
     let at = |arguments: &[&str]| locklab(folder.path(), arguments);

@@ -5,6 +5,7 @@
 //! run here: what an object holds is read from its bytes ([`crate::inspect`]).
 
 use crate::error::Error;
+use crate::folders;
 use crate::inspect::{self, Facts};
 use crate::source::is_cpp;
 use std::path::{Path, PathBuf};
@@ -124,15 +125,12 @@ pub(crate) fn compile_for_checker(unit: &Unit) -> Result<Checked, Error> {
 /// A folder to compile in, with the files of ours that are compiled with a
 /// lock's.
 fn folder_with_headers() -> Result<TempDir, Error> {
-    let folder = tempfile::Builder::new()
-        .prefix("locklab-own-lock")
-        .tempdir()
-        .map_err(|e| {
-            Error::Failed(format!(
-                "cannot make a folder in {} to compile in: {e}; set TMPDIR",
-                std::env::temp_dir().display()
-            ))
-        })?;
+    let folder = folders::make("locklab-own-lock").map_err(|e| {
+        Error::Failed(format!(
+            "cannot make a folder in {} to compile in: {e}; set TMPDIR",
+            std::env::temp_dir().display()
+        ))
+    })?;
     let at = |name: &str| folder.path().join(name);
     for (name, text) in [
         ("locklab_lock.h", HEADER),

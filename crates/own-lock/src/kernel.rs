@@ -8,6 +8,7 @@
 
 use crate::compile::Unit;
 use crate::error::Error;
+use crate::folders;
 use crate::source::KernelLock;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -129,9 +130,7 @@ pub(crate) fn unit(kernel: &KernelLock, cflags: &[String]) -> Result<(Unit, Temp
             known.lock
         )));
     }
-    let folder = tempfile::Builder::new()
-        .prefix("locklab-kernel-lock")
-        .tempdir()
+    let folder = folders::make("locklab-kernel-lock")
         .map_err(|e| Error::Failed(format!("cannot make a folder to compile in: {e}")))?;
     let copy = folder.path().join("tree");
     for part in WHOLE {

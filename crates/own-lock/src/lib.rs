@@ -20,6 +20,7 @@ mod brought;
 mod check;
 mod compile;
 mod error;
+mod folders;
 mod inspect;
 mod isolate;
 pub mod kernel;
@@ -34,6 +35,7 @@ mod template;
 
 pub use brought::{bring, brought, brought_to_checker};
 pub use error::Error;
+pub use folders::remove_folders;
 pub use inspect::Facts;
 pub use native::NativeLibrary;
 pub use own_lock::OwnLock;
