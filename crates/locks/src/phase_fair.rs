@@ -234,8 +234,8 @@ unsafe impl<P: Platform> RawLock<P> for PhaseFair<P> {
 
     fn about_to_wrap() -> Self {
         Self {
-            entered: P::U32::new(u32::MAX & !LOW_BYTE),
-            left: P::U32::new(u32::MAX & !LOW_BYTE),
+            entered: P::U32::new(!LOW_BYTE),
+            left: P::U32::new(!LOW_BYTE),
             drawn: P::U32::new(u32::MAX),
             served: P::U32::new(u32::MAX),
         }
