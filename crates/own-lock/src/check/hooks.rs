@@ -177,7 +177,7 @@ pub(super) fn pieces(address: usize, bytes: usize) -> impl Iterator<Item = (usiz
         let left = (address + bytes).checked_sub(at).filter(|left| *left > 0)?;
         let size = [8, 4, 2, 1]
             .into_iter()
-            .find(|size| at % size == 0 && *size <= left)?;
+            .find(|size| at.is_multiple_of(*size) && *size <= left)?;
         at += size;
         Some((at - size, size as u8))
     })
