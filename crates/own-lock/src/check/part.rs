@@ -132,8 +132,8 @@ impl Part {
             return;
         }
         match (self.word(), self.shift, self.size) {
-            (Word::Word(word), 0, 1) => word.store_low_byte(value as u8, order),
-            (Word::Word(word), 0, 2) => word.store_low_half(value as u16, order),
+            (Word::Whole(word), 0, 1) => word.store_low_byte(value as u8, order),
+            (Word::Whole(word), 0, 2) => word.store_low_half(value as u16, order),
             _ => {
                 self.change(order, |_| Some(value));
                 return;
@@ -171,7 +171,7 @@ impl Part {
                 return old;
             }
         }
-        if let (Word::Word(word), 16, 2, 0) = (self.word(), self.shift, self.size, operation) {
+        if let (Word::Whole(word), 16, 2, 0) = (self.word(), self.shift, self.size, operation) {
             self.place.set_caller();
             let old = u64::from(word.swap_high_half(value as u16, order));
             self.settle();

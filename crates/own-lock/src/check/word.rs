@@ -12,7 +12,7 @@ pub(super) enum Word {
     Byte(<Loom as Platform>::U8),
     /// There is none of 16 bits; this one never holds more.
     Half(<Loom as Platform>::U32),
-    Word(<Loom as Platform>::U32),
+    Whole(<Loom as Platform>::U32),
     Long(<Loom as Platform>::Usize),
 }
 
@@ -24,7 +24,7 @@ macro_rules! any {
                 type $t = u8;
                 $body
             }
-            Word::Half($w) | Word::Word($w) => {
+            Word::Half($w) | Word::Whole($w) => {
                 type $t = u32;
                 $body
             }
@@ -42,7 +42,7 @@ impl Word {
         let word = match bytes {
             1 => Self::Byte(Atomic::new(value as u8)),
             2 => Self::Half(Atomic::new(value as u32)),
-            4 => Self::Word(Atomic::new(value as u32)),
+            4 => Self::Whole(Atomic::new(value as u32)),
             _ => Self::Long(Atomic::new(value as usize)),
         };
         any!(&word, |w: T| {

@@ -14,7 +14,7 @@ use locklab_locks::platform::Platform;
 use locklab_verify::{Loom, MAX_THREADS, Place};
 use std::collections::{BTreeSet, HashMap};
 use std::mem::take;
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 /// Locks and contexts of one execution: the nesting property makes most.
@@ -80,7 +80,7 @@ pub(super) fn lines(bytes: usize) -> usize {
 
 impl World {
     /// A new execution: everything as it was loaded.
-    pub(super) fn begin(library: &PathBuf, facts: &Facts, hooks: Hooks) {
+    pub(super) fn begin(library: &Path, facts: &Facts, hooks: Hooks) {
         if WORLD.load(Ordering::Relaxed).is_null() {
             let loaded = match Library::load(library, "locklab_hooks", hooks) {
                 Ok(loaded) => loaded,
