@@ -452,7 +452,7 @@ pub(crate) fn released(released: Option<Released>, caller: usize) {
     );
     let weight = if number < ALL_WALKS {
         1
-    } else if number % SAMPLED == 0 {
+    } else if number.is_multiple_of(SAMPLED) {
         u64::from(SAMPLED)
     } else {
         return;
