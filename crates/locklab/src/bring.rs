@@ -1,5 +1,5 @@
 //! A lock of the user's own in Rust: their crate implements `RawLock<P>` for
-//! any platform `P`, and a harness of one line ([`bring!`](crate::bring)) is
+//! any platform `P`, and a harness of one line ([`bring!`](crate::bring!)) is
 //! the whole command, with that lock in it.
 //!
 //! Must not know any lock.
