@@ -58,6 +58,11 @@ pub(crate) fn model<P: Platform, const CPUS: usize>(name: &str) -> Option<Arc<dy
 pub(crate) fn properties_of(name: &str) -> Option<Vec<Property>> {
     let lock = model::<Loom, ROOM>(name)?;
     let mut all = promises(&lock);
+    if name == "mcs-tp" {
+        // Its waiters read the clock and each other's times at every turn, so
+        // that not even one preemption of four threads ends within the limit.
+        all.retain(|property| property.name != "one comes to two");
+    }
     all.extend(more_properties(name, &lock));
     for property in &mut all {
         property.orderings_of = property.orderings_of.or(orderings_of(name));
