@@ -119,7 +119,7 @@ fn fairness(fairness: Fairness) -> &'static str {
 
 fn table(asked: &[Subject]) -> String {
     let mut text = format!(
-        "{:<17} bytes +wait order   free NUMA rec try time park shm msr\n",
+        "{:<16} bytes +wait order   free NUMA rec try time park shm msr\n",
         "lock"
     );
     for subject in asked {
@@ -136,10 +136,10 @@ fn table(asked: &[Subject]) -> String {
             .map(|((letter, _), works)| if works { *letter } else { '.' })
             .collect();
         // A long name takes its columns from what each waiter adds.
-        let wait = 6_usize.saturating_sub(info.name.len().saturating_sub(17));
+        let wait = 6_usize.saturating_sub(info.name.len().saturating_sub(16));
         let _ = writeln!(
             text,
-            "{:<17} {:>5}{:>wait$} {order:<7} {:<4} {:<4} {:<3} {:<3} {:<4} {:<4} {:<3} {worlds}",
+            "{:<16} {:>5}{:>wait$} {order:<7} {:<4} {:<4} {:<3} {:<3} {:<4} {:<4} {:<3} {worlds}",
             info.name,
             subject.bytes,
             info.bytes_per_waiter,
