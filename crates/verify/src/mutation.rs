@@ -43,7 +43,7 @@ pub enum Change {
     Weaken {
         /// Which ordering.
         part: Part,
-        /// Its place in [`NAMES`].
+        /// Its place in `NAMES`.
         from: u8,
         /// The same, of what stands there now.
         to: u8,
