@@ -71,7 +71,7 @@ pub struct Outcome {
     /// The thread of the longest wait.
     pub longest_waiter: usize,
     /// Threads that, in one wait while they had a CPU, saw others acquire the
-    /// lock more than [`STARVED`] times as often as there are threads. A lock
+    /// lock more than ten times as often as there are threads. A lock
     /// in order of arrival lets each of them pass once at most.
     pub starved: Vec<usize>,
     /// Part of the time that ready virtual CPUs did not run.
