@@ -32,7 +32,7 @@ pub enum State {
     Unknown,
 }
 
-/// One check.
+/// What was examined, how it came out, and the remedy.
 #[derive(Clone, Debug, Serialize)]
 pub struct Check {
     /// The part of the laboratory that depends on it.

@@ -239,7 +239,7 @@ impl Part {
 /// How a paragraph is meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tone {
-    /// No emphasis.
+    /// Running text without emphasis.
     Plain,
     /// It is what the reader came for.
     Lead,

@@ -178,10 +178,9 @@ fn the_latest_bias_band_counts_and_belongs_to_its_metric() {
     assert_eq!(store.band("setup", &other), Ok(None));
 }
 
-/// A row with damaged bytes costs that row, and is named.
-#[test]
-fn a_damaged_row_is_left_out_and_named() {
-    let (_folder, path, mut store) = on_disk();
+/// Three pairs, of which the third row of samples is damaged.
+fn with_a_damaged_row() -> (tempfile::TempDir, PathBuf, Store, i64) {
+    let (folder, path, mut store) = on_disk();
     let id = store.begin("key", "", &header()).unwrap();
     for pair in 0..3 {
         add_pair(&mut store, id, pair, true);
@@ -190,6 +189,13 @@ fn a_damaged_row_is_left_out_and_named() {
         &path,
         "UPDATE samples SET sample = '{\"started\":' WHERE id = 3",
     );
+    (folder, path, store, id)
+}
+
+/// A row with damaged bytes costs that row, and is named.
+#[test]
+fn a_damaged_row_is_left_out_and_named() {
+    let (_folder, path, store, id) = with_a_damaged_row();
     let found = store.experiment(id).unwrap();
     let numbers: Vec<u32> = found.cells[0].pairs.iter().map(|p| p.index).collect();
     assert_eq!(numbers, [0, 2]);
@@ -415,15 +421,7 @@ fn what_is_pruned_is_what_was_named_and_its_space_comes_back() {
 
 #[test]
 fn damaged_rows_are_pruned_and_nothing_else() {
-    let (_folder, path, mut store) = on_disk();
-    let id = store.begin("key", "", &header()).unwrap();
-    for pair in 0..3 {
-        add_pair(&mut store, id, pair, true);
-    }
-    tamper(
-        &path,
-        "UPDATE samples SET sample = '{\"started\":' WHERE id = 3",
-    );
+    let (_folder, _, store, _) = with_a_damaged_row();
     let prune = Prune {
         damaged_rows: true,
         ..Prune::default()

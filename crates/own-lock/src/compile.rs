@@ -46,7 +46,7 @@ pub(crate) struct Checked {
     pub(crate) facts: Facts,
     /// Instrumented, with `LOCKLAB_CHECKER` defined.
     pub(crate) library: PathBuf,
-    /// Holds it.
+    /// The folder that holds the library.
     pub(crate) folder: TempDir,
 }
 

@@ -26,6 +26,7 @@ mod isolate;
 pub mod kernel;
 mod library;
 mod lines;
+mod memory;
 mod native;
 mod own_lock;
 mod repeat;

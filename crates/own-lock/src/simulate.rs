@@ -6,6 +6,7 @@
 use crate::inspect::Facts;
 use crate::isolate::{self, ACCESSES, CPU, SITE};
 use crate::library::{Hooks, Library, Sites, low, updated};
+use crate::memory::{compare_memory, memory, set_memory};
 use crate::repeat::{Loop, Read};
 use locklab_locks::{Info, RawLock};
 use locklab_sim::by_address::{self, Memory, Region};
@@ -273,38 +274,6 @@ fn reads(address: usize, size: u8, value: u64) {
     with(|world| world.cpus[cpu].has_read(read));
 }
 
-/// Reads memory as it is.
-///
-/// # Safety
-/// There is memory.
-unsafe fn memory(address: usize, size: u32) -> u64 {
-    // SAFETY: promised; C code may have it at any alignment.
-    unsafe {
-        match size {
-            1 => u64::from((address as *const u8).read()),
-            2 => u64::from((address as *const u16).read_unaligned()),
-            4 => u64::from((address as *const u32).read_unaligned()),
-            _ => (address as *const u64).read_unaligned(),
-        }
-    }
-}
-
-/// Writes memory as it is.
-///
-/// # Safety
-/// There is memory.
-unsafe fn set_memory(address: usize, size: u32, value: u64) {
-    // SAFETY: promised.
-    unsafe {
-        match size {
-            1 => (address as *mut u8).write(value as u8),
-            2 => (address as *mut u16).write_unaligned(value as u16),
-            4 => (address as *mut u32).write_unaligned(value as u32),
-            _ => (address as *mut u64).write_unaligned(value),
-        }
-    }
-}
-
 extern "C-unwind" fn load(address: usize, size: c_uint, _: c_int, site: usize) -> u64 {
     if !enters(site) {
         // SAFETY: `lab_init` of the lock in its place.
@@ -371,13 +340,7 @@ extern "C-unwind" fn compare(
     let (expected, new) = (low(size, expected), low(size, new));
     if !enters(site) {
         // SAFETY: as `load`.
-        unsafe {
-            let old = memory(address, size);
-            if old == expected {
-                set_memory(address, size, new);
-            }
-            return old;
-        }
+        return unsafe { compare_memory(address, size, expected, new) };
     }
     writes(address);
     // SAFETY: as `load`.

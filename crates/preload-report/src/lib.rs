@@ -17,8 +17,8 @@ pub const PROFILE_VARIABLE: &str = "LOCKLAB_PROFILE";
 
 /// First word of the file. Changes with the layout.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"lockrep4");
-/// Mutexes of a profile that are told apart. Powers of two, here and below;
-/// what finds no room shares the first place of its table.
+/// Mutexes that a profile keeps apart. This size and those below are powers of
+/// two; what finds its table full shares the first place of that table.
 pub const SITES: usize = 4096;
 /// Call stacks of a profile.
 pub const STACKS: usize = 4096;
@@ -90,7 +90,7 @@ pub struct Module {
     pub path: [AtomicU32; 60],
 }
 
-/// Who called.
+/// A call stack at the first use of a mutex, or at a wait.
 #[repr(C)]
 pub struct Stack {
     /// Hash of the frames; 0: no stack here.
@@ -118,7 +118,7 @@ pub enum Role {
 pub struct Link {
     /// See [`Link::key`]; 0: no link here.
     pub key: AtomicU64,
-    /// How often.
+    /// How often that happened.
     pub count: AtomicU64,
     /// Ticks in all.
     pub ticks: AtomicU64,

@@ -20,9 +20,9 @@ unsafe extern "C" {
     fn _Unwind_GetIP(context: *mut c_void) -> usize;
 }
 
-/// The unwinder goes on.
+/// Tells the unwinder to go on.
 const GO_ON: c_int = 0;
-/// It stops.
+/// Tells the unwinder to stop.
 const STOP: c_int = 5;
 /// Frames of our own before the program's, at most.
 const OURS: u32 = 24;

@@ -12,7 +12,7 @@ as C++ classes; `locklab_inline.h` has the fast paths as inline functions, named
 with the suffix `_inline`.
 ";
 
-/// The chapter.
+/// The chapter of the book that a header makes.
 pub(crate) fn chapter(header: &str) -> String {
     let mut text = HEAD.to_owned();
     for (comment, declaration) in items(header) {

@@ -28,7 +28,7 @@ pub struct Prune {
 /// What was removed, or would be.
 #[derive(Clone, Debug, Serialize)]
 pub struct Pruned {
-    /// The experiments.
+    /// Experiments that were removed, or would be.
     pub experiments: Vec<Listed>,
     /// Bias bands that they measured: the next A/A run measures them again.
     pub bias_bands: u64,

@@ -6,9 +6,10 @@
 
 use super::part::{Part, order};
 use super::waits::{has_changed, has_updated, relax, repeats};
-use super::world::{memory, set_memory, thread, with};
+use super::world::{thread, with};
 use crate::isolate;
 use crate::library::{Hooks, low, updated};
+use crate::memory::{compare_memory, memory, set_memory};
 use crate::repeat::Read;
 use locklab_locks::platform::{Ordering, Platform};
 use locklab_verify::Loom;
@@ -122,13 +123,7 @@ pub(super) extern "C-unwind" fn compare(
     let (expected, new) = (low(size, expected), low(size, new));
     if !flush(site) {
         // SAFETY: as `load`.
-        unsafe {
-            let old = memory(address, size);
-            if old == expected {
-                set_memory(address, size, new);
-            }
-            return old;
-        }
+        return unsafe { compare_memory(address, size, expected, new) };
     }
     let part = Part::at(address, size, site);
     let failure = match failure {

@@ -6,8 +6,9 @@
 //! memory with the newest value of the word.
 
 use super::word::Word;
-use super::world::{memory, set_memory, with};
+use super::world::with;
 use crate::library::{low, updated};
+use crate::memory::{memory, set_memory};
 use locklab_locks::platform::{LockWord, Ordering};
 use locklab_verify::Place;
 use std::ffi::{c_int, c_uint};

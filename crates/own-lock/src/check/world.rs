@@ -9,6 +9,7 @@ use super::word::Word;
 use crate::inspect::Facts;
 use crate::isolate;
 use crate::library::{Hooks, Library, Sites};
+use crate::memory::memory;
 use crate::repeat::Loop;
 use locklab_locks::platform::Platform;
 use locklab_verify::{Loom, MAX_THREADS, Place};
@@ -196,34 +197,6 @@ pub(super) fn make_words(start: usize, end: usize) {
         let value = unsafe { memory(first, width as u32) };
         let word = Box::new(Word::new(first, width, value));
         with(|world| world.words.insert(first, (width, word)));
-    }
-}
-
-/// Reads memory as it is.
-///
-/// # Safety
-/// There is memory.
-pub(super) unsafe fn memory(address: usize, size: u32) -> u64 {
-    let mut bytes = [0; 8];
-    // SAFETY: promised.
-    unsafe {
-        std::ptr::copy_nonoverlapping(address as *const u8, bytes.as_mut_ptr(), size as usize);
-    }
-    u64::from_le_bytes(bytes)
-}
-
-/// Writes memory as it is.
-///
-/// # Safety
-/// There is memory.
-pub(super) unsafe fn set_memory(address: usize, size: u32, value: u64) {
-    // SAFETY: promised.
-    unsafe {
-        std::ptr::copy_nonoverlapping(
-            value.to_le_bytes().as_ptr(),
-            address as *mut u8,
-            size as usize,
-        );
     }
 }
 

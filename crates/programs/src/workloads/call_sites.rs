@@ -6,7 +6,7 @@
 //! baseline calls one unlock, the experiment has a copy in each function (a
 //! byte store, a preemption count and its check, as a preemptible kernel has
 //! them). Each pair is linked in a random order of its functions, the same
-//! for both, so that the effect of a layout is told from that of inlining. A run
+//! for both, so that layout and inlining are separate effects. A run
 //! links, measures native throughput, which decides, and counts instructions
 //! and L1i misses under the model. Invalid: a link, a run or a count that
 //! failed.

@@ -1,0 +1,47 @@
+//! A lock's memory outside a model: while it is made, and where no access is
+//! reported.
+//!
+//! Must not know a simulator or a checker.
+
+/// Reads memory as it is.
+///
+/// # Safety
+/// There is memory.
+pub(crate) unsafe fn memory(address: usize, size: u32) -> u64 {
+    let mut bytes = [0; 8];
+    // SAFETY: promised.
+    unsafe {
+        std::ptr::copy_nonoverlapping(address as *const u8, bytes.as_mut_ptr(), size as usize);
+    }
+    u64::from_le_bytes(bytes)
+}
+
+/// Writes memory as it is.
+///
+/// # Safety
+/// There is memory.
+pub(crate) unsafe fn set_memory(address: usize, size: u32, value: u64) {
+    // SAFETY: promised.
+    unsafe {
+        std::ptr::copy_nonoverlapping(
+            value.to_le_bytes().as_ptr(),
+            address as *mut u8,
+            size as usize,
+        );
+    }
+}
+
+/// Compares and swaps memory as it is; what stood there.
+///
+/// # Safety
+/// There is memory, which nobody else accesses.
+pub(crate) unsafe fn compare_memory(address: usize, size: u32, expected: u64, new: u64) -> u64 {
+    // SAFETY: promised.
+    unsafe {
+        let old = memory(address, size);
+        if old == expected {
+            set_memory(address, size, new);
+        }
+        old
+    }
+}
