@@ -14,8 +14,15 @@ use std::path::Path;
 /// # Errors
 /// One sentence: nothing there, it does not compile, or cannot be simulated.
 pub(crate) fn register(cli: &Cli) -> Result<(), Error> {
-    let Command::Matrix(args) = &cli.command else {
-        return Ok(());
+    let args = match (&cli.command, &cli.common.cflags) {
+        (Command::Matrix(args), _) => args,
+        (Command::Sweep(_), Some(text)) => {
+            return Err(Error::Usage(format!(
+                "the file of a sweep says what is compiled: write cflags = \"{text}\" there, and \
+                 leave out --cflags"
+            )));
+        }
+        _ => return Ok(()),
     };
     let is_here = args.on.as_ref().is_none_or(|machine| machine == "native");
     let mut names = vec![&args.baseline];

@@ -13,10 +13,10 @@ use std::process::{Command, Output, Stdio};
 /// A thousand runs: some hundred tasks' worth, each task about a second of a
 /// node on which sixteen share few CPUs.
 const FILE: &str = "kind = 'sweep'\nmachines = ['flat-16', 'amd64-8', 'xeon-8380-2s']\n\
-                    baseline = 'qspinlock'\nexperiment = ['ticket', 'mcs', 'tas', 'hmcs']\n\
+                    baseline = 'qspinlock'\nexperiment = ['ticket', 'mcs', 'tas', './mine.c']\n\
                     seeds = 4\nbands = 2\n[[workload]]\nname = 'units'\n\
                     threads = [1, 'half', 'all']\ncritical = [0, 8]\nnon_critical = [1, 64]\nacquisitions = 500\n\
-                    [[exclude]]\nmachine = 'amd64-8'\nexperiment = 'hmcs'\n";
+                    [[exclude]]\nmachine = 'amd64-8'\nexperiment = 'tas'\n";
 
 /// A cluster, and a folder with the file of a sweep that its node sees too.
 struct Setup {
@@ -34,6 +34,8 @@ impl Setup {
     fn with_hidden(file: &str, hidden: Option<&str>) -> Option<Self> {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("s.toml"), file).unwrap();
+        let own = locklab_own_lock::TEMPLATE.replace(" FILE ", " mine.c ");
+        std::fs::write(folder.path().join("mine.c"), own).unwrap();
         let hidden = hidden.map(|name| folder.path().join(name));
         if let Some(hidden) = &hidden {
             std::fs::create_dir(hidden).unwrap();

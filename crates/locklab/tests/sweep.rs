@@ -278,6 +278,104 @@ fn what_cannot_be_swept_is_one_sentence() {
     }
 }
 
+#[test]
+fn a_lock_of_ones_own_is_compiled_once_and_every_task_runs_that() {
+    if std::process::Command::new("cc")
+        .arg("--version")
+        .output()
+        .is_err()
+    {
+        println!("skipped: no C compiler (gcc)");
+        return;
+    }
+    let file = "kind = 'sweep'\nmachines = ['flat-16']\nbaseline = 'ticket'\n\
+                experiment = ['./mine.c', 'mcs']\nseeds = 2\n[[workload]]\nname = 'units'\n\
+                threads = [1, 4]\ncritical = [1]\nnon_critical = [1]\nacquisitions = 200\n";
+    let place = Place::new(file);
+    place.text(&["new-lock", "mine.c"]);
+    place.text(&["sweep", "s.toml", "--array", "3"]);
+    let store = place.path("s.sweep/store.sqlite");
+    let all = rows(&store);
+    // The figures of the matrix, but for a key that says what the file holds.
+    place.text(&[
+        "matrix",
+        "ticket",
+        "./mine.c",
+        "--on",
+        "flat-16",
+        "--threads",
+        "1,4",
+        "--critical",
+        "1",
+        "--non-critical",
+        "1",
+        "--pairs",
+        "2",
+        "--acquisitions",
+        "200",
+        "--store",
+        "m.sqlite",
+    ]);
+    let of = |store: &Path| {
+        let store = Store::read(store).unwrap();
+        let listed = store.list().unwrap();
+        let own = listed
+            .iter()
+            .find(|e| e.experiment == "./mine.c")
+            .unwrap()
+            .id;
+        let samples = store.samples(Some(own)).unwrap().0;
+        let figures = |s: &locklab_lab::store::StoredSample| {
+            format!("{} {} {} {:?}", s.cell, s.pair, s.side, s.sample.values)
+        };
+        let mut figures: Vec<String> = samples.iter().map(figures).collect();
+        figures.sort();
+        (
+            figures,
+            store.experiment(own).unwrap().spec["own_locks"].clone(),
+        )
+    };
+    let (swept, source) = of(&store);
+    assert_eq!(swept, of(&place.path("m.sqlite")).0);
+    assert_eq!(source["./mine.c"].as_str().unwrap().len(), 16);
+
+    // A task needs neither the file nor a compiler.
+    let text = std::fs::read_to_string(place.path("mine.c")).unwrap();
+    std::fs::remove_file(place.path("mine.c")).unwrap();
+    for name in ["shards/0001.sqlite", "status/0001.json"] {
+        std::fs::remove_file(place.path("s.sweep").join(name)).unwrap();
+    }
+    let task = ["sweep", "--task", "s.sweep", "--chunk", "1"];
+    place
+        .locklab(&task)
+        .env("PATH", "/nowhere")
+        .assert()
+        .success();
+    std::fs::write(place.path("mine.c"), &text).unwrap();
+    place.text(&["sweep", "s.toml"]);
+    assert_eq!(rows(&store), all);
+
+    // Another lock is another sweep.
+    let other = format!("{text}\nint something_else;\n");
+    std::fs::write(place.path("mine.c"), other).unwrap();
+    let changed = place.error(&["sweep", "s.toml"], 1);
+    assert!(
+        changed.contains("./mine.c was changed since the sweep in"),
+        "{changed}"
+    );
+    let object = place.path("s.sweep/locks/0/instrumented.so");
+    let mut bytes = std::fs::read(&object).unwrap();
+    bytes.push(0);
+    std::fs::write(&object, bytes).unwrap();
+    let damaged = place.error(&task, 1);
+    assert!(
+        damaged.contains("is not what was compiled when the sweep was begun"),
+        "{damaged}"
+    );
+    let flags = place.error(&["sweep", "s.toml", "--cflags", "-DX"], 2);
+    assert!(flags.contains("write cflags = \"-DX\""), "{flags}");
+}
+
 /// A disk of 200 kB that then gets more room: a tmpfs in a mount namespace.
 const FULL_DISK: &str = "mount -t tmpfs -o size=200k none s.sweep/shards && \
                          { \"$0\" sweep s.toml; code=$?; } && \

@@ -8,6 +8,7 @@ use crate::error::Error;
 use crate::folders;
 use crate::inspect::{self, Facts};
 use crate::source::is_cpp;
+use sha2::{Digest, Sha256};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use tempfile::TempDir;
@@ -36,8 +37,36 @@ pub(crate) struct Compiled {
     pub(crate) instrumented: PathBuf,
     /// As the user would have it.
     pub(crate) native: PathBuf,
-    /// Holds both.
-    _folder: TempDir,
+    /// A hash of the text of both, after the preprocessor.
+    pub(crate) source: String,
+    /// Holds both, unless somebody keeps them.
+    _folder: Option<TempDir>,
+}
+
+/// Names of the two objects, where they are made and where they are kept.
+const OBJECTS: [&str; 2] = ["instrumented.so", "native.so"];
+
+impl Compiled {
+    /// Copies both objects into a folder.
+    pub(crate) fn keep(&self, folder: &Path) -> std::io::Result<()> {
+        std::fs::create_dir_all(folder)?;
+        for (object, name) in [&self.instrumented, &self.native].into_iter().zip(OBJECTS) {
+            std::fs::copy(object, folder.join(name))?;
+        }
+        Ok(())
+    }
+
+    /// What was kept in a folder, of a unit whose text had this hash.
+    pub(crate) fn kept(unit: &Unit, source: &str, folder: &Path) -> Result<Self, Error> {
+        let [instrumented, native] = OBJECTS.map(|name| folder.join(name));
+        Ok(Self {
+            facts: Facts::read(&instrumented, unit)?,
+            instrumented,
+            native,
+            source: source.to_owned(),
+            _folder: None,
+        })
+    }
 }
 
 /// A lock as the checker takes it.
@@ -99,8 +128,22 @@ pub(crate) fn compile(unit: &Unit) -> Result<Compiled, Error> {
         facts,
         instrumented,
         native,
-        _folder: folder,
+        source: source_hash(&compiler, unit)?,
+        _folder: Some(folder),
     })
+}
+
+/// A hash of what the compiler compiles: the file with all that it includes,
+/// for the simulator and for this machine.
+fn source_hash(compiler: &Compiler, unit: &Unit) -> Result<String, Error> {
+    let mut hash = Sha256::new();
+    for world in ["-DLOCKLAB_INSTRUMENTED", "-DLOCKLAB_NATIVE"] {
+        let mut arguments: Vec<String> = [world, "-P"].map(str::to_owned).into();
+        arguments.extend(compiler.on(unit, "-E", Path::new("-")));
+        hash.update(compiler.run(&arguments)?.stdout);
+    }
+    let digest = hash.finalize();
+    Ok(digest.iter().take(8).map(|b| format!("{b:02x}")).collect())
 }
 
 /// Compiles a lock for the checker.

@@ -92,6 +92,40 @@ impl OwnLock {
         &self.compiled.facts
     }
 
+    /// A short name for the text that it was compiled from, with all that the
+    /// file includes: two locks have the same only if nothing differs there.
+    pub fn source(&self) -> &str {
+        &self.compiled.source
+    }
+
+    /// Copies what was compiled into a folder.
+    ///
+    /// # Errors
+    /// The folder cannot be written.
+    pub fn keep(&self, folder: &Path) -> Result<(), Error> {
+        let kept = self.compiled.keep(folder);
+        kept.map_err(|e| Error::Failed(format!("cannot write {}: {e}", folder.display())))
+    }
+
+    /// The lock that [`OwnLock::keep`] put into a folder, for the simulator
+    /// and this machine's own CPUs; nothing is compiled.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn kept(name: &str, source: &str, folder: &Path) -> Result<Self, Error> {
+        let unit = Unit {
+            file: name.into(),
+            name: name.to_owned(),
+            flags: Vec::new(),
+        };
+        Ok(Self {
+            name: name.to_owned(),
+            compiled: Arc::new(Compiled::kept(&unit, source, folder)?),
+            unit: Arc::new((unit, None)),
+            patience: PATIENCE,
+        })
+    }
+
     /// Simulates it, in a child process.
     ///
     /// # Errors

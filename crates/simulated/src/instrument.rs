@@ -52,8 +52,26 @@ impl<'a> Simulated<'a> {
     /// What it will do, before the first run.
     #[must_use]
     pub fn experiment(&self, pairs: u32, seed: u64, delta: f64, aa: bool) -> Experiment {
+        self.experiment_of(0..self.places.len(), pairs, seed, delta, aa)
+    }
+
+    /// The same, with these of its cells only, by their numbers: of a hundred
+    /// thousand, a part of a sweep has a few.
+    ///
+    /// # Panics
+    /// If there is no cell of a number.
+    #[must_use]
+    pub fn experiment_of(
+        &self,
+        cells: impl IntoIterator<Item = usize>,
+        pairs: u32,
+        seed: u64,
+        delta: f64,
+        aa: bool,
+    ) -> Experiment {
         let (spec, machine) = (&self.spec, &self.machine);
-        let cells = self.places.iter().map(|place| {
+        let cells = cells.into_iter().map(|number| {
+            let place = &self.places[number];
             let threads = usize::try_from(place[0]).unwrap_or(usize::MAX);
             let metrics = metrics(threads, spec.latency, Source::Simulation);
             let mut cell = Cell::new(key(*place), metrics);

@@ -138,7 +138,8 @@ pub fn collect(folder: &Folder, progress: &Progress) -> Result<Collected, String
 /// What every row must be.
 struct Expected<'a> {
     plan: &'a Plan,
-    comparisons: BTreeMap<(usize, usize), Comparison>,
+    /// Cells of each comparison.
+    comparisons: BTreeMap<(usize, usize), Vec<usize>>,
     by_key: HashMap<String, (usize, usize)>,
     /// JSON of the keys of cells, by block and cell.
     cells: Vec<Vec<String>>,
@@ -146,15 +147,13 @@ struct Expected<'a> {
 
 impl<'a> Expected<'a> {
     fn new(plan: &'a Plan) -> Result<Self, String> {
-        let mut comparisons = BTreeMap::new();
-        for ((block, pair), cells) in plan.comparisons() {
-            let comparison = Comparison::new(plan, block, pair, &cells)?;
-            comparisons.insert((block, pair), comparison);
+        let comparisons = plan.comparisons();
+        let mut by_key = HashMap::new();
+        for &(block, pair) in comparisons.keys() {
+            // A key does not depend on the cells, of which there may be many.
+            let key = Comparison::new(plan, block, pair, &[])?.key;
+            by_key.insert(key, (block, pair));
         }
-        let by_key = comparisons
-            .iter()
-            .map(|(at, comparison)| (comparison.key.clone(), *at))
-            .collect();
         let cell = |block: usize, cell: usize| {
             let run = Run {
                 block,
@@ -290,12 +289,15 @@ fn merge(
     let store = Store::open_alone(part)?;
     store.together(|store| {
         let mut numbers: HashMap<(usize, usize), i64> = HashMap::new();
-        for (at, comparison) in &expected.comparisons {
-            let mut experiment = comparison.experiment.clone();
+        for (at, cells) in &expected.comparisons {
+            let Comparison {
+                key,
+                mut experiment,
+            } = Comparison::new(&folder.plan, at.0, at.1, cells)?;
             experiment.interrupted = short
                 .get(at)
                 .map(|runs| format!("{runs} runs of the sweep are missing"));
-            let id = store.begin(&comparison.key, COMMAND, &experiment)?;
+            let id = store.begin(&key, COMMAND, &experiment)?;
             store.end(id, experiment.interrupted.is_none())?;
             numbers.insert(*at, id);
         }

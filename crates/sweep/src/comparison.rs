@@ -1,6 +1,7 @@
 //! Two locks in one workload on one modelled machine: what a store keeps as
 //! one experiment, whether all of it is in one store or parts in many.
 
+use crate::own_locks;
 use crate::plan::{Plan, Run};
 use locklab_lab::experiment::{Experiment, Key};
 use locklab_lab::session::key_of;
@@ -35,15 +36,9 @@ impl Comparison {
         let never = AtomicBool::new(false);
         let instrument = Simulated::new(spec, machine, 1, &never)?;
         let file = &plan.file;
-        let mut experiment =
-            instrument.experiment(plan.replicates(), file.seed, file.delta / 100.0, false);
-        let all = std::mem::take(&mut experiment.cells);
-        experiment.cells = all
-            .into_iter()
-            .enumerate()
-            .filter(|(number, _)| cells.contains(number))
-            .map(|(_, cell)| cell)
-            .collect();
+        let (pairs, delta) = (plan.replicates(), file.delta / 100.0);
+        let cells = cells.iter().copied();
+        let mut experiment = instrument.experiment_of(cells, pairs, file.seed, delta, false);
         for cell in &mut experiment.cells {
             // A deterministic instrument has no bias.
             cell.bias_band = Some(0.0);
@@ -56,15 +51,17 @@ impl Comparison {
                 file.bands, file.seeds
             ));
         }
-        // Without a band it is the question of 'locklab matrix'.
-        let key = key_of(&instrument, &experiment);
-        Ok(Self {
-            key: match file.bands {
-                1 => key,
-                bands => hash_of(&(key, bands)),
-            },
-            experiment,
-        })
+        // Without a band it is the question of 'locklab matrix', unless a name
+        // does not say what a lock is.
+        let mut key = key_of(&instrument, &experiment);
+        if file.bands > 1 {
+            key = hash_of(&(key, file.bands));
+        }
+        if let Some(sources) = own_locks::sources(&plan.pairs[pair]) {
+            key = hash_of(&(key, &sources));
+            experiment.spec["own_locks"] = json!(sources);
+        }
+        Ok(Self { key, experiment })
     }
 }
 

@@ -20,10 +20,14 @@ pub struct SweepFile {
     /// Not needed where the sweep runs on hardware.
     #[serde(default)]
     pub machines: Vec<String>,
-    /// The lock, or the locks, that others are compared with.
+    /// The lock, or the locks, that others are compared with; a name, a C or
+    /// C++ file, or a kernel's lock as kernel:qspinlock.
     pub baseline: OneOrMore,
     /// The locks that are compared with each baseline, or "all".
     pub experiment: OneOrMore,
+    /// Words for the compiler of locks of your own, as '-DSLOTS=64'.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cflags: Option<String>,
     /// Seeds of each cell.
     #[serde(default = "three")]
     pub seeds: u32,

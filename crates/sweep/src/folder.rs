@@ -3,6 +3,7 @@
 //! ```text
 //! sweep.toml            the file, as it was when the sweep was begun
 //! machines/             machine files that it names
+//! locks/0/              a lock of the user's own, compiled
 //! plan.json             the chunks, and the locklab that made it
 //! shards/0012.sqlite    the runs of a chunk: a store
 //! status/0012.json      how far its task is, and on which node
@@ -15,6 +16,7 @@
 //! rest by the command. There is no other state and no daemon.
 
 use crate::file::SweepFile;
+use crate::own_locks::{self, KeptLock};
 use crate::plan::Plan;
 use crate::state::{self, no_sweep, read_json};
 use crate::tool;
@@ -35,6 +37,9 @@ pub struct Decided {
     pub runs: u64,
     /// First run of each chunk, then the number of runs.
     pub cuts: Vec<u64>,
+    /// Locks of the user's own, compiled.
+    #[serde(default)]
+    pub locks: Vec<KeptLock>,
 }
 
 /// How far a chunk is.
@@ -63,13 +68,18 @@ pub struct Folder {
     pub decided: Decided,
 }
 
-/// The plan of the text of a file; machine files are sought where it says, or
-/// in `copies` by their place in the list of machines.
+/// The plan of the text of a file; machine files and locks of the user's own
+/// are sought where it says, and these are compiled. Machine files of a sweep
+/// that was begun are in `copies`, by their place in the list of machines, and
+/// its locks were loaded.
 ///
 /// # Errors
 /// One sentence.
 pub fn plan_of(text: &str, copies: Option<&Path>) -> Result<Plan, String> {
     let file = SweepFile::parse(text)?;
+    if copies.is_none() {
+        own_locks::compile(&file)?;
+    }
     let mut machines: Vec<Machine> = Vec::new();
     for (number, asked) in file.machines.iter().enumerate() {
         let names: Vec<String> = if asked == "all" {
@@ -108,6 +118,10 @@ impl Folder {
     pub fn open_or_begin(path: &Path, text: &str, chunks: Option<u64>) -> Result<Self, String> {
         let plan = plan_of(text, None)?;
         if path.join("plan.json").exists() {
+            let decided: Decided =
+                read_json(&path.join("plan.json")).map_err(|e| no_sweep(path, &e))?;
+            tool::check(path, &decided.tool)?;
+            own_locks::check(path, &decided.locks)?;
             let folder = Self::open(path)?;
             let same = folder.plan.file == plan.file && folder.plan.machines == plan.machines;
             if !same {
@@ -129,12 +143,6 @@ impl Folder {
             }
             return Ok(folder);
         }
-        let decided = Decided {
-            schema: 1,
-            tool: tool::identity(),
-            runs: plan.runs(),
-            cuts: plan.cut(chunks.unwrap_or_else(usual_chunks)),
-        };
         let cannot = |what: &Path, e: &dyn std::fmt::Display| {
             format!("cannot begin the sweep: {}: {e}", what.display())
         };
@@ -145,6 +153,15 @@ impl Folder {
                 fs::copy(name, &copy).map_err(|e| cannot(&copy, &e))?;
             }
         }
+        let decided = Decided {
+            schema: 1,
+            tool: tool::identity(),
+            runs: plan.runs(),
+            cuts: plan.cut(chunks.unwrap_or_else(usual_chunks)),
+            locks: own_locks::keep(&plan.file, path)?,
+        };
+        // From here on those of the folder, as every task has them.
+        own_locks::load(path, &decided.locks)?;
         let file = path.join("sweep.toml");
         fs::write(&file, text).map_err(|e| cannot(&file, &e))?;
         let absolute = path.canonicalize().map_err(|e| cannot(path, &e))?;
@@ -168,6 +185,7 @@ impl Folder {
         let decided: Decided =
             read_json(&absolute.join("plan.json")).map_err(|e| no_sweep(path, &e))?;
         tool::check(path, &decided.tool)?;
+        own_locks::load(&absolute, &decided.locks)?;
         let file = absolute.join("sweep.toml");
         let text = fs::read_to_string(&file).map_err(|e| no_sweep(path, &e))?;
         let plan = plan_of(&text, Some(&absolute.join("machines")))?;

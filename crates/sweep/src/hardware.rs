@@ -12,6 +12,7 @@
 //! ```
 
 use crate::file::{SweepFile, Threads, Work};
+use crate::own_locks::{self, KeptLock};
 use crate::plan::{LockPair, lock_pairs};
 use crate::state;
 use crate::tool;
@@ -38,6 +39,8 @@ struct Decided {
     schema: u32,
     tool: String,
     features: Vec<String>,
+    #[serde(default)]
+    locks: Vec<KeptLock>,
 }
 
 /// How far a node is.
@@ -66,6 +69,8 @@ pub struct Fleet {
     pub features: Vec<String>,
     /// Pairs of locks.
     pub pairs: Vec<LockPair>,
+    /// Locks of the user's own, compiled.
+    locks: Vec<KeptLock>,
 }
 
 impl Fleet {
@@ -75,7 +80,11 @@ impl Fleet {
     /// One sentence.
     pub fn open_or_begin(path: &Path, text: &str, features: &[String]) -> Result<Self, String> {
         let file = SweepFile::parse(text)?;
+        own_locks::compile(&file)?;
         if path.join("fleet.json").exists() {
+            let decided: Decided = state::read_json(&path.join("fleet.json"))
+                .map_err(|e| state::no_sweep(path, &e))?;
+            own_locks::check(path, &decided.locks)?;
             let fleet = Self::open(path)?;
             if fleet.file != file || fleet.features != features {
                 return Err(format!(
@@ -109,7 +118,9 @@ impl Fleet {
             schema: 1,
             tool: tool::identity(),
             features: features.to_vec(),
+            locks: own_locks::keep(&file, path)?,
         };
+        own_locks::load(path, &decided.locks)?;
         let path = path
             .canonicalize()
             .map_err(|e| format!("cannot use {}: {e}", path.display()))?;
@@ -119,6 +130,7 @@ impl Fleet {
             file,
             features: features.to_vec(),
             pairs,
+            locks: decided.locks,
         })
     }
 
@@ -135,12 +147,14 @@ impl Fleet {
         };
         let (absolute, decided, text) = read().map_err(|e| state::no_sweep(path, &e))?;
         tool::check(path, &decided.tool)?;
+        own_locks::load(&absolute, &decided.locks)?;
         let file = SweepFile::parse(&text)?;
         Ok(Self {
             path: absolute,
             pairs: pairs_of(&file)?,
             file,
             features: decided.features,
+            locks: decided.locks,
         })
     }
 
@@ -205,7 +219,9 @@ impl Fleet {
 }
 
 fn pairs_of(file: &SweepFile) -> Result<Vec<LockPair>, String> {
-    lock_pairs(file, |name| subject::find(name).is_ok())
+    lock_pairs(file, |name| {
+        own_locks::is_known(name) || subject::find(name).is_ok()
+    })
 }
 
 /// Measures on this machine all that is missing of a feature; false if it was
@@ -219,6 +235,7 @@ pub fn measure(
     interrupt: &Arc<AtomicBool>,
     quiet: bool,
 ) -> Result<bool, String> {
+    own_locks::register_native(&fleet.locks)?;
     let native = Native::probe();
     let mut status = NodeStatus {
         node: tool::node(),
@@ -269,7 +286,11 @@ fn one(
         family: Family::FalseDiscovery,
         aa: false,
     };
-    let (mut instrument, experiment) = native.instrument(plan, design, Arc::clone(interrupt))?;
+    let (mut instrument, mut experiment) =
+        native.instrument(plan, design, Arc::clone(interrupt))?;
+    if let Some(sources) = own_locks::sources(pair) {
+        experiment.spec["own_locks"] = json!(sources);
+    }
     let store = Store::open_alone(&fleet.shard(feature))?;
     let key = key_of(&instrument, &experiment);
     let begun = store.of_key(&key)?;
@@ -342,6 +363,7 @@ pub(crate) struct Planned {
 /// One sentence: what is wrong with the file.
 pub(crate) fn plan(text: &str, nodes: &[String]) -> Result<Planned, String> {
     let file = SweepFile::parse(text)?;
+    own_locks::compile(&file)?;
     let pairs = pairs_of(&file)?;
     let experiments = (pairs.len() * file.workloads.len()) as u64;
     Ok(Planned {

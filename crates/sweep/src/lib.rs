@@ -24,6 +24,7 @@ mod fleet_report;
 mod folder;
 pub mod hardware;
 mod local;
+mod own_locks;
 mod pareto;
 mod plan;
 mod regime;
@@ -42,6 +43,7 @@ pub use file::{
 };
 pub use folder::{Decided, Folder, Status, plan_of};
 pub use local::{Local, run as run_here};
+pub use own_locks::KeptLock;
 pub use plan::{Block, LockPair, Plan, Run};
 pub use regime::Regime;
 pub use summary::{OfLock, OfRegime, Spread, Summary};

@@ -4,6 +4,8 @@
 use crate::folder::Folder;
 use crate::task::run_chunk;
 use locklab_lab::progress::Progress;
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::time::TimeValLike as _;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -15,8 +17,8 @@ pub struct Local {
     pub failed: Vec<String>,
     /// Whether it was interrupted.
     pub interrupted: bool,
-    /// The part of the time that the cores which were used worked; `None` if
-    /// there was nothing to do.
+    /// The part of the time of the cores which were used that this sweep had of
+    /// them; `None` if there was nothing to do.
     pub busy: Option<f64>,
 }
 
@@ -34,15 +36,13 @@ pub fn run(folder: &Folder, workers: usize, interrupt: &AtomicBool, progress: &P
     let counted = AtomicU64::new(before - open.min(before));
     let next = AtomicUsize::new(0);
     let failed = Mutex::new(Vec::new());
-    let worked = AtomicU64::new(0);
     let workers = workers.clamp(1, chunks.len().max(1));
     let running = AtomicUsize::new(workers);
-    let begun = Instant::now();
+    let (begun, worked) = (Instant::now(), processor_time());
     let go_on = || !interrupt.load(Ordering::Relaxed);
     std::thread::scope(|scope| {
         for _ in 0..workers {
             scope.spawn(|| {
-                let begun = Instant::now();
                 while go_on() {
                     let Some(chunk) = chunks.get(next.fetch_add(1, Ordering::Relaxed)) else {
                         break;
@@ -53,8 +53,6 @@ pub fn run(folder: &Folder, workers: usize, interrupt: &AtomicBool, progress: &P
                         failed.push(format!("chunk {chunk}: {why}"));
                     }
                 }
-                let nanos = u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
-                worked.fetch_add(nanos, Ordering::Relaxed);
                 running.fetch_sub(1, Ordering::Release);
             });
         }
@@ -66,10 +64,21 @@ pub fn run(folder: &Folder, workers: usize, interrupt: &AtomicBool, progress: &P
         }
     });
     let all = begun.elapsed().as_secs_f64() * workers as f64;
-    let worked = Duration::from_nanos(worked.load(Ordering::Relaxed));
+    let worked = processor_time().saturating_sub(worked);
     Local {
         failed: failed.into_inner().unwrap_or_default(),
         interrupted: !go_on(),
         busy: (!chunks.is_empty()).then(|| (worked.as_secs_f64() / all).min(1.0)),
     }
+}
+
+/// What this process has had of all processors, with its children: a lock of
+/// the user's own is simulated in one.
+fn processor_time() -> Duration {
+    [UsageWho::RUSAGE_SELF, UsageWho::RUSAGE_CHILDREN]
+        .into_iter()
+        .filter_map(|who| getrusage(who).ok())
+        .flat_map(|usage| [usage.user_time(), usage.system_time()])
+        .map(|time| Duration::from_micros(u64::try_from(time.num_microseconds()).unwrap_or(0)))
+        .sum()
 }

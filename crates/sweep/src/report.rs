@@ -3,6 +3,7 @@
 
 use crate::collect::Collected;
 use crate::folder::Folder;
+use crate::own_locks;
 use crate::plan::Plan;
 use crate::regime::Regime;
 use crate::summary::{OfLock, OfRegime, Says, Summary};
@@ -63,6 +64,18 @@ pub(crate) fn facts(plan: &Plan) -> Facts {
         ),
         fact("Runs", format!("{}, each of two locks", plan.runs())),
     ];
+    let own: Vec<String> = plan
+        .pairs
+        .iter()
+        .filter_map(own_locks::sources)
+        .flatten()
+        .map(|(name, source)| format!("{name} (source {source})"))
+        .collect::<std::collections::BTreeSet<String>>()
+        .into_iter()
+        .collect();
+    if !own.is_empty() {
+        facts.push(fact("Your own", own.join(", ")));
+    }
     if !plan.notes.is_empty() {
         facts.push(fact("Left out", plan.notes.join(" ")));
     }

@@ -97,10 +97,8 @@ pub fn run(args: &SweepArgs, common: &Common) -> Result<ExitCode, Error> {
     };
     let text = locklab_lab::file::read(file).map_err(Error::Usage)?;
     let located = |e: String| Error::Usage(format!("{}, {e}", file.display()));
-    let nodes = match args.on {
-        Some(On::Native) => Some(hardware::nodes(&args.constraint, args.slurm)?),
-        None => None,
-    };
+    let nodes = |On::Native| hardware::nodes(&args.constraint, args.slurm);
+    let nodes = args.on.map(nodes).transpose()?;
     if common.dry_run {
         let plan = conduct::dry_run(&text, nodes.as_deref(), workers(), common.json, duration);
         return print(&plan.map_err(located)?);
@@ -138,10 +136,8 @@ impl SweepArgs {
             account: self.account.clone(),
             time: self.time.clone(),
             // A sweep over machines has a job for each.
-            constraint: match self.on {
-                None => self.constraint.first().cloned(),
-                Some(On::Native) => None,
-            },
+            constraint: (self.on.is_none() && !self.constraint.is_empty())
+                .then(|| self.constraint.join("&")),
             requeue: self.requeue,
         };
         match (self.collect, self.slurm) {
