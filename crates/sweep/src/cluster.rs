@@ -1,5 +1,6 @@
-//! A sweep on a Slurm cluster, seen from where the command runs: submit what
-//! is open, wait, and say what is missing. Nothing is lost if it is killed.
+//! A sweep on a Slurm cluster, as the submitting command sees it: it submits the
+//! open chunks, waits, and explains what is missing. Nothing is lost if the
+//! command is killed.
 
 use crate::collect::{Collected, Missing};
 use crate::folder::Folder;
@@ -10,14 +11,14 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// How often Slurm is asked.
-const ASKED_EVERY: Duration = Duration::from_secs(5);
+/// Time between two calls of `squeue`.
+const POLL_INTERVAL: Duration = Duration::from_secs(5);
 
-/// Submits the chunks that are neither done nor in the queue; says what was
-/// done.
+/// Submits the chunks that are neither done nor in the queue, and returns a
+/// sentence about it.
 ///
 /// # Errors
-/// One sentence, as Slurm's; nothing was submitted.
+/// Those of [`slurm::queued`] and [`slurm::submit`].
 pub(crate) fn submit_open(folder: &Folder, options: &Options) -> Result<String, String> {
     let queued = slurm::queued(folder)?;
     let is_queued =
@@ -45,7 +46,8 @@ pub(crate) fn submit_open(folder: &Folder, options: &Options) -> Result<String, 
 /// The same for the nodes of a sweep over machines.
 ///
 /// # Errors
-/// One sentence, as Slurm's; those that were submitted before it go on.
+/// Those of [`slurm::queued_features`] and [`slurm::submit_node`]; nodes that were
+/// submitted before the error continue.
 pub(crate) fn submit_nodes(fleet: &Fleet, options: &Options) -> Result<String, String> {
     let queued = slurm::queued_features(fleet)?;
     let mut said = Vec::new();
@@ -64,8 +66,8 @@ pub(crate) fn submit_nodes(fleet: &Fleet, options: &Options) -> Result<String, S
     })
 }
 
-/// Waits until no task of a sweep is in the queue; false if it was interrupted
-/// first. The tasks do not need anybody to wait.
+/// Waits until no task of a sweep is in the queue; returns false if it was
+/// interrupted. The tasks do not depend on this wait.
 pub(crate) fn wait(folder: &Folder, interrupt: &AtomicBool, progress: &Progress) -> bool {
     until_empty(interrupt, progress, || {
         let queued = slurm::queued(folder)?;
@@ -93,32 +95,32 @@ fn until_empty(
     progress: &Progress,
     is_empty: impl Fn() -> Result<bool, String>,
 ) -> bool {
-    let mut asked: Option<Instant> = None;
+    let mut polled: Option<Instant> = None;
     let mut silent = false;
     while !interrupt.load(Ordering::Relaxed) {
-        if asked.is_none_or(|at| at.elapsed() >= ASKED_EVERY) {
+        if polled.is_none_or(|at| at.elapsed() >= POLL_INTERVAL) {
             match is_empty() {
                 Ok(true) => return true,
                 Ok(false) => silent = false,
-                // A controller that is restarted comes back.
+                // The controller may be restarting, so its silence is no failure.
                 Err(why) if !silent => {
                     progress.note(&format!("{why}. Asking again until it answers."));
                     silent = true;
                 }
                 Err(_) => {}
             }
-            asked = Some(Instant::now());
+            polled = Some(Instant::now());
         }
         std::thread::sleep(Duration::from_millis(100));
     }
     false
 }
 
-/// Adds to what is missing what Slurm and the logs say of it.
+/// Adds Slurm's state and the end of the log to each missing chunk.
 pub(crate) fn explain(folder: &Folder, collected: &mut Collected) {
-    // Each is a question to the controller.
-    const ASKED: usize = 20;
-    for missing in collected.missing.iter_mut().take(ASKED) {
+    // Each call is a request to the controller.
+    const MOST_CALLS: usize = 20;
+    for missing in collected.missing.iter_mut().take(MOST_CALLS) {
         if let Some(account) = slurm::account(folder, missing.chunk) {
             missing.why += &format!("; Slurm says {account}");
         }
@@ -128,7 +130,7 @@ pub(crate) fn explain(folder: &Folder, collected: &mut Collected) {
     }
 }
 
-/// How the log of a task ends.
+/// The last line of a task's log, or why there is none.
 pub(crate) fn last_words(log: &Path) -> String {
     let text = std::fs::read_to_string(log).unwrap_or_default();
     match text.lines().rfind(|line| !line.trim().is_empty()) {
@@ -141,7 +143,7 @@ pub(crate) fn last_words(log: &Path) -> String {
     }
 }
 
-/// The command that submits just what is missing again.
+/// The command that submits only the missing chunks.
 #[must_use]
 pub(crate) fn again(folder: &Folder, options: &Options, missing: &[Missing]) -> String {
     let chunks: Vec<usize> = missing.iter().map(|missing| missing.chunk).collect();

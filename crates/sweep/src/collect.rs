@@ -1,10 +1,11 @@
-//! All shards of a sweep in one store, with each run exactly once.
+//! Collecting: all shards of a sweep are merged into one store that has each run
+//! exactly once.
 //!
-//! First every shard is looked through: each row must be the one that the plan
-//! has at its place. Only then are rows copied, as they are and in the order
-//! of the plan, so that the store of a sweep is the same whatever ran where.
-//! What is missing is named; nothing that is there is lost for it. A collector
-//! that is killed leaves no half store.
+//! First every shard is checked: each row must be the one that the plan has in its
+//! place. Then the rows are copied unchanged, in the order of the plan, so the
+//! store is the same wherever the runs were made. Missing runs are named, and
+//! the others are merged all the same. A collector that is killed leaves the
+//! earlier store in place.
 
 use crate::comparison::Comparison;
 use crate::folder::Folder;
@@ -19,12 +20,12 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs;
 use std::ops::Range;
 
-/// The figures of one run of which a summary is made.
+/// The figures of one run that the summary uses.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Figures {
     /// Operations a second and Jain's index of the baseline.
     pub baseline: [f64; 2],
-    /// The same of the experiment.
+    /// Operations a second and Jain's index of the experiment.
     pub experiment: [f64; 2],
 }
 
@@ -37,46 +38,46 @@ impl Default for Figures {
     }
 }
 
-/// Runs that are not there.
+/// Missing runs of one chunk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Missing {
-    /// The chunk that they are of.
+    /// The chunk that they belong to.
     pub chunk: usize,
     /// Their numbers in the plan.
     pub runs: Range<u64>,
-    /// Why, as far as is known.
+    /// The reason, as far as it is known.
     pub why: String,
 }
 
-/// What is there.
+/// What was collected.
 #[derive(Clone, Debug, Default)]
 pub struct Collected {
-    /// Of each run, by its number; not a number where there is none.
+    /// The figures of each run, by its number; NaN if it is missing.
     pub figures: Vec<Figures>,
-    /// What is not there.
+    /// The runs that are missing.
     pub missing: Vec<Missing>,
-    /// Locks whose runs failed: machine and lock, how many, and the last
-    /// reason.
+    /// Failed samples by machine and lock: their number, and the reason of the
+    /// last.
     pub failed: BTreeMap<(String, String), (u64, String)>,
-    /// Nodes whose clocks are apart, in sentences.
+    /// A sentence for each node whose clock differs from the folder's.
     pub clocks: Vec<String>,
 }
 
 impl Collected {
-    /// How many runs are missing.
+    /// The number of missing runs.
     #[must_use]
     pub fn missing_runs(&self) -> u64 {
         self.missing.iter().map(|m| m.runs.end - m.runs.start).sum()
     }
 }
 
-/// Clocks further apart than this are worth a word, in seconds.
+/// Clocks that differ by more than this are reported, in seconds.
 const APART: f64 = 5.0;
 
-/// Looks through all shards, and merges them into the store of the folder.
+/// Checks all shards, and merges them into the store of the folder.
 ///
 /// # Errors
-/// A sentence: the store cannot be written. The shards stay as they are.
+/// The store cannot be written. The shards stay as they are.
 pub fn collect(folder: &Folder, progress: &Progress) -> Result<Collected, String> {
     let chunks = folder.chunks() as u64;
     let plan = &folder.plan;
@@ -87,9 +88,9 @@ pub fn collect(folder: &Folder, progress: &Progress) -> Result<Collected, String
     };
     let mut stored: Vec<u64> = Vec::with_capacity(folder.chunks());
     for chunk in 0..folder.chunks() {
-        progress.set(chunk as u64, 2 * chunks, "shards looked through");
+        progress.set(chunk as u64, 2 * chunks, "shards checked");
         let runs = folder.chunk(chunk)?;
-        let (count, why) = match look_through(folder, chunk, &expected, &mut collected) {
+        let (count, why) = match check_shard(folder, chunk, &expected, &mut collected) {
             Ok(count) => (count, None),
             Err(why) => {
                 for number in runs.clone() {
@@ -126,7 +127,7 @@ pub fn collect(folder: &Folder, progress: &Progress) -> Result<Collected, String
         progress,
     );
     if merged.is_err() {
-        // Half a store helps nobody, least of all on a full disk.
+        // A part of a store is of no use, and takes room on a full disk.
         let _ = fs::remove_file(&part);
     }
     merged?;
@@ -135,13 +136,13 @@ pub fn collect(folder: &Folder, progress: &Progress) -> Result<Collected, String
     Ok(collected)
 }
 
-/// What every row must be.
+/// What each row of a shard is checked against.
 struct Expected<'a> {
     plan: &'a Plan,
-    /// Cells of each comparison.
+    /// Cells of each comparison, by block and pair of locks.
     comparisons: BTreeMap<(usize, usize), Vec<usize>>,
     by_key: HashMap<String, (usize, usize)>,
-    /// JSON of the keys of cells, by block and cell.
+    /// Keys of cells as JSON, by block and cell.
     cells: Vec<Vec<String>>,
 }
 
@@ -177,7 +178,7 @@ impl<'a> Expected<'a> {
         })
     }
 
-    /// Whether a row is the one that must be at its place.
+    /// Whether a row is the sample of this side of this run.
     fn is(&self, row: &StoredRow<'_>, of: Option<&(usize, usize)>, run: &Run, side: &str) -> bool {
         of == Some(&(run.block, run.pair))
             && row.cell == self.cells[run.block][run.cell]
@@ -187,15 +188,19 @@ impl<'a> Expected<'a> {
     }
 }
 
-/// The part of a sample that a summary is made of.
+/// The part of a sample that the summary uses.
 #[derive(Deserialize)]
 struct Read {
     values: HashMap<String, f64>,
     invalid: Option<Invalid>,
 }
 
-/// Reads a shard; how many whole runs it holds, from the first of its chunk.
-fn look_through(
+/// Checks a shard; returns the number of complete runs in it, from the first of
+/// its chunk.
+///
+/// # Errors
+/// The shard cannot be read, or a row is not the one that the plan has there.
+fn check_shard(
     folder: &Folder,
     chunk: usize,
     expected: &Expected<'_>,
@@ -270,7 +275,8 @@ fn look_through(
     }
 }
 
-/// Copies the rows of all shards; experiments are in the order of the plan.
+/// Copies the rows of all shards into a new store, with the experiments in the
+/// order of the plan.
 fn merge(
     folder: &Folder,
     expected: &Expected<'_>,
@@ -314,7 +320,7 @@ fn merge(
                 .collect();
             let mut copied = 0;
             shard.each_row(None, |row| {
-                // A task may have gone on since.
+                // A task may have stored more runs since the check.
                 if copied < 2 * runs {
                     store.append(ids[&row.experiment], row)?;
                     copied += 1;
@@ -326,7 +332,7 @@ fn merge(
     })
 }
 
-/// What is known of a chunk that has not all its runs.
+/// The reason why a chunk is incomplete, from its status file.
 fn why_missing(folder: &Folder, chunk: usize) -> String {
     match folder.status(chunk) {
         None => "no task of it began".into(),
@@ -337,7 +343,7 @@ fn why_missing(folder: &Folder, chunk: usize) -> String {
     }
 }
 
-/// Nodes whose clocks are apart from the folder's.
+/// A sentence for each node whose clock differs from the folder's.
 fn clocks(folder: &Folder) -> Vec<String> {
     let mut seen = HashSet::new();
     (0..folder.chunks())

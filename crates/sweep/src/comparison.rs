@@ -1,5 +1,5 @@
-//! Two locks in one workload on one modelled machine: what a store keeps as
-//! one experiment, whether all of it is in one store or parts in many.
+//! Two locks in one workload on one modelled machine. A store keeps them as one
+//! experiment; shards have the same experiment, each with a part of its cells.
 
 use crate::own_locks;
 use crate::plan::{Plan, Run};
@@ -16,14 +16,14 @@ pub(crate) struct Comparison {
     pub(crate) experiment: Experiment,
 }
 
-/// Cells by their number in a block.
+/// Cells, by their number in a block.
 pub(crate) type Cells<'a> = &'a [usize];
 
 impl Comparison {
     /// The experiment of a pair of locks in a block, with these cells of it.
     ///
     /// # Errors
-    /// A sentence: the machine cannot do it.
+    /// The simulator refuses a lock or a cell on this machine.
     pub(crate) fn new(
         plan: &Plan,
         block: usize,
@@ -51,8 +51,8 @@ impl Comparison {
                 file.bands, file.seeds
             ));
         }
-        // Without a band it is the question of 'locklab matrix', unless a name
-        // does not say what a lock is.
+        // Without a band, and with locks of the catalogue, the key is that of
+        // 'locklab matrix', because the figures are the same.
         let mut key = key_of(&instrument, &experiment);
         if file.bands > 1 {
             key = hash_of(&(key, file.bands));

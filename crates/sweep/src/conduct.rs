@@ -1,6 +1,6 @@
-//! A sweep from its file to its report: begun or gone on with, carried out
-//! here or on a cluster, collected. What the command does between its
-//! arguments and what it prints.
+//! A sweep from its file to its report: begin or continue it, carry it out here
+//! or on a cluster, collect it. The command parses its arguments before this, and
+//! prints the report after it.
 
 use crate::collect::collect;
 use crate::folder::{Folder, plan_of};
@@ -15,35 +15,35 @@ use locklab_lab::progress::Progress;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// What is asked beside the file.
+/// A sweep that is to be carried out or collected.
 #[derive(Clone, Debug)]
-pub struct Asked {
+pub struct Request {
     /// Folder of the sweep.
     pub folder: PathBuf,
     /// Text of its file.
     pub text: String,
-    /// Where it runs; nowhere if what is there is only to be collected.
+    /// Where it runs.
     pub executor: Executor,
-    /// No bar and no notes.
+    /// Whether to show neither a progress bar nor notes.
     pub quiet: bool,
 }
 
 /// Where a sweep runs.
 #[derive(Clone, Debug)]
 pub enum Executor {
-    /// On so many cores of this machine.
+    /// On this many cores of this machine.
     Here(usize),
     /// On a Slurm cluster.
     Slurm(Options),
-    /// On one, without waiting for it.
+    /// On a Slurm cluster, without waiting for it.
     SlurmWithoutWaiting(Options),
-    /// Nowhere; the cluster is asked what it knows of what is missing, if
-    /// there is one.
+    /// Nowhere: the shards are only collected. The cluster, if there is one,
+    /// explains what is missing.
     Nowhere(Option<Options>),
 }
 
 impl Executor {
-    /// What is submitted with.
+    /// The options of submission, if it submits.
     fn submits(&self) -> Option<&Options> {
         match self {
             Self::Slurm(options) | Self::SlurmWithoutWaiting(options) => Some(options),
@@ -51,7 +51,7 @@ impl Executor {
         }
     }
 
-    /// The cluster, where there is one.
+    /// The options of the cluster, if there is one.
     fn cluster(&self) -> Option<&Options> {
         match self {
             Self::Nowhere(options) => options.as_ref(),
@@ -60,27 +60,28 @@ impl Executor {
     }
 }
 
-/// What is there of a sweep.
+/// What was collected of a sweep.
 #[derive(Debug)]
 pub struct Swept {
-    /// The report on what is there.
+    /// The report on what was collected.
     pub document: Document,
-    /// What is missing, if something is.
+    /// The error that names what is missing, if something is.
     pub missing: Option<Error>,
 }
 
-/// Carries out a sweep of modelled machines in so many chunks; nothing comes
-/// back where it is not waited for.
+/// Carries out a sweep of modelled machines in `chunks` chunks; returns `None` if
+/// it was submitted without waiting.
 ///
 /// # Errors
-/// One sentence. What was run is stored.
-pub fn models(asked: &Asked, chunks: Option<u64>) -> Result<Option<Swept>, Error> {
+/// Those of [`Folder::open_or_begin`]; Slurm refused the job, Ctrl-C, or the
+/// merged store cannot be written. The runs until then are stored.
+pub fn models(request: &Request, chunks: Option<u64>) -> Result<Option<Swept>, Error> {
     let folder =
-        Folder::open_or_begin(&asked.folder, &asked.text, chunks).map_err(Error::Failed)?;
+        Folder::open_or_begin(&request.folder, &request.text, chunks).map_err(Error::Failed)?;
     let interrupt = interrupt::listen()?;
     let mut busy = None;
-    if let Executor::Here(cores) = asked.executor {
-        let progress = Progress::new(0, "runs", asked.quiet);
+    if let Executor::Here(cores) = request.executor {
+        let progress = Progress::new(0, "runs", request.quiet);
         let done = local::run(&folder, cores, &interrupt, &progress);
         for why in &done.failed {
             progress.note(&format!("locklab: {why}"));
@@ -92,21 +93,21 @@ pub fn models(asked: &Asked, chunks: Option<u64>) -> Result<Option<Swept>, Error
         }
         busy = done.busy;
     }
-    if let Some(options) = asked.executor.submits() {
+    if let Some(options) = request.executor.submits() {
         let said = cluster::submit_open(&folder, options).map_err(Error::Failed)?;
         let wait = |progress: &Progress| cluster::wait(&folder, &interrupt, progress);
-        if !waited(asked, &said, wait)? {
+        if !waited(request, &said, wait)? {
             return Ok(None);
         }
     }
-    let progress = Progress::new(0, "shards", asked.quiet);
+    let progress = Progress::new(0, "shards", request.quiet);
     let mut collected = collect(&folder, &progress).map_err(Error::Failed)?;
     drop(progress);
-    if asked.executor.cluster().is_some() {
+    if request.executor.cluster().is_some() {
         cluster::explain(&folder, &mut collected);
     }
     let missing = collected.missing.as_slice();
-    let again = match asked.executor.cluster() {
+    let again = match request.executor.cluster() {
         Some(options) => format!(", as does: {}", cluster::again(&folder, options, missing)),
         None => String::new(),
     };
@@ -123,27 +124,29 @@ pub fn models(asked: &Asked, chunks: Option<u64>) -> Result<Option<Swept>, Error
     }))
 }
 
-/// Measures on real machines, as [`hardware::nodes`] names them; nothing comes
-/// back where it is not waited for.
+/// Measures on real machines, which [`hardware::nodes`] names; returns `None` if
+/// the tasks were submitted without waiting.
 ///
 /// # Errors
-/// One sentence. What was measured is stored.
-pub fn machines(asked: &Asked, features: &[String]) -> Result<Option<Swept>, Error> {
+/// Those of [`Fleet::open_or_begin`] and [`hardware::measure`]; Slurm refused a
+/// job, Ctrl-C, or the merged store cannot be written. The samples until then are
+/// stored.
+pub fn machines(request: &Request, features: &[String]) -> Result<Option<Swept>, Error> {
     let fleet =
-        Fleet::open_or_begin(&asked.folder, &asked.text, features).map_err(Error::Failed)?;
+        Fleet::open_or_begin(&request.folder, &request.text, features).map_err(Error::Failed)?;
     let interrupt = interrupt::listen()?;
-    if let Executor::Here(_) = asked.executor {
-        hardware::measure(&fleet, HERE, &interrupt, asked.quiet).map_err(Error::Failed)?;
+    if let Executor::Here(_) = request.executor {
+        hardware::measure(&fleet, HERE, &interrupt, request.quiet).map_err(Error::Failed)?;
     }
-    if let Some(options) = asked.executor.submits() {
+    if let Some(options) = request.executor.submits() {
         let said = cluster::submit_nodes(&fleet, options).map_err(Error::Failed)?;
         let wait = |progress: &Progress| cluster::wait_for_nodes(&fleet, &interrupt, progress);
-        if !waited(asked, &said, wait)? {
+        if !waited(request, &said, wait)? {
             return Ok(None);
         }
     }
-    let report =
-        fleet_report::collect(&fleet, asked.executor.cluster().is_some()).map_err(Error::Failed)?;
+    let report = fleet_report::collect(&fleet, request.executor.cluster().is_some())
+        .map_err(Error::Failed)?;
     Ok(Some(Swept {
         missing: (!report.missing.is_empty()).then(|| {
             Error::Failed(format!(
@@ -157,11 +160,16 @@ pub fn machines(asked: &Asked, features: &[String]) -> Result<Option<Swept>, Err
     }))
 }
 
-/// Waits for what was submitted, unless that was not asked; whether it did.
-fn waited(asked: &Asked, said: &str, wait: impl FnOnce(&Progress) -> bool) -> Result<bool, Error> {
-    let progress = Progress::new(0, "done", asked.quiet);
+/// Waits for the submitted tasks unless the request says otherwise; returns
+/// whether it waited.
+fn waited(
+    request: &Request,
+    said: &str,
+    wait: impl FnOnce(&Progress) -> bool,
+) -> Result<bool, Error> {
+    let progress = Progress::new(0, "done", request.quiet);
     progress.note(said);
-    if matches!(asked.executor, Executor::SlurmWithoutWaiting(_)) {
+    if matches!(request.executor, Executor::SlurmWithoutWaiting(_)) {
         return Ok(false);
     }
     if wait(&progress) {
@@ -176,20 +184,22 @@ fn interrupted(next: &str) -> Error {
     Error::Interrupted(format!("interrupted; {next}"))
 }
 
-/// What a task of a cluster is to do.
+/// The work of one task of a cluster.
 #[derive(Clone, Copy, Debug)]
 pub enum Job<'a> {
     /// A chunk of a sweep of models.
     Chunk(usize),
-    /// All that is measured on the node of a feature.
+    /// All measurements on the node of this feature.
     Node(&'a str),
 }
 
-/// One task of a cluster. Where its time is up and `requeue` says so, it is put
-/// back into the queue.
+/// Carries out one task of a cluster. If its time is nearly up and `requeue` is
+/// set, it puts itself back into the queue.
 ///
 /// # Errors
-/// One sentence; what was run is stored.
+/// The folder holds no sweep of this build of locklab, the shard cannot be
+/// written, or the task was stopped before it was done. The runs until then are
+/// stored.
 pub fn task(folder: &Path, job: Job<'_>, requeue: bool, quiet: bool) -> Result<(), Error> {
     let interrupt = interrupt::listen()?;
     let time = interrupt::time_is_nearly_up(&interrupt)?;
@@ -224,10 +234,10 @@ fn carried_out(
 }
 
 /// What would run, as text or as JSON: on models, or on these nodes. `words`
-/// writes a time.
+/// formats a time.
 ///
 /// # Errors
-/// One sentence: what is wrong with the file.
+/// Those of [`plan_of`].
 pub fn dry_run(
     text: &str,
     nodes: Option<&[String]>,

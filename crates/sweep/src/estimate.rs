@@ -1,26 +1,27 @@
-//! How long a sweep takes, before it runs: some of its runs are simulated,
-//! drawn so that dear ones come as often as they cost, and the rest is taken
-//! to be like them. It is the time of the processor that counts, so that other
-//! work of the machine does not.
+//! The estimate of a sweep's time: some of its runs, drawn with a probability in
+//! proportion to their cost, are simulated, and the rest is extrapolated from
+//! them. The estimate is in CPU time, so other work of the machine does not
+//! distort it.
 
 use crate::plan::Plan;
 use crate::simulator::Simulator;
 use nix::time::{ClockId, clock_gettime};
 use std::time::{Duration, Instant};
 
-/// Runs that are drawn, and the time after which no more are.
+/// Number of runs that are drawn, and the time after which no more are.
 const DRAWN: u64 = 64;
 const TIME: Duration = Duration::from_secs(3);
 
-/// What a sweep takes on one core of this machine. The time is measured, so
-/// no two estimates are the same; no figure depends on it.
+/// The time of a sweep on one core of this machine. It is measured, so two
+/// estimates differ; no figure depends on it.
 #[must_use]
 pub fn on_one_core(plan: &Plan) -> Duration {
-    // Cuts of equal cost: each holds as dear runs as another.
+    // Cuts of equal cost, one run is drawn from each.
     let cuts = plan.cut(DRAWN);
     let begun = Instant::now();
     let mut of_cuts: Vec<f64> = Vec::new();
-    // Not in order: where time is up, what was drawn is of the whole plan.
+    // The cuts are taken out of order, so that an estimate that runs out of time
+    // has drawn runs from the whole plan.
     let count = cuts.len() - 1;
     let step = (1..count)
         .rev()
@@ -31,14 +32,14 @@ pub fn on_one_core(plan: &Plan) -> Duration {
         let drawn = runs.start + (runs.end - runs.start) / 2;
         let run = plan.run(drawn);
         let before = processor_time();
-        // A fresh one: the baseline is simulated too, as it is for one run in
-        // as many as there are locks.
+        // A new simulator simulates the baseline too, which a sweep does once for
+        // all locks.
         let mut simulator = Simulator::new(plan);
         simulator.run(&run);
         let both = processor_time().saturating_sub(before).as_secs_f64();
         let locks = plan.pairs.len() as f64;
         let each = both / 2.0 * (1.0 + 1.0 / locks);
-        // By its own cost: a cut may hold cheap and dear ones.
+        // A cut may hold cheap and costly runs.
         let cost: f64 = cost_of(plan, runs.clone());
         of_cuts.push(each * cost / plan.cost_of(&run));
         if begun.elapsed() > TIME {
@@ -49,20 +50,20 @@ pub fn on_one_core(plan: &Plan) -> Duration {
     Duration::try_from_secs_f64(mean * count as f64).unwrap_or(Duration::MAX)
 }
 
-/// What this thread has had of a processor.
+/// CPU time of this thread.
 fn processor_time() -> Duration {
     clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).map_or(Duration::ZERO, Duration::from)
 }
 
-/// The cost of the runs of these numbers, by a sample of them.
+/// The cost of the runs of these numbers, extrapolated from some of them.
 fn cost_of(plan: &Plan, runs: std::ops::Range<u64>) -> f64 {
     let count = runs.end - runs.start;
     let step = (count / 32).max(1);
-    let looked: Vec<f64> = runs
+    let costs: Vec<f64> = runs
         .step_by(usize::try_from(step).unwrap_or(usize::MAX))
         .map(|number| plan.cost_of(&plan.run(number)))
         .collect();
-    looked.iter().sum::<f64>() / looked.len().max(1) as f64 * count as f64
+    costs.iter().sum::<f64>() / costs.len().max(1) as f64 * count as f64
 }
 
 fn coprime(a: usize, b: usize) -> bool {

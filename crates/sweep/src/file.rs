@@ -1,19 +1,19 @@
 //! The file of a sweep: what is compared, where, and what is left out.
 //!
-//! Settings only, with the checks that need no machine. What the product is,
-//! [`crate::plan`] says.
+//! It holds settings only, and the checks that need no machine; [`crate::plan`]
+//! makes the product of them.
 
 use locklab_lab::file;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A sweep, as its file says it.
+/// The settings of a sweep.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SweepFile {
     /// That this is a sweep.
     pub kind: Kind,
-    /// What it is about, for the head of its report.
+    /// Title of the report.
     #[serde(default)]
     pub title: String,
     /// Modelled machines: names of `locklab machine list`, files, or "all".
@@ -25,23 +25,23 @@ pub struct SweepFile {
     pub baseline: OneOrMore,
     /// The locks that are compared with each baseline, or "all".
     pub experiment: OneOrMore,
-    /// Words for the compiler of locks of your own, as '-DSLOTS=64'.
+    /// Arguments for the compiler of locks of your own, as '-DSLOTS=64'.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cflags: Option<String>,
     /// Seeds of each cell.
     #[serde(default = "three")]
     pub seeds: u32,
-    /// Machines drawn from the bands of each model's assumptions, itself the
-    /// first: 1 is the model as it stands.
+    /// Machines drawn from the bands of each model's assumptions. The first is
+    /// the model itself, so 1 varies nothing.
     #[serde(default = "one")]
     pub bands: u32,
-    /// Where randomness starts.
+    /// First seed.
     #[serde(default = "first_seed")]
     pub seed: u64,
     /// What counts as flat, in percent.
     #[serde(default = "one_percent")]
     pub delta: f64,
-    /// What the threads do; each has cells of its own.
+    /// What the threads do. Each workload has its own cells.
     #[serde(rename = "workload")]
     pub workloads: Vec<WorkloadFile>,
     /// What is left out of the product.
@@ -52,7 +52,7 @@ pub struct SweepFile {
     pub native: NativeFile,
 }
 
-/// The only `kind` of these files.
+/// The `kind` of a file of a sweep.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
@@ -82,7 +82,7 @@ impl OneOrMore {
     }
 }
 
-/// What threads do, in which cells.
+/// A workload and its cells.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WorkloadFile {
@@ -98,13 +98,12 @@ pub struct WorkloadFile {
     /// Lengths of the non-critical section.
     #[serde(default = "no_length")]
     pub non_critical: Vec<u64>,
-    /// Acquisitions of one run, all threads together; as many as are usual for
-    /// the number of threads if it does not say.
+    /// Acquisitions of one run, all threads together; by default 100 a thread.
     pub acquisitions: Option<u64>,
     /// Whether acquisition latency is reported.
     #[serde(default)]
     pub latency: bool,
-    /// Physical CPUs (hardware threads) that are used; all if it does not say.
+    /// Hardware threads that are used; by default all.
     pub physical: Option<usize>,
 }
 
@@ -121,7 +120,7 @@ pub enum Work {
 }
 
 impl Work {
-    /// As a file says it.
+    /// Its name in a file.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -131,7 +130,7 @@ impl Work {
     }
 }
 
-/// A number of threads, by itself or by what the machine has.
+/// A number of threads, absolute or as a part of the machine's CPUs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Threads {
@@ -154,7 +153,8 @@ pub enum Part {
 }
 
 impl Threads {
-    /// How many on a machine of so many CPUs; `None` if it has fewer.
+    /// The number of threads on a machine with `cpus` CPUs; `None` if it has fewer
+    /// CPUs than the file asks for.
     #[must_use]
     pub fn on(self, cpus: usize) -> Option<usize> {
         match self {
@@ -166,17 +166,17 @@ impl Threads {
     }
 }
 
-/// Runs that are left out: those which agree with all that it says.
+/// Runs that are left out: those that match every field that is set.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Exclusion {
-    /// Names of the machines of such runs.
+    /// Names of machines.
     pub machine: Option<OneOrMore>,
-    /// Names of the baselines of such runs.
+    /// Names of baselines.
     pub baseline: Option<OneOrMore>,
-    /// Locks that are compared with them.
+    /// Names of locks that are compared with the baselines.
     pub experiment: Option<OneOrMore>,
-    /// Workloads.
+    /// A workload.
     pub workload: Option<Work>,
     /// More threads than this.
     pub threads_above: Option<usize>,
@@ -186,7 +186,7 @@ pub struct Exclusion {
     pub non_critical_above: Option<u64>,
 }
 
-/// One place of the product, as exclusions see it.
+/// What an exclusion is matched against: one pair of locks in one cell.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place<'a> {
     pub(crate) machine: &'a str,
@@ -197,7 +197,7 @@ pub(crate) struct Place<'a> {
 }
 
 impl Exclusion {
-    /// Whether it leaves a place out.
+    /// Whether it leaves this pair of locks out of this cell.
     pub(crate) fn matches(&self, at: &Place<'_>) -> bool {
         let named = |names: &Option<OneOrMore>, name: &str| {
             names
@@ -220,11 +220,10 @@ impl Exclusion {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct NativeFile {
-    /// What all cells of one pair of locks together may take on one machine,
-    /// in seconds; 60 if it does not say.
+    /// Time for all cells of one pair of locks on one machine, in seconds; by
+    /// default 60.
     pub time: Option<u32>,
-    /// Pairs of each cell; as many as the time has room for if it does not
-    /// say.
+    /// Pairs of each cell; by default as many as fit into the time.
     pub pairs: Option<u32>,
 }
 
@@ -248,14 +247,15 @@ fn no_length() -> Vec<u64> {
     vec![0]
 }
 
-/// The most that a number of a file may be, so that no product overflows.
+/// The largest number that a file may give, so that no product overflows.
 const MOST: u32 = 1_000_000;
 
 impl SweepFile {
-    /// The settings in the text of a file.
+    /// Reads the text of a file.
     ///
     /// # Errors
-    /// One sentence: the line and what is wrong there.
+    /// The text is not TOML of this form, or a number makes no sense. The error has
+    /// the line if it is known.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut file: Self = file::parse(text)?;
         for workload in &mut file.workloads {

@@ -1,8 +1,8 @@
-//! A sweep over real machines as a document: a row a machine, and where the
-//! machines agree.
+//! The report on a sweep over real machines: a row for each machine, and the
+//! cells on which the machines agree.
 //!
-//! A cell of one machine is set against the cell of another that was asked in
-//! the same words: "all" threads are 8 on one and 128 on another.
+//! Cells of two machines correspond if the file describes them alike: "all"
+//! threads may be 8 on one machine and 128 on another.
 
 use crate::cluster::last_words;
 use crate::file::{Part, Threads};
@@ -18,12 +18,12 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::fs;
 
-/// What one cell of one machine shows.
+/// The verdict on one cell of one machine.
 #[derive(Clone, Debug, Serialize)]
 struct CellVerdict {
-    /// Pair of locks, workload and cell, as they were asked.
+    /// Pair of locks, and the cell as the file describes it.
     #[serde(skip)]
-    asked: Asked,
+    described: Described,
     baseline: String,
     experiment: String,
     threads: u64,
@@ -33,10 +33,10 @@ struct CellVerdict {
     ratio: Option<f64>,
 }
 
-/// Pair of locks, workload and cell in the words of the file.
-type Asked = (String, String);
+/// A pair of locks, then workload and cell as the file describes them.
+type Described = (String, String);
 
-/// What one machine shows.
+/// The verdicts on one machine.
 #[derive(Clone, Debug, Serialize)]
 struct Machine {
     feature: String,
@@ -47,19 +47,19 @@ struct Machine {
     cells: Vec<CellVerdict>,
 }
 
-/// What is there of a sweep over machines, and what is not.
+/// The report on a sweep over machines, and what is missing.
 #[derive(Debug)]
 pub(crate) struct FleetReport {
-    /// The report on all nodes that are done.
+    /// The report on all nodes that have samples.
     pub(crate) document: Document,
-    /// A sentence for each node that is not done.
+    /// A sentence for each node that is not complete.
     pub(crate) missing: Vec<String>,
 }
 
-/// Merges all shards, and reports what they hold.
+/// Merges all shards, and reports on them.
 ///
 /// # Errors
-/// A sentence: the store cannot be written, or a shard cannot be judged.
+/// The store cannot be written, or a shard's experiments cannot be judged.
 pub(crate) fn collect(fleet: &Fleet, on_cluster: bool) -> Result<FleetReport, String> {
     let part = fleet.path().join("store.sqlite.part");
     let wrong = |e: std::io::Error| format!("cannot write {}: {e}", part.display());
@@ -150,15 +150,15 @@ fn cells(fleet: &Fleet, cpus: usize, experiment: &Experiment) -> Result<Vec<Cell
     let labels = &experiment.labels;
     let work = experiment.spec["work"].as_str().unwrap_or_default();
     let workload = fleet.file.workloads.iter().find(|w| w.work.word() == work);
-    let asked: &[Threads] = workload.map_or(&[], |w| &w.threads);
+    let in_file: &[Threads] = workload.map_or(&[], |w| &w.threads);
     let mut cells: Vec<CellVerdict> = Vec::new();
     for judged in &verdicts.cells {
         let key = &experiment.cells[judged.cell].key;
         let Some([threads, critical, non_critical]) = key.place() else {
             continue;
         };
-        let is_asked = |n: &&Threads| n.on(cpus).is_some_and(|n| n as u64 == threads);
-        let Some(words) = asked.iter().find(is_asked).map(|n| threads_words(*n)) else {
+        let is_it = |n: &&Threads| n.on(cpus).is_some_and(|n| n as u64 == threads);
+        let Some(words) = in_file.iter().find(is_it).map(|n| threads_words(*n)) else {
             continue;
         };
         let cell = match work {
@@ -166,7 +166,7 @@ fn cells(fleet: &Fleet, cpus: usize, experiment: &Experiment) -> Result<Vec<Cell
             _ => format!("{words}, critical {critical}, non-critical {non_critical}"),
         };
         cells.push(CellVerdict {
-            asked: (
+            described: (
                 format!("{} against {}", labels.experiment, labels.baseline),
                 cell,
             ),
@@ -252,12 +252,12 @@ fn document(fleet: &Fleet, machines: &[Machine], missing: &[String]) -> Document
     document
 }
 
-/// A row a machine, a group of columns for each pair of locks.
+/// A row for each machine, and a group of columns for each pair of locks.
 fn table(machines: &[Machine]) -> Table {
     let mut pairs: Vec<&str> = Vec::new();
     for cell in machines.iter().flat_map(|of| &of.cells) {
-        if !pairs.contains(&cell.asked.0.as_str()) {
-            pairs.push(&cell.asked.0);
+        if !pairs.contains(&cell.described.0.as_str()) {
+            pairs.push(&cell.described.0);
         }
     }
     let columns = ["better", "worse", "flat", "else"].map(|title| Column::new(title, 6));
@@ -270,7 +270,7 @@ fn table(machines: &[Machine]) -> Table {
     let rows = machines.iter().map(|of| {
         let mut row = vec![of.feature.clone()];
         for pair in &pairs {
-            let words = of.cells.iter().filter(|cell| cell.asked.0 == *pair);
+            let words = of.cells.iter().filter(|cell| cell.described.0 == *pair);
             let mut counts = [0; 4];
             for cell in words {
                 counts[match cell.verdict {
@@ -290,13 +290,14 @@ fn table(machines: &[Machine]) -> Table {
     }
 }
 
-/// Cells on which machines agree, and on which not.
+/// The cells on which all machines agree, those on which two contradict each
+/// other, and the number of the others.
 fn agreement(machines: &[Machine]) -> Vec<Section> {
-    let mut cells: BTreeMap<&Asked, Vec<(&str, &'static str)>> = BTreeMap::new();
+    let mut cells: BTreeMap<&Described, Vec<(&str, &'static str)>> = BTreeMap::new();
     for of in machines {
         for cell in &of.cells {
             cells
-                .entry(&cell.asked)
+                .entry(&cell.described)
                 .or_default()
                 .push((&of.feature, cell.verdict));
         }

@@ -7,13 +7,13 @@
 //! plan.json             the chunks, and the locklab that made it
 //! shards/0012.sqlite    the runs of a chunk: a store
 //! status/0012.json      how far its task is, and on which node
-//! logs/0012.log         what its task said
+//! logs/0012.log         the output of its task
 //! jobs.json             the jobs that were submitted
 //! store.sqlite          all shards, merged
 //! ```
 //!
-//! A file is written by one process: a shard and its status by their task, the
-//! rest by the command. There is no other state and no daemon.
+//! Each file has one writer: a task writes its shard and its status, the command
+//! writes the rest. There is no other state and no daemon.
 
 use crate::file::SweepFile;
 use crate::own_locks::{self, KeptLock};
@@ -26,34 +26,36 @@ use std::fs;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-/// What is decided when a sweep is begun.
+/// What is fixed when a sweep begins.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Decided {
-    /// Version of this form.
+    /// Version of this file format.
     pub schema: u32,
-    /// The locklab that began it: figures of two are not one sweep.
+    /// Version and build of the locklab that began it. No other may continue it,
+    /// because its figures may differ.
     pub tool: String,
     /// Number of runs.
     pub runs: u64,
     /// First run of each chunk, then the number of runs.
     pub cuts: Vec<u64>,
-    /// Locks of the user's own, compiled.
+    /// Locks of the user's own, whose objects are in the folder.
     #[serde(default)]
     pub locks: Vec<KeptLock>,
 }
 
-/// How far a chunk is.
+/// The progress of a chunk.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Status {
     /// The node that runs it.
     pub node: String,
-    /// Runs that are stored.
+    /// Number of runs that are stored.
     pub done: u64,
-    /// Runs of the chunk.
+    /// Number of runs of the chunk.
     pub of: u64,
-    /// How many seconds the node's clock is ahead of the folder's.
+    /// How far the node's clock is ahead of that of the folder's file system, in
+    /// seconds.
     pub clock_ahead: f64,
-    /// Why it ended before it was done, if it did.
+    /// The reason why its task ended early, if it did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stopped: Option<String>,
 }
@@ -64,17 +66,21 @@ pub struct Folder {
     path: PathBuf,
     /// Every run.
     pub plan: Plan,
-    /// What was decided at its start.
+    /// What was fixed when it began.
     pub decided: Decided,
 }
 
-/// The plan of the text of a file; machine files and locks of the user's own
-/// are sought where it says, and these are compiled. Machine files of a sweep
-/// that was begun are in `copies`, by their place in the list of machines, and
-/// its locks were loaded.
+/// The plan of the text of a sweep's file.
+///
+/// Of a new sweep, `copies` is `None`: machine files are read from the paths in
+/// the text, and locks of the user's own are compiled. Of a sweep that has a
+/// folder, `copies` is the folder with its copies of machine files, each named
+/// by its place in the list of machines; its locks must be loaded already.
 ///
 /// # Errors
-/// One sentence.
+/// The text is not a valid file of a sweep, a machine cannot be read, two
+/// machines have the same name, a lock does not exist or does not compile, or
+/// the exclusions leave no run.
 pub fn plan_of(text: &str, copies: Option<&Path>) -> Result<Plan, String> {
     let file = SweepFile::parse(text)?;
     if copies.is_none() {
@@ -110,11 +116,12 @@ pub fn plan_of(text: &str, copies: Option<&Path>) -> Result<Plan, String> {
 }
 
 impl Folder {
-    /// Begins a sweep in a new folder, or goes on with the one that is there.
+    /// Begins a sweep in a new folder, or continues the one that is there.
     ///
     /// # Errors
-    /// One sentence: the folder has another sweep, was begun by another
-    /// locklab, or cannot be written.
+    /// Those of [`plan_of`]; or the folder holds the sweep of another file, was
+    /// begun by another build of locklab or with another number of chunks, or
+    /// cannot be written.
     pub fn open_or_begin(path: &Path, text: &str, chunks: Option<u64>) -> Result<Self, String> {
         let plan = plan_of(text, None)?;
         if path.join("plan.json").exists() {
@@ -178,8 +185,8 @@ impl Folder {
     /// The sweep of a folder.
     ///
     /// # Errors
-    /// One sentence: there is none, it cannot be read, or another locklab
-    /// began it.
+    /// The folder holds no sweep or cannot be read, its file was changed, or
+    /// another build of locklab began it.
     pub fn open(path: &Path) -> Result<Self, String> {
         let absolute = path.canonicalize().map_err(|e| no_sweep(path, &e))?;
         let decided: Decided =
@@ -204,13 +211,13 @@ impl Folder {
         })
     }
 
-    /// Where it is, from the root.
+    /// The absolute path of the folder.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// How many chunks it has.
+    /// The number of chunks.
     #[must_use]
     pub fn chunks(&self) -> usize {
         self.decided.cuts.len() - 1
@@ -219,7 +226,7 @@ impl Folder {
     /// The runs of a chunk.
     ///
     /// # Errors
-    /// There is no such chunk.
+    /// The sweep has no chunk of this number.
     pub fn chunk(&self, chunk: usize) -> Result<Range<u64>, String> {
         match self.decided.cuts.get(chunk..chunk + 2) {
             Some(&[first, end]) => Ok(first..end),
@@ -237,32 +244,32 @@ impl Folder {
         self.path.join(format!("shards/{chunk:04}.sqlite"))
     }
 
-    /// What the task of a chunk said.
+    /// The file with the output of a chunk's task.
     #[must_use]
     pub fn log(&self, chunk: usize) -> PathBuf {
         self.path.join(format!("logs/{chunk:04}.log"))
     }
 
-    /// All shards merged.
+    /// The store into which all shards are merged.
     #[must_use]
     pub fn store(&self) -> PathBuf {
         self.path.join("store.sqlite")
     }
 
-    /// How far a chunk is; `None` if no task of it ever began.
+    /// The progress of a chunk; `None` if no task of it ever began.
     #[must_use]
     pub fn status(&self, chunk: usize) -> Option<Status> {
         read_json(&self.path.join(format!("status/{chunk:04}.json"))).ok()
     }
 
-    /// Notes how far a chunk is. The shard is what counts; this is for people
-    /// who wait, so that it cannot be written is nothing to fail for.
+    /// Writes the progress of a chunk. It only informs people who wait, and the
+    /// shard is what counts, so a failure to write it is ignored.
     pub fn note(&self, chunk: usize, status: &Status) {
         let _ = self.write_json(&format!("status/{chunk:04}.json"), status);
     }
 
-    /// Chunks whose runs are not all stored, as far as their tasks say; also
-    /// those whose shard was removed since.
+    /// Chunks that are not complete according to the status files, and those
+    /// whose shard was removed since.
     #[must_use]
     pub fn open_chunks(&self) -> Vec<usize> {
         let is_done = |status: Status| status.done == status.of;
@@ -273,7 +280,7 @@ impl Folder {
             .collect()
     }
 
-    /// Runs that are stored, as far as the tasks say.
+    /// Number of runs that are stored, according to the status files.
     #[must_use]
     pub fn done(&self) -> u64 {
         let status = (0..self.chunks()).filter_map(|chunk| self.status(chunk));
@@ -286,8 +293,8 @@ impl Folder {
     }
 }
 
-/// Enough that no core waits long for the last, on this machine or on a
-/// cluster, and no more than Slurm takes as one array unless it was told.
+/// The number of chunks if the user gives none: enough that no core idles for
+/// long at the end, and no more than Slurm's default limit of a job array.
 fn usual_chunks() -> u64 {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     (32 * cores as u64).clamp(256, 1000)

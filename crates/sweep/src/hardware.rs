@@ -1,14 +1,15 @@
 //! A sweep over real machines: the file's locks and cells, measured natively
 //! on one exclusive node of each feature of a cluster, or on this machine.
 //!
-//! A node is a task with a shard of its own, in which each pair of locks and
-//! workload is one experiment with the node's fingerprint. Nothing is compared
-//! between machines but verdicts: each is of pairs that one machine ran.
+//! Each node is a task with its own shard, in which each pair of locks and
+//! workload is one experiment with the node's fingerprint. Figures of two
+//! machines are never compared, only verdicts, each of which is about pairs that
+//! one machine ran.
 //!
 //! ```text
 //! fleet.json            the features, and the locklab that began it
 //! shards/icelake.sqlite what the node of a feature measured
-//! status, logs, task.sh, store.sqlite   as of any sweep
+//! status, logs, task.sh, store.sqlite   as in the folder of any sweep
 //! ```
 
 use crate::file::{SweepFile, Threads, Work};
@@ -30,10 +31,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// The node of a sweep that runs where the command does.
+/// Name of the node of a sweep that runs on this machine.
 pub const HERE: &str = "here";
 
-/// What is decided when a sweep over machines is begun.
+/// What is fixed when a sweep over machines begins.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct Decided {
     schema: u32,
@@ -43,18 +44,18 @@ struct Decided {
     locks: Vec<KeptLock>,
 }
 
-/// How far a node is.
+/// The progress of a node.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct NodeStatus {
     /// Its name.
     pub node: String,
-    /// CPUs that may be used there.
+    /// Number of CPUs that may be used there.
     pub cpus: usize,
-    /// Pairs of locks and workloads that are done.
+    /// Number of pairs of locks and workloads that are done.
     pub done: usize,
-    /// All of them.
+    /// Number of all pairs of locks and workloads.
     pub of: usize,
-    /// Why it ended before it was done, if it did.
+    /// The reason why its task ended early, if it did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stopped: Option<String>,
 }
@@ -63,21 +64,23 @@ pub struct NodeStatus {
 #[derive(Debug)]
 pub struct Fleet {
     path: PathBuf,
-    /// What was asked.
+    /// The file of the sweep.
     pub file: SweepFile,
-    /// The features, each of which is one node.
+    /// The features of nodes; one node of each is measured.
     pub features: Vec<String>,
     /// Pairs of locks.
     pub pairs: Vec<LockPair>,
-    /// Locks of the user's own, compiled.
+    /// Locks of the user's own, whose objects are in the folder.
     locks: Vec<KeptLock>,
 }
 
 impl Fleet {
-    /// Begins a sweep in a new folder, or goes on with the one that is there.
+    /// Begins a sweep in a new folder, or continues the one that is there.
     ///
     /// # Errors
-    /// One sentence.
+    /// The text is not a valid file of a sweep, a lock does not exist or does not
+    /// compile, a feature cannot be the name of a file, or the folder holds
+    /// another sweep, was begun by another build of locklab, or cannot be written.
     pub fn open_or_begin(path: &Path, text: &str, features: &[String]) -> Result<Self, String> {
         let file = SweepFile::parse(text)?;
         own_locks::compile(&file)?;
@@ -137,7 +140,7 @@ impl Fleet {
     /// The sweep of a folder.
     ///
     /// # Errors
-    /// One sentence: there is none, or another locklab began it.
+    /// The folder holds no such sweep, or another build of locklab began it.
     pub fn open(path: &Path) -> Result<Self, String> {
         let read = || -> Result<(PathBuf, Decided, String), String> {
             let path = path.canonicalize().map_err(|e| e.to_string())?;
@@ -158,37 +161,37 @@ impl Fleet {
         })
     }
 
-    /// Where it is, from the root.
+    /// The absolute path of the folder.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The store of what a feature's node measured.
+    /// The store of the samples from a feature's node.
     #[must_use]
     pub fn shard(&self, feature: &str) -> PathBuf {
         self.path.join(format!("shards/{feature}.sqlite"))
     }
 
-    /// What the task of a feature said.
+    /// The file with the output of a feature's task.
     #[must_use]
     pub fn log(&self, feature: &str) -> PathBuf {
         self.path.join(format!("logs/{feature}.log"))
     }
 
-    /// All shards merged.
+    /// The store into which all shards are merged.
     #[must_use]
     pub fn store(&self) -> PathBuf {
         self.path.join("store.sqlite")
     }
 
-    /// How far the node of a feature is; `None` if no task of it began.
+    /// The progress of a feature's node; `None` if no task of it began.
     #[must_use]
     pub fn status(&self, feature: &str) -> Option<NodeStatus> {
         state::read_json(&self.path.join(format!("status/{feature}.json"))).ok()
     }
 
-    /// Pairs of locks and workloads that are done on all nodes.
+    /// Number of pairs of locks and workloads that are done, over all nodes.
     #[must_use]
     pub fn done(&self) -> u64 {
         let statuses = self
@@ -198,7 +201,7 @@ impl Fleet {
         statuses.map(|status| status.done as u64).sum()
     }
 
-    /// All pairs of locks and workloads on all nodes.
+    /// Number of all pairs of locks and workloads, over all nodes.
     #[must_use]
     pub fn of(&self) -> u64 {
         (self.features.len() * self.pairs.len() * self.file.workloads.len()) as u64
@@ -213,7 +216,7 @@ impl Fleet {
     }
 
     fn note(&self, feature: &str, status: &NodeStatus) {
-        // Only for people who wait.
+        // The status only informs people who wait, so a failure is ignored.
         let _ = state::write_json(&self.path.join(format!("status/{feature}.json")), status);
     }
 }
@@ -224,11 +227,12 @@ fn pairs_of(file: &SweepFile) -> Result<Vec<LockPair>, String> {
     })
 }
 
-/// Measures on this machine all that is missing of a feature; false if it was
+/// Measures on this machine what is missing of a feature; returns false if it was
 /// interrupted.
 ///
 /// # Errors
-/// One sentence: this machine cannot do it, or the shard cannot be written.
+/// A lock of the user's own cannot be loaded, this machine cannot run the file's
+/// cells, or the shard cannot be written.
 pub fn measure(
     fleet: &Fleet,
     feature: &str,
@@ -257,7 +261,7 @@ pub fn measure(
     }
     status.stopped = match &measured {
         Ok(true) => None,
-        Ok(false) => Some("it was asked to stop".into()),
+        Ok(false) => Some("it was interrupted".into()),
         Err(why) => Some(why.clone()),
     };
     fleet.note(feature, &status);
@@ -314,7 +318,7 @@ fn one(
     }
 }
 
-/// What is asked of the instrument on a machine of so many CPUs.
+/// The specification for the instrument, on a machine with `cpus` CPUs.
 fn spec(file: &SweepFile, workload: usize, pair: &LockPair, cpus: usize) -> Spec {
     let asked = &file.workloads[workload];
     Spec {
@@ -334,7 +338,7 @@ fn spec(file: &SweepFile, workload: usize, pair: &LockPair, cpus: usize) -> Spec
 /// The nodes to measure on: one of each feature of a cluster, or this machine.
 ///
 /// # Errors
-/// One sentence: a cluster, and no feature of its nodes.
+/// The sweep is to run on a cluster, and no feature was given.
 pub fn nodes(features: &[String], cluster: bool) -> Result<Vec<String>, Error> {
     match (features.is_empty(), cluster) {
         (false, _) => Ok(features.to_vec()),
@@ -347,20 +351,21 @@ pub fn nodes(features: &[String], cluster: bool) -> Result<Vec<String>, Error> {
     }
 }
 
-/// What would be measured where.
+/// What a sweep over machines would measure.
 #[derive(Debug)]
 pub(crate) struct Planned {
     pairs: Vec<LockPair>,
     workloads: usize,
     nodes: Vec<String>,
-    /// Of all experiments, on each node.
+    /// Time of all experiments on one node, in seconds.
     seconds: u64,
 }
 
-/// The plan of a file.
+/// The plan of the text of a sweep's file on these nodes.
 ///
 /// # Errors
-/// One sentence: what is wrong with the file.
+/// The text is not a valid file of a sweep, or a lock does not exist or does not
+/// compile.
 pub(crate) fn plan(text: &str, nodes: &[String]) -> Result<Planned, String> {
     let file = SweepFile::parse(text)?;
     own_locks::compile(&file)?;
@@ -405,7 +410,8 @@ impl Planned {
     }
 }
 
-/// Numbers of threads that a machine has.
+/// The numbers of threads to run on a machine with `cpus` CPUs, sorted and
+/// without duplicates.
 pub(crate) fn threads(asked: &[Threads], cpus: usize) -> Vec<usize> {
     let mut threads: Vec<usize> = asked.iter().filter_map(|n| n.on(cpus)).collect();
     threads.sort_unstable();

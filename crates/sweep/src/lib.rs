@@ -5,14 +5,14 @@
 //! SweepFile -> Plan -> chunks -> a shard each -> collect -> Summary -> Document
 //! ```
 //!
-//! A sweep is a product of which every run has a number. Chunks of numbers are
-//! carried out one by one into shards, which are stores of the laboratory, by
-//! whoever comes: a core of this machine, or a task of a cluster. What comes
-//! of a run depends on its number alone, so the merged store is the same
-//! whatever ran where. All state is in one folder ([`Folder`]).
+//! Every run of the product has a number. A chunk is a range of these numbers;
+//! a core of this machine, or a task of a cluster, carries it out into a shard,
+//! which is a store of the laboratory. The result of a run depends on its
+//! number alone, so the merged store is the same wherever the runs were made.
+//! All state is in one folder ([`Folder`]).
 //!
-//! No daemon, no scheduler and no statistics of its own; figures are the
-//! simulator's and never given for measured ones.
+//! This crate has no daemon, no scheduler and no statistics of its own. It must
+//! never present the simulator's figures as measured ones.
 
 mod cluster;
 mod collect;

@@ -1,5 +1,5 @@
-//! A sweep on this machine's cores: each takes the next chunk that is not
-//! done, as a task of a cluster would.
+//! A sweep on this machine's cores: each core takes the next chunk that is not
+//! done, and carries it out as a task of a cluster would.
 
 use crate::folder::Folder;
 use crate::task::run_chunk;
@@ -10,19 +10,19 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// What came of it.
+/// The result of carrying out a sweep here.
 #[derive(Debug)]
 pub struct Local {
     /// A sentence for each chunk that could not be carried out.
     pub failed: Vec<String>,
     /// Whether it was interrupted.
     pub interrupted: bool,
-    /// The part of the time of the cores which were used that this sweep had of
-    /// them; `None` if there was nothing to do.
+    /// CPU time of this process and its children over the time of the cores that
+    /// it was given, from 0 to 1; `None` if there was nothing to do.
     pub busy: Option<f64>,
 }
 
-/// Carries out all chunks that are not done, on so many cores.
+/// Carries out all chunks that are not done, on `workers` cores.
 #[must_use]
 pub fn run(folder: &Folder, workers: usize, interrupt: &AtomicBool, progress: &Progress) -> Local {
     let chunks = folder.open_chunks();
@@ -32,7 +32,7 @@ pub fn run(folder: &Folder, workers: usize, interrupt: &AtomicBool, progress: &P
         .filter_map(|chunk| folder.status(*chunk))
         .map(|status| status.done)
         .sum();
-    // Chunks that are not done count what they find themselves.
+    // The task of an open chunk adds the runs that it finds in its shard.
     let counted = AtomicU64::new(before - open.min(before));
     let next = AtomicUsize::new(0);
     let failed = Mutex::new(Vec::new());
@@ -72,8 +72,8 @@ pub fn run(folder: &Folder, workers: usize, interrupt: &AtomicBool, progress: &P
     }
 }
 
-/// What this process has had of all processors, with its children: a lock of
-/// the user's own is simulated in one.
+/// CPU time of this process and of its finished children, in which locks of the
+/// user's own are simulated.
 fn processor_time() -> Duration {
     [UsageWho::RUSAGE_SELF, UsageWho::RUSAGE_CHILDREN]
         .into_iter()

@@ -1,8 +1,9 @@
 //! Locks of the user's own in a sweep: C or C++ files, and kernels' locks.
 //!
-//! Each is compiled once, where the sweep is begun, and the objects lie in its
-//! folder: every task runs these, whatever its node has of files and
-//! compilers. Must never compile in a task, nor run an object that was changed.
+//! Each lock is compiled once, when the sweep begins, and its objects are kept in
+//! the folder of the sweep. Every task runs these objects, so a node needs
+//! neither the source file nor a compiler. A task must never compile a lock, nor
+//! run an object that was changed.
 //!
 //! ```text
 //! locks/0/instrumented.so   for the simulator
@@ -22,25 +23,25 @@ use std::sync::{Mutex, PoisonError};
 /// A lock whose objects are in the folder of a sweep.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeptLock {
-    /// As the sweep's file names it.
+    /// Its name in the file of the sweep.
     pub name: String,
-    /// Hash of the text that it was compiled from, with all that it includes.
+    /// Hash of the preprocessed source text.
     pub source: String,
-    /// Hash of its objects.
+    /// Hash of the compiled objects.
     pub objects: String,
 }
 
-/// By their names, those that this process has compiled or loaded.
+/// The locks that this process has compiled or loaded, by name.
 static KNOWN: Mutex<BTreeMap<String, OwnLock>> = Mutex::new(BTreeMap::new());
 
 fn known<T>(work: impl FnOnce(&mut BTreeMap<String, OwnLock>) -> T) -> T {
     work(&mut KNOWN.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// Names of a file that are none of the catalogue's, each once.
+/// The names in a file that are not in the catalogue, without duplicates.
 ///
 /// # Errors
-/// One sentence: no such file.
+/// A name is a path and there is no such file.
 fn names(file: &SweepFile) -> Result<Vec<&String>, String> {
     let mut names = Vec::new();
     for name in file.baseline.names().iter().chain(file.experiment.names()) {
@@ -52,10 +53,11 @@ fn names(file: &SweepFile) -> Result<Vec<&String>, String> {
     Ok(names)
 }
 
-/// Compiles the locks of a file, and has the simulator find them.
+/// Compiles the locks of a file, and registers them with the simulator.
 ///
 /// # Errors
-/// One sentence: not there, it does not compile, or cannot be simulated.
+/// A file is missing, does not compile, or does something that cannot be
+/// simulated; or `cflags` has an unclosed quote.
 pub(crate) fn compile(file: &SweepFile) -> Result<(), String> {
     let flags = match &file.cflags {
         None => Vec::new(),
@@ -78,18 +80,20 @@ fn register(name: &str, lock: OwnLock) {
     known(|known| known.insert(name.to_owned(), lock));
 }
 
-/// Whether it is a lock of the user's that was compiled or loaded.
+/// Whether `name` is a lock of the user's that this process has compiled or
+/// loaded.
 pub(crate) fn is_known(name: &str) -> bool {
     known(|known| known.contains_key(name))
 }
 
-/// What a lock of the user's own was compiled from; none of the catalogue's.
+/// The hash of the source of a lock of the user's own; `None` for a lock of the
+/// catalogue.
 pub(crate) fn source(name: &str) -> Option<String> {
     known(|known| known.get(name).map(|lock| lock.source().to_owned()))
 }
 
-/// The same of both locks of a pair, by their names; none if both are the
-/// catalogue's.
+/// The hashes of the sources of a pair's locks, by name; `None` if both locks are
+/// in the catalogue.
 pub(crate) fn sources(pair: &LockPair) -> Option<BTreeMap<String, String>> {
     let source = |name: &String| Some((name.clone(), source(name)?));
     let both = [&pair.baseline, &pair.experiment];
@@ -97,11 +101,11 @@ pub(crate) fn sources(pair: &LockPair) -> Option<BTreeMap<String, String>> {
     (!sources.is_empty()).then_some(sources)
 }
 
-/// Puts the objects of a file's locks, which were compiled, into the folder of
-/// a sweep.
+/// Copies the objects of a file's locks, which [`compile`] made, into the folder
+/// of a sweep.
 ///
 /// # Errors
-/// One sentence: the folder cannot be written.
+/// The folder cannot be written.
 pub(crate) fn keep(file: &SweepFile, folder: &Path) -> Result<Vec<KeptLock>, String> {
     let mut kept = Vec::new();
     for name in names(file)? {
@@ -119,10 +123,11 @@ pub(crate) fn keep(file: &SweepFile, folder: &Path) -> Result<Vec<KeptLock>, Str
     Ok(kept)
 }
 
-/// Loads the locks that are kept in a folder.
+/// Loads the locks that are kept in a folder, and registers them with the
+/// simulator.
 ///
 /// # Errors
-/// One sentence: an object is not the one that was kept.
+/// An object cannot be read, or was changed since it was kept.
 pub(crate) fn load(folder: &Path, kept: &[KeptLock]) -> Result<(), String> {
     for (number, lock) in kept.iter().enumerate() {
         let place = place(folder, number);
@@ -140,10 +145,10 @@ pub(crate) fn load(folder: &Path, kept: &[KeptLock]) -> Result<(), String> {
     Ok(())
 }
 
-/// Has this machine's own CPUs run the locks that were loaded.
+/// Registers the loaded locks with the native instrument.
 ///
 /// # Errors
-/// One sentence: an object cannot be loaded, or is a third one.
+/// An object cannot be loaded into this process, or there are more than two.
 pub(crate) fn register_native(kept: &[KeptLock]) -> Result<(), String> {
     for lock in kept {
         let loaded = known(|known| known.get(&lock.name).cloned());
@@ -156,10 +161,11 @@ pub(crate) fn register_native(kept: &[KeptLock]) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether the locks that were just compiled are those that a folder keeps.
+/// Checks that the locks that were just compiled have the source of those that a
+/// folder keeps.
 ///
 /// # Errors
-/// One sentence: which was changed since.
+/// The source of a lock was changed since the sweep began.
 pub(crate) fn check(folder: &Path, kept: &[KeptLock]) -> Result<(), String> {
     let changed = |lock: &&KeptLock| source(&lock.name).is_some_and(|now| now != lock.source);
     match kept.iter().find(changed) {
@@ -177,7 +183,7 @@ fn place(folder: &Path, number: usize) -> PathBuf {
     folder.join(format!("locks/{number}"))
 }
 
-/// Of all files of a folder, by their names.
+/// Hash of the contents of a folder's files, in the order of their names.
 fn hash_of(folder: &Path) -> Result<String, String> {
     let cannot = |e: std::io::Error| {
         format!(

@@ -12,11 +12,12 @@
 /// lock in one cell and replicate.
 pub(crate) type Point = [f64; 2];
 
-/// Of one lock: by replicate, then by cell; `None` where it was not run.
+/// The points of one lock, by replicate, then by cell; `None` where it was not run.
 pub(crate) type Points = Vec<Vec<Option<Point>>>;
 
-/// Whether `one` beats `other`; `margins` of both figures. Compared in the cells
-/// that `other` has in every replicate, all of which `one` must have too.
+/// Whether `one` beats `other` by more than the `margins` of both figures. They are
+/// compared in the cells that `other` has in every replicate, all of which `one`
+/// must have too.
 pub(crate) fn beats(one: &Points, other: &Points, margins: Point) -> bool {
     let cells = one.first().map_or(0, Vec::len);
     let has = |points: &Points, cell: usize| points.iter().all(|cells| cells[cell].is_some());
@@ -38,13 +39,13 @@ pub(crate) fn beats(one: &Points, other: &Points, margins: Point) -> bool {
     ahead[0] || ahead[1]
 }
 
-/// The mean over some cells; not a number if there are none.
+/// The mean over some cells; NaN if there are none.
 pub(crate) fn mean(points: &[Option<Point>], cells: &[usize]) -> Point {
     let there: Vec<Point> = cells.iter().filter_map(|cell| points[*cell]).collect();
     [0, 1].map(|figure| there.iter().map(|point| point[figure]).sum::<f64>() / there.len() as f64)
 }
 
-/// Whether each lock is beaten, and by which: the fastest that beats it.
+/// For each lock, the fastest lock that beats it, if any does.
 pub(crate) fn beaten(locks: &[Points], margins: Point) -> Vec<Option<usize>> {
     let throughput = |lock: &Points| {
         let cells: Vec<usize> = (0..lock.first().map_or(0, Vec::len)).collect();

@@ -1,12 +1,13 @@
-//! The plan of a sweep: every run by its number, without a list of them.
+//! The plan of a sweep: it numbers the runs, and computes the run of a number
+//! instead of keeping a list.
 //!
-//! The product of machines, workloads, cells, machines drawn from a band,
-//! seeds and pairs of locks, minus what is excluded. A plan holds one entry a
-//! cell, so a million runs take a few megabytes; the run of a number is
-//! computed. Two plans of one file are the same, on any machine.
+//! It is the product of machines, workloads, cells, machines drawn from a band,
+//! seeds and pairs of locks, minus the exclusions. It holds one entry for each
+//! cell, so a million runs take a few megabytes. A file gives the same plan on
+//! every machine.
 //!
-//! Runs that differ in their locks alone follow one another, so that whoever
-//! carries them out in order simulates each lock once, the baseline too.
+//! Runs that differ only in their locks have consecutive numbers, so that a task
+//! simulates the baseline once for all of them.
 
 use crate::file::{Place, SweepFile, Work};
 use locklab_locks::catalogue;
@@ -19,20 +20,21 @@ use std::sync::Arc;
 /// Two locks.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct LockPair {
-    /// The yardstick.
+    /// The lock that the other is compared with.
     pub baseline: String,
-    /// What is compared with it.
+    /// The lock that is compared with the baseline.
     pub experiment: String,
 }
 
 /// One workload on one machine.
 #[derive(Clone, Debug)]
 pub struct Block {
-    /// Which machine of the plan.
+    /// Index of the machine in the plan.
     pub machine: usize,
-    /// Which workload of the file.
+    /// Index of the workload in the file.
     pub workload: usize,
-    /// Every cell, in the order in which `locklab matrix` has them.
+    /// Every cell (threads, critical, non-critical length), in the order of
+    /// `locklab matrix`.
     pub places: Vec<[u64; 3]>,
     threads: Vec<usize>,
 }
@@ -42,38 +44,38 @@ pub struct Block {
 struct Point {
     block: u32,
     cell: u32,
-    /// Which of the lists of pairs.
+    /// Index of its list of pairs in `allowed`.
     pairs: u32,
-    /// Runs before it.
+    /// Number of runs before it.
     first: u64,
 }
 
 /// One run: two locks in one cell with one seed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Run {
-    /// Which block of the plan.
+    /// Index of the block in the plan.
     pub block: usize,
-    /// Which cell of the block.
+    /// Index of the cell in the block.
     pub cell: usize,
-    /// Which machine of the band and which seed: the number of the pair of
-    /// samples in its cell.
+    /// Number of the replicate, which decides the seed and the machine of the
+    /// band; also the number of the pair of samples in its cell.
     pub replicate: u32,
-    /// Which pair of locks of the plan.
+    /// Index of the pair of locks in the plan.
     pub pair: usize,
 }
 
 /// All runs of a sweep.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// What was asked.
+    /// The file of the sweep.
     pub file: SweepFile,
     /// The machines, in the order of the file.
     pub machines: Vec<Machine>,
-    /// The pairs of locks.
+    /// The pairs of locks, in the order of the file.
     pub pairs: Vec<LockPair>,
-    /// Workloads by machine.
+    /// Every workload on every machine.
     pub blocks: Vec<Block>,
-    /// What the machines do not have, in sentences.
+    /// Sentences about numbers of threads that some machines do not have.
     pub notes: Vec<String>,
     points: Vec<Point>,
     allowed: Vec<Arc<[u16]>>,
@@ -81,11 +83,11 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// The plan of a file, whose machines were found already.
+    /// The plan of a file on these machines.
     ///
     /// # Errors
-    /// One sentence: a lock that is none, a product with nothing in it, an
-    /// exclusion that excludes nothing.
+    /// There is no machine, a lock does not exist, a machine cannot run a
+    /// workload, no run is left, or an exclusion leaves out nothing.
     pub fn new(file: SweepFile, machines: Vec<Machine>) -> Result<Self, String> {
         if machines.is_empty() {
             return Err(
@@ -187,19 +189,20 @@ impl Plan {
         Ok(())
     }
 
-    /// How many runs there are.
+    /// The number of runs.
     #[must_use]
     pub fn runs(&self) -> u64 {
         self.runs
     }
 
-    /// How many cells there are, over all machines.
+    /// The number of cells, over all machines.
     #[must_use]
     pub fn cells(&self) -> usize {
         self.points.len()
     }
 
-    /// Runs of one pair of locks in one cell: machines of the band, and seeds.
+    /// The number of runs of one pair of locks in one cell: machines of the band
+    /// times seeds.
     #[must_use]
     pub fn replicates(&self) -> u32 {
         self.file.bands.saturating_mul(self.file.seeds)
@@ -208,7 +211,7 @@ impl Plan {
     /// The run of a number.
     ///
     /// # Panics
-    /// If there are not so many.
+    /// If `number` is not below [`Plan::runs`].
     #[must_use]
     pub fn run(&self, number: u64) -> Run {
         assert!(number < self.runs, "run {number} of {}", self.runs);
@@ -230,7 +233,7 @@ impl Plan {
         numbers.map(|number| (number, self.run(number)))
     }
 
-    /// What is asked of the simulator for one pair of locks in one block.
+    /// The specification for the simulator of one pair of locks in one block.
     #[must_use]
     pub fn spec(&self, block: &Block, pair: &LockPair) -> Spec {
         let workload = &self.file.workloads[block.workload];
@@ -251,8 +254,8 @@ impl Plan {
         }
     }
 
-    /// Every pair of locks of every block with its cells, in the order of the
-    /// plan: what a store keeps as one experiment.
+    /// The cells of every block and pair of locks, which a store keeps as one
+    /// experiment.
     #[must_use]
     pub fn comparisons(&self) -> BTreeMap<(usize, usize), Vec<usize>> {
         let mut all: BTreeMap<(usize, usize), Vec<usize>> = BTreeMap::new();
@@ -266,9 +269,9 @@ impl Plan {
         all
     }
 
-    /// Cuts the runs into so many chunks that take about as long as one
-    /// another, or fewer where there are not so many runs. The first run of
-    /// each, and the number of runs.
+    /// Cuts the runs into `chunks` chunks of about equal cost, or into fewer if
+    /// there are fewer runs. Returns the first run of each chunk, then the number
+    /// of runs.
     #[must_use]
     pub fn cut(&self, chunks: u64) -> Vec<u64> {
         let chunks = chunks.clamp(1, self.runs);
@@ -300,7 +303,7 @@ impl Plan {
         cuts
     }
 
-    /// What a run costs to simulate, in a unit of its own.
+    /// The estimated cost of a run, in an arbitrary unit.
     pub(crate) fn cost_of(&self, run: &Run) -> f64 {
         let block = &self.blocks[run.block];
         let spec = self.spec(block, &self.pairs[run.pair]);
@@ -308,8 +311,9 @@ impl Plan {
     }
 }
 
-/// About what a cell costs: acquisitions, each dearer where more threads watch
-/// the lock; a run by time where threads share CPUs is as long as many.
+/// The estimated cost of a cell: its acquisitions, each of which costs more with
+/// more threads. A run with more threads than CPUs is limited by simulated time
+/// and has a fixed, high cost.
 fn cost(spec: &Spec, machine: &Machine, place: [u64; 3]) -> f64 {
     let threads = usize::try_from(place[0]).unwrap_or(usize::MAX);
     if spec.is_oversubscribed(machine, threads) {
@@ -322,10 +326,10 @@ fn cost(spec: &Spec, machine: &Machine, place: [u64; 3]) -> f64 {
     most as f64 * (10.0 + threads as f64)
 }
 
-/// Baselines with what is compared with them, none with itself.
+/// The pairs of locks of a file; `can` says whether a lock can be run.
 ///
 /// # Errors
-/// One sentence: a lock that is none, or nothing to compare.
+/// A lock cannot be run, or the file has no pair or too many.
 pub(crate) fn lock_pairs(
     file: &SweepFile,
     can: impl Fn(&str) -> bool,
@@ -376,7 +380,8 @@ pub(crate) fn lock_pairs(
     Ok(pairs)
 }
 
-/// The pairs of locks that no exclusion leaves out; notes which it used.
+/// The pairs of locks that no exclusion leaves out of a cell. Marks the exclusions
+/// that left out a pair in `used`.
 fn allowed(
     file: &SweepFile,
     machine: &Machine,

@@ -1,22 +1,22 @@
-//! How contended a lock is in a cell: what a summary puts together.
+//! Regimes of contention: the cells of one regime are summarised together.
 
 use crate::file::Work;
 use crate::plan::{Block, Plan};
 use locklab_sim::{Fstat, Machine};
 use serde::Serialize;
 
-/// From no contention to the most.
+/// A regime of contention, from none to the most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Regime {
     /// One thread.
     Alone,
-    /// Several threads which together want the lock for less time than there
-    /// is.
+    /// Several threads that together hold the lock for less than the whole time.
     Light,
-    /// They want it for more, on one socket.
+    /// Threads of one socket that together want the lock for more than the whole
+    /// time.
     Saturated,
-    /// And on several sockets.
+    /// The same, with threads on several sockets.
     AcrossSockets,
     /// More threads than physical CPUs.
     Oversubscribed,
@@ -32,7 +32,7 @@ impl Regime {
         Self::Oversubscribed,
     ];
 
-    /// For a reader.
+    /// Its name in reports.
     #[must_use]
     pub fn words(self) -> &'static str {
         match self {
@@ -44,13 +44,13 @@ impl Regime {
         }
     }
 
-    /// What every word means, for a report.
+    /// What the names mean, for a report.
     pub const MEANING: &'static str = "Regimes: alone, one thread; light, several threads that together hold the lock for less \
          than the whole time (threads x critical / (critical + non-critical) below 1, the lock's \
          own time left out); saturated, for more, on one socket; across sockets, the same on \
          several; oversubscribed, more threads than physical CPUs.";
 
-    /// That of one cell of a plan.
+    /// The regime of one cell of a plan.
     #[must_use]
     pub fn of(plan: &Plan, block: &Block, place: [u64; 3]) -> Self {
         let machine = &plan.machines[block.machine];
@@ -73,7 +73,8 @@ impl Regime {
     }
 }
 
-/// How many locks' worth of time the threads want, if a lock took no time.
+/// The demand for the lock as a multiple of the whole time, if the lock itself took
+/// no time.
 fn load(work: Work, threads: u64, critical: u64, non_critical: u64) -> f64 {
     let (inside, outside) = match work {
         // A length of n is n + 1 units.
@@ -86,7 +87,7 @@ fn load(work: Work, threads: u64, critical: u64, non_critical: u64) -> f64 {
     threads as f64 * inside / (inside + outside)
 }
 
-/// Hardware threads of one socket.
+/// Number of hardware threads of one socket.
 fn a_socket(machine: &Machine) -> u64 {
     let sockets = machine.get("topology.sockets").max(1.0);
     (machine.hardware_threads() as f64 / sockets) as u64

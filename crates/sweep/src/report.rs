@@ -1,4 +1,4 @@
-//! A sweep in words: the plan before it, and the summary after it, as a
+//! The reports on a sweep: the plan before it, and the summary after it, as a
 //! document for every form of output.
 
 use crate::collect::Collected;
@@ -16,7 +16,7 @@ use locklab_lab::experiment::{Facts, Labels};
 use serde_json::{Map, json};
 use std::time::Duration;
 
-/// What a plan is, as facts.
+/// The facts of a plan: machines, locks, cells, replicates, runs.
 #[must_use]
 pub(crate) fn facts(plan: &Plan) -> Facts {
     let file = &plan.file;
@@ -82,7 +82,8 @@ pub(crate) fn facts(plan: &Plan) -> Facts {
     facts
 }
 
-/// How long it takes, as facts; `words` writes a time.
+/// The estimated times on one core, here, and on a cluster; `words` formats a
+/// time.
 #[must_use]
 pub(crate) fn times(core: Duration, cores: usize, words: impl Fn(Duration) -> String) -> Facts {
     let on = |cores: usize| words(core / u32::try_from(cores.max(1)).unwrap_or(u32::MAX));
@@ -99,8 +100,8 @@ pub(crate) fn times(core: Duration, cores: usize, words: impl Fn(Duration) -> St
     ]
 }
 
-/// What was collected, as a document; `busy` is the part of the time that
-/// this machine's cores worked, where they did.
+/// The report on what was collected. `busy` is the share of the time that this
+/// machine's cores worked, if they carried it out.
 #[must_use]
 pub(crate) fn document(folder: &Folder, collected: &Collected, busy: Option<f64>) -> Document {
     let summary = &Summary::new(&folder.plan, &collected.figures);
@@ -205,7 +206,7 @@ fn of_machine<'a>(name: &str, regimes: impl Iterator<Item = &'a OfRegime>) -> Se
     section
 }
 
-/// One heat map of a regime for each baseline: locks by machines.
+/// The heat maps of a regime, locks by machines, one for each baseline.
 fn heat_maps(plan: &Plan, summary: &Summary, regime: Regime) -> Vec<Section> {
     let of_regime: Vec<&OfRegime> = summary
         .regimes
@@ -395,7 +396,7 @@ fn data(
         .collect()
 }
 
-/// A plan as text, with how long it takes.
+/// A plan as text, with its estimated times.
 #[must_use]
 pub(crate) fn plan_text(plan: &Plan, times: &Facts) -> String {
     let mut document = Document {
@@ -416,7 +417,7 @@ pub(crate) fn plan_text(plan: &Plan, times: &Facts) -> String {
     render::text(&document, render::Colour::Plain)
 }
 
-/// The same for programs.
+/// A plan as JSON.
 #[must_use]
 pub(crate) fn plan_json(plan: &Plan, core: Duration) -> serde_json::Value {
     let machines: Vec<&str> = plan.machines.iter().map(|m| m.name.as_str()).collect();

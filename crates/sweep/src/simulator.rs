@@ -1,8 +1,8 @@
 //! One run of a sweep: both locks of a pair, simulated with one seed.
 //!
-//! What comes of a run depends on its number in the plan alone. Runs that
-//! differ in their locks alone follow one another, so each lock is simulated
-//! once for all pairs that it is in.
+//! The result of a run depends on its number in the plan alone. Runs that differ
+//! only in their locks have consecutive numbers, so each lock is simulated once
+//! for all pairs that it is in.
 
 use crate::plan::{Plan, Run};
 use locklab_judge::fork_seed;
@@ -12,16 +12,16 @@ use locklab_simulated::{Spec, sample};
 use serde_json::json;
 use std::collections::HashMap;
 
-/// Carries out runs, in any order; best in that of the plan.
+/// Carries out runs in any order; the order of the plan is the fastest.
 pub(crate) struct Simulator<'a> {
     plan: &'a Plan,
-    /// The machine of the last run, and those drawn from its band.
+    /// Index of the last run's machine, and the machines drawn from its band.
     drawn: Option<(usize, Vec<Machine>)>,
-    /// The block of the last run, and what is asked of the simulator there.
+    /// Index of the last run's block, and its specification for the simulator.
     spec: Option<(usize, Spec)>,
     /// Block, cell and replicate of the last run.
     at: Option<(usize, usize, u32)>,
-    /// What came of each lock there.
+    /// The sample of each lock there.
     samples: HashMap<String, Sample>,
 }
 
@@ -71,7 +71,7 @@ impl<'a> Simulator<'a> {
         let (Some((_, spec)), Some((_, machines))) = (&self.spec, &self.drawn) else {
             return failed("it has no machine".into());
         };
-        // As 'locklab matrix' has it: the seed of a cell, then that of a pair.
+        // 'locklab matrix' derives the seed of a pair in the same way.
         let seed = fork_seed(
             fork_seed(plan.file.seed, run.cell as u64),
             run.replicate.into(),
@@ -81,7 +81,7 @@ impl<'a> Simulator<'a> {
         match locklab_sim::run(&scenario) {
             Ok(outcome) => {
                 let mut sample = sample(&outcome, spec.latency);
-                // Up to 288 numbers, which nothing of a sweep reads.
+                // No reader of a sweep needs these up to 288 numbers.
                 sample.detail["ops_by_thread"] = json!([]);
                 sample
             }
@@ -90,12 +90,13 @@ impl<'a> Simulator<'a> {
     }
 }
 
-/// A lock that fails costs its own runs, not those of the others.
+/// The sample of a run that failed; other locks' runs are not affected.
 fn failed(why: String) -> Sample {
     Sample::invalid(Invalid::Failed(why))
 }
 
-/// The machines of the band of one of the plan's, itself the first.
+/// The machines drawn from the band of one of the plan's; the first is the model
+/// itself.
 fn drawn(plan: &Plan, machine: usize) -> Vec<Machine> {
     let machine = &plan.machines[machine];
     band::draws(machine, plan.file.bands as usize)

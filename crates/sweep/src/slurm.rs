@@ -1,8 +1,10 @@
-//! Slurm, by its own commands: a sweep's open chunks as one job array.
+//! Slurm's own commands: they submit the open chunks of a sweep as one job array,
+//! and list its jobs.
 //!
-//! Nothing of ours stays running: Slurm starts the tasks, and what is known of
-//! them is in the folder and in Slurm's queue. Jobs of a sweep are found by
-//! their name, so that a lost command loses nothing. Must never cancel a job.
+//! No process of Locklab stays running: Slurm starts the tasks, and their state is
+//! in the folder and in Slurm's queue. Jobs are found by their name, so nothing
+//! is lost if the submitting command is killed. This module must never cancel a
+//! job.
 
 use crate::folder::Folder;
 use crate::hardware::Fleet;
@@ -15,10 +17,10 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::Command;
 
-/// Seconds before the end of its time at which a task is told.
-const TOLD: u32 = 30;
+/// A task gets SIGUSR1 this many seconds before its time limit.
+const WARNING: u32 = 30;
 
-/// What is asked of Slurm, in its own terms.
+/// Options that are passed to `sbatch`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Options {
     /// `--partition`.
@@ -34,7 +36,7 @@ pub struct Options {
 }
 
 impl Options {
-    /// As words of a command.
+    /// The options as arguments of `sbatch`.
     #[must_use]
     pub fn words(&self) -> Vec<String> {
         let mut words = Vec::new();
@@ -58,30 +60,30 @@ impl Options {
 /// A job that was submitted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Job {
-    /// Its number.
+    /// Its job number.
     pub id: String,
-    /// Its tasks, as Slurm takes them.
+    /// Its tasks in Slurm's notation, as `0-3,7`; or the feature of its node.
     pub tasks: String,
 }
 
 /// Tasks of a sweep that are in Slurm's queue.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Queued {
-    /// Those that wait.
+    /// Tasks that wait for a node.
     pub pending: BTreeSet<usize>,
-    /// Those that run.
+    /// Tasks that run.
     pub running: BTreeSet<usize>,
 }
 
 impl Queued {
-    /// Whether there is none.
+    /// Whether no task waits or runs.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.pending.is_empty() && self.running.is_empty()
     }
 }
 
-/// The name by which the jobs of the sweep in a folder are found.
+/// The name of all jobs of the sweep in a folder.
 #[must_use]
 pub fn job_name(folder: &Path) -> String {
     let hash = Sha256::digest(folder.to_string_lossy().as_bytes());
@@ -89,7 +91,7 @@ pub fn job_name(folder: &Path) -> String {
     format!("locklab-sweep-{short}")
 }
 
-/// Numbers as Slurm writes them: `0-3,7`.
+/// Numbers in Slurm's notation, as `0-3,7`.
 #[must_use]
 pub fn list(numbers: &[usize]) -> String {
     let mut parts: Vec<(usize, usize)> = Vec::new();
@@ -106,7 +108,7 @@ pub fn list(numbers: &[usize]) -> String {
     parts.iter().map(part).collect::<Vec<_>>().join(",")
 }
 
-/// What the jobs of a sweep have in common.
+/// The arguments of `sbatch` that all jobs of a sweep have in common.
 fn job(folder: &Path, name: &str, log: &str) -> Vec<String> {
     let path = folder.display();
     let mut words: Vec<String> = ["sbatch", "--parsable", "--ntasks=1", "--open-mode=append"]
@@ -116,7 +118,7 @@ fn job(folder: &Path, name: &str, log: &str) -> Vec<String> {
         format!("--job-name={name}"),
         format!("--output={path}/logs/{log}.log"),
         format!("--chdir={path}"),
-        format!("--signal=B:USR1@{TOLD}"),
+        format!("--signal=B:USR1@{WARNING}"),
     ]);
     words
 }
@@ -135,8 +137,8 @@ pub fn submission(folder: &Folder, options: &Options, chunks: &[usize]) -> Vec<S
     words
 }
 
-/// The command that submits the node of a feature: one, with nobody else on
-/// it, and the same as before where it had begun.
+/// The command that submits the task of a feature: one exclusive node, which is
+/// the node of the earlier task if there was one.
 #[must_use]
 pub fn node_submission(fleet: &Fleet, options: &Options, feature: &str) -> Vec<String> {
     let path = fleet.path();
@@ -152,11 +154,11 @@ pub fn node_submission(fleet: &Fleet, options: &Options, feature: &str) -> Vec<S
     words
 }
 
-/// Submits chunks as one job array, and notes it in the folder.
+/// Submits chunks as one job array, and records the job in the folder.
 ///
 /// # Errors
-/// One sentence: there is no `sbatch`, or why it refused. Nothing was
-/// submitted then.
+/// There is no `sbatch`, it refused the job (nothing was submitted then), or the
+/// folder cannot be written.
 pub fn submit(folder: &Folder, options: &Options, chunks: &[usize]) -> Result<Job, String> {
     let task = "--chunk \"$SLURM_ARRAY_TASK_ID\"";
     write_script(folder.path(), task, options)?;
@@ -164,10 +166,10 @@ pub fn submit(folder: &Folder, options: &Options, chunks: &[usize]) -> Result<Jo
     submitted(folder.path(), &words, list(chunks))
 }
 
-/// Submits the node of a feature, and notes it in the folder.
+/// Submits the task of a feature's node, and records the job in the folder.
 ///
 /// # Errors
-/// As [`submit`].
+/// Those of [`submit`].
 pub fn submit_node(fleet: &Fleet, options: &Options, feature: &str) -> Result<Job, String> {
     write_script(fleet.path(), "--feature \"$1\"", options)?;
     let words = node_submission(fleet, options, feature);
@@ -176,7 +178,8 @@ pub fn submit_node(fleet: &Fleet, options: &Options, feature: &str) -> Result<Jo
 
 fn submitted(folder: &Path, words: &[String], tasks: String) -> Result<Job, String> {
     let output = run(words)?;
-    // With --parsable: the number, and the cluster's name where there are some.
+    // With --parsable, sbatch prints the job number, then the name of the cluster
+    // if there are several.
     let id = output.trim().split(';').next().unwrap_or_default();
     let job = Job {
         id: id.to_owned(),
@@ -188,13 +191,13 @@ fn submitted(folder: &Path, words: &[String], tasks: String) -> Result<Job, Stri
     Ok(job)
 }
 
-/// What was submitted so far; nothing if that cannot be read, since Slurm
-/// knows the jobs by their name.
+/// The jobs that were submitted so far. An unreadable list counts as empty,
+/// because Slurm also finds the jobs by their name.
 fn jobs(folder: &Path) -> Vec<Job> {
     state::read_json(&folder.join("jobs.json")).unwrap_or_default()
 }
 
-/// The script of every task, which is told by `task` what it has to do.
+/// Writes the script of every task; `task` are the arguments that say which one.
 fn write_script(folder: &Path, task: &str, options: &Options) -> Result<(), String> {
     let program = std::env::current_exe().map_err(|e| format!("cannot find locklab: {e}"))?;
     let requeue = if options.requeue { " --requeue" } else { "" };
@@ -215,10 +218,10 @@ fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', "'\\''"))
 }
 
-/// Tasks of the sweep in a folder that Slurm still has.
+/// Tasks of the sweep in a folder that are in Slurm's queue.
 ///
 /// # Errors
-/// One sentence: Slurm does not answer.
+/// There is no `squeue`, or Slurm's controller does not answer.
 pub fn queued(folder: &Folder) -> Result<Queued, String> {
     let output = run(&[
         "squeue".into(),
@@ -230,10 +233,10 @@ pub fn queued(folder: &Folder) -> Result<Queued, String> {
     Ok(read_queue(&output))
 }
 
-/// Features whose nodes Slurm still has.
+/// Features whose tasks are in Slurm's queue.
 ///
 /// # Errors
-/// One sentence: Slurm does not answer.
+/// Those of [`queued`].
 pub fn queued_features(fleet: &Fleet) -> Result<Vec<String>, String> {
     let name = job_name(fleet.path());
     let of = |feature: &String| format!("{name}-{feature}");
@@ -268,8 +271,8 @@ fn read_queue(output: &str) -> Queued {
     queued
 }
 
-/// What Slurm remembers of the last task of a chunk, in a few words; none if
-/// it has forgotten it.
+/// The state in Slurm of the last task of a chunk, with reason and exit code;
+/// `None` if Slurm has dropped its record.
 #[must_use]
 pub fn account(folder: &Folder, chunk: usize) -> Option<String> {
     let jobs = jobs(folder.path());
@@ -278,7 +281,7 @@ pub fn account(folder: &Folder, chunk: usize) -> Option<String> {
         .find_map(|job| account_of(&format!("{}_{chunk}", job.id)))
 }
 
-/// The same of the last job of a feature.
+/// The same for the last job of a feature.
 #[must_use]
 pub fn node_account(fleet: &Fleet, feature: &str) -> Option<String> {
     let jobs = jobs(fleet.path());
@@ -311,10 +314,10 @@ fn read_account(output: &str) -> Option<String> {
     Some(text)
 }
 
-/// Puts the task that calls back into the queue, to go on in another turn.
+/// Puts the calling task back into Slurm's queue.
 ///
 /// # Errors
-/// One sentence: this is no task of Slurm, or it refused.
+/// This process is not a task of Slurm, or `scontrol` refused.
 pub fn requeue_this() -> Result<(), String> {
     let variable = |name: &str| std::env::var(name).ok();
     let array = variable("SLURM_ARRAY_JOB_ID").zip(variable("SLURM_ARRAY_TASK_ID"));
@@ -325,7 +328,7 @@ pub fn requeue_this() -> Result<(), String> {
     run(&["scontrol".into(), "requeue".into(), task]).map(|_| ())
 }
 
-/// Runs a command of Slurm; what it says on standard output.
+/// Runs a command of Slurm, and returns its standard output.
 fn run(words: &[String]) -> Result<String, String> {
     let output = Command::new(&words[0]).args(&words[1..]).output();
     let output = output.map_err(|e| match e.kind() {
@@ -342,7 +345,7 @@ fn run(words: &[String]) -> Result<String, String> {
     Err(refusal(&words[0], &String::from_utf8_lossy(&output.stderr)))
 }
 
-/// Why Slurm refused, with what to do about it, in one sentence.
+/// The error for a refusal of Slurm: its reason, and what to do next.
 fn refusal(command: &str, said: &str) -> String {
     let said = said
         .lines()

@@ -1,4 +1,5 @@
-//! Small files in the folder of a sweep, each written whole or not at all.
+//! Small JSON files in the folder of a sweep, each replaced in one step, so that a
+//! reader never sees a part of one.
 
 use crate::tool;
 use serde::Serialize;
@@ -34,7 +35,7 @@ pub(crate) fn make_folders(path: &Path, parts: &[&str]) -> Result<(), String> {
     Ok(())
 }
 
-/// The sentence for a folder without a sweep, on whatever machine.
+/// The error for a folder without a readable sweep.
 pub(crate) fn no_sweep(path: &Path, e: &dyn std::fmt::Display) -> String {
     format!(
         "there is no sweep in {} that {} can read: {e}; if this is a node of a cluster, the \

@@ -1,8 +1,8 @@
-//! What a sweep shows: for each machine and regime, every lock's throughput
-//! and fairness, and which locks no other beats.
+//! The summary of a sweep: for each machine and regime, every lock's throughput
+//! and fairness, and the locks that no other beats.
 //!
-//! Computed from the figures of the runs alone. Words and looks are
-//! [`crate::report`]'s.
+//! It is computed from the figures of the runs alone; [`crate::report`] presents
+//! it.
 
 use crate::collect::Figures;
 use crate::pareto::{Points, beaten, mean};
@@ -26,9 +26,9 @@ pub struct OfRegime {
     pub machine: String,
     /// The lock that others are compared with.
     pub baseline: String,
-    /// How contended it is.
+    /// How contended the lock is.
     pub regime: Regime,
-    /// Cells that are put together.
+    /// Number of cells that are summarised.
     pub cells: usize,
     /// Every lock, the baseline first.
     pub locks: Vec<OfLock>,
@@ -39,14 +39,14 @@ pub struct OfRegime {
 pub struct OfLock {
     /// Its name.
     pub lock: String,
-    /// Cells in which it ran in every replicate.
+    /// Number of cells in which it ran in every replicate.
     pub cells: usize,
     /// Operations a second against the baseline: the geometric mean over the
     /// cells, by replicate. None if it ran nowhere.
     pub throughput: Option<Spread>,
     /// Jain's index: the mean over the cells, by replicate.
     pub fairness: Option<Spread>,
-    /// What its throughput says against the baseline.
+    /// Whether its throughput is better or worse than the baseline's.
     pub says: Option<Says>,
     /// A lock that beats it in throughput and fairness together.
     pub beaten_by: Option<String>,
@@ -57,16 +57,17 @@ pub struct OfLock {
 /// A figure over replicates.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Spread {
-    /// Half are below.
+    /// Median of the replicates.
     pub median: f64,
-    /// Nine of ten replicates lie between this (with few of them, all do)
+    /// Lower end of the range of nine in ten replicates; with few replicates, of
+    /// all.
     pub low: f64,
-    /// and this.
+    /// Upper end of that range.
     pub high: f64,
 }
 
 impl Spread {
-    /// Of the figures of all replicates; `None` if there are none.
+    /// The spread of the figures of all replicates; `None` if there are none.
     fn of(mut values: Vec<f64>) -> Option<Self> {
         values.sort_by(f64::total_cmp);
         let (low, high) = nine_of_ten(&values)?;
@@ -78,8 +79,7 @@ impl Spread {
         })
     }
 
-    /// What it says of a ratio, where a change by less than `delta` does not
-    /// matter.
+    /// What the spread of a ratio shows, if changes below `delta` count as flat.
     fn says(&self, delta: f64) -> Says {
         if self.low >= 1.0 - delta && self.high <= 1.0 + delta {
             Says::Flat
@@ -93,7 +93,7 @@ impl Spread {
     }
 }
 
-/// What a ratio over the replicates says.
+/// What a ratio shows over the replicates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Says {
@@ -107,7 +107,7 @@ pub enum Says {
     Unclear,
 }
 
-/// What is put together: machine, baseline, regime.
+/// What is summarised together: machine, baseline, regime.
 type Group = (usize, String, Regime);
 
 /// The cells and locks of one group.
@@ -120,7 +120,7 @@ struct Gathered {
 
 impl Gathered {
     fn cell(&mut self, at: (usize, usize)) -> usize {
-        // Runs come cell by cell.
+        // Runs are in the order of cells.
         if self.cells.last() != Some(&at) {
             self.cells.push(at);
             for cells in self.points.iter_mut().flatten() {
@@ -142,7 +142,7 @@ impl Gathered {
 }
 
 impl Summary {
-    /// Of the figures of all runs, by their numbers.
+    /// The summary of the figures of all runs, by their numbers.
     #[must_use]
     pub fn new(plan: &Plan, figures: &[Figures]) -> Self {
         let mut groups: BTreeMap<Group, Gathered> = BTreeMap::new();
@@ -161,7 +161,7 @@ impl Summary {
                 (&pair.experiment, [ratio, experiment[1]]),
             ] {
                 let at = group.lock(lock, plan.replicates());
-                // A baseline that failed leaves its ratios out too.
+                // If the baseline failed, there is no ratio.
                 let there = point.iter().all(|figure| figure.is_finite());
                 group.points[at][run.replicate as usize][cell] = there.then_some(point);
             }

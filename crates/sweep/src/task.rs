@@ -1,9 +1,9 @@
-//! One chunk of a sweep, carried out into its shard: what a task of a cluster
-//! does, and each core of this machine.
+//! One chunk of a sweep, carried out into its shard by a task of a cluster or by a
+//! core of this machine.
 //!
-//! A shard is written in the order of the plan, some runs at a time, each
-//! time whole: so whoever comes after a killed task goes on behind the last
-//! run that is stored, and no run is there twice.
+//! A shard is written in the order of the plan, in transactions of some runs each.
+//! So the task after a killed one continues behind the last stored run, and no run
+//! is stored twice.
 
 use crate::comparison::{Comparison, key};
 use crate::folder::{Folder, Status};
@@ -18,9 +18,9 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
-/// What a killed task loses at most.
+/// The most time of work that a killed task loses.
 const UNSTORED: Duration = Duration::from_secs(2);
-/// And how many runs.
+/// The most runs of one transaction.
 const UNSTORED_RUNS: usize = 200;
 
 /// How a chunk ended, where nothing went wrong.
@@ -28,16 +28,17 @@ const UNSTORED_RUNS: usize = 200;
 pub enum Ended {
     /// All its runs are stored.
     Done,
-    /// It was asked to stop; what was run is stored.
+    /// It was interrupted; the runs until then are stored.
     Stopped,
 }
 
-/// Carries out what is missing of a chunk. `go_on` is asked before each run,
-/// and `counted` grows by the runs that are stored.
+/// Carries out the missing runs of a chunk, until `go_on` returns false. Adds the
+/// number of stored runs to `counted`.
 ///
 /// # Errors
-/// One sentence: its shard cannot be written, as on a full disk. What was
-/// stored before stays.
+/// There is no such chunk, another process writes its shard, the shard holds
+/// samples of other runs, or it cannot be written, as on a full disk. Runs that
+/// were stored before stay.
 pub fn run_chunk(
     folder: &Folder,
     chunk: usize,
@@ -70,7 +71,7 @@ pub fn run_chunk(
     });
     status.stopped = match &carried_out {
         Ok(Ended::Done) => None,
-        Ok(Ended::Stopped) => Some("it was asked to stop".into()),
+        Ok(Ended::Stopped) => Some("it was interrupted".into()),
         Err(why) => Some(why.clone()),
     };
     folder.note(chunk, &status);
@@ -84,9 +85,9 @@ struct Task<'a> {
     range: Range<u64>,
     /// The first run that is not stored.
     next: u64,
-    /// The cells of each comparison in this chunk.
+    /// The cells of each comparison that lie in this chunk.
     cells: BTreeMap<(usize, usize), Vec<usize>>,
-    /// Numbers of experiments in the shard.
+    /// Number of each comparison's experiment in the shard.
     experiments: HashMap<(usize, usize), i64>,
     simulator: Simulator<'a>,
 }
@@ -126,7 +127,8 @@ impl<'a> Task<'a> {
         self.next - self.range.start
     }
 
-    /// Runs some, and stores them; how many.
+    /// Carries out some runs and stores them in one transaction; returns their
+    /// number.
     fn some(&mut self, go_on: &impl Fn() -> bool) -> Result<u64, String> {
         let begun = Instant::now();
         let mut runs: Vec<(Run, [Sample; 2])> = Vec::new();
@@ -182,7 +184,7 @@ impl<'a> Task<'a> {
     }
 }
 
-/// The command in a store of a sweep, wherever it was carried out.
+/// The command that a store of a sweep names, the same for every executor.
 pub(crate) const COMMAND: &str = "locklab sweep sweep.toml";
 
 /// How far this machine's clock is ahead of that of the folder's file system.

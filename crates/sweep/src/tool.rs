@@ -1,5 +1,5 @@
-//! Which locklab this is, and where it runs: what tells whether two shards may
-//! be one sweep.
+//! The identity of this build of locklab, and the name of this machine. Shards of
+//! two builds must never be merged.
 
 use locklab_lab::VERSION;
 use nix::sys::utsname::uname;
@@ -8,7 +8,8 @@ use sha2::{Digest, Sha256};
 use std::path::Path;
 use std::sync::OnceLock;
 
-/// Version and build. Two builds of one version may differ in the model.
+/// Version and build of this program. Two builds of one version may differ in the
+/// model.
 #[must_use]
 pub(crate) fn identity() -> String {
     static IDENTITY: OnceLock<String> = OnceLock::new();
@@ -22,17 +23,17 @@ pub(crate) fn identity() -> String {
         .clone()
 }
 
-/// What the linker hashed: a hundred times as fast as to hash it again, which
-/// each task of a cluster would.
+/// The build id that the linker wrote. To read it is a hundred times as fast as to
+/// hash the program, which each task of a cluster would have to do.
 fn linkers_id(program: &[u8]) -> Option<Vec<u8>> {
     let file = object::File::parse(program).ok()?;
     Some(file.build_id().ok()??.to_vec())
 }
 
-/// Whether this locklab began the sweep of a folder.
+/// Checks that the build `began`, which began the sweep of a folder, is this one.
 ///
 /// # Errors
-/// One sentence: figures of two versions are not one sweep.
+/// It is another build, whose figures may differ.
 pub(crate) fn check(folder: &Path, began: &str) -> Result<(), String> {
     let here = identity();
     if began == here {
@@ -49,7 +50,7 @@ pub(crate) fn check(folder: &Path, began: &str) -> Result<(), String> {
 /// The name of this machine.
 #[must_use]
 pub(crate) fn node() -> String {
-    // The name that Slurm knows it by, which is what its commands take.
+    // Commands of Slurm take Slurm's own name of the node.
     if let Ok(name) = std::env::var("SLURMD_NODENAME") {
         return name;
     }

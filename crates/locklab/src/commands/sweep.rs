@@ -7,7 +7,7 @@ use crate::comparing::{ReportFiles, show};
 use crate::output::{duration, print};
 use clap::{Args, ValueEnum};
 use locklab_host::error::Error;
-use locklab_sweep::conduct::{self, Asked, Executor, Job};
+use locklab_sweep::conduct::{self, Executor, Job, Request};
 use locklab_sweep::hardware;
 use locklab_sweep::slurm::Options;
 use std::path::PathBuf;
@@ -104,7 +104,7 @@ pub fn run(args: &SweepArgs, common: &Common) -> Result<ExitCode, Error> {
         return print(&plan.map_err(located)?);
     }
     args.files.check()?;
-    let asked = Asked {
+    let request = Request {
         folder: match &args.folder {
             Some(folder) => folder.clone(),
             None => PathBuf::from(file.file_name().unwrap_or_default()).with_extension("sweep"),
@@ -114,11 +114,11 @@ pub fn run(args: &SweepArgs, common: &Common) -> Result<ExitCode, Error> {
         quiet: common.quiet,
     };
     let swept = match &nodes {
-        Some(nodes) => conduct::machines(&asked, nodes)?,
+        Some(nodes) => conduct::machines(&request, nodes)?,
         None => {
             // What is wrong with a file is no failure of its sweep.
-            locklab_sweep::plan_of(&asked.text, None).map_err(located)?;
-            conduct::models(&asked, args.array)?
+            locklab_sweep::plan_of(&request.text, None).map_err(located)?;
+            conduct::models(&request, args.array)?
         }
     };
     let Some(swept) = swept else {

@@ -1,5 +1,5 @@
-//! Shards are merged as they are, and what is not a part of the sweep is
-//! named. The runs here are not simulated: only that they are there counts.
+//! Tests of collecting. Their samples are made up, not simulated, because only
+//! their presence and order matter here.
 
 use super::*;
 use crate::folder::Status;
@@ -16,7 +16,7 @@ fn folder(path: &std::path::Path, seeds: u32, chunks: u64) -> Folder {
     Folder::open_or_begin(path, &text, Some(chunks)).unwrap()
 }
 
-/// As a simulation's, in size too.
+/// A sample with the figures and the size of a simulated one.
 fn sample(run: u64) -> Sample {
     let mut sample = Sample {
         values: Values::from([(OPS.to_owned(), 1e6 + run as f64), (JAIN.to_owned(), 1.0)]),
@@ -26,7 +26,7 @@ fn sample(run: u64) -> Sample {
     sample
 }
 
-/// A shard with the runs of its chunk, but for the last `without`.
+/// Fills a shard with the runs of its chunk, except the last `without`.
 fn fill(folder: &Folder, chunk: usize, without: u64) {
     let plan = &folder.plan;
     let runs = folder.chunk(chunk).unwrap();
@@ -60,7 +60,7 @@ fn fill(folder: &Folder, chunk: usize, without: u64) {
 fn every_run_is_there_once_in_the_order_of_the_plan() {
     let scratch = tempfile::tempdir().unwrap();
     let folder = folder(scratch.path(), 10, 7);
-    // In any order.
+    // The order in which shards are made does not matter.
     for chunk in [4, 0, 6, 2, 1, 5, 3] {
         fill(&folder, chunk, 0);
     }
