@@ -34,8 +34,7 @@ impl Setup {
     fn with_hidden(file: &str, hidden: Option<&str>) -> Option<Self> {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("s.toml"), file).unwrap();
-        let own = locklab_own_lock::TEMPLATE.replace(" FILE ", " mine.c ");
-        std::fs::write(folder.path().join("mine.c"), own).unwrap();
+        locklab_own_lock::write_template(&folder.path().join("mine.c")).unwrap();
         let hidden = hidden.map(|name| folder.path().join(name));
         if let Some(hidden) = &hidden {
             std::fs::create_dir(hidden).unwrap();
