@@ -7,8 +7,8 @@ use crate::platform::{Atomic, AtomicInt, Ordering, Platform};
 use crate::raw::{Fairness, Info, RawLock};
 use core::cell::Cell;
 
-/// Where a CPU is in the line of an [`Anderson`] lock. Private to that CPU:
-/// a number, which stays in a register where all is inlined.
+/// The place of a CPU in the queue of an [`Anderson`] lock. It is private to
+/// that CPU: a number, which stays in a register where everything is inlined.
 #[derive(Default)]
 #[repr(C, align(64))]
 pub struct AndersonSlot {
@@ -16,7 +16,7 @@ pub struct AndersonSlot {
 }
 
 impl AndersonSlot {
-    /// A context that is in no line.
+    /// A context that is in no queue.
     pub const fn new() -> Self {
         Self { slot: Cell::new(0) }
     }
@@ -27,18 +27,19 @@ impl AndersonSlot {
 /// **Paper:** T. E. Anderson, "The Performance of Spin Lock Alternatives for
 /// Shared-Memory Multiprocessors", IEEE TPDS 1(1), 1990.
 ///
-/// **Size:** one 64-byte line, and one for each slot. **Per waiter:** 64 bytes that
-/// remember its slot. **Fairness:** first come, first served from the fetch-add
-/// on. A handoff touches one line of one waiter.
+/// **Size:** one 64-byte line, and one for each slot. **Per waiter:** 64 bytes
+/// that hold its slot. **Fairness:** first come, first served from the
+/// fetch-and-add on. A handoff touches one line of one waiter.
 ///
 /// The slot of the holder is kept in its context and not in the lock: a word
-/// there would be one more line that travels with each handoff.
+/// there would be one more line that moves with each handoff.
 ///
 /// With more than `SLOTS` CPUs two would wait on one slot and both enter.
-/// [`crate::Mutex`] panics then; who uses [`RawLock`] sees to it himself.
+/// [`crate::Mutex`] panics in that case; users of [`RawLock`] must ensure it
+/// themselves.
 #[repr(C)]
 pub struct Anderson<P: Platform = NativePlatform, const SLOTS: usize = 512> {
-    /// How many have come; modulo `SLOTS`, the slot of the next.
+    /// Number of arrivals; modulo `SLOTS`, the slot of the next one.
     next: CacheLine<P::Usize>,
     slots: [CacheLine<P::U32>; SLOTS],
 }
@@ -48,16 +49,16 @@ pub(crate) const GO: u32 = 1;
 /// Flag of a slot: its waiter must wait.
 pub(crate) const WAIT: u32 = 2;
 
-/// Whether the waiter of a slot may enter. A slot that was never used holds
-/// 0, so that a lock of zeros is free: the first to come finds its turn
-/// already called, everybody else waits.
+/// Whether the waiter of a slot may enter. A slot that was never used holds 0,
+/// so that a lock of zeros is free: the first arrival finds its turn already
+/// granted, and every other one waits.
 #[inline(always)]
 pub(crate) fn may_go(flag: u32, slot: usize) -> bool {
     flag == GO || (flag == 0 && slot == 0)
 }
 
-/// The flag of `slot` when the lock is free and the turn of the last slot
-/// comes next.
+/// The flag of `slot` when the lock is free and the turn of the last slot comes
+/// next.
 pub(crate) fn last_turn(slot: usize, slots: usize) -> u32 {
     if slot == slots - 1 { GO } else { WAIT }
 }

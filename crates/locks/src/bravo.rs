@@ -7,19 +7,20 @@ use crate::raw::{Info, RawLock};
 use core::ptr;
 use lock_api::{RawRwLock, RawRwLockDowngrade};
 
-/// How many times as long as a revocation took, none is risked again: a
-/// writer is slowed down by a tenth at most.
+/// No bias is set again for this many times the duration of a revocation, so
+/// that a writer is slowed down by a tenth at most.
 const INHIBIT: u64 = 9;
 
-/// Where a CPU shows which lock it reads, on a cache line of its own.
+/// The entry in which a CPU publishes which lock it reads, on a cache line of
+/// its own.
 #[repr(C, align(64))]
 pub struct VisibleReader<P: Platform> {
-    /// The address of a [`Bravo`] lock; 0: none.
+    /// The address of a [`Bravo`] lock; 0 for none.
     lock: P::Usize,
 }
 
 impl<P: Platform> VisibleReader<P> {
-    /// Reads no lock.
+    /// An entry that reads no lock.
     #[allow(clippy::declare_interior_mutable_const)]
     pub const NONE: Self = Self {
         lock: P::Usize::ZERO,
@@ -39,34 +40,35 @@ impl<P: Platform> Default for VisibleReader<P> {
 /// **Paper:** D. Dice and A. Kogan, "BRAVO: Biased Locking for Reader-Writer
 /// Locks", USENIX ATC 2019.
 ///
-/// While the lock is biased, a reader only shows itself in the table of visible
-/// readers ([`Platform::visible_readers`]), which all locks share. A writer,
-/// having acquired `L`, takes the bias away and waits for the readers that
-/// the table shows. How long that took decides for how long no reader may
-/// bias the lock again: nine times as long. In the paper readers hash into the
-/// table; here each CPU has one entry, which no other writes, and takes `L`'s
-/// way if it reads another lock of this kind already, or has no entry (a
-/// program's threads beyond the first 512).
+/// While the lock is biased, a reader only enters itself in the table of
+/// visible readers ([`Platform::visible_readers`]), which all locks share. A
+/// writer, having acquired `L`, revokes the bias and waits for the readers in
+/// the table. After a revocation no reader may set the bias again for nine
+/// times as long as it took. In the paper readers hash into the table; here
+/// each CPU has one entry, which no other CPU writes, and acquires `L` if it
+/// reads another lock of this kind already, or has no entry (a program's
+/// threads beyond the first 512).
 ///
-/// **Size:** that of `L` and two words. **Per waiter:** that of `L`; 64 bytes for
-/// each CPU, whatever the number of locks. **Fairness:** that of `L`, but that
-/// readers enter past a writer until it has acquired `L`, and a writer waits
-/// for the readers twice at most. **Take it** where writers are rare and CPUs
-/// many: a reader costs one fence and no line of another CPU, a writer after
-/// readers looks at the whole table. After the release of a reader nothing of
-/// the lock is touched, else as in `L`.
+/// **Size:** that of `L` and two words. **Per waiter:** that of `L`; 64 bytes
+/// for each CPU, whatever the number of locks. **Fairness:** that of `L`,
+/// except that readers enter past a writer until it has acquired `L`, and a
+/// writer waits for the readers twice at most. **Take it** where writers are
+/// rare and CPUs are many: a reader costs one fence and no line of another CPU,
+/// a writer after readers scans the whole table. A reader that used the table
+/// touches nothing of the lock after its release; otherwise the rule of `L`
+/// applies.
 ///
-/// Without a clock ([`Platform::now`] stands still) the bias comes back at
+/// Without a clock ([`Platform::now`] stands still) the bias is set again at
 /// once, and every writer pays. A reader's guard that was leaked keeps its
 /// CPU's entry: a writer of a lock that is later made at the same address waits
 /// for ever.
 #[repr(C)]
 pub struct Bravo<L, P: Platform = NativePlatform> {
     lock: L,
-    /// 1: readers need not acquire `lock`.
+    /// 1 while readers need not acquire `lock`.
     biased: P::U32,
-    /// Until when it is not biased again, in nanoseconds as far as a word
-    /// counts them. Written under `lock`.
+    /// The time until which it is not biased again, in nanoseconds modulo the
+    /// size of a word. Written under `lock`.
     inhibited: P::Usize,
 }
 
@@ -96,7 +98,7 @@ impl<L: RawRwLock, P: Platform> Bravo<L, P> {
         ptr::from_ref(self).addr()
     }
 
-    /// Where this CPU shows what it reads.
+    /// The entry in which this CPU publishes what it reads.
     #[inline(always)]
     fn own_entry() -> Option<&'static P::Usize> {
         let table = P::visible_readers();
@@ -112,8 +114,8 @@ impl<L: RawRwLock, P: Platform> Bravo<L, P> {
         }
     }
 
-    /// Acquires for reading if no writer holds the lock, and `L` would let the
-    /// reader in at once if it is not biased; says whether.
+    /// Acquires for reading if no writer holds the lock, and `L` would admit
+    /// the reader at once if it is not biased; returns whether it did.
     #[inline(always)]
     pub fn try_read(&self) -> bool {
         if self.read_biased() {
@@ -151,7 +153,7 @@ impl<L: RawRwLock, P: Platform> Bravo<L, P> {
         false
     }
 
-    /// Biases the lock if it pays. The caller reads under `L`.
+    /// Biases the lock if that is worthwhile. The caller reads under `L`.
     fn bias(&self) {
         if self.biased.load(Ordering::Relaxed) == 0
             && !P::visible_readers().is_empty()
@@ -182,7 +184,7 @@ impl<L: RawRwLock, P: Platform> Bravo<L, P> {
         unsafe { self.lock.unlock_shared() }
     }
 
-    /// Makes the writer a reader, without anybody in between.
+    /// Makes the writer a reader, without any other holder in between.
     ///
     /// # Safety
     /// The caller holds the lock for writing.
@@ -195,7 +197,7 @@ impl<L: RawRwLock, P: Platform> Bravo<L, P> {
         unsafe { self.lock.downgrade() }
     }
 
-    /// Takes the bias away. The caller holds `L` for writing.
+    /// Revokes the bias. The caller holds `L` for writing.
     fn take_bias(&self) {
         self.biased.store(0, Ordering::Relaxed);
         // V5: pairs with V2.
@@ -218,7 +220,7 @@ impl<L: RawRwLock, P: Platform> Bravo<L, P> {
         self.inhibited.store(until as usize, Ordering::Relaxed);
     }
 
-    /// The same if no reader is inside; says whether.
+    /// Revokes the bias if no reader is inside, and returns whether it did.
     #[cold]
     #[inline(never)]
     fn try_revoke(&self) -> bool {

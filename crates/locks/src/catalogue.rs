@@ -14,19 +14,19 @@ use crate::{
     VirtSpin, VirtSpinBackoff, VirtSpinDelay,
 };
 
-/// Something to do with a lock whose type is known only by name.
+/// An operation on a lock whose type is known only by name.
 pub trait Visitor<P: Platform> {
-    /// What comes of it.
+    /// The result of the operation.
     type Output;
 
-    /// Does it.
+    /// Performs the operation.
     fn visit<L: RawLock<P>>(self) -> Self::Output;
 }
 
-/// What the catalogue says of a lock.
+/// The catalogue's entry for a lock.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry {
-    /// What the lock says of itself.
+    /// The lock's own description.
     pub info: Info,
     /// Size of the lock in bytes, on this machine.
     pub bytes: usize,
@@ -42,12 +42,12 @@ const fn entry<L: RawLock<NativePlatform>>() -> Entry {
     }
 }
 
-/// Something to do with a big lock whose type is known only by name.
+/// An operation on a big lock whose type is known only by name.
 pub trait BigVisitor<P: Platform> {
-    /// What comes of it.
+    /// The result of the operation.
     type Output;
 
-    /// Does it.
+    /// Performs the operation.
     fn visit<L: BigLock<P>>(self) -> Self::Output;
 }
 
@@ -63,7 +63,7 @@ macro_rules! catalogue {
             $(entry::<$big<NativePlatform $($(, { $big_constant })+)?>>(),)*
         ];
 
-        /// Visits the lock called `name`, or gives `None` if there is none.
+        /// Visits the lock called `name`, or returns `None` if there is none.
         pub fn visit<P: Platform, V: Visitor<P>>(name: &str, visitor: V) -> Option<V::Output> {
             $(if name == <$lock<P $($(, { $constant })+)?> as RawLock<P>>::INFO.name {
                 return Some(visitor.visit::<$lock<P $($(, { $constant })+)?>>());
@@ -74,8 +74,8 @@ macro_rules! catalogue {
             None
         }
 
-        /// Visits the big lock called `name`, or gives `None` if there is
-        /// none; every other lock is none too.
+        /// Visits the big lock called `name`, or returns `None` if there is
+        /// none, which holds for every lock that is not a big one.
         pub fn visit_big<P: Platform, V: BigVisitor<P>>(
             name: &str,
             visitor: V,

@@ -1,10 +1,10 @@
-//! A layer that notices misuse: who holds the lock, and in which order locks
-//! are taken.
+//! A layer that detects misuse: it records who holds the lock, and in which
+//! order locks are acquired.
 //!
 //! For debug builds and tests, around any context-free lock that is not
-//! recursive. It costs two more writes an acquisition, on the lock's line and
-//! on one of the CPU's own, and stops at the first mistake instead of
-//! deadlocking some day. Must never make a mistake out of correct use.
+//! recursive. It costs two more writes per acquisition, on the lock's line and
+//! on one of the CPU's own, and panics at the first mistake instead of
+//! deadlocking some day. It must never report correct use as a mistake.
 
 use crate::line::CacheLine;
 use crate::platform::{Atomic, Ordering, Platform};
@@ -15,7 +15,7 @@ use core::marker::PhantomData;
 pub struct HeldRanks<P: Platform>(CacheLine<P::U32>);
 
 impl<P: Platform> HeldRanks<P> {
-    /// None held.
+    /// No ranks held.
     #[allow(clippy::declare_interior_mutable_const)]
     pub const NONE: Self = Self(CacheLine(P::U32::ZERO));
 }
@@ -23,22 +23,22 @@ impl<P: Platform> HeldRanks<P> {
 /// A platform that can say which locks a CPU holds.
 ///
 /// # Safety
-/// Each CPU number has ranks of its own, the same each time.
+/// Each CPU number has ranks of its own, and always the same ones.
 pub unsafe trait CheckedPlatform: Platform {
     /// The ranks that `cpu` holds. A kernel returns an entry of
     /// `static HELD: [HeldRanks<MyPlatform>; CPUS] = [const { HeldRanks::NONE }; CPUS]`.
     fn held_ranks(cpu: usize) -> &'static HeldRanks<Self>;
 }
 
-/// Nobody holds the lock.
+/// Value of `holder` when the lock is free.
 const NOBODY: u32 = 0;
 
-/// `L`, and a panic where it is misused: acquired by the CPU that holds it,
+/// `L` with a panic where it is misused: acquired by the CPU that holds it,
 /// released by one that does not, or acquired out of order.
 ///
-/// The order is by `RANK`, 0 to 30: while a CPU holds a lock it acquires only
-/// locks of higher ranks. (By `try_lock` any: that cannot deadlock.) Rank 31
-/// takes no part in the order.
+/// The order is by `RANK`, 0 to 30: while a CPU holds a lock it may acquire
+/// only locks of higher ranks. (`try_lock` is exempt, because it cannot
+/// deadlock.) Rank 31 takes no part in the order.
 ///
 /// # Panics
 /// `lock` and `try_lock` panic before they have acquired anything, `unlock`
@@ -50,7 +50,7 @@ pub struct Checked<L, P: Platform, const RANK: u32 = 31> {
     platform: PhantomData<P>,
 }
 
-/// Of locks that are in no order.
+/// The rank of locks that take no part in the order.
 const UNRANKED: u32 = 31;
 
 impl<L, P: CheckedPlatform, const RANK: u32> Checked<L, P, RANK> {

@@ -8,16 +8,17 @@ use crate::raw::{Fairness, Info, RawLock};
 use core::cell::Cell;
 use core::ptr;
 
-/// One place in the queue of a [`Clh`] lock: 0 once its user has released
+/// One place in the queue of a [`Clh`] lock; 0 once its user has released
 /// the lock.
 #[repr(C, align(64))]
 pub struct ClhNode<P: Platform = NativePlatform> {
     held: P::U32,
 }
 
-/// What a CPU brings to a [`Clh`] lock: its first node, and which node it
-/// has now. Nodes wander among the handles and locks that meet, so all of
-/// these stay in place until all are idle, and then go together.
+/// What a CPU supplies to a [`Clh`] lock: its first node, and a record of which
+/// node it owns now. Nodes migrate among the handles and locks that meet, so
+/// all of these stay in place until all are idle, and are then dropped
+/// together.
 #[repr(C)]
 pub struct ClhHandle<P: Platform = NativePlatform> {
     own: ClhNode<P>,
@@ -26,7 +27,7 @@ pub struct ClhHandle<P: Platform = NativePlatform> {
 
 /// Private to its CPU, and on a line of its own.
 struct Place<P: Platform> {
-    /// The node of the next acquisition, or of the one that goes on; null
+    /// The node of the next acquisition, or of the current one; null
     /// for the handle's own.
     node: Cell<*const ClhNode<P>>,
     /// The node before it, which becomes ours at unlock.
@@ -60,7 +61,7 @@ impl<P: Platform> Default for ClhHandle<P> {
     }
 }
 
-/// A CLH lock: the node of the last to come, null if none came yet.
+/// A CLH lock: the node of the last arrival, null if there was none yet.
 ///
 /// **Papers:** T. S. Craig, "Building FIFO and Priority-Queuing Spin Locks from
 /// Atomic Swap", University of Washington TR 93-02-02, 1993; P. Magnusson,
@@ -68,13 +69,13 @@ impl<P: Platform> Default for ClhHandle<P> {
 /// Multiprocessors", IPPS 1994.
 ///
 /// **Size:** two 64-byte lines, one of them the node that circulates for the
-/// lock. **Per waiter:** one 64-byte node and the 64-byte handle that says which.
+/// lock. **Per waiter:** one 64-byte node and the 64-byte handle that names it.
 /// **Fairness:** first come, first served from the swap on. A handoff touches
 /// one line; unlock is one store and never looks for a successor.
 #[repr(C)]
 pub struct Clh<P: Platform = NativePlatform> {
     tail: CacheLine<P::Ptr<ClhNode<P>>>,
-    /// The node that the first to come finds before it.
+    /// The node that the first arrival finds before it.
     first: ClhNode<P>,
 }
 

@@ -5,7 +5,7 @@ use crate::platform::{Atomic, Ordering, Platform};
 use crate::raw::{Fairness, Info, Overtakes, RawLock};
 use core::ptr;
 
-/// Handoffs within a NUMA node before the others come first.
+/// Handoffs within a NUMA node before the waiters of other nodes go first.
 const LOCAL: u32 = 256;
 
 /// A waiter's place in the queue of a [`Cna`] lock; stays in place from
@@ -16,13 +16,13 @@ const LOCAL: u32 = 256;
 #[repr(C, align(64))]
 pub struct CnaNode<P: Platform = NativePlatform> {
     next: P::Ptr<CnaNode<P>>,
-    /// Null: wait. [`alone`]: the lock, with an empty second queue. Else: the
-    /// lock, and the head of the second queue.
+    /// Null while the owner must wait; [`alone`] for the lock with an empty
+    /// second queue; otherwise the lock, and the head of the second queue.
     grant: P::Ptr<CnaNode<P>>,
-    /// In the head of the second queue: its last.
+    /// In the head of the second queue, the last node of that queue.
     second_tail: P::Ptr<CnaNode<P>>,
     numa: P::Usize,
-    /// Handoffs within the NUMA node up to this one.
+    /// Number of handoffs within the NUMA node up to this one.
     local: P::U32,
 }
 
@@ -55,7 +55,7 @@ impl<P: Platform> Default for CnaNode<P> {
     }
 }
 
-/// The grant that says "and no second queue": no node has this address.
+/// The grant that means "and no second queue"; no node has this address.
 fn alone<P: Platform>() -> *mut CnaNode<P> {
     ptr::without_provenance_mut(1)
 }
@@ -169,9 +169,9 @@ impl<P: Platform> Cna<P> {
         }
     }
 
-    /// Finds the first waiter of the holder's NUMA node and moves those
-    /// before it to the end of the second queue. Gives the waiter and the
-    /// second queue's head.
+    /// Finds the first waiter of the holder's NUMA node and moves those before
+    /// it to the end of the second queue. Returns the waiter and the head of
+    /// the second queue.
     ///
     /// # Safety
     /// As [`Self::hand_over`].
@@ -235,7 +235,7 @@ impl<P: Platform> Cna<P> {
         own.grant.store(ptr::null_mut(), Ordering::Relaxed);
     }
 
-    /// The holder found the lock free.
+    /// Marks the node of a holder that found the lock free.
     fn entered_free(own: &CnaNode<P>) {
         own.grant.store(alone(), Ordering::Relaxed);
         own.local.store(0, Ordering::Relaxed);

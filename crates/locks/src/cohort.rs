@@ -1,5 +1,5 @@
-//! Lock cohorting: a lock for each NUMA node, and one for whichever node has
-//! it.
+//! Lock cohorting: a lock for each NUMA node, and a global one that a node
+//! holds.
 
 use crate::line::CacheLine;
 use crate::mcs::{Mcs, McsNode};
@@ -15,29 +15,29 @@ const PASSES: u32 = 64;
 /// A lock that knows whether others wait.
 ///
 /// # Safety
-/// It excludes, as [`RawLock`]; and if `others_wait` says so, another CPU
-/// acquires after this one's release without waiting for anyone to come.
+/// It excludes, as [`RawLock`]; and if `others_wait` returns true, another CPU
+/// acquires after this one's release without waiting for another arrival.
 pub unsafe trait Local<P: Platform>: Default + Send + Sync + 'static {
-    /// What a CPU brings to an acquisition.
+    /// The context that a CPU supplies for an acquisition.
     type Ctx: Default + 'static;
 
     /// A free lock.
     #[allow(clippy::declare_interior_mutable_const)]
     const FREE: Self;
 
-    /// Acquires.
+    /// Acquires the lock.
     ///
     /// # Safety
     /// As [`RawLock::lock`].
     unsafe fn lock(&self, ctx: &Self::Ctx);
 
-    /// Whether a CPU waits that will acquire next.
+    /// Whether a CPU is waiting that will acquire next.
     ///
     /// # Safety
     /// The caller holds the lock with `ctx`.
     unsafe fn others_wait(&self, ctx: &Self::Ctx) -> bool;
 
-    /// Releases.
+    /// Releases the lock.
     ///
     /// # Safety
     /// As [`RawLock::unlock`].
@@ -90,26 +90,26 @@ unsafe impl<P: Platform> Local<P> for Ticket<P> {
     }
 }
 
-/// Which locks a [`Cohort`] is made of.
+/// The locks that a [`Cohort`] is made of.
 ///
 /// # Safety
-/// [`Recipe::GLOBAL`] is free, and whoever holds a lock of [`Recipe::Global`]
+/// [`Recipe::GLOBAL`] is free, and the holder of a lock of [`Recipe::Global`]
 /// may let another CPU release it in its stead.
 pub unsafe trait Recipe<P: Platform>: Send + Sync + 'static {
-    /// Among NUMA nodes.
+    /// The lock among NUMA nodes.
     type Global: RawLock<P, Ctx = ()>;
-    /// Within one.
+    /// The lock within a NUMA node.
     type Local: Local<P>;
     /// A free global lock.
     #[allow(clippy::declare_interior_mutable_const)]
     const GLOBAL: Self::Global;
-    /// Name of the whole.
+    /// Name of the composition.
     const NAME: &'static str;
-    /// What it is, in a line.
+    /// A one-line description.
     const SUMMARY: &'static str;
     /// Order among waiters of different NUMA nodes.
     const FAIRNESS: Fairness;
-    /// Bytes of a waiter's context.
+    /// Size of a waiter's context in bytes.
     const BYTES_PER_WAITER: usize;
 }
 
@@ -144,11 +144,12 @@ unsafe impl<P: Platform> Recipe<P> for TktTkt {
     const BYTES_PER_WAITER: usize = 0;
 }
 
-/// A NUMA node's part.
+/// The part of the lock that belongs to one NUMA node.
 struct Branch<P: Platform, L> {
     lock: L,
-    /// Of the holder of `lock`: how often the global lock was passed on here
-    /// since it was acquired, plus one; 0 if this NUMA node does not have it.
+    /// Written by the holder of `lock`: how often the global lock was passed on
+    /// here since it was acquired, plus one; 0 if this NUMA node does not have
+    /// it.
     passes: P::U32,
 }
 
@@ -158,15 +159,15 @@ struct Branch<P: Platform, L> {
 /// Technique for Designing NUMA Locks", PPoPP 2012.
 ///
 /// [`Cohort`] is the composition; a [`Recipe`] names its two parts:
-/// [`BoMcs`] (C-BO-MCS) and [`TktTkt`] (C-TKT-TKT). The global part is
-/// released by another CPU than the one that acquired it, so it must be
-/// context-free; the local part must know whether others of the NUMA node
-/// wait.
+/// [`BoMcs`] (C-BO-MCS) and [`TktTkt`] (C-TKT-TKT). The global part may be
+/// released by a CPU other than the one that acquired it, so it must be
+/// context-free; the local part must be able to tell whether others of the NUMA
+/// node wait.
 ///
 /// **Size:** a line for the global lock, and one for each NUMA node. **Per waiter:**
 /// what the local lock needs. **Fairness:** within a NUMA node that of the local
-/// lock; a node keeps the lock for at most 64 handoffs, and who comes
-/// then is up to the global lock: the next in line of C-TKT-TKT, anybody of
+/// lock; a node keeps the lock for at most 64 handoffs, and the global lock
+/// decides who is next: the next in line for C-TKT-TKT, any waiter for
 /// C-BO-MCS.
 #[repr(C)]
 pub struct Cohort<P: Platform, R: Recipe<P>, const NODES: usize = 8> {
@@ -180,9 +181,9 @@ pub type CohortBoMcs<P = NativePlatform> = Cohort<P, BoMcs>;
 /// C-TKT-TKT for eight NUMA nodes.
 pub type CohortTktTkt<P = NativePlatform> = Cohort<P, TktTkt>;
 
-/// What a CPU brings to a [`Cohort`].
+/// The context that a CPU supplies to a [`Cohort`].
 pub struct CohortCtx<P: Platform, C> {
-    /// In which NUMA node it has asked, for the way out.
+    /// The NUMA node in which it has acquired, for the release.
     numa: P::Usize,
     local: C,
 }

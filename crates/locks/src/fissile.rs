@@ -1,4 +1,4 @@
-//! The fissile lock: test-and-set as long as it is free, a NUMA-aware queue
+//! The fissile lock: test-and-set while it is free, a NUMA-aware queue
 //! behind it.
 
 use crate::cna::{Cna, CnaNode};
@@ -8,7 +8,7 @@ use crate::raw::{Fairness, Info, RawLock};
 
 const HELD: u32 = 1;
 const HELD_MASK: u32 = 0xff;
-/// The head of the queue is next: nobody else enters.
+/// The head of the queue is next: no other CPU enters.
 const IMPATIENT: u32 = 1 << 8;
 /// Reads of the head of the queue before it becomes impatient.
 const GRACE: u32 = 50;
@@ -17,10 +17,10 @@ const GRACE: u32 = 50;
 ///
 /// **Paper:** D. Dice and A. Kogan, "Fissile Locks", NETYS 2020.
 ///
-/// **Size:** 16 bytes. **Per waiter:** one node on the stack of `lock`, gone when
-/// `lock` returns. **Fairness:** a CPU that comes may overtake the queue, until
-/// the head of the queue has read the word 50 times; then the lock
-/// closes to newcomers. The queue is [`crate::Cna`].
+/// **Size:** 16 bytes. **Per waiter:** one node on the stack of `lock`,
+/// released when `lock` returns. **Fairness:** a newly arrived CPU may overtake
+/// the queue until the head of the queue has read the word 50 times; then the
+/// lock closes to newcomers. The queue is [`crate::Cna`].
 #[repr(C)]
 pub struct Fissile<P: Platform = NativePlatform> {
     word: P::U32,

@@ -1,4 +1,4 @@
-//! The mutex in three states: free, held, held and somebody sleeps.
+//! The mutex in three states: free, held, and held while a waiter sleeps.
 
 use crate::native::NativePlatform;
 use crate::platform::{Atomic, Ordering, Patience, Platform, Poll};
@@ -6,20 +6,20 @@ use crate::raw::{Info, RawLock};
 
 const FREE: u32 = 0;
 const HELD: u32 = 1;
-/// Held, and whoever releases must wake somebody.
+/// Held, and the release must wake a waiter.
 const AWAITED: u32 = 2;
 
-/// A futex mutex in one word: who finds it held says so and sleeps.
+/// A futex mutex in one word: a CPU that finds it held marks it and sleeps.
 ///
 /// **Papers:** H. Franke, R. Russell and M. Kirkwood, "Fuss, Futexes and
 /// Furwocks: Fast Userlevel Locking in Linux", Ottawa Linux Symposium 2002; in
 /// three states: U. Drepper, "Futexes Are Tricky", 2004 to 2011, section 6.
 ///
-/// **Size:** 4 bytes. **Per waiter:** nothing. **Fairness:** none; who comes
-/// while the lock is free takes it past the sleepers, and a sleeper that was
-/// woken may find it gone. That is what keeps the pace where threads outnumber
-/// CPUs. A release without waiters makes no system call; one with waiters wakes
-/// one.
+/// **Size:** 4 bytes. **Per waiter:** nothing. **Fairness:** none; a CPU that
+/// arrives while the lock is free acquires it past the sleepers, and a sleeper
+/// that was woken may find it held again. That keeps throughput up where
+/// threads outnumber CPUs. A release without waiters makes no system call; one
+/// with waiters wakes one.
 ///
 /// The wake-up comes after the release, by the address of the word: see
 /// [`Info::touches_after_release`].
@@ -42,8 +42,9 @@ impl<P: Platform> Futex<P> {
             .is_ok()
     }
 
-    /// Sleeps until the lock is ours. It is then marked awaited, whether or not
-    /// anybody else sleeps: nobody knows, and one wake-up too many is harmless.
+    /// Sleeps until the lock is acquired. It is then marked awaited, whether or
+    /// not another waiter sleeps: that is not known, and a superfluous wake-up
+    /// is harmless.
     #[cold]
     #[inline(never)]
     fn sleep(&self) {
@@ -111,12 +112,12 @@ unsafe impl<P: Platform> RawLock<P> for Futex<P> {
 
 crate::lock_api_impl::context_free!(Futex);
 
-/// Reads between two tries of a spinning waiter.
+/// Reads between two attempts of a spinning waiter.
 const ROUND: u32 = 16;
-/// The most rounds that a waiter spins: about what a sleep and its wake-up
-/// cost.
+/// The most rounds that a waiter spins: about as long as a sleep and its
+/// wake-up take.
 const MOST: u32 = 64;
-/// Rounds beyond twice what was expected.
+/// Rounds beyond twice the expected number.
 const MARGIN: u32 = 2;
 
 /// [`Futex`] that spins before it sleeps, for about as long as it took others
@@ -124,17 +125,17 @@ const MARGIN: u32 = 2;
 ///
 /// **Papers:** as [`Futex`]; A. R. Karlin, K. Li, M. S. Manasse and S. Owicki,
 /// "Empirical Studies of Competitive Spinning for a Shared-Memory
-/// Multiprocessor", SOSP 1991, for adapting the spin to what was seen. (The
-/// rule here is simpler than theirs: the average of waits that ended in time
-/// follows each by an eighth, and halves when a spin was in vain.)
+/// Multiprocessor", SOSP 1991, for adapting the spin to earlier waits. (The
+/// rule here is simpler than theirs: the average follows each wait that ended
+/// in time by an eighth, and halves when a spin was in vain.)
 ///
 /// **Size:** 8 bytes. **Per waiter:** nothing. **Fairness:** none, as
 /// [`Futex`].
 #[repr(C)]
 pub struct FutexAdaptive<P: Platform = NativePlatform> {
     futex: Futex<P>,
-    /// Rounds that a wait is expected to take, times 8. Written by waiters
-    /// without care for each other: a lost update is a lost hint.
+    /// Expected rounds of a wait, times 8. Waiters write it without
+    /// synchronisation: a lost update only loses a hint.
     expected: P::U32,
 }
 

@@ -5,11 +5,11 @@ use crate::platform::{Atomic, Ordering, Platform};
 use crate::raw::{Fairness, Info, RawLock};
 use core::ptr;
 
-/// What a CPU brings to [`Hemlock`]: its mailbox. While it holds or awaits a
+/// What a CPU supplies to [`Hemlock`]: its mailbox. While it holds or awaits a
 /// lock with it, it stays in place.
 #[repr(C, align(64))]
 pub struct HemlockGrant<P: Platform = NativePlatform> {
-    /// The lock that this CPU is handing over, null for none.
+    /// The lock that this CPU is handing over; null for none.
     grant: P::Ptr<Hemlock<P>>,
 }
 

@@ -1,4 +1,4 @@
-//! HMCS: an MCS lock for each NUMA node under one for all.
+//! HMCS: an MCS lock for each NUMA node below a global one.
 
 use crate::line::CacheLine;
 use crate::native::NativePlatform;
@@ -6,14 +6,14 @@ use crate::platform::{Atomic, Ordering, Platform};
 use crate::raw::{Fairness, Info, Overtakes, RawLock};
 use core::ptr;
 
-/// Handoffs within a NUMA node before another one gets the lock.
+/// Handoffs within a NUMA node before another node gets the lock.
 const PASSES: u32 = 64;
 
-/// Status of a node: wait; in a NUMA node's queue 1 to [`PASSES`] + 1 means
-/// the lock, the how-manieth in a row in this NUMA node.
+/// Status of a node that must wait; in a NUMA node's queue, 1 to [`PASSES`] + 1
+/// means the lock, and counts the handoffs in a row in this NUMA node.
 const WAIT: u32 = 0;
 const FIRST: u32 = 1;
-/// Head of the NUMA node's queue, but not holder of the lock.
+/// Status of the head of the NUMA node's queue when it does not hold the lock.
 const ACQUIRE_PARENT: u32 = u32::MAX;
 
 /// A waiter's place in a queue of [`Hmcs`]; stays in place from `lock` to the
@@ -22,7 +22,7 @@ const ACQUIRE_PARENT: u32 = u32::MAX;
 pub struct HmcsNode<P: Platform = NativePlatform> {
     next: P::Ptr<HmcsNode<P>>,
     status: P::U32,
-    /// In which NUMA node's queue, for the way out.
+    /// The NUMA node in whose queue it is, for the release.
     numa: P::Usize,
 }
 
@@ -57,8 +57,8 @@ impl<P: Platform> Queue<P> {
     #[allow(clippy::declare_interior_mutable_const)]
     const NEW: Self = Self { tail: P::Ptr::ZERO };
 
-    /// Waits for the head of the queue; gives the status that came with it,
-    /// or `None` if the queue was empty.
+    /// Waits to become the head of the queue; returns the status that came with
+    /// it, or `None` if the queue was empty.
     #[inline(always)]
     fn enter(&self, node: &HmcsNode<P>) -> Option<u32> {
         node.next.store(ptr::null_mut(), Ordering::Relaxed);
@@ -84,7 +84,8 @@ impl<P: Platform> Queue<P> {
         )
     }
 
-    /// Gives `status` to the next in this queue, if there is one already.
+    /// Grants `status` to the next waiter of this queue, if there is one
+    /// already.
     #[inline(always)]
     fn pass(node: &HmcsNode<P>, status: u32) -> bool {
         // H4: pairs with H2.
@@ -98,7 +99,7 @@ impl<P: Platform> Queue<P> {
         true
     }
 
-    /// Leaves the queue; who comes next gets `status`.
+    /// Leaves the queue; the next waiter gets `status`.
     #[inline(always)]
     fn leave(&self, node: &HmcsNode<P>, status: u32) {
         if Self::pass(node, status) {
@@ -123,7 +124,7 @@ impl<P: Platform> Queue<P> {
     }
 }
 
-/// What a NUMA node has of the lock.
+/// The part of the lock that belongs to one NUMA node.
 struct Branch<P: Platform> {
     queue: CacheLine<Queue<P>>,
     /// Its place among the NUMA nodes, used by the head of its queue.

@@ -20,37 +20,38 @@
 //!
 //! | You have | Take | Because |
 //! |---|---|---|
-//! | a mutex of an ordinary program, with perhaps more threads than CPUs | `std::sync::Mutex`; of ours [`FutexAdaptive`], [`Malthusian`], or any lock on [`Parking`] | who spins for a holder that does not run burns its time slice |
+//! | a mutex of an ordinary program, with perhaps more threads than CPUs | `std::sync::Mutex`; of this crate [`FutexAdaptive`], [`Malthusian`], or any lock on [`Parking`] | a waiter that spins for a holder that is not running wastes its time slice |
 //! | a kernel's spinlock, one word, first come first served | [`QSpinlock`] | 4 bytes; each queued waiter spins on its own line |
 //! | few CPUs, or hardly any contention, first come first served | [`Ticket`] | 4 bytes, the shortest code |
 //! | very many locks, hardly ever contended | [`Ttas`] | 1 byte |
-//! | a virtual machine whose hypervisor does not help | [`VirtSpinBackoff`], [`QSpinlockVirt`] | whoever runs goes on; nobody waits for a vCPU that does not |
-//! | one whose hypervisor does | [`QSpinlockPv`] | waiters sleep and are kicked |
-//! | one hot lock, many CPUs | [`Mcs`] | a handoff touches one line, however many wait |
-//! | the same on several NUMA nodes | [`QSpinlockCna`] (4 bytes, a kernel's), [`Cna`] (one word), [`Fissile`] (no node to bring), [`Hmcs`] | the lock and its data stay within a NUMA node for a while |
-//! | waiters that give up | [`McsTimeout`], [`McsTp`] | giving up never waits; the second passes over waiters that do not run, too |
+//! | a virtual machine whose hypervisor does not help | [`VirtSpinBackoff`], [`QSpinlockVirt`] | a running vCPU makes progress; none waits for a vCPU that is not running |
+//! | a virtual machine whose hypervisor does help | [`QSpinlockPv`] | waiters sleep and are kicked |
+//! | one hot lock, many CPUs | [`Mcs`] | a handoff touches one line, whatever the number of waiters |
+//! | the same on several NUMA nodes | [`QSpinlockCna`] (4 bytes, a kernel's), [`Cna`] (one word), [`Fissile`] (the caller supplies no node), [`Hmcs`] | the lock and its data stay within a NUMA node for a while |
+//! | waiters that give up | [`McsTimeout`], [`McsTp`] | giving up never waits; the second also passes over waiters that are not running |
 //! | readers and writers | [`RwQueued`], [`PhaseFair`] | waiters in order; readers wait for one writer at most |
-//! | hardly ever a writer | [`BravoPhaseFair`], [`Bravo`] around another | readers write no line that others read |
+//! | hardly ever a writer | [`BravoPhaseFair`], [`Bravo`] around another | readers write no line that other readers use |
 //! | processes that share memory | [`Futex`], [`Ticket`], [`Ttas`], [`Anderson`], [`mplock`] | no pointers (`Info::shared_memory`) |
-//! | one lock that its holder may take again | [`mplock`] | recursive; all levels released at once |
+//! | one lock that its holder may acquire again | [`mplock`] | recursive; all levels released at once |
 //!
-//! Which is better under your contention is a matter of measurement: that is
-//! what Locklab is for. Each type says what paper it is from, what it takes
-//! and whom it serves next; [`catalogue`] has the same as data.
+//! Which lock is better under your contention is a matter of measurement: that
+//! is what Locklab is for. Each type documents its paper, its size and its
+//! fairness; [`catalogue`] has the same as data.
 //!
 //! # Interfaces
 //!
-//! - [`lock_api::Mutex`] with any lock that needs nothing but itself: guards,
+//! - [`lock_api::Mutex`] with any context-free lock: guards,
 //!   as usual. `unlock_fair` where the lock is first come, first served;
 //!   `try_lock_for` where it has no queue. [`lock_api::RwLock`] with
 //!   [`RwQueued`], [`PhaseFair`] and [`Bravo`], downgrade included.
-//! - [`Mutex`] with any lock but CLH, also those with a queue node, by closure.
-//! - [`QueueMutex`] with those whose guards may be leaked: guards, and the
-//!   nodes are each thread's own (needs `std`).
-//! - [`Masked`] with any lock that needs nothing but itself: guards that keep
+//! - [`Mutex`] with any lock except CLH, including those with a queue node:
+//!   closures.
+//! - [`QueueMutex`] with locks whose guards may be leaked: guards, and the
+//!   nodes belong to each thread (needs `std`).
+//! - [`Masked`] with any context-free lock: guards that remember
 //!   whether interrupts or preemption were on. For kernels.
 //! - [`Checked`] around a lock: panics where its holder acquires it again, a
-//!   stranger releases it, or locks are taken out of order.
+//!   different CPU releases it, or locks are acquired out of order.
 //! - [`RawLock`], unsafe, for everything else.
 //! - [`Outline`] around a lock: its unlock is a call, one copy for the whole
 //!   program, instead of being inlined at each call site.
@@ -73,8 +74,8 @@
 //!
 //! # Versions
 //!
-//! Rust 1.88 or later; a later minor version may ask for a later Rust that is
-//! at least six months old. Semantic versioning: what is documented stays
+//! Rust 1.88 or later; a later minor version may require a later Rust that is
+//! at least six months old. Semantic versioning: documented behaviour stays
 //! compatible within a minor version before 1.0. Sizes of locks and contexts
 //! are documented and therefore part of it; memory orderings, numbers of spins
 //! and other private constants are not.

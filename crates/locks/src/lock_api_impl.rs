@@ -1,6 +1,6 @@
 //! Context-free locks as [`lock_api::RawMutex`], for `lock_api::Mutex<T, Ticket>`.
 //!
-//! Guards are not `Send`: a spinlock is released by the CPU that took it.
+//! Guards are not `Send`: a spinlock is released by the CPU that acquired it.
 //! Locks that are first come, first served release fairly (`RawMutexFair`),
 //! and those without a queue can be given up (`RawMutexTimed`).
 
@@ -48,7 +48,7 @@ macro_rules! context_free {
 pub(crate) use context_free;
 
 /// Implements `lock_api::RawMutexFair` for a lock of the macro above that is
-/// first come, first served: its every release is fair.
+/// first come, first served: every release of it is fair.
 macro_rules! fair {
     ($lock:ident $(, $constant:ident: $type:ty)*) => {
         // SAFETY: as `unlock`.
@@ -65,13 +65,14 @@ macro_rules! fair {
 }
 pub(crate) use fair;
 
-/// A time of [`crate::Platform::now`], in nanoseconds: until when
-/// `try_lock_until` waits.
+/// A time of [`crate::Platform::now`], in nanoseconds: the deadline of
+/// `try_lock_until`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Instant(pub u64);
 
 impl Instant {
-    /// This time from now, or the end of time if that is further.
+    /// The instant `time` from now, or the last representable one if that is
+    /// earlier.
     pub fn after<P: crate::Platform>(time: core::time::Duration) -> Self {
         let nanoseconds = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         Self(P::now().saturating_add(nanoseconds))

@@ -1,4 +1,4 @@
-//! The Malthusian lock: an MCS lock that lets few circulate and sends the
+//! The Malthusian lock: an MCS lock that keeps few threads active and sends the
 //! rest to sleep.
 
 use crate::native::NativePlatform;
@@ -11,19 +11,19 @@ const GRANTED: u32 = 1;
 const ASLEEP: u32 = 2;
 const WAKING: u32 = 3;
 
-/// Reads before a waiter sleeps.
+/// Number of reads before a waiter sleeps.
 const READS: u32 = 1000;
 
-/// Releases after which the eldest passive waiter comes back.
+/// Number of releases after which the eldest passive waiter returns.
 const TURNS: u32 = 256;
 
 /// A waiter's place in a [`Malthusian`] lock; stays in place from `lock` to
 /// the end of `unlock`.
 #[repr(C, align(64))]
 pub struct MalthusianNode<P: Platform = NativePlatform> {
-    /// In the queue: who is behind. In the passive list: who is elder.
+    /// In the queue, the next waiter; in the passive list, the next elder one.
     next: P::Ptr<MalthusianNode<P>>,
-    /// In the passive list: who is younger.
+    /// In the passive list, the next younger waiter.
     younger: P::Ptr<MalthusianNode<P>>,
     state: P::U32,
 }
@@ -53,23 +53,25 @@ impl<P: Platform> Default for MalthusianNode<P> {
     }
 }
 
-/// An MCS lock with a passive list. The list and the count are the holder's.
+/// An MCS lock with a passive list. Only the holder accesses the list and the
+/// count.
 ///
 /// **Paper:** D. Dice, "Malthusian Locks", EuroSys 2017 (the MCSCR form).
 ///
 /// **Size:** 64 bytes. **Per waiter:** one 64-byte node. **Fairness:** the holder moves
 /// surplus waiters from the queue to a passive list, from which the last one
-/// moved returns when the queue would run empty, and the eldest after at most
-/// 256 releases. So long-term every waiter is served, in no promised
-/// order. Waiters spin for 1000 reads and then sleep; a passive one sleeps
-/// until it is called, so a lock with more threads than CPUs keeps its pace.
+/// moved returns when the queue would become empty, and the eldest after at
+/// most 256 releases. So in the long term every waiter is served, in no
+/// particular order. Waiters spin for 1000 reads and then sleep; a passive one
+/// sleeps until it is recalled, so a lock with more threads than CPUs keeps its
+/// throughput.
 #[repr(C, align(64))]
 pub struct Malthusian<P: Platform = NativePlatform> {
     /// The last of the queue, null when the lock is free.
     tail: P::Ptr<MalthusianNode<P>>,
     youngest: P::Ptr<MalthusianNode<P>>,
     eldest: P::Ptr<MalthusianNode<P>>,
-    /// Releases since an eldest one came back.
+    /// Number of releases since the eldest waiter last returned.
     turns: P::U32,
 }
 
@@ -122,7 +124,7 @@ impl<P: Platform> Malthusian<P> {
     }
 
     /// # Safety
-    /// `heir` waits, and nobody else grants it.
+    /// `heir` waits, and no other CPU grants it.
     unsafe fn grant(heir: *mut MalthusianNode<P>) {
         // SAFETY: of the caller; it stays until it sees `GRANTED`.
         let state = unsafe { &(*heir).state };
@@ -140,7 +142,7 @@ impl<P: Platform> Malthusian<P> {
         }
     }
 
-    /// Takes the youngest, or the eldest, out of the passive list.
+    /// Removes the youngest, or the eldest, waiter from the passive list.
     ///
     /// # Safety
     /// The caller holds the lock.
@@ -241,7 +243,7 @@ impl<P: Platform> Malthusian<P> {
         }
     }
 
-    /// Gives the lock to a passive waiter, which takes our place at the head
+    /// Hands the lock to a passive waiter, which takes our place at the head
     /// of the queue.
     ///
     /// # Safety

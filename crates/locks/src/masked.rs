@@ -1,11 +1,12 @@
 //! Data behind a lock, and what a kernel switches off around the critical
 //! section.
 //!
-//! A kernel that takes a spinlock first sees to it that it stays on its CPU
-//! (preemption off), and where interrupt handlers take the lock too, that none
-//! comes (interrupts off). What was on before is kept in the guard and put back
-//! when the lock has been released. Never in the lock: the state belongs to the
-//! CPU, and with several locks held it goes back in any order.
+//! A kernel that acquires a spinlock first ensures that it stays on its CPU
+//! (preemption off), and where interrupt handlers acquire the lock too, that
+//! none runs (interrupts off). The previous state is kept in the guard and
+//! restored when the lock has been released. It is never kept in the lock: the
+//! state belongs to the CPU, and with several locks held it may be restored in
+//! any order.
 
 use crate::native::NativePlatform;
 use crate::platform::Platform;
@@ -39,16 +40,16 @@ use core::ops::{Deref, DerefMut};
 ///
 /// # Safety
 /// From the return of [`Mask::begin`] to the call of the matching
-/// [`Mask::end`] the calling code stays on its CPU, and nothing that is kept
-/// off runs there. Pairs nest. Neither unwinds.
+/// [`Mask::end`] the calling code stays on its CPU, and nothing that is
+/// switched off runs there. Pairs nest. Neither function unwinds.
 pub unsafe trait Mask {
-    /// What was on before.
+    /// The previous state.
     type Saved: Copy;
 
-    /// Switches off, and says what was on.
+    /// Switches off, and returns the previous state.
     fn begin() -> Self::Saved;
 
-    /// Puts back what [`Mask::begin`] said.
+    /// Restores the state that [`Mask::begin`] returned.
     ///
     /// # Safety
     /// `saved` comes from a `begin` of this CPU whose `end` is still to come.
@@ -57,8 +58,8 @@ pub unsafe trait Mask {
 
 /// A value behind a context-free lock, with `M` around each critical section.
 ///
-/// The mask begins before the lock is asked for, so that no interrupt handler
-/// waits for the CPU that it interrupted; and ends after the release.
+/// The mask begins before the lock is requested, so that no interrupt handler
+/// waits for the CPU that it interrupted, and ends after the release.
 pub struct Masked<T: ?Sized, L, M, P = NativePlatform> {
     mask: PhantomData<fn() -> (M, P)>,
     lock: L,
@@ -113,7 +114,8 @@ impl<T: ?Sized, P: Platform, L: RawLock<P, Ctx = ()>, M: Mask> Masked<T, L, M, P
         }
     }
 
-    /// Acquires if that needs no waiting; if not, the mask has ended again.
+    /// Acquires if that needs no waiting; otherwise the mask has ended again on
+    /// return.
     #[inline]
     pub fn try_lock(&self) -> Option<MaskedGuard<'_, T, L, M, P>> {
         let () = Self::NOT_RECURSIVE;
@@ -138,7 +140,7 @@ impl<T: ?Sized, P: Platform, L: RawLock<P, Ctx = ()>, M: Mask> Masked<T, L, M, P
     }
 }
 
-/// Holds a [`Masked`] lock, and what was on before.
+/// Holds a [`Masked`] lock, and the previous state of the mask.
 #[must_use = "the lock is released when the guard is dropped"]
 pub struct MaskedGuard<'a, T: ?Sized, L, M: Mask, P = NativePlatform>
 where
@@ -147,7 +149,7 @@ where
 {
     of: &'a Masked<T, L, M, P>,
     saved: M::Saved,
-    /// Not `Send`.
+    /// Makes the guard not `Send`.
     on_this_cpu: PhantomData<*mut ()>,
 }
 

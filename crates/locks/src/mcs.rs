@@ -5,13 +5,13 @@ use crate::platform::{Atomic, Ordering, Platform};
 use crate::raw::{Fairness, Info, RawLock};
 use core::ptr;
 
-/// A waiter's place in the queue of an [`Mcs`] lock. Neither moves nor is
+/// A waiter's place in the queue of an [`Mcs`] lock. It neither moves nor is
 /// used for another lock between `lock` and the end of `unlock`.
 #[repr(C, align(64))]
 pub struct McsNode<P: Platform = NativePlatform> {
     /// The waiter behind this one.
     next: P::Ptr<McsNode<P>>,
-    /// 0 while its owner must wait; set to that by those who wait only.
+    /// 0 while its owner must wait; only a waiting owner sets it to 0.
     granted: P::U32,
 }
 
@@ -24,7 +24,7 @@ impl<P: Platform> McsNode<P> {
         }
     }
 
-    /// Whether a waiter has linked itself behind this node: for the way out,
+    /// Whether a waiter has linked itself behind this node: for the release,
     /// and for a composition (the cohort locks).
     #[inline(always)]
     pub(crate) fn has_successor(&self) -> bool {
@@ -47,7 +47,8 @@ impl<P: Platform> Default for McsNode<P> {
 /// Synchronization on Shared-Memory Multiprocessors", ACM TOCS 9(1), 1991,
 /// section 2.4 (the variant with compare-and-swap).
 ///
-/// **Size:** one pointer. **Per waiter:** one 64-byte node, given back at unlock.
+/// **Size:** one pointer. **Per waiter:** one 64-byte node, free again after
+/// the unlock.
 /// **Fairness:** first come, first served from the swap on. A handoff touches
 /// one line of one waiter, whatever the number of waiters.
 #[repr(transparent)]
@@ -61,7 +62,7 @@ impl<P: Platform> Mcs<P> {
         Self { tail: P::Ptr::ZERO }
     }
 
-    /// The way in behind a predecessor. Public for the C header, whose fast
+    /// Waits behind a predecessor. Public for the C header, whose fast
     /// path has swapped the tail.
     ///
     /// # Safety
@@ -93,7 +94,7 @@ impl<P: Platform> Mcs<P> {
             .spin_until(Ordering::Acquire, |granted| granted != 0);
     }
 
-    /// The way out when there is a successor, linked or about to be. Public
+    /// Hands the lock to a successor that is linked or about to be. Public
     /// for the C header, whose fast path has found one or has failed to empty
     /// the queue.
     ///

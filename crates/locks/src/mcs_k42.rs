@@ -1,4 +1,5 @@
-//! The K42 variant of the MCS lock: an ordinary interface, no node to bring.
+//! The K42 variant of the MCS lock: an ordinary interface, without a node from
+//! the caller.
 
 use crate::native::NativePlatform;
 use crate::platform::{Atomic, Ordering, Platform};
@@ -19,9 +20,9 @@ struct Node<P: Platform> {
 #[repr(C, align(64))]
 struct Waiter<P: Platform>(Node<P>);
 
-/// The tail of a queue that holds nobody but the lock's own node. Not that
+/// The tail of a queue that contains only the lock's own node. It is not that
 /// node's address, as in the papers: a lock whose guard was leaked may move,
-/// and would go on naming the place where it was.
+/// and would continue to name its former address.
 fn held<P: Platform>() -> *mut Node<P> {
     ptr::without_provenance_mut(1)
 }
@@ -34,9 +35,9 @@ fn held<P: Platform>() -> *mut Node<P> {
 /// 2002, abandoned); described in M. L. Scott, "Shared-Memory
 /// Synchronization", 2013, section 4.3.1.
 ///
-/// **Size:** two pointers. **Per waiter:** one node on the stack of `lock`, gone when
-/// `lock` returns. **Fairness:** first come, first served from the
-/// compare-and-swap on; that swap is retried under contention, so arrival,
+/// **Size:** two pointers. **Per waiter:** one node on the stack of `lock`,
+/// released when `lock` returns. **Fairness:** first come, first served from
+/// the compare-and-swap on; that swap is retried under contention, so arrival,
 /// unlike MCS, has no bound.
 #[repr(transparent)]
 pub struct McsK42<P: Platform = NativePlatform> {
@@ -54,7 +55,7 @@ impl<P: Platform> McsK42<P> {
         }
     }
 
-    /// The node that stands for `tail`, which is not null.
+    /// The node that `tail` represents; `tail` is not null.
     fn node_of(&self, tail: *mut Node<P>) -> *mut Node<P> {
         if tail == held() {
             ptr::from_ref(&self.node).cast_mut()

@@ -1,27 +1,28 @@
-//! MCS locks whose waiters may give up, and lose their place while they do
-//! not run.
+//! MCS locks whose waiters may give up, and may lose their place while they are
+//! not running.
 
 use crate::native::NativePlatform;
 use crate::platform::{Atomic, Ordering, Patience, Platform, Poll};
 use crate::raw::{Fairness, Info, RawLock, TimedLock};
 use core::ptr;
 
-/// In no queue.
+/// State of a node that is in no queue.
 const IDLE: u32 = 0;
-/// Its owner waits.
+/// State of a node whose owner waits.
 const WAITING: u32 = 1;
-/// Its owner has given up.
+/// State of a node whose owner has given up.
 const GIVEN_UP: u32 = 2;
-/// Has the lock; or a release is passing over it.
+/// State of a node that has the lock, or that a release is passing over.
 const GRANTED: u32 = 3;
-/// A release is passing over it although its owner waits.
+/// State of a node that a release is passing over although its owner waits.
 const PASSED: u32 = 4;
 
-/// Reads between two looks at the clock.
+/// Number of reads between two reads of the clock.
 const READS: u32 = 64;
 
-/// [`McsTp`]: after how many nanoseconds of silence a waiter does not run.
-/// Many times what [`READS`] reads take, and a small part of a time slice.
+/// [`McsTp`]: the nanoseconds of silence after which a waiter counts as not
+/// running. Many times the duration of [`READS`] reads, and a small part of a
+/// time slice.
 const SILENT: u32 = 50_000;
 
 /// A waiter's place in the queue of an [`McsTimeout`] lock. After a timeout
@@ -31,8 +32,8 @@ const SILENT: u32 = 50_000;
 pub struct McsTimeoutNode<P: Platform = NativePlatform> {
     next: P::Ptr<McsTimeoutNode<P>>,
     state: P::U32,
-    /// When its owner last looked, in nanoseconds as far as a word counts
-    /// them.
+    /// The time when its owner last looked, in nanoseconds modulo the size of a
+    /// word.
     time: P::Usize,
 }
 
@@ -46,7 +47,7 @@ impl<P: Platform> McsTimeoutNode<P> {
         }
     }
 
-    /// Whether the node is in no queue, and may go.
+    /// Whether the node is in no queue, and may be dropped.
     pub fn is_idle(&self) -> bool {
         // A1: pairs with A8.
         self.state.load(Ordering::Acquire) == IDLE
@@ -77,38 +78,38 @@ impl<P: Platform> Default for McsTimeoutNode<P> {
 ///
 /// **Size:** one pointer. **Per waiter:** one 64-byte node, which after a timeout
 /// stays in use until a release has passed over it. **Fairness:** first come,
-/// first served; who comes back before the queue has passed over it has kept
-/// its place. Giving up takes one compare-and-swap and never waits.
+/// first served; a waiter that returns before a release has passed over it has
+/// kept its place. Giving up takes one compare-and-swap and never waits.
 ///
-/// With a `SILENT` that is not 0 it is [`McsTp`].
+/// With a `SILENT` other than 0 it is [`McsTp`].
 #[repr(transparent)]
 pub struct McsTimeout<P: Platform = NativePlatform, const SILENT: u32 = 0> {
     tail: P::Ptr<McsTimeoutNode<P>>,
 }
 
 /// A time-published MCS lock: an [`McsTimeout`] whose release passes over
-/// waiters that do not run.
+/// waiters that are not running.
 ///
 /// **Paper:** B. He, W. N. Scherer III and M. L. Scott, "Preemption Adaptivity in
 /// Time-Published Queue-Based Spin Locks", HiPC 2005 (MCS-TP).
 ///
-/// A waiter publishes the time at each look at the clock. A release passes over
-/// those that have been silent for 50 us, as over those that have given up;
-/// who finds itself passed over queues again. The paper's second measure, that
-/// waiters yield their CPU when a holder does not run, is not in it: see
-/// [`crate::Parking`].
+/// A waiter publishes the time whenever it reads the clock. A release passes
+/// over those that have been silent for 50 us, as over those that have given
+/// up; a waiter that finds itself passed over queues again. The paper's second
+/// measure, that waiters yield their CPU when a holder is not running, is not
+/// implemented: see [`crate::Parking`].
 ///
 /// **Size:** one pointer. **Per waiter:** one 64-byte node, as in [`McsTimeout`].
-/// **Fairness:** a waiter that runs is never overtaken; one that does not loses
-/// its place, and may do so again and again. **Take it** where waiters give up,
-/// or where more threads than CPUs spin (a handoff to a waiter that does not
-/// run costs a time slice). Needs a clock that all CPUs share; where
-/// [`Platform::now`] stands still it is [`McsTimeout`]. Nothing of the lock is
-/// touched after the release, but the node that was passed over, by the release
-/// that passes over it.
+/// **Fairness:** a running waiter is never overtaken; one that is not running
+/// loses its place, and may do so again and again. **Take it** where waiters
+/// give up, or where more threads than CPUs spin (a handoff to a waiter that is
+/// not running costs a time slice). It needs a clock that all CPUs share; where
+/// [`Platform::now`] stands still it behaves as [`McsTimeout`]. After the
+/// release nothing of the lock is touched, except the nodes that the release
+/// passes over.
 pub type McsTp<P = NativePlatform> = McsTimeout<P, SILENT>;
 
-/// What [`McsTimeout::enter`] found.
+/// What [`McsTimeout::enter`] has found.
 enum Entered {
     Holder,
     Waiter,
@@ -127,7 +128,7 @@ impl<P: Platform, const SILENT: u32> McsTimeout<P, SILENT> {
         Self { tail: P::Ptr::ZERO }
     }
 
-    /// Takes a place in the queue, or the old one again.
+    /// Takes a place in the queue, or resumes the previous one.
     fn enter(&self, node: &McsTimeoutNode<P>) -> Entered {
         if SILENT != 0 {
             node.time.store(P::now() as usize, Ordering::Relaxed);
@@ -209,7 +210,8 @@ impl<P: Platform, const SILENT: u32> McsTimeout<P, SILENT> {
         }
     }
 
-    /// Passes over `next` if its owner waits and does not run; says whether.
+    /// Passes over `next` if its owner waits and is not running; returns
+    /// whether it did.
     fn pass_over(next: &McsTimeoutNode<P>) -> bool {
         let silent = (P::now() as usize).wrapping_sub(next.time.load(Ordering::Relaxed));
         // The difference is negative if it has looked meanwhile.
@@ -220,8 +222,8 @@ impl<P: Platform, const SILENT: u32> McsTimeout<P, SILENT> {
                 .is_ok()
     }
 
-    /// Leaves the queue from `node` on: the first waiter that has not given
-    /// up gets the lock.
+    /// Leaves the queue from `node` on: the first waiter that has not given up
+    /// gets the lock.
     fn release(&self, node: &McsTimeoutNode<P>) {
         let mut node = node;
         loop {
@@ -372,7 +374,7 @@ mod tests {
 
     static NOW: AtomicU64 = AtomicU64::new(1);
 
-    /// A clock that the test sets.
+    /// A host whose clock the test sets.
     struct Clock;
 
     // SAFETY: the lock asks for no number.

@@ -10,7 +10,7 @@ use crate::raw::RawLock;
 use core::cell::UnsafeCell;
 use core::marker::PhantomData;
 
-/// A value that is only reached while its lock is held.
+/// A value that is only accessible while its lock is held.
 ///
 /// Not for locks whose nodes circulate among threads: see [`StackContext`].
 pub struct Mutex<T, L, P = NativePlatform> {
@@ -23,7 +23,8 @@ pub struct Mutex<T, L, P = NativePlatform> {
 /// `unlock` has returned.
 ///
 /// # Safety
-/// As said; CLH-like locks, whose nodes pass from thread to thread, are not.
+/// As stated above; it does not hold for CLH-like locks, whose nodes pass from
+/// thread to thread.
 pub unsafe trait StackContext {}
 
 // SAFETY: one thread at a time reaches the value.
@@ -58,9 +59,9 @@ impl<T, L, P> Mutex<T, L, P> {
 /// The lock stores no address of itself or of a part of itself.
 pub unsafe trait LeakableGuard: StackContext {}
 
-/// Keeps the promise of [`RawLock::lock`] that no more CPUs use a lock than it
-/// can tell apart: those whose numbers are below `INFO.max_cpus`. Nothing for
-/// the locks that take any number of CPUs.
+/// Checks the contract of [`RawLock::lock`] that no more CPUs use a lock than
+/// it can distinguish, namely those with numbers below `INFO.max_cpus`. Does
+/// nothing for locks that take any number of CPUs.
 #[inline(always)]
 pub(crate) fn check_room<P: Platform, L: RawLock<P>>() {
     if L::INFO.max_cpus < crate::MAX_CPUS {
@@ -74,7 +75,7 @@ pub(crate) fn check_room<P: Platform, L: RawLock<P>>() {
     }
 }
 
-/// Unlocks, also when the closure panics.
+/// Releases the lock when dropped, also when the closure panics.
 struct Held<'a, P: Platform, L: RawLock<P>> {
     lock: &'a L,
     ctx: &'a L::Ctx,
@@ -93,7 +94,7 @@ impl<T, P: Platform, L: RawLock<P> + StackContext> Mutex<T, L, P> {
     ///
     /// # Panics
     /// If the lock serves a limited number of CPUs (`INFO.max_cpus`) and the
-    /// number of this one, [`Platform::cpu`], is beyond.
+    /// number of this one, [`Platform::cpu`], is not below it.
     #[inline]
     pub fn with<R>(&self, f: impl FnOnce(&mut T) -> R) -> R {
         check_room::<P, L>();
@@ -109,7 +110,7 @@ impl<T, P: Platform, L: RawLock<P> + StackContext> Mutex<T, L, P> {
         f(unsafe { &mut *self.value.get() })
     }
 
-    /// Runs `f` on the value if the lock can be had without waiting.
+    /// Runs `f` on the value if the lock can be acquired without waiting.
     ///
     /// # Panics
     /// As [`Mutex::with`].

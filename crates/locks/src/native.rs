@@ -1,7 +1,7 @@
 //! Real atomics: the platform of programs and kernels.
 //!
-//! [`Native`] takes from a [`Host`] only what hardware does not say: which
-//! CPU this is, how to wait, what time it is. A kernel implements `Host`
+//! [`Native`] takes from a [`Host`] only what the hardware does not provide:
+//! which CPU this is, how to wait, and the time. A kernel implements `Host`
 //! once; a program uses [`crate::Threads`].
 //!
 //! The atomics are those of `core`, or of the crate `portable-atomic` with the
@@ -38,7 +38,7 @@ compile_error!(
      (`portable-atomic/critical-section`, or `portable-atomic/unsafe-assume-single-core`)"
 );
 
-/// What an operating system, or a program, tells the locks.
+/// What an operating system, or a program, provides to the locks.
 ///
 /// ```
 /// use locklab_locks::{Host, Native, QSpinlock, QueueNodes, lock_api};
@@ -80,9 +80,8 @@ compile_error!(
 /// - [`Host::wake`] uses only the address of `word`;
 /// - no function unwinds.
 ///
-/// Nothing is promised of [`Host::node`], [`Host::now`] and
-/// [`Host::virtualized`] but that they return, and of [`Host::wait`] neither
-/// that it waits nor how long.
+/// [`Host::node`], [`Host::now`] and [`Host::virtualized`] need only return,
+/// and [`Host::wait`] need not wait at all.
 pub unsafe trait Host: Sized + Send + Sync + 'static {
     /// As [`Platform::cpu`]. A kernel must have preemption disabled from
     /// before `lock` until after `unlock`.
@@ -121,23 +120,23 @@ pub unsafe trait Host: Sized + Send + Sync + 'static {
         core::hint::spin_loop();
     }
 
-    /// As [`Platform::wake`]. Nobody sleeps by default.
+    /// As [`Platform::wake`]. Does nothing by default, because no CPU sleeps.
     fn wake(word: &AtomicU32) {
         let _ = word;
     }
 
-    /// As [`Platform::virtualized`]. No by default.
+    /// As [`Platform::virtualized`]. False by default.
     fn virtualized() -> bool {
         false
     }
 }
 
-/// Real hardware, told about by `H`.
+/// Real hardware, described by `H`.
 pub struct Native<H>(PhantomData<H>);
 
 /// The host of a build without `std` in which none was named: it has no CPU
-/// numbers, so a lock that needs them does not compile. (The parameter is
-/// there so that the compiler looks only when such a lock is used.)
+/// numbers, so a lock that needs them does not compile. (The parameter delays
+/// the compiler's check until such a lock is used.)
 pub struct NoHost<const NAMED: bool = false>;
 
 impl<const NAMED: bool> NoHost<NAMED> {

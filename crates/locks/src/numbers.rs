@@ -1,16 +1,17 @@
-//! Numbers that threads take and give back: whose is which, in one bit each.
+//! Numbers that threads take and give back: one bit for each, set while it is
+//! taken.
 //!
 //! A number is a lock on what belongs to it, the queue nodes of a CPU: two
-//! threads must never have one number at once, and who takes one sees all
-//! that its owner before has done. Generic over the platform, so that the
-//! model checker sees it too.
+//! threads must never have the same number at once, and a thread that takes one
+//! sees all that its previous owner has done. Generic over the platform, so
+//! that the model checker covers it too.
 
 use crate::platform::{Atomic, AtomicInt, Ordering, Platform};
 
 /// The numbers below `32 * WORDS`, each free or taken.
 #[doc(hidden)]
 pub struct Numbers<P: Platform, const WORDS: usize> {
-    /// Bit set: the number is taken.
+    /// A bit is set while its number is taken.
     taken: [P::U32; WORDS],
 }
 
@@ -22,7 +23,7 @@ impl<P: Platform, const WORDS: usize> Numbers<P, WORDS> {
         }
     }
 
-    /// The lowest number that is free and below `most`; it is the caller's now.
+    /// Takes the lowest free number below `most`, if there is one.
     pub fn take(&self, most: usize) -> Option<usize> {
         for (word, taken) in self.taken.iter().enumerate() {
             loop {
@@ -40,7 +41,7 @@ impl<P: Platform, const WORDS: usize> Numbers<P, WORDS> {
         None
     }
 
-    /// Takes this number, whoever has it.
+    /// Marks this number as taken, whether or not it was.
     pub fn assume(&self, number: usize) {
         self.taken[number / 32].fetch_or(1 << (number % 32), Ordering::Relaxed);
     }
@@ -52,7 +53,7 @@ impl<P: Platform, const WORDS: usize> Numbers<P, WORDS> {
         self.taken[number / 32].fetch_and(!(1 << (number % 32)), Ordering::Release);
     }
 
-    /// Whether somebody has it.
+    /// Whether the number is taken.
     pub fn is_taken(&self, number: usize) -> bool {
         self.taken[number / 32].load(Ordering::Relaxed) >> (number % 32) & 1 != 0
     }

@@ -1,4 +1,4 @@
-//! Spin, then park: a way to wait that any lock can be given.
+//! Spin, then park: a waiting policy that any lock can use.
 
 use crate::native::{AtomicU32, Host, Native};
 use crate::platform::{Atomic, AtomicInt, LockWord, Ordering, Patience, Platform, Poll};
@@ -7,21 +7,21 @@ use core::marker::PhantomData;
 use core::sync::atomic::compiler_fence;
 
 /// How often a waiter reads before it sleeps. A relax takes some 40 cycles,
-/// so this is about as long as a sleep and its wake-up cost; a waiter then
-/// never loses more than twice what it had to (A. R. Karlin et al.,
+/// so this is about as long as a sleep and its wake-up take; a waiter then
+/// never loses more than twice the minimum (A. R. Karlin et al.,
 /// "Empirical Studies of Competitive Spinning for a Shared-Memory
 /// Multiprocessor", SOSP 1991).
 pub const SPINS: u32 = 1024;
 
 const BUCKETS: usize = 256;
 
-/// Where the waiters of some words sleep.
+/// The place where the waiters of some words sleep.
 #[repr(align(64))]
 #[derive(Default)]
 pub struct Bucket<U> {
-    /// How many sleep here or are about to.
+    /// Number of threads that sleep here or are about to.
     parked: U,
-    /// Changes with each wake-up; what they sleep on.
+    /// The word they sleep on; it changes with each wake-up.
     epoch: U,
 }
 
@@ -32,7 +32,7 @@ impl<U: Atomic<u32>> Bucket<U> {
         epoch: U::ZERO,
     };
 
-    /// One where nobody sleeps.
+    /// A bucket in which no thread sleeps.
     pub fn new() -> Self {
         Self {
             parked: U::new(0),
@@ -46,33 +46,33 @@ static LOT: [Bucket<AtomicU32>; BUCKETS] = [const { Bucket::EMPTY }; BUCKETS];
 /// See [`ParkingWorld::parked`].
 static PARKED: AtomicU32 = AtomicU32::new(0);
 
-/// In [`ParkingWorld::parked`]: there is no heavy fence, which keeps every
-/// writer off the short way.
+/// Bit in [`ParkingWorld::parked`]: there is no heavy fence, which keeps every
+/// writer off the fast path.
 pub const NO_HEAVY_FENCE: u32 = 1 << 31;
 
-/// What the parking lot is built of and how its sleepers sleep: a program or
+/// What the parking lot is built on and how its sleepers sleep: a program,
 /// a kernel ([`ParkingHost`]), or a model checker.
 ///
 /// # Safety
-/// - [`ParkingWorld::parked`] and [`ParkingWorld::bucket`] answer the same
-///   word and, for one address, the same bucket each time;
+/// - [`ParkingWorld::parked`] and [`ParkingWorld::bucket`] always return the
+///   same word and, for one address, the same bucket;
 /// - [`ParkingWorld::queue_nodes`] and [`ParkingWorld::wake_all`] keep the
 ///   promises of [`Platform`], and no function unwinds.
 ///
-/// Fences that fence too little cost a wake-up (a waiter that sleeps for
+/// Fences that are too weak cost a wake-up (a waiter sleeps for
 /// ever), never exclusion.
 pub unsafe trait ParkingWorld: Sized + Send + Sync + 'static {
     /// The platform whose words are watched.
     type Base: Platform;
 
-    /// How many sleep anywhere; and [`NO_HEAVY_FENCE`].
+    /// Number of sleepers in all buckets, and [`NO_HEAVY_FENCE`].
     fn parked() -> &'static Word<Self>;
 
-    /// Where those sleep who wait for the word at this address.
+    /// The bucket of the waiters for the word at this address.
     fn bucket(address: *const ()) -> &'static Bucket<Word<Self>>;
 
-    /// The writer's half of a pair of fences that are a full one together:
-    /// it keeps the compiler from moving anything, and costs nothing.
+    /// The writer's half of a pair of fences that together are a full one: it
+    /// keeps the compiler from moving accesses, and costs nothing.
     #[track_caller]
     fn light_fence();
 
@@ -95,16 +95,16 @@ pub unsafe trait ParkingWorld: Sized + Send + Sync + 'static {
 /// A 32-bit word of the platform below.
 pub(crate) type Word<W> = <<W as ParkingWorld>::Base as Platform>::U32;
 
-/// A host whose threads can sleep together.
+/// A host whose threads can sleep in a parking lot.
 ///
 /// # Safety
 /// [`ParkingHost::parking_queue_nodes`] keeps the promise of
 /// [`Platform::queue_nodes`]; [`ParkingHost::wake_all`] uses only the address
 /// of `word`; no function unwinds.
 pub unsafe trait ParkingHost: Host {
-    /// A full fence on every CPU that runs a thread of this program, as
-    /// Linux's `membarrier`; `false` if there is no such thing, now or ever
-    /// after (see [`Parking::start`]), and then every writer fences for itself.
+    /// A full fence on every CPU that runs a thread of this program, as Linux's
+    /// `membarrier`. Returns `false` if there is no such fence, now or later
+    /// (see [`Parking::start`]), and then every writer fences for itself.
     fn heavy_fence() -> bool;
 
     /// Ends every [`Host::wait`] on `word`.
@@ -162,35 +162,35 @@ unsafe impl<H: ParkingHost> ParkingWorld for H {
 /// read its word [`SPINS`] times in vain sleeps, and whoever writes the word
 /// wakes it. No algorithm is written again: `Mcs<Parking<H>>` is the MCS lock
 /// that parks. (A lock that waits by writing, as [`crate::Tas`] does, has no
-/// word to sleep on and goes on spinning.)
+/// word to sleep on and continues to spin.)
 ///
-/// Sleepers meet writers in a parking lot: a table of buckets, found by the
+/// Sleepers and writers meet in a parking lot: a table of buckets, found by the
 /// address of the word, in the manner of futexes (H. Franke, R. Russell and
 /// M. Kirkwood, "Fuss, Futexes and Furwocks", Ottawa Linux Symposium 2002)
-/// but here so that words of any size can be slept on.
+/// but for words of any size.
 ///
-/// Cost for who writes: after each write, one load of a counter that is not
-/// zero only while someone sleeps. The write and that load must not trade
-/// places, which would take a full fence in every unlock; instead the sleeper
-/// pays, by [`ParkingWorld::heavy_fence`] on all CPUs of the program, just
-/// before it looks for the last time.
+/// The cost for writers: after each write, one load of a counter that is zero
+/// unless a thread sleeps. The write and that load must not be reordered, which
+/// would take a full fence in every unlock; instead the sleeper pays, by
+/// [`ParkingWorld::heavy_fence`] on all CPUs of the program, just before its
+/// last check.
 ///
 /// A lock whose waiters all watch one word (ticket) wakes them all at each
-/// handoff: park behind queues.
+/// handoff: combine parking with queue locks.
 pub struct Parking<W>(PhantomData<W>);
 
 impl<H: ParkingHost> Parking<H> {
-    /// Finds out whether there is a heavy fence. To be called before the
-    /// first lock of this platform is used: a writer that has gone the short
-    /// way cannot be told later that it should have fenced.
+    /// Finds out whether there is a heavy fence. To be called before the first
+    /// lock of this platform is used: a writer that has already used the fast
+    /// path cannot fence afterwards.
     pub fn start() {
         if !<H as ParkingHost>::heavy_fence() {
             PARKED.fetch_or(NO_HEAVY_FENCE, Ordering::Relaxed);
         }
     }
 
-    /// Empties the parking lot, in a process just forked: the sleepers stayed
-    /// behind.
+    /// Empties the parking lot in a newly forked process: the sleepers stayed
+    /// in the parent.
     pub fn forget_sleepers() {
         PARKED.fetch_and(NO_HEAVY_FENCE, Ordering::Relaxed);
         for bucket in &LOT {
@@ -199,7 +199,7 @@ impl<H: ParkingHost> Parking<H> {
     }
 }
 
-/// An atomic word whose writers wake those who sleep on it.
+/// An atomic word whose writers wake the threads that sleep on it.
 #[repr(transparent)]
 pub struct Watched<A, W>(A, PhantomData<W>);
 
@@ -208,7 +208,7 @@ impl<A, W: ParkingWorld> Watched<A, W> {
         core::ptr::from_ref(self).cast()
     }
 
-    /// After each write.
+    /// Called after each write: wakes sleepers, if there are any.
     #[inline(always)]
     fn written(&self) {
         // W5: pairs with W3: the write before, the load after. It costs the
@@ -239,7 +239,7 @@ impl<A, W: ParkingWorld> Watched<A, W> {
         }
     }
 
-    /// Sleeps until a write, unless `done` after a last look.
+    /// Sleeps until a write, unless `done` holds at a last check.
     #[cold]
     #[inline(never)]
     fn park(&self, mut done: impl FnMut() -> bool) {

@@ -1,21 +1,21 @@
-//! The phase-fair reader-writer lock: readers and writers take turns.
+//! The phase-fair reader-writer lock: readers and writers alternate.
 
 use crate::native::NativePlatform;
 use crate::platform::{Atomic, AtomicInt, LockWord, Ordering, Platform};
 use crate::raw::{Fairness, Info, RawLock};
 
 // The low byte of `entered`, which only the writer whose turn it is changes.
-/// A writer holds the lock, or waits for the readers that were before it.
+/// A writer holds the lock, or waits for the readers before it.
 const WRITER: u32 = 2;
-/// Another value for each writer, kept until the next.
+/// The bit that distinguishes consecutive writers; kept until the next one.
 const PHASE: u32 = 1;
 const LOW_BYTE: u32 = 0xff;
 
-/// One reader, in `entered` and `left`.
+/// One reader in `entered` and `left`.
 const READER: u32 = 1 << 8;
-/// Each 4,096th reader sees whether there is room.
+/// Each 4,096th reader checks whether there is room.
 const SAMPLE: u32 = 0xfff * READER;
-/// Half the readers that can be counted.
+/// Half of the readers that can be counted.
 const TOO_MANY: u32 = 1 << 31;
 
 /// A phase-fair reader-writer lock with tickets (PF-T): two counts of readers,
@@ -25,15 +25,15 @@ const TOO_MANY: u32 = 1 << 31;
 /// Synchronization for Multiprocessor Real-Time Systems", Real-Time Systems
 /// 46(1), 2010, section 4.2.
 ///
-/// A writer that comes to its turn ends the phase of readers: it waits for
-/// those that have entered, and those that come wait for it, and for it alone.
-/// In the paper the last bit of the ticket tells one writer from the next;
-/// here that bit stays in the word, so that a `try_lock` that fails, whose
-/// ticket no reader saw, skips none.
+/// A writer whose turn it is ends the phase of readers: it waits for
+/// those that have entered, and later arrivals wait for it, and for it alone.
+/// In the paper the last bit of the ticket distinguishes one writer from the
+/// next; here that bit stays in the word, so that a failed `try_lock`, whose
+/// ticket no reader saw, does not skip a phase.
 ///
-/// **Size:** 16 bytes. **Per waiter:** nothing. **Fairness:** a reader waits for
-/// one writer at most, however many wait; a writer for the writers before it
-/// (first come, first served) and one phase of readers before each.
+/// **Size:** 16 bytes. **Per waiter:** nothing. **Fairness:** a reader waits
+/// for one writer at most, whatever their number; a writer for the writers
+/// before it (first come, first served) and one phase of readers before each.
 /// **Take it** where the wait of a reader must be bounded, and with few CPUs:
 /// every reader writes the lock's line twice, every waiter spins on it.
 /// [`crate::RwQueued`] has a queue for its waiters instead, and
@@ -42,20 +42,20 @@ const TOO_MANY: u32 = 1 << 31;
 /// and so touches the lock after a reader may hold it.
 ///
 /// [`RawLock`] is its exclusive mode. With 2^23 readers inside (leaked guards)
-/// the program ends: beyond twice that they could not be told from none.
+/// the program ends: twice that number could not be distinguished from none.
 #[repr(C)]
 pub struct PhaseFair<P: Platform = NativePlatform> {
-    /// Readers that have come, above the low byte.
+    /// Number of readers that have arrived, above the low byte.
     entered: P::U32,
-    /// Readers that have left, above zeros.
+    /// Number of readers that have left, above a low byte of zeros.
     left: P::U32,
-    /// Tickets given to writers.
+    /// Number of tickets drawn by writers.
     drawn: P::U32,
     /// The ticket whose turn it is.
     served: P::U32,
 }
 
-/// A reader that is counted must be let in, so this must not unwind.
+/// A reader that is counted must be admitted, so this must not unwind.
 #[cold]
 #[cfg(feature = "std")]
 fn too_many() -> ! {
@@ -108,8 +108,8 @@ impl<P: Platform> PhaseFair<P> {
         }
     }
 
-    /// Acquires for reading if no writer holds the lock or is next; says
-    /// whether.
+    /// Acquires for reading if no writer holds the lock or is next; returns
+    /// whether it did.
     #[inline(always)]
     pub fn try_read(&self) -> bool {
         let mut word = self.entered.load(Ordering::Relaxed);
@@ -147,8 +147,8 @@ impl<P: Platform> PhaseFair<P> {
         self.left.fetch_add(READER, Ordering::Release);
     }
 
-    /// Makes the writer a reader, without anybody in between; readers that
-    /// wait come in, too.
+    /// Makes the writer a reader, without any other holder in between; readers
+    /// that wait enter as well.
     ///
     /// # Safety
     /// The caller holds the lock for writing.
@@ -177,7 +177,7 @@ impl<P: Platform> PhaseFair<P> {
         }
     }
 
-    /// What a writer adds to `word`: itself, and the other phase.
+    /// The value that a writer adds to `word`: itself, and the other phase.
     #[inline(always)]
     fn announcement(word: u32) -> u32 {
         if word & PHASE == 0 {

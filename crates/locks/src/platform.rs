@@ -1,4 +1,4 @@
-//! What a lock needs of the world that it runs in.
+//! What a lock needs from the world in which it runs.
 //!
 //! Each algorithm of this crate is written once, generic over [`Platform`].
 //! Three worlds exist: real atomics ([`crate::Native`]), a model checker and
@@ -9,10 +9,11 @@
 //! - every word that another CPU may read or write, and every word whose
 //!   cache line another CPU may own, is one of the platform's atomics, even
 //!   where it is only ever accessed while the lock is held;
-//! - it never waits but through [`Atomic::spin`] and [`Platform::wait`]: the
+//! - it waits only through [`Atomic::spin`] and [`Platform::wait`]: the
 //!   checker prunes there, and the simulator sleeps until the line changes;
-//!   where each try writes (test-and-set), [`Platform::relax`] between tries;
-//! - it never asks which world it is in.
+//!   where each attempt writes (test-and-set), it calls [`Platform::relax`]
+//!   between attempts;
+//! - it never depends on which world it is in.
 
 use crate::bravo::VisibleReader;
 use crate::qnode::QueueNodes;
@@ -27,10 +28,10 @@ pub enum Poll {
     Relax(u32),
 }
 
-/// How long [`Atomic::spin`] goes on if the awaited value does not come.
+/// How long [`Atomic::spin`] continues if the awaited value does not appear.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Patience {
-    /// Until it comes.
+    /// Until it appears.
     Forever,
     /// For at most this many reads. Zero still reads once.
     Reads(u32),
@@ -43,20 +44,21 @@ pub enum Patience {
 /// operation by its line in the lock's source.
 ///
 /// # Safety
-/// Locks exclude only if this word is what it says. So:
+/// Locks exclude only if this word behaves as specified:
 /// - every method is one atomic operation on the one value of the word, with
 ///   the ordering that it is given or a stronger one, for every thread and
-///   every mapping that the word is reached through;
+///   every mapping through which the word is reached;
 /// - [`Atomic::ZERO`] and [`Atomic::new`] hold the value named;
-///   [`Atomic::compare_exchange`] writes if and only if it answers `Ok`;
+///   [`Atomic::compare_exchange`] writes if and only if it returns `Ok`;
 /// - [`Atomic::spin`] returns a value that the word held, read with `order`;
-///   if that is no value for which `poll` said [`Poll::Done`], patience ended;
+///   unless that is a value for which `poll` returned [`Poll::Done`], patience
+///   ended;
 /// - no method unwinds, unless the whole world ends with it and no code of a
-///   lock runs again there (a checker that has found an error).
+///   lock runs again in it (a checker that has found an error).
 pub unsafe trait Atomic<T: Copy>: Sized + Send + Sync {
-    /// The word holding zero (null for a pointer): what makes a lock's `new`
-    /// a `const fn`. The checker's atomics do not exist before the program
-    /// runs; there, its evaluation is a compile-time error.
+    /// The word holding zero (null for a pointer), which makes a lock's `new` a
+    /// `const fn`. The checker's atomics cannot be constructed at compile time;
+    /// there, evaluating it is a compile-time error.
     #[allow(clippy::declare_interior_mutable_const)]
     const ZERO: Self;
 
@@ -71,12 +73,12 @@ pub unsafe trait Atomic<T: Copy>: Sized + Send + Sync {
     #[track_caller]
     fn store(&self, value: T, order: Ordering);
 
-    /// Writes the word and returns what was there.
+    /// Writes the word and returns its previous value.
     #[track_caller]
     fn swap(&self, value: T, order: Ordering) -> T;
 
-    /// Writes `new` if the word is `current`. Returns what was there, as `Ok`
-    /// if it was written. Never fails spuriously.
+    /// Writes `new` if the word is `current`. Returns the previous value, as
+    /// `Ok` if `new` was written. Never fails spuriously.
     #[track_caller]
     fn compare_exchange(
         &self,
@@ -86,17 +88,17 @@ pub unsafe trait Atomic<T: Copy>: Sized + Send + Sync {
         failure: Ordering,
     ) -> Result<T, T>;
 
-    /// Reads the word until `poll` says [`Poll::Done`] or patience ends, and
-    /// returns the last value read. The caller who may run out of patience
-    /// looks at that value.
+    /// Reads the word until `poll` returns [`Poll::Done`] or patience ends, and
+    /// returns the last value read. A caller whose patience may end
+    /// checks that value.
     ///
     /// `poll` must depend on nothing but the value: a platform may skip
     /// reads that would see the same value again.
     #[track_caller]
     fn spin(&self, order: Ordering, patience: Patience, poll: impl FnMut(T) -> Poll) -> T;
 
-    /// Spins, one relax between reads, until `done`; returns the value that
-    /// was.
+    /// Spins, with one relax between reads, until `done` holds; returns the
+    /// value for which it did.
     #[track_caller]
     #[inline(always)]
     fn spin_until(&self, order: Ordering, mut done: impl FnMut(T) -> bool) -> T {
@@ -115,42 +117,42 @@ pub unsafe trait Atomic<T: Copy>: Sized + Send + Sync {
 /// # Safety
 /// As [`Atomic`], for each method here.
 pub unsafe trait AtomicInt<T: Copy>: Atomic<T> {
-    /// Adds and returns what was there.
+    /// Adds, and returns the previous value.
     #[track_caller]
     fn fetch_add(&self, value: T, order: Ordering) -> T;
 
-    /// Subtracts and returns what was there.
+    /// Subtracts, and returns the previous value.
     #[track_caller]
     fn fetch_sub(&self, value: T, order: Ordering) -> T;
 
-    /// Bitwise and; returns what was there.
+    /// Bitwise and; returns the previous value.
     #[track_caller]
     fn fetch_and(&self, value: T, order: Ordering) -> T;
 
-    /// Bitwise or; returns what was there.
+    /// Bitwise or; returns the previous value.
     #[track_caller]
     fn fetch_or(&self, value: T, order: Ordering) -> T;
 }
 
 /// Parts of a 32-bit lock word, "low" being the least significant bits.
 ///
-/// x86 can write a byte or a half of a word that others access whole, which
-/// turns an unlock into one plain store. C11 and Rust have no such thing (it
-/// would be a mixed-size atomic access), so the default of each method is a
+/// x86 can write a byte or a half of a word that others access as a whole,
+/// which turns an unlock into one plain store. C11 and Rust have no such thing
+/// (it would be a mixed-size atomic access), so the default of each method is a
 /// whole-word read-modify-write with the same effect. The native platform of
 /// x86-64 replaces it by one instruction of assembly; those of AArch64 and
 /// RISC-V (64 bits) the stores by release stores of the part.
 ///
-/// The caller promises, where a method says so, that no other CPU writes
+/// The caller guarantees, where a method says so, that no other CPU writes
 /// that part meanwhile. Other parts may change at any time.
 ///
 /// # Safety
 /// As [`Atomic`], for each method here: an implementation has the effect of
-/// the default, which is one atomic step for all who look at the word whole
-/// or at any part of it.
+/// the default, which is one atomic step for all CPUs that access the word
+/// whole or in part.
 pub unsafe trait LockWord: AtomicInt<u32> {
-    /// Makes the word `held` if it reads 0, and says whether. Another value
-    /// is only read: the line stays with those who need it.
+    /// Makes the word `held` if it reads 0, and returns whether it did. Another
+    /// value is only read: the line stays with the CPUs that need it.
     #[track_caller]
     #[inline(always)]
     fn take_if_zero(&self, held: u32, order: Ordering) -> bool {
@@ -160,9 +162,9 @@ pub unsafe trait LockWord: AtomicInt<u32> {
                 .is_ok()
     }
 
-    /// Adds one to the high half, and compares what it was with the low half,
-    /// as that was then or is since: `Ok` if they are equal, otherwise `Err`
-    /// with what the high half was. `order` is that of both.
+    /// Adds one to the high half, and compares its previous value with the low
+    /// half, read then or later: `Ok` if they are equal, otherwise `Err` with
+    /// the previous high half. `order` applies to both accesses.
     #[track_caller]
     #[inline(always)]
     fn draw_ticket(&self, order: Ordering) -> Result<(), u16> {
@@ -207,7 +209,7 @@ pub unsafe trait LockWord: AtomicInt<u32> {
     }
 
     /// Replaces the high half, which other CPUs may write too, and returns
-    /// what was there.
+    /// its previous value.
     #[track_caller]
     #[inline(always)]
     fn swap_high_half(&self, value: u16, order: Ordering) -> u16 {
@@ -230,13 +232,14 @@ pub unsafe trait LockWord: AtomicInt<u32> {
 /// a coroutine of the simulator.
 ///
 /// # Safety
-/// Locks believe what a platform says. So:
-/// - [`Platform::cpu`] is below [`crate::MAX_CPUS`], and answers the same
+/// Locks rely on the platform, so:
+/// - [`Platform::cpu`] is below [`crate::MAX_CPUS`], and returns the same
 ///   number to one CPU from the beginning of an acquisition to the end of its
 ///   release, and to no other CPU meanwhile;
-/// - [`Platform::queue_nodes`] gives for each number below that the same nodes
-///   each time, which no other number and no other platform has, and which
-///   live for ever; [`Platform::visible_readers`] so for all of them;
+/// - [`Platform::queue_nodes`] returns for each number below that bound the
+///   same nodes each time, which no other number and no other platform has, and
+///   which live for ever; [`Platform::visible_readers`] likewise for all
+///   numbers;
 /// - [`Platform::fence`] is a fence of at least the ordering given;
 /// - [`Platform::wake`] uses only the address of `word`: the memory may have
 ///   been freed since the release;
@@ -257,8 +260,8 @@ pub unsafe trait Platform: Sized + Send + Sync + 'static {
     fn fence(order: Ordering);
 
     /// Orders the accesses before it and after it for an interrupt (or a
-    /// signal) on this CPU, which sees them in the program's order if the
-    /// compiler keeps it. No instruction.
+    /// signal) on this CPU, which sees them in program order if the compiler
+    /// keeps that order. Emits no instruction.
     #[inline(always)]
     #[track_caller]
     fn interrupt_fence() {
@@ -277,11 +280,11 @@ pub unsafe trait Platform: Sized + Send + Sync + 'static {
     }
 
     /// The number of this CPU, below [`crate::MAX_CPUS`]. While an
-    /// acquisition waits or holds, no other CPU answers the same.
+    /// acquisition waits or holds, no other CPU returns the same number.
     fn cpu() -> usize;
 
     /// As [`Platform::cpu`], or `None` if this CPU has no number (a thread
-    /// beyond the most that a program may have): for a lock that has another
+    /// beyond the maximum of a program): for a lock that has another
     /// way to wait.
     #[inline(always)]
     fn try_cpu() -> Option<usize> {
@@ -293,7 +296,7 @@ pub unsafe trait Platform: Sized + Send + Sync + 'static {
     fn node() -> usize;
 
     /// Nanoseconds of a clock that never goes back. A lock with a timeout
-    /// spins for some reads, looks here, and spins on.
+    /// alternates between spinning and reading it.
     fn now() -> u64;
 
     /// Sleeps until [`Platform::wake`] is called for `word`, but returns at
@@ -306,9 +309,9 @@ pub unsafe trait Platform: Sized + Send + Sync + 'static {
     #[track_caller]
     fn wake(word: &Self::U32);
 
-    /// How often a lock may prefer some waiters to others before it turns to
-    /// the others: `bound`, but for the checker, which has it reached after
-    /// one.
+    /// How often a lock may prefer some waiters to others before it serves the
+    /// others: `bound`, except in the checker, where it is one so that the
+    /// bound is reached.
     #[inline(always)]
     fn preferences(bound: u32) -> u32 {
         bound
@@ -321,9 +324,10 @@ pub unsafe trait Platform: Sized + Send + Sync + 'static {
     /// The queue nodes of a CPU; see [`crate::QueueNodes`].
     fn queue_nodes(cpu: usize) -> &'static QueueNodes<Self>;
 
-    /// Where CPUs show which lock they read, for [`crate::Bravo`]: an entry for
-    /// each of the first so many, the same table each time. None by default:
-    /// no reader is visible, and that lock is as the one inside it.
+    /// The table in which CPUs publish which lock they read, for
+    /// [`crate::Bravo`]: an entry for each of the first CPUs, always the same
+    /// table. Empty by default: no reader is visible, and that lock behaves as
+    /// the one inside it.
     #[inline(always)]
     fn visible_readers() -> &'static [VisibleReader<Self>] {
         &[]

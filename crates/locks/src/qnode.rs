@@ -10,8 +10,8 @@ use crate::platform::{Atomic, Platform};
 /// interrupt, non-maskable interrupt.
 pub const NESTING: usize = 4;
 
-/// The most CPUs that a platform may have: what a 16-bit tail can name with
-/// two bits of nesting level and one value for "nobody".
+/// The most CPUs that a platform may have: as many as a 16-bit tail can name
+/// with two bits of nesting level and one value for "none".
 pub const MAX_CPUS: usize = (1 << 14) - 1;
 
 /// One waiter's place in a queue. 16 bytes, so that the four levels of a CPU
@@ -20,10 +20,10 @@ pub const MAX_CPUS: usize = (1 << 14) - 1;
 pub struct QueueNode<P: Platform> {
     /// The waiter behind this one.
     pub(crate) next: P::Ptr<QueueNode<P>>,
-    /// 0: wait; otherwise this waiter is the head of the queue.
+    /// 0 while this waiter must wait; otherwise it is the head of the queue.
     pub(crate) granted: P::U32,
-    /// In the node of level 0: how many levels of this CPU are in use.
-    /// Elsewhere: free for the lock that queues here.
+    /// In the node of level 0, how many levels of this CPU are in use; in the
+    /// others, free for the lock that queues there.
     pub(crate) aux: P::U32,
 }
 
@@ -55,21 +55,21 @@ pub struct QueueNodes<P: Platform> {
 }
 
 impl<P: Platform> QueueNodes<P> {
-    /// Nodes that are in no queue.
+    /// A set of nodes that are in no queue.
     #[allow(clippy::declare_interior_mutable_const)]
     pub const NEW: Self = Self {
         level: [const { QueueNode::NEW }; NESTING],
     };
 
-    /// How many of them are in use: for the checker.
+    /// The number of nodes in use: for the checker.
     #[doc(hidden)]
     pub fn in_use(&self) -> u32 {
         self.level[0].aux.load(crate::platform::Ordering::Relaxed)
     }
 
     /// Nodes as an earlier wait left them, all of them granted and linked to
-    /// one that is gone: for the checker, whose locks must not take that for a
-    /// new grant or a new link.
+    /// one that no longer exists: for the checker, whose locks must not mistake
+    /// that for a new grant or a new link.
     #[doc(hidden)]
     pub fn used() -> Self {
         Self {

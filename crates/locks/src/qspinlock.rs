@@ -10,14 +10,14 @@ pub(crate) const LOCKED: u32 = 1;
 pub(crate) const LOCKED_MASK: u32 = 0xff;
 pub(crate) const PENDING: u32 = 1 << 8;
 
-/// How often a CPU that sees the pending waiter just about to enter reads
+/// How often a CPU that sees the pending waiter about to enter reads
 /// again before it queues.
 const PENDING_READS: u32 = 64;
 
 /// A queued spinlock in one word: bits 0 to 7 locked, bit 8 pending, bits 16
 /// and up the tail of the queue (nesting level, CPU number + 1).
 ///
-/// After the design of W. Long and P. Zijlstra (Linux, 2013 to 2015), as
+/// It follows the design of W. Long and P. Zijlstra (Linux, 2013 to 2015), as
 /// described in J. Corbet, "MCS locks and qspinlocks", LWN, 11 March 2014;
 /// the queue is that of Mellor-Crummey and Scott 1991.
 ///
@@ -54,8 +54,8 @@ impl<P: Platform> QSpinlock<P> {
             .map(|_| ())
     }
 
-    /// The way in when the word was not zero but `word`. Public for the C
-    /// header, whose fast path has tried the rest.
+    /// Acquires after the word was found to be `word` and not zero. Public for
+    /// the C header, whose fast path has tried the compare-and-swap.
     #[doc(hidden)]
     #[cold]
     #[inline(never)]
@@ -63,8 +63,8 @@ impl<P: Platform> QSpinlock<P> {
         self.wait_and_queue(word, Self::queue);
     }
 
-    /// The same, with another way to go through the queue: from the name of
-    /// a node and the node, which is reset, to the lock.
+    /// The same, with another way through the queue: `queue` gets the name of a
+    /// node and the node, which is reset, and returns with the lock acquired.
     #[inline(always)]
     pub(crate) fn wait_and_queue(
         &self,
@@ -88,8 +88,8 @@ impl<P: Platform> QSpinlock<P> {
         }
     }
 
-    /// Tries to be the one waiter that needs no node; says whether it got the
-    /// lock so.
+    /// Tries to be the one waiter that needs no node; returns whether it
+    /// acquired the lock that way.
     fn wait_as_pending(&self) -> bool {
         // Q2: pairs with Q9 if the lock has become free.
         let old = self.word.fetch_or(PENDING, Ordering::Acquire);

@@ -1,4 +1,5 @@
-//! The queued spinlock whose queue stays within a NUMA node: four bytes still.
+//! The queued spinlock whose queue stays within a NUMA node, still in four
+//! bytes.
 
 use crate::native::NativePlatform;
 use crate::platform::{Atomic, LockWord, Ordering, Platform};
@@ -7,7 +8,7 @@ use crate::qspinlock::{LOCKED, LOCKED_MASK, PENDING, QSpinlock, node_of};
 use crate::raw::{Fairness, Info, Overtakes, RawLock};
 use core::ptr;
 
-/// Handoffs within a NUMA node before the others come first.
+/// Handoffs within a NUMA node before the waiters of other nodes go first.
 const LOCAL: u32 = 256;
 
 // `granted` of a queue node. While it waits: its NUMA node (15 bits), and its
@@ -17,8 +18,8 @@ const LOCAL: u32 = 256;
 const HEAD: u32 = 1 << 31;
 const NUMA: u32 = 0x7fff << 16;
 
-/// [`crate::QSpinlock`], whose head of the queue hands over to the first waiter
-/// of its own NUMA node: CNA in four bytes.
+/// [`crate::QSpinlock`], except that the head of its queue hands over to the
+/// first waiter of its own NUMA node: CNA in four bytes.
 ///
 /// **Paper:** D. Dice and A. Kogan, "Compact NUMA-aware Locks", EuroSys 2019,
 /// section 6, which puts the algorithm into the queued spinlock of Linux (as
@@ -27,16 +28,16 @@ const NUMA: u32 = 0x7fff << 16;
 /// The word and the fast path are those of [`crate::QSpinlock`]. The head of
 /// the queue, while it waits for the holder, looks for a waiter of its own NUMA
 /// node and moves those before it to a second queue, a ring, whose last it
-/// names in the grant. Neither a node nor the lock grows: NUMA node, name and
-/// count lie in the word that a waiter waits on.
+/// names in the grant. Neither the nodes nor the lock grow: NUMA node, name and
+/// count are stored in the word on which a waiter waits.
 ///
 /// **Size:** 4 bytes. **Per waiter:** nothing (see [`crate::QSpinlock`]).
 /// **Fairness:** the second queue goes before the main one after at most 256
-/// handoffs in a row within one NUMA node (the patches flush it by time: a
-/// count makes runs repeatable), or as soon as nobody of the node waits; the
-/// CPU that waits on the word itself (pending) is next whatever its node.
+/// handoffs in a row within one NUMA node (the patches flush it by time; a
+/// count makes runs repeatable), or as soon as no CPU of the node waits; the
+/// CPU that waits on the word itself (pending) is next, whatever its node.
 /// **Take it** where [`crate::QSpinlock`] is contended across NUMA nodes; on
-/// one node it costs a look at the next waiter. Nothing is touched after the
+/// one node it costs a read of the next waiter. Nothing is touched after the
 /// release.
 #[repr(transparent)]
 pub struct QSpinlockCna<P: Platform = NativePlatform>(QSpinlock<P>);
@@ -113,9 +114,9 @@ impl<P: Platform> QSpinlockCna<P> {
         next.granted.store(grant, Ordering::Release);
     }
 
-    /// Whether there is a waiter of NUMA node `numa` behind `seen`; then it is
-    /// made the next of `head`, and those between go to the end of the second
-    /// queue. If not, the search can go on later from `seen`.
+    /// Finds a waiter of NUMA node `numa` behind `seen`; it becomes the next of
+    /// `head`, and those in between go to the end of the second queue. If there
+    /// is none, the search can continue later from `seen`.
     fn find_heir(
         head: &'static QueueNode<P>,
         numa: u32,
@@ -153,8 +154,9 @@ impl<P: Platform> QSpinlockCna<P> {
         true
     }
 
-    /// Takes the lock for the head, `word` having no other waiter: the second
-    /// queue becomes the main one. Says whether there was still no other.
+    /// Acquires the lock for the head, when `word` has no other waiter: the
+    /// second queue becomes the main one. Returns whether there was still no
+    /// other waiter.
     fn leave_queue(lock: &QSpinlock<P>, word: u32, second: u16) -> bool {
         let mut first = ptr::null_mut();
         if second != 0 {
@@ -243,7 +245,7 @@ mod tests {
         static NUMA_NODE: Cell<usize> = const { Cell::new(0) };
     }
 
-    /// A machine whose NUMA nodes are what the test says.
+    /// A machine whose NUMA nodes the test sets.
     struct Numbered;
 
     static NODES: [QueueNodes<Native<Numbered>>; 64] = [const { QueueNodes::NEW }; 64];
@@ -261,8 +263,8 @@ mod tests {
         }
     }
 
-    /// Waiters come one after the other, of these NUMA nodes; gives the order
-    /// in which they are served.
+    /// Lets waiters of these NUMA nodes arrive one after the other; returns the
+    /// order in which they are served.
     fn served(numa_nodes: &[usize]) -> Vec<usize> {
         static LOCK: QSpinlockCna<Native<Numbered>> = QSpinlockCna::new();
         let order = Mutex::new(Vec::new());

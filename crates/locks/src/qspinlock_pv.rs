@@ -1,5 +1,5 @@
 //! The paravirtual queued spinlock: waiters that spin for a while and then
-//! sleep, and a lock that runners may steal from sleepers.
+//! sleep, and a lock that running CPUs may take before sleeping ones.
 
 use crate::native::NativePlatform;
 use crate::platform::{Atomic, AtomicInt, LockWord, Ordering, Patience, Platform, Poll};
@@ -10,12 +10,12 @@ use core::ptr;
 
 // The locked byte.
 const LOCKED: u32 = 1;
-/// Locked, and the head of the queue sleeps: unlock must kick it.
+/// Locked while the head of the queue sleeps: unlock must kick it.
 const HEAD_SLEEPS: u32 = 3;
 const LOCKED_MASK: u32 = 0xff;
-/// The head of the queue is awake: no stealing.
+/// The head of the queue is awake: the lock must not be stolen.
 const PENDING: u32 = 1 << 8;
-/// What the low half shows while the lock may be stolen.
+/// The bits of the low half that must be clear for the lock to be stolen.
 const STEALABLE_MASK: u32 = LOCKED_MASK | PENDING;
 
 // `granted` of a queue node.
@@ -26,15 +26,15 @@ const SLEEPS: u32 = 2;
 /// A queued spinlock whose waiters sleep after `READS` fruitless reads. Bits
 /// 0 to 7 locked, bit 8 "no stealing", bits 16 and up the tail of the queue.
 ///
-/// After W. Long's paravirtual queued spinlock and its hybrid of a queue and
-/// an unfair lock (Linux, 2015 and 2016), from their descriptions on the
+/// It follows W. Long's paravirtual queued spinlock and its hybrid of a queue
+/// and an unfair lock (Linux, 2015 and 2016), from their descriptions on the
 /// kernel list.
 ///
 /// - A waiter whose patience ends sleeps, and is kicked: by its predecessor
 ///   if it is not yet the head of the queue, by the unlock if it is. A head
-///   that sleeps says so in the locked byte, so an unlock without sleepers
+///   that sleeps marks the locked byte, so an unlock without sleepers
 ///   costs nothing more.
-/// - A CPU that comes while the head sleeps takes the free lock past the
+/// - A CPU that arrives while the head sleeps acquires the free lock past the
 ///   queue. Without that, a convoy of sleepers never dissolves: every handoff
 ///   would wait for a kick to arrive.
 /// - The head, while awake, sets the pending bit, and nobody overtakes it.
@@ -43,8 +43,8 @@ const SLEEPS: u32 = 2;
 /// waiters in the queue are served in order; others overtake them only while
 /// the head sleeps, and a kicked head forbids it as soon as it runs.
 ///
-/// `READS` should take about as long as a sleep and its kick cost: a waiter
-/// then never loses more than twice what it had to.
+/// `READS` reads should take about as long as a sleep and its kick: a waiter
+/// then never loses more than twice the minimum.
 #[repr(transparent)]
 pub struct QSpinlockPv<P: Platform = NativePlatform, const READS: u32 = 1024> {
     word: P::U32,
@@ -94,7 +94,7 @@ impl<P: Platform, const READS: u32> QSpinlockPv<P, READS> {
         }
     }
 
-    /// Goes past the queue while its head sleeps; gives up when there is no
+    /// Acquires past the queue while its head sleeps; gives up when there is no
     /// queue, when its head is awake, or when patience ends.
     fn steal(&self) -> bool {
         let mut word = self.word.load(Ordering::Relaxed);
@@ -196,8 +196,8 @@ impl<P: Platform, const READS: u32> QSpinlockPv<P, READS> {
         }
     }
 
-    /// Waits at the head of the queue until nobody holds the lock; returns
-    /// the word then, which has pending set.
+    /// Waits at the head of the queue until the lock is free; returns
+    /// the word of that moment, in which pending is set.
     fn wait_as_head(&self) -> u32 {
         loop {
             // K7: pairs with K9.
@@ -237,7 +237,7 @@ impl<P: Platform, const READS: u32> QSpinlockPv<P, READS> {
         }
     }
 
-    /// Unlock, when the head of the queue sleeps.
+    /// Unlocks when the head of the queue sleeps.
     #[cold]
     #[inline(never)]
     fn kick_head(&self) {

@@ -7,12 +7,13 @@ use crate::raw::{Fairness, Info, RawLock};
 use crate::virt_spin;
 
 /// A queued spinlock on hardware, a test-and-set lock in a virtual machine.
-/// The answer may change at any time: both ways of waiting agree on the word.
+/// [`Platform::virtualized`] may change at any time: both ways of waiting use
+/// the same word.
 ///
 /// The queue of [`crate::QSpinlock`] is first come, first served, and stalls
-/// when the vCPU whose turn it is does not run. Told that it is in a virtual
+/// when the vCPU whose turn it is does not run. In a virtual
 /// machine without paravirtual help ([`Platform::virtualized`]), this lock
-/// waits as [`crate::VirtSpin`] does. Described on the Linux kernel list,
+/// waits as [`crate::VirtSpin`] does. It was described on the Linux kernel list,
 /// thread of 4 September 2015.
 ///
 /// **Size:** 4 bytes. **Per waiter:** nothing. **Fairness:** that of

@@ -1,8 +1,8 @@
-//! Data behind a queue lock, with guards: each thread keeps the nodes.
+//! Data behind a queue lock, with guards; the nodes are kept by each thread.
 //!
 //! [`crate::Mutex`] keeps a node on the stack of a closure; a guard cannot,
-//! because it may move or be leaked while others know its node. Here nodes
-//! come from the heap once, and each thread keeps those that it has used. A
+//! because it may move or be leaked while others use its node. Here nodes
+//! are allocated once, and each thread keeps those that it has used. A
 //! leaked guard leaks its node.
 
 use crate::mutex::LeakableGuard;
@@ -22,7 +22,7 @@ thread_local! {
     static IDLE: RefCell<Vec<(TypeId, Box<dyn Any>)>> = const { RefCell::new(Vec::new()) };
 }
 
-/// A node of this thread, or a new one.
+/// Takes an idle node of this thread, or allocates one.
 fn take<C: Default + 'static>() -> Box<C> {
     let kept = IDLE.try_with(|idle| {
         let mut idle = idle.borrow_mut();
@@ -40,8 +40,8 @@ fn keep<C: 'static>(node: Box<C>) {
     let _ = IDLE.try_with(|idle| idle.borrow_mut().push((TypeId::of::<C>(), node)));
 }
 
-/// A value behind a queue lock. As [`crate::Mutex`], with guards; needs the
-/// feature `std`, and allocates a node for each lock of one type that a
+/// A value behind a queue lock. It is [`crate::Mutex`] with guards; it needs
+/// the feature `std`, and allocates a node for each lock of one type that a
 /// thread holds at once.
 pub struct QueueMutex<T: ?Sized, L, P = NativePlatform> {
     platform: PhantomData<fn() -> P>,
@@ -121,9 +121,9 @@ impl<T: ?Sized, P: Platform, L: RawLock<P> + LeakableGuard> QueueMutex<T, L, P> 
 #[must_use = "the lock is released when the guard is dropped"]
 pub struct QueueGuard<'a, T: ?Sized, L: RawLock<P> + LeakableGuard, P: Platform = NativePlatform> {
     of: &'a QueueMutex<T, L, P>,
-    /// Taken when the guard is dropped.
+    /// `None` only while the guard is dropped.
     node: Option<Box<L::Ctx>>,
-    /// Not `Send`: the node goes back to this thread.
+    /// Makes the guard not `Send`: the node goes back to this thread.
     on_this_thread: PhantomData<*mut ()>,
 }
 

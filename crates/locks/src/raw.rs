@@ -1,4 +1,5 @@
-//! The interface of every lock, and what each says of itself.
+//! The interface of every lock, and the description that each lock gives of
+//! itself.
 //!
 //! [`RawLock`] is what instruments, wrappers and the catalogue use. It never
 //! allocates and protects no data by itself: see [`crate::Mutex`] and the
@@ -6,12 +7,13 @@
 
 use crate::platform::{Atomic, Ordering, Patience, Platform, Poll};
 
-/// In which order waiters get the lock.
+/// The order in which waiters get the lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fairness {
     /// First come, first served, from the doorway on.
     Fifo,
-    /// A waiter may be overtaken, but not for ever; the text says how often.
+    /// A waiter may be overtaken, but not without limit; the text says how
+    /// often.
     Bounded(&'static str),
     /// A waiter may be overtaken without limit.
     Unfair,
@@ -19,23 +21,24 @@ pub enum Fairness {
 
 /// How often a waiter may be overtaken: [`Fairness::Bounded`] as a number.
 ///
-/// A waiter is overtaken when a CPU that came after it (later through the
-/// doorway of `lock`) acquires before it. The numbers are of the platform that
-/// ships; another may have them smaller ([`Platform::preferences`]).
+/// A waiter is overtaken when a CPU that came after it (passed the
+/// doorway of `lock` later) acquires before it. The numbers are those of the
+/// platform that ships; others may have smaller ones
+/// ([`Platform::preferences`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Overtakes {
-    /// The waiter that has waited longest, so often in all.
+    /// The longest waiter is overtaken this often in all.
     InAll(u32),
-    /// The waiter that has waited longest, by each NUMA node so many handoffs
-    /// in a row: once more than that, with the first of them.
+    /// The longest waiter is overtaken by this many handoffs in a row of each
+    /// NUMA node, and once more by the first of them.
     HandoffsOfEachNode(u32),
-    /// Any waiter, by each other CPU so often.
+    /// Any waiter is overtaken this often by each other CPU.
     ByEachCpu(u32),
 }
 
-/// What a lock says of itself: the row of `locklab locks`.
+/// The description of a lock: its row of `locklab locks`.
 ///
-/// A lock states what is special about it and takes the rest from
+/// A lock states its special properties and takes the others from
 /// [`Info::BASE`].
 #[derive(Clone, Copy, Debug)]
 pub struct Info {
@@ -45,8 +48,8 @@ pub struct Info {
     pub summary: &'static str,
     /// Order among waiters.
     pub fairness: Fairness,
-    /// How often a waiter may be overtaken, where that is a number. (First
-    /// come, first served is no number but the word.)
+    /// How often a waiter may be overtaken, where that is a number. (`None` for
+    /// first come, first served.)
     pub overtakes: Option<Overtakes>,
     /// Whether a handoff prefers a waiter of the same NUMA node.
     pub numa_aware: bool,
@@ -64,22 +67,22 @@ pub struct Info {
     /// Whether it needs CPU numbers ([`Platform::cpu`]), so that a build
     /// without `std` must name a [`crate::Host`].
     pub cpu_numbers: bool,
-    /// Whether `unlock` still uses the lock's own memory after another CPU
-    /// may have acquired it. Then who acquires last may not free the lock (or
-    /// what it lies in) before every `unlock` has returned, as a reference
-    /// count that lies behind the lock would have it.
+    /// Whether `unlock` still uses the lock's own memory after another CPU may
+    /// have acquired it. If so, the last CPU to acquire must not free the lock
+    /// (or the object that contains it) before every `unlock` has returned, as
+    /// it would with a reference count protected by the lock.
     pub touches_after_release: bool,
     /// The most CPUs that may use one lock at a time.
     pub max_cpus: usize,
-    /// Bytes a waiter adds, beside the lock itself.
+    /// Bytes that a waiter adds to the lock itself.
     pub bytes_per_waiter: usize,
     /// Author, title, year.
     pub paper: &'static str,
 }
 
 impl Info {
-    /// A lock about which nothing is special: unfair, with a `try_lock`, for
-    /// as many CPUs as there may be, and no more to it.
+    /// A lock without special properties: unfair, with a `try_lock`, for any
+    /// number of CPUs.
     pub const BASE: Self = Self {
         name: "",
         summary: "",
@@ -101,7 +104,7 @@ impl Info {
 
 /// A mutual-exclusion lock.
 ///
-/// `Ctx` is what a thread brings along: a queue node, or `()` for a
+/// `Ctx` is what a thread supplies: a queue node, or `()` for a
 /// context-free lock. It is taken by `&`, never `&mut`: other CPUs read and
 /// write a queue node while its owner holds the reference.
 ///
@@ -109,13 +112,13 @@ impl Info {
 /// An implementation admits one holder at a time, and what one holder wrote
 /// before `unlock` is seen by the next after `lock`.
 pub unsafe trait RawLock<P: Platform>: Default + Send + Sync + 'static {
-    /// What a thread brings to an acquisition.
+    /// The context that a thread supplies for an acquisition.
     type Ctx: Default + 'static;
 
-    /// What the lock says of itself.
+    /// The description of the lock.
     const INFO: Info;
 
-    /// Whether it counts with numbers that wrap; see
+    /// Whether it has counters that wrap; see
     /// [`RawLock::about_to_wrap`].
     #[doc(hidden)]
     const COUNTS: bool = false;
@@ -127,9 +130,9 @@ pub unsafe trait RawLock<P: Platform>: Default + Send + Sync + 'static {
         Self::default()
     }
 
-    /// Called once by whoever places locks for others to measure or check, when
-    /// the lock is where it stays and before its first use: a lock that was not
-    /// written in Rust may point into itself.
+    /// Called once by the code that places locks for others to measure or
+    /// check, when the lock is in its final place and before its first use: a
+    /// lock that was not written in Rust may point into itself.
     #[doc(hidden)]
     fn settle(&self) {}
 
@@ -143,8 +146,8 @@ pub unsafe trait RawLock<P: Platform>: Default + Send + Sync + 'static {
     /// are dropped together.
     unsafe fn lock(&self, ctx: &Self::Ctx);
 
-    /// Acquires the lock if that needs no waiting, and says whether. A lock
-    /// with `!INFO.try_lock` always answers `false`.
+    /// Acquires the lock if that needs no waiting, and returns whether it did.
+    /// A lock with `!INFO.try_lock` always returns `false`.
     ///
     /// # Safety
     /// As [`RawLock::lock`].
@@ -154,8 +157,8 @@ pub unsafe trait RawLock<P: Platform>: Default + Send + Sync + 'static {
         false
     }
 
-    /// Whether some CPU holds the lock, or waits for it: true of the moment of
-    /// looking, for assertions and statistics. `None` if this lock cannot say.
+    /// Whether some CPU holds the lock or waits for it, at the moment of the
+    /// call: for assertions and statistics. `None` if this lock cannot tell.
     #[inline(always)]
     fn is_locked(&self) -> Option<bool> {
         None
@@ -167,9 +170,9 @@ pub unsafe trait RawLock<P: Platform>: Default + Send + Sync + 'static {
     /// The caller holds the lock, acquired with this `ctx`.
     unsafe fn unlock(&self, ctx: &Self::Ctx);
 
-    /// Releases the lock by a call: the same code, not inlined. Which of the
-    /// two is better is the caller's choice (every inlined copy costs the
-    /// program instruction cache); [`crate::Outline`] makes it by type.
+    /// Releases the lock by a call: the same code, not inlined. The choice
+    /// between the two is the caller's (every inlined copy costs the program
+    /// instruction cache); [`crate::Outline`] makes it by type.
     ///
     /// # Safety
     /// As [`RawLock::unlock`].
@@ -183,28 +186,29 @@ pub unsafe trait RawLock<P: Platform>: Default + Send + Sync + 'static {
 /// A lock whose acquisition can be given up.
 ///
 /// # Safety
-/// `lock_until` answers `true` only to the holder, as [`RawLock::lock`]
+/// `lock_until` returns `true` only to the holder, as [`RawLock::lock`]
 /// returns only to it.
 pub unsafe trait TimedLock<P: Platform>: RawLock<P> {
     /// Acquires the lock, or gives up when [`Platform::now`] has reached
-    /// `deadline` nanoseconds; says whether it acquired. Tries at least once.
+    /// `deadline` nanoseconds; returns whether it acquired. Tries at least
+    /// once.
     ///
     /// # Safety
     /// As [`RawLock::lock`]; and after giving up, `ctx` stays in place and is
-    /// used with this lock only, until the lock's own documentation says that
-    /// it is idle.
+    /// used with this lock only, until it is idle by the lock's own
+    /// documentation.
     unsafe fn lock_until(&self, ctx: &Self::Ctx, deadline: u64) -> bool;
 }
 
 /// Waits for a word without queueing until `word` is 0 and `take` succeeds, or
-/// the deadline has come; says which. What a timeout is in a test-and-set lock.
+/// until the deadline; returns which. The timeout of test-and-set locks.
 #[inline(always)]
 pub(crate) fn take_until<P: Platform, T: Copy + PartialEq + Default, A: Atomic<T>>(
     word: &A,
     deadline: u64,
     take: impl Fn() -> bool,
 ) -> bool {
-    /// Reads between two looks at the clock.
+    /// Number of reads between two reads of the clock.
     const READS: u32 = 64;
     let free = T::default();
     loop {

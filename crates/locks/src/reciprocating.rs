@@ -6,15 +6,16 @@ use crate::raw::{Fairness, Info, Overtakes, RawLock};
 use core::cell::Cell;
 use core::ptr;
 
-/// What a CPU brings to a [`Reciprocating`] lock; stays in place from `lock`
-/// to the end of `unlock`.
+/// What a CPU supplies to a [`Reciprocating`] lock; it stays in place from
+/// `lock` to the end of `unlock`.
 #[repr(C, align(64))]
 pub struct ReciprocatingElement<P: Platform = NativePlatform> {
-    /// Null: wait. Else: the lock, and where the segment in service ends.
+    /// Null while the CPU must wait; otherwise the lock, and the end of the
+    /// segment in service.
     gate: P::Ptr<ReciprocatingElement<P>>,
-    /// Of the holder: who comes next in this segment; null for nobody.
+    /// The holder's successor in this segment; null for none.
     successor: Cell<*mut ReciprocatingElement<P>>,
-    /// Of the holder: where the segment ends.
+    /// The end of the holder's segment.
     end: Cell<*mut ReciprocatingElement<P>>,
 }
 
@@ -39,8 +40,8 @@ impl<P: Platform> Default for ReciprocatingElement<P> {
     }
 }
 
-/// On the stack of arrivals: held, and nobody waits there. As the end of a
-/// segment: the segment that was detached from such a stack.
+/// On the stack of arrivals: held, with no waiter there. As the end of a
+/// segment: the segment was detached from such a stack.
 fn held<P: Platform>() -> *mut ReciprocatingElement<P> {
     ptr::without_provenance_mut(1)
 }
@@ -51,7 +52,7 @@ fn held<P: Platform>() -> *mut ReciprocatingElement<P> {
 ///
 /// **Size:** one pointer. **Per waiter:** one 64-byte element, on which it alone
 /// spins. **Fairness:** arrivals form a stack; when the segment in service is
-/// used up, the whole stack becomes the next one, last come first. So a
+/// exhausted, the whole stack becomes the next one, last come first. So a
 /// waiter is overtaken at most once by each other CPU. Arrival is one swap,
 /// and so is (at most) a release.
 #[repr(transparent)]
@@ -67,7 +68,8 @@ impl<P: Platform> Reciprocating<P> {
         }
     }
 
-    /// `below` is what our arrival has covered.
+    /// Waits for the gate of `own`; `below` is the element that our arrival has
+    /// covered.
     #[cold]
     #[inline(never)]
     fn wait(own: &ReciprocatingElement<P>, below: *mut ReciprocatingElement<P>) {

@@ -1,4 +1,4 @@
-//! A queued reader-writer lock: a word, and a queue for those who must wait.
+//! A queued reader-writer lock: a word, and a queue for waiters.
 
 use crate::native::NativePlatform;
 use crate::platform::{Atomic, AtomicInt, LockWord, Ordering, Platform};
@@ -7,13 +7,14 @@ use crate::raw::{Fairness, Info, RawLock};
 
 const WRITER: u32 = 1;
 const WRITER_MASK: u32 = 0xff;
-/// A writer is the head of the queue: readers that come now queue behind it.
+/// A writer is the head of the queue: readers that arrive now queue behind it.
 const WRITER_WAITS: u32 = 1 << 8;
 const READER: u32 = 1 << 9;
-/// Half the readers that the word can count: no more are let in, so that the
-/// count never wraps to "nobody", whoever adds to it before he sees this.
+/// Half of the readers that the word can count: no more are admitted, so that
+/// the count never wraps to zero, even if CPUs add to it before they see this
+/// bit.
 const TOO_MANY: u32 = 1 << 31;
-/// Any of these: not at once.
+/// Any of these bits keeps a reader from entering at once.
 const NOT_AT_ONCE: u32 = WRITER_MASK | WRITER_WAITS | TOO_MANY;
 
 /// A queued reader-writer lock: a word (bits 0 to 7 a writer holds it, bit 8
@@ -26,13 +27,13 @@ const NOT_AT_ONCE: u32 = WRITER_MASK | WRITER_WAITS | TOO_MANY;
 ///
 /// **Size:** 8 bytes. **Per waiter:** nothing (the queue uses the CPU's nodes).
 /// **Fairness:** readers and writers that find the lock taken queue and are
-/// served first come, first served; only the head of the queue watches the
-/// word. Readers that come while only readers hold it, and no writer waits,
+/// served first come, first served; only the head of the queue polls the
+/// word. Readers that arrive while only readers hold it, and no writer waits,
 /// enter at once.
 ///
 /// [`RawLock`] is its exclusive mode. At most 2^22 readers hold it at once,
-/// leaked guards among them: [`RwQueued::read`] panics beyond, and
-/// [`RwQueued::try_read`] refuses.
+/// including leaked guards: [`RwQueued::read`] panics beyond that, and
+/// [`RwQueued::try_read`] returns `false`.
 #[repr(C)]
 pub struct RwQueued<P: Platform = NativePlatform> {
     word: P::U32,
@@ -62,7 +63,7 @@ impl<P: Platform> RwQueued<P> {
     }
 
     /// Acquires for reading if no writer holds the lock or waits, and fewer
-    /// than 2^22 readers hold it; says whether.
+    /// than 2^22 readers hold it; returns whether it did.
     #[inline(always)]
     pub fn try_read(&self) -> bool {
         if self.word.load(Ordering::Relaxed) & NOT_AT_ONCE != 0 {
@@ -89,8 +90,8 @@ impl<P: Platform> RwQueued<P> {
         self.word.fetch_sub(READER, Ordering::Release);
     }
 
-    /// Makes the writer a reader, without anybody in between; readers that
-    /// wait come in, too.
+    /// Makes the writer a reader, without any other holder in between; readers
+    /// that wait enter as well.
     ///
     /// # Safety
     /// The caller holds the lock for writing.

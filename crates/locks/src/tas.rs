@@ -13,8 +13,8 @@ use crate::raw::{Info, RawLock, TimedLock, take_until};
 ///
 /// **Size:** 1 byte. **Per waiter:** nothing. **Fairness:** none; a CPU can starve, and
 /// the one whose cache holds the line has the advantage. A waiter on [`Tas`]
-/// takes the line away from the holder with every try; on [`Ttas`] only when
-/// the lock looks free.
+/// takes the line away from the holder with every attempt; on [`Ttas`] only
+/// when the lock looks free.
 #[repr(transparent)]
 pub struct Tas<P: Platform = NativePlatform> {
     held: P::U8,

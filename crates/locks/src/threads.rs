@@ -1,10 +1,10 @@
 //! The host of ordinary programs: each thread is a CPU.
 //!
-//! A thread gets the lowest free number when it first asks and gives it back
-//! when it ends, so a program may start any number of threads one after the
-//! other. At most [`crate::MAX_CPUS`] have numbers at once. A thread beyond
-//! waits for a [`crate::QSpinlock`] without a queue node, and for a lock that
-//! cannot do without the number (the big locks) ends the process with a
+//! A thread gets the lowest free number when it first needs one and gives it
+//! back when it ends, so a program may start any number of threads one after
+//! the other. At most [`crate::MAX_CPUS`] have numbers at once. A thread beyond
+//! that waits for a [`crate::QSpinlock`] without a queue node, and for a lock
+//! that cannot do without a number (the big locks) ends the process with a
 //! message. Nothing here allocates.
 
 use crate::bravo::VisibleReader;
@@ -25,7 +25,7 @@ const WORDS: usize = MAX_CPUS.div_ceil(32);
 
 static NUMBERS: Numbers<Native<Threads>, WORDS> = Numbers::new();
 static NODES: [QueueNodes<Native<Threads>>; MAX_CPUS] = [const { QueueNodes::NEW }; MAX_CPUS];
-/// The first so many; the others read without being visible.
+/// The entries of the first 512 threads; the others read without being visible.
 static READERS: [VisibleReader<Native<Threads>>; 512] = [const { VisibleReader::NONE }; 512];
 static VIRTUALIZED: AtomicBool = AtomicBool::new(false);
 
@@ -36,7 +36,7 @@ thread_local! {
     static NODE: Cell<usize> = const { Cell::new(usize::MAX) };
 }
 
-/// Gives back the number that this thread took, at its end.
+/// Gives back the number that this thread took, when it ends.
 fn give_back(cpu: usize) {
     if CPU.get() == cpu {
         CPU.set(NO_CPU);
@@ -44,22 +44,24 @@ fn give_back(cpu: usize) {
     NUMBERS.give_back(cpu);
 }
 
-/// Has a number given back when this thread ends.
+/// Arranges for a number to be given back when this thread ends.
 ///
-/// A key of pthread and no thread-local variable with a destructor: the
-/// destructor of a key runs after those, and runs once more if one that comes
-/// later asks for a number again. Where no key is left to be had, the number
+/// It uses a pthread key and no thread-local variable with a destructor: the
+/// destructor of a key runs after those, and runs once more if a
+/// later one asks for a number again. Where no key is left, the number
 /// is never given back.
 #[cfg(unix)]
 fn give_back_at_end(cpu: usize) {
     use core::ffi::c_void;
     use core::ptr::without_provenance_mut;
 
-    /// The key + 1; 0: not made yet. Not behind a lock, because a signal
-    /// handler may ask for the number that its thread was just asking for.
+    /// The key + 1; 0 if it has not been made yet. It is not behind a lock,
+    /// because a signal handler may request the number that its thread was just
+    /// requesting.
     static KEY: AtomicU32 = AtomicU32::new(0);
 
-    /// `number` is the number + 1: destructors are not called for null.
+    /// The key's destructor. `number` is the number + 1, because destructors
+    /// are not called for null.
     unsafe extern "C" fn end(number: *mut c_void) {
         give_back(number.addr() - 1);
     }
@@ -113,9 +115,9 @@ impl Threads {
     /// back.
     ///
     /// # Safety
-    /// No other thread that uses one lock with this one has the number, in
-    /// this process or another: neither assumed nor taken by itself. (A number
-    /// that a thread of this process assumes is given to no other later on.)
+    /// No other thread that uses a lock together with this one has the number,
+    /// in this process or another, whether assumed or taken. (A number that a
+    /// thread of this process assumes is later given to no other thread.)
     /// The calling thread holds and awaits no lock.
     ///
     /// # Panics
@@ -126,7 +128,7 @@ impl Threads {
         CPU.set(cpu);
     }
 
-    /// Tells every lock whether this is a virtual machine whose hypervisor
+    /// Sets for every lock whether this is a virtual machine whose hypervisor
     /// does not help waiting CPUs.
     pub fn set_virtualized(yes: bool) {
         VIRTUALIZED.store(yes, Ordering::Relaxed);

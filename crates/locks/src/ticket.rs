@@ -1,10 +1,10 @@
-//! The ticket lock: take a number, wait until it is called.
+//! The ticket lock: draw a number, wait until it is served.
 
 use crate::native::NativePlatform;
 use crate::platform::{Atomic, LockWord, Ordering, Platform};
 use crate::raw::{Fairness, Info, RawLock};
 
-/// One ticket: the high half of the word counts tickets given out.
+/// One ticket: the high half of the word counts the tickets drawn.
 const TICKET: u32 = 1 << 16;
 
 /// A ticket lock in one 32-bit word: `next` in the high half, `owner` (the
@@ -20,17 +20,18 @@ const TICKET: u32 = 1 << 16;
 /// Every waiter spins on the one word, so each handoff invalidates it in
 /// every waiter's cache: throughput falls with the number of waiters.
 ///
-/// At most 32,768 CPUs may wait at once. Beyond 65,535 tickets would repeat and
-/// two CPUs enter, so who draws a ticket that far back ends the program.
+/// At most 32,768 CPUs may wait at once. Beyond 65,535, tickets would repeat
+/// and two CPUs enter, so a CPU that draws a ticket that far back ends the
+/// program.
 #[repr(transparent)]
 pub struct Ticket<P: Platform = NativePlatform> {
     word: P::U32,
 }
 
-/// How many CPUs are to be served before `ticket`.
+/// The number of CPUs to be served before `ticket`.
 ///
 /// Ends the program if they are more than half of what 16 bits can count: the
-/// other half is for those who draw tickets before this has come to an end.
+/// other half is for CPUs that draw tickets before the program has ended.
 #[inline(always)]
 pub(crate) fn before(ticket: u16, word: u32) -> u16 {
     let before = ticket.wrapping_sub(word as u16);
@@ -48,8 +49,9 @@ fn too_many() -> ! {
     std::process::abort()
 }
 
-/// As above: a panic, which without `std` is the end. (Not out of a function
-/// of the C ABI, which would ask a freestanding program for an unwinder.)
+/// As above: a panic, which without `std` is the end. (It must not unwind out
+/// of a function of the C ABI, which would ask a freestanding program for an
+/// unwinder.)
 #[cold]
 #[cfg(not(feature = "std"))]
 fn too_many() -> ! {
@@ -62,8 +64,8 @@ impl<P: Platform> Ticket<P> {
         Self { word: P::U32::ZERO }
     }
 
-    /// How many CPUs wait, for a composition (the cohort locks). Exact for
-    /// those that came before; the holder asks.
+    /// The number of waiting CPUs, for a composition (the cohort locks). Exact
+    /// for those that arrived before the call, by the holder.
     #[inline(always)]
     pub(crate) fn waiters(&self) -> u16 {
         let word = self.word.load(Ordering::Relaxed);
@@ -72,8 +74,7 @@ impl<P: Platform> Ticket<P> {
             .wrapping_sub(1)
     }
 
-    /// Waits for `ticket`, out of line: the way in is kept small where it is
-    /// inlined.
+    /// Waits for `ticket`, out of line: the inlined fast path is kept small.
     /// Public for the C header, whose fast path draws the ticket.
     #[doc(hidden)]
     #[cold]

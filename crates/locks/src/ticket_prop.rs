@@ -1,17 +1,17 @@
-//! The ticket lock with proportional backoff: the further back in the line,
-//! the longer a waiter looks away.
+//! The ticket lock with proportional backoff: the further back in the queue,
+//! the longer a waiter pauses between reads.
 
 use crate::native::NativePlatform;
 use crate::platform::{Atomic, LockWord, Ordering, Patience, Platform, Poll};
 use crate::raw::{Fairness, Info, RawLock};
 use crate::ticket::before;
 
-/// One ticket: the high half of the word counts tickets given out.
+/// One ticket: the high half of the word counts the tickets drawn.
 const TICKET: u32 = 1 << 16;
 
 /// A ticket lock whose waiters relax `RELAXES` times for each CPU before
-/// them. Should be about as long as the shortest time the lock is held and
-/// handed over: with more, the next in line is late.
+/// them. That should be about as long as the shortest time the lock is held and
+/// handed over: with more, the next waiter is late.
 ///
 /// **Paper:** J. M. Mellor-Crummey and M. L. Scott, "Algorithms for Scalable
 /// Synchronization on Shared-Memory Multiprocessors", ACM TOCS 9(1), 1991,

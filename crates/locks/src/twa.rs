@@ -1,10 +1,11 @@
-//! TWA: a ticket lock whose far waiters wait elsewhere.
+//! TWA: a ticket lock whose far waiters wait on an array.
 
 use crate::native::NativePlatform;
 use crate::platform::{Atomic, AtomicInt, Ordering, Platform};
 use crate::raw::{Fairness, Info, RawLock};
 
-/// How far from the front a waiter may be to spin on the lock word.
+/// The greatest distance from the front at which a waiter spins on the lock
+/// word.
 const NEAR: u32 = 1;
 
 /// Neighbouring tickets map to slots this far apart, so that they do not
@@ -17,18 +18,18 @@ const STRIDE: u32 = 17;
 /// Array", Euro-Par 2019.
 ///
 /// **Size:** one 64-byte line and `SLOTS` 4-byte words. (The paper shares one array among all
-/// locks of a program; a lock that may run in a kernel brings its own.) Per
+/// locks of a program; a lock that may run in a kernel has its own.) Per
 /// waiter: nothing. **Fairness:** first come, first served. Only the next in line
 /// spins on the lock word; a CPU further back waits for a change of the slot
 /// that its ticket maps to, so a handoff invalidates the word in one cache
 /// and one slot, not in all.
 #[repr(C, align(64))]
 pub struct Twa<P: Platform = NativePlatform, const SLOTS: usize = 64> {
-    /// Tickets given out.
+    /// Number of tickets drawn.
     next: P::U32,
     /// The ticket being served.
     owner: P::U32,
-    /// Changes when the ticket that maps there comes near.
+    /// Words that change when the ticket that maps to them comes near.
     slots: Slots<P, SLOTS>,
 }
 

@@ -6,11 +6,11 @@ use crate::platform::{Atomic, LockWord, Ordering, Patience, Platform, Poll};
 use crate::raw::{Info, RawLock, TimedLock, take_until};
 
 /// Waits until the word could be changed from 0 to 1: reads it, tries a
-/// compare-and-swap if it is 0, relaxes, and again. A wait is `relaxes` long,
-/// for a held lock too, and doubles up to `most` only after a
-/// compare-and-swap that was tried and lost: a lock seen held says how long
-/// the holder takes, a lost race how many want it. As published, the loser
-/// relaxes for as long as before, and doubles what comes next.
+/// compare-and-swap if it is 0, relaxes, and repeats. A wait is `relaxes` long,
+/// also while the lock is held, and doubles up to `most` only after a
+/// compare-and-swap that was tried and lost: a lock seen held depends on how
+/// long the holder takes, a lost race on how many CPUs compete. As published,
+/// the loser relaxes for as long as before, and doubles the next wait.
 #[inline(always)]
 pub(crate) fn contend<P: Platform>(word: &P::U32, mut relaxes: u32, most: u32) {
     loop {
@@ -34,32 +34,32 @@ pub(crate) fn contend<P: Platform>(word: &P::U32, mut relaxes: u32, most: u32) {
 }
 
 /// A word that is 0 when free and 1 when held. A waiter relaxes `FIRST`
-/// times between tries, and up to `MOST` times after lost races. As it
-/// stands, once.
+/// times between attempts, and up to `MOST` times after lost races; by
+/// default, once.
 ///
 /// A fair lock collapses when the vCPU that is next in line is not running;
-/// here whoever runs goes on. Described in two threads of the Linux kernel
-/// list: 4 September 2015 (the plain one and the delay) and 18 June 2025
+/// here any running vCPU makes progress. Described in two threads of the Linux
+/// kernel list: 4 September 2015 (the plain one and the delay) and 18 June 2025
 /// (bounded exponential backoff). Backoff itself: T. E. Anderson, "The
 /// Performance of Spin Lock Alternatives for Shared-Memory Multiprocessors",
 /// IEEE TPDS 1(1), 1990.
 ///
 /// **Size:** 4 bytes. **Per waiter:** nothing. **Fairness:** none; a CPU can starve, and
-/// the more one has backed off the less it tries.
+/// the more a CPU has backed off, the more seldom it tries.
 ///
-/// The first try is the compare-and-swap alone, inlined at the call site;
+/// The first attempt is the compare-and-swap alone, inlined at the call site;
 /// losing that one does not lengthen the wait.
 #[repr(transparent)]
 pub struct VirtSpin<P: Platform = NativePlatform, const FIRST: u32 = 1, const MOST: u32 = 1> {
     word: P::U32,
 }
 
-/// [`VirtSpin`] with a fixed short delay between tries, in relaxes. (The
+/// [`VirtSpin`] with a fixed short delay between attempts, in relaxes. (The
 /// thread of 2015 puts a delay of one tick there: two ordered reads of the
 /// time-stamp counter, which took about as long as eight relaxes did then.)
 pub type VirtSpinDelay<P = NativePlatform, const DELAY: u32 = 8> = VirtSpin<P, DELAY, DELAY>;
 
-/// [`VirtSpin`] with bounded exponential backoff: one relax between tries,
+/// [`VirtSpin`] with bounded exponential backoff: one relax between attempts,
 /// and twice as many after each lost race, up to `MAX`.
 pub type VirtSpinBackoff<P = NativePlatform, const MAX: u32 = 64> = VirtSpin<P, 1, MAX>;
 
@@ -159,7 +159,7 @@ crate::lock_api_impl::timed!(VirtSpin, FIRST: u32, MOST: u32);
 unsafe impl<P: Platform, const FIRST: u32, const MOST: u32> TimedLock<P>
     for VirtSpin<P, FIRST, MOST>
 {
-    /// Without backoff: who has a deadline tries as often as it may.
+    /// Without backoff: a CPU with a deadline tries as often as it can.
     unsafe fn lock_until(&self, _: &(), deadline: u64) -> bool {
         // V1'': as V1.
         take_until::<P, _, _>(&self.word, deadline, || {

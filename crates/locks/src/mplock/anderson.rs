@@ -1,11 +1,11 @@
-//! The big lock on Anderson's array: a line a CPU to spin on.
+//! The big lock on Anderson's array: each CPU spins on a line of its own.
 
 use super::Queue;
 use crate::anderson::{GO, WAIT, last_turn, may_go};
 use crate::line::CacheLine;
 use crate::platform::{Atomic, AtomicInt, Ordering, Platform};
 
-/// What a CPU knows of itself: the slot that it waits or holds with, and its
+/// The state of a CPU: the slot with which it waits or holds, and its
 /// recursion depth.
 #[repr(C)]
 struct Place<P: Platform> {
@@ -13,7 +13,7 @@ struct Place<P: Platform> {
     depth: P::U32,
 }
 
-/// Anderson's lock, the slots of its CPUs kept inside.
+/// Anderson's lock, with the slots of its CPUs stored inside.
 ///
 /// **Paper:** Anderson 1990, as [`crate::Anderson`]; proposed for OpenBSD's
 /// kernel lock on its tech list, 21 December 2025.

@@ -4,11 +4,11 @@ use super::Queue;
 use crate::line::CacheLine;
 use crate::platform::{Atomic, Ordering, Platform};
 
-/// What a CPU knows of itself.
+/// The state of a CPU.
 #[repr(C)]
 struct Place<P: Platform> {
-    /// The node that is now its own: an index, exclusive-or the index of the
-    /// node that it had first, so that zeros are a beginning.
+    /// The index of the node that it owns now, exclusive-or the index of the
+    /// node that it had first, so that zeros are a valid initial state.
     node: P::U32,
     /// The index of the node before it.
     before: P::U32,
@@ -16,7 +16,8 @@ struct Place<P: Platform> {
     depth: P::U32,
 }
 
-/// A CLH lock whose nodes are numbered: 0 is `first`, n + 1 began as CPU n's.
+/// A CLH lock whose nodes are numbered: 0 is `first`, n + 1 initially belongs
+/// to CPU n.
 ///
 /// **Papers:** Craig 1993; Magnusson, Landin and Hagersten 1994, as
 /// [`crate::Clh`].

@@ -4,14 +4,14 @@ use super::Queue;
 use crate::line::CacheLine;
 use crate::platform::{Atomic, Ordering, Platform};
 
-/// The queue node of a CPU, and its recursion depth: the holder writes the
-/// depth when it has the line anyway, before it queues and before it looks
+/// The queue node of a CPU, and its recursion depth. The holder writes the
+/// depth while it owns the line anyway, before it queues and before it looks
 /// for its successor.
 #[repr(C)]
 struct Node<P: Platform> {
     /// The number of the CPU behind, plus one.
     next: P::U32,
-    /// 1 while this CPU is not served; only those who wait set it.
+    /// 1 while this CPU is not served; only a waiting CPU sets it.
     waits: P::U32,
     depth: P::U32,
 }

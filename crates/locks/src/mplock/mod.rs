@@ -1,18 +1,18 @@
 //! The big lock: one recursive lock over a whole kernel, or over processes
 //! that share memory.
 //!
-//! After the interface of OpenBSD's kernel lock (`__mp_lock`), as described
-//! in the thread of 21 December 2025 on its tech list: a CPU may take the
-//! lock again, and may let go of all its levels at once before it sleeps.
-//! Four queues stand behind the one interface; the point of having them is to
-//! see what the layout and the queue cost.
+//! It follows the interface of OpenBSD's kernel lock (`__mp_lock`), as
+//! described in the thread of 21 December 2025 on its tech list: a CPU may
+//! acquire the lock again, and may release all its levels at once before it
+//! sleeps. Four queues implement the one interface; their purpose is to show
+//! what the layout and the queue cost.
 //!
 //! All of them hold indices and never pointers, and memory of zeros is a free
 //! lock, so that each works in memory that processes map at different
 //! addresses. [`Platform::cpu`] must then differ among all the processes.
 //!
-//! Never behind `lock_api::Mutex`: two guards of a recursive lock would be
-//! two exclusive references to one value.
+//! Never use it behind `lock_api::Mutex`: two guards of a recursive lock would
+//! be two exclusive references to one value.
 
 use crate::platform::{Atomic, Ordering, Platform};
 use crate::raw::{Info, RawLock};
@@ -28,7 +28,8 @@ pub use clh::ClhQueue;
 pub use mcs::McsQueue;
 pub use ticket::{Packed, Padded, TicketQueue};
 
-/// What OpenBSD ships: a ticket lock, the states of eight CPUs on a line.
+/// The lock that OpenBSD ships: a ticket lock, the states of eight CPUs on a
+/// line.
 pub type MplockTicket<P = crate::NativePlatform, const MAXCPUS: usize = 512> =
     Mplock<TicketQueue<P, Packed<P>, MAXCPUS>, P>;
 /// [`MplockTicket`] with each CPU's state on a line of its own.
@@ -44,20 +45,20 @@ pub type MplockClh<P = crate::NativePlatform, const MAXCPUS: usize = 512> =
 pub type MplockMcs<P = crate::NativePlatform, const MAXCPUS: usize = 512> =
     Mplock<McsQueue<P, MAXCPUS>, P>;
 
-/// A recursive lock that its holder can let go of altogether.
+/// A recursive lock whose levels its holder can release all at once.
 ///
 /// `lock`, `try_lock` and `unlock` are those of [`RawLock`]; an `unlock`
 /// undoes one `lock`.
 pub trait BigLock<P: Platform>: RawLock<P, Ctx = ()> {
-    /// Makes the lock free, whatever its memory held: for memory that was
+    /// Makes the lock free, whatever its memory contained: for memory that was
     /// not made by `new` or `default`.
     ///
     /// # Safety
     /// No CPU uses the lock.
     unsafe fn init(&self);
 
-    /// Whether this CPU holds the lock. (It answers for a moment that is the
-    /// caller's own: no other CPU can change it.)
+    /// Whether this CPU holds the lock. The answer stays valid until the caller
+    /// itself changes it: no other CPU can.
     fn held(&self) -> bool;
 
     /// Releases every level that this CPU holds, and returns how many there
@@ -67,7 +68,8 @@ pub trait BigLock<P: Platform>: RawLock<P, Ctx = ()> {
     /// As [`RawLock::unlock`], for each of the levels.
     unsafe fn release_all(&self) -> u32;
 
-    /// Takes the lock `depth` times: what undoes [`BigLock::release_all`].
+    /// Acquires the lock `depth` times: the inverse of
+    /// [`BigLock::release_all`].
     ///
     /// # Safety
     /// As [`RawLock::lock`].
@@ -79,24 +81,24 @@ pub trait BigLock<P: Platform>: RawLock<P, Ctx = ()> {
     }
 }
 
-/// The queue of a big lock: a lock whose CPUs are numbered, and which keeps
-/// for each of them a recursion depth and its place.
+/// The queue of a big lock: its CPUs are numbered, and it stores a recursion
+/// depth and a place for each of them.
 ///
 /// # Safety
 /// An implementation admits one CPU at a time between `enter` and `leave`,
 /// and orders what they do, as [`RawLock`].
 pub unsafe trait Queue<P: Platform>: Default + Send + Sync + 'static {
-    /// Of the lock on this queue.
+    /// Name of the lock on this queue.
     const NAME: &'static str;
-    /// Of the lock on this queue.
+    /// Summary of the lock on this queue.
     const SUMMARY: &'static str;
-    /// Of the lock on this queue.
+    /// Paper of the lock on this queue.
     const PAPER: &'static str;
     /// Whether `try_enter` can succeed.
     const TRY: bool;
-    /// How many CPUs there may be: a power of two.
+    /// The greatest number of CPUs: a power of two.
     const MAXCPUS: usize;
-    /// As [`RawLock`]'s.
+    /// As [`RawLock::COUNTS`].
     #[doc(hidden)]
     const COUNTS: bool = false;
 
@@ -110,13 +112,13 @@ pub unsafe trait Queue<P: Platform>: Default + Send + Sync + 'static {
     #[allow(clippy::declare_interior_mutable_const)]
     const FREE: Self;
 
-    /// Makes the queue free.
+    /// Makes the queue empty.
     ///
     /// # Safety
     /// No CPU uses it.
     unsafe fn init(&self);
 
-    /// How often `cpu` has taken the lock. No other CPU touches it.
+    /// How often `cpu` has acquired the lock. No other CPU accesses it.
     fn depth(&self, cpu: usize) -> &P::U32;
 
     /// Takes a place for `cpu`, and waits until it is served.
@@ -134,7 +136,7 @@ pub unsafe trait Queue<P: Platform>: Default + Send + Sync + 'static {
     /// Whether the place of `cpu`, which has one, is served.
     fn served(&self, cpu: usize) -> bool;
 
-    /// Gives the place up and serves the next.
+    /// Gives up the place and serves the next CPU.
     ///
     /// # Safety
     /// This is `cpu`, and its place is served.
@@ -143,8 +145,8 @@ pub unsafe trait Queue<P: Platform>: Default + Send + Sync + 'static {
 
 /// A recursive lock on a [`Queue`].
 ///
-/// The depth is written before the CPU waits and before it lets go, as the
-/// place goes with it: a kernel that takes the lock in interrupt handlers too
+/// The depth is written before the CPU waits and before it releases, together
+/// with its place: a kernel that acquires the lock in interrupt handlers too
 /// disables interrupts around each call.
 #[repr(C)]
 pub struct Mplock<Q, P = crate::NativePlatform> {

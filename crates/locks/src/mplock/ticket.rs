@@ -25,16 +25,16 @@ impl<P: Platform> Default for Packed<P> {
     }
 }
 
-/// How the states of the CPUs lie in memory: [`Packed`] or [`Padded`].
+/// The memory layout of the CPUs' states: [`Packed`] or [`Padded`].
 ///
 /// # Safety
-/// [`CpuState::state`] answers the same reference each time, into `self`.
+/// [`CpuState::state`] always returns the same reference, into `self`.
 pub unsafe trait CpuState<P: Platform>: Default + Send + Sync + 'static {
-    /// Of the lock with this layout.
+    /// Name of the lock with this layout.
     const NAME: &'static str;
-    /// Of the lock with this layout.
+    /// Summary of the lock with this layout.
     const SUMMARY: &'static str;
-    /// No ticket, depth 0.
+    /// A state without a ticket, at depth 0.
     #[allow(clippy::declare_interior_mutable_const)]
     const FREE: Self;
     /// The state itself.
@@ -74,9 +74,9 @@ unsafe impl<P: Platform> CpuState<P> for Padded<P> {
 #[repr(C, align(64))]
 #[derive(Default)]
 struct Counters<U> {
-    /// The ticket that holds the lock, if it was given out.
+    /// The ticket that holds the lock, if it has been drawn.
     serving: U,
-    /// The ticket of the next to come.
+    /// The ticket of the next arrival.
     next: U,
 }
 
@@ -88,7 +88,7 @@ struct Counters<U> {
 /// arrival takes the line away from all who wait and from the holder, who
 /// writes it to release; and eight CPUs write their states on one line.
 ///
-/// **Size:** one line, and 8 bytes a CPU ([`Packed`]) or 64 ([`Padded`]). Per
+/// **Size:** one line, and 8 bytes per CPU ([`Packed`]) or 64 ([`Padded`]). Per
 /// waiter: nothing. **Fairness:** first come, first served.
 #[repr(C, align(64))]
 pub struct TicketQueue<P: Platform, S, const MAXCPUS: usize> {
