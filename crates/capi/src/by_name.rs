@@ -9,7 +9,7 @@ use locklab_locks::{
     RawLock, RwQueued, Tas, TimedLock, Ttas, VirtSpin, VirtSpinBackoff, VirtSpinDelay,
 };
 
-/// A lock algorithm: what it needs and what it does. All pointers to a lock
+/// A lock algorithm: its requirements and its functions. All pointers to a lock
 /// are to `size` bytes aligned to `align`, those to a context (a queue node)
 /// to `context_size` bytes aligned to `context_align`; where `context_size`
 /// is 0 the context may be NULL.
@@ -45,7 +45,7 @@ pub struct locklab_type {
     pub init_context: unsafe extern "C" fn(context: *mut c_void),
     /// Acquires.
     pub lock: unsafe extern "C" fn(lock: *mut c_void, context: *mut c_void),
-    /// Acquires if that needs no waiting; says whether.
+    /// Acquires if that needs no waiting; returns whether it did.
     pub try_lock: unsafe extern "C" fn(lock: *mut c_void, context: *mut c_void) -> bool,
     /// Releases, with the context of the acquisition.
     pub unlock: unsafe extern "C" fn(lock: *mut c_void, context: *mut c_void),
@@ -57,32 +57,34 @@ pub struct locklab_type {
     /// not free a lock, having acquired it last, before every other `unlock`
     /// has returned.
     pub touches_after_release: bool,
-    /// 1 if some CPU holds the lock or waits for it, 0 if not, -1 if the lock
-    /// cannot say. Of the moment of looking.
+    /// 1 if some CPU holds the lock or waits for it at the moment of the call,
+    /// 0 if not, -1 if the lock cannot tell.
     pub is_locked: unsafe extern "C" fn(lock: *mut c_void) -> c_int,
-    /// Acquires, or gives up when `locklab_now()` has reached `deadline`; says
-    /// whether it acquired. NULL if the lock cannot be given up.
+    /// Acquires, or gives up when `locklab_now()` has reached `deadline`;
+    /// returns whether it acquired. NULL if the lock cannot be given up.
     pub lock_until: Option<
         unsafe extern "C" fn(lock: *mut c_void, context: *mut c_void, deadline: u64) -> bool,
     >,
-    /// Whether a context that `lock_until` has given up with may go, or be
+    /// Whether a context with which `lock_until` has given up may be freed, or
     /// used with another lock. NULL if it always may.
     pub context_is_idle: Option<unsafe extern "C" fn(context: *mut c_void) -> bool>,
-    /// Acquires for reading, beside other readers. NULL, as the next three,
-    /// if the lock is exclusive only; `lock` and `unlock` are for writing.
+    /// Acquires for reading, together with other readers. NULL, as the next
+    /// three, if the lock is exclusive only; `lock` and `unlock` are for
+    /// writing.
     pub read_lock: Option<unsafe extern "C" fn(lock: *mut c_void)>,
-    /// Acquires for reading if that needs no waiting; says whether.
+    /// Acquires for reading if that needs no waiting; returns whether it did.
     pub try_read_lock: Option<unsafe extern "C" fn(lock: *mut c_void) -> bool>,
     /// Releases one reader.
     pub read_unlock: Option<unsafe extern "C" fn(lock: *mut c_void)>,
-    /// Makes the writer a reader, without anybody in between.
+    /// Makes the writer a reader, without any other holder in between.
     pub downgrade: Option<unsafe extern "C" fn(lock: *mut c_void)>,
     /// Whether this CPU holds the lock. NULL, as the next two, if the lock is
     /// not recursive.
     pub held: Option<unsafe extern "C" fn(lock: *mut c_void) -> bool>,
-    /// Releases every level that this CPU holds, and says how many there were.
+    /// Releases every level that this CPU holds, and returns how many there
+    /// were.
     pub release_all: Option<unsafe extern "C" fn(lock: *mut c_void) -> u32>,
-    /// Acquires so many levels: what undoes `release_all`.
+    /// Acquires `depth` levels: the inverse of `release_all`.
     pub acquire_count: Option<unsafe extern "C" fn(lock: *mut c_void, depth: u32)>,
 }
 
@@ -100,7 +102,7 @@ const fn name_bytes(name: &str) -> [c_char; 32] {
 
 unsafe extern "C" fn init<T: Default>(place: *mut c_void) {
     // SAFETY: the caller gives memory of T's size and alignment, except that
-    // a context of no size may come as NULL.
+    // a context of size zero may be NULL.
     unsafe {
         if size_of::<T>() != 0 {
             place.cast::<T>().write(T::default());
@@ -108,14 +110,15 @@ unsafe extern "C" fn init<T: Default>(place: *mut c_void) {
     }
 }
 
-/// A context from C: NULL is allowed where it has no size.
+/// A context from C: NULL is allowed where its size is zero.
 unsafe fn context<'a, C>(pointer: *mut c_void) -> &'a C {
     let pointer = if size_of::<C>() == 0 {
         core::ptr::NonNull::<C>::dangling().as_ptr()
     } else {
         pointer.cast()
     };
-    // SAFETY: of the caller; a type of no size is valid at any aligned address.
+    // SAFETY: of the caller; a type of size zero is valid at any aligned
+    // address.
     unsafe { &*pointer }
 }
 
@@ -188,7 +191,7 @@ unsafe extern "C" fn acquire_count<L: BigLock<P>>(lock: *mut c_void, depth: u32)
     unsafe { (*lock.cast::<L>()).acquire_count(depth) }
 }
 
-/// What every lock has.
+/// The members that every lock has.
 const fn every<L: RawLock<P>>() -> locklab_type {
     locklab_type {
         name: name_bytes(L::INFO.name),
@@ -230,7 +233,7 @@ const fn timed<L: TimedLock<P>>() -> locklab_type {
     }
 }
 
-/// The same where the context may stay in use.
+/// The entry of a lock with a timeout whose context may stay in use.
 const fn leaves_a_node<L: TimedLock<P, Ctx = McsTimeoutNode<P>>>() -> locklab_type {
     locklab_type {
         context_is_idle: Some(is_idle),
@@ -238,7 +241,7 @@ const fn leaves_a_node<L: TimedLock<P, Ctx = McsTimeoutNode<P>>>() -> locklab_ty
     }
 }
 
-/// And one that readers share.
+/// The entry of a lock that readers share.
 const fn shared<L: RawLock<P> + RawRwLockDowngrade>() -> locklab_type {
     locklab_type {
         read_lock: Some(read_lock::<L>),
@@ -274,9 +277,9 @@ impl BigVisitor<P> for Describe {
     }
 }
 
-/// The lock of this name. What only some can do is not to be seen from a
-/// visitor of all, so those are named here (a test has each lock that says it
-/// can be given up, shared or taken again do so).
+/// The lock of this name. A visitor of all locks cannot see what only some can
+/// do, so those are named here (a test checks each lock that claims a timeout,
+/// a shared mode or recursion).
 fn describe(name: &str) -> Option<&'static locklab_type> {
     Some(match name {
         "tas" => const { &timed::<Tas<P>>() },
@@ -312,8 +315,8 @@ pub extern "C" fn locklab_version() -> u32 {
     }
 }
 
-/// Nanoseconds of a clock that never goes back: what deadlines are counted
-/// by. CLOCK_MONOTONIC on unix; freestanding, what the host says.
+/// Nanoseconds of a clock that never goes back, by which deadlines are
+/// measured: CLOCK_MONOTONIC on unix; in a freestanding build the host's.
 #[unsafe(no_mangle)]
 pub extern "C" fn locklab_now() -> u64 {
     P::now()

@@ -1,8 +1,8 @@
-//! Where the locks learn which CPU they run on.
+//! The host of the C library, which says which CPU the caller runs on.
 //!
-//! Hosted: each thread is a CPU, waits are futexes. Freestanding: the
-//! embedder says, by two functions that it must define and by others that it
-//! may give (`locklab_set_host`).
+//! In a hosted build each thread is a CPU, and waits are futexes. In a
+//! freestanding build the embedder answers, by two functions that it must
+//! define and by others that it may supply (`locklab_set_host`).
 
 #[cfg(feature = "std")]
 pub(crate) use locklab_locks::Threads as Host;
@@ -36,7 +36,7 @@ mod freestanding {
         safe fn locklab_host_queue_nodes(cpu: u32) -> *mut locklab_queue_nodes;
     }
 
-    /// What the embedder may give; see `locklab.h`.
+    /// The functions that the embedder may supply; see `locklab.h`.
     #[repr(C)]
     pub struct locklab_host {
         /// The NUMA node of this CPU.

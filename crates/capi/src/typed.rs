@@ -60,7 +60,7 @@ pub unsafe extern "C" fn locklab_ticket_lock(lock: *mut locklab_ticket) {
     unsafe { RawLock::<P>::lock(&*lock.cast::<Ticket<P>>(), &()) }
 }
 
-/// Acquires the lock if it is free; says whether.
+/// Acquires the lock if it is free; returns whether it did.
 ///
 /// # Safety
 /// The same conditions as for `locklab_ticket_lock`.
@@ -83,7 +83,7 @@ pub unsafe extern "C" fn locklab_ticket_unlock(lock: *mut locklab_ticket) {
 /// Slow path of the inline acquire: waits for `ticket`.
 ///
 /// # Safety
-/// `ticket` was drawn from this lock and is not yet served to its end.
+/// `ticket` was drawn from this lock and has not been released.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn locklab_ticket_wait(lock: *mut locklab_ticket, ticket: u16) {
     // SAFETY: of the caller; same layout, checked above.
@@ -93,14 +93,14 @@ pub unsafe extern "C" fn locklab_ticket_wait(lock: *mut locklab_ticket, ticket: 
 /// Acquires the lock; spins until it has it.
 ///
 /// # Safety
-/// `lock` points to a qspinlock lock.
+/// `lock` points to a qspinlock.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn locklab_qspinlock_lock(lock: *mut locklab_qspinlock) {
     // SAFETY: of the caller; same layout, checked above.
     unsafe { RawLock::<P>::lock(&*lock.cast::<QSpinlock<P>>(), &()) }
 }
 
-/// Acquires the lock if it is free; says whether.
+/// Acquires the lock if it is free; returns whether it did.
 ///
 /// # Safety
 /// The same conditions as for `locklab_qspinlock_lock`.
@@ -120,7 +120,7 @@ pub unsafe extern "C" fn locklab_qspinlock_unlock(lock: *mut locklab_qspinlock) 
     unsafe { RawLock::<P>::unlock(&*lock.cast::<QSpinlock<P>>(), &()) }
 }
 
-/// Slow path of the inline acquire: waits, having read `word`, not zero.
+/// Slow path of the inline acquire: waits, after `word`, not zero, was read.
 ///
 /// # Safety
 /// `lock` points to a qspinlock.
@@ -133,7 +133,7 @@ pub unsafe extern "C" fn locklab_qspinlock_wait(lock: *mut locklab_qspinlock, wo
 /// Acquires the lock; spins until it has it.
 ///
 /// # Safety
-/// `lock` points to an mcs lock. `node` is in use by no other acquisition, and
+/// `lock` points to an MCS lock. `node` is in use by no other acquisition, and
 /// both stay in place until the unlock.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn locklab_mcs_lock(lock: *mut locklab_mcs, node: *mut locklab_mcs_node) {
@@ -141,7 +141,7 @@ pub unsafe extern "C" fn locklab_mcs_lock(lock: *mut locklab_mcs, node: *mut loc
     unsafe { RawLock::<P>::lock(&*lock.cast::<Mcs<P>>(), &*node.cast()) }
 }
 
-/// Acquires the lock if it is free; says whether.
+/// Acquires the lock if it is free; returns whether it did.
 ///
 /// # Safety
 /// The same conditions as for `locklab_mcs_lock`.

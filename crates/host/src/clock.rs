@@ -1,4 +1,4 @@
-//! Time, and whether it can be believed.
+//! Time, and whether it can be trusted.
 //!
 //! Runs are timed by CLOCK_MONOTONIC, which no administrator can set. It
 //! stands still while the machine sleeps, and a hypervisor may stop or shift
@@ -53,7 +53,7 @@ pub struct Clocks {
 }
 
 impl Clocks {
-    /// Now.
+    /// Reads all clocks now.
     #[must_use]
     pub fn read() -> Self {
         Self {
@@ -63,8 +63,9 @@ impl Clocks {
         }
     }
 
-    /// What went wrong with time since `before`, in a run that should have
-    /// taken `asked` and may overrun by `grace`: one clause of a sentence.
+    /// Describes a fault of the clocks since `before`, in a run that should
+    /// have taken `asked` and may overrun by `grace`, as one clause of a
+    /// sentence.
     #[must_use]
     pub fn fault_since(&self, before: &Self, asked: Duration, grace: Duration) -> Option<String> {
         let Some(took) = self.monotonic.checked_sub(before.monotonic) else {
@@ -93,7 +94,7 @@ impl Clocks {
     }
 }
 
-/// Whole nanoseconds, at most 584 years of them.
+/// Converts to whole nanoseconds, at most 584 years of them.
 #[must_use]
 pub fn nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)

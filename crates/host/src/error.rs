@@ -1,4 +1,4 @@
-//! What can go wrong, as one sentence with the next step, and its exit code.
+//! Failures of a command: one sentence with the next step, and an exit code.
 //!
 //! 0 done; 1 failed; 2 bad arguments; 3 a regression was found and
 //! `--fail-on worse` was given; 130 interrupted.

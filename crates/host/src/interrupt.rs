@@ -1,6 +1,6 @@
-//! Ctrl-C: what is running ends soon, and what was measured is kept.
+//! Ctrl-C: running work ends soon, and samples that were measured are kept.
 //!
-//! A handler that only sets a flag; whoever works looks at it. A second
+//! The handler only sets a flag, which the running work checks. A second
 //! signal ends the process at once.
 
 use crate::error::Error;
@@ -9,10 +9,10 @@ use signal_hook::flag;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// Listens from now on; the flag is set by SIGINT or SIGTERM.
+/// Installs the handler; the returned flag is set by SIGINT or SIGTERM.
 ///
 /// # Errors
-/// The kernel refused the handler.
+/// [`Error::Failed`] if the kernel refuses the handler.
 pub fn listen() -> Result<Arc<AtomicBool>, Error> {
     let flag = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
@@ -24,11 +24,12 @@ pub fn listen() -> Result<Arc<AtomicBool>, Error> {
     Ok(flag)
 }
 
-/// Listens for SIGUSR1 from now on, by which a batch system says that the
-/// time of a job is nearly up: it sets `interrupt`, and the flag that says why.
+/// Installs a handler for SIGUSR1, by which a batch system announces that the
+/// time of a job is nearly up: it sets `interrupt`, and the returned flag,
+/// which gives the reason.
 ///
 /// # Errors
-/// The kernel refused the handler.
+/// [`Error::Failed`] if the kernel refuses the handler.
 pub fn time_is_nearly_up(interrupt: &Arc<AtomicBool>) -> Result<Arc<AtomicBool>, Error> {
     let flag = Arc::new(AtomicBool::new(false));
     flag::register(SIGUSR1, Arc::clone(&flag))

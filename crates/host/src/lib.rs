@@ -1,9 +1,9 @@
 //! The machine that Locklab runs on.
 //!
-//! CPUs and where they lie, clocks, settings that move figures, programs that
-//! are started, signals, and errors with their exit codes: what every
-//! instrument needs and none should write again. Must never measure a lock,
-//! store a figure or print.
+//! CPUs and their topology, clocks, settings that change figures, processes,
+//! signals, and errors with their exit codes: what every instrument needs and
+//! none should implement again. Must never measure a lock, store a figure or
+//! print.
 
 pub mod clock;
 pub mod environment;

@@ -1,4 +1,4 @@
-//! Where the libraries are that Locklab loads into other programs.
+//! The location of the libraries that Locklab loads into other programs.
 //!
 //! They are built apart from the command (`cargo build` of a command does
 //! not build a library that nothing links), so a missing one is reported with
@@ -9,14 +9,16 @@ use std::path::PathBuf;
 /// The interposer that puts a lock under pthread mutexes.
 ///
 /// # Errors
-/// A sentence that says how to build it.
+/// If the library is not there, or its path has a space or a colon, which the
+/// loader cannot handle. The message says how to build it.
 pub fn preload_library() -> Result<PathBuf, String> {
     let found = library(
         "LOCKLAB_PRELOAD",
         "liblocklab_preload.so",
         "locklab-preload",
     )?;
-    // The loader parts its list at these, and knows no way to quote them.
+    // The loader splits its list at these characters, and has no way to quote
+    // them.
     let bytes = found.as_os_str().as_encoded_bytes();
     if bytes.iter().any(|b| b": ".contains(b)) {
         return Err(format!(
@@ -30,7 +32,7 @@ pub fn preload_library() -> Result<PathBuf, String> {
 /// The QEMU plugin with the i-cache model.
 ///
 /// # Errors
-/// A sentence that says how to build it.
+/// If the plugin is not there. The message says how to build it.
 pub fn qemu_plugin() -> Result<PathBuf, String> {
     library(
         "LOCKLAB_QEMU_PLUGIN",
@@ -39,8 +41,8 @@ pub fn qemu_plugin() -> Result<PathBuf, String> {
     )
 }
 
-/// Beside the command, or in the release folder beside its own, or where the
-/// variable says.
+/// Finds a library beside the command, in the release folder beside the
+/// command's own, or where the environment variable says.
 fn library(variable: &str, file: &str, package: &str) -> Result<PathBuf, String> {
     if let Some(path) = std::env::var_os(variable) {
         let path = PathBuf::from(path);
@@ -56,7 +58,7 @@ fn library(variable: &str, file: &str, package: &str) -> Result<PathBuf, String>
     }
     let command = std::env::current_exe().map_err(|e| format!("cannot find myself: {e}"))?;
     let here = command.parent().unwrap_or(&command);
-    // A test's program lies one folder deeper.
+    // A test's executable lies one folder deeper.
     let folders = [
         Some(here.to_path_buf()),
         here.parent().map(|p| p.join("release")),

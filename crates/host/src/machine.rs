@@ -1,28 +1,29 @@
-//! Who this machine is, as far as a stored sample must know: two samples are
-//! comparable only if this is the same for both.
+//! The identity of this machine, as far as a stored sample depends on it: two
+//! samples are comparable only if it is the same for both.
 //!
-//! What a reader of a report should know beside is [`crate::environment`]'s.
+//! Everything else that a reader of a report should know is in
+//! [`crate::environment`].
 
 use crate::environment::Environment;
 use serde::{Deserialize, Serialize};
 
-/// What a sample depends on and no setting changes.
+/// The properties that a sample depends on and that no setting changes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Machine {
     /// Processor and number of CPUs.
     pub name: String,
     /// Kernel release and architecture.
     pub kernel: String,
-    /// What compiled the locks.
+    /// The compiler of the locks.
     pub compiler: String,
-    /// Host name: told apart in the store, never printed.
+    /// Host name: distinguished in the store, never printed.
     pub host: String,
     /// The CPUs that this process may use, best first.
     pub cpus: Vec<usize>,
 }
 
 impl Machine {
-    /// This one.
+    /// This machine.
     #[must_use]
     pub fn new(environment: &Environment, cpus: &[usize]) -> Self {
         Self {

@@ -1,7 +1,7 @@
-//! One program, run once: started in a process group of its own, pinned,
-//! logged, limited in time, and what it used.
+//! Runs one program once: started in a process group of its own, pinned, logged
+//! and limited in time; and the resources that it used.
 //!
-//! What is measured is what the kernel accounts to the program and the
+//! The figures are those that the kernel accounts to the program and the
 //! children that it waited for (wait4). Must never end a process that it did
 //! not start: a run that takes too long is killed by its group, while its
 //! leader is still there to hold the group's number.
@@ -19,25 +19,25 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use std::{io, mem};
 
-/// A program and all that it is given.
+/// A program with its arguments and environment.
 #[derive(Clone, Debug)]
 pub struct Launch {
-    /// Its file.
+    /// The path of the executable.
     pub program: PathBuf,
-    /// After the program's name.
+    /// Arguments after the program's name.
     pub arguments: Vec<OsString>,
-    /// Variables that are set, beside those that are inherited.
+    /// Variables that are set in addition to the inherited ones.
     pub environment: Vec<(OsString, OsString)>,
-    /// Where it runs.
+    /// The working directory.
     pub folder: PathBuf,
-    /// CPUs that it may use; all if empty.
+    /// CPUs that it may use; empty for all.
     pub cpus: Vec<usize>,
-    /// No inherited variable, and no random addresses: for counts that
-    /// repeat.
+    /// Whether to drop inherited variables and address randomisation, for
+    /// counts that repeat.
     pub fixed: bool,
 }
 
-/// What a program used, with the children that it waited for.
+/// The resources that a program and the children it waited for have used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Usage {
     /// Wall-clock time from its start to its end, in seconds.
@@ -54,27 +54,27 @@ pub struct Usage {
     pub major_faults: f64,
     /// Context switches because it waited.
     pub voluntary_switches: f64,
-    /// Context switches because another had its turn.
+    /// Context switches because another thread was scheduled.
     pub involuntary_switches: f64,
 }
 
 /// How a program ended.
 #[derive(Clone, Debug)]
 pub struct Ended {
-    /// Its status.
+    /// The exit status.
     pub status: ExitStatus,
-    /// What it used.
+    /// The resources it used.
     pub usage: Usage,
 }
 
-/// Why there is no end to speak of.
+/// Why a run has no regular end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Trouble {
-    /// It could not be started: a sentence.
+    /// It could not be started, for the reason given.
     NotStarted(String),
     /// It ran longer than allowed, and was killed with its children.
     TooLong(Duration),
-    /// Ctrl-C: it was killed with its children.
+    /// Ctrl-C was pressed: it was killed with its children.
     Interrupted,
 }
 
@@ -93,7 +93,7 @@ impl std::fmt::Display for Trouble {
 }
 
 impl Ended {
-    /// What is wrong with the status, if it is not success.
+    /// Describes the status, if it is not success.
     #[must_use]
     pub fn failure(&self) -> Option<String> {
         match (self.status.code(), self.status.signal()) {
@@ -108,7 +108,7 @@ impl Ended {
     }
 }
 
-/// A program that runs. Dropped, it is killed with its group.
+/// A running program. When dropped, it is killed with its process group.
 #[derive(Debug)]
 pub struct Running {
     pid: Pid,
@@ -118,11 +118,12 @@ pub struct Running {
 }
 
 impl Launch {
-    /// Starts it, its output into `log` with the given name (`NAME.out`,
+    /// Starts it, with its output in files named after `log` (`NAME.out`,
     /// `NAME.err`).
     ///
     /// # Errors
-    /// [`Trouble::NotStarted`].
+    /// [`Trouble::NotStarted`] if a log cannot be written, a CPU to pin to does
+    /// not exist, or the program cannot be started or watched.
     pub fn start(&self, log: &Path) -> Result<Running, Trouble> {
         let file = |end: &str| {
             let path = log.with_extension(end);
@@ -161,8 +162,8 @@ impl Launch {
                     let now = get().map_err(io::Error::from)?;
                     set(now | Persona::ADDR_NO_RANDOMIZE).map_err(io::Error::from)?;
                 }
-                // If we are killed, so is it. Its children are not, and
-                // neither is what it becomes if it changes its user.
+                // If this process is killed, so is the program. Its children
+                // are not, nor is what it becomes if it changes its user.
                 nix::sys::prctl::set_pdeathsig(Signal::SIGKILL).map_err(io::Error::from)
             });
         }
@@ -172,7 +173,7 @@ impl Launch {
         })?;
         let pid = Pid::from_raw(child.id() as i32);
         let pidfd = pidfd(pid).map_err(|e| {
-            // Nobody else will wait for it.
+            // No other code waits for it.
             let _ = killpg(pid, Signal::SIGKILL);
             let _ = wait4(pid);
             Trouble::NotStarted(format!("cannot watch {}: {e}", self.program.display()))
@@ -188,7 +189,7 @@ impl Launch {
     /// Runs it to its end, at most for `limit`, unless `interrupt` is set.
     ///
     /// # Errors
-    /// It did not start, ran too long, or was interrupted.
+    /// [`Trouble`] if it did not start, ran too long, or was interrupted.
     pub fn run(
         &self,
         log: &Path,
@@ -200,7 +201,7 @@ impl Launch {
 }
 
 impl Running {
-    /// Its process id, which is its group's too.
+    /// Its process id, which is also that of its group.
     #[must_use]
     pub fn id(&self) -> i32 {
         self.pid.as_raw()
@@ -212,7 +213,7 @@ impl Running {
         poll(&self.pidfd, Duration::ZERO)
     }
 
-    /// Asks it to end, as nginx is told to finish.
+    /// Sends it a signal, for instance to make nginx finish.
     pub fn ask(&self, signal: Signal) {
         if !self.reaped {
             let _ = kill(self.pid, signal);
@@ -222,12 +223,14 @@ impl Running {
     /// Waits for its end.
     ///
     /// # Errors
-    /// It ran too long or was interrupted: then it and its children are gone.
+    /// [`Trouble::TooLong`] or [`Trouble::Interrupted`]; it and its children
+    /// have been killed then.
     pub fn wait(mut self, limit: Duration, interrupt: &AtomicBool) -> Result<Ended, Trouble> {
         let end = self.started + limit;
         loop {
             let left = end.saturating_duration_since(Instant::now());
-            // Short, to hear of Ctrl-C in time; an end wakes at once.
+            // A short wait, to notice Ctrl-C in time; the end of the program
+            // wakes it at once.
             if poll(&self.pidfd, left.min(Duration::from_millis(100))) {
                 return Ok(self.reap());
             }
@@ -240,10 +243,12 @@ impl Running {
         }
     }
 
-    /// Takes the end of a program that has ended, and ends what it left.
+    /// Collects the status of a program that has ended, and kills the processes
+    /// that it left.
     fn reap(&mut self) -> Ended {
         let elapsed = self.started.elapsed().as_secs_f64();
-        // Before it is waited for: its number, and so the group's, is ours.
+        // Before it is waited for, its process id, and so that of its group,
+        // cannot be reused.
         let _ = killpg(self.pid, Signal::SIGKILL);
         let (status, usage) = wait4(self.pid);
         self.reaped = true;
@@ -260,7 +265,7 @@ impl Drop for Running {
             let strays = descendants(self.pid.as_raw());
             let _ = killpg(self.pid, Signal::SIGKILL);
             for pid in strays {
-                // Those that made a group of their own.
+                // Kill also those that made a group of their own.
                 let _ = kill(Pid::from_raw(pid), Signal::SIGKILL);
             }
             wait4(self.pid);
@@ -268,7 +273,7 @@ impl Drop for Running {
     }
 }
 
-/// Every process below one, by /proc, as they are now.
+/// Every descendant of a process at this moment, by /proc.
 fn descendants(pid: i32) -> Vec<i32> {
     let mut found = Vec::new();
     let mut next = vec![pid];
@@ -306,7 +311,7 @@ fn poll(fd: &std::os::fd::OwnedFd, wait: Duration) -> bool {
         events: libc::POLLIN,
         revents: 0,
     };
-    // Rounded up, or the last millisecond is spent turning.
+    // Rounded up, because otherwise the last millisecond would be a busy loop.
     let wait = i32::try_from(wait.as_micros().div_ceil(1000)).unwrap_or(i32::MAX);
     // SAFETY: one structure, ours.
     unsafe { libc::poll(&raw mut one, 1, wait) > 0 }
@@ -337,8 +342,8 @@ fn wait4(pid: Pid) -> (ExitStatus, Usage) {
     (ExitStatus::from_raw(status), usage)
 }
 
-/// Where a program is: a path as it is, a name in `first` and then in `PATH`
-/// and the folders of administrators' programs.
+/// Finds a program: a path as it is; a name in `first`, then in `PATH` and the
+/// folders of system administration programs.
 #[must_use]
 pub fn find(program: &str, first: &[PathBuf]) -> Option<PathBuf> {
     let is_program = |path: &Path| {

@@ -1,8 +1,9 @@
-//! What must hold before a command begins: a stack, and standard output.
+//! Preconditions of a command: enough stack, and an open standard output.
 //!
 //! A process that was started without them crashes, or throws its report away
-//! and says that all is well. Both are noticed here and become a sentence.
-//! Must never change a limit: who set it had a reason.
+//! and reports success. Both cases are detected here and become an error
+//! message. This module must never change a limit: it may have been set on
+//! purpose.
 
 use crate::error::Error;
 use std::io::Write as _;
@@ -14,7 +15,7 @@ const STACK_KIB: u64 = 1024;
 /// Whether standard output was closed when the process began.
 static OUTPUT_CLOSED: AtomicBool = AtomicBool::new(false);
 
-/// Looks before Rust's runtime, which opens `/dev/null` in the place of a
+/// Checks before Rust's runtime starts, which opens `/dev/null` in place of a
 /// closed standard output.
 #[used]
 #[unsafe(link_section = ".init_array")]
@@ -30,7 +31,8 @@ static LOOK: extern "C" fn() = {
 /// Whether there is enough stack.
 ///
 /// # Errors
-/// A sentence with the limit and the line that raises it.
+/// [`Error::Failed`] with the limit and the command that raises it, if the
+/// stack is too small.
 pub fn check_stack() -> Result<(), Error> {
     let mut limit = libc::rlimit {
         rlim_cur: 0,
@@ -51,7 +53,7 @@ pub fn check_stack() -> Result<(), Error> {
 /// Whether there is a standard output to print to.
 ///
 /// # Errors
-/// It was closed when the process began.
+/// [`Error::Failed`] if it was closed when the process began.
 pub fn check_output() -> Result<(), Error> {
     if OUTPUT_CLOSED.load(Ordering::Relaxed) {
         return Err(Error::Failed(
@@ -63,7 +65,7 @@ pub fn check_output() -> Result<(), Error> {
     Ok(())
 }
 
-/// A thread that cannot be started ends the command with a sentence.
+/// Makes a thread that cannot be started end the command with an error message.
 pub fn explain_missing_threads() {
     let usual = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
@@ -79,8 +81,8 @@ pub fn explain_missing_threads() {
     }));
 }
 
-/// The sentence for a panic that says that no thread could be started; `None`
-/// for every other.
+/// The error message for a panic because no thread could be started; `None`
+/// for every other panic.
 fn missing_thread(panic: &str) -> Option<String> {
     panic.starts_with("failed to spawn thread").then(|| {
         "no further thread can be started; raise the limit on processes ('ulimit -u') or on \

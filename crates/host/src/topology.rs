@@ -1,9 +1,11 @@
-//! Which CPUs this process may use, and in which order threads take them.
+//! The CPUs that this process may use, and the order in which threads take
+//! them.
 //!
-//! Physical cores first, then their SMT siblings, then the next NUMA node in
-//! the same way: so that a matrix of few threads stays on one node, and one
-//! of few more does not pair them on a core. Without `/sys` every allowed CPU
-//! counts as a core of one node. Never fails and never pins anything itself.
+//! The order is physical cores first, then their SMT siblings, then the next
+//! NUMA node in the same way, so that a matrix of few threads stays on one
+//! node, and a few more threads do not share cores. Without `/sys` every
+//! allowed CPU counts as a core of one node. Never fails, and never pins
+//! anything by itself.
 
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::unistd::Pid;
@@ -25,7 +27,7 @@ pub struct Topology {
     pub nodes: usize,
 }
 
-/// Where one CPU sits.
+/// The core and node of one CPU.
 struct Place {
     cpu: usize,
     core: String,
@@ -52,7 +54,7 @@ impl Topology {
             };
         };
         // Nodes and cores are ranked by their first appearance, so the node
-        // of the first allowed CPU is home.
+        // of the first allowed CPU comes first.
         let mut nodes: Vec<usize> = Vec::new();
         let mut seen_of_core: HashMap<&str, usize> = HashMap::new();
         let mut keyed: Vec<((usize, usize), usize)> = places
@@ -84,7 +86,7 @@ impl Topology {
 fn place(cpu: usize, sys: &Path) -> Option<Place> {
     let folder = sys.join(format!("cpu{cpu}"));
     let core = fs::read_to_string(folder.join("topology/thread_siblings_list")).ok()?;
-    // A kernel without NUMA has no node links: all is one node.
+    // A kernel without NUMA has no node links: all CPUs are one node.
     let node = fs::read_dir(&folder)
         .ok()?
         .filter_map(|entry| {
@@ -118,8 +120,8 @@ pub fn allowed() -> Vec<usize> {
 }
 
 /// Whether this process has a real-time policy (FIFO, round robin, deadline).
-/// Then spinning threads shut out everything else on their CPUs, the thread
-/// that ends a run too.
+/// Spinning threads then shut out everything else on their CPUs, including the
+/// thread that ends a run.
 #[must_use]
 pub fn real_time() -> bool {
     // SAFETY: asks about this process; no memory is involved.
@@ -127,8 +129,8 @@ pub fn real_time() -> bool {
     policy >= 0 && ![libc::SCHED_OTHER, libc::SCHED_BATCH, libc::SCHED_IDLE].contains(&policy)
 }
 
-/// Binds the calling thread to `cpu`. Says whether the kernel agreed; if
-/// not, the thread goes on unpinned.
+/// Binds the calling thread to `cpu`. Returns whether the kernel agreed; if
+/// not, the thread continues unpinned.
 pub fn pin_to(cpu: usize) -> bool {
     let mut set = CpuSet::new();
     set.set(cpu).is_ok() && sched_setaffinity(Pid::from_raw(0), &set).is_ok()
@@ -201,7 +203,7 @@ mod tests {
         assert_eq!((topology.cores, topology.nodes), (4, 2));
         // A mask that allows only a sibling makes it the core's first.
         assert_eq!(Topology::of(&[4, 5, 1], root.path()).order, [4, 5, 1]);
-        // Home is the node of the first allowed CPU.
+        // The node of the first allowed CPU comes first.
         assert_eq!(Topology::of(&[2, 3, 6], root.path()).order, [2, 3, 6]);
     }
 

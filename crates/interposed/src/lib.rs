@@ -1,7 +1,7 @@
-//! An unmodified program on another lock: which lock a name means, the run
-//! behind the interposer, and what the interposer left.
+//! An unmodified program on another lock: the meaning of lock names, the run
+//! under the interposer, and the profile that the interposer leaves.
 //!
-//! Must never print: the program's streams are its own.
+//! This crate must never print: the streams belong to the program.
 
 mod names;
 mod profile;

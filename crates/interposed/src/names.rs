@@ -1,25 +1,25 @@
-//! Names of locks for `locklab run`: our own, and those that LiTL gave them.
+//! Names of locks for `locklab run`: those of the catalogue, and those of LiTL.
 //!
 //! LiTL (H. Guiroux, R. Lachaize and V. Quéma, "Multicore Locks: The Case Is
-//! Not Closed Yet", USENIX ATC 2016) calls an algorithm with a way to wait
+//! Not Closed Yet", USENIX ATC 2016) names an algorithm with a waiting policy
 //! `mcs_spinlock`, `mcs_spin_then_park`, `ticket_original`. Such a name means
-//! the same here; where its algorithm is not one of ours, it is refused.
+//! the same here; a name whose algorithm is not in the catalogue is refused.
 
 use crate::wait::Wait;
 use locklab_host::error::Error;
 use locklab_locks::catalogue;
 
-/// Every mutex stays glibc's.
+/// The name that leaves every mutex to glibc.
 pub(crate) const GLIBC: &str = "pthread";
 
-/// A lock of the interposer.
+/// A lock of the interposer, and how its waiters wait.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Chosen {
     pub(crate) lock: &'static str,
     pub(crate) wait: Wait,
 }
 
-/// LiTL's algorithms that are ours, by LiTL's name.
+/// LiTL's algorithms that are in the catalogue, by LiTL's name.
 const LITL: &[(&str, &str)] = &[
     ("alockepfl", "anderson"),
     ("cbomcs", "c-bo-mcs"),
@@ -40,8 +40,8 @@ const LITL_WAITS: &[(&str, Wait)] = &[
     ("_original", Wait::Spin),
 ];
 
-/// Finds the lock called `name`, waiting as `wait` says, or as its LiTL name
-/// does, or barging.
+/// Finds the lock called `name`, with the policy `wait`, or that of its LiTL
+/// name, or barging.
 pub(crate) fn choose(name: &str, wait: Option<Wait>) -> Result<Chosen, Error> {
     if let Some(lock) = ours(name) {
         let wait = wait.unwrap_or(Wait::Barging);
@@ -64,7 +64,8 @@ pub(crate) fn choose(name: &str, wait: Option<Wait>) -> Result<Chosen, Error> {
 }
 
 fn ours(name: &str) -> Option<&'static str> {
-    // As `locklab compare` calls it, where plain `pthread` interposes nothing.
+    // This is its name in `locklab compare`, where plain `pthread` interposes
+    // nothing.
     if name == "pthread-interposed" {
         return Some(GLIBC);
     }

@@ -1,6 +1,7 @@
-//! What the interposer left: read, added up by place in the program, named.
+//! The profile that the interposer left: read, added up by place in the
+//! program, and named.
 //!
-//! Must never print or judge: see [`crate::summary`].
+//! It must never print or judge: see [`crate::summary`].
 
 use crate::symbols::{Call, Symbols};
 use locklab_host::error::Error;
@@ -14,7 +15,7 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
-/// How fast the processor's counter runs against the clock.
+/// The rate of the processor's counter relative to the clock.
 pub(crate) struct Clock {
     counter: u64,
     nanoseconds: u64,
@@ -33,17 +34,17 @@ impl Clock {
         (nanoseconds() - self.nanoseconds) as f64 / 1e9
     }
 
-    /// Nanoseconds of a tick, measured since the start.
+    /// Nanoseconds per tick, measured since the start.
     fn tick(&self) -> f64 {
         let ticks = counter().saturating_sub(self.counter).max(1);
         (nanoseconds() - self.nanoseconds) as f64 / ticks as f64
     }
 }
 
-/// All files of a run.
+/// The contents of all files of a run.
 #[derive(Default)]
 pub(crate) struct Summary {
-    /// Program images that the interposer was in.
+    /// Number of program images that loaded the interposer.
     pub(crate) images: usize,
     pub(crate) kept_mutexes: u64,
     pub(crate) kept_operations: u64,
@@ -54,7 +55,7 @@ pub(crate) struct Summary {
     /// Seconds.
     pub(crate) idle: f64,
     pub(crate) passes: u64,
-    /// Seconds that the program ran.
+    /// Run time of the program in seconds.
     pub(crate) seconds: f64,
     /// Places, ordered by time waited, then by time held.
     pub(crate) places: Vec<Place>,
@@ -68,8 +69,8 @@ pub(crate) struct Place {
     pub(crate) counts: Counts,
     /// One for each mutex, by time waited, then held.
     pub(crate) mutexes: Vec<Mutex>,
-    /// Who waited, and who held while others waited: the name, how often, and
-    /// nanoseconds in all, by these.
+    /// The functions that waited, and those that held while others waited: the
+    /// name, how often, and nanoseconds in all, sorted by these.
     pub(crate) waited_by: Vec<(String, u64, f64)>,
     pub(crate) held_by: Vec<(String, u64, f64)>,
 }
@@ -94,7 +95,7 @@ pub(crate) struct Counts {
     pub(crate) longest_hold: f64,
 }
 
-/// What becomes of the files, place by place.
+/// The contents of the files, added up by place.
 #[derive(Default)]
 struct Places {
     symbols: Symbols,
@@ -119,7 +120,7 @@ pub(crate) fn read(folder: &Path, clock: Clock) -> Result<Summary, Error> {
     for entry in fs::read_dir(folder).map_err(failed)? {
         let path = entry.map_err(failed)?.path();
         let file = File::open(&path).map_err(failed)?;
-        // A program killed while it made the file.
+        // The program was killed while it made the file.
         if file.metadata().map_err(failed)?.len() != BYTES as u64 {
             continue;
         }
@@ -150,7 +151,7 @@ fn with_report(file: &File, f: impl FnOnce(&Report)) -> nix::Result<()> {
         )?
     };
     // SAFETY: page-aligned; any bytes are a valid report. Processes that are
-    // still there may write to it meanwhile, by atomics.
+    // still running may write to it meanwhile, by atomics.
     let report = unsafe { place.cast::<Report>().as_ref() };
     if report.magic.load(Relaxed) == MAGIC {
         f(report);
@@ -174,9 +175,9 @@ impl Summary {
 }
 
 impl Places {
-    /// Adds the mutexes of a file, of which a tick is so many nanoseconds.
+    /// Adds the mutexes of a file whose ticks last `tick` nanoseconds.
     fn add(&mut self, report: &Report, tick: f64) {
-        // Several links name one stack.
+        // Several links refer to one stack.
         let mut names: BTreeMap<usize, String> = BTreeMap::new();
         let mut name = |number: usize, symbols: &mut Symbols| {
             names
@@ -286,7 +287,7 @@ fn counts(site: &Site, tick: f64) -> Counts {
     sum
 }
 
-/// Where the calls of a stack are, the innermost first; those of files that
+/// The call sites of a stack, the innermost first; those of files that
 /// are not known are left out.
 fn calls(report: &Report, stack: &Stack) -> Vec<Call> {
     if stack.known.load(Acquire) != 1 {

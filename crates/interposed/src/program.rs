@@ -1,7 +1,8 @@
 //! One run of an unmodified program on another lock.
 //!
-//! Sets what the interposer reads, runs the program, and reads what the
-//! interposer left. The program's streams and exit status are its own.
+//! Sets the variables that the interposer reads, runs the program, and reads
+//! the profile that the interposer left. The program's streams and exit status
+//! are passed through.
 
 use crate::names::{Chosen, choose};
 use crate::profile::{Clock, Summary, read};
@@ -20,12 +21,12 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
 
-/// What is to be run, and on which lock.
+/// The program to run, and its lock.
 #[derive(Clone, Debug)]
 pub struct Program {
-    /// The lock, by our name or by LiTL's.
+    /// The lock, by its name in the catalogue or by LiTL's.
     pub lock: String,
-    /// How its waiters wait; by default as its name says, or barging.
+    /// How its waiters wait; by default as its LiTL name implies, or barging.
     pub wait: Option<Wait>,
     /// Whether each acquisition is timed.
     pub profile: bool,
@@ -33,7 +34,7 @@ pub struct Program {
     pub command: Vec<OsString>,
 }
 
-/// A program that can be started.
+/// A program that is ready to be started.
 #[derive(Debug)]
 pub struct Ready {
     chosen: Chosen,
@@ -44,7 +45,7 @@ pub struct Ready {
 
 /// A program that has ended.
 pub struct Ended {
-    /// What a shell would call its exit status.
+    /// Its exit status as a shell gives it.
     pub status: u8,
     summary: Summary,
     chosen: Chosen,
@@ -57,7 +58,8 @@ impl Program {
     /// Finds the lock and the interposer.
     ///
     /// # Errors
-    /// There is no such lock, or no interposer.
+    /// [`Error::Usage`] if there is no program or no such lock,
+    /// [`Error::Failed`] if the interposer is not built.
     pub fn ready(self) -> Result<Ready, Error> {
         let chosen = choose(&self.lock, self.wait)?;
         let library = locklab_host::libraries::preload_library().map_err(Error::Failed)?;
@@ -79,7 +81,7 @@ impl Program {
 }
 
 impl Ready {
-    /// The same run as a shell would start it.
+    /// The shell command for the same run.
     #[must_use]
     pub fn line(&self) -> String {
         let mut line = String::from("env");
@@ -95,8 +97,8 @@ impl Ready {
     /// Runs it to its end. With `quiet_output` its standard output goes to
     /// standard error.
     ///
-    /// # Errors
-    /// It does not start, or what the interposer left cannot be read.
+    /// [`Error::Failed`] if the program does not start, no temporary folder can
+    /// be made, or the interposer's report cannot be read.
     pub fn run(mut self, quiet_output: bool) -> Result<Ended, Error> {
         let folder = tempfile::Builder::new()
             .prefix("locklab-run-")
@@ -116,7 +118,7 @@ impl Ready {
         if quiet_output {
             command.stdout(Stdio::from(std::io::stderr()));
         }
-        // What it did until a signal came is still reported.
+        // The profile until the signal is still reported.
         signals::listen();
         let status = command
             .spawn()
@@ -134,13 +136,13 @@ impl Ready {
 }
 
 impl Ended {
-    /// What the interposer saw, for programs.
+    /// The findings of the interposer as JSON.
     #[must_use]
     pub fn json(&self) -> Value {
         self.summary.json(&self.chosen, self.profile, self.status)
     }
 
-    /// The profile, if there is one, as a page.
+    /// The profile, if there is one, as an HTML page.
     #[must_use]
     pub fn html(&self) -> Option<String> {
         self.profile.then(|| render::html(&self.document()))
@@ -150,8 +152,8 @@ impl Ended {
         self.summary.document(&self.chosen, &self.program)
     }
 
-    /// What the interposer saw, as text: a table if it was profiled, and
-    /// notes unless `quiet`.
+    /// The findings of the interposer as text: a table if the run was profiled,
+    /// and notes unless `quiet`.
     #[must_use]
     pub fn text(&self, quiet: bool) -> String {
         let mut text = String::new();
@@ -168,7 +170,7 @@ impl Ended {
     }
 }
 
-/// What a shell would say.
+/// The exit status as a shell gives it.
 fn exit_number(status: ExitStatus) -> u8 {
     status
         .code()
@@ -177,7 +179,8 @@ fn exit_number(status: ExitStatus) -> u8 {
         .unwrap_or(1)
 }
 
-/// Ours goes first: what another interposer passes on should reach ours.
+/// Locklab's library goes first: calls that another interposer forwards should
+/// reach it.
 fn preload(library: &Path, others: Option<OsString>) -> OsString {
     let mut list = OsString::from(library);
     if let Some(others) = others.filter(|others| !others.is_empty()) {

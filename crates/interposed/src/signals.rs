@@ -1,9 +1,10 @@
-//! Signals that are sent to `locklab run` are the program's.
+//! Forwards signals that are sent to `locklab run` to the program.
 //!
-//! Who stops a run by its process number means the program: a service, a time
-//! limit, a shell that closes. The terminal sends Ctrl-C to both by itself, so
-//! only what another process sent is forwarded. Must never end Locklab, which
-//! has a report to write when the program has ended.
+//! A signal to the process number of a run is meant for the program: from a
+//! service manager, a time limit, or a shell that exits. The terminal sends
+//! Ctrl-C to both, so only signals from another process are forwarded. They
+//! must never end Locklab, which has a report to write when the program has
+//! ended.
 
 use libc::{c_int, c_void, siginfo_t};
 use std::process::{Child, ExitStatus};
@@ -18,14 +19,14 @@ const FORWARDED: [c_int; 6] = [
     libc::SIGUSR2,
 ];
 
-/// The program, or 0 where there is none to be sent a signal.
+/// Process id of the program, or 0 if there is none to receive signals.
 static PROGRAM: AtomicI32 = AtomicI32::new(0);
-/// A signal that came before the program was there, or 0.
+/// A signal that arrived before the program was started, or 0.
 static EARLY: AtomicI32 = AtomicI32::new(0);
 
 extern "C" fn forward(signal: c_int, info: *mut siginfo_t, _: *mut c_void) {
     // SAFETY: the kernel hands a valid `info` to a handler with SA_SIGINFO.
-    // From the kernel (a terminal) the code is positive.
+    // The code of a signal from the kernel (a terminal) is positive.
     if unsafe { (*info).si_code } > 0 {
         return;
     }
@@ -39,7 +40,7 @@ extern "C" fn forward(signal: c_int, info: *mut siginfo_t, _: *mut c_void) {
     }
 }
 
-/// Begins to forward. A signal that is ignored stays so, as `nohup` has it.
+/// Begins to forward. An ignored signal remains ignored, as `nohup` requires.
 pub(crate) fn listen() {
     for signal in FORWARDED {
         // SAFETY: zeros are a valid action; the handler only makes system
@@ -59,10 +60,10 @@ pub(crate) fn listen() {
     }
 }
 
-/// Waits for the program, which gets what is sent until then.
+/// Waits for the program, which receives all signals until then.
 ///
 /// # Errors
-/// The kernel's.
+/// The errors of the system calls that wait.
 pub(crate) fn wait(mut program: Child) -> std::io::Result<ExitStatus> {
     let number = program.id();
     PROGRAM.store(number.cast_signed(), Ordering::SeqCst);

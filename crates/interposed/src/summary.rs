@@ -1,6 +1,6 @@
-//! What is said of a run when the program has ended: notes, the profile, JSON.
+//! The summary of a run when the program has ended: notes, the profile, JSON.
 //!
-//! Data only becomes words here; nothing is read, and nothing printed.
+//! It only turns data into text; it reads nothing and prints nothing.
 
 use crate::names::{Chosen, GLIBC};
 use crate::profile::{Place, Summary};
@@ -9,11 +9,11 @@ use locklab_document::{Column, ColumnGroup, Document, Part, Section, Table};
 use locklab_lab::experiment::Labels;
 use serde_json::{Map, Value, json};
 
-/// Lines of each kind in the text of a place.
+/// The most lines of each kind in the text of a place.
 const MOST: usize = 3;
 
-/// What programs use for their own locks, by the start of the name of who runs
-/// them.
+/// The locks that language runtimes use, by the prefix of the name of the
+/// runtime's program.
 const LOCKS_OF_RUNTIMES: [(&str, &str); 4] = [
     ("python", "Python's threading.Lock is a semaphore"),
     ("pypy", "Python's threading.Lock is a semaphore"),
@@ -26,7 +26,7 @@ const LOCKS_OF_RUNTIMES: [(&str, &str); 4] = [
 
 impl Summary {
     /// A convoy, if there was one: the lock was handed to sleeping threads, and
-    /// stood idle until they ran, for a tenth of the run or more.
+    /// was idle until they ran, for a tenth of the run or more.
     fn convoy(&self, chosen: &Chosen) -> Option<String> {
         if self.handoffs < 100 || self.idle < 0.1 * self.seconds {
             return None;
@@ -51,7 +51,7 @@ impl Summary {
         ))
     }
 
-    /// That the locks of a program are others than those that were replaced,
+    /// A note that a program uses locks other than those that were replaced,
     /// where that is known of its runtime.
     fn not_replaced(&self, chosen: &Chosen, program: &str) -> Option<String> {
         let own = LOCKS_OF_RUNTIMES
@@ -68,7 +68,7 @@ impl Summary {
         Some(format!("{contended}; {own}, and not replaced"))
     }
 
-    /// What the user should know beside the table.
+    /// The notes for the user below the table.
     pub(crate) fn notes(&self, chosen: &Chosen, program: &str) -> Vec<String> {
         let mut notes = Vec::new();
         notes.extend(self.convoy(chosen));
@@ -178,12 +178,13 @@ impl Summary {
         rows.collect()
     }
 
-    /// Nanoseconds over those that the program ran.
+    /// The share of these nanoseconds in the run time of the program.
     fn share(&self, nanoseconds: f64) -> f64 {
         nanoseconds / (self.seconds * 1e9).max(1.0)
     }
 
-    /// Who waited, who held, and which of several mutexes.
+    /// The lines on functions that waited, functions that held, and the busiest
+    /// of several mutexes.
     fn items(&self, place: &Place) -> Vec<String> {
         let mut items = Vec::new();
         for (role, side) in [
@@ -289,7 +290,7 @@ fn mean(sum: f64, count: u64) -> String {
     }
 }
 
-/// Three digits and a unit.
+/// A time with three digits and a unit.
 fn time(nanoseconds: f64) -> String {
     let (value, unit) = match nanoseconds {
         t if t < 1e3 => (t, "ns"),

@@ -1,10 +1,10 @@
 //! Names of places in a program, from the symbols and debug information of its
 //! files.
 //!
-//! A lock is taken by a wrapper (a guard, a class around a mutex, a C function
-//! that adds checks), and the wrapper is the same for all locks. So the name of
-//! a call is that of the first caller outside wrappers. Must never fail: a file
-//! without symbols gives an offset.
+//! A lock is acquired by a wrapper (a guard, a class around a mutex, a C
+//! function that adds checks), and the wrapper is the same for all locks. So
+//! the name of a call is that of the first caller outside wrappers. It must
+//! never fail: a file without symbols gives an offset.
 
 use addr2line::Loader;
 use object::{Object, ObjectSegment};
@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Where a call is: the file, and where in it the call returns to.
+/// A call site: the file, and the offset in it to which the call returns.
 pub(crate) type Call = (PathBuf, u64);
 
 /// The files that were read.
@@ -22,12 +22,12 @@ pub(crate) struct Symbols(BTreeMap<PathBuf, Option<Module>>);
 
 struct Module {
     loader: Loader,
-    /// Of each segment: where it begins in the file, its bytes there, and
+    /// For each segment: its offset in the file, its bytes there, and
     /// the address it was linked for.
     segments: Vec<(u64, u64, u64)>,
 }
 
-/// A function that calls, perhaps inlined into the next.
+/// A calling function, possibly inlined into the next.
 struct Caller {
     function: String,
     line: Option<String>,
@@ -47,8 +47,8 @@ impl Symbols {
                 .as_ref()
                 .map_or_else(Vec::new, |module| module.callers(*offset));
             if callers.is_empty() {
-                // Without a name it may be anybody; who calls a wrapper is not
-                // a wrapper.
+                // Without a name it may be any function; the caller of a
+                // wrapper is not a wrapper.
                 return format!("{file}+{offset:#x}");
             }
             for Caller { function, line } in callers {
@@ -79,7 +79,8 @@ impl Module {
         Some(Self { loader, segments })
     }
 
-    /// Who calls there, innermost first: several where calls are inlined.
+    /// The functions that call there, innermost first: several where calls are
+    /// inlined.
     fn callers(&self, offset: u64) -> Vec<Caller> {
         self.find(offset).unwrap_or_default()
     }
@@ -121,8 +122,8 @@ impl Module {
     }
 }
 
-/// A name as it is written in the source. A C function's is that already, and
-/// some of them would read as types of C++: `f` is `float`.
+/// A name as written in the source. The name of a C function is that already,
+/// and some would be demangled as C++ types: `f` as `float`.
 fn demangle(name: &str) -> String {
     if name.starts_with("_Z") || name.starts_with("_R") || name.starts_with("__Z") {
         addr2line::demangle_auto(Cow::Borrowed(name), None).into_owned()
@@ -131,9 +132,9 @@ fn demangle(name: &str) -> String {
     }
 }
 
-/// Functions that take a lock on behalf of another: of the standard libraries,
-/// of a class that is a lock or a guard by its name, and C functions that lock
-/// by theirs.
+/// Whether a function acquires a lock on behalf of another: one of the standard
+/// libraries, of a class that is a lock or a guard by its name, and C functions
+/// that lock by theirs.
 fn is_wrapper(function: &str) -> bool {
     let name = function.split(['(', '<']).next().unwrap_or(function);
     // A template's name is preceded by what it returns.
@@ -174,7 +175,7 @@ fn words(name: &str) -> Vec<String> {
     words
 }
 
-/// Without its arguments, and no longer than a line.
+/// A function's name without its arguments, and no longer than a line.
 fn short(function: &str) -> String {
     let name = function.split('(').next().unwrap_or(function);
     name.chars().take(60).collect()

@@ -1,9 +1,9 @@
-//! Baseline against baseline: what the laboratory itself adds.
+//! Baseline against baseline: the bias of the laboratory itself.
 //!
-//! Two uses, which must never be mixed up: [`bias_band`] measures how far off
-//! zero the laboratory may be, to judge *other* pairs with; [`aa_check`] asks
-//! whether the judge cries wolf. Judging A/A pairs with the band from the
-//! same pairs is a check that cannot fail.
+//! There are two uses, which must never be mixed: [`bias_band`] measures how
+//! far from zero the laboratory may be, to judge *other* pairs with;
+//! [`aa_check`] tests whether the judge makes false calls. Judging A/A pairs
+//! with the band from the same pairs is a check that cannot fail.
 
 #[cfg(feature = "serde")]
 use serde::Serialize;
@@ -19,9 +19,9 @@ use crate::verdict::{Judged, Verdict};
 /// fraction (0.004 is 0.4 %). A bias larger than b would have shown.
 ///
 /// The band holds for the workload, metric and machine on which the A/A pairs
-/// were measured. It shrinks with the number of pairs, roughly as 0.47 s_d at
-/// 20 of them: it is as much what the pairs could not rule out as what they
-/// found. `None` with fewer than [`MIN_PAIRS`] usable pairs.
+/// were measured. It shrinks with the number of pairs, and is roughly 0.47 s_d
+/// at 20 of them: it includes what the pairs could not rule out as well as what
+/// they found. `None` with fewer than [`MIN_PAIRS`] usable pairs.
 #[must_use]
 pub fn bias_band(aa_pairs: &[Pair]) -> Option<f64> {
     let aa = estimate(aa_pairs, Direction::HigherIsBetter)?;
@@ -29,7 +29,7 @@ pub fn bias_band(aa_pairs: &[Pair]) -> Option<f64> {
     (aa.pairs >= MIN_PAIRS).then(|| outer.exp_m1())
 }
 
-/// Whether comparisons of a subject with itself found more than 5 % allow.
+/// Whether comparisons of a subject with itself called more than 5 % allow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(Serialize))]
 pub struct AaCheck {
@@ -52,7 +52,7 @@ pub struct AaCheck {
 impl AaCheck {
     /// Whether both counts are within what is allowed. A sound laboratory
     /// passes at least nine times in ten; one that fails twice, with two
-    /// seeds, has a bias. Nothing judged is no pass.
+    /// seeds, has a bias. It does not pass if nothing was judged.
     #[must_use]
     pub fn passed(&self) -> bool {
         self.judged > 0
@@ -61,7 +61,7 @@ impl AaCheck {
     }
 }
 
-/// Counts what a judge called among A/A comparisons. They must have been
+/// Counts the calls among judged A/A comparisons. They must have been
 /// judged with the bias band of another session, or none.
 #[must_use]
 pub fn aa_check(judged: &[Judged], family: Family) -> AaCheck {

@@ -1,7 +1,7 @@
-//! Stopping early, valid at any look.
+//! Stopping early, valid at any interim analysis.
 //!
-//! Who looks at p after every pair and stops when it is small is wrong in
-//! 30 % of the cases, not in 5 %. The e-value below may be looked at after
+//! Checking p after every pair and stopping when it is small is wrong in
+//! 30 % of the cases, not in 5 %. The e-value below may be checked after
 //! every pair: for differences that are symmetric about zero,
 //! exp(λS − λ²V/2) cannot grow on average, whatever λ, and E averages it over
 //! λ ~ N(0, ρ0²); so the chance that E ever reaches 20 is at most 1 in 20
@@ -27,7 +27,7 @@ pub enum Stopping {
     /// holds for a fixed number only. That is the price: within 20 pairs an
     /// effect of 0.66 σ_d is called in 22 % of sessions instead of 77 %, one
     /// of 1.5 σ_d in 99 % instead of 100 %. So it suits effects that are large
-    /// or runs that are dear.
+    /// or runs that are expensive.
     Early {
         /// Standard deviation of d that was expected, from A/A runs or from a
         /// pilot: a natural logarithm, so 0.01 is 1 %.
@@ -35,7 +35,7 @@ pub enum Stopping {
     },
 }
 
-/// The running e-value of a comparison, fed pair by pair.
+/// The running e-value of a comparison, updated pair by pair.
 ///
 /// ```
 /// use locklab_judge::EarlyStop;
@@ -55,8 +55,8 @@ pub struct EarlyStop {
 }
 
 impl EarlyStop {
-    /// For differences whose standard deviation was expected, before the run,
-    /// to be `sigma_d`. With a σ_d that is not positive and finite the
+    /// Starts with differences whose standard deviation was expected, before
+    /// the run, to be `sigma_d`. With a σ_d that is not positive and finite the
     /// e-value stays 1 and never stops anything. A wrong σ_d costs power, not
     /// validity.
     #[must_use]
@@ -71,9 +71,9 @@ impl EarlyStop {
         }
     }
 
-    /// Takes the difference of the next usable pair
+    /// Adds the difference of the next usable pair
     /// ([`Pair::difference`](crate::Pair::difference)). One that is not
-    /// finite is passed over.
+    /// finite is ignored.
     pub fn push(&mut self, d: f64) {
         if d.is_finite() {
             self.sum += d;
@@ -97,15 +97,15 @@ impl EarlyStop {
     }
 
     /// Whether the session may stop here, with the difference found: E has
-    /// reached 20. The verdict wants at least
-    /// [`Settings::min_pairs`](crate::Settings::min_pairs) pairs besides.
+    /// reached 20. The verdict also needs at least
+    /// [`Settings::min_pairs`](crate::Settings::min_pairs) pairs.
     #[must_use]
     pub fn may_stop(&self) -> bool {
         self.e_value() >= 1.0 / ALPHA
     }
 
-    /// A p-value that holds however the end was chosen: 1 / the largest E
-    /// that was seen.
+    /// A p-value that holds however the end was chosen: 1 over the largest E so
+    /// far.
     #[must_use]
     pub fn p(&self) -> f64 {
         (-self.best).exp()

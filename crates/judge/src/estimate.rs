@@ -1,4 +1,4 @@
-//! How much better, and between which limits.
+//! The size of a difference, and its confidence limits.
 //!
 //! θ is the Hodges-Lehmann estimate of d = s · ln(E / B), so it is positive
 //! where the experiment is better, whichever way the metric improves. What
@@ -16,7 +16,7 @@ use crate::{series, walsh};
 /// The error rate behind every verdict: 5 %.
 ///
 /// A constant and not a setting, because the intervals that are printed (95 %
-/// and 90 %) and the verdicts that are reached must speak of the same one.
+/// and 90 %) and the verdicts that are reached must refer to the same one.
 pub const ALPHA: f64 = 0.05;
 
 /// A confidence interval of θ, both limits included.
@@ -73,7 +73,7 @@ pub struct Shown {
     pub high: f64,
 }
 
-/// What the usable pairs of a comparison say.
+/// The estimate from the usable pairs of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(Serialize))]
 pub struct Estimate {
@@ -94,16 +94,16 @@ pub struct Estimate {
     pub ci90: Interval,
     /// Two-sided p of the signed-rank test, for this comparison alone.
     pub p: f64,
-    /// Where p and the intervals come from.
+    /// The method by which p and the intervals were found.
     pub method: Method,
     /// Standard deviation of d, s_d; 0 for a single pair.
     pub spread: f64,
     /// How many differences are exactly zero.
     pub zeros: usize,
     /// Lag-1 autocorrelation of the runs in time, each less the mean of its
-    /// side. Of interest, no cause for worry: the pairs take it out.
+    /// side. For information only: pairing removes its effect.
     pub autocorrelation_runs: Option<f64>,
-    /// Lag-1 autocorrelation of d, which the test assumes to be none.
+    /// Lag-1 autocorrelation of d, which the test assumes to be zero.
     pub autocorrelation: Option<f64>,
 }
 
@@ -116,7 +116,7 @@ impl Estimate {
     }
 
     /// By how many percent the experiment's metric is larger than the
-    /// baseline's: a latency that fell by a twentieth is −5, which is better.
+    /// baseline's: −5 for a latency that fell by a twentieth, which is better.
     #[must_use]
     pub fn delta_percent(&self) -> Shown {
         self.shown(|x| 100.0 * x.exp_m1())
@@ -136,7 +136,7 @@ impl Estimate {
 /// The estimate from all pairs that can be used; `None` if there are none.
 ///
 /// The order of `pairs` is the order in which they were measured; it matters
-/// to the autocorrelations only. Works from one pair on: with fewer than six
+/// to the autocorrelations only. One pair is enough, but with fewer than six
 /// there is no 95 % interval, and the limits are infinite.
 ///
 /// ```

@@ -1,4 +1,4 @@
-//! Several comparisons at once: how many wrong calls a report may expect.
+//! Several comparisons at once: the expected number of wrong calls in a report.
 //!
 //! Must never look at anything but p-values: which comparisons make up a
 //! family is decided before the run, and one that turned out invalid stays in
@@ -9,13 +9,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::estimate::ALPHA;
 
-/// What 5 % means for a family of m primary comparisons.
+/// The meaning of 5 % for a family of m primary comparisons.
 ///
 /// | | 5 % bounds | pairs for one cell of 126 to be called | use for |
 /// | --- | --- | --- | --- |
 /// | [`Holm`](Family::Holm) | the chance of any wrong call | 13, all agreeing | workloads: each verdict must stand alone |
 /// | [`FalseDiscovery`](Family::FalseDiscovery) | the share of the calls that are wrong | 13; with 8 pairs, 20 cells together | the cells of a matrix: the map must be right |
-/// | [`Each`](Family::Each) | each call by itself | 8 | a look: of 126 equal cells, 6 will be called |
+/// | [`Each`](Family::Each) | each call by itself | 8 | exploration: of 126 equal cells, 6 will be called |
 ///
 /// **Why a matrix is not a Holm family.** The smallest p that n pairs can give
 /// is 2^(1−n), 0.0078 for n = 8, and Holm multiplies the smallest of m by m.
@@ -23,11 +23,11 @@ use crate::estimate::ALPHA;
 /// fast in all of them. The false discovery rate (Benjamini and Hochberg
 /// 1995) lets cells support one another: with k cells unanimous, p need be
 /// no smaller than 0.05 k / m. That suits a matrix, where effects fill
-/// regions. What is given up: of the cells called better or worse, one in
+/// regions. The cost: of the cells called better or worse, one in
 /// twenty may be wrong, so a *single* cell of a matrix is a hint, and a
-/// comparison of that cell alone is the proof. What is kept: where baseline
-/// and experiment are the same, the chance that any cell is called is 5 %, as
-/// with Holm.
+/// comparison of that cell alone is the proof. The guarantee that remains:
+/// where baseline and experiment are the same, the chance that any cell is
+/// called is 5 %, as with Holm.
 ///
 /// In simulated matrices of 126 cells, of which 42 differ by 1.3 s_d (the test
 /// suite repeats this):
@@ -41,13 +41,14 @@ use crate::estimate::ALPHA;
 /// | Each | 13 | 99 % | 9 % |
 ///
 /// The bound holds for independent cells, and for positively dependent ones;
-/// each cell must toss its own coins ([`fork_seed`](crate::fork_seed)), which
-/// makes cells of the same noisy hour independent. The variant for any
-/// dependence (Benjamini and Yekutieli 2001) costs a factor of 5.4 at m = 126,
-/// or two more pairs, and is not offered: the coins have bought it already.
+/// each cell must have its own coins ([`fork_seed`](crate::fork_seed)), which
+/// makes cells that were measured during the same noise independent. The
+/// variant for any dependence (Benjamini and Yekutieli 2001) costs a factor of
+/// 5.4 at m = 126, or two more pairs, and is not offered: the coins make it
+/// unnecessary.
 ///
-/// [`pairs_needed`] says how many pairs a family needs, [`fewest_callable`]
-/// what a given number can do.
+/// [`pairs_needed`] is the number of pairs that a family needs,
+/// [`fewest_callable`] what a given number can show.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(Serialize, Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
@@ -113,7 +114,8 @@ fn benjamini_hochberg(p: &[f64]) -> Vec<f64> {
     adjusted
 }
 
-/// The smallest two-sided p that `pairs` pairs can give: all of them agree.
+/// The smallest two-sided p that `pairs` pairs can give, which is when all of
+/// them agree.
 #[must_use]
 pub fn smallest_p(pairs: usize) -> f64 {
     let pairs = i32::try_from(pairs).unwrap_or(i32::MAX);

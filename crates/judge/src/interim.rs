@@ -1,53 +1,55 @@
-//! Whether a comparison may end before the others: a look in between that
-//! costs the verdict nothing worth mentioning.
+//! Whether a comparison may end before the others: an interim analysis that
+//! costs the verdict a negligible amount.
 //!
-//! Pairs that settle nothing more are pairs that another comparison could
-//! have. Three reasons to end, and none makes a wrong call more likely:
+//! Pairs that decide nothing more could be spent on another
+//! comparison. There are three reasons to end, none of which makes a wrong call
+//! more likely:
 //! - **Flat beyond doubt**: the 99.9 % interval lies within the margin, at
-//!   one of a few looks fixed before the run. A boundary so far out leaves the
-//!   5 % of the last look as they are (J. L. Haybittle 1971; R. Peto et al.
-//!   1976): with [`LOOKS`] looks at 0.05 % each the two one-sided tests at 5 %
-//!   become 5.5 % at the most. What ends so is flat, and cannot be called
-//!   better or worse.
-//! - **Different beyond doubt, whichever way**: decided by the sizes of the
-//!   differences alone, never by their signs. If there is no difference, each
-//!   sign is the toss of a coin whatever the sizes are, and the signed-rank
-//!   test asks about nothing but the signs given the sizes; so its p holds
-//!   exactly, however the sizes chose the end.
+//!   one of a few interim analyses fixed before the run. Such an extreme
+//!   boundary leaves the 5 % of the last analysis unchanged (J. L. Haybittle
+//!   1971; R. Peto et al. 1976): with [`LOOKS`] of them at 0.05 % each the two
+//!   one-sided tests at 5 % become 5.5 % at the most. A comparison that ends
+//!   this way is flat, and cannot be called better or worse.
+//! - **Different beyond doubt, in either direction**: decided by the sizes of
+//!   the differences alone, never by their signs. If there is no difference,
+//!   each sign is a coin toss whatever the sizes are, and the signed-rank test
+//!   depends only on the signs given the sizes; so its p holds exactly, however
+//!   the sizes determined the end.
 //! - **Beyond hope**: even [`MORE`] times as many pairs with the same centre and
-//!   scatter would decide nothing. Such a comparison is unclear as it stands,
+//!   scatter would decide nothing. Such a comparison is unclear,
 //!   and ending there can only take calls away (stopping for futility, a
 //!   non-binding lower boundary: K. K. G. Lan, R. Simon and M. Halperin 1982).
 //!
-//! Must never look at a sign to find a difference: a test says so.
+//! It must never use a sign to find a difference; a test checks that.
 
 use crate::pair::{Direction, Pair};
 use crate::signed_rank::limit_rank;
 use crate::walsh;
 
-/// The most looks at one comparison.
+/// The greatest number of interim analyses of one comparison.
 pub const LOOKS: u32 = 10;
 
-/// How many times as many pairs might still be had.
+/// The multiple of the present pairs that might still be measured.
 pub const MORE: u32 = 9;
 
-/// How a comparison stands at a look.
+/// The state of a comparison at an interim analysis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Interim {
     /// More pairs may decide it.
     Open,
-    /// Its verdict is beyond doubt, and its interval narrow beside the margin
-    /// or beside the effect.
+    /// Its verdict is beyond doubt, and its interval is narrow compared with
+    /// the margin or with the effect.
     Decided,
-    /// It is unclear, and [`MORE`] times as many pairs would leave it so.
+    /// It is unclear, and would remain so with [`MORE`] times as many pairs.
     Hopeless,
 }
 
-/// Each tail of the 99.9 % interval.
+/// Probability of each tail of the 99.9 % interval.
 const TAIL: f64 = 0.0005;
 
-/// Whether there is a look after so many usable pairs: at `first` of them, and
-/// each time there are half as many again, [`LOOKS`] times.
+/// Whether there is an interim analysis after this many usable pairs: at
+/// `first` of them, and whenever their number has grown by half, [`LOOKS`]
+/// times.
 #[must_use]
 pub fn is_look(pairs: usize, first: usize) -> bool {
     let mut look = first.max(1);
@@ -60,7 +62,7 @@ pub fn is_look(pairs: usize, first: usize) -> bool {
     false
 }
 
-/// How these pairs, at a look, stand.
+/// The state of these pairs at an interim analysis.
 ///
 /// `delta` and `band` are the margin for flat and the bias band, as fractions.
 #[must_use]
@@ -80,9 +82,9 @@ pub fn interim(pairs: &[Pair], direction: Direction, delta: f64, band: f64) -> I
     }
 }
 
-/// Whether an interval about the same centre, as much narrower as [`MORE`]
-/// times the pairs would make it, still neither leaves out what is no
-/// difference nor lies within the margin.
+/// Whether an interval about the same centre, narrowed as by [`MORE`] times the
+/// pairs, would still neither exclude all negligible differences nor lie within
+/// the margin.
 fn is_hopeless(sorted: &[f64], delta: f64, band: f64) -> bool {
     let narrowed = |tail: f64| {
         let (low, high) = interval(sorted, tail)?;
@@ -102,9 +104,9 @@ fn flat(sorted: &[f64], delta: f64, band: f64) -> bool {
     within && band < delta && is_narrow(sorted, delta / 4.0)
 }
 
-/// Whether these differences, were their signs all the same, would be called.
-/// With mixed signs such sizes are no effect but noise of two humps; then the
-/// comparison ends unclear, which is right.
+/// Whether these differences would be called if all their signs were the same.
+/// With mixed signs such sizes are not an effect but bimodal noise; then the
+/// comparison ends unclear, which is correct.
 fn different(sorted: &[f64], delta: f64, band: f64) -> bool {
     let mut sizes: Vec<f64> = sorted.iter().map(|d| d.abs()).collect();
     sizes.sort_by(f64::total_cmp);
@@ -112,15 +114,15 @@ fn different(sorted: &[f64], delta: f64, band: f64) -> bool {
         && is_narrow(&sizes, sizes[0].max(delta) / 3.0)
 }
 
-/// The interval of the location of `sorted` with so much in each tail, if so
-/// few give one.
+/// The interval of the location of `sorted` with probability `tail` in each
+/// tail, if so few differences give one.
 fn interval(sorted: &[f64], tail: f64) -> Option<(f64, f64)> {
     let (k, _) = limit_rank(sorted.len(), tail)?;
     let last = walsh::count(sorted.len()) + 1 - k;
     Some((walsh::kth(sorted, k), walsh::kth(sorted, last)))
 }
 
-/// Whether the 95 % interval is at most so wide.
+/// Whether the 95 % interval is at most `width` wide.
 fn is_narrow(sorted: &[f64], width: f64) -> bool {
     interval(sorted, 0.025).is_some_and(|(low, high)| high - low <= width)
 }
@@ -205,8 +207,8 @@ mod tests {
         (-2.0 * u.ln()).sqrt() * (std::f64::consts::TAU * v).cos()
     }
 
-    /// The verdict of a session that may end at each look, of at most 72
-    /// pairs, and how it stood then.
+    /// The verdict of a session that may end at each interim analysis, of at
+    /// most 72 pairs, and its state at the end.
     fn session(seed: u64, theta: f64, sigma: f64) -> (Verdict, Interim) {
         let mut pairs = Vec::new();
         let mut standing = Interim::Open;

@@ -1,7 +1,7 @@
-//! From comparisons to verdicts: what can be read at all, what the family
-//! leaves of p, and then flat, better or worse, unclear, in this order.
+//! From comparisons to verdicts: excludes unusable pairs, corrects p for the
+//! family, and then decides flat, better or worse, unclear, in this order.
 //!
-//! Must never widen δ to fit the noise, nor look at one comparison to decide
+//! Must never widen δ to fit the noise, nor use one comparison to decide
 //! what belongs to the family of another.
 
 #[cfg(feature = "serde")]
@@ -17,23 +17,23 @@ use crate::signed_rank::Method;
 use crate::verdict::{Judged, Reason, Verdict};
 use crate::warning::Warning;
 
-/// What a comparison is for.
+/// The role of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(Serialize, Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 pub enum Role {
-    /// It decides: one metric a workload, or a cell of a matrix. Shares the
-    /// 5 % with the other primary ones as [`Settings::family`] says.
+    /// It decides: one metric per workload, or a cell of a matrix. It shares
+    /// the 5 % with the other primary ones as [`Settings::family`] says.
     Primary,
     /// It explains, as counters do: Benjamini-Hochberg at 5 % over all
-    /// screening comparisons, and to be shown as screening.
+    /// screening comparisons, and it must be shown as screening.
     Screening,
 }
 
 /// One metric of one workload (or one cell of a matrix), to be judged.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Comparison {
-    /// Every pair that was measured, in order, unusable ones too.
+    /// Every pair that was measured, in order, including unusable ones.
     pub pairs: Vec<Pair>,
     /// Which way the metric improves.
     pub direction: Direction,
@@ -41,7 +41,7 @@ pub struct Comparison {
     pub role: Role,
     /// b of this metric, workload and machine, as
     /// [`bias_band`](crate::bias_band) gave it: a fraction. `None` where no
-    /// A/A run was made, which the verdict then warns of.
+    /// A/A run was made; the verdict then carries a warning.
     pub bias_band: Option<f64>,
     /// How the number of pairs was decided.
     pub stopping: Stopping,
@@ -71,15 +71,15 @@ impl Comparison {
 }
 
 /// Judges all comparisons of a session: estimates, correction for the
-/// family, verdicts. The answers are in the order of the comparisons.
+/// family, verdicts. The results are in the order of the comparisons.
 ///
 /// Primary comparisons form one family and screening ones another. An invalid
 /// comparison stays in its family with p = 1, since the family was decided
 /// before the run.
 ///
 /// # Errors
-/// A setting, a bias band or an expected σ_d that makes no sense. Samples
-/// never are an error: those that cannot be used make a comparison
+/// [`BadSetting`] if a setting, a bias band or an expected σ_d makes no sense.
+/// Samples are never an error: those that cannot be used make a comparison
 /// [`Verdict::Invalid`].
 pub fn judge(comparisons: &[Comparison], settings: &Settings) -> Result<Vec<Judged>, BadSetting> {
     settings.check()?;
@@ -165,7 +165,7 @@ impl Comparison {
                 fault: fault.clone(),
             });
         }
-        // A pair whose placement differed is to be repeated; it says nothing
+        // A pair whose placement differed must be repeated; it says nothing
         // about the subjects, so it is not among those that could fail.
         let moved = |f: &Fault| f.kind == FaultKind::PlacementDiffered;
         let failed: Vec<&Fault> = set_aside
@@ -215,7 +215,7 @@ impl Comparison {
         if matches!(&judged.verdict, Verdict::Invalid(reasons) if !reasons.is_empty()) {
             return;
         }
-        // Fractions become logarithms here and nowhere else.
+        // This is the only place where fractions become logarithms.
         let delta = settings.delta.ln_1p();
         let band = self.bias_band.unwrap_or(0.0).ln_1p();
         let warnings = &mut judged.warnings;

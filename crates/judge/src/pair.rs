@@ -1,9 +1,10 @@
-//! What goes into the judge: pairs of runs, the order a coin gave them, and
+//! The input of the judge: pairs of runs, the order that a coin gave them, and
 //! which of them cannot be used.
 //!
-//! Exists so that an unusable run is a value with a reason, and not a number
-//! that somebody forgot to leave out. Must never repair a value: a throughput
-//! of zero is an outcome, and dropping it would flatter the lock that starved.
+//! This module exists so that an unusable run is a value with a reason, and not
+//! a number that was forgotten to be left out. Must never repair a value: a
+//! throughput of zero is an outcome, and dropping it would flatter the lock
+//! that starved.
 
 use std::fmt;
 
@@ -38,9 +39,9 @@ impl Direction {
 #[cfg_attr(feature = "serde", derive(Serialize, Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 pub enum Side {
-    /// What is already there.
+    /// The existing subject.
     Baseline,
-    /// What differs from it in one thing.
+    /// The subject that differs from it in one thing.
     Experiment,
 }
 
@@ -79,7 +80,7 @@ impl Order {
 ///
 /// A pure function of its arguments, the same on every platform and in every
 /// version, so that a stored seed reproduces the order of the runs. Two
-/// comparisons must not share their coins, or the noise of one moment takes
+/// comparisons must not share their coins, or the noise of one moment gets
 /// the same sign in both: give each its own seed with [`fork_seed`].
 ///
 /// ```
@@ -116,7 +117,7 @@ fn mix(x: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// What was wrong with a run, or with a pair of them.
+/// The kind of fault of a run, or of a pair of runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(Serialize, Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
@@ -128,8 +129,8 @@ pub enum FaultKind {
     /// aside; too many of them make the comparison invalid.
     CounterPartial,
     /// The two runs saw different placements of their CPUs. The pair is set
-    /// aside and, since the machine moved and not the subject, is not counted
-    /// against the comparison: it is to be repeated.
+    /// aside and, since the machine moved and not the subject, does not count
+    /// against the comparison: it must be repeated.
     PlacementDiffered,
     /// The workload's own check failed: failed requests, mutual exclusion
     /// lost. Never tolerated: the whole comparison is invalid.
@@ -180,14 +181,14 @@ pub enum Validity {
     /// Both runs went well.
     #[default]
     Valid,
-    /// They did not, and why.
+    /// A run failed, for the reason given.
     Invalid(Fault),
 }
 
-/// One pair: baseline and experiment, run once each, next to one another.
+/// One pair: baseline and experiment, run once each, one after the other.
 ///
-/// A value is what the highest level that varies gave (a boot, a link order,
-/// a process); iterations below that level have been averaged already.
+/// A value is the result of the highest level that varies (a boot, a link
+/// order, a process); iterations below that level have been averaged already.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(Serialize))]
 pub struct Pair {

@@ -1,7 +1,7 @@
-//! Lag-1 autocorrelation: does a run remember the one before it?
+//! Lag-1 autocorrelation: whether a run depends on the one before it.
 //!
-//! Runs may (that is what pairing and the coin are for); the differences of
-//! the pairs may not. Must never change an estimate, only report.
+//! Runs may (pairing and the coin remove that); the differences of
+//! the pairs must not. This module must never change an estimate, only report.
 
 use crate::pair::{Order, Pair, Side};
 
@@ -21,7 +21,8 @@ pub(crate) fn lag1(series: &[f64]) -> Option<f64> {
 }
 
 /// The logarithms of the usable runs in the order in which they ran, each
-/// less the mean of its side, so that an effect is not taken for memory.
+/// less the mean of its side, so that an effect is not mistaken for
+/// autocorrelation.
 pub(crate) fn residual_runs(pairs: &[&Pair]) -> Vec<f64> {
     let mean = |value: fn(&Pair) -> f64| {
         pairs.iter().map(|p| value(p).ln()).sum::<f64>() / pairs.len() as f64

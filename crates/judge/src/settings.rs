@@ -1,7 +1,7 @@
-//! What is decided before the run: the margin, the family, what is
-//! tolerated.
+//! The settings that are decided before the run: the margin, the family, and
+//! the tolerated failures.
 //!
-//! Must never be changed once a sample has been seen.
+//! They must never be changed once a sample has been seen.
 
 use std::fmt;
 
@@ -13,7 +13,7 @@ use crate::family::Family;
 /// The fewest pairs that are judged, unless set otherwise.
 pub const MIN_PAIRS: usize = 8;
 
-/// What is decided before the run, for all comparisons of a session.
+/// The settings of all comparisons of a session, decided before the run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(Serialize, Deserialize))]
 #[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
@@ -45,11 +45,11 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// Whether these can be judged with. [`judge`](crate::judge()) asks this itself; a
-    /// command asks before the first run.
+    /// Checks the settings. [`judge`](crate::judge()) does so itself; a
+    /// command does so before the first run.
     ///
     /// # Errors
-    /// The first setting that makes no sense.
+    /// [`BadSetting`]: the first setting that makes no sense.
     pub fn check(&self) -> Result<(), BadSetting> {
         if !(self.delta > 0.0 && self.delta.is_finite()) {
             return Err(BadSetting::Delta(self.delta));

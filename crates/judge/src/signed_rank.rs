@@ -1,4 +1,4 @@
-//! The signed-rank distribution, exact: p and the ranks of the confidence
+//! The exact signed-rank distribution: p and the ranks of the confidence
 //! limits.
 //!
 //! T is the sum of the ranks of |d| that belong to positive differences. If
@@ -8,12 +8,12 @@
 //! - tied |d| share the mean of their ranks, and the distribution is that of
 //!   the ranks at hand (conditional on the ties), so it stays exact;
 //! - zeros are ranked with the others and then left out of the sum (Pratt
-//!   1959): dropping them first, as Wilcoxon did, makes the rest look more
+//!   1959): dropping them first, as Wilcoxon did, makes the result look more
 //!   certain the more often nothing changed.
 //!
 //! Above [`EXACT_PAIRS`] the normal approximation is used, with its
-//! continuity correction and the variance of the tied ranks. Must never fall
-//! back to it silently: the answer says which of them it is.
+//! continuity correction and the variance of the tied ranks. It must never fall
+//! back to it silently: the result names the method.
 
 use std::cmp::Ordering;
 use std::sync::OnceLock;
@@ -56,8 +56,8 @@ fn cumulative(ranks: &[usize]) -> Vec<f64> {
     let mut reached = 0;
     for rank in ranks {
         reached += rank;
-        // From the top, so that p[t - rank] is still without this rank. All
-        // terms are positive and halving is exact: no digits are lost.
+        // In descending order, so that p[t - rank] is still without this rank.
+        // All terms are positive and halving is exact: no digits are lost.
         for t in (0..=reached).rev() {
             let without = p[t];
             let with = if t >= *rank { p[t - rank] } else { 0.0 };

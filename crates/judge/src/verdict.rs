@@ -1,6 +1,6 @@
-//! What a comparison has shown: invalid, flat, better or worse, unclear.
+//! The verdict on a comparison: invalid, flat, better or worse, unclear.
 //!
-//! "Flat" has been shown; "unclear" has not, in either direction, and must
+//! "Flat" has been shown; "unclear" means that nothing has been shown, and must
 //! never be printed as equal.
 
 use std::fmt;
@@ -20,16 +20,16 @@ use crate::warning::Warning;
 pub enum Reason {
     /// Too few pairs can be used.
     TooFewPairs {
-        /// How many can.
+        /// The number of usable pairs.
         usable: usize,
-        /// How many it takes.
+        /// The number of pairs needed.
         needed: usize,
     },
     /// More runs failed than is tolerated.
     TooManyFailures {
         /// How many pairs failed.
         failed: usize,
-        /// Number of all.
+        /// The number of all pairs.
         of: usize,
         /// The first fault.
         first: Fault,
@@ -38,7 +38,7 @@ pub enum Reason {
     Fatal {
         /// Index of the pair.
         pair: usize,
-        /// What was wrong.
+        /// The fault.
         fault: Fault,
     },
 }
@@ -66,17 +66,18 @@ impl fmt::Display for Reason {
     }
 }
 
-/// What a comparison has shown.
+/// The verdict on a comparison.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(Serialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 pub enum Verdict {
-    /// Nothing: it must not be read. At least one reason.
+    /// Nothing was shown, and the figures must not be used. There is at least
+    /// one reason.
     Invalid(Vec<Reason>),
     /// Shown to be within ±δ: the 90 % interval lies inside. Holds for each
     /// comparison by itself, at 5 %, with no correction for the family.
     Flat {
-        /// Zero is outside the 95 % interval: a difference that is there and
+        /// Zero is outside the 95 % interval: a difference that exists and
         /// does not matter.
         nonzero: bool,
     },
@@ -86,9 +87,9 @@ pub enum Verdict {
     Worse,
     /// Neither shown to be flat nor to differ.
     Unclear {
-        /// The effect that so many pairs find four times in five, as a
+        /// The effect that this many pairs find four times in five, as a
         /// fraction: about 0.66 s_d at 20 pairs (plus b), more in a family.
-        /// `None` where they could not have called any, however large.
+        /// `None` where they could not have called any effect, however large.
         detectable: Option<f64>,
         /// About how many pairs it would take to show flat four times in
         /// five if there were no difference: 9.4 (s_d/δ)². `None` where the
@@ -98,7 +99,7 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// The verdict in one lower-case word, as JSON has it.
+    /// The verdict as one lower-case word, as used in JSON.
     #[must_use]
     pub fn word(&self) -> &'static str {
         match self {
@@ -117,7 +118,7 @@ impl Verdict {
 pub struct Judged {
     /// The role as given by the caller.
     pub role: Role,
-    /// What was shown.
+    /// The verdict.
     pub verdict: Verdict,
     /// From the usable pairs; `None` if there are none. Present for invalid
     /// comparisons too, where it must not be shown as a result.
@@ -131,6 +132,6 @@ pub struct Judged {
     pub members: usize,
     /// Pairs that were set aside, by index.
     pub set_aside: Vec<(usize, Fault)>,
-    /// What to know besides.
+    /// Warnings about the verdict.
     pub warnings: Vec<Warning>,
 }

@@ -2,10 +2,10 @@
 //!
 //! The Hodges-Lehmann estimate is their median and its confidence limits are
 //! two others of them (Hodges and Lehmann 1963; Hollander, Wolfe and Chicken,
-//! *Nonparametric Statistical Methods*, section 3.3). Must never build the list of n(n+1)/2
-//! averages: ten thousand pairs would need half a gigabyte.
+//! *Nonparametric Statistical Methods*, section 3.3). It must never build the
+//! list of n(n+1)/2 averages: ten thousand pairs would need half a gigabyte.
 
-/// How many Walsh averages `n` differences have.
+/// The number of Walsh averages of `n` differences.
 pub(crate) fn count(n: usize) -> u64 {
     let n = n as u64;
     n * (n + 1) / 2
@@ -46,8 +46,8 @@ pub(crate) fn median(sorted: &[f64]) -> f64 {
     }
 }
 
-/// How many Walsh averages are at most `x`. For a larger d_i fewer d_j
-/// qualify, so two indices that move towards one another see them all.
+/// The number of Walsh averages that are at most `x`. For a larger d_i fewer
+/// d_j qualify, so two indices that move towards one another cover them all.
 fn at_most(sorted: &[f64], x: f64) -> u64 {
     let mut end = sorted.len();
     let mut total = 0;

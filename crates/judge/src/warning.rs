@@ -1,7 +1,7 @@
-//! What a reader of a verdict should know besides, as values.
+//! Warnings about a verdict, as values.
 //!
-//! The text of each says what was seen and what to do next. Must never be
-//! printed here.
+//! The text of each says what was observed and what to do next. They must never
+//! be printed here.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ use serde::Serialize;
 use crate::family::Family;
 use crate::signed_rank::EXACT_PAIRS;
 
-/// Something that weakens a verdict, or that a further run would mend.
+/// A condition that weakens a verdict, or that a further run would fix.
 ///
 /// Comparisons of one family may carry equal warnings; a report shows them
 /// once.
@@ -19,16 +19,16 @@ use crate::signed_rank::EXACT_PAIRS;
 #[cfg_attr(feature = "serde", derive(Serialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 pub enum Warning {
-    /// Some pairs could not be used; the rest stand.
+    /// Some pairs could not be used; the others count.
     PairsSetAside {
-        /// How many.
+        /// The number of these pairs.
         count: usize,
-        /// Number of all.
+        /// The number of all pairs.
         of: usize,
         /// The first of their faults, in words.
         first: String,
     },
-    /// The differences remember one another, which the test assumes they do
+    /// The differences are autocorrelated, which the test assumes they are
     /// not. By chance this appears in about one comparison of twenty.
     Autocorrelated {
         /// Lag-1 autocorrelation of d.

@@ -21,17 +21,17 @@ pub(crate) struct Arena {
     used: usize,
 }
 
-/// Bytes that a value of this size takes of an arena.
+/// The bytes that a value of this size occupies in an arena.
 #[must_use]
 pub(crate) const fn room(size: usize) -> usize {
     size.div_ceil(ALIGN) * ALIGN
 }
 
 impl Arena {
-    /// `size` bytes of zeros.
+    /// Maps `size` bytes of zeros.
     ///
     /// # Errors
-    /// The kernel has no memory for it.
+    /// If `size` is zero, or the kernel cannot map so much memory.
     pub(crate) fn new(size: usize) -> Result<Self, String> {
         let size = room(size.max(1));
         let Some(length) = NonZeroUsize::new(size) else {
@@ -54,7 +54,7 @@ impl Arena {
         })
     }
 
-    /// Leaves so many bytes out, rounded up to 128.
+    /// Leaves this many bytes out, rounded up to 128.
     pub(crate) fn skip(&mut self, bytes: usize) {
         self.used = (self.used + room(bytes)).min(self.size);
     }
@@ -62,8 +62,8 @@ impl Arena {
     /// Memory for `count` values, all bytes zero.
     ///
     /// # Panics
-    /// If the arena was made too small or `T` wants a wider alignment than
-    /// 128: a mistake of the caller's.
+    /// If the arena is too small or `T` needs a larger alignment than
+    /// 128, which is an error of the caller.
     pub(crate) fn take<T>(&mut self, count: usize) -> NonNull<T> {
         let layout = Layout::array::<T>(count).unwrap_or(Layout::new::<T>());
         self.place(layout).cast()

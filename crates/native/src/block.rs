@@ -1,12 +1,13 @@
-//! A block: some pairs of slices by the same workers in the same memory. One
-//! pair of the laboratory.
+//! A block: a number of pairs of slices by the same workers in the same memory.
+//! It is one pair of the laboratory.
 //!
-//! Baseline and experiment are built in place, in turn, at one address, with
-//! one set of contexts and one shared section; another block has another
-//! address. (On one virtual machine, where a contended line lay was worth up
-//! to 25 % for the life of a process; see docs/native.md.) All that must be
-//! done between slices is done by the worker that comes last, while the others
-//! wait: no controller wakes meanwhile. Knows one cell and no statistics.
+//! Baseline and experiment are built in place, alternately, at one address,
+//! with one set of contexts and one shared section; another block has another
+//! address. (On one virtual machine, the address of a contended line changed
+//! results by up to 25 % for the life of a process; see docs/native.md.) All
+//! that must be done between slices is done by the worker that arrives last,
+//! while the others wait: no controller thread wakes up. This module knows one
+//! cell and no statistics.
 
 use crate::arena::{Arena, room};
 use crate::disturbance::{self, Disturbance, Usage};
@@ -23,14 +24,14 @@ use std::cell::{Cell, RefCell};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
-/// What a block is asked for.
+/// The parameters of a block.
 #[derive(Clone, Debug)]
 pub(crate) struct Request {
     /// Baseline and experiment.
     pub(crate) codes: [LockCode; 2],
-    /// Workers.
+    /// Number of workers.
     pub(crate) threads: usize,
-    /// The CPUs to pin them to, round and round.
+    /// The CPUs to pin them to, round robin.
     pub(crate) cpus: Vec<usize>,
     /// What each worker does in its critical section.
     pub(crate) critical: Vec<Critical>,
@@ -48,7 +49,7 @@ pub(crate) struct Request {
     pub(crate) clock_cost: f64,
     /// How long the block takes, in ns.
     pub(crate) time: u64,
-    /// Pairs that it wants at least, undisturbed; it goes on for up to three
+    /// The fewest undisturbed pairs; to get them it continues for up to three
     /// times its time for them.
     pub(crate) least: u32,
     /// Seed of orders, layouts and addresses.
@@ -58,19 +59,19 @@ pub(crate) struct Request {
 }
 
 impl Request {
-    /// More workers than CPUs.
+    /// Whether there are more workers than CPUs.
     pub(crate) fn oversubscribed(&self) -> bool {
         self.threads > self.cpus.len()
     }
 
-    /// Pairs that fit the block's time, were it thrice as long.
+    /// The pairs that fit three times the block's time.
     fn most_pairs(&self) -> usize {
         let pair = 2 * (self.settle + self.length).max(1);
         let fit = 3 * self.time / pair;
         usize::try_from(fit.max(self.least.into()) + 2).unwrap_or(usize::MAX)
     }
 
-    /// What is drawn for pair `pair`.
+    /// The random choices for pair `pair`.
     pub(crate) fn draw(&self, pair: usize) -> Draw {
         Draw {
             sides: coin(self.seed, pair as u64).sides(),
@@ -87,9 +88,9 @@ impl Request {
     }
 }
 
-/// What is drawn for one pair of slices.
+/// The random choices for one pair of slices.
 pub(crate) struct Draw {
-    /// Which side goes first.
+    /// The order of the sides.
     pub(crate) sides: [Side; 2],
     /// Layouts of baseline and experiment.
     pub(crate) layouts: [usize; 2],
@@ -101,49 +102,50 @@ fn permutation(seed: u64) -> [usize; LAYOUTS] {
     order
 }
 
-/// What all workers share beside the lock. In the arena.
+/// The state that all workers share besides the lock; it lies in the arena.
 #[derive(Default)]
 pub(crate) struct Control {
     rendezvous: Rendezvous,
     clockwork: Clockwork,
     ball: Ball,
-    /// Asks for an end after this pair.
+    /// Requests an end after this pair.
     pub(crate) stop: AtomicBool,
-    /// Nobody goes on. Written while all wait, or when somebody never came.
+    /// The block is over. Written while all workers wait, or when one never
+    /// arrived.
     over: AtomicBool,
     /// Grows with every slice: a block in which it does not is stuck.
     pub(crate) progress: AtomicU32,
-    /// Workers that are done.
+    /// Number of workers that have finished.
     pub(crate) left: AtomicU32,
-    /// Pairs that were run.
+    /// Number of pairs that were run.
     pairs: AtomicU32,
-    /// Pairs among them that nothing disturbed.
+    /// Number of undisturbed pairs among them.
     undisturbed: AtomicU32,
-    /// When the block began, in ns.
+    /// Start of the block, in ns.
     began: AtomicU64,
 }
 
-/// One slice, as a worker leaves it.
+/// A worker's record of one slice.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 pub(crate) struct WorkerRecord {
-    /// What it did.
+    /// The worker's counts.
     pub(crate) tally: Tally,
-    /// What the machine gave it.
+    /// The resources that the machine gave it.
     pub(crate) usage: Usage,
 }
 
-/// One slice, as the last worker leaves it.
+/// The last worker's record of one slice.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 pub(crate) struct SliceRecord {
-    /// When the measured time began and ended, in ns.
+    /// Start and end of the measured time, in ns.
     pub(crate) measured: (u64, u64),
     /// Increments that were made under the lock and not lost.
     pub(crate) turns_kept: u64,
 }
 
-/// One pair, as the last worker leaves it.
+/// The last worker's record of one pair.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 pub(crate) struct PairRecord {
@@ -151,9 +153,9 @@ pub(crate) struct PairRecord {
     pub(crate) slices: [SliceRecord; 2],
     /// Round trip before it in ns; 0 where none was measured.
     pub(crate) trip: f64,
-    /// The link that it is of.
+    /// The link on which the round trip was measured.
     pub(crate) link: usize,
-    /// What disturbed it.
+    /// The disturbance of the pair.
     pub(crate) disturbance: Disturbance,
 }
 
@@ -174,7 +176,7 @@ pub(crate) struct Block {
     turns_at: NonNull<u64>,
     /// Latencies by side and worker.
     pub(crate) latencies: NonNull<u64>,
-    /// Last: the rest lies in it.
+    /// The arena is last, because the rest lies in it.
     _arena: Arena,
 }
 
@@ -185,17 +187,17 @@ unsafe impl Send for Block {}
 // SAFETY: as above.
 unsafe impl Sync for Block {}
 
-/// Bytes over which lock and shared section are spread: many lines in several
-/// pages.
+/// The bytes over which lock and shared section are spread: many lines in
+/// several pages.
 const SPREAD: usize = 64 * 1024;
-/// The same for what belongs to one worker.
+/// The same for the data of one worker.
 const SPREAD_OF_ONE: usize = 4096;
 
 impl Block {
-    /// Memory for it.
+    /// Allocates the memory of a block.
     ///
     /// # Errors
-    /// The kernel has none.
+    /// If the kernel cannot map it.
     pub(crate) fn new(request: Request) -> Result<Self, String> {
         let threads = request.threads;
         let most_pairs = request.most_pairs();
@@ -258,7 +260,7 @@ impl Block {
         })
     }
 
-    /// What the workers share.
+    /// The state that the workers share.
     pub(crate) fn control(&self) -> &Control {
         // SAFETY: in our arena; shared by design.
         unsafe { self.control.as_ref() }
@@ -269,10 +271,11 @@ impl Block {
         self.lock.as_ptr().addr()
     }
 
-    /// The records of the pairs that were run. Only when nobody works.
+    /// The records of the pairs that were run. Only to be called while no
+    /// worker runs.
     pub(crate) fn pairs(&self) -> &[PairRecord] {
         let count = self.control().pairs.load(Ordering::Relaxed) as usize;
-        // SAFETY: so many lie there, zeroed or written; all zeros are legal.
+        // SAFETY: this many lie there, zeroed or written; all zeros are valid.
         unsafe { std::slice::from_raw_parts(self.pairs.as_ptr(), count.min(self.most_pairs)) }
     }
 
@@ -280,7 +283,8 @@ impl Block {
         (2 * pair + side) * self.request.threads
     }
 
-    /// What the workers left of one slice. Only when nobody works.
+    /// The workers' records of one slice. Only to be called while no worker
+    /// runs.
     pub(crate) fn workers(&self, pair: usize, side: usize) -> &[WorkerRecord] {
         let threads = self.request.threads;
         // SAFETY: in bounds, zeroed or written; all zeros are legal.
@@ -290,8 +294,8 @@ impl Block {
         }
     }
 
-    /// One worker's turns at the ends of the windows of one slice. Only when
-    /// nobody works.
+    /// One worker's turns at the ends of the windows of one slice. Only to be
+    /// called while no worker runs.
     pub(crate) fn turns_at(&self, pair: usize, side: usize, worker: usize) -> &[u64] {
         let count = self.request.windows.count;
         // SAFETY: as in `workers`.
@@ -306,9 +310,10 @@ impl Block {
         unsafe { self.shared.as_ref() }
     }
 
-    /// Waits for the others; the last one does `serial`.
+    /// Waits for the others; the last one runs `serial`.
     fn meet(&self, serial: impl FnOnce(&Control)) {
-        // With more workers than CPUs, who spins keeps others from coming.
+        // With more workers than CPUs, a spinning worker keeps others from
+        // arriving.
         let spins = if self.request.oversubscribed() {
             0
         } else {
@@ -319,13 +324,13 @@ impl Block {
         control.rendezvous.meet(all, spins, || serial(control));
     }
 
-    /// Ends a block whose workers cannot all come.
+    /// Ends a block whose workers cannot all arrive.
     pub(crate) fn abandon(&self) {
         self.control().over.store(true, Ordering::Relaxed);
         self.control().rendezvous.abandon();
     }
 
-    /// The life of one worker.
+    /// Runs one worker from start to end.
     pub(crate) fn work(&self, worker: usize, mut latencies: Option<Latencies>) {
         let control = self.control();
         self.meet(|control| control.began.store(clock::now(), Ordering::Relaxed));
@@ -372,7 +377,8 @@ impl Block {
         unsafe { self.pairs.add(pair).as_ref() }
     }
 
-    /// Two workers measure how far apart they are; the others pass.
+    /// Lets two workers measure the round trip between them; the others
+    /// continue.
     fn measure_link(&self, pair: usize, worker: usize) {
         if self.links.is_empty() {
             return;
@@ -393,7 +399,7 @@ impl Block {
         }
     }
 
-    /// Builds a lock and starts the clock. Everybody waits.
+    /// Builds a lock and starts the clock, while all workers wait.
     fn build(&self, control: &Control, side: usize) {
         let code = &self.request.codes[side];
         // SAFETY: the places are for this, hold nothing, and all others wait.
@@ -405,7 +411,7 @@ impl Block {
         control.clockwork.set(settled, self.request.length);
     }
 
-    /// Notes what there is to know of a slice. Everybody waits.
+    /// Records the results of a slice, while all workers wait.
     fn tear_down(&self, control: &Control, pair: usize, side: usize) {
         let turns_kept = self.shared().turns();
         // SAFETY: built by `build`, idle since all workers are here; and the
@@ -420,8 +426,8 @@ impl Block {
         control.progress.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Whether the pair counts, and whether there will be another. Everybody
-    /// waits.
+    /// Decides whether the pair counts, and whether there will be another,
+    /// while all workers wait.
     fn end_pair(&self, control: &Control, pair: usize) {
         let disturbed = disturbance::of(
             [0, 1].map(|side| self.workers(pair, side)),
@@ -448,7 +454,7 @@ impl Block {
         control.over.store(over, Ordering::Relaxed);
     }
 
-    /// One worker's part of one slice.
+    /// Runs one worker's part of one slice.
     fn slice(
         &self,
         pair: usize,

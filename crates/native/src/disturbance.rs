@@ -1,29 +1,29 @@
 //! Whether the machine disturbed a pair of slices.
 //!
-//! By the machine's own accounts only: what a lock did never decides whether
-//! its slice counts. With more workers than CPUs, taking turns is what is
-//! measured, so nothing is dropped here.
+//! It uses the machine's accounting only: the behaviour of a lock never decides
+//! whether its slice counts. With more workers than CPUs, time-slicing is part
+//! of what is measured, so nothing is dropped here.
 
 use crate::block::WorkerRecord;
 use locklab_host::clock;
 use serde::Serialize;
 
-/// What disturbed a pair of slices.
+/// The disturbance of a pair of slices.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[repr(u8)]
 pub(crate) enum Disturbance {
-    /// Nothing.
+    /// No disturbance.
     #[default]
     None = 0,
     /// A worker lost its CPU to another program (an involuntary context
     /// switch).
     Preempted,
-    /// A worker had its CPU for less time than passed, and nothing else ran:
-    /// the hypervisor or interrupts took it.
+    /// A worker had its CPU for less than the elapsed time, and nothing else
+    /// ran: the hypervisor or interrupts took it.
     Stolen,
 }
 
-/// What the kernel has accounted to a thread, or the part of a slice.
+/// The kernel's accounting for a thread, or its part in a slice.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 pub(crate) struct Usage {
@@ -33,12 +33,12 @@ pub(crate) struct Usage {
     pub(crate) cpu: u64,
     /// Context switches because it waited.
     pub(crate) voluntary: u64,
-    /// Context switches because another had its turn.
+    /// Context switches because another thread was scheduled.
     pub(crate) involuntary: u64,
 }
 
 impl Usage {
-    /// The usage of the calling thread until now.
+    /// Reads the usage of the calling thread until now.
     pub(crate) fn read() -> Self {
         // SAFETY: a zeroed rusage is a valid one, and the call writes it.
         let usage = unsafe {
@@ -54,7 +54,7 @@ impl Usage {
         }
     }
 
-    /// What has come since `before`.
+    /// The usage since `before`.
     pub(crate) fn since(&self, before: &Self) -> Self {
         Self {
             wall: self.wall.saturating_sub(before.wall),
@@ -113,7 +113,7 @@ mod tests {
             cpu: 900_000,
             ..quiet.usage
         });
-        // It slept in the lock: what the lock does is its own affair.
+        // It slept in the lock, which is part of the lock's behaviour.
         let slept = record(Usage {
             cpu: 100_000,
             voluntary: 9,

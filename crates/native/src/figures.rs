@@ -1,7 +1,8 @@
 //! From the records of a block to the two samples of a pair.
 //!
-//! Sums over the slices that count; a lock that did nothing in one slice did
-//! little, and is not left out for it. Judges nothing.
+//! Figures are sums over the slices that count; a lock that did nothing in one
+//! slice did little work, but the slice is not left out for that. This module
+//! judges nothing.
 
 use crate::block::Block;
 use crate::disturbance::Disturbance;
@@ -11,41 +12,41 @@ use crate::round_trip::{class, median, steady};
 use locklab_lab::experiment::{Invalid, Placement, Sample, Values};
 use serde::{Deserialize, Serialize};
 
-/// What only this instrument knows of a block; the same for both sides but
-/// the first two.
+/// Details of a block that only this instrument knows; the same for both sides
+/// except the first two.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Detail {
     /// Acquisitions of each thread.
     per_thread: Vec<u64>,
     /// Acquisitions and nanoseconds in each code layout.
     pub(crate) layouts: Vec<(u64, u64)>,
-    /// Where the lock lay.
+    /// The address of the lock.
     address: String,
-    /// Pairs of slices.
+    /// The pairs of slices, by outcome.
     slices: Slices,
 }
 
 impl Detail {
-    /// What a sample of this instrument carries.
+    /// The details in a sample of this instrument.
     pub(crate) fn of(sample: &Sample) -> Option<Self> {
         Self::deserialize(&sample.detail).ok()
     }
 }
 
-/// What became of the pairs of slices of a block.
+/// The outcome of the pairs of slices of a block.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Slices {
-    /// They count.
+    /// Pairs that count.
     pub(crate) kept: u32,
-    /// Another program had a CPU.
+    /// Pairs in which another program had a CPU.
     pub(crate) preempted: u32,
-    /// The hypervisor or interrupts had one.
+    /// Pairs in which the hypervisor or interrupts had one.
     pub(crate) stolen: u32,
-    /// CPUs moved.
+    /// Pairs in which the CPUs moved.
     pub(crate) moved: u32,
 }
 
-/// Which pairs of a block count, and where its CPUs were.
+/// The pairs of a block that count, and the placement of its CPUs.
 pub(crate) struct Sorted {
     pub(crate) kept: Vec<usize>,
     pub(crate) slices: Slices,
@@ -113,8 +114,8 @@ pub(crate) fn samples(block: &Block) -> [Sample; 2] {
 
 /// The rates of baseline and experiment of one thread alone, so that a few
 /// slices that the machine disturbed unseen decide nothing: the middle half of
-/// the slices' rates and of the ratios of their pairs. Nobody contends, so
-/// what varies between slices is the machine. Of several threads it is the
+/// the slices' rates and of the ratios of their pairs. There is no contention,
+/// so what varies between slices is the machine. With several threads it is the
 /// lock too, and all slices count alike.
 fn rates_alone(block: &Block, sorted: &Sorted) -> Option<[f64; 2]> {
     if block.request.threads > 1 {
@@ -141,7 +142,7 @@ fn rates_alone(block: &Block, sorted: &Sorted) -> Option<[f64; 2]> {
     Some([baseline.exp(), (baseline + ratio).exp()])
 }
 
-/// The mean of what lies between the quartiles.
+/// The mean of the values between the quartiles.
 fn middle_half(mut list: Vec<f64>) -> Option<f64> {
     list.sort_by(f64::total_cmp);
     let cut = list.len() / 4;
@@ -151,7 +152,7 @@ fn middle_half(mut list: Vec<f64>) -> Option<f64> {
     Some(half.iter().sum::<f64>() / half.len() as f64)
 }
 
-/// Why too little of the block is left, if it is.
+/// The reason why too little of the block is left, if so.
 fn disturbed(block: &Block, sorted: &Sorted) -> Option<Invalid> {
     let Slices {
         kept,
@@ -269,7 +270,7 @@ fn sample(block: &Block, sorted: &Sorted, side: usize, alone: Option<f64>) -> Sa
         values,
         placement: sorted.placement.clone(),
         invalid: check(block, side, code.info.name).or_else(|| {
-            // Not what the lock did: it was not asked.
+            // This is not the lock's doing: it was not used.
             let asked = available == 0.0 || cpu >= 0.01 * available;
             (turns == 0 && !asked).then(|| {
                 Invalid::Disturbed(
@@ -282,7 +283,7 @@ fn sample(block: &Block, sorted: &Sorted, side: usize, alone: Option<f64>) -> Sa
     }
 }
 
-/// What went wrong with the workload itself, in any slice.
+/// A failure of the workload itself in any slice.
 fn check(block: &Block, side: usize, name: &str) -> Option<Invalid> {
     for (i, pair) in block.pairs().iter().enumerate() {
         let workers = block.workers(i, side);
@@ -304,7 +305,7 @@ fn check(block: &Block, side: usize, name: &str) -> Option<Invalid> {
     None
 }
 
-/// Jain, Chiu and Hawe 1984: (Σx)² / (n Σx²). 1 if nothing was done: nobody
+/// Jain, Chiu and Hawe 1984: (Σx)² / (n Σx²). 1 if nothing was done: no thread
 /// got more than another.
 fn jain(shares: &[u64]) -> f64 {
     let sum: f64 = shares.iter().map(|x| *x as f64).sum();

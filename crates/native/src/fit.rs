@@ -1,10 +1,10 @@
-//! What a machine file needs to know of this machine, measured: how far apart
+//! The figures of this machine for a machine file, measured: how far apart
 //! its CPUs are, its cycle, what a pause and an atomic operation cost; and the
-//! rates of locks that a file made of it can be held against.
+//! rates of locks to compare the file with.
 //!
-//! By the same means as a matrix: the same round trips, the same cycle, the
-//! same blocks of slices. What cannot be measured so is an assumption in the
-//! file, and marked as one.
+//! They are measured as in a matrix: the same round trips, the same cycle, the
+//! same blocks of slices. A figure that cannot be measured this way is an
+//! assumption in the file, and marked as one.
 
 use crate::plan::Plan;
 use crate::probe::Native;
@@ -21,21 +21,21 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// Pairs of CPUs measured at most.
+/// The most pairs of CPUs that are measured.
 const MOST_PAIRS: usize = 64;
-/// How often each is measured, at other times.
+/// How often each is measured, at different times.
 const PASSES: usize = 3;
 /// Locks whose rates here are compared with those on the modelled machine.
 pub const LOCKS: [&str; 5] = ["ticket", "mcs", "clh", "qspinlock", "ttas"];
-/// Blocks of slices of each pair of them.
+/// Number of blocks of slices for each pair of them.
 const BLOCKS: u32 = 5;
 /// A pair whose figures differ by more than this factor was moved meanwhile.
 const SLACK: f64 = 1.5;
 
-/// What was measured. Latencies in ns, one way.
+/// The measured figures. Latencies are one way, in ns.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fit {
-    /// One of each pair of CPUs, rising.
+    /// The latency of each pair of CPUs, ascending.
     pub one_way: Vec<f64>,
     /// Pairs that a virtual machine's host moved between two measurements.
     pub moved: usize,
@@ -45,7 +45,7 @@ pub struct Fit {
     pub middle: f64,
     /// Between CPUs of different last-level caches.
     pub far: f64,
-    /// Cycles in a nanosecond, as the matrix knows them.
+    /// Cycles per nanosecond, measured as in the matrix.
     pub clock_ghz: f64,
     /// Time of one relax, in ns.
     pub pause: f64,
@@ -54,7 +54,7 @@ pub struct Fit {
 }
 
 impl Fit {
-    /// The file of a machine like this one. What cannot be measured is in it as
+    /// The machine file of this machine. What cannot be measured is in it as
     /// an assumption.
     #[must_use]
     pub fn machine_file(&self, topology: &Topology) -> String {
@@ -124,7 +124,7 @@ pub fn pairs(cpus: &[usize]) -> Vec<(usize, usize)> {
 /// Measures `pairs`.
 ///
 /// # Errors
-/// No two CPUs met, in a sentence.
+/// If no two CPUs could exchange a cache line because the machine is too busy.
 pub fn measure(native: &Native, pairs: &[(usize, usize)]) -> Result<Fit, String> {
     let mut passes = vec![Vec::new(); pairs.len()];
     for _ in 0..PASSES {
@@ -136,7 +136,7 @@ pub fn measure(native: &Native, pairs: &[(usize, usize)]) -> Result<Fit, String>
     of_round_trips(passes, cycle)
 }
 
-/// A fit of the round trips of each pair, and the length of a cycle.
+/// Makes a fit from the round trips of each pair and the length of a cycle.
 fn of_round_trips(passes: Vec<Vec<f64>>, cycle: f64) -> Result<Fit, String> {
     let mut moved = 0;
     let mut trips = Vec::new();
@@ -152,7 +152,7 @@ fn of_round_trips(passes: Vec<Vec<f64>>, cycle: f64) -> Result<Fit, String> {
     }
     trips.sort_by(f64::total_cmp);
     let one_way: Vec<f64> = trips.iter().map(|trip| trip / 2.0).collect();
-    // The classes are those by which a matrix tells placements apart.
+    // The classes are those by which a matrix distinguishes placements.
     let class = |from: f64, to: f64| {
         let of: Vec<f64> = trips
             .iter()
@@ -166,7 +166,7 @@ fn of_round_trips(passes: Vec<Vec<f64>>, cycle: f64) -> Result<Fit, String> {
         class(NEAR, MID),
         class(MID, f64::INFINITY),
     ];
-    // Where a distance does not occur, the next one that does.
+    // Where a distance does not occur, the next one that does is used.
     let or = |order: [usize; 3]| order.iter().find_map(|at| classes[*at]).unwrap_or(1.0);
     Ok(Fit {
         near: or([0, 1, 2]),
@@ -185,7 +185,7 @@ fn of_round_trips(passes: Vec<Vec<f64>>, cycle: f64) -> Result<Fit, String> {
     })
 }
 
-/// Nanoseconds of one of many.
+/// Mean time of `once` in nanoseconds.
 fn nanoseconds(times: u32, mut once: impl FnMut()) -> f64 {
     let best = (0..5).map(|_| {
         let start = Instant::now();
@@ -201,7 +201,7 @@ fn nanoseconds(times: u32, mut once: impl FnMut()) -> f64 {
 /// that no block measured.
 ///
 /// # Errors
-/// A lock cannot be measured at all, in a sentence.
+/// If a lock cannot be measured at all; the message names it.
 pub fn rates(native: &Native, place: [u64; 3]) -> Result<Vec<(&'static str, Option<f64>)>, String> {
     let mut rates = Vec::new();
     for pair in LOCKS.chunks(2) {
@@ -212,7 +212,7 @@ pub fn rates(native: &Native, place: [u64; 3]) -> Result<Vec<(&'static str, Opti
     Ok(rates)
 }
 
-/// Medians of `blocks` blocks of two locks.
+/// The median rates of two locks over `blocks` blocks.
 fn rates_of(
     native: &Native,
     locks: [&str; 2],
@@ -282,7 +282,7 @@ mod tests {
         assert_eq!(fit.far, 150.0);
         assert_eq!((fit.moved, fit.one_way.len()), (1, 4));
         assert!((fit.clock_ghz - 2.5).abs() < 1e-9);
-        // All at one distance: the others are that.
+        // All are at one distance, so the other distances equal it.
         let fit = of_round_trips(vec![vec![60.0; 3]], 0.4).unwrap();
         assert_eq!((fit.near, fit.middle, fit.far), (30.0, 30.0, 30.0));
         assert!(of_round_trips(vec![Vec::new()], 0.4).is_err());

@@ -1,7 +1,7 @@
-//! Two locks on this machine, as an instrument of the laboratory.
+//! The instrument that measures two locks on this machine.
 //!
 //! A pair of the laboratory is one block of slices (`block`). Cells
-//! take turns, block by block, so that a restless minute meets all of them;
+//! alternate block by block, so that a noisy minute affects all of them;
 //! one whose verdict is beyond doubt gives its time to the others.
 
 use crate::block::{Block, Request};
@@ -32,7 +32,7 @@ use std::time::Duration;
 /// Fewest pairs of slices that make a block, where it has time for more than
 /// one.
 const LEAST_SLICES: u32 = 3;
-/// Windows of fairness, in ns.
+/// Length of the windows of short-term fairness, in ns.
 const WINDOW: u64 = 1_000_000;
 
 /// Locks under threads or processes of this machine.
@@ -47,17 +47,17 @@ pub struct Slices {
     /// Slices of each cell; planned, then calibrated.
     slices: Vec<SliceLength>,
     descriptors: Vec<RawFd>,
-    /// Open as long as their descriptors are used.
+    /// Files that stay open while their descriptors are used.
     _files: Vec<File>,
     interrupt: Arc<AtomicBool>,
 }
 
 impl Native {
-    /// The experiment that `plan` is, without pairs, and the instrument that
-    /// makes them. `interrupt` ends a block soon when it is set.
+    /// The experiment of `plan`, without pairs, and the instrument that
+    /// measures them. `interrupt` ends a block soon when it is set.
     ///
     /// # Errors
-    /// One of the locks does not exist, the files that fstat needs could not be
+    /// If one of the locks does not exist, the files that fstat needs cannot be
     /// made, or this process has a real-time scheduling policy.
     pub fn instrument(
         &self,
@@ -141,7 +141,7 @@ fn files(plan: &Plan) -> Result<Vec<File>, String> {
     }
 }
 
-/// A cell without pairs.
+/// A cell that has no pairs yet.
 fn empty(cell: &PlannedCell, plan: &Plan) -> Cell {
     let key = Key::point(cell.threads, cell.critical, cell.non_critical);
     let metrics = metrics(cell.threads, plan.spec.latency, Source::Instrument);
@@ -175,7 +175,7 @@ impl Slices {
             },
             latency: plan.spec.latency,
             clock_cost: self.clock_cost,
-            // A slice that was found to be longer than planned.
+            // Calibration found a slice that is longer than planned.
             time: self.blocks[index].max(2 * (settle + length) * u64::from(least)),
             least,
             seed,
@@ -252,7 +252,7 @@ impl Instrument for Slices {
 
     fn begin(&mut self, cell: &mut Cell, index: usize) -> Result<(), Stopped> {
         let planned = &self.plan.cells[index];
-        // One thread has nothing to settle but its caches; with more threads
+        // With one thread only the caches settle; with more threads
         // than CPUs the scheduler's ticks are longer than any lock remembers.
         let found =
             if self.plan.spec.slice.is_none() && planned.threads > 1 && !planned.oversubscribed {
@@ -299,8 +299,8 @@ impl Instrument for Slices {
     }
 }
 
-/// The design of a matrix on hardware: so many pairs that one cell alone can
-/// be called, and two more, before the first look.
+/// The planned pairs of a matrix on hardware: as many as let one cell alone
+/// be called, and two more, before the first interim analysis.
 #[must_use]
 pub fn pairs_for(cells: usize) -> u32 {
     let needed = locklab_judge::pairs_needed(locklab_judge::Family::FalseDiscovery, cells);

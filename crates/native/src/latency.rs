@@ -1,13 +1,14 @@
-//! Latencies of one worker: a histogram a side, fed by slices that count.
+//! Latencies of one worker: a histogram for each side, from the slices that
+//! count.
 //!
-//! Made before a fork and never grown: a child may not allocate.
+//! It is made before a fork and never grows, because a child must not allocate.
 
 use hdrhistogram::Histogram;
 use std::cell::RefCell;
 use std::ptr::NonNull;
 
-/// Distinct latencies kept of a worker and side: all that two significant
-/// digits from 1 ns to 100 s can have.
+/// Number of distinct latencies per worker and side: all that two significant
+/// digits from 1 ns to 100 s allow.
 pub(crate) const LATENCIES: usize = 4096;
 
 fn histogram() -> Histogram<u64> {
@@ -18,7 +19,7 @@ fn histogram() -> Histogram<u64> {
     })
 }
 
-/// One worker's.
+/// The latencies of one worker.
 pub(crate) struct Latencies {
     /// Latencies of the pair under way.
     slices: [RefCell<Histogram<u64>>; 2],
@@ -34,12 +35,12 @@ impl Latencies {
         }
     }
 
-    /// Where the latencies of a slice go.
+    /// The histogram for the latencies of a slice.
     pub(crate) fn slice(&self, side: usize) -> &RefCell<Histogram<u64>> {
         &self.slices[side]
     }
 
-    /// A pair is over; whether it counts.
+    /// Ends a pair; `counts` is whether its latencies are kept.
     pub(crate) fn close(&mut self, counts: bool) {
         for (slice, sum) in self.slices.iter_mut().zip(&mut self.sums) {
             if counts {
@@ -53,7 +54,7 @@ impl Latencies {
     /// Writes pairs of value and count of each side, ended by a count of 0.
     ///
     /// # Safety
-    /// Memory for 4 × [`LATENCIES`] values, zeroed.
+    /// `place` leads to memory for 4 × [`LATENCIES`] values, zeroed.
     pub(crate) unsafe fn save(&self, place: NonNull<u64>) {
         for (side, sum) in self.sums.iter().enumerate() {
             for (i, step) in sum.iter_recorded().take(LATENCIES - 1).enumerate() {
@@ -68,7 +69,7 @@ impl Latencies {
     }
 }
 
-/// What workers saved, of one side, together.
+/// The merged latencies of one side that workers have saved.
 ///
 /// # Safety
 /// `place` leads to what [`Latencies::save`] wrote, of `workers` workers.

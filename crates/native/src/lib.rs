@@ -5,8 +5,8 @@
 //! Spec -> Plan -> Slices (an Instrument) -> block -> workers -> slice -> lock
 //! ```
 //!
-//! Knows nothing of statistics, stores nothing and prints nothing. The method,
-//! its calibration and its limits are in docs/native.md.
+//! This crate knows nothing of statistics, stores nothing and prints nothing.
+//! The method, its calibration and its limits are in docs/native.md.
 
 mod arena;
 mod block;

@@ -1,12 +1,12 @@
-//! A lock as the engine takes it: how to build it at a given place, and the
-//! loop that measures it, in several layouts.
+//! A lock in the form that the engine uses: how to build it at a given place,
+//! and the loop that measures it, in several layouts.
 //!
-//! A lock's loop is a few bytes, and where they lie in the program has been
-//! worth 7 % of it: more than most locks differ by. So each loop exists
-//! [`LAYOUTS`] times, at other offsets from a cache line and from a page, and
-//! each pair of slices draws one for each side; what is luck of layout becomes
-//! noise that averages out. (T. Mytkowicz et al., *Producing wrong data
-//! without doing anything obviously wrong*, 2009.)
+//! A lock's loop is a few bytes, and their alignment in the program has been
+//! worth 7 % of its rate, which is more than most locks differ by. So each loop
+//! exists [`LAYOUTS`] times, at different offsets from a cache line and from a
+//! page, and each pair of slices draws one for each side; so the effect of
+//! layout becomes noise that averages out. (T. Mytkowicz et al., *Producing
+//! wrong data without doing anything obviously wrong*, 2009.)
 
 use crate::slice::{Slice, Timed, Untimed, work};
 use locklab_locks::catalogue::Visitor;
@@ -14,20 +14,20 @@ use locklab_locks::{Info, NativePlatform, RawLock};
 use std::alloc::Layout;
 use std::ptr::NonNull;
 
-/// How many layouts of a loop there are.
+/// The number of layouts of a loop.
 pub const LAYOUTS: usize = 8;
 
-/// Works on one slice; see [`crate::slice::work`].
+/// The function that runs one slice; see [`crate::slice::work`].
 pub(crate) type Loop = unsafe fn(&Slice<'_>);
 
-/// One lock.
+/// The code of one lock.
 #[derive(Clone, Copy, Debug)]
 pub struct LockCode {
-    /// What it says of itself.
+    /// The description of the lock.
     pub info: Info,
-    /// Its memory.
+    /// Size and alignment of the lock.
     pub(crate) lock: Layout,
-    /// A worker's context's memory.
+    /// Size and alignment of a worker's context.
     pub(crate) context: Layout,
     build: unsafe fn(NonNull<u8>),
     build_context: unsafe fn(NonNull<u8>),
@@ -42,7 +42,7 @@ unsafe fn build<T: Default>(place: NonNull<u8>) {
     unsafe { place.cast::<T>().write(T::default()) };
 }
 
-/// As [`build`], of a lock, which then is where it stays.
+/// As [`build`], for a lock, which is then in its final place.
 unsafe fn build_lock<L: RawLock<NativePlatform>>(place: NonNull<u8>) {
     // SAFETY: the caller's promise.
     unsafe {
@@ -97,7 +97,7 @@ impl LockCode {
             .or_else(|| crate::subject::visit(name, Find))
     }
 
-    /// The loop that measures it; with latencies there is but one layout,
+    /// The loop that measures it; with latencies there is only one layout,
     /// since the clock costs more than any layout.
     pub(crate) fn slice(&self, layout: usize, latency: bool) -> Loop {
         if latency {
@@ -110,8 +110,8 @@ impl LockCode {
     /// Builds the lock and its contexts.
     ///
     /// # Safety
-    /// Each place has room for it and holds nothing, and nobody else uses any
-    /// of them meanwhile.
+    /// Each place has room for it and holds nothing, and no other thread uses
+    /// any of them meanwhile.
     pub(crate) unsafe fn build(&self, lock: NonNull<u8>, contexts: &[NonNull<u8>]) {
         // SAFETY: the caller's promise.
         unsafe {

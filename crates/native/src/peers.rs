@@ -1,8 +1,8 @@
-//! Locks of others, to compare with: `std`, `parking_lot`, `pthread`.
+//! Locks of other libraries, for comparison: `std`, `parking_lot`, `pthread`.
 //!
-//! Called as a program would call them, behind the interface of our own
-//! locks; what the adapter adds is stated at each. Not in the lock library:
-//! they are yardsticks, not ours.
+//! They are called as a program would call them, behind the interface of the
+//! catalogue's locks; what the adapter adds is stated at each. They are not in
+//! the lock library, because they serve for comparison only.
 
 use lock_api::RawMutex as _;
 use locklab_locks::{Fairness, Info, NativePlatform, RawLock};
@@ -20,7 +20,7 @@ const BLOCKING: Info = Info {
 #[derive(Default)]
 pub struct Std(Mutex<()>);
 
-/// Where a thread keeps its guard.
+/// The context, in which a thread keeps its guard.
 #[derive(Default)]
 pub struct StdGuard(Cell<Option<MutexGuard<'static, ()>>>);
 
@@ -103,7 +103,7 @@ unsafe impl RawLock<NativePlatform> for ParkingLot {
 }
 
 /// `pthread_mutex_t` of the default kind. Called through the C library, as C
-/// programs do; the result codes are not looked at, since the default kind
+/// programs do; the result codes are ignored, since the default kind
 /// has no error that a correct caller can meet.
 pub struct Pthread(UnsafeCell<libc::pthread_mutex_t>);
 

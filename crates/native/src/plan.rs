@@ -1,6 +1,5 @@
-//! From what was asked to what will run: every cell with its units and its
-//! share of the time, and every reason why it cannot, before anything is
-//! measured.
+//! From the specification to a plan: every cell with its units and its share of
+//! the time, and every reason why it cannot run, before anything is measured.
 
 use crate::probe::Native;
 use crate::spec::{Spec, Work};
@@ -10,69 +9,72 @@ use locklab_host::clock::nanos;
 use locklab_host::topology::{Topology, ranges};
 use std::time::Duration;
 
-/// What will run.
+/// The plan of an experiment.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// What was asked.
+    /// The specification.
     pub spec: Spec,
     /// CPUs to pin to, best first.
     pub cpus: Vec<usize>,
-    /// How long a unit takes.
+    /// Calibration of a unit of work.
     pub calibration: Calibration,
     /// The cells, in the order of the report.
     pub cells: Vec<PlannedCell>,
 }
 
-/// One cell.
+/// One cell of the plan.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PlannedCell {
     /// Threads, or processes.
     pub threads: usize,
-    /// Length of its critical section, as asked.
+    /// Length of its critical section, as specified.
     pub critical: u64,
-    /// Length of its non-critical section, as asked.
+    /// Length of its non-critical section, as specified.
     pub non_critical: u64,
     /// Units of its critical section.
     pub critical_units: u64,
     /// Units of its non-critical section.
     pub non_critical_units: u64,
-    /// More threads than CPUs.
+    /// Whether there are more threads than CPUs.
     pub oversubscribed: bool,
-    /// One turn of every thread, in ns.
+    /// Duration of one turn of every thread, in ns.
     pub round: f64,
 }
 
-/// What a slice takes when nothing else is known.
+/// The lengths of a slice before calibration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SliceLength {
-    /// Start that is left out, in ns.
+    /// Length of the start that is left out, in ns.
     pub settle: u64,
-    /// What is measured, in ns.
+    /// Length of the measured part, in ns.
     pub length: u64,
 }
 
-/// Measured part of a slice, unless the lock remembers for longer.
+/// Measured part of a slice, unless the lock settles more slowly.
 const SLICE: u64 = 250_000;
-/// The same for one thread: a lock that nobody waits for remembers nothing,
-/// and a shorter slice meets less that disturbs it.
+/// The same for one thread: a lock without waiters keeps no state, and a
+/// shorter slice is disturbed less often.
 const SLICE_ALONE: u64 = 50_000;
-/// Left out at the start of it.
+/// The part left out at its start.
 const SETTLE_ALONE: u64 = 10_000;
-/// Left out at its start at least: queues form, caches warm.
+/// The least part left out at the start of a slice: queues form, caches warm
+/// up.
 pub(crate) const SETTLE: u64 = 60_000;
-/// What a thread among more threads than CPUs waits for its turn: a tick of
-/// the slowest kernels in use.
+/// The time for which a thread waits for a CPU when there are more threads than
+/// CPUs: a tick of the slowest kernels in use.
 const TICK: u64 = 4_000_000;
-/// Starting and ending a block, for the estimate only.
+/// Time to start and end a block, for the estimate only.
 const BESIDE_A_BLOCK: u64 = 1_000_000;
-/// A block is no shorter and no longer, in ns.
+/// The shortest and the longest block, in ns.
 const BLOCK: (u64, u64) = (12_000_000, 400_000_000);
 
 impl Plan {
     /// Plans `spec` for this machine.
     ///
     /// # Errors
-    /// A sentence for what cannot run as asked.
+    /// If a lock does not exist or does not work as required, the time or the
+    /// slices are too short, or a number is out of range. The message says what
+    /// to change.
     pub fn new(spec: Spec, native: &Native) -> Result<Self, String> {
         Self::of(spec, &native.topology, native.calibration)
     }
@@ -136,11 +138,11 @@ impl Plan {
         })
     }
 
-    /// Slices of a cell before its locks have been seen.
+    /// The slices of a cell before calibration.
     #[must_use]
     pub fn slice(&self, cell: &PlannedCell) -> SliceLength {
         let a_cpu = cell.threads.div_ceil(self.cpus.len()) as u64;
-        // So that every thread has a hundred turns, or a few where its
+        // Long enough that every thread has a hundred turns, or a few where its
         // sections are long.
         let rounds = (20.0 * cell.round) as u64;
         let usual = if cell.oversubscribed {
@@ -168,8 +170,8 @@ impl Plan {
     }
 
     /// The time of one block of each cell, in ns, so that `pairs` rounds take
-    /// six tenths of the time asked for: more where threads contend, because
-    /// one thread alone is shown in less. The rest goes to the cells that are
+    /// six tenths of the requested time: more where threads contend, because
+    /// one thread alone is decided in less. The rest goes to the cells that are
     /// still open after those rounds.
     #[must_use]
     pub fn blocks(&self, pairs: u32) -> Vec<u64> {
@@ -200,7 +202,7 @@ impl Plan {
             .collect()
     }
 
-    /// How long it takes if no cell is decided before its end.
+    /// The total time if no cell is decided early.
     #[must_use]
     pub fn estimate(&self, pairs: u32) -> Duration {
         let blocks = self.blocks(pairs);
@@ -210,7 +212,7 @@ impl Plan {
 }
 
 impl PlannedCell {
-    /// A slice in which not everybody had a turn says nothing.
+    /// Checks that every thread can have a turn in each slice.
     fn check_fits(&self, spec: &Spec) -> Result<(), String> {
         let limit = spec.slice.unwrap_or(Duration::from_millis(50));
         if self.round <= nanos(limit) as f64 {

@@ -1,5 +1,5 @@
-//! What is found out about this machine before anything is planned, and what
-//! a report says of it.
+//! Probes this machine before anything is planned, and gives the facts
+//! for a report.
 
 use crate::plan::Plan;
 use crate::round_trip::{MID, NEAR};
@@ -10,14 +10,14 @@ use locklab_host::machine::Machine;
 use locklab_host::topology::{Topology, pin_to, ranges};
 use locklab_lab::experiment::Facts;
 
-/// This machine.
+/// The properties of this machine.
 #[derive(Clone, Debug)]
 pub struct Native {
     /// Its settings before the first run.
     pub environment: Environment,
     /// Its CPUs.
     pub topology: Topology,
-    /// Who it is.
+    /// The identity of the machine.
     pub machine: Machine,
     /// Calibration of a unit of work.
     pub calibration: Calibration,
@@ -28,7 +28,7 @@ pub struct Native {
 }
 
 impl Native {
-    /// Looks at this machine, for about 20 ms, and tells the locks whether
+    /// Probes this machine for about 20 ms, and sets for the locks whether
     /// it is virtual.
     #[must_use]
     pub fn probe() -> Self {
@@ -36,7 +36,7 @@ impl Native {
         let topology = Topology::read();
         let machine = Machine::new(&environment, &topology.order);
         locklab_locks::Threads::set_virtualized(environment.is_virtual());
-        // On a thread of its own, because it binds itself to CPUs.
+        // This runs on a thread of its own, because it binds itself to CPUs.
         let order = topology.order.clone();
         let (unpinnable, calibration) = std::thread::spawn(move || {
             let unpinnable: Vec<usize> = order.iter().copied().filter(|c| !pin_to(*c)).collect();
@@ -108,7 +108,7 @@ impl Native {
         facts
     }
 
-    /// What a reader must know before believing figures of `plan` on this
+    /// The caveats for a reader of figures of `plan` on this
     /// machine.
     #[must_use]
     pub fn caveats(&self, plan: &Plan) -> Vec<String> {

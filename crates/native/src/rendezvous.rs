@@ -1,15 +1,15 @@
-//! Where all workers of a cell meet between slices: a barrier whose last
-//! arriver does what must be done while nobody works.
+//! The barrier of all workers of a cell between slices, whose last
+//! arriver does what must be done while no worker runs.
 //!
-//! Spins for some microseconds, so that workers with CPUs of their own go on
-//! together within one; then sleeps on a futex, so that a worker that waits for
-//! one that was preempted does not use up its own time. Works between threads
-//! and between processes that share memory; allocates nothing.
+//! It spins for some microseconds, so that workers with CPUs of their own
+//! continue within one; then it sleeps on a futex, so that a worker that waits
+//! for a preempted one does not use up its own time slice. It works between
+//! threads and between processes that share memory; allocates nothing.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-/// The barrier. In memory that all workers share.
+/// The barrier, in memory that all workers share.
 #[derive(Default)]
 #[repr(C, align(128))]
 pub(crate) struct Rendezvous {
@@ -23,9 +23,10 @@ pub(crate) struct Rendezvous {
 struct Line(AtomicU32);
 
 impl Rendezvous {
-    /// Waits for all of `count` workers. The last to arrive does `serial`
-    /// while the others wait; what it writes, all see afterwards, and it sees
-    /// what they wrote before. Reads the word `spins` times before it sleeps.
+    /// Waits for all of `count` workers. The last to arrive runs `serial`
+    /// while the others wait; all workers see what it writes afterwards, and it
+    /// sees what they wrote before. Reads the word `spins` times before it
+    /// sleeps.
     pub(crate) fn meet(&self, count: usize, spins: u32, serial: impl FnOnce()) {
         let generation = self.generation.0.load(Ordering::Relaxed);
         // B1: AcqRel, so that the last arriver sees what all others did.
@@ -53,7 +54,7 @@ impl Rendezvous {
         self.sleeping.0.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Lets everybody go on, although some will never come.
+    /// Lets all workers continue, although some will never arrive.
     pub(crate) fn abandon(&self) {
         self.release(self.generation.0.load(Ordering::Relaxed));
     }
@@ -89,7 +90,7 @@ pub(crate) fn wait(word: &AtomicU32, expected: u32, limit: Option<Duration>) {
     };
 }
 
-/// Wakes who sleeps on `word`.
+/// Wakes all threads that sleep on `word`.
 pub(crate) fn wake_all(word: &AtomicU32) {
     // SAFETY: only the address of the word is used.
     unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE, i32::MAX) };

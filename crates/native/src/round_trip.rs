@@ -1,9 +1,10 @@
 //! How far apart the CPUs in use are: the round trip of a cache line.
 //!
-//! A virtual machine's CPUs move on their host within a minute, and contended
-//! results move with them by 4 to 10 times. So the workers of a cell measure
-//! it themselves before each pair of slices, in some 10 µs, and only what lies
-//! in one placement is compared. Runs when nothing else of ours does.
+//! A virtual machine's CPUs migrate on their host within a minute, and
+//! contended results change with them by a factor of 4 to 10. So the workers of
+//! a cell measure it themselves before each pair of slices, in some 10 µs, and
+//! only samples of one placement are compared. It runs while no other thread of
+//! the process does.
 
 use locklab_host::{clock, topology};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -15,15 +16,15 @@ pub const NEAR: f64 = 40.0;
 /// Up to this many ns it is `mid`; other sockets, and cores of another cache
 /// of the same chip, answer in 190 to 400.
 pub const MID: f64 = 145.0;
-/// Two figures of one class bound's two sides still count as one placement
-/// if they differ by less than this factor.
+/// Two figures on either side of a class bound still count as one placement if
+/// they differ by less than this factor.
 const SLACK: f64 = 1.5;
-/// Links measured at most, so that the measurement stays short.
+/// The most links that are measured, so that the measurement stays short.
 const MOST_LINKS: usize = 8;
 
-/// Times round trips between two CPUs and gives the lower quartile of short
-/// batches, in ns: preemption can only add. `None` if the two did not meet
-/// within 20 ms, three times.
+/// Times round trips between two CPUs and returns the lower quartile of short
+/// batches, in ns, because preemption can only add. `None` if the two did not
+/// meet within 20 ms, three times.
 #[must_use]
 pub fn measure(a: usize, b: usize) -> Option<f64> {
     (0..3).find_map(|_| try_measure(a, b))
@@ -49,7 +50,7 @@ fn try_measure(a: usize, b: usize) -> Option<f64> {
                     spins = 0;
                 } else {
                     spins += 1;
-                    // Rarely: it shares no line with the ball, but is read.
+                    // It is read rarely: it shares no line with the ball.
                     if spins.is_multiple_of(256) && over.load(Ordering::Relaxed) {
                         return;
                     }
@@ -88,7 +89,7 @@ fn try_measure(a: usize, b: usize) -> Option<f64> {
     })
 }
 
-/// The links whose round trips stand for the placement of so many workers on
+/// The links whose round trips represent the placement of `workers` workers on
 /// CPUs of their own: neighbours in pin order, and the first with the last.
 #[must_use]
 pub(crate) fn links(workers: usize) -> Vec<(usize, usize)> {
@@ -100,8 +101,8 @@ pub(crate) fn links(workers: usize) -> Vec<(usize, usize)> {
     links.into_iter().step_by(stride).collect()
 }
 
-/// What two workers throw to one another between slices, on a line of its
-/// own.
+/// The word that two workers pass to one another between slices, on a line of
+/// its own.
 #[derive(Default)]
 #[repr(align(128))]
 pub(crate) struct Ball {
@@ -110,9 +111,9 @@ pub(crate) struct Ball {
     over: AtomicBool,
 }
 
-/// A game takes no longer, in ns.
+/// The longest duration of a measurement, in ns.
 const GAME: u64 = 300_000;
-/// Who waits for longer, in ns, has lost the thrower.
+/// A worker that waits for longer than this, in ns, gives up on the other.
 const LOST: u64 = 100 * GAME;
 
 impl Ball {
@@ -122,8 +123,9 @@ impl Ball {
         self.over.store(false, Ordering::Relaxed);
     }
 
-    /// Throws, and gives the shortest round trip of a few short batches, in
-    /// ns: preemption can only add. `None` if the other does not answer.
+    /// Passes the ball, and returns the shortest round trip of a few short
+    /// batches, in ns: preemption can only add. `None` if the other does not
+    /// answer.
     pub(crate) fn throw(&self) -> Option<f64> {
         const BATCHES: usize = 6;
         const TRIPS: u64 = 16;
@@ -152,7 +154,7 @@ impl Ball {
         least
     }
 
-    /// Throws back until the game is over.
+    /// Passes the ball back until the measurement is over.
     pub(crate) fn throw_back(&self) {
         let started = clock::now();
         let mut spins = 0_u32;
@@ -164,7 +166,7 @@ impl Ball {
             } else {
                 spins += 1;
                 let look = spins.is_multiple_of(64);
-                // The thrower may be gone for good.
+                // The other worker may have ended.
                 if look && (self.over.load(Ordering::Relaxed) || clock::now() - started > LOST) {
                     return;
                 }
@@ -184,7 +186,7 @@ fn class_of(ns: f64) -> &'static str {
     }
 }
 
-/// Whether round trips of one link are all of one placement.
+/// Whether all round trips of one link belong to one placement.
 pub(crate) fn steady(ns: &[f64]) -> bool {
     let (low, high) = ns.iter().fold((f64::INFINITY, 0.0_f64), |(low, high), x| {
         (low.min(*x), high.max(*x))

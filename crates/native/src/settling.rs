@@ -1,7 +1,7 @@
-//! How long a slice of a cell must be: a short calibration before its first
+//! The length of a cell's slices: a short calibration before its first
 //! pair.
 //!
-//! A slice begins with a lock that nobody has used: queues form, backoff
+//! A slice begins with an unused lock: queues form, backoff
 //! grows, waiters go to sleep, a bound on handoffs is reached for the first
 //! time. The calibration looks at long slices of both locks and finds from
 //! when their rate is that of their second half; so much is left out at the
@@ -19,11 +19,11 @@ use std::sync::atomic::AtomicBool;
 
 /// Windows of a slice of the calibration.
 const WINDOWS: usize = 64;
-/// Length of each in ns: a slice of 4 ms.
+/// Length of each window in ns: a slice has 4 ms.
 const WINDOW: u64 = 62_500;
-/// What the calibration takes, in ns.
+/// Duration of the calibration, in ns.
 const TIME: u64 = 60_000_000;
-/// Fewest slices that say anything.
+/// The fewest slices that allow a result.
 const LEAST: usize = 4;
 /// A rate this close to the later one is the same: the noise of so few slices
 /// comes on top.
@@ -31,11 +31,11 @@ const SAME: f64 = 0.02;
 /// The longest slice, in ns.
 const LONGEST: u64 = 16_000_000;
 
-/// Slices for the cell that `request` is of; as it has them if the machine is
-/// too restless to tell.
+/// The slices for the cell of `request`; unchanged if the machine is
+/// too noisy for a result.
 ///
 /// # Errors
-/// The workers could not be started, or are stuck.
+/// If the workers could not be started, or are stuck in the lock.
 pub(crate) fn calibrate(
     request: &Request,
     processes: bool,
@@ -55,7 +55,7 @@ pub(crate) fn calibrate(
     };
     let block = Arc::new(Block::new(pilot).map_err(Stopped::Fatal)?);
     if workers::run(&block, processes, interrupt)? != workers::Ending::Well {
-        // The first pair that counts will say why.
+        // The first pair that counts will give the reason.
         return Ok(None);
     }
     let kept = sort(&block).kept;
@@ -82,8 +82,8 @@ pub(crate) fn calibrate(
     }))
 }
 
-/// The window from which on the rate is that of the second half. Of each slice
-/// the acquisitions so far at the end of each window.
+/// The window from which on the rate is that of the second half. Each slice
+/// gives its acquisitions so far at the end of each window.
 fn settled_from(slices: &[Vec<f64>]) -> usize {
     let half = WINDOWS / 2;
     let mut settled = half;

@@ -2,12 +2,13 @@
 //! non-critical section, until the slice ends.
 //!
 //! A slice has a start that is left out (queues form, caches warm) and a part
-//! that is measured. Whichever worker first finds that the time has come moves
-//! all of them on, so no controller takes a CPU, and no single worker that
-//! starves draws a slice out. Beside the lock and the work, a turn costs a
-//! worker one load of a word that is written three times a slice, a few
+//! that is measured. The first worker that finds that the time is up signals
+//! all of them, so no controller takes a CPU, and no single worker that
+//! starves prolongs a slice. Besides the lock and the work, a turn costs a
+//! worker one load of a word that is written three times per slice, a few
 //! counters in registers, and about every 10 µs one clock read.
-//! Allocates nothing and prints nothing: it may be the child of a fork.
+//! It allocates nothing and prints nothing, because it may run in the child of
+//! a fork.
 
 use crate::lock_code::pad;
 use crate::timeline::Timeline;
@@ -21,32 +22,32 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
 /// The phases of a slice, in order.
 pub(crate) mod phase {
-    /// Turn, without counting.
+    /// Workers run without counting.
     pub(crate) const SETTLE: u32 = 0;
-    /// What is done now counts.
+    /// Turns count.
     pub(crate) const MEASURE: u32 = 1;
-    /// Leave.
+    /// Workers leave.
     pub(crate) const LEAVE: u32 = 2;
 }
 
-/// What all workers look at every turn. Lines of its own.
+/// The state that all workers read every turn, on lines of its own.
 #[derive(Default)]
 #[repr(C, align(128))]
 pub(crate) struct Clockwork {
     /// One of [`phase`].
     phase: AtomicU32,
-    /// When the start is over, in ns of the monotonic clock.
+    /// End of the start, in ns of the monotonic clock.
     settled: AtomicU64,
-    /// Measured time asked for, in ns.
+    /// Requested length of the measured time, in ns.
     length: AtomicU64,
-    /// When the measured time began; 0 before.
+    /// Start of the measured time; 0 before.
     began: AtomicU64,
-    /// When it ended; 0 before.
+    /// End of the measured time; 0 before.
     ended: AtomicU64,
 }
 
 impl Clockwork {
-    /// Sets it for the next slice. Nobody works.
+    /// Sets it for the next slice, while no worker runs.
     pub(crate) fn set(&self, settled: u64, length: u64) {
         self.phase.store(phase::SETTLE, Ordering::Relaxed);
         self.settled.store(settled, Ordering::Relaxed);
@@ -55,7 +56,7 @@ impl Clockwork {
         self.ended.store(0, Ordering::Relaxed);
     }
 
-    /// When the measured time began and ended, in ns.
+    /// Start and end of the measured time, in ns.
     pub(crate) fn measured(&self) -> (u64, u64) {
         (
             self.began.load(Ordering::Relaxed),
@@ -63,10 +64,11 @@ impl Clockwork {
         )
     }
 
-    /// It is `now`: moves everybody on, if it is time.
+    /// Announces the next phase to all workers, if it is due at `now`.
     ///
-    /// Who notes the time may be preempted before it announces the phase, for
-    /// longer than the slice: then the next one to look announces it.
+    /// A worker that notes the time may be preempted before it announces the
+    /// phase, for longer than the slice: then the next worker to check
+    /// announces it.
     fn look(&self, now: u64) {
         let settled = self.settled.load(Ordering::Relaxed);
         let Some(began) = note(&self.began, now, settled) else {
@@ -79,7 +81,7 @@ impl Clockwork {
         }
     }
 
-    /// Moves everybody on to `phase`, unless they are there or beyond.
+    /// Moves all workers to `phase`, unless they are there or beyond.
     fn announce(&self, phase: u32) {
         if self.phase.load(Ordering::Relaxed) < phase {
             // C1: Release pairs with the fence of a worker that sees it. The
@@ -89,7 +91,7 @@ impl Clockwork {
     }
 }
 
-/// The time noted in `word`; notes `now`, if none is noted and it has reached
+/// The time noted in `word`; notes `now` if none is noted and it has reached
 /// `edge`.
 fn note(word: &AtomicU64, now: u64, edge: u64) -> Option<u64> {
     match word.load(Ordering::Relaxed) {
@@ -102,7 +104,7 @@ fn note(word: &AtomicU64, now: u64, edge: u64) -> Option<u64> {
     }
 }
 
-/// What a worker did in one slice; all counts but the first in its measured
+/// The counts of a worker in one slice; all but the first are of its measured
 /// part.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
@@ -111,9 +113,10 @@ pub(crate) struct Tally {
     pub(crate) turns_ever: u64,
     /// Acquisitions.
     pub(crate) turns: u64,
-    /// Acquisitions after another's.
+    /// Acquisitions after one of another worker.
     pub(crate) handoffs: u64,
-    /// The longest row of acquisitions without another's between.
+    /// The longest run of acquisitions without one of another worker in
+    /// between.
     pub(crate) streak_max: u64,
     /// Calls of the kernel that failed, from first to last.
     pub(crate) failed_calls: u64,
@@ -121,27 +124,27 @@ pub(crate) struct Tally {
 
 /// One worker's part of one slice.
 pub(crate) struct Slice<'a> {
-    /// Which worker, from 1.
+    /// Number of the worker, from 1.
     pub(crate) me: u64,
     /// The lock.
     pub(crate) lock: NonNull<u8>,
     /// This worker's context.
     pub(crate) context: NonNull<u8>,
-    /// What the critical units touch.
+    /// The line that the critical units touch.
     pub(crate) shared: &'a Section,
-    /// What the non-critical units touch.
+    /// The line that the non-critical units touch.
     pub(crate) private: &'a Section,
-    /// Says when.
+    /// The phases of the slice.
     pub(crate) clockwork: &'a Clockwork,
     /// The critical section.
     pub(crate) critical: Critical,
     /// Units outside it.
     pub(crate) non_critical: u64,
-    /// Where this worker's counts stand at the edges of windows.
+    /// This worker's counts at the edges of windows.
     pub(crate) timeline: RefCell<Timeline<'a>>,
-    /// Where latencies go, if they are measured.
+    /// The histogram of latencies, if they are measured.
     pub(crate) latencies: Option<&'a RefCell<Histogram<u64>>>,
-    /// Left behind.
+    /// The resulting counts.
     pub(crate) tally: Cell<Tally>,
 }
 
@@ -152,7 +155,7 @@ struct Counts {
     handoffs: u64,
 }
 
-/// The loop, for one lock in one layout.
+/// The measuring loop for one lock in one layout.
 ///
 /// # Safety
 /// `slice.lock` is an `L` and `slice.context` an `L::Ctx` that no other worker
@@ -206,8 +209,8 @@ pub(crate) unsafe fn work<L: RawLock<NativePlatform>, T: Timer, const LAYOUT: us
 
         let phase = clockwork.phase.load(Ordering::Relaxed);
         if phase != seen {
-            // The turn that just ended belongs to the phase that it ended
-            // in: the one before counts as done at the change.
+            // The turn that just ended belongs to the phase in which it ended
+            // : the one before counts as done at the change.
             let then = Counts {
                 turns: now.turns - 1,
                 handoffs: now.handoffs - u64::from(handoff),
@@ -240,7 +243,7 @@ pub(crate) unsafe fn work<L: RawLock<NativePlatform>, T: Timer, const LAYOUT: us
 }
 
 impl Slice<'_> {
-    /// Reads the clock after so many turns; returns how many to do before
+    /// Reads the clock after `turns` turns; returns how many to do before
     /// the next.
     #[cold]
     #[inline(never)]
@@ -250,7 +253,7 @@ impl Slice<'_> {
         self.timeline.borrow_mut().look(now, turns)
     }
 
-    /// The measured time has begun.
+    /// Notes that the measured time has begun.
     #[cold]
     #[inline(never)]
     fn begin(&self) -> u64 {
@@ -260,7 +263,7 @@ impl Slice<'_> {
         self.timeline.borrow_mut().begin(began)
     }
 
-    /// The slice has ended.
+    /// Notes that the slice has ended.
     #[cold]
     #[inline(never)]
     fn end(&self, tally: Tally) {
@@ -278,7 +281,7 @@ pub(crate) trait Timer {
     fn record(slice: &Slice<'_>, asked: u64, phase: u32);
 }
 
-/// Without latencies.
+/// Timer that measures nothing.
 pub(crate) struct Untimed;
 
 impl Timer for Untimed {

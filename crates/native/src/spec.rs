@@ -1,11 +1,12 @@
-//! What is asked of this instrument: locks, lengths, threads, slices.
+//! The specification of a native matrix: locks, lengths, threads, slices.
 //!
-//! Says nothing of how it is measured and checks nothing; see [`crate::plan`].
+//! It does not describe how it is measured and checks nothing; see
+//! [`crate::plan`].
 
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// What the lengths of a matrix count.
+/// The unit of the lengths of a matrix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Unit {
@@ -15,17 +16,17 @@ pub enum Unit {
     Nanoseconds,
 }
 
-/// What the critical section is.
+/// The content of the critical section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Work {
-    /// Units of computation and copying, of the asked lengths.
+    /// Units of computation and copying, of the requested lengths.
     Units,
     /// One `fstat(2)` on a file of the thread's own.
     Fstat,
 }
 
-/// What is asked, all cells of it.
+/// The specification of all cells.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Spec {
     /// Name of the baseline lock.
@@ -38,9 +39,9 @@ pub struct Spec {
     pub critical: Vec<u64>,
     /// Lengths of the non-critical section.
     pub non_critical: Vec<u64>,
-    /// What the lengths count.
+    /// The unit of the lengths.
     pub unit: Unit,
-    /// What the critical section is.
+    /// The content of the critical section.
     pub work: Work,
     /// CPUs to pin to, in this order; `None`: cores, then siblings, then
     /// other nodes.
@@ -54,7 +55,7 @@ pub struct Spec {
     pub slice: Option<Duration>,
     /// Code layout of both locks; `None`: drawn for each pair of slices.
     pub layout: Option<usize>,
-    /// What all cells together may take.
+    /// The time limit of all cells together.
     pub time: Duration,
 }
 
@@ -68,8 +69,8 @@ pub fn default_threads(cpus: usize) -> Vec<usize> {
 }
 
 impl Spec {
-    /// Two locks alone and on two threads, everything else as the command has
-    /// it by default.
+    /// Two locks with one thread and with two, everything else as in the
+    /// command's defaults.
     #[must_use]
     pub fn new(baseline: &str, experiment: &str) -> Self {
         Self {

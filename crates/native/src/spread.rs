@@ -1,9 +1,9 @@
-//! What the place of a lock and the layout of its code are worth, from the
-//! blocks of an experiment: what a lock will live with in a program, where
-//! both are a matter of luck.
+//! The effect of a lock's address and of its code layout, from the
+//! blocks of an experiment: a program has one of each, and
+//! both are a matter of chance.
 //!
-//! A ratio is over places and layouts, so neither moves it; this says how far
-//! either moves one lock's own rate. Judges nothing.
+//! A ratio is over addresses and layouts, so neither changes it; this module
+//! gives how much either changes one lock's own rate. It judges nothing.
 
 use crate::figures::Detail;
 use locklab_document::number;
@@ -13,10 +13,10 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
-/// Fewer blocks say nothing of their spread.
+/// The fewest blocks from which a spread is estimated.
 const LEAST_BLOCKS: usize = 6;
 
-/// Standard deviations of one lock's rate, as parts of it.
+/// Standard deviations of one lock's rate, as fractions of it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub(crate) struct Spread {
     /// From one block to another: another address, and another minute.
@@ -26,7 +26,7 @@ pub(crate) struct Spread {
     pub(crate) layouts: Option<f64>,
 }
 
-/// Both locks with so many threads: the medians over the cells.
+/// Both locks with one number of threads: the medians over the cells.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 struct Row {
     threads: u64,
@@ -34,7 +34,7 @@ struct Row {
     experiment: Spread,
 }
 
-/// The section of a report, and the same for programs.
+/// The section of a report, and the same as JSON.
 #[must_use]
 pub fn additions(experiment: &Experiment) -> (Option<Section>, Map<String, Value>) {
     let rows = rows(&experiment.cells);
@@ -138,7 +138,8 @@ fn spread<'a>(samples: impl Iterator<Item = &'a Sample>) -> Option<Spread> {
         rates.push(rate);
         for (layout, (turns, ns)) in detail.layouts.iter().enumerate() {
             if *ns > 0 {
-                // Against the block's own rate: the block is not the layout.
+                // Relative to the block's own rate, because the block's effect
+                // is not the layout's.
                 let part = *turns as f64 / (*ns as f64 * 1e-9) / rate;
                 of_layout.entry(layout).or_default().push(part);
             }
@@ -150,9 +151,9 @@ fn spread<'a>(samples: impl Iterator<Item = &'a Sample>) -> Option<Spread> {
     })
 }
 
-/// The standard deviation between groups, of which chance within them is
-/// taken off: the variance component of an unbalanced one-way layout (Searle,
-/// Casella and McCulloch 1992, section 3.6).
+/// The standard deviation between groups, from which the variation within them
+/// is subtracted: the variance component of an unbalanced one-way layout
+/// (Searle, Casella and McCulloch 1992, section 3.6).
 fn between(groups: &[Vec<f64>]) -> Option<f64> {
     let all: Vec<f64> = groups.iter().flatten().copied().collect();
     let (k, n) = (groups.len() as f64, all.len() as f64);

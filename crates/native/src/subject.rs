@@ -11,22 +11,22 @@ use std::sync::{PoisonError, RwLock};
 /// A lock that can be named.
 #[derive(Clone, Copy, Debug)]
 pub struct Subject {
-    /// What it says of itself.
+    /// The description of the lock.
     pub info: Info,
     /// Its size in bytes.
     pub bytes: usize,
     /// Whether an acquisition needs nothing but the lock.
     pub context_free: bool,
-    /// Whether it is somebody else's, for comparison only.
+    /// Whether it belongs to another library, for comparison only.
     pub peer: bool,
 }
 
-/// What a lock can be measured under, and the letter that a table says it by.
+/// The commands under which a lock works, and their letters in a table.
 pub const WORLDS: [(char, &str); 3] = [('m', "matrix"), ('s', "matrix --on"), ('r', "run")];
 
 impl Subject {
-    /// Which of [`WORLDS`] it works in: the catalogue's in all, a peer where
-    /// its own code runs.
+    /// Which of [`WORLDS`] it works in: a lock of the catalogue in all, a peer
+    /// where its own code runs.
     #[must_use]
     pub fn works_in(&self) -> [bool; 3] {
         let interposed =
@@ -62,8 +62,8 @@ pub fn all() -> Vec<Subject> {
 /// Locks that are not in the catalogue, such as a user's own.
 static REGISTERED: RwLock<BTreeMap<String, (Subject, LockCode)>> = RwLock::new(BTreeMap::new());
 
-/// Has a lock that is not in the catalogue found by the name that its subject
-/// says.
+/// Registers a lock that is not in the catalogue under the name of its
+/// subject.
 pub fn register(subject: Subject, code: LockCode) {
     let name = subject.info.name.to_owned();
     let mut registered = REGISTERED.write().unwrap_or_else(PoisonError::into_inner);
@@ -79,7 +79,7 @@ pub(crate) fn registered(name: &str) -> Option<(Subject, LockCode)> {
 /// The lock called `name`.
 ///
 /// # Errors
-/// A sentence that names the closest ones.
+/// If there is no such lock; the message names the closest ones.
 pub fn find(name: &str) -> Result<Subject, String> {
     if let Some((subject, _)) = registered(name) {
         return Ok(subject);
@@ -91,7 +91,7 @@ pub fn find(name: &str) -> Result<Subject, String> {
     let mut close: Vec<(f64, &str)> = all
         .iter()
         .map(|s| {
-            // A shared start counts for more than Jaro-Winkler gives it:
+            // A shared prefix counts for more than in Jaro-Winkler:
             // 'qspin' means qspinlock.
             let starts = s.info.name.starts_with(name) && !name.is_empty();
             let likeness = strsim::jaro_winkler(s.info.name, &name.to_lowercase());

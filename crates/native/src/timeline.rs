@@ -1,15 +1,16 @@
-//! How often a worker reads the clock, and what it had done at the edges of
+//! How often a worker reads the clock, and its counts at the edges of
 //! the windows of a slice.
 //!
-//! No other thread looks for it: a controller that woke every millisecond
+//! No other thread does that for it: a controller that woke every millisecond
 //! would take a CPU from the locks under test, and, with more threads than
-//! CPUs, decide who runs next. Nor does the worker look every turn, which would
-//! cost as much as the lock: it looks about every 10 µs (every turn, where
-//! turns are longer), and what it did between two looks is spread evenly over
-//! the time between them. So windows are approximate to a few turns; the slice
-//! as a whole is not. Pure: the clock is an argument.
+//! CPUs, decide which thread runs next. Nor does the worker read the clock
+//! every turn, which would cost as much as the lock: it reads it about every 10
+//! µs (every turn, where turns are longer), and the turns between two reads are
+//! spread evenly over the time between them. So windows are approximate to a
+//! few turns; the slice as a whole is not. The functions are pure: the clock is
+//! an argument.
 
-/// Turns between two clock reads, at most.
+/// The most turns between two clock reads.
 const MOST_TURNS: u64 = 256;
 
 /// The windows of the measured part of a slice.
@@ -17,11 +18,11 @@ const MOST_TURNS: u64 = 256;
 pub(crate) struct Windows {
     /// Length of each, in ns.
     pub(crate) length: u64,
-    /// How many.
+    /// Number of windows.
     pub(crate) count: usize,
 }
 
-/// One worker's way through a slice.
+/// One worker's progress through a slice.
 pub(crate) struct Timeline<'a> {
     windows: Windows,
     start: u64,
@@ -29,15 +30,15 @@ pub(crate) struct Timeline<'a> {
     turns_at: &'a mut [u64],
     next: usize,
     last: (u64, u64),
-    /// Nanoseconds that should lie between two looks.
+    /// Intended nanoseconds between two clock reads.
     pause: u64,
     turns_between: u64,
 }
 
 impl<'a> Timeline<'a> {
-    /// A slice whose measured part will have these windows, seen at time
+    /// Begins a slice whose measured part will have these windows, at time
     /// `now`. A clock read costs `clock_cost` ns, which decides how
-    /// often it is worth it: it takes at most 1 % of the time, and on most
+    /// often it is read: it takes at most 1 % of the time, and on most
     /// machines 0.3 %.
     #[must_use]
     pub(crate) fn new(
@@ -61,17 +62,17 @@ impl<'a> Timeline<'a> {
         }
     }
 
-    /// The measured part began at time `start`, in the turn that is being
-    /// done. From now on turns count from 0. Says how many to do before the
-    /// next look.
+    /// Notes that the measured part began at time `start`, in the current
+    /// turn. From now on turns count from 0. Returns how many to do before the
+    /// next clock read.
     pub(crate) fn begin(&mut self, start: u64) -> u64 {
         self.last = (start.max(self.last.0), 0);
         self.start = start;
         self.turns_between
     }
 
-    /// Notes a clock read: it is `now`, and so many turns have been done
-    /// since the start. Says how many to do before the next look.
+    /// Notes a clock read at time `now`, after `turns` turns
+    /// since the start. Returns how many to do before the next one.
     pub(crate) fn look(&mut self, now: u64, turns: u64) -> u64 {
         let (then, turns_then) = self.last;
         let took = now.saturating_sub(then);
@@ -90,15 +91,16 @@ impl<'a> Timeline<'a> {
         if took < self.pause / 2 {
             self.turns_between = (self.turns_between * 2).min(MOST_TURNS);
         } else if took > self.pause * 2 {
-            // At once, not by halves: turns that became a thousand times
-            // longer would otherwise go unseen for many windows.
+            // The step shrinks at once, not by halves: turns that became a
+            // thousand times longer would otherwise go unnoticed for many
+            // windows.
             let fitting = self.turns_between as f64 * self.pause as f64 / took as f64;
             self.turns_between = (fitting as u64).max(1);
         }
         self.turns_between
     }
 
-    /// The slice has ended at time `end` with so many turns.
+    /// Notes that the slice has ended at time `end` with `turns` turns.
     pub(crate) fn finish(&mut self, end: u64, turns: u64) {
         self.look(end, turns);
         self.turns_at[self.next..].fill(turns);

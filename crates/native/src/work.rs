@@ -1,16 +1,17 @@
-//! What threads do with a lock, and without it: the units of the kernel
+//! The work of threads under a lock and outside it: the units of the kernel
 //! benchmark of the virt-spin report, or an fstat(2).
 //!
 //! A unit is one tiny recursive call and one copy of 12 bytes, made so that
 //! it takes about 15 cycles; each copy reads what the copy before wrote, so
 //! units do not overlap. Critical units copy inside the line that all threads
 //! share, non-critical ones inside a private one. The line also holds what
-//! every holder writes: who it is (for handoffs) and the turn (to check
+//! every holder writes: its number (for handoffs) and the turn (to check
 //! mutual exclusion). That costs each acquisition about five instructions,
 //! the same for both locks, and no cache line beyond the one that the unit
 //! touches anyway.
 //!
-//! Never takes a lock and never reads a clock, except to calibrate the unit.
+//! This module never acquires a lock, and reads a clock only to calibrate the
+//! unit.
 
 use crate::spec::Unit;
 use locklab_host::clock;
@@ -22,7 +23,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 #[derive(Default)]
 #[repr(C, align(64))]
 pub struct Section {
-    /// Who held the lock last; 0 is nobody.
+    /// Number of the last holder; 0 for none.
     owner: AtomicU64,
     /// Acquisitions so far, by plain addition: two holders at once lose some.
     turns: AtomicU64,
@@ -34,11 +35,12 @@ pub struct Section {
 unsafe impl Sync for Section {}
 
 impl Section {
-    /// Notes that `me` has the lock; says whether another had it before.
+    /// Notes that `me` has the lock; returns whether another worker had it
+    /// before.
     #[inline(always)]
     pub fn enter(&self, me: u64) -> bool {
-        // Not read-modify-writes: the lock under test is what must make
-        // these safe, and `turns` shows it if it does not.
+        // These are not read-modify-writes: the lock under test must make
+        // them safe, and `turns` shows it if it does not.
         let turns = self.turns.load(Ordering::Relaxed);
         self.turns.store(turns + 1, Ordering::Relaxed);
         let handoff = self.owner.load(Ordering::Relaxed) != me;
@@ -57,10 +59,10 @@ impl Section {
     /// Does `count` units in this line.
     ///
     /// # Safety
-    /// Nobody else is in `units` of this section.
-    // One copy for all locks: where a copy in each lock's loop came to lie
-    // made seven percent of a long critical section, and was taken for the
-    // lock's.
+    /// No other thread is in `units` of this section.
+    // There is one copy for all locks: the alignment of a copy in each lock's
+    // loop was worth seven percent of a long critical section, and was mistaken
+    // for an effect of the lock.
     #[inline(never)]
     pub unsafe fn units(&self, count: u64) {
         let slots = self.slots.get().cast::<[u8; 12]>();
@@ -74,8 +76,8 @@ impl Section {
     }
 }
 
-/// Calls below the first: with two, a unit takes 13 cycles on a Zen 5, where
-/// each call and return takes four.
+/// Number of calls below the first: with two, a unit takes 13 cycles on a Zen
+/// 5, where each call and return takes four.
 const DEPTH: usize = 2;
 
 /// A tiny recursive call that no compiler turns into a loop.
@@ -87,7 +89,7 @@ fn descend(depth: usize) -> usize {
     opaque(descend(depth - 1)) + 1
 }
 
-/// The identity, unknown to the compiler, at no instruction. It may touch
+/// The identity, unknown to the compiler, without an instruction. It may touch
 /// memory as far as the compiler knows, so copies stay between calls.
 #[inline(always)]
 fn opaque(value: usize) -> usize {
@@ -97,16 +99,16 @@ fn opaque(value: usize) -> usize {
     value
 }
 
-/// What one thread does in its critical section.
+/// The critical section of one thread.
 #[derive(Clone, Copy, Debug)]
 pub enum Critical {
-    /// So many units.
+    /// This many units.
     Units(u64),
     /// One fstat(2) of this file.
     Fstat(RawFd),
 }
 
-/// Asks the kernel about `file`; says whether it answered.
+/// Calls fstat on `file`; returns whether it succeeded.
 #[inline(always)]
 pub fn fstat(file: RawFd) -> bool {
     let mut stat = std::mem::MaybeUninit::<libc::stat>::uninit();
@@ -115,7 +117,7 @@ pub fn fstat(file: RawFd) -> bool {
     unsafe { libc::fstat(file, stat.as_mut_ptr()) == 0 }
 }
 
-/// How long a unit takes on this CPU.
+/// The time of a unit on this CPU.
 #[derive(Clone, Copy, Debug)]
 pub struct Calibration {
     /// Nanoseconds of one unit among many.
@@ -125,7 +127,7 @@ pub struct Calibration {
 }
 
 impl Calibration {
-    /// Measures for about 10 ms; the least of many short rounds, which is
+    /// Measures for about 10 ms; takes the least of many short rounds, which is
     /// what an undisturbed CPU at its present frequency takes.
     #[must_use]
     pub fn measure() -> Self {
@@ -151,7 +153,7 @@ impl Calibration {
     /// The units of a section of length `n`.
     ///
     /// # Errors
-    /// A sentence when there is no such number.
+    /// If the number of units is too large to count.
     pub fn units(&self, n: u64, unit: Unit) -> Result<u64, String> {
         match unit {
             Unit::Units => n.checked_add(1).ok_or_else(|| {

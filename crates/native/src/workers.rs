@@ -1,12 +1,12 @@
-//! Starts the workers of a block, waits for them, and sees to it that none is
+//! Starts the workers of a block, waits for them, and ensures that none is
 //! left: threads of this process, or processes that share memory as in report
 //! 4.
 //!
 //! Processes are forked and not executed anew: they inherit the block at the
-//! same address. So a child must do nothing that another thread of ours may
-//! have been in the middle of at the fork: it allocates nothing, prints
-//! nothing, and leaves by `_exit`. A child that dies never hangs the parent:
-//! the others are killed if they wait for a lock that the dead one held.
+//! same address. So a child must do nothing that another thread of the process
+//! may have been in the middle of at the fork: it allocates nothing, prints
+//! nothing, and ends by `_exit`. A child that dies never hangs the parent: the
+//! others are killed if they wait for a lock that the dead one held.
 
 use crate::block::Block;
 use crate::latency::Latencies;
@@ -31,7 +31,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// How a block ended.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Ending {
-    /// All workers left.
+    /// All workers have left.
     Well,
     /// The block is void, for this reason, and no worker is left.
     Badly(Invalid),
@@ -40,8 +40,8 @@ pub(crate) enum Ending {
 /// Runs a block to its end.
 ///
 /// # Errors
-/// The workers could not be started; or they are stuck in the lock: then they
-/// are still there, and keep their memory.
+/// If the workers cannot be started, or are stuck in the lock: then they
+/// still exist, and keep their memory.
 pub(crate) fn run(
     block: &Arc<Block>,
     processes: bool,
@@ -74,8 +74,8 @@ enum Waited {
     Failed(String),
 }
 
-/// Waits until all workers have left, none has for too long done anything, or
-/// `check` finds one that failed. Sleeps all the while.
+/// Waits until all workers have left, no progress has been made for too long,
+/// or `check` finds one that failed. Sleeps while it waits.
 fn wait_for_all(
     block: &Block,
     interrupt: &AtomicBool,
@@ -147,14 +147,14 @@ fn run_threads(block: &Arc<Block>, interrupt: &AtomicBool) -> Result<Ending, Sto
     Ok(Ending::Well)
 }
 
-/// Children that live, and what became of those that do not.
+/// Living children, and how the others ended.
 struct Children {
     alive: Vec<Pid>,
     failed: Option<String>,
 }
 
 impl Children {
-    /// Buries the dead; says what happened to the first that failed.
+    /// Reaps ended children; returns how the first that failed ended.
     fn look(&mut self) -> Result<(), String> {
         let failed = &mut self.failed;
         self.alive.retain(|pid| {
@@ -174,7 +174,7 @@ impl Children {
         self.failed.clone().map_or(Ok(()), Err)
     }
 
-    /// Waits until all are gone, at most so long.
+    /// Waits until all have ended, for at most `patience`.
     fn bury(&mut self, patience: Duration) {
         let started = clock::now();
         while !self.alive.is_empty() && clock::now() - started < nanos(patience) {
@@ -220,7 +220,7 @@ fn run_processes(block: &Arc<Block>, interrupt: &AtomicBool) -> Result<Ending, S
     if waited == Waited::AllLeft {
         children.bury(Duration::from_secs(1));
     }
-    // Those who wait for the dead wait for ever.
+    // Workers that wait for a dead one would wait for ever.
     children.kill();
     Ok(match waited {
         Waited::Failed(how) => Ending::Badly(Invalid::Failed(how)),
@@ -235,9 +235,9 @@ fn run_processes(block: &Arc<Block>, interrupt: &AtomicBool) -> Result<Ending, S
     })
 }
 
-/// The life of a child.
+/// Runs a child from start to end.
 fn child(block: &Block, worker: usize, latencies: Option<Latencies>, parent: Pid) -> ! {
-    // So that nobody spins for a parent that is gone; it may be gone already.
+    // Ends the child with its parent, which may have ended already.
     let _ = set_pdeathsig(Signal::SIGKILL);
     if getppid() != parent {
         // SAFETY: ends this process only.

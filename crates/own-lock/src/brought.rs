@@ -1,7 +1,8 @@
-//! A lock of the user's own in Rust, found by its name wherever a lock of ours
-//! is: on this machine's own CPUs, in the simulator and by the checker.
+//! A lock of the user's own in Rust, found by its name wherever a lock of the
+//! catalogue is: on this machine's own CPUs, in the simulator and by the
+//! checker.
 //!
-//! Must not know any lock.
+//! It must not refer to any particular lock.
 
 use locklab_locks::{NativePlatform, RawLock};
 use locklab_native::LockCode;
@@ -15,7 +16,7 @@ type Promises = fn() -> Vec<Property>;
 
 static BROUGHT: Mutex<Vec<(&'static str, Promises)>> = Mutex::new(Vec::new());
 
-/// Has every command find a lock by the name that its `INFO` has: its type on
+/// Makes every command find a lock by the name in its `INFO`: its type on
 /// this machine's own CPUs, on the simulator's, and on the checker's.
 pub fn bring<N, S, C>()
 where
@@ -44,14 +45,14 @@ impl<L: RawLock<Sim>> Foreign for Simulated<L> {
     }
 }
 
-/// The locks that were brought.
+/// The locks that have been registered.
 pub fn brought() -> Vec<Subject> {
     let brought = BROUGHT.lock().unwrap_or_else(PoisonError::into_inner);
     let found = brought.iter().map(|(name, _)| subject::find(name));
     found.flatten().collect()
 }
 
-/// The lock of this name for the checker, if it was brought.
+/// The lock of this name for the checker, if it has been registered.
 pub fn brought_to_checker(name: &str) -> Option<Candidate> {
     let brought = BROUGHT.lock().unwrap_or_else(PoisonError::into_inner);
     let (_, promises) = brought.iter().find(|(brought, _)| *brought == name)?;

@@ -1,8 +1,9 @@
 //! From a C or C++ file to two shared objects: instrumented, for the simulator
 //! and the checker, and plain, for this machine's own CPUs.
 //!
-//! The user's compiler does it, and what it says goes to the user. Nothing is
-//! run here: what an object holds is read from its bytes ([`crate::inspect`]).
+//! The user's compiler does it, and its messages go to the user. Nothing is
+//! run here: the properties of an object are read from its bytes
+//! ([`crate::inspect`]).
 
 use crate::error::Error;
 use crate::folders;
@@ -17,29 +18,29 @@ const HEADER: &str = include_str!("../c/locklab_lock.h");
 const INSTRUMENTED: &str = include_str!("../c/instrumented.c");
 const NATIVE: &str = include_str!("../c/native.c");
 
-/// What a lock is compiled from.
+/// The source that a lock is compiled from.
 #[derive(Clone, Debug)]
 pub(crate) struct Unit {
-    /// The file.
+    /// The source file.
     pub(crate) file: PathBuf,
-    /// What reports call it.
+    /// The name in reports.
     pub(crate) name: String,
-    /// Words for the compiler, before the file.
+    /// Arguments for the compiler, before the file.
     pub(crate) flags: Vec<String>,
 }
 
-/// A lock's two objects, and what is known of them.
+/// A lock's two objects, and their properties.
 #[derive(Debug)]
 pub(crate) struct Compiled {
-    /// What the file says of the lock.
+    /// The lock's properties, from the file.
     pub(crate) facts: Facts,
-    /// With every access reported.
+    /// The object in which every access is reported.
     pub(crate) instrumented: PathBuf,
-    /// As the user would have it.
+    /// The object as the user would compile it.
     pub(crate) native: PathBuf,
     /// A hash of the text of both, after the preprocessor.
     pub(crate) source: String,
-    /// Holds both, unless somebody keeps them.
+    /// The folder that contains both; `None` if the caller keeps them.
     _folder: Option<TempDir>,
 }
 
@@ -56,7 +57,7 @@ impl Compiled {
         Ok(())
     }
 
-    /// What was kept in a folder, of a unit whose text had this hash.
+    /// The objects kept in a folder, of a unit whose text had this hash.
     pub(crate) fn kept(unit: &Unit, source: &str, folder: &Path) -> Result<Self, Error> {
         let [instrumented, native] = OBJECTS.map(|name| folder.join(name));
         Ok(Self {
@@ -69,17 +70,17 @@ impl Compiled {
     }
 }
 
-/// A lock as the checker takes it.
+/// A lock compiled for the checker.
 pub(crate) struct Checked {
-    /// What it is there: arrays may be smaller.
+    /// The lock's properties there: arrays may be smaller.
     pub(crate) facts: Facts,
-    /// Instrumented, with `LOCKLAB_CHECKER` defined.
+    /// The instrumented library, compiled with `LOCKLAB_CHECKER` defined.
     pub(crate) library: PathBuf,
     /// The folder that holds the library.
     pub(crate) folder: TempDir,
 }
 
-/// Flags of both objects: unwinding must find its way, and nothing may bypass
+/// Flags of both objects: unwinding must work, and nothing may bypass
 /// the reports.
 const BOTH: [&str; 6] = [
     "-O2",
@@ -90,8 +91,8 @@ const BOTH: [&str; 6] = [
     "-pthread",
 ];
 
-/// Flags of the instrumented one: without sibling calls, or the caller of an
-/// access is reported in its place.
+/// Flags of the instrumented object: sibling calls are off, because otherwise
+/// the caller of an access would be reported instead of it.
 const REPORTED: [&str; 5] = [
     "-fsanitize=thread",
     "-fno-optimize-sibling-calls",
@@ -103,8 +104,9 @@ const REPORTED: [&str; 5] = [
 /// Compiles a lock.
 ///
 /// # Errors
-/// There is no compiler, the file does not compile, or it holds what cannot
-/// be reported.
+/// [`Error::Failed`] if there is no compiler or the disk is full,
+/// [`Error::File`] if the file does not compile or contains accesses that
+/// cannot be reported.
 pub(crate) fn compile(unit: &Unit) -> Result<Compiled, Error> {
     let folder = folder_with_headers()?;
     let at = |name: &str| folder.path().join(name);
@@ -149,7 +151,7 @@ fn source_hash(compiler: &Compiler, unit: &Unit) -> Result<String, Error> {
 /// Compiles a lock for the checker.
 ///
 /// # Errors
-/// As [`compile`].
+/// The same errors as [`compile`].
 pub(crate) fn compile_for_checker(unit: &Unit) -> Result<Checked, Error> {
     let folder = folder_with_headers()?;
     let compiler = Compiler::of(&unit.file, folder.path());
@@ -165,8 +167,8 @@ pub(crate) fn compile_for_checker(unit: &Unit) -> Result<Checked, Error> {
     })
 }
 
-/// A folder to compile in, with the files of ours that are compiled with a
-/// lock's.
+/// Makes a folder to compile in, with the files of Locklab that are compiled
+/// with a lock.
 fn folder_with_headers() -> Result<TempDir, Error> {
     let folder = folders::make("locklab-own-lock").map_err(|e| {
         Error::Failed(format!(
@@ -186,7 +188,7 @@ fn folder_with_headers() -> Result<TempDir, Error> {
     Ok(folder)
 }
 
-/// The object in which every access is reported.
+/// Builds the object in which every access is reported.
 fn instrument(
     unit: &Unit,
     compiler: &Compiler,
@@ -255,7 +257,7 @@ struct Compiler {
 }
 
 impl Compiler {
-    /// For the language of a file, by CC and CXX as make has them.
+    /// The compiler for the language of a file, from CC and CXX as in make.
     fn of(file: &Path, headers: &Path) -> Self {
         let cpp = is_cpp(file).unwrap_or(false);
         let (variable, usual) = if cpp { ("CXX", "c++") } else { ("CC", "cc") };
@@ -278,7 +280,7 @@ impl Compiler {
             .is_ok_and(|output| !String::from_utf8_lossy(&output.stdout).contains("clang"))
     }
 
-    /// The user's file, to `output`.
+    /// The arguments that compile the user's file to `output`.
     fn on(&self, unit: &Unit, mode: &str, output: &Path) -> Vec<String> {
         let mut arguments = vec![
             "-I".to_owned(),
@@ -294,7 +296,7 @@ impl Compiler {
     }
 
     fn run(&self, arguments: &[String]) -> Result<Output, Error> {
-        // CC="ccache gcc" is usual.
+        // A value such as CC="ccache gcc" is common.
         let mut program = self.program.split_whitespace();
         let first = program.next().unwrap_or("cc");
         Command::new(first)

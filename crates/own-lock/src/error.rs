@@ -1,19 +1,20 @@
-//! What can be wrong with a lock of the user's own, each in one sentence.
+//! Errors about a lock of the user's own, each a single sentence.
 
-/// Why there is no answer.
+/// Why an operation has no result.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// The question cannot be asked: a bad name, a missing file.
+    /// The request is wrong: a bad name, a missing file.
     #[error("{0}")]
     Usage(String),
-    /// This machine cannot answer it: a missing tool, a full disk.
+    /// This machine cannot carry it out: a missing tool, a full disk.
     #[error("{0}")]
     Failed(String),
-    /// The lock's file is at fault: it does not compile, or uses what no
-    /// world but the real one has.
+    /// The lock's file is at fault: it does not compile, or uses functions that
+    /// no world except real hardware has.
     #[error("{0}")]
     File(String),
-    /// The lock is at fault: it deadlocks, admits two, crashes or hangs.
+    /// The lock is at fault: it deadlocks, admits two holders, crashes or
+    /// hangs.
     #[error("{0}")]
     Lock(String),
 }

@@ -1,7 +1,7 @@
-//! What can be wrong with a lock's file although it compiles, said with file
-//! and line before anything runs: inline assembly (which bypasses every
-//! report), thread-local data (which all simulated CPUs would share), and
-//! functions that no world but the real one has.
+//! Faults of a lock's file that compiles, reported with file and line before
+//! anything runs: inline assembly (which bypasses every report), thread-local
+//! data (which all simulated CPUs would share), and functions that exist on
+//! real hardware only.
 
 use crate::compile::Unit;
 use crate::error::Error;
@@ -10,18 +10,18 @@ use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::path::Path;
 
-/// What a compiled lock says of itself.
+/// The properties that a compiled lock declares.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Facts {
-    /// The name that its file gives it.
+    /// The name given in its file.
     pub name: String,
     /// Size of the lock in bytes.
     pub lock_bytes: usize,
-    /// Its alignment.
+    /// Alignment of the lock.
     pub lock_align: usize,
     /// Size of a context in bytes.
     pub ctx_bytes: usize,
-    /// Its alignment.
+    /// Alignment of a context.
     pub ctx_align: usize,
     /// Whether there is a `lab_init`.
     pub init: bool,
@@ -31,14 +31,14 @@ pub struct Facts {
     pub is_locked: bool,
     /// Whether it serves in the order of arrival.
     pub fifo: bool,
-    /// The most CPUs that may use it, if it says so.
+    /// The most CPUs that may use it, if it declares a bound.
     pub max_cpus: Option<usize>,
 }
 
-/// The largest lock or context.
+/// The largest size of a lock or context.
 const MOST_BYTES: usize = 1 << 20;
 
-/// The widest alignment: a cache line's.
+/// The largest alignment: that of a cache line.
 const WIDEST: usize = 64;
 
 impl Facts {
@@ -186,7 +186,7 @@ pub(crate) fn no_thread_local_data(object: &Path, unit: &Unit) -> Result<(), Err
     )))
 }
 
-/// What a linker that found no definition says, for people.
+/// Turns a linker's message about a missing definition into an error message.
 pub(crate) fn undefined(said: &str, unit: &Unit) -> Error {
     const BEFORE: &str = "undefined reference to `";
     let Some((line, symbol)) = said.lines().find_map(|line| {

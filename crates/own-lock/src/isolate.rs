@@ -1,10 +1,10 @@
-//! A child process for whatever runs a user's code in a modelled world: a
-//! crash, a loop without an end or a wild write is then one failed answer, and
-//! not the end of the command.
+//! A child process for everything that runs a user's code in a modelled world:
+//! a crash, an infinite loop or a wild write is then one failed result, and not
+//! the end of the command.
 //!
-//! The child is a fork: it has the question already, and answers with JSON
-//! through a pipe. When it dies it still says where, by a signal handler that
-//! only writes numbers. Must never touch the terminal from the child.
+//! The child is a fork: it has the input already, and returns JSON
+//! through a pipe. When it dies it still reports where, by a signal handler
+//! that only writes numbers. The child must never touch the terminal.
 
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
 use nix::sys::wait::{WaitStatus, waitpid};
@@ -19,56 +19,56 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, AtomicUsize
 use std::sync::{Mutex, Once};
 use std::time::Duration;
 
-/// What the code of a lock does now, for whoever must say where it ended.
+/// The latest access of the lock's code, to report where it ended.
 /// Read by a signal handler of the same process, so Relaxed will do.
 pub(crate) static SITE: AtomicUsize = AtomicUsize::new(0);
-/// The simulated CPU, or checked thread, that does it.
+/// The simulated CPU, or checked thread, that made the latest access.
 pub(crate) static CPU: AtomicUsize = AtomicUsize::new(0);
-/// Accesses so far.
+/// Number of accesses so far.
 pub(crate) static ACCESSES: AtomicU64 = AtomicU64::new(0);
-/// The library's code.
+/// The address range of the library's code.
 static CODE: [AtomicUsize; 2] = [const { AtomicUsize::new(0) }; 2];
 
 /// How a child ended without an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Death {
-    /// The signal; `SIGALRM` if it was stopped because nothing went on.
+    /// The signal; `SIGALRM` if it was stopped because it made no progress.
     pub(crate) signal: i32,
     /// The address that could not be accessed.
     pub(crate) address: usize,
-    /// The instruction, if it is the library's; otherwise 0.
+    /// The instruction, if it belongs to the library; otherwise 0.
     pub(crate) instruction: usize,
     /// The latest access that was reported.
     pub(crate) site: usize,
     /// The stack pointer.
     pub(crate) stack: usize,
-    /// Of the CPU, or thread.
+    /// The CPU, or thread.
     pub(crate) cpu: usize,
-    /// Where the library was.
+    /// The load address of the library.
     pub(crate) base: usize,
 }
 
-/// Why there is no answer.
+/// Why a child returned no result.
 #[derive(Debug)]
 pub(crate) enum Lost {
     /// The lock's code ended the child.
     Died(Death),
-    /// The lock's code has found a fault in itself.
+    /// The lock's code has detected a fault in itself.
     GaveUp(String),
     /// It panicked, or could not be started.
     Broken(String),
 }
 
 /// One child is made at a time, so that no other inherits the end of the pipe
-/// that tells its parent when it is gone.
+/// that shows its parent when it has ended.
 static FORKING: Mutex<()> = Mutex::new(());
 
 /// Whether this process is a child.
 static IN_CHILD: AtomicBool = AtomicBool::new(false);
 
-/// Has the panics of children say nothing: they are answers. (Arranged in the
-/// parent, because another thread of it may hold the hook's lock as a child
-/// is made, which then could never take it.)
+/// Silences the panics of children: they are results. (Set up in the parent,
+/// because another thread of it may hold the hook's lock when a child is made,
+/// which then could never take it.)
 fn hush_children() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -145,7 +145,7 @@ pub(crate) fn in_child<T: Serialize + DeserializeOwned>(
     }
 }
 
-/// Tells the handlers where the library is.
+/// Sets the address range of the library for the signal handlers.
 pub(crate) fn watch_code(base: usize, code: &std::ops::Range<usize>) {
     CODE[0].store(code.start, Ordering::Relaxed);
     CODE[1].store(code.end, Ordering::Relaxed);
@@ -154,11 +154,11 @@ pub(crate) fn watch_code(base: usize, code: &std::ops::Range<usize>) {
 
 static BASE: AtomicUsize = AtomicUsize::new(0);
 static PIPE: AtomicI32 = AtomicI32::new(-1);
-/// Seconds without an access, and how many are too many.
+/// Seconds without an access, and the limit on them.
 static QUIET: [AtomicU32; 2] = [const { AtomicU32::new(0) }; 2];
 static ACCESSES_THEN: AtomicU64 = AtomicU64::new(0);
 
-/// Ends a child because of what the lock's code has found itself.
+/// Ends a child because the lock's code has detected a fault.
 pub(crate) fn give_up(why: &str) -> ! {
     let said = [b"L", why.as_bytes()].concat();
     // SAFETY: our pipe and our bytes.
@@ -172,11 +172,11 @@ pub(crate) fn give_up(why: &str) -> ! {
     }
 }
 
-/// The child's whole life.
+/// The child process from start to end.
 fn answer<T: Serialize>(write: OwnedFd, patience: Duration, work: impl FnOnce() -> T) -> ! {
     PIPE.store(write.as_raw_fd(), Ordering::Relaxed);
     QUIET[1].store(patience.as_secs().max(1) as u32, Ordering::Relaxed);
-    // It does not outlive who asked, and Ctrl-C ends it.
+    // It does not outlive its parent, and Ctrl-C ends it.
     // SAFETY: numbers only.
     unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
     install();
@@ -201,8 +201,8 @@ fn answer<T: Serialize>(write: OwnedFd, patience: Duration, work: impl FnOnce() 
     unsafe { libc::_exit(0) }
 }
 
-/// Handlers for whatever the lock's code may do to itself, on a stack of
-/// their own, and a look each second whether anything goes on.
+/// Installs handlers for faults of the lock's code, on a stack of their own,
+/// and checks every second whether it makes progress.
 fn install() {
     const STACK: usize = 64 * 1024;
     let stack: &'static mut [u8] = Box::leak(vec![0; STACK].into_boxed_slice());

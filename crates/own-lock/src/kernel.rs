@@ -1,10 +1,11 @@
-//! Locks in a kernel's own source: which of its files hold one, where the tree
-//! comes from, and what stands around them when they are compiled alone.
+//! Locks in a kernel's own source: which of its files contain one, where the
+//! tree comes from, and the headers around them when they are compiled alone.
 //!
 //! The kernel's files are read on the user's machine and compiled unmodified,
-//! but for the patches that the user names; none of them is in this project.
-//! What the files include beside each other is a shim of ours, so a file that
-//! needs more of the kernel does not compile, and says what it misses.
+//! except for the patches that the user names; none of them is in this project.
+//! Their other includes come from a shim of this project, so a file that
+//! needs more of the kernel does not compile, and the compiler names what is
+//! missing.
 
 use crate::compile::Unit;
 use crate::error::Error;
@@ -15,12 +16,12 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use tempfile::TempDir;
 
-/// A lock that is in a kernel's tree.
+/// A lock that exists in a kernel's tree.
 struct Known {
     lock: &'static str,
-    /// The file that holds it.
+    /// The file that contains it.
     file: &'static str,
-    /// What makes it a lock of ours.
+    /// The wrapper that gives it Locklab's interface.
     wrapper: &'static str,
 }
 
@@ -42,10 +43,10 @@ const KNOWN: [Known; 3] = [
     },
 ];
 
-/// Folders whose every file may be part of a lock.
+/// Folders in which every file may be part of a lock.
 const WHOLE: [&str; 1] = ["kernel/locking"];
 
-/// Files elsewhere that are compiled as they are.
+/// Files elsewhere that are compiled unmodified.
 const PARTS: [&str; 5] = [
     "include/asm-generic/qspinlock.h",
     "include/asm-generic/qspinlock_types.h",
@@ -57,7 +58,7 @@ const PARTS: [&str; 5] = [
 const SHIM: &str = include_str!("../c/kernel/locklab_kernel.h");
 const ASM_QSPINLOCK: &str = include_str!("../c/kernel/asm_qspinlock.h");
 
-/// Headers of the kernel whose place the shim takes.
+/// Headers of the kernel that the shim replaces.
 const EMPTY: [&str; 24] = [
     "linux/atomic.h",
     "linux/bitops.h",
@@ -85,13 +86,13 @@ const EMPTY: [&str; 24] = [
     "trace/events/lock.h",
 ];
 
-/// What `verify` assumes when it checks a kernel's lock, for its report.
+/// The assumptions of `verify` about a kernel's lock, for its report.
 pub const ASSUMES: &str = "Kernel orderings are mapped to C11: what heads an address dependency (a \
     relaxed read of a pointer, a relaxed exchange) counts as Acquire, which may hide a fault that \
     Arm would show; --cflags -DLOCKLAB_STRICT takes it as Relaxed, which may show one that no CPU \
     has. Neither is the kernel's own memory model.";
 
-/// What the checker takes a kernel's orderings for, in a report.
+/// How the checker maps a kernel's orderings, for a report.
 pub(crate) const WITH_DEPENDENCIES: &str = "\
 C11, with the address dependencies that the kernel relies on: a READ_ONCE of \
 a pointer and an xchg_relaxed are taken for Acquires, and a read-modify-write \
@@ -100,13 +101,13 @@ dependencies, and an Acquire orders more than one does, so a bug that only \
 machines without such an order show (Arm) may be missed. --c11 takes the \
 orderings as they are written. Neither is the kernel's own memory model.";
 
-/// The same, without dependencies.
+/// The same without dependencies.
 pub(crate) const STRICT: &str = "\
 C11 as written, without the address dependencies that the kernel relies on: \
 a promise that is broken here may be kept by every machine. Neither this nor \
 the default is the kernel's own memory model.";
 
-/// What is compiled for a kernel's lock, and the folder that it lies in.
+/// The compilation unit of a kernel's lock, and the folder that contains it.
 pub(crate) fn unit(kernel: &KernelLock, cflags: &[String]) -> Result<(Unit, TempDir), Error> {
     let name = kernel.name();
     let known = KNOWN
@@ -192,7 +193,8 @@ fn write(path: &Path, bytes: &[u8]) -> Result<(), Error> {
         .map_err(|e| Error::Failed(format!("cannot write {}: {e}", path.display())))
 }
 
-/// Copies a file of the tree, if it is there: other versions have others.
+/// Copies a file of the tree, if it exists: kernel versions have different
+/// files.
 fn take(tree: &Path, copy: &Path, path: &Path) -> Result<(), Error> {
     match std::fs::read(tree.join(path)) {
         Ok(bytes) => write(&copy.join(path), &bytes),
@@ -253,7 +255,7 @@ fn apply(name: &str, tree: &Path, copy: &Path, patch: &Path, known: &Known) -> R
     )))
 }
 
-/// Debian's source package: what a lock is made from, unpacked into the cache.
+/// Debian's source package: the files of a lock, unpacked into the cache.
 fn debian() -> Result<PathBuf, Error> {
     let archives = std::fs::read_dir("/usr/src").ok().into_iter().flatten();
     let mut archives: Vec<PathBuf> = archives
@@ -282,7 +284,7 @@ fn debian() -> Result<PathBuf, Error> {
                     .into(),
             )
         })?;
-    // Another archive of this name is another folder.
+    // A different archive of this name gets a different folder.
     let name = archive.file_name().unwrap_or_default().to_string_lossy();
     let folder = cache.join(format!(
         "{}-{}-{}",
@@ -296,7 +298,7 @@ fn debian() -> Result<PathBuf, Error> {
     let cannot =
         |e: &dyn std::fmt::Display| Error::Failed(format!("cannot write {}: {e}", cache.display()));
     std::fs::create_dir_all(&cache).map_err(|e| cannot(&e))?;
-    // Renamed when complete; of two commands at once, one is first.
+    // It is renamed when complete, so that of two concurrent commands one wins.
     let fresh = tempfile::tempdir_in(&cache).map_err(|e| cannot(&e))?;
     let top = name.trim_end_matches(".tar.xz");
     let output = Command::new("tar")

@@ -11,10 +11,10 @@
 //! # Ok::<(), locklab_own_lock::Error>(())
 //! ```
 //!
-//! The file is compiled with `-fsanitize=thread` and functions of ours in
-//! libtsan's place, so that every access is an event of the simulator or a
+//! The file is compiled with `-fsanitize=thread` and Locklab's functions in
+//! place of libtsan's, so that every access is an event of the simulator or a
 //! step of the model checker; and once more without, for this machine's CPUs.
-//! Whatever runs it in a modelled world is a child process.
+//! In a modelled world it always runs in a child process.
 
 mod brought;
 mod check;
@@ -46,7 +46,7 @@ pub use template::write_template;
 /// The header that a lock's file includes.
 pub const HEADER: &str = include_str!("../c/locklab_lock.h");
 
-/// What the types of this crate say of themselves: what is known of a lock is
+/// The `INFO` of the types of this crate: the properties of a lock are
 /// in its [`Facts`].
 const INFO: locklab_locks::Info = locklab_locks::Info {
     name: "own",

@@ -20,7 +20,8 @@ pub(crate) type Init = unsafe extern "C-unwind" fn(*mut c_void);
 /// `lab_is_locked`.
 pub(crate) type Ask = unsafe extern "C-unwind" fn(*const c_void) -> c_int;
 
-/// What the instrumented code calls: the layout of c/instrumented.c.
+/// The functions that the instrumented code calls, in the layout of
+/// c/instrumented.c.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub(crate) struct Hooks {
@@ -37,7 +38,8 @@ pub(crate) struct Hooks {
     pub(crate) fail: extern "C-unwind" fn(*const c_char, *const c_char, c_uint),
 }
 
-/// What a read-modify-write does, in the order of c/instrumented.c.
+/// The result of a read-modify-write, by the operation numbers of
+/// c/instrumented.c.
 pub(crate) fn updated(operation: c_uint, old: u64, value: u64) -> u64 {
     match operation {
         0 => value,
@@ -58,7 +60,7 @@ pub(crate) fn low(size: c_uint, value: u64) -> u64 {
     }
 }
 
-/// A loaded library. Stays loaded until the process ends.
+/// A loaded library. It stays loaded until the process ends.
 #[derive(Clone, Debug)]
 pub(crate) struct Library {
     pub(crate) lock: Act,
@@ -66,23 +68,23 @@ pub(crate) struct Library {
     pub(crate) try_lock: Option<Try>,
     pub(crate) init: Option<Init>,
     pub(crate) is_locked: Option<Ask>,
-    /// Where it begins.
+    /// Its load address.
     pub(crate) base: usize,
-    /// Its code.
+    /// Address range of its code.
     pub(crate) code: Range<usize>,
-    /// Its data that can be written.
+    /// Address range of its writable data.
     pub(crate) data: Range<usize>,
 }
 
 impl Library {
-    /// Loads it, with `table` as its symbol `name`.
+    /// Loads a library, and stores `table` in its symbol `name`.
     pub(crate) fn load<T: Copy>(path: &Path, name: &str, table: T) -> Result<Self, Error> {
         let cannot = |e: &dyn std::fmt::Display| {
             Error::Failed(format!("cannot load {}: {e}", path.display()))
         };
-        // SAFETY: made by us from the user's file, whose initialisers are the
-        // compiler's own; that the user's code may do anything is why this is
-        // done in a child.
+        // SAFETY: made by this crate from the user's file, whose initialisers
+        // are the compiler's own; that the user's code may do anything is why
+        // this is done in a child.
         let library = unsafe { unix::Library::open(Some(path), libc::RTLD_NOW | libc::RTLD_LOCAL) }
             .map_err(|e| cannot(&e))?;
         // It is never unloaded: locks in static data may point into it.
@@ -94,7 +96,8 @@ impl Library {
         };
         let missing = |name: &str| Error::File(format!("{} defines no {name}", path.display()));
         let needed = |name: &str| address(name).ok_or_else(|| missing(name));
-        // SAFETY: the table lies there, by the file of ours that was linked in.
+        // SAFETY: the table lies there, by the file of Locklab that was linked
+        // in.
         unsafe { needed(name)?.cast::<T>().write(table) };
 
         let bytes = std::fs::read(path).map_err(|e| cannot(&e))?;
@@ -136,7 +139,7 @@ impl Library {
     }
 }
 
-/// Where in a library a site is, and which line that is.
+/// Maps a site in a library to its source line.
 pub(crate) struct Sites {
     base: usize,
     lines: Lines,

@@ -8,7 +8,7 @@ pub(crate) struct Lines {
 }
 
 impl Lines {
-    /// Of the library in a file; without debug information it knows nothing.
+    /// Reads the debug information of a library; it is empty if there is none.
     pub(crate) fn of(library: &Path) -> Self {
         Self {
             loader: addr2line::Loader::new(library).ok(),
@@ -27,7 +27,7 @@ impl Lines {
         Some(format!("{file}:{line}"))
     }
 
-    /// Path, file as people say it, line and column (0: not known) of the
+    /// Path, short file name, line and column (0 if not known) of the
     /// instruction at `offset`.
     pub(crate) fn position(&self, offset: usize) -> Option<(String, String, u32, u32)> {
         let location = self.loader.as_ref()?.find_location(offset as u64).ok()??;
@@ -41,7 +41,7 @@ impl Lines {
     }
 }
 
-/// A path as people say it: from the kernel's own folders, or the file's name.
+/// A short path: from the kernel's own folders, or the file's name.
 fn short(path: &str) -> &str {
     for folder in ["/kernel/locking/", "/include/", "/arch/"] {
         if let Some(at) = path.rfind(folder) {

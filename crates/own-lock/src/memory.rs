@@ -1,12 +1,12 @@
-//! A lock's memory outside a model: while it is made, and where no access is
-//! reported.
+//! A lock's memory outside a model: while it is constructed, and where no
+//! access is reported.
 //!
-//! Must not know a simulator or a checker.
+//! It must not depend on a simulator or a checker.
 
-/// Reads memory as it is.
+/// Reads memory directly.
 ///
 /// # Safety
-/// There is memory.
+/// The memory is readable.
 pub(crate) unsafe fn memory(address: usize, size: u32) -> u64 {
     let mut bytes = [0; 8];
     // SAFETY: promised.
@@ -16,10 +16,10 @@ pub(crate) unsafe fn memory(address: usize, size: u32) -> u64 {
     u64::from_le_bytes(bytes)
 }
 
-/// Writes memory as it is.
+/// Writes memory directly.
 ///
 /// # Safety
-/// There is memory.
+/// The memory is writable.
 pub(crate) unsafe fn set_memory(address: usize, size: u32, value: u64) {
     // SAFETY: promised.
     unsafe {
@@ -31,10 +31,10 @@ pub(crate) unsafe fn set_memory(address: usize, size: u32, value: u64) {
     }
 }
 
-/// Compares and swaps memory as it is; what stood there.
+/// Compares and swaps memory directly; returns the previous value.
 ///
 /// # Safety
-/// There is memory, which nobody else accesses.
+/// The memory is writable, and no other thread accesses it.
 pub(crate) unsafe fn compare_memory(address: usize, size: u32, expected: u64, new: u64) -> u64 {
     // SAFETY: promised.
     unsafe {

@@ -1,9 +1,9 @@
-//! A compiled lock on this machine's own CPUs: its bytes are those of the
+//! A compiled lock on this machine's own CPUs: its bytes are in the
 //! Rust type, so that the instrument decides where they lie.
 //!
-//! Every call goes through a pointer, as a call of a library does: a lock that
-//! was compiled apart cannot be inlined, and a comparison with one that is
-//! says so.
+//! Every call goes through a pointer, like a call into a library: a lock that
+//! was compiled separately cannot be inlined, and a comparison with one that is
+//! inlined says so.
 
 use crate::error::Error;
 use crate::library::{Act, Library};
@@ -15,7 +15,7 @@ use std::cell::UnsafeCell;
 use std::ffi::c_uint;
 use std::sync::OnceLock;
 
-/// What the plain code calls: the layout of c/native.c.
+/// The functions that the plain code calls, in the layout of c/native.c.
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct HostTable {
@@ -31,15 +31,16 @@ extern "C-unwind" fn node() -> c_uint {
     Threads::node() as c_uint
 }
 
-/// The libraries that are loaded, by the slot that their types have: a type
-/// cannot hold a value, and an instrument makes locks of two sides in turn.
+/// The loaded libraries, by the slot of their types: a type
+/// cannot hold a value, and an instrument constructs locks of two sides
+/// alternately.
 static SLOTS: [OnceLock<Library>; 2] = [const { OnceLock::new() }; 2];
 
 fn library<const SLOT: usize>() -> &'static Library {
     SLOTS[SLOT].get().expect("set before its types are visited")
 }
 
-/// A library that is loaded for this machine's own CPUs.
+/// A library loaded for this machine's own CPUs.
 #[derive(Clone, Debug)]
 pub struct NativeLibrary {
     name: String,
@@ -49,10 +50,10 @@ pub struct NativeLibrary {
 }
 
 impl OwnLock {
-    /// Has it found by this name on this machine's own CPUs.
+    /// Registers it under this name for this machine's own CPUs.
     ///
     /// # Errors
-    /// As [`OwnLock::load_native`].
+    /// The same errors as [`OwnLock::load_native`].
     pub fn register_here(&self, name: &str) -> Result<(), Error> {
         struct Code;
         impl Visitor<NativePlatform> for Code {
@@ -69,7 +70,8 @@ impl OwnLock {
     /// crash of the lock is one of the process.
     ///
     /// # Errors
-    /// It cannot be loaded, two others are, or it did not survive the trial.
+    /// If it cannot be loaded, two others are loaded already, or it did not
+    /// survive the trial.
     pub fn load_native(&self) -> Result<NativeLibrary, Error> {
         let facts = self.facts();
         let lines = |bytes: usize| bytes.div_ceil(64).max(1);
@@ -93,7 +95,8 @@ impl OwnLock {
         })
     }
 
-    /// Two threads take it a few thousand times, in a child.
+    /// Tries it in a child process: two threads acquire it a few thousand
+    /// times.
     fn try_natively(&self) -> Result<(), Error> {
         let object = self.native_object().to_owned();
         let facts = self.facts().clone();
@@ -108,7 +111,7 @@ impl OwnLock {
     }
 }
 
-/// Acquisitions of each thread in a trial.
+/// Number of acquisitions of each thread in a trial.
 const TURNS: usize = 2_000;
 
 fn trial(library: &Library, facts: &crate::Facts) -> Result<(), String> {
@@ -149,7 +152,7 @@ fn trial(library: &Library, facts: &crate::Facts) -> Result<(), String> {
                         (library.unlock)(lock, ctx);
                     }
                 }
-                // Others may still read it.
+                // Other threads may still read it.
                 std::mem::forget(memory);
             });
         }
@@ -164,7 +167,7 @@ fn trial(library: &Library, facts: &crate::Facts) -> Result<(), String> {
     Ok(())
 }
 
-/// A plain counter under the lock.
+/// A plain counter protected by the lock.
 struct Counter(UnsafeCell<usize>);
 
 // SAFETY: whether accesses are ordered is what the trial finds out; both are
@@ -182,7 +185,7 @@ impl Counter {
 }
 
 impl NativeLibrary {
-    /// What tables call it.
+    /// The name in tables.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -190,7 +193,7 @@ impl NativeLibrary {
     /// Visits the lock as one of this machine.
     ///
     /// # Errors
-    /// It is larger than 64 KiB, or its context than 4 KiB.
+    /// If it is larger than 64 KiB, or its context larger than 4 KiB.
     pub fn visit<V: Visitor<NativePlatform>>(&self, visitor: V) -> Result<V::Output, Error> {
         Ok(match (self.lock_lines, self.ctx_lines, self.slot) {
             (..=1, ..=1, 0) => visitor.visit::<NativeLock<1, 1, 0>>(),
@@ -208,7 +211,7 @@ impl NativeLibrary {
     }
 }
 
-/// A lock of so many lines whose code is a library's.
+/// A lock of `LINES` cache lines whose code is in a library.
 #[repr(C, align(64))]
 struct NativeLock<const LINES: usize, const CONTEXT: usize, const SLOT: usize> {
     bytes: UnsafeCell<[[u8; 64]; LINES]>,
@@ -236,7 +239,7 @@ impl<const LINES: usize, const CONTEXT: usize, const SLOT: usize> Default
     }
 }
 
-/// A thread's context, and beside it, on a line that is only read, which code
+/// A thread's context, and beside it, on a line that is only read, the code
 /// to call.
 #[repr(C, align(64))]
 struct NativeContext<const LINES: usize, const SLOT: usize> {

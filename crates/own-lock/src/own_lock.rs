@@ -1,5 +1,5 @@
-//! A lock of the user's own, compiled: what the matrix, the simulator and the
-//! checker take.
+//! A compiled lock of the user's own, for the matrix, the simulator and the
+//! checker.
 
 use crate::check;
 use crate::compile::{self, Compiled, Unit};
@@ -35,12 +35,14 @@ pub struct OwnLock {
 }
 
 impl OwnLock {
-    /// The lock that `name` says ([`Source::parse`]), compiled with the flags
-    /// `cflags` beside our own; none if it is a name of the catalogue's.
+    /// The lock that `name` denotes ([`Source::parse`]), compiled with the
+    /// flags `cflags` in addition to Locklab's; `None` if it is a name of the
+    /// catalogue.
     ///
     /// # Errors
-    /// A sentence: nothing there, it does not compile, or it holds what cannot
-    /// be simulated.
+    /// [`Error::Usage`] if the file does not exist or has no ending of C or
+    /// C++, [`Error::Failed`] if there is no compiler, [`Error::File`] if the
+    /// file does not compile or contains what cannot be simulated.
     pub fn named(name: &str, cflags: &[String]) -> Result<Option<Self>, Error> {
         match Source::parse(name)? {
             Some(source) => Self::from(&source, cflags).map(Some),
@@ -48,10 +50,10 @@ impl OwnLock {
         }
     }
 
-    /// The lock of a source.
+    /// Compiles the lock of a source.
     ///
     /// # Errors
-    /// As [`OwnLock::named`].
+    /// The same errors as [`OwnLock::named`].
     pub fn from(source: &Source, cflags: &[String]) -> Result<Self, Error> {
         let name = source.name();
         let (unit, tree) = match source {
@@ -76,32 +78,32 @@ impl OwnLock {
         })
     }
 
-    /// The same, whose code may run so long without an access.
+    /// The same lock, whose code may run for `patience` without an access.
     #[must_use]
     pub fn with_patience(self, patience: Duration) -> Self {
         Self { patience, ..self }
     }
 
-    /// What tables call it.
+    /// The name in tables.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// What its file says of it.
+    /// The properties that its file declares.
     pub fn facts(&self) -> &Facts {
         &self.compiled.facts
     }
 
-    /// A short name for the text that it was compiled from, with all that the
-    /// file includes: two locks have the same only if nothing differs there.
+    /// A hash of the text that it was compiled from, with all that the file
+    /// includes: two locks have the same only if nothing differs there.
     pub fn source(&self) -> &str {
         &self.compiled.source
     }
 
-    /// Copies what was compiled into a folder.
+    /// Copies the compiled objects into a folder.
     ///
     /// # Errors
-    /// The folder cannot be written.
+    /// [`Error::Failed`] if the folder cannot be written.
     pub fn keep(&self, folder: &Path) -> Result<(), Error> {
         let kept = self.compiled.keep(folder);
         kept.map_err(|e| Error::Failed(format!("cannot write {}: {e}", folder.display())))
@@ -111,7 +113,7 @@ impl OwnLock {
     /// and this machine's own CPUs; nothing is compiled.
     ///
     /// # Errors
-    /// It cannot be read.
+    /// [`Error::Failed`] if an object in the folder cannot be read.
     pub fn kept(name: &str, source: &str, folder: &Path) -> Result<Self, Error> {
         let unit = Unit {
             file: name.into(),
@@ -126,11 +128,13 @@ impl OwnLock {
         })
     }
 
-    /// Simulates it, in a child process.
+    /// Simulates it in a child process.
     ///
     /// # Errors
-    /// The lock does not work in this scenario, or the scenario does not fit
-    /// its machine.
+    /// [`Error::Usage`] if there are more threads than the lock has room for,
+    /// [`Error::Lock`] if it does not work in this scenario or the scenario
+    /// does not fit its machine, [`Error::Failed`] if the child cannot be
+    /// started.
     pub fn simulate(&self, scenario: &Scenario) -> Result<Simulation, Error> {
         self.room_for(scenario.threads)?;
         let facts = self.facts();
@@ -143,13 +147,14 @@ impl OwnLock {
         }
     }
 
-    /// What `verify` checks of it: what every lock promises, and what its file
-    /// says of it (first come, first served; `try_lock`). Threads have numbers
-    /// below 4, and what its file has for the checker
-    /// (`LOCKLAB_CHECKER`) is in force.
+    /// The properties that `verify` checks: those that every lock promises, and
+    /// those that its file declares (first come, first served; `try_lock`).
+    /// Threads have numbers below 4, and `LOCKLAB_CHECKER` is defined when the
+    /// file is compiled.
     ///
     /// # Errors
-    /// It does not compile so.
+    /// The same errors as [`OwnLock::named`], if it does not compile with
+    /// `LOCKLAB_CHECKER` defined.
     pub fn promises(&self) -> Result<Vec<Property>, Error> {
         let checked = compile::compile_for_checker(&self.unit.0)?;
         Ok(check::promises(
@@ -159,8 +164,8 @@ impl OwnLock {
         ))
     }
 
-    /// What the checker assumes of this lock's memory orderings beyond what
-    /// its source says; empty if nothing.
+    /// The assumptions of the checker about this lock's memory orderings beyond
+    /// what its source says; empty if nothing.
     pub fn assumptions(&self) -> &'static str {
         let strict = |flag: &String| flag == "-DLOCKLAB_STRICT";
         match self.unit.1 {
@@ -170,10 +175,10 @@ impl OwnLock {
         }
     }
 
-    /// What the checker takes.
+    /// The lock in the form that the checker takes.
     ///
     /// # Errors
-    /// As [`OwnLock::promises`].
+    /// The same errors as [`OwnLock::promises`].
     pub fn candidate(&self) -> Result<Candidate, Error> {
         Ok(Candidate {
             name: self.name.clone(),
@@ -182,12 +187,13 @@ impl OwnLock {
         })
     }
 
-    /// What is known of it without running it, under this name.
+    /// The properties that are known without running it, under this name.
     pub fn subject(&self, name: &str) -> Subject {
         let facts = self.facts();
         Subject {
             info: Info {
-                // As long as the process, which names few.
+                // It lives as long as the process, which registers only few
+                // names.
                 name: name.to_owned().leak(),
                 summary: "your own",
                 paper: "",
@@ -211,7 +217,7 @@ impl OwnLock {
         }
     }
 
-    /// Has every scenario find it under `name`.
+    /// Makes every scenario find it under `name`.
     pub fn register(&self, name: &str) {
         locklab_sim::register(name, Arc::new(self.clone()));
     }
@@ -221,8 +227,8 @@ impl OwnLock {
         &self.compiled.native
     }
 
-    /// Runs `work` in a child; `who` is what its code, in `library`,
-    /// runs on.
+    /// Runs `work` in a child process; `who` names what the code in `library`
+    /// runs on (a CPU or a thread).
     pub(crate) fn in_child<T: Serialize + DeserializeOwned>(
         &self,
         who: &str,
@@ -232,10 +238,10 @@ impl OwnLock {
         in_child(self.patience, work).map_err(|lost| self.explain(lost, who, library))
     }
 
-    /// Whether so many CPUs may use it.
+    /// Checks that this many CPUs may use it.
     ///
     /// # Errors
-    /// It has said that they are too many.
+    /// [`Error::Usage`] if there are more than `LOCKLAB_CPUS` allows.
     pub fn room_for(&self, threads: usize) -> Result<(), Error> {
         match self.facts().max_cpus {
             Some(most) if threads > most => Err(Error::Usage(format!(
@@ -247,7 +253,7 @@ impl OwnLock {
         }
     }
 
-    /// How a child ended, in one sentence with the file's line.
+    /// Describes how a child ended, in one sentence with the line of the file.
     fn explain(&self, lost: Lost, who: &str, library: &Path) -> Error {
         let name = &self.name;
         let death = match lost {
@@ -284,12 +290,12 @@ impl Foreign for OwnLock {
     }
 }
 
-/// The line where a child died.
+/// The source line at which a child died.
 fn line_of(library: &Path, death: &Death) -> Option<String> {
     let lines = Lines::of(library);
     if death.instruction != 0 {
         return lines.at(death.instruction - death.base);
     }
-    // In our own code, called from there.
+    // It died in Locklab's own code, called from there.
     lines.of_call(death.site.checked_sub(death.base)?)
 }

@@ -1,9 +1,9 @@
-//! When may an unmodified spin loop sleep? When it can be shown to repeat.
+//! An unmodified spin loop may sleep when it can be shown to repeat.
 //!
 //! At each pause the registers that a call preserves and the stack from there
 //! up to the entry of the lock's code are compared with those of an earlier
 //! pause. If they are the same, and this CPU has written nothing since, it
-//! will go on reading what it has read since until one of those words changes.
+//! will repeat its reads since then until one of those words changes.
 //! A loop that counts, such as a bounded spin, differs in its counter.
 
 /// A word that a loop has read, with what it read last.
@@ -14,55 +14,55 @@ pub(crate) struct Read {
     pub(crate) value: u64,
     /// The memory order, as C numbers it.
     pub(crate) order: i32,
-    /// Where the read returns to.
+    /// The return address of the read.
     pub(crate) site: usize,
 }
 
-/// Words that a loop may read and still sleep.
+/// The most words that a loop may read and still sleep.
 const MOST_WORDS: usize = 16;
 
-/// Reads after which a round is too long to be kept.
+/// The number of reads after which a round is too long to be stored.
 const MOST_READS: u32 = 256;
 
 /// A round of a loop that repeats.
 #[derive(Clone, Debug)]
 pub(crate) struct Round {
-    /// What it reads.
+    /// The words that it reads.
     pub(crate) words: Vec<Read>,
-    /// How many reads and pauses it has.
+    /// Its number of reads and pauses.
     pub(crate) reads: u32,
     pub(crate) pauses: u32,
 }
 
-/// What one CPU's code has done since a pause that its loop may come back to.
+/// The actions of one CPU's code since a pause to which its loop may return.
 #[derive(Default)]
 pub(crate) struct Loop {
     /// The stack above which its own frames lie.
     pub(crate) entry: usize,
-    /// The pause: the registers and the stack.
+    /// The registers and the stack at that pause.
     anchor: Vec<u8>,
     words: Vec<Read>,
     reads: u32,
     pauses: u32,
-    /// Pauses after which the anchor is put anew (Brent's way to find a
-    /// cycle); 0: there is none.
+    /// Number of pauses after which the anchor is moved (Brent's algorithm to
+    /// find a cycle); 0 if there is no anchor.
     reach: u32,
 }
 
 impl Loop {
-    /// Of code that was entered with this stack.
+    /// Begins a call of the lock's code that was entered with this stack.
     pub(crate) fn enter(&mut self, entry: usize) {
         self.entry = entry;
         self.forget();
     }
 
-    /// It has written: what it has seen before says nothing of what follows.
+    /// Notes a write: earlier reads say nothing about what follows.
     #[inline]
     pub(crate) fn forget(&mut self) {
         self.reach = 0;
     }
 
-    /// It has read.
+    /// Notes a read.
     #[inline]
     pub(crate) fn has_read(&mut self, read: Read) {
         if self.reach == 0 {
@@ -82,8 +82,8 @@ impl Loop {
         }
     }
 
-    /// It pauses, with these registers and this stack. The round that it has
-    /// come to the end of, if it will now repeat.
+    /// Notes a pause, with these registers and this stack. Returns the round
+    /// that has just ended, if it will now repeat.
     pub(crate) fn pause(&mut self, stack: &[u8]) -> Option<Round> {
         self.pauses += 1;
         let mut round = None;
@@ -129,7 +129,7 @@ mod tests {
         at.has_read(read(1));
         let round = at.pause(b"one").unwrap();
         assert_eq!((round.words.len(), round.reads, round.pauses), (1, 1, 1));
-        // Awake again, with another value.
+        // It woke up with another value.
         at.has_read(read(2));
         assert_eq!(at.pause(b"one").unwrap().words[0].value, 2);
         at.forget();

@@ -19,19 +19,19 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-/// Bytes of a line.
+/// Size of a cache line in bytes.
 const LINE: usize = 64;
 
-/// What came of a simulation in a child.
+/// The result of a simulation in a child.
 #[derive(Serialize, Deserialize)]
 pub(crate) enum Answer {
-    /// An outcome.
+    /// It has an outcome.
     Well(Box<Simulation>),
-    /// The lock does not work, or cannot be simulated so.
+    /// The lock does not work, or cannot be simulated in this scenario.
     Badly(String),
 }
 
-/// Simulates the lock in `library`; in a child of its own.
+/// Simulates the lock in `library`; runs in a child process of its own.
 pub(crate) fn simulate(library: &Path, facts: &Facts, scenario: &Scenario) -> Answer {
     let loaded = match Library::load(library, "locklab_hooks", HOOKS) {
         Ok(loaded) => loaded,
@@ -90,15 +90,15 @@ struct Pool {
     locks: usize,
     locks_given: Cell<usize>,
     contexts_given: Cell<usize>,
-    /// Of each line: who has used it.
+    /// For each line, the CPU that has used it.
     users: Vec<Cell<u16>>,
     /// Lines that are not in the pool, such as a stack's, and are shared.
     elsewhere: RefCell<HashSet<usize>>,
 }
 
-/// Nobody has used a line.
+/// No CPU has used the line.
 const NOBODY: u16 = 0;
-/// Several CPUs have, or one by an atomic access.
+/// Several CPUs have used the line, or one by an atomic access.
 const SHARED: u16 = u16::MAX;
 
 #[repr(C, align(64))]
@@ -156,10 +156,10 @@ impl Pool {
     }
 
     /// Whether a plain access is to a line that only this CPU, whose code has
-    /// the stack `own`, has ever used, and only so: private data, whose latency
-    /// an out-of-order CPU hides, and which a Rust lock keeps outside the
-    /// platform's atomics (or in registers: a variable whose address the
-    /// compiler needs for a report is one of them).
+    /// the stack `own`, has ever used, and only by plain accesses: private
+    /// data, whose latency an out-of-order CPU hides, and which a Rust lock
+    /// keeps outside the platform's atomics (or in registers: a variable whose
+    /// address the compiler needs for a report is one of them).
     fn is_private(&self, address: usize, cpu: usize, own: &Range<usize>) -> bool {
         let line = address.wrapping_sub(self.start()) / LINE;
         let Some(user) = self.users.get(line) else {
@@ -180,7 +180,7 @@ impl Pool {
         false
     }
 
-    /// An atomic access.
+    /// Notes an atomic access.
     fn share(&self, address: usize) {
         let line = address.wrapping_sub(self.start()) / LINE;
         match self.users.get(line) {
@@ -211,11 +211,11 @@ struct World {
     library: Library,
     pool: Pool,
     cpus: Vec<Loop>,
-    /// Whether the accesses are not the simulation's: `lab_init`.
+    /// Whether the accesses are not part of the simulation: `lab_init`.
     quiet: bool,
 }
 
-/// The child's one world.
+/// The only world of the child.
 static WORLD: AtomicPtr<World> = AtomicPtr::new(std::ptr::null_mut());
 
 /// Uses the world; `f` neither uses it again nor switches to another CPU.
@@ -226,7 +226,7 @@ fn with<R>(f: impl FnOnce(&mut World) -> R) -> R {
     f(unsafe { &mut *WORLD.load(Ordering::Relaxed) })
 }
 
-/// Whether this access is the simulation's; then notes it.
+/// Whether this access is part of the simulation; if so, notes it.
 #[inline]
 fn enters(site: usize) -> bool {
     if with(|world| world.quiet) {
@@ -238,7 +238,7 @@ fn enters(site: usize) -> bool {
     true
 }
 
-/// An atomic access that writes.
+/// Notes an atomic access that writes.
 fn writes(address: usize) {
     let cpu = by_address::cpu();
     with(|world| {
@@ -392,7 +392,7 @@ extern "C-unwind" fn write(address: usize, bytes: usize, site: usize) {
     }
 }
 
-/// The accesses that copy so many bytes: one a word of the machine.
+/// The accesses that copy this many bytes, one for each word of the machine.
 fn words_of(address: usize, bytes: usize) -> impl Iterator<Item = (usize, u8)> {
     let step = if bytes <= 8 { bytes.max(1) } else { 8 };
     (0..bytes)
@@ -400,9 +400,9 @@ fn words_of(address: usize, bytes: usize) -> impl Iterator<Item = (usize, u8)> {
         .map(move |at| (address + at, step.min(bytes - at) as u8))
 }
 
-/// The deeper part of a CPU's stack, and constants, are nobody else's: such
-/// an access costs nothing here. Anywhere else it is a crash, of the access
-/// itself or, where there happens to be memory, by this.
+/// The deeper part of a CPU's stack, and constants, are used by no other CPU:
+/// such an access costs nothing here. Anywhere else it is a crash: of the
+/// access itself or, where there happens to be memory, by this check.
 fn may_be_read(address: usize) {
     let here = 0_u8;
     let cpu = by_address::cpu();
@@ -440,7 +440,7 @@ extern "C-unwind" fn relax(frame: *const u8, _: usize, site: usize) {
         // SAFETY: the live part of this CPU's stack, up to the lock's entry.
         let round = at.pause(unsafe { std::slice::from_raw_parts(frame, bytes) })?;
         for word in &round.words {
-            // To be watched, a line must have been fetched.
+            // A line must have been fetched to be watched.
             world.pool.share(word.address);
         }
         Some(round)
@@ -542,7 +542,7 @@ impl Simulated {
         f(&library)
     }
 
-    /// Whether it is held.
+    /// Whether the lock is held.
     fn look(&self) -> bool {
         self.call(|library| match library.is_locked {
             // SAFETY: the lock in its place.

@@ -1,11 +1,12 @@
-//! What a name on the command line means: a file, or a lock of a kernel.
+//! The meaning of a lock's name on the command line: a file, or a lock of a
+//! kernel.
 //!
-//! Must not open or compile anything but to look whether it is there.
+//! It must not open or compile anything, but may check whether a file exists.
 
 use crate::error::Error;
 use std::path::{Path, PathBuf};
 
-/// Where a lock comes from.
+/// The origin of a lock.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
     /// A file of the user's.
@@ -17,15 +18,15 @@ pub enum Source {
 /// A lock in a kernel's own, unmodified source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KernelLock {
-    /// Which: `qspinlock`.
+    /// The name of the lock, such as `qspinlock`.
     pub lock: String,
-    /// The tree; none for Debian's source package.
+    /// The source tree; `None` for Debian's source package.
     pub tree: Option<PathBuf>,
-    /// Patches on top, in order.
+    /// Patches to apply, in order.
     pub patches: Vec<PathBuf>,
 }
 
-/// The endings of the files that can be compiled, and whether they are C++.
+/// The file name endings that can be compiled, and whether they mean C++.
 const ENDINGS: [(&str, bool); 5] = [
     ("c", false),
     ("cc", true),
@@ -34,7 +35,7 @@ const ENDINGS: [(&str, bool); 5] = [
     ("C", true),
 ];
 
-/// Whether a file's ending says C++; `None` if it says neither C nor C++.
+/// Whether a file's ending means C++; `None` if it means neither C nor C++.
 pub(crate) fn is_cpp(path: &Path) -> Option<bool> {
     let ending = path.extension()?.to_str()?;
     ENDINGS
@@ -44,12 +45,13 @@ pub(crate) fn is_cpp(path: &Path) -> Option<bool> {
 }
 
 impl Source {
-    /// What `name` says, or none if it is the name of a lock of Locklab's: a
-    /// path has a slash or the ending of a C or C++ file, a kernel's lock is
-    /// `kernel:LOCK[=TREE]`, either with `--patch FILE` behind it.
+    /// Parses `name`, or returns `None` if it is the name of a lock of Locklab:
+    /// a path has a slash or the ending of a C or C++ file, a kernel's lock is
+    /// `kernel:LOCK[=TREE]`, followed by any number of `--patch FILE`.
     ///
     /// # Errors
-    /// A sentence: nothing there, or an ending that says no language.
+    /// [`Error::Usage`] if there is no such file, its ending names no language,
+    /// or a word after `kernel:` is not understood; the message says which.
     pub fn parse(name: &str) -> Result<Option<Self>, Error> {
         if let Some(rest) = name.strip_prefix("kernel:") {
             return KernelLock::parse(rest).map(|lock| Some(Self::Kernel(lock)));
@@ -73,7 +75,7 @@ impl Source {
         }
     }
 
-    /// What tables call it.
+    /// The name in tables.
     pub fn name(&self) -> String {
         match self {
             Self::File(path) => path.file_name().map_or_else(
@@ -114,7 +116,7 @@ impl KernelLock {
         })
     }
 
-    /// What tables call it.
+    /// The name in tables.
     pub fn name(&self) -> String {
         let file = |path: &Path| {
             path.file_name().map_or_else(

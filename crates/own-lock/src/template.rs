@@ -1,4 +1,4 @@
-//! A lock to start from, as a file of the user's.
+//! A lock to start from, as a file for the user.
 
 use crate::error::Error;
 use std::fs::File;
@@ -7,11 +7,12 @@ use std::path::Path;
 
 const TEMPLATE: &str = include_str!("../c/template.c");
 
-/// Writes a commented ticket lock to a new file, whose name it has in its
+/// Writes a commented ticket lock to a new file, whose name appears in its
 /// comments.
 ///
 /// # Errors
-/// The file is there already, or cannot be written.
+/// [`Error::Usage`] if the file exists already, [`Error::Failed`] if it cannot
+/// be written.
 pub fn write_template(file: &Path) -> Result<(), Error> {
     let shown = file.display();
     let text = TEMPLATE.replace(" FILE ", &format!(" {shown} "));

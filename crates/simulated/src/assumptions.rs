@@ -1,6 +1,6 @@
-//! Which of the model's assumptions a simulated ratio depends on: each is set
-//! to the ends of its band alone, with the others as they stand and one seed.
-//! What the ratio is, and how far it may be off, says the report, whose pairs
+//! The assumptions of the model that a simulated ratio depends on: each is set
+//! to the ends of its band alone, with the others unchanged and one seed.
+//! The ratio and its uncertainty are in the report, whose pairs
 //! draw all assumptions together.
 
 use crate::spec::{Spec, key};
@@ -12,10 +12,10 @@ use serde::Serialize;
 /// The ends of a cell's ratio with one assumption at a time changed.
 #[derive(Clone, Debug, Serialize)]
 pub struct CellBand {
-    /// Which cell.
+    /// The key of the cell.
     #[serde(skip)]
     pub key: Key,
-    /// Threads.
+    /// Number of threads.
     pub threads: u64,
     /// Length of the critical section.
     pub critical: u64,
@@ -31,11 +31,12 @@ pub struct CellBand {
     pub high_at: String,
 }
 
-/// Simulates every cell with each assumption at the ends of its band, on so
-/// many threads; `progress` hears how many of how many simulations are done.
+/// Simulates every cell with each assumption at the ends of its band, on
+/// `workers` threads; calls `progress` with the number of simulations done and
+/// their total.
 ///
 /// # Errors
-/// A simulation failed.
+/// The error of the first simulation that failed.
 pub fn band(
     spec: &Spec,
     machine: &Machine,
@@ -77,7 +78,7 @@ pub fn band(
     Ok(bands.collect())
 }
 
-/// The ends of each cell and with which assumption, in 72 columns.
+/// The section with the ends of each cell and their assumptions, in 72 columns.
 #[must_use]
 pub fn band_section(bands: &[CellBand]) -> Section {
     let head = "non-crit threads crit   low  high  lowest with, highest with";

@@ -1,14 +1,14 @@
-//! What a measured matrix cannot show, and the command that can: the same two
-//! locks on a modelled machine.
+//! The limits of a measured matrix, and the command that goes beyond them: the
+//! same two locks on a modelled machine.
 
 use locklab_lab::experiment::Experiment;
 use locklab_sim::can_be_simulated;
 
-/// With so many threads at once a machine shows what queues are for.
+/// With this many threads at once a machine shows the benefit of queues.
 const MANY: u64 = 64;
 
-/// A sentence for the end of a report of hardware; `None` where the machine
-/// had CPUs enough, or where no model knows the locks.
+/// The closing paragraph of a report from hardware; `None` where the machine
+/// had enough CPUs, or where the locks cannot be simulated.
 #[must_use]
 pub fn beyond(experiment: &Experiment) -> Option<String> {
     let at_once = experiment

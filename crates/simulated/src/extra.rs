@@ -1,22 +1,23 @@
-//! What only a simulation can show, read back from the samples of an
-//! experiment: so a stored report has it too.
+//! The figures that only a simulation can give, read back from the samples of
+//! an experiment, so that a stored report has them too.
 
 use locklab_lab::experiment::{Cell, Experiment};
 use locklab_sim::{Distance, Outcome};
 use serde_json::{Value, json};
 
-/// What a report of a simulation has beside the matrix.
+/// The additional content of a report of a simulation.
 #[derive(Clone, Debug)]
 pub struct Extra {
-    /// What the tables show, in a paragraph.
+    /// A paragraph that explains the tables.
     pub about: String,
-    /// A table for each lock: its name, then its lines.
+    /// A table for each lock: its name and its lines.
     pub tables: Vec<(String, Vec<String>)>,
     /// Every outcome, and a hash of all of them, as JSON.
     pub json: Value,
 }
 
-/// What the samples of a simulated experiment hold; `None` if there are none.
+/// The content from the samples of a simulated experiment; `None` if there are
+/// none.
 #[must_use]
 pub fn extra(experiment: &Experiment) -> Option<Extra> {
     let first = experiment.cells.first()?;
@@ -72,8 +73,8 @@ pub fn extra(experiment: &Experiment) -> Option<Extra> {
     })
 }
 
-/// How long runs warmed up, how precise each is by itself, and whether any
-/// still drifted.
+/// A sentence on how long runs warmed up, how precise each is by itself, and
+/// whether any still drifted.
 fn steadiness(details: &[&Value]) -> String {
     let outcomes: Vec<Outcome> = details.iter().filter_map(|d| outcome(d)).collect();
     let warm = outcomes.iter().map(|run| run.warmup);

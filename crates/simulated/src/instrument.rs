@@ -13,7 +13,8 @@ use locklab_sim::{Machine, Origin, Outcome, run};
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Both outcomes of a pair, the baseline's first, or why there are none.
+/// Both outcomes of a pair, the baseline's first, or the reason why there are
+/// none.
 type Both = Result<[Outcome; 2], String>;
 
 /// Two locks on one modelled machine.
@@ -27,11 +28,12 @@ pub struct Simulated<'a> {
 }
 
 impl<'a> Simulated<'a> {
-    /// Ready to simulate on so many threads of this machine; the figures do
-    /// not depend on how many.
+    /// Prepares to simulate on `workers` threads of this machine; the figures
+    /// do not depend on their number.
     ///
     /// # Errors
-    /// A sentence: the machine cannot do what is asked.
+    /// The errors of [`Spec::check`]: a lock that cannot be simulated, more
+    /// threads than CPUs, or settings that the machine does not have.
     pub fn new(
         spec: Spec,
         machine: Machine,
@@ -49,7 +51,7 @@ impl<'a> Simulated<'a> {
         })
     }
 
-    /// What it will do, before the first run.
+    /// The experiment before its first run.
     #[must_use]
     pub fn experiment(&self, pairs: u32, seed: u64, delta: f64, aa: bool) -> Experiment {
         self.experiment_of(0..self.places.len(), pairs, seed, delta, aa)
@@ -123,7 +125,7 @@ impl<'a> Simulated<'a> {
     }
 }
 
-/// What a reader must know before believing a simulated figure.
+/// The caveats that a reader of a simulated figure must know.
 fn caveats(machine: &Machine) -> Vec<String> {
     let assumed: Vec<String> = machine
         .figures
@@ -158,8 +160,8 @@ impl Instrument for Simulated<'_> {
         ])
     }
 
-    /// Two runs of one lock with one seed do not differ at all: a simulation
-    /// has no bias, which is not accuracy.
+    /// Two runs of one lock with one seed are identical: a simulation
+    /// has no bias, which does not mean that it is accurate.
     fn bias_fingerprint(&self, _cell: &Cell) -> Option<Value> {
         None
     }
@@ -175,7 +177,7 @@ impl Instrument for Simulated<'_> {
     fn announce(&mut self, turns: &[Turn]) {
         let tasks = turns.iter().map(task).collect();
         let (spec, places) = (self.spec.clone(), self.places.clone());
-        // The rounds of all cells are announced together, the last one too.
+        // The rounds of all cells are announced together, including the last.
         let pairs = turns.iter().map(|turn| turn.pair + 1).max().unwrap_or(0);
         let machines = draws(&self.machine, pairs as usize);
         self.pool = Some(Pool::start(
@@ -227,13 +229,13 @@ impl Simulated<'_> {
     }
 }
 
-/// What one simulation gives, by the names of a matrix.
+/// The metrics of one simulation, by the names used in a matrix.
 #[must_use]
 pub fn sample(outcome: &Outcome, latency: bool) -> Sample {
     let others: u64 = outcome.handoffs[1..].iter().sum();
     let operations: u64 = outcome.ops_by_thread.iter().sum();
     let acquisitions = outcome.acquisitions.max(1) as f64;
-    // A whole number, but for operations under way when counting ends.
+    // It is a whole number, except for operations under way when counting ends.
     let per_operation = (acquisitions / operations.max(1) as f64).round().max(1.0);
     // Both rates of a run are over the same time, however its threads ended.
     let handoffs_per_s = outcome.ops_per_s * per_operation * others as f64 / acquisitions;
@@ -289,7 +291,8 @@ mod tests {
                 let streak = values["streak_mean"];
                 assert!(streak >= 1.0, "{lock}: {streak}");
                 assert!(handoffs <= ops, "{lock}: {handoffs} of {ops}");
-                // They agree but for one streak, which began before counting did.
+                // They agree except for one streak, which began before counting
+                // did.
                 let count: u64 = outcome.handoffs[1..].iter().sum();
                 if count > 0 {
                     let product = handoffs * streak / ops;

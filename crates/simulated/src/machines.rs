@@ -1,5 +1,5 @@
-//! Modelled machines in words: which there are, what each assumes, and how its
-//! microbenchmarks compare with what was published of them.
+//! Descriptions of modelled machines: their list, the assumptions of each, and
+//! how its microbenchmarks compare with published ones.
 
 use crate::spec::{Spec, Work};
 use locklab_document::number::count;
@@ -10,7 +10,7 @@ use locklab_sim::{BUILTIN, FIGURES, Machine, Origin, run};
 use serde_json::{Map, json};
 use std::fmt::Write as _;
 
-/// Every machine that comes with Locklab, a line each.
+/// The machines that come with Locklab, one per line.
 #[must_use]
 pub fn list() -> String {
     let mut text = String::new();
@@ -57,10 +57,11 @@ pub fn show(machine: &Machine) -> String {
 
 /// The rates of locks measured somewhere, side by side with those simulated on
 /// `machine`, in a table; `None` stands for a lock that could not be measured.
-/// The cell of the matrix is one of threads, critical and non-critical length.
+/// The cell of the matrix is given by threads, critical and non-critical
+/// length.
 ///
 /// # Errors
-/// A lock cannot be simulated, in a sentence.
+/// If a lock cannot be simulated; the message names it.
 pub fn side_by_side(
     machine: &Machine,
     place: [u64; 3],
@@ -104,10 +105,11 @@ pub fn side_by_side(
     Ok(text)
 }
 
-/// The published microbenchmarks of a machine's file, the model's beside each.
+/// The published microbenchmarks of a machine's file, each beside the model's
+/// figure.
 ///
 /// # Errors
-/// A sentence: the file has none, or one cannot be simulated.
+/// If the file has none, or one of them cannot be simulated.
 pub fn checked(machine: &Machine, seed: u64) -> Result<Document, String> {
     let figures = check(machine, seed).map_err(|error| error.to_string())?;
     if figures.is_empty() {

@@ -1,7 +1,8 @@
-//! Work that is done ahead, on several threads, and fetched in any order.
+//! Tasks that run ahead on several threads, and whose results are fetched in
+//! any order.
 //!
-//! A result depends on its task alone, never on how many threads there are
-//! or on which comes first.
+//! A result depends on its task alone, never on the number of threads
+//! or on their order.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -10,7 +11,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Tasks under way; they are given up when it is dropped.
+/// Tasks under way; they are abandoned when it is dropped.
 pub(crate) struct Pool<K, T> {
     shared: Arc<Shared<K, T>>,
     workers: Vec<JoinHandle<()>>,
@@ -28,7 +29,7 @@ where
     K: Copy + Eq + Hash + Send + Sync + 'static,
     T: Send + 'static,
 {
-    /// Begins `tasks` in their order, on so many threads.
+    /// Begins `tasks` in their order, on `workers` threads.
     pub(crate) fn start(
         tasks: Vec<K>,
         threads: usize,
@@ -59,8 +60,8 @@ where
         Self { shared, workers }
     }
 
-    /// Waits for the result of one task, as long as `go_on` says so; `None`
-    /// if it was given up, was never begun or was fetched before.
+    /// Waits for the result of one task while `go_on` returns true; `None`
+    /// if it was abandoned, was never begun or was fetched before.
     pub(crate) fn fetch(&self, task: K, go_on: impl Fn() -> bool) -> Option<T> {
         let mut done = self.shared.lock();
         loop {
@@ -89,7 +90,7 @@ impl<K, T> Drop for Pool<K, T> {
     fn drop(&mut self) {
         self.shared.stop.store(true, Ordering::Relaxed);
         for worker in self.workers.drain(..) {
-            // A worker that panicked has said so itself.
+            // A worker that panicked has already reported it.
             let _ = worker.join();
         }
     }

@@ -1,15 +1,16 @@
-//! Published experiments, simulated: ours beside theirs, and how far the two
-//! agree. Words and tables only; what is simulated is `locklab_sim`'s.
+//! Published experiments and their simulation side by side, and how far the two
+//! agree. Only text and tables: `locklab_sim` does the simulation.
 
 use locklab_document::{Document, Section};
 use locklab_lab::experiment::Labels;
 use locklab_sim::{Agreement, FLAT, Group, MISS, Question, Reproduction, Shape, agreement, score};
 use serde_json::{Map, Value, json};
 
-/// Misses of one experiment that are printed; all are in the JSON document.
+/// The number of misses of one experiment that are printed; all are in the JSON
+/// document.
 const MISSES_SHOWN: usize = 8;
 
-/// One published experiment, ours beside theirs.
+/// The report of one published experiment, ours beside theirs.
 #[must_use]
 pub fn document(report: &Reproduction) -> Document {
     let mut document = titled(format!("{}: {}", report.name, report.title));
@@ -36,7 +37,7 @@ pub fn document(report: &Reproduction) -> Document {
     document
 }
 
-/// How far ours and theirs agree, each way in a sentence.
+/// How far ours and theirs agree, one sentence for each measure.
 fn agreed(report: &Reproduction) -> Vec<String> {
     let mut items = Vec::new();
     let agreement = &report.agreement;
@@ -141,7 +142,8 @@ fn figures(report: &Reproduction) -> Section {
     Section::new("").preformatted(lines.join("\n"))
 }
 
-/// Every experiment in a line, the score of each group, and the misses.
+/// A report with one line for each experiment, the score of each group, and the
+/// misses.
 #[must_use]
 pub fn scores(reports: &[Reproduction]) -> Document {
     let mut document = titled("Published experiments that were simulated: two scores".into());
@@ -172,10 +174,11 @@ pub fn scores(reports: &[Reproduction]) -> Document {
     document
 }
 
-/// With fewer figures, those that may have informed the model count too.
+/// With fewer figures than this, those that may have informed the model count
+/// too.
 const ENOUGH: usize = 5;
 
-/// What may be believed, by the kind of question.
+/// The section on what may be trusted, by the kind of question.
 fn trust(reports: &[Reproduction]) -> Section {
     let mut lines = vec![format!(
         "{:32} {:>18}   {:>18}",
@@ -204,7 +207,7 @@ fn trust(reports: &[Reproduction]) -> Section {
     Section::new("What to trust, by the kind of question").preformatted(lines.join("\n"))
 }
 
-/// The same for programs: the score of each group by the kind of question.
+/// The same as JSON: the score of each group by the kind of question.
 #[must_use]
 pub fn questions(reports: &[Reproduction]) -> Value {
     let rows = Question::ALL.map(|question| {
@@ -219,7 +222,7 @@ pub fn questions(reports: &[Reproduction]) -> Value {
     json!(rows)
 }
 
-/// What the scores of a kind of question allow to believe.
+/// What may be trusted, given the scores of a kind of question.
 fn believe(evaluated: &Agreement, informing: &Agreement) -> String {
     if evaluated.figures + informing.figures == 0 {
         return "Not validated: no published figure of this kind was simulated.".to_owned();
@@ -285,7 +288,7 @@ fn misses(reports: &[Reproduction]) -> Vec<String> {
     items
 }
 
-/// A document with nothing but a title.
+/// A document that has only a title.
 fn titled(title: String) -> Document {
     Document {
         title,
@@ -300,8 +303,8 @@ fn titled(title: String) -> Document {
     }
 }
 
-/// All reports as one JSON document: theirs as they are, the score of each
-/// group and the misses of what was simulated.
+/// All reports as one JSON document: the published figures unchanged, the score
+/// of each group and the misses of what was simulated.
 #[must_use]
 pub fn json(reports: &[Value], reproductions: &[Reproduction]) -> Value {
     let all = |kind: &str| {
@@ -309,7 +312,7 @@ pub fn json(reports: &[Value], reproductions: &[Reproduction]) -> Value {
             .iter()
             .all(|report| report["provenance"]["source"] == kind)
     };
-    // Each report has its own.
+    // Each report has its own schema number.
     let source = ["simulation", "model", "hardware"]
         .into_iter()
         .find(|kind| all(kind))

@@ -1,17 +1,19 @@
-//! What is asked of the simulator, and whether it can be done at all.
+//! The specification of a simulated matrix, and the check that it can be
+//! carried out.
 
 use locklab_lab::experiment::Key;
 use locklab_sim::{Fstat, Machine, Placement, Scenario, Stop, Workload, can_be_simulated};
 use serde::{Deserialize, Serialize};
 
-/// Time slices of one run where virtual CPUs share physical ones.
+/// The number of time slices of one run where virtual CPUs share physical ones.
 const SLICES: f64 = 5.0;
 
-/// A run ends when half the 95 % interval of its rate is this part of it: less
-/// than what pairs differ by, since each has a machine and places of its own.
+/// A run ends when half the 95 % interval of its rate is this fraction of it:
+/// less than the differences between pairs, since each has a machine and
+/// placements of its own.
 const PRECISION: f64 = 0.02;
 
-/// Acquisitions of a run at most for each of its threads, and for all of them.
+/// The most acquisitions of a run for each of its threads, and for all of them.
 const A_THREAD: u64 = 100;
 const LONGEST: u64 = 10_000;
 
@@ -28,36 +30,37 @@ pub struct Spec {
     pub critical: Vec<u64>,
     /// Lengths of the non-critical section.
     pub non_critical: Vec<u64>,
-    /// What the critical section is.
+    /// The content of the critical section.
     pub work: Work,
     /// Whether acquisition latency is reported.
     pub latency: bool,
-    /// Acquisitions of one run, all threads; none for as many as it takes to be
-    /// precise.
+    /// Acquisitions of one run, all threads; `None` for as many as the
+    /// precision requires.
     pub acquisitions: Option<u64>,
-    /// Which CPUs threads get, by the name of a [`Placement`]; none for
+    /// The CPUs that threads get, by the name of a [`Placement`]; `None` for
     /// compact, and numbered on a virtual machine.
     #[serde(default)]
     pub placement: Option<String>,
-    /// Physical CPUs (hardware threads) that are used; none for all.
+    /// Number of physical CPUs (hardware threads) that are used; `None` for
+    /// all.
     pub physical: Option<usize>,
 }
 
-/// What the critical section is.
+/// The content of the critical section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Work {
-    /// Units of computation and copying, of the asked lengths.
+    /// Units of computation and copying, of the requested lengths.
     Units,
     /// One `fstat(2)` on a file of the thread's own.
     Fstat,
 }
 
-/// A virtual machine with so many virtual CPUs, if that is asked; otherwise
-/// the machine as it is.
+/// A virtual machine with this many virtual CPUs, if requested; otherwise
+/// the machine unchanged.
 ///
 /// # Errors
-/// A sentence: it is no virtual machine, or cannot have as many.
+/// If it is not a virtual machine, or cannot have that many.
 pub fn with_vcpus(machine: Machine, vcpus: Option<usize>) -> Result<Machine, String> {
     match vcpus {
         None => Ok(machine),
@@ -69,7 +72,7 @@ pub fn with_vcpus(machine: Machine, vcpus: Option<usize>) -> Result<Machine, Str
     }
 }
 
-/// One thread, twice as many each time, and one on every CPU.
+/// The default numbers of threads: powers of two, and one thread on every CPU.
 #[must_use]
 pub fn default_threads(machine: &Machine) -> Vec<usize> {
     let cpus = machine.cpus();
@@ -80,10 +83,12 @@ pub fn default_threads(machine: &Machine) -> Vec<usize> {
 }
 
 impl Spec {
-    /// Whether `machine` can do it.
+    /// Checks that `machine` can run it.
     ///
     /// # Errors
-    /// A sentence that says what it cannot, and what it can.
+    /// If a lock cannot be simulated, there are more threads than CPUs,
+    /// `physical` is out of range, or a run has no acquisitions. The message
+    /// says what is possible.
     pub fn check(&self, machine: &Machine) -> Result<(), String> {
         for name in [&self.baseline, &self.experiment] {
             if !can_be_simulated(name) {
@@ -133,16 +138,16 @@ impl Spec {
         places
     }
 
-    /// More threads than physical CPUs.
+    /// Whether there are more threads than physical CPUs.
     #[must_use]
     pub fn is_oversubscribed(&self, machine: &Machine, threads: usize) -> bool {
         threads > self.physical.unwrap_or_else(|| machine.hardware_threads())
     }
 
-    /// Which CPUs threads get.
+    /// The CPUs that threads get.
     ///
     /// # Errors
-    /// No placement has that name.
+    /// If no placement has that name.
     pub fn placement(&self, machine: &Machine) -> Result<Placement, String> {
         match &self.placement {
             Some(name) => Placement::named(name),
@@ -151,7 +156,7 @@ impl Spec {
         }
     }
 
-    /// When a run with so many threads ends.
+    /// The condition that ends a run with this many threads.
     #[must_use]
     pub fn stop(&self, machine: &Machine, threads: usize) -> Stop {
         match self.acquisitions {
@@ -166,7 +171,7 @@ impl Spec {
         }
     }
 
-    /// The same in words, for all its numbers of threads.
+    /// The same as text, for all its numbers of threads.
     #[must_use]
     pub fn length(&self, machine: &Machine) -> String {
         let mut parts: Vec<String> = Vec::new();
@@ -187,7 +192,7 @@ impl Spec {
         format!("{}, after a warm-up", parts.join("; "))
     }
 
-    /// One run of one lock in one cell.
+    /// The scenario of one run of one lock in one cell.
     #[must_use]
     pub fn scenario(
         &self,
@@ -209,13 +214,13 @@ impl Spec {
         scenario.hardware_threads = self.physical;
         scenario.seed = seed;
         scenario.stop = self.stop(machine, threads);
-        // Checked before the first run.
+        // This was checked before the first run.
         scenario.placement = self.placement(machine).unwrap_or_default();
         scenario
     }
 }
 
-/// The key of a place.
+/// The key of a point of the matrix.
 pub(crate) fn key([threads, critical, non_critical]: [u64; 3]) -> Key {
     Key::point(
         usize::try_from(threads).unwrap_or(usize::MAX),

@@ -1,9 +1,9 @@
-//! What kind of machine this is, and how it is set up.
+//! The kind of this machine, and its settings.
 //!
 //! Every report carries these facts, so that a reader can judge a figure
-//! without asking. A fact that cannot be read says so and why; none is ever
+//! without asking. A fact that cannot be read gives the reason; none is ever
 //! guessed, and nothing here panics on a machine without /proc or /sys.
-//! Never changes a setting.
+//! This module never changes a setting.
 
 mod root;
 
@@ -11,17 +11,17 @@ use root::{Root, bracketed, on_off};
 use std::fmt;
 use std::path::Path;
 
-/// Something that was read, or why it was not.
+/// A fact about the machine, or why it could not be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fact {
-    /// What the machine says.
+    /// The value that the machine reports.
     Known(String),
-    /// Why it says nothing.
+    /// The reason why there is no value.
     Unknown(String),
 }
 
 impl Fact {
-    /// The fact, if there is one.
+    /// The value, if there is one.
     #[must_use]
     pub fn known(&self) -> Option<&str> {
         match self {
@@ -58,11 +58,11 @@ pub struct Environment {
     pub hypervisor: Fact,
     /// NUMA nodes and the CPUs of each.
     pub numa: Fact,
-    /// CPUs that this process may use, and its quota where there is one.
+    /// CPUs that this process may use, and its quota if there is one.
     pub allowed: Fact,
     /// Kernel release and architecture.
     pub kernel: Fact,
-    /// What built this program, and so the locks.
+    /// The compiler that built this program, and so the locks.
     pub compiler: Fact,
     /// Frequency governor, of all CPUs.
     pub governor: Fact,
@@ -70,7 +70,7 @@ pub struct Environment {
     pub turbo: Fact,
     /// Simultaneous multithreading: on, off, or not supported.
     pub smt: Fact,
-    /// CPU vulnerabilities and what the kernel does about them.
+    /// CPU vulnerabilities and the kernel's mitigations.
     pub mitigations: Fact,
     /// NMI watchdog, which takes a counter: on or off.
     pub nmi_watchdog: Fact,
@@ -84,12 +84,12 @@ pub struct Environment {
     pub clock_source: Fact,
     /// Load averages over 1, 5 and 15 minutes.
     pub load: Fact,
-    /// Boot options that change timing, as isolcpus and mitigations.
+    /// Boot options that change timing, such as isolcpus and mitigations.
     pub boot_options: Fact,
 }
 
 impl Environment {
-    /// The environment of this machine.
+    /// Reads the environment of this machine.
     #[must_use]
     pub fn read() -> Self {
         let mut environment = Self::read_from(Path::new("/"));
@@ -99,7 +99,8 @@ impl Environment {
         environment
     }
 
-    /// The environment of the machine whose /proc and /sys are below `root`.
+    /// Reads the environment of the machine whose /proc and /sys are below
+    /// `root`.
     #[must_use]
     pub fn read_from(root: &Path) -> Self {
         let root = Root(root);
@@ -184,7 +185,8 @@ impl Environment {
         .into()
     }
 
-    /// What about this machine a reader of contended figures must know.
+    /// The facts about this machine that a reader of contended figures must
+    /// know.
     #[must_use]
     pub fn caveats(&self) -> Vec<String> {
         let mut list = Vec::new();

@@ -1,6 +1,7 @@
-//! Reading /proc and /sys, wherever they are.
+//! Reads /proc and /sys below any root folder.
 //!
-//! One function a fact, each of which says why where it finds none.
+//! There is one function per fact, each of which returns the reason if it finds
+//! none.
 
 use super::Fact;
 use std::path::{Path, PathBuf};
@@ -47,7 +48,7 @@ impl Root<'_> {
         }
     }
 
-    /// The same with a reason in place of a path that says little.
+    /// Reads a file, with a reason of its own if the file does not exist.
     fn read_or(&self, path: &str, why: &str) -> Fact {
         match self.read(path) {
             Fact::Unknown(error) if error.starts_with("no /") => Fact::Unknown(why.into()),
@@ -55,7 +56,8 @@ impl Root<'_> {
         }
     }
 
-    /// Names in a folder that are `prefix` and a number, by number.
+    /// The names in a folder that consist of `prefix` and a number, in order of
+    /// the numbers.
     fn numbered(&self, folder: &str, prefix: &str) -> Vec<(usize, PathBuf)> {
         let Ok(entries) = std::fs::read_dir(self.0.join(folder)) else {
             return Vec::new();
@@ -147,7 +149,7 @@ impl Root<'_> {
             Some(flags) if flags.split(' ').any(|f| f == "hypervisor") => {
                 Fact::Known("yes, of unknown name".into())
             }
-            // x86 has had this flag in every hypervisor that does not hide.
+            // On x86 every hypervisor that does not hide itself sets this flag.
             Some(_) => Fact::Known("none".into()),
             None => Fact::Unknown("this architecture does not report it".into()),
         }
@@ -186,7 +188,7 @@ impl Root<'_> {
         Fact::Known(text)
     }
 
-    /// CPUs a control group allows, where one limits them.
+    /// The number of CPUs that a control group allows, if one limits them.
     fn quota(&self) -> Option<f64> {
         let groups = self.read("proc/self/cgroup");
         let own = groups
@@ -252,7 +254,7 @@ impl Root<'_> {
                 .iter()
                 .filter_map(|(name, state)| {
                     let rest = state.strip_prefix(prefix)?;
-                    // The first measure is the one that costs.
+                    // The first mitigation is the one that costs time.
                     let first = rest.trim_start_matches([':', ' ']).split([';', ',']).next();
                     Some(match first {
                         Some(first) if !first.is_empty() => format!("{name} ({first})"),
@@ -300,14 +302,14 @@ fn field<'a>(text: &'a str, key: &str) -> Option<&'a str> {
     })
 }
 
-/// The choice that is in force: "always [madvise] never".
+/// The option that is in force: "always [madvise] never".
 pub(super) fn bracketed(text: &str) -> &str {
     text.split_once('[')
         .and_then(|(_, rest)| rest.split_once(']'))
         .map_or(text, |(choice, _)| choice)
 }
 
-/// How many CPUs a list as 0-3,8 has.
+/// The number of CPUs in a list such as 0-3,8.
 fn count_cpus(list: &str) -> Option<usize> {
     list.split(',')
         .map(|range| match range.split_once('-') {

@@ -1,8 +1,8 @@
-//! What the compiled lock calls at each access, fence and pause.
+//! The functions that the compiled lock calls at each access, fence and pause.
 //!
-//! A plain read is a relaxed load whose value is put into memory until the
+//! A plain read is a relaxed load whose value stays in memory until the
 //! thread's next access; a plain write is a relaxed store there. Must never
-//! run outside a model, but for `lab_init`, which is of nobody yet.
+//! run outside a model, except for `lab_init`, which precedes the model.
 
 use super::part::{Part, order};
 use super::waits::{has_changed, has_updated, relax, repeats};
@@ -17,8 +17,8 @@ use std::ffi::{c_char, c_int, c_uint};
 use std::mem::take;
 use std::sync::atomic::Ordering as Real;
 
-/// Makes the checker know what the code has done to memory by itself since its
-/// last access. Whether the access at hand is the model's.
+/// Reports to the checker what the code has done to memory by itself since its
+/// last access. Returns whether the current access is part of the model.
 pub(super) fn flush(site: usize) -> bool {
     if with(|world| world.quiet) {
         return false;
@@ -36,7 +36,7 @@ pub(super) fn flush(site: usize) -> bool {
     for (address, size, before, site) in written {
         // SAFETY: as above.
         let value = unsafe { memory(address, size.into()) };
-        // Until the store has its turn, others see what was there.
+        // Until the store is scheduled, other threads see the old value.
         // SAFETY: as above.
         unsafe { set_memory(address, size.into(), before) };
         Part::at(address, size.into(), site).store(value, Ordering::Relaxed);
@@ -153,7 +153,7 @@ pub(super) extern "C-unwind" fn fence(mo: c_int, site: usize) {
     Loom::fence(order);
 }
 
-/// Whether a plain access is one to the thread's own stack, or to constants.
+/// Whether an address lies on the thread's own stack, or in constants.
 pub(super) fn is_own(address: usize) -> bool {
     let here = 0_u8;
     let me = thread();
@@ -165,7 +165,7 @@ pub(super) fn is_own(address: usize) -> bool {
     })
 }
 
-/// The accesses of which a plain one is made, none across words.
+/// The accesses that make up a plain one, none of them across words.
 pub(super) fn pieces(address: usize, bytes: usize) -> impl Iterator<Item = (usize, u8)> {
     let mut at = address;
     std::iter::from_fn(move || {
@@ -183,7 +183,8 @@ pub(super) extern "C-unwind" fn read(address: usize, bytes: usize, site: usize) 
         return;
     }
     let me = thread();
-    // Others may have their turn at each load, so memory is changed after all.
+    // Other threads may run at each load, so memory is changed after all of
+    // them.
     let mut seen = Vec::new();
     for (address, size) in pieces(address, bytes) {
         let part = Part::at(address, size.into(), site);

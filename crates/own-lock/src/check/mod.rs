@@ -1,15 +1,15 @@
 //! A compiled lock under the model checker: each access that it reports is a
 //! step of the model.
 //!
-//! The lock's memory stays what it is, and holds the newest value of each
-//! word; beside it each word that is accessed has a word of the checker's,
-//! which decides what a read sees. Where words begin and how wide they are is
-//! learnt: an access that does not fit begins the model again. A plain read is
-//! a relaxed load whose value is put into memory until the thread's next
-//! access; a plain write is a relaxed store there. A loop that repeats
-//! ([`crate::repeat`]) waits as `spin` does, and is pruned as that is.
+//! The lock's memory stays unchanged, and holds the newest value of each word;
+//! beside it each word that is accessed has a word of the checker's, which
+//! decides what a read sees. The boundaries and widths of words are learnt: an
+//! access that does not fit begins the model again. A plain read is a relaxed
+//! load whose value stays in memory until the thread's next access; a plain
+//! write is a relaxed store there. A loop that repeats ([`crate::repeat`])
+//! waits as `spin` does, and is pruned likewise.
 //!
-//! Must never run outside a model: what it keeps belongs to one execution.
+//! It must never run outside a model: its state belongs to one execution.
 
 mod hooks;
 mod part;
@@ -30,7 +30,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use world::{MOST_CONTEXTS, MOST_LOCKS, World, lines, make_words, thread, with};
 
-/// The promises of a lock that was compiled for the checker; `kept` stays as
+/// The promises of a lock that was compiled for the checker; `kept` lives as
 /// long as they do.
 pub(crate) fn promises(
     library: PathBuf,
@@ -54,12 +54,12 @@ pub(crate) fn promises(
         .collect()
 }
 
-/// The lock as the models take it.
+/// The lock in the form that the models take.
 struct Checked {
     facts: Facts,
 }
 
-/// One lock of an execution: its place in the pool.
+/// One lock of an execution, by its place in the pool.
 struct CheckedLock {
     address: usize,
 }
@@ -95,7 +95,7 @@ impl Subject for Checked {
             unsafe { init(address as *mut _) };
             with(|world| world.quiet = false);
         }
-        // Static data, which it may have set up, such as each CPU's.
+        // Static data that it may have initialised, such as per-CPU data.
         let (data, old) = with(|world| {
             let data = world.library.data.clone();
             let old: Vec<usize> = world
@@ -127,7 +127,7 @@ impl Drop for CheckedLock {
                 _ => HashMap::new(),
             }
         });
-        // In an order that every execution has.
+        // In an order that is the same in every execution.
         let mut words: Vec<_> = words.into_iter().collect();
         words.sort_unstable_by_key(|(first, _)| *first);
         drop(words);
@@ -145,7 +145,7 @@ impl CheckedLock {
         let marker = 0_u8;
         let me = thread();
         isolate::CPU.store(me, Ordering::Relaxed);
-        // An interrupt may come here while the thread waits.
+        // An interrupt may occur here while the thread waits.
         let (library, before) = with(|world| {
             let before = take(&mut world.threads[me]);
             world.threads[me]
@@ -178,7 +178,7 @@ impl Instance for CheckedLock {
             (address, room, world.facts.ctx_bytes)
         });
         make_words(address, address + room);
-        // One that nothing is kept in has no name in a trace.
+        // A context of size zero has no name in a trace.
         let shown = if bytes > 1 { bytes } else { 0 };
         (Box::new(CheckedContext(address)), address, shown)
     }

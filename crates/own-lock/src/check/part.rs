@@ -1,9 +1,9 @@
-//! An access of the lock's memory, or of a part of a word of it, as steps of
+//! An access to the lock's memory, or to a part of a word of it, as steps of
 //! the model.
 //!
 //! Parts of a word are one word of the checker's: a store of a part is a
-//! read-modify-write of the whole, or what [`LockWord`] has for it. Must leave
-//! memory with the newest value of the word.
+//! read-modify-write of the whole, or the operation of [`LockWord`] for it. It
+//! must leave memory with the newest value of the word.
 
 use super::word::Word;
 use super::world::with;
@@ -13,7 +13,7 @@ use locklab_locks::platform::{LockWord, Ordering};
 use locklab_verify::Place;
 use std::ffi::{c_int, c_uint};
 
-/// The order of an access, as Rust has it.
+/// The memory order of an access in Rust's terms.
 pub(super) fn order(order: c_int) -> Ordering {
     match order {
         0 => Ordering::Relaxed,
@@ -24,11 +24,11 @@ pub(super) fn order(order: c_int) -> Ordering {
     }
 }
 
-/// `memory_order_consume`: what heads a dependency, taken for an Acquire; and
-/// so not an order of the source that could be weakened.
+/// `memory_order_consume`: it heads a dependency and is treated as an Acquire,
+/// and so not as an ordering of the source that could be weakened.
 pub(super) const CONSUME: c_int = 1;
 
-/// An access of a part of a word.
+/// An access to a part of a word.
 #[derive(Clone, Copy)]
 pub(super) struct Part {
     pub(super) first: usize,
@@ -40,7 +40,8 @@ pub(super) struct Part {
 }
 
 impl Part {
-    /// The part at an address; begins the model again if it is news.
+    /// The part at an address; begins the model again if the access does not
+    /// fit the known words.
     pub(super) fn at(address: usize, size: c_uint, site: usize) -> Self {
         let (found, place) = with(|world| {
             let place = world.place(site);
@@ -80,7 +81,7 @@ impl Part {
         }
     }
 
-    /// The same, for an access of this order.
+    /// The same part, for an access of this memory order.
     pub(super) fn headed_by(self, mo: c_int) -> Self {
         let place = match mo {
             CONSUME => self.place.with_order_given(),
@@ -114,7 +115,7 @@ impl Part {
         unsafe { set_memory(self.first, self.width as u32, newest) };
     }
 
-    /// What memory, the newest, holds of the whole word.
+    /// The newest value of the whole word, from memory.
     pub(super) fn newest(&self) -> u64 {
         // SAFETY: a word of the lock's memory.
         unsafe { memory(self.first, self.width as u32) }
@@ -144,7 +145,8 @@ impl Part {
     }
 
     /// A read-modify-write of the part by compare-and-swaps of the word; the
-    /// first guess is the newest value, which only a switch makes wrong.
+    /// first guess is the newest value, which only a switch of threads makes
+    /// wrong.
     pub(super) fn change(&self, order: Ordering, change: impl Fn(u64) -> Option<u64>) -> u64 {
         let mut old = self.newest();
         loop {

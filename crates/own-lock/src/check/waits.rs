@@ -1,8 +1,9 @@
-//! When a loop of the lock's code waits.
+//! Detection of waiting loops in the lock's code.
 //!
-//! One that repeats ([`crate::repeat`]) waits as `spin` does, and is pruned as
-//! that is; one without a pause from its third round on; one that counts is
-//! pruned after two. Must never take for a wait what changes something.
+//! A loop that repeats ([`crate::repeat`]) waits as `spin` does, and is pruned
+//! likewise; so is a loop without a pause from its third round on; a loop that
+//! counts is pruned after two rounds. A loop that changes something must never
+//! be taken for a wait.
 
 use super::hooks::flush;
 use super::part::{Part, order};
@@ -11,16 +12,17 @@ use crate::repeat::Read;
 use locklab_locks::platform::Platform;
 use locklab_verify::Loom;
 
-/// The same accesses with the same result so often are a loop without a pause.
+/// This many repetitions of the same accesses with the same result are a loop
+/// without a pause.
 pub(super) const REPEATED: u32 = 3;
 
-/// Pauses of a loop that counts which are explored before it is pruned: a
-/// file can make its bounds as small as that where `LOCKLAB_CHECKER` is
-/// defined.
+/// The number of pauses of a counting loop that are explored before it is
+/// pruned: a file can make its bounds as small as that where `LOCKLAB_CHECKER`
+/// is defined.
 pub(super) const COUNTED: u32 = 2;
 
-/// This thread has changed something: what it did before is no round of a loop
-/// that repeats.
+/// Notes that this thread has changed something, so that its earlier accesses
+/// are not part of a loop that repeats.
 pub(super) fn has_changed() {
     let me = thread();
     with(|world| {
@@ -32,8 +34,8 @@ pub(super) fn has_changed() {
     });
 }
 
-/// Notes a read-modify-write: one that leaves what it found is a read, of a
-/// loop that may repeat.
+/// Notes a read-modify-write: one that leaves the value unchanged is a read, of
+/// a loop that may repeat.
 pub(super) fn has_updated(part: &Part, site: usize, (old, new): (u64, u64)) {
     if old != new {
         return has_changed();
@@ -43,7 +45,7 @@ pub(super) fn has_updated(part: &Part, site: usize, (old, new): (u64, u64)) {
         address: part.first + (part.shift / 8) as usize,
         size: part.size as u8,
         value: old,
-        // What is waited with orders nothing: it is made again after that.
+        // The access of the wait orders nothing: it is made again afterwards.
         order: 0,
         site,
     };
@@ -55,8 +57,8 @@ pub(super) fn has_updated(part: &Part, site: usize, (old, new): (u64, u64)) {
     repeats(part, site, old);
 }
 
-/// Notes an access. A loop that makes the same ones again and again, with the
-/// same results, and changes nothing, waits, although it does not pause.
+/// Notes an access. A loop that repeats the same accesses, with the
+/// same results, and changes nothing is a wait, although it does not pause.
 pub(super) fn repeats(part: &Part, site: usize, value: u64) {
     let me = thread();
     let often = with(|world| {
@@ -109,10 +111,10 @@ pub(super) extern "C-unwind" fn relax(frame: *const u8, _: usize, site: usize) {
         (round, place, thread.counted)
     });
     match round.as_ref().map(|round| &*round.words) {
-        // Waits for another value of the one word, as a spin does.
+        // It waits for another value of the one word, as a spin does.
         Some([word]) => {
             let part = Part::at(word.address, word.size.into(), word.site).headed_by(word.order);
-            // It has read in vain already.
+            // It has already made a fruitless read.
             Loom::repeats(part.place);
             part.place.set_caller();
             let value = part.of(part
@@ -121,7 +123,7 @@ pub(super) extern "C-unwind" fn relax(frame: *const u8, _: usize, site: usize) {
             with(|world| world.threads[me].handed = Some((word.address, word.size, value)));
         }
         Some(_) => Loom::repeats(place),
-        // A loop that tries something each time, or counts.
+        // This is a loop that tries something each time, or counts.
         None if counted > COUNTED => {
             place.set_caller();
             Loom::relax();

@@ -1,7 +1,8 @@
 //! A word of the checker's, which decides what a read of the lock's memory sees.
 //!
-//! C has words of four widths and the platform has three, so that the width is
-//! a value here. Must never know where a word lies or who accesses it.
+//! C has words of four widths and the platform has three, so the width is a
+//! value here. This module must never know where a word lies or who accesses
+//! it.
 
 use locklab_locks::platform::{Atomic, AtomicInt, Ordering, Patience, Platform, Poll};
 use locklab_verify::Loom;
@@ -10,13 +11,13 @@ use std::ffi::c_uint;
 /// A word of the checker's, of 1, 2, 4 or 8 bytes.
 pub(super) enum Word {
     Byte(<Loom as Platform>::U8),
-    /// There is none of 16 bits; this one never holds more.
+    /// The platform has no 16-bit word; this one never holds more than 16 bits.
     Half(<Loom as Platform>::U32),
     Whole(<Loom as Platform>::U32),
     Long(<Loom as Platform>::Usize),
 }
 
-/// Does the same with a word of any width.
+/// Performs the same operation on a word of any width.
 macro_rules! any {
     ($word:expr, |$w:ident: $t:ident| $body:expr) => {
         match $word {
@@ -37,7 +38,7 @@ macro_rules! any {
 }
 
 impl Word {
-    /// One for the memory at `address`.
+    /// A word for the memory at `address`.
     pub(super) fn new(address: usize, bytes: usize, value: u64) -> Self {
         let word = match bytes {
             1 => Self::Byte(Atomic::new(value as u8)),
@@ -63,7 +64,7 @@ impl Word {
         any!(self, |w: T| w.store(value as T, order));
     }
 
-    /// Its newest value.
+    /// The newest value.
     pub(super) fn latest(&self) -> u64 {
         any!(self, |w: T| {
             let value = w.latest();
@@ -85,7 +86,7 @@ impl Word {
         })
     }
 
-    /// Waits for a value that is `done`.
+    /// Waits for a value for which `done` holds.
     pub(super) fn wait(&self, order: Ordering, done: impl Fn(u64) -> bool) -> u64 {
         let poll = |value: u64| match done(value) {
             true => Poll::Done,
@@ -97,7 +98,7 @@ impl Word {
         )
     }
 
-    /// A read-modify-write that the platform has, of the whole word.
+    /// A read-modify-write of the whole word, if the platform has it.
     pub(super) fn update(&self, operation: c_uint, value: u64, order: Ordering) -> Option<u64> {
         if let (Self::Half(_), 1 | 2) = (self, operation) {
             return None; // It would carry.

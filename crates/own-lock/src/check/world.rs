@@ -1,9 +1,9 @@
-//! The library, its memory and the checker's words, of one execution.
+//! The library, its memory and the checker's words in one execution.
 //!
 //! The lock's memory holds the newest value of each word; beside it each word
-//! that is accessed has one of the checker's. Where words begin and how wide
-//! they are is learnt from the accesses of the executions before. Must never
-//! take a step of the model itself.
+//! that is accessed has one of the checker's. The boundaries and widths of
+//! words are learnt from the accesses of earlier executions. This module must
+//! never take a step of the model itself.
 
 use super::word::Word;
 use crate::inspect::Facts;
@@ -18,36 +18,37 @@ use std::mem::take;
 use std::path::Path;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-/// Locks and contexts of one execution: the nesting property makes most.
+/// The most locks and contexts of one execution: the nesting property makes the
+/// most.
 pub(super) const MOST_LOCKS: usize = 8;
 pub(super) const MOST_CONTEXTS: usize = MOST_LOCKS * MAX_THREADS;
 
-/// What one modelled thread is at.
+/// The state of one modelled thread.
 #[derive(Default)]
 pub(super) struct Thread {
     pub(super) at: Loop,
-    /// A read that a wait has made already.
+    /// A read that a wait has already made.
     pub(super) handed: Option<(usize, u8, u64)>,
-    /// Plain writes that the code has made since its last access: where, and
-    /// what was there.
+    /// Plain writes that the code has made since its last access: the address,
+    /// and the old value.
     pub(super) written: Vec<(usize, u8, u64, usize)>,
-    /// Plain reads that saw an older value, which is in memory until the next
-    /// access: where, and the newest.
+    /// Plain reads that saw an older value, which stays in memory until the
+    /// next access: the address, and the newest value.
     pub(super) older: Vec<(usize, u8, u64)>,
     /// Accesses since it last changed anything or paused, in a loop that does
-    /// not pause: where from, of what, with what result, how often.
+    /// not pause: the site, the address, the result, and how often.
     pub(super) repeated: Vec<(usize, usize, u64, u32)>,
-    /// Pauses of a loop that counts.
+    /// Number of pauses of a loop that counts.
     pub(super) counted: u32,
 }
 
-/// A library in a child that explores one property.
+/// The state of a child process that explores one property of a library.
 pub(super) struct World {
     pub(super) library: Library,
     pub(super) sites: Sites,
     pub(super) places: HashMap<usize, Place>,
     pub(super) facts: Facts,
-    /// Its data as it was loaded.
+    /// The library's data as it was loaded.
     pub(super) pristine: Vec<u8>,
     pub(super) pool: &'static mut [Line],
     pub(super) locks: usize,
@@ -55,10 +56,10 @@ pub(super) struct World {
     pub(super) alive: usize,
     /// Every access ever made in this child: first address and size.
     pub(super) accesses: BTreeSet<(usize, u8)>,
-    /// Words by their first address, of this execution.
+    /// The words of this execution, by their first address.
     pub(super) words: HashMap<usize, (usize, Box<Word>)>,
     pub(super) threads: [Thread; MAX_THREADS],
-    /// Whether the lock is being set up.
+    /// Whether the lock is being initialised.
     pub(super) quiet: bool,
 }
 
@@ -80,7 +81,7 @@ pub(super) fn lines(bytes: usize) -> usize {
 }
 
 impl World {
-    /// A new execution: everything as it was loaded.
+    /// Begins an execution, with everything as it was loaded.
     pub(super) fn begin(library: &Path, facts: &Facts, hooks: Hooks) {
         if WORLD.load(Ordering::Relaxed).is_null() {
             let loaded = match Library::load(library, "locklab_hooks", hooks) {
@@ -115,7 +116,7 @@ impl World {
             (world.locks, world.contexts, world.alive) = (0, 0, 0);
             world.threads = Default::default();
             world.quiet = false;
-            // What a failed or cut execution has left belongs to none.
+            // Discards the state that a failed or cut execution has left.
             std::mem::forget(take(&mut world.words));
             world.pool.fill(Line([0; 64]));
             // SAFETY: as above; no modelled thread runs yet.
@@ -157,8 +158,8 @@ impl World {
         let mut words: Vec<(usize, usize)> = Vec::new();
         for &(address, size) in self.accesses.range((start, 0)..(end, 0)) {
             let (mut first, mut width) = (address, usize::from(size));
-            // With the word before, if they overlap: the least that is
-            // aligned and holds both.
+            // Merged with the word before, if they overlap: the smallest word
+            // that is aligned and holds both.
             while let Some(&(before, bytes)) = words.last()
                 && before + bytes > first
             {
