@@ -1,9 +1,9 @@
 //! Two builds of one source that differ in whether unlock is inlined.
 //!
-//! The user's own command builds each, which learns from words and variables which
-//! of the two it makes; nothing is known here of compilers. What it leaves in its
-//! folder is a build as `--baseline-build` takes one. Must never reuse an
-//! older build: the source may have changed.
+//! The user's own command builds each; words and variables tell it which of the
+//! two to make, and nothing is known here of compilers. The folder that it
+//! fills is a build as `--baseline-build` takes one. Must never reuse an older
+//! build: the source may have changed.
 
 use crate::spec::Spec;
 use crate::subject::Inline;
@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-/// What a build takes at most.
+/// The time limit of a build.
 const LIMIT: Duration = Duration::from_secs(3600);
 
 /// The command for one side: `{inline}` is `always` or `never`, `{out}` the
@@ -26,7 +26,7 @@ fn command(template: &str, inline: Inline, out: &Path) -> String {
         .replace("{out}", &out)
 }
 
-/// What the header of the C library reads, after the user's own flags.
+/// The flags that the header of the C library reads, after the user's own.
 fn flags(variable: &str, inline: Inline) -> OsString {
     let mut flags = std::env::var_os(variable).unwrap_or_default();
     if !flags.is_empty() {
@@ -40,7 +40,8 @@ fn flags(variable: &str, inline: Inline) -> OsString {
 /// Builds both sides below `folder` and gives them to the subjects.
 ///
 /// # Errors
-/// A sentence: a build failed, or left nothing.
+/// If there is a `--build` without `--inline`, a folder cannot be made, a build
+/// fails, or it leaves nothing in its folder.
 pub fn both(
     template: &str,
     spec: &mut Spec,

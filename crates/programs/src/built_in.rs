@@ -1,6 +1,6 @@
-//! Programs of our own that workloads run: a hidden command, so that they
+//! Locklab's own programs that workloads run: a hidden command, so that they
 //! are processes like any other and take a lock, an environment and counters
-//! in the same way. What they print is read by their workload alone.
+//! in the same way. Their output is read only by their workload.
 
 use crate::workloads::{Between, By, Fault};
 use nix::sys::wait::{WaitStatus, waitpid};
@@ -9,14 +9,15 @@ use std::io::{Read, Write};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// The hidden command.
+/// The name of the hidden command.
 pub(crate) const COMMAND: &str = "workload-program";
 
-/// Our own file.
+/// The path of the running executable.
 pub(crate) fn program() -> Result<String, Fault> {
     let unrunnable =
         |e: &dyn std::fmt::Display| Fault::Unrunnable(format!("cannot find myself: {e}"));
-    // A test's own program is not the command; the test says where that is.
+    // A test's executable is not the command; the test sets the path of the
+    // command.
     let path = match std::env::var_os("LOCKLAB_COMMAND") {
         Some(path) => path.into(),
         None => std::env::current_exe().map_err(|e| unrunnable(&e))?,
@@ -26,10 +27,10 @@ pub(crate) fn program() -> Result<String, Fault> {
         .ok_or_else(|| unrunnable(&"its path is not UTF-8"))
 }
 
-/// Whatever goes wrong in such a program; its workload shows the text.
+/// An error of such a program; its workload shows the text.
 pub type ProgramError = Box<dyn std::error::Error + Send + Sync>;
 
-/// Memory that children share, of zeroed words on lines of their own.
+/// Memory that children share: zeroed words on lines of their own.
 struct Shared {
     words: &'static [Line],
 }
@@ -68,19 +69,19 @@ fn reap(child: Pid) -> Result<(), ProgramError> {
     }
 }
 
-/// In a child after fork: does `work` and leaves without what the parent
-/// would do at its end.
+/// In a child after fork: runs `work` and exits without the parent's
+/// exit handlers.
 fn child(work: impl FnOnce() -> Result<(), ProgramError>) -> ! {
     let status = i32::from(work().is_err());
     // SAFETY: ends this process.
     unsafe { libc::_exit(status) }
 }
 
-/// Runs so many processes that call fstat(2) in a loop, for so long; gives
-/// what the workload reads: calls a second and Jain's index.
+/// Runs `processes` processes that call fstat(2) in a loop for `time`; returns
+/// the text that the workload reads: calls a second and Jain's index.
 ///
 /// # Errors
-/// A process could not be started, or failed.
+/// If a process cannot be started, does not start within 30 s, or fails.
 pub fn fstat(processes: usize, time: Duration) -> Result<String, ProgramError> {
     const GO: usize = 0;
     const READY: usize = 1;
@@ -102,7 +103,7 @@ pub fn fstat(processes: usize, time: Duration) -> Result<String, ProgramError> {
                     std::thread::yield_now();
                 }
                 let mut calls = 0;
-                // Once at least, however late its turn comes.
+                // At least once, however late it is scheduled.
                 loop {
                     for _ in 0..64 {
                         // SAFETY: zero is a value of these plain numbers.
@@ -147,7 +148,7 @@ pub fn fstat(processes: usize, time: Duration) -> Result<String, ProgramError> {
     Ok(format!("throughput {}\njain {jain}\n", sum / seconds))
 }
 
-/// The time stamp counter, after all that came before.
+/// The time-stamp counter, read after all earlier instructions.
 fn ticks() -> u64 {
     #[cfg(target_arch = "x86_64")]
     {
@@ -171,7 +172,7 @@ fn ticks() -> u64 {
     }
 }
 
-/// One of two that take turns.
+/// One of two threads or processes that alternate.
 trait Turns {
     /// Wakes the other and sleeps until it has done the same.
     fn pass(&mut self) -> std::io::Result<()>;
@@ -251,11 +252,12 @@ impl Turns for Pipe {
     }
 }
 
-/// Lets two wake each other on one CPU; gives what the workload reads: ticks
-/// a switch, the mean of `means` means and the lowest and highest of them.
+/// Lets two wake each other on one CPU; returns the text that the workload
+/// reads: ticks a switch, the mean of `means` means and the lowest and highest
+/// of them.
 ///
 /// # Errors
-/// A system call failed, or the other process did.
+/// If a system call or the other process fails.
 pub fn context_switch(
     between: Between,
     by: By,
@@ -296,7 +298,7 @@ pub fn context_switch(
         for _ in 1..total {
             other.pass()?;
         }
-        // Wakes the other a last time and does not wait.
+        // Wakes the other one last time and does not wait.
         other.last()?;
         Ok(())
     };

@@ -14,21 +14,21 @@ const MOST_OUTPUT: u64 = 8 << 20;
 /// A program of a run that has ended.
 #[derive(Debug)]
 pub struct Completed {
-    /// How.
+    /// How it ended.
     pub ended: Ended,
     /// The end of its standard output.
     pub out: String,
     /// The end of its standard error.
     pub err: String,
-    /// What was counted.
+    /// The counts of the counters.
     pub counts: Values,
 }
 
 impl Completed {
-    /// Whether it ended well.
+    /// Checks that it ended with success.
     ///
     /// # Errors
-    /// An error with its status and its last output, if it failed.
+    /// [`Fault::Failed`] with its status and its last output, if it failed.
     pub fn check(&self) -> Result<(), Fault> {
         match self.ended.failure() {
             None => Ok(()),
@@ -44,7 +44,7 @@ impl Completed {
         }
     }
 
-    /// What the kernel accounts to it, and what was counted.
+    /// The kernel's accounting for it, and the counts.
     #[must_use]
     pub fn figures(&self) -> Values {
         let mut figures = process_figures(&self.ended.usage);
@@ -53,7 +53,7 @@ impl Completed {
     }
 }
 
-/// What a program executed by itself under the model.
+/// The model's figures for what a program executed by itself.
 pub(crate) fn modelled(log: &Path, ended: &Ended) -> Result<Values, String> {
     let counted = Counted {
         report: icache::report("the program", log, ended)?,
@@ -84,7 +84,7 @@ fn process_figures(usage: &Usage) -> Values {
     .into()
 }
 
-/// What the kernel accounts to any process.
+/// The metrics of the kernel's accounting for any process.
 #[must_use]
 pub fn process_metrics() -> Vec<Metric> {
     [
@@ -101,7 +101,7 @@ pub fn process_metrics() -> Vec<Metric> {
     .into()
 }
 
-/// The end of a file, whatever bytes it has.
+/// The end of a file, with any bytes.
 pub(crate) fn tail(path: &Path) -> String {
     let read = || -> std::io::Result<Vec<u8>> {
         let mut file = std::fs::File::open(path)?;

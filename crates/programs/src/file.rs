@@ -1,8 +1,8 @@
 //! Experiment files of kind `programs`: TOML, documented by the example that
 //! `locklab compare --example` prints.
 //!
-//! Everything may be left out here; [`File::spec`] makes every choice that is
-//! left. Options of the command line are written over a file before that.
+//! Everything may be left out; [`File::spec`] supplies the defaults. Options of
+//! the command line are merged into a file before that.
 
 use crate::counters::Mode;
 use crate::spec::Spec;
@@ -13,13 +13,13 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use std::path::Path;
 
-/// What a file may say.
+/// The contents of a file.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 // What reads the kind first insists on it.
 #[schemars(extend("required" = ["kind"]))]
 pub struct File {
-    /// That programs are compared.
+    /// Programs are compared.
     pub kind: Kind,
     /// Pairs of each workload.
     pub pairs: Option<u32>,
@@ -33,11 +33,11 @@ pub struct File {
     pub time_limit: Option<f64>,
     /// CPUs to use.
     pub pin: Option<Vec<usize>>,
-    /// What is counted beside.
+    /// Which counters are read.
     pub counters: Option<Mode>,
-    /// What is already there.
+    /// The existing subject.
     pub baseline: Subject,
-    /// What is judged against it.
+    /// The subject that is compared with it.
     pub experiment: Subject,
     /// Workloads in the order in which they run.
     pub workload: Vec<WorkloadSpec>,
@@ -56,18 +56,20 @@ pub enum Kind {
 pub const EXAMPLE: &str = include_str!("example.toml");
 
 impl File {
-    /// Reads one.
+    /// Reads a file.
     ///
     /// # Errors
-    /// A sentence with the file and the line.
+    /// If the file cannot be read or parsed; the message names the file and the
+    /// line.
     pub fn read(path: &Path) -> Result<Self, String> {
         Self::parse(&file::read(path)?).map_err(|e| format!("{}, {e}", path.display()))
     }
 
-    /// Reads the text of one.
+    /// Parses the text of a file.
     ///
     /// # Errors
-    /// The line and what is wrong there.
+    /// If it is not TOML, has an unknown or missing key, or a workload does not
+    /// exist; the message names the line.
     pub fn parse(text: &str) -> Result<Self, String> {
         let form = "'locklab compare --example' shows the form";
         let file: Self = file::parse(text).map_err(|e| format!("{e}; {form}"))?;
@@ -77,7 +79,7 @@ impl File {
         Ok(file)
     }
 
-    /// Its spec, with what is usual for all that it leaves open.
+    /// Its specification, with defaults for everything that it leaves out.
     #[must_use]
     pub fn spec(&self) -> Spec {
         Spec {

@@ -3,7 +3,7 @@
 //!
 //! The environment is fixed (variables, addresses, random numbers, name), so
 //! that a single-threaded program gives the same counts each time. Figures
-//! are a model's; whoever prints them says so.
+//! are a model's, and must be printed as such.
 
 mod blocks;
 mod report;
@@ -20,19 +20,19 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-/// What a modelled cache is, and where its parts are.
+/// A modelled cache and the origin of its geometry.
 #[derive(Clone, Debug)]
 pub struct Model {
     /// The cache.
     pub geometry: Geometry,
     /// Whether a miss brings in the next line too.
     pub next_line: bool,
-    /// Where the geometry comes from.
+    /// The origin of the geometry.
     pub source: &'static str,
     plugin: PathBuf,
 }
 
-/// What an emulated execution gave.
+/// The result of an emulated execution.
 #[derive(Clone, Debug)]
 pub struct Counted {
     /// The plugin's report.
@@ -48,14 +48,14 @@ impl Counted {
         self.report["instructions"].as_u64().unwrap_or(0)
     }
 
-    /// Lines that the L1i did not have.
+    /// Misses of the L1i.
     #[must_use]
     pub fn misses(&self) -> u64 {
         self.report["l1i_misses"].as_u64().unwrap_or(0)
     }
 }
 
-/// The L1i of this machine, if it says.
+/// The geometry of this machine's L1i, if it reports one.
 #[must_use]
 pub fn geometry_of_this_machine(root: &Path) -> Option<Geometry> {
     let caches = root.join("sys/devices/system/cpu/cpu0/cache");
@@ -82,10 +82,10 @@ pub fn geometry_of_this_machine(root: &Path) -> Option<Geometry> {
 }
 
 impl Model {
-    /// With the geometry of this machine, changed by what is given.
+    /// A model with the geometry of this machine, except for the values given.
     ///
     /// # Errors
-    /// A sentence: no such cache, or the plugin is not built.
+    /// If the geometry is impossible, or the plugin is not built.
     pub fn new(
         size: Option<u32>,
         ways: Option<u32>,
@@ -118,7 +118,7 @@ impl Model {
     /// blocks to `hot`.
     ///
     /// # Errors
-    /// A sentence: QEMU is missing, the program is of a kind that it cannot
+    /// If QEMU is missing, the program is of a kind that it cannot
     /// run, or it left no report.
     pub fn count(
         &self,
@@ -172,8 +172,8 @@ impl Model {
     /// files for the execution counts of its blocks and for where they lay.
     ///
     /// # Errors
-    /// A sentence: QEMU is missing, or the program is of a kind that it cannot
-    /// run.
+    /// If QEMU is missing, a path has a comma, or the program is of a kind that
+    /// QEMU cannot run.
     pub fn emulated(
         &self,
         launch: &Launch,
@@ -181,8 +181,8 @@ impl Model {
         log: &Path,
         blocks: Option<(&Path, &Path)>,
     ) -> Result<Launch, String> {
-        // QEMU follows no symbolic link of the kind that /etc/alternatives is
-        // full of into a script; what it is must be known first.
+        // QEMU does not follow symbolic links such as those in
+        // /etc/alternatives to a script, so they are resolved first.
         let qemu = qemu_for(&launch.program)?;
         let qemu = find(qemu, &[])
             .ok_or_else(|| format!("{qemu} is not installed; apt-get install qemu-user"))?;
@@ -223,10 +223,11 @@ impl Model {
     }
 }
 
-/// What the plugin counted of a program that has ended.
+/// The plugin's report on a program that has ended.
 ///
 /// # Errors
-/// A sentence: there is nothing to read.
+/// If the program left no counts, because it failed or became another program
+/// by exec, or the report cannot be read.
 pub fn report(program: &str, log: &Path, ended: &Ended) -> Result<Value, String> {
     let read = |end| std::fs::read_to_string(log.with_extension(end)).unwrap_or_default();
     let text = read("json");

@@ -1,9 +1,9 @@
 //! Whole programs as an instrument of the lab: a cell is a workload, a sample
 //! is one run of it with one of the two subjects.
 //!
-//! Knows how a workload is made ready, run once and described; nothing of
-//! coins, stores or verdicts. Whatever goes wrong in one workload, the next
-//! goes on.
+//! It knows how a workload is prepared, run once and described, and nothing of
+//! coins, stores or verdicts. When one workload fails, the next
+//! continues.
 
 use crate::completed::process_metrics;
 use crate::counters::Filter;
@@ -22,21 +22,22 @@ use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
-/// Programs under workloads.
+/// The instrument of programs under workloads.
 pub struct Programs {
     spec: Spec,
     machine: Machine,
     launcher: Launcher,
     workloads: Vec<Box<dyn Workload>>,
-    /// Logs are kept below it, in a folder with the experiment's number.
+    /// The folder below which logs are kept, in a folder with the experiment's
+    /// number.
     logs: Option<PathBuf>,
 }
 
 impl Programs {
-    /// The workloads of `spec`, whose programs `launcher` starts.
+    /// Makes the workloads of `spec`, whose programs `launcher` starts.
     ///
     /// # Errors
-    /// A sentence: there is no such workload, or it has a setting that makes
+    /// If there is no such workload, or it has a setting that makes
     /// no sense.
     pub fn new(spec: Spec, machine: Machine, launcher: Launcher) -> Result<Self, String> {
         let workloads = spec.workloads.iter().map(|w| w.workload());
@@ -44,7 +45,7 @@ impl Programs {
         Ok(Self::with_workloads(spec, machine, launcher, workloads))
     }
 
-    /// With workloads that are made already: one for each that `spec` names.
+    /// Uses existing workloads: one for each that `spec` names.
     #[must_use]
     pub fn with_workloads(
         spec: Spec,
@@ -71,14 +72,14 @@ impl Programs {
         }
     }
 
-    /// Where the logs of runs are, if they outlive it.
+    /// The folder of the logs of runs, if they outlive it.
     #[must_use]
     pub fn kept_logs(&self) -> Option<&Path> {
         let logs = self.launcher.logs();
         (!logs.starts_with(self.launcher.scratch())).then_some(logs)
     }
 
-    /// What it was asked.
+    /// The specification.
     #[must_use]
     pub fn spec(&self) -> &Spec {
         &self.spec
@@ -142,8 +143,8 @@ impl Programs {
         if environment.is_virtual()
             && let Some(first) = caveats.first_mut()
         {
-            // That one is about the cells of a matrix, whose distances are
-            // measured.
+            // The first caveat is about the cells of a matrix, whose distances
+            // are measured.
             *first = "A virtual machine: the host moves its CPUs and runs others on them. Pairs \
                       share most of that luck; how far apart CPUs were is not measured here."
                 .into();
@@ -153,8 +154,8 @@ impl Programs {
         caveats
     }
 
-    /// A run before the first pair. One that fails is made again once: a run
-    /// may fail by chance.
+    /// A run before the first pair. A failed run is repeated once, because a
+    /// run may fail by chance.
     fn warm_up(&mut self, index: usize, side: Side, log: &str) -> Result<(), Stopped> {
         let mut last = String::new();
         for _ in 0..2 {
@@ -188,8 +189,8 @@ impl Programs {
     }
 }
 
-/// What a run of a workload gives: its own figures, the first of which
-/// decides, and what is counted beside.
+/// The metrics of a workload: its own figures, the first of which
+/// decides, and the counters.
 fn metrics(workload: &dyn Workload, launcher: &Launcher) -> Vec<Metric> {
     let mut metrics = workload.metrics();
     for metric in launcher
@@ -220,7 +221,7 @@ impl Instrument for Programs {
         json!([self.spec, self.machine])
     }
 
-    /// The baseline under one workload, pinned as it is.
+    /// The baseline under one workload, with its pinning.
     fn bias_fingerprint(&self, cell: &Cell) -> Option<Value> {
         let title = title(cell);
         let workload = self.spec.workloads.iter().find(|w| w.title() == title)?;
@@ -234,8 +235,8 @@ impl Instrument for Programs {
 
     fn numbered(&mut self, experiment: i64) {
         if let Some(folder) = &self.logs {
-            // Runs are worth more than their logs, which stay in the temporary
-            // folder then.
+            // If they cannot be kept the runs go on, and the logs stay in the
+            // temporary folder.
             let _ = self.launcher.keep_logs(folder.join(experiment.to_string()));
         }
     }
@@ -277,8 +278,8 @@ impl Instrument for Programs {
         Ok(Sample::invalid(invalid))
     }
 
-    /// Some of the set-up is known only now: where files were made, which
-    /// tree was unpacked.
+    /// Some of the set-up is known only now, such as where files were made and
+    /// which tree was unpacked.
     fn end(&mut self, cell: &mut Cell) {
         let title = title(cell);
         let index = self.spec.workloads.iter().position(|w| w.title() == title);

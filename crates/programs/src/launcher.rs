@@ -1,8 +1,8 @@
 //! The one way in which a subject's program is started: on its CPUs, with its
 //! lock, build and environment, counted, logged and limited in time.
 //!
-//! So that every workload treats a subject alike and counts the same
-//! processes. Must never read a figure out of an output.
+//! It ensures that every workload treats a subject alike and counts the same
+//! processes. It must never read a figure from an output.
 
 use crate::completed::{Completed, modelled, tail};
 use crate::counters::{Counters, Counting, Filter};
@@ -28,21 +28,21 @@ pub struct Launcher {
     pub limit: Duration,
     /// Set by Ctrl-C.
     pub interrupt: Arc<AtomicBool>,
-    /// What is counted.
+    /// The counters.
     pub counters: Counters,
-    /// The i-cache model under which subjects run instead, where they do.
+    /// The i-cache model under which subjects run, if they do.
     pub model: Option<Model>,
     /// Which misses are counted in this run.
     pub filter: Filter,
-    /// Seed of whatever a workload draws in this run: the same for both sides
-    /// of a pair, another one for every pair.
+    /// Seed of all random choices of a workload in this run: the same for both
+    /// sides of a pair, and different for every pair.
     pub seed: u64,
     scratch: tempfile::TempDir,
     logs: PathBuf,
     log: String,
 }
 
-/// A program of a subject that serves.
+/// A subject's server.
 #[derive(Debug)]
 pub struct Server {
     /// The program.
@@ -53,11 +53,12 @@ pub struct Server {
 }
 
 impl Launcher {
-    /// For programs that may use the CPUs `allowed` and end within `limit`;
-    /// nothing is pinned or counted, and logs are removed with the launcher.
+    /// A launcher for programs that may use the CPUs `allowed` and end within
+    /// `limit`; nothing is pinned or counted, and logs are removed with the
+    /// launcher.
     ///
     /// # Errors
-    /// A sentence: a temporary folder cannot be made.
+    /// If no temporary folder can be made.
     pub fn new(
         allowed: Vec<usize>,
         limit: Duration,
@@ -88,7 +89,7 @@ impl Launcher {
     /// Keeps the logs of runs in this folder from now on.
     ///
     /// # Errors
-    /// A sentence: it cannot be made.
+    /// If the folder cannot be made.
     pub fn keep_logs(&mut self, folder: PathBuf) -> Result<(), String> {
         std::fs::create_dir_all(&folder).map_err(|e| {
             format!(
@@ -100,7 +101,7 @@ impl Launcher {
         Ok(())
     }
 
-    /// Where logs are.
+    /// The folder of the logs.
     #[must_use]
     pub fn logs(&self) -> &Path {
         &self.logs
@@ -112,10 +113,10 @@ impl Launcher {
         self.scratch.path()
     }
 
-    /// An empty folder below it.
+    /// Makes an empty folder below it.
     ///
     /// # Errors
-    /// It cannot be made.
+    /// [`Fault::Unrunnable`] if it cannot be made.
     pub fn fresh(&self, name: &str) -> Result<PathBuf, Fault> {
         let folder = self.scratch().join(name);
         if folder.exists() {
@@ -133,7 +134,8 @@ impl Launcher {
         self.filter = filter;
     }
 
-    /// The `n`th CPU to use: of those that were asked for, else the allowed.
+    /// The `n`th CPU to use: of the requested ones, or else of the allowed
+    /// ones.
     #[must_use]
     pub fn cpu(&self, n: usize) -> Vec<usize> {
         let from = if self.cpus.is_empty() {
@@ -147,7 +149,7 @@ impl Launcher {
         vec![from[n % from.len()]]
     }
 
-    /// How many CPUs there are to use.
+    /// The number of CPUs to use.
     #[must_use]
     pub fn cpu_count(&self) -> usize {
         let asked = if self.cpus.is_empty() {
@@ -171,10 +173,11 @@ impl Launcher {
         }
     }
 
-    /// How a subject's program is started.
+    /// The launch of a subject's program.
     ///
     /// # Errors
-    /// There is no such program, or no library for its lock.
+    /// [`Fault::Unrunnable`] if there is no such program, or no library for its
+    /// lock.
     pub fn launch<A: Into<OsString> + Clone>(
         &self,
         subject: &Subject,
@@ -200,7 +203,7 @@ impl Launcher {
         } else {
             format!("-{part}")
         };
-        // A dot would be taken for the end of the name.
+        // A dot would be taken for a file name extension.
         let name = format!("{}{part}", self.log).replace(['.', '/'], "_");
         self.logs.join(name)
     }
@@ -208,8 +211,8 @@ impl Launcher {
     /// Runs a subject's program from start to end, counted.
     ///
     /// # Errors
-    /// It did not start, took too long, or was interrupted. Its exit status
-    /// is left to [`Completed::check`].
+    /// [`Fault`] if it did not start, took too long, or was interrupted. Its
+    /// exit status is left to [`Completed::check`].
     pub fn run<A: Into<OsString> + Clone>(
         &mut self,
         subject: &Subject,
@@ -221,7 +224,7 @@ impl Launcher {
         self.run_launch(&launch)
     }
 
-    /// The same with a launch that a workload has changed.
+    /// Runs a launch that a workload has changed.
     ///
     /// # Errors
     /// The same errors as [`Launcher::run`].
@@ -253,11 +256,12 @@ impl Launcher {
         })
     }
 
-    /// Runs a program that is no subject, as a client or a tool: with no
-    /// lock, no build, and not counted.
+    /// Runs a program that is not a subject, such as a client or a tool: with
+    /// no lock, no build, and not counted.
     ///
     /// # Errors
-    /// The same errors as [`Launcher::run`], and one if the tool fails.
+    /// The same errors as [`Launcher::run`], and [`Fault::Failed`] if the tool
+    /// fails.
     pub fn tool<A: Into<OsString> + Clone>(
         &mut self,
         program: &str,
@@ -289,7 +293,7 @@ impl Launcher {
     /// Sleeps for `time`.
     ///
     /// # Errors
-    /// [`Fault::Interrupted`].
+    /// [`Fault::Interrupted`] after Ctrl-C.
     pub fn sleep(&self, time: Duration) -> Result<(), Fault> {
         std::thread::sleep(time);
         if self.interrupt.load(Ordering::Relaxed) {
@@ -300,10 +304,11 @@ impl Launcher {
 }
 
 impl Server {
-    /// Waits for its end.
+    /// Waits for the server to end.
     ///
     /// # Errors
-    /// It took too long or was interrupted.
+    /// [`Fault`] if it took too long, was interrupted, or its counters cannot
+    /// be read.
     pub fn wait(self, limit: Duration, interrupt: &AtomicBool) -> Result<Completed, Fault> {
         let ended = self.running.wait(limit, interrupt).map_err(fault)?;
         let mut counts = match self.counting {
@@ -316,8 +321,8 @@ impl Server {
         Ok(Completed {
             out: tail(&self.log.with_extension("out")),
             err: tail(&self.log.with_extension("err")),
-            // If the program failed, that is the fault to report, not what was
-            // counted of it.
+            // If the program failed, that is the fault to report, not an error
+            // of its counters.
             counts: match counts {
                 Err(e) if ended.failure().is_none() => return Err(e),
                 counts => counts.unwrap_or_default(),
@@ -326,7 +331,7 @@ impl Server {
         })
     }
 
-    /// The end of what it wrote to standard error so far.
+    /// The end of its standard error so far.
     #[must_use]
     pub fn standard_error(&self) -> String {
         tail(&self.log.with_extension("err"))

@@ -1,14 +1,14 @@
 //! Whole programs as an instrument: baseline and experiment differ in a lock
 //! under their mutexes, a build, an environment or a command, and run under
-//! workloads that people know.
+//! well-known workloads.
 //!
 //! ```text
 //! experiment file, arguments -> Spec -> Programs (an Instrument) -> lab
 //! ```
 //!
 //! A workload ([`workloads`]) knows how a program is started and what a run of
-//! it gives; [`launcher`] is the one way in which a program is started;
-//! [`counters`] and [`icache`] count beside. Nothing here tosses a coin, keeps
+//! it yields; [`launcher`] is the one way in which a program is started;
+//! [`counters`] and [`icache`] count. Nothing here tosses a coin, stores
 //! a sample, judges or prints.
 
 pub mod build;

@@ -1,7 +1,7 @@
-//! What only programs add to a report: the footprint of two builds, and what
-//! workloads of many call sites show together.
+//! The sections that only programs add to a report: the footprint of two
+//! builds, and the results of workloads with many call sites.
 //!
-//! Must never judge: these are figures beside the verdicts.
+//! It must never judge: these figures stand beside the verdicts.
 
 use crate::spec::Spec;
 use locklab_document::{Curve, CurvePoint, Curves, Medium, Part, Section};
@@ -10,7 +10,7 @@ use locklab_lab::experiment::{Cell, Coordinate, Experiment, Pair};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-/// Symbols in the footprint's table.
+/// Number of symbols in the footprint's table.
 const ROWS: usize = 10;
 
 /// The panels of a picture of call sites: title, metric.
@@ -20,7 +20,7 @@ const PANELS: [(&str, &str); 3] = [
     ("throughput [calls/CPU s]", "throughput"),
 ];
 
-/// What a report shows beside its workloads, and its fields for programs.
+/// The additional sections of a report, and its additional JSON fields.
 #[must_use]
 pub fn additions(experiment: &Experiment) -> (Vec<Section>, Map<String, Value>) {
     let mut sections = Vec::new();
@@ -41,7 +41,7 @@ pub fn additions(experiment: &Experiment) -> (Vec<Section>, Map<String, Value>) 
 fn footprint(experiment: &Experiment) -> Result<Option<Footprint>, String> {
     match Spec::deserialize(&experiment.spec) {
         Ok(spec) => spec.footprint(),
-        // Of another version: its builds are not known.
+        // The experiment is of another version, whose builds are not known.
         Err(_) => Ok(None),
     }
 }

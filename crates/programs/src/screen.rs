@@ -1,9 +1,9 @@
-//! Which workloads are worth a question about inlining: for each, the share
+//! Screening of workloads for questions about inlining: for each, the share
 //! of pipeline slots that the front end left empty (top-down, level 1) where
 //! the processor counts it, else modelled L1i misses, and the share of CPU
 //! time in the kernel.
 //!
-//! Screening only: medians of a few runs of one subject. Never a verdict.
+//! It gives medians of a few runs of one subject, and never a verdict.
 
 use crate::counters::{Counters, Filter};
 use crate::icache::Model;
@@ -14,7 +14,7 @@ use locklab_lab::verdicts::median;
 use serde::Serialize;
 use std::cmp::Ordering;
 
-/// What a few runs of a workload showed.
+/// The results of a few runs of a workload.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Screened {
     /// Its title.
@@ -29,26 +29,26 @@ pub struct Screened {
     /// Share of its CPU time in the kernel.
     #[serde(rename = "kernel_share")]
     pub kernel: Option<f64>,
-    /// Why there are no modelled misses, if the model was asked.
+    /// Why there are no modelled misses, if the model was requested.
     pub not_modelled: Option<String>,
     /// Why it was not run, or not to the end.
     pub not_run: Option<String>,
 }
 
 impl Screened {
-    /// What it is ranked by: the front end where it is known, else modelled
+    /// The key of the ranking: the front end where it is known, else modelled
     /// misses, and the kernel's share among those that have neither.
     fn rank(&self) -> [f64; 3] {
         [self.front_end, self.modelled, self.kernel].map(|x| x.unwrap_or(-1.0))
     }
 }
 
-/// Runs each workload `runs` times after one run that is left out, and once
-/// under `model` if there is one; the one to look at first comes first.
+/// Runs each workload `runs` times after one warm-up run, and once
+/// under `model` if there is one; the most promising one comes first.
 ///
 /// # Errors
-/// [`Fault::Interrupted`], or a workload that does not exist. A run that
-/// fails is an entry that says so.
+/// [`Fault::Interrupted`] after Ctrl-C, and [`Fault::Unrunnable`] for a
+/// workload that does not exist. A run that fails is an entry with the reason.
 pub fn screen(
     workloads: &[WorkloadSpec],
     runs: u32,

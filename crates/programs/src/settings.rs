@@ -1,13 +1,13 @@
-//! Settings of a machine that make measurements quieter: set with
-//! `--prepare`, and put back.
+//! Machine settings that reduce noise: set with
+//! `--prepare`, and restored afterwards.
 //!
-//! What costs a reboot or changes the set of CPUs (SMT, mitigations) is only
-//! read, by [`locklab_host::environment`]; so are huge pages, which are a property of
-//! the question and not noise.
+//! Settings that need a reboot or change the set of CPUs (SMT, mitigations) are
+//! only read, by [`locklab_host::environment`]; so are huge pages, which are a
+//! property of the question and not noise.
 
 use std::path::{Path, PathBuf};
 
-/// What is set, and to what.
+/// The settings and their values.
 const SETTINGS: &[(&str, &str, &str)] = &[
     ("NMI watchdog", "proc/sys/kernel/nmi_watchdog", "0"),
     (
@@ -20,16 +20,16 @@ const SETTINGS: &[(&str, &str, &str)] = &[
     ("boost", "sys/devices/system/cpu/cpufreq/boost", "0"),
 ];
 
-/// Settings that were changed; dropped, they are put back.
+/// Settings that were changed; they are restored when this is dropped.
 #[derive(Debug, Default)]
 pub struct Prepared {
     before: Vec<(PathBuf, String)>,
-    /// What was done, and what could not be, a sentence each.
+    /// A sentence for each setting that was changed or could not be.
     pub notes: Vec<String>,
 }
 
 impl Prepared {
-    /// Changes what can be changed below `root`.
+    /// Changes the settings that can be changed below `root`.
     #[must_use]
     pub fn new(root: &Path) -> Self {
         let mut prepared = Self::default();
@@ -53,11 +53,11 @@ impl Prepared {
 
     fn set(&mut self, name: &str, path: &Path, wanted: &str) {
         let Ok(before) = std::fs::read_to_string(path) else {
-            // This machine does not have it.
+            // This machine does not have the setting.
             return;
         };
         let before = before.trim().to_owned();
-        // Lower is more open: what is open already stays so.
+        // A lower value permits more; it stays if it permits enough already.
         let open = name == "perf_event_paranoid" && before.parse().is_ok_and(|n: i32| n <= 1);
         if before == wanted || open {
             return;

@@ -1,7 +1,7 @@
-//! What a comparison of programs is asked to do, with every choice made.
+//! The specification of a comparison of programs, with every choice made.
 //!
-//! Comes from an experiment file and the command line ([`crate::file`]); what
-//! it says decides what a sample is, so it is part of the fingerprint. Must
+//! It comes from an experiment file and the command line ([`crate::file`]);
+//! it determines the samples, so it is part of the fingerprint. It must
 //! never run anything.
 
 use crate::counters::Mode;
@@ -13,25 +13,25 @@ use locklab_judge::Side;
 use locklab_lab::experiment::Labels;
 use serde::{Deserialize, Serialize};
 
-/// The most seconds that a run may be given.
+/// The longest time limit of a run, in seconds.
 const LONGEST: f64 = 1e7;
 
 /// Both subjects, the workloads, and how each run is made.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Spec {
-    /// What is already there.
+    /// The existing subject.
     pub baseline: Subject,
-    /// What is judged against it.
+    /// The subject that is compared with it.
     pub experiment: Subject,
     /// Workloads in the order in which they run.
     pub workloads: Vec<WorkloadSpec>,
-    /// Runs of each side before the first pair, left out.
+    /// Warm-up runs of each side before the first pair.
     pub warm_up: u32,
     /// Limit of one run, in seconds.
     pub time_limit: f64,
     /// CPUs to use; the workload's own choice if empty.
     pub pin: Vec<usize>,
-    /// What is counted beside.
+    /// The counters to read.
     pub counters: Mode,
 }
 
@@ -51,7 +51,7 @@ impl Spec {
         }
     }
 
-    /// How reports call the two.
+    /// The names of the two sides in reports.
     #[must_use]
     pub fn labels(&self) -> Labels {
         Labels {
@@ -60,11 +60,13 @@ impl Spec {
         }
     }
 
-    /// Whether it can be carried out on CPUs such as these, as far as that
-    /// can be known without running anything.
+    /// Checks that it can be carried out on these CPUs, as far as that is known
+    /// without running anything.
     ///
     /// # Errors
-    /// A sentence that says what to change.
+    /// If there is nothing to run, a build folder does not exist, two workloads
+    /// have one title, the time limit is out of range, or a CPU cannot be used.
+    /// The message says what to change.
     pub fn check(&self, topology: &Topology) -> Result<(), String> {
         for subject in self.subjects() {
             if let Some(build) = &subject.build
@@ -107,7 +109,7 @@ impl Spec {
         Ok(())
     }
 
-    /// What a reader must know of these two subjects.
+    /// The caveats about these two subjects.
     #[must_use]
     pub fn caveats(&self) -> Vec<String> {
         let bare = |s: &Subject| s.lock.as_deref().is_none_or(|lock| lock == PTHREAD);
@@ -121,11 +123,11 @@ impl Spec {
         ]
     }
 
-    /// What the programs of two build folders hold; `None` unless both sides
-    /// have one.
+    /// The footprint of the programs of two build folders; `None` unless both
+    /// sides have one.
     ///
     /// # Errors
-    /// A sentence: a folder has no program that can be read.
+    /// If a folder has no program that can be read.
     pub fn footprint(&self) -> Result<Option<Footprint>, String> {
         let (Some(old), Some(new)) = (&self.baseline.build, &self.experiment.build) else {
             return Ok(None);

@@ -1,7 +1,7 @@
-//! One of the two sides of a comparison of programs: what differs.
+//! One of the two sides of a comparison of programs, with what differs.
 //!
-//! Says how a subject is called, where its programs are looked for and which
-//! variables its processes get; must never start one (see
+//! It gives the name of a subject, the folders of its programs and the
+//! variables of its processes; it must never start one (see
 //! [`crate::launcher`]).
 
 use locklab_host::libraries::preload_library;
@@ -13,14 +13,14 @@ use std::path::PathBuf;
 
 /// glibc's own mutexes, with nothing interposed.
 pub const PTHREAD: &str = "pthread";
-/// glibc's own mutexes behind the interposer that other locks are under.
+/// glibc's own mutexes behind the interposer that other locks use.
 pub const PTHREAD_INTERPOSED: &str = "pthread-interposed";
 
-/// One of the two: what it runs, on what.
+/// One of the two sides: its command, lock, build and environment.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Subject {
-    /// How reports call it; made from the rest if absent.
+    /// Its name in reports; made from the rest if absent.
     pub name: Option<String>,
     /// The command of a `command` workload.
     pub command: Option<String>,
@@ -28,7 +28,7 @@ pub struct Subject {
     /// `pthread` for none but glibc's own, `pthread-interposed` for glibc's
     /// own behind the same interposer.
     pub lock: Option<String>,
-    /// A folder where its programs are looked for before `PATH`; `{build}`
+    /// A folder that is searched for its programs before `PATH`; `{build}`
     /// in a command stands for it.
     pub build: Option<PathBuf>,
     /// Variables of its environment.
@@ -38,7 +38,7 @@ pub struct Subject {
     pub inline: Option<Inline>,
 }
 
-/// Whether a lock's release is inlined where it is called.
+/// Whether a lock's release is inlined at its call sites.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Inline {
@@ -49,7 +49,7 @@ pub enum Inline {
 }
 
 impl Inline {
-    /// The text that a user writes.
+    /// The word used on the command line.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -58,10 +58,10 @@ impl Inline {
         }
     }
 
-    /// Both sides of `unlock=never|always`, the baseline first.
+    /// Parses both sides of `unlock=never|always`, the baseline first.
     ///
     /// # Errors
-    /// A sentence that shows the form.
+    /// If the text has another form; the message shows the right one.
     pub fn parse_pair(text: &str) -> Result<[Self; 2], String> {
         let of = |word: &str| match word.trim() {
             "always" => Some(Self::Always),
@@ -79,7 +79,7 @@ impl Inline {
 }
 
 impl Subject {
-    /// What a report calls it.
+    /// Its name in reports.
     #[must_use]
     pub fn label(&self) -> String {
         if let Some(name) = &self.name {
@@ -121,11 +121,12 @@ impl Subject {
         ["", "bin", "sbin"].map(|below| build.join(below)).into()
     }
 
-    /// The variables that its processes get beside those of this process.
+    /// The variables that its processes get in addition to those of this
+    /// process.
     ///
     /// # Errors
-    /// A sentence: there is no library for its lock, or its build folder
-    /// cannot stand in `PATH`.
+    /// If there is no library for its lock, or its build folder
+    /// cannot be in `PATH`.
     pub fn environment(&self) -> Result<Vec<(OsString, OsString)>, String> {
         let mut all: Vec<(OsString, OsString)> = vec![("LC_ALL".into(), "C".into())];
         let mut preload: Vec<OsString> = Vec::new();

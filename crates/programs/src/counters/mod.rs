@@ -1,11 +1,11 @@
-//! Counters that can be trusted: few enough to run all the time, checked
-//! that they did, and silent where there are none.
+//! Reliable counters: few enough to run all the time, checked
+//! to have done so, and left out where there are none.
 //!
 //! With a PMU: cycles, instructions and one L1i-miss event in one group; the
 //! miss event counts user or kernel mode, in separate runs. Without: software
 //! events of the kernel. A counter follows the program that the opening
 //! thread starts next, and its children; it begins with their exec. Must
-//! never scale a count: one that did not run all the time is no count.
+//! never scale a count: one that did not run all the time is invalid.
 
 mod topdown;
 
@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use std::io;
 use std::str::FromStr;
 
-/// What a user wants counted.
+/// The counters that a user selects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Mode {
@@ -36,7 +36,7 @@ pub enum Mode {
 }
 
 impl Mode {
-    /// What a user may ask for.
+    /// The modes that a user may select.
     pub const NAMES: [&str; 4] = ["auto", "hardware", "software", "none"];
 }
 
@@ -58,20 +58,20 @@ impl FromStr for Mode {
     }
 }
 
-/// Which mode's misses a run counts.
+/// The processor mode whose misses a run counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Filter {
-    /// Those of user mode.
+    /// Misses in user mode.
     User,
-    /// Those of the kernel.
+    /// Misses in the kernel.
     Kernel,
 }
 
-/// What is counted on this machine.
+/// The counters of this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Counters {
     kind: Kind,
-    /// Why it is less than was wished for, if it is.
+    /// Why there are fewer counters than requested, if so.
     pub why: Option<String>,
 }
 
@@ -84,7 +84,7 @@ enum Kind {
 }
 
 const SOFTWARE: [(&str, &str, Software, f64); 2] = [
-    // In nanoseconds; a millisecond is what reports speak of.
+    // In nanoseconds; reports use milliseconds.
     ("task-clock", "ms", Software::TASK_CLOCK, 1e-6),
     ("cpu-migrations", "", Software::CPU_MIGRATIONS, 1.0),
 ];
@@ -96,7 +96,7 @@ pub struct Counting {
 }
 
 impl Counters {
-    /// None at all.
+    /// No counters at all.
     #[must_use]
     pub fn none() -> Self {
         Self {
@@ -105,11 +105,11 @@ impl Counters {
         }
     }
 
-    /// Tries what `mode` asks for, each counter with a test that it counts.
+    /// Opens the counters of `mode`, each with a test that it counts.
     ///
     /// # Errors
-    /// Hardware or software was asked for by name and there is none: a
-    /// sentence with what to set.
+    /// If hardware or software counters were requested by name and are not
+    /// available; the message says what to set.
     pub fn probe(mode: Mode) -> Result<Self, String> {
         let none = |why: Option<String>| Self {
             kind: Kind::None,
@@ -162,7 +162,7 @@ impl Counters {
         })
     }
 
-    /// What they give beside what the workload and the kernel say.
+    /// The metrics that they add to those of the workload and the kernel.
     #[must_use]
     pub fn metrics(&self) -> Vec<Metric> {
         let lower = |name: &str| Metric::lower(name, "", Source::Hardware);
@@ -187,7 +187,7 @@ impl Counters {
     /// Makes counters for the program that this thread starts next.
     ///
     /// # Errors
-    /// The kernel refused: a sentence.
+    /// If the kernel refuses to open a counter.
     pub fn open(&self, filter: Filter) -> Result<Option<Counting>, String> {
         if self.kind == Kind::None {
             return Ok(None);
@@ -240,7 +240,8 @@ impl Counting {
                 }
             }
             Kind::Hardware => {
-                // Pinned: on the PMU all the time, or in error.
+                // A pinned counter is on the PMU all the time, or in an error
+                // state.
                 let mut leader = builder(Hardware::CPU_CYCLES, of_child)
                     .pinned(true)
                     .enable_on_exec(of_child)
@@ -265,10 +266,10 @@ impl Counting {
         Ok(Self { counters })
     }
 
-    /// The counts, now that the program has ended.
+    /// Reads the counts when the program has ended.
     ///
     /// # Errors
-    /// One of them did not run all the time, or not at all.
+    /// If one of them did not run all the time, or not at all.
     pub fn read(mut self) -> Result<Values, String> {
         let mut figures = Values::new();
         for (name, scale, counter) in &mut self.counters {
@@ -294,7 +295,7 @@ impl Counting {
     }
 }
 
-/// Instructions a cycle, and misses in a thousand instructions.
+/// Adds instructions per cycle, and misses per thousand instructions.
 fn derive(figures: &mut Values) {
     let get = |figures: &Values, name: &str| figures.get(name).copied().filter(|x| *x > 0.0);
     if let (Some(slots), Some(empty)) = (get(figures, "slots"), get(figures, "front-end-empty")) {
@@ -313,7 +314,7 @@ fn derive(figures: &mut Values) {
     }
 }
 
-/// Whether counters open, and count more where more is done.
+/// Tests that a counter opens, and counts more for more work.
 fn test(kind: Kind) -> io::Result<()> {
     for filter in [Filter::User, Filter::Kernel] {
         Counting::open(kind, filter, true)?;
@@ -342,7 +343,7 @@ fn test(kind: Kind) -> io::Result<()> {
     Ok(())
 }
 
-/// What a refusal means, and what to do.
+/// The meaning of a refusal, and the remedy.
 fn reason(e: &io::Error, what: &str) -> String {
     let paranoid = std::fs::read_to_string("/proc/sys/kernel/perf_event_paranoid");
     match e.raw_os_error() {

@@ -1,4 +1,4 @@
-//! Top-down level 1: which events tell the share of slots that the front end
+//! Top-down level 1: the events that give the share of slots that the front end
 //! left empty. Intel's are named by the kernel in /sys; AMD's from Zen 4 on
 //! are by its manual (PPR, "dispatch slots").
 
@@ -7,13 +7,13 @@
 pub(super) struct Events {
     /// Slots, or cycles.
     pub(super) slots: u64,
-    /// Slots in each of what `slots` counts.
+    /// Number of slots per count of `slots`.
     pub(super) slots_each: f64,
     /// Slots that the front end left empty.
     pub(super) empty: u64,
 }
 
-/// Those of this processor.
+/// The events of this processor, if they are known.
 pub(super) fn events() -> Option<Events> {
     let named = |name: &str| {
         let path = format!("/sys/bus/event_source/devices/cpu/events/{name}");
@@ -34,8 +34,8 @@ pub(super) fn events() -> Option<Events> {
     amd()
 }
 
-/// `event=0x9c,umask=0x1` as a raw configuration; nothing that it does not
-/// know is guessed.
+/// `event=0x9c,umask=0x1` as a raw configuration; unknown terms
+/// are never guessed.
 fn config(text: &str) -> Option<u64> {
     let mut config = 0;
     for part in text.trim().split(',') {

@@ -1,19 +1,19 @@
-//! Blocks that a program executed, by their addresses in its file.
+//! The blocks that a program executed, by their addresses in its file.
 //!
 //! The plugin sees where code lies while it runs; `footprint` and `objdump`
-//! speak of addresses in the file. QEMU's page log says where the program was
-//! put, which is all the difference. Must never guess: without that line the
-//! addresses would be of another function.
+//! use addresses in the file. QEMU's page log says where the program was
+//! loaded, which gives the difference. Must never guess: without that line the
+//! addresses would belong to another function.
 
 use locklab_footprint::{BLOCKS, PROGRAM};
 use object::{Object, ObjectSegment, SegmentFlags};
 use std::fmt::Write as _;
 use std::path::Path;
 
-/// What QEMU is to write to its log, for [`in_the_file`].
+/// The log item of QEMU that [`in_the_file`] needs.
 pub(super) const LOG: &str = "page";
 
-/// Executable code of a file: from, to.
+/// The ranges of executable code of a file.
 fn code(program: &Path) -> Result<Vec<(u64, u64)>, String> {
     let wrong = |e: &dyn std::fmt::Display| format!("cannot read {}: {e}", program.display());
     let bytes = std::fs::read(program).map_err(|e| wrong(&e))?;
@@ -29,7 +29,7 @@ fn code(program: &Path) -> Result<Vec<(u64, u64)>, String> {
         .collect())
 }
 
-/// Where the code of the program begins, by QEMU's log.
+/// The address where the code of the program begins, from QEMU's log.
 fn start(log: &str) -> Option<u64> {
     log.lines().find_map(|line| {
         let address = line.strip_prefix("start_code")?.trim();
@@ -37,11 +37,13 @@ fn start(log: &str) -> Option<u64> {
     })
 }
 
-/// Turns the plugin's blocks into those of the file `program`, one more
-/// column telling them from those of libraries, which stay where they ran.
+/// Converts the plugin's blocks to addresses in the file `program`; one more
+/// column distinguishes them from those of libraries, whose addresses stay
+/// unchanged.
 ///
 /// # Errors
-/// A sentence.
+/// If QEMU's log does not say where the code was loaded, the program cannot be
+/// read, or a line of the plugin is malformed.
 pub(super) fn in_the_file(blocks: &str, program: &Path, log: &str) -> Result<String, String> {
     let code = code(program)?;
     let first = code.iter().map(|(from, _)| *from).min();

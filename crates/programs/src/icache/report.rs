@@ -1,4 +1,4 @@
-//! The counts of an emulated execution, as text and as JSON. Both say that
+//! The counts of an emulated execution, as text and as JSON. Both state that
 //! they are a model's.
 
 use super::{Counted, Model};
@@ -7,12 +7,12 @@ use locklab_lab::VERSION;
 use serde_json::{Value, json as value};
 use std::fmt::Write as _;
 
-/// The counts for programs: one JSON document.
+/// The counts as one JSON document.
 #[must_use]
 pub fn json(counted: &Counted, command: &[String]) -> Value {
     let mut document = counted.report.clone();
-    // Nothing of the kernel is executed in QEMU's user mode: zero would say
-    // that it was, and did nothing.
+    // Nothing of the kernel is executed in QEMU's user mode: zero would mean
+    // that it was executed and did nothing.
     document["kernel"] = value!({
         "executed": false, "instructions": null, "l1i_fetches": null, "l1i_misses": null,
     });

@@ -1,5 +1,5 @@
-//! `command`: any command, its figure by regular expression or JSON path;
-//! without one, its elapsed time decides.
+//! `command`: any command, with its figure found by regular expression or JSON
+//! path; without one, its elapsed time decides.
 //!
 //! One run is the command from start to end. Invalid: an exit status other
 //! than 0, a signal, the time limit, output without the figure.
@@ -9,7 +9,8 @@ use crate::launcher::Launcher;
 use crate::subject::Subject;
 use locklab_lab::experiment::{Metric, Source, Values};
 
-/// What commands are left to that are more than a program and its arguments.
+/// The program that runs commands which are more than a program and its
+/// arguments.
 const SHELL: &str = "/bin/sh";
 
 pub(super) struct AnyCommand {
@@ -42,7 +43,7 @@ impl AnyCommand {
             ));
         }
         let command = command.replace("{build}", &build.unwrap_or_default());
-        // What only a shell understands is left to one.
+        // A command with shell syntax is run by a shell.
         if command.contains(['|', '&', ';', '<', '>', '$', '`', '*', '~', '\n']) {
             return Ok(vec![SHELL.into(), "-c".into(), command]);
         }
@@ -68,7 +69,8 @@ impl Workload for AnyCommand {
     }
 
     fn is_one_process(&self) -> bool {
-        // A shell starts others; what else the command is cannot be known.
+        // A shell starts other programs; about any other command nothing is
+        // known.
         let words = self.words(&Subject::default());
         words.is_ok_and(|words| words[0] != SHELL)
     }

@@ -1,10 +1,10 @@
 //! `context-switch`: two processes, or two threads, on one CPU that wake each
 //! other by a futex or a pipe.
 //!
-//! Install: nothing, the program is our own. A run takes several means, each
-//! over many switches, of the ticks of the time stamp counter (rdtscp, on
-//! AArch64 cntvct) from one switch to the next. The mean of the means
-//! decides; the lowest and the highest are reported, as the report on
+//! Install: nothing, the program is Locklab's own. A run takes several means,
+//! each over many switches, of the ticks of the time stamp counter (rdtscp, on
+//! AArch64 cntvct) from one switch to the next. The mean of the means decides;
+//! the lowest and the highest are reported, as the report on
 //! finish_task_switch() has them. Invalid: a program that failed.
 
 use super::{Fault, Workload, WorkloadSpec, output_metric, same_program};
@@ -16,7 +16,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::str::FromStr;
 
-/// Who switches.
+/// What is switched between.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Between {
@@ -28,7 +28,7 @@ pub enum Between {
 }
 
 impl Between {
-    /// The word that a user writes.
+    /// The word used on the command line.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -60,7 +60,7 @@ pub enum By {
 }
 
 impl By {
-    /// The word that a user writes.
+    /// The word used on the command line.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -81,7 +81,7 @@ impl FromStr for By {
     }
 }
 
-/// Means a run.
+/// Number of means per run.
 const MEANS: u64 = 4;
 
 pub(super) struct ContextSwitch {

@@ -2,7 +2,7 @@
 //! load on XFS under which the queued spinlock was reported.
 //!
 //! Install: fsmark, and xfsprogs for XFS. A run is one fs_mark in a fresh
-//! folder. Files a second decide. Where we are root and the kernel can, the
+//! folder. Files a second decide. For root, where the kernel supports it, the
 //! folder lies on XFS in an image that is mounted for the session; else on
 //! tmpfs (/dev/shm) or where `path` says, and the report says which. Invalid:
 //! an exit status other than 0, output without the figure. The mount and the
@@ -15,7 +15,7 @@ use locklab_lab::experiment::{Metric, Source, Values};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Folders, and one thread for each.
+/// Number of folders, with one thread for each.
 const FOLDERS: u64 = 16;
 
 pub(super) struct FsMark {
@@ -24,7 +24,7 @@ pub(super) struct FsMark {
     file_system: Option<FileSystem>,
 }
 
-/// Where files are made.
+/// The file system in which files are made.
 struct FileSystem {
     folder: PathBuf,
     description: String,
@@ -89,7 +89,7 @@ impl FsMark {
     }
 }
 
-/// An XFS of its own, with the report's options.
+/// Makes an XFS for the session, with the report's options.
 fn xfs(launcher: &Launcher) -> Result<FileSystem, String> {
     if !nix::unistd::geteuid().is_root() {
         return Err("only root can mount".into());
@@ -99,7 +99,7 @@ fn xfs(launcher: &Launcher) -> Result<FileSystem, String> {
     let io = |e: std::io::Error| e.to_string();
     std::fs::create_dir_all(&folder).map_err(io)?;
     let file = std::fs::File::create(&image).map_err(io)?;
-    // Sparse: it takes what is written.
+    // The image is sparse: it occupies what is written.
     file.set_len(8 << 30).map_err(io)?;
     let run = |program: &str, arguments: &[&str]| -> Result<(), String> {
         let found = locklab_host::process::find(program, &[])
@@ -176,7 +176,8 @@ impl Workload for FsMark {
         arguments.push(self.files.to_string());
         for n in 0..FOLDERS {
             std::fs::create_dir_all(folder.join(n.to_string())).map_err(io)?;
-            // Not from the root: long paths overflow a buffer of fs_mark's.
+            // Relative paths are used, because long ones overflow a buffer of
+            // fs_mark.
             arguments.extend(["-d".into(), format!("run/{n}")]);
         }
         let cpus = launcher.cpus.clone();

@@ -1,8 +1,8 @@
 //! `fstat`: processes, each in a loop of fstat(2) on a file of its own: a
 //! short path through the kernel, all processes at once.
 //!
-//! Install: nothing, the program is our own. A run forks the processes, lets
-//! them start together and stops them after a fixed time. Calls a second
+//! Install: nothing, the program is Locklab's own. A run forks the processes,
+//! lets them start together and stops them after a fixed time. Calls a second
 //! decide. Invalid: a process that failed.
 
 use super::{Fault, Workload, WorkloadSpec, output_metric, same_program};

@@ -2,7 +2,7 @@
 //! 502.gcc_r: a large user program with a large footprint of its own.
 //!
 //! Install: gcc. A run is one `gcc -O2 -c`. User time decides, because it is
-//! what the compiler does. The file is made up, the same each time, or given
+//! what the compiler does. The file is generated, the same each time, or given
 //! as `path`. Invalid: an exit status other than 0.
 
 use super::{Fault, Workload, WorkloadSpec, program};
@@ -112,7 +112,7 @@ impl Workload for Gcc {
             Some(path) => std::path::absolute(path)
                 .map_err(|e| Fault::Unrunnable(format!("{}: {e}", path.display())))?,
             None => {
-                // The suffix of what is preprocessed already.
+                // The suffix of preprocessed files.
                 let file = folder.join("input.i");
                 std::fs::write(&file, source(self.functions)).map_err(|e| {
                     Fault::Unrunnable(format!("cannot write {}: {e}", file.display()))

@@ -34,7 +34,7 @@ impl KernelBuild {
         self.jobs.map_or(launcher.cpu_count(), |n| n as usize)
     }
 
-    /// Unpacks Debian's sources, once a user.
+    /// Unpacks Debian's sources, once per user.
     fn unpack(launcher: &mut Launcher) -> Result<PathBuf, Fault> {
         let unrunnable = Fault::Unrunnable;
         let archive = archive()
@@ -48,7 +48,8 @@ impl KernelBuild {
         if tree.join("Makefile").is_file() {
             return Ok(tree);
         }
-        // Beside its place first: half a tree must not be taken for one.
+        // It is unpacked elsewhere first: half a tree must not be mistaken for
+        // a whole one.
         let partial = cache.join(format!("{name}.partial"));
         let io =
             |e: std::io::Error| unrunnable(format!("cannot unpack into {}: {e}", cache.display()));

@@ -1,4 +1,4 @@
-//! What the subjects are put under: one file a workload.
+//! The workloads for subjects, one file each.
 //!
 //! Each says what to install, how it starts and stops, what one run is, which
 //! metric decides, and what makes a run invalid. A workload knows nothing of
@@ -25,7 +25,7 @@ pub use context_switch::{Between, By};
 pub use output_metric::{Extractor, OutputMetric, excerpt};
 pub use spec::WorkloadSpec;
 
-/// Why a run gives no figures.
+/// Why a run yields no figures.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// This run failed; another may not.
@@ -34,38 +34,40 @@ pub enum Fault {
     CheckFailed(String),
     /// Counters did not run all the time.
     Counter(String),
-    /// No run of it can succeed: a sentence.
+    /// No run of it can succeed, for the reason given.
     Unrunnable(String),
-    /// SIGINT or SIGTERM.
+    /// SIGINT or SIGTERM was received.
     Interrupted,
 }
 
 /// A workload.
 pub trait Workload {
-    /// What one run is, in a sentence.
+    /// A sentence that describes one run.
     fn about(&self) -> String;
-    /// How it is set up here, for the report.
+    /// The facts of its set-up on this machine, for the report.
     fn setup(&self, launcher: &Launcher) -> Facts;
     /// Whether all that it measures is done by the program that it starts and
     /// not by others that this one starts: only that can be modelled.
     fn is_one_process(&self) -> bool {
         false
     }
-    /// What it measures beside what the kernel accounts; the first decides.
+    /// The metrics that it measures besides the kernel's accounting; the first
+    /// decides.
     fn metrics(&self) -> Vec<Metric>;
-    /// Whether it can run for both, before anything does.
+    /// Checks that it can run for both subjects, before anything runs.
     ///
     /// # Errors
-    /// A sentence that says what to install or to change.
+    /// If a program is missing or a setting is wrong; the message says what to
+    /// install or to change.
     fn check(&self, subjects: [&Subject; 2], launcher: &Launcher) -> Result<(), String>;
-    /// Runs it once.
+    /// Runs it once for one subject.
     ///
     /// # Errors
-    /// Why there are no figures.
+    /// [`Fault`]: why there are no figures.
     fn run(&mut self, subject: &Subject, launcher: &mut Launcher) -> Result<Values, Fault>;
 }
 
-/// Every workload, with what it shows.
+/// Every workload, with its description.
 pub const NAMES: [(&str, &str); 10] = [
     (
         "nginx-churn",
@@ -97,16 +99,17 @@ pub const NAMES: [(&str, &str); 10] = [
     ),
 ];
 
-/// Where `program` is for `subject`.
+/// Finds `program` for `subject`.
 ///
 /// # Errors
-/// A sentence that names the package.
+/// If it is not installed; the message names the package.
 fn program(name: &str, package: &str, subject: &Subject) -> Result<PathBuf, String> {
     locklab_host::process::find(name, &subject.folders())
         .ok_or_else(|| format!("{name} is not installed; apt-get install {package}"))
 }
 
-/// Two builds, for a workload whose program is our own, do not differ.
+/// Refuses two builds for a workload whose program is Locklab's own, because
+/// they would not differ.
 fn same_program(name: &str, subjects: [&Subject; 2]) -> Result<(), String> {
     if subjects[0].build != subjects[1].build || subjects[0].command != subjects[1].command {
         return Err(format!(

@@ -16,7 +16,7 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Connections at a time, as in the report on inlining unlock.
+/// Concurrent connections, as in the report on inlining unlock.
 const CONNECTIONS: u64 = 80;
 
 pub(super) struct NginxChurn {
@@ -33,7 +33,7 @@ impl NginxChurn {
     }
 }
 
-/// The report's: one worker, `return 200`, nothing written.
+/// The report's configuration: one worker, `return 200`, no logs.
 fn configuration(folder: &Path, port: u16) -> String {
     let f = folder.display();
     format!(

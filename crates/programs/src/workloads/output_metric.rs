@@ -6,13 +6,13 @@ use regex::Regex;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A metric and where it is in the output.
+/// A metric and how to find it in the output.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct OutputMetric {
-    /// Its name.
+    /// The name of the metric.
     pub name: String,
-    /// Its unit.
+    /// The unit of the metric.
     #[serde(default)]
     pub unit: String,
     /// A regular expression whose first group is the number; several matches
@@ -22,11 +22,11 @@ pub struct OutputMetric {
     /// A path in JSON output: `/a/b/0` or `a.b[0]`.
     #[serde(default)]
     pub json: Option<String>,
-    /// Which way it improves.
+    /// The direction in which it improves.
     pub better: Better,
 }
 
-/// Which way a metric improves, as a user writes it.
+/// The direction in which a metric improves, as written by the user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Better {
@@ -36,7 +36,7 @@ pub enum Better {
     Lower,
 }
 
-/// A pattern that has been understood.
+/// A parsed pattern.
 #[derive(Clone, Debug)]
 pub enum Extractor {
     /// First group of each match.
@@ -46,10 +46,10 @@ pub enum Extractor {
 }
 
 impl OutputMetric {
-    /// `NAME[UNIT]:higher|lower=REGEX`, as the command line has it.
+    /// `NAME[UNIT]:higher|lower=REGEX`, as on the command line.
     ///
     /// # Errors
-    /// A sentence that shows the form.
+    /// If the text has another form; the message shows the right one.
     pub fn parse(text: &str) -> Result<Self, String> {
         let form = || {
             format!(
@@ -92,10 +92,11 @@ impl OutputMetric {
         }
     }
 
-    /// Where to look.
+    /// Parses the pattern or path.
     ///
     /// # Errors
-    /// A sentence: neither or both given, or a bad expression.
+    /// If neither or both are given, the expression is invalid, or it has no
+    /// group for the number.
     pub fn extractor(&self) -> Result<Extractor, String> {
         match (&self.pattern, &self.json) {
             (Some(pattern), None) => {
@@ -163,7 +164,7 @@ impl Extractor {
     }
 }
 
-/// The number that a run's output must have.
+/// The number that the output of a run must contain.
 pub(super) fn read(name: &str, extractor: &Extractor, output: &str) -> Result<f64, Fault> {
     match extractor.read(output) {
         Some(number) if number.is_finite() => Ok(number),
@@ -174,7 +175,7 @@ pub(super) fn read(name: &str, extractor: &Extractor, output: &str) -> Result<f6
     }
 }
 
-/// The number of an expression that is our own.
+/// The number found by one of Locklab's own expressions.
 pub(super) fn find(name: &str, pattern: &str, output: &str) -> Result<f64, Fault> {
     let extractor = Regex::new(pattern)
         .map(Extractor::Regex)
@@ -182,7 +183,7 @@ pub(super) fn find(name: &str, pattern: &str, output: &str) -> Result<f64, Fault
     read(name, &extractor, output)
 }
 
-/// The end of an output_metric, in one line.
+/// The end of an output, in one line.
 #[must_use]
 pub fn excerpt(output: &str) -> String {
     let words: Vec<&str> = output.split_whitespace().collect();

@@ -90,7 +90,7 @@ impl Workload for RocksDb {
         let cpus = launcher.cpus.clone();
         let done = launcher.run(subject, "db_bench", &arguments, &cpus)?;
         done.check()?;
-        // Not kept until the next run: databases are large.
+        // Removed before the next run, because databases are large.
         launcher.fresh("rocksdb")?;
         let pattern = format!(r"(?m)^{}\s*:.*?([0-9.]+) ops/sec", self.benchmark);
         let mut figures = done.figures();

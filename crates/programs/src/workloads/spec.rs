@@ -1,4 +1,4 @@
-//! A workload as a user asks for it: by name, with settings.
+//! A workload as specified by a user: by name, with settings.
 
 use super::{
     Between, By, NAMES, OutputMetric, Workload, any_command, call_sites, context_switch, fs_mark,
@@ -12,14 +12,14 @@ use std::path::PathBuf;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct WorkloadSpec {
-    /// Which: see [`NAMES`].
+    /// The name: see [`NAMES`].
     pub name: String,
-    /// How the report calls it; its name if absent.
+    /// Its title in the report; its name if absent.
     pub title: Option<String>,
-    /// How much work a run is, over what it is by default.
+    /// The amount of work of a run, relative to the default.
     pub scale: Option<f64>,
-    /// Threads or processes, where it has a number of them; `call-sites`: how
-    /// many.
+    /// Number of threads or processes, if it has several; for `call-sites` the
+    /// number of call sites.
     pub threads: Option<u32>,
     /// `context-switch`: `processes` or `threads`.
     pub between: Option<Between>,
@@ -37,10 +37,10 @@ pub struct WorkloadSpec {
 }
 
 impl WorkloadSpec {
-    /// By name, with variants: `context-switch:threads+pipe`.
+    /// Parses a name with variants: `context-switch:threads+pipe`.
     ///
     /// # Errors
-    /// A sentence that lists the names.
+    /// If there is no such workload or variant; the message lists the names.
     pub fn parse(text: &str) -> Result<Self, String> {
         let (name, variants) = text.split_once(':').unwrap_or((text, ""));
         let mut spec = Self {
@@ -69,22 +69,23 @@ impl WorkloadSpec {
         Ok(spec)
     }
 
-    /// How reports call it.
+    /// Its title in reports.
     #[must_use]
     pub fn title(&self) -> String {
         self.title.clone().unwrap_or_else(|| self.name.clone())
     }
 
-    /// So much of its usual work, at least `least`.
+    /// The amount of work for `usual` work by default, at least `least`.
     pub(super) fn scaled(&self, usual: u64, least: u64) -> u64 {
         let scale = self.scale.unwrap_or(1.0);
         ((usual as f64 * scale).round() as u64).max(least)
     }
 
-    /// The workload.
+    /// Makes the workload.
     ///
     /// # Errors
-    /// A sentence: no such workload, or something it does not know.
+    /// If there is no such workload, it has a setting that it does not know, or
+    /// a number is out of range.
     pub fn workload(&self) -> Result<Box<dyn Workload>, String> {
         if let Some(scale) = self.scale
             && !(scale > 0.0 && scale <= 1e4)
