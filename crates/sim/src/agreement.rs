@@ -5,19 +5,20 @@ use serde::Serialize;
 /// Published ratios this close to 1 have no direction.
 pub const FLAT: f64 = 0.05;
 
-/// A figure of ours that is off by more than this factor is a miss.
+/// A simulated figure that is off by more than this factor is a miss.
 pub const MISS: f64 = 1.25;
 
 /// Figures that a rank correlation needs to mean anything.
 const LEAST_FOR_RANKS: usize = 5;
 
-/// The factor by which ours is off, above or below; 1 if it is not.
+/// The factor by which a simulated figure is off, above or below; 1 if it is
+/// exact.
 pub fn factor_error(published: f64, ours: f64) -> f64 {
     (ours / published).ln().abs().exp()
 }
 
-/// Whether ours is on the other side of 1, where the published ratio is off 1
-/// by more than [`FLAT`].
+/// Whether the simulated ratio is on the other side of 1, where the published
+/// one differs from 1 by more than [`FLAT`].
 pub fn wrong_direction(published: f64, ours: f64) -> bool {
     directed(published) && (published - 1.0) * (ours - 1.0) <= 0.0
 }
@@ -26,21 +27,22 @@ fn directed(published: f64) -> bool {
     (published - 1.0).abs() > FLAT + 1e-9
 }
 
-/// Ours beside theirs.
+/// Agreement of simulated figures with published ones.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Agreement {
-    /// Figures compared.
+    /// Number of figures compared.
     pub figures: usize,
-    /// Those whose published value is off 1 by more than [`FLAT`].
+    /// Number of figures whose published value differs from 1 by more than
+    /// [`FLAT`].
     pub directed: usize,
-    /// Part of those where ours is on the same side of 1; none if there are
-    /// none.
+    /// Fraction of those where the simulated figure is on the same side of 1;
+    /// none if there are none.
     pub direction: Option<f64>,
     /// Spearman's rank correlation, ties sharing their mean rank; none if
     /// there are fewer than five figures or either side has one value only.
     pub spearman: Option<f64>,
-    /// Median of the factors by which ours are off, above or below; none if
-    /// there are no figures.
+    /// Median of the factors by which simulated figures are off, above or
+    /// below; none if there are no figures.
     pub median_factor_error: Option<f64>,
     /// Mean of |ln(ours / published)|.
     pub mean_abs_log_error: f64,
@@ -104,7 +106,7 @@ fn ranks(values: &[f64]) -> Vec<f64> {
     ranks
 }
 
-/// Pearson's.
+/// Pearson's correlation.
 fn correlation(a: &[f64], b: &[f64]) -> Option<f64> {
     let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
     let (mean_a, mean_b) = (mean(a), mean(b));

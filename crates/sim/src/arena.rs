@@ -22,7 +22,7 @@ pub(crate) struct Arena {
 }
 
 impl Arena {
-    /// An arena of so many lines.
+    /// Makes an arena of `lines` lines.
     pub(crate) fn new(lines: usize) -> Self {
         Self {
             memory: (0..lines)
@@ -33,7 +33,7 @@ impl Arena {
         }
     }
 
-    /// Lines that an object of type `T` takes.
+    /// Number of lines that an object of type `T` occupies.
     pub(crate) const fn lines_for<T>() -> usize {
         size_of::<T>().div_ceil(LINE)
     }
@@ -43,7 +43,7 @@ impl Arena {
         self.memory.as_ptr() as usize
     }
 
-    /// How many lines there are.
+    /// Number of lines.
     pub(crate) fn lines(&self) -> usize {
         self.memory.len()
     }
@@ -72,14 +72,14 @@ impl Arena {
             .cast_mut()
             .cast::<T>();
         // SAFETY: in bounds (asserted), aligned, inside `UnsafeCell`s that
-        // nobody else was given.
+        // were not handed out before.
         unsafe {
             place.write(value);
             &*place
         }
     }
 
-    /// What lies in a line: `lock`.
+    /// A description of the object in a line: `lock`.
     pub(crate) fn describe_line(&self, line: usize) -> String {
         let start = line * LINE;
         let labels = self.labels.borrow();
@@ -89,7 +89,7 @@ impl Arena {
             .map_or_else(|| format!("line {line}"), |(_, label)| label.clone())
     }
 
-    /// What lies at an address: `lock+4`.
+    /// A description of the object at an address: `lock+4`.
     pub(crate) fn describe(&self, address: usize) -> String {
         let offset = address.wrapping_sub(self.base());
         for (range, label) in self.labels.borrow().iter() {

@@ -1,20 +1,21 @@
-//! What a machine's assumptions allow.
+//! The machines that a machine's assumptions allow.
 //!
-//! A simulated ratio is as sure as the assumptions under it. [`draws`] gives
-//! many machines whose assumed figures lie anywhere in their bands, all at
-//! once (a Latin hypercube: each figure's band is cut into as many equal parts
-//! as there are draws, and each part is used once). [`variants`] changes one
-//! figure at a time, to show which of them matters.
+//! A simulated ratio is as certain as the assumptions behind it. [`draws`]
+//! makes many machines whose assumed figures lie anywhere in their bands, all
+//! at once (a Latin hypercube: each figure's band is cut into as many equal
+//! parts as there are draws, and each part is used once). [`variants`] changes
+//! one figure at a time, to show which of them matters.
 
 use crate::machine::{Arbitration, Machine, Origin};
 use crate::rng::Rng;
 
-/// The same machine with one assumption changed, and which.
+/// Copies of the machine with one assumption changed, each with its
+/// description.
 pub fn variants(machine: &Machine) -> Vec<(String, Machine)> {
     let mut variants = Vec::new();
     for (key, (low, high)) in machine.banded() {
         for value in [low, high] {
-            // A value that contradicts another figure is no variant.
+            // A value that contradicts another figure is left out.
             if value != machine.get(key)
                 && let Ok(variant) = machine.clone().with(key, value)
             {
@@ -34,13 +35,13 @@ pub fn variants(machine: &Machine) -> Vec<(String, Machine)> {
     variants
 }
 
-/// So many machines that the assumptions allow, spread evenly over all bands
+/// `count` machines that the assumptions allow, spread evenly over all bands
 /// together; the first is the machine itself. The same in every comparison.
 pub fn draws(machine: &Machine, count: usize) -> Vec<Machine> {
     let rng = Rng::new(0x6c61_7469_6e20_6379);
     let banded: Vec<_> = machine.banded().collect();
     let others = count.saturating_sub(1);
-    // For each figure, its parts in an order of their own.
+    // Each figure has its parts in an order of its own.
     let parts: Vec<Vec<usize>> = banded
         .iter()
         .map(|_| {
@@ -75,14 +76,14 @@ pub fn draws(machine: &Machine, count: usize) -> Vec<Machine> {
     draws
 }
 
-/// Figures that were drawn apart and cannot be true together.
+/// Corrects figures that were drawn separately and cannot be true together.
 fn reconcile(machine: &Machine, drawn: &mut Machine) {
     let [cluster, socket, remote] = [
         "transfer.cluster_ns",
         "transfer.socket_ns",
         "transfer.remote_ns",
     ];
-    // One cluster a socket: two names of one distance.
+    // With one cluster per socket, two figures name one distance.
     if machine.get(cluster) == machine.get(socket) {
         drawn.set(cluster, drawn.get(socket));
     }

@@ -1,7 +1,7 @@
 //! Many scenarios at once, on several threads.
 //!
-//! Each scenario runs by itself, so the results do not depend on how many
-//! threads there are or on which comes first.
+//! Each scenario runs by itself, so the results do not depend on the number of
+//! threads or on their order.
 
 use crate::metrics::Outcome;
 use crate::scenario::{Scenario, run};
@@ -9,8 +9,8 @@ use crate::stuck::SimError;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-/// Runs each scenario on one of so many threads. `progress` is called, by the
-/// thread that has finished one, how many are done.
+/// Runs each scenario on one of `workers` threads. `progress` is called, by the
+/// thread that has finished one, with the number of finished scenarios.
 ///
 /// # Errors
 /// The first error in the order of the scenarios; those not yet begun are

@@ -22,7 +22,7 @@ pub struct Region {
 }
 
 impl Region {
-    /// What lies at an address: `lock+4`.
+    /// A description of the object at an address: `lock+4`.
     pub(crate) fn describe(&self, address: usize) -> String {
         let at = |(range, _): &&(Range<usize>, String)| range.contains(&address);
         match self.labels.iter().find(at) {
@@ -32,7 +32,7 @@ impl Region {
         }
     }
 
-    /// What lies in the line that begins at an address.
+    /// A description of the object in the line that begins at an address.
     pub(crate) fn describe_line(&self, start: usize) -> String {
         let within = |(range, _): &&(Range<usize>, String)| {
             range.start < start + crate::arena::LINE && start < range.end
@@ -58,12 +58,12 @@ pub fn cpu() -> usize {
     engine().current.get()
 }
 
-/// Its NUMA node.
+/// The NUMA node of the running CPU.
 pub fn node() -> usize {
     <crate::Sim as locklab_locks::Platform>::node()
 }
 
-/// Its time, in cycles.
+/// The time of the running CPU, in cycles.
 pub fn cycles() -> u64 {
     engine().time.get()
 }
@@ -73,25 +73,25 @@ pub fn site_of(cpu: usize) -> usize {
     engine().cpus[cpu].site.get()
 }
 
-/// Whether an address is simulated memory, a CPU's stack included.
+/// Whether an address is simulated memory, including the stacks of CPUs.
 pub fn is_simulated(address: usize) -> bool {
     engine().line_at(address).is_some()
 }
 
-/// One pause.
+/// Executes one pause.
 pub fn pause() {
     <crate::Sim as locklab_locks::Platform>::relax();
 }
 
-/// A full fence.
+/// Executes a full fence.
 pub fn fence() {
     <crate::Sim as locklab_locks::Platform>::fence(locklab_locks::platform::Ordering::SeqCst);
 }
 
-/// An atomic read of `size` bytes (1, 2, 4 or 8).
+/// Executes an atomic read of `size` bytes (1, 2, 4 or 8).
 ///
 /// # Safety
-/// Simulated memory, aligned to its size.
+/// The address is simulated memory, aligned to the size.
 pub unsafe fn load(address: usize, size: u8, site: usize) -> u64 {
     let engine = engine();
     let cpu = engine.current();
@@ -108,7 +108,7 @@ pub unsafe fn load(address: usize, size: u8, site: usize) -> u64 {
     }
 }
 
-/// An atomic write that is no read-modify-write.
+/// Executes an atomic write that is not a read-modify-write.
 ///
 /// # Safety
 /// The same conditions as for [`load`].
@@ -116,13 +116,13 @@ pub unsafe fn store(address: usize, size: u8, value: u64, site: usize) {
     let engine = engine();
     engine.current().site.set(site);
     // SAFETY: the caller's promise.
-    // Which ordering the code asked for is not known here: the strongest that
-    // is no full fence.
+    // The requested ordering is not known here: the strongest that
+    // is not a full fence is used.
     unsafe { engine.store(address, size, value, Ordering::Release) };
 }
 
-/// A locked read-modify-write; `change` gives the new value, or none if
-/// nothing is written. Returns the old value.
+/// Executes a locked read-modify-write; `change` returns the new value, or none
+/// if nothing is written. Returns the old value.
 ///
 /// # Safety
 /// The same conditions as for [`load`].
@@ -143,7 +143,7 @@ pub unsafe fn update(
     old
 }
 
-/// A plain read, which the code itself makes when this has returned.
+/// Simulates a plain read, which the code itself makes when this has returned.
 pub fn read(address: usize, size: u8, site: usize) {
     let engine = engine();
     let cpu = engine.current();
@@ -158,14 +158,14 @@ pub fn read(address: usize, size: u8, site: usize) {
     let _ = engine.reach_to_read(address, size);
 }
 
-/// A plain write, which the code itself makes when this has returned: it
-/// costs what a store costs, but its value is there at once.
+/// Simulates a plain write, which the code itself makes when this has returned:
+/// it costs as much as a store, but its value is visible at once.
 pub fn write(address: usize, size: u8, site: usize) {
     let engine = engine();
     let cpu = engine.current();
     cpu.site.set(site);
     if !cpu.stores.is_empty() && !matches!(engine.forward(address, size), Forward::Nothing) {
-        // An older store must not come out after this one.
+        // An older store must not become visible after this one.
         engine.drain_all();
     }
     // SAFETY: of size 0, so that it writes nothing.
@@ -175,10 +175,10 @@ pub fn write(address: usize, size: u8, site: usize) {
 /// A word that a loop has read: its address, size and value.
 pub type Seen = (usize, u8, u64);
 
-/// The code, which is about to pause, is in a loop that will repeat, access
-/// for access, until one of the words that it has `seen` changes. A round is
-/// so many `reads` and `pauses`. Pauses, and sleeps until a word changes; but
-/// goes on at once if a word has to be fetched again.
+/// Pauses in a loop that will repeat, access for access, until one of the words
+/// that it has `seen` changes. A round has this many `reads` and `pauses`. The
+/// CPU pauses, and sleeps until a word changes, but continues at once if a word
+/// has to be fetched again.
 ///
 /// Where a round is one read and one pause, the awaited read is made here, and
 /// the next [`load`] or [`read`] of the word is free of charge.
@@ -208,7 +208,7 @@ pub unsafe fn pause_until_change(seen: &[Seen], reads: u32, pauses: u32, site: u
 /// A [`crate::spin::Step`].
 ///
 /// # Safety
-/// `data` is a [`Seen`] in simulated memory that nobody else uses meanwhile.
+/// `data` is a [`Seen`] in simulated memory that no other code uses meanwhile.
 unsafe fn changed(data: *mut ()) -> u32 {
     // SAFETY: promised.
     let (address, size, value) = unsafe { *data.cast::<Seen>() };
@@ -255,7 +255,7 @@ impl Engine {
         cpu.spin.ple.set(0);
     }
 
-    /// Ends the sleep of a CPU that watches several lines, all but `but`.
+    /// Ends the sleep of a CPU that watches several lines, except on `but`.
     pub(crate) fn stop_sleep(&self, who: usize, but: Option<usize>) {
         let cpu = &self.cpus[who];
         for line in cpu.watched.take() {

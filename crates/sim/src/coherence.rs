@@ -1,32 +1,32 @@
-//! The directory: who holds which line, and who gets it next.
+//! The directory: which cores hold each line, and which gets it next.
 //!
 //! A line is exclusive to one core (MESI's M or E), or shared by some, with
 //! or without a core that still owes memory the last write (MOESI's O). A
 //! request travels to the directory for a part of the transfer time, waits
 //! there ([`crate::requests`]) until it is picked; a snoop travels to
 //! the owner, who loses the line when it arrives; then the data travels. So an
-//! owner may go on hitting its line for a while after it got it, whoever else
-//! wants it, and requests that are near come first. A line that no core holds
-//! exclusively is granted by the directory itself: it knows when the grant is
-//! complete, and the next snoop follows at once. Nothing here knows of locks
-//! or of values: what was written is written by the CPU when its request
+//! owner may continue to hit its line for a while after it got it, whichever
+//! other core wants it, and nearby requests arrive first. A line that no core
+//! holds exclusively is granted by the directory itself: it knows when the
+//! grant is complete, and the next snoop follows at once. Nothing here knows of
+//! locks or of values: what was written is written by the CPU when its request
 //! completes, and no other CPU can have the line before that.
 //!
 //! Where the machine has far atomics (Arm's LSE), a read-modify-write of a
 //! line that another core has used is done at the line's home: the line is
-//! taken from whoever has it and stays there.
+//! taken from the core that has it and stays there.
 
 use crate::engine::{Engine, Phase};
 use crate::requests::Requests;
 use crate::topology::Distance;
 use std::cell::{Cell, RefCell};
 
-/// What fits a line's set of sharers.
+/// The most cores that fit a line's set of sharers.
 pub(crate) const MAX_CORES: usize = 512;
 const WORDS: usize = MAX_CORES / 64;
 pub(crate) const NOBODY: u16 = u16::MAX;
 
-/// What a request wants.
+/// The kind of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Want {
     /// A copy to read.
@@ -46,23 +46,23 @@ pub(crate) struct Line {
     pub(crate) exclusive: Cell<u16>,
     /// The last core that wrote, while no other has.
     pub(crate) owner: Cell<u16>,
-    /// When the exclusive owner's copy is there.
+    /// The time when the exclusive owner's copy arrives.
     ready: Cell<u64>,
-    /// When the next request can be granted.
+    /// The time when the next request can be granted.
     pub(crate) free_at: Cell<u64>,
-    /// Whether a request waits for that: then the owner's next operation does
-    /// not come before it, however fast the owner goes on.
+    /// Whether a request waits for that time: then the owner's next operation
+    /// does not precede it, however fast the owner is.
     pub(crate) claimed: Cell<bool>,
     sharers: [Cell<u64>; WORDS],
-    /// How many sharers there are.
+    /// Number of sharers.
     copies: Cell<u32>,
     /// Whether the line was last used at its home, by a far atomic.
     at_home: Cell<bool>,
-    /// How many far atomics in a row `owner` has made.
+    /// Number of far atomics in a row by `owner`.
     far_streak: Cell<u8>,
     /// Whether only one CPU ever uses the line.
     pub(crate) private: Cell<bool>,
-    /// When it is looked at next, and the number of that event.
+    /// The time of its next event, and the number of that event.
     pub(crate) event: Cell<(u64, u64)>,
     pub(crate) requests: RefCell<Requests>,
     watched: Cell<bool>,
@@ -98,13 +98,13 @@ impl Line {
         self.exclusive.get() == core as u16 && self.ready.get() <= time
     }
 
-    /// Whether `core` can write without asking.
+    /// Whether `core` can write without a request.
     #[inline(always)]
     pub(crate) fn writable(&self, core: usize, time: u64) -> bool {
         self.owned(core, time) && !(self.claimed.get() && self.free_at.get() <= time)
     }
 
-    /// Whether `core` can read without asking.
+    /// Whether `core` can read without a request.
     #[inline(always)]
     pub(crate) fn readable(&self, core: usize, time: u64) -> bool {
         if self.exclusive.get() == core as u16 {
@@ -125,7 +125,7 @@ impl Line {
         self.watched.get()
     }
 
-    /// While its owner is in a locked operation, nobody gets the line.
+    /// Keeps the line with its owner for the duration of a locked operation.
     #[inline(always)]
     pub(crate) fn lock_until(&self, time: u64) {
         if self.free_at.get() < time {
@@ -141,7 +141,7 @@ impl Line {
         self.copies.set(self.copies.get() + u32::from(old != new));
     }
 
-    /// How many cores of a range share the line.
+    /// Number of cores of a range that share the line.
     fn copies_in(&self, cores: std::ops::Range<usize>) -> u32 {
         let mut count = 0;
         for index in cores.start / 64..cores.end.div_ceil(64) {
@@ -158,7 +158,7 @@ impl Line {
         count
     }
 
-    /// Whether what it says of itself can be true.
+    /// Checks that its fields are consistent.
     pub(crate) fn check(&self) -> Result<(), String> {
         let exclusive = self.exclusive.get();
         let sharers = self.copies_in(0..MAX_CORES);
@@ -178,7 +178,7 @@ impl Line {
 }
 
 impl Engine {
-    /// How far the nearest and the farthest other copy of a line are.
+    /// The distances of the nearest and the farthest other copy of a line.
     fn source(&self, line: &Line, core: usize) -> (Option<Distance>, Option<Distance>) {
         let topology = &self.topology;
         let exclusive = line.exclusive.get();
@@ -222,13 +222,14 @@ impl Engine {
         }
     }
 
-    /// What `want` of `core` would take if granted at once.
+    /// The time that `want` of `core` would take if granted at once.
     fn transfer_for(&self, line: &Line, core: usize, want: Want) -> (u64, u64) {
         let (nearest, farthest) = self.source(line, core);
         let unowned = line.exclusive.get() == NOBODY;
-        // No core has it, but it is not in memory: the home has it.
+        // No core has it, and it is not in memory: the home has it.
         let home = |distance| match distance {
-            // A machine without a figure for that has it as far as a neighbour.
+            // A machine without a figure for that treats it as a neighbour's
+            // copy.
             None if line.at_home.get() => {
                 let neighbour = self.costs.transfer[Distance::Cluster as usize];
                 if self.costs.llc == u64::MAX {
@@ -254,7 +255,7 @@ impl Engine {
         let mine = u32::from(line.readable(core, u64::MAX));
         let others = u64::from(line.copies.get() - mine);
         if others == 0 && mine == 1 {
-            // An upgrade asks the directory, which is as far as a neighbour.
+            // An upgrade goes to the directory, which is as far as a neighbour.
             return (self.transfer(Some(Distance::Cluster)), 0);
         }
         (
@@ -263,8 +264,9 @@ impl Engine {
         )
     }
 
-    /// What a read-modify-write of `core` asks for, which does not own the
-    /// line: it is done at the line's home if another core has used it last.
+    /// The kind of request for a read-modify-write of `core`, which does not
+    /// own the line: it is done at the line's home if another core has used it
+    /// last.
     pub(crate) fn atomic(&self, line: &Line, core: usize) -> Want {
         /// Far atomics in a row until a core takes the line for itself.
         const NEAR_AGAIN: u8 = 3;
@@ -280,13 +282,13 @@ impl Engine {
         }
     }
 
-    /// What a request of `core` would take, but for invalidations.
+    /// The time that a request of `core` would take, without invalidations.
     pub(crate) fn distant(&self, line: &Line, core: usize, want: Want) -> u64 {
         self.transfer_for(line, core, want).0
     }
 
-    /// Asks for a line on behalf of a CPU's running code, which goes on when
-    /// the line has come. Must be called between `sync` and the access.
+    /// Requests a line on behalf of a CPU's running code, which continues when
+    /// the line has arrived. Must be called between `sync` and the access.
     pub(crate) fn miss(&self, index: usize, want: Want) {
         let cpu = self.current();
         let asked = self.time.get();
@@ -296,7 +298,7 @@ impl Engine {
             if asked + transfer + ((transfer * self.costs.spread) >> 10) + extra + 1
                 < self.queue.horizon()
             {
-                // Nothing happens anywhere before it completes.
+                // No other event happens before it completes.
                 let travel = self.travel(transfer);
                 let done = self.grant(
                     index,
@@ -316,13 +318,13 @@ impl Engine {
         cpu.stalled.set(cpu.stalled.get() + (done - asked));
     }
 
-    /// Part of a transfer until the owner loses the line, if it is free.
+    /// The part of a transfer until the owner loses the line, if it is free.
     #[inline]
     pub(crate) fn travel(&self, transfer: u64) -> u64 {
         (transfer * self.costs.travel_share) >> 10
     }
 
-    /// A time that is a little less or more.
+    /// A time that is varied by the spread.
     #[inline]
     fn vary(&self, cycles: u64) -> u64 {
         let spread = (cycles * self.costs.spread) >> 10;
@@ -332,7 +334,7 @@ impl Engine {
         cycles - spread + self.rng.below(2 * spread as usize + 1) as u64
     }
 
-    /// Gives the line to `core`; returns when it is there.
+    /// Grants the line to `core`; returns when it arrives.
     pub(crate) fn grant(&self, index: usize, core: usize, cpu: usize, want: Want, now: u64) -> u64 {
         let line = &self.lines[index];
         line.claimed.set(false);
@@ -341,7 +343,8 @@ impl Engine {
         let rest = self.vary(transfer - self.travel(transfer));
         self.count_transfer(index, cpu, want, now, transfer);
         if exclusive == core as u16 && want != Want::Far {
-            // Ours already (the store buffer of a sibling brought it).
+            // The core has it already (the store buffer of a sibling fetched
+            // it).
             let done = (now + 1).max(line.ready.get());
             line.free_at.set(done);
             return done;
@@ -373,9 +376,9 @@ impl Engine {
         line.exclusive.set(core as u16);
         line.owner.set(core as u16);
         line.ready.set(done);
-        // Whoever is next waits at the directory, whose snoop has yet to reach
+        // The next request waits at the directory, whose snoop has yet to reach
         // the new owner: a part of a transfer after the old owner's answer, or
-        // right behind a grant that the directory itself has made.
+        // right after a grant that the directory itself has made.
         let mut snoop = self.vary((transfer * self.costs.snoop_share) >> 10);
         if exclusive == NOBODY {
             snoop = snoop.min(self.costs.shared_read);
@@ -394,8 +397,9 @@ impl Engine {
         done
     }
 
-    /// A read-modify-write at the line's home, whose result is back at `done`.
-    /// The line is free for the next when the operation is.
+    /// Does a read-modify-write at the line's home, whose result is back at
+    /// `done`. The line is free for the next request when the operation is
+    /// complete.
     fn grant_far(&self, index: usize, core: usize, now: u64, done: u64) -> u64 {
         let line = &self.lines[index];
         let owned = line.exclusive.get() != NOBODY;
@@ -408,7 +412,7 @@ impl Engine {
         line.exclusive.set(NOBODY);
         line.owner.set(core as u16);
         line.at_home.set(true);
-        // From an owner the data comes first.
+        // If there is an owner, its data is fetched first.
         let start = if owned { (now + done) / 2 } else { now };
         line.free_at.set(start + self.costs.far_rmw);
         debug_assert_eq!(line.check(), Ok(()), "line {index}");
@@ -418,15 +422,15 @@ impl Engine {
         done.max(line.free_at.get())
     }
 
-    /// Has a CPU sleep until the line changes.
+    /// Makes a CPU sleep until the line changes.
     pub(crate) fn watch(&self, index: usize, cpu: usize) {
         let line = &self.lines[index];
         line.watchers.borrow_mut().push(cpu as u16);
         line.watched.set(true);
     }
 
-    /// Ends the sleep of those that watch a line, but not of those on `but`,
-    /// whose copy is still good.
+    /// Ends the sleep of the CPUs that watch a line, except those on core
+    /// `but`, whose copy is still valid.
     pub(crate) fn wake_watchers(&self, index: usize, now: u64, but: Option<usize>) {
         let line = &self.lines[index];
         let mut watchers = line.watchers.borrow_mut();
@@ -440,7 +444,7 @@ impl Engine {
         line.watched.set(!watchers.is_empty());
     }
 
-    /// Takes one CPU off the list of those that watch a line.
+    /// Removes one CPU from the list of those that watch a line.
     pub(crate) fn unwatch(&self, index: usize, cpu: usize) {
         let line = &self.lines[index];
         let mut watchers = line.watchers.borrow_mut();

@@ -2,10 +2,10 @@
 //! the order of simulated time.
 //!
 //! Time is counted in cycles of the machine's clock. The CPU whose code runs
-//! keeps its own time in [`Engine::time`] and may run ahead, without asking
-//! anybody, until the earliest queued event; before each access to shared
-//! memory it looks whether that has come ([`Engine::sync`]). So accesses take
-//! effect in the order of time, and a run of cache hits needs no switch.
+//! keeps its own time in [`Engine::time`] and may run ahead, without
+//! synchronisation, until the earliest queued event; before each access to
+//! shared memory it checks whether that is due ([`Engine::sync`]). So accesses
+//! take effect in the order of time, and a run of cache hits needs no switch.
 //!
 //! Everything is in cells and borrowed for the length of a method that cannot
 //! reach a coroutine switch: no mutable borrow is alive across one.
@@ -30,7 +30,7 @@ use locklab_locks::QueueNodes;
 use std::cell::{Cell, RefCell};
 use std::panic::Location;
 
-/// What a CPU does, seen from the engine.
+/// The state of a CPU, as seen by the engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Phase {
     /// Running code that is about to touch shared memory.
@@ -63,13 +63,13 @@ pub(crate) struct Cpu {
     /// The number of the event that continues it; others are stale.
     pub(crate) event: Cell<u64>,
     pub(crate) core: Cell<usize>,
-    /// How far it may run ahead with hits: what a request of another core
-    /// travels at least. 0 if a sibling thread shares the core's lines.
+    /// How far it may run ahead with hits: the least time that a request of
+    /// another core travels. 0 if a sibling thread shares the core's lines.
     pub(crate) lookahead: Cell<u64>,
     pub(crate) hardware: Cell<usize>,
     /// Whether a hardware thread runs it.
     pub(crate) on: Cell<bool>,
-    /// Whether it is to be descheduled as soon as it can be.
+    /// Whether it is to be descheduled as soon as possible.
     pub(crate) preempt: Cell<bool>,
     pub(crate) ready_since: Cell<u64>,
     pub(crate) stolen: Cell<u64>,
@@ -82,10 +82,10 @@ pub(crate) struct Cpu {
     pub(crate) masked: Cell<bool>,
     pub(crate) next_interrupt: Cell<u64>,
     pub(crate) next_steal: Cell<u64>,
-    /// Where in the lock's source it waits, the word, and since when.
+    /// The place in the lock's source where it waits, the word, and since when.
     pub(crate) place: Cell<Option<&'static Location<'static>>>,
     pub(crate) word: Cell<(usize, u8)>,
-    /// Of code that is not Rust: the address of its latest access's
+    /// For code that is not Rust: the address of its latest access's
     /// instruction, the word whose next read has been made for it, and the
     /// lines that it watches in its sleep.
     pub(crate) site: Cell<usize>,
@@ -106,8 +106,8 @@ pub(crate) struct Costs {
     pub(crate) far_atomics: bool,
     /// How long one of those keeps the home busy.
     pub(crate) far_rmw: u64,
-    /// From the loss of a line until a CPU that sleeps on it reads it; 0: it
-    /// polls.
+    /// Time from the loss of a line until a CPU that sleeps on it reads it; 0
+    /// if it polls.
     pub(crate) wfe: u64,
     /// Chance that a waiting write is served before reads, in 1024ths.
     pub(crate) writes_first: usize,
@@ -243,8 +243,8 @@ pub(crate) fn engine<'a>() -> &'a Engine {
 }
 
 impl Engine {
-    /// An engine for so many CPUs, with so many lines of memory in its arena
-    /// and more elsewhere.
+    /// Makes an engine for this many CPUs, with this many lines of memory in
+    /// its arena and more elsewhere.
     pub(crate) fn new(
         machine: &Machine,
         hypervisor: Hypervisor,
@@ -397,7 +397,7 @@ impl Engine {
         }
     }
 
-    /// Lets everything happen that comes before the running CPU's time.
+    /// Processes all events before the running CPU's time.
     #[inline(always)]
     pub(crate) fn sync(&self) {
         if self.time.get() >= self.queue.horizon() {
@@ -406,9 +406,9 @@ impl Engine {
         }
     }
 
-    /// As [`Engine::sync`] before an access that hits, which may come early:
+    /// As [`Engine::sync`] before an access that hits, which may be early:
     /// no request that another CPU still makes can be granted before it has
-    /// travelled, and nobody else knows a private line.
+    /// travelled, and no other CPU uses a private line.
     #[inline(always)]
     pub(crate) fn sync_for(&self, line: &Line) {
         let ahead = (self.time.get() + 1).saturating_sub(self.queue.horizon());
@@ -420,7 +420,7 @@ impl Engine {
         }
     }
 
-    /// Has a CPU go on at `time`, and not when it was to before.
+    /// Makes a CPU continue at `time` instead of its previous time.
     #[inline]
     pub(crate) fn schedule(&self, cpu: usize, time: u64) {
         let seq = self.queue.push(time, Kind::Cpu, cpu);
@@ -451,7 +451,7 @@ impl Engine {
         }
     }
 
-    /// The running CPU computes for so many cycles.
+    /// Lets the running CPU compute for `cycles` cycles.
     #[inline]
     pub(crate) fn work(&self, cycles: u64) {
         let cpu = self.current();
@@ -482,7 +482,8 @@ impl Engine {
         self.generations[core].get()
     }
 
-    /// The running CPU's own work has displaced everything from its L1.
+    /// Notes that the running CPU's own work has evicted everything from its
+    /// L1.
     pub(crate) fn evict_l1(&self) {
         let generation = &self.generations[self.current().core.get()];
         generation.set(generation.get().wrapping_add(1));
@@ -501,7 +502,7 @@ impl Engine {
         self.hash.get()
     }
 
-    /// A line moves; called for each grant.
+    /// Counts a transfer of a line; called for each grant.
     pub(crate) fn count_transfer(
         &self,
         line: usize,
@@ -558,8 +559,8 @@ impl Engine {
         });
     }
 
-    /// Does what an event says; whether its CPU's code is to be resumed, with
-    /// [`Engine::time`] set.
+    /// Processes an event; returns whether its CPU's code is to be resumed,
+    /// with [`Engine::time`] set.
     #[inline]
     fn happens(&self, event: Event) -> bool {
         let Event {
@@ -610,7 +611,7 @@ impl Engine {
         }
     }
 
-    /// Simulated nanoseconds.
+    /// Converts cycles to simulated nanoseconds.
     pub(crate) fn ns(&self, cycles: u64) -> f64 {
         cycles as f64 / self.costs.clock_ghz
     }

@@ -1,17 +1,17 @@
-//! The queue of things to come, ordered by time and then by when they were
-//! asked for.
+//! The queue of future events, ordered by time and then by when they were
+//! added.
 //!
-//! It only stores; whether an entry is still wanted when its time comes is
-//! for the engine to say (by the number that [`Queue::push`] returns).
+//! It only stores; whether an entry is still valid when it is due is
+//! decided by the engine (by the number that [`Queue::push`] returns).
 
 use std::cell::{Cell, UnsafeCell};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// What happens.
+/// The kind of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// A CPU goes on.
+    /// A CPU continues.
     Cpu = 0,
     /// An entry of a CPU's store buffer has its line.
     Drain = 1,
@@ -23,7 +23,7 @@ pub(crate) enum Kind {
     Ple = 4,
     /// A halted CPU has been woken.
     Wake = 5,
-    /// Looks whether anything still gets on.
+    /// The watchdog checks for progress.
     Watchdog = 6,
 }
 
@@ -46,8 +46,8 @@ pub(crate) struct Event {
 pub(crate) struct Queue {
     heap: UnsafeCell<BinaryHeap<Reverse<u128>>>,
     seq: Cell<u64>,
-    /// Time of the earliest entry: a CPU may run on until then without
-    /// asking anybody.
+    /// Time of the earliest entry: a CPU may run until then without
+    /// synchronisation.
     horizon: Cell<u64>,
 }
 
@@ -74,7 +74,7 @@ impl Queue {
         let low = (seq << SEQ_SHIFT) | ((kind as u64) << TARGET_BITS) | target as u64;
         let key = (u128::from(time) << 64) | u128::from(low);
         // SAFETY: the heap is borrowed only within these methods, which call
-        // nothing that could come back here.
+        // nothing that could re-enter them.
         unsafe { (*self.heap.get()).push(Reverse(key)) };
         if time < self.horizon.get() {
             self.horizon.set(time);

@@ -1,8 +1,8 @@
-//! A published experiment, as a file a user would write.
+//! A published experiment, as a file that a user could write.
 //!
-//! Each file names a machine, locks, a workload and where the published
-//! figures are. Nothing in it can tune the model: of the machine it may
-//! change only what the published one's data sheet says.
+//! Each file names a machine, locks, a workload and the source of the published
+//! figures. Nothing in it can tune the model: of the machine it may
+//! change only figures of the published machine's data sheet.
 
 use crate::machine::Machine;
 use crate::reference::{Reference, one_sentence};
@@ -42,7 +42,7 @@ experiments!(
     "spinlocks-i5-3450",
 );
 
-/// What a published machine's data sheet says, and a file may so change.
+/// The figures of a published machine's data sheet that a file may change.
 const FACTS: [&str; 6] = [
     "topology.sockets",
     "topology.clusters",
@@ -52,7 +52,7 @@ const FACTS: [&str; 6] = [
     "core.pause_cycles",
 ];
 
-/// The kind of a published experiment, as every experiment file says it.
+/// The kind of a published experiment, as every experiment file has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -70,20 +70,21 @@ pub struct Experiment {
     pub kind: ExperimentKind,
     /// Number of the report, if it is one of the five.
     pub report: Option<u32>,
-    /// What it is about.
+    /// The subject of the experiment.
     pub title: String,
     /// Name of the machine.
     pub machine: String,
-    /// How near that is to the published machine.
+    /// How close that is to the published machine.
     pub near: Option<String>,
-    /// What the published machine's data sheet says, over the machine file.
+    /// Figures of the published machine's data sheet, which replace those of
+    /// the machine file.
     #[serde(default)]
     pub facts: BTreeMap<String, f64>,
     /// File of the published figures.
     pub reference: String,
-    /// Which CPUs threads get.
+    /// The placement of threads on CPUs.
     pub placement: String,
-    /// Acquisitions a cell.
+    /// Acquisitions per cell.
     pub acquisitions: u64,
     /// A whole published matrix.
     pub matrix: Option<MatrixOf>,
@@ -97,9 +98,9 @@ pub struct Experiment {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct MatrixOf {
-    /// The yardstick.
+    /// The baseline lock.
     pub baseline: String,
-    /// What is compared with it.
+    /// The lock that is compared with it.
     pub experiment: String,
 }
 
@@ -108,25 +109,25 @@ pub struct MatrixOf {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct FigureOf {
-    /// Its name in reports.
+    /// The name in reports.
     pub name: String,
-    /// Where it is in the reference file: see [`Reference::figure`]. None if
+    /// Its place in the reference file: see [`Reference::figure`]. None if
     /// nothing was published.
     pub published: Option<String>,
     /// Name of a workload, with its default parameters.
     pub workload: Option<String>,
-    /// Or a loop around one lock.
+    /// Alternatively, a loop around one lock.
     #[serde(rename = "loop")]
     pub turn: Option<LoopOf>,
-    /// Threads.
+    /// Number of threads.
     pub threads: Threads,
-    /// Threads of the yardstick, if others.
+    /// Number of threads of the baseline, if different.
     pub baseline_threads: Option<usize>,
-    /// The yardstick.
+    /// The baseline lock.
     pub baseline: String,
-    /// What is compared with it.
+    /// The lock that is compared with it.
     pub experiment: String,
-    /// Whose waiters do not pause in the published program.
+    /// The side whose waiters do not pause in the published program.
     pub without_pause: Option<Side>,
 }
 
@@ -146,9 +147,9 @@ pub enum Threads {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Side {
-    /// The yardstick.
+    /// The baseline.
     Baseline,
-    /// What is compared with it.
+    /// The experiment.
     Experiment,
     /// Both.
     Both,
@@ -167,16 +168,16 @@ pub struct LoopOf {
     pub outside_ns: f64,
     /// See [`Loop`].
     pub write_percent: u32,
-    /// One hold in so many, times the number of threads, takes
+    /// One hold in this many, times the number of threads, takes
     /// [`LoopOf::long_ns`] more.
     #[serde(default)]
     pub long_one_in_per_thread: u32,
     /// See [`Loop`].
     #[serde(default)]
     pub long_ns: f64,
-    /// Mean time an operation, divided by the number of threads, for which
-    /// the holder stops everybody, so rarely and so long that it is added to
-    /// what was simulated.
+    /// Mean time per operation, divided by the number of threads, for which
+    /// the holder stops all threads, so rarely and so long that it is added to
+    /// the simulated time.
     #[serde(default)]
     pub stall_ns_over_threads: f64,
 }
@@ -202,11 +203,12 @@ pub(crate) struct Cell {
 }
 
 impl Experiment {
-    /// Reads one; `file` is its name in errors.
+    /// Parses an experiment file; `file` is its name in errors.
     ///
     /// # Errors
-    /// One sentence: it is not TOML, a key is unknown or missing, or what it
-    /// names is not there.
+    /// If it is not TOML, a key is unknown or missing, or a lock, machine,
+    /// placement or reference that it names does not exist. The message names
+    /// the file and, where it is known, the line.
     pub fn parse(file: &str, text: &str) -> Result<Self, String> {
         let experiment: Self = toml::from_str(text).map_err(|error| one_sentence(file, &error))?;
         let check = || {
@@ -235,7 +237,7 @@ impl Experiment {
         Ok(experiment)
     }
 
-    /// The machine, with the facts of the published one.
+    /// The machine, with the figures of the published one.
     pub(crate) fn machine(&self) -> Result<Machine, String> {
         let machine = Machine::named(&self.machine).map_err(|error| error.to_string())?;
         self.facts
@@ -255,7 +257,7 @@ impl Experiment {
         Placement::named(&self.placement)
     }
 
-    /// Its single figures, with what was published.
+    /// Its single figures, with the published values.
     pub(crate) fn cells(&self, reference: &Reference) -> Result<Vec<Cell>, String> {
         let cells = self.figures.iter().map(|figure| figure.cells(reference));
         Ok(cells.collect::<Result<Vec<_>, _>>()?.concat())

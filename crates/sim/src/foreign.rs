@@ -1,8 +1,8 @@
-//! Locks that are not in the catalogue, by name: whoever has one of their own
+//! Locks that are not in the catalogue, by name: code that has one of its own
 //! registers it, and every scenario can then name it.
 //!
-//! Must hold nothing of one simulation: a name is registered once a process,
-//! and used by all its threads.
+//! It must hold no state of one simulation: a name is registered once per
+//! process, and used by all its threads.
 
 use crate::scenario::{Scenario, Simulation};
 use locklab_locks::catalogue;
@@ -14,13 +14,16 @@ pub trait Foreign: Send + Sync {
     /// Runs a scenario, whose lock is this one.
     ///
     /// # Errors
-    /// One sentence.
+    /// The reason why the simulation has no outcome, in one sentence: the lock
+    /// deadlocks, admits two holders or crashes, or the scenario does not fit
+    /// the machine or the lock.
     fn simulate(&self, scenario: &Scenario) -> Result<Simulation, String>;
 }
 
 static REGISTERED: RwLock<BTreeMap<String, Arc<dyn Foreign>>> = RwLock::new(BTreeMap::new());
 
-/// Has scenarios find a lock by this name, before the catalogue's.
+/// Registers a lock under this name, which takes precedence over the
+/// catalogue's.
 pub fn register(name: &str, lock: Arc<dyn Foreign>) {
     REGISTERED
         .write()
@@ -28,7 +31,7 @@ pub fn register(name: &str, lock: Arc<dyn Foreign>) {
         .insert(name.to_owned(), lock);
 }
 
-/// The lock of this name, if it was registered.
+/// The lock of this name, if one is registered.
 pub(crate) fn registered(name: &str) -> Option<Arc<dyn Foreign>> {
     REGISTERED
         .read()

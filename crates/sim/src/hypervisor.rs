@@ -1,14 +1,15 @@
-//! Which CPU runs on which hardware thread, and when not.
+//! The scheduling of CPUs on hardware threads.
 //!
 //! On bare metal, and in a virtual machine with no more virtual CPUs than
-//! hardware threads, each has its own for good. Otherwise a hypervisor shares
-//! the threads: first come, first served, a time slice each. A CPU that has
-//! been pausing for long leaves the guest (pause-loop exiting) and gives its
-//! thread to the first that is ready, if that one has waited for long enough:
-//! a fair scheduler does not run again one that has just used up its slice,
-//! whoever yields to it. If it has not, the CPU goes on pausing, and the time
-//! until its next exit doubles, as KVM's does. A CPU that halts gives its thread up; one that is woken goes to
-//! the front of those that are ready.
+//! hardware threads, each has its own permanently. Otherwise a hypervisor
+//! shares the threads: first come, first served, a time slice each. A CPU that
+//! has been pausing for long leaves the guest (pause-loop exiting) and gives
+//! its thread to the first ready CPU, if that one has waited for long enough: a
+//! fair scheduler does not immediately run a CPU that has just used up its
+//! slice, even if another yields to it. If it has not, the CPU continues to
+//! pause, and the time until its next exit doubles, as KVM's does. A CPU that
+//! halts gives its thread up; one that is woken goes to the front of those that
+//! are ready.
 //!
 //! A CPU is descheduled between accesses, never within one: at the earliest
 //! when its present piece of work is done.
@@ -39,9 +40,9 @@ pub(crate) struct Hypervisor {
     halted: RefCell<Vec<(usize, usize)>>,
     slice: u64,
     switch: u64,
-    /// Cycles of pausing before the first exit; 0: never.
+    /// Cycles of pausing before the first exit; 0 if there is none.
     pub(crate) ple: u64,
-    /// What the CPU that is yielded to must have waited.
+    /// The time that a CPU must have waited before another yields to it.
     eligible: u64,
     halt: u64,
     kick: u64,
@@ -49,7 +50,7 @@ pub(crate) struct Hypervisor {
 }
 
 impl Hypervisor {
-    /// The hypervisor of so many CPUs on these hardware threads.
+    /// Makes the hypervisor of this many CPUs on these hardware threads.
     pub(crate) fn new(machine: &Machine, cpus: usize, hardware: &[usize]) -> Self {
         let us = |key: &str| (machine.get(key) * 1e3 * machine.get("core.clock_ghz")) as u64;
         let shared = cpus > hardware.len();
@@ -113,16 +114,16 @@ impl Engine {
                 cpu.next_steal.set(self.rng.exponential(self.costs.steal.0));
             }
             if who < self.hypervisor.hardware.len() {
-                // In an order of its own, and far enough apart that a queue
-                // forms in that order and not by distance: otherwise a
-                // first-come lock would go on for ever in the order of the
+                // They start in a random order, and far enough apart that a
+                // queue forms in that order and not by distance: otherwise a
+                // first-come lock would continue for ever in the order of the
                 // CPUs' numbers, socket by socket.
                 let window = 1000
                     + 2 * self.cpus.len() * self.costs.transfer[Distance::Remote as usize] as usize;
                 let now = self.rng.below(window) as u64;
                 self.schedule_in(who, who, now);
                 if self.hypervisor.shared {
-                    // As if it had gone on for long: some slice is about to end.
+                    // As in a long run, some slice is about to end.
                     let left = self.rng.below(self.hypervisor.slice as usize) as u64;
                     let hardware = &self.hypervisor.hardware[who];
                     hardware
@@ -159,7 +160,7 @@ impl Engine {
         }
     }
 
-    /// Gives a hardware thread to the first that is ready.
+    /// Gives a hardware thread to the first ready CPU.
     fn next_in(&self, place: usize, now: u64) {
         let next = self.hypervisor.ready.borrow_mut().pop_front();
         match next {
@@ -187,7 +188,7 @@ impl Engine {
         self.next_in(cpu.hardware.get(), now + self.hypervisor.switch);
     }
 
-    /// The slice of a hardware thread has ended.
+    /// Handles the end of a hardware thread's slice.
     pub(crate) fn slice_ends(&self, place: usize, seq: u64, now: u64) {
         let hardware = &self.hypervisor.hardware[place];
         if hardware.slice.get() != seq {
@@ -211,7 +212,7 @@ impl Engine {
         }
     }
 
-    /// A CPU has been pausing for as long as it may.
+    /// Handles a CPU that has paused for as long as it may.
     pub(crate) fn pause_loop_exit(&self, who: usize, seq: u64, now: u64) {
         let cpu = &self.cpus[who];
         if cpu.spin.ple.get() != seq || !cpu.on.get() {
@@ -228,14 +229,14 @@ impl Engine {
         }
     }
 
-    /// The hypervisor loses patience with a CPU that pauses for `window` more.
+    /// Schedules the exit of a CPU that pauses for `window` more cycles.
     pub(crate) fn pause_until_exit(&self, who: usize, now: u64, window: u64) {
         let spin = &self.cpus[who].spin;
         spin.ple_window.set(window);
         spin.ple.set(self.queue.push(now + window, Kind::Ple, who));
     }
 
-    /// The running CPU halts until it is woken for `word`.
+    /// Halts the running CPU until it is woken for `word`.
     pub(crate) fn halt(&self, word: usize) {
         let who = self.current.get();
         let cpu = self.current();
@@ -250,7 +251,7 @@ impl Engine {
         self.suspend(Phase::Halted);
     }
 
-    /// The running CPU wakes one that has halted on `word`.
+    /// Lets the running CPU wake one that has halted on `word`.
     pub(crate) fn kick(&self, word: usize) {
         self.sync();
         self.drain_all();
@@ -263,7 +264,7 @@ impl Engine {
         self.time.set(now);
     }
 
-    /// A halted CPU may run.
+    /// Makes a halted CPU ready.
     pub(crate) fn woken(&self, who: usize, now: u64) {
         let cpu = &self.cpus[who];
         // It may have run ahead before it halted.
@@ -284,7 +285,7 @@ impl Engine {
         }
     }
 
-    /// A CPU's code has returned.
+    /// Removes a CPU whose code has returned.
     pub(crate) fn gone(&self, who: usize, now: u64) {
         self.cpus[who].on.set(false);
         if self.hypervisor.shared {

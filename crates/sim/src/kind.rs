@@ -1,9 +1,9 @@
-//! What the engine must know of a lock's type, and no more.
+//! The operations of a lock's type that the engine needs, and no more.
 //!
 //! Everything around a lock is compiled once, and not once for each of them:
 //! the type is known only where a lock or a context is placed, locked,
-//! unlocked or looked at. An object is meant by its address in the arena.
-//! Never owns one.
+//! unlocked or queried. An object is identified by its address in the arena.
+//! This module never owns one.
 
 use crate::arena::Arena;
 use crate::platform::{Sim, Word};
@@ -11,9 +11,9 @@ use locklab_locks::RawLock;
 use locklab_locks::platform::{Atomic, Ordering};
 use std::ptr::NonNull;
 
-/// A type of locks, as its users see it.
+/// A type of locks, as seen by its users.
 pub(crate) trait LockKind {
-    /// Lines that a lock takes, and those of a context.
+    /// Number of lines of a lock, and of a context.
     fn lines(&self) -> (usize, usize);
 
     /// Places a lock that nobody holds.
@@ -22,27 +22,27 @@ pub(crate) trait LockKind {
     /// Places a context of one thread for one lock.
     fn place_context(&self, arena: &Arena, label: String) -> NonNull<()>;
 
-    /// What a lock wants to know once it is where it stays.
+    /// Notifies a lock that it is in its final place.
     ///
     /// # Safety
-    /// Placed by [`LockKind::place_lock`] of this kind, in an arena that is
-    /// still there.
+    /// The lock was placed by [`LockKind::place_lock`] of this kind, in an
+    /// arena that still exists.
     unsafe fn settle(&self, lock: NonNull<()>);
 
     /// Waits for the lock.
     ///
     /// # Safety
-    /// Both were placed by this kind, in arenas that are still there; the
+    /// Both were placed by this kind, in arenas that still exist; the
     /// context is this thread's own for this lock, and not in use.
     unsafe fn lock(&self, lock: NonNull<()>, context: NonNull<()>);
 
     /// Releases the lock.
     ///
     /// # Safety
-    /// Held with this context.
+    /// The lock is held with this context.
     unsafe fn unlock(&self, lock: NonNull<()>, context: NonNull<()>);
 
-    /// Whether it is held, as an assertion in a program looks.
+    /// Whether it is held, as an assertion in a program would check.
     ///
     /// # Safety
     /// The same conditions as for [`LockKind::settle`].
@@ -55,7 +55,7 @@ pub(crate) struct Kind<L> {
 }
 
 impl<L> Kind<L> {
-    /// Locks that have no better way to say whether they are held than their
+    /// The kind of locks that can tell whether they are held only by their
     /// first word.
     pub(crate) fn by_word() -> Self {
         Self {
@@ -68,7 +68,7 @@ impl<L> Kind<L> {
         }
     }
 
-    /// Locks of which `look` knows whether they are held.
+    /// The kind of locks for which `look` returns whether they are held.
     pub(crate) fn by(look: fn(&L) -> bool) -> Self {
         Self { look }
     }

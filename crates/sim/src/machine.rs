@@ -1,4 +1,4 @@
-//! A machine: what the simulator must know of one, and where each figure
+//! A machine: the figures that the simulator needs, and where each
 //! comes from.
 //!
 //! A machine is a list of named figures ([`FIGURES`] says which exist, in
@@ -10,17 +10,17 @@
 use crate::microbench::Check;
 use std::collections::BTreeMap;
 
-/// Which of the requests that wait for a line gets it next.
+/// The rule by which one of the waiting requests for a line is served next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arbitration {
     /// Any of those that have arrived, with equal chances.
     Random,
     /// The one that arrived first.
     Fifo,
-    /// In turns of all that wait: those from the cluster of the core that had
-    /// the line last, then those from its socket, then the others; the first to
-    /// arrive among equals. Who comes meanwhile waits for the next turn, and
-    /// the core that had the line is not preferred to its neighbours.
+    /// In rounds over all waiting requests: those from the cluster of the core
+    /// that had the line last, then those from its socket, then the others; the
+    /// first to arrive among equals. Later arrivals wait for the next round,
+    /// and the core that had the line is not preferred to its neighbours.
     Nearest,
 }
 
@@ -32,7 +32,7 @@ impl Arbitration {
         ("nearest", Self::Nearest),
     ];
 
-    /// Its name in a machine file.
+    /// The name in a machine file.
     pub fn name(self) -> &'static str {
         match self {
             Self::Random => "random",
@@ -42,7 +42,7 @@ impl Arbitration {
     }
 }
 
-/// What an x86 or an Arm CPU does differently: whether a byte of a lock word
+/// The instruction set, where it matters: whether a byte of a lock word
 /// can be stored by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arch {
@@ -55,9 +55,9 @@ pub enum Arch {
 /// Why a figure has its value.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Origin {
-    /// Published or measured; says where.
+    /// The figure is published or measured; the text says where.
     Source(String),
-    /// Assumed; says why.
+    /// The figure is assumed; the text says why.
     Assumption(String),
     /// Set by the caller for this run.
     Override,
@@ -68,13 +68,13 @@ pub enum Origin {
 pub struct Figure {
     /// The value, in the unit of its [`FigureKind`].
     pub value: f64,
-    /// Why.
+    /// The origin of the value.
     pub origin: Origin,
     /// The lowest and highest plausible value, where that is stated.
     pub band: Option<(f64, f64)>,
 }
 
-/// What is known of a figure before any machine.
+/// The definition of a figure, for all machines.
 #[derive(Debug)]
 pub struct FigureKind {
     /// `table.key` in a machine file.
@@ -85,15 +85,15 @@ pub struct FigureKind {
     pub allowed: (f64, f64),
     /// Whether it is a count, without a fraction.
     pub whole: bool,
-    /// The value if the file does not say, or none if it must.
+    /// The value if the file has none, or `None` if the file must have one.
     pub default: Option<f64>,
-    /// What it means.
+    /// The meaning, as printed.
     pub meaning: &'static str,
 }
 
 macro_rules! figures {
     ($($key:literal, $unit:literal, $low:literal ..= $high:literal, $whole:literal, $default:expr, $meaning:literal;)*) => {
-        /// Every figure a machine file may hold.
+        /// Every figure that a machine file may hold.
         pub const FIGURES: &[FigureKind] = &[$(FigureKind {
             key: $key, unit: $unit, allowed: ($low, $high), whole: $whole,
             default: $default, meaning: $meaning,
@@ -146,21 +146,21 @@ figures! {
 /// [`Machine::builtin`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct Machine {
-    /// Its name.
+    /// The name of the machine.
     pub name: String,
-    /// One line on what it stands for.
+    /// One line on what it represents.
     pub description: String,
     /// Instruction set.
     pub arch: Arch,
     /// How a contended line is arbitrated.
     pub arbitration: Arbitration,
-    /// Why that is assumed.
+    /// The reason for that assumption.
     pub arbitration_origin: Origin,
     /// The figures by key. Every key of [`FIGURES`] is here.
     pub figures: BTreeMap<&'static str, Figure>,
     /// The keys whose value is a default of the format.
     pub defaulted: Vec<&'static str>,
-    /// Published microbenchmarks, which the model must give too.
+    /// Published microbenchmarks, which the model must reproduce.
     pub checks: Vec<Check>,
 }
 
@@ -203,7 +203,7 @@ impl Machine {
         }
     }
 
-    /// The same machine with another value for one figure.
+    /// The same machine with a different value for one figure.
     ///
     /// # Errors
     /// If there is no such figure, or it may not have that value.
@@ -222,7 +222,7 @@ impl Machine {
     }
 
     /// Gives an assumed figure a value that its band allows: whole if it is a
-    /// count. What contradicts it is the caller's to see to.
+    /// count. The caller must check for contradictions.
     pub(crate) fn set(&mut self, key: &str, value: f64) {
         let kind = FIGURES.iter().find(|kind| kind.key == key);
         if let (Some(kind), Some(figure)) = (kind, self.figures.get_mut(key)) {
@@ -296,7 +296,7 @@ impl Machine {
 }
 
 impl FigureKind {
-    /// Whether a value is allowed; the message says what is.
+    /// Checks that a value is allowed; the message says which are.
     pub(crate) fn check(&self, value: f64) -> Result<(), String> {
         let (low, high) = self.allowed;
         if !(low..=high).contains(&value) || (self.whole && value.fract() != 0.0) {

@@ -3,8 +3,8 @@
 //! A figure is written `{ value = 51, source = "..." }` or `{ value = 140,
 //! assumption = "...", band = [120, 160] }`; a whole table may have a
 //! `source` for those of its figures that are plain numbers. An error names
-//! file, line and key and says what is allowed. There is no other way to get
-//! a machine, so the files that come with Locklab are checked like anyone's.
+//! file, line and key and says what is allowed. There is no other way to make
+//! a machine, so the files that ship with Locklab are checked like any other.
 
 use crate::machine::{Arbitration, Arch, BUILTIN, FIGURES, Figure, FigureKind, Machine, Origin};
 use crate::microbench::{Access, Benchmark, Check, State};
@@ -14,25 +14,25 @@ use std::path::Path;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-/// Why a machine could not be had.
+/// Why a machine could not be read.
 #[derive(Debug, thiserror::Error)]
 pub enum MachineError {
     /// A file that cannot be read.
     #[error("cannot read the machine file {path}: {source}")]
     Read {
-        /// Which.
+        /// The path of the file.
         path: String,
-        /// Why.
+        /// The error of the operating system.
         source: std::io::Error,
     },
     /// A file with a fault in it.
     #[error("{file}:{line}: {what}")]
     Invalid {
-        /// Which file.
+        /// The file.
         file: String,
-        /// Where in it, from 1.
+        /// The line, from 1.
         line: usize,
-        /// What is wrong with which key, and what is allowed.
+        /// The key, its fault, and the allowed values.
         what: String,
     },
     /// Neither a machine of Locklab nor a file.
@@ -40,25 +40,26 @@ pub enum MachineError {
         "there is no machine called `{name}`; there are {known}, and any machine file by its path"
     )]
     Unknown {
-        /// What was asked for.
+        /// The requested name.
         name: String,
-        /// What there is.
+        /// The names that exist.
         known: String,
     },
 }
 
 impl Machine {
-    /// One of the machines that come with Locklab.
+    /// One of the machines that ship with Locklab.
     pub fn builtin(name: &str) -> Option<Self> {
         let (name, text) = BUILTIN.iter().find(|(known, _)| *known == name)?;
         let file = format!("machines/{name}.toml");
         Some(Self::parse(&file, text).expect("a test reads each of them"))
     }
 
-    /// A built-in machine by its name, or any by the path of its file.
+    /// A built-in machine by its name, or any machine by the path of its file.
     ///
     /// # Errors
-    /// See [`MachineError`].
+    /// [`MachineError`] if there is neither a built-in machine of this name nor
+    /// such a file, or the file has a fault.
     pub fn named(name: &str) -> Result<Self, MachineError> {
         if let Some(machine) = Self::builtin(name) {
             return Ok(machine);
@@ -73,10 +74,11 @@ impl Machine {
         })
     }
 
-    /// Reads a file.
+    /// Reads a machine file.
     ///
     /// # Errors
-    /// See [`MachineError`].
+    /// [`MachineError::Read`] if the file cannot be read,
+    /// [`MachineError::Invalid`] if it has a fault.
     pub fn read(path: &Path) -> Result<Self, MachineError> {
         let text = std::fs::read_to_string(path).map_err(|source| MachineError::Read {
             path: path.display().to_string(),
@@ -88,7 +90,7 @@ impl Machine {
     /// Parses the text of a file called `file`.
     ///
     /// # Errors
-    /// [`MachineError::Invalid`].
+    /// [`MachineError::Invalid`] for the first fault.
     pub fn parse(file: &str, text: &str) -> Result<Self, MachineError> {
         let fault = |at: usize, what: String| MachineError::Invalid {
             file: file.to_owned(),
@@ -116,7 +118,7 @@ type Value<'a> = Spanned<DeValue<'a>>;
 
 struct Reader<'a> {
     root: &'a DeTable<'a>,
-    /// Where something that is missing is reported.
+    /// The position at which something missing is reported.
     end: usize,
 }
 

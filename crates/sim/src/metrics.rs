@@ -1,4 +1,4 @@
-//! What is counted while locks are acquired, and what becomes of it.
+//! The counts of a simulation, and the outcome computed from them.
 //!
 //! Counting starts when the warm-up is over. Times are simulated.
 
@@ -12,7 +12,7 @@ use std::cell::{Cell, RefCell};
 
 const NOBODY: usize = usize::MAX;
 
-/// Percentiles of the time from wanting the lock to having it, in ns.
+/// Percentiles of the time to acquire the lock, in ns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Latency {
     /// Median.
@@ -25,7 +25,7 @@ pub struct Latency {
     pub max: f64,
 }
 
-/// What a simulation found.
+/// The outcome of a simulation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
     /// Operations per second of simulated time (with
@@ -37,7 +37,7 @@ pub struct Outcome {
     /// Acquisitions before counting began.
     pub warmup: u64,
     /// Half the width of the 95 % interval of the rate within this run, by
-    /// batch means, as a part of the rate; none if the run was too short.
+    /// batch means, as a fraction of the rate; none if the run was too short.
     /// Other seeds may differ by more.
     pub half_width: Option<f64>,
     /// Whether the rate no longer drifted while it was counted; none if the
@@ -59,7 +59,7 @@ pub struct Outcome {
     pub longest_streak: u64,
     /// Time to acquire.
     pub latency: Latency,
-    /// Lines that moved from cache to cache, an acquisition (an operation's
+    /// Lines that moved between caches per acquisition (an operation's
     /// other lines included).
     pub lines_moved: f64,
     /// Mean time an acquisition waited for cache lines, ns.
@@ -74,7 +74,7 @@ pub struct Outcome {
     /// lock more than ten times as often as there are threads. A lock
     /// in order of arrival lets each of them pass once at most.
     pub starved: Vec<usize>,
-    /// Part of the time that ready virtual CPUs did not run.
+    /// Fraction of the time in which ready virtual CPUs did not run.
     pub steal: f64,
     /// Hash of every access: the same for the same scenario and seed.
     pub trace_hash: u64,
@@ -87,7 +87,7 @@ pub struct Outcome {
 /// See [`Outcome::starved`].
 const STARVED: u64 = 10;
 
-/// What a thread found when it began to wait.
+/// The state when a thread began to wait.
 #[derive(Clone, Copy, Default)]
 struct Wanted {
     lock: usize,
@@ -110,7 +110,7 @@ pub(crate) struct Metrics {
     pub(crate) lock_name: String,
     pub(crate) machine_name: String,
     pub(crate) seed: u64,
-    /// The longest that a CPU computes without touching shared memory.
+    /// The longest time that a CPU computes without touching shared memory.
     pub(crate) longest_quiet_ns: f64,
     limits: Limits,
     /// Acquisitions before counting began; those of now until it has.
@@ -127,12 +127,12 @@ pub(crate) struct Metrics {
     waiting: Box<[Cell<u64>]>,
     wanted: Box<[Cell<Wanted>]>,
     starved: Box<[Cell<bool>]>,
-    /// When each thread was done, if it was.
+    /// The time when each thread was done, if it was.
     left: Box<[Cell<u64>]>,
     locks: Box<[LockState]>,
     handoffs: [Cell<u64>; 5],
     streak: Cell<u64>,
-    /// Whether the first acquisition that was counted went on with a streak.
+    /// Whether the first counted acquisition continued a streak.
     continued: Cell<bool>,
     longest_streak: Cell<u64>,
     latency: RefCell<Histogram<u64>>,
@@ -141,7 +141,7 @@ pub(crate) struct Metrics {
     longest_wait: Cell<(u64, usize)>,
 }
 
-/// What every metric needs to know of a run.
+/// The limits of a run, which every metric needs.
 #[derive(Clone, Copy)]
 pub(crate) struct Limits {
     /// Acquisitions before counting starts; with a `precision`, at least.
@@ -246,7 +246,8 @@ impl Metrics {
         let limits = &self.limits;
         if self.batches.ends_with(total) {
             let batches = self.batches.end(now);
-            // Looked at ever more seldom, so that luck is not waited for.
+            // Checked ever more seldom, so that the run does not wait for a
+            // lucky value.
             if let Some(enough) = limits.precision
                 && batches >= 40
                 && (batches / 40).is_power_of_two()
@@ -313,7 +314,7 @@ impl Metrics {
         let streaks = changes + u64::from(self.continued.get());
         let (mut longest, mut longest_waiter) = self.longest_wait.get();
         for (who, since) in self.waiting.iter().enumerate() {
-            // Those still waiting count from when counting began.
+            // Threads that are still waiting count from when counting began.
             let wait = end.saturating_sub(since.get().max(self.started.get()));
             if since.get() != u64::MAX && wait > longest {
                 (longest, longest_waiter) = (wait, who);
@@ -364,13 +365,14 @@ impl Metrics {
     }
 }
 
-/// What the workload's code reports to the metrics.
+/// The functions by which the workload's code reports to the metrics.
 impl Engine {
     fn stolen(&self) -> u64 {
         self.cpus.iter().map(|cpu| cpu.stolen.get()).sum()
     }
 
-    /// The running CPU wants a lock. Pass what this returns on.
+    /// Notes that the running CPU begins to wait for a lock. The result is
+    /// passed to [`Engine::acquired`].
     #[inline]
     pub(crate) fn wants(&self, lock: usize) -> (u64, u64) {
         let now = self.time.get();
@@ -405,7 +407,7 @@ impl Engine {
         passed as f64 * with > most as f64
     }
 
-    /// It has the lock.
+    /// Notes that it has acquired the lock.
     pub(crate) fn acquired(&self, lock: usize, (since, stalled): (u64, u64)) {
         let metrics = &self.metrics;
         let who = self.current.get();
@@ -476,7 +478,7 @@ impl Engine {
         }
     }
 
-    /// It is about to release the lock.
+    /// Notes that it is about to release the lock.
     #[inline]
     pub(crate) fn releases(&self, lock: usize) {
         self.metrics.locks[lock].holder.set(NOBODY);
@@ -485,12 +487,12 @@ impl Engine {
         }
     }
 
-    /// It has done all that it was to do.
+    /// Notes that it has done all its work.
     pub(crate) fn leaves(&self) {
         self.metrics.left[self.current.get()].set(self.time.get());
     }
 
-    /// It has done one operation of the workload.
+    /// Notes that it has done one operation of the workload.
     #[inline]
     pub(crate) fn operation(&self) {
         add(&self.metrics.ops[self.current.get()], 1);

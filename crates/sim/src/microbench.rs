@@ -23,41 +23,41 @@ use std::cell::Cell;
 /// A microbenchmark. Its result is in ns.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Benchmark {
-    /// Two cores so far apart compare-and-swap one word in turns: half of a
-    /// round trip, as the tool core-to-core-latency measures.
+    /// Two cores at this distance compare-and-swap one word alternately: half
+    /// of a round trip, as the tool core-to-core-latency measures.
     PingPong {
-        /// How far.
+        /// The distance of the cores.
         distance: Distance,
     },
-    /// One access to a line that cores so far away have used.
+    /// One access to a line that cores at this distance have used.
     Access {
-        /// What.
+        /// The kind of access.
         access: Access,
-        /// How they have used it.
+        /// The state in which they have left it.
         state: State,
-        /// How far away.
+        /// The distance of the cores.
         distance: Distance,
     },
     /// All threads add to one word: time of an addition.
     FetchAdd {
-        /// How many.
+        /// Number of threads.
         threads: usize,
     },
     /// All threads read one word and compare-and-swap it until that
     /// succeeds, with the value that the last failure gave: time of a success.
     CompareAndSwap {
-        /// How many.
+        /// Number of threads.
         threads: usize,
     },
     /// A ticket lock of two words in one line, without a pause, around a
     /// counter in another: time of an acquisition.
     Ticket {
-        /// How many.
+        /// Number of threads.
         threads: usize,
     },
     /// A test-and-test-and-set lock without a pause around such a counter.
     TestAndTestAndSet {
-        /// How many.
+        /// Number of threads.
         threads: usize,
     },
 }
@@ -73,12 +73,12 @@ pub enum Access {
     CompareAndSwap,
 }
 
-/// The state in which others have left a line.
+/// The state in which other cores have left a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// One has written it.
+    /// A core has written it.
     Modified,
-    /// One has written it and another read it.
+    /// A core has written it and another has read it.
     Shared,
     /// It is in no cache.
     Memory,
@@ -87,9 +87,9 @@ pub enum State {
 /// A published figure.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Check {
-    /// What was measured.
+    /// The microbenchmark.
     pub benchmark: Benchmark,
-    /// What was published, ns.
+    /// The published figure, ns.
     pub ns: f64,
     /// The publication that the figure is from.
     pub source: String,
@@ -101,7 +101,7 @@ pub struct Check {
 /// A published figure and the model's.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Checked {
-    /// What was measured.
+    /// The name of the microbenchmark.
     pub name: String,
     /// The published figure, ns.
     pub published: f64,
@@ -109,7 +109,7 @@ pub struct Checked {
     pub ours: f64,
     /// The publication that the figure is from.
     pub source: String,
-    /// The parameter that this figure chose.
+    /// The parameter that was chosen by this figure.
     pub chose: Option<String>,
 }
 
@@ -146,10 +146,10 @@ impl Benchmark {
     }
 }
 
-/// Runs the microbenchmarks that a machine's file has figures of.
+/// Runs the microbenchmarks for which a machine's file has figures.
 ///
 /// # Errors
-/// See [`measure`].
+/// The same errors as [`measure`].
 pub fn check(machine: &Machine, seed: u64) -> Result<Vec<Checked>, SimError> {
     let checked = |check: &Check| {
         Ok(Checked {
@@ -163,12 +163,13 @@ pub fn check(machine: &Machine, seed: u64) -> Result<Vec<Checked>, SimError> {
     machine.checks.iter().map(checked).collect()
 }
 
-/// Runs one on a machine, as if nothing else ran; gives ns.
+/// Runs one microbenchmark on an otherwise idle machine; returns ns.
 ///
 /// # Errors
-/// If the machine has no cores so far apart, or fewer than there are threads.
+/// [`SimError::Scenario`] if the machine has no cores at that distance, or
+/// fewer than there are threads.
 pub fn measure(machine: &Machine, benchmark: Benchmark, seed: u64) -> Result<f64, SimError> {
-    // Interrupts and hosts are no part of these figures.
+    // Interrupts and hosts are not part of these figures.
     let mut machine = machine.clone();
     for key in ["interrupts.per_second", "vm.steal_per_second"] {
         machine = machine.with(key, 0.0).map_err(SimError::Scenario)?;
@@ -232,7 +233,8 @@ fn wait(word: &Word<usize>, mut done: impl FnMut(usize) -> bool) {
     });
 }
 
-/// Two lines: of the words that are fought for, and of what they protect.
+/// Two lines: one of the contended words, and one of the data that they
+/// protect.
 #[repr(C, align(64))]
 struct Lines {
     words: [Word<usize>; 8],
@@ -254,7 +256,7 @@ impl Lines {
     }
 }
 
-/// Operations that are not counted, and that are, by each thread.
+/// Operations of each thread that are not counted, and that are.
 const WARM_UP: u32 = 50;
 const ROUNDS: u32 = 400;
 
@@ -265,7 +267,7 @@ struct Bench<'a> {
 }
 
 impl Bench<'_> {
-    /// Runs `code` on each of these hardware threads, with so many places.
+    /// Runs `code` on each of these hardware threads, with `places` places.
     fn run(
         &self,
         hardware: &[usize],
@@ -313,7 +315,7 @@ impl Bench<'_> {
     }
 
     /// The first hardware threads of three cores, the second and the third as
-    /// far as asked from the first, and near each other.
+    /// at the requested distance from the first, and near each other.
     fn apart(&self, distance: Distance) -> Result<[usize; 3], SimError> {
         let mut far =
             (1..self.topology.cores()).filter(|&core| self.topology.distance(0, core) == distance);
@@ -360,7 +362,7 @@ impl Bench<'_> {
         } else {
             &cpus[..2]
         };
-        // The last place says whose turn it is.
+        // The last place holds whose turn it is.
         self.run(cpus, rounds + 1, |cpu, places| {
             let engine = engine();
             let turn = &places[rounds].words[0];

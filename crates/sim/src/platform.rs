@@ -26,8 +26,8 @@ unsafe impl<T> Send for Word<T> {}
 // SAFETY: as above.
 unsafe impl<T> Sync for Word<T> {}
 
-/// How a value fits the 64 bits of a store buffer entry. (Public only because
-/// [`Word`] is; not exported.)
+/// Conversion of a value to and from the 64 bits of a store buffer entry.
+/// (Public only because [`Word`] is; not exported.)
 pub trait Bits: Copy + PartialEq {
     /// Zero-extended.
     fn to_bits(self) -> u64;
@@ -68,7 +68,7 @@ impl<T: Default> Default for Word<T> {
     }
 }
 
-/// Whether earlier stores must be visible before an access of this order is.
+/// Whether earlier stores must be visible before an access of this ordering.
 #[inline(always)]
 pub(crate) fn releases(order: Ordering) -> bool {
     matches!(
@@ -87,8 +87,8 @@ impl<T: Bits> Word<T> {
 
     #[inline(always)]
     fn get(&self) -> T {
-        // SAFETY: a simulation has one thread; nobody holds a reference to
-        // the contents.
+        // SAFETY: a simulation has one thread; no other code holds a reference
+        // to the contents.
         unsafe { *self.0.get() }
     }
 
@@ -101,7 +101,7 @@ impl<T: Bits> Word<T> {
     }
 
     /// A read-modify-write of a part of this word: locked on x86, ordered as
-    /// far as `order` asks elsewhere.
+    /// far as `order` requires elsewhere.
     #[inline(always)]
     fn modify(&self, order: Ordering, change: impl FnOnce(T) -> Option<T>) -> T {
         let engine = engine();
@@ -183,7 +183,7 @@ struct Spinner<'a, T, F> {
 }
 
 /// # Safety
-/// `data` is a `Spinner<T, F>` that nobody else uses meanwhile.
+/// `data` is a `Spinner<T, F>` that no other code uses meanwhile.
 unsafe fn step<T: Bits, F: FnMut(T) -> Poll>(data: *mut ()) -> u32 {
     // SAFETY: promised.
     let spinner = unsafe { &mut *data.cast::<Spinner<'_, T, F>>() };
@@ -213,7 +213,7 @@ fn spin<T: Bits, F: FnMut(T) -> Poll>(
     let mut spinner = Spinner { word, poll, value };
     let data = (&raw mut spinner).cast();
     // SAFETY: the spinner is on this stack, which stands still until `spin`
-    // returns, and is touched by nobody else until then.
+    // returns, and is touched by no other code until then.
     unsafe {
         engine().spin(
             (word.address(), Word::<T>::SIZE),
@@ -313,9 +313,9 @@ unsafe impl LockWord for Word<u32> {
 }
 
 impl Engine {
-    /// Has the running CPU read `size` bytes of memory, which are what it
-    /// reads when this returns; or what its own store says, if that is not
-    /// there yet.
+    /// Lets the running CPU read `size` bytes of memory, which it reads when
+    /// this returns; or returns the value of its own store, if that is not
+    /// visible yet.
     #[inline(always)]
     pub(crate) fn reach_to_read(&self, address: usize, size: u8) -> Option<u64> {
         let index = self.line_of(address);
@@ -343,8 +343,9 @@ impl Engine {
         None
     }
 
-    /// Begins a read-modify-write of the running CPU: what memory holds now is
-    /// what it reads. Returns the line, and whether it is done in the core.
+    /// Begins a read-modify-write of the running CPU: the present value of
+    /// memory is the one it reads. Returns the line, and whether it is done in
+    /// the core.
     #[inline(always)]
     pub(crate) fn reach_to_modify(&self, address: usize, order: Ordering) -> (usize, bool) {
         let index = self.line_of(address);
@@ -369,7 +370,7 @@ impl Engine {
         (index, near)
     }
 
-    /// Ends it, with the new value if there is one.
+    /// Ends a read-modify-write, with the new value if there is one.
     ///
     /// # Safety
     /// The same conditions as for [`crate::store_buffer::write`].
@@ -445,7 +446,8 @@ unsafe impl Platform for Sim {
     fn wait(word: &Word<u32>, expected: u32) {
         let engine = engine();
         engine.current().place.set(Some(Location::caller()));
-        // A full barrier, as a hypercall is; the look and the halt are one.
+        // A full barrier, as a hypercall is; the check and the halt are one
+        // step.
         engine.drain_all();
         if word.read() == expected && word.get() == expected {
             engine.halt(word.address());

@@ -1,25 +1,25 @@
-//! A file of published figures: where they are from, and how to find one.
+//! A file of published figures: their source, and how to find a figure.
 //!
-//! Only reads what was published; it knows no lock and no machine of ours.
+//! It only reads published figures; it knows no lock and no modelled machine.
 
 use serde::Deserialize;
 use toml::{Table, Value};
 
-/// A file of published figures. Beside the keys here it holds the figures
+/// A file of published figures. Besides the keys here it holds the figures
 /// themselves, in tables whose keys an experiment names.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Reference {
-    /// Who published it, and where.
+    /// The author and the place of publication.
     pub source: String,
-    /// When, as YYYY-MM-DD.
+    /// The date, as YYYY-MM-DD.
     pub date: String,
     /// The machine on which it was measured.
     pub machine: String,
     /// How the figures were read: from a table, a text, a data file, a graph.
     pub read: String,
-    /// How sure they are, and why.
+    /// How certain they are, and why.
     pub sure: String,
-    /// The numbers of threads that every array of figures goes over.
+    /// The numbers of threads to which every array of figures refers.
     #[serde(default)]
     pub threads: Vec<usize>,
     /// The figures.
@@ -28,10 +28,11 @@ pub struct Reference {
 }
 
 impl Reference {
-    /// Reads one; `file` is its name in errors.
+    /// Parses a reference file; `file` is its name in errors.
     ///
     /// # Errors
-    /// One sentence: it is not TOML, or says not where it is from.
+    /// If it is not TOML, a key such as the source is missing, or the date has
+    /// another form. The message names the file.
     pub fn parse(file: &str, text: &str) -> Result<Self, String> {
         let reference: Self = toml::from_str(text).map_err(|error| one_sentence(file, &error))?;
         let date = reference.date.split('-').collect::<Vec<_>>();
@@ -46,13 +47,14 @@ impl Reference {
     }
 
     /// The figure that an expression names: `key.key`, or `key.key / key.key`.
-    /// Over the rows of an array of tables it is their mean; of an array of
-    /// numbers it is that at the position of `threads` in
-    /// [`Reference::threads`], and of the array below a division that at the
-    /// position of `below`.
+    /// For the rows of an array of tables it is their mean; for an array of
+    /// numbers it is the one at the position of `threads` in
+    /// [`Reference::threads`], and for the array below a division the one at
+    /// the position of `below`.
     ///
     /// # Errors
-    /// One sentence without the name of the file: what is not there.
+    /// If there is no such figure, or it is not a number above 0. The message
+    /// does not have the name of the file.
     pub fn figure(&self, expression: &str, threads: usize, below: usize) -> Result<f64, String> {
         match expression.split_once(" / ") {
             Some((over, under)) => Ok(self.one(over, threads)? / self.one(under, below)?),
@@ -107,7 +109,7 @@ impl Reference {
     }
 }
 
-/// A TOML error in one line, with where it is.
+/// A TOML error in one line, with its position.
 pub(crate) fn one_sentence(file: &str, error: &toml::de::Error) -> String {
     let what = error.message().replace('\n', " ");
     format!("{file}: {what}")

@@ -1,5 +1,5 @@
-//! What becomes of a published experiment in simulation, and how well the
-//! simulator does over several.
+//! The simulation of published experiments, and how well the
+//! simulator agrees over several.
 
 use crate::agreement::{Agreement, MISS, agreement, factor_error, wrong_direction};
 use crate::batch::run_all;
@@ -12,27 +12,28 @@ use crate::topology::{Placement, Topology};
 use crate::workload::Workload;
 use serde::Serialize;
 
-/// Seeds over which a figure is a mean where threads are placed at random.
+/// Number of seeds over which a figure is averaged where threads are placed at
+/// random.
 const PLACEMENTS: usize = 3;
 
-/// A figure of ours beside theirs.
+/// A simulated figure beside the published one.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Reproduced {
-    /// What it is.
+    /// The name of the figure.
     pub name: String,
     /// The published figure, if there is one.
     pub published: Option<f64>,
     /// The simulated figure.
     pub ours: f64,
-    /// What kind of question it answers.
+    /// The kind of question that it answers.
     pub question: Question,
 }
 
-/// Kinds of questions, for which a model may be right or wrong apart.
+/// Kinds of questions, for which a model may be right or wrong independently.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Question {
-    /// One thread: what a lock costs when nobody else wants it.
+    /// One thread: the cost of a lock without contention.
     Uncontended,
     /// Threads of one socket.
     SameSocket,
@@ -54,7 +55,7 @@ impl Question {
         Self::Oversubscribed,
     ];
 
-    /// Its name in reports.
+    /// The name in reports.
     pub fn title(self) -> &'static str {
         match self {
             Self::Uncontended => "uncontended",
@@ -65,7 +66,7 @@ impl Question {
         }
     }
 
-    /// The kind of a run, by its machine, its threads and where they are.
+    /// The kind of a run, by its machine, its threads and their placement.
     fn of(scenario: &Scenario) -> Self {
         let machine = &scenario.machine;
         let topology = Topology::new(machine);
@@ -86,66 +87,67 @@ impl Question {
     }
 }
 
-/// A published matrix to print beside ours.
+/// The shape of a published matrix, to print it beside the simulated one.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Shape {
-    /// Rows.
+    /// Numbers of threads, the rows.
     pub threads: Vec<usize>,
-    /// Columns.
+    /// Critical lengths, the columns.
     pub critical: Vec<u32>,
-    /// Blocks.
+    /// Non-critical lengths, the blocks.
     pub non_critical: Vec<u32>,
 }
 
-/// What became of an experiment.
+/// The result of an experiment.
 #[derive(Clone, Debug, Serialize)]
 pub struct Reproduction {
-    /// Its name.
+    /// The name of the experiment.
     pub name: String,
     /// Number of the report, if it is one of the five.
     pub report: Option<u32>,
-    /// What it is about.
+    /// The subject of the experiment.
     pub title: String,
-    /// What it is for; none if the split does not have it.
+    /// The group of the split that it belongs to; `None` if the split does not
+    /// have it.
     pub group: Option<Group>,
-    /// The modelled machine, and what was changed of it.
+    /// The modelled machine, and the figures that were changed.
     pub machine: String,
-    /// How near that is to the published one.
+    /// How close that is to the published one.
     pub near: Option<String>,
-    /// Where the published figures are from.
+    /// The source of the published figures.
     pub source: String,
-    /// If the figures are those of a matrix, in its order.
+    /// The shape, if the figures are those of a matrix, in its order.
     pub shape: Option<Shape>,
     /// The figures.
     pub figures: Vec<Reproduced>,
     /// Agreement of the figures that were published.
     pub agreement: Agreement,
-    /// Accesses simulated.
+    /// Number of simulated accesses.
     pub accesses: u64,
     /// The hash of all traces.
     pub trace_hash: u64,
 }
 
-/// A figure of ours that is off by more than [`MISS`], or in the wrong
+/// A simulated figure that is off by more than [`MISS`], or in the wrong
 /// direction.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Miss {
     /// The experiment that it is from.
     pub experiment: String,
-    /// Which figure.
+    /// The name of the figure.
     pub figure: String,
     /// The published figure.
     pub published: f64,
     /// The simulated figure.
     pub ours: f64,
-    /// The factor by which ours is off, above or below.
+    /// The factor by which the simulated figure is off, above or below.
     pub factor: f64,
     /// Whether the published ratio is on the other side of 1.
     pub wrong_direction: bool,
 }
 
 impl Reproduction {
-    /// The published figures and ours.
+    /// The published figures and the simulated ones.
     pub fn pairs(&self) -> (Vec<f64>, Vec<f64>) {
         let figures = self.figures.iter();
         figures
@@ -174,7 +176,7 @@ impl Reproduction {
     }
 }
 
-/// The score of a group: over all figures of its experiments, each the same,
+/// The score of a group: over all figures of its experiments, equally weighted,
 /// or over those that answer one kind of question.
 pub fn score<'a>(
     group: Group,
@@ -193,7 +195,8 @@ pub fn score<'a>(
 /// Simulates one of [`EXPERIMENTS`].
 ///
 /// # Errors
-/// One sentence: there is no such experiment, or a lock does not work.
+/// If there is no such experiment (the message lists them), or a lock does not
+/// work in the simulator.
 pub fn reproduce(
     name: &str,
     seed: u64,
@@ -213,11 +216,11 @@ pub fn reproduce(
     simulate_experiment(name, &experiment, &reference, seed, workers, progress)
 }
 
-/// Simulates an experiment of one's own.
+/// Simulates any experiment.
 ///
 /// # Errors
-/// One sentence: the reference does not hold what the experiment asks of it,
-/// or a lock does not work.
+/// If the reference lacks a figure that the experiment names, the machine or a
+/// placement does not exist, or a lock does not work in the simulator.
 pub fn simulate_experiment(
     name: &str,
     experiment: &Experiment,
@@ -264,7 +267,7 @@ pub fn simulate_experiment(
             name: cell.name.clone(),
             published: cell.published,
             ours: rates[1] / rates[0],
-            // Of either side and any draw, that which asks most.
+            // The most demanding kind over both sides and all draws.
             question: scenarios
                 .iter()
                 .map(Question::of)

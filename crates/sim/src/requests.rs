@@ -1,14 +1,14 @@
-//! Requests for one line: on their way to the directory, waiting there, and
-//! which of them is next.
+//! Requests for one line: in transit to the directory, waiting there, and
+//! the choice of the next one.
 //!
 //! A release of a ticket lock makes every waiter read the line again, so a
-//! line may have as many requests as there are CPUs, again and again. Those on
-//! their way are in a heap by the time of their arrival; those that have
+//! line may have as many requests as there are CPUs, again and again. Those in
+//! transit are in a heap by the time of their arrival; those that have
 //! arrived are in the order of arrival, reads and writes apart.
 //! Where `directory.writes_first` says so, a write goes before the reads that
-//! wait with it, so that a release is not held up by all who wait for it. The reads
-//! of CPUs that spin are answered here, one after the other as long as nothing
-//! else happens anywhere, without an event or a switch for each.
+//! wait with it, so that a release is not held up by all the waiters. The reads
+//! of CPUs that spin are answered here, one after the other as long as no
+//! other event is due, without an event or a switch for each.
 
 use crate::coherence::{Line, NOBODY, Want};
 use crate::engine::Engine;
@@ -18,9 +18,9 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::ops::Range;
 
-/// One request in a number, so that the heap compares no more than that: when
-/// it arrives, the CPU, its core, what it wants, and of a read in a spin which
-/// of that CPU's it is. Ordered by arrival, and then by CPU.
+/// One request as a number, so that the heap compares nothing else: the time
+/// when it arrives, the CPU, its core, what it wants, and for a read in a spin
+/// which of that CPU's it is. Ordered by arrival, and then by CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Request(u128);
 
@@ -55,8 +55,8 @@ impl Request {
         Self::WANTS[(self.0 as u64 >> 36) as usize & 0xf]
     }
 
-    /// Of a read in a spin: which of that CPU's; it counts while it is the
-    /// latest.
+    /// For a read in a spin, which of that CPU's it is; it is valid while it is
+    /// the latest.
     fn turn(self) -> Option<u32> {
         let low = self.0 as u64;
         (low & 1 == 1).then_some((low >> 1) as u32)
@@ -67,7 +67,7 @@ impl Request {
 #[derive(Default)]
 struct Arrived {
     requests: VecDeque<Request>,
-    /// How many of the first of them are served in the present turn.
+    /// How many of the first of them are served in the current round.
     turn: usize,
 }
 
@@ -79,7 +79,7 @@ impl Arrived {
         self.requests.remove(place)
     }
 
-    /// The first to have arrived of those from some cores whose turn it is.
+    /// The first to have arrived of those from some cores in the current round.
     fn first_from(&self, cores: &Range<usize>) -> Option<usize> {
         let (start, length) = (cores.start as u16, cores.len() as u16);
         self.requests
@@ -89,7 +89,7 @@ impl Arrived {
     }
 }
 
-/// What waits for a line.
+/// The requests that wait for a line.
 #[derive(Default)]
 pub(crate) struct Requests {
     coming: BinaryHeap<Reverse<Request>>,
@@ -97,7 +97,7 @@ pub(crate) struct Requests {
     writes: Arrived,
 }
 
-/// One that has arrived: whether it writes, and its place in the order.
+/// A request that has arrived: whether it writes, and its place in the order.
 type Pick = (bool, usize);
 
 impl Requests {
@@ -109,7 +109,7 @@ impl Requests {
         self.reads.requests.len() + self.writes.requests.len()
     }
 
-    /// Lets those come in that arrive by `now`.
+    /// Moves requests that arrive by `now` to those that have arrived.
     fn arrive(&mut self, now: u64) {
         while let Some(Reverse(request)) = self.coming.peek()
             && request.arrives() <= now
@@ -146,7 +146,7 @@ impl Requests {
         }
     }
 
-    /// A turn of all that wait begins when that of those before is over.
+    /// Begins a round over all waiting requests when the previous one is over.
     fn turn(&mut self) {
         if self.reads.turn + self.writes.turn == 0 {
             self.reads.turn = self.reads.requests.len();
@@ -154,7 +154,7 @@ impl Requests {
         }
     }
 
-    /// The first to have arrived; of writes only, if so asked.
+    /// The first to have arrived; of writes only, if `writes_only`.
     fn first(&self, writes_only: bool) -> Option<Pick> {
         let first = |side: &Arrived| (!side.requests.is_empty()).then_some(0);
         let read = if writes_only {
@@ -177,7 +177,7 @@ impl Requests {
 }
 
 impl Engine {
-    /// Puts a request of a CPU that asks at `asks` on its way. Of a spin it
+    /// Sends a request of a CPU at time `asks`. In a spin it
     /// has a `turn`.
     pub(crate) fn request(
         &self,
@@ -195,7 +195,7 @@ impl Engine {
         self.arm(index, arrives.max(line.free_at.get()));
     }
 
-    /// Sees to it that the line is looked at no later than `time`.
+    /// Ensures that the line is served no later than `time`.
     fn arm(&self, index: usize, time: u64) {
         let line = &self.lines[index];
         if line.event.get().0 > time {
@@ -204,7 +204,7 @@ impl Engine {
         }
     }
 
-    /// The time of a line's event has come.
+    /// Handles the event of a line.
     pub(crate) fn line_free(&self, index: usize, seq: u64, now: u64) {
         let line = &self.lines[index];
         if line.event.get().1 != seq {
@@ -217,7 +217,7 @@ impl Engine {
             if next == u64::MAX {
                 return;
             }
-            // Nothing happens anywhere before: no need to queue for it.
+            // No other event happens before: there is no need to queue it.
             if next >= self.queue.horizon() {
                 return self.arm(index, next);
             }
@@ -226,7 +226,7 @@ impl Engine {
         }
     }
 
-    /// Grants a line to one request, if it is free; returns when to look
+    /// Grants a line to one request, if it is free; returns when to try
     /// again.
     fn serve(&self, index: usize, line: &Line, now: u64) -> u64 {
         if line.free_at.get() > now {
@@ -247,7 +247,7 @@ impl Engine {
         drop(requests);
         let (cpu, core) = (request.cpu(), usize::from(request.core()));
         match request.turn() {
-            // Made by a CPU that has been descheduled since.
+            // The CPU that made it has been descheduled since.
             Some(turn) if self.cpus[cpu].spin.turn.get() != turn => return now,
             // A sibling thread has fetched it meanwhile.
             Some(_) if line.readable(core, now) => {
@@ -354,7 +354,7 @@ mod tests {
         assert_eq!(from(&requests, 40..60), Some((false, 40)));
         assert_eq!(requests.take((false, 40)).unwrap().cpu(), 58);
         assert_eq!(from(&requests, 0..5), None);
-        // Those that come now wait until this turn is over.
+        // Requests that arrive now wait until this round is over.
         requests.arrive(100);
         assert_eq!(from(&requests, 0..5), None);
         for _ in 0..88 {

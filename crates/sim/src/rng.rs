@@ -1,8 +1,8 @@
 //! The simulator's randomness: SplitMix64 (Steele, Lea and Flood, "Fast
 //! splittable pseudorandom number generators", OOPSLA 2014).
 //!
-//! Kept here, and never to be changed, because a seed must give the same
-//! trace in every version.
+//! It is kept here, and must never be changed, because a seed must give the
+//! same trace in every version.
 
 use std::cell::Cell;
 
@@ -22,7 +22,7 @@ impl Rng {
         z ^ (z >> 31)
     }
 
-    /// Below `n`, which is not zero.
+    /// A random number below `n`, which is not zero.
     #[inline]
     pub(crate) fn below(&self, n: usize) -> usize {
         ((u128::from(self.next()) * n as u128) >> 64) as usize

@@ -1,4 +1,4 @@
-//! One simulation from its description to its outcome.
+//! One simulation, from its description to its outcome.
 
 use crate::arena::Arena;
 use crate::by_address::Memory;
@@ -21,64 +21,64 @@ use serde::{Deserialize, Serialize};
 use std::cell::RefCell;
 use std::ptr::NonNull;
 
-/// When a simulation has seen enough; the warm-up comes before.
+/// The condition that ends a simulation; the warm-up precedes it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Stop {
-    /// After so many acquisitions by all threads together.
+    /// After this many acquisitions by all threads together.
     Acquisitions(u64),
-    /// After so much simulated time, in ms.
+    /// After this much simulated time, in ms.
     Milliseconds(f64),
-    /// When half the width of the 95 % interval of the rate is this part of
+    /// When half the width of the 95 % interval of the rate is this fraction of
     /// it, by batch means; the warm-up ends when the rate no longer drifts.
-    /// Each of the two takes so many acquisitions at most;
-    /// [`Outcome::steady`] and [`Outcome::half_width`] say what was reached.
+    /// Each of the two takes at most `most` acquisitions;
+    /// [`Outcome::steady`] and [`Outcome::half_width`] show what was reached.
     Precise {
-        /// Half-width asked for, such as 0.01.
+        /// The requested half-width, such as 0.01.
         half_width: f64,
-        /// Acquisitions at most.
+        /// The most acquisitions.
         most: u64,
     },
-    /// When each thread has done so many operations, without a warm-up, and
+    /// When each thread has done this many operations, without a warm-up, and
     /// the rate is that of the kernel benchmark of report 3: all operations
     /// by the mean of the times that the threads took. A thread that is done
-    /// leaves the others to themselves.
+    /// stops, and the others continue without it.
     Each(u64),
 }
 
-/// What to simulate.
+/// The description of a simulation.
 #[derive(Clone, Debug)]
 pub struct Scenario {
     /// The modelled machine.
     pub machine: Machine,
-    /// Which lock of the catalogue.
+    /// The name of the lock.
     pub lock: String,
-    /// What its users do.
+    /// The work of its users.
     pub workload: Workload,
-    /// How many threads, each on a CPU (in a virtual machine: a virtual CPU)
+    /// Number of threads, each on a CPU (in a virtual machine: a virtual CPU)
     /// of its own.
     pub threads: usize,
     /// Hardware threads that are used, or none for as many as there are. More
     /// threads than that are for virtual machines.
     pub hardware_threads: Option<usize>,
-    /// Which CPUs are used first.
+    /// The order in which CPUs are used.
     pub placement: Placement,
-    /// Where randomness starts.
+    /// The seed of all random choices.
     pub seed: u64,
-    /// When to stop.
+    /// The condition that ends it.
     pub stop: Stop,
-    /// Whether [`Simulation::trace`] is wanted.
+    /// Whether [`Simulation::trace`] is recorded.
     pub trace: bool,
 }
 
 impl Scenario {
-    /// Acquisitions that are usual for so many threads: enough for each to
-    /// have come by a hundred times.
+    /// The default number of acquisitions for this many threads: enough for
+    /// each to acquire a hundred times.
     pub fn acquisitions(threads: usize) -> u64 {
         (100 * threads as u64).max(10_000)
     }
 
-    /// A scenario with the usual settings: compact placement, seed 1, as many
-    /// acquisitions as [`Scenario::acquisitions`] says.
+    /// A scenario with default settings: compact placement, seed 1, as many
+    /// acquisitions as [`Scenario::acquisitions`] gives.
     pub fn new(machine: Machine, lock: &str, workload: Workload, threads: usize) -> Self {
         Self {
             machine,
@@ -153,25 +153,26 @@ impl Scenario {
     }
 }
 
-/// An outcome, and a trace if one was asked for.
+/// An outcome, and a trace if one was requested.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Simulation {
-    /// What was found.
+    /// The outcome.
     pub outcome: Outcome,
-    /// JSON for Perfetto.
+    /// The trace as JSON for Perfetto.
     pub trace: Option<String>,
 }
 
 /// Runs a scenario.
 ///
 /// # Errors
-/// If there is no such lock, the scenario does not fit its machine, or the
-/// lock does not work: see [`SimError`].
+/// [`SimError`] if there is no such lock, the scenario does not fit its
+/// machine, or the lock deadlocks, livelocks, admits two holders or leaves
+/// simulated memory.
 pub fn run(scenario: &Scenario) -> Result<Outcome, SimError> {
     simulate(scenario).map(|simulation| simulation.outcome)
 }
 
-/// Runs a scenario like [`run`], and returns the trace too.
+/// Runs a scenario like [`run`], and also returns the trace.
 ///
 /// # Errors
 /// The same errors as [`run`].
@@ -179,13 +180,13 @@ pub fn simulate(scenario: &Scenario) -> Result<Simulation, SimError> {
     if let Some(lock) = crate::foreign::registered(&scenario.lock) {
         return lock.simulate(scenario).map_err(SimError::Foreign);
     }
-    // A big lock knows whether it is held; of others the word is read.
+    // A big lock can tell whether it is held; for others the word is read.
     catalogue::visit_big::<Sim, _>(&scenario.lock, Run(scenario))
         .or_else(|| catalogue::visit::<Sim, _>(&scenario.lock, Run(scenario)))
         .unwrap_or_else(|| Err(SimError::UnknownLock(scenario.lock.clone())))
 }
 
-/// As [`simulate`], for a lock that is not in the catalogue: one of your own,
+/// As [`simulate`], for a lock that is not in the catalogue: your own,
 /// or one that a test breaks.
 ///
 /// # Errors
@@ -239,7 +240,7 @@ impl Run<'_> {
             Stop::Milliseconds(ms) => (u64::MAX, (ms * 1e6 * machine.get("core.clock_ghz")) as u64),
         };
         let limits = Limits {
-            // Long enough for every thread to have come by.
+            // Long enough for every thread to have acquired.
             warmup: match scenario.stop {
                 Stop::Each(_) => 0,
                 Stop::Precise { .. } => (8 * (threads * locks) as u64).max(400),
@@ -360,27 +361,27 @@ fn simulate_in(engine: &Engine, scenario: &Scenario, kind: &dyn LockKind) {
             thread.run(workload, operations);
             engine.leaves();
         };
-        // SAFETY: it borrows `threads` and `scenario`, and is gone before
+        // SAFETY: it borrows `threads` and `scenario`, and is dropped before
         // either: `coroutines` was made after them.
         unsafe { coroutine(&mut coroutines, engine, cpu, code) };
     }
     coroutines.run(engine);
 }
 
-/// Coroutines that may be given up half-way.
+/// Coroutines that may be abandoned before they end.
 #[derive(Default)]
 pub(crate) struct Coroutines(Vec<Coroutine<(), (), (), DefaultStack>>);
 
 impl Coroutines {
-    /// Runs them, one a CPU of the engine, in its order of CPUs.
+    /// Runs them, one for each CPU of the engine, in its order of CPUs.
     pub(crate) fn run(&mut self, engine: &Engine) {
         engine.stacks.borrow_mut().sort_unstable();
         engine.run(&mut self.0);
     }
 }
 
-/// Has the next CPU of an engine run `code`, which holds nothing that must be
-/// dropped: it may be given up half-way.
+/// Makes the next CPU of an engine run `code`, which holds nothing that must be
+/// dropped: it may be abandoned before it ends.
 ///
 /// # Safety
 /// What `code` borrows outlives `coroutines`.
@@ -414,12 +415,12 @@ impl Drop for Coroutines {
     }
 }
 
-/// Enough for any lock of ours; a guard page ends the process before an
-/// overflow harms another stack.
+/// Enough for any lock of the catalogue; a guard page ends the process before
+/// an overflow harms another stack.
 const STACK_BYTES: usize = 32 * 1024;
 
 thread_local! {
-    /// Stacks of simulations that have ended.
+    /// The stacks of simulations that have ended, for reuse.
     static STACKS: RefCell<Vec<DefaultStack>> = const { RefCell::new(Vec::new()) };
 }
 

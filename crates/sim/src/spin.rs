@@ -1,10 +1,11 @@
 //! Spinning: a CPU that reads a word until it has the awaited value.
 //!
 //! The first read is made by the lock's code. After that the CPU sleeps while
-//! its copy of the line is good: its reads would see the same value, so when
-//! the line is taken away the engine computes when the next read falls due,
-//! and puts its request on its way. Reads are made, and the lock's `poll` closure is called, without switching
-//! to the CPU's stack, which is resumed only when the spin ends.
+//! its copy of the line is valid: its reads would see the same value, so when
+//! the line is invalidated the engine computes when the next read is due,
+//! and sends its request. Reads are made, and the lock's `poll` closure is
+//! called, without switching to the CPU's stack, which is resumed only when the
+//! spin ends.
 
 use crate::coherence::Want;
 use crate::engine::{Engine, Phase};
@@ -13,14 +14,14 @@ use std::panic::Location;
 
 /// What [`Step`] returns when the spin is over.
 pub(crate) const DONE: u32 = u32::MAX;
-/// Patience that does not end.
+/// The value for unlimited patience.
 pub(crate) const FOREVER: u32 = u32::MAX;
 
-/// Reads the word, asks the lock's closure, and returns [`DONE`] or how many
+/// Reads the word, calls the lock's closure, and returns [`DONE`] or how many
 /// relaxes come before the next read.
 pub(crate) type Step = unsafe fn(*mut ()) -> u32;
 
-/// The spin that a CPU is in.
+/// The state of a CPU's spin.
 #[derive(Default)]
 pub(crate) struct Spin {
     step: Cell<Option<(Step, usize)>>,
@@ -31,9 +32,9 @@ pub(crate) struct Spin {
     asked: Cell<u64>,
     /// The number of its latest request.
     pub(crate) turn: Cell<u32>,
-    /// The number of the event at which the hypervisor loses patience.
+    /// The number of the event of the next pause-loop exit.
     pub(crate) ple: Cell<u64>,
-    /// How long it was for.
+    /// The window of that exit.
     pub(crate) ple_window: Cell<u64>,
 }
 
@@ -63,7 +64,7 @@ impl Engine {
             self.forward(word.0, word.1),
             crate::store_buffer::Forward::Nothing
         ) {
-            // It would go on reading its own store.
+            // It would read its own store for ever.
             self.drain_all();
         }
         let who = self.current.get();
@@ -85,7 +86,7 @@ impl Engine {
         cpu.place.set(None);
     }
 
-    /// After a fruitless read: sleeps while the copy is good.
+    /// After a fruitless read, sleeps while the copy is valid.
     fn relax_then_read(&self, who: usize, now: u64, relaxes: u32) -> Phase {
         let cpu = &self.cpus[who];
         let spin = &cpu.spin;
@@ -114,7 +115,7 @@ impl Engine {
         Phase::Watching
     }
 
-    /// The line that a CPU watches has changed or gone.
+    /// Handles a change or the loss of the line that a CPU watches.
     pub(crate) fn disturb(&self, line: usize, who: usize, now: u64) {
         let cpu = &self.cpus[who];
         if cpu.phase.get() == Phase::Asleep {
@@ -136,8 +137,8 @@ impl Engine {
         self.poll_at(who, next + missed * period);
     }
 
-    /// Has a CPU in a spin read its word at `time`: asks for the line then, or
-    /// is to look whether the copy that its core has is still good.
+    /// Makes a CPU in a spin read its word at `time`: requests the line then,
+    /// or checks whether its core's copy is still valid.
     fn poll_at(&self, who: usize, time: u64) {
         let cpu = &self.cpus[who];
         let index = cpu.spin.line.get();
@@ -171,8 +172,8 @@ impl Engine {
         }
     }
 
-    /// A CPU in a spin reads its word again. Whether its code is to be
-    /// resumed.
+    /// Lets a CPU in a spin read its word again. Returns whether its code is to
+    /// be resumed.
     pub(crate) fn spin_poll(&self, who: usize, now: u64) -> bool {
         let cpu = &self.cpus[who];
         let index = cpu.spin.line.get();
@@ -194,7 +195,7 @@ impl Engine {
         false
     }
 
-    /// The line has come, with the value that it has now, to a CPU in a spin,
+    /// Delivers the line, with its present value, to a CPU in a spin,
     /// whose read is complete at `done`.
     pub(crate) fn spin_read(&self, index: usize, who: usize, done: u64) {
         let cpu = &self.cpus[who];
@@ -211,7 +212,7 @@ impl Engine {
         }
     }
 
-    /// A CPU in a spin looks at the value; whether the spin is over.
+    /// Lets a CPU in a spin check the value; returns whether the spin is over.
     fn look(&self, who: usize, now: u64) -> bool {
         let spin = &self.cpus[who].spin;
         self.current.set(who);
@@ -234,7 +235,7 @@ impl Engine {
         false
     }
 
-    /// Takes a CPU out of its sleep because it is descheduled: it reads when
+    /// Ends the sleep of a CPU because it is descheduled: it reads when
     /// it runs again.
     pub(crate) fn stop_watching(&self, who: usize) {
         let cpu = &self.cpus[who];

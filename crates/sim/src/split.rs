@@ -1,14 +1,15 @@
-//! Which published experiments may inform the model, and which only judge it:
-//! `reference/split.toml`, by a rule that leaves no choice.
+//! The split of published experiments into those that may inform the model and
+//! those that only judge it: `reference/split.toml`, by a rule that leaves no
+//! choice.
 
 use serde::{Deserialize, Serialize};
 use std::sync::LazyLock;
 
-/// What an experiment is for.
+/// The role of an experiment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Group {
-    /// Its misses may be looked into, to find what the model lacks.
+    /// Its misses may be investigated, to find what the model lacks.
     Structure,
     /// It is simulated to print its score, and nothing is changed after that.
     EvaluatedOnly,
@@ -18,7 +19,7 @@ impl Group {
     /// Both, in the order of reports.
     pub const ALL: [Self; 2] = [Self::Structure, Self::EvaluatedOnly];
 
-    /// Its name in reports.
+    /// The name in reports.
     pub fn title(self) -> &'static str {
         match self {
             Self::Structure => "may inform structure",
@@ -26,7 +27,7 @@ impl Group {
         }
     }
 
-    /// Its name in documents.
+    /// The name in documents.
     pub fn key(self) -> &'static str {
         match self {
             Self::Structure => "structure",
@@ -34,8 +35,8 @@ impl Group {
         }
     }
 
-    /// That of an experiment, by the name of its reference; none if the split
-    /// does not have it.
+    /// The group of an experiment, by the name of its reference; `None` if the
+    /// split does not have it.
     pub fn of(name: &str) -> Option<Self> {
         let has = |list: &[String]| list.iter().any(|known| known == name);
         let split = &*SPLIT;

@@ -3,19 +3,20 @@
 //! Acquisitions are counted in batches. The warm-up ends when the mean time of
 //! eight batches is that of the eight before; the half-width of the interval
 //! of the rate comes from the means of twenty groups of batches, which are
-//! long enough to be nearly independent (the method of batch means). What it
-//! says is how much one run would vary; seeds, which draw the order of the
-//! queue and the places of threads, may differ by more.
+//! long enough to be nearly independent (the method of batch means). The
+//! interval covers how much one run would vary; seeds, which draw the order of
+//! the queue and the placement of threads, may differ by more.
 
 use std::cell::{Cell, RefCell};
 
 /// Batches compared with as many before them, at the end of the warm-up.
 const WINDOW: usize = 8;
-/// Groups whose means make the interval.
+/// Number of groups whose means make the interval.
 const GROUPS: usize = 20;
 /// 97.5 % quantile of Student's t with one degree of freedom less than that.
 const T: f64 = 2.093;
-/// Ends of batches that are kept: beyond, pairs of batches become one.
+/// The most ends of batches that are kept: beyond that, pairs of batches are
+/// merged.
 const MOST: usize = 640;
 
 /// Batches of acquisitions.
@@ -23,7 +24,7 @@ pub(crate) struct Batches {
     size: Cell<u64>,
     /// The acquisition that ends the present one.
     next: Cell<u64>,
-    /// When the first began, and when each ended.
+    /// The time when the first batch began, and when each ended.
     ends: RefCell<Vec<u64>>,
 }
 
@@ -73,7 +74,7 @@ impl Batches {
     }
 
     /// Whether the last batches took as long as those before them, within a
-    /// part `tolerance`; `None` until there are enough.
+    /// fraction `tolerance`; `None` until there are enough.
     pub(crate) fn drifts(&self, tolerance: f64) -> Option<bool> {
         let ends = self.ends.borrow();
         let last = ends.len().checked_sub(1 + 2 * WINDOW)?;
@@ -82,8 +83,8 @@ impl Batches {
         Some((after - before).abs() > tolerance * before.max(1.0))
     }
 
-    /// Half the width of the 95 % interval of the rate, as a part of it, and
-    /// whether its two halves differ by more than chance and one percent.
+    /// Half the width of the 95 % interval of the rate, as a fraction of it,
+    /// and whether its two halves differ by more than chance and one percent.
     /// `None` with too few batches.
     pub(crate) fn precision(&self) -> Option<(f64, bool)> {
         let ends = self.ends.borrow();

@@ -1,13 +1,13 @@
-//! The store buffer: plain stores that wait for their line while the CPU goes
-//! on.
+//! The store buffer: plain stores that wait for their line while the CPU
+//! continues.
 //!
-//! All of them ask for their lines at once. On x86 (TSO) they become visible
-//! in program order, one after the other: a line that comes before its store's
-//! turn may be lost again, and is then asked for once more. On Arm they become
-//! visible as their lines come; a release store waits for all that are before
-//! it, and stores to one line keep their order. On both a load may pass them,
-//! unless it reads what they write; a full fence waits until they are out, and
-//! so does a read-modify-write, on Arm one that releases.
+//! All of them request their lines at once. On x86 (TSO) they become visible
+//! in program order, one after the other: a line that arrives before its
+//! store's turn may be lost again, and is then requested once more. On Arm they
+//! become visible as their lines arrive; a release store waits for all that are
+//! before it, and stores to one line keep their order. On both a load may pass
+//! them, unless it reads what they write; a full fence waits until they are
+//! out, and so does a read-modify-write, on Arm only one that releases.
 
 use crate::coherence::Want;
 use crate::engine::{Engine, Phase};
@@ -22,12 +22,12 @@ struct Store {
     size: u8,
     value: u64,
     line: usize,
-    /// Waits for all before it.
+    /// Whether it waits for all stores before it.
     last: bool,
-    /// The core that its line has been asked for: the CPU may have been moved
-    /// to another since.
+    /// The core for which its line has been requested: the CPU may have been
+    /// moved to another since.
     asked: Option<u16>,
-    /// When the line that it has asked for comes, once that is known.
+    /// The time when the requested line arrives, once that is known.
     comes: u64,
 }
 
@@ -49,13 +49,13 @@ impl StoreBuffer {
     }
 }
 
-/// What a load finds in the store buffer.
+/// The result of a lookup in the store buffer.
 pub(crate) enum Forward {
-    /// Nothing about its bytes.
+    /// No store covers its bytes.
     Nothing,
-    /// Its value.
+    /// A store has its value.
     Value(u64),
-    /// A part of it.
+    /// A store covers a part of it.
     Part,
 }
 
@@ -96,7 +96,7 @@ pub(crate) unsafe fn read(address: usize, size: u8) -> u64 {
 }
 
 impl Engine {
-    /// A plain store by the running CPU.
+    /// Executes a plain store by the running CPU.
     ///
     /// # Safety
     /// The same conditions as for [`write`].
@@ -193,7 +193,7 @@ impl Engine {
         }
     }
 
-    /// What the running CPU's own stores say of some bytes.
+    /// The value of some bytes in the running CPU's own stores.
     #[cold]
     pub(crate) fn forward(&self, address: usize, size: u8) -> Forward {
         for store in self.current().stores.stores.borrow().iter().rev() {
@@ -209,8 +209,8 @@ impl Engine {
         Forward::Nothing
     }
 
-    /// Sees to those stores of a CPU that wait for no other: makes visible
-    /// what has its line, and asks for the lines of the rest.
+    /// Processes those stores of a CPU that wait for no other: makes visible
+    /// the ones that have their line, and requests the lines of the rest.
     fn drain(&self, cpu: usize, now: u64) {
         let stores = &self.cpus[cpu].stores;
         let core = self.cpus[cpu].core.get();
@@ -254,7 +254,8 @@ impl Engine {
         }
     }
 
-    /// The line that a store of a CPU has asked for comes at `done`.
+    /// Notes that the line which a store of a CPU has requested arrives at
+    /// `done`.
     pub(crate) fn comes(&self, cpu: usize, index: usize, done: u64) {
         let mut stores = self.cpus[cpu].stores.stores.borrow_mut();
         if let Some(store) = stores
@@ -276,7 +277,7 @@ impl Engine {
         unsafe { self.publish(store.line, store.address, store.size, store.value, now) };
     }
 
-    /// The line of one of a CPU's stores has come.
+    /// Handles the arrival of the line of one of a CPU's stores.
     pub(crate) fn drained(&self, cpu: usize, now: u64) {
         self.drain(cpu, now);
         let who = &self.cpus[cpu];
@@ -292,7 +293,8 @@ impl Engine {
         }
     }
 
-    /// A hit costs more if the line has fallen out of L1 meanwhile.
+    /// Charges for a hit, which costs more if the line has been evicted from L1
+    /// meanwhile.
     #[inline(always)]
     pub(crate) fn hit(&self, index: usize) {
         let line = &self.lines[index];

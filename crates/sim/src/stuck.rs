@@ -1,4 +1,4 @@
-//! What is said when a simulated lock does not work.
+//! The report on a simulated lock that does not work.
 //!
 //! A deadlock or livelock ends the simulation with the state of every CPU and
 //! the word each waits on; so does a second holder.
@@ -9,10 +9,10 @@ use std::fmt;
 /// Why a simulation has no outcome.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum SimError {
-    /// Every CPU waits for a word that nobody will write.
+    /// Every CPU waits for a word that no CPU will write.
     #[error("deadlock in simulation: {0}")]
     Deadlock(Box<StuckReport>),
-    /// CPUs go on, but none acquires the lock.
+    /// CPUs run, but none acquires the lock.
     #[error("livelock in simulation: {0}")]
     Livelock(Box<StuckReport>),
     /// The lock admitted two at a time.
@@ -22,13 +22,13 @@ pub enum SimError {
     TwoHolders {
         /// The lock.
         lock: String,
-        /// Who held it.
+        /// The CPU that held it.
         holder: usize,
-        /// Who came in too.
+        /// The CPU that entered as well.
         intruder: usize,
         /// Simulated time.
         at_ns: f64,
-        /// The seed that shows it.
+        /// The seed that reproduces it.
         seed: u64,
     },
     /// The lock touched an atomic that is not in simulated memory.
@@ -42,7 +42,7 @@ pub enum SimError {
     /// No lock of this name.
     #[error("there is no lock called `{0}`; `locklab locks` lists them")]
     UnknownLock(String),
-    /// What a lock that simulates itself says.
+    /// The error of a lock that simulates itself.
     #[error("{0}")]
     Foreign(String),
     /// The scenario cannot be run on its machine.
@@ -73,24 +73,24 @@ pub struct StuckReport {
     pub at_ns: f64,
     /// Acquisitions until then.
     pub acquisitions: u64,
-    /// One entry a CPU.
+    /// One entry for each CPU.
     pub cpus: Vec<CpuState>,
 }
 
-/// What one CPU does.
+/// The state of one CPU.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CpuState {
-    /// Its number.
+    /// The number of the CPU.
     pub cpu: usize,
-    /// A description of what it does.
+    /// A description of its state.
     pub doing: String,
     /// The word it waits on, if it does: `lock+2`.
     pub word: Option<String>,
     /// That word's value.
     pub value: Option<u64>,
-    /// Where in the lock's source.
+    /// The place in the lock's source.
     pub place: Option<String>,
-    /// Since when, in ns.
+    /// The time since when, in ns.
     pub since_ns: f64,
 }
 
@@ -177,7 +177,7 @@ impl Engine {
     }
 }
 
-/// Looks from time to time whether anything still gets on.
+/// Checks at intervals whether any CPU makes progress.
 pub(crate) struct Watchdog {
     interval: u64,
     patience: u64,

@@ -1,9 +1,9 @@
-//! Which CPUs are close to each other.
+//! The distances between CPUs, and the order in which threads use them.
 
 use crate::machine::Machine;
 use crate::rng::Rng;
 
-/// How far a CPU is from another: what a handoff between them crosses.
+/// The distance between two CPUs, by what a handoff between them crosses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Distance {
     /// The same CPU.
@@ -19,7 +19,7 @@ pub enum Distance {
 }
 
 impl Distance {
-    /// All, nearest first.
+    /// All distances, nearest first.
     pub const ALL: [Self; 5] = [
         Self::Cpu,
         Self::Core,
@@ -44,13 +44,13 @@ impl Distance {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Placement {
     /// The cores of one socket, then their sibling threads, then the next
-    /// socket: as the native instrument pins.
+    /// socket, as pinned by the native instrument.
     #[default]
     Compact,
-    /// In the order of their numbers, sibling threads next to each other: as
+    /// In the order of their numbers, sibling threads next to each other, as
     /// a virtual machine numbers its CPUs.
     Numbered,
-    /// One core of each socket in turn, siblings last: what an idle machine's
+    /// One core of each socket in turn, siblings last, as an idle machine's
     /// scheduler does.
     Spread,
     /// Cores in an order drawn from the seed, siblings last: where threads
@@ -67,7 +67,7 @@ impl Placement {
         ("random", Self::Random),
     ];
 
-    /// Its name on the command line and in experiment files.
+    /// The name on the command line and in experiment files.
     pub fn name(self) -> &'static str {
         Self::ALL
             .iter()
@@ -75,10 +75,10 @@ impl Placement {
             .expect("ALL has them all")
     }
 
-    /// The one of this name.
+    /// The placement of this name.
     ///
     /// # Errors
-    /// If there is none; the message names all.
+    /// If there is none; the message lists all.
     pub fn named(name: &str) -> Result<Self, String> {
         let found = Self::ALL.iter().find(|(known, _)| *known == name);
         found.map(|(_, placement)| *placement).ok_or_else(|| {
@@ -141,7 +141,7 @@ impl Topology {
         first..first + cores
     }
 
-    /// Between cores; `Core` for the same one.
+    /// The distance between cores; `Core` for the same one.
     #[inline]
     pub(crate) fn distance(&self, a: usize, b: usize) -> Distance {
         if a == b {
@@ -156,10 +156,11 @@ impl Topology {
     }
 
     /// The hardware threads in the order in which threads get them; `seed`
-    /// is for what is random.
+    /// is for random placements.
     pub(crate) fn order(&self, placement: Placement, seed: u64) -> Vec<usize> {
         let per_socket = self.cores_per_cluster * self.clusters_per_socket;
-        // Not the engine's draws: each seed has its own order of cores.
+        // These are not the engine's draws: each seed has its own order of
+        // cores.
         let rng = Rng::new(seed ^ 0x706c_6163_656d_656e);
         let drawn: Vec<u64> = (0..self.cores()).map(|_| rng.next()).collect();
         let mut all: Vec<usize> = (0..self.cores() * self.threads_per_core).collect();

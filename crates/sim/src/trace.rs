@@ -1,4 +1,4 @@
-//! A trace of a short run that a person can look at: the JSON that Perfetto
+//! A trace of a short run for viewing: the JSON that Perfetto
 //! and Chrome's `about:tracing` open.
 //!
 //! Each CPU is a thread with its waits and holds; each line that moves is a
@@ -9,7 +9,7 @@ use crate::engine::Engine;
 use serde_json::{Value, json};
 use std::cell::{Cell, RefCell};
 
-/// How many entries are kept: about what a viewer still opens with ease.
+/// The most entries that are kept: about as many as a viewer opens easily.
 const MOST: usize = 200_000;
 
 /// The entries so far.
@@ -85,7 +85,7 @@ impl Trace {
             "ts": self.us(now), "args": {"transfer_ns": engine.ns(transfer)}}));
     }
 
-    /// The whole, as JSON.
+    /// The whole trace as JSON.
     pub(crate) fn finish(&self) -> String {
         json!({
             "displayTimeUnit": "ns",

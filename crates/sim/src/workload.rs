@@ -1,4 +1,4 @@
-//! What simulated threads do around the lock.
+//! The work of simulated threads around the lock.
 //!
 //! The work is the published benchmarks' with the memory that they touch,
 //! the same for every lock and machine.
@@ -23,7 +23,7 @@ pub(crate) const UNMASK_CYCLES: u64 = 20;
 /// The most locks that a workload uses.
 pub(crate) const MOST_LOCKS: usize = 16;
 
-/// What threads do, in an endless loop.
+/// The work of threads, in an endless loop.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Workload {
     /// The kernel benchmark of report 3: critical units write one line of a
@@ -33,7 +33,7 @@ pub enum Workload {
     Matrix {
         /// Length of the critical section.
         critical: u32,
-        /// Length of what comes between.
+        /// Length of the non-critical section.
         non_critical: u32,
     },
     /// One system call on a file of the thread's own under one big lock
@@ -41,7 +41,7 @@ pub enum Workload {
     Fstat(Fstat),
     /// Many short holds on a few hot locks, most on one (report 2).
     XfsCreate(XfsCreate),
-    /// One lock in a loop: what most published benchmarks of locks are.
+    /// One lock in a loop, as in most published benchmarks of locks.
     Loop(Loop),
 }
 
@@ -52,10 +52,10 @@ pub struct Loop {
     pub inside_ns: f64,
     /// Computing between two holds, ns.
     pub outside_ns: f64,
-    /// Part of the holds, in percent, that write a line which all share (the
+    /// Percentage of the holds that write a line which all share (the
     /// others read it).
     pub write_percent: u32,
-    /// One hold in so many takes [`Loop::long_ns`] more; 0 for none.
+    /// One hold in this many takes [`Loop::long_ns`] more; 0 for none.
     pub long_one_in: u32,
     /// Computing under the lock in such a hold, ns.
     pub long_ns: f64,
@@ -66,7 +66,7 @@ pub struct Loop {
 pub struct Fstat {
     /// User code, entry and exit of the system call and the file table, ns.
     pub outside_ns: f64,
-    /// Under the lock, ns.
+    /// Time under the lock, ns.
     pub inside_ns: f64,
     /// How often the holder reads the lock's own state while it holds
     /// (assertions that the lock is held).
@@ -92,11 +92,11 @@ pub struct XfsCreate {
     pub hot: u32,
     /// Acquisitions of each of the other locks for one file.
     pub warm: u32,
-    /// How many other locks there are.
+    /// Number of other locks.
     pub warm_locks: u32,
     /// Length of a hold, ns.
     pub inside_ns: f64,
-    /// Lines that all share, written in a hold.
+    /// Number of shared lines that are written in a hold.
     pub lines_written: u32,
 }
 
@@ -114,7 +114,7 @@ impl Default for XfsCreate {
 }
 
 impl Workload {
-    /// Its name on the command line.
+    /// The name on the command line.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Matrix { .. } => "matrix",
@@ -124,7 +124,7 @@ impl Workload {
         }
     }
 
-    /// How many locks it uses.
+    /// Number of locks that it uses.
     pub fn locks(&self) -> usize {
         match self {
             Self::Matrix { .. } | Self::Fstat(_) | Self::Loop(_) => 1,
@@ -146,7 +146,7 @@ impl Workload {
     }
 }
 
-/// What a unit of work copies from and to, on two lines.
+/// The source and destination of a unit of work, on two lines.
 #[repr(C, align(64))]
 pub(crate) struct Buffer {
     to: [Word<u32>; 16],
@@ -162,7 +162,7 @@ impl Buffer {
         }
     }
 
-    /// Reads the line that is written, and adds one to it if asked to.
+    /// Reads the line that is written, and adds one to it if `write`.
     fn count(&self, write: bool) {
         let count = self.to[0].load(Ordering::Relaxed);
         if write {
@@ -170,7 +170,7 @@ impl Buffer {
         }
     }
 
-    /// One unit: reads a line that nobody writes, and writes another.
+    /// Does one unit: reads a line that no CPU writes, and writes another.
     #[inline]
     fn unit(&self, engine: &Engine) {
         let word = self.from[0].load(Ordering::Relaxed);
@@ -179,19 +179,19 @@ impl Buffer {
     }
 }
 
-/// What one simulated thread has.
+/// The state of one simulated thread.
 pub(crate) struct Thread<'a> {
     pub(crate) kind: &'a dyn LockKind,
     pub(crate) locks: &'a [NonNull<()>],
-    /// One a lock.
+    /// One context for each lock.
     pub(crate) contexts: Vec<NonNull<()>>,
-    /// One a lock.
+    /// One shared buffer for each lock.
     pub(crate) shared: &'a [&'a Buffer],
     pub(crate) private: &'a Buffer,
 }
 
 impl Thread<'_> {
-    /// Does so many operations, unless the engine has had enough before.
+    /// Does this many operations, unless the engine ends the run before.
     pub(crate) fn run(&self, workload: &Workload, operations: u64) {
         let engine = engine();
         for _ in 0..operations {
@@ -284,14 +284,14 @@ impl Thread<'_> {
         unsafe { self.kind.unlock(self.locks[lock], self.contexts[lock]) };
     }
 
-    /// Computes for this long, give or take a tenth.
+    /// Computes for this long, plus or minus a tenth.
     fn compute(&self, engine: &Engine, ns: f64) {
         let cycles = (ns * engine.costs.clock_ghz) as u64;
         engine.work(cycles);
         self.jitter(engine, cycles);
     }
 
-    /// Up to a tenth more: real loops are never in step.
+    /// Adds up to a tenth, because real loops are never synchronous.
     fn jitter(&self, engine: &Engine, cycles: u64) {
         engine.work(engine.rng.below((cycles / 10).max(2) as usize) as u64);
     }
