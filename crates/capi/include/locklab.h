@@ -26,7 +26,7 @@
   LOCKLAB_VERSION_OF(LOCKLAB_VERSION_MAJOR, LOCKLAB_VERSION_MINOR,   \
                      LOCKLAB_VERSION_PATCH)
 
-/* Free locks, and an idle node, for initialisers. */
+/* Initialisers of free locks and of an idle node. */
 #define LOCKLAB_TICKET_INIT { 0 }
 #define LOCKLAB_QSPINLOCK_INIT { 0 }
 #define LOCKLAB_MCS_INIT { 0 }
@@ -36,41 +36,41 @@
 extern "C" {
 #endif
 
-/* Freestanding builds only: the library asks its embedder for the two
- * functions below. Zeroed at start; never freed. */
+/* Freestanding builds only: the queue nodes of a CPU, zeroed at start and never
+ * freed. The embedder defines the two functions below. */
 typedef struct LOCKLAB_ALIGNED(64) {
   char opaque[64];
 } locklab_queue_nodes_t;
 
-/* Which CPU this is, below 16383. Preemption is off from before a lock
- * function is called until after the unlock. */
+/* The number of this CPU, below 16383. Preemption must be off from before a
+ * lock function is called until after the unlock. */
 uint32_t locklab_host_cpu(void);
 
-/* The queue nodes of a CPU: always the same. */
+/* The queue nodes of a CPU, always the same ones. */
 locklab_queue_nodes_t *locklab_host_queue_nodes(uint32_t cpu);
 
-/* Freestanding builds only: what the library does without unless it is given.
- * A member may be NULL. None of them may use a lock of the library. */
+/* Freestanding builds only: optional functions of the embedder. A member may
+ * be NULL. None of them may use a lock of the library. */
 typedef struct {
-  /* The NUMA node of this CPU. Without: one node. */
+  /* The NUMA node of this CPU. Default: one node. */
   uint32_t (*node)(void);
-  /* Nanoseconds of a clock that never goes back. Without: time stands still,
-   * and no timeout comes. */
+  /* Nanoseconds of a clock that never goes back. Default: time stands still,
+   * and no timeout ends. */
   uint64_t (*now)(void);
   /* Sleeps until wake() is called for the word, but not if it no longer holds
-   * `expected`; may return at any time. Without: one pause of the CPU. */
+   * `expected`; may return at any time. Default: one pause of the CPU. */
   void (*wait)(const uint32_t *word, uint32_t expected);
   /* Ends the wait() of one CPU on the word. Only the address may be used: the
    * memory may have been freed. */
   void (*wake)(const uint32_t *word);
   /* Whether the locks run in a virtual machine whose hypervisor does not help
-   * waiting CPUs. Without: no. */
+   * waiting CPUs. Default: false. */
   bool (*virtualized)(void);
 } locklab_host_t;
 
-/* Gives the library its host, which must stay. Before any lock is contended:
- * a waiter that has gone to sleep by one host is not woken by another. NULL:
- * none, as at the start. */
+/* Sets the host of the library, which must stay valid. To be called before any
+ * lock is contended: a waiter that sleeps by one host is not woken by another.
+ * NULL removes the host. */
 void locklab_set_host(const locklab_host_t *host);
 
 #ifdef __cplusplus
@@ -125,7 +125,7 @@ typedef struct LOCKLAB_ALIGNED(64) {
 } locklab_mcs_node_t;
 
 /*
- A lock algorithm: what it needs and what it does. All pointers to a lock
+ A lock algorithm: its requirements and its functions. All pointers to a lock
  are to `size` bytes aligned to `align`, those to a context (a queue node)
  to `context_size` bytes aligned to `context_align`; where `context_size`
  is 0 the context may be NULL.
@@ -188,7 +188,7 @@ typedef struct {
    */
   void (*lock)(void *lock, void *context);
   /*
-   Acquires if that needs no waiting; says whether.
+   Acquires if that needs no waiting; returns whether it did.
    */
   bool (*try_lock)(void *lock, void *context);
   /*
@@ -210,27 +210,28 @@ typedef struct {
    */
   bool touches_after_release;
   /*
-   1 if some CPU holds the lock or waits for it, 0 if not, -1 if the lock
-   cannot say. Of the moment of looking.
+   1 if some CPU holds the lock or waits for it at the moment of the call,
+   0 if not, -1 if the lock cannot tell.
    */
   int (*is_locked)(void *lock);
   /*
-   Acquires, or gives up when `locklab_now()` has reached `deadline`; says
-   whether it acquired. NULL if the lock cannot be given up.
+   Acquires, or gives up when `locklab_now()` has reached `deadline`;
+   returns whether it acquired. NULL if the lock cannot be given up.
    */
   bool (*lock_until)(void *lock, void *context, uint64_t deadline);
   /*
-   Whether a context that `lock_until` has given up with may go, or be
+   Whether a context with which `lock_until` has given up may be freed, or
    used with another lock. NULL if it always may.
    */
   bool (*context_is_idle)(void *context);
   /*
-   Acquires for reading, beside other readers. NULL, as the next three,
-   if the lock is exclusive only; `lock` and `unlock` are for writing.
+   Acquires for reading, together with other readers. NULL, as the next
+   three, if the lock is exclusive only; `lock` and `unlock` are for
+   writing.
    */
   void (*read_lock)(void *lock);
   /*
-   Acquires for reading if that needs no waiting; says whether.
+   Acquires for reading if that needs no waiting; returns whether it did.
    */
   bool (*try_read_lock)(void *lock);
   /*
@@ -238,7 +239,7 @@ typedef struct {
    */
   void (*read_unlock)(void *lock);
   /*
-   Makes the writer a reader, without anybody in between.
+   Makes the writer a reader, without any other holder in between.
    */
   void (*downgrade)(void *lock);
   /*
@@ -247,11 +248,12 @@ typedef struct {
    */
   bool (*held)(void *lock);
   /*
-   Releases every level that this CPU holds, and says how many there were.
+   Releases every level that this CPU holds, and returns how many there
+   were.
    */
   uint32_t (*release_all)(void *lock);
   /*
-   Acquires so many levels: what undoes `release_all`.
+   Acquires `depth` levels: the inverse of `release_all`.
    */
   void (*acquire_count)(void *lock, uint32_t depth);
 } locklab_type_t;
@@ -269,7 +271,7 @@ extern "C" {
 void locklab_ticket_lock(locklab_ticket_t *lock);
 
 /*
- Acquires the lock if it is free; says whether.
+ Acquires the lock if it is free; returns whether it did.
 
  Requires:
  The same conditions as for `locklab_ticket_lock`.
@@ -288,7 +290,7 @@ void locklab_ticket_unlock(locklab_ticket_t *lock);
  Slow path of the inline acquire: waits for `ticket`.
 
  Requires:
- `ticket` was drawn from this lock and is not yet served to its end.
+ `ticket` was drawn from this lock and has not been released.
  */
 void locklab_ticket_wait(locklab_ticket_t *lock, uint16_t ticket);
 
@@ -296,12 +298,12 @@ void locklab_ticket_wait(locklab_ticket_t *lock, uint16_t ticket);
  Acquires the lock; spins until it has it.
 
  Requires:
- `lock` points to a qspinlock lock.
+ `lock` points to a qspinlock.
  */
 void locklab_qspinlock_lock(locklab_qspinlock_t *lock);
 
 /*
- Acquires the lock if it is free; says whether.
+ Acquires the lock if it is free; returns whether it did.
 
  Requires:
  The same conditions as for `locklab_qspinlock_lock`.
@@ -317,7 +319,7 @@ bool locklab_qspinlock_trylock(locklab_qspinlock_t *lock);
 void locklab_qspinlock_unlock(locklab_qspinlock_t *lock);
 
 /*
- Slow path of the inline acquire: waits, having read `word`, not zero.
+ Slow path of the inline acquire: waits, after `word`, not zero, was read.
 
  Requires:
  `lock` points to a qspinlock.
@@ -328,13 +330,13 @@ void locklab_qspinlock_wait(locklab_qspinlock_t *lock, uint32_t word);
  Acquires the lock; spins until it has it.
 
  Requires:
- `lock` points to an mcs lock. `node` is in use by no other acquisition, and
+ `lock` points to an MCS lock. `node` is in use by no other acquisition, and
  both stay in place until the unlock.
  */
 void locklab_mcs_lock(locklab_mcs_t *lock, locklab_mcs_node_t *node);
 
 /*
- Acquires the lock if it is free; says whether.
+ Acquires the lock if it is free; returns whether it did.
 
  Requires:
  The same conditions as for `locklab_mcs_lock`.
@@ -371,8 +373,8 @@ void locklab_mcs_hand_over(locklab_mcs_node_t *node);
 uint32_t locklab_version(void);
 
 /*
- Nanoseconds of a clock that never goes back: what deadlines are counted
- by. CLOCK_MONOTONIC on unix; freestanding, what the host says.
+ Nanoseconds of a clock that never goes back, by which deadlines are
+ measured: CLOCK_MONOTONIC on unix; in a freestanding build the host's.
  */
 uint64_t locklab_now(void);
 

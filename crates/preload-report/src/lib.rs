@@ -1,8 +1,8 @@
 //! The file that the interposer writes and `locklab run` reads.
 //!
 //! One for each program image (a fork goes on with its parent's, an `exec`
-//! begins another), mapped shared: so what was counted is there however the
-//! program ends, and counting allocates nothing and calls nobody. The two
+//! begins another), mapped shared: so the counts exist however the
+//! program ends, and counting allocates nothing and calls nothing. The two
 //! sides are built from this one description of it.
 //!
 //! It must stay plain memory: atomics and bytes at fixed places.
@@ -12,26 +12,28 @@ use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// The variable that names the folder for the files.
 pub const FOLDER_VARIABLE: &str = "LOCKLAB_REPORT";
-/// The variable that asks for a profile, if it is not empty.
+/// The variable that requests a profile, if it is not empty.
 pub const PROFILE_VARIABLE: &str = "LOCKLAB_PROFILE";
 
 /// First word of the file. Changes with the layout.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"lockrep4");
-/// Mutexes that a profile keeps apart. This size and those below are powers of
-/// two; what finds its table full shares the first place of that table.
+/// The most mutexes that a profile distinguishes. This size and those below are
+/// powers of two; an entry that finds its table full shares the first place of
+/// that table.
 pub const SITES: usize = 4096;
-/// Call stacks of a profile.
+/// The most call stacks of a profile.
 pub const STACKS: usize = 4096;
-/// Mutexes of one stack that have sites of their own; those beyond them share one.
+/// The most mutexes of one stack that have sites of their own; those beyond
+/// them share one.
 pub const MUTEXES: u32 = 256;
-/// Frames of a call stack, from the call of the lock outwards.
+/// Number of frames of a call stack, from the call of the lock outwards.
 pub const FRAMES: usize = 12;
-/// Mapped parts of files.
+/// The most mapped parts of files.
 pub const MODULES: usize = 256;
-/// Pairs of a mutex and a stack that waited for it, or held it.
+/// The most pairs of a mutex and a stack that waited for it, or held it.
 pub const LINKS: usize = 8192;
-/// Threads count apart, in so many places a site, so that counting does not
-/// contend where the locks do not.
+/// Threads count separately, in this many places per site, so that counting
+/// does not contend where the locks do not.
 pub const STRIPES: usize = 8;
 
 /// The file.
@@ -58,18 +60,18 @@ pub struct Report {
     pub outside: AtomicU64,
     /// How often a waiter slept for a lock.
     pub sleeps: AtomicU64,
-    /// How often a lock was handed to a thread that slept, and stood idle
-    /// until that ran.
+    /// How often a lock was handed to a sleeping thread, and was idle
+    /// until that thread ran.
     pub handoffs: AtomicU64,
-    /// How long the locks stood idle then, in nanoseconds, in all.
+    /// Total time for which the locks were idle then, in nanoseconds.
     pub idle: AtomicU64,
-    /// Acquisitions that passed a thread that slept.
+    /// Number of acquisitions that passed a sleeping thread.
     pub passes: AtomicU64,
-    /// What is mapped where; the first entries are used.
+    /// The mapped files; the first entries are used.
     pub modules: [Module; MODULES],
     /// Stacks, placed by the hash of their frames.
     pub stacks: [Stack; STACKS],
-    /// Who waited and who held, by the hash of both ends.
+    /// The stacks that waited and held, by the hash of both ends.
     pub links: [Link; LINKS],
     /// Sites, placed by the hash of mutex and stack.
     pub sites: [Site; SITES],
@@ -78,13 +80,13 @@ pub struct Report {
 /// A mapped part of a file.
 #[repr(C)]
 pub struct Module {
-    /// 1 once the rest is there.
+    /// 1 once the other fields are set.
     pub known: AtomicU64,
     /// The first address.
     pub from: AtomicU64,
-    /// The address behind the last.
+    /// The address after the last.
     pub to: AtomicU64,
-    /// Where in the file the first address is.
+    /// Offset in the file of the first address.
     pub offset: AtomicU64,
     /// The path of the file, ending in zeros; cut at the front if longer.
     pub path: [AtomicU32; 60],
@@ -93,9 +95,9 @@ pub struct Module {
 /// A call stack at the first use of a mutex, or at a wait.
 #[repr(C)]
 pub struct Stack {
-    /// Hash of the frames; 0: no stack here.
+    /// Hash of the frames; 0 if the place is free.
     pub key: AtomicU64,
-    /// 1 once the frames are there.
+    /// 1 once the frames are set.
     pub known: AtomicU32,
     /// Sites that began with this stack.
     pub mutexes: AtomicU32,
@@ -104,7 +106,7 @@ pub struct Stack {
     pub frames: [AtomicU64; FRAMES],
 }
 
-/// What a link says.
+/// The kind of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// Waited for the mutex.
@@ -116,11 +118,11 @@ pub enum Role {
 /// A stack that waited for a mutex, or held it while others waited.
 #[repr(C)]
 pub struct Link {
-    /// See [`Link::key`]; 0: no link here.
+    /// See [`Link::key`]; 0 if the place is free.
     pub key: AtomicU64,
     /// How often that happened.
     pub count: AtomicU64,
-    /// Ticks in all.
+    /// Total time in ticks.
     pub ticks: AtomicU64,
 }
 
@@ -144,42 +146,42 @@ impl Link {
 /// A mutex that was initialised or first acquired by one stack.
 #[repr(C, align(64))]
 pub struct Site {
-    /// Hash of both; 0: no site here.
+    /// Hash of both; 0 if the place is free.
     pub key: AtomicU64,
-    /// The address of the mutex; 0: several share the site.
+    /// The address of the mutex; 0 if several share the site.
     pub mutex: AtomicU64,
-    /// The number of the stack; 0: not known.
+    /// The number of the stack; 0 if not known.
     pub stack: AtomicU32,
-    /// How many threads waited at once, at most.
+    /// The most threads that waited at once.
     pub most_waiters: AtomicU32,
     /// The counts of some of the threads.
     pub counts: [Counts; STRIPES],
 }
 
-/// Times in ticks.
+/// The counts of a site, with times in ticks.
 #[repr(C, align(64))]
 pub struct Counts {
     /// How often a lock was acquired.
     pub acquired: AtomicU64,
-    /// How often it was not free at the first look.
+    /// How often it was not free at the first attempt.
     pub contended: AtomicU64,
-    /// Time from that look to the acquisition, in all.
+    /// Total time from that attempt to the acquisition.
     pub waited: AtomicU64,
     /// The longest of these.
     pub longest_wait: AtomicU64,
-    /// Time from acquisition to release, in all.
+    /// Total time from acquisition to release.
     pub held: AtomicU64,
     /// The longest of these.
     pub longest_hold: AtomicU64,
-    /// How many holds `held` adds up.
+    /// The number of holds that `held` adds up.
     pub holds: AtomicU64,
 }
 
-/// Bytes of the file.
+/// Size of the file in bytes.
 pub const BYTES: usize = size_of::<Report>();
 
 /// The place of `key` in a table, and whether it is new, in which case the
-/// caller fills it in. 0, which those that find no room share, if the table is
+/// caller fills it in. 0, which entries without room share, if the table is
 /// full.
 pub fn find<T>(table: &[T], key: u64, of: impl Fn(&T) -> &AtomicU64) -> (usize, bool) {
     let hash = key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
@@ -198,7 +200,7 @@ pub fn find<T>(table: &[T], key: u64, of: impl Fn(&T) -> &AtomicU64) -> (usize, 
     (0, false)
 }
 
-/// Whether the processor has a counter that runs at one pace on all CPUs.
+/// Whether the processor has a counter that runs at one rate on all CPUs.
 pub fn has_counter() -> bool {
     #[cfg(target_arch = "x86_64")]
     {
@@ -211,7 +213,7 @@ pub fn has_counter() -> bool {
     }
 }
 
-/// That counter.
+/// Reads that counter.
 #[inline(always)]
 pub fn counter() -> u64 {
     #[cfg(target_arch = "x86_64")]
@@ -234,7 +236,7 @@ pub fn counter() -> u64 {
     }
 }
 
-/// The monotonic clock.
+/// Reads the monotonic clock.
 pub fn nanoseconds() -> u64 {
     let mut now = libc::timespec {
         tv_sec: 0,

@@ -1,7 +1,7 @@
 /* A futex wait at which a thread may be cancelled.
  *
  * pthread_cond_wait is a cancellation point: a thread cancelled there takes
- * the mutex back before its own cleanup handlers run. Unwinding through Rust
+ * the mutex again before its own cleanup handlers run. Unwinding through Rust
  * destructors is not defined, and pthread_cleanup_push is a C macro; so this
  * function, and nothing else, is C. */
 #define _GNU_SOURCE

@@ -1,20 +1,20 @@
 //! The platform of a process with one thread.
 //!
-//! glibc takes its mutexes without atomic operations until the first
-//! `pthread_create`, and says so in `__libc_single_threaded`. The same lock
-//! on this platform does likewise: read, then write. What it leaves in memory
-//! is what the atomic one would, so a mutex locked by one is unlocked by the
-//! other when the second thread appears in between. (Creating a thread orders
-//! all that was before it.)
+//! glibc acquires its mutexes without atomic operations until the first
+//! `pthread_create`, and shows that in `__libc_single_threaded`. The same lock
+//! on this platform does likewise: read, then write. The memory contents
+//! are those of the atomic platform, so a mutex locked on one is unlocked on
+//! the other when the second thread appears in between. (Creating a thread
+//! orders all that was before it.)
 //!
-//! Never to be used while two threads run.
+//! It must never be used while two threads run.
 
 use crate::host::Process;
 use core::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32, AtomicUsize};
 use locklab_locks::platform::{Atomic, AtomicInt, LockWord, Ordering, Patience, Poll};
 use locklab_locks::{Host, Platform, QueueNodes};
 
-/// Nobody else is here.
+/// The platform of the only thread.
 pub(crate) struct Alone;
 
 /// An atomic word that only one thread touches.
@@ -60,7 +60,7 @@ unsafe impl<T: Copy + PartialEq, A: Atomic<T>> Atomic<T> for Lone<A> {
         Ok(old)
     }
 
-    // Who waits here waits for itself, and does so for ever: a deadlock of
+    // A thread that waits here waits for itself for ever: a deadlock of
     // the program's, as with glibc.
     fn spin(&self, order: Ordering, patience: Patience, poll: impl FnMut(T) -> Poll) -> T {
         self.0.spin(order, patience, poll)

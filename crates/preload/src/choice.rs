@@ -1,8 +1,8 @@
-//! Which lock, chosen once, at the first call of any function here.
+//! The choice of the lock, made once, at the first call of any function here.
 //!
 //! `LOCKLAB_LOCK` names it, `LOCKLAB_WAIT` is `barging`, `spin-then-park` or
 //! `spin`.
-//! `pthread` means glibc's own, through the interposer.
+//! `pthread` means glibc's own mutexes, through the interposer.
 
 use crate::alone::Alone;
 use crate::futex::Guarded;
@@ -13,13 +13,13 @@ use core::ffi::CStr;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 use locklab_locks::catalogue;
 
-/// `Mutex::state` of the mutexes that take the short way: of the plain type,
+/// `Mutex::state` of the mutexes that take the fast path: of the plain type,
 /// last touched since the last fork. Until there is a choice, none.
 pub(crate) static PLAIN: AtomicU64 = AtomicU64::new(NONE);
-/// No mutex looks like this.
+/// A value that no mutex has.
 const NONE: u64 = u64::MAX - 1;
 
-/// What the short way jumps to. Valid once a mutex equals [`PLAIN`].
+/// The targets of the fast path. Valid once a mutex equals [`PLAIN`].
 pub(crate) static SHORT: Short = Short::new();
 /// The same while the process has one thread; see [`crate::alone`].
 pub(crate) static SHORT_ALONE: Short = Short::new();
@@ -69,7 +69,7 @@ pub(crate) fn is_glibc() -> bool {
     OPS.load(Ordering::Relaxed).is_null()
 }
 
-/// Gives this thread a record. Under glibc it has no queue nodes.
+/// Gives this thread a record, which has no queue nodes under glibc.
 pub(crate) fn enter() -> *mut thread::Header {
     if is_glibc() {
         thread::enter::<()>()
@@ -93,7 +93,7 @@ pub(crate) fn hands_over() -> bool {
     plain::hands_over(&ops().info)
 }
 
-/// Whether waiters sleep after a while.
+/// Whether waiters sleep after spinning.
 pub(crate) fn parks() -> bool {
     PARKS.load(Ordering::Relaxed)
 }
@@ -102,7 +102,7 @@ pub(crate) fn virtualized() -> bool {
     VIRTUALIZED.load(Ordering::Relaxed)
 }
 
-/// Makes the choice if it is not made.
+/// Makes the choice if it has not been made.
 #[inline]
 pub(crate) fn make() {
     // H1: pairs with H2.
@@ -156,7 +156,7 @@ fn make_now() {
     }
     #[cfg(target_arch = "x86_64")]
     {
-        // Bit 31: there is a hypervisor.
+        // Bit 31 means that there is a hypervisor.
         let yes = core::arch::x86_64::__cpuid(1).ecx >> 31 != 0;
         VIRTUALIZED.store(yes, Ordering::Relaxed);
     }
@@ -169,11 +169,12 @@ fn make_now() {
     // H2: pairs with H1.
     MADE.store(true, Ordering::Release);
     MAKING.unlock();
-    // May allocate, and so come back here; therefore last.
+    // This may allocate, and so re-enter; therefore it is last.
     fork::start();
 }
 
-/// Mutexes of the plain type, touched since the last fork, take the short way.
+/// Lets mutexes of the plain type, touched since the last fork, take the fast
+/// path.
 pub(crate) fn allow_short_way() {
     if !is_glibc() && !report::profiling() {
         let generation = u64::from(fork::generation());
@@ -186,7 +187,7 @@ pub(crate) fn guard() -> &'static Guarded {
     &MAKING
 }
 
-/// A variable of the environment. No allocation.
+/// A variable of the environment, read without allocation.
 pub(crate) fn variable(name: &CStr) -> Option<&'static str> {
     // SAFETY: a C string; the value stays, since the program has not had the
     // time to change its environment.
@@ -201,7 +202,7 @@ pub(crate) fn variable(name: &CStr) -> Option<&'static str> {
         .filter(|value| !value.is_empty())
 }
 
-/// One sentence, and the end.
+/// Prints an error message of one sentence, and ends the process.
 #[cold]
 pub(crate) fn die(sentence: &[&str]) -> ! {
     say(&["locklab: "]);
@@ -219,7 +220,7 @@ fn say(words: &[&str]) {
     }
 }
 
-/// Early, so that a wrong name is reported before the program starts.
+/// Runs early, so that a wrong name is reported before the program starts.
 #[used]
 #[unsafe(link_section = ".init_array")]
 static START: extern "C" fn() = {

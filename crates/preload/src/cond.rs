@@ -1,8 +1,8 @@
 //! Condition variables, for mutexes that glibc's would not understand.
 //!
-//! A `pthread_cond_t` that is ours is a list of waiters, first come first
+//! A `pthread_cond_t` of the interposer is a list of waiters, first come first
 //! woken, each sleeping on a word of its own stack. Once a waiter has been
-//! woken it does not look at the condition variable again, so that it may be
+//! woken it does not access the condition variable again, so that it may be
 //! destroyed as soon as POSIX allows. Process-shared ones stay glibc's.
 
 use crate::choice::{self, die};
@@ -20,12 +20,12 @@ use libc::{
     EINVAL, ETIMEDOUT, clockid_t, pthread_cond_t, pthread_condattr_t, pthread_mutex_t, timespec,
 };
 
-/// Our view of a `pthread_cond_t`. Zeros: nobody waits, times are of the
-/// real-time clock.
+/// The interposer's view of a `pthread_cond_t`. If zero, no thread waits, and
+/// times are of the real-time clock.
 #[repr(C)]
 struct Cond {
     /// Guards the list. Low two bits as in [`Guarded`]; above them the
-    /// generation: what an older process left is an unlocked, empty list.
+    /// generation: a value of an older generation is an unlocked, empty list.
     lock: AtomicU32,
     clock: AtomicU32,
     first: AtomicPtr<Waiter>,
@@ -34,14 +34,14 @@ struct Cond {
 
 /// A waiter, on the stack of the waiting thread.
 struct Waiter {
-    /// 1: woken, and in no list.
+    /// 1 once it has been woken and is in no list.
     woken: AtomicU32,
     next: AtomicPtr<Waiter>,
     previous: AtomicPtr<Waiter>,
 }
 
-/// Where glibc notes that one is process-shared: the word's number, and the
-/// bit. Found by asking, because it has moved between versions.
+/// The place where glibc marks one as process-shared: the word's number, and
+/// the bit. Found by a test, because it has moved between versions.
 static SHARED_WORD: AtomicUsize = AtomicUsize::new(0);
 static SHARED_BIT: AtomicU32 = AtomicU32::new(0);
 
@@ -75,7 +75,7 @@ pub(crate) fn start() {
     }
 }
 
-/// A condition variable of glibc's.
+/// Whether a condition variable is glibc's.
 unsafe fn is_glibc(cond: *mut pthread_cond_t) -> bool {
     choice::make();
     if choice::is_glibc() {
@@ -131,7 +131,7 @@ impl Cond {
         }
     }
 
-    /// Under the lock.
+    /// Appends a waiter; requires the lock.
     fn append(&self, waiter: &Waiter) {
         let this = ptr::from_ref(waiter).cast_mut();
         let last = self.last.load(Ordering::Relaxed);
@@ -144,7 +144,7 @@ impl Cond {
         self.last.store(this, Ordering::Relaxed);
     }
 
-    /// Under the lock; `waiter` is in the list.
+    /// Removes a waiter that is in the list; requires the lock.
     fn remove(&self, waiter: &Waiter) {
         let next = waiter.next.load(Ordering::Relaxed);
         let previous = waiter.previous.load(Ordering::Relaxed);
@@ -161,10 +161,10 @@ impl Cond {
         }
     }
 
-    /// Wakes the first that waits, or all.
+    /// Wakes the first waiter, or all.
     fn wake(&self, all: bool) {
-        // Nobody: a waiter appends itself before it lets go of the mutex, so
-        // whoever took the mutex since sees it here.
+        // No waiter: one appends itself before it releases the mutex, so
+        // a thread that has acquired the mutex since sees it here.
         if self.first.load(Ordering::Relaxed).is_null() {
             return;
         }
@@ -177,7 +177,7 @@ impl Cond {
             };
             self.remove(waiter);
             let woken = &raw const waiter.woken;
-            // From here on the waiter may be gone.
+            // From here on the waiter may no longer exist.
             // B3: pairs with B4.
             waiter.woken.store(1, Ordering::Release);
             futex::wake(woken, 1);
@@ -200,7 +200,7 @@ unsafe extern "C-unwind" {
     ) -> c_int;
 }
 
-/// What a cancelled waiter must put in order.
+/// The state that a cancelled waiter must restore.
 struct Frame<'a> {
     cond: &'a Cond,
     waiter: &'a Waiter,
@@ -217,15 +217,17 @@ unsafe extern "C-unwind" fn cancelled(frame: *mut c_void) {
     }
     frame.cond.unlock();
     if woken {
-        // A signal must not be lost on a thread that does not use it.
+        // A signal must not be consumed by a thread that does not use it.
         frame.cond.wake(false);
     }
-    // SAFETY: the mutex of the wait; POSIX wants it held in the handlers.
+    // SAFETY: the mutex of the wait; POSIX requires it to be held in the
+    // handlers.
     unsafe { mutex_lock(frame.mutex, 0) };
 }
 
 /// # Safety
-/// The conditions of POSIX for `pthread_cond_*`; likewise the functions below.
+/// The conditions of POSIX for `pthread_cond_*`; they also apply to the
+/// functions below.
 unsafe fn wait_until(
     cond: *mut pthread_cond_t,
     mutex: *mut pthread_mutex_t,
@@ -298,24 +300,24 @@ unsafe fn wait_until(
     if relocked != 0 { relocked } else { result }
 }
 
-/// glibc's mutexes for waits of our mutexes on process-shared condition
-/// variables, which no program needs but some have.
+/// glibc's mutexes for waits of interposed mutexes on process-shared condition
+/// variables, which few programs use.
 struct Helpers([UnsafeCell<pthread_mutex_t>; 16]);
 
 // SAFETY: mutexes.
 unsafe impl Sync for Helpers {}
 
 static HELPERS: Helpers = Helpers([const { UnsafeCell::new(libc::PTHREAD_MUTEX_INITIALIZER) }; 16]);
-/// Whether there was such a wait: until then, signals need no helper.
+/// Whether there has been such a wait: until then, signals need no helper.
 static MIXED: AtomicU32 = AtomicU32::new(0);
-/// Held over a fork so that no helper is.
+/// Held across a fork so that no helper is held.
 static MIXING: Guarded = Guarded::new();
 
 fn helper(cond: *mut pthread_cond_t) -> *mut pthread_mutex_t {
     HELPERS.0[(cond.addr() >> 4) % 16].get()
 }
 
-/// Repairs the state of a process just forked: no helper is held.
+/// Repairs the state of a newly forked process: no helper is held.
 pub(crate) fn forget() {
     MIXING.reset();
     for helper in &HELPERS.0 {
@@ -324,7 +326,7 @@ pub(crate) fn forget() {
     }
 }
 
-/// A wait on a condition variable of glibc's, by glibc's `wait`.
+/// Waits on a condition variable of glibc's, by glibc's `wait`.
 unsafe fn wait_at_glibc(
     cond: *mut pthread_cond_t,
     mutex: *mut pthread_mutex_t,
@@ -344,8 +346,8 @@ unsafe fn wait_at_glibc(
         return result;
     }
     let helper = helper(cond);
-    // The helper is taken before the mutex is let go, and by every signal of
-    // this process from now on: none falls between the two.
+    // The helper is acquired before the mutex is released, and by every signal
+    // of this process from now on: none falls between the two.
     MIXED.store(1, Ordering::Relaxed);
     let mut state = 0;
     // SAFETY: our own mutex, glibc's functions; not cancelled in between.
@@ -369,7 +371,7 @@ unsafe extern "C" {
     fn pthread_setcancelstate(state: c_int, old: *mut c_int) -> c_int;
 }
 
-/// Wakes at a condition variable of glibc's.
+/// Wakes waiters of a condition variable of glibc's.
 fn wake_at_glibc(cond: *mut pthread_cond_t, wake: impl FnOnce() -> c_int) -> c_int {
     if MIXED.load(Ordering::Relaxed) == 0 {
         return wake();
@@ -422,7 +424,7 @@ pub(crate) unsafe fn destroy(cond: *mut pthread_cond_t) -> c_int {
         if is_glibc(cond) {
             return (real::COND_DESTROY.get())(cond);
         }
-        // Who is waking someone may still hold the list.
+        // A waking thread may still hold the list.
         let cond = Cond::of(cond);
         cond.lock();
         cond.unlock();

@@ -1,6 +1,6 @@
-//! The functions of the C library that this library stands in for.
+//! The functions of the C library that this library replaces.
 //!
-//! Exported without a version, which answers to every version: a program
+//! They are exported without a version, which matches every version: a program
 //! linked against glibc 2.34 or newer asks for `pthread_mutex_trylock` of
 //! another version than one linked before.
 
@@ -16,7 +16,7 @@ use libc::{
 
 /// Whether this is a plain mutex of this process, and the choice is made.
 ///
-/// H3: pairs with H4: who sees that, sees which lock was chosen.
+/// H3: pairs with H4: a thread that sees it sees which lock was chosen.
 #[inline(always)]
 fn short_way(mutex: &Mutex) -> bool {
     mutex.state.load(Ordering::Relaxed) == PLAIN.load(Ordering::Acquire)
@@ -27,7 +27,7 @@ unsafe extern "C" {
     static __libc_single_threaded: AtomicU8;
 }
 
-/// Goes on to the operation of the chosen lock: a jump, not a call, if this
+/// Continues with the operation of the chosen lock: a jump, not a call, if this
 /// is the last thing a function does.
 macro_rules! go_to {
     ($operation:ident, $mutex:expr) => {{
@@ -106,8 +106,8 @@ unsafe extern "C" fn mutex_destroy(mutex: *mut pthread_mutex_t) -> Errno {
 }
 
 /// Exports functions under the names of the C library. Where `from` names
-/// registers (one for each architecture), the function gets one argument
-/// more, in that register: the address that the call returns to.
+/// registers (one for each architecture), the function gets one more argument,
+/// in that register: the address that the call returns to.
 macro_rules! export {
     ($([$($symbol:ident)|+] $arguments:tt from $registers:tt => $function:path;)*) => {
         $($(export!(@one $symbol $arguments $registers => $function);)+)*
@@ -184,7 +184,7 @@ export! {
          child: Option<unsafe extern "C" fn()>, object: *mut c_void) from [] => register_atfork;
 }
 
-/// So that our own handlers are registered before any other.
+/// Registers the interposer's own handlers before any other.
 unsafe fn register_atfork(
     prepare: Option<unsafe extern "C" fn()>,
     parent: Option<unsafe extern "C" fn()>,

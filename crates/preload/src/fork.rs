@@ -2,10 +2,10 @@
 //!
 //! The child may use the mutexes that its thread held in the parent. Threads
 //! that waited for them are not in the child, but are still in the queues; a
-//! handoff to one of them would be the last. So each process has a
+//! handoff to one of them would never end. So each process has a
 //! generation, each mutex remembers in which it was last touched, and one of
 //! an older generation is repaired before it is used: if it is held it stays
-//! held, and nobody waits.
+//! held, and no thread waits.
 //!
 //! In the first process every mutex is of generation 0, and this costs
 //! nothing: the comparison is the one that recognises a plain mutex.
@@ -19,13 +19,13 @@ use core::sync::atomic::{AtomicU32, Ordering};
 static GENERATION: AtomicU32 = AtomicU32::new(0);
 static REPAIR: Guarded = Guarded::new();
 
-/// How many forks are between this process and the program's first.
+/// The number of forks between this process and the program's first.
 #[inline(always)]
 pub(crate) fn generation() -> u32 {
     GENERATION.load(Ordering::Relaxed)
 }
 
-/// Repairs a mutex of ours that comes from before the fork.
+/// Repairs a mutex of the interposer that was last touched before the fork.
 #[inline]
 pub(crate) fn refresh(mutex: &Mutex) {
     if mutex.generation() != generation() {
@@ -49,9 +49,9 @@ fn repair(mutex: &Mutex) {
     });
 }
 
-/// Registers what follows, before anybody else in the program registers
-/// anything: so ours is the first to run in the child, and the program's
-/// handlers find the mutexes in order. (`exports` sees to that.)
+/// Registers the handlers below, before any other code in the program registers
+/// any: so they run first in the child, and the program's
+/// handlers find the mutexes repaired. (`exports` ensures that.)
 pub(crate) fn start() {
     // SAFETY: three functions that stay. It fails only without memory; then
     // a fork is as if there were no handlers.
@@ -65,7 +65,7 @@ pub(crate) fn start() {
     }
 }
 
-/// In the order in which they are taken inside one another.
+/// The internal locks, in the order in which they nest.
 fn guards() -> [&'static Guarded; 7] {
     [
         choice::guard(),

@@ -1,19 +1,20 @@
-//! `try_lock` round a lock that has none.
+//! `try_lock` for a lock that has none.
 //!
 //! A waiter of CLH that has put itself into the queue cannot leave, and a big
-//! lock would let its holder in again. Under these locks a `try_lock` takes a
+//! lock would admit its holder again. Under these locks a `try_lock` takes a
 //! gate beside the lock, and the head of the queue must take it too. Most
 //! mutexes are never tried, and an atomic operation more in each acquisition
 //! would make a queue lock a quarter slower than glibc's; so the gate is shut
-//! by the first `try_lock` of a mutex, and stands open before.
+//! by the first `try_lock` of a mutex, and is open until then.
 //!
-//! Shutting it must not pass by a head that is on its way in. The head says
-//! that it holds, then looks whether the gate is shut; who shuts it says so,
-//! makes all CPUs of the process fence (`membarrier`), then looks whether
-//! somebody holds. One of the two sees the other. (D. Dice, H. Huang and
-//! M. Yang, "Asymmetric Dekker Synchronization", 2001.)
+//! Shutting it must not miss a head that is about to enter. The head announces
+//! that it holds, then checks whether the gate is shut; a thread that shuts it
+//! announces that, makes all CPUs of the process fence (`membarrier`), then
+//! checks whether a thread holds. One of the two sees the other. (D. Dice, H.
+//! Huang and M. Yang, "Asymmetric Dekker Synchronization", 2001.)
 //!
-//! Must never let a `try_lock` in that finds a head: it says busy instead.
+//! A `try_lock` that finds a head must never be admitted: it returns busy
+//! instead.
 
 use crate::futex;
 use core::sync::atomic::{AtomicU32, compiler_fence, fence};
@@ -26,31 +27,31 @@ const HEAD: u32 = 1;
 
 // Of `gate`.
 const FREE: u32 = 0;
-/// The head of the queue has it.
+/// The head of the queue has the gate.
 const QUEUED: u32 = 1;
-/// A `try_lock` looks whether it may.
+/// A `try_lock` is checking whether it may enter.
 const TRYING: u32 = 2;
 /// A `try_lock` has succeeded.
 const TRIED: u32 = 3;
 
 // Of `gated`.
 const OPEN: u32 = 0;
-/// Heads that come from now on may or may not know.
+/// The gate is being shut: heads that arrive now may or may not know.
 const SHUTTING: u32 = 1;
-/// No head is in that does not know.
+/// The gate is shut: every head inside knows.
 const SHUT: u32 = 2;
 
-/// `gated` of a new mutex: shut where no fence can be had on other CPUs.
+/// `gated` of a new mutex: shut where other CPUs cannot be made to fence.
 pub(crate) fn at_first() -> u32 {
     if futex::fences() { OPEN } else { SHUT }
 }
 
-/// Whether somebody holds by the gate.
+/// Whether a thread holds through the gate.
 pub(crate) fn is_held(gate: u32) -> bool {
     gate == QUEUED || gate == TRIED
 }
 
-/// What keeps the head of the queue and a `try_lock` apart.
+/// The gate that separates the head of the queue from a `try_lock`.
 pub(crate) struct Gate<'a, P: Platform> {
     held: &'a AtomicU32,
     gate: &'a P::U32,
@@ -63,7 +64,7 @@ impl<'a, P: Platform> Gate<'a, P> {
         Self { held, gate, gated }
     }
 
-    /// The way in of the head of the queue, which has just become it.
+    /// Enters as the head of the queue, which the caller has just become.
     #[inline(always)]
     pub(crate) fn enter(&self) {
         AtomicU32::store(self.held, HEAD, Ordering::Relaxed);
@@ -87,7 +88,7 @@ impl<'a, P: Platform> Gate<'a, P> {
         }
     }
 
-    /// The way in that does not queue; says whether it is in.
+    /// Enters without queueing; returns whether it succeeded.
     pub(crate) fn try_enter(&self) -> bool {
         // N6: pairs with N5'.
         if AtomicU32::load(self.gated, Ordering::Acquire) != SHUT {
@@ -128,16 +129,16 @@ impl<'a, P: Platform> Gate<'a, P> {
         AtomicU32::store(self.gated, SHUT, Ordering::Release);
     }
 
-    /// Whether anybody holds it or is about to. Others may come any time.
+    /// Whether a thread holds it or is about to. Others may arrive at any time.
     pub(crate) fn busy(&self) -> bool {
         // N3": as N3.
         AtomicU32::load(self.held, Ordering::Acquire) != NOBODY
             || self.gate.load(Ordering::Acquire) != FREE
     }
 
-    /// The way in of the only thread, if nobody holds: as a `try_lock`, since
-    /// there is no queue to keep. What it leaves is what the other ways out
-    /// understand, should a second thread appear before.
+    /// Enters as the only thread, if no thread holds: as a `try_lock`, since
+    /// there is no queue to maintain. The other ways of leaving understand the
+    /// state that it leaves, in case a second thread appears before.
     #[inline(always)]
     pub(crate) fn enter_alone(&self) -> bool {
         if AtomicU32::load(self.held, Ordering::Relaxed) != NOBODY
@@ -150,8 +151,8 @@ impl<'a, P: Platform> Gate<'a, P> {
         true
     }
 
-    /// The way out of the only thread, if it came by [`Gate::enter_alone`].
-    /// Leaves the gate open: nobody is here to be met.
+    /// Leaves as the only thread, if it entered by [`Gate::enter_alone`].
+    /// The gate stays open, because there is no other thread.
     #[inline(always)]
     pub(crate) fn leave_alone(&self) -> bool {
         if self.gate.load(Ordering::Relaxed) != TRIED {
@@ -162,7 +163,7 @@ impl<'a, P: Platform> Gate<'a, P> {
         true
     }
 
-    /// The way out of who holds, up to the lock itself; says whether it came
+    /// Leaves as the holder, up to the lock itself; returns whether it entered
     /// by the queue, and so must release that now.
     #[inline(always)]
     pub(crate) fn leave(&self) -> bool {

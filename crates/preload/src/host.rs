@@ -1,21 +1,21 @@
-//! The host of the interposer: threads of a process that knows nothing.
+//! The host of the interposer: threads of an unmodified process.
 
 use crate::{choice, futex, sleepers, thread};
 use core::sync::atomic::{AtomicU32, Ordering};
 use locklab_locks::{Host, MAX_CPUS, Native, Parking, ParkingHost, QueueNodes};
 
-/// Threads of the program.
+/// The threads of the program.
 pub(crate) struct Process;
 
-/// Waiters spin.
+/// The platform on which waiters spin.
 pub(crate) type Spinning = Native<Process>;
-/// Waiters spin, then park.
+/// The platform on which waiters spin, then park.
 pub(crate) type SpinThenPark = Parking<Process>;
 
 static NODES: [QueueNodes<Spinning>; MAX_CPUS] = [const { QueueNodes::NEW }; MAX_CPUS];
 static PARKING_NODES: [QueueNodes<SpinThenPark>; MAX_CPUS] = [const { QueueNodes::NEW }; MAX_CPUS];
 
-/// Makes the queue nodes of a thread that is no more those of a new one.
+/// Resets the queue nodes of a thread that no longer exists.
 pub(crate) fn reset_nodes(cpu: usize) {
     if cpu < MAX_CPUS {
         // SAFETY: statics of atomics are writable; the process has just been
@@ -56,7 +56,8 @@ unsafe impl Host for Process {
     }
 
     fn node() -> usize {
-        // Asked once a thread: a thread that locks much is pinned or stays.
+        // Determined once per thread: a thread that locks much is pinned or
+        // stays.
         let node = &thread::header().node;
         let known = node.load(Ordering::Relaxed);
         if known != 0 {
@@ -95,8 +96,8 @@ unsafe impl Host for Process {
     }
 }
 
-// SAFETY: membarrier fences every thread of the process or says that it cannot;
-// an array of its own for the nodes.
+// SAFETY: membarrier fences every thread of the process or reports that it
+// cannot; an array of its own for the nodes.
 unsafe impl ParkingHost for Process {
     fn heavy_fence() -> bool {
         futex::keep_errno(futex::membarrier)

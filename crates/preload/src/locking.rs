@@ -1,4 +1,4 @@
-//! The long way: every type of mutex, timed locks, forks, profiles.
+//! The slow path: every type of mutex, timed locks, forks, profiles.
 
 use crate::mutex::{Errno, Mutex, Type, this_thread};
 use crate::plain::back_off;
@@ -7,7 +7,7 @@ use crate::{choice, fork, real, report};
 use core::sync::atomic::Ordering;
 use libc::{EAGAIN, EBUSY, EDEADLK, EINVAL, EPERM, ETIMEDOUT, clockid_t, timespec};
 
-/// What kind of mutex this is, ready to be used.
+/// The type of a mutex, which is then ready for use.
 #[inline]
 fn prepare(mutex: &Mutex) -> Type {
     choice::make();
@@ -26,7 +26,7 @@ fn prepare(mutex: &Mutex) -> Type {
 /// `Some(result)` if the owner locks again.
 #[inline]
 fn relock(mutex: &Mutex, kind: Type, errno: Errno) -> Option<Errno> {
-    // Only the owner finds itself here, so nobody else writes meanwhile.
+    // Only the owner finds itself here, so no other thread writes meanwhile.
     if kind == Type::Normal || mutex.owner.load(Ordering::Relaxed) != this_thread() {
         return None;
     }
@@ -41,7 +41,7 @@ fn relock(mutex: &Mutex, kind: Type, errno: Errno) -> Option<Errno> {
     Some(0)
 }
 
-/// The lock is ours.
+/// Records the calling thread as the owner.
 #[inline]
 fn own(mutex: &Mutex, kind: Type) -> Errno {
     if kind != Type::Normal {
@@ -52,7 +52,7 @@ fn own(mutex: &Mutex, kind: Type) -> Errno {
 }
 
 /// # Safety
-/// A mutex in the sense of POSIX; likewise below.
+/// `mutex` is a mutex in the sense of POSIX; the same holds below.
 #[cold]
 #[inline(never)]
 pub(crate) unsafe extern "C" fn lock(mutex: &Mutex, caller: usize) -> Errno {
@@ -84,7 +84,7 @@ pub(crate) unsafe extern "C" fn lock(mutex: &Mutex, caller: usize) -> Errno {
     own(mutex, kind)
 }
 
-/// Whether this mutex of glibc's is profiled.
+/// Whether this mutex, which is glibc's, is profiled.
 fn counts_glibc(mutex: &Mutex) -> bool {
     report::profiling() && choice::is_glibc() && mutex.is_counted_of_glibc()
 }
@@ -132,9 +132,9 @@ pub(crate) unsafe extern "C" fn try_lock(mutex: &Mutex, caller: usize) -> Errno 
     own(mutex, kind)
 }
 
-/// The way in that gives up at `until`, a time of `clock`: in the queue where
-/// the lock has waiters that can give up ([`crate::timed`]). Elsewhere it
-/// tries, and between tries it sleeps, so those who queue go first.
+/// Locks, or gives up at `until`, a time of `clock`: in the queue where
+/// the lock has waiters that can give up ([`crate::timed`]). Otherwise it
+/// polls, and sleeps between attempts, so queued waiters go first.
 ///
 /// # Safety
 /// The same conditions as for `lock`; `until` points to a time.
@@ -169,8 +169,8 @@ pub(crate) unsafe fn timed_lock(
     let try_lock = || unsafe { (choice::ops().try_lock)(mutex) } == 0;
     let began = report::profiling().then(report::ticks);
     if !try_lock() {
-        // SAFETY: of the caller. Looked at only now: POSIX has a lock that
-        // need not wait succeed whatever the time.
+        // SAFETY: of the caller. Checked only now: by POSIX a lock that
+        // need not wait succeeds whatever the time.
         let until = unsafe { *until };
         if !(0..1_000_000_000).contains(&until.tv_nsec) {
             return EINVAL;
@@ -193,7 +193,7 @@ pub(crate) unsafe fn timed_lock(
     own(mutex, kind)
 }
 
-/// Tries until the time has come; says whether a try succeeded.
+/// Tries until the deadline; returns whether an attempt succeeded.
 fn poll(deadline: &Deadline, try_lock: impl Fn() -> bool) -> bool {
     let mut tries = 0;
     while deadline.left().is_some() {
@@ -205,7 +205,7 @@ fn poll(deadline: &Deadline, try_lock: impl Fn() -> bool) -> bool {
     false
 }
 
-/// The clocks that a wait can be measured by.
+/// Whether a wait can be measured by this clock.
 pub(crate) fn is_clock(clock: clockid_t) -> bool {
     clock == libc::CLOCK_REALTIME || clock == libc::CLOCK_MONOTONIC
 }
@@ -246,7 +246,7 @@ pub(crate) unsafe extern "C" fn unlock(mutex: &Mutex, caller: usize) -> Errno {
 }
 
 /// # Safety
-/// Memory for a mutex, and attributes or null.
+/// `mutex` points to memory for a mutex, and `attributes` is null or valid.
 pub(crate) unsafe fn init(
     mutex: *mut libc::pthread_mutex_t,
     attributes: *const libc::pthread_mutexattr_t,
@@ -280,7 +280,7 @@ pub(crate) unsafe fn init(
 }
 
 /// # Safety
-/// A mutex in the sense of POSIX.
+/// `mutex` is a mutex in the sense of POSIX.
 pub(crate) unsafe fn destroy(mutex: &Mutex) -> Errno {
     if prepare(mutex) == Type::Glibc {
         // SAFETY: of the caller.

@@ -1,7 +1,7 @@
-//! Memory of our own: mapped, zeroed, and never given back.
+//! The interposer's own memory: mapped, zeroed, and never freed.
 //!
-//! Never given back because a lock's last user may still look at a queue
-//! node after its owner has gone on; a node must stay a node for ever.
+//! It is never freed because a lock's last user may still read a queue
+//! node after its owner has continued; a node must remain a node for ever.
 
 use crate::choice::die;
 use crate::futex::Guarded;
@@ -9,12 +9,12 @@ use core::alloc::Layout;
 use core::cell::UnsafeCell;
 use core::ptr;
 
-/// How much is mapped at a time.
+/// The number of bytes mapped at a time.
 const CHUNK: usize = 256 << 10;
 
 struct Pool {
     guard: Guarded,
-    /// The free part of the chunk: from, to.
+    /// The bounds of the free part of the chunk.
     free: UnsafeCell<(usize, usize)>,
 }
 
@@ -26,7 +26,7 @@ static POOL: Pool = Pool {
     free: UnsafeCell::new((0, 0)),
 };
 
-/// Zeroed memory, for ever.
+/// Allocates zeroed memory that is never freed.
 pub(crate) fn allocate(layout: Layout) -> *mut u8 {
     if layout.size() > CHUNK / 8 {
         return map(layout.size());
@@ -45,7 +45,7 @@ pub(crate) fn allocate(layout: Layout) -> *mut u8 {
     })
 }
 
-/// Zeroed pages.
+/// Maps zeroed pages.
 fn map(size: usize) -> *mut u8 {
     // SAFETY: a new mapping, at no given place.
     let place = crate::futex::keep_errno(|| unsafe {

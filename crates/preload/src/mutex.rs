@@ -1,4 +1,4 @@
-//! What is inside a `pthread_mutex_t` that is ours.
+//! The contents of a `pthread_mutex_t` that the interposer uses.
 //!
 //! glibc's `__kind` stays where it is, at offset 16, because the static
 //! initialisers set it and nothing else. A mutex of zeros is free.
@@ -7,7 +7,7 @@ use crate::choice;
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use libc::c_int;
 
-/// The bits of `__kind` that ask for what only glibc does: robust, priority
+/// The bits of `__kind` for features that only glibc has: robust, priority
 /// inheritance and protection, process-shared.
 const GLIBC_ONLY: u32 = 0xf0;
 /// The bits that name the type.
@@ -15,31 +15,32 @@ const TYPE: u32 = 3;
 /// `__kind` of a destroyed mutex.
 const DESTROYED: u32 = u32::MAX;
 
-/// How a mutex treats a second lock by its owner, and an unlock by another.
+/// How a mutex treats a second lock by its owner, and an unlock by another
+/// thread.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Type {
-    /// Neither is noticed.
+    /// Neither is detected.
     Normal,
-    /// Counted, refused.
+    /// The first is counted, the second refused.
     Recursive,
-    /// Both refused.
+    /// Both are refused.
     ErrorChecking,
-    /// Robust, shared or of a priority protocol, or destroyed: glibc's.
+    /// Robust, shared or of a priority protocol, or destroyed: left to glibc.
     Glibc,
 }
 
-/// Our view of a `pthread_mutex_t`.
+/// The interposer's view of a `pthread_mutex_t`.
 #[repr(C)]
 pub(crate) struct Mutex {
     /// The lock itself, or the pointer to one that does not fit.
     pub(crate) word: AtomicU64,
     /// Recursive and error-checking: the thread that holds it, or 0.
     pub(crate) owner: AtomicUsize,
-    /// Low half: `__kind`; bits 12 up of it are ours, the number of the call
+    /// Low half: `__kind`, of which bits 12 and up hold the number of the call
     /// site if a profile is made. High half: the fork generation that last
     /// touched it, see [`crate::fork`].
     pub(crate) state: AtomicU64,
-    /// What the holder brought, if the lock is in the word: its slot.
+    /// The holder's slot, if the lock is in the word.
     pub(crate) slot: AtomicPtr<()>,
     /// Recursive: how often its owner holds it.
     pub(crate) depth: AtomicU32,
@@ -88,12 +89,12 @@ impl Mutex {
         }
     }
 
-    /// glibc's own, of a kind that a profile counts.
+    /// Whether it is glibc's own, of a kind that a profile counts.
     pub(crate) fn is_counted_of_glibc(&self) -> bool {
         self.kind_type() != Type::Glibc
     }
 
-    /// glibc's own, recursive, and held more than once.
+    /// Whether it is glibc's own, recursive, and held more than once.
     pub(crate) fn is_nested_of_glibc(&self) -> bool {
         self.kind_type() == Type::Recursive && self.word.load(Ordering::Relaxed) >> 32 > 1
     }
@@ -112,7 +113,7 @@ impl Mutex {
         }
     }
 
-    /// Makes a mutex that glibc has just initialised ours.
+    /// Takes over a mutex that glibc has just initialised.
     pub(crate) fn adopt(&self, generation: u32, site: u32) {
         let kind = (self.kind() & TYPE) | site << 12;
         self.state.store(
@@ -136,7 +137,7 @@ impl Mutex {
         }
         let state = self.state.load(Ordering::Relaxed);
         if (state as u32) >> 12 == 0 {
-            // Who loses this race has found the winner's.
+            // The loser of this race uses the winner's value.
             let _ = self.state.compare_exchange(
                 state,
                 state | u64::from(site << 12),
@@ -151,7 +152,7 @@ impl Mutex {
     }
 }
 
-/// The calling thread, as `pthread_self` names it: another number than any
+/// The calling thread, as `pthread_self` names it: a number different from any
 /// other live thread's, not 0, and the same in the child of a fork.
 #[inline(always)]
 pub(crate) fn this_thread() -> usize {

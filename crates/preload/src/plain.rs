@@ -1,5 +1,5 @@
-//! The lock itself, under a mutex: what is compiled once for each lock and
-//! each way to wait.
+//! The lock itself, under a mutex: code that is compiled once for each lock and
+//! each waiting policy.
 //!
 //! "Plain" because the type of the mutex, forks and profiles are dealt with
 //! before: see [`crate::locking`].
@@ -15,8 +15,8 @@ use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 use locklab_locks::catalogue::Visitor;
 use locklab_locks::{Fairness, Info, MAX_CPUS, Platform, RawLock};
 
-/// An operation as the exported functions jump to it: 0, or `EBUSY` of a
-/// `try_lock`.
+/// An operation to which the exported functions jump: returns 0, or `EBUSY` of
+/// a `try_lock`.
 pub(crate) type Entry = unsafe extern "C" fn(&Mutex) -> Errno;
 
 /// The chosen lock. The functions that take a mutex require that it is one of
@@ -26,18 +26,18 @@ pub(crate) struct Ops {
     pub(crate) lock: Entry,
     pub(crate) try_lock: Entry,
     pub(crate) unlock: Entry,
-    /// `lock` if the lock is free at the first look; says whether it was.
+    /// Locks if the lock is free at the first attempt; returns whether it was.
     pub(crate) lock_if_free: unsafe fn(&Mutex) -> bool,
-    /// If its waiters can give up.
+    /// The timed lock, if its waiters can give up.
     pub(crate) timed_lock: Option<TimedLockOf>,
-    /// Whether somebody holds it; by the one thread that still uses it.
+    /// Whether a thread holds it; called by the only thread that still uses it.
     pub(crate) busy: unsafe fn(&Mutex) -> bool,
     /// The place where the holder keeps the time of its acquisition.
     pub(crate) since: unsafe fn(&Mutex) -> &AtomicU64,
     /// Repairs a lock in a process just forked: a held lock stays held, without
     /// waiters.
     pub(crate) repair: unsafe fn(&Mutex),
-    /// The mutex is gone.
+    /// Releases the lock of a destroyed mutex.
     pub(crate) retire: fn(&Mutex),
     /// Gives this thread a record.
     pub(crate) enter: fn() -> *mut thread::Header,
@@ -74,7 +74,7 @@ impl<P: Platform, const BARGING: bool> Visitor<P> for OpsOf<BARGING> {
     }
 }
 
-/// Makes the short ways of a process with one thread.
+/// Makes the fast paths of a process with one thread.
 pub(crate) struct AloneOpsOf<const BARGING: bool>;
 
 /// `lock`, `try_lock`, `unlock`.
@@ -112,23 +112,23 @@ impl<L: RawLock<Alone>, const BARGING: bool> Plain<Alone, L, BARGING> {
     }
 }
 
-// What a lock beside its mutex says of its holder; for those with a gate,
-// `gate` says it.
+// The holder mark of a lock beside its mutex; for those with a gate,
+// `gate` has it.
 const FREE: u32 = 0;
 const HELD: u32 = 1;
 
-/// `L` under a mutex; with `BARGING`, threads that run may pass its sleepers.
+/// `L` under a mutex; with `BARGING`, running threads may pass its sleepers.
 pub(crate) struct Plain<P, L, const BARGING: bool>(PhantomData<(P, L)>);
 
 impl<P: Platform, L: RawLock<P>, const BARGING: bool> Plain<P, L, BARGING> {
     /// Whether its sleepers may be passed: where a release hands the lock to
-    /// a waiter. One that anybody may take needs no such policy.
+    /// a waiter. A lock that any thread may take needs no such policy.
     const PASSED: bool = BARGING && hands_over(&L::INFO);
-    /// Whether `try_lock` must go round the lock: because it has none, or
-    /// because it would let the holder in again, or because it may pass those
+    /// Whether `try_lock` must bypass the lock: because it has none, or
+    /// because it would admit the holder again, or because it may pass those
     /// who queue. See [`crate::gate`].
     const GATED: bool = !L::INFO.try_lock || L::INFO.recursive || Self::PASSED;
-    /// Whether only so many threads may queue that a program could have more.
+    /// Whether fewer threads may queue than a program could have.
     const BOUNDED: bool = L::INFO.max_cpus < MAX_CPUS;
     /// Whether the lock lives in the mutex.
     const FITS: bool = size_of::<L>() <= 8 && align_of::<L>() <= 8 && !Self::GATED;
@@ -163,7 +163,7 @@ impl<P: Platform, L: RawLock<P>, const BARGING: bool> Plain<P, L, BARGING> {
     }
 
     /// # Safety
-    /// A mutex of ours.
+    /// `mutex` is one of the interposer's.
     #[inline(always)]
     unsafe fn lock(mutex: &Mutex) {
         if Self::FITS {
@@ -213,8 +213,8 @@ impl<P: Platform, L: RawLock<P>, const BARGING: bool> Plain<P, L, BARGING> {
         free
     }
 
-    /// For the threads beyond those that the lock has room for, one place
-    /// being left for whoever of them has it.
+    /// Locks for the threads beyond the lock's bound, for which one place
+    /// is reserved.
     #[cold]
     #[inline(never)]
     unsafe fn lock_without_queueing(mutex: &Mutex) {
@@ -239,7 +239,8 @@ impl<P: Platform, L: RawLock<P>, const BARGING: bool> Plain<P, L, BARGING> {
         }
     }
 
-    /// The holder's slot is where its unlock finds it, whoever unlocks.
+    /// Stores the holder's slot where the unlock finds it, whichever thread
+    /// unlocks.
     #[inline(always)]
     pub(crate) fn keep(place: &AtomicPtr<()>, slot: &'static Slot<L::Ctx>) {
         place.store(
@@ -286,9 +287,9 @@ impl<P: Platform, L: RawLock<P>, const BARGING: bool> Plain<P, L, BARGING> {
     }
 
     /// # Safety
-    /// A mutex of ours that is held; by another thread than the caller only
-    /// if the program does what POSIX leaves undefined, which all locks but
-    /// the recursive ones bear.
+    /// `mutex` is one of the interposer's and held; by a thread other than the
+    /// caller only if the program does what POSIX leaves undefined, which all
+    /// locks but the recursive ones tolerate.
     #[inline(always)]
     unsafe fn unlock(mutex: &Mutex) {
         if Self::FITS {
@@ -332,7 +333,7 @@ impl<P: Platform, L: RawLock<P>, const BARGING: bool> Plain<P, L, BARGING> {
         }
         // SAFETY: null or a slot, which is never unmapped.
         let slot = unsafe { slot.as_ref() };
-        // A mutex that nobody ever held has no slot; to unlock it is the
+        // A mutex that was never held has no slot; to unlock it is the
         // program's error, and has no effect.
         if let Some(slot) = slot {
             // SAFETY: of the caller.
@@ -372,8 +373,8 @@ impl<P: Platform, L: RawLock<P>, const BARGING: bool> Plain<P, L, BARGING> {
             let Some(side) = Side::<L>::known(mutex) else {
                 return;
             };
-            // A thread that stayed behind may have been on its way in or out.
-            // So even one that looks free is replaced.
+            // A thread that stayed in the parent may have been entering or
+            // leaving. So even one that looks free is replaced.
             let was_held = side.is_held();
             let side = Side::<L>::replace(mutex);
             if !was_held {
@@ -382,9 +383,9 @@ impl<P: Platform, L: RawLock<P>, const BARGING: bool> Plain<P, L, BARGING> {
             side.held().store(HELD, Ordering::Relaxed);
             (&side.lock, side.slot())
         };
-        // Held by a thread that is still here, or by one that is not: the
-        // same to see. It stays held, by a slot that its unlock will free.
-        // SAFETY: the lock is free and nobody else is at it.
+        // It is held by a thread that still exists, or by one that does not,
+        // which look the same. It stays held, by a slot that its unlock will
+        // free. SAFETY: the lock is free and no other thread uses it.
         unsafe { Self::acquire(lock, place) };
     }
 
@@ -395,13 +396,13 @@ impl<P: Platform, L: RawLock<P>, const BARGING: bool> Plain<P, L, BARGING> {
     }
 }
 
-/// Whether a release hands the lock to a waiter, in some order, and not to
-/// whoever takes it.
+/// Whether a release hands the lock to a waiter, in some order, and does not
+/// leave it to the first thread that takes it.
 pub(crate) const fn hands_over(info: &Info) -> bool {
     !matches!(info.fairness, Fairness::Unfair)
 }
 
-/// Waits a while between two tries of a timed lock; longer each time.
+/// Waits between two attempts of a timed lock, longer each time.
 pub(crate) fn back_off(tries: &mut u32) {
     let n = *tries;
     *tries = n.saturating_add(1);

@@ -1,4 +1,4 @@
-//! glibc's own functions, for what stays with glibc.
+//! glibc's own functions, for the objects that stay with glibc.
 
 use crate::choice::die;
 use core::ffi::CStr;
@@ -9,7 +9,7 @@ use libc::{
     pthread_cond_t as Cond, pthread_condattr_t, pthread_mutex_t as Mutex, pthread_mutexattr_t,
 };
 
-/// A function found behind ours in the search order.
+/// A function found after the interposer's in the search order.
 pub(crate) struct Real<F> {
     address: AtomicPtr<c_void>,
     function: PhantomData<F>,
@@ -24,15 +24,14 @@ impl<F: Copy> Real<F> {
     }
 
     fn find(&self, name: &CStr) {
-        // Without a version: the newest, which is what a program built today
-        // gets. All older ones do the same, but those of condition variables
-        // before 2.3.2, whose size differs.
-        // SAFETY: a C string.
+        // Without a version this finds the newest, which a program built today
+        // gets. All older ones are equivalent, except those of condition
+        // variables before 2.3.2, whose size differs. SAFETY: a C string.
         let address = unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) };
         self.address.store(address, Ordering::Relaxed);
     }
 
-    /// The function. Only after [`find_all`].
+    /// The function; to be called only after [`find_all`].
     #[inline]
     pub(crate) fn get(&self) -> F {
         const { assert!(size_of::<F>() == size_of::<*mut c_void>()) };

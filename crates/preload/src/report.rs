@@ -1,8 +1,8 @@
-//! What the interposer counts, for `locklab run` to print.
+//! The counts of the interposer, which `locklab run` prints.
 //!
 //! The counts lie in a file that the command reads when the program has
-//! ended, however it ended; see `locklab_preload_report`. Without a command
-//! that asks, they lie in memory that nobody reads.
+//! ended, however it ended; see `locklab_preload_report`. Without such a
+//! command they lie in memory that is never read.
 
 use crate::choice::variable;
 use crate::futex::Guarded;
@@ -33,7 +33,7 @@ pub(crate) fn profiling() -> bool {
     PROFILING.load(RELAXED)
 }
 
-/// Begins the file, if there is to be one.
+/// Begins the file, if one is requested.
 pub(crate) fn start() {
     let Some(folder) = variable(c"LOCKLAB_REPORT") else {
         return;
@@ -55,7 +55,7 @@ pub(crate) fn start() {
     }
 }
 
-/// Makes and maps a file that nobody else has: by process number, and by a
+/// Makes and maps a file with a unique name, from the process number and a
 /// count, since an `exec` keeps the number.
 fn begin(folder: &str) -> Option<*mut Report> {
     let mut path = [0u8; 4096];
@@ -123,7 +123,8 @@ fn decimal(mut number: u32) -> [u8; 10] {
     digits
 }
 
-/// Notes that the process has just been forked; it goes on with the file.
+/// Notes that the process has just been forked; it continues with the same
+/// file.
 pub(crate) fn forked() {
     if let Some(report) = report() {
         report.forks.fetch_add(1, RELAXED);
@@ -136,35 +137,35 @@ fn add(place: impl FnOnce(&'static Report) -> &'static AtomicU64) {
     }
 }
 
-/// An operation on a mutex that is glibc's.
+/// Counts an operation on a mutex that is glibc's.
 #[inline]
 pub(crate) fn kept_by_glibc() {
     add(|report| &report.kept_operations);
 }
 
-/// A mutex or spinlock initialised that is glibc's.
+/// Counts the initialisation of a mutex or spinlock that is glibc's.
 pub(crate) fn kept_one_by_glibc() {
     add(|report| &report.kept_mutexes);
 }
 
-/// A condition variable initialised that is glibc's.
+/// Counts the initialisation of a condition variable that is glibc's.
 pub(crate) fn kept_condition_by_glibc() {
     add(|report| &report.kept_conditions);
 }
 
-/// An acquisition by a thread for which the queue has no room.
+/// Counts an acquisition by a thread for which the queue has no room.
 pub(crate) fn outside() {
     add(|report| &report.outside);
 }
 
-/// Whether anybody reads what is counted.
+/// Whether the counts are read.
 #[inline]
 pub(crate) fn reports() -> bool {
     !REPORT.load(RELAXED).is_null()
 }
 
-/// A waiter has slept; `idle` is how long the lock stood idle, in nanoseconds,
-/// if it was handed to the sleeper.
+/// Notes that a waiter has slept; `idle` is how long the lock was idle, in
+/// nanoseconds, if it was handed to the sleeper.
 pub(crate) fn slept(idle: Option<u64>) {
     if let Some(report) = report() {
         report.sleeps.fetch_add(1, RELAXED);
@@ -182,7 +183,7 @@ pub(crate) fn passed(passes: u32) {
     }
 }
 
-/// Now, for a profile.
+/// The current time for a profile, in ticks.
 #[inline]
 pub(crate) fn ticks() -> u64 {
     if NANOSECONDS.load(RELAXED) {
@@ -193,8 +194,8 @@ pub(crate) fn ticks() -> u64 {
 }
 
 /// The number of the site of a mutex that is initialised or first acquired by
-/// the call that returns to `caller`; 0 if there is no room for it, or it is
-/// not known who calls.
+/// the call that returns to `caller`; 0 if there is no room for it, or the
+/// caller is not known.
 pub(crate) fn site(mutex: &Mutex, caller: usize) -> u32 {
     let Some(report) = report().filter(|_| caller != 0) else {
         return 0;
@@ -242,7 +243,7 @@ fn stack(report: &'static Report, caller: usize) -> u32 {
 /// Guards the entries of modules.
 static MODULES: Guarded = Guarded::new();
 
-/// Notes what is mapped at `address`, if it is not noted.
+/// Records the file that is mapped at `address`, if it is not recorded yet.
 fn module(report: &'static Report, address: u64) {
     let holds = |module: &Module| {
         // R2: pairs with R3.
@@ -291,7 +292,7 @@ struct Mapped {
     offset: u64,
 }
 
-/// Finds the file that is mapped at an address. By reading the kernel's list:
+/// Finds the file that is mapped at an address, by reading the kernel's list:
 /// the loader's own would need its lock.
 fn locate(address: usize, found: impl FnOnce(Mapped, &[u8])) {
     let mut line = [0u8; 1024];
@@ -347,8 +348,8 @@ fn mapping(line: &[u8], address: usize) -> Option<(Mapped, &[u8])> {
     Some((Mapped { from, to, offset }, path))
 }
 
-/// Acquires a lock by `first`, if that says that it was free, or else by
-/// `wait`; says when the wait began.
+/// Acquires a lock by `first`, if that returns that it was free, or else by
+/// `wait`; returns when the wait began.
 pub(crate) fn wait_for(
     mutex: &Mutex,
     first: impl FnOnce() -> bool,
@@ -364,7 +365,7 @@ pub(crate) fn wait_for(
     Some(began)
 }
 
-/// The lock has been acquired; after a wait if that has a beginning.
+/// Notes that the lock has been acquired, after a wait if `began` is set.
 pub(crate) fn acquired(mutex: &Mutex, caller: usize, began: Option<u64>) {
     if mutex.site() == 0 {
         mutex.set_site(site(mutex, caller));
@@ -378,7 +379,8 @@ pub(crate) fn acquired(mutex: &Mutex, caller: usize, began: Option<u64>) {
             counts.contended.fetch_add(1, RELAXED);
             counts.waited.fetch_add(wait, RELAXED);
             counts.longest_wait.fetch_max(wait, RELAXED);
-            // Who waited is found out when it no longer holds.
+            // The waiting function is determined when the lock is no longer
+            // held.
             let thread = thread::header();
             thread.waited_at.store(mutex.site(), RELAXED);
             thread.waited.store(wait, RELAXED);
@@ -387,7 +389,7 @@ pub(crate) fn acquired(mutex: &Mutex, caller: usize, began: Option<u64>) {
     since(mutex).store(now, RELAXED);
 }
 
-/// What is still to be noted of an acquisition once the lock is released.
+/// The part of an acquisition that is recorded once the lock is released.
 #[derive(Clone, Copy)]
 pub(crate) struct Released {
     site: u32,
@@ -397,7 +399,7 @@ pub(crate) struct Released {
     held: u64,
 }
 
-/// The lock is about to be released.
+/// Called when the lock is about to be released.
 pub(crate) fn releasing(mutex: &Mutex) -> Option<Released> {
     let since = since(mutex).swap(0, RELAXED);
     let place = site_of(mutex).filter(|_| since != 0)?;
@@ -429,19 +431,19 @@ pub(crate) fn releasing(mutex: &Mutex) -> Option<Released> {
     (released.waited != 0 || released.held != 0).then_some(released)
 }
 
-/// Of the walks of a thread's stack so many are all made, and then every
+/// The first this many walks of a thread's stack are all made, and then every
 /// 16th, which counts for 16: a walk takes a microsecond or more.
 const ALL_WALKS: u32 = 256;
 const SAMPLED: u32 = 16;
 
-/// The lock has been released, by the call that returns to `caller`.
+/// Notes that the lock has been released, by the call that returns to `caller`.
 pub(crate) fn released(released: Option<Released>, caller: usize) {
     let (Some(released), Some(report)) = (released.filter(|_| caller != 0), report()) else {
         return;
     };
     let walks = &thread::header().walks;
     let number = walks.load(RELAXED);
-    // Past the walks that are all made it goes round among the sampled.
+    // Beyond the walks that are all made it cycles through the sampled ones.
     walks.store(
         if number == u32::MAX {
             ALL_WALKS
@@ -476,7 +478,7 @@ fn counts(site: &Site) -> &Counts {
     &site.counts[thread::number() % STRIPES]
 }
 
-/// When the holder acquired it, in ticks.
+/// The time when the holder acquired it, in ticks.
 fn since(mutex: &Mutex) -> &AtomicU64 {
     if choice::is_glibc() {
         // SAFETY: part of the words that glibc leaves alone, see

@@ -1,8 +1,8 @@
-//! Locks that do not fit into a mutex, or need to be outlived by it.
+//! Locks that do not fit into a mutex, or must outlive it.
 //!
-//! Made at the first use of a mutex and reused after its destruction. C++
-//! mutexes are never destroyed, only their memory is used anew: a mutex that
-//! comes to the address of an earlier one gets the earlier one's lock, so
+//! They are made at the first use of a mutex and reused after its destruction.
+//! C++ mutexes are never destroyed, only their memory is reused: a mutex that
+//! is made at the address of an earlier one gets the earlier one's lock, so
 //! that memory does not grow with every `std::mutex` that ever was.
 
 use crate::futex::Guarded;
@@ -24,18 +24,18 @@ pub(crate) struct Side<L> {
 
 #[repr(C)]
 struct Header {
-    /// Whether the head of the queue holds it, or is about to. Also tells of
+    /// Whether the head of the queue holds it, or is about to. Also reveals
     /// a mutex whose memory was freed while it was held.
     held: AtomicU32,
     /// For the locks that `try_lock` must go round: see [`crate::gate`].
     gate: AtomicU32,
     gated: AtomicU32,
-    /// What the holder brought: its slot. Here and not in the mutex, whose
-    /// line every thread reads first: so nobody writes that.
+    /// The holder's slot. It is here and not in the mutex, whose
+    /// line every thread reads first: so that line is not written.
     slot: AtomicPtr<()>,
     /// Time of the acquisition in ticks, with a profile.
     since: AtomicU64,
-    /// Those who sleep for it, where they may be passed.
+    /// Its sleepers, where they may be passed.
     sleepers: Sleepers,
     /// The mutex, or 0 in the pool.
     mutex: AtomicUsize,
@@ -75,7 +75,8 @@ impl<L: 'static> Side<L> {
         }
     }
 
-    /// A free lock in place of one that others, now gone, wait for.
+    /// Replaces a lock for which threads that no longer exist wait by a free
+    /// one.
     pub(crate) fn replace(mutex: &Mutex) -> &'static Self {
         mutex.word.store(0, Ordering::Relaxed);
         Self::make(mutex, false)
@@ -93,7 +94,7 @@ impl<L: 'static> Side<L> {
             let mut fresh = false;
             // SAFETY: in the table are locks of this one type.
             if side.is_null() || !inherit || !unsafe { (*side).idle() } {
-                // One that is held by nobody who lives is lost; so is its
+                // A lock that is held by no living thread is lost; so is its
                 // memory, once for each such mutex.
                 side = take_free();
                 fresh = true;
@@ -123,7 +124,7 @@ impl<L: 'static> Side<L> {
         })
     }
 
-    /// Gives the lock of a mutex that is being destroyed to the pool.
+    /// Returns the lock of a mutex that is being destroyed to the pool.
     pub(crate) fn retire(mutex: &Mutex) {
         if mutex.word.swap(0, Ordering::Relaxed) == 0 {
             return;
@@ -143,7 +144,7 @@ impl<L: 'static> Side<L> {
         });
     }
 
-    /// Whether anybody holds it. A `try_lock` that only looks does not.
+    /// Whether a thread holds it. A `try_lock` that only checks does not.
     pub(crate) fn is_held(&self) -> bool {
         self.header.held.load(Ordering::Relaxed) != 0
             || gate::is_held(self.header.gate.load(Ordering::Relaxed))
@@ -163,13 +164,13 @@ impl<L: 'static> Side<L> {
         &self.header.sleepers
     }
 
-    /// Whether somebody holds it, for the locks without a gate.
+    /// Whether a thread holds it, for locks without a gate.
     #[inline(always)]
     pub(crate) fn held(&self) -> &AtomicU32 {
         &self.header.held
     }
 
-    /// What keeps the head of the queue and a `try_lock` apart.
+    /// The gate that separates the head of the queue from a `try_lock`.
     #[inline(always)]
     pub(crate) fn gate<P: Platform>(&self) -> Gate<'_, P> {
         const { assert!(size_of::<P::U32>() == size_of::<AtomicU32>()) };
@@ -186,7 +187,8 @@ impl Header {
     }
 }
 
-/// Takes the lock of the mutex at `address` out of the table. Under the guard.
+/// Removes the lock of the mutex at `address` from the table; requires the
+/// guard.
 fn detach(address: usize) -> *mut Header {
     let mut link = bucket(address);
     loop {
@@ -204,7 +206,7 @@ fn detach(address: usize) -> *mut Header {
     }
 }
 
-/// Under the guard.
+/// Takes a lock from the pool; requires the guard.
 fn take_free() -> *mut Header {
     let side = FREE.load(Ordering::Relaxed);
     if !side.is_null() {

@@ -1,8 +1,9 @@
-//! `pthread_spinlock_t`: four bytes, which name one of our mutexes.
+//! `pthread_spinlock_t`: four bytes, which name one of the interposer's
+//! mutexes.
 //!
-//! Process-shared ones stay glibc's. Four bytes have no room to say so, so
+//! Process-shared ones stay glibc's. Four bytes have no room for a mark, so
 //! their addresses are remembered; a process that meets one without having
-//! initialised it, or inherited it by fork, takes it for ours.
+//! initialised it, or inherited it by fork, takes it for the interposer's.
 
 use crate::choice::{self, die};
 use crate::exports::{mutex_lock, mutex_unlock};
@@ -14,20 +15,20 @@ use core::ptr;
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 use libc::{EINVAL, c_int};
 
-/// Mutexes of a chunk.
+/// Number of mutexes per chunk.
 const CHUNK: usize = 1024;
 const CHUNKS: usize = 4096;
 
 /// Guards the four below.
 static GUARD: Guarded = Guarded::new();
 static POOL: [AtomicPtr<Mutex>; CHUNKS] = [const { AtomicPtr::new(ptr::null_mut()) }; CHUNKS];
-/// Numbers up to this one were given out.
+/// The highest number given out so far.
 static LAST: AtomicU32 = AtomicU32::new(0);
-/// A number that came back, and in the depth of its mutex the next.
+/// The first free number; the depth of its mutex holds the next.
 static FREE: AtomicU32 = AtomicU32::new(0);
-/// Addresses of process-shared ones. 0: none.
+/// Addresses of process-shared ones; 0 for none.
 static SHARED: [AtomicUsize; 64] = [const { AtomicUsize::new(0) }; 64];
-/// How many places of [`SHARED`] were ever used.
+/// The number of places of [`SHARED`] that were ever used.
 static SHARED_LEN: AtomicUsize = AtomicUsize::new(0);
 
 pub(crate) fn guard() -> &'static Guarded {
@@ -44,7 +45,7 @@ fn mutex(number: u32) -> Option<&'static Mutex> {
     Some(unsafe { &*chunk.add(number as usize % CHUNK) })
 }
 
-/// A number for a free mutex. Under the guard.
+/// Takes a number for a free mutex; requires the guard.
 fn number() -> u32 {
     let free = FREE.load(Ordering::Relaxed);
     if let Some(mutex) = mutex(free).filter(|_| free != 0) {
@@ -79,7 +80,7 @@ unsafe fn find(spin: *mut c_int) -> Kind {
     let word = unsafe { AtomicU32::from_ptr(spin.cast()) };
     let mut name = word.load(Ordering::Relaxed);
     if name == 0 {
-        // Never initialised, which some programs do with static ones.
+        // It was never initialised, as static ones in some programs.
         name = GUARD.with(|| {
             if word.load(Ordering::Relaxed) == 0 {
                 word.store(number(), Ordering::Relaxed);
@@ -102,7 +103,8 @@ fn is_shared(spin: *mut c_int) -> bool {
 }
 
 /// # Safety
-/// The conditions of POSIX for `pthread_spin_*`; likewise the functions below.
+/// The conditions of POSIX for `pthread_spin_*`; they also apply to the
+/// functions below.
 pub(crate) unsafe fn init(spin: *mut c_int, shared: c_int) -> c_int {
     choice::make();
     if choice::is_glibc() {

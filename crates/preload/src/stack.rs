@@ -1,10 +1,11 @@
-//! Who called: the return addresses of the calling thread.
+//! The call stack: the return addresses of the calling thread.
 //!
-//! By the unwinder that every program with exceptions has, so programs without
-//! frame pointers work too. It may take a lock of its own (for code made at run
-//! time), which comes back here: then the walk ends at the call.
+//! It uses the unwinder that every program with exceptions has, so programs
+//! without frame pointers work too. It may take a lock of its own (for code
+//! made at run time), which re-enters here: then the walk ends at the call.
 //!
-//! Must never allocate, and never run while the program's lock is held for it.
+//! It must never allocate, and never run while the program's lock is held for
+//! it.
 
 use crate::thread;
 use core::ffi::{c_int, c_void};
@@ -20,11 +21,11 @@ unsafe extern "C" {
     fn _Unwind_GetIP(context: *mut c_void) -> usize;
 }
 
-/// Tells the unwinder to go on.
+/// Tells the unwinder to continue.
 const GO_ON: c_int = 0;
 /// Tells the unwinder to stop.
 const STOP: c_int = 5;
-/// Frames of our own before the program's, at most.
+/// The most frames of the interposer before the program's.
 const OURS: u32 = 24;
 
 /// Return addresses, from the call outwards; 0 after the last.
@@ -54,7 +55,7 @@ unsafe extern "C" fn step(context: *mut c_void, walk: *mut c_void) -> c_int {
     GO_ON
 }
 
-/// The stack outside the call that returns to `caller`.
+/// The call stack outside the call that returns to `caller`.
 pub(crate) fn walk(caller: usize) -> Frames {
     let mut walk = Walk {
         caller,

@@ -1,9 +1,9 @@
-//! What a thread brings along: its number, and slots for queue nodes.
+//! The record of a thread: its number, and slots for queue nodes.
 //!
 //! A thread's record comes from a pool at its first acquisition and goes back
-//! when it ends, so any number of threads may come one after the other. A
-//! slot is in use from before `lock` until after `unlock`, whoever unlocks;
-//! a record whose thread ended while holding keeps that slot in use.
+//! when it ends, so any number of threads may follow one another. A
+//! slot is in use from before `lock` until after `unlock`, whichever thread
+//! unlocks; a record whose thread ended while holding keeps that slot in use.
 //! Records are never unmapped: see [`crate::memory`].
 
 use crate::choice::{self, die};
@@ -15,17 +15,17 @@ use core::ptr;
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use libc::c_void;
 
-/// Slots in the record itself: as many locks as a thread holds at once
+/// Slots in the record itself: the number of locks that a thread holds at once
 /// before it needs a [`Block`].
 const SLOTS: usize = 8;
 
 // Of `used`.
 const FREE_SLOT: u32 = 0;
 const USED: u32 = 1;
-/// An acquisition was given up, and its node is still in a queue.
+/// The acquisition was abandoned, and its node is still in a queue.
 const ASIDE: u32 = 2;
 
-/// A context (queue node) and whether an acquisition has it.
+/// A context (queue node) and whether an acquisition uses it.
 #[repr(C)]
 pub(crate) struct Slot<C> {
     used: AtomicU32,
@@ -35,7 +35,7 @@ pub(crate) struct Slot<C> {
 }
 
 impl<C> Slot<C> {
-    /// Gives the slot back; by any thread, after `unlock`.
+    /// Frees the slot; called by any thread, after `unlock`.
     #[inline(always)]
     pub(crate) fn free(&self) {
         // U1: pairs with U2: the last use of the context comes before its
@@ -43,15 +43,15 @@ impl<C> Slot<C> {
         self.used.store(FREE_SLOT, Ordering::Release);
     }
 
-    /// Keeps the slot from use until [`reclaim`] finds its context idle; by
-    /// the owner of the record.
+    /// Keeps the slot from use until [`reclaim`] finds its context idle; called
+    /// by the owner of the record.
     pub(crate) fn set_aside(&self) {
         self.used.store(ASIDE, Ordering::Relaxed);
     }
 
     /// Only the owner of the record calls this, so a load and a store do.
-    /// (A signal handler between them takes and gives back, or keeps another
-    /// slot; it does not come back holding this one.)
+    /// (A signal handler between them takes and frees, or keeps, another
+    /// slot; it does not return with this one in use.)
     #[inline(always)]
     fn take(&self) -> bool {
         // U2: pairs with U1.
@@ -63,22 +63,22 @@ impl<C> Slot<C> {
     }
 }
 
-/// What does not depend on the type of the context.
+/// The part that does not depend on the type of the context.
 #[repr(C)]
 pub(crate) struct Header {
     /// The record made before this one.
     older: *mut Header,
-    /// The next in the pool.
+    /// The next record in the pool.
     next_free: AtomicPtr<Header>,
-    /// 0, 1, 2... in the order of their making.
+    /// The number: 0, 1, 2... in the order of creation.
     pub(crate) number: u32,
-    /// One more than the NUMA node where the thread first asked, or 0.
+    /// One more than the NUMA node where the thread first used it, or 0.
     pub(crate) node: AtomicU32,
-    /// More slots.
+    /// Further blocks of slots.
     more: AtomicPtr<c_void>,
     /// The sleepers of the lock that the thread last queued for, or null.
     pub(crate) waits_for: AtomicPtr<Sleepers>,
-    /// With a profile: 1 while its stack is walked, and what is sampled.
+    /// With a profile: 1 while its stack is walked, and the state of sampling.
     pub(crate) walking: AtomicU32,
     pub(crate) walks: AtomicU32,
     /// The site of the last mutex that it waited for, and for how long, in
@@ -178,8 +178,8 @@ pub(crate) fn start() {
     KEY.store(key, Ordering::Relaxed);
 }
 
-/// The end of a thread. Other destructors may take locks after this one;
-/// then it has a record again, and this runs again.
+/// Handles the end of a thread. Other destructors may acquire locks after this
+/// one; then the thread has a record again, and this runs again.
 unsafe extern "C" fn leave(record: *mut c_void) {
     set_current(ptr::null_mut());
     let record = record.cast::<Header>();
@@ -204,7 +204,7 @@ fn record<C: Default>() -> *mut Header {
     }
 }
 
-/// The record of this thread, for who does not know the contexts.
+/// The record of this thread, for code that does not know the type of contexts.
 pub(crate) fn header() -> &'static Header {
     let record = current();
     let record = if record.is_null() {
@@ -271,7 +271,7 @@ pub(crate) fn enter<C: Default>() -> *mut Header {
 }
 
 /// # Safety
-/// Fresh memory.
+/// The memory is fresh.
 unsafe fn init_slots<C: Default>(slots: *mut [Slot<C>; SLOTS]) {
     for i in 0..SLOTS {
         // SAFETY: within the array.
@@ -285,7 +285,7 @@ unsafe fn init_slots<C: Default>(slots: *mut [Slot<C>; SLOTS]) {
     }
 }
 
-/// A free slot of this thread, now in use.
+/// Takes a free slot of this thread.
 #[inline(always)]
 pub(crate) fn take<C: Default>() -> &'static Slot<C> {
     let record = current().cast::<Record<C>>();
@@ -322,8 +322,8 @@ fn take_further<C: Default>() -> &'static Slot<C> {
     }
 }
 
-/// As [`take`], from the other end: for an acquisition that may be given up,
-/// so that a slot set aside is not where each acquisition looks first.
+/// As [`take`], from the other end: for an acquisition that may be abandoned,
+/// so that a slot set aside is not the first that each acquisition tries.
 pub(crate) fn take_last<C: Default>() -> &'static Slot<C> {
     let record = record::<C>().cast::<Record<C>>();
     // SAFETY: ours, and never unmapped.
@@ -358,9 +358,9 @@ pub(crate) fn guard() -> &'static Guarded {
     &GUARD
 }
 
-/// In a process just forked: the records of the threads that stayed behind
-/// go to the pool. `each` sees their numbers. Slots in use stay so: their
-/// contexts are as an acquisition left them that will never end.
+/// In a newly forked process: the records of the threads that stayed in the
+/// parent go to the pool. `each` gets their numbers. Slots in use stay in use:
+/// their contexts are as an acquisition left them that will never end.
 pub(crate) fn forget_others(each: fn(usize)) {
     let this = current();
     FREE.store(ptr::null_mut(), Ordering::Relaxed);

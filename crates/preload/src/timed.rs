@@ -1,11 +1,11 @@
-//! Timed locks that queue: of the lock whose waiters can give up.
+//! Timed locks that queue, for the lock whose waiters can give up.
 //!
-//! A waiter of `mcs-timeout` waits in the queue, and leaves it when its time
-//! has come. Its node stays behind until a release passes over it, so the
-//! slot of it is set aside and looked at again by the thread's next timed
+//! A waiter of `mcs-timeout` waits in the queue, and leaves it at its
+//! deadline. Its node stays in the queue until a release passes over it, so the
+//! slot of it is set aside and checked again by the thread's next timed
 //! lock. Every other lock polls: see [`crate::locking::timed_lock`].
 //!
-//! Must never give a slot back whose node a release may still come to.
+//! It must never free a slot whose node a release may still reach.
 
 use crate::choice;
 use crate::futex;
@@ -15,17 +15,17 @@ use crate::thread;
 use libc::{clockid_t, timespec};
 use locklab_locks::{Info, McsTimeout, McsTimeoutNode, Platform, RawLock, TimedLock};
 
-/// Acquires, or gives up when the time has come; says whether it acquired.
+/// Acquires, or gives up at the deadline; returns whether it acquired.
 pub(crate) type TimedLockOf = unsafe fn(&Mutex, &Deadline) -> bool;
 
-/// A time of a clock.
+/// A deadline by a clock.
 pub(crate) struct Deadline {
     pub(crate) clock: clockid_t,
     pub(crate) until: timespec,
 }
 
 impl Deadline {
-    /// Nanoseconds from now on, or `None` if it has passed.
+    /// The remaining nanoseconds, or `None` if it has passed.
     pub(crate) fn left(&self) -> Option<u64> {
         let now = futex::now(self.clock);
         let seconds = self.until.tv_sec.saturating_sub(now.tv_sec);
@@ -36,15 +36,15 @@ impl Deadline {
     }
 }
 
-/// In the queue at a time. Whoever parks elsewhere waits here for about as
-/// long as it would spin there, then leaves the queue, sleeps, and comes back
-/// to its place if no release has passed over it.
+/// The time in the queue, in nanoseconds. A waiter that would park waits here
+/// for about as long as it would spin, then leaves the queue, sleeps, and
+/// returns to its place if no release has passed over it.
 const STAY_AND_SLEEP: u64 = 20_000;
-/// Whoever spins stays; but the clock may be set.
+/// A spinning waiter stays; but the clock may be set.
 const STAY: u64 = 100_000_000;
 
 /// The timed lock of the lock with this `info`, if its waiters can leave a
-/// queue. (To give up a lock that has none is to poll, as for every other.)
+/// queue. (A timed lock without a queue polls, as for every other lock.)
 pub(crate) const fn of<P: Platform>(info: &Info) -> Option<TimedLockOf> {
     if info.timeout && info.bytes_per_waiter > 0 {
         Some(lock_until::<P>)
@@ -53,7 +53,8 @@ pub(crate) const fn of<P: Platform>(info: &Info) -> Option<TimedLockOf> {
     }
 }
 
-/// Not where sleepers may be passed: the lock lies beside the mutex then.
+/// The lock inside the mutex; where sleepers may be passed it lies beside the
+/// mutex.
 type InPlace<P> = Plain<P, McsTimeout<P>, false>;
 
 unsafe fn lock_until<P: Platform>(mutex: &Mutex, deadline: &Deadline) -> bool {
