@@ -2,15 +2,15 @@
  *
  * The init of a guest in the kernel lab: mounts what a workload needs, runs
  * it on one CPU, puts the markers of the instruction counters around its
- * measured part, writes what it did to a virtio-serial port, and turns the
+ * measured part, writes the results to a virtio-serial port, and turns the
  * machine off.
  *
- * Exists because a distribution's init does things of its own, at times of
- * its own, and because a marker must be executed inside. Linked statically,
- * so that it needs nothing of the guest. It must never go on after something
+ * It exists because a distribution's init does other work, at unpredictable
+ * times, and because a marker must be executed inside. It is linked statically,
+ * so that it needs nothing of the guest. It must never continue after something
  * failed: the last line is then "failed WHY", and the run counts as invalid.
  *
- * It is given /lab/plan, one "KEY VALUE" a line, and writes the same form.
+ * It reads /lab/plan, one "KEY VALUE" per line, and writes the same form.
  * The line "done" comes last and only if all went well.
  */
 #define _GNU_SOURCE

@@ -2,7 +2,7 @@
 //!
 //! Under TCG the plugin counts between the markers, and everything that could
 //! differ from boot to boot is fixed: one vCPU, instructions as the clock,
-//! the date, the seed, no devices that bring in the outside. A guest that hangs
+//! the date, the seed, no devices with outside input. A guest that hangs
 //! must never hang the cache.
 
 use crate::cache::{Tool, find, first_line};
@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// What runs the guest's instructions.
+/// What executes the guest's instructions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Accelerator {
@@ -26,12 +26,12 @@ pub enum Accelerator {
 }
 
 impl Accelerator {
-    /// What a nanosecond of the guest's clock is.
+    /// The meaning of a nanosecond of the guest's clock.
     #[must_use]
     pub fn clock_unit(self) -> &'static str {
         match self {
             Self::Kvm => "nanoseconds",
-            // -icount: the clock goes on by one with each.
+            // With -icount each instruction advances the clock by one.
             Self::Tcg => "instructions",
         }
     }
@@ -41,32 +41,33 @@ impl Accelerator {
 #[derive(Clone, Debug)]
 pub struct Qemu {
     tool: Tool,
-    /// Its version, as it says.
+    /// The version that QEMU reports.
     pub version: String,
     /// The plugin.
     pub plugin: PathBuf,
 }
 
-/// A boot.
+/// The parameters of a boot.
 #[derive(Clone, Debug)]
 pub struct Boot<'a> {
     /// bzImage, or vmlinux with a PVH entry.
     pub image: &'a Path,
-    /// What it boots into.
+    /// The initramfs that it boots into.
     pub initramfs: &'a Path,
-    /// Added to the command line.
+    /// Options added to the kernel command line.
     pub cmdline: &'a str,
     /// Memory in MiB.
     pub memory_mib: u32,
     /// CPUs of the guest; one under TCG.
     pub vcpus: u64,
-    /// Seed of all that is random in the guest.
+    /// Seed of all randomness in the guest.
     pub seed: u64,
     /// TCG or KVM.
     pub accelerator: Accelerator,
-    /// Whether the plugin counts; without, TCG for comparison of speed.
+    /// Whether the plugin counts; without it TCG runs for a comparison of
+    /// speed.
     pub counted: bool,
-    /// A run takes no longer.
+    /// The time limit of a run.
     pub limit: Duration,
 }
 
@@ -74,7 +75,8 @@ impl Qemu {
     /// Finds QEMU and the plugin.
     ///
     /// # Errors
-    /// One is missing.
+    /// [`Error::Failed`] if QEMU or the plugin is missing, or the plugin's path
+    /// has a comma. The message says what to install or to build.
     pub fn find() -> Result<Self, Error> {
         let tool = find("qemu-system-x86_64", "qemu-system-x86")?;
         let version = first_line(&tool.path, "--version")?;
@@ -98,8 +100,8 @@ impl Qemu {
         let mut list: Vec<OsString> = Vec::new();
         let mut add = |words: &[&str]| list.extend(words.iter().map(OsString::from));
         add(&["-nodefaults", "-no-reboot", "-nic", "none", "-vga", "none"]);
-        // A socket each: the firmware's table, which a kernel without ACPI
-        // reads, has only the first CPU of a socket.
+        // Each CPU is a socket: the firmware's table, which a kernel without
+        // ACPI reads, has only the first CPU of a socket.
         let cpus = format!("{0},sockets={0},cores=1,threads=1", boot.vcpus);
         add(&["-display", "none", "-smp", &cpus]);
         add(&["-m", &boot.memory_mib.to_string()]);
@@ -116,14 +118,14 @@ impl Qemu {
         add(&["-chardev", "file,id=console,path=console"]);
         add(&["-serial", "chardev:console"]);
         add(&["-chardev", "file,id=results,path=results"]);
-        // With an eventfd the main loop answers, at a time of its own.
+        // With an eventfd the main loop answers, at an unpredictable time.
         add(&["-device", "virtio-serial-pci,ioeventfd=off"]);
         add(&["-device", "virtserialport,chardev=results,name=locklab"]);
-        // Boot output costs serial writes; a panic is printed all the same.
+        // Boot output costs serial writes; a panic is printed anyway.
         let mut cmdline = "console=ttyS0 quiet panic=-1 oops=panic nokaslr".to_owned();
         if boot.accelerator == Accelerator::Tcg {
-            // The kernel would time the timer of its local APIC by polling the
-            // clock for 100 ms of it, ten million times, and the translator
+            // The kernel would calibrate the timer of its local APIC by polling
+            // the clock for 100 ms of it, ten million times, and the translator
             // leaves its loop at each: nine tenths of a boot. The PIT ticks
             // instead.
             cmdline.push_str(" nolapic_timer");
@@ -143,8 +145,8 @@ impl Qemu {
     /// Boots once; files of the run are left in `folder`.
     ///
     /// # Errors
-    /// QEMU does not start, or Ctrl-C. A guest that fails is an invalid
-    /// outcome and no error.
+    /// [`Error`] if a file cannot be written, QEMU does not start, or after
+    /// Ctrl-C. A guest that fails is an invalid outcome and not an error.
     pub fn boot(
         &self,
         boot: &Boot<'_>,
@@ -177,8 +179,8 @@ impl Qemu {
         let running = launch
             .start(&folder.join("qemu"))
             .map_err(|trouble| crate::cache::stopped("QEMU", trouble))?;
-        // The guest's first line comes when it is ready for the workload; its
-        // own clock would not tell how long that took here.
+        // The guest's first line arrives when it is ready for the workload; its
+        // own clock does not show how long that took here.
         let started = Instant::now();
         let first_line = folder.join("results");
         let mut boot_seconds = None;
@@ -221,8 +223,8 @@ impl Qemu {
         )
     }
 
-    /// QEMU itself failed: what it said, and for the plugin which versions
-    /// are known to work.
+    /// The error of a failure of QEMU itself: its message, and for the plugin
+    /// the versions that are known to work.
     fn refused(&self, errors: &str, failure: &str) -> Error {
         let said = errors
             .lines()

@@ -1,8 +1,8 @@
 //! From a recipe to an image: make, and a cache by content.
 //!
 //! A build's name is a hash of its tree, options, make variables and compiler
-//! version. One that was interrupted goes on where make stopped. Must never
-//! take a build for done that did not come to its end.
+//! version. An interrupted build continues where make stopped. It must never
+//! treat a build that did not end as complete.
 
 use crate::cache::{Cache, Tool, find, first_line, key, stopped, words};
 use crate::config::{config, configure};
@@ -18,44 +18,45 @@ use std::time::{Duration, Instant};
 
 const LINKER: &str = include_str!("../guest/ld.locklab");
 
-/// Steps of a build of the ready configuration, for the bar of the first.
+/// Steps of a build of the ready configuration, for the progress bar of the
+/// first build.
 const STEPS: u64 = 1700;
 
-/// A kernel that was built.
+/// A finished build of a kernel.
 #[derive(Clone, Debug)]
 pub struct Build {
-    /// Its folder in the cache: logs, layouts.
+    /// Its folder in the cache, for logs and layouts.
     pub folder: PathBuf,
-    /// What make wrote: objects, modules, `.config`.
+    /// The output of make: objects, modules, `.config`.
     pub objects: PathBuf,
     /// vmlinux in the order of the makefiles, with debug information.
     pub vmlinux: PathBuf,
-    /// bzImage of the same.
+    /// bzImage of the same build.
     pub bzimage: PathBuf,
-    /// What decided it, in words.
+    /// The compiler, as text.
     pub compiler: String,
     /// Kernel release.
     pub release: String,
-    /// Time it took, in seconds; `None` where it came from the cache.
+    /// Time of the build, in seconds; `None` where it came from the cache.
     pub seconds: Option<f64>,
 }
 
-/// Where a build happens.
+/// The folders of a build.
 #[derive(Clone, Debug)]
 pub struct Place {
-    /// The build's folder in the cache: logs, layouts.
+    /// The build's folder in the cache, for logs and layouts.
     pub(crate) folder: PathBuf,
     /// The kernel's sources.
     source: PathBuf,
-    /// What make writes.
+    /// The folder of make's output.
     pub(crate) objects: PathBuf,
 }
 
 impl Place {
     /// A tree of the cache is linked into the build's folder, with the
     /// objects inside: then make names every file relative to the objects,
-    /// nothing of the cache's path gets into the kernel, and ccache knows a
-    /// file again in another tree. A tree of the user's stays where it is.
+    /// nothing of the cache's path gets into the kernel, and ccache recognises
+    /// a file in another tree. A tree of the user's stays where it is.
     fn new(cache: &Cache<'_>, name: &str, tree: &Tree) -> Result<Self, Error> {
         let folder = cache.folder(&format!("builds/{name}"))?;
         let ours = tree.path.starts_with(&cache.root);
@@ -78,7 +79,7 @@ impl Place {
         })
     }
 
-    /// Arguments that every make of this build has.
+    /// The arguments of every call of make for this build.
     pub fn arguments(&self, variables: &[String]) -> Vec<OsString> {
         let mut list: Vec<OsString> = vec!["-C".into(), self.source.clone().into()];
         let mut output = OsString::from("O=");
@@ -89,11 +90,13 @@ impl Place {
     }
 }
 
-/// Builds a recipe, or finds it in the cache. Paths in the recipe start at
-/// `folder`.
+/// Builds a recipe, or finds it in the cache. Paths in the recipe are relative
+/// to `folder`.
 ///
 /// # Errors
-/// A tool is missing, an option is dropped, or the first error of the build.
+/// If a tool is missing (the message names its package), the source or a change
+/// cannot be made, Kconfig drops an option, or the build fails (the message has
+/// its first error); also after Ctrl-C.
 pub fn build(
     cache: &Cache<'_>,
     recipe: &Changes,
@@ -127,8 +130,9 @@ pub fn build(
         config.text.as_bytes(),
         decided.as_bytes(),
     ]);
-    // Two commands that want the same kernel: one builds, the other waits; and
-    // before the sources are linked, or both would do that.
+    // Of two commands that want the same kernel one builds and the other waits;
+    // the lock is taken before the sources are linked, because both would do
+    // that.
     let _held = cache.hold(
         &cache.folder(&format!("builds/{name}"))?,
         "builds this kernel",
@@ -155,7 +159,7 @@ pub fn build(
         let started = Instant::now();
         configure(cache, &make, &place, &config, &variables)?;
         compile(cache, &make, &place, &variables, label)?;
-        // Out of the way of the links of other layouts.
+        // Moved away, so that links of other layouts do not overwrite it.
         let linked = place.objects.join("vmlinux");
         let seconds = started.elapsed().as_secs_f64();
         std::fs::rename(&linked, &build.vmlinux)
@@ -176,7 +180,7 @@ struct Linker {
     version: String,
 }
 
-/// Puts our link program into the cache, for the build's PATH.
+/// Puts Locklab's link program into the cache, for the build's PATH.
 fn linker(cache: &Cache<'_>) -> Result<Linker, Error> {
     use std::os::unix::fs::PermissionsExt;
     let lld = find("ld.lld", "lld")?;
@@ -193,7 +197,7 @@ fn linker(cache: &Cache<'_>) -> Result<Linker, Error> {
     })
 }
 
-/// make, with all that would differ from day to day fixed.
+/// make, with everything fixed that differs from day to day.
 fn make(cache: &Cache<'_>, linker: &Linker) -> Result<Tool, Error> {
     for (program, package) in [
         ("flex", "flex"),
@@ -225,7 +229,7 @@ fn make(cache: &Cache<'_>, linker: &Linker) -> Result<Tool, Error> {
         ("KBUILD_BUILD_VERSION", "1"),
         ("LC_ALL", "C"),
         ("MAKEFLAGS", ""),
-        // Used where ccache is there; see `Place` for why it may leave the
+        // Used where ccache is installed; see `Place` for why it may leave the
         // folder out of what it compares.
         ("CCACHE_NOHASHDIR", "1"),
         ("CCACHE_DEPEND", "1"),

@@ -1,5 +1,5 @@
-//! Programs of the machine that the cache calls, and the folder it keeps what
-//! it made in.
+//! The cache folder of sources and builds, and the programs that
+//! fill it.
 
 use locklab_host::error::Error;
 use locklab_host::process::{Ended, Launch, Trouble};
@@ -12,13 +12,13 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// What every step needs: where to keep things, and whether to stop.
+/// The state that every step needs: the cache folder, and whether to stop.
 pub struct Cache<'a> {
     /// Folder of sources and builds.
     pub root: PathBuf,
     /// Set by Ctrl-C.
     pub interrupt: &'a AtomicBool,
-    /// No progress, no notes.
+    /// Whether progress and notes are suppressed.
     pub quiet: bool,
 }
 
@@ -26,7 +26,7 @@ impl Cache<'_> {
     /// The default cache: `kernel` in the user's cache folder.
     ///
     /// # Errors
-    /// There is no home.
+    /// [`Error::Usage`] if there is no home folder.
     pub fn default_root() -> Result<PathBuf, Error> {
         directories::ProjectDirs::from("", "", "locklab")
             .map(|dirs| dirs.cache_dir().join("kernel"))
@@ -35,21 +35,21 @@ impl Cache<'_> {
             })
     }
 
-    /// A folder in the cache, made if need be.
+    /// A folder in the cache, made if necessary.
     ///
     /// # Errors
-    /// It cannot be made.
+    /// [`Error::Failed`] if it cannot be made.
     pub fn folder(&self, name: &str) -> Result<PathBuf, Error> {
         let path = self.root.join(name);
         std::fs::create_dir_all(&path).map_err(|e| self.cannot_write(&path, &e))?;
         Ok(path)
     }
 
-    /// Waits until no other command works in a folder of the cache, and keeps
-    /// others out while the answer lives.
+    /// Waits until no other command works in a folder of the cache, and
+    /// excludes others while the returned lock lives.
     ///
     /// # Errors
-    /// Ctrl-C, or the folder cannot be written.
+    /// If the folder cannot be written, or after Ctrl-C.
     pub fn hold(&self, folder: &Path, what: &str) -> Result<Flock<File>, Error> {
         let path = folder.join("lock");
         let mut file = File::create(&path).map_err(|e| self.cannot_write(&path, &e))?;
@@ -93,7 +93,7 @@ impl Cache<'_> {
         ))
     }
 
-    /// Says something to people.
+    /// Prints a note for the user, unless quiet.
     pub fn note(&self, text: &str) {
         if !self.quiet {
             eprintln!("locklab: {text}");
@@ -104,7 +104,7 @@ impl Cache<'_> {
     /// `.err`.
     ///
     /// # Errors
-    /// It did not start or took too long, or Ctrl-C.
+    /// If it did not start or took too long, or after Ctrl-C.
     pub fn run(
         &self,
         tool: &Tool,
@@ -126,7 +126,7 @@ impl Cache<'_> {
     }
 }
 
-/// The error of a program that did not come to its end.
+/// The error of a program that did not end by itself.
 #[must_use]
 pub fn stopped(name: &str, trouble: Trouble) -> Error {
     match trouble {
@@ -144,18 +144,18 @@ pub fn stopped(name: &str, trouble: Trouble) -> Error {
 /// A program that was found.
 #[derive(Clone, Debug)]
 pub struct Tool {
-    /// Its usual name.
+    /// The name of the program.
     pub name: &'static str,
-    /// Its file.
+    /// The path of the program.
     pub path: PathBuf,
-    /// Variables for it.
+    /// Environment variables for it.
     pub environment: Vec<(OsString, OsString)>,
 }
 
-/// Finds a program, or says which Debian package has it.
+/// Finds a program.
 ///
 /// # Errors
-/// It is missing.
+/// [`Error::Failed`] if it is missing; the message names the Debian package.
 pub fn find(name: &'static str, package: &str) -> Result<Tool, Error> {
     locklab_host::process::find(name, &[])
         .map(|path| Tool {
@@ -170,10 +170,10 @@ pub fn find(name: &'static str, package: &str) -> Result<Tool, Error> {
         })
 }
 
-/// What a program writes when asked, in one line; for versions.
+/// The first line of a program's output with this argument, for versions.
 ///
 /// # Errors
-/// It does not start.
+/// [`Error::Failed`] if it does not start.
 pub fn first_line(program: &Path, argument: &str) -> Result<String, Error> {
     let output = std::process::Command::new(program)
         .arg(argument)
@@ -198,7 +198,7 @@ pub fn key<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> String {
         .collect()
 }
 
-/// Words as arguments.
+/// Converts words to arguments.
 #[must_use]
 pub fn words(words: &[&str]) -> Vec<OsString> {
     words.iter().map(OsString::from).collect()

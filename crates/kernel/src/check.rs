@@ -1,7 +1,7 @@
-//! Whether the counts of a session repeat, and what the plugin costs: the
-//! first run is made again, and once more without the plugin, alone on the
-//! machine. A session whose counts do not repeat must never look like one
-//! whose do.
+//! Checks whether the counts of a session repeat, and the cost of the plugin:
+//! the first run is repeated, and once more without the plugin, alone on the
+//! machine. A session whose counts do not repeat must never look like one whose
+//! counts do.
 
 use crate::instrument::{GuestRun, Guests, measured};
 use crate::outcome::{Measured, Outcome};
@@ -9,10 +9,10 @@ use crate::spinlock_matrix::cells;
 use locklab_host::error::Error;
 use locklab_lab::experiment::Pair;
 
-/// What a session says of itself.
+/// The result of the check.
 #[derive(Clone, Debug)]
 pub(crate) struct Check {
-    /// The first run; none if it failed.
+    /// The first run; `None` if it failed.
     first: Option<Measured>,
     again: Outcome,
     plain: Outcome,
@@ -20,11 +20,11 @@ pub(crate) struct Check {
 }
 
 impl Check {
-    /// Makes the first run again, and once more without the plugin, alone on
+    /// Repeats the first run, and once more without the plugin, alone on
     /// the machine.
     ///
     /// # Errors
-    /// QEMU fails, or Ctrl-C.
+    /// If QEMU itself fails, or after Ctrl-C.
     pub(crate) fn of(
         guests: &Guests<'_>,
         run: &GuestRun<'_>,
@@ -75,7 +75,7 @@ impl Check {
         facts
     }
 
-    /// Why the counts are not to be trusted, if they are not.
+    /// The reason why the counts cannot be trusted, if so.
     pub(crate) fn differs(&self) -> Option<String> {
         match (&self.first, &self.again) {
             (Some(first), Ok(again))
@@ -84,7 +84,7 @@ impl Check {
             {
                 None
             }
-            // Both failed: the verdict says so.
+            // Both failed, which the verdict reports.
             (None, Err(_)) => None,
             (Some(first), Ok(again)) => Some(format!(
                 "the first run gave other counts the second time, so the counts here do not \

@@ -1,6 +1,6 @@
 //! The configuration of a kernel, and whether Kconfig kept it.
 //!
-//! Must never build something else than was asked for: an option that
+//! It must never build anything other than requested: an option that
 //! Kconfig drops is an error with its name.
 
 use crate::build::{Place, build_error};
@@ -12,22 +12,22 @@ use std::time::Duration;
 
 const WORKLOADS: &str = include_str!("../guest/workloads.config");
 
-/// What a configuration starts from, and what is asked of it.
+/// The base of a configuration, and the requested options.
 pub(crate) struct Config {
     /// The make target it starts from.
     pub(crate) base: &'static str,
-    /// Options, one a line.
+    /// Options, one per line.
     pub(crate) text: String,
 }
 
-/// The configuration of a recipe; a file's path starts at `folder`.
+/// The configuration of a recipe; a file's path is relative to `folder`.
 ///
 /// # Errors
-/// There is no such file.
+/// [`Error::Usage`] if the configuration's file cannot be read.
 pub(crate) fn config(recipe: &Changes, folder: &Path) -> Result<Config, Error> {
     let (base, mut text) = match recipe.config.as_deref() {
         None | Some("workloads") => ("allnoconfig", WORKLOADS.to_owned()),
-        // The reports' own, with what makes it a guest that can be measured.
+        // The reports' own, with the options of a guest that can be measured.
         Some("defconfig") => (
             "defconfig",
             WORKLOADS
@@ -58,7 +58,8 @@ pub(crate) fn config(recipe: &Changes, folder: &Path) -> Result<Config, Error> {
 /// Writes `.config` into the objects' folder.
 ///
 /// # Errors
-/// make fails, or an option is dropped.
+/// If a file cannot be written, make fails, or Kconfig drops an option (the
+/// message names it).
 pub(crate) fn configure(
     cache: &Cache<'_>,
     make: &Tool,
@@ -71,7 +72,7 @@ pub(crate) fn configure(
     std::fs::write(&fragment, &config.text).map_err(|e| cache.cannot_write(&fragment, &e))?;
     let run = |target: &str| {
         let mut make = make.clone();
-        // Read by the targets that start from nothing.
+        // Read by the make targets that start from nothing.
         if target == "allnoconfig" {
             make.environment
                 .push(("KCONFIG_ALLCONFIG".into(), fragment.clone().into()));
@@ -106,8 +107,8 @@ pub(crate) fn configure(
     )))
 }
 
-/// Options that were asked for and that Kconfig did not keep. The last word
-/// on an option counts.
+/// Options that were requested and that Kconfig did not keep. The last value
+/// of an option counts.
 fn dropped(asked: &str, got: &str) -> Vec<String> {
     let mut wanted: Vec<(&str, &str)> = Vec::new();
     for line in asked.lines() {

@@ -1,4 +1,4 @@
-//! What a guest boots into: our first program, the plan, the workload's
+//! The contents of a guest: Locklab's first program, the plan, the workload's
 //! programs with their libraries, as one initramfs.
 //!
 //! The same inputs must give the same bytes, or counts do not repeat: files
@@ -29,10 +29,11 @@ const PORT_MODULES: &[&str] = &[
 const FOLDER: u32 = 0o040_755;
 const FILE: u32 = 0o100_755;
 
-/// The guest's first program, compiled at need.
+/// The guest's first program, compiled if necessary.
 ///
 /// # Errors
-/// No compiler, or one that cannot link statically.
+/// If there is no compiler, it cannot link statically, or the cache cannot be
+/// written.
 pub fn init_program(cache: &Cache<'_>) -> Result<PathBuf, Error> {
     let gcc = find("gcc", "gcc libc6-dev")?;
     let version = cache::first_line(&gcc.path, "--version")?;
@@ -42,8 +43,8 @@ pub fn init_program(cache: &Cache<'_>) -> Result<PathBuf, Error> {
     if program.is_file() {
         return Ok(program);
     }
-    // In a folder of its own, then renamed: two commands at once never see
-    // half a file of the other.
+    // Compiled in a folder of its own, then renamed, so that two commands never
+    // see a partial file of the other.
     let work = tempfile::Builder::new()
         .prefix("new-")
         .tempdir_in(&folder)
@@ -76,8 +77,8 @@ pub fn init_program(cache: &Cache<'_>) -> Result<PathBuf, Error> {
 /// the kernel's modules (as `/lib/modules/VERSION`, or a build), if it has any.
 ///
 /// # Errors
-/// A program is missing (with its package), or a file cannot be read or
-/// written.
+/// If a program or a module is missing (the message names the package), or a
+/// file cannot be read or written.
 pub fn write_initramfs(
     cache: &Cache<'_>,
     load: &Load,
@@ -92,7 +93,7 @@ pub fn write_initramfs(
     files.insert("init".into(), read(&init_program(cache)?)?);
     files.insert("lab/plan".into(), load.plan().into_bytes());
     files.insert("lab/nginx.conf".into(), NGINX.into());
-    // Names of users: nginx looks for its own.
+    // User names, because nginx looks up its own.
     files.insert("etc/passwd".into(), b"root:x:0:0::/:/bin/false\n".to_vec());
     files.insert("etc/group".into(), b"root:x:0:\n".to_vec());
     let mut list = String::new();
@@ -148,7 +149,7 @@ fn read_module(folder: &Path, module: &str) -> Result<Option<(String, Vec<u8>)>,
     Ok(Some((name.to_owned(), bytes)))
 }
 
-/// A program and the libraries that the loader says it needs.
+/// A program and the libraries that it needs, by the loader.
 fn with_libraries(program: &Path) -> Result<Vec<String>, Error> {
     let output = std::process::Command::new("ldd")
         .arg(program)
@@ -167,7 +168,7 @@ fn with_libraries(program: &Path) -> Result<Vec<String>, Error> {
     Ok(files)
 }
 
-/// The files of `ldd`'s output; the name of one that is missing.
+/// The files in `ldd`'s output, or the name of one that is missing.
 fn libraries(ldd: &str) -> Result<Vec<String>, String> {
     let mut files = Vec::new();
     for line in ldd.lines() {
@@ -259,7 +260,7 @@ mod tests {
         });
         let init = std::fs::read_dir(folder.path().join("init")).unwrap();
         let name = init.flatten().next().unwrap().path();
-        // The program, and nothing half done.
+        // The program, and no partial file.
         assert_eq!(std::fs::read_dir(name).unwrap().count(), 1);
     }
 

@@ -1,5 +1,5 @@
-//! Inlining on purpose: functions marked `__always_inline`, `noinline` or
-//! `flatten` in the source, by Coccinelle, as a patch that can be read.
+//! Intentional inlining: functions marked `__always_inline`, `noinline` or
+//! `flatten` in the source, by Coccinelle, as a readable patch.
 //!
 //! Because a compiler may stop inlining callees when their caller is
 //! duplicated, a list of functions is one change. A function that is not
@@ -11,18 +11,19 @@ use locklab_host::error::Error;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// The kernel has no name of its own for it.
+/// The attribute, for which the kernel has no name of its own.
 const FLATTEN: &str = "__attribute__((flatten))";
-/// A word that Coccinelle takes for an attribute, in its place.
+/// A word that Coccinelle accepts as an attribute, in its place.
 const PLACE: &str = "__locklab_flatten";
-/// What the name of a marked definition ends with until all are marked.
+/// The suffix of the names of marked definitions until all are marked.
 const DONE: &str = "__locklab_done";
 
-/// One patch a function and mark, in the recipe's order. They touch
+/// One patch for each function and mark, in the recipe's order. They touch
 /// neighbouring lines only where two functions are neighbours.
 ///
 /// # Errors
-/// A function has no definition that Coccinelle sees, or it is missing.
+/// If Coccinelle is missing or fails, or a function has no definition that it
+/// finds.
 pub fn patches(cache: &Cache<'_>, tree: &Path, recipe: &Changes) -> Result<Vec<String>, Error> {
     let mut wanted: Vec<(&str, &str)> = Vec::new();
     for (names, mark) in [
@@ -103,7 +104,7 @@ fn by_file<'a>(
     Ok(found)
 }
 
-/// Files that may define it, those of the kernel's core first.
+/// The files that may define a function, those of the kernel's core first.
 fn sources(tree: &Path) -> Vec<PathBuf> {
     let mut files = Vec::new();
     for start in [
@@ -160,20 +161,20 @@ fn defines(text: &str, name: &str) -> bool {
     false
 }
 
-/// The semantic patch of one function: whatever it says of inlining now gives
+/// The semantic patch of one function: its present inlining attributes give
 /// way to the mark, in each of its definitions (one a branch of an `#ifdef`).
-/// A definition that is done gets another name until all are, so that no
-/// later rule takes it for one of its own.
+/// A definition that is done gets a different name until all are, so that no
+/// later rule matches it.
 fn rules(name: &str, mark: &str) -> String {
     let word = if mark == FLATTEN { PLACE } else { mark };
-    // `inline` agrees with flatten and, to the compiler, not with noinline.
+    // The compiler accepts `inline` with flatten and not with noinline.
     let old = if mark == FLATTEN {
         "  inline"
     } else {
         "- inline"
     };
     let head = format!("type T;\nparameter list P;\nattribute name {word};\n@@\n");
-    // What has the mark already keeps it once.
+    // A definition that has the mark already keeps it once.
     let has = format!("  static\n  {word}\n  T\n- {name}\n+ {name}{DONE}\n  (P)\n  {{ ... }}\n\n");
     let body = format!("+ {word}\n  T\n- {name}\n+ {name}{DONE}\n  (P)\n  {{ ... }}\n\n");
     format!(
@@ -192,7 +193,7 @@ fn relative(diff: &str, file: &Path) -> String {
             } else if line.starts_with("+++ ") {
                 format!("+++ b/{}\n", file.display())
             } else if let Some(added) = line.strip_prefix('+') {
-                // Formatted as the kernel's style has it.
+                // Formatted in the kernel's style.
                 let mut added = added.to_owned();
                 for mark in ["__always_inline", "noinline", PLACE] {
                     added = added.replace(&format!("  {mark}"), &format!(" {mark}"));
@@ -253,7 +254,7 @@ mod tests {
         assert_eq!(made.len(), 1);
         let head = "--- a/kernel/sched/core.c";
         assert!(made[0].lines().any(|l| l == head), "{}", made[0]);
-        // Where lines break is Coccinelle's.
+        // Coccinelle decides where lines break.
         let added: String = made[0]
             .lines()
             .filter_map(|l| l.strip_prefix('+'))

@@ -1,4 +1,4 @@
-//! Kernels as an instrument of the laboratory: a pair is one link order and
+//! The instrument of kernels: a pair is one link order and
 //! one seed, the same for both.
 //!
 //! Under TCG both guests of a pair run at the same time, as counts do not
@@ -23,7 +23,7 @@ use std::time::Duration;
 /// A kernel that can be booted.
 #[derive(Clone, Debug)]
 pub struct Kernel {
-    /// One image a layout.
+    /// One image for each layout.
     pub images: Vec<PathBuf>,
     /// Its modules, if it has any.
     pub modules: Option<PathBuf>,
@@ -32,10 +32,10 @@ pub struct Kernel {
 }
 
 impl Kernel {
-    /// Its image in a layout; the first where there is only one.
+    /// The image of a layout; the first if there is only one.
     ///
     /// # Errors
-    /// It has none.
+    /// [`Error::Failed`] if it has no image.
     pub(crate) fn image(&self, layout: usize) -> Result<&Path, Error> {
         let image = self.images.get(layout).or(self.images.first());
         image
@@ -47,26 +47,26 @@ impl Kernel {
 /// How guests are run.
 #[derive(Clone, Copy)]
 pub struct Guests<'a> {
-    /// Cache and Ctrl-C.
+    /// The cache, and the flag of Ctrl-C.
     pub cache: &'a Cache<'a>,
     /// QEMU and plugin.
     pub qemu: &'a Qemu,
     /// TCG or KVM.
     pub accelerator: Accelerator,
-    /// Longest boot.
+    /// The time limit of a boot.
     pub limit: Duration,
 }
 
-/// What one guest runs.
+/// The parameters of one guest.
 #[derive(Clone, Copy)]
 pub struct GuestRun<'a> {
     /// The kernel.
     pub kernel: &'a Kernel,
-    /// Which of its images.
+    /// The number of the layout.
     pub layout: usize,
-    /// What runs inside.
+    /// The load.
     pub load: &'a Load,
-    /// Seed of everything random in the guest.
+    /// Seed of all randomness in the guest.
     pub seed: u64,
     /// Whether the plugin counts.
     pub counted: bool,
@@ -76,7 +76,8 @@ impl Guests<'_> {
     /// Boots one guest, runs its load, and waits for its end.
     ///
     /// # Errors
-    /// QEMU fails, or Ctrl-C. What goes wrong inside is an outcome.
+    /// If a file cannot be written, QEMU itself fails, or after Ctrl-C. A
+    /// failure inside the guest is an outcome.
     pub fn run(&self, run: &GuestRun<'_>) -> Result<Outcome, Error> {
         let runs = self.cache.folder("runs")?;
         let folder = tempfile::Builder::new()
@@ -119,9 +120,10 @@ pub struct Kernels<'a> {
     pub(crate) limit: Duration,
     /// Seed of the first link order.
     pub(crate) seed: u64,
-    /// What each cell runs; none where its kernels could not be made.
+    /// The kernels and the load of each cell; `None` where its kernels could
+    /// not be made.
     pub(crate) cells: Vec<Option<(ReadyVariant, Load)>>,
-    /// Whether the repetition of the first run was made.
+    /// Whether the first run has been repeated.
     pub(crate) checked: bool,
 }
 
@@ -163,7 +165,7 @@ impl Kernels<'_> {
     }
 }
 
-/// A command's error as the runner takes it.
+/// Converts a command's error for the runner.
 fn stopped(error: Error) -> Stopped {
     match error {
         Error::Interrupted(_) => Stopped::Interrupted,
@@ -171,7 +173,7 @@ fn stopped(error: Error) -> Stopped {
     }
 }
 
-/// What one boot gave; the whole outcome is kept beside the figures.
+/// The sample of one boot; the whole outcome is kept beside the figures.
 fn sample(outcome: &Outcome, accelerator: Accelerator, seed: u64) -> Sample {
     match outcome {
         Ok(measured) => Sample {
@@ -186,7 +188,7 @@ fn sample(outcome: &Outcome, accelerator: Accelerator, seed: u64) -> Sample {
     }
 }
 
-/// What a sample was made of.
+/// The measured outcome of a sample.
 pub(crate) fn measured(sample: &Sample) -> Option<Measured> {
     serde_json::from_value(sample.detail["measured"].clone()).ok()
 }
@@ -290,7 +292,7 @@ impl Instrument for Kernels<'_> {
     }
 }
 
-/// The plugin decides what is counted.
+/// A hash of the plugin, which decides what is counted.
 fn plugin_hash(qemu: &Qemu) -> String {
     let bytes = std::fs::read(&qemu.plugin).unwrap_or_default();
     key([bytes.as_slice()])

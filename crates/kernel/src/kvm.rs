@@ -1,11 +1,11 @@
 //! Whether guests run on the processor (KVM) or in QEMU's translator (TCG).
 //!
-//! A device node that exists proves nothing, and in a nested machine it may
-//! hang; so a guest is booted, for at most 20 seconds. The answer is kept in
+//! An existing device node proves nothing, and in a nested machine it may
+//! hang; so a guest is booted, for at most 20 seconds. The result is kept in
 //! the cache for as long as the machine runs (its boot id) and QEMU is the
-//! same, or a node that hangs would cost those seconds at every command. A
+//! same, because a node that hangs would cost those seconds in every command. A
 //! failure that may be the kernel's own must never be kept: the next kernel
-//! would suffer for it.
+//! would be affected by it.
 
 use crate::boot::{Accelerator, Qemu};
 use crate::cache::Cache;
@@ -18,22 +18,22 @@ use std::time::Duration;
 const NODE: &str = "/dev/kvm";
 const LIMIT: Duration = Duration::from_secs(20);
 
-/// What was asked for on the command line.
+/// The options of the command line.
 #[derive(Clone, Copy, Debug)]
 pub struct Look {
-    /// Do not look for KVM.
+    /// Whether to use TCG without a probe.
     pub tcg: bool,
-    /// Probe, whatever was found before.
+    /// Whether to probe again, whatever was found before.
     pub again: bool,
 }
 
-/// What a probe found.
+/// The result of a probe.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Probe {
     Works,
     /// QEMU failed before any of the kernel ran.
     Machine(String),
-    /// The kernel began, so it may be its fault.
+    /// The kernel began, so the fault may be the kernel's.
     Kernel(String),
 }
 
@@ -42,15 +42,15 @@ enum Probe {
 struct Kept {
     boot: String,
     qemu: String,
-    /// Why there is no KVM; none where there is.
+    /// Why there is no KVM; `None` where there is.
     why: Option<String>,
 }
 
-/// KVM where a probe boot succeeds, and why not where it does not.
+/// Chooses KVM where a probe boot succeeds, and otherwise gives the reason.
 ///
 /// # Errors
-/// Several CPUs were asked for and there is no KVM; Ctrl-C, or the cache
-/// cannot be written.
+/// If several CPUs were requested and there is no KVM, or the cache
+/// cannot be written; also after Ctrl-C.
 pub fn choose(
     cache: &Cache<'_>,
     qemu: &Qemu,
@@ -81,7 +81,8 @@ fn found(
     if let Err(e) = std::fs::File::options().read(true).write(true).open(NODE) {
         return Ok((Accelerator::Tcg, format!("TCG: {NODE}: {e}")));
     }
-    // One machine's answer is not another's, though they share a home.
+    // The result of one machine does not hold for another, although they may
+    // share a home folder.
     let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     let machine = [boot.trim(), &qemu.version];
     let (found, kept) = remembered(cache, machine, look.again, || probe(cache, qemu, kernel))?;
@@ -98,7 +99,7 @@ fn found(
     })
 }
 
-/// The answer for this machine and QEMU, and whether it was there already.
+/// The result for this machine and QEMU, and whether it was in the cache.
 fn remembered(
     cache: &Cache<'_>,
     [boot, qemu]: [&str; 2],
@@ -107,7 +108,7 @@ fn remembered(
 ) -> Result<(Probe, bool), Error> {
     let path = cache.folder("")?.join("kvm-probe.json");
     let kept = std::fs::read_to_string(&path).ok();
-    // A file of another version, or half a file, is no answer.
+    // A file of another version, or a partial file, is ignored.
     let kept: Option<Kept> = kept.and_then(|text| serde_json::from_str(&text).ok());
     if let Some(kept) =
         kept.filter(|k| !again && !boot.is_empty() && k.boot == boot && k.qemu == qemu)

@@ -1,15 +1,15 @@
 //! The same kernel in other link orders.
 //!
-//! Where code lies decides which lines share a set of the cache, and that
-//! luck is often larger than the effect that is asked about. So a build is
-//! linked again and again, with its text sections (one an object file) in an
+//! The placement of code decides which lines share a set of the cache, and that
+//! effect of chance is often larger than the effect under study. So a build is
+//! linked several times, with its text sections (one per object file) in an
 //! order that a seed decides: `ld.lld --shuffle-sections`. The code of each
 //! object, and the order in which initcalls run, stay the same. Baseline and
 //! experiment are paired by the seed.
 //!
-//! Must never reorder anything but text, with one exception that is lld's:
+//! It must never reorder anything but text, with one exception that is lld's:
 //! with a shuffle it does not sort the table of exported symbols, as the
-//! kernel's script asks for, and loading a module does not find most of them.
+//! kernel's script requires, and a loaded module does not find most of them.
 //! What loads modules boots the image as it was built.
 
 use crate::build::Build;
@@ -25,7 +25,8 @@ use std::time::Duration;
 /// have it.
 ///
 /// # Errors
-/// The link fails.
+/// If the link fails, the kernel's makefiles are not known, or the disk is
+/// full; also after Ctrl-C.
 pub fn layout(cache: &Cache<'_>, build: &Build, seed: u64) -> Result<PathBuf, Error> {
     let folder = build.folder.join("layouts");
     let path = folder.join(format!("{seed}.vmlinux"));
@@ -74,7 +75,7 @@ fn options(seed: u64) -> String {
     )
 }
 
-/// The command of the last link, which make wrote down.
+/// The command of the last link, which make recorded.
 fn link_command(folder: &Path) -> Result<String, Error> {
     let path = folder.join(".vmlinux.cmd");
     let text = std::fs::read_to_string(&path)
@@ -95,7 +96,7 @@ fn command_of(text: &str) -> Option<String> {
         .then(|| command.replace("$$", "$").replace("$(pound)", "#"))
 }
 
-/// The environment of the last link, which our link program kept.
+/// The environment of the last link, which Locklab's link program recorded.
 fn environment(folder: &Path) -> Result<Vec<(OsString, OsString)>, Error> {
     let path = folder.join(".locklab-link-environment");
     let bytes = std::fs::read(&path)
@@ -105,7 +106,7 @@ fn environment(folder: &Path) -> Result<Vec<(OsString, OsString)>, Error> {
         .filter_map(|entry| {
             let at = entry.iter().position(|byte| *byte == b'=')?;
             let (name, value) = (&entry[..at], &entry[at + 1..]);
-            // The jobserver of that make is gone.
+            // The jobserver of that make no longer exists.
             let value = if name == b"MAKEFLAGS" {
                 without_jobserver(value)
             } else {

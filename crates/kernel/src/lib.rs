@@ -5,14 +5,14 @@
 //! compiler. [`source`] and [`inline_change`] make its tree, `config` its
 //! configuration, [`build`] its image, [`layout`] the same image in other
 //! link orders. [`guest`] packs the first program and the workload's files,
-//! [`boot`] runs QEMU, under KVM where [`kvm`] finds it, [`outcome`] is what
-//! came of it. [`prepare()`] makes all that an experiment needs, and
+//! [`boot`] runs QEMU, under KVM where [`kvm`] finds it, [`outcome`] is the
+//! result. [`prepare()`] makes everything that an experiment needs, and
 //! [`Kernels`] is the instrument: a pair is one link order and one seed.
-//! [`report`] has what only kernels add to a report, and [`published`] puts the
-//! published figures beside ours.
+//! [`report`] has the sections that only kernels add to a report, and
+//! [`published`] puts the published figures beside ours.
 //!
 //! Where there is no KVM, counts are those of the i-cache model, and the same
-//! image and seed give the same counts to the last digit. Nothing here must
+//! image and seed give the same counts to the last digit. Nothing here may
 //! change a source that it was given: changes go to copies in the cache.
 
 pub mod boot;

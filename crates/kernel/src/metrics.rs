@@ -1,6 +1,6 @@
-//! What a boot gives: figures for each unit of work, or rates, so that runs
-//! of other lengths can be compared. Less is better in all of them but those
-//! of the spinlock matrix.
+//! The metrics of a boot: figures per unit of work, or rates, so that runs
+//! of different lengths can be compared. Less is better in all of them except
+//! those of the spinlock matrix.
 
 use crate::boot::Accelerator;
 use crate::outcome::{Counts, Measured};
@@ -52,7 +52,7 @@ fn figures(accelerator: Accelerator) -> &'static [Figure] {
     }
 }
 
-/// Where the figures of an accelerator come from.
+/// The source of the figures of an accelerator.
 pub(crate) fn source(accelerator: Accelerator) -> Source {
     match accelerator {
         Accelerator::Tcg => Source::Model,

@@ -1,7 +1,7 @@
-//! What came out of a boot: a measured run, or why there is none.
+//! The outcome of a boot: a measured run, or why there is none.
 //!
-//! A guest that panics, hangs, runs out of memory or says that it failed
-//! gives its last console lines and no counts; it must never be taken for a
+//! A guest that panics, hangs, runs out of memory or reports a failure
+//! gives its last console lines and no counts; it must never be treated as a
 //! result.
 
 use crate::workload::Load;
@@ -30,21 +30,21 @@ pub struct Counts {
     pub kernel: ModeCounts,
 }
 
-/// What a guest that came to its end gave.
+/// The results of a guest that ended normally.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Measured {
     /// Units of work in the measured part.
     pub work: u64,
-    /// What a unit is: request, call, switch.
+    /// The name of a unit: request, call, switch.
     pub unit: String,
     /// Time of the measured part by the guest's clock; under TCG this is a
-    /// count of instructions and no time.
+    /// count of instructions and not a time.
     pub elapsed_ns: u64,
-    /// Counts; none under KVM.
+    /// Counts; `None` under KVM.
     pub counts: Option<Counts>,
-    /// All lines that the guest sent.
+    /// All values that the guest sent.
     pub said: BTreeMap<String, String>,
-    /// From QEMU's start to the workload, on this machine, in seconds.
+    /// Time from QEMU's start to the workload, on this machine, in seconds.
     pub boot_seconds: f64,
     /// Time of the whole run on this machine, in seconds.
     pub wall_seconds: f64,
@@ -53,8 +53,8 @@ pub struct Measured {
 }
 
 impl Measured {
-    /// The run in some lines: what ran, on what and `why` on that, and its
-    /// counts or its time. `slowdown` is by the plugin, where it was self.
+    /// The run as text: the load, the accelerator and `why` it was chosen, and
+    /// the counts or the time. `slowdown` is the plugin's, if it was measured.
     #[must_use]
     pub fn text(&self, load: &Load, why: &str, slowdown: Option<f64>) -> String {
         let mut text = format!(
@@ -101,10 +101,10 @@ impl Measured {
     }
 }
 
-/// Why a boot gave nothing: one sentence, then the console's last lines.
+/// Why a boot has no result: one sentence, then the console's last lines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Invalid {
-    /// What happened.
+    /// The reason.
     pub why: String,
     /// The last lines of the console.
     pub console: Vec<String>,
@@ -125,7 +125,7 @@ impl std::fmt::Display for Invalid {
 /// How a boot ended.
 pub type Outcome = Result<Measured, Invalid>;
 
-/// Reads what a boot left in its folder.
+/// Reads the files that a boot left in its folder.
 pub fn read(folder: &Path, counted: bool) -> Outcome {
     let results = std::fs::read_to_string(folder.join("results")).unwrap_or_default();
     let said = said(&results);
@@ -200,7 +200,7 @@ fn read_counts(text: &str) -> Result<Counts, String> {
     Ok(report.counts)
 }
 
-/// What a console says of a guest that ended without a result.
+/// The reason on the console of a guest that ended without a result.
 fn cause(console: &str) -> String {
     for (needle, what) in [
         ("Out of memory: Killed", "the guest ran out of memory"),
@@ -218,7 +218,7 @@ fn cause(console: &str) -> String {
     "the guest ended without a result".into()
 }
 
-/// A run that gives nothing, with the console's last lines.
+/// The outcome of a run without a result, with the console's last lines.
 pub fn invalid(why: String, folder: &Path) -> Invalid {
     let console = std::fs::read(folder.join("console")).unwrap_or_default();
     let console = String::from_utf8_lossy(&console);
@@ -236,7 +236,7 @@ pub fn invalid(why: String, folder: &Path) -> Invalid {
     }
 }
 
-/// A run as tests want it: 10 units, with the kernel's misses.
+/// A run for tests: 10 units, with the given misses of the kernel.
 #[cfg(test)]
 pub fn sample(misses: u64) -> Outcome {
     let mode = |instructions, l1i_misses| ModeCounts {

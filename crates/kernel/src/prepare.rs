@@ -2,8 +2,8 @@
 //! every variant built, linked in as many orders as there are pairs, and the
 //! accelerator found.
 //!
-//! What could not be made is named in the report, beside what could: a
-//! comparison of many builds must not lose those that are done.
+//! The report names what could not be made, beside what could: a
+//! comparison of many builds must not lose the finished ones.
 
 use crate::boot::{Accelerator, Qemu};
 use crate::build::{Build, build};
@@ -23,41 +23,42 @@ use locklab_lab::progress::Progress;
 use serde_json::json;
 use std::time::Duration;
 
-/// What is asked of two kernels.
+/// The plan of an experiment with two kernels.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// The file, with what the command line says otherwise.
+    /// The experiment file, with the options of the command line applied.
     pub experiment: Experiment,
-    /// What runs inside.
+    /// The loads of the guests.
     pub loads: Vec<Load>,
-    /// Pairs: link orders, each with a seed of its own.
+    /// Number of pairs, which are link orders, each with a seed of its own.
     pub layouts: u32,
     /// CPUs of a guest.
     pub vcpus: u64,
-    /// Whether to look for KVM.
+    /// Whether to use KVM.
     pub look: Look,
-    /// Longest boot.
+    /// The time limit of a boot.
     pub limit: Duration,
     /// Seed of the first link order, and of all coins.
     pub seed: u64,
     /// The margin for flat, as a fraction.
     pub delta: f64,
-    /// Baseline against baseline.
+    /// Whether to compare the baseline with itself.
     pub aa: bool,
 }
 
-/// An experiment with what its workloads, and those asked for, need of both
-/// kernels: a patch of ours and the option that turns it on.
+/// Adds to an experiment what its workloads, and the requested ones, need in
+/// both kernels: a patch of Locklab and the option that enables it.
 ///
 /// # Errors
-/// The cache cannot be written.
+/// If the cache cannot be written.
 pub fn equipped(
     cache: &Cache<'_>,
     experiment: &Experiment,
     asked: impl IntoIterator<Item = Workload>,
 ) -> Result<Experiment, Error> {
     let mut experiment = experiment.clone();
-    // Those of the file in any case, or the same file would be built twice.
+    // Those of the file are always added, because otherwise the same file would
+    // be built twice.
     let of_file: Vec<Workload> = experiment.workload.iter().map(|entry| entry.name).collect();
     for workload in of_file.into_iter().chain(asked) {
         let Some([name, text, option]) = workload.needs() else {
@@ -75,10 +76,12 @@ pub(crate) fn cell_key(load: &Load, variant: &str) -> Key {
     Key::workload(load.workload.name(), variant)
 }
 
-/// One side of a variant: its tree, and its image if need be built.
+/// Makes one side of a variant: its tree, and its image if it is not in the
+/// cache.
 ///
 /// # Errors
-/// It could not be made, or Ctrl-C.
+/// The errors of [`build`], such as a missing tool, a patch that does not apply
+/// or a failed build; also after Ctrl-C.
 pub fn made(
     cache: &Cache<'_>,
     experiment: &Experiment,
@@ -97,13 +100,14 @@ pub fn made(
 /// that it will carry out.
 ///
 /// # Errors
-/// A program is missing, before anything was built; or Ctrl-C.
+/// If a program is missing, which is found before anything is built, or there
+/// is no KVM for several vCPUs; also after Ctrl-C.
 pub fn prepare<'a>(
     cache: &'a Cache<'a>,
     plan: &Plan,
 ) -> Result<(Kernels<'a>, lab::Experiment), Error> {
     let qemu = Qemu::find()?;
-    // Before a build of many minutes.
+    // Checked before a build of many minutes.
     for load in &plan.loads {
         for (program, package) in load.workload.programs() {
             find(program, package)?;
@@ -175,23 +179,24 @@ pub fn prepare<'a>(
     Ok((instrument, experiment))
 }
 
-/// What is known so far.
+/// The state of the preparation.
 struct Preparing<'a> {
     cache: &'a Cache<'a>,
     plan: &'a Plan,
     experiment: &'a Experiment,
     qemu: &'a Qemu,
-    /// Once it is known.
+    /// The accelerator, once it is known.
     accelerator: Option<Accelerator>,
     facts: lab::Facts,
     caveats: Vec<String>,
-    /// What the experiment changes.
+    /// The change of the experiment, as a patch.
     patch: String,
     sizes: Vec<VariantSizes>,
 }
 
 impl Preparing<'_> {
-    /// Both kernels of a variant; none if only their sizes are wanted.
+    /// Makes both kernels of a variant; returns `None` if only their sizes are
+    /// needed.
     fn variant(&mut self, variant: &Variant) -> Result<Option<ReadyVariant>, Error> {
         let (cache, plan) = (self.cache, self.plan);
         let (old, old_tree) = made(cache, self.experiment, variant, Side::Baseline)?;
@@ -201,7 +206,7 @@ impl Preparing<'_> {
         } else {
             made(cache, self.experiment, variant, Side::Experiment)?
         };
-        // What both have comes first.
+        // Facts that both have come first.
         let change = tree.patch.strip_prefix(&old_tree.patch);
         self.patch = change.unwrap_or(&tree.patch).to_owned();
         self.fact(
@@ -244,7 +249,7 @@ impl Preparing<'_> {
         self.facts.push((format!("{name}{comma}{variant}"), text));
     }
 
-    /// A build in all its link orders.
+    /// Links a build in all its orders.
     fn kernel(&self, variant: &Variant, side: Side, made: &Build) -> Result<Kernel, Error> {
         let noun = format!("link orders of the {}", side.word());
         let progress = Progress::new(self.plan.layouts.into(), &noun, self.cache.quiet);
@@ -262,10 +267,10 @@ impl Preparing<'_> {
         })
     }
 
-    /// The kernel's own check of its locks, once on each side: it says whether
-    /// the locks hold, and compares nothing. It loads modules, which a kernel
-    /// in another link order does not take, so it runs in the order of the
-    /// build.
+    /// Runs the kernel's own check of its locks, once on each side: it shows
+    /// whether the locks hold, and compares nothing. It loads modules, which a
+    /// kernel in another link order does not take, so it runs in the order of
+    /// the build.
     fn torture(
         &mut self,
         variant: &Variant,

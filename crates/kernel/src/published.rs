@@ -1,9 +1,9 @@
-//! The reports about kernels that come with Locklab: their experiment files,
+//! The reports about kernels that ship with Locklab: their experiment files,
 //! and their published figures beside ours.
 //!
-//! Only reads what was measured. Where theirs and ours are not the same
-//! quantity, both units stand beside the figures; a figure that we did not
-//! measure is a dash, never a guess.
+//! It only reads measured figures. Where theirs and ours are not the same
+//! quantity, both units stand beside the figures; a figure that was not
+//! measured here is a dash, never a guess.
 
 use crate::cache::Cache;
 use crate::report::{VariantSizes, percent, sizes_of};
@@ -54,7 +54,8 @@ pub fn names() -> impl Iterator<Item = &'static str> {
 /// Writes a report's experiment into the cache, with its patches.
 ///
 /// # Errors
-/// The cache cannot be written.
+/// [`Error::Usage`] if there is no such report, [`Error::Failed`] if the cache
+/// cannot be written.
 pub fn unpack(cache: &Cache<'_>, name: &str) -> Result<PathBuf, Error> {
     let report = find(name)?;
     let folder = cache.folder(&format!("reports/{name}"))?;
@@ -89,19 +90,19 @@ pub struct Figure {
     name: String,
     published: Option<f64>,
     ours: Option<f64>,
-    /// Units, theirs and ours.
+    /// The unit of the published figure.
     published_unit: &'static str,
     unit: &'static str,
-    /// Published as beyond noise.
+    /// Whether it was published as beyond noise.
     published_sig: bool,
-    /// Our verdict, as in the tables.
+    /// The verdict here, as in the tables.
     sig: &'static str,
 }
 
-/// Theirs beside ours, where we have something to say.
+/// The published figures beside ours, where both exist.
 ///
 /// # Errors
-/// There is no such report.
+/// If the published figures of the report cannot be read.
 pub fn beside(
     experiment: &Experiment,
     verdicts: &Verdicts,
@@ -125,7 +126,7 @@ pub fn beside(
     Ok(figures)
 }
 
-/// What we measured.
+/// The figures measured here.
 struct Ours<'a> {
     experiment: &'a Experiment,
     verdicts: &'a Verdicts,
@@ -133,7 +134,7 @@ struct Ours<'a> {
 }
 
 impl Ours<'_> {
-    /// The first measured cell whose key is as asked.
+    /// The first measured cell with the wanted key.
     fn cell(&self, wanted: impl Fn(&Key) -> bool) -> Option<&JudgedCell> {
         let measured = self.verdicts.cells.iter().filter(|c| c.is_measured());
         let mut found = measured.filter(|c| wanted(&self.experiment.cells[c.cell].key));
@@ -149,7 +150,7 @@ fn metric<'a>(cell: &'a JudgedCell, name: &str) -> Option<&'a JudgedMetric> {
     cell.metrics.iter().find(|m| m.metric.name == name)
 }
 
-/// The verdict as the tables have it.
+/// The verdict as in the tables.
 fn sig(metric: &JudgedMetric) -> &'static str {
     MetricRow {
         name: String::new(),
@@ -188,7 +189,7 @@ fn text_of<'a>(value: &'a Value, key: &str) -> &'a str {
     value.get(key).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// Changes in percent, of the workloads that ran here.
+/// Changes in percent of the workloads that ran here.
 fn workloads(ours: &Ours<'_>, table: &Table) -> Vec<Figure> {
     let mut figures = Vec::new();
     for workload in list(table, "workload") {
@@ -244,7 +245,7 @@ fn switches(ours: &Ours<'_>, table: &Table) -> Vec<Figure> {
         else {
             continue;
         };
-        // The lowest and the highest mean that they saw.
+        // The lowest and the highest published mean.
         let middle = |key: &str| {
             let both = row.get(key)?.as_array()?;
             let both: Vec<f64> = both.iter().filter_map(Value::as_float).collect();
@@ -297,8 +298,9 @@ fn images(ours: &Ours<'_>, table: &Table) -> Vec<Figure> {
     figures
 }
 
-/// How many figures that were published as beyond noise, and that we have
-/// shown either way, point in the same direction; and how many those are.
+/// Of the figures that were published as beyond noise and
+/// are shown here either way, the number that point in the same direction, and
+/// the number of all.
 pub fn agreement(figures: &[Figure]) -> (usize, usize) {
     let shown: Vec<(f64, f64)> = figures
         .iter()
@@ -309,7 +311,7 @@ pub fn agreement(figures: &[Figure]) -> (usize, usize) {
     (same.count(), shown.len())
 }
 
-/// The figures as a section; none if there are no figures.
+/// The figures as a section; `None` if there are no figures.
 #[must_use]
 pub fn section(figures: &[Figure]) -> Option<Section> {
     if figures.is_empty() {

@@ -1,7 +1,7 @@
-//! The experiment file: what the two kernels are made of, and what runs in
+//! The experiment file: the contents of the two kernels, and what runs in
 //! them.
 //!
-//! Parsing and checking only. A recipe is the whole of what decides an image,
+//! It only parses and checks. A recipe has everything that decides an image,
 //! so that its content can name the build in the cache.
 
 use crate::spinlock_matrix::Lengths;
@@ -13,7 +13,7 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// The kind of an experiment with kernels, as every experiment file says it.
+/// The kind of an experiment with kernels, as every experiment file has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ExperimentKind {
@@ -25,35 +25,36 @@ pub enum ExperimentKind {
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Experiment {
-    /// What the file compares.
+    /// The kind of comparison.
     pub kind: ExperimentKind,
-    /// What it is called.
+    /// The name of the experiment.
     pub name: String,
-    /// One line on what is asked.
+    /// The question in one line.
     #[serde(default)]
     pub question: String,
     /// Name of the published report, as in `reference/`.
     pub reference: Option<String>,
-    /// What both kernels have in common.
+    /// Changes common to both kernels.
     #[serde(default)]
     pub kernel: Changes,
-    /// What only the baseline has.
+    /// Changes of the baseline only.
     #[serde(default)]
     pub baseline: Changes,
-    /// What only the experiment has.
+    /// Changes of the experiment only.
     pub experiment: Changes,
     /// Common to both, one comparison each; one without a name if empty.
     #[serde(default)]
     pub variant: Vec<Variant>,
-    /// What runs inside.
+    /// The workloads that run inside.
     #[serde(default)]
     pub workload: Vec<WorkloadEntry>,
-    /// Where paths in the file start.
+    /// The folder to which paths in the file are relative.
     #[serde(skip)]
     pub folder: PathBuf,
 }
 
-/// Part of a recipe; parts add up, and a later single value wins.
+/// Part of a recipe; lists of several parts are joined, and a later single
+/// value replaces an earlier one.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Changes {
@@ -81,7 +82,7 @@ pub struct Changes {
     pub flatten: Vec<String>,
     /// `gcc` or `clang`.
     pub cc: Option<String>,
-    /// More variables for make, as `KCFLAGS = "-O1"`.
+    /// More variables for make, such as `KCFLAGS = "-O1"`.
     #[serde(default)]
     pub make: BTreeMap<String, String>,
     /// Kernel command line.
@@ -92,12 +93,12 @@ pub struct Changes {
 /// `[[variant]]`.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 pub struct Variant {
-    /// What it is called.
+    /// The name of the variant.
     pub name: String,
-    /// Builds and sizes only, no boot.
+    /// Whether only builds and sizes are compared, without a boot.
     #[serde(default)]
     pub size_only: bool,
-    /// What it adds to both kernels.
+    /// Changes that it adds to both kernels.
     #[serde(default)]
     pub kernel: Changes,
 }
@@ -117,7 +118,7 @@ pub struct WorkloadEntry {
 }
 
 impl WorkloadEntry {
-    /// What the file says of it; the rest as usual.
+    /// The load, with defaults for everything that the file leaves out.
     fn load(&self) -> Load {
         let mut load = Load::new(self.name);
         load.operations = self.operations.unwrap_or(load.operations);
@@ -129,17 +130,17 @@ impl WorkloadEntry {
     }
 }
 
-/// One of the two.
+/// One of the two kernels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
-    /// What is there.
+    /// The existing kernel.
     Baseline,
-    /// What differs.
+    /// The kernel that differs.
     Experiment,
 }
 
 impl Side {
-    /// Both, the baseline first.
+    /// Both sides, the baseline first.
     pub const BOTH: [Self; 2] = [Self::Baseline, Self::Experiment];
 
     /// The side in one word.
@@ -153,10 +154,11 @@ impl Side {
 }
 
 impl Experiment {
-    /// Reads a file.
+    /// Reads an experiment file.
     ///
     /// # Errors
-    /// It cannot be read, or a line makes no sense.
+    /// [`Error::Usage`] if the file cannot be read or is invalid; the message
+    /// names the file and the line.
     pub fn read(path: &Path) -> Result<Self, Error> {
         let text = std::fs::read_to_string(path)
             .map_err(|e| Error::Usage(format!("cannot read {}: {e}", path.display())))?;
@@ -169,7 +171,8 @@ impl Experiment {
     /// Parses the text of a file.
     ///
     /// # Errors
-    /// What is wrong, and at which line.
+    /// If it is not TOML, has an unknown key or value, or both kernels are the
+    /// same; the message has the line.
     pub fn parse(text: &str) -> Result<Self, String> {
         // A file of version 0.1 is refused with the line to write.
         FileKind::of(text)?;
@@ -202,7 +205,7 @@ impl Experiment {
         Ok(())
     }
 
-    /// The variants; one without a name if there are none.
+    /// The variants; a single one without a name if the file has none.
     #[must_use]
     pub fn variants(&self) -> Vec<Variant> {
         if self.variant.is_empty() {
@@ -212,10 +215,11 @@ impl Experiment {
         }
     }
 
-    /// Leaves only the variants of these names; all if none are named.
+    /// Keeps only the variants of these names; all if none are named.
     ///
     /// # Errors
-    /// There is no such variant.
+    /// [`Error::Usage`] if there is no variant of a name; the message lists the
+    /// names.
     pub fn keep_variants(&mut self, names: &[String]) -> Result<(), Error> {
         for name in names {
             if !self.variant.iter().any(|v| v.name == *name) {
@@ -237,11 +241,11 @@ impl Experiment {
         Ok(())
     }
 
-    /// What runs inside: the file's workloads, or those of `asked`, each with
-    /// so many operations if that was asked for, on so many vCPUs.
+    /// The loads: the file's workloads, or those of `asked`, each with
+    /// `operations` operations if given, on `vcpus` vCPUs.
     ///
     /// # Errors
-    /// A load that cannot be run.
+    /// [`Error::Usage`] if a load cannot be run, by [`Load::check`].
     pub fn loads(
         &self,
         asked: &[Workload],
@@ -265,7 +269,7 @@ impl Experiment {
         Ok(loads)
     }
 
-    /// All that makes one of the kernels.
+    /// The complete recipe of one of the kernels.
     #[must_use]
     pub fn recipe(&self, side: Side, variant: Option<&Variant>) -> Changes {
         let mut recipe = Changes::default();
@@ -282,7 +286,7 @@ impl Experiment {
 }
 
 impl Changes {
-    /// Adds a patch and the option that turns it on; once.
+    /// Adds a patch and the option that enables it, unless it has them.
     pub fn equip(&mut self, patch: PathBuf, option: &str) {
         if !self.patches.contains(&patch) {
             self.patches.push(patch);

@@ -1,6 +1,7 @@
-//! What only kernels add to a report: the question, sizes of images, inlined
-//! copies, and the change itself. Made of what the experiment holds, so that a
-//! stored report has it too. Must never judge.
+//! The sections that only kernels add to a report: the question, sizes of
+//! images, inlined copies, and the change itself. They are made from the stored
+//! experiment, so that a stored report has them too. This module must never
+//! judge.
 
 use crate::build::Build;
 use crate::recipe::Variant;
@@ -12,15 +13,15 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::path::Path;
 
-/// What every reader of counts must know.
+/// The caveat about counts.
 pub(crate) const MODEL: &str = "Counts are of instructions in QEMU and of a modelled L1i (32 KiB, \
                                 8 ways, 64-byte lines); prefetch, micro-op cache, speculation \
                                 and L2 are not modelled. One vCPU: a lock is never contended, and \
                                 client and server share the cache.";
 
-/// A longer change is not printed.
+/// The longest change that is printed, in lines.
 const LONGEST_PATCH: usize = 60;
-/// Functions whose inlined copies are listed at most.
+/// The most functions whose inlined copies are listed.
 const MOST_COPIES: usize = 8;
 
 /// Sizes of the two kernels of a variant.
@@ -32,20 +33,20 @@ pub struct VariantSizes {
     pub totals: String,
     /// Bytes of all functions and objects, by the same rules.
     pub bytes: [u64; 2],
-    /// The same for programs.
+    /// The same as JSON.
     pub bloat_o_meter: Value,
     /// Bytes of function symbols.
     pub text: Value,
     /// bzImage, in bytes.
     pub bzimage: [Option<u64>; 2],
-    /// Inlined copies of a function: its name, then how many in each kernel.
+    /// Inlined copies of a function: its name, and their number in each kernel.
     pub inlined: Vec<(String, [u64; 2])>,
 }
 
 /// The sizes of two builds.
 ///
 /// # Errors
-/// An image cannot be read.
+/// [`Error::Failed`] if an image cannot be read.
 pub(crate) fn sizes(variant: &Variant, old: &Build, new: &Build) -> Result<VariantSizes, Error> {
     let options = locklab_footprint::Options::default();
     let footprint: Footprint = locklab_footprint::compare(&old.vmlinux, &new.vmlinux, &options)
@@ -119,7 +120,7 @@ pub fn sections(experiment: &Experiment) -> Vec<Section> {
     sections
 }
 
-/// Fields for programs, beside those of every comparison.
+/// The additional JSON fields of a comparison of kernels.
 #[must_use]
 pub fn data(experiment: &Experiment) -> Map<String, Value> {
     let footprint: Vec<Value> = sizes_of(experiment)

@@ -1,8 +1,8 @@
 //! The tree a kernel is built from: unpacked or checked out into the cache,
 //! then a copy of it with the recipe's changes.
 //!
-//! Must never change a tree that it was given. A copy shares the files that
-//! are not changed (hard links), so it costs little; what changes a file
+//! It must never change a tree that it was given. A copy shares the files that
+//! are not changed (hard links), so it costs little; code that changes a file
 //! therefore writes a new one beside it and renames, as `patch` does.
 
 use crate::cache::{Cache, find, key, words};
@@ -19,21 +19,23 @@ const HOUR: Duration = Duration::from_secs(3600);
 /// A tree with a name for its content.
 #[derive(Clone, Debug)]
 pub struct Tree {
-    /// Where it is.
+    /// The path of the tree.
     pub path: PathBuf,
-    /// A hash of what is in it.
+    /// A hash of its contents.
     pub key: String,
-    /// What was changed, as one patch.
+    /// The changes, as one patch.
     pub patch: String,
 }
 
 /// The tree of a recipe, made if the cache does not have it. Paths of patches
-/// start at `folder`.
+/// are relative to `folder`.
 ///
 /// # Errors
-/// No such source, or a change that does not apply.
+/// If there is no such source, a patch cannot be read or does not apply (the
+/// message names the file and the hunk), a function cannot be marked, or the
+/// disk is full; also after Ctrl-C.
 pub fn tree(cache: &Cache<'_>, recipe: &Changes, folder: &Path) -> Result<Tree, Error> {
-    // Two commands at once would unpack, copy and change the same files.
+    // Concurrent commands would unpack, copy and change the same files.
     let _held = cache.hold(&cache.folder("trees")?, "prepares sources")?;
     let original = original(
         cache,
@@ -93,7 +95,7 @@ pub fn tree(cache: &Cache<'_>, recipe: &Changes, folder: &Path) -> Result<Tree, 
     })
 }
 
-/// The tree before any change.
+/// The unchanged tree.
 fn original(cache: &Cache<'_>, source: &str, folder: &Path) -> Result<Tree, Error> {
     if let Some(version) = source.strip_prefix("debian:") {
         return debian(cache, version);
@@ -221,7 +223,7 @@ fn revision_of(cache: &Cache<'_>, repository: &Path, revision: &str) -> Result<T
     })
 }
 
-/// A hash of names, sizes and times: a tree is too large to be read for it.
+/// A hash of names, sizes and times: a tree is too large to be read.
 fn content_of(path: &Path) -> Result<String, Error> {
     use std::os::unix::fs::MetadataExt;
     let mut list = Vec::new();
@@ -256,10 +258,10 @@ fn content_of(path: &Path) -> Result<String, Error> {
 /// cache shares its files.
 ///
 /// # Errors
-/// The disk is full, or a file cannot be read.
+/// If a file cannot be read or written, as on a full disk.
 pub fn copy(cache: &Cache<'_>, from: &Path, to: &Path) -> Result<(), Error> {
     remove(to)?;
-    // A tree that its owner edits in place must not reach into the copy.
+    // Edits of a tree by its owner must not affect the copy.
     let ours = from.starts_with(&cache.root);
     let mut arguments = words(if ours {
         &["-al"]
@@ -320,7 +322,7 @@ fn refused_hunk(said: &str) -> String {
     said.lines().last().unwrap_or("patch said nothing").into()
 }
 
-/// Adds selects to the architecture's Kconfig; the change as a patch.
+/// Adds selects to the architecture's Kconfig; returns the change as a patch.
 fn select(tree: &Path, symbols: &[String]) -> Result<String, Error> {
     const FILE: &str = "arch/x86/Kconfig";
     let path = tree.join(FILE);

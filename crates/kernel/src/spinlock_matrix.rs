@@ -1,17 +1,17 @@
 //! The matrix of a spinlock inside the kernel: threads, units of work with
 //! the lock, units without, as in report 3.
 //!
-//! The guest runs every cell in one boot and says what came of each; a cell
+//! The guest runs every cell in one boot and reports the result of each; a cell
 //! is judged over the boots. A thread has a CPU of its own, so cells with more
-//! threads than the guest has CPUs are left out, and said to be.
+//! threads than the guest has CPUs are left out, which the report says.
 
 use crate::outcome::Measured;
 use locklab_lab::experiment::{Key, Metric, Role, Source};
 use serde::{Deserialize, Serialize};
 
-/// More cells than the guest has room for make no sense.
+/// The most cells for which the guest has room.
 const MOST_CELLS: usize = 1024;
-/// The guest reads its lists into so many bytes.
+/// The length of the longest list that the guest can read, in bytes.
 const LONGEST_LIST: usize = 250;
 
 /// The axes of the matrix. A length of n is n + 1 units of about 15 cycles.
@@ -20,9 +20,9 @@ const LONGEST_LIST: usize = 250;
 pub struct Lengths {
     /// Threads that want the lock.
     pub threads: Vec<u64>,
-    /// Units with the lock.
+    /// Units under the lock.
     pub critical: Vec<u64>,
-    /// Units without.
+    /// Units without the lock.
     pub non_critical: Vec<u64>,
 }
 
@@ -45,7 +45,7 @@ impl Lengths {
         threads
     }
 
-    /// What is left out, in words.
+    /// A description of the cells that are left out.
     #[must_use]
     pub fn left_out(&self, vcpus: u64) -> Option<String> {
         let out: Vec<String> = self
@@ -63,10 +63,11 @@ impl Lengths {
         })
     }
 
-    /// What of the axes makes no sense.
+    /// Checks the axes.
     ///
     /// # Errors
-    /// One sentence.
+    /// If an axis has no number, too many or one twice, threads are zero, no
+    /// cell fits the vCPUs, or there are more cells than the guest can hold.
     pub fn check(&self, vcpus: u64) -> Result<(), String> {
         for (name, list) in [
             ("threads", &self.threads),
@@ -101,14 +102,14 @@ impl Lengths {
     }
 }
 
-/// Threads, critical and non-critical length.
+/// A point of the matrix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Point {
     /// Threads that want the lock.
     pub threads: u64,
-    /// Units with it.
+    /// Units under the lock.
     pub critical: u64,
-    /// Units without.
+    /// Units without the lock.
     pub non_critical: u64,
 }
 
@@ -123,7 +124,7 @@ impl Point {
     }
 }
 
-/// What a guest said of one cell.
+/// The result of one cell.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CellResult {
     /// Acquisitions of all threads.

@@ -1,5 +1,6 @@
-//! Sources and configurations as somebody types them: paths in an experiment
-//! file start at the file, those on a command line where it was typed.
+//! Sources and configurations as typed by a user: paths in an experiment
+//! file are relative to the file, those on a command line to the working
+//! directory.
 
 /// A source as typed.
 #[must_use]

@@ -1,5 +1,5 @@
-//! What runs inside a guest: names, programs, and the plan that the guest's
-//! first program is given.
+//! The workloads of a guest: names, programs, and the plan that the guest's
+//! first program reads.
 
 use crate::spinlock_matrix::Lengths;
 use schemars::JsonSchema;
@@ -35,7 +35,7 @@ pub enum Workload {
 pub type Program = (&'static str, &'static str);
 
 impl Workload {
-    /// Its name on the command line and in files.
+    /// The name on the command line and in files.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -51,7 +51,7 @@ impl Workload {
         }
     }
 
-    /// Programs that it runs.
+    /// The programs that it runs.
     #[must_use]
     pub fn programs(self) -> &'static [Program] {
         match self {
@@ -68,7 +68,7 @@ impl Workload {
         }
     }
 
-    /// Modules of the build that it loads itself.
+    /// The modules of the build that it loads itself.
     #[must_use]
     pub fn modules(self) -> &'static [&'static str] {
         match self {
@@ -77,8 +77,8 @@ impl Workload {
         }
     }
 
-    /// A change to both kernels without which it cannot run: a patch of ours
-    /// by its name and text, and the option that turns it on.
+    /// A change to both kernels without which it cannot run: a patch of Locklab
+    /// by its name and text, and the option that enables it.
     #[must_use]
     pub fn needs(self) -> Option<[&'static str; 3]> {
         match self {
@@ -91,8 +91,8 @@ impl Workload {
         }
     }
 
-    /// The metric that decides. A loop that fits into the cache has no misses
-    /// to speak of, so of a lock in one it is the instructions.
+    /// The metric that decides. A loop that fits into the cache has hardly any
+    /// misses, so for a lock in one it is the instructions.
     #[must_use]
     pub fn primary(self) -> &'static str {
         match self {
@@ -110,11 +110,11 @@ impl Workload {
         }
     }
 
-    /// What it needs on the kernel's command line.
+    /// The options that it needs on the kernel's command line.
     #[must_use]
     pub fn cmdline(self) -> &'static str {
         match self {
-            // XFS wants 300 MB; pages are taken as they are written.
+            // XFS needs 300 MB; pages are allocated as they are written.
             Self::FsMark => "brd.rd_nr=1 brd.rd_size=524288",
             _ => "",
         }
@@ -136,10 +136,10 @@ impl Workload {
     }
 }
 
-/// How much of a workload, and on how many CPUs.
+/// A workload with its amount of work and its number of CPUs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Load {
-    /// Which.
+    /// The workload.
     pub workload: Workload,
     /// Units of work in the measured part (of each process, where there are
     /// several; of the fastest thread, in each cell of a matrix; seconds for
@@ -167,10 +167,11 @@ impl Load {
         }
     }
 
-    /// What of the load makes no sense.
+    /// Checks the load.
     ///
     /// # Errors
-    /// One sentence.
+    /// If operations, processes or vCPUs are zero, or the lengths of a matrix
+    /// are invalid (see [`Lengths::check`]).
     pub fn check(&self) -> Result<(), String> {
         if self.operations == 0 || self.processes == 0 || self.vcpus == 0 {
             return Err("operations, processes and vCPUs start at 1".into());
@@ -181,7 +182,7 @@ impl Load {
         }
     }
 
-    /// The plan for the guest: one `KEY VALUE` a line.
+    /// The plan for the guest: one `KEY VALUE` per line.
     #[must_use]
     pub fn plan(&self) -> String {
         let amount = match self.workload {
