@@ -96,7 +96,7 @@ impl fmt::Display for Warning {
             ),
             Self::Autocorrelated { rho, limit } => write!(
                 f,
-                "the pairs remember one another (lag-1 autocorrelation {rho:.2}, beyond \
+                "the pairs depend on one another (lag-1 autocorrelation {rho:.2}, beyond \
                  ±{limit:.2}): the error rate may not be 5 %; make runs longer or quiet the \
                  machine, and repeat"
             ),

@@ -1,8 +1,9 @@
-//! The vocabulary of a comparison: what was asked, and what came of each run.
+//! The vocabulary of a comparison: its specification, and the result of each
+//! run.
 //!
-//! Instruments fill it, the store keeps it, the judge and the reports read
-//! it. What only one instrument knows travels in `detail` and `spec`, which
-//! nothing here looks into. Nothing here measures, judges or prints.
+//! Instruments fill it, the store stores it, the judge and the reports read
+//! it. Data that only one instrument knows is in `detail` and `spec`, which
+//! nothing here interprets. Nothing here measures, judges or prints.
 
 pub use locklab_document::{Facts, Labels, Role};
 use locklab_judge::{Direction, Family};
@@ -15,31 +16,32 @@ use std::fmt;
 /// Figures of one run by the names of their metrics.
 pub type Values = BTreeMap<String, f64>;
 
-/// One comparison with all that was measured.
+/// One comparison with all its samples.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Experiment {
-    /// What kind of instrument made it, which decides the shape of reports.
+    /// The kind of comparison, which decides the layout of reports.
     pub kind: Kind,
-    /// How reports call the two sides.
+    /// The names of the two sides in reports.
     pub labels: Labels,
-    /// What was asked, in the instrument's own terms. Only its instrument reads
-    /// it, but for `unit` and `processes`, which the report of a matrix reads.
+    /// The specification, in the instrument's own terms. Only its instrument
+    /// reads it, except for `unit` and `processes`, which the report of a
+    /// matrix reads.
     pub spec: Value,
-    /// What was decided before the first run.
+    /// The choices made before the first run.
     pub design: Design,
-    /// Where every figure of it comes from.
+    /// The source of all its figures.
     pub provenance: Provenance,
     /// Facts about the machine and the set-up.
     pub facts: Facts,
-    /// What a reader must know before believing the figures.
+    /// The caveats that a reader of the figures must know.
     pub caveats: Vec<String>,
     /// Cells in the order of the report, measured or not.
     pub cells: Vec<Cell>,
-    /// What is missing and why, if the work did not come to its end.
+    /// What is missing and why, if the experiment did not end normally.
     pub interrupted: Option<String>,
 }
 
-/// What is compared, which decides how a report is laid out.
+/// The kind of comparison, which decides the layout of reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
@@ -63,23 +65,23 @@ impl Kind {
     }
 }
 
-/// What is decided before the first run and never afterwards.
+/// The choices that are made before the first run and never afterwards.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Design {
-    /// Pairs of each cell.
+    /// Number of pairs of each cell.
     pub pairs: u32,
-    /// Seed of the coins and of every other choice.
+    /// Seed of the coins and of every other random choice.
     pub seed: u64,
     /// The margin for flat, as a fraction.
     pub delta: f64,
     /// How primary metrics share the 5 %.
     #[schemars(with = "String")]
     pub family: Family,
-    /// Whether the experiment is the baseline once more.
+    /// Whether the experiment is the baseline again.
     pub aa: bool,
 }
 
-/// Where a figure comes from. Never lost on the way to a report.
+/// The source of a figure, which is kept up to the report.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", tag = "source", content = "name")]
 pub enum Provenance {
@@ -91,23 +93,25 @@ pub enum Provenance {
     Model(String),
 }
 
-/// One place of a comparison: a workload, or a point of a matrix.
+/// One cell of a comparison: a workload, or a point of a matrix.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Cell {
-    /// Which one: unique in its experiment.
+    /// The key, unique in its experiment.
     pub key: Key,
-    /// What one run is, in a sentence; empty where the report says it once.
+    /// A sentence that describes one run; empty where the report says it once
+    /// for all.
     pub about: String,
-    /// How it was set up.
+    /// Facts about its set-up.
     pub facts: Facts,
-    /// More threads than CPUs.
+    /// Whether there are more threads than CPUs.
     pub oversubscribed: bool,
-    /// What each run gives.
+    /// The metrics that each run gives.
     pub metrics: Vec<Metric>,
     /// b of the primary metric, as a fraction: the bias that an A/A run of the
     /// same set-up measured.
     pub bias_band: Option<f64>,
-    /// Every pair that counts or says why it does not, in order.
+    /// Every pair, in order, including those that do not count, with the
+    /// reason.
     #[serde(skip)]
     pub pairs: Vec<Pair>,
     /// Why it was not run, or not to the end.
@@ -137,12 +141,13 @@ impl Cell {
     }
 }
 
-/// The name of a cell: coordinates on named axes, in the order of printing.
+/// The name of a cell: coordinates on named axes, in the order in which they
+/// are printed.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Key(pub Vec<(String, Coordinate)>);
 
-/// Where a cell lies on one axis.
+/// The position of a cell on one axis.
 #[derive(
     Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
@@ -229,17 +234,17 @@ impl fmt::Display for Key {
 /// A figure that each run gives.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Metric {
-    /// Its name, as `ops_per_s` or `l1i-misses:k`.
+    /// The name, such as `ops_per_s` or `l1i-misses:k`.
     pub name: String,
-    /// Its unit; empty for a count or a ratio.
+    /// The unit; empty for a count or a ratio.
     pub unit: String,
-    /// Which way it improves.
+    /// The direction in which it improves.
     pub direction: Direction,
     /// Whether it decides, explains or only describes.
     pub role: Role,
-    /// Where it comes from.
+    /// The source of the figure.
     pub source: Source,
-    /// What stands for the runs of one side.
+    /// The summary of the runs of one side.
     #[serde(default)]
     pub summary: Summary,
     /// Its place in a matrix, where one run gives a whole matrix. Such
@@ -249,7 +254,7 @@ pub struct Metric {
 }
 
 impl Metric {
-    /// One that improves upwards and explains.
+    /// A screening metric that improves upwards.
     #[must_use]
     pub fn higher(name: &str, unit: &str, source: Source) -> Self {
         Self {
@@ -263,7 +268,7 @@ impl Metric {
         }
     }
 
-    /// One that improves downwards and explains.
+    /// A screening metric that improves downwards.
     #[must_use]
     pub fn lower(name: &str, unit: &str, source: Source) -> Self {
         Self {
@@ -279,25 +284,25 @@ impl Metric {
     }
 }
 
-/// What stands for the runs of one side that count.
+/// The summary of the runs of one side that count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Summary {
-    /// Their median, as Hodges and Lehmann estimate it: of the means of all
-    /// two of them, over logarithms.
+    /// Their median, as Hodges and Lehmann estimate it: the median of the means
+    /// of all pairs of them, over logarithms.
     #[default]
     Median,
-    /// The greatest, as of a longest wait.
+    /// The greatest value, as for a longest wait.
     Greatest,
 }
 
-/// Where a figure comes from.
+/// The source of a figure.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
 pub enum Source {
-    /// What the program, or its client, says of itself.
+    /// The output of the program, or of its client.
     Output,
     /// The kernel's account of the process and its children (wait4).
     Process,
@@ -334,7 +339,7 @@ impl Source {
     }
 }
 
-/// Why a run does not count.
+/// The reason why a run does not count.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "kind", content = "why")]
 pub enum Invalid {
@@ -344,17 +349,17 @@ pub enum Invalid {
     /// The machine disturbed it. Set aside like a failure, once repeating it
     /// did not help.
     Disturbed(String),
-    /// The CPUs moved, around this run or between it and its pair's other
+    /// The CPUs moved, during this run or between it and its pair's other
     /// run, and still did when the pair had been repeated. The pair is set
-    /// aside and not held against the experiment.
+    /// aside and does not count as a failure.
     PlacementMoved(String),
     /// A counter did not run all the time. The pair is set aside.
     Counter(String),
     /// The workload's own check failed, such as mutual exclusion. Never
     /// tolerated: nothing in this cell counts.
     CheckFailed(String),
-    /// It was never run: the work was interrupted after the other run of its
-    /// pair. Such a half is stored, and its pair is run again.
+    /// It was never run: the experiment was interrupted after the other run of
+    /// its pair. Such a half is stored, and its pair is run again.
     Interrupted(String),
 }
 
@@ -377,23 +382,23 @@ impl Invalid {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Sample {
     /// Seconds from the start of the experiment to the start of the run, where
-    /// the instrument has a clock: what drift is drawn against.
+    /// the instrument has a clock: the time axis of charts of drift.
     pub started: Option<f64>,
     /// Its figures.
     pub values: Values,
-    /// How far apart its CPUs were, where that was measured.
+    /// The placement of its CPUs, where that was measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub placement: Option<Placement>,
-    /// Why it does not count, if it does not.
+    /// The reason why it does not count, if so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub invalid: Option<Invalid>,
-    /// What only its instrument knows; no other code reads it.
+    /// Data that only its instrument knows; no other code reads it.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub detail: Value,
 }
 
 impl Sample {
-    /// One that does not count.
+    /// A sample that does not count.
     #[must_use]
     pub fn invalid(invalid: Invalid) -> Self {
         Self {
@@ -403,25 +408,25 @@ impl Sample {
     }
 }
 
-/// Cache-line round trip around a run, and the class that it puts the run in.
+/// Cache-line round trip around a run, and the resulting class.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Placement {
     /// Median before the run, in ns.
     pub before: f64,
     /// Median after it, in ns.
     pub after: f64,
-    /// Runs are only compared within one class.
+    /// The class; runs are only compared within one class.
     pub class: String,
 }
 
-/// The order in which the runs of a pair were made. Recorded when they are
-/// made; nobody computes it again.
+/// The order in which the runs of a pair were made. It is recorded when they
+/// are made, and never computed again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Order {
-    /// Baseline, then experiment, as the coin said.
+    /// Baseline, then experiment, by the coin.
     BaselineFirst,
-    /// Experiment, then baseline, as the coin said.
+    /// Experiment, then baseline, by the coin.
     ExperimentFirst,
     /// At the same time, or without a time: there is no order that could
     /// matter.
@@ -429,8 +434,8 @@ pub enum Order {
 }
 
 impl Order {
-    /// As the judge takes it. Runs that have no order are given one: nothing
-    /// is read from it (see [`Pair::has_order`]).
+    /// The order in the judge's terms. Runs without an order are given one:
+    /// nothing is read from it (see [`Pair::has_order`]).
     #[must_use]
     pub fn judged(self) -> locklab_judge::Order {
         match self {
@@ -480,7 +485,7 @@ impl Pair {
         self.any_invalid(|i| matches!(i, Invalid::Interrupted(_)))
     }
 
-    /// Whether one of its runs does not count for such a reason.
+    /// Whether one of its runs does not count for a reason of this kind.
     pub fn any_invalid(&self, kind: impl Fn(&Invalid) -> bool) -> bool {
         let invalid = self
             .samples()
@@ -489,14 +494,14 @@ impl Pair {
         invalid.into_iter().any(kind)
     }
 
-    /// Whether the machine and not the subject is the reason why it does not
+    /// Whether the machine, and not the subject, is the reason why it does not
     /// count: such a pair is run again.
     #[must_use]
     pub fn is_disturbed(&self) -> bool {
         self.any_invalid(|i| matches!(i, Invalid::PlacementMoved(_) | Invalid::Disturbed(_)))
     }
 
-    /// The gravest reason why it does not count.
+    /// The most serious reason why it does not count.
     #[must_use]
     pub fn invalid(&self) -> Option<&Invalid> {
         let reasons = self

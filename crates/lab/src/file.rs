@@ -1,15 +1,15 @@
 //! Experiment files: one form for all kinds, TOML, whose `kind` says what is
 //! compared and so which other settings there may be.
 //!
-//! Each instrument has the settings of its kind; here is what they share: how
-//! the kind is found, and how an error names its line. Must never run
-//! anything.
+//! Each instrument defines the settings of its kind; this module has the common
+//! part: how the kind is found, and how an error names its line. It must never
+//! run anything.
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
-/// What an experiment file compares.
+/// The kind of comparison of an experiment file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FileKind {
@@ -19,7 +19,7 @@ pub enum FileKind {
     Programs,
     /// Two kernels.
     Kernels,
-    /// Figures that were published, simulated beside them.
+    /// Published figures, simulated for comparison.
     Published,
 }
 
@@ -38,11 +38,11 @@ impl FileKind {
         }
     }
 
-    /// The kind of a file with this text.
+    /// Finds the kind of a file with this text.
     ///
     /// # Errors
-    /// The line and what to write there: also for a file of version 0.1, which
-    /// had no kind.
+    /// If the text is not TOML, or has no known `kind`, as a file of version
+    /// 0.1. The message has the line, and the line to write.
     pub fn of(text: &str) -> Result<Self, String> {
         let table: toml::Table = toml::from_str(text).map_err(|e| located(text, &e))?;
         let words = Self::ALL
@@ -69,15 +69,16 @@ impl FileKind {
 /// Reads an experiment file.
 ///
 /// # Errors
-/// A sentence with its name.
+/// If the file cannot be read; the message has its name.
 pub fn read(path: &Path) -> Result<String, String> {
     std::fs::read_to_string(path).map_err(|e| format!("cannot read {}: {e}", path.display()))
 }
 
-/// The settings in the text of a file.
+/// Parses the settings in the text of a file.
 ///
 /// # Errors
-/// The line and what is wrong there.
+/// If it is not TOML, or a key is unknown, missing or of the wrong type; the
+/// message has the line.
 pub fn parse<T: DeserializeOwned>(text: &str) -> Result<T, String> {
     toml::from_str(text).map_err(|e| located(text, &e))
 }
@@ -95,7 +96,7 @@ fn first_setting(text: &str) -> usize {
     text.lines().position(sets).unwrap_or(0) + 1
 }
 
-/// The kind that a file of version 0.1 was of, by the settings that only that
+/// The kind of a file of version 0.1, by the settings that only that kind
 /// had.
 fn likely(table: &toml::Table) -> FileKind {
     let has = |name: &str| table.contains_key(name);

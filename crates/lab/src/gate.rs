@@ -1,15 +1,15 @@
-//! A comparison as a gate of continuous integration: which verdicts fail it,
-//! whether so few pairs can decide anything, and why one is not complete.
+//! A comparison as a gate in continuous integration: the verdicts that fail it,
+//! whether the number of pairs can decide anything, and why it is not complete.
 //!
-//! Judges nothing itself. A gate that judged nothing fails: success would say
-//! that nothing is worse.
+//! It judges nothing itself. A gate that judged nothing fails: success would
+//! mean that nothing is worse.
 
 use crate::experiment::{Experiment, Role};
 use crate::verdicts::Verdicts;
 use locklab_document::number::count;
 use locklab_judge::{Verdict, fewest_callable, pairs_needed};
 
-/// What a gate fails on.
+/// The verdicts that a gate fails on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FailOn {
     /// A regression.
@@ -23,7 +23,7 @@ pub enum FailOn {
 }
 
 impl FailOn {
-    /// All of them, each with its word on a command line and its meaning.
+    /// All of them, each with its word on the command line and its meaning.
     pub const ALL: [(Self, &'static str, &'static str); 4] = [
         (Self::Worse, "worse", "A regression"),
         (
@@ -43,7 +43,7 @@ impl FailOn {
         ),
     ];
 
-    /// The word on a command line.
+    /// The word on the command line.
     #[must_use]
     pub fn word(self) -> &'static str {
         Self::ALL[self as usize].1
@@ -57,10 +57,10 @@ impl FailOn {
     }
 }
 
-/// Whether a verdict is one that the gate fails on.
+/// Whether the gate fails on one of the verdicts.
 ///
 /// # Errors
-/// No cell has a verdict, in a sentence.
+/// If no cell has a verdict, so that nothing was judged.
 pub fn fails(
     fail_on: &[FailOn],
     experiment: &Experiment,
@@ -87,8 +87,8 @@ pub fn fails(
     }))
 }
 
-/// A warning, before anything runs, that so few pairs can decide nothing, or
-/// no comparison alone.
+/// A warning, before anything runs, that this few pairs can decide nothing, or
+/// no single comparison alone.
 #[must_use]
 pub fn too_few_pairs(experiment: &Experiment) -> Option<String> {
     let metrics = experiment.cells.iter().flat_map(|cell| &cell.metrics);

@@ -1,4 +1,4 @@
-//! What an instrument must do, and nothing of how it does it.
+//! The interface of an instrument.
 //!
 //! To add one is to implement [`Instrument`]: the runner gives it resume,
 //! A/A runs, the store, progress and every form of report.
@@ -8,16 +8,16 @@ use locklab_judge::{Interim, Side};
 use serde_json::Value;
 use std::time::Duration;
 
-/// Something that can run one side of one pair of a cell.
+/// Code that can run one side of one pair of a cell.
 pub trait Instrument {
-    /// What a sample depends on beside the design: the machine, the subjects,
-    /// the settings. Two experiments with the same fingerprint and the same
-    /// design are the same question, so `--resume` may go on with the one
-    /// that was interrupted.
+    /// Everything that a sample depends on besides the design: the machine, the
+    /// subjects, the settings. Two experiments with the same fingerprint and
+    /// the same design are the same question, so `--resume` may continue the
+    /// one that was interrupted.
     fn fingerprint(&self) -> Value;
 
-    /// What the bias of a cell depends on, beside its key: as the
-    /// fingerprint, without what is the experiment's alone. `None` where an
+    /// Everything that the bias of a cell depends on, besides its key: the
+    /// fingerprint without what belongs to the experiment only. `None` where an
     /// A/A run could not show a bias, as in a deterministic simulation.
     fn bias_fingerprint(&self, cell: &Cell) -> Option<Value>;
 
@@ -31,40 +31,41 @@ pub trait Instrument {
         Schedule::CellByCell
     }
 
-    /// How long the whole takes if nothing is repeated, where that can be
+    /// The total time if nothing is repeated, where that can be
     /// known.
     fn estimate(&self, _cells: &[Cell], _pairs: u32) -> Option<Duration> {
         None
     }
 
-    /// Hears under which number the store keeps the experiment, before
-    /// anything is run: what an instrument writes beside its samples, as logs,
-    /// may carry the number.
+    /// Receives the number of the experiment in the store, before
+    /// anything is run: files that an instrument writes besides its samples,
+    /// such as logs, may carry the number.
     fn numbered(&mut self, _experiment: i64) {}
 
-    /// What all cells together may take, where the design is by time: then
-    /// cells that are still open go on beyond the design's pairs until it is
+    /// The time limit of all cells together, where the design is by time: then
+    /// cells that are still open continue beyond the design's pairs until it is
     /// used up.
     fn time(&self) -> Option<Duration> {
         None
     }
 
-    /// How a cell stands; unless it is open, its time goes to the others. By a
-    /// rule that was fixed before the first run and makes no wrong call more
-    /// likely, as [`locklab_judge::interim`].
+    /// The state of a cell; unless it is open, its time goes to the others. It
+    /// follows a rule that was fixed before the first run and makes no wrong
+    /// call more likely, such as [`locklab_judge::interim`].
     fn interim(&self, _cell: &Cell) -> Interim {
         Interim::Open
     }
 
-    /// Hears of every turn that will be asked for, before the first: an
+    /// Receives every turn that will be requested, before the first: an
     /// instrument that works on several processors may start now.
     fn announce(&mut self, _turns: &[Turn]) {}
 
-    /// Makes a cell ready, and checks that it can run at all. Called before
+    /// Prepares a cell, and checks that it can run. Called before
     /// its first pair of this session.
     ///
     /// # Errors
-    /// The cell cannot run, or nothing can.
+    /// [`Stopped::Cell`] if this cell cannot run, [`Stopped::Fatal`] if nothing
+    /// can, [`Stopped::Interrupted`] after a signal.
     fn begin(&mut self, _cell: &mut Cell, _index: usize) -> Result<(), Stopped> {
         Ok(())
     }
@@ -72,11 +73,13 @@ pub trait Instrument {
     /// Runs one side of a pair. With [`Pairing::Together`] it is never
     /// called.
     ///
-    /// A run that fails is a sample that says so; an error means that there
+    /// A run that fails is a sample with the reason; an error means that there
     /// is no sample, and will be none.
     ///
     /// # Errors
-    /// Nothing more can be measured in this cell, or at all.
+    /// [`Stopped::Cell`] if nothing more can be measured in this cell,
+    /// [`Stopped::Fatal`] if nothing at all can, [`Stopped::Interrupted`] after
+    /// a signal.
     fn run(&mut self, cell: &Cell, turn: &Turn, side: Side) -> Result<Sample, Stopped>;
 
     /// Runs both sides of a pair, the baseline's sample first. Only called
@@ -91,7 +94,7 @@ pub trait Instrument {
         ])
     }
 
-    /// Looks at a pair whose two runs are done: marks them invalid where they
+    /// Examines a pair whose two runs are done: marks them invalid where they
     /// cannot be compared. A pair that the machine disturbed is run again.
     fn settle(&mut self, _pair: &mut Pair) {}
 
@@ -116,7 +119,7 @@ pub enum Schedule {
     /// meanwhile or a cell takes long to make ready.
     CellByCell,
     /// One pair of every cell before a second of any, so that the time that
-    /// is left can be foretold.
+    /// is left can be predicted.
     RoundByRound,
 }
 
@@ -129,8 +132,8 @@ pub struct Turn {
     pub pair: u32,
     /// Which side goes first.
     pub order: Order,
-    /// Seed of whatever else is drawn in this pair; the same for both sides,
-    /// another one for every pair of every cell.
+    /// Seed of all other random choices in this pair; the same for both sides,
+    /// and different for every pair of every cell.
     pub seed: u64,
 }
 

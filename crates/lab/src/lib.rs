@@ -1,11 +1,11 @@
-//! What every comparison shares, whatever is compared.
+//! The common part of every comparison, whatever is compared.
 //!
 //! ```text
 //! arguments -> Instrument -> runner -> store -> verdicts -> Document -> text, HTML, JSON
 //! ```
 //!
-//! An instrument (locks on hardware, the simulator, programs, kernels) says
-//! which cells it has and runs one side of one pair; everything else is here
+//! An instrument (locks on hardware, the simulator, programs, kernels) defines
+//! its cells and runs one side of one pair; everything else is here
 //! and is the same for all of them. Nothing in this crate knows a lock, a
 //! program or a kernel.
 

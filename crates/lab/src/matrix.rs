@@ -1,20 +1,20 @@
-//! The vocabulary of a matrix: what one run of threads that share something
-//! gives, by the names that stores, reports and other tools know.
+//! The vocabulary of a matrix: the metrics of one run of threads that share a
+//! lock, by the names that stores, reports and other tools use.
 //!
 //! Every instrument with threads, critical and non-critical lengths fills
 //! these. Nothing here measures.
 
 use crate::experiment::{Metric, Role, Source, Summary};
 
-/// Acquisitions a second, all threads: what decides.
+/// Acquisitions a second of all threads: the primary metric.
 pub const OPS: &str = "ops_per_s";
-/// Acquisitions a second whose holder before was another thread.
+/// Acquisitions a second whose previous holder was another thread.
 pub const HANDOFFS: &str = "handoffs_per_s";
 /// Jain's index over the run: 1 is fair, 1/threads is one thread only.
 pub const JAIN: &str = "jain";
 
-/// The metrics of a cell with so many threads; acquisition latency only where
-/// it was asked for. One thread hands over to nobody and is fair.
+/// The metrics of a cell with `threads` threads; acquisition latency only where
+/// it was requested. One thread makes no handoffs and is fair.
 #[must_use]
 pub fn metrics(threads: usize, latency: bool, source: Source) -> Vec<Metric> {
     let higher = |name: &str, unit: &str| Metric::higher(name, unit, source);
@@ -55,7 +55,7 @@ fn greatest(metric: Metric) -> Metric {
     }
 }
 
-/// Jain, Chiu and Hawe 1984: (Σx)² / (n Σx²). 1 if nothing was done: nobody
+/// Jain, Chiu and Hawe 1984: (Σx)² / (n Σx²). 1 if nothing was done: no thread
 /// got more than another.
 #[must_use]
 pub fn jain(shares: &[u64]) -> f64 {

@@ -1,40 +1,41 @@
-//! What a verdict on a simulation takes beside the judge's.
+//! The additional condition for a verdict on a simulation.
 //!
-//! The judge says how sure a typical ratio is over the pairs. Each pair of a
-//! simulation runs on another machine that the model's assumptions allow, so
-//! its interval shrinks with the pairs although no pair tells which of those
-//! machines is the real one. A firm verdict therefore stands only where nine
-//! of ten of them agree with it; elsewhere it is held back: unclear (model).
-//! Must never make an unclear verdict firm.
+//! The judge gives the certainty of a typical ratio over the pairs. Each pair
+//! of a simulation runs on a different machine that the model's assumptions
+//! allow, so its interval shrinks with the pairs although no pair shows which
+//! of those machines is the real one. A firm verdict therefore stands only
+//! where nine of ten of them agree with it; otherwise it is held back: unclear
+//! (model). It must never make an unclear verdict firm.
 
 use crate::experiment::Experiment;
 use crate::verdicts::JudgedCell;
 use locklab_judge::{Direction, Verdict};
 
-/// Part of the pairs that may lie outside the band at either end.
+/// Fraction of the pairs that may lie outside the band at either end.
 const OUTSIDE: f64 = 0.05;
 
-/// Where nine of ten of a cell's ratios lie.
+/// The band of nine of ten of a cell's ratios.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Band {
     /// experiment / baseline, lower end.
     pub low: f64,
     /// experiment / baseline, upper end.
     pub high: f64,
-    /// Whether the judge had a firm verdict that the band does not bear out.
+    /// Whether the judge had a firm verdict that the band does not support.
     pub holds_back: bool,
 }
 
-/// Where nine of ten of sorted figures lie; `None` if there are none.
+/// The range of nine of ten of sorted figures; `None` if there are none.
 #[must_use]
 pub fn nine_of_ten(sorted: &[f64]) -> Option<(f64, f64)> {
     let last = sorted.len().checked_sub(1)?;
-    // Outwards, so that few do not look sure.
+    // Rounded outwards, so that few figures do not look certain.
     let out = (sorted.len() as f64 * OUTSIDE) as usize;
     Some((sorted[out], sorted[last - out]))
 }
 
-/// Gives each cell its band, and holds back what the band does not bear out.
+/// Gives each cell its band, and holds back verdicts that the band does not
+/// support.
 pub(crate) fn hold_back(experiment: &Experiment, cells: &mut [JudgedCell]) {
     for judged in cells {
         let Some(metric) = experiment.cells[judged.cell].primary() else {

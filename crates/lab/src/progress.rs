@@ -1,12 +1,12 @@
-//! How far a long piece of work is: a bar with the time left, on a terminal
+//! The progress of long work: a bar with the time left, on a terminal
 //! only.
 //!
 //! It is drawn by the thread that calls, between runs, so that it never takes
-//! a CPU from one. The only progress bar of Locklab.
+//! a CPU from one. It is the only progress bar of Locklab.
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-/// A bar on standard error; it vanishes when it is dropped.
+/// A bar on standard error, which is removed when it is dropped.
 #[derive(Debug)]
 pub struct Progress {
     bar: ProgressBar,
@@ -14,8 +14,8 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Of so many things that are called `noun`. Invisible if `quiet`, or if
-    /// standard error is no terminal.
+    /// A bar of `length` items that are called `noun`. Invisible if `quiet`, or
+    /// if standard error is not a terminal.
     #[must_use]
     pub fn new(length: u64, noun: &str, quiet: bool) -> Self {
         let target = if quiet {
@@ -31,20 +31,20 @@ impl Progress {
         Self { bar, quiet }
     }
 
-    /// One that shows nothing, for tests.
+    /// A bar that shows nothing, for tests.
     #[must_use]
     pub fn hidden() -> Self {
         Self::new(0, "", true)
     }
 
-    /// So many of so many are done; `now` is what runs.
+    /// Shows that `done` of `of` items are done; `now` names what runs.
     pub fn set(&self, done: u64, of: u64, now: &str) {
         self.bar.set_length(of);
         self.bar.set_message(now.to_owned());
         self.bar.set_position(done);
     }
 
-    /// So many more are done.
+    /// Advances the bar by `by` items.
     pub fn advance(&self, by: u64) {
         self.bar.inc(by);
     }

@@ -1,7 +1,7 @@
-//! From verdicts to a document: what is said, in words, tables and charts.
+//! From verdicts to a document of text, tables and charts.
 //!
-//! A report knows nothing of how a figure was made; it says where the figure
-//! comes from, and claims no more than the verdicts. Nothing here measures,
+//! A report knows nothing of how a figure was made; it names the figure's
+//! source, and claims no more than the verdicts. Nothing here measures,
 //! judges or lays out.
 
 mod caveats;
@@ -18,14 +18,14 @@ use crate::verdicts::{JudgedCell, Verdicts};
 use locklab_document::Document;
 use serde::Deserialize;
 
-/// What only the caller knows about a report.
+/// The facts of a report that only the caller knows.
 #[derive(Clone, Debug, Default)]
 pub struct Context {
-    /// When it was measured, as it is to be printed.
+    /// The date of the measurement, as it is to be printed.
     pub date: String,
     /// The command line that repeats it.
     pub command: String,
-    /// The experiment file that asked for it, where there is one.
+    /// The experiment file, where there is one.
     pub file: Option<String>,
 }
 
@@ -40,7 +40,7 @@ pub fn document(experiment: &Experiment, verdicts: &Verdicts, context: &Context)
     }
 }
 
-/// What a report is made of.
+/// The inputs of a report.
 #[derive(Clone, Copy, Debug)]
 struct Report<'a> {
     experiment: &'a Experiment,
@@ -49,7 +49,7 @@ struct Report<'a> {
     lengths: Lengths,
 }
 
-/// What the lengths of a matrix count, and what wants the lock: the two
+/// The unit of the lengths of a matrix, and what competes for the lock: the two
 /// fields of a matrix's `spec` that its report must read.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(default)]
@@ -76,7 +76,7 @@ impl Lengths {
         }
     }
 
-    /// What wants the lock.
+    /// The noun for what competes for the lock.
     fn noun(self) -> &'static str {
         if self.processes { "process" } else { "thread" }
     }
@@ -92,7 +92,7 @@ impl<'a> Report<'a> {
         }
     }
 
-    /// The cell that was judged.
+    /// The cell of a judged cell.
     fn cell(&self, judged: &JudgedCell) -> &'a Cell {
         &self.experiment.cells[judged.cell]
     }
@@ -102,13 +102,13 @@ impl<'a> Report<'a> {
         self.verdicts.cells.iter().filter(|c| c.is_measured())
     }
 
-    /// Cells of which there is no pair.
+    /// Cells without any pair.
     fn missing(&self) -> impl Iterator<Item = &'a Cell> {
         let cells = self.verdicts.cells.iter().filter(|c| !c.is_measured());
         cells.map(|judged| self.cell(judged))
     }
 
-    /// Where every figure comes from.
+    /// The source of every figure, as text.
     fn source(&self) -> String {
         match &self.experiment.provenance {
             Provenance::Hardware(name) => format!("hardware: measured on {name}"),

@@ -1,12 +1,12 @@
-//! Runs an experiment: pair by pair, in the order that the coin says.
+//! Runs an experiment pair by pair, in the order that the coin decides.
 //!
 //! Every sample is stored as its run ends. A pair that the machine disturbed
-//! is run again, and a cell whose pairs lie in several placements goes on
-//! until one of them has enough, both within a budget, so that a restless
-//! machine ends too. What is repeated depends on the machine alone, never on
-//! what the subjects did.
+//! is run again, and a cell whose pairs lie in several placements continues
+//! until one of them has enough, both within a budget, so that a run on a noisy
+//! machine ends too. Repetition depends on the machine alone, never on
+//! the results of the subjects.
 //!
-//! Measures nothing itself (see [`Instrument`]) and judges nothing.
+//! The runner measures nothing itself (see [`Instrument`]) and judges nothing.
 
 use crate::experiment::{Cell, Design, Invalid, Order, Pair, Sample};
 use crate::instrument::{Instrument, Pairing, Schedule, Stopped, Turn};
@@ -17,12 +17,12 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// What came of an experiment.
+/// How an experiment ended.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Outcome {
     /// Pairs that were run again because the machine disturbed them.
     pub repeated: u32,
-    /// Why it is not complete, if it is not.
+    /// Why it is not complete, if so.
     pub stopped: Option<Stop>,
 }
 
@@ -39,19 +39,19 @@ pub enum Stop {
 
 /// An experiment under way.
 pub struct Runner<'a> {
-    /// What was decided before the first run.
+    /// The choices made before the first run.
     pub design: &'a Design,
-    /// Where samples go.
+    /// The destination of samples.
     pub recorder: &'a mut Recorder,
-    /// Where progress is shown.
+    /// The progress bar.
     pub progress: &'a Progress,
-    /// When to stop starting pairs.
+    /// The time after which no pair is started.
     pub deadline: Option<Instant>,
     /// Set by a signal.
     pub interrupt: &'a AtomicBool,
 }
 
-/// What the runner knows of a cell beside its pairs.
+/// The runner's state of a cell besides its pairs.
 #[derive(Clone, Default)]
 struct Standing {
     begun: bool,
@@ -60,12 +60,12 @@ struct Standing {
     budget: u32,
 }
 
-/// Time, as samples and the design know it.
+/// The time of samples and of the design.
 struct Clock {
     started: Instant,
-    /// Samples of a resumed experiment go on after the last, in seconds.
+    /// The time of the last sample of a resumed experiment, in seconds.
     offset: f64,
-    /// When the time of a design by time is used up.
+    /// The end of a design by time.
     end: Option<Instant>,
 }
 
@@ -175,7 +175,7 @@ impl Runner<'_> {
         let asked = match clock.end {
             None => self.design.pairs,
             Some(end) if Instant::now() < end => u32::MAX,
-            // Not without the fewest that a verdict takes.
+            // Not with fewer pairs than a verdict needs.
             Some(_) => self.design.pairs.min(MIN_PAIRS as u32),
         };
         standing.budget > 0
@@ -245,7 +245,7 @@ impl Runner<'_> {
         // Where the design is by time, repeats cost time and nothing else,
         // until that is used up.
         let counted = clock.end.is_none_or(|end| Instant::now() >= end);
-        // The last of the budget is kept as it is.
+        // The last pair of the budget is kept.
         let kept = steady || standing.budget == 1;
         let closing = [(rows[0], &pair.baseline), (rows[1], &pair.experiment)];
         self.recorder.with(|store, _| store.close(closing, kept));
@@ -253,7 +253,7 @@ impl Runner<'_> {
             outcome.repeated += 1;
             standing.budget -= u32::from(counted);
         } else if clock.end.is_none() && usable(&cell.pairs) >= self.design.pairs {
-            // Enough, but in several placements.
+            // There are enough pairs, but in several placements.
             standing.budget -= 1;
         }
         if kept {
@@ -269,8 +269,8 @@ impl Runner<'_> {
         Ok(())
     }
 
-    /// A cell in which run after run fails is given up. Two may be chance,
-    /// whatever the number of pairs.
+    /// Abandons a cell in which run after run fails. Two failures may be
+    /// chance, whatever the number of pairs.
     fn tolerate(&self, pairs: &[Pair]) -> Result<(), Stopped> {
         let tolerated = Settings::default().tolerated_failures * f64::from(self.design.pairs);
         let failed: Vec<&Invalid> = pairs
@@ -353,8 +353,8 @@ impl Runner<'_> {
             .with(|store, experiment| store.add(experiment, &slot, sample))
     }
 
-    /// The run that was made stays in the store, beside a sample that says
-    /// that the other was not; its pair is run again.
+    /// Keeps the run that was made in the store, with a sample that marks
+    /// the other as not run; its pair is run again.
     fn keep_half(&mut self, cell: &Cell, turn: &Turn, done: &[(Side, Option<i64>, Sample)]) {
         let [(side, ..)] = done else { return };
         let other = match side {
@@ -391,15 +391,15 @@ fn next_number(pairs: &[Pair]) -> u32 {
     pairs.last().map_or(0, |pair| pair.index + 1)
 }
 
-/// Pairs that need not be run again.
+/// The number of pairs that need not be run again.
 fn usable(pairs: &[Pair]) -> u32 {
     let usable = pairs.iter().filter(|pair| !pair.is_disturbed()).count();
     u32::try_from(usable).unwrap_or(u32::MAX)
 }
 
-/// Whether one placement has all the pairs that were asked for. Pairs that
+/// Whether one placement has all the requested pairs. Pairs that
 /// failed count: they are not repeated until they succeed. A subject that
-/// failed its own check has nothing more to say.
+/// failed its own check is not run again.
 fn enough(pairs: &[Pair], asked: u32) -> bool {
     let mut failed = 0;
     let mut by_class: HashMap<Option<&str>, u32> = HashMap::new();

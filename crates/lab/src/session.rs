@@ -1,9 +1,9 @@
 //! One experiment from its first run to its verdicts, with the store beside
-//! it: what every comparing command does between its arguments and its
+//! it: the part of every comparing command between its arguments and its
 //! report.
 //!
-//! Whatever happens to the store, or by Ctrl-C, what was measured comes back.
-//! Prints nothing but notes beside the progress bar.
+//! Whatever happens to the store, and after Ctrl-C, the measured samples are
+//! returned. It prints nothing except notes beside the progress bar.
 
 use crate::VERSION;
 use crate::experiment::{Experiment, Pair};
@@ -16,23 +16,23 @@ use locklab_judge::bias_band;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
-/// How an experiment is to be carried out.
+/// The settings with which an experiment is carried out.
 pub struct Session<'a> {
-    /// Where samples go.
+    /// The store for samples.
     pub store: Store,
     /// The command line, for the report.
     pub command: String,
-    /// Whether to go on with the same experiment if it was interrupted.
+    /// Whether to continue the same experiment if it was interrupted.
     pub resume: bool,
-    /// When to stop starting pairs.
+    /// The time after which no pair is started.
     pub deadline: Option<Instant>,
     /// Set by a signal.
     pub interrupt: &'a AtomicBool,
-    /// No bar and no notes.
+    /// Whether the bar and notes are suppressed.
     pub quiet: bool,
 }
 
-/// What came of it.
+/// The result of a session.
 pub struct Measured {
     /// The experiment with all its pairs.
     pub experiment: Experiment,
@@ -40,7 +40,7 @@ pub struct Measured {
     pub listed: Listed,
     /// How it ended.
     pub outcome: Outcome,
-    /// What went wrong with the store, if something did: samples from then on
+    /// The error of the store, if it failed: samples from then on
     /// are not in it.
     pub store_failure: Option<String>,
 }
@@ -49,7 +49,8 @@ impl Session<'_> {
     /// Carries out `experiment`, which has cells without pairs.
     ///
     /// # Errors
-    /// A sentence: the store cannot be used. Nothing was run then.
+    /// If the store cannot be read or written before the first run. Nothing was
+    /// run then.
     pub fn run(
         self,
         instrument: &mut dyn Instrument,
@@ -118,7 +119,7 @@ pub fn key_of(instrument: &dyn Instrument, experiment: &Experiment) -> String {
     ))
 }
 
-/// Goes on with an experiment that was interrupted, or begins a new one.
+/// Continues an experiment that was interrupted, or begins a new one.
 fn begin(
     store: &Store,
     key: &str,
@@ -172,7 +173,7 @@ fn missing(stop: &Stop, experiment: &Experiment) -> String {
     )
 }
 
-/// The bands that earlier A/A runs of this set-up left. An A/A run is judged
+/// Reads the bands of earlier A/A runs of this set-up. An A/A run is judged
 /// without the band that it makes.
 fn read_bands(
     store: &Store,
@@ -192,7 +193,7 @@ fn read_bands(
     Ok(())
 }
 
-/// Keeps the bands of an A/A run for later experiments.
+/// Stores the bands of an A/A run for later experiments.
 fn keep_bands(recorder: &mut Recorder, instrument: &dyn Instrument, experiment: &Experiment) {
     for cell in &experiment.cells {
         let Some(setup) = instrument.bias_fingerprint(cell) else {

@@ -1,9 +1,10 @@
 //! The store: one SQLite file with every sample, written as its run ends.
 //!
-//! So that an interrupted experiment goes on where it stopped, an A/A run's
-//! bias bands are found by later ones, and any figure in a report can be
+//! It lets an interrupted experiment continue where it stopped, an A/A run's
+//! bias bands be found by later ones, and any figure in a report be
 //! traced to its samples. A sample is kept even if its pair was repeated; only
-//! its state differs. Knows nothing of instruments and judges nothing.
+//! its state differs. The store knows nothing of instruments and judges
+//! nothing.
 
 mod alone;
 mod merge;
@@ -30,7 +31,7 @@ pub struct Store {
     path: PathBuf,
 }
 
-/// Which run a sample is of.
+/// The run that a sample belongs to.
 #[derive(Clone, Copy, Debug)]
 pub struct Slot<'a> {
     /// Its cell.
@@ -43,7 +44,7 @@ pub struct Slot<'a> {
     pub order: Order,
 }
 
-/// A short name for anything that can be written down: two values have the
+/// A short name for any serialisable value: two values have the
 /// same only if they are the same.
 #[must_use]
 pub fn hash_of<T: Serialize>(value: &T) -> String {
@@ -52,11 +53,12 @@ pub fn hash_of<T: Serialize>(value: &T) -> String {
 }
 
 impl Store {
-    /// Opens the store at `path`, making it and its folder if need be, and
-    /// makes sure that it can be written.
+    /// Opens the store at `path`, making it and its folder if necessary, and
+    /// checks that it can be written.
     ///
     /// # Errors
-    /// A sentence with the path and a remedy.
+    /// If the file cannot be made or written, is not a store, or is one of
+    /// another version. The message has the path and a remedy.
     pub fn open(path: &Path) -> Result<Self, String> {
         let wrong = |e: &dyn std::fmt::Display| schema::unusable(path, e);
         let memory = path == Path::new(":memory:");
@@ -74,11 +76,12 @@ impl Store {
         })
     }
 
-    /// Opens the store at `path` for reading: it may lie where nothing can be
+    /// Opens the store at `path` for reading: it may be where nothing can be
     /// written.
     ///
     /// # Errors
-    /// A sentence with the path; also when there is none.
+    /// If there is no store at the path, it cannot be read, is not a store, or
+    /// is one of another version. The message has the path.
     pub fn read(path: &Path) -> Result<Self, String> {
         if !path.exists() {
             return Err(format!(
@@ -95,7 +98,7 @@ impl Store {
         })
     }
 
-    /// Where it is.
+    /// The path of the store.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
@@ -109,10 +112,11 @@ impl Store {
         )
     }
 
-    /// Notes that an experiment begins; gives its number.
+    /// Records that an experiment begins; returns its number.
     ///
     /// # Errors
-    /// A sentence.
+    /// If the store cannot be written, as on a full disk; the message has the
+    /// path and the reason.
     pub fn begin(&self, key: &str, command: &str, experiment: &Experiment) -> Result<i64, String> {
         self.db
             .execute(
@@ -127,7 +131,7 @@ impl Store {
     /// The latest experiment of this key that was not finished.
     ///
     /// # Errors
-    /// A sentence.
+    /// If the store cannot be read.
     pub fn unfinished(&self, key: &str) -> Result<Option<i64>, String> {
         self.db
             .query_row(
@@ -140,10 +144,10 @@ impl Store {
             .map_err(|e| self.wrong(&e))
     }
 
-    /// Notes that an experiment goes on in this process.
+    /// Records that an experiment continues in this process.
     ///
     /// # Errors
-    /// A sentence.
+    /// If the store cannot be written.
     pub fn go_on(&self, experiment: i64) -> Result<(), String> {
         self.db
             .execute(
@@ -154,10 +158,10 @@ impl Store {
         Ok(())
     }
 
-    /// Notes how an experiment ended.
+    /// Records how an experiment ended.
     ///
     /// # Errors
-    /// A sentence.
+    /// If the store cannot be written.
     pub fn finish(&self, id: i64, experiment: &Experiment) -> Result<(), String> {
         let measured = experiment.cells.iter().any(|c| !c.pairs.is_empty());
         let state = if experiment.interrupted.is_some() {
@@ -176,10 +180,10 @@ impl Store {
         Ok(())
     }
 
-    /// Keeps one sample; gives its number.
+    /// Stores one sample; returns its number.
     ///
     /// # Errors
-    /// A sentence.
+    /// If the store cannot be written.
     pub fn add(&self, experiment: i64, slot: &Slot<'_>, sample: &Sample) -> Result<i64, String> {
         self.insert_sample(experiment, slot, "open", sample)?;
         Ok(self.db.last_insert_rowid())
@@ -206,11 +210,11 @@ impl Store {
         )
     }
 
-    /// Closes a pair: its samples as they are now that it is settled, and
+    /// Closes a pair: stores its samples after it is settled, and
     /// whether the pair counts or is repeated.
     ///
     /// # Errors
-    /// A sentence.
+    /// If the store cannot be written.
     pub fn close(
         &mut self,
         samples: [(Option<i64>, &Sample); 2],
@@ -229,11 +233,11 @@ impl Store {
         close(&mut self.db).map_err(|e| self.wrong(&e))
     }
 
-    /// Keeps the bias band of a cell's primary metric, in place of an older
+    /// Stores the bias band of a cell's primary metric, in place of an older
     /// one.
     ///
     /// # Errors
-    /// A sentence.
+    /// If the store cannot be written.
     pub fn keep_band(
         &self,
         setup: &str,
@@ -255,7 +259,7 @@ impl Store {
     /// measured it.
     ///
     /// # Errors
-    /// A sentence.
+    /// If the store cannot be read.
     pub fn band(&self, setup: &str, cell: &Cell) -> Result<Option<f64>, String> {
         let metric = cell.primary().map_or("", |m| m.name.as_str());
         self.db

@@ -1,8 +1,8 @@
 //! From samples to judged cells.
 //!
-//! Turns pairs of samples into the judge's pairs: which of them count, which
+//! It turns pairs of samples into the judge's pairs: which of them count, which
 //! belong together (one cell, one placement class), which metric decides.
-//! Must never decide anything itself and never print.
+//! It must never decide anything itself and never print.
 
 use crate::experiment::{
     Cell, Experiment, Invalid, Metric, Pair, Provenance, Role, Sample, Summary,
@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 /// An experiment with a verdict in each cell.
 #[derive(Clone, Debug)]
 pub struct Verdicts {
-    /// What was decided before the run.
+    /// The settings, decided before the run.
     pub settings: Settings,
     /// Judged cells, in the order of the experiment's. A cell that was
     /// measured in two placement classes, with enough pairs in each, is here
@@ -36,7 +36,7 @@ pub struct JudgedCell {
     pub class: Option<String>,
     /// Lowest and highest cache-line round trip around its runs, in ns.
     pub round_trip: Option<(f64, f64)>,
-    /// Pairs that are judged here, also those that do not count.
+    /// Number of pairs that are judged here, including those that do not count.
     pub pairs: usize,
     /// Its metrics, judged; the primary one first.
     pub metrics: Vec<JudgedMetric>,
@@ -55,24 +55,24 @@ pub struct JudgedCell {
     pub elsewhere: Vec<(String, usize)>,
 }
 
-/// One metric with what was shown of it.
+/// One metric with its verdict.
 #[derive(Clone, Debug)]
 pub struct JudgedMetric {
-    /// Which.
+    /// The metric.
     pub metric: Metric,
-    /// What was shown.
+    /// Its verdict.
     pub judged: Judged,
 }
 
-/// What one side did in one cell, over the runs that count: every value by
-/// its name.
+/// The figures of one side in one cell, over the runs that count: every value
+/// by its name.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Figures(pub BTreeMap<String, Figure>);
 
 /// A value over the runs of one side.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Figure {
-    /// What stands for the runs: their location, by one estimator for all
+    /// The summary of the runs: their location, by one estimator for all
     /// metrics, or the greatest.
     pub value: f64,
     /// Lower 95 % limit, of the primary metric only.
@@ -90,7 +90,7 @@ impl Figures {
 }
 
 impl JudgedCell {
-    /// The metric that decides, judged.
+    /// The primary metric, judged.
     #[must_use]
     pub fn primary(&self) -> Option<&JudgedMetric> {
         let decides = |m: &&JudgedMetric| m.metric.role == Role::Primary && m.metric.at.is_none();
@@ -104,13 +104,13 @@ impl JudgedCell {
         Some(&found.judged)
     }
 
-    /// The verdict on the metric that decides.
+    /// The verdict on the primary metric.
     #[must_use]
     pub fn verdict(&self) -> Option<&Verdict> {
         self.primary().map(|m| &m.judged.verdict)
     }
 
-    /// experiment / baseline of the metric that decides, with its 95 %
+    /// experiment / baseline of the primary metric, with its 95 %
     /// limits; `None` where the cell is invalid or has no pair that counts.
     #[must_use]
     pub fn ratio(&self) -> Option<Shown> {
@@ -118,7 +118,7 @@ impl JudgedCell {
     }
 
     /// Whether a firm verdict is held back, because it depends on what the
-    /// model assumes.
+    /// model's assumptions.
     #[must_use]
     pub fn is_held_back(&self) -> bool {
         self.band.is_some_and(|band| band.holds_back)
@@ -167,8 +167,8 @@ impl Verdicts {
         groups
     }
 
-    /// Every primary verdict: one a cell, and one a place of each matrix that
-    /// a run gives whole.
+    /// Every primary verdict: one for each cell, and one for each point of a
+    /// matrix that a run gives whole.
     pub fn primaries(&self) -> impl Iterator<Item = &Verdict> {
         self.cells
             .iter()
@@ -185,7 +185,8 @@ impl Verdicts {
 /// regions ([`Family::FalseDiscovery`]).
 ///
 /// # Errors
-/// A margin or a bias band that makes no sense. Samples never are an error.
+/// [`BadSetting`] if the margin or a bias band makes no sense. Samples are
+/// never an error.
 pub fn judge(experiment: &Experiment) -> Result<Verdicts, BadSetting> {
     let settings = Settings {
         delta: experiment.design.delta,
@@ -222,7 +223,7 @@ pub fn judge(experiment: &Experiment) -> Result<Verdicts, BadSetting> {
             if let Some(estimate) = &mut judged.estimate
                 && !groups[at].pairs.iter().any(|pair| pair.has_order())
             {
-                // Runs without an order cannot remember one another.
+                // Runs without an order cannot be autocorrelated.
                 estimate.autocorrelation_runs = None;
             }
             cells[at].metrics.push(JudgedMetric {
@@ -237,8 +238,8 @@ pub fn judge(experiment: &Experiment) -> Result<Verdicts, BadSetting> {
     Ok(Verdicts { settings, cells })
 }
 
-/// The judge's pairs of a cell's primary metric that count: what a bias band
-/// is made of.
+/// The judge's pairs of a cell's primary metric that count: the pairs that a
+/// bias band is computed from.
 #[must_use]
 pub fn primary_pairs(cell: &Cell) -> Vec<locklab_judge::Pair> {
     let Some(metric) = cell.primary() else {
@@ -298,7 +299,7 @@ fn by_class(cell: &Cell, min_pairs: usize) -> Vec<Group<'_>> {
     groups
 }
 
-/// Why a pair does not count, if it does not.
+/// The reason why a pair does not count, if so.
 fn fault(pair: &Pair) -> Option<(FaultKind, Option<Side>, String)> {
     if let Some(invalid) = pair.invalid() {
         let side = if pair.baseline.invalid.as_ref() == Some(invalid) {
@@ -326,7 +327,7 @@ fn fault(pair: &Pair) -> Option<(FaultKind, Option<Side>, String)> {
     }
 }
 
-/// A pair as the judge takes it; `None` if it counts and did not measure
+/// A pair in the judge's form; `None` if it counts and did not measure
 /// this metric.
 fn pair_of(pair: &Pair, metric: &Metric) -> Option<locklab_judge::Pair> {
     let order = pair.order.judged();
@@ -343,8 +344,8 @@ fn pair_of(pair: &Pair, metric: &Metric) -> Option<locklab_judge::Pair> {
 }
 
 impl Group<'_> {
-    /// What the judge is asked about a metric. Nothing about one that only
-    /// describes, and about an explaining one that has no logarithm in some
+    /// The comparison of a metric for the judge. `None` for a metric that only
+    /// describes, and for a screening one that has no logarithm in some
     /// run: a counter that stayed at zero.
     fn comparison(&self, metric: &Metric, zero: &mut Vec<String>) -> Option<Comparison> {
         let pairs: Vec<_> = self
@@ -414,7 +415,7 @@ impl Group<'_> {
     }
 }
 
-/// Every value of one side, summarised as its metric says.
+/// Every value of one side, summarised as its metric specifies.
 fn figures<'a>(cell: &Cell, pairs: &[&'a Pair], side: impl Fn(&'a Pair) -> &'a Sample) -> Figures {
     let samples: Vec<&Sample> = pairs.iter().map(|p| side(p)).collect();
     let mut figures = BTreeMap::new();
@@ -459,7 +460,8 @@ fn location(values: &[f64], metric: &Metric) -> Option<Figure> {
         let decides = metric.role == Role::Primary;
         (decides && x.is_finite() && x > 0.0).then_some(x)
     };
-    // By a rounded logarithm a location may lie a hair outside of its sample.
+    // Because of a rounded logarithm a location may lie slightly outside its
+    // sample.
     let least = values.iter().copied().fold(f64::INFINITY, f64::min);
     let greatest = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     Some(Figure {
@@ -469,8 +471,9 @@ fn location(values: &[f64], metric: &Metric) -> Option<Figure> {
     })
 }
 
-/// The same estimate where some value has no logarithm: the middle one of the
-/// geometric means of all two of them, arithmetic ones if any is negative.
+/// The same estimate where some value has no logarithm: the median of the
+/// geometric means of all pairs of values, or of the arithmetic ones if any is
+/// negative.
 fn walsh_median(values: &[f64]) -> Option<f64> {
     let negative = values.iter().any(|x| *x < 0.0);
     let mean = |a: f64, b: f64| match negative {

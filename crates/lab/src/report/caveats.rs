@@ -1,7 +1,7 @@
-//! What a reader must know before believing a report.
+//! The caveats of a report.
 //!
-//! Caveats of the instrument, of the machine, and of the judge; each kind
-//! once, with the number of cells that it concerns.
+//! They are those of the instrument, of the machine, and of the judge; each
+//! kind once, with the number of cells that it concerns.
 
 use super::Report;
 use crate::experiment::Provenance;
@@ -9,10 +9,10 @@ use locklab_document::number;
 use locklab_judge::{Judged, Reason, Verdict, Warning};
 use std::mem::discriminant;
 
-/// More pairs than this are not a remedy.
+/// The most pairs that are suggested as a remedy.
 const HOPELESS: u64 = 500;
 
-/// What it would take to settle the unclear ones.
+/// What it would take to decide the unclear cells.
 pub(super) fn unclear(report: &Report, judged: &[&Judged]) -> Option<String> {
     let mut detectable = Vec::new();
     let mut needed = Vec::new();
@@ -87,7 +87,7 @@ pub(super) fn unclear(report: &Report, judged: &[&Judged]) -> Option<String> {
     Some(words.join(" "))
 }
 
-/// A difference in percent; beyond a factor of ten the figure means nothing.
+/// A difference in percent; beyond a factor of ten the figure has no meaning.
 fn effect(percent: f64) -> String {
     if percent > 1000.0 {
         "over 1000 %".into()
@@ -113,7 +113,7 @@ pub(super) fn incomplete(report: &Report) -> Vec<String> {
     list
 }
 
-/// Why cells were given up, each reason once.
+/// Why cells were abandoned, each reason once.
 pub(super) fn stopped(report: &Report) -> Vec<String> {
     let mut reasons: Vec<(&str, Vec<String>)> = Vec::new();
     for cell in &report.experiment.cells {
@@ -194,12 +194,12 @@ pub(super) fn warnings(judged: &[&Judged]) -> Vec<String> {
     kinds
         .into_iter()
         .map(|(warning, n)| match warning {
-            // True of all, so the number says nothing.
+            // It holds for all, so the number says nothing.
             Warning::BandUnknown | Warning::TooFewForFamily { .. } => {
                 sentence_case(&format!("{warning}."))
             }
             Warning::Autocorrelated { .. } => format!(
-                "In {} of {of} the pairs remember one another (lag-1 autocorrelation beyond \
+                "In {} of {of} the pairs depend on one another (lag-1 autocorrelation beyond \
                  2/sqrt(n); chance alone gives about {}): their error rate may not be 5 %.",
                 number::count(n, "cell"),
                 (0.05 * of as f64).round()

@@ -1,4 +1,4 @@
-//! How a comparison was made and judged: what the design says, in words.
+//! The design of a comparison as text: how it was made and judged.
 
 use super::Report;
 use crate::VERSION;
@@ -6,7 +6,7 @@ use crate::experiment::{Facts, Kind, Pair};
 use locklab_document::number;
 use locklab_judge::Family;
 
-/// What was decided before the first run, and what repeats it.
+/// The choices made before the first run, and the command that repeats it.
 pub(super) fn facts(report: &Report) -> Facts {
     let design = &report.experiment.design;
     let pairs = design.pairs;
@@ -51,7 +51,7 @@ pub(super) fn margin(report: &Report) -> String {
     number::percent(100.0 * report.verdicts.settings.delta)
 }
 
-/// How the verdicts of a matrix were reached.
+/// A paragraph on how the verdicts of a matrix were reached.
 pub(super) fn method(report: &Report, family: Family) -> String {
     let family = match family {
         Family::FalseDiscovery => {

@@ -1,4 +1,4 @@
-//! The verdicts that decide, one by one, for tools that pass or fail.
+//! The primary verdicts, one by one, for tools that pass or fail.
 
 use super::{Report, workloads};
 use crate::experiment::Role;
@@ -7,7 +7,7 @@ use locklab_document::Finding;
 use locklab_document::number;
 use locklab_judge::Verdict;
 
-/// One for each metric that decides, and one for each cell without any run.
+/// One finding for each primary metric, and one for each cell without any run.
 pub(super) fn of(report: &Report) -> Vec<Finding> {
     let mut findings = Vec::new();
     for judged in &report.verdicts.cells {

@@ -1,5 +1,5 @@
-//! The report of a matrix: ratios by threads and lengths, in words, grids
-//! and charts, and who got the lock.
+//! The report of a matrix: ratios by threads and lengths as text, grids
+//! and charts, and the handoffs and fairness of both locks.
 
 mod charts;
 mod fairness;
@@ -12,13 +12,13 @@ use locklab_document::{Document, Medium, Part, Section, Tone};
 use locklab_judge::{Judged, Verdict, aa_check};
 use std::collections::BTreeMap;
 
-/// Below this share of CPU time something else ran, or the lock sleeps.
+/// Below this share of CPU time other programs ran, or the lock sleeps.
 const FULL_CPU: f64 = 0.95;
 
 /// With more cells than this, tables of every cell are folded.
 const MANY: usize = 40;
 
-/// The document.
+/// The document of a matrix.
 pub(super) fn document(report: &Report) -> Document {
     let experiment = report.experiment;
     let title = if experiment.design.aa {
@@ -71,7 +71,7 @@ pub(super) fn document(report: &Report) -> Document {
     document
 }
 
-/// What the cells show.
+/// The quantity that the cells show.
 fn decides(report: &Report) -> String {
     let mut cells = report.experiment.cells.iter();
     let primary = cells.find_map(|cell| cell.primary());
@@ -81,7 +81,7 @@ fn decides(report: &Report) -> String {
     }
 }
 
-/// A judged cell at its place; `None` where nothing decides in it.
+/// A judged cell at its place; `None` where it has no primary metric.
 fn placed<'a>(report: &Report<'a>, judged: &'a JudgedCell) -> Option<Placed<'a>> {
     let cell = report.cell(judged);
     let primary = judged.primary()?;
@@ -109,8 +109,8 @@ fn placed<'a>(report: &Report<'a>, judged: &'a JudgedCell) -> Option<Placed<'a>>
     })
 }
 
-/// Whether operations and handoffs between threads point opposite ways: a
-/// lock that one owner keeps re-taking looks fast.
+/// Whether operations and handoffs between threads point in opposite
+/// directions: a lock that one owner repeatedly re-acquires looks fast.
 pub(super) fn handoffs_disagree(cell: &JudgedCell) -> bool {
     const HANDOFFS: &str = "handoffs_per_s";
     let wanted = match cell.verdict() {
@@ -120,7 +120,7 @@ pub(super) fn handoffs_disagree(cell: &JudgedCell) -> bool {
     };
     match cell.metric(HANDOFFS) {
         Some(handoffs) => handoffs.verdict == wanted,
-        // No logarithm of zero: a lock that never handed over at all.
+        // Avoids the logarithm of zero, for a lock without any handoff.
         None => {
             let b = cell.baseline.get(HANDOFFS);
             let e = cell.experiment.get(HANDOFFS);
@@ -173,7 +173,7 @@ fn grids(report: &Report, document: &mut Document) {
     );
 }
 
-/// One sentence over the whole, for each placement class.
+/// One sentence that summarises the matrix, for each placement class.
 fn summary(report: &Report) -> Vec<String> {
     let groups = by_class(report);
     let several = groups.len() > 1;
@@ -200,7 +200,7 @@ fn aa(report: &Report) -> String {
     let judged: Vec<Judged> = judged(report).into_iter().cloned().collect();
     let check = aa_check(&judged, report.verdicts.settings.family);
     if check.judged == 0 {
-        return "A/A: no cell could be judged, which is no pass.".into();
+        return "A/A: no cell could be judged, which is not a pass.".into();
     }
     format!(
         "A/A {}: of {}, {} called better or worse (allowed {}), and p < 0.05 before correction \
@@ -214,7 +214,7 @@ fn aa(report: &Report) -> String {
     )
 }
 
-/// The metrics that decide, of all cells that were measured.
+/// The primary metrics of all cells that were measured.
 fn judged<'a>(report: &Report<'a>) -> Vec<&'a Judged> {
     let primaries = report.measured().filter_map(JudgedCell::primary);
     primaries.map(|m| &m.judged).collect()
@@ -290,7 +290,7 @@ fn placement(report: &Report) -> Vec<String> {
         let low = trips().map(|t| t.0).fold(f64::INFINITY, f64::min);
         let high = trips().map(|t| t.1).fold(0.0, f64::max);
         list.push(format!(
-            "Placement \"{class}\": {}, a cache line went there and back in {} to {} ns.",
+            "Placement \"{class}\": {}, cache-line round trip {} to {} ns.",
             number::count(cells.iter().filter(|c| c.class.is_some()).count(), "cell"),
             number::short(low),
             number::short(high)

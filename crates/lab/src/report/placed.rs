@@ -1,6 +1,6 @@
-//! Verdicts that have a place in a matrix: as a grid, and as one sentence.
+//! Verdicts that have a place in a matrix, as a grid and as one sentence.
 //!
-//! For a matrix of cells, and for a matrix that each run gives whole.
+//! They serve a matrix of cells, and a matrix that each run gives whole.
 
 use super::{Lengths, region};
 use locklab_document::number::{self, label};
@@ -8,10 +8,10 @@ use locklab_document::{Grid, GridCell, GridRow, Shade, mark};
 use locklab_judge::{Judged, Shown, Verdict};
 use std::collections::BTreeSet;
 
-/// Regions named one by one; the rest are counted.
+/// The most regions that are named; the others are counted.
 const MOST_REGIONS: usize = 3;
 
-/// A verdict with its place.
+/// A verdict with its place in a matrix.
 #[derive(Clone, Debug)]
 pub(super) struct Placed<'a> {
     pub(super) threads: u64,
@@ -20,17 +20,18 @@ pub(super) struct Placed<'a> {
     pub(super) judged: &'a Judged,
     /// experiment / baseline, unless invalid.
     pub(super) ratio: Option<Shown>,
-    /// More threads than CPUs.
+    /// Whether there are more threads than CPUs.
     pub(super) crowded: bool,
-    /// Handoffs point the other way.
+    /// Whether handoffs point in the opposite direction.
     pub(super) disagrees: bool,
-    /// Of a simulation: its verdict depends on what the model assumes.
+    /// Whether, in a simulation, its verdict depends on the model's
+    /// assumptions.
     pub(super) held_back: bool,
-    /// What a pointer on it shows after its name and interval.
+    /// The text of its tooltip after its name and interval.
     pub(super) detail: String,
 }
 
-/// The values that an axis of some cells has, in order.
+/// The values of some cells on an axis, in order.
 pub(super) fn axis<T, N: Ord>(cells: &[T], of: impl Fn(&T) -> N) -> Vec<N> {
     let values: BTreeSet<N> = cells.iter().map(of).collect();
     values.into_iter().collect()
@@ -50,14 +51,14 @@ impl Placed<'_> {
         )
     }
 
-    /// The ratio as a grid has it.
+    /// The ratio as printed in a grid.
     pub(super) fn value(&self) -> String {
         self.ratio
             .map(|r| number::ratio(r.value))
             .unwrap_or_default()
     }
 
-    /// The verdict, and a flag where there is one.
+    /// The mark of the verdict, and a flag if there is one.
     pub(super) fn mark(&self) -> String {
         let flag = match (self.disagrees, self.held_back) {
             (true, _) => "s",
@@ -88,12 +89,13 @@ impl Placed<'_> {
     }
 }
 
-/// Cells of one non-critical length: rows threads, columns critical length.
+/// A grid of the cells of one non-critical length: rows are threads, columns
+/// critical lengths.
 pub(super) fn grid(cells: &[Placed], lengths: Lengths) -> Grid {
     shape(cells, lengths, |placed| placed.cell(lengths))
 }
 
-/// A grid of the same shape with other cells.
+/// A grid of the same shape with different contents.
 pub(super) fn shape(cells: &[Placed], lengths: Lengths, of: impl Fn(&Placed) -> GridCell) -> Grid {
     let columns = axis(cells, |c| c.critical);
     let rows = axis(cells, |c| c.threads)
@@ -117,7 +119,7 @@ pub(super) fn shape(cells: &[Placed], lengths: Lengths, of: impl Fn(&Placed) -> 
     }
 }
 
-/// Only the signs that occur, each with its meaning.
+/// The legend: only the signs that occur, each with its meaning.
 pub(super) fn legend(cells: &[Placed], margin: &str, gaps: bool) -> Vec<(String, String)> {
     let has = |word: &str| cells.iter().any(|c| c.judged.verdict.word() == word);
     let flat = format!("shown flat (within {margin} %)");
@@ -154,7 +156,7 @@ pub(super) fn legend(cells: &[Placed], margin: &str, gaps: bool) -> Vec<(String,
     .collect()
 }
 
-/// What was shown in some cells, in one sentence.
+/// A sentence that says what was shown in some cells.
 pub(super) fn sentence(cells: &[Placed], subject: &str, margin: &str, lengths: Lengths) -> String {
     if cells.is_empty() {
         return "No cell was measured, so nothing is claimed.".into();
@@ -197,7 +199,7 @@ pub(super) fn sentence(cells: &[Placed], subject: &str, margin: &str, lengths: L
     )
 }
 
-/// "12 to 95 %", or "a factor of 1.12 to 24.0" where percent mislead.
+/// "12 to 95 %", or or "a factor of 1.12 to 24.0" where percentages mislead.
 fn extent(cells: &[&Placed]) -> String {
     let ratios: Vec<f64> = cells.iter().filter_map(|c| Some(c.ratio?.value)).collect();
     let low = ratios.iter().copied().fold(f64::INFINITY, f64::min);
@@ -214,7 +216,7 @@ fn extent(cells: &[&Placed]) -> String {
     format!("{} %", span(percent(near), percent(far)))
 }
 
-/// Where some of the cells are, in few words.
+/// A short description of where some of the cells are.
 fn regions(cells: &[Placed], found: &[&Placed], lengths: Lengths) -> String {
     let threads = axis(cells, |c| c.threads);
     let critical = axis(cells, |c| c.critical);
@@ -232,14 +234,14 @@ fn regions(cells: &[Placed], found: &[&Placed], lengths: Lengths) -> String {
     let Some(covered) = region::cover(&places, sizes) else {
         return "too many cells to group; see the tables".into();
     };
-    // A scatter of single cells is not a region worth a name.
+    // A scatter of single cells is not named as a region.
     let named = covered
         .iter()
         .take(MOST_REGIONS)
         .take_while(|r| r.cells > 1 || covered.len() <= MOST_REGIONS);
     let mut words: Vec<String> = named
         .map(|r| {
-            // A whole axis is not worth a word.
+            // A whole axis is not mentioned.
             let span = |axis: &[u64], of: usize| {
                 let whole = r.low[of] == 0 && r.high[of] + 1 == axis.len();
                 (!whole).then(|| (axis[r.low[of]], axis[r.high[of]]))

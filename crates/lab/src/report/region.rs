@@ -1,9 +1,9 @@
-//! Which part of a matrix has a property, as few boxes: "4 to 64 threads
+//! The part of a matrix that has a property, as few boxes: "4 to 64 threads
 //! with critical length 0 to 16".
 //!
 //! A box is a range of each axis, and every cell of it has the property and
 //! was measured; so a sentence made of boxes claims no more than its cells.
-//! Boxes are taken greedily, the largest first, which is short to read and
+//! Boxes are chosen greedily, the largest first, which is short and
 //! not always the fewest.
 
 use std::collections::BTreeMap;
@@ -16,7 +16,7 @@ type Place = [usize; 3];
 pub(crate) struct Region {
     pub(crate) low: Place,
     pub(crate) high: Place,
-    /// How many cells it adds to the regions before it.
+    /// Number of cells that it adds to the previous regions.
     pub(crate) cells: usize,
 }
 
@@ -47,7 +47,7 @@ pub(crate) fn cover(inside: &[Place], lengths: Place) -> Option<Vec<Region>> {
                 best = Some(Region { low, high, cells });
             }
         });
-        // Each place left is a box of its own, so there always is one.
+        // Each remaining place is a box of its own, so there is always one.
         let region = best?;
         left.retain(|p, ()| (0..3).any(|a| p[a] < region.low[a] || p[a] > region.high[a]));
         regions.push(region);
@@ -73,7 +73,7 @@ fn for_each_box(lengths: Place, mut take: impl FnMut(Place, Place)) {
     }
 }
 
-/// Sums over boxes in constant time.
+/// Computes sums over boxes in constant time.
 struct Sums {
     lengths: Place,
     sums: Vec<usize>,

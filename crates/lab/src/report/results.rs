@@ -1,4 +1,4 @@
-//! The results for programs: the shapes that others rely on.
+//! The JSON results, whose shapes other tools rely on.
 //!
 //! Fields may be added; none is removed or changes its meaning. A figure of
 //! which there is none (no pair counts, no finite limit) is null.
@@ -15,10 +15,10 @@ use std::collections::BTreeMap;
 
 const SCHEMA: u64 = 1;
 
-/// The JSON schema of what every comparison writes with `--json`.
+/// The JSON schema of the results that every comparison writes with `--json`.
 #[must_use]
 pub fn schema() -> Value {
-    // As it is written: a figure of which there is none is null, not absent.
+    // As it is written: a missing figure is null, not absent.
     let settings = schemars::generate::SchemaSettings::draft2020_12().for_serialize();
     let schema = settings.into_generator().into_root_schema_for::<Results>();
     schema.to_value()
@@ -33,39 +33,39 @@ enum Results {
     Workloads(Workloads),
 }
 
-/// What every report has for programs.
+/// The fields that the results of every comparison have.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 struct Shared {
-    /// Version of this form. Fields may be added within one; none is removed
-    /// or changes its meaning.
+    /// Version of this form. Fields may be added within a version; none is
+    /// removed or changes its meaning.
     schema: u64,
-    /// What wrote it.
+    /// The tool that wrote it.
     tool: &'static str,
-    /// What was compared.
+    /// The kind of comparison.
     #[schemars(extend("enum" = ["matrix", "compare", "kernel"]))]
     kind: &'static str,
-    /// When it was measured.
+    /// The date of the measurement.
     date: String,
     /// The command line that repeats it.
     command: String,
-    /// Where every figure comes from.
+    /// The source of every figure.
     provenance: Provenance,
     /// Names of the two sides.
     labels: Labels,
     /// Facts about the machine and the set-up.
     environment: BTreeMap<String, String>,
-    /// What was asked, in the instrument's own terms.
+    /// The specification, in the instrument's own terms.
     spec: Value,
-    /// What was decided before the first run.
+    /// The choices made before the first run.
     design: Design,
     /// The settings of the judge.
     #[schemars(with = "BTreeMap<String, Value>")]
     settings: Settings,
-    /// What a reader must know before believing the figures.
+    /// The caveats about the figures.
     caveats: Vec<String>,
-    /// Why it is not complete, if it is not.
+    /// Why it is not complete, if so.
     interrupted: Option<String>,
-    /// What was not measured.
+    /// The cells that were not measured.
     missing: Vec<BTreeMap<String, Coordinate>>,
 }
 
@@ -74,9 +74,9 @@ struct Shared {
 struct Matrix {
     #[serde(flatten)]
     shared: Shared,
-    /// What was found, in sentences.
+    /// The findings, in sentences.
     summary: Vec<String>,
-    /// One a cell and placement class.
+    /// One entry for each cell and placement class.
     cells: Vec<MatrixCell>,
 }
 
@@ -85,16 +85,16 @@ struct Matrix {
 struct Workloads {
     #[serde(flatten)]
     shared: Shared,
-    /// What was found, in sentences.
+    /// The findings, in sentences.
     conclusion: Vec<String>,
-    /// One a workload, variant and placement class.
+    /// One entry for each workload, variant and placement class.
     workloads: Vec<Workload>,
 }
 
-/// A place of a matrix.
+/// A point of a matrix.
 #[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
 struct Place {
-    /// Threads, or processes.
+    /// Number of threads, or processes.
     threads: u64,
     /// Length of the critical section.
     critical: u64,
@@ -102,7 +102,7 @@ struct Place {
     non_critical: u64,
 }
 
-/// experiment / baseline of what decides, with its 95 % limits.
+/// experiment / baseline of the primary metric, with its 95 % limits.
 #[derive(Clone, Copy, Debug, Default, Serialize, JsonSchema)]
 struct Ratio {
     ratio: Option<f64>,
@@ -115,7 +115,7 @@ struct Ratio {
 struct MatrixCell {
     #[serde(flatten)]
     place: Place,
-    /// More threads than CPUs.
+    /// Whether there are more threads than CPUs.
     oversubscribed: bool,
     /// Placement class of its pairs.
     placement: Option<String>,
@@ -130,25 +130,25 @@ struct MatrixCell {
     /// `better`, `worse`, `flat`, `unclear` or `invalid`.
     #[schemars(extend("enum" = ["better", "worse", "flat", "unclear", "invalid"]))]
     verdict: &'static str,
-    /// Pairs that count.
+    /// Number of pairs that count.
     pairs: usize,
-    /// Pairs that do not.
+    /// Number of pairs that do not count.
     pairs_set_aside: usize,
     /// The p-value of this comparison alone.
     p: Option<f64>,
-    /// Adjusted for the family.
+    /// The p-value adjusted for the family.
     p_adjusted: Option<f64>,
-    /// Operations and handoffs point opposite ways.
+    /// Whether operations and handoffs point in opposite directions.
     handoffs_disagree: bool,
-    /// Metrics that explain.
+    /// Screening metrics.
     screening: Vec<Screened>,
-    /// What to know besides.
+    /// Warnings about the verdict.
     warnings: Vec<String>,
     #[serde(flatten)]
     more: More,
 }
 
-/// A metric that explains.
+/// A screening metric.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 struct Screened {
     metric: String,
@@ -159,24 +159,25 @@ struct Screened {
     p_adjusted: f64,
 }
 
-/// What only some verdicts have.
+/// Fields that only some verdicts have.
 #[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 struct More {
     /// For a flat verdict: whether zero is outside the 95 % interval.
     #[serde(skip_serializing_if = "Option::is_none")]
     flat_but_not_zero: Option<bool>,
-    /// For an unclear verdict: the effect that so many pairs find four times in five.
+    /// For an unclear verdict: the effect that this many pairs find four times
+    /// in five.
     #[serde(skip_serializing_if = "Option::is_none")]
     detectable: Option<Option<f64>>,
     /// For an unclear verdict: the pairs that would show flat if there were no difference.
     #[serde(skip_serializing_if = "Option::is_none")]
     pairs_for_flat: Option<Option<u64>>,
-    /// Of a simulation: where nine of ten ratios lie, over the machines that
-    /// the assumptions allow.
+    /// For a simulation: the range of nine of ten ratios, over the machines
+    /// that the assumptions allow.
     #[serde(skip_serializing_if = "Option::is_none")]
     band: Option<[f64; 2]>,
-    /// Of unclear: a firm verdict is held back, since it depends on what the
-    /// model assumes.
+    /// For an unclear verdict: why a firm verdict is held back, since it
+    /// depends on the model's assumptions.
     #[serde(skip_serializing_if = "Option::is_none")]
     unclear_because: Option<&'static str>,
     /// For an invalid verdict: the reason.
@@ -188,25 +189,25 @@ struct More {
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 struct Workload {
     name: String,
-    /// Empty where there is one only.
+    /// The variant; empty if there is only one.
     variant: String,
-    /// What a run is.
+    /// A description of a run.
     about: String,
-    /// How it was set up.
+    /// Facts about the set-up.
     setup: BTreeMap<String, String>,
-    /// Pairs that were run.
+    /// Number of pairs that were run.
     pairs: usize,
-    /// Those that do not count.
+    /// The pairs that do not count.
     pairs_set_aside: Vec<SetAside>,
     /// Placement class of its pairs.
     placement: Option<String>,
     /// Why it was not run, or not to the end.
     stopped: Option<String>,
-    /// What was found, in sentences.
+    /// The findings, in sentences.
     summary: String,
-    /// One a metric.
+    /// One entry for each metric.
     metrics: Vec<Metric>,
-    /// Metrics that were zero in some run.
+    /// Metrics that were not judged because they were zero in some run.
     not_judged: Vec<String>,
     /// The matrix that each run gives, if it gives one.
     cells: Vec<InsideCell>,
@@ -224,32 +225,32 @@ struct SetAside {
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 struct Metric {
     name: String,
-    /// Empty for a count or a ratio.
+    /// The unit; empty for a count or a ratio.
     unit: String,
     /// The baseline's figure.
     baseline: Option<f64>,
-    /// The experiment's, by the same estimator.
+    /// The experiment's figure, by the same estimator.
     experiment: Option<f64>,
     /// The change in percent of the baseline.
     delta_percent: Option<f64>,
-    /// Lower 95 % limit of that.
+    /// Lower 95 % limit of the change.
     low: Option<f64>,
-    /// Upper 95 % limit.
+    /// Upper 95 % limit of the change.
     high: Option<f64>,
-    /// Null for a metric that only describes.
+    /// The verdict; null for a descriptive metric.
     #[schemars(extend("enum" = ["better", "worse", "flat", "unclear", "invalid", null]))]
     verdict: Option<&'static str>,
-    /// The words of the `Sig` column.
+    /// The text of the `Sig` column.
     sig: &'static str,
-    /// Whether it decides.
+    /// Whether it is the primary metric.
     primary: bool,
-    /// Adjusted for the family.
+    /// The p-value adjusted for the family.
     p_adjusted: Option<f64>,
-    /// Where it comes from.
+    /// The source of the figure.
     source: Source,
 }
 
-/// A place of a matrix that each run gives whole.
+/// A point of a matrix that each run gives whole.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 struct InsideCell {
     #[serde(flatten)]
@@ -270,7 +271,7 @@ fn map(facts: &Facts) -> BTreeMap<String, String> {
 fn fields<T: Serialize>(value: &T) -> Map<String, Value> {
     match serde_json::to_value(value) {
         Ok(Value::Object(fields)) => fields,
-        // Our own types, with string keys: this cannot be.
+        // These are our own types with string keys, so this cannot fail.
         _ => Map::new(),
     }
 }
@@ -298,7 +299,7 @@ fn shared(report: &Report, kind: &'static str, caveats: &[String]) -> Shared {
     }
 }
 
-/// Results of a matrix.
+/// The results of a matrix.
 pub(super) fn matrix(
     report: &Report,
     summary: &[String],
@@ -348,7 +349,7 @@ fn more(verdict: Option<&Verdict>) -> More {
 }
 
 /// Every figure of a side that the cell's metrics name, and the limits of
-/// the one that decides as `ops_low` and `ops_high` beside `ops_per_s`.
+/// the primary one as `ops_low` and `ops_high` beside `ops_per_s`.
 fn side(metrics: &[crate::experiment::Metric], figures: &Figures) -> BTreeMap<String, Option<f64>> {
     let mut side = BTreeMap::new();
     for metric in metrics.iter().filter(|m| m.at.is_none()) {
@@ -404,7 +405,7 @@ fn matrix_cell(report: &Report, judged: &JudgedCell) -> MatrixCell {
     }
 }
 
-/// Results of programs and kernels.
+/// The results of programs and kernels.
 pub(super) fn workloads(
     report: &Report,
     conclusion: &[String],

@@ -1,6 +1,6 @@
-//! The report of programs and of kernels: one section a workload with its
-//! metrics, a sentence and its charts; a conclusion that claims no more than
-//! the verdicts; and where each figure comes from.
+//! The report of programs and of kernels: one section for each workload with
+//! its metrics, a sentence and its charts; a conclusion that claims no more
+//! than the verdicts; and the source of each figure.
 
 mod words;
 
@@ -17,14 +17,14 @@ use locklab_document::{
 };
 use locklab_judge::{Family, Judged, Verdict};
 
-/// What the signs of the `Sig` column mean.
+/// The legend of the `Sig` column.
 const LEGEND: &str = "Sig: **+ better and **- worse beyond noise, *+ and *- the same as \
                       screening; flat: shown to be within the margin (flat!0: small but not \
                       zero); ns: not shown either way; inval: not to be read. All figures are \
                       Hodges-Lehmann locations of logarithms: Baseline and Experiment over the \
                       runs of one side, Delta over the pairs.";
 
-/// The document.
+/// The document of a comparison of workloads.
 pub(super) fn document(report: &Report) -> Document {
     let experiment = report.experiment;
     let what = match experiment.kind {
@@ -113,7 +113,7 @@ fn workload(report: &Report, judged: &JudgedCell, document: &mut Document) {
     charts(report, judged, document);
 }
 
-/// The table of metrics: judged ones, then those that only describe.
+/// The table of metrics: judged ones, then descriptive ones.
 pub(super) fn rows(cell: &Cell, judged: &JudgedCell) -> Vec<MetricRow> {
     let described = |m: &&Metric| m.role == Role::Descriptive && m.at.is_none();
     let row = |metric: &Metric, of: Option<&Judged>| {
@@ -170,7 +170,8 @@ pub(super) fn inside<'a>(judged: &'a JudgedCell) -> Vec<(&'a Metric, Placed<'a>)
     judged.metrics.iter().filter_map(of).collect()
 }
 
-/// The matrix that each run gives whole: ratios, then the baseline's figures.
+/// The sections of a matrix that each run gives whole: ratios, then the
+/// baseline's figures.
 fn matrix_inside(report: &Report, judged: &JudgedCell, document: &mut Document) {
     let all = inside(judged);
     let Some((metric, _)) = all.first() else {
@@ -229,8 +230,8 @@ pub(super) fn base_name(metric: &Metric) -> &str {
     metric.name.split('@').next().unwrap_or(&metric.name)
 }
 
-/// Each pair with its interval, and the runs of the metric that decides over
-/// time.
+/// Charts of each pair with its interval, and of the runs of the primary metric
+/// over time.
 fn charts(report: &Report, judged: &JudgedCell, document: &mut Document) {
     let cell = report.cell(judged);
     let rows: Vec<IntervalRow> = outside(judged).map(|m| interval(cell, judged, m)).collect();
@@ -310,7 +311,7 @@ fn interval(cell: &Cell, judged: &JudgedCell, m: &JudgedMetric) -> IntervalRow {
     }
 }
 
-/// What warns of the matrices that runs give whole, each kind once.
+/// The warnings about matrices that runs give whole, each kind once.
 fn warnings_inside(report: &Report) -> Vec<String> {
     let all: Vec<_> = report.measured().flat_map(inside).collect();
     let judged: Vec<&Judged> = all.iter().map(|(_, placed)| placed.judged).collect();

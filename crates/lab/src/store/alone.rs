@@ -1,5 +1,5 @@
-//! A store that one process writes and nobody else touches meanwhile: a shard
-//! of a sweep, or the store that shards are merged into.
+//! A store that one process writes and no other process accesses meanwhile: a
+//! shard of a sweep, or the store that shards are merged into.
 //!
 //! Unlike the user's store it may lie on a network file system, so it keeps no
 //! write-ahead log, whose index every reader would have to share memory with;
@@ -11,11 +11,12 @@ use rusqlite::{Connection, OpenFlags, OptionalExtension, params};
 use std::path::Path;
 
 impl Store {
-    /// Opens the store at `path`, making it if need be, for this process
+    /// Opens the store at `path`, making it if necessary, for this process
     /// alone.
     ///
     /// # Errors
-    /// A sentence with the path; also when another process has it open so.
+    /// If it cannot be made or written, is not a store, or another process has
+    /// it open like this. The message has the path.
     pub fn open_alone(path: &Path) -> Result<Self, String> {
         let wrong = |e: &dyn std::fmt::Display| format!("cannot write {}: {e}", path.display());
         let mut db = Connection::open(path).map_err(|e| wrong(&schema::reason(&e)))?;
@@ -31,7 +32,7 @@ impl Store {
     /// undone.
     ///
     /// # Errors
-    /// A sentence; also while its writer has it open.
+    /// If it cannot be read, is not a store, or its writer has it open.
     pub fn open_left(path: &Path) -> Result<Self, String> {
         let wrong = |e: &dyn std::fmt::Display| format!("cannot read {}: {e}", path.display());
         let db = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE)
@@ -43,10 +44,10 @@ impl Store {
         })
     }
 
-    /// Does `work` so that all of it is stored or nothing.
+    /// Runs `work` in a transaction, so that all of it is stored or nothing.
     ///
     /// # Errors
-    /// A sentence, that of `work` where it has one.
+    /// The error of `work`, or one if the store cannot be written.
     pub fn together<T>(&self, work: impl FnOnce(&Self) -> Result<T, String>) -> Result<T, String> {
         let run = |sql: &str| self.db.execute_batch(sql).map_err(|e| self.wrong(&e));
         run("BEGIN IMMEDIATE")?;
@@ -61,7 +62,7 @@ impl Store {
     /// The experiment of this key, if there is one.
     ///
     /// # Errors
-    /// A sentence.
+    /// If the store cannot be read.
     pub fn of_key(&self, key: &str) -> Result<Option<i64>, String> {
         self.db
             .query_row(
@@ -76,7 +77,7 @@ impl Store {
     /// Every experiment: its number and its key.
     ///
     /// # Errors
-    /// A sentence.
+    /// If the store cannot be read.
     pub fn keys(&self) -> Result<Vec<(i64, String)>, String> {
         let query = || -> rusqlite::Result<Vec<(i64, String)>> {
             self.db
@@ -87,11 +88,11 @@ impl Store {
         query().map_err(|e| self.wrong(&e))
     }
 
-    /// Notes that nobody works on an experiment any more, and whether all of
-    /// it is there.
+    /// Records that no process works on an experiment any more, and whether all
+    /// of it is stored.
     ///
     /// # Errors
-    /// A sentence.
+    /// If the store cannot be written.
     pub fn end(&self, experiment: i64, complete: bool) -> Result<(), String> {
         let state = if complete { "done" } else { "interrupted" };
         self.db
@@ -103,18 +104,18 @@ impl Store {
         Ok(())
     }
 
-    /// Keeps a sample whose pair is complete and counts.
+    /// Stores a sample whose pair is complete and counts.
     ///
     /// # Errors
-    /// A sentence.
+    /// If the store cannot be written.
     pub fn keep(&self, experiment: i64, slot: &Slot<'_>, sample: &Sample) -> Result<(), String> {
         self.insert_sample(experiment, slot, "kept", sample)
     }
 
-    /// How many samples there are.
+    /// The number of samples.
     ///
     /// # Errors
-    /// A sentence.
+    /// If the store cannot be read.
     pub fn count(&self) -> Result<u64, String> {
         self.db
             .query_row("SELECT count(*) FROM samples", [], |row| {

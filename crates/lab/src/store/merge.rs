@@ -1,5 +1,5 @@
-//! Samples from one store into another, as they are: rows are copied, not
-//! read and written again, so that no figure changes on the way.
+//! Merges samples of one store into another: rows are copied, not
+//! parsed and written again, so that no figure changes.
 
 use super::Store;
 use rusqlite::{OptionalExtension, Row, params};
@@ -24,16 +24,16 @@ pub struct StoredRow<'a> {
     pub sample: &'a str,
 }
 
-/// What a merge did.
+/// The result of a merge.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Merged {
-    /// Experiments that are new here.
+    /// Number of experiments that were added.
     pub added: usize,
-    /// Experiments that were here with fewer samples.
+    /// Number of experiments that had fewer samples here.
     pub completed: usize,
-    /// Experiments that were here already.
+    /// Number of experiments that were complete here already.
     pub known: usize,
-    /// Samples that were copied.
+    /// Number of samples that were copied.
     pub samples: u64,
     /// A sentence for each row that could not be read.
     pub damaged: Vec<String>,
@@ -51,10 +51,10 @@ struct StoredExperiment {
 
 impl Store {
     /// Visits every sample of one experiment, or of all, in the order in which
-    /// they were stored; gives a sentence for each row that cannot be read.
+    /// they were stored; returns a sentence for each row that cannot be read.
     ///
     /// # Errors
-    /// A sentence; also the first of `visit`.
+    /// The first error of `visit`, or one if the store cannot be read.
     pub fn each_row(
         &self,
         experiment: Option<i64>,
@@ -86,7 +86,7 @@ impl Store {
     /// Stores a row of another store under an experiment of this one.
     ///
     /// # Errors
-    /// A sentence.
+    /// If the store cannot be written.
     pub fn append(&self, experiment: i64, row: &StoredRow<'_>) -> Result<(), String> {
         self.db
             .prepare_cached(
@@ -103,11 +103,12 @@ impl Store {
     }
 
     /// Copies every experiment of `from` that is not here yet, with its
-    /// samples and the bias bands that it measured. One that went on since it
-    /// was merged takes the place of what is here.
+    /// samples and the bias bands that it measured. One that continued since it
+    /// was merged replaces the copy here.
     ///
     /// # Errors
-    /// A sentence; nothing was copied then.
+    /// If either store cannot be read or this one not written; nothing was
+    /// copied then.
     pub fn merge(&self, from: &Self) -> Result<Merged, String> {
         self.together(|to| {
             let mut merged = Merged::default();
@@ -171,7 +172,7 @@ impl Store {
             .map_err(|e| self.wrong(&e))
     }
 
-    /// The same experiment here: its number and how many samples it has.
+    /// The same experiment in this store: its number and its number of samples.
     fn same(&self, other: &StoredExperiment) -> Result<Option<(i64, i64)>, String> {
         let id = self
             .db
@@ -219,7 +220,7 @@ impl Store {
         Ok(())
     }
 
-    /// Bands that were measured here before stay.
+    /// Copies bias bands; bands that were measured here before stay.
     fn copy_bands(&self, from: &Self, there: i64, here: i64) -> Result<(), String> {
         let bands = || -> rusqlite::Result<Vec<(String, String, String, f64)>> {
             from.db
@@ -241,7 +242,8 @@ impl Store {
     }
 }
 
-/// No process of another machine runs an experiment of this store.
+/// The state in this store, since no process of another machine runs an
+/// experiment of it.
 fn ended(state: &str) -> &str {
     match state {
         "running" => "interrupted",

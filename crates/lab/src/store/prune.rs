@@ -1,7 +1,7 @@
-//! Removes experiments from a store, and gives their space back.
+//! Removes experiments from a store, and frees their space.
 //!
-//! Only what was named is removed, and all of it or nothing. Must never remove
-//! an experiment that a process is still running.
+//! Only named experiments are removed, and all of them or none. It must never
+//! remove an experiment that a process is still running.
 
 use super::reading::stored;
 use super::{Listed, Store};
@@ -10,39 +10,41 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// What is to be removed: experiments that agree with everything that is given
+/// The experiments to remove: those that match everything that is given
 /// here, and damaged rows of samples.
 #[derive(Clone, Debug, Default)]
 pub struct Prune {
-    /// Their numbers; any if there is none.
+    /// Their numbers; any if empty.
     pub ids: Vec<i64>,
-    /// Started at least so long ago.
+    /// The least time since their start.
     pub older_than: Option<Duration>,
-    /// In one of these states, as [`Listed::state`] names them; any if there
-    /// is none.
+    /// Their states, as [`Listed::state`] names them; any if
+    /// empty.
     pub states: Vec<String>,
-    /// Also rows of samples that cannot be read, whatever their experiment.
+    /// Whether to remove also rows of samples that cannot be read, of any
+    /// experiment.
     pub damaged_rows: bool,
 }
 
-/// What was removed, or would be.
+/// The result of a removal, or of its dry run.
 #[derive(Clone, Debug, Serialize)]
 pub struct Pruned {
     /// Experiments that were removed, or would be.
     pub experiments: Vec<Listed>,
-    /// Bias bands that they measured: the next A/A run measures them again.
+    /// Number of bias bands that they measured: the next A/A run measures them
+    /// again.
     pub bias_bands: u64,
-    /// Rows of other experiments that could not be read.
+    /// Number of rows of other experiments that could not be read.
     pub damaged_rows: u64,
-    /// Bytes by which the file became smaller; nothing if nothing was removed.
+    /// Bytes by which the file became smaller.
     pub freed_bytes: u64,
-    /// Why the file could not be made smaller; what was removed stays so.
+    /// Why the file could not be made smaller; the removal stands.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub not_compacted: Option<String>,
 }
 
 impl Pruned {
-    /// The experiments, one a line, then what they add up to.
+    /// The experiments, one per line, and their totals.
     #[must_use]
     pub fn text(&self, dry_run: bool) -> String {
         let mut text = String::new();
@@ -80,10 +82,11 @@ impl Prune {
 }
 
 impl Store {
-    /// What [`Store::prune`] would remove now.
+    /// Returns what [`Store::prune`] would remove now.
     ///
     /// # Errors
-    /// A sentence: an experiment that is not there, or that is still running.
+    /// If an experiment does not exist or is still running, or the store cannot
+    /// be read.
     pub fn prunable(&self, prune: &Prune) -> Result<Pruned, String> {
         Ok(self.chosen(prune)?.0)
     }
@@ -92,7 +95,7 @@ impl Store {
     /// file as small as what is left.
     ///
     /// # Errors
-    /// A sentence, as of [`Store::prunable`], or that the store cannot be
+    /// The same errors as [`Store::prunable`], and one if the store cannot be
     /// written; nothing was removed then.
     pub fn prune(&self, prune: &Prune) -> Result<Pruned, String> {
         let before = self.bytes_on_disk();
@@ -123,7 +126,7 @@ impl Store {
         Ok(pruned)
     }
 
-    /// What is to be removed, then the damaged rows of what stays.
+    /// The experiments to remove, and the damaged rows of the others.
     fn chosen(&self, prune: &Prune) -> Result<(Pruned, Vec<i64>), String> {
         for id in &prune.ids {
             if self.listed(Some(*id))?.state == "running" {
@@ -169,7 +172,7 @@ impl Store {
         delete(sql).map_err(|e| self.wrong(&e)).map(|_| ())
     }
 
-    /// Experiments that were started at least so long ago.
+    /// Experiments that were started at least `age` ago.
     fn started_before(&self, age: Duration) -> Result<Vec<i64>, String> {
         let query = || -> rusqlite::Result<Vec<i64>> {
             self.db

@@ -1,4 +1,4 @@
-//! What a store holds: lists, experiments, samples.
+//! Reads the contents of a store: lists, experiments, samples.
 //!
 //! A row with damaged bytes never fails the rest: it is left out and named.
 
@@ -11,17 +11,17 @@ use serde::de::DeserializeOwned;
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
-/// One experiment, as a list shows it.
+/// One experiment in a list.
 #[derive(Clone, Debug, Serialize)]
 pub struct Listed {
     /// Its number.
     pub id: i64,
-    /// When it was started, UTC.
+    /// The time of its start, UTC.
     pub started: String,
     /// `running`, `interrupted` (or killed), `failed` (nothing was measured),
     /// `done`, `damaged`.
     pub state: String,
-    /// What kind it is.
+    /// The kind of comparison.
     pub kind: String,
     /// The command line.
     pub command: String,
@@ -29,11 +29,11 @@ pub struct Listed {
     pub baseline: String,
     /// Name of the experiment.
     pub experiment: String,
-    /// Samples that are stored.
+    /// Number of stored samples.
     pub runs: u64,
 }
 
-/// One sample with what it belongs to.
+/// One sample with its experiment, cell and pair.
 #[derive(Clone, Debug, Serialize)]
 pub struct StoredSample {
     /// Number of its experiment.
@@ -50,7 +50,7 @@ pub struct StoredSample {
     pub order: Order,
     /// `open`, `kept` or `repeated`.
     pub state: String,
-    /// What the run gave.
+    /// The sample of the run.
     pub sample: Sample,
 }
 
@@ -58,7 +58,7 @@ impl Store {
     /// Every experiment, the latest first.
     ///
     /// # Errors
-    /// A sentence.
+    /// If the store cannot be read.
     pub fn list(&self) -> Result<Vec<Listed>, String> {
         let query = || -> rusqlite::Result<Vec<Listed>> {
             self.db
@@ -76,7 +76,7 @@ impl Store {
     /// One experiment of the list, or the latest.
     ///
     /// # Errors
-    /// A sentence; also when there is none.
+    /// If there is no such experiment, or the store cannot be read.
     pub fn listed(&self, experiment: Option<i64>) -> Result<Listed, String> {
         let found = self
             .list()?
@@ -94,11 +94,12 @@ impl Store {
         })
     }
 
-    /// A stored experiment with its pairs, as it was reported. What cannot be
-    /// read of it is a caveat.
+    /// A stored experiment with its pairs, as it was reported. A part that
+    /// cannot be read becomes a caveat.
     ///
     /// # Errors
-    /// A sentence; also when there is none of this number.
+    /// If there is no experiment of this number, its header is damaged, or the
+    /// store cannot be read.
     pub fn experiment(&self, id: i64) -> Result<Experiment, String> {
         self.listed(Some(id))?;
         let header: String = self
@@ -124,11 +125,11 @@ impl Store {
         Ok(experiment)
     }
 
-    /// The whole pairs of an experiment that count, by cell, in their order;
+    /// The complete pairs of an experiment that count, by cell, in their order;
     /// then a sentence for each row that could not be read.
     ///
     /// # Errors
-    /// A sentence.
+    /// If the store cannot be read; a damaged row is not an error.
     #[allow(clippy::type_complexity, reason = "a map, then what is not in it")]
     pub fn pairs(&self, experiment: i64) -> Result<(HashMap<Key, Vec<Pair>>, Vec<String>), String> {
         let (samples, damaged) = self.samples(Some(experiment))?;
@@ -161,7 +162,7 @@ impl Store {
     /// then a sentence for each row that could not be read.
     ///
     /// # Errors
-    /// A sentence.
+    /// If the store cannot be read; a damaged row is not an error.
     pub fn samples(
         &self,
         experiment: Option<i64>,
@@ -189,7 +190,7 @@ impl Store {
     }
 }
 
-/// What a list needs of a header.
+/// The field of a header for a list.
 fn header_field(header: &serde_json::Value, path: &str) -> String {
     let value = header.pointer(path).and_then(serde_json::Value::as_str);
     value.unwrap_or("?").to_owned()
@@ -201,7 +202,7 @@ fn listed(row: &Row<'_>) -> rusqlite::Result<Listed> {
     let header: Option<serde_json::Value> = text(row, 5).and_then(|t| parse(&t));
     let state = match (&header, state.as_str(), process) {
         (None, ..) => "damaged".into(),
-        // A process that was killed cannot say that it was interrupted.
+        // A process that was killed cannot record that it was interrupted.
         (_, "running", Some(pid)) if !Path::new(&format!("/proc/{pid}")).exists() => {
             "interrupted".into()
         }
@@ -220,7 +221,7 @@ fn listed(row: &Row<'_>) -> rusqlite::Result<Listed> {
     })
 }
 
-/// Reads a row; a sentence that names it if that cannot be done.
+/// Reads a row; the error is a sentence that names it.
 pub(super) fn stored(row: &Row<'_>, path: &Path) -> Result<StoredSample, String> {
     let id: i64 = row.get(0).unwrap_or_default();
     let damaged = |column: &str| {

@@ -1,5 +1,5 @@
-//! Where the samples of one experiment go. A store that fails is left alone
-//! from then on; the measurement is worth more than its copy.
+//! The destination of the samples of one experiment. A store that fails is not
+//! used from then on, and the measurement continues.
 
 use super::Store;
 
@@ -10,7 +10,7 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Into experiment `experiment` of `store`.
+    /// Records into experiment `experiment` of `store`.
     #[must_use]
     pub fn new(store: Store, experiment: i64) -> Self {
         Self {
@@ -19,7 +19,7 @@ impl Recorder {
         }
     }
 
-    /// Nowhere.
+    /// Records nothing.
     #[must_use]
     pub fn nowhere() -> Self {
         Self {
@@ -28,7 +28,7 @@ impl Recorder {
         }
     }
 
-    /// Does `work` on the store, if there is one that works.
+    /// Runs `work` on the store, if there is one that works.
     pub fn with<T>(
         &mut self,
         work: impl FnOnce(&mut Store, i64) -> Result<T, String>,
@@ -44,7 +44,7 @@ impl Recorder {
         }
     }
 
-    /// What went wrong with the store, if something did.
+    /// The error of the store, if it failed.
     #[must_use]
     pub fn failure(&self) -> Option<&str> {
         self.failure.as_deref()

@@ -1,5 +1,5 @@
-//! The tables, and how a file that is not ours, or of another version, is
-//! told apart. A store is never misread: it is refused with a sentence.
+//! The tables, and how a foreign file, or one of another version, is
+//! recognised. A store is never misread: it is refused with an error message.
 
 use rusqlite::{Connection, OpenFlags};
 use std::fmt;
@@ -7,7 +7,7 @@ use std::path::Path;
 
 /// Number in the file's header. Version 1 is that of locklab 0.1.
 const VERSION: i64 = 2;
-/// Marks the file as ours: "LkLb".
+/// The mark of a store in the file's header: "LkLb".
 const APPLICATION: i64 = 0x4c6b_4c62;
 
 const SCHEMA: &str = "
@@ -75,7 +75,7 @@ impl fmt::Display for Unfit {
     }
 }
 
-/// The sentence for a file that cannot be used.
+/// The error message for a file that cannot be used.
 pub(super) fn unusable(path: &Path, why: &dyn fmt::Display) -> String {
     format!(
         "cannot use the store {}: {why}; give another with --store PATH, or --store :memory: to \
@@ -93,7 +93,7 @@ pub(super) fn prepare(db: &mut Connection) -> Result<(), Unfit> {
     make_tables(db)
 }
 
-/// The same for a file that one process has to itself, on any file system.
+/// The same for a file that only one process uses, on any file system.
 pub(super) fn prepare_alone(db: &mut Connection) -> Result<(), Unfit> {
     db.busy_timeout(std::time::Duration::from_secs(2))?;
     db.pragma_update(None, "locking_mode", "exclusive")?;
@@ -108,13 +108,14 @@ fn make_tables(db: &mut Connection) -> Result<(), Unfit> {
         transaction.execute_batch(SCHEMA)?;
         transaction.pragma_update(None, "application_id", APPLICATION)?;
     }
-    // Written each time, so that a file that cannot be is found here.
+    // This is written each time, so that a file that cannot be written is found
+    // here.
     transaction.pragma_update(None, "user_version", VERSION)?;
     transaction.commit()?;
     Ok(())
 }
 
-/// Opens a file that may lie where nothing can be written.
+/// Opens a file that may be where nothing can be written.
 pub(super) fn open_for_reading(path: &Path) -> Result<Connection, Unfit> {
     let plain = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
     plain.busy_timeout(std::time::Duration::from_secs(10))?;
@@ -142,7 +143,7 @@ pub(super) fn open_for_reading(path: &Path) -> Result<Connection, Unfit> {
     }
 }
 
-/// Whether it is a store of this version that nobody is writing.
+/// Whether it is a store of this version that no process is writing.
 pub(super) fn check(db: &Connection) -> Result<(), Unfit> {
     db.busy_timeout(std::time::Duration::ZERO)?;
     if is_ours(db)? {
@@ -174,7 +175,7 @@ fn pragma(db: &Connection, name: &str) -> rusqlite::Result<i64> {
     db.pragma_query_value(None, name, |row| row.get(0))
 }
 
-/// What SQLite says, in words that name a remedy where there is one.
+/// The error of SQLite as text, with a remedy where there is one.
 pub(super) fn reason(e: &rusqlite::Error) -> String {
     use rusqlite::ErrorCode as Code;
     match e.sqlite_error_code() {

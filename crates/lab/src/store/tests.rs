@@ -1,4 +1,4 @@
-//! What only somebody who holds the connection can bring about.
+//! Tests that need the connection itself.
 
 use super::*;
 use crate::experiment::{Design, Kind, Labels, Provenance};

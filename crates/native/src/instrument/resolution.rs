@@ -165,7 +165,7 @@ fn half_or_twice_the_slice_moves_no_verdict_and_no_ratio_beyond_its_interval() {
                 let apart =
                     |a: &Found, b: &Found| a.ratio.high < b.ratio.low || b.ratio.high < a.ratio.low;
                 assert!(!apart(found, &usual), "seed {seed}");
-                // Blocks do not remember one another.
+                // Blocks do not depend on one another.
                 assert!(found.lag.abs() < 3.2 / (found.pairs as f64).sqrt());
             }
         }

@@ -11,12 +11,12 @@ use locklab_document::{
 };
 use locklab_judge::{Shown, Verdict};
 
-/// Whether a cell may be drawn: an invalid one must not be read.
+/// Whether a cell may be drawn: an invalid one must not be.
 fn readable(cell: &JudgedCell) -> bool {
     !matches!(cell.verdict(), None | Some(Verdict::Invalid(_)))
 }
 
-/// Curves of both locks, one chart a critical length.
+/// Curves of both locks, one chart for each critical length.
 pub(super) fn throughput(report: &Report, document: &mut Document) {
     document.push(
         Section::new("Throughput against threads")
@@ -64,7 +64,7 @@ pub(super) fn throughput(report: &Report, document: &mut Document) {
     }
 }
 
-/// Every pair, with the interval of its cell.
+/// A chart of every pair, with the interval of its cell.
 pub(super) fn intervals(report: &Report, document: &mut Document) {
     let percent = |ratio: f64| 100.0 * (ratio - 1.0);
     let rows: Vec<IntervalRow> = report
@@ -115,7 +115,7 @@ pub(super) fn intervals(report: &Report, document: &mut Document) {
     );
 }
 
-/// What drifted, jumped or came in waves.
+/// Charts of runs over time, which show drift, jumps and waves.
 pub(super) fn timelines(report: &Report, document: &mut Document) {
     let mut pairs = report.experiment.cells.iter().flat_map(|c| &c.pairs);
     let timed = pairs.all(|p| p.samples().iter().all(|s| s.started.is_some()));
@@ -155,7 +155,8 @@ pub(super) fn timelines(report: &Report, document: &mut Document) {
     document.push(section.only(Medium::Page));
 }
 
-/// Time, or the number of the run, against percent from the cell's median.
+/// Points of time, or the number of the run, against percent from the cell's
+/// median.
 fn deviations(report: &Report, side: fn(&Pair) -> &Sample, timed: bool) -> Vec<(f64, f64)> {
     let mut points = Vec::new();
     let mut number = 0.0;

@@ -1,6 +1,6 @@
-//! Who gets the lock: handoffs, streaks and shares, for both locks.
+//! Fairness: handoffs, streaks and shares of both locks.
 //!
-//! Operations per second alone mislead, so these stand in every report. All
+//! Operations per second alone mislead, so these are in every report. All
 //! figures of a row are locations by the same estimator over the same runs.
 
 use super::{MANY, axis, placed};
@@ -9,14 +9,14 @@ use crate::verdicts::{Figures, JudgedCell};
 use locklab_document::number::{self, label};
 use locklab_document::{Column, ColumnGroup, Document, Medium, Part, Section, Table};
 
-/// Beyond this many cells the text has one row a number of threads; HTML and
+/// Beyond this many cells the text has one row per number of threads; HTML and
 /// JSON have them all.
 const MOST_ROWS: usize = 36;
 
-/// A figure with its title and how it is printed.
+/// A figure with its title, its metric and its format.
 type Shown<'a> = (&'a str, &'a str, fn(f64) -> String);
 
-/// What the text has: title, metric, format.
+/// The figures in the text: title, metric, format.
 const IN_TEXT: [Shown; 4] = [
     ("handoffs/s", "handoffs_per_s", number::short),
     ("streak", "streak_mean", number::short),
@@ -24,7 +24,7 @@ const IN_TEXT: [Shown; 4] = [
     ("min/max", "min_over_max", number::share),
 ];
 
-/// Metrics of locks that have a better title than their name.
+/// Titles of metrics that replace their names.
 const TITLES: [Shown; 10] = [
     ("operations/s", "ops_per_s", number::short),
     ("handoffs/s", "handoffs_per_s", number::short),
@@ -119,7 +119,8 @@ fn row(threads: u64, critical: Option<u64>, cells: &[&JudgedCell]) -> Vec<String
             };
             let mut values: Vec<f64> = cells.iter().filter_map(of).collect();
             values.sort_by(f64::total_cmp);
-            // Handoffs and streaks: the middle; indices of fairness: the worst.
+            // The median for handoffs and streaks, the worst for indices of
+            // fairness.
             let at = if i < 2 { values.len() / 2 } else { 0 };
             row.push(number::or_dash(values.get(at).copied(), *format));
         }
@@ -176,7 +177,7 @@ fn latency(report: &Report, document: &mut Document) {
     );
 }
 
-/// Every figure of every cell.
+/// A table of every figure of every cell.
 pub(super) fn every_cell(report: &Report, document: &mut Document) {
     let cells: Vec<&JudgedCell> = report.measured().collect();
     let mut names: Vec<&str> = Vec::new();

@@ -1,5 +1,5 @@
-//! The sentences of a comparison of workloads. None claims more than its
-//! verdict.
+//! The sentences of a comparison of workloads, none of which claims more than
+//! its verdict.
 
 use super::{inside, name, warnings_inside};
 use crate::experiment::{Role, Source};
@@ -9,7 +9,7 @@ use locklab_document::number;
 use locklab_judge::{Estimate, Judged, Verdict, Warning};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// An interval, in percent of the metric's own direction.
+/// An interval as text, in percent of the metric's own direction.
 fn interval(estimate: &Estimate) -> String {
     let delta = estimate.delta_percent();
     if !(delta.low.is_finite() && delta.high.is_finite()) {
@@ -18,7 +18,7 @@ fn interval(estimate: &Estimate) -> String {
     format!("95 % interval {:+.2} to {:+.2} %", delta.low, delta.high)
 }
 
-/// A workload in a sentence or two.
+/// One or two sentences on a workload.
 pub(in crate::report) fn sentence(report: &Report, judged: &JudgedCell) -> String {
     let cell = report.cell(judged);
     if !judged.is_measured() {
@@ -106,15 +106,15 @@ fn verdict(name: &str, judged: &Judged) -> String {
     }
 }
 
-/// What to know before reading: of the machine, and warnings of the metrics
-/// that decide, each once.
+/// The caveats: those of the machine, and the warnings of the primary
+/// metrics, each once.
 pub(super) fn caveats(report: &Report) -> Vec<String> {
     let mut list = report.experiment.caveats.clone();
     let mut by_text: Vec<(String, Vec<String>)> = Vec::new();
     for judged in report.measured() {
         let warnings = judged.primary().map(|m| m.judged.warnings.as_slice());
         for warning in warnings.unwrap_or_default() {
-            // The workload's sentence has it.
+            // The workload's sentence contains it.
             if matches!(warning, Warning::PairsSetAside { .. }) {
                 continue;
             }
@@ -136,7 +136,7 @@ pub(super) fn caveats(report: &Report) -> Vec<String> {
     list
 }
 
-/// What was shown, and what was not.
+/// The conclusion: what was shown, and what was not.
 pub(super) fn conclusion(report: &Report) -> Vec<String> {
     let mut by_word: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     let mut not_run = Vec::new();
@@ -187,7 +187,7 @@ pub(super) fn conclusion(report: &Report) -> Vec<String> {
     list
 }
 
-/// Where the figures come from, one item a source.
+/// The sources of the figures, one item each.
 pub(super) fn sources(report: &Report) -> Vec<String> {
     let mut by_source: BTreeMap<Source, BTreeSet<&str>> = BTreeMap::new();
     for judged in report.measured() {
