@@ -2,7 +2,7 @@
 //! any platform `P`, and a harness of one line ([`bring!`](crate::bring!)) is
 //! the whole command, with that lock in it.
 //!
-//! Must not know any lock.
+//! It must not refer to any particular lock.
 
 pub use locklab_locks::NativePlatform;
 pub use locklab_own_lock::bring as lock;

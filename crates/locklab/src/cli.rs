@@ -1,4 +1,4 @@
-//! The command line. Parsing only: no work, no output.
+//! The command line. It is only parsed here: no work, no output.
 
 use crate::commands;
 use clap::{Args, Parser, Subcommand};
@@ -9,10 +9,10 @@ use std::path::PathBuf;
 #[derive(Debug, Parser)]
 #[command(version, max_term_width = 80)]
 pub struct Cli {
-    /// What to do.
+    /// The command.
     #[command(subcommand)]
     pub command: Command,
-    /// What every command takes.
+    /// Options of every command.
     #[command(flatten)]
     pub common: Common,
 }
@@ -23,10 +23,10 @@ pub struct Common {
     /// Say what would run, run nothing
     #[arg(long, global = true)]
     pub dry_run: bool,
-    /// No progress, no notes
+    /// Show no progress and no notes
     #[arg(long, short, global = true)]
     pub quiet: bool,
-    /// One JSON document on standard output
+    /// Print one JSON document on standard output
     #[arg(long, global = true)]
     pub json: bool,
     /// Seed of every random choice
@@ -35,7 +35,8 @@ pub struct Common {
     /// Store of samples (default: locklab.sqlite in the user's data folder)
     #[arg(long, global = true, value_name = "PATH")]
     pub store: Option<PathBuf>,
-    /// Words for the compiler of a lock of your own, as '-DSLOTS=64 -Iinclude'
+    /// Compiler arguments for a lock of your own, such as '-DSLOTS=64
+    /// -Iinclude'
     #[arg(long, global = true, value_name = "FLAGS", allow_hyphen_values = true)]
     pub cflags: Option<String>,
 }
@@ -43,7 +44,7 @@ pub struct Common {
 /// `locklab new-lock`.
 #[derive(Debug, Args)]
 pub struct NewLockArgs {
-    /// The file, which must not be there yet
+    /// The file, which must not exist yet
     pub file: PathBuf,
 }
 
@@ -58,17 +59,17 @@ pub enum Command {
     Locks(commands::locks::LocksArgs),
     /// The published reports, simulated: ours beside theirs
     Reproduce(Box<commands::reproduce::ReproduceArgs>),
-    /// Modelled machines: list them, or make one of this machine
+    /// Modelled machines: list them, or model this machine
     Machine(commands::machine::MachineArgs),
     /// Compare programs, builds, locks, environments or kernels by a file
     Compare(Box<commands::compare::CompareArgs>),
     /// A product of machines, locks, cells and seeds; here or on a cluster
     Sweep(Box<commands::sweep::SweepArgs>),
-    /// What has been measured: the store
+    /// The store of experiments: list, show, export, merge, prune
     Results(commands::results::ResultsArgs),
     /// Model-check the locks: every promise, every memory ordering
     Verify(commands::verify::VerifyArgs),
-    /// What two ELF files hold, symbol by symbol: bytes and inlined copies
+    /// Compare two ELF files, symbol by symbol: bytes and inlined copies
     Footprint(commands::footprint::FootprintArgs),
     /// Run an unmodified program on another lock
     Run(commands::run::RunArgs),
@@ -87,10 +88,10 @@ pub enum Command {
     WorkloadProgram(commands::workload_program::WorkloadProgramArgs),
 }
 
-/// A word of an experiment file, as the option of the same name takes it.
+/// Parses a word of an experiment file, as the option of the same name does.
 ///
 /// # Errors
-/// It is none of the option's words.
+/// If it is none of the option's words; the message lists them.
 pub(crate) fn named<T: clap::ValueEnum>(word: &str) -> Result<T, String> {
     T::from_str(word, false).map_err(|_| {
         let words: Vec<String> = T::value_variants()

@@ -1,5 +1,5 @@
-//! From a command line to an exit code: parse, run, and one sentence for what
-//! goes wrong.
+//! From a command line to an exit code: parse, run, and print one sentence for
+//! a failure.
 
 use crate::cli::{Cli, Command};
 use crate::output::print;
@@ -21,8 +21,8 @@ pub fn main() -> ExitCode {
     })
 }
 
-/// A function of its own, so that the frame of [`main`] fits into a stack that is
-/// too small.
+/// Runs the command line, in a function of its own so that the frame of
+/// [`main`] fits into a stack that is too small.
 #[inline(never)]
 fn run() -> Result<ExitCode, Error> {
     let parsed = command(Cli::command()).try_get_matches();
@@ -54,8 +54,8 @@ fn run() -> Result<ExitCode, Error> {
     }
 }
 
-/// The command line, in which a negative number is a value and no option, so that
-/// it is refused with the values that are allowed.
+/// The command line, in which a negative number is a value and not an option,
+/// so that it is refused with a list of allowed values.
 fn command(command: clap::Command) -> clap::Command {
     let with_value = |arg: clap::Arg| match arg.get_action() {
         ArgAction::Set | ArgAction::Append => arg.allow_negative_numbers(true),
@@ -64,7 +64,7 @@ fn command(command: clap::Command) -> clap::Command {
     command.mut_args(with_value).mut_subcommands(self::command)
 }
 
-/// The sentence for a value that is no number.
+/// The error message for a value that is not a number.
 fn not_a_number(wrong: &clap::Error) -> Option<String> {
     let source = std::error::Error::source(wrong)?;
     let kind = if source.is::<std::num::ParseIntError>() {
@@ -79,7 +79,7 @@ fn not_a_number(wrong: &clap::Error) -> Option<String> {
     Some(format!("'{value}' is not {kind}, which {argument} takes"))
 }
 
-/// Suggests no command that the help does not show.
+/// Removes commands that the help does not show from suggestions.
 fn forget_hidden(wrong: &mut clap::Error) {
     let kind = ContextKind::SuggestedSubcommand;
     if let Some(ContextValue::Strings(names)) = wrong.remove(kind) {

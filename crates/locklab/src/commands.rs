@@ -1,6 +1,6 @@
-//! One file a command: its arguments, what it calls, what it prints.
+//! The commands, one file each: the arguments, the calls and the output.
 //!
-//! Wiring only: nothing here measures, judges or words a verdict.
+//! They only connect parts: nothing here measures, judges or phrases a verdict.
 
 pub mod compare;
 pub mod doctor;

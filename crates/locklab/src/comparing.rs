@@ -1,8 +1,8 @@
-//! What every comparing command has in common: its options, and the way from
+//! The common part of every comparing command: its options, and the path from
 //! an instrument to a printed report and an exit code.
 //!
-//! Declared once, so that `--resume` or `--fail-on` mean the same for locks,
-//! programs and kernels. Must never know what is compared.
+//! It is declared once, so that `--resume` or `--fail-on` mean the same for
+//! locks, programs and kernels. It must never know what is compared.
 
 use crate::cli::Common;
 use crate::extra;
@@ -30,7 +30,7 @@ use std::time::{Duration, Instant};
 /// Options of every comparing command.
 #[derive(Clone, Debug, Default, Args)]
 pub struct ComparingArgs {
-    /// Pairs of each cell; a verdict takes 8 at least
+    /// Pairs of each cell; a verdict needs at least 8
     #[arg(long, value_name = "N")]
     pub pairs: Option<u32>,
     /// What counts as flat, in percent [default: 1]
@@ -39,7 +39,7 @@ pub struct ComparingArgs {
     /// Compare the baseline with itself, and store the bias of this set-up
     #[arg(long)]
     pub aa: bool,
-    /// Go on with the same comparison where it was interrupted
+    /// Continue the same comparison where it was interrupted
     #[arg(long)]
     pub resume: bool,
     /// Exit with 3 if a verdict is one of these, or if something is missing
@@ -56,19 +56,19 @@ fn fail_on() -> impl TypedValueParser<Value = FailOn> {
     PossibleValuesParser::new(words).try_map(|word| FailOn::find(&word).ok_or("no verdict"))
 }
 
-/// Files that a report is written to, beside what is printed.
+/// Files to which a report is written, in addition to standard output.
 #[derive(Clone, Debug, Default, Args)]
 pub struct ReportFiles {
-    /// Write the report as one HTML file too
+    /// Also write the report as one HTML file
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
-    /// Write the report in Markdown too, as a summary of a CI job
+    /// Also write the report in Markdown, as a summary of a CI job
     #[arg(long, value_name = "FILE")]
     pub markdown: Option<PathBuf>,
-    /// Write the verdicts as JUnit XML too
+    /// Also write the verdicts as JUnit XML
     #[arg(long, value_name = "FILE")]
     pub junit: Option<PathBuf>,
-    /// Write the verdicts as SARIF too
+    /// Also write the verdicts as SARIF
     #[arg(long, value_name = "FILE")]
     pub sarif: Option<PathBuf>,
 }
@@ -78,10 +78,10 @@ impl ReportFiles {
         [&self.html, &self.markdown, &self.junit, &self.sarif]
     }
 
-    /// Whether every file can be written, before anything is measured.
+    /// Checks that every file can be written, before anything is measured.
     ///
     /// # Errors
-    /// A sentence with the first that cannot.
+    /// [`Error::Usage`] with the first file that cannot be written.
     pub fn check(&self) -> Result<(), Error> {
         for path in self.all().into_iter().flatten() {
             check_writable(path)?;
@@ -89,10 +89,10 @@ impl ReportFiles {
         Ok(())
     }
 
-    /// Writes every file that was asked for.
+    /// Writes every requested file.
     ///
     /// # Errors
-    /// A sentence with the first that cannot be written.
+    /// [`Error::Failed`] with the first file that cannot be written.
     pub fn write(&self, document: &Document, failing: &[&str]) -> Result<(), Error> {
         if let Some(path) = &self.html {
             write_file(path, &render::html(document))?;
@@ -115,7 +115,7 @@ impl ComparingArgs {
     /// δ as a fraction.
     ///
     /// # Errors
-    /// It is no margin.
+    /// [`Error::Usage`] if it is not above 0 and below 100 percent.
     pub fn delta(&self, default_percent: f64) -> Result<f64, Error> {
         let delta = self.delta.unwrap_or(default_percent);
         if delta > 0.0 && delta < 100.0 {
@@ -126,10 +126,10 @@ impl ComparingArgs {
         )))
     }
 
-    /// How many pairs a cell gets.
+    /// The number of pairs of a cell.
     ///
     /// # Errors
-    /// There are none, or too many.
+    /// [`Error::Usage`] if it is zero or too large.
     pub fn pairs(&self, default: u32) -> Result<u32, Error> {
         match self.pairs.unwrap_or(default) {
             pairs @ (0 | 100_001..) => Err(Error::Usage(format!(
@@ -148,7 +148,7 @@ impl ComparingArgs {
     }
 }
 
-/// How a comparison is carried out, beside its options.
+/// The settings with which a comparison is carried out.
 pub struct Comparing<'a> {
     /// Options of every comparing command.
     pub args: &'a ComparingArgs,
@@ -156,9 +156,9 @@ pub struct Comparing<'a> {
     pub common: &'a Common,
     /// Set by Ctrl-C.
     pub interrupt: &'a AtomicBool,
-    /// Stop starting pairs after so long.
+    /// The time after which no pair is started.
     pub time_limit: Option<Duration>,
-    /// The experiment file that asked for it, where there is one.
+    /// The experiment file, where there is one.
     pub file: Option<String>,
 }
 
@@ -166,19 +166,22 @@ pub struct Comparing<'a> {
 pub struct Judged {
     /// The experiment with all its samples.
     pub experiment: Experiment,
-    /// What it shows.
+    /// Its verdicts.
     pub verdicts: Verdicts,
-    /// The report, with what its instrument adds.
+    /// The report, with the sections of its instrument.
     pub document: Document,
-    /// What came in the way, if something did.
+    /// The error, if it did not end normally.
     pub trouble: Option<Error>,
 }
 
 impl Comparing<'_> {
-    /// Measures, judges and prints; the exit code says what was found.
+    /// Measures, judges and prints; the exit code depends on the verdicts.
     ///
     /// # Errors
-    /// One sentence; what was measured is stored and printed all the same.
+    /// [`Error::Usage`] if a file cannot be written or an option is wrong,
+    /// [`Error::Failed`] if nothing could be measured, `--fail-on` judged
+    /// nothing or the store failed, [`Error::Interrupted`] after Ctrl-C.
+    /// Samples that were measured are stored and reported even then.
     pub fn carry_out(
         &self,
         instrument: &mut dyn Instrument,
@@ -194,7 +197,9 @@ impl Comparing<'_> {
     /// Measures and judges.
     ///
     /// # Errors
-    /// One sentence; nothing was measured.
+    /// [`Error::Failed`] if the store cannot be used or the experiment cannot
+    /// be judged, [`Error::Usage`] if an option is wrong; nothing was measured
+    /// then.
     pub fn measure(
         &self,
         instrument: &mut dyn Instrument,
@@ -225,10 +230,11 @@ impl Comparing<'_> {
         })
     }
 
-    /// Prints a judged comparison; the exit code says what was found.
+    /// Prints a judged comparison; the exit code depends on the verdicts.
     ///
     /// # Errors
-    /// One sentence.
+    /// [`Error::Failed`] if the report cannot be written or `--fail-on` judged
+    /// nothing, and the error of the measurement, if it did not end normally.
     pub fn present(&self, judged: Judged) -> Result<ExitCode, Error> {
         self.print(&judged)?;
         if let Some(trouble) = judged.trouble {
@@ -239,10 +245,10 @@ impl Comparing<'_> {
         Ok(ExitCode::from(if failed { 3 } else { 0 }))
     }
 
-    /// Prints a judged comparison, and writes the files that were asked for.
+    /// Prints a judged comparison, and writes the requested files.
     ///
     /// # Errors
-    /// They cannot be written.
+    /// [`Error::Failed`] if one of them cannot be written.
     pub fn print(&self, judged: &Judged) -> Result<(), Error> {
         show(&judged.document, self.common)?;
         let failing = self.args.failing();
@@ -250,11 +256,11 @@ impl Comparing<'_> {
     }
 }
 
-/// The verdicts of an experiment and its report, with what only its
-/// instrument can add.
+/// The verdicts of an experiment and its report, with the sections that only
+/// its instrument can add.
 ///
 /// # Errors
-/// It cannot be judged.
+/// [`Error::Usage`] if its settings make no sense to the judge.
 pub fn judged_document(
     experiment: &Experiment,
     context: &Context,
@@ -265,7 +271,7 @@ pub fn judged_document(
     Ok((verdicts, document))
 }
 
-/// What a report says of when and how it was made.
+/// The date, the command and the file of a report.
 fn context(experiment: &Experiment, listed: &Listed, file: Option<String>) -> Context {
     Context {
         date: match experiment.provenance {
@@ -277,10 +283,10 @@ fn context(experiment: &Experiment, listed: &Listed, file: Option<String>) -> Co
     }
 }
 
-/// Prints a report as text, or as JSON if that was asked for.
+/// Prints a report as text, or as JSON if requested.
 ///
 /// # Errors
-/// Standard output cannot be written.
+/// [`Error::Failed`] if standard output cannot be written.
 pub fn show(document: &Document, common: &Common) -> Result<ExitCode, Error> {
     print(&if common.json {
         format!("{:#}\n", render::json(document))
@@ -292,7 +298,7 @@ pub fn show(document: &Document, common: &Common) -> Result<ExitCode, Error> {
 /// Prints the report of a stored experiment, and writes its files.
 ///
 /// # Errors
-/// It cannot be judged or written.
+/// [`Error::Failed`] if it cannot be judged or written.
 pub fn show_stored(
     experiment: &Experiment,
     listed: &Listed,
@@ -306,7 +312,7 @@ pub fn show_stored(
     Ok(ExitCode::SUCCESS)
 }
 
-/// Why a comparison did not go as asked, as an error with its exit code.
+/// The error, with its exit code, of a comparison that did not end normally.
 fn trouble(measured: &Measured) -> Option<Error> {
     if let Some(failure) = &measured.store_failure {
         return Some(Error::Failed(format!(
@@ -327,7 +333,7 @@ fn trouble(measured: &Measured) -> Option<Error> {
     not_complete(&measured.experiment).map(Error::Failed)
 }
 
-/// What will be done, in one line.
+/// A line that announces what will be done.
 fn announcement(experiment: &Experiment, instrument: &dyn Instrument) -> String {
     let pairs = experiment.design.pairs;
     let mut text = format!(
@@ -345,10 +351,10 @@ fn announcement(experiment: &Experiment, instrument: &dyn Instrument) -> String 
     text
 }
 
-/// `--dry-run`: what would run and how long it would take.
+/// `--dry-run`: prints what would run and how long it would take.
 ///
 /// # Errors
-/// Standard output cannot be written.
+/// [`Error::Failed`] if standard output cannot be written.
 pub fn dry_run(
     experiment: &Experiment,
     instrument: &dyn Instrument,

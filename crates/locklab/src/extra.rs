@@ -1,12 +1,12 @@
-//! What only one instrument can add to a report, by the kind and the
-//! provenance of the experiment: so a stored report has it too.
+//! The sections that only one instrument can add to a report, by the kind and
+//! the provenance of the experiment, so that a stored report has them too.
 
 use locklab_document::{Document, Section};
 use locklab_lab::experiment::{Experiment, Kind, Provenance};
 use locklab_lab::verdicts::Verdicts;
 use serde_json::json;
 
-/// Adds it.
+/// Adds the sections.
 pub fn add(document: &mut Document, experiment: &Experiment, verdicts: &Verdicts) {
     match (experiment.kind, &experiment.provenance) {
         (Kind::Matrix, Provenance::Simulation(_)) => simulated(document, experiment),

@@ -21,7 +21,8 @@ use std::process::ExitCode;
 /// Runs one command line.
 ///
 /// # Errors
-/// One sentence, and the exit code that goes with it.
+/// The error of the command: one sentence, with the exit code that belongs to
+/// it.
 pub fn run(cli: Cli) -> Result<ExitCode, Error> {
     let outcome = own::register(&cli).and_then(|()| dispatch(&cli));
     locklab_own_lock::remove_folders();

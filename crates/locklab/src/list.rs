@@ -1,10 +1,10 @@
 //! List arguments: `1,2,4..64`.
 //!
-//! A range `b..c` goes on from b to c as the numbers before it suggest: with
-//! two of them, by the common ratio if there is one (1,2,4..64), else by the
-//! common step (1,3,5..9); with one, by the step (2,4..8); with none, by one
-//! (1..8). c itself is always in the list (1,2,4..100 ends 32,64,100).
-//! Parsing only; what a number means is the caller's.
+//! A range `b..c` continues from b to c by the rule of the numbers before it:
+//! with two of them, by the common ratio if there is one (1,2,4..64), else by
+//! the common step (1,3,5..9); with one, by the step (2,4..8); with none, by
+//! one (1..8). c itself is always in the list (1,2,4..100 ends 32,64,100). This
+//! module only parses; the meaning of a number is the caller's.
 
 use std::str::FromStr;
 
@@ -14,7 +14,8 @@ const MOST: usize = 4096;
 /// Parses a list of numbers.
 ///
 /// # Errors
-/// A sentence: empty, not a number, a falling range, no rule, too long.
+/// If an item is empty or not a number, a range is falling or follows no rule,
+/// or the list is too long.
 pub fn parse(text: &str) -> Result<Vec<u64>, String> {
     let mut list = Vec::new();
     for item in text.split(',') {

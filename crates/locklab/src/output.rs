@@ -1,6 +1,6 @@
-//! Where a command's words go: standard output, files, and the store's path.
+//! The output of a command: standard output, files, and the path of the store.
 //!
-//! The only place that writes to standard output.
+//! This is the only place that writes to standard output.
 
 use crate::cli::Common;
 use locklab_host::error::Error;
@@ -10,10 +10,11 @@ use std::process::ExitCode;
 
 pub use locklab_document::number::duration;
 
-/// Writes to standard output. A reader that has gone is no failure.
+/// Writes to standard output. A closed pipe is not a failure.
 ///
 /// # Errors
-/// It cannot be written: a full disk, or it is closed.
+/// [`Error::Failed`] if it cannot be written because the disk is full or it is
+/// closed.
 pub fn print(text: &str) -> Result<ExitCode, Error> {
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
@@ -24,10 +25,11 @@ pub fn print(text: &str) -> Result<ExitCode, Error> {
     }
 }
 
-/// Writes a file that was asked for.
+/// Writes a requested file.
 ///
 /// # Errors
-/// A sentence that says how to make it again.
+/// [`Error::Failed`] if it cannot be written; the message says how to write it
+/// again.
 pub fn write_file(path: &Path, text: &str) -> Result<(), Error> {
     std::fs::write(path, text).map_err(|e| {
         Error::Failed(format!(
@@ -38,11 +40,11 @@ pub fn write_file(path: &Path, text: &str) -> Result<(), Error> {
     })
 }
 
-/// Whether a file can be written, before work that takes long. Leaves what is
-/// there as it is.
+/// Checks that a file can be written, before long work. Leaves an existing
+/// file unchanged.
 ///
 /// # Errors
-/// It cannot.
+/// [`Error::Usage`] if it cannot be written.
 pub fn check_writable(path: &Path) -> Result<(), Error> {
     let there = path.exists();
     std::fs::OpenOptions::new()
@@ -60,7 +62,7 @@ pub fn check_writable(path: &Path) -> Result<(), Error> {
 /// The store that the arguments name, or the default one.
 ///
 /// # Errors
-/// There is no home folder to keep one in.
+/// [`Error::Usage`] if there is no home folder for the default one.
 pub fn store_path(common: &Common) -> Result<PathBuf, Error> {
     if let Some(path) = &common.store {
         return Ok(path.clone());
@@ -72,7 +74,7 @@ pub fn store_path(common: &Common) -> Result<PathBuf, Error> {
         })
 }
 
-/// The command line, with the program's name alone: its place on this machine
+/// The command line, with the program's name without its path, which
 /// does not belong in a report.
 pub fn command_line() -> String {
     let mut words = vec!["locklab".to_owned()];

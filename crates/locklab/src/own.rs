@@ -1,18 +1,21 @@
-//! Locks of the user's own, wherever a command asks for the name of a lock:
+//! Locks of the user's own, wherever a command takes the name of a lock:
 //! a C or C++ file, or a kernel's lock.
 //!
-//! They are compiled before a command begins, so that what is wrong with a
-//! file is said first, and are then found by the name that the user wrote.
+//! They are compiled before a command begins, so that a fault of a
+//! file is reported first, and are then found by the name that the user gave.
 
 use crate::cli::{Cli, Command, Common};
 use locklab_host::error::Error;
 use locklab_own_lock::{Error as OwnError, OwnLock};
 use std::path::Path;
 
-/// Compiles and registers every lock of a command line that is none of ours.
+/// Compiles and registers every lock of a command line that is not in the
+/// catalogue.
 ///
 /// # Errors
-/// One sentence: nothing there, it does not compile, or cannot be simulated.
+/// [`Error::Usage`] if a file does not exist or has no ending of C or C++,
+/// [`Error::Failed`] if it does not compile or contains what cannot be
+/// simulated.
 pub(crate) fn register(cli: &Cli) -> Result<(), Error> {
     let args = match (&cli.command, &cli.common.cflags) {
         (Command::Matrix(args), _) => args,
@@ -26,7 +29,7 @@ pub(crate) fn register(cli: &Cli) -> Result<(), Error> {
     };
     let is_here = args.on.as_ref().is_none_or(|machine| machine == "native");
     let mut names = vec![&args.baseline];
-    // The same twice is one.
+    // A lock that is named twice is registered once.
     names.extend(
         args.experiment
             .as_ref()
@@ -44,8 +47,8 @@ pub(crate) fn register(cli: &Cli) -> Result<(), Error> {
     Ok(())
 }
 
-/// The lock of the user's own that `name` says, compiled with what `--cflags`
-/// says and these flags beside; none if it is a name of ours.
+/// The lock of the user's own that `name` denotes, compiled with the arguments
+/// of `--cflags` and these flags; `None` if it is a name of the catalogue.
 ///
 /// # Errors
 /// The same errors as [`register`].
@@ -60,7 +63,7 @@ pub(crate) fn named(name: &str, common: &Common, flags: &[&str]) -> Result<Optio
     OwnLock::named(name, &flags).map_err(said)
 }
 
-/// Our own error for one of a lock's.
+/// Converts an error about a lock.
 pub(crate) fn said(error: OwnError) -> Error {
     match error {
         OwnError::Usage(text) => Error::Usage(text),
@@ -71,7 +74,8 @@ pub(crate) fn said(error: OwnError) -> Error {
 /// `locklab new-lock FILE`: writes the template.
 ///
 /// # Errors
-/// The file is there already, or cannot be written.
+/// [`Error::Usage`] if the file exists already, [`Error::Failed`] if it cannot
+/// be written.
 pub(crate) fn new_lock(file: &Path) -> Result<String, Error> {
     locklab_own_lock::write_template(file).map_err(said)?;
     let shown = file.display();

@@ -14,10 +14,12 @@ use locklab_lab::file::{self, FileKind};
 use locklab_programs::file::EXAMPLE;
 use std::process::ExitCode;
 
-/// Runs it.
+/// Runs `locklab compare`.
 ///
 /// # Errors
-/// One sentence.
+/// [`Error::Usage`] if the file cannot be read, is of an unknown kind, or an
+/// option does not apply to its kind; otherwise the errors of the comparison of
+/// that kind.
 pub fn run(args: &CompareArgs, common: &Common) -> Result<ExitCode, Error> {
     if args.example {
         return print(EXAMPLE);

@@ -1,4 +1,5 @@
-//! `locklab doctor`: what this machine can show, and the remedy for the rest.
+//! `locklab doctor`: what this machine can measure, and the remedy for the
+//! rest.
 
 use crate::cli::Common;
 use crate::output::{print, store_path};
@@ -7,10 +8,10 @@ use locklab_host::environment::Environment;
 use locklab_host::error::Error;
 use std::process::ExitCode;
 
-/// Looks, and prints what was found.
+/// Examines the machine, and prints the findings.
 ///
 /// # Errors
-/// Standard output cannot be written.
+/// If standard output cannot be written.
 pub fn run(common: &Common) -> Result<ExitCode, Error> {
     if common.dry_run {
         return print(

@@ -1,7 +1,7 @@
 //! `locklab footprint`: two ELF files or folders, symbol by symbol.
 //!
-//! Wiring only: the reading, the pairing and the words are
-//! `locklab-footprint`'s.
+//! Reading, pairing and phrasing are the work of
+//! `locklab-footprint`.
 
 use crate::cli::Common;
 use crate::output::print;
@@ -37,10 +37,12 @@ pub struct FootprintArgs {
     pub new_counts: Option<PathBuf>,
 }
 
-/// Runs it.
+/// Runs `locklab footprint`.
 ///
 /// # Errors
-/// One sentence.
+/// [`Error::Usage`] if an input or a file of counts is missing, damaged or of
+/// another format; [`Error::Failed`] if one cannot be read, or standard output
+/// cannot be written.
 pub fn run(args: &FootprintArgs, common: &Common) -> Result<ExitCode, Error> {
     if common.dry_run {
         return print(&format!(

@@ -46,10 +46,13 @@ pub struct IcacheArgs {
     pub command: Vec<String>,
 }
 
-/// Runs it.
+/// Runs `locklab icache`.
 ///
 /// # Errors
-/// One sentence.
+/// [`Error::Usage`] if there is no program, or the cache or the time limit is
+/// impossible; [`Error::Failed`] if QEMU or the plugin is missing, the program
+/// cannot be emulated or failed, or a file cannot be written;
+/// [`Error::Interrupted`] after Ctrl-C.
 pub fn run(args: &IcacheArgs, common: &Common) -> Result<ExitCode, Error> {
     let model =
         Model::new(args.size, args.ways, args.line, args.next_line).map_err(Error::Usage)?;

@@ -1,4 +1,4 @@
-//! `locklab kernel`: the way from its arguments to what each of them does.
+//! `locklab kernel`: dispatches its subcommands.
 
 mod arguments;
 mod bisect;
@@ -19,10 +19,12 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
 
-/// Runs it.
+/// Runs `locklab kernel`.
 ///
 /// # Errors
-/// One sentence.
+/// The errors of the subcommand: [`Error::Usage`] for a wrong argument or file,
+/// [`Error::Failed`] if a tool is missing or a build or boot fails,
+/// [`Error::Interrupted`] after Ctrl-C.
 pub fn run(args: &KernelArgs, common: &Common) -> Result<ExitCode, Error> {
     let interrupt = interrupt::listen()?;
     let cache = |args: &CacheArgs| cache(args, common, &interrupt);
@@ -49,7 +51,9 @@ pub fn run(args: &KernelArgs, common: &Common) -> Result<ExitCode, Error> {
 /// Runs an experiment file of kernels, with the settings of the file.
 ///
 /// # Errors
-/// One sentence.
+/// [`Error::Usage`] if the file or an option is wrong, [`Error::Failed`] if a
+/// tool is missing or nothing could be built or booted, [`Error::Interrupted`]
+/// after Ctrl-C.
 pub fn file(path: &Path, comparing: &ComparingArgs, common: &Common) -> Result<ExitCode, Error> {
     let interrupt = interrupt::listen()?;
     let cache = cache(&CacheArgs::default(), common, &interrupt)?;
@@ -68,7 +72,7 @@ pub fn file(path: &Path, comparing: &ComparingArgs, common: &Common) -> Result<E
 /// The cache that the arguments name, or the default one.
 ///
 /// # Errors
-/// There is no home folder to keep one in.
+/// [`Error::Usage`] if there is no home folder for the default one.
 pub fn cache<'a>(
     args: &CacheArgs,
     common: &Common,

@@ -1,4 +1,4 @@
-//! `locklab locks`: every lock, what it costs and promises, and how that was
+//! `locklab locks`: every lock, its cost and promises, and how they were
 //! verified.
 
 use crate::cli::Common;
@@ -18,15 +18,17 @@ use std::process::ExitCode;
 /// `locklab locks`
 #[derive(Debug, Args)]
 pub struct LocksArgs {
-    /// Only these: names, C or C++ files, locks of a kernel (kernel:qspinlock)
+    /// Show only these: names, C or C++ files, locks of a kernel
+    /// (kernel:qspinlock)
     #[arg(value_name = "LOCK")]
     pub names: Vec<String>,
 }
 
-/// Prints it.
+/// Prints the table of locks.
 ///
 /// # Errors
-/// There is no lock of that name, or standard output cannot be written.
+/// [`Error::Usage`] if there is no lock of that name, [`Error::Failed`] if
+/// standard output cannot be written.
 pub fn run(args: &LocksArgs, common: &Common) -> Result<ExitCode, Error> {
     let asked: Vec<Subject> = if args.names.is_empty() {
         subject::all().into_iter().chain(brought()).collect()
@@ -85,8 +87,8 @@ fn record_of(name: &str) -> Option<Record> {
     recorded().into_iter().find(|record| record.name == name)
 }
 
-/// How a lock of the catalogue is verified: what the run found that came with
-/// this source.
+/// How a lock of the catalogue is verified: the findings of the run that is
+/// recorded with this source.
 fn verified(name: &str) -> String {
     let Some(record) = record_of(name) else {
         if !locklab_verify::names().contains(&name) {
@@ -135,7 +137,7 @@ fn table(asked: &[Subject]) -> String {
             .zip(subject.works_in())
             .map(|((letter, _), works)| if works { *letter } else { '.' })
             .collect();
-        // A long name takes its columns from what each waiter adds.
+        // A long name takes its columns from the column of bytes per waiter.
         let wait = 6_usize.saturating_sub(info.name.len().saturating_sub(16));
         let _ = writeln!(
             text,

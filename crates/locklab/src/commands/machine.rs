@@ -16,17 +16,17 @@ use std::process::ExitCode;
 /// `locklab machine`.
 #[derive(Debug, Args)]
 pub struct MachineArgs {
-    /// What to do.
+    /// The subcommand.
     #[command(subcommand)]
     pub command: MachineCommand,
 }
 
-/// What to do with machines.
+/// The subcommands of `locklab machine`.
 #[derive(Debug, Subcommand)]
 pub enum MachineCommand {
-    /// Every machine that comes with Locklab
+    /// List every machine that ships with Locklab
     List,
-    /// A machine's figures, each with its source or assumption
+    /// Show a machine's figures, each with its source or assumption
     Show {
         /// Its name, or a machine file
         machine: String,
@@ -41,16 +41,18 @@ pub enum MachineCommand {
     Fit {
         /// The file to write
         file: PathBuf,
-        /// Write over a file that is there
+        /// Overwrite an existing file
         #[arg(long)]
         force: bool,
     },
 }
 
-/// Runs it.
+/// Runs `locklab machine`.
 ///
 /// # Errors
-/// One sentence.
+/// [`Error::Usage`] if there is no such machine, its file is invalid, or the
+/// file to write exists; [`Error::Failed`] if this machine cannot be measured,
+/// or a file or standard output cannot be written.
 pub fn run(args: &MachineArgs, common: &Common) -> Result<ExitCode, Error> {
     match &args.command {
         MachineCommand::List => print(&machines::list()),

@@ -1,4 +1,4 @@
-//! `locklab matrix`: its arguments, and the way to this machine or to a
+//! `locklab matrix`: its arguments, and the choice of this machine or a
 //! modelled one.
 
 mod arguments;
@@ -24,10 +24,11 @@ use std::process::ExitCode;
 pub struct MatrixArgs {
     /// The lock to compare with
     pub baseline: String,
-    /// The lock that is judged against it; may be left out with --aa
+    /// The lock that is compared with it; optional with --aa
     #[arg(required_unless_present = "aa")]
     pub experiment: Option<String>,
-    /// Numbers of threads, as 1,2,4..64 [default: 1, half the CPUs, all, twice]
+    /// Numbers of threads, such as 1,2,4..64 [default: 1, half the CPUs, all,
+    /// twice]
     #[arg(long, value_name = "LIST")]
     pub threads: Option<Threads>,
     /// Lengths of the critical section [default: 0,1,2,4..128]
@@ -36,7 +37,7 @@ pub struct MatrixArgs {
     /// Lengths of the non-critical section [default: 1,32; with fstat 0]
     #[arg(long, value_name = "LIST")]
     pub non_critical: Option<Lengths>,
-    /// What the critical section is
+    /// Content of the critical section
     #[arg(long, value_enum, default_value_t = WorkArg::Units)]
     pub workload: WorkArg,
     /// Measure the latency of each acquisition too (costs two clock reads)
@@ -60,16 +61,18 @@ pub struct MatrixArgs {
 /// `--workload`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum WorkArg {
-    /// Units of computation and copying, of the asked lengths
+    /// Units of computation and copying, of the given lengths
     Units,
     /// One fstat(2) on a file of the thread's own
     Fstat,
 }
 
-/// Runs it.
+/// Runs `locklab matrix`.
 ///
 /// # Errors
-/// One sentence.
+/// [`Error::Usage`] if a lock, a machine or an option is wrong or does not
+/// apply, [`Error::Failed`] if the machine or the store fails,
+/// [`Error::Interrupted`] after Ctrl-C. Samples that were measured are stored.
 pub fn run(args: &MatrixArgs, common: &Common) -> Result<ExitCode, Error> {
     match &args.on {
         Some(machine) if machine != "native" => {
@@ -103,7 +106,7 @@ impl MatrixArgs {
     /// Lengths of the critical and of the non-critical section.
     ///
     /// # Errors
-    /// A length of what has none.
+    /// [`Error::Usage`] if a length is given for a workload that has none.
     fn lengths(&self) -> Result<(Vec<u64>, Vec<u64>), Error> {
         let of = |given: &Option<Lengths>, default: &[u64]| {
             distinct(given.as_ref().map_or(default, |list| &list.0))
@@ -114,7 +117,7 @@ impl MatrixArgs {
             ));
         }
         Ok(match self.workload {
-            // Those of the kernel benchmark of the virt-spin report.
+            // The lengths of the kernel benchmark of the virt-spin report.
             WorkArg::Units => (
                 of(&self.critical, &[0, 1, 2, 4, 8, 16, 32, 64, 128]),
                 of(&self.non_critical, &[1, 32]),
@@ -124,7 +127,7 @@ impl MatrixArgs {
     }
 }
 
-/// A list without what it repeats.
+/// A list without repetitions.
 fn distinct<T: Copy + PartialEq>(list: &[T]) -> Vec<T> {
     let mut distinct = Vec::with_capacity(list.len());
     for n in list {

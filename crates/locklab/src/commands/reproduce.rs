@@ -28,7 +28,7 @@ pub struct ReproduceArgs {
     /// kernels that are built and booted: inline-unlock, finish-task-switch
     /// [default: those in simulation]
     pub names: Vec<String>,
-    /// Every published experiment that can be simulated, and two scores
+    /// Simulate every published experiment that can be, and print two scores
     #[arg(long, conflicts_with = "names")]
     pub all: bool,
     /// Variants of a kernel report to run [default: all]
@@ -48,17 +48,18 @@ pub struct ReproduceArgs {
     pub comparing: ComparingArgs,
 }
 
-/// Runs it.
+/// Runs `locklab reproduce`.
 ///
 /// # Errors
-/// One sentence.
+/// [`Error::Usage`] if there is no such report, [`Error::Failed`] if a
+/// simulation, a build or a boot fails, [`Error::Interrupted`] after Ctrl-C.
 pub fn run(args: &ReproduceArgs, common: &Common) -> Result<ExitCode, Error> {
     let known: Vec<&str> = EXPERIMENTS.iter().map(|(name, ..)| *name).collect();
     let with_kernels: Vec<&str> = locklab_kernel::published::names().collect();
     let names: Vec<&str> = if args.all {
         known.clone()
     } else if args.names.is_empty() {
-        // Those with kernels take their hour only when asked for.
+        // Reports with kernels take an hour, and run only when they are named.
         REPORTS.to_vec()
     } else {
         args.names.iter().map(String::as_str).collect()
@@ -104,7 +105,7 @@ pub fn run(args: &ReproduceArgs, common: &Common) -> Result<ExitCode, Error> {
     trouble.map_or(Ok(ExitCode::SUCCESS), Err)
 }
 
-/// What would be simulated, built and booted.
+/// Prints what would be simulated, built and booted.
 fn dry_run(
     args: &ReproduceArgs,
     common: &Common,

@@ -1,4 +1,4 @@
-//! `locklab results`: what the store holds, whatever was compared.
+//! `locklab results`: the contents of the store, whatever was compared.
 
 use crate::cli::Common;
 use crate::comparing::{ReportFiles, show_stored};
@@ -16,17 +16,17 @@ use std::time::Duration;
 /// `locklab results`.
 #[derive(Debug, Args)]
 pub struct ResultsArgs {
-    /// What to do.
+    /// The subcommand.
     #[command(subcommand)]
     pub command: ResultsCommand,
 }
 
-/// What to do with the store.
+/// The subcommands of `locklab results`.
 #[derive(Debug, Subcommand)]
 pub enum ResultsCommand {
-    /// Every experiment, the latest first
+    /// List every experiment, the latest first
     List,
-    /// The report of one experiment again
+    /// Show the report of one experiment again
     Show {
         /// Its number [default: the latest]
         id: Option<i64>,
@@ -34,7 +34,7 @@ pub enum ResultsCommand {
         #[allow(missing_docs, reason = "its options have their own")]
         files: ReportFiles,
     },
-    /// Copy what other stores have that this one has not
+    /// Copy experiments of other stores that this one does not have
     Merge {
         /// Their files
         #[arg(required = true, value_name = "STORE")]
@@ -42,29 +42,29 @@ pub enum ResultsCommand {
     },
     /// Remove experiments, by number, age or state, and shrink the file
     Prune(PruneArgs),
-    /// Every sample, to standard output
+    /// Write every sample to standard output
     Export {
-        /// Of this experiment only
+        /// Only samples of this experiment
         id: Option<i64>,
-        /// In which form
+        /// Format of the export
         #[arg(long, value_enum, default_value_t = ExportFormat::Csv)]
         format: ExportFormat,
     },
 }
 
-/// `locklab results prune`: experiments that agree with everything given.
+/// `locklab results prune`: experiments that match everything given.
 #[derive(Debug, Args)]
 #[group(required = true, multiple = true)]
 pub struct PruneArgs {
     /// Their numbers
     pub ids: Vec<i64>,
-    /// Started at least so long ago, as 30d, 12h or '2weeks'
+    /// Started at least this long ago, such as 30d, 12h or '2weeks'
     #[arg(long, value_name = "AGE", value_parser = humantime::parse_duration)]
     pub older_than: Option<Duration>,
     /// In one of these states
     #[arg(long, value_name = "STATE", value_enum, value_delimiter = ',')]
     pub state: Vec<PrunedState>,
-    /// Also single samples that cannot be read
+    /// Also remove single samples that cannot be read
     #[arg(long)]
     pub damaged: bool,
 }
@@ -85,16 +85,18 @@ pub enum PrunedState {
 /// Forms of export.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum ExportFormat {
-    /// One line a sample, with a head
+    /// One line per sample, with a header
     Csv,
-    /// JSON Lines: one object a sample
+    /// JSON Lines: one object per sample
     Jsonl,
 }
 
-/// Runs it.
+/// Runs `locklab results`.
 ///
 /// # Errors
-/// One sentence.
+/// [`Error::Failed`] if the store cannot be read or written, has no such
+/// experiment, or standard output cannot be written; [`Error::Usage`] if there
+/// is no home folder for a store or an argument is wrong.
 pub fn run(args: &ResultsArgs, common: &Common) -> Result<ExitCode, Error> {
     let store = || Store::read(&store_path(common)?).map_err(Error::Failed);
     match &args.command {
@@ -138,8 +140,8 @@ fn export(
     print(&text)
 }
 
-/// One line a store: what was new in it. A store that is named twice, or that
-/// was merged before, adds nothing.
+/// Merges stores and prints one line for each. A store that is named twice, or
+/// that was merged before, adds nothing.
 fn merge(from: &[PathBuf], common: &Common) -> Result<ExitCode, Error> {
     let stores = from.iter().map(|path| Store::read(path));
     let stores: Vec<Store> = stores.collect::<Result<_, _>>().map_err(Error::Failed)?;
@@ -171,7 +173,7 @@ fn merge(from: &[PathBuf], common: &Common) -> Result<ExitCode, Error> {
     print(&text)
 }
 
-/// Removes what was asked for, or says what would be removed.
+/// Removes the requested experiments, or prints what would be removed.
 fn prune(there: &Store, args: &PruneArgs, common: &Common) -> Result<ExitCode, Error> {
     let state = |state: &PrunedState| {
         let value = state.to_possible_value();
@@ -206,7 +208,7 @@ fn json_lines(samples: &[StoredSample]) -> String {
         .collect()
 }
 
-/// A sample with its cell's axes and its figures as fields, in the order of
+/// The fields of a sample: its cell's axes and its figures, in the order of
 /// columns.
 fn flat(stored: &StoredSample) -> Vec<(String, Value)> {
     let sample = &stored.sample;
@@ -233,7 +235,7 @@ fn flat(stored: &StoredSample) -> Vec<(String, Value)> {
     fields
 }
 
-/// One row a sample; what there is none of is empty. Columns are those that
+/// One row per sample; missing fields are empty. Columns are those that
 /// any sample has, in the order in which they first occur.
 fn csv(samples: &[StoredSample]) -> Result<String, Box<dyn std::error::Error>> {
     let rows: Vec<Vec<(String, Value)>> = samples.iter().map(flat).collect();

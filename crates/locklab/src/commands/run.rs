@@ -1,7 +1,7 @@
 //! `locklab run`: an unmodified program on another lock.
 //!
-//! The program's streams and exit status are its own; what is said here goes
-//! to standard error.
+//! The program's streams and exit status are passed through; messages of
+//! Locklab go to standard error.
 
 use crate::cli::Common;
 use crate::output::{check_writable, print};
@@ -18,18 +18,18 @@ pub struct RunArgs {
     /// A lock of 'locklab locks', 'pthread' (glibc's own), or a name of LiTL's
     #[arg(long, value_name = "NAME")]
     pub lock: String,
-    /// What a waiter does [default: barging]
+    /// How a waiter waits [default: barging]
     ///
     /// Where threads outnumber CPUs, locks in order of arrival form convoys
     /// under spin-then-park, and all but stop under spin: a waiter that only
     /// spins keeps a CPU from the holder.
     #[arg(long, value_enum)]
     pub wait: Option<Wait>,
-    /// Time each acquisition; print who waited and who held, by place in the
-    /// program ('--lock pthread': of glibc's mutexes as they are)
+    /// Time each acquisition; print the waiters and holders by place in the
+    /// program (with '--lock pthread': of glibc's own mutexes)
     #[arg(long)]
     pub profile: bool,
-    /// Write the profile as a page too
+    /// Write the profile as an HTML page too
     #[arg(long, value_name = "FILE", requires = "profile")]
     pub html: Option<PathBuf>,
     /// The program and its arguments
@@ -37,10 +37,10 @@ pub struct RunArgs {
     pub command: Vec<std::ffi::OsString>,
 }
 
-/// Runs it.
+/// Runs `locklab run`.
 ///
 /// # Errors
-/// There is no such lock, the interposer is not found, or the program does
+/// If there is no such lock, the interposer is not found, or the program does
 /// not start.
 pub fn run(args: &RunArgs, common: &Common) -> Result<ExitCode, Error> {
     let ready = Program {
@@ -56,7 +56,7 @@ pub fn run(args: &RunArgs, common: &Common) -> Result<ExitCode, Error> {
     if common.dry_run {
         return print(&format!("{}\n", ready.line()));
     }
-    // Standard output is for the one document.
+    // Standard output is reserved for the JSON document.
     let ended = ready.run(common.json)?;
     if let Some((file, page)) = args.html.as_ref().zip(ended.html()) {
         std::fs::write(file, page)
@@ -65,7 +65,7 @@ pub fn run(args: &RunArgs, common: &Common) -> Result<ExitCode, Error> {
     if common.json {
         print(&format!("{:#}\n", ended.json()))?;
     } else {
-        // That it cannot be written is nothing to fail for.
+        // A message that cannot be written is not a failure.
         let _ = std::io::stderr()
             .lock()
             .write_all(ended.text(common.quiet).as_bytes());

@@ -17,19 +17,19 @@ pub struct SchemaArgs {
     pub of: Option<SchemaOf>,
 }
 
-/// What there is a schema of.
+/// The documents that have a schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum SchemaOf {
     /// Experiment files, as `locklab compare` and `locklab sweep` read them
     Experiment,
-    /// What comparing commands write with --json
+    /// Results that comparing commands write with --json
     Results,
 }
 
-/// Prints it.
+/// Prints a schema.
 ///
 /// # Errors
-/// Standard output cannot be written.
+/// If standard output cannot be written.
 pub fn run(args: &SchemaArgs) -> Result<ExitCode, Error> {
     let results = locklab_lab::report::results::schema;
     let schema = match args.of {

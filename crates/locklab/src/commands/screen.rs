@@ -1,4 +1,4 @@
-//! `locklab screen`: workloads, ranked by what inlining could cost them.
+//! `locklab screen`: workloads, ranked by the possible cost of inlining.
 
 use crate::cli::Common;
 use crate::output::print;
@@ -23,7 +23,7 @@ pub struct ScreenArgs {
     /// Workloads, as `locklab compare --workload` takes them
     #[arg(required = true)]
     pub workloads: Vec<String>,
-    /// Runs of each, after one that is left out
+    /// Runs of each, after one warm-up run
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
     pub runs: u32,
     /// Factor on the usual amount of work of a run
@@ -34,10 +34,12 @@ pub struct ScreenArgs {
     pub time_limit: u32,
 }
 
-/// Runs it.
+/// Runs `locklab screen`.
 ///
 /// # Errors
-/// One sentence.
+/// [`Error::Usage`] if a workload does not exist or a number is out of range,
+/// [`Error::Failed`] if no temporary folder can be made or standard output
+/// cannot be written, [`Error::Interrupted`] after Ctrl-C.
 pub fn run(args: &ScreenArgs, common: &Common) -> Result<ExitCode, Error> {
     let mut workloads = Vec::new();
     for name in &args.workloads {
@@ -55,7 +57,7 @@ pub fn run(args: &ScreenArgs, common: &Common) -> Result<ExitCode, Error> {
     let mut launcher = Launcher::new(Topology::read().order, limit, interrupt::listen()?)
         .map_err(Error::Failed)?;
     launcher.counters = counters.unwrap_or_else(|_| Counters::none());
-    // Where the processor counts nothing, the model stands in.
+    // Where the processor has no such counter, the model is used instead.
     let model = why.as_ref().map(|_| Model::new(None, None, None, false));
     let no_model = model.as_ref().and_then(|m| m.as_ref().err().cloned());
     let model = model.and_then(Result::ok);

@@ -24,14 +24,14 @@ use std::time::Duration;
 pub struct VerifyArgs {
     /// The locks, 'spin-then-park' and 'thread-numbers' [default: all]
     ///
-    /// A lock of your own is a C or C++ file, or kernel:qspinlock[=TREE]; of
-    /// it no random schedules are drawn, and orderings are what is weakened.
+    /// A lock for your own is a C or C++ file, or kernel:qspinlock[=TREE]; of
+    /// it no random schedules are drawn, and only orderings are weakened.
     #[arg(value_name = "LOCK")]
     pub locks: Vec<String>,
     /// Change each operation in turn: each must break a promise
     ///
     /// Orderings one step weaker; stores, waits and wake-ups left out; bugs
-    /// that people make planted in the source.
+    /// from a list are planted in the source.
     #[arg(long)]
     pub mutants: bool,
     /// Sixty times the executions, fifty times the schedules: hours
@@ -39,8 +39,8 @@ pub struct VerifyArgs {
     pub thorough: bool,
     /// Executions of a promise at most [default: 16000]
     ///
-    /// What does not end with any number of preemptions is explored with as
-    /// many as this allows; the table says how many.
+    /// A promise that does not end with any number of preemptions is explored
+    /// with as many as this allows; the table says how many.
     #[arg(long, value_name = "N", conflicts_with = "thorough",
           value_parser = clap::value_parser!(u64).range(1..))]
     pub executions: Option<u64>,
@@ -53,16 +53,16 @@ pub struct VerifyArgs {
     /// With it, what is found may depend on the machine.
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
     pub seconds: Option<u64>,
-    /// Also write one line a lock to this file, in the place of its old one
+    /// Also write one line per lock to this file, in place of its old one
     ///
-    /// What 'locklab locks' says of how a lock is verified comes from such a
+    /// 'locklab locks' reads how a lock is verified from such a
     /// file, crates/verify/verified.tsv.
     #[arg(long, value_name = "FILE", requires = "mutants")]
     pub record: Option<PathBuf>,
     /// Take a kernel's orderings as written, without address dependencies
     ///
-    /// C11 has none, so what a kernel's lock relies on is broken then. By
-    /// default, what heads one is an Acquire.
+    /// C11 has none, so a promise that a kernel's lock keeps by them is broken
+    /// then. By default, the head of one is an Acquire.
     #[arg(long)]
     pub c11: bool,
     /// Also write the named bugs, and what found each, as Markdown
@@ -73,10 +73,11 @@ pub struct VerifyArgs {
     pub trace: Option<PathBuf>,
 }
 
-/// Runs it.
+/// Runs `locklab verify`.
 ///
 /// # Errors
-/// A name is no lock's, or standard output cannot be written.
+/// [`Error::Usage`] if a name is not a lock's, [`Error::Failed`] if a file or
+/// standard output cannot be written.
 pub fn run(args: &VerifyArgs, common: &Common) -> Result<ExitCode, Error> {
     let (candidates, assumptions) = candidates(args, common)?;
     let defaults = Options::default();
@@ -134,7 +135,8 @@ pub fn run(args: &VerifyArgs, common: &Common) -> Result<ExitCode, Error> {
     })
 }
 
-/// What the command line asks for, and what is assumed of some of it.
+/// The locks that the command line names, and the assumptions about some of
+/// them.
 fn candidates(args: &VerifyArgs, common: &Common) -> Result<(Vec<Candidate>, Assumptions), Error> {
     let mut assumptions = Assumptions::new();
     let known = locklab_verify::names();

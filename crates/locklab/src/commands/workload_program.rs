@@ -29,7 +29,7 @@ pub enum Program {
         #[arg(long)]
         milliseconds: u64,
     },
-    /// Two that wake each other
+    /// Two processes or threads that wake each other
     ContextSwitch {
         /// Processes or threads
         #[arg(long)]
@@ -46,10 +46,11 @@ pub enum Program {
     },
 }
 
-/// Runs one.
+/// Runs a program.
 ///
 /// # Errors
-/// One sentence.
+/// [`Error::Failed`] if a process cannot be started or fails, a system call
+/// fails, or standard output cannot be written.
 pub fn run(args: &WorkloadProgramArgs) -> Result<ExitCode, Error> {
     let text = match args.program {
         Program::Fstat {

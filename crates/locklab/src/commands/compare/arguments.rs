@@ -1,4 +1,4 @@
-//! The arguments of `locklab compare`. Parsing only.
+//! The arguments of `locklab compare`. They are only parsed here.
 
 use crate::comparing::ComparingArgs;
 use crate::list::Lengths;
@@ -14,7 +14,7 @@ use std::path::PathBuf;
 /// fs-mark, kernel-build, command.
 #[derive(Debug, Args)]
 pub struct CompareArgs {
-    /// An experiment file (TOML) of any kind; options win over it
+    /// An experiment file (TOML) of any kind; options take precedence over it
     pub file: Option<PathBuf>,
     /// Print an experiment file with every setting
     #[arg(long)]
@@ -28,13 +28,13 @@ pub struct CompareArgs {
     /// The command of the baseline
     #[arg(long, value_name = "CMD")]
     pub baseline: Option<String>,
-    /// The command that is judged against it
+    /// The command of the experiment
     #[arg(long, value_name = "CMD")]
     pub experiment: Option<String>,
     /// The lock under the baseline's pthread mutexes
     #[arg(long, value_name = "LOCK")]
     pub baseline_lock: Option<String>,
-    /// The lock under the experiment's
+    /// The lock under the experiment's pthread mutexes
     #[arg(long, value_name = "LOCK")]
     pub experiment_lock: Option<String>,
     /// The folder of the baseline's programs
@@ -63,34 +63,36 @@ pub struct CompareArgs {
     /// name:lower=json:PATH; the first decides [default: elapsed time]
     #[arg(long, value_name = "METRIC")]
     pub metric: Vec<String>,
-    /// Runs of each side before the first pair, left out [default: 1]
+    /// Warm-up runs of each side before the first pair [default: 1]
     #[arg(long, value_name = "N")]
     pub warm_up: Option<u32>,
-    /// How much work a run is, over its usual
+    /// Amount of work of a run, relative to the default
     #[arg(long, value_name = "FACTOR")]
     pub scale: Option<f64>,
-    /// Of one run, in seconds: then it is killed [default: 120]
+    /// Time limit of one run in seconds, after which it is killed [default:
+    /// 120]
     #[arg(long, value_name = "SECONDS")]
     pub time_limit: Option<f64>,
     /// CPUs to use [default: the workload's choice]
     #[arg(long, value_name = "LIST")]
     pub pin: Option<Lengths>,
-    /// What is counted beside [default: auto]
+    /// Which counters are read [default: auto]
     #[arg(long, value_parser = PossibleValuesParser::new(Mode::NAMES).try_map(|s| s.parse::<Mode>()))]
     pub counters: Option<Mode>,
-    /// Quieten the machine (watchdog, governor, turbo, ASLR) and put it back
+    /// Reduce noise (watchdog, governor, turbo, ASLR), and restore it at the
+    /// end
     #[arg(long)]
     pub prepare: bool,
     /// Folder of the runs' logs [default: beside the store]
     #[arg(long, value_name = "DIR")]
     pub logs: Option<PathBuf>,
-    /// One command for both, with two locks, builds or environments
+    /// One command for both sides, which differ in lock, build or environment
     #[arg(last = true, value_name = "CMD")]
     pub command: Vec<String>,
 }
 
 impl CompareArgs {
-    /// The first option that only programs have, if one was given.
+    /// The first given option that only programs have.
     pub(super) fn given_for_programs(&self) -> Option<&'static str> {
         let given = [
             ("--workload", !self.workload.is_empty()),

@@ -27,7 +27,10 @@ use std::time::Duration;
 /// Runs a comparison of programs.
 ///
 /// # Errors
-/// One sentence.
+/// [`Error::Usage`] if a file, an option, a workload, a lock or a program is
+/// wrong or missing; [`Error::Failed`] if a build or the store fails, or
+/// nothing could be measured; [`Error::Interrupted`] after Ctrl-C. Samples that
+/// were measured are stored.
 pub(super) fn run(args: &CompareArgs, common: &Common) -> Result<ExitCode, Error> {
     let topology = Topology::read();
     let file = args.settings().map_err(Error::Usage)?;
@@ -79,7 +82,8 @@ pub(super) fn run(args: &CompareArgs, common: &Common) -> Result<ExitCode, Error
         return comparing.carry_out(&mut instrument, experiment);
     }
     let judged = comparing.measure(&mut instrument, experiment)?;
-    // Before the report: a reader may take his time.
+    // The settings are restored before the report, because a pager may block
+    // it.
     drop(prepared);
     if let Some(logs) = instrument.kept_logs().filter(|_| !common.quiet) {
         eprintln!("Logs: {}", logs.display());
@@ -97,7 +101,7 @@ pub(super) fn run(args: &CompareArgs, common: &Common) -> Result<ExitCode, Error
 fn design(file: &File, args: &CompareArgs, common: &Common) -> Result<Design, Error> {
     Ok(Design {
         pairs: args.comparing.pairs(file.pairs.unwrap_or(20))?,
-        // The option has a default, so only another value can win.
+        // The option has a default, so only a different value takes precedence.
         seed: match file.seed {
             Some(seed) if common.seed == 1 => seed,
             _ => common.seed,

@@ -1,5 +1,5 @@
-//! What the arguments of `locklab compare` make of an experiment file: they
-//! win over it.
+//! Merges the arguments of `locklab compare` into an experiment file: they
+//! take precedence.
 
 use super::CompareArgs;
 use crate::list::Lengths;
@@ -9,10 +9,11 @@ use locklab_programs::workloads::{OutputMetric, WorkloadSpec};
 use locklab_programs::{File, Inline, Subject};
 
 impl CompareArgs {
-    /// The experiment file, or none, with the options written over it.
+    /// The experiment file, or an empty one, with the options applied.
     ///
     /// # Errors
-    /// A sentence that says what is wrong with which.
+    /// If the file cannot be read or parsed, or an option is malformed or
+    /// contradicts another; the message names it.
     pub(super) fn settings(&self) -> Result<File, String> {
         let mut file = match &self.file {
             Some(path) => File::read(path)?,
@@ -108,7 +109,8 @@ fn variables(subject: &mut Subject, given: &[String]) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether there is such a lock, and a library that puts it under mutexes.
+/// Checks that there is such a lock, and the interposer that puts it under
+/// mutexes.
 fn check_lock(subject: &Subject) -> Result<(), String> {
     let Some(lock) = subject.lock.as_deref().filter(|lock| *lock != PTHREAD) else {
         return Ok(());

@@ -1,4 +1,5 @@
-//! Arguments of `locklab kernel` and of what else builds and boots kernels.
+//! Arguments of `locklab kernel` and of other commands that build and boot
+//! kernels.
 
 use super::{boot, builds};
 use crate::comparing::ComparingArgs;
@@ -13,12 +14,12 @@ use std::path::PathBuf;
 /// `locklab kernel`.
 #[derive(Debug, Args)]
 pub struct KernelArgs {
-    /// What to do.
+    /// The subcommand.
     #[command(subcommand)]
     pub command: KernelCommand,
 }
 
-/// What to do with kernels.
+/// The subcommands of `locklab kernel`.
 #[derive(Debug, Subcommand)]
 pub enum KernelCommand {
     /// Build both kernels of a file, boot them, and say what differs
@@ -33,7 +34,7 @@ pub enum KernelCommand {
     Bisect(CompareArgs),
 }
 
-/// Where things are kept.
+/// The cache of kernel sources and builds.
 #[derive(Clone, Debug, Default, Args)]
 pub struct CacheArgs {
     /// Folder of kernel sources and builds [default: the user's cache]
@@ -41,17 +42,17 @@ pub struct CacheArgs {
     pub cache: Option<PathBuf>,
 }
 
-/// A file of an experiment.
+/// An experiment file.
 #[derive(Debug, Args)]
 pub struct FileArgs {
-    /// The experiment, as experiments/inline-unlock.toml
+    /// The experiment file, such as experiments/inline-unlock.toml
     pub file: PathBuf,
     #[command(flatten)]
     #[allow(missing_docs, reason = "its options have their own")]
     pub kernels: KernelsArgs,
 }
 
-/// Which kernels of a file, and where they are kept.
+/// The kernels of a file to use, and their cache.
 #[derive(Clone, Debug, Default, Args)]
 pub struct KernelsArgs {
     /// Source of both kernels instead of the file's: debian:6.1, a folder, or
@@ -69,19 +70,19 @@ pub struct KernelsArgs {
     pub cache: CacheArgs,
 }
 
-/// How guests are run.
+/// Options of guests.
 #[derive(Clone, Debug, Args)]
 pub struct GuestArgs {
     /// Units of work in the measured part [default: the file's]
     #[arg(long, value_name = "N")]
     pub operations: Option<u64>,
-    /// CPUs of a guest; more than one take KVM
+    /// CPUs of a guest; more than one require KVM
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub vcpus: u64,
-    /// Longest boot of a kernel, in seconds
+    /// Time limit of a boot, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 900)]
     pub time_limit: u64,
-    /// Do not look for KVM; counts by the model
+    /// Do not use KVM; count by the model
     #[arg(long)]
     pub tcg: bool,
     /// Probe KVM again, whatever was found since the machine was started
@@ -110,7 +111,7 @@ impl GuestArgs {
     }
 }
 
-/// How two kernels are compared.
+/// Options of a comparison of two kernels.
 #[derive(Debug, Args)]
 pub struct CompareArgs {
     #[command(flatten)]
@@ -128,10 +129,12 @@ pub struct CompareArgs {
 }
 
 impl FileArgs {
-    /// The experiment of the file, with what the command line says otherwise.
+    /// The experiment of the file, with the options of the command line
+    /// applied.
     ///
     /// # Errors
-    /// The file cannot be read, or has no such variant.
+    /// [`Error::Usage`] if the file cannot be read or is invalid, or has no
+    /// such variant.
     pub(super) fn experiment(&self) -> Result<Experiment, Error> {
         let args = &self.kernels;
         let mut experiment = Experiment::read(&self.file)?;

@@ -1,5 +1,5 @@
-//! `locklab kernel bisect`: what two kernels show, as the exit codes that
-//! `git bisect run` takes.
+//! `locklab kernel bisect`: the result of a comparison as the exit codes of
+//! `git bisect run`.
 
 use super::CompareArgs;
 use super::compare::{dry_run, measure, plan_of};
@@ -9,13 +9,14 @@ use locklab_judge::Verdict;
 use locklab_kernel::cache::Cache;
 use std::process::ExitCode;
 
-/// `git bisect run` takes it as "cannot be tested".
+/// The exit code that `git bisect run` takes as "cannot be tested".
 const SKIP: u8 = 125;
-/// The exit code that it takes as "stop": the fault is not the kernel's.
+/// The exit code that stops it: the fault is not the kernel's.
 const ABORT: u8 = 128;
 
-/// 0 and 1 are about the kernel, 125 about this revision of it; all else stops
-/// the bisection, or a missing program would be taken for a bad revision.
+/// Runs the comparison. 0 and 1 are about the kernel, 125 about this revision
+/// of it; everything else stops the bisection, because a missing program would
+/// be taken for a bad revision.
 pub(super) fn bisect(
     args: &CompareArgs,
     common: &Common,

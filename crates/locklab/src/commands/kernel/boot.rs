@@ -21,19 +21,19 @@ use std::time::Duration;
 pub struct BootArgs {
     /// bzImage, or vmlinux with a PVH entry
     pub image: PathBuf,
-    /// Its modules, as /lib/modules/VERSION
+    /// Its modules, such as /lib/modules/VERSION
     #[arg(long, value_name = "DIR")]
     pub modules: Option<PathBuf>,
-    /// What runs inside
+    /// The workload that runs inside
     #[arg(long, value_enum, default_value_t = Workload::Fstat)]
     pub workload: Workload,
     /// Processes, where the workload has several
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub processes: u64,
-    /// Added to the kernel's command line
+    /// Options added to the kernel's command line
     #[arg(long, value_name = "TEXT", default_value = "")]
     pub cmdline: String,
-    /// Boot without the plugin too, and say how much it slows down
+    /// Boot without the plugin too, and report its slowdown
     #[arg(long)]
     pub slowdown: bool,
     #[command(flatten)]

@@ -1,5 +1,5 @@
-//! `locklab kernel build` and `locklab kernel inlined`: what is built, and
-//! where a function was inlined in it.
+//! `locklab kernel build` and `locklab kernel inlined`: builds kernels, and
+//! lists where a function was inlined in them.
 
 use super::FileArgs;
 use crate::cli::Common;
@@ -16,7 +16,7 @@ use std::process::ExitCode;
 /// `locklab kernel inlined`.
 #[derive(Debug, Args)]
 pub struct InlinedArgs {
-    /// The function, as finish_task_switch
+    /// The function, such as finish_task_switch
     pub function: String,
     #[command(flatten)]
     #[allow(missing_docs, reason = "its options have their own")]

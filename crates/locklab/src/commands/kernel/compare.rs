@@ -1,4 +1,4 @@
-//! `locklab kernel compare`: from arguments to two kernels that are judged.
+//! `locklab kernel compare`: builds, boots and judges two kernels.
 
 use super::{CompareArgs, GuestArgs};
 use crate::cli::Common;
@@ -13,7 +13,7 @@ use serde_json::json;
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// Link orders, where nothing else was asked for: the fewest that are judged.
+/// The default number of link orders: the fewest that are judged.
 const LAYOUTS: u32 = 8;
 
 pub(super) fn compare(
@@ -29,10 +29,11 @@ pub(super) fn compare(
     comparing.present(judged)
 }
 
-/// What the command line asks of the two kernels of a file.
+/// The plan that the command line asks for.
 ///
 /// # Errors
-/// The file cannot be read, or a number makes no sense.
+/// [`Error::Usage`] if the file cannot be read or is invalid, or a number is
+/// out of range.
 pub(super) fn plan_of(args: &CompareArgs, common: &Common) -> Result<Plan, Error> {
     plan(
         args.file.experiment()?,
@@ -43,10 +44,11 @@ pub(super) fn plan_of(args: &CompareArgs, common: &Common) -> Result<Plan, Error
     )
 }
 
-/// What is asked of two kernels.
+/// The plan of a comparison of two kernels.
 ///
 /// # Errors
-/// A number that makes no sense.
+/// [`Error::Usage`] if a number is out of range, or several vCPUs are combined
+/// with `--tcg`.
 pub fn plan(
     experiment: Experiment,
     workloads: &[Workload],
@@ -54,7 +56,7 @@ pub fn plan(
     comparing: &ComparingArgs,
     common: &Common,
 ) -> Result<Plan, Error> {
-    // Before a build of many minutes.
+    // Checked before a build of many minutes.
     if guests.tcg && guests.vcpus > 1 {
         return Err(Error::Usage(
             "several vCPUs take KVM; leave out --tcg or --vcpus".into(),
@@ -75,10 +77,11 @@ pub fn plan(
     })
 }
 
-/// Builds what `plan` needs, boots it and judges.
+/// Builds and boots the kernels of `plan`, and judges.
 ///
 /// # Errors
-/// Nothing could be measured at all.
+/// [`Error::Failed`] if a tool is missing or nothing could be measured at all,
+/// [`Error::Interrupted`] after Ctrl-C.
 pub fn measure<'a>(
     plan: &Plan,
     comparing: &'a ComparingArgs,
@@ -98,7 +101,7 @@ pub fn measure<'a>(
     Ok((judged, comparing))
 }
 
-/// What would be done: nothing is built for it.
+/// Prints what would be done, without building anything.
 pub fn dry_run(plan: &Plan, common: &Common) -> Result<ExitCode, Error> {
     let variants = plan.experiment.variants();
     let booted = variants.iter().filter(|v| !v.size_only).count() as u64;

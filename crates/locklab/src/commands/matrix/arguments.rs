@@ -7,10 +7,10 @@ use std::path::PathBuf;
 /// Options of a matrix on this machine.
 #[derive(Debug, Args)]
 pub struct NativeArgs {
-    /// What all cells together may take, in seconds [default: 60]
+    /// Time of all cells together, in seconds [default: 60]
     #[arg(long, value_name = "SECONDS")]
     pub time: Option<u32>,
-    /// Stop after so many seconds and report what there is
+    /// Stop after this many seconds, and report what was measured
     #[arg(long, value_name = "SECONDS")]
     pub time_limit: Option<u32>,
     /// Measured part of a slice, in microseconds [default: found for each cell]
@@ -22,10 +22,10 @@ pub struct NativeArgs {
     /// CPUs to pin to, in this order [default: cores, siblings, other nodes]
     #[arg(long, value_name = "LIST")]
     pub pin: Option<Lengths>,
-    /// What lengths count: n + 1 units of about 15 cycles, or nanoseconds
+    /// Unit of lengths: n + 1 units of about 15 cycles, or nanoseconds
     #[arg(long, value_enum)]
     pub unit: Option<UnitArg>,
-    /// Processes that share memory, instead of threads
+    /// Use processes that share memory instead of threads
     #[arg(long)]
     pub processes: bool,
 }
@@ -40,7 +40,7 @@ pub enum UnitArg {
 }
 
 impl NativeArgs {
-    /// The first of them that was given.
+    /// The first option that was given.
     pub(super) fn given(&self) -> Option<&'static str> {
         let all = [
             (self.time.is_some(), "--time"),
@@ -65,14 +65,14 @@ pub struct SimulatedArgs {
     /// Physical CPUs (hardware threads) that a simulated machine uses
     #[arg(long, value_name = "N")]
     pub physical: Option<usize>,
-    /// Which CPUs simulated threads get
+    /// CPUs that simulated threads get
     #[arg(long, value_name = "WHERE", value_parser = ["compact", "spread", "random", "numbered"])]
     pub placement: Option<String>,
-    /// Acquisitions of a simulated run, all threads together [default: until
-    /// it is precise]
+    /// Acquisitions of a simulated run, all threads together [default: as many
+    /// as its precision requires]
     #[arg(long, value_name = "N")]
     pub acquisitions: Option<u64>,
-    /// Which of the model's assumptions a simulated ratio depends on
+    /// Show which of the model's assumptions a simulated ratio depends on
     #[arg(long)]
     pub band: bool,
     /// Write a trace of a short simulated run, for Perfetto
@@ -81,7 +81,7 @@ pub struct SimulatedArgs {
 }
 
 impl SimulatedArgs {
-    /// The first of them that was given.
+    /// The first option that was given.
     pub(super) fn given(&self) -> Option<&'static str> {
         let all = [
             (self.vcpus.is_some(), "--vcpus"),

@@ -17,7 +17,7 @@ use std::process::ExitCode;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct MatrixFile {
-    /// That locks are compared in a matrix.
+    /// Locks are compared in a matrix.
     #[serde(rename = "kind")]
     _kind: Kind,
     baseline: String,
@@ -56,16 +56,17 @@ enum Kind {
     Matrix,
 }
 
-/// Runs a file.
+/// Runs an experiment file.
 ///
 /// # Errors
-/// One sentence.
+/// [`Error::Usage`] if the file cannot be read or is invalid; otherwise the
+/// same errors as [`super::run`].
 pub fn file(path: &Path, comparing: &ComparingArgs, common: &Common) -> Result<ExitCode, Error> {
     let text = file::read(path).map_err(Error::Usage)?;
     let located = |e: String| Error::Usage(format!("{}, {e}", path.display()));
     let file: MatrixFile = file::parse(&text).map_err(located)?;
     let mut common = common.clone();
-    // The option has a default, so only another value can win.
+    // The option has a default, so only a different value takes precedence.
     if let (1, Some(seed)) = (common.seed, file.seed) {
         common.seed = seed;
     }
@@ -73,7 +74,7 @@ pub fn file(path: &Path, comparing: &ComparingArgs, common: &Common) -> Result<E
     super::run(&args, &common)
 }
 
-/// The command line that says the same; options that were given win.
+/// The equivalent command line; options that were given take precedence.
 fn arguments(file: MatrixFile, comparing: &ComparingArgs) -> Result<MatrixArgs, String> {
     let mut comparing = comparing.clone();
     comparing.pairs = comparing.pairs.or(file.pairs);

@@ -15,12 +15,15 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Runs it.
+/// Measures a matrix on this machine.
 ///
 /// # Errors
-/// One sentence.
+/// [`Error::Usage`] if a lock does not exist or an option cannot be carried
+/// out, [`Error::Failed`] if the machine or the store fails,
+/// [`Error::Interrupted`] after Ctrl-C. Samples that were measured are stored.
 pub(super) fn run(args: &MatrixArgs, common: &Common) -> Result<ExitCode, Error> {
-    // Names first, so that a typo is reported before the calibration.
+    // Names are checked first, so that a typo is reported before the
+    // calibration.
     for name in std::iter::once(&args.baseline).chain(&args.experiment) {
         subject::find(name).map_err(Error::Usage)?;
     }
@@ -63,7 +66,7 @@ pub(super) fn run(args: &MatrixArgs, common: &Common) -> Result<ExitCode, Error>
     .carry_out(&mut instrument, experiment)
 }
 
-/// What the arguments ask for, with the defaults of a machine of so many
+/// The specification of the arguments, with the defaults of a machine of `cpus`
 /// CPUs.
 fn spec(args: &MatrixArgs, cpus: usize) -> Result<Spec, Error> {
     let here = &args.here;

@@ -13,13 +13,15 @@ use serde_json::json;
 use std::path::Path;
 use std::process::ExitCode;
 
-/// Pairs of each cell, where nothing else was asked for.
+/// The default number of pairs of each cell.
 const PAIRS: u32 = 14;
 
-/// Runs it.
+/// Simulates a matrix.
 ///
 /// # Errors
-/// One sentence.
+/// [`Error::Usage`] if a lock or a machine does not exist, or the machine
+/// cannot do what is asked; [`Error::Failed`] if a lock does not work in the
+/// simulator or the store fails, [`Error::Interrupted`] after Ctrl-C.
 pub(super) fn run(args: &MatrixArgs, common: &Common, on: &str) -> Result<ExitCode, Error> {
     let machine = Machine::named(on)
         .map_err(|e| e.to_string())
@@ -83,12 +85,13 @@ fn spec(args: &MatrixArgs, machine: &Machine) -> Result<Spec, Error> {
     })
 }
 
-/// Threads to simulate on. The results do not depend on it.
+/// The number of threads to simulate on. The results do not depend on it.
 pub(crate) fn workers() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// A short run of the experiment's lock on most threads.
+/// Writes the trace of a short run of the experiment's lock with the most
+/// threads.
 fn trace(spec: &Spec, machine: &Machine, seed: u64, path: &Path) -> Result<(), Error> {
     let Some(place) = spec.places().into_iter().max_by_key(|place| place[0]) else {
         return Ok(());

@@ -12,7 +12,7 @@ use locklab_kernel::{Plan, published};
 use serde_json::{Value, json};
 use std::process::ExitCode;
 
-/// What a report asks of its kernels, as the arguments narrow it.
+/// The plan of a report, restricted by the arguments.
 fn plan(
     name: &str,
     args: &ReproduceArgs,
@@ -30,10 +30,10 @@ fn plan(
     )
 }
 
-/// Says which kernels would be built and booted.
+/// Prints which kernels would be built and booted.
 ///
 /// # Errors
-/// The report's file cannot be read, or standard output cannot be written.
+/// If the report's file cannot be read, or standard output cannot be written.
 pub(super) fn dry_run(
     name: &str,
     args: &ReproduceArgs,
@@ -44,11 +44,11 @@ pub(super) fn dry_run(
     compare::dry_run(&plan(name, args, common, &cache)?, common)
 }
 
-/// Builds, boots and judges a report's kernels: the report for programs, and
-/// what is missing from it.
+/// Builds, boots and judges a report's kernels; returns the report as JSON, and
+/// the error if something is missing from it.
 ///
 /// # Errors
-/// Nothing could be measured at all.
+/// If nothing could be measured at all.
 pub(super) fn reproduce(
     name: &str,
     args: &ReproduceArgs,

@@ -1,5 +1,5 @@
-//! Published experiments that are simulated: by name, or by a file of one's
-//! own.
+//! Published experiments that are simulated: by name, or by a file of the
+//! user's.
 
 use crate::cli::Common;
 use crate::commands::matrix::workers;
@@ -16,10 +16,12 @@ use std::path::Path;
 use std::process::ExitCode;
 
 /// Runs an experiment file of published figures: ours beside theirs. The
-/// reference is looked for beside the file's folder, as in this project.
+/// reference is expected beside the file's folder, as in this project.
 ///
 /// # Errors
-/// One sentence.
+/// [`Error::Usage`] if the file or its reference cannot be read or is invalid,
+/// or an option is for measured comparisons only; [`Error::Failed`] if a lock
+/// does not work in the simulator, or standard output cannot be written.
 pub fn file(path: &Path, comparing: &ComparingArgs, common: &Common) -> Result<ExitCode, Error> {
     if comparing.aa || comparing.resume || !comparing.fail_on.is_empty() {
         return Err(Error::Usage(
@@ -74,7 +76,7 @@ fn reference_of(path: &Path, reference: &str) -> Result<Reference, Error> {
 /// Simulates the experiment of this name and prints it.
 ///
 /// # Errors
-/// It cannot be simulated, or standard output cannot be written.
+/// If it cannot be simulated, or standard output cannot be written.
 pub(super) fn simulate(name: &str, common: &Common) -> Result<(Value, Reproduction), Error> {
     let progress = Progress::new(1, "simulations", common.quiet);
     let result = locklab_sim::reproduce(name, common.seed, workers(), |at, of| {
@@ -84,7 +86,7 @@ pub(super) fn simulate(name: &str, common: &Common) -> Result<(Value, Reproducti
     shown(result.map_err(Error::Failed)?, common)
 }
 
-/// Prints a simulated experiment as text, and gives it for programs too.
+/// Prints a simulated experiment as text, and returns it as JSON too.
 fn shown(report: Reproduction, common: &Common) -> Result<(Value, Reproduction), Error> {
     let mut value = serde_json::to_value(&report)
         .map_err(|e| Error::Failed(format!("cannot write the report: {e}")))?;
