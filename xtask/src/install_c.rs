@@ -36,7 +36,7 @@ fn soname() -> String {
     }
 }
 
-/// A symbolic link in place of whatever is there.
+/// Makes a symbolic link, replacing an existing file.
 fn link(to: &str, at: &Path) -> io::Result<()> {
     match fs::remove_file(at) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),

@@ -260,8 +260,8 @@ fn cargo(arguments: &[&str], thorough: bool) -> bool {
     run(&mut command)
 }
 
-/// Installs the missing packages, or says in one line how to. A failure is
-/// not the end: most tests need none of them.
+/// Installs the missing packages, or prints one line that says how to. A
+/// failure is not fatal: most tests need none of them.
 fn install_packages(wanted: &[(&str, &str)]) {
     let missing: Vec<&str> = wanted
         .iter()
@@ -331,7 +331,7 @@ fn installed(package: &str) -> bool {
         .is_ok_and(|query| query.stdout == b"installed")
 }
 
-/// Whether a program is there; daemons are not on everybody's path.
+/// Whether a program is installed; daemons may not be on a user's path.
 fn there_is(program: &str) -> bool {
     let path = std::env::var("PATH").unwrap_or_default();
     let mut folders = path

@@ -1,8 +1,8 @@
 //! What a release is made of, in `target/dist`: man pages, completions, the
 //! Debian package, and a static binary of the command.
 //!
-//! A missing tool costs what it makes and one line that names it; the rest is
-//! made all the same. Must never change this machine: tools that are built go
+//! If a tool is missing, the part that it makes is skipped with one line that
+//! names the tool, and the rest is made. Must never change this machine: tools that are built go
 //! to `target/tools`, and the package is tried in a chroot of its own.
 
 use crate::{cargo, run};
@@ -13,10 +13,11 @@ use std::process::Command;
 const CARGO_DEB: &str = "^3";
 /// The target of the static binary.
 const MUSL: &str = "x86_64-unknown-linux-musl";
-/// Where all of it goes.
+/// The folder of all artefacts.
 const DIST: &str = "target/dist";
 
-/// Everything; whether the parts that this machine can make were made.
+/// Makes everything. Returns whether all parts that this machine can make were
+/// made.
 pub(crate) fn dist() -> bool {
     let _ = std::fs::create_dir_all(DIST);
     let made = crate::build_command() && man_pages() && debian();
@@ -49,7 +50,7 @@ fn cargo_deb() -> Option<&'static str> {
         eprintln!("xtask: building cargo-deb in target/tools");
         let root = ["install", "--quiet", "--locked", "--root", "target/tools"];
         let what = ["--version", CARGO_DEB, "cargo-deb"];
-        // Its own folder: it is none of the workspace's builds.
+        // A folder of its own, because it is not part of the workspace.
         if !cargo(&[root.as_slice(), what.as_slice()].concat(), false) {
             eprintln!("xtask: no Debian package without cargo-deb: cargo install cargo-deb");
             return None;

@@ -45,8 +45,8 @@ pub(crate) const PACKAGES: &[(&str, &str)] = &[
     ("libc6-dev-riscv64-cross", "the locks on RISC-V"),
 ];
 
-/// What runs there: everything that does not ask for this machine's own
-/// instructions or for a second build.
+/// Tests that run there: all that need neither this machine's own instructions
+/// nor a second build.
 const TESTS: &[&str] = &[
     "stress",
     "misuse",
@@ -58,7 +58,8 @@ const TESTS: &[&str] = &[
     "words",
 ];
 
-/// Runs the locks' tests on each of [`PROCESSORS`]; says which it could not.
+/// Runs the locks' tests on each of [`PROCESSORS`] and reports those that it
+/// could not run.
 /// `fetch`: also fetches what is missing.
 pub(crate) fn test(fetch: bool) -> bool {
     let mut well = true;
@@ -124,7 +125,7 @@ impl Library {
             let libraries = format!("usr/lib/{}-linux-gnu", std::env::consts::ARCH);
             cargo
                 .arg("-Zbuild-std")
-                // Another compiler than that of the other builds.
+                // The compiler differs from that of the other builds.
                 .args(["--target-dir", "target/rust-web-build"])
                 .env("RUSTC_BOOTSTRAP", "1")
                 .env("RUSTC", folder.join("usr/bin/rustc"))
@@ -146,7 +147,8 @@ fn has_target(target: &str) -> bool {
     })
 }
 
-/// Half a minute: where there is no network, rustup tries for much longer.
+/// Adds the target within half a minute: without a network rustup retries for
+/// much longer.
 fn add_target(target: &str) -> bool {
     let output = Command::new("timeout")
         .args(["30", "rustup", "target", "add", target])

@@ -1,13 +1,13 @@
 //! Whether hardware counters count.
 //!
-//! A counter that opens is no proof: some hypervisors let it open and it
+//! A counter that opens is no proof: under some hypervisors it opens and
 //! stays at zero. So each is opened alone and pinned, run over a loop, and
 //! read; it must have counted, and must have run all the time.
 
 use super::{COUNTERS, Check, State};
 use locklab_host::environment::{Environment, Fact};
 
-/// Each counter that reports need, tried; then the settings behind them.
+/// Checks each counter that reports need, then the settings that affect them.
 pub(super) fn checks(environment: &Environment) -> Vec<Check> {
     let mut checks = events();
     let any = checks

@@ -1,8 +1,8 @@
 //! What this machine can measure, what it cannot, and the remedy.
 //!
-//! Looks and tries; changes no setting, and opens no device that might not
-//! answer. A device node that exists is no proof that what is behind it
-//! works, so what was not tried is called not tried.
+//! Reads and probes; changes no setting, and opens no device that might not
+//! answer. A device node that exists does not prove that the device works, so
+//! a device that was not probed is reported as not probed.
 
 mod counters;
 mod placement;
@@ -18,7 +18,7 @@ use locklab_lab::store::Store;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
-/// How a check came out.
+/// Result of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
@@ -32,14 +32,14 @@ pub enum State {
     Unknown,
 }
 
-/// What was examined, how it came out, and the remedy.
+/// What was examined, the result, and the remedy.
 #[derive(Clone, Debug, Serialize)]
 pub struct Check {
     /// The part of the laboratory that depends on it.
     pub part: &'static str,
     /// The thing that was checked.
     pub name: String,
-    /// How it came out.
+    /// The result.
     pub state: State,
     /// What was found and what it means.
     pub found: String,
@@ -70,8 +70,8 @@ const MODELS: &str = "Other kernels and machines";
 const WORKLOADS: &str = "Workloads";
 const STORE: &str = "Samples";
 
-/// Looks at everything, and whether samples can be stored in `store`, or why
-/// there is no place for them. Takes about a second: the placement of the CPUs
+/// Runs every check, including whether samples can be stored in `store` (or why
+/// there is no store). Takes about a second: the placement of the CPUs
 /// is measured several times, since it may move.
 #[must_use]
 pub fn examine(store: Result<PathBuf, String>) -> Vec<Check> {

@@ -1,14 +1,14 @@
-//! Whether the CPUs stay where they are, by the time that a cache line takes
-//! between neighbours, several times within a second.
+//! Whether virtual CPUs stay on the same physical CPUs: the time that a cache
+//! line takes between neighbours, measured several times within a second.
 
 use super::{Check, LOCKS, State};
 use locklab_native::round_trip;
 
-/// Whether the CPUs stay where they are.
+/// Whether virtual CPUs stay on the same physical CPUs.
 pub(super) fn check(cpus: &[usize]) -> Check {
     const LOOKS: u32 = 6;
     const PAUSE: std::time::Duration = std::time::Duration::from_millis(100);
-    // Neighbours in pin order stand for all pairs.
+    // Neighbours in pin order represent all pairs.
     let links: Vec<(usize, usize)> = cpus.windows(2).map(|w| (w[0], w[1])).take(8).collect();
     if links.is_empty() {
         return Check::new(
@@ -51,7 +51,7 @@ pub(super) fn check(cpus: &[usize]) -> Check {
         )
         .remedy("stop what else runs");
     }
-    let span = format!("a cache line goes there and back in {least:.0} to {most:.0} ns");
+    let span = format!("cache-line round trip {least:.0} to {most:.0} ns");
     if moved > 1.5 {
         return Check::new(
             LOCKS,

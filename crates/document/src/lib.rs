@@ -1,7 +1,7 @@
-//! What a report says, before anybody decides how it looks.
+//! The content of a report, before it is rendered in any form.
 //!
-//! Reports are built elsewhere, instruments append what only they know, and
-//! each form of output is one function in [`render`]. A document holds words
+//! Reports are built elsewhere, instruments append their own sections, and each
+//! form of output is one function in [`render`]. A document holds words
 //! and figures that are ready to be read; nothing here measures, judges or
 //! claims, nor knows an experiment or a store.
 
@@ -26,9 +26,9 @@ pub type Facts = Vec<(String, String)>;
 /// The names of the two sides.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Labels {
-    /// What is already there.
+    /// The side that the other is compared with.
     pub baseline: String,
-    /// What is judged against it.
+    /// The side that is judged.
     pub experiment: String,
 }
 
@@ -36,7 +36,7 @@ pub struct Labels {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
-    /// It decides: one a cell, in the family of all cells.
+    /// It decides: one per cell, in the family of all cells.
     Primary,
     /// It explains: false discoveries at 5 % over all such metrics.
     Screening,
@@ -54,7 +54,7 @@ pub struct Document {
     pub head: Facts,
     /// How curves and runs over time call the two sides.
     pub labels: Labels,
-    /// What it says, in order.
+    /// The sections, in order.
     pub sections: Vec<Section>,
     /// The verdicts that decide, for tools that pass or fail.
     pub findings: Vec<Finding>,
@@ -82,26 +82,26 @@ pub struct Finding {
     pub verdict: &'static str,
     /// One sentence with the figures.
     pub message: String,
-    /// The experiment file that asked for it, where there is one.
+    /// The experiment file that defined it, if any.
     pub file: Option<String>,
 }
 
 /// Parts under one heading.
 #[derive(Clone, Debug, Default)]
 pub struct Section {
-    /// Empty for parts that go on under the heading before.
+    /// Empty for parts that belong under the previous heading.
     pub heading: String,
-    /// How far down it is.
+    /// Its level in the outline.
     pub level: Level,
     /// Where it is shown.
     pub medium: Medium,
     /// Closed at first, where that is possible.
     pub folded: bool,
-    /// What it says.
+    /// The parts, in order.
     pub parts: Vec<Part>,
 }
 
-/// How far down a section is.
+/// Level of a section in the outline.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Level {
     /// A chapter.
@@ -213,7 +213,7 @@ pub enum Part {
     Table(Table),
     /// A matrix of cells; a heat map where there are charts.
     Grid(Grid),
-    /// The signs of the grids before it, each with its meaning.
+    /// The marks used in the grids before it, each with its meaning.
     Legend(Vec<(String, String)>),
     /// Curves side by side; shown where there are charts.
     Curves(Vec<Curves>),
@@ -236,14 +236,14 @@ impl Part {
     }
 }
 
-/// How a paragraph is meant.
+/// Role of a paragraph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tone {
     /// Running text without emphasis.
     Plain,
-    /// It is what the reader came for.
+    /// The main result.
     Lead,
-    /// It explains how to read something.
+    /// An explanation of how to read something.
     Note,
 }
 
@@ -395,12 +395,11 @@ pub struct GridRow {
 pub struct GridCell {
     /// The figure; may be empty.
     pub value: String,
-    /// The verdict and whatever else there is to say, in at most two
-    /// characters.
+    /// The verdict and any further mark, in at most two characters.
     pub mark: String,
     /// Its colour.
     pub shade: Shade,
-    /// What a pointer on it shows.
+    /// Text shown when a pointer is over it.
     pub detail: String,
 }
 
@@ -449,7 +448,7 @@ pub struct Intervals {
 /// One row of a chart of intervals.
 #[derive(Clone, Debug)]
 pub struct IntervalRow {
-    /// What it is.
+    /// Its name.
     pub name: String,
     /// The estimate with its limits, in percent.
     pub estimate: Option<Shown>,

@@ -1,4 +1,4 @@
-//! Figures as people read them: as many digits as mean something.
+//! Figures formatted for readers, with their significant digits only.
 
 use std::time::Duration;
 
@@ -39,7 +39,7 @@ pub fn short(x: f64) -> String {
     }
 }
 
-/// A share from 0 to 1 in five columns; anything else is not one.
+/// A share from 0 to 1 in five columns; `?` for anything else.
 #[must_use]
 pub fn share(x: f64) -> String {
     if (0.0..=1.0005).contains(&x) {
@@ -110,7 +110,7 @@ pub fn count(n: usize, noun: &str) -> String {
     format!("{n} {}", plural(n, noun))
 }
 
-/// The noun as so many take it: "cell", "cells".
+/// The noun in the singular or plural, by the number: "cell", "cells".
 #[must_use]
 pub fn plural(n: usize, noun: &str) -> String {
     match n {

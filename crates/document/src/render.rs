@@ -25,7 +25,7 @@ pub enum Colour {
 }
 
 impl Colour {
-    /// What standard output wants: colours on a terminal, unless `NO_COLOR`
+    /// The setting for standard output: colours on a terminal, unless `NO_COLOR`
     /// is set or the terminal is dumb.
     #[must_use]
     pub fn for_stdout() -> Self {

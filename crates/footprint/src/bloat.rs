@@ -21,7 +21,7 @@ pub struct BloatOMeter {
     /// By the rules of the tree that was compared, see [`BloatOMeter::rules`].
     #[serde(flatten)]
     pub totals: BloatTotals,
-    /// Whose rules those are, as it is to be printed.
+    /// The version of the rules, in words for a report.
     #[serde(default)]
     pub rules: String,
     /// As Linux 6.6 and later count: code, data, bss, read-only data and weak

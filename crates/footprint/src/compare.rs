@@ -1,5 +1,5 @@
-//! The way in: takes two paths, reads both sides at once and has them
-//! paired. Exists so that the order of steps is in one place. Must never
+//! The entry point: takes two paths, reads both sides concurrently and pairs
+//! them. Exists so that the order of steps is in one place. Must never
 //! return a result of which one side was read in part.
 
 use std::path::Path;
@@ -40,7 +40,7 @@ pub struct Options<'a> {
     pub call_sites_of: Option<String>,
     /// Compute the hot text from these counts.
     pub hot: Option<HotCounts>,
-    /// Hears how many bytes of all files are behind, and of how many.
+    /// Called with the bytes of all files read so far, and their total.
     pub progress: Option<&'a (dyn Fn(u64, u64) + Sync)>,
 }
 
@@ -60,8 +60,13 @@ impl Default for Options<'_> {
 /// are read at once, each in a thread.
 ///
 /// # Errors
-/// One sentence, see [`Error`]. A damaged file is an error in a folder too:
-/// to leave it out would show as a difference.
+/// [`Error::Missing`], [`Error::Permission`], [`Error::Read`] or
+/// [`Error::NotAFile`] for a path that cannot be read; [`Error::EmptyFile`],
+/// [`Error::EmptyFolder`], [`Error::EmptyArchive`] or [`Error::NotElf`] for one
+/// with nothing to compare; [`Error::FolderAgainstFile`] for two sides of
+/// different kinds; [`Error::NotLinked`] for counts of an input that is not one
+/// linked file. [`Error::Damaged`] applies to a file of a folder too: leaving
+/// it out would show as a difference.
 pub fn compare(old: &Path, new: &Path, options: &Options<'_>) -> Result<Footprint, Error> {
     let (old_input, new_input) = (Input::find(old)?, Input::find(new)?);
     if old_input.is_folder != new_input.is_folder {

@@ -153,8 +153,8 @@ impl<'a> Elf<'a> {
         )
     }
 
-    /// The version of Linux that a kernel image or module says it is of: the
-    /// first two numbers.
+    /// The version of Linux that a kernel image or module states: the first
+    /// two numbers.
     pub(crate) fn linux_version(&self) -> Option<(u32, u32)> {
         let after = |section: &str, mark: &[u8]| {
             let section = self.file.section_by_name(section)?;

@@ -25,7 +25,7 @@ pub enum Error {
     Read {
         /// The file or folder that failed.
         path: PathBuf,
-        /// What the system said.
+        /// The operating system's error.
         source: std::io::Error,
     },
     /// The path is a device, pipe or socket.
@@ -99,7 +99,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// An error of the system, told apart as far as a user can act on it.
+    /// An I/O error, classified by what a user can do about it.
     pub(crate) fn io(path: &Path, source: std::io::Error) -> Self {
         let path = path.to_path_buf();
         match source.kind() {

@@ -35,7 +35,7 @@ impl Pair {
     }
 }
 
-/// What became of a symbol.
+/// How a symbol changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Change {
@@ -75,9 +75,9 @@ pub struct Footprint {
     pub inlined: Option<InlinedCopies>,
     /// Hot text; none unless counts were given.
     pub hot: Option<HotPair>,
-    /// What the kernel's bloat-o-meter says of the same files.
+    /// The totals of the kernel's bloat-o-meter for the same files.
     pub bloat_o_meter: BloatOMeter,
-    /// What the reader of the figures has to know, a sentence each.
+    /// Caveats that apply to the figures, one sentence each.
     pub notes: Vec<String>,
 }
 
@@ -114,7 +114,7 @@ pub struct SectionSize {
     pub bytes: Pair,
 }
 
-/// Numbers of functions by what became of them.
+/// Numbers of functions by how they changed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Changes {
     /// Only on the new side.
@@ -139,7 +139,7 @@ pub struct SymbolSize {
     pub bytes: Pair,
     /// How many symbols have the name: clones, parts, statics of several files.
     pub count: Pair,
-    /// What became of it.
+    /// How it changed.
     pub change: Change,
 }
 
@@ -153,7 +153,7 @@ pub struct DataSize {
     /// Bytes; 0 where the side does not have it.
     #[serde(flatten)]
     pub bytes: Pair,
-    /// What became of it.
+    /// How it changed.
     pub change: Change,
 }
 
@@ -167,12 +167,12 @@ pub struct FileSize {
     pub bytes: Pair,
 }
 
-/// What DWARF says of inlining.
+/// Inlining, according to the debug information (DWARF).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InlinedCopies {
     /// Functions that were inlined somewhere, the most changed first.
     pub functions: Vec<InlinedFunction>,
-    /// Where one function was inlined, if that was asked for.
+    /// Where one function was inlined, if that was requested.
     pub call_sites: Option<CallSites>,
 }
 
@@ -191,7 +191,7 @@ pub struct InlinedFunction {
 /// The call sites at which one function was inlined.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CallSites {
-    /// The function that was asked for.
+    /// The requested function.
     pub function: String,
     /// The call sites, in order of caller, file and line.
     pub sites: Vec<CallSite>,

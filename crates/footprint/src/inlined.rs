@@ -26,7 +26,7 @@ impl AddAssign for Sum {
     }
 }
 
-/// A place in the source that calls the function asked for, and the
+/// A place in the source that calls the requested function, and the
 /// out-of-line function in whose code the copy is.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Site {
@@ -54,8 +54,8 @@ pub(crate) struct Inlined {
 
 /// Reads all units. `code` are the executable ranges of a linked image, in
 /// ascending order; `None` if the image is relocatable. `wanted` names the
-/// function whose call sites are listed. `progress` hears which share of
-/// `.debug_info` is behind.
+/// function whose call sites are listed. `progress` is called with the share
+/// of `.debug_info` read so far.
 pub(crate) fn read<R: Reader<Offset = usize>>(
     dwarf: &Dwarf<R>,
     code: Option<&[Range<u64>]>,
@@ -69,7 +69,7 @@ pub(crate) fn read<R: Reader<Offset = usize>>(
     let mut told = 0;
     for at in 0..names.headers.len() {
         let header = names.headers[at].clone();
-        // Telling of each of thousands of units would cost more than it says.
+        // Reporting each of thousands of units would cost time and show nothing.
         if names.starts[at] - told > whole / 100 {
             told = names.starts[at];
             progress(told as f64 / whole as f64);
@@ -294,7 +294,7 @@ impl<R: Reader<Offset = usize>> UnitWalk<'_, R> {
     }
 }
 
-/// Whether a function is the one a user asked for: by its whole name, its
+/// Whether a function is the requested one: by its whole name, its
 /// last path component, or without the parameters.
 fn is_named(name: &str, wanted: &str) -> bool {
     let plain = name.split('(').next().unwrap_or(name);

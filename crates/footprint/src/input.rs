@@ -94,7 +94,7 @@ impl Input {
     }
 }
 
-/// Visits the images of one file and says how many there were.
+/// Visits the images of one file and returns how many there were.
 fn images_of(
     path: &Path,
     file: &str,

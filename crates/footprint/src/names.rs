@@ -38,7 +38,7 @@ const LONGEST: usize = 16 * 1024;
 /// assert_eq!(normalise("_ZN4core3fmt5write17h0123456789abcdefE"), "core::fmt::write");
 /// ```
 pub fn normalise(symbol: &str) -> String {
-    // A linker's version (`memcpy@@GLIBC_2.14`) tells functions apart.
+    // A symbol version (`memcpy@@GLIBC_2.14`) distinguishes functions.
     let (symbol, version) = symbol.split_at(symbol.find('@').unwrap_or(symbol.len()));
     let base = without_suffixes(symbol);
     if let Some(stem) = base.strip_prefix("__UNIQUE_ID_") {
@@ -49,7 +49,7 @@ pub fn normalise(symbol: &str) -> String {
     if let Ok(rust) = rustc_demangle::try_demangle(base) {
         return format!("{rust:#}{version}");
     }
-    // Of suffixes, one that names another function is still there.
+    // A suffix that names another function is kept.
     let (mangled, suffix) = base.split_at(base.find('.').unwrap_or(base.len()));
     match cpp(mangled) {
         Some(name) => name + suffix + version,

@@ -1,7 +1,7 @@
 //! What a function is called whose entry of DWARF is at a given offset. An
 //! inlined copy only refers to its function: within its unit, or with
 //! link-time optimisation (`DW_FORM_ref_addr`) in any other, so that all
-//! units must be in reach. Must never keep more than the unit at hand and
+//! units must be reachable. Must never keep more than the current unit and
 //! one other, or memory grows with the debug information of a kernel.
 
 use std::collections::HashMap;

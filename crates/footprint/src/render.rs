@@ -1,6 +1,6 @@
 //! The comparison as plain text of at most 72 columns, to be pasted into a
-//! mail. Exists so that a list can read what the JSON says. Must never show
-//! less than was asked for without saying how much was left out.
+//! mail. Exists so that a mailing list can read what the JSON holds. Must never
+//! show less than was requested without stating how much was left out.
 
 use std::fmt::{Display, Write};
 
@@ -181,7 +181,7 @@ impl Report {
         ));
         self.row([&"baseline", &"experiment", &"delta"], "file");
         for file in changed.iter().take(self.rows) {
-            // The end of a path tells more than its start.
+            // The end of a path is more informative than its start.
             let path = shortened_left(&file.path, WIDTH - 35);
             self.figures(file.bytes, &path);
         }

@@ -47,14 +47,14 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    /// Reads all images of `input`; `progress` hears of bytes finished.
+    /// Reads all images of `input`; `progress` is called with the bytes read.
     pub(crate) fn read(
         input: &Input,
         wanted: &Wanted<'_>,
         progress: &(dyn Fn(u64) + Sync),
     ) -> Result<Self, Error> {
         let mut tally = Self::default();
-        // What was reported of the file at hand, image by image.
+        // The bytes reported so far for the current file, image by image.
         let reported = std::cell::Cell::new(0);
         input.images(
             &mut |image| {

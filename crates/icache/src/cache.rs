@@ -1,7 +1,7 @@
 //! The cache itself: true LRU, kept as the time of each line's last use.
 //!
 //! A resident line's time is not zero, so the common case, a hit, is one load,
-//! one test and one store; sets are looked at on a miss only. Do not add to
+//! one test and one store; sets are searched on a miss only. Do not add to
 //! the hit path: it runs once for every block that an emulator executes.
 
 use crate::code::{Block, LineId};
@@ -35,7 +35,7 @@ pub struct Cache {
     used: Vec<u64>,
     /// The number of the last set: the bits of a line's number that name it.
     last_set: usize,
-    /// The lines in each set, `ways` of them a set.
+    /// The lines in each set, `ways` of them per set.
     sets: Vec<LineId>,
 }
 
@@ -112,7 +112,7 @@ impl Cache {
             let lines_a_page = PAGE / self.geometry.line();
             if !next.0.is_multiple_of(lines_a_page) {
                 self.fill(next);
-                // The line asked for is the more recent of the two.
+                // The requested line is the more recent of the two.
                 self.clock += 1;
             }
         }

@@ -1,7 +1,7 @@
 //! Names for lines of code. A line is known in the model by a small dense
 //! number, so that asking whether it is in the cache is one array access and
 //! not a search through a set. Numbers are given page by page in the order of
-//! first sight; they say nothing about where the line lies.
+//! first use and do not encode where the line lies.
 
 use std::collections::HashMap;
 
@@ -60,7 +60,7 @@ impl Block {
 
 /// Gives lines of code their numbers. One map serves every cache of a run.
 ///
-/// Addresses are those by which the cache tells lines apart: virtual ones for
+/// Addresses are those by which the cache distinguishes lines: virtual ones for
 /// one process; for a whole machine, where several processes reuse virtual
 /// addresses, physical ones.
 #[derive(Debug)]
@@ -87,7 +87,7 @@ impl CodeMap {
         }
     }
 
-    /// The blocks, one a page, that cover `bytes` bytes of code from
+    /// The blocks, one per page, that cover `bytes` bytes of code from
     /// `address`. The instructions are counted on the first of them.
     ///
     /// # Panics
@@ -102,7 +102,7 @@ impl CodeMap {
                 let lines = (to >> self.line_shift) - (from >> self.line_shift) + 1;
                 Block {
                     first: self.line(from),
-                    lines: lines as u16, // at most 256 a page
+                    lines: lines as u16, // at most 256 per page
                     instructions: if from == address { instructions } else { 0 },
                 }
             })

@@ -25,7 +25,7 @@
 //! # Limits
 //! The model counts the misses of a demand-fetched, physically or virtually
 //! tagged cache with true LRU replacement. It has no prefetcher (unless
-//! [`Prefetch::NextLine`] is asked for), no micro-op cache in front of it, no
+//! [`Prefetch::NextLine`] is selected), no micro-op cache in front of it, no
 //! speculative or wrong-path fetches, no L2 behind it, and so no miss costs.
 //! Real cores have all of them, and most replace by an approximation of LRU.
 //! Its counts compare two programs or two kernels; they do not predict

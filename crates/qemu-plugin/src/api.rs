@@ -56,7 +56,7 @@ macro_rules! functions {
         }
 
         impl $name {
-            /// Finds the functions, or tells the name of a missing one.
+            /// Finds the functions, or returns the name of a missing one.
             $visibility fn find() -> Result<Self, &'static str> {
                 Ok($name {
                     $($function: {
@@ -94,13 +94,13 @@ functions! {
     }
 }
 
-/// How an instruction's bytes are had, which is not.
+/// Access to an instruction's bytes, which is not.
 enum Bytes {
     Lent(v1::Functions),
     Copied(v3::Functions),
 }
 
-/// The QEMU around us.
+/// The QEMU that loaded the plugin.
 pub(crate) struct Qemu {
     functions: Common,
     bytes: Bytes,
@@ -168,7 +168,8 @@ impl Translation<'_> {
         }
     }
 
-    /// Has `run` called with `userdata` whenever the block is executed.
+    /// Registers `run` to be called with `userdata` whenever the block is
+    /// executed.
     pub(crate) fn on_exec(&self, run: OnExec, userdata: u64) {
         let register = self.qemu.functions.qemu_plugin_register_vcpu_tb_exec_cb;
         // SAFETY: `tb` is alive; QEMU does not look into `userdata`.
@@ -214,7 +215,8 @@ impl Instruction<'_> {
         buffer
     }
 
-    /// Has `run` called with `userdata` before the instruction is executed.
+    /// Registers `run` to be called with `userdata` before the instruction is
+    /// executed.
     pub(crate) fn on_exec(&self, run: OnExec, userdata: u64) {
         let register = self.qemu.functions.qemu_plugin_register_vcpu_insn_exec_cb;
         // SAFETY: `insn` lives; QEMU does not look into `userdata`.
@@ -245,8 +247,8 @@ static qemu_plugin_version: AtomicI32 = AtomicI32::new(1);
 #[unsafe(link_section = ".init_array")]
 static ON_LOAD: extern "C" fn() = declare_version;
 
-/// Declares the version of the QEMU around us, told by the functions it has:
-/// the range that one QEMU accepts does not include the others'.
+/// Declares the version of the QEMU that loaded the plugin, determined by the
+/// functions it has: no version is accepted by every QEMU.
 extern "C" fn declare_version() {
     let version = if find("qemu_plugin_set_pc\0").is_ok() {
         6 // QEMU 11

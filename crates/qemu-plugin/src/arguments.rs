@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use locklab_icache::{Geometry, Prefetch};
 
-/// What was asked for.
+/// The plugin's settings.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Arguments {
     pub(crate) geometry: Geometry,
@@ -20,11 +20,13 @@ pub(crate) struct Arguments {
 
 impl Arguments {
     /// Reads `name=value` arguments. `system` is whether a whole machine is
-    /// emulated: its firmware, boot and kernel cannot be told from what is to
-    /// be measured without markers, so there they are required.
+    /// emulated: without markers its firmware, boot and kernel cannot be
+    /// distinguished from what is to be measured, so there they are required.
     ///
     /// # Errors
-    /// One sentence for the user.
+    /// A message for the user that names the argument: unknown, not of the form
+    /// `name=value`, or with a value out of range; or that `out` is missing, or
+    /// that markers are off for a whole machine.
     pub(crate) fn parse<'a>(
         arguments: impl IntoIterator<Item = &'a str>,
         system: bool,

@@ -33,7 +33,7 @@ impl Hot {
     /// addresses.
     ///
     /// # Errors
-    /// One sentence for the user.
+    /// A message for the user when the file cannot be written.
     pub(crate) fn write(&self, path: &Path) -> Result<(), String> {
         let mut csv = String::from("address,bytes,instructions,executions\n");
         for ((address, bytes, instructions), executions) in &self.blocks {

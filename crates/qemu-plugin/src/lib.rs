@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! A TCG plugin for QEMU that counts instructions and, with the model of
 //! `locklab-icache`, fetches and misses of the L1 instruction cache. Its
-//! README says how to run it and what it does not see.
+//! README describes how to run it and its limits.
 //!
 //! It only watches: nothing here may change what the guest does, print
 //! anything but errors, or slow a block down by more than one callback.
@@ -22,7 +22,8 @@ use api::{Id, Info, Qemu};
 use arguments::Arguments;
 use report::Target;
 
-/// Called by QEMU when it has loaded the plugin; not 0 makes it give up.
+/// Called by QEMU when it has loaded the plugin; QEMU exits if it returns
+/// anything but 0.
 ///
 /// # Safety
 /// For QEMU only: `info` is its description of itself, `argv` its `argc`

@@ -83,7 +83,7 @@ impl From<Counts> for CountsOut {
 /// Writes the report.
 ///
 /// # Errors
-/// One sentence for the user.
+/// A message for the user when the file cannot be written.
 pub(crate) fn write(
     arguments: &Arguments,
     target: &Target,
@@ -139,7 +139,8 @@ pub(crate) fn write(
 /// Writes a file whole or not at all, so a reader never sees half a report.
 ///
 /// # Errors
-/// One sentence for the user.
+/// A message for the user, with the path, when the file beside it cannot be
+/// written or renamed.
 pub(crate) fn replace(path: &Path, content: &str) -> Result<(), String> {
     let mut beside = OsString::from(path);
     beside.push(format!(".{}", process::id()));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! One run of QEMU: what was asked, which parts of it were measured, and
-//! the report at the end of each.
+//! One run of QEMU: its settings, which parts of it were measured, and the
+//! report at the end of each.
 
 use std::ffi::{c_uint, c_void};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -37,7 +37,7 @@ pub(crate) struct Measured {
 
 static SESSION: OnceLock<Session> = OnceLock::new();
 
-/// Whether a part is open; for those who count while it is.
+/// Whether a part is open, for callbacks that count only then.
 static OPEN: AtomicBool = AtomicBool::new(false);
 
 /// The session, once the plugin is installed.

@@ -110,8 +110,8 @@ impl Translator {
         let in_page = PAGE - start % PAGE;
         let mut blocks = self.code.blocks(host, bytes.min(in_page), instructions);
         if bytes > in_page {
-            // The next page lies elsewhere. Where, only an instruction that
-            // begins in it tells; without one, its line is left to the block
+            // The next page lies elsewhere. Only an instruction that begins in
+            // it shows where; without one, its line is counted with the block
             // that comes next.
             let next = (0..tb.len())
                 .map(|index| tb.instruction(index))

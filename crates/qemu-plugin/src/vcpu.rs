@@ -15,7 +15,7 @@ use locklab_icache::{Block, Cache, Counts, Tally};
 use crate::api::{Id, OnExec};
 use crate::session;
 
-/// Whose code it is: which of a vCPU's tallies counts it.
+/// User or kernel code: which of a vCPU's tallies counts it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mode {
     User = 0,
@@ -44,7 +44,7 @@ const LIMIT: usize = 8192;
 
 static VCPUS: [AtomicPtr<Vcpu>; LIMIT] = [const { AtomicPtr::new(ptr::null_mut()) }; LIMIT];
 
-/// There was a vCPU beyond the limit.
+/// Whether a vCPU beyond the limit appeared.
 static BEYOND_LIMIT: AtomicBool = AtomicBool::new(false);
 
 /// The vCPU of this index; `None` beyond the limit.
@@ -64,7 +64,7 @@ pub(crate) extern "C" fn on_init(_id: Id, index: c_uint) {
     };
     if let Some(vcpu) = get(index) {
         // SAFETY: the index belongs to no running thread but the one that is
-        // starting, so nobody else is in `own`.
+        // starting, so no other thread accesses `own`.
         unsafe { (*vcpu.own.get()).cache.clear() };
     } else if let Some(slot) = VCPUS.get(index as usize) {
         let vcpu = Box::new(Vcpu {
@@ -131,7 +131,7 @@ pub(crate) struct Repeated {
     /// It is the whole block.
     pub(crate) alone: bool,
     pub(crate) blocks: Box<[Block]>,
-    /// Executions, iterations not counted, if asked for.
+    /// Executions, without iterations, if requested.
     pub(crate) executions: Option<&'static AtomicU64>,
 }
 

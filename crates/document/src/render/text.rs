@@ -91,7 +91,7 @@ fn metrics(page: &mut Page, rows: &[MetricRow]) {
     }
 }
 
-/// A line that keeps its spaces. One that is too long goes on after a
+/// A line that keeps its spaces. One that is too long continues after a
 /// backslash.
 fn kept(page: &mut Page, line: &str) {
     let mut rest: String = line
@@ -254,7 +254,7 @@ fn show_grid(page: &mut Page, grid: &Grid, colour: Colour) {
     // A verdict and a flag.
     const MARKS: usize = 2;
     let shown = || {
-        // A row of dots says nothing.
+        // A row of dots has no information.
         grid.rows
             .iter()
             .filter(|row| row.cells.iter().any(Option::is_some))
