@@ -31,7 +31,7 @@ fn library(folder: &str, arguments: &[&str]) -> PathBuf {
     target.join("release/liblocklab_c.a")
 }
 
-/// The C compilers that exist here; the test says which it lacks.
+/// The C compilers that are installed; a missing one is printed.
 fn compilers(names: &[&'static str]) -> Vec<&'static str> {
     let (found, missing): (Vec<_>, Vec<_>) = names
         .iter()
@@ -228,7 +228,7 @@ fn pkg_config_finds_an_installed_library() {
         .status()
         .expect("gcc starts");
     assert!(status.success());
-    // Asks for the library by a name that says what is compatible.
+    // Needs the library under its soname, which states what is compatible.
     let parts = [
         env!("CARGO_PKG_VERSION_MAJOR"),
         env!("CARGO_PKG_VERSION_MINOR"),
@@ -285,7 +285,7 @@ fn the_header_is_up_to_date() {
     );
 }
 
-/// `docs/c-reference.md` is what the header says. To renew it: as above.
+/// `docs/c-reference.md` is generated from the header. To renew it: as above.
 #[test]
 fn the_reference_is_up_to_date() {
     let read = |path: &str| std::fs::read_to_string(Path::new(MANIFEST).join(path));

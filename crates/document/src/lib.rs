@@ -80,7 +80,7 @@ pub struct Finding {
     /// `better`, `worse`, `flat`, `unclear`, `invalid`, or `incomplete` for
     /// what was not measured.
     pub verdict: &'static str,
-    /// One sentence with the figures.
+    /// The verdict in a sentence, with its figures.
     pub message: String,
     /// The experiment file that defined it, if any.
     pub file: Option<String>,

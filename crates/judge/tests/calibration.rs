@@ -28,7 +28,7 @@ const SIGMA: f64 = 0.01;
 enum Noise {
     /// Nothing but the noise of each run by itself.
     Independent,
-    /// Each run remembers the one before it, with this coefficient.
+    /// Runs are autocorrelated: each depends on the one before by this coefficient.
     Autoregressive(f64),
     /// The machine warms up: by two σ over the session.
     Drift,
@@ -354,7 +354,7 @@ fn flat_after_an_early_stop_keeps_its_error_rate() {
 
 fn matrix(session: u64, cells: u64, pairs: usize, effect: impl Fn(u64) -> f64) -> Vec<Comparison> {
     let mut rng = rng(session);
-    // One disturbed hour: the memory runs on from cell to cell.
+    // One disturbed hour: the correlation continues from cell to cell.
     let runs = runs(
         Noise::Autoregressive(0.9),
         cells as usize * 2 * pairs,

@@ -214,7 +214,7 @@ proptest! {
     }
 }
 
-/// Anything that a caller may hold in its hands.
+/// Any value that a caller may have.
 fn anything() -> impl Strategy<Value = Pair> {
     let kind = prop::sample::select(vec![
         FaultKind::RunFailed,

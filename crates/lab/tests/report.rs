@@ -1,5 +1,4 @@
-//! Reports of every kind against golden files, and against inputs that nobody
-//! planned.
+//! Reports of every kind against golden files, and against random inputs.
 
 mod common;
 
@@ -295,7 +294,7 @@ fn charts(page: &str, label: &str) -> usize {
 fn html_is_one_file_that_needs_nothing() {
     let page = html(&report(&mixed()));
     let picture = svg(&report(&mixed())).unwrap();
-    // For people who change the report and want to look at it.
+    // For developers who change the report and want to look at it.
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
     std::fs::write(folder.join("matrix.html"), &page).unwrap();
     std::fs::write(folder.join("matrix.svg"), &picture).unwrap();

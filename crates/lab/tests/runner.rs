@@ -15,7 +15,7 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-/// Plays a script of placements, one for each run; the last goes on.
+/// Plays a script of placements, one for each run; the last is repeated.
 struct Script {
     classes: Vec<&'static str>,
     /// What the run of this number is.
@@ -315,7 +315,7 @@ fn an_interrupted_experiment_goes_on_where_it_stopped() {
             .collect()
     };
     assert_eq!(numbers(&cells), numbers(&complete));
-    // Time goes on after what was there.
+    // Time continues after the stored samples.
     let times: Vec<f64> = cells[1]
         .pairs
         .iter()

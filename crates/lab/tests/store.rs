@@ -73,7 +73,7 @@ fn on_disk() -> (tempfile::TempDir, PathBuf, Store) {
     (folder, path, store)
 }
 
-/// What somebody else does to the file.
+/// A change to the file by another program.
 fn tamper(path: &Path, sql: &str) {
     let db = Connection::open(path).unwrap();
     db.execute_batch(sql).unwrap();
@@ -313,7 +313,7 @@ fn a_merge_copies_what_is_new_and_nothing_twice() {
     assert_eq!((again.added, again.known, again.samples), (0, 1, 0));
     let json = |store: &Store| json!(store.samples(None).unwrap().0);
     assert_eq!(json(&to), json(&from));
-    // It went on since.
+    // It was continued since.
     let key = key();
     for side in [Side::Baseline, Side::Experiment] {
         from.keep(1, &slot(&key, 2, side), &sample(3.0)).unwrap();
@@ -321,7 +321,7 @@ fn a_merge_copies_what_is_new_and_nothing_twice() {
     let more = to.merge(&from).unwrap();
     assert_eq!((more.completed, more.samples), (1, 6));
     assert_eq!(to.count().unwrap(), 6);
-    // No process of another machine is one of this.
+    // A process number of another machine means nothing here.
     assert_eq!(to.list().unwrap()[0].state, "interrupted");
 }
 

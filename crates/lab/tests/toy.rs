@@ -1,5 +1,5 @@
-//! A toy instrument: what an instrument gets for nothing when all that it
-//! does is name its cells and run one side of a pair. Text, HTML, JSON,
+//! A toy instrument: what an instrument gets from the laboratory when it only
+//! names its cells and runs one side of a pair. Text, HTML, JSON,
 //! resume, A/A runs with bias bands; see docs/adding-an-instrument.md.
 
 mod common;

@@ -172,7 +172,7 @@ fn a_counter_that_stayed_at_zero_is_named_and_not_judged() {
     let judged = one(zero);
     assert_eq!(judged.zero, ["misses"]);
     assert!(judged.metric("misses").is_none());
-    // Its figure stands all the same.
+    // Its figure is shown all the same.
     assert_eq!(judged.baseline.get("misses"), Some(100.0));
 }
 

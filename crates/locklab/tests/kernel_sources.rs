@@ -1,7 +1,7 @@
-//! What can go wrong before a kernel boots, on a tree that is a kernel to
-//! nobody but make: patches, configuration, build, Ctrl-C. And, with a script
-//! in the place of QEMU, what `git bisect` is told and where a comparison goes
-//! on.
+//! What can go wrong before a kernel boots, on a tree that only has a kernel's
+//! make targets: patches, configuration, build, Ctrl-C. And, with a script in
+//! place of QEMU, the exit codes for `git bisect` and where a comparison is
+//! resumed.
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-/// As the kernel's makefiles behave: options are kept or dropped, and a step
-/// that is done is not done again.
+/// Behaves as the kernel's makefiles: options are kept or dropped, and a
+/// finished step is not repeated.
 const MAKEFILE: &str = r#"
 allnoconfig:
 	grep -v DROPPED $(KCONFIG_ALLCONFIG) > $(O)/.config
@@ -29,8 +29,8 @@ bzImage modules:
 	@true
 "#;
 
-/// As QEMU and its plugin behave: what the "kernel" (its configuration) says
-/// of itself decides what it counts.
+/// Behaves as QEMU with the plugin: the configuration of the "kernel" decides
+/// the counts.
 const QEMU: &str = r#"#!/bin/sh
 [ "$1" != --version ] || { echo 'QEMU emulator version 7.2.0'; exit; }
 here=$(dirname "$0")
@@ -137,13 +137,13 @@ impl Lab {
         command
     }
 
-    /// How often the script has been QEMU.
+    /// How often the script was started as QEMU.
     fn booted(&self) -> usize {
         let boots = std::fs::read_to_string(self.path("programs/boots"));
         boots.unwrap_or_default().lines().count()
     }
 
-    /// `kernel bisect`: exit code, and what was said.
+    /// `kernel bisect`: exit code and output.
     fn bisect(&self, experiment: &str) -> (Option<i32>, String) {
         let output = self.boots("bisect", experiment).output().unwrap();
         let said = [output.stdout, output.stderr].concat();
@@ -311,14 +311,14 @@ fn a_comparison_goes_on_after_the_pairs_that_are_there() {
         let output = command.output().unwrap();
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(output.status.success(), "{said}");
-        // The first run is made twice more: do counts repeat, and what does
-        // the plugin cost.
+        // The first run is repeated twice: to see whether counts repeat, and
+        // what the plugin costs.
         assert_eq!(lab.booted() - before, 2 * pairs + 2, "{said}");
         said
     };
     let said = again(true, 6);
     assert!(said.contains("2 pairs are there"), "{said}");
-    // One that has ended is not gone on with, asked or not.
+    // A finished comparison is never resumed.
     assert!(again(true, 8).contains("starting a new one"));
     again(false, 8);
 }

@@ -284,7 +284,7 @@ fn a_program_with_locks_of_its_own_hears_of_it() {
         )));
 }
 
-/// Who stops `locklab run` by its number means the program.
+/// A signal to the process of `locklab run` reaches the program.
 #[test]
 fn a_signal_is_forwarded_to_the_program() {
     use std::io::{BufRead as _, BufReader, Read as _};

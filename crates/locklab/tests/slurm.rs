@@ -63,7 +63,7 @@ impl Setup {
         self.sweep(words).output().unwrap()
     }
 
-    /// Carries it out; what is said if that cannot be done.
+    /// Runs it; the message if that is not possible.
     fn refused(&self, words: &str) -> String {
         let output = self.swept(words);
         assert_eq!(output.status.code(), Some(1), "{words}");
@@ -79,8 +79,8 @@ fn document(output: &Output) -> Value {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-/// All of a store but times: the experiments, and every row of the samples to
-/// the letter.
+/// All of a store except times: the experiments, and every row of the samples
+/// as text.
 fn contents(store: &Path) -> Vec<String> {
     let store = Store::read(store).unwrap();
     let mut all: Vec<String> = store

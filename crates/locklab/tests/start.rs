@@ -36,7 +36,7 @@ fn limited(
     command.output().unwrap()
 }
 
-/// One sentence on standard error, and exit code 1.
+/// Asserts a single sentence on standard error, and exit code 1.
 fn one_sentence(output: &Output, words: &str) {
     let text = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{:?}: {text}", output.status);
@@ -103,7 +103,7 @@ fn output_that_goes_nowhere_is_not_success() {
         }
         one_sentence(&closed.output().unwrap(), "standard output is closed");
     }
-    // Whoever sends it there means it.
+    // Output sent there is discarded on purpose.
     let output = locklab(&["--help"]).stdout(Stdio::null()).output().unwrap();
     assert!(output.status.success());
 }

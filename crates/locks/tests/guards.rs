@@ -1,4 +1,4 @@
-//! What kernels and programs ask of guards: saved state, checks, fairness,
+//! What kernels and programs need from guards: saved state, checks, fairness,
 //! timeouts, downgrades, nodes.
 
 use locklab_locks::catalogue::{self, Visitor};

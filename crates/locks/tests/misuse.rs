@@ -1,6 +1,6 @@
-//! Safe code that does its worst: leaked guards, locks that move, more CPUs
-//! than a lock serves. It may be refused and it may wait for ever, but two
-//! holders at once it never gets.
+//! Safe code at its worst: leaked guards, locks that move, more CPUs than a
+//! lock serves. It may be refused and it may wait for ever, but there are never
+//! two holders.
 
 use locklab_locks::{
     Anderson, Host, McsK42, Mutex, Native, PhaseFair, QueueNodes, RwQueued, lock_api,
@@ -11,7 +11,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-/// The program ends, so it is one of its own.
+/// The program aborts, so it runs in a process of its own.
 #[test]
 #[cfg_attr(miri, ignore = "millions of guards")]
 fn leaked_readers_end_the_program_before_they_wrap() {

@@ -1,5 +1,5 @@
-//! The roads of NUMA-aware locks on any machine, by a host that claims two
-//! nodes: which waiter is preferred, and that preferring loses nobody.
+//! The paths of NUMA-aware locks on any machine, by a host that reports two
+//! nodes: which waiter is preferred, and that no waiter is lost by it.
 
 mod common;
 
@@ -145,7 +145,7 @@ fn a_waiter_of_the_same_node_comes_first() {
         );
     }
     assert!(numa_aware().count() >= 4, "cna, hmcs and the cohorts");
-    // And the same threads with a lock that does not care.
+    // And the same threads with a lock that is not NUMA-aware.
     let entered = catalogue::visit("mcs", Order).expect("a lock");
     assert_eq!(
         entered,

@@ -1,14 +1,14 @@
-//! Holders and waiters that are stopped where it hurts: a signal handler
+//! Holders and waiters that are stopped at the worst moments: a signal handler
 //! that sleeps, on real threads, for every lock.
 //!
-//! Two ways to be hit. A tormentor sends the signal at random times, to the
-//! shipped code: between any two instructions. And each thread sends it to
+//! There are two ways. A separate thread sends the signal at random times to
+//! the shipped code: between any two instructions. And each thread sends it to
 //! itself after some of its own writes to a lock, so that it is certain to be
 //! stopped inside the doorway, between the swap of the tail and the link, and
 //! between the two stores of an unlock.
 //!
-//! What a lock loses by that is time. What it must not lose is an update, or
-//! the way to its end.
+//! A lock may lose time by that. It must lose no update, and must still
+//! terminate.
 #![cfg(all(target_os = "linux", not(miri)))]
 
 mod common;
@@ -23,12 +23,11 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// More than the CPUs of a small machine: somebody is always waiting behind
-/// one who does not run.
+/// More than the CPUs of a small machine: some thread always waits behind one
+/// that does not run.
 const THREADS: usize = 4;
 
-/// How long each lock is tormented, and how many acquisitions a thread makes
-/// at most.
+/// How long each lock is sent signals, and the most acquisitions of a thread.
 const TORMENT: Duration = Duration::from_millis(40);
 const TURNS: u64 = 20_000;
 
@@ -58,7 +57,7 @@ static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 fn install() {
     let mut action = MaybeUninit::<libc::sigaction>::zeroed();
     // SAFETY: zero is a valid `sigaction`; the handler is async-signal-safe.
-    // SA_RESTART: what is tested is the locks, not who forgets EINTR.
+    // SA_RESTART: the locks are tested, not the handling of EINTR.
     unsafe {
         let action = action.assume_init_mut();
         action.sa_sigaction = stop as extern "C" fn(libc::c_int) as usize;
@@ -70,14 +69,14 @@ fn install() {
     }
 }
 
-/// Runs `threads` threads on one lock, each sent a signal by a tormentor at
-/// random times if `pause` says how far apart, and counts.
+/// Runs `threads` threads on one lock and counts; with `pause`, a separate
+/// thread sends each a signal at random times so far apart.
 fn run<P: Platform, L: RawLock<P>>(threads: usize, pause: Option<Duration>) {
     let mut shared = Box::new(Shared::new(L::default()));
     let contexts: Vec<Sendable<L::Ctx>> =
         (0..threads).map(|_| Sendable(L::Ctx::default())).collect();
     let ids: Vec<AtomicU64> = (0..threads).map(|_| AtomicU64::new(0)).collect();
-    // The tormentor begins with them, so that it knows who they are.
+    // The sender starts with them, so that it knows their numbers.
     let start = Barrier::new(threads + 1);
     let made: u64 = std::thread::scope(|scope| {
         let handles: Vec<_> = contexts
@@ -128,8 +127,8 @@ impl Visitor<NativePlatform> for AtAnyInstruction {
     type Output = ();
 
     fn visit<L: RawLock<NativePlatform>>(self) {
-        // A fair lock with more threads than CPUs waits at each handoff for
-        // somebody who does not run; who is stopped here makes it so anyway.
+        // A fair lock with more threads than CPUs waits at each handoff for a
+        // thread that does not run; a stopped thread has that effect anyway.
         let cpus = std::thread::available_parallelism().map_or(1, usize::from);
         let threads = if L::INFO.fairness == Fairness::Fifo {
             cpus.clamp(2, THREADS)

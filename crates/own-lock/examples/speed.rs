@@ -2,8 +2,8 @@
 //! simulator, executions in the checker, and time to a first answer.
 //!
 //! `cargo run --release -p locklab-own-lock --example speed`; docs/your-own-lock.md
-//! has the figures of one machine. Both sides run by turns, and the fastest of
-//! some runs counts, since whatever else runs only adds.
+//! has the figures of one machine. Both sides run alternately, and the
+//! fastest of some runs counts, since other load can only add time.
 
 use locklab_own_lock::{Error, OwnLock};
 use locklab_sim::{Machine, Scenario, Stop, Workload, run};
@@ -24,7 +24,7 @@ fn timed<R>(work: impl FnOnce() -> R) -> (R, Duration) {
     (result, start.elapsed())
 }
 
-/// Of each side the time of so many acquisitions, the fastest run.
+/// The time of so many acquisitions on each side: the fastest run.
 fn simulated(name: &str, lock: &OwnLock, threads: usize, acquisitions: u64) -> [f64; 2] {
     let machine = Machine::builtin("xeon-8380-2s").expect("a machine of ours");
     let work = Workload::Matrix {

@@ -1,4 +1,4 @@
-//! What is wrong with a lock is said in one sentence, with the file's line.
+//! An error in a lock is reported in one sentence, with the file's line.
 
 use locklab_own_lock::{Error, OwnLock};
 use locklab_sim::{Machine, Scenario, Stop, Workload};

@@ -89,8 +89,8 @@ fn the_twins_of_our_locks_keep_the_same_promises() {
     }
 }
 
-/// As of our own: no ordering of theirs is there in vain. (A sample: the
-/// others take minutes, and anderson's fall with two slots only.)
+/// As for our own locks: every ordering is necessary. (A sample: the others
+/// take minutes, and anderson's orderings matter with two slots only.)
 #[test]
 fn the_same_mutants_fall() {
     for file in ["ticket.c", "mcs.c"] {
@@ -107,8 +107,8 @@ fn the_same_mutants_fall() {
     }
 }
 
-/// Bugs that public locks have had, each by the promise that names it; as they
-/// were mended, the same promise is kept.
+/// Bugs that public locks have had, each by the promise that it breaks; with
+/// the published fix the same promise is kept.
 #[test]
 fn known_bugs_of_public_locks_are_found() {
     for (file, promise, said) in [

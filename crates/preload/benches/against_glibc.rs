@@ -1,8 +1,8 @@
 //! The interposer against plain glibc, both sides in one run.
 //!
 //! `cargo bench -p locklab-preload`. A pair is one run of a C program on
-//! glibc and one under the interposer, in an order that alternates; printed
-//! is the median of the ratios of time, and the lowest and highest. Two
+//! glibc and one under the interposer, in alternating order; the median of
+//! the ratios of time is printed, with the lowest and the highest. Two
 //! threads that contend are pinned to two CPUs, and batches in which other
 //! programs took one of these away do not count: on a busy machine that takes
 //! a while. On a virtual machine the CPUs may be siblings or far apart, and

@@ -140,7 +140,7 @@ fn condition_variables_work_under_cpp() {
     }
 }
 
-/// LiTL numbers threads without end and stops at 2048.
+/// LiTL never reuses thread numbers and stops at 2048.
 #[test]
 fn thirty_thousand_threads_come_one_after_the_other() {
     let folder = tempfile::tempdir().unwrap();

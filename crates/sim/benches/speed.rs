@@ -1,7 +1,6 @@
-//! How fast the simulator is: accesses a second, time an acquisition, whole
-//! matrices, memory. Prints a table, of CPU time but for whole matrices; the
-//! targets are those of the issue that
-//! asked for the simulator.
+//! How fast the simulator is: accesses per second, time per acquisition, whole
+//! matrices, memory. Prints a table of CPU time (wall time for whole matrices)
+//! beside the targets.
 
 use locklab_sim::{Machine, Outcome, Scenario, Stop, Workload, reproduce, run};
 use std::time::{Duration, Instant};

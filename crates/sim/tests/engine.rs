@@ -74,7 +74,7 @@ fn each_handoff_of_a_ticket_lock_is_read_by_every_waiter_and_of_a_queue_by_one()
         let scenario = Scenario::new(builtin("xeon-8380-2s"), lock, matrix(0, 0), threads);
         run(&scenario).unwrap().lines_moved
     };
-    // One thread a core: the ticket is taken, the release written, and all
+    // One thread per core: the ticket is taken, the release written, and all
     // that wait read it.
     let ticket = moved("ticket", 32);
     assert!((20.0..36.0).contains(&ticket), "{ticket}");
@@ -133,8 +133,8 @@ fn handoffs_know_their_distance() {
     );
 }
 
-/// Also in a run that is shorter than one acquisition a thread, and with more
-/// virtual CPUs than the machine has.
+/// Also in a run that is shorter than one acquisition per thread, and with
+/// more virtual CPUs than the machine has.
 #[test]
 fn streaks_are_one_at_least_and_nobody_is_starved_in_order_of_arrival() {
     let mut starved = 0;

@@ -9,7 +9,7 @@
 
 use locklab_sim::{Machine, Scenario, Stop, Workload, run};
 
-/// Acquisitions a ns in the steady state.
+/// Acquisitions per ns in the steady state.
 fn model(n: usize, a: f64, s: f64, c: f64) -> f64 {
     let service = |k: usize| s + c * k as f64 / 2.0;
     // Weights of the states, by detailed balance.
@@ -59,7 +59,7 @@ fn the_ticket_lock_collapses_as_the_model_says() {
         "a further CPU costs {slope} ns; half of {c} at best, all of it if each read delays the release too"
     );
     let s = time(few) - slope * few as f64;
-    // Between, and with work outside the lock, the chain must foretell it.
+    // Between, and with work outside the lock, the chain must predict it.
     for non_critical in [60, 300, 1000] {
         // A unit is 15 cycles of 0.5 ns.
         let a = f64::from(non_critical + 1) * 7.5 * 1.05 + 20.0;

@@ -64,7 +64,7 @@ fn a_ticket_handoff_is_linear_in_its_waiters_with_the_published_slope() {
         "{slope} against {published}"
     );
     for machine in INTEL {
-        // A line through 4 and 14 threads foretells 9.
+        // A line through 4 and 14 threads predicts 9.
         let [few, middle, many] = [4, 9, 14].map(|threads| handoff(machine, "ticket", threads));
         let foretold = few.midpoint(many);
         assert!(

@@ -173,7 +173,7 @@ fn grids(report: &Report, document: &mut Document) {
     );
 }
 
-/// One sentence that summarises the matrix, for each placement class.
+/// A sentence per placement class that summarises the matrix.
 fn summary(report: &Report) -> Vec<String> {
     let groups = by_class(report);
     let several = groups.len() > 1;

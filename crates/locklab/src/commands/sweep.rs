@@ -81,7 +81,8 @@ pub enum On {
 /// Runs or collects a sweep.
 ///
 /// # Errors
-/// One sentence; what was run is stored.
+/// [`Error::Usage`] for `--task` without what to run, and any error of the
+/// sweep: its file, its folder, or a run. What was run before stays stored.
 pub fn run(args: &SweepArgs, common: &Common) -> Result<ExitCode, Error> {
     if let Some(folder) = &args.task {
         let job = match (args.chunk, &args.feature) {
