@@ -7,6 +7,7 @@
 //! nothing.
 
 mod alone;
+pub mod export;
 mod merge;
 mod prune;
 mod reading;
@@ -15,7 +16,7 @@ mod schema;
 
 pub use merge::{Merged, StoredRow};
 pub use prune::{Prune, Pruned};
-pub use reading::{Listed, StoredSample};
+pub use reading::{Listed, StoredSample, listing};
 pub use recorder::Recorder;
 
 use crate::experiment::{Cell, Experiment, Key, Order, Sample};

@@ -11,6 +11,7 @@ pub mod commands;
 pub mod comparing;
 pub mod extra;
 pub mod list;
+mod lock_table;
 pub mod output;
 mod own;
 

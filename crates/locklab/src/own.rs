@@ -6,7 +6,9 @@
 
 use crate::cli::{Cli, Command, Common};
 use locklab_host::error::Error;
-use locklab_own_lock::{Error as OwnError, OwnLock};
+use locklab_native::subject;
+use locklab_own_lock::{Error as OwnError, OwnLock, brought_to_checker};
+use locklab_verify::{Assumptions, Candidate};
 use std::path::Path;
 
 /// Compiles and registers every lock of a command line that is not in the
@@ -61,6 +63,50 @@ pub(crate) fn named(name: &str, common: &Common, flags: &[&str]) -> Result<Optio
     let flags = flags.iter().map(|flag| (*flag).to_owned());
     let flags: Vec<String> = asked.into_iter().chain(flags).collect();
     OwnLock::named(name, &flags).map_err(said)
+}
+
+/// The locks that a command line names for the checker (none: all of ours), and
+/// the assumptions about some of them.
+///
+/// # Errors
+/// A name is no lock's, is a peer's, or its file does not compile.
+pub(crate) fn candidates(
+    locks: &[String],
+    c11: bool,
+    common: &Common,
+) -> Result<(Vec<Candidate>, Assumptions), Error> {
+    let mut assumptions = Assumptions::new();
+    let known = locklab_verify::names();
+    let all = || known.iter().map(|name| (*name).to_owned()).collect();
+    let names: Vec<String> = if locks.is_empty() {
+        all()
+    } else {
+        locks.to_vec()
+    };
+    let strict: &[&str] = if c11 { &["-DLOCKLAB_STRICT"] } else { &[] };
+    let mut candidates = Vec::new();
+    for name in &names {
+        if let Some(lock) = named(name, common, strict)? {
+            candidates.push(lock.candidate().map_err(said)?);
+            if !lock.assumptions().is_empty() {
+                assumptions.insert(lock.name().to_owned(), lock.assumptions());
+            }
+            continue;
+        }
+        if let Some(candidate) = brought_to_checker(name) {
+            candidates.push(candidate);
+            continue;
+        }
+        if !known.contains(&name.as_str()) {
+            subject::find(name).map_err(Error::Usage)?;
+            return Err(Error::Usage(format!(
+                "'{name}' is not ours to verify: it is a peer's lock; 'locklab verify' takes \
+                 those that 'locklab locks' lists with a paper, and files"
+            )));
+        }
+        candidates.push(Candidate::named(name).map_err(|e| Error::Usage(e.to_string()))?);
+    }
+    Ok((candidates, assumptions))
 }
 
 /// Converts an error about a lock.

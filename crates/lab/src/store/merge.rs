@@ -4,6 +4,7 @@
 use super::Store;
 use rusqlite::{OptionalExtension, Row, params};
 use serde::Serialize;
+use std::path::Path;
 
 /// A sample as it is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,6 +38,21 @@ pub struct Merged {
     pub samples: u64,
     /// A sentence for each row that could not be read.
     pub damaged: Vec<String>,
+}
+
+impl Merged {
+    /// One line: what was new in the store that was merged.
+    #[must_use]
+    pub fn text(&self, from: &Path) -> String {
+        format!(
+            "{}: {} new, {} with more samples, {} known already; {} samples copied\n",
+            from.display(),
+            self.added,
+            self.completed,
+            self.known,
+            self.samples
+        )
+    }
 }
 
 /// An experiment as it is stored.

@@ -9,6 +9,7 @@ use rusqlite::Row;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::collections::{BTreeMap, HashMap};
+use std::fmt::Write as _;
 use std::path::Path;
 
 /// One experiment in a list.
@@ -52,6 +53,26 @@ pub struct StoredSample {
     pub state: String,
     /// The sample of the run.
     pub sample: Sample,
+}
+
+/// The list as a table, one row an experiment.
+#[must_use]
+pub fn listing(list: &[Listed]) -> String {
+    if list.is_empty() {
+        return "The store is empty; 'locklab matrix' and 'locklab compare' fill it.\n".into();
+    }
+    let mut text = format!(
+        "{:>4}  {:<19}  {:<11}  {:<8}  {:>6}  {}\n",
+        "id", "started (UTC)", "state", "kind", "runs", "experiment vs baseline"
+    );
+    for e in list {
+        let _ = writeln!(
+            text,
+            "{:>4}  {:<19}  {:<11}  {:<8}  {:>6}  {} vs {}",
+            e.id, e.started, e.state, e.kind, e.runs, e.experiment, e.baseline
+        );
+    }
+    text
 }
 
 impl Store {

@@ -3,15 +3,13 @@
 
 use crate::cli::Common;
 use crate::output::print;
-use crate::own;
+use crate::own::candidates;
 use clap::Args;
 use locklab_host::error::Error;
 use locklab_lab::progress::Progress;
-use locklab_native::subject;
-use locklab_own_lock::brought_to_checker;
 use locklab_verify::{
-    Assumptions, Candidate, LockResult, Options, THOROUGH_EXECUTIONS, THOROUGH_SCHEDULES, assumed,
-    document, markdown, plan, record, table, traces, verify_these,
+    LockResult, Options, THOROUGH_EXECUTIONS, THOROUGH_SCHEDULES, assumed, document, markdown,
+    plan, record, table, traces, verify_these,
 };
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -79,7 +77,7 @@ pub struct VerifyArgs {
 /// [`Error::Usage`] if a name is not a lock's, [`Error::Failed`] if a file or
 /// standard output cannot be written.
 pub fn run(args: &VerifyArgs, common: &Common) -> Result<ExitCode, Error> {
-    let (candidates, assumptions) = candidates(args, common)?;
+    let (candidates, assumptions) = candidates(&args.locks, args.c11, common)?;
     let defaults = Options::default();
     let executions = match args.executions {
         Some(executions) => executions,
@@ -133,41 +131,4 @@ pub fn run(args: &VerifyArgs, common: &Common) -> Result<ExitCode, Error> {
     } else {
         ExitCode::FAILURE
     })
-}
-
-/// The locks that the command line names, and the assumptions about some of
-/// them.
-fn candidates(args: &VerifyArgs, common: &Common) -> Result<(Vec<Candidate>, Assumptions), Error> {
-    let mut assumptions = Assumptions::new();
-    let known = locklab_verify::names();
-    let all = || known.iter().map(|name| (*name).to_owned()).collect();
-    let names: Vec<String> = if args.locks.is_empty() {
-        all()
-    } else {
-        args.locks.clone()
-    };
-    let strict: &[&str] = if args.c11 { &["-DLOCKLAB_STRICT"] } else { &[] };
-    let mut candidates = Vec::new();
-    for name in &names {
-        if let Some(lock) = own::named(name, common, strict)? {
-            candidates.push(lock.candidate().map_err(own::said)?);
-            if !lock.assumptions().is_empty() {
-                assumptions.insert(lock.name().to_owned(), lock.assumptions());
-            }
-            continue;
-        }
-        if let Some(candidate) = brought_to_checker(name) {
-            candidates.push(candidate);
-            continue;
-        }
-        if !known.contains(&name.as_str()) {
-            subject::find(name).map_err(Error::Usage)?;
-            return Err(Error::Usage(format!(
-                "'{name}' is not ours to verify: it is a peer's lock; 'locklab verify' takes \
-                 those that 'locklab locks' lists with a paper, and files"
-            )));
-        }
-        candidates.push(Candidate::named(name).map_err(|e| Error::Usage(e.to_string()))?);
-    }
-    Ok((candidates, assumptions))
 }

@@ -1,0 +1,67 @@
+//! `locklab results prune`: removes experiments from the store.
+
+use crate::cli::Common;
+use crate::output::print;
+use clap::{Args, ValueEnum};
+use locklab_host::error::Error;
+use locklab_lab::store::{Prune, Store};
+use serde_json::json;
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// `locklab results prune`: experiments that match everything given.
+#[derive(Debug, Args)]
+#[group(required = true, multiple = true)]
+pub struct PruneArgs {
+    /// Their numbers
+    pub ids: Vec<i64>,
+    /// Started at least this long ago, such as 30d, 12h or '2weeks'
+    #[arg(long, value_name = "AGE", value_parser = humantime::parse_duration)]
+    pub older_than: Option<Duration>,
+    /// In one of these states
+    #[arg(long, value_name = "STATE", value_enum, value_delimiter = ',')]
+    pub state: Vec<PrunedState>,
+    /// Also remove single samples that cannot be read
+    #[arg(long)]
+    pub damaged: bool,
+}
+
+/// States of experiments that can be removed; one that runs cannot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum PrunedState {
+    /// Nothing could be measured
+    Failed,
+    /// Stopped before it was complete; --resume can complete it
+    Interrupted,
+    /// Complete
+    Done,
+    /// Its description cannot be read
+    Damaged,
+}
+
+/// Removes the requested experiments, or prints what would be removed.
+///
+/// # Errors
+/// The store cannot be written, or none of its experiments has such a number.
+pub(super) fn run(there: &Store, args: &PruneArgs, common: &Common) -> Result<ExitCode, Error> {
+    let state = |state: &PrunedState| {
+        let value = state.to_possible_value();
+        value.map_or(String::new(), |value| value.get_name().to_owned())
+    };
+    let prune = Prune {
+        ids: args.ids.clone(),
+        older_than: args.older_than,
+        states: args.state.iter().map(state).collect(),
+        damaged_rows: args.damaged,
+    };
+    let pruned = match common.dry_run {
+        true => there.prunable(&prune),
+        false => Store::open(there.path()).and_then(|store| store.prune(&prune)),
+    };
+    let pruned = pruned.map_err(Error::Failed)?;
+    if common.json {
+        let document = json!({ "schema": 1, "dry_run": common.dry_run, "pruned": pruned });
+        return print(&format!("{document:#}\n"));
+    }
+    print(&pruned.text(common.dry_run))
+}
