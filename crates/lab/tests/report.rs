@@ -7,7 +7,7 @@ use common::{context, judged, kernels, matrix, mixed, programs, troubled, xml};
 use locklab_document::COLUMNS;
 use locklab_document::render::{Colour, html, json, markdown, svg, text};
 use locklab_document::{Document, Section};
-use locklab_lab::experiment::{Experiment, Invalid};
+use locklab_lab::experiment::{Experiment, Invalid, Pair};
 use locklab_lab::report::document;
 use locklab_lab::report::results::schema;
 use proptest::prelude::*;
@@ -28,6 +28,21 @@ fn as_json(experiment: &Experiment) -> String {
 #[test]
 fn text_of_a_matrix_with_every_verdict() {
     golden("matrix.txt", &as_text(&mixed()));
+}
+
+#[test]
+fn cells_that_got_more_pairs_than_planned_are_counted() {
+    let mut experiment = mixed();
+    let planned = experiment.design.pairs;
+    let pairs = &mut experiment.cells[0].pairs;
+    let last = pairs.last().unwrap().clone();
+    pairs.extend((planned..planned + 3).map(|index| Pair {
+        index,
+        ..last.clone()
+    }));
+    let found = as_text(&experiment);
+    let said = format!("{planned} to {} a cell", planned + 3);
+    assert!(found.contains(&said), "no '{said}' in {found}");
 }
 
 #[test]

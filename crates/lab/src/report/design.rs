@@ -9,7 +9,7 @@ use locklab_judge::Family;
 /// The choices made before the first run, and the command that repeats it.
 pub(super) fn facts(report: &Report) -> Facts {
     let design = &report.experiment.design;
-    let pairs = design.pairs;
+    let pairs = taken(report);
     let each = match report.experiment.kind {
         Kind::Matrix => "cell",
         Kind::Programs | Kind::Kernels => "workload",
@@ -44,6 +44,26 @@ pub(super) fn facts(report: &Report) -> Facts {
         }
     }
     facts
+}
+
+/// Pairs that a cell has: as planned, and up to how many where cells that were
+/// still open got more.
+fn taken(report: &Report) -> String {
+    let planned = report.experiment.design.pairs as usize;
+    let cells = report.experiment.cells.iter();
+    let most = cells
+        .map(|cell| cell.pairs.iter().filter(|pair| counts(pair)).count())
+        .max()
+        .unwrap_or(0);
+    if most > planned {
+        format!("{planned} to {most}")
+    } else {
+        planned.to_string()
+    }
+}
+
+fn counts(pair: &Pair) -> bool {
+    pair.samples().iter().all(|sample| sample.invalid.is_none())
 }
 
 /// The margin for flat in percent, as it is printed.
