@@ -1,9 +1,10 @@
 //! What a C lock costs beside its twin in Rust: time of an acquisition in the
 //! simulator, executions in the checker, and time to a first answer.
 //!
-//! `cargo run --release -p locklab-own-lock --example speed`; docs/your-own-lock.md
-//! has the figures of one machine. Both sides run alternately, and the
-//! fastest of some runs counts, since other load can only add time.
+//! `cargo run --release -p locklab-own-lock --example speed [LOCK...]`;
+//! docs/your-own-lock.md has the figures of one machine. The two sides run
+//! alternately, and the fastest run of each counts, since whatever else runs
+//! only adds time.
 
 use locklab_own_lock::{Error, OwnLock};
 use locklab_sim::{Machine, Scenario, Stop, Workload, run};
@@ -24,7 +25,7 @@ fn timed<R>(work: impl FnOnce() -> R) -> (R, Duration) {
     (result, start.elapsed())
 }
 
-/// The time of so many acquisitions on each side: the fastest run.
+/// The fastest run of each side over so many acquisitions, in seconds.
 fn simulated(name: &str, lock: &OwnLock, threads: usize, acquisitions: u64) -> [f64; 2] {
     let machine = Machine::builtin("xeon-8380-2s").expect("a machine of ours");
     let work = Workload::Matrix {
@@ -45,8 +46,11 @@ fn simulated(name: &str, lock: &OwnLock, threads: usize, acquisitions: u64) -> [
 }
 
 fn main() -> Result<(), Error> {
+    let asked: Vec<String> = std::env::args().skip(1).collect();
+    let is_asked = |name: &&str| asked.is_empty() || asked.iter().any(|asked| asked == name);
+    let twins: Vec<&str> = TWINS.into_iter().filter(is_asked).collect();
     println!("time of an acquisition in the simulator, C / Rust");
-    for name in TWINS {
+    for &name in &twins {
         let lock = twin(name)?;
         let ratios = [1, 8, 32].map(|threads| {
             // The difference of a long and a short run: without the process
@@ -60,7 +64,7 @@ fn main() -> Result<(), Error> {
     }
 
     println!("\nexecutions of the checker, C / Rust, of promises that both end");
-    for name in TWINS {
+    for &name in &twins {
         let theirs = twin(name)?.promises()?;
         let ours = properties_of(name).expect("a lock of ours");
         let (mut executions, mut worst) = ([0, 0], 0.0_f64);
@@ -98,7 +102,7 @@ fn main() -> Result<(), Error> {
     }
 
     println!("\ncompile and first answer");
-    for name in TWINS {
+    for &name in &twins {
         let (answer, took) = timed(|| {
             let lock = twin(name)?;
             let machine = Machine::builtin("xeon-8380-2s").expect("a machine of ours");
