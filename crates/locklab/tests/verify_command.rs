@@ -127,7 +127,7 @@ fn the_named_bugs_and_the_steps_of_failures_are_written() {
         bugs.contains("| ticket | tickets are compared by size, which fails when they wrap |"),
         "{bugs}"
     );
-    assert!(!bugs.contains("**none**"), "{bugs}");
+    assert!(!bugs.contains("**not known**"), "{bugs}");
     let trace = std::fs::read_to_string(trace).unwrap();
     assert_eq!(trace, "no promise is broken\n");
 }

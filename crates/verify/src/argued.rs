@@ -196,12 +196,11 @@ pub(crate) fn because(mutation: &Mutation) -> Option<&'static str> {
     let description = mutation.description();
     let text = source::line(place.file, place.line).unwrap_or("");
     let above = source::line(place.file, place.line.saturating_sub(1)).unwrap_or("");
-    REASONS
-        .iter()
-        .find(|(file, part, change, _)| {
-            place.file.ends_with(file)
-                && (text.contains(part) || above.contains(part))
-                && description == *change
-        })
-        .map(|&(_, _, _, why)| why)
+    let about = |line: &str| {
+        let reason = REASONS.iter().find(|(file, part, change, _)| {
+            place.file.ends_with(file) && line.contains(part) && description == *change
+        });
+        reason.map(|&(_, _, _, why)| why)
+    };
+    about(text).or_else(|| about(above))
 }

@@ -1,55 +1,107 @@
-//! The bugs that have a name, and the mutants that break no promise, as
-//! Markdown: two tables of docs/verification.md.
+//! The bugs that have a name, and the mutants that break no promise, as the
+//! two Markdown tables of docs/verification.md.
+//!
+//! A run replaces the rows of its own locks and leaves the others: the tables
+//! are a record, written by `locklab verify --mutants --bugs`, never by hand.
 
 use crate::planted;
 use crate::result::LockResult;
-use std::fmt::Write;
+use crate::verify;
+use std::collections::BTreeSet;
 
-/// One line a bug: the lock, the bug, the promise that it breaks; then one
-/// line a mutant that breaks none, and why. Of locks whose mutants were
-/// tried.
-pub fn markdown(locks: &[LockResult]) -> String {
-    let mut text =
-        String::from("| lock | bug | broken promise | how |\n| --- | --- | --- | --- |\n");
-    let mut line = |part: std::fmt::Arguments<'_>| {
-        text.write_fmt(part).expect("a String grows");
-        text.push('\n');
-    };
-    for lock in locks {
-        for name in planted::names(&lock.name) {
+const BUGS: &str = "| lock | bug | broken promise | how |\n| --- | --- | --- | --- |\n";
+const ARGUED: &str =
+    "| lock | source | mutant | why no promise breaks |\n| --- | --- | --- | --- |\n";
+
+/// What is printed where nobody knows why a mutant breaks no promise.
+const NOT_KNOWN: &str = "**not known**";
+
+/// `before` with these locks' rows in the place of their old ones, in a table
+/// of the bugs and one of the mutants that break no promise. Locks whose
+/// mutants were not tried keep what they have.
+pub fn markdown(before: &str, locks: &[LockResult]) -> String {
+    let tried: Vec<&LockResult> = locks.iter().filter(|lock| lock.mutants.is_some()).collect();
+    let bugs = tried.iter().flat_map(|lock| rows_of_bugs(lock)).collect();
+    let argued = tried
+        .iter()
+        .flat_map(|lock| rows_of_survivors(lock))
+        .collect();
+    let text = with_rows(before, BUGS, &tried, bugs);
+    with_rows(&text, ARGUED, &tried, argued)
+}
+
+fn row(cells: [&str; 4]) -> String {
+    let cells = cells.map(|cell| cell.replace('|', "\\|"));
+    format!("| {} |\n", cells.join(" | "))
+}
+
+fn rows_of_bugs(lock: &LockResult) -> Vec<String> {
+    planted::names(&lock.name)
+        .map(|bug| {
             let dead = lock
                 .dead
                 .iter()
-                .find(|dead| dead.bug.as_deref() == Some(name));
-            let (by, how) = match dead {
-                Some(dead) => (dead.by.as_str(), short(&dead.how)),
-                None if lock.mutants.is_none() => ("not tried", String::new()),
-                None => ("**none**", why(lock, name)),
-            };
-            line(format_args!("| {} | {name} | {by} | {how} |", lock.name));
-        }
-    }
-    line(format_args!(
-        "\n| lock | line | mutant | why no promise breaks |\n| --- | --- | --- | --- |"
-    ));
-    for lock in locks {
-        for survivor in lock.argued.iter().chain(&lock.survivors) {
-            line(format_args!(
-                "| {} | {} | {} | {} |",
-                lock.name,
-                survivor.line,
-                survivor.weakened,
-                survivor.because.as_deref().unwrap_or("**not known**")
-            ));
-        }
-    }
-    text
+                .find(|dead| dead.bug.as_deref() == Some(bug));
+            match dead {
+                Some(dead) => row([&lock.name, bug, &dead.by, &short(&dead.how)]),
+                None => row([&lock.name, bug, "none", &why(lock, bug)]),
+            }
+        })
+        .collect()
 }
 
-/// Without what differs from run to run or from machine to machine.
+fn rows_of_survivors(lock: &LockResult) -> Vec<String> {
+    let survivors = lock.argued.iter().chain(&lock.survivors);
+    survivors
+        .map(|survivor| {
+            let source = format!("`{}`", survivor.source);
+            let why = survivor.because.as_deref().unwrap_or(NOT_KNOWN);
+            row([&lock.name, &source, &survivor.weakened, why])
+        })
+        .collect()
+}
+
+/// The lock of a row.
+fn lock_of(row: &str) -> &str {
+    row.trim_start_matches("| ")
+        .split(" |")
+        .next()
+        .unwrap_or("")
+}
+
+/// The rows below `head` in `text`, and where they are.
+fn rows<'a>(text: &'a str, head: &str) -> Option<(usize, usize, Vec<&'a str>)> {
+    let begin = text.find(head)? + head.len();
+    let rows: Vec<&str> = text[begin..]
+        .split_inclusive('\n')
+        .take_while(|line| line.starts_with('|'))
+        .collect();
+    let end = begin + rows.iter().map(|row| row.len()).sum::<usize>();
+    Some((begin, end, rows))
+}
+
+fn with_rows(text: &str, head: &str, locks: &[&LockResult], new: Vec<String>) -> String {
+    let (before, old, after) = match rows(text, head) {
+        Some((begin, end, old)) => (text[..begin].to_owned(), old, &text[end..]),
+        None if text.is_empty() => (head.to_owned(), Vec::new(), ""),
+        None => (format!("{text}\n{head}"), Vec::new(), ""),
+    };
+    let replaced: BTreeSet<&str> = locks.iter().map(|lock| lock.name.as_str()).collect();
+    let old = old
+        .into_iter()
+        .filter(|row| !replaced.contains(lock_of(row)));
+    let mut all: Vec<String> = old.map(str::to_owned).chain(new).collect();
+    let names = verify::names();
+    all.sort_by_key(|row| names.iter().position(|name| *name == lock_of(row)));
+    format!("{before}{}{after}", all.concat())
+}
+
+/// Without what differs from run to run or from machine to machine, and
+/// without places, which move.
 fn short(how: &str) -> String {
-    let end = how.find(" at crates/").or_else(|| how.find(" (address"));
-    how[..end.unwrap_or(how.len())].replace('|', "/")
+    let ends = [" at crates/", " (address", ", the last at ", ", after "];
+    let end = ends.iter().filter_map(|end| how.find(end)).min();
+    how[..end.unwrap_or(how.len())].to_owned()
 }
 
 fn why(lock: &LockResult, bug: &str) -> String {
@@ -57,5 +109,97 @@ fn why(lock: &LockResult, bug: &str) -> String {
         .iter()
         .find(|survivor| survivor.bug.as_deref() == Some(bug))
         .and_then(|survivor| survivor.because.clone())
-        .unwrap_or_else(|| "not known".into())
+        .unwrap_or_else(|| NOT_KNOWN.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::recorded;
+    use crate::result::{Count, MutantKind, Survivor};
+
+    fn lock(name: &str, because: &str) -> LockResult {
+        LockResult {
+            name: name.into(),
+            properties: Vec::new(),
+            sources: Vec::new(),
+            executions: 0,
+            seconds: 0.0,
+            mutants: Some(1),
+            killed: Some(0),
+            orderings: Count::default(),
+            structure: Count::default(),
+            planted: Count::default(),
+            survivors: Vec::new(),
+            argued: vec![Survivor {
+                bug: None,
+                line: "a.rs:1:1".into(),
+                source: "a(|b| c)".into(),
+                weakened: "write left out".into(),
+                kind: MutantKind::Structure,
+                seconds: 0.0,
+                decided: true,
+                because: Some(because.into()),
+            }],
+            dead: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_run_replaces_its_own_rows() {
+        let text = markdown("# Title\n", &[lock("mcs", "one"), lock("tas", "two")]);
+        assert!(text.starts_with("# Title\n\n| lock | bug |"), "{text}");
+        assert!(text.contains("`a(\\|b\\| c)`"), "{text}");
+        let tas = text.find("| two |").expect("a row");
+        assert!(tas < text.find("| one |").expect("a row"), "{text}");
+        let again = markdown(&(text.clone() + "After.\n"), &[lock("mcs", "three")]);
+        assert_eq!(again, text.replace("| one |", "| three |") + "After.\n");
+    }
+
+    /// Locks whose last run was before there were these tables. Only ever
+    /// shorter.
+    const WITHOUT_ROWS: &[&str] = &[
+        "tas",
+        "ttas",
+        "virt-spin",
+        "virt-spin-delay",
+        "virt-spin-backoff",
+        "ticket",
+        "ticket-prop",
+        "anderson",
+        "clh",
+        "mcs",
+        "mcs-k42",
+        "hemlock",
+        "twa",
+    ];
+
+    /// Whoever changes a lock or its bugs runs `locklab verify --mutants LOCK
+    /// --record crates/verify/verified.tsv --bugs docs/verification.md`.
+    #[test]
+    fn the_tables_are_those_of_the_recorded_runs() {
+        let text = include_str!("../../../docs/verification.md");
+        let rows = |head| rows(text, head).expect("the table").2;
+        let (bugs, argued) = (rows(BUGS), rows(ARGUED));
+        for record in recorded() {
+            let name = record.name.as_str();
+            if WITHOUT_ROWS.contains(&name) {
+                continue;
+            }
+            let of = |rows: &[&str]| rows.iter().filter(|row| lock_of(row) == name).count();
+            assert_eq!(of(&argued), record.argued, "mutants of {name} that survive");
+            assert_eq!(of(&bugs), planted::names(name).count(), "bugs of {name}");
+            for bug in planted::names(name) {
+                let begin = row([name, bug, "", ""]);
+                let begin = begin.trim_end_matches("|  |\n").trim_end();
+                let is_row = |row: &&str| row.starts_with(begin);
+                assert!(bugs.iter().any(is_row), "no row of {name}: {bug}");
+            }
+        }
+        let unknown = bugs
+            .iter()
+            .chain(&argued)
+            .find(|row| row.contains(NOT_KNOWN));
+        assert_eq!(unknown, None);
+    }
 }

@@ -43,6 +43,8 @@ pub(crate) struct Setting {
     pub(crate) virtualized: bool,
     /// How often some may be preferred.
     pub(crate) preferences: u32,
+    /// NUMA nodes, which the CPUs are dealt out to in turn.
+    pub(crate) numa_nodes: usize,
 }
 
 impl Default for Setting {
@@ -52,6 +54,8 @@ impl Default for Setting {
             interrupts: false,
             virtualized: false,
             preferences: 1,
+            // So that a lock that prefers its own has a choice.
+            numa_nodes: 2,
         }
     }
 }
@@ -168,6 +172,11 @@ pub(crate) fn virtualized() -> bool {
 /// How often some may be preferred.
 pub(crate) fn preferences() -> u32 {
     setting().preferences
+}
+
+/// The NUMA node of this modelled thread.
+pub(crate) fn numa_node() -> usize {
+    cpu() % setting().numa_nodes
 }
 
 /// Whether interrupts come at every access in this model.

@@ -120,12 +120,18 @@ const UNBOUNDED_SHARE: u64 = 4;
 /// it costs a preemption.
 const BOUNDED_PRUNE_AFTER: u32 = 2;
 
-/// How much the limit of executions is stretched for the bound that is aimed
-/// at.
-const AIM_SHARE: u64 = 10;
+/// How much the limit of executions is stretched for one preemption, without
+/// which nothing is proven.
+const ONE_SHARE: u64 = 10;
+
+/// The same for the bound that is aimed at.
+const AIM_SHARE: u64 = 2;
 
 /// The next bound has at least so many times the executions of this one.
 const GROWTH: u64 = 2;
+
+/// And the second so many times those of the first, in most models.
+const AIM_GROWTH: u64 = 5;
 
 /// Explores the model of a property, as far as the limits allow.
 pub(crate) fn explore(property: &Property, limits: Limits) -> Explored {
@@ -154,8 +160,11 @@ pub(crate) fn explore(property: &Property, limits: Limits) -> Explored {
         let mut executions = limits.executions.saturating_sub(spent);
         // Not begun if it would not end.
         let mut growth = GROWTH;
-        if preemptions <= property.aim {
+        if preemptions == 1 {
+            executions = limits.executions.saturating_mul(ONE_SHARE);
+        } else if preemptions <= property.aim {
             executions = limits.executions.saturating_mul(AIM_SHARE);
+            growth = AIM_GROWTH;
         } else if let Some(reached) = &reached {
             growth = growth.max(reached.executions / before.max(1));
         }

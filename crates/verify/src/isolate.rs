@@ -29,6 +29,8 @@ pub(crate) struct Crash {
     pub(crate) failure: Failure,
     /// Executions that it had begun.
     pub(crate) executions: u64,
+    /// Which of its properties it was exploring, from 0.
+    pub(crate) property: usize,
 }
 
 /// Runs `work` in a child process.
@@ -143,6 +145,7 @@ mod unix {
                 trace: Vec::new(),
             },
             executions: 0,
+            property: 0,
         };
         let shared = Shared::new().map_err(|error| crash(format!("no memory: {error}")))?;
         let journal = shared.journal();
@@ -192,6 +195,7 @@ mod unix {
         Err(Crash {
             failure: Failure { message, trace },
             executions: journal.executions.load(Ordering::Relaxed),
+            property: journal.property.load(Ordering::Relaxed) as usize,
         })
     }
 

@@ -162,6 +162,8 @@ pub(crate) struct Journal {
     pub(crate) beats: AtomicU64,
     /// Executions begun.
     pub(crate) executions: AtomicU64,
+    /// Which of its properties is being explored.
+    pub(crate) property: AtomicU32,
     /// See [`crate::isolate`].
     pub(crate) fault: AtomicU32,
     pub(crate) fault_address: AtomicU64,

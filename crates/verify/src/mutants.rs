@@ -48,6 +48,14 @@ impl Mutant {
         }
     }
 
+    /// What stands in the source where it is made.
+    fn source(self) -> String {
+        match self {
+            Self::Of(mutation) => mutation.text(),
+            Self::In(planted) => planted.what.to_owned(),
+        }
+    }
+
     fn description(self) -> String {
         match self {
             Self::Of(mutation) => mutation.description(),
@@ -172,6 +180,7 @@ fn count<'a>(result: &mut LockResult, tried: impl Iterator<Item = (Mutant, &'a (
         survivors.push(Survivor {
             bug,
             line,
+            source: mutant.source(),
             weakened,
             kind,
             seconds,

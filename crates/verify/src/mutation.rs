@@ -12,6 +12,7 @@
 
 use crate::execution::{self, MAX_THREADS};
 use crate::journal::Place;
+use crate::source;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
@@ -175,6 +176,19 @@ impl Mutation {
             Change::Unbounded => "bound never reached".into(),
             Change::OneMore => "bound one higher".into(),
             Change::OneNumber => "every CPU has the number 0".into(),
+        }
+    }
+
+    /// What is called at its place, in one line; the name of what is no access
+    /// of memory.
+    pub(crate) fn text(&self) -> String {
+        let Place { file, line, .. } = self.place;
+        let text = |line| source::line(file, line).unwrap_or("").trim();
+        match text(line) {
+            "" => file.to_owned(),
+            // The call stands below what it is a method of.
+            here if here.starts_with('.') => text(line.saturating_sub(1)).to_owned() + here,
+            here => here.to_owned(),
         }
     }
 

@@ -237,6 +237,19 @@ macro_rules! word {
         }
 
         impl<$($generic)*> Word<$atomic> {
+            /// A load. While a model is set up it sees the newest value, or
+            /// the queue that the model is about would not form: what is not
+            /// explored sees the oldest that it may.
+            fn read(&self, order: Ordering) -> $value {
+                if !execution::is_quiet() {
+                    return self.atomic.load(order);
+                }
+                let same = $unlikely;
+                self.atomic
+                    .compare_exchange(same, same, Ordering::Relaxed, order)
+                    .unwrap_or_else(|value| value)
+            }
+
             fn write(&self, value: $value, order: Ordering, here: Place) {
                 let old = self.newest();
                 self.store_in_order(
@@ -266,7 +279,7 @@ macro_rules! word {
                 let here = Place::here();
                 execution::access(here);
                 mutation::change(here, Kind::Load, Ordering::Relaxed, self.address());
-                let value = self.atomic.load(accessed(here, Part::Load, order));
+                let value = self.read(accessed(here, Part::Load, order));
                 self.step(Operation::Load, here, $pointer, $number(value), $number(value));
                 value
             }
@@ -394,7 +407,7 @@ macro_rules! word {
                 }
                 let mut reads = 0;
                 loop {
-                    let value = self.atomic.load(order);
+                    let value = self.read(order);
                     let number = $number(value);
                     let mut done = poll(value) == Poll::Done;
                     match change {
@@ -695,9 +708,8 @@ unsafe impl Platform for Loom {
         execution::cpu()
     }
 
-    /// Two nodes, so that a lock that prefers its own has a choice.
     fn node() -> usize {
-        execution::cpu() % 2
+        execution::numa_node()
     }
 
     fn now() -> u64 {

@@ -78,6 +78,8 @@ pub struct Survivor {
     pub bug: Option<String>,
     /// Source file, line and column.
     pub line: String,
+    /// What stands there; of a planted bug, what it is called.
+    pub source: String,
     /// What was changed, and to what.
     pub weakened: String,
     /// Its kind.

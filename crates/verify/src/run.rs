@@ -3,7 +3,7 @@
 
 use crate::explore::{Explored, Failure, Limits, Outcome, explore, explore_within, pruning};
 use crate::isolate::{Crash, Ended, isolated};
-use crate::journal::Place;
+use crate::journal::{Journal, Place};
 use crate::models;
 use crate::mutation::{self, Mutation};
 use crate::numbers::{THREAD_NUMBERS, number_properties};
@@ -11,6 +11,7 @@ use crate::parking::{SPIN_THEN_PARK, park_properties};
 use crate::property::Property;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// The properties of the lock called `name`, the cheapest first; `None` if
@@ -144,10 +145,19 @@ pub fn try_mutant<'a>(
     let Ended { answer, cpu } =
         isolated(|| mutation::with(mutation, || try_properties(&properties, limits, thorough)));
     let fate = answer.unwrap_or_else(|crash: Crash| Fate::Killed {
-        by: "(a process of its own)".into(),
+        by: properties
+            .get(crash.property)
+            .map_or("", |property| property.name)
+            .into(),
         how: crash.failure.message,
     });
     (fate, cpu)
+}
+
+/// Notes which property is explored, for whoever finds this process crashed.
+fn begin_property(number: usize) {
+    let journal = Journal::current();
+    journal.property.store(number as u32, Ordering::Relaxed);
 }
 
 /// Runs properties, whose lock is a mutant, until one fails.
@@ -170,10 +180,11 @@ fn try_properties(properties: &[&Property], limits: Limits, thorough: bool) -> F
             executions,
             ..limits
         };
-        for (property, complete) in properties.iter().zip(&mut complete) {
+        for (number, (property, complete)) in properties.iter().zip(&mut complete).enumerate() {
             if *complete {
                 continue;
             }
+            begin_property(number);
             let explored = explore_within(property, preemptions, pruning(preemptions), limits);
             if let Some(fate) = killed(property, &explored) {
                 return fate;
@@ -185,10 +196,11 @@ fn try_properties(properties: &[&Property], limits: Limits, thorough: bool) -> F
         return Fate::Undecided;
     }
     let mut survived = Fate::Survived;
-    for (property, complete) in properties.iter().zip(complete) {
+    for (number, (property, complete)) in properties.iter().zip(complete).enumerate() {
         if complete {
             continue;
         }
+        begin_property(number);
         let explored = explore(property, limits);
         if explored.outcome == Outcome::Cut {
             survived = Fate::Undecided;

@@ -64,6 +64,9 @@ pub struct VerifyArgs {
     #[arg(long)]
     pub c11: bool,
     /// Also write the named bugs, and what found each, as Markdown
+    ///
+    /// In the tables that the file has, these locks' rows take the place of
+    /// their old ones: docs/verification.md is such a file.
     #[arg(long, value_name = "FILE", requires = "mutants")]
     pub bugs: Option<PathBuf>,
     /// Also write every step of each failure to this file
@@ -110,14 +113,17 @@ pub fn run(args: &VerifyArgs, common: &Common) -> Result<ExitCode, Error> {
         std::fs::write(path, text(&results))
             .map_err(|error| Error::Failed(format!("cannot write {}: {error}", path.display())))
     };
-    let before = args
-        .record
-        .as_ref()
-        .and_then(|path| std::fs::read_to_string(path).ok());
+    let before = |path: &Option<PathBuf>| {
+        let path = path.as_ref();
+        path.and_then(|path| std::fs::read_to_string(path).ok())
+            .unwrap_or_default()
+    };
     write(&args.record, &|results| {
-        record::lines(before.as_deref().unwrap_or(""), results)
+        record::lines(&before(&args.record), results)
     })?;
-    write(&args.bugs, &markdown)?;
+    write(&args.bugs, &|results| {
+        markdown(&before(&args.bugs), results)
+    })?;
     write(&args.trace, &traces)?;
     let text = if common.json {
         let document = document(&results, options, args.seconds, &assumptions);

@@ -193,24 +193,6 @@ pub(super) fn one_comes_to_two(lock: &Lock) {
     table.finish();
 }
 
-/// Three come while the lock is held, and the first may stop anywhere: between
-/// its look at the lock and its next step another becomes the one waiter
-/// without a node, and a queue forms behind that.
-pub(crate) fn queue_forms_meanwhile(lock: &Lock) {
-    let table = Table::new(lock, 4);
-    execution::set_up(|| table.lock());
-    let others: Vec<_> = (1..4)
-        .map(|cpu| spawn(cpu, move || table.section()))
-        .collect();
-    let_others_wait(TURNS);
-    table.enter();
-    table.unlock();
-    for other in others {
-        join(other);
-    }
-    table.finish();
-}
-
 /// A waiter of the other NUMA node has been passed over, another one comes,
 /// and so does the one that let go: the second queue, or the passive list,
 /// gets a second member, and then the first has its turn.

@@ -1,9 +1,11 @@
 //! Interrupts that take locks too, on a CPU that is taking one.
 
-use super::table::{Table, join, spawn};
+use super::table::{Table, join, let_others_wait, spawn, spawn_until_it_waits};
 use super::{Lock, Property};
 use crate::execution;
 use locklab_locks::NESTING;
+use std::cell::RefCell;
+use std::rc::Rc;
 
 /// Takes the first lock; an interrupt while it waits takes the others.
 fn descend(tables: &'static [&'static Table]) {
@@ -83,6 +85,44 @@ pub(crate) fn interrupted(lock: &Lock) -> Property {
         for table in tables {
             table.finish();
         }
+    });
+    property.with(|setting| {
+        setting.interrupts = true;
+        setting.coins = false;
+    })
+}
+
+/// A CPU that takes the lock stops before any one access: meanwhile another
+/// becomes the one waiter without a node, and a queue forms behind that. Then
+/// the holder lets go.
+pub(crate) fn meanwhile(lock: &Lock) -> Property {
+    let property = Property::new("a queue forms meanwhile", 4, lock, |lock| {
+        let table = Table::new(lock, 4);
+        table.lock();
+        let stopped = spawn(1, move || {
+            let others = Rc::new(RefCell::new(Vec::new()));
+            let come = others.clone();
+            execution::interrupt_anywhere(move || {
+                execution::set_up(|| {
+                    let come_in_turn =
+                        [2, 3].map(|cpu| spawn_until_it_waits(cpu, move || table.section()));
+                    come.borrow_mut().extend(come_in_turn);
+                });
+                execution::arrive(1);
+                let_others_wait(1);
+            });
+            table.lock_and_arrive();
+            table.enter();
+            table.unlock();
+            for other in others.take() {
+                join(other);
+            }
+        });
+        execution::await_arrival(1);
+        table.enter();
+        table.unlock();
+        join(stopped);
+        table.finish();
     });
     property.with(|setting| {
         setting.interrupts = true;

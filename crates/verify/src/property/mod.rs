@@ -20,20 +20,10 @@ pub(crate) use special::{
 };
 use std::sync::Arc;
 
-/// A queue that forms between a waiter's look at the lock and its next step.
-pub(crate) fn meanwhile(lock: &Lock) -> Property {
-    Property::new(
-        "a queue forms meanwhile",
-        4,
-        lock,
-        exclusion::queue_forms_meanwhile,
-    )
-}
-
 pub(crate) use fairness::{
     announced, lets_others_in, one_writer_between, overtaking_in_queue, readers_wait,
 };
-pub(crate) use interrupts::interrupted;
+pub(crate) use interrupts::{interrupted, meanwhile};
 pub(crate) use table::{join, spawn};
 
 /// A lock that a model makes.
@@ -158,6 +148,10 @@ pub fn promises(lock: &Arc<dyn Subject>) -> Vec<Property> {
     if info.numa_aware || info.overtakes.is_some() {
         let passed = Property::new("passed over twice", 4, lock, exclusion::passed_over);
         all.push(passed.with(|setting| setting.preferences = 2));
+    }
+    if info.numa_aware {
+        let alone = Property::new("one NUMA node", 3, lock, one_comes_back);
+        all.push(alone.with(|setting| setting.numa_nodes = 1));
     }
     let nesting = Property::new("nesting", 3, lock, interrupts::nesting);
     all.push(Property { aim: 1, ..nesting });
