@@ -113,6 +113,7 @@ pub(crate) struct ReadyVariant {
 }
 
 /// Two kernels, in every variant, under every load.
+#[derive(Clone)]
 pub struct Kernels<'a> {
     pub(crate) cache: &'a Cache<'a>,
     pub(crate) qemu: Qemu,
@@ -135,6 +136,19 @@ impl Kernels<'_> {
             accelerator: self.accelerator,
             limit: self.limit,
         }
+    }
+
+    /// The same kernels with one layout, whose pair has the number 0.
+    #[must_use]
+    pub fn only(mut self, layout: u32) -> Self {
+        for (variant, _) in self.cells.iter_mut().flatten() {
+            for kernel in &mut variant.kernels {
+                let image = kernel.images.get(layout as usize).cloned();
+                kernel.images = image.into_iter().collect();
+            }
+        }
+        self.seed = self.seed_of(layout);
+        self
     }
 
     fn ready(&self, turn: &Turn) -> Result<&(ReadyVariant, Load), Stopped> {

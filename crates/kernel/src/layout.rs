@@ -28,12 +28,17 @@ use std::time::Duration;
 /// If the link fails, the kernel's makefiles are not known, or the disk is
 /// full; also after Ctrl-C.
 pub fn layout(cache: &Cache<'_>, build: &Build, seed: u64) -> Result<PathBuf, Error> {
-    let folder = build.folder.join("layouts");
-    let path = folder.join(format!("{seed}.vmlinux"));
+    let path = path(build, seed);
     if path.is_file() {
         return Ok(path);
     }
+    let folder = build.folder.join("layouts");
     std::fs::create_dir_all(&folder).map_err(|e| cache.cannot_write(&folder, &e))?;
+    // Every link writes the same files among the objects.
+    let _held = cache.hold(&build.folder, "links this kernel")?;
+    if path.is_file() {
+        return Ok(path);
+    }
     let command = link_command(&build.objects)?;
     let mut environment = environment(&build.objects)?;
     environment.push(("LOCKLAB_LAYOUT".into(), options(seed).into()));
@@ -64,6 +69,11 @@ pub fn layout(cache: &Cache<'_>, build: &Build, seed: u64) -> Result<PathBuf, Er
     let linked = build.objects.join("vmlinux");
     std::fs::rename(&linked, &path).map_err(|e| cache.cannot_write(&path, &e))?;
     Ok(path)
+}
+
+/// Where the image of a build in the order of a seed is kept.
+pub(crate) fn path(build: &Build, seed: u64) -> PathBuf {
+    build.folder.join(format!("layouts/{seed}.vmlinux"))
 }
 
 /// Options of the link. Zero is no seed to lld but "reverse order".

@@ -37,4 +37,4 @@ pub mod typed;
 pub mod workload;
 
 pub use instrument::{GuestRun, Guests, Kernel, Kernels};
-pub use prepare::{Plan, equipped, made, prepare};
+pub use prepare::{Plan, Scope, equipped, made, prepare};

@@ -10,7 +10,7 @@ use crate::build::{Build, build};
 use crate::cache::{Cache, find};
 use crate::instrument::{GuestRun, Guests, Kernel, Kernels, ReadyVariant, is_model};
 use crate::kvm::{Look, choose};
-use crate::layout::layout;
+use crate::layout::{self, layout};
 use crate::metrics::metrics;
 use crate::recipe::{Experiment, Side, Variant};
 use crate::report::{MODEL, VariantSizes, sizes};
@@ -44,6 +44,35 @@ pub struct Plan {
     pub delta: f64,
     /// Whether to compare the baseline with itself.
     pub aa: bool,
+    /// Which part of the experiment this process carries out.
+    pub scope: Scope,
+}
+
+/// A part of an experiment, so that its layouts can be measured apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// All of it.
+    Whole,
+    /// One layout: no other is linked, and what only a report needs (sizes,
+    /// locktorture, the repetition of the first run) is left out.
+    Layout(u32),
+    /// What only a report needs: no layout is linked.
+    Report,
+}
+
+impl Scope {
+    /// Whether this layout is linked.
+    fn links(self, layout: u32) -> bool {
+        match self {
+            Self::Whole => true,
+            Self::Layout(only) => layout == only,
+            Self::Report => false,
+        }
+    }
+
+    fn reports(self) -> bool {
+        !matches!(self, Self::Layout(_))
+    }
 }
 
 /// Adds to an experiment what its workloads, and the requested ones, need in
@@ -173,7 +202,7 @@ pub fn prepare<'a>(
         limit: plan.limit,
         seed: plan.seed,
         cells: ready,
-        checked: false,
+        checked: !plan.scope.reports(),
         qemu,
     };
     Ok((instrument, experiment))
@@ -214,7 +243,9 @@ impl Preparing<'_> {
             &variant.name,
             format!("Linux {}, {}", old.release, old.compiler),
         );
-        self.sizes.push(sizes(variant, &old, &new)?);
+        if plan.scope.reports() {
+            self.sizes.push(sizes(variant, &old, &new)?);
+        }
         if variant.size_only || plan.loads.is_empty() {
             return Ok(None);
         }
@@ -237,7 +268,7 @@ impl Preparing<'_> {
             }
         }
         for load in &plan.loads {
-            if load.workload == Workload::Locktorture {
+            if load.workload == Workload::Locktorture && plan.scope.reports() {
                 self.torture(variant, [&old, &new], &ready, load)?;
             }
         }
@@ -249,13 +280,18 @@ impl Preparing<'_> {
         self.facts.push((format!("{name}{comma}{variant}"), text));
     }
 
-    /// Links a build in all its orders.
+    /// Links a build in all its orders that belong to the scope, and names the
+    /// images of the others.
     fn kernel(&self, variant: &Variant, side: Side, made: &Build) -> Result<Kernel, Error> {
-        let noun = format!("link orders of the {}", side.word());
-        let progress = Progress::new(self.plan.layouts.into(), &noun, self.cache.quiet);
-        let images = (0..self.plan.layouts)
+        let (plan, noun) = (self.plan, format!("link orders of the {}", side.word()));
+        let progress = Progress::new(plan.layouts.into(), &noun, self.cache.quiet);
+        let images = (0..plan.layouts)
             .map(|pair| {
-                let image = layout(self.cache, made, self.plan.seed.wrapping_add(pair.into()));
+                let seed = plan.seed.wrapping_add(pair.into());
+                let image = match plan.scope.links(pair) {
+                    true => layout(self.cache, made, seed),
+                    false => Ok(layout::path(made, seed)),
+                };
                 progress.advance(1);
                 image
             })

@@ -121,7 +121,8 @@ fn a_cluster_gives_what_this_machine_gives_whatever_is_killed() {
     let local = setup.swept("--folder local --array 150 --json");
     assert!(local.status.success(), "{}", said(&local));
 
-    let words = "--folder slurm --slurm --requeue --array 150 --json";
+    let words = "--folder slurm --slurm --requeue --array 150 --json --constraint alpha \
+                 --constraint beta";
     let mut submitter = setup
         .sweep(words)
         .stdout(Stdio::null())
@@ -180,6 +181,10 @@ fn what_a_cluster_refuses_is_one_sentence() {
     for (words, part) in [
         ("--partition nope", "'sinfo' lists the partitions"),
         ("--constraint gamma", "--constraint names one"),
+        (
+            "--constraint alpha --constraint gamma",
+            "--constraint names one",
+        ),
         ("--time 5x", "give --time"),
         ("--folder large --array 600", "MaxArraySize"),
     ] {

@@ -254,9 +254,9 @@ fn what_cannot_be_swept_is_one_sentence() {
         other.contains("figures of two versions are not one sweep"),
         "{other}"
     );
-    let task = place.error(&["sweep", "--task", "s.sweep", "--chunk", "0"], 1);
+    let task = place.error(&["sweep", "--task", "s.sweep", "--part", "chunk:0"], 1);
     assert!(task.contains("figures of two versions"), "{task}");
-    let nowhere = place.error(&["sweep", "--task", "nowhere", "--chunk", "0"], 1);
+    let nowhere = place.error(&["sweep", "--task", "nowhere", "--part", "chunk:0"], 1);
     assert!(
         nowhere.contains("must lie where all nodes share it"),
         "{nowhere}"
@@ -345,7 +345,7 @@ fn a_lock_of_ones_own_is_compiled_once_and_every_task_runs_that() {
     for name in ["shards/0001.sqlite", "status/0001.json"] {
         std::fs::remove_file(place.path("s.sweep").join(name)).unwrap();
     }
-    let task = ["sweep", "--task", "s.sweep", "--chunk", "1"];
+    let task = ["sweep", "--task", "s.sweep", "--part", "chunk:1"];
     place
         .locklab(&task)
         .env("PATH", "/nowhere")

@@ -5,7 +5,8 @@
 use crate::collect::{Collected, Missing};
 use crate::folder::Folder;
 use crate::hardware::Fleet;
-use crate::slurm::{self, Options};
+use crate::kernels::KernelSweep;
+use crate::slurm::{self, Array, Options, Work};
 use locklab_lab::progress::Progress;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,27 +21,77 @@ const POLL_INTERVAL: Duration = Duration::from_secs(5);
 /// # Errors
 /// Those of [`slurm::queued`] and [`slurm::submit`].
 pub(crate) fn submit_open(folder: &Folder, options: &Options) -> Result<String, String> {
-    let queued = slurm::queued(folder)?;
-    let is_queued =
-        |chunk: &usize| queued.pending.contains(chunk) || queued.running.contains(chunk);
     let all = folder.open_chunks();
-    let open: Vec<usize> = all.iter().copied().filter(|c| !is_queued(c)).collect();
-    if all.is_empty() {
-        return Ok("All chunks are done.".into());
-    }
+    submit_rest(folder.path(), &all, "chunks", |open| {
+        let array = chunks(folder, open);
+        let job = slurm::submit(&array, options)?;
+        Ok(format!(
+            "Submitted job {}: {} of {} chunks, one task each.",
+            job.id,
+            open.len(),
+            folder.chunks()
+        ))
+    })
+}
+
+/// The same for the layouts of a sweep of kernels, and for its builds, which
+/// they wait for.
+///
+/// # Errors
+/// Those of [`slurm::queued`] and [`slurm::submit`].
+pub(crate) fn submit_layouts(sweep: &KernelSweep, options: &Options) -> Result<String, String> {
+    let all = sweep.open_layouts();
+    submit_rest(sweep.path(), &all, "layouts", |open| {
+        let array = |work, tasks, after| Array {
+            folder: sweep.path(),
+            work,
+            tasks,
+            after,
+        };
+        let builds: Vec<usize> = (0..sweep.builds()).collect();
+        let built = slurm::submit(&array(Work::Build, &builds, None), options)?;
+        let job = slurm::submit(&array(Work::Layout, open, Some(&built.id)), options)?;
+        Ok(format!(
+            "Submitted job {}: {} builds; and job {} after it: {} of {} layouts; one task each.",
+            built.id,
+            builds.len(),
+            job.id,
+            open.len(),
+            sweep.layouts()
+        ))
+    })
+}
+
+/// Submits those of the `open` tasks that are not in the queue.
+fn submit_rest(
+    folder: &Path,
+    open: &[usize],
+    noun: &str,
+    submit: impl FnOnce(&[usize]) -> Result<String, String>,
+) -> Result<String, String> {
+    let queued = slurm::queued(folder)?;
+    let is_queued = |task: &usize| queued.pending.contains(task) || queued.running.contains(task);
+    let rest: Vec<usize> = open.iter().copied().filter(|t| !is_queued(t)).collect();
     if open.is_empty() {
+        return Ok(format!("All {noun} are done."));
+    }
+    if rest.is_empty() {
         return Ok(format!(
-            "The tasks of all {} open chunks are in Slurm's queue; waiting for them.",
-            all.len()
+            "The tasks of all {} open {noun} are in Slurm's queue; waiting for them.",
+            open.len()
         ));
     }
-    let job = slurm::submit(folder, options, &open)?;
-    Ok(format!(
-        "Submitted job {}: {} of {} chunks, one task each.",
-        job.id,
-        open.len(),
-        folder.chunks()
-    ))
+    submit(&rest)
+}
+
+/// Chunks of a sweep of models as a job array.
+fn chunks<'a>(folder: &'a Folder, tasks: &'a [usize]) -> Array<'a> {
+    Array {
+        folder: folder.path(),
+        work: Work::Chunk,
+        tasks,
+        after: None,
+    }
 }
 
 /// The same for the nodes of a sweep over machines.
@@ -69,6 +120,31 @@ pub(crate) fn submit_nodes(fleet: &Fleet, options: &Options) -> Result<String, S
 /// Waits until no task of a sweep is in the queue; returns false if it was
 /// interrupted. The tasks do not depend on this wait.
 pub(crate) fn wait(folder: &Folder, interrupt: &AtomicBool, progress: &Progress) -> bool {
+    until_queue_is_empty(folder.path(), interrupt, progress, || {
+        (folder.done(), folder.plan.runs())
+    })
+}
+
+/// The same for the layouts of a sweep of kernels.
+pub(crate) fn wait_for_layouts(
+    sweep: &KernelSweep,
+    interrupt: &AtomicBool,
+    progress: &Progress,
+) -> bool {
+    let of = sweep.layouts();
+    until_queue_is_empty(sweep.path(), interrupt, progress, || {
+        ((of - sweep.open_layouts().len()) as u64, of as u64)
+    })
+}
+
+/// Waits for the tasks of the sweep in a folder; `done` counts what is done, and
+/// of how much.
+fn until_queue_is_empty(
+    folder: &Path,
+    interrupt: &AtomicBool,
+    progress: &Progress,
+    done: impl Fn() -> (u64, u64),
+) -> bool {
     until_empty(interrupt, progress, || {
         let queued = slurm::queued(folder)?;
         let now = format!(
@@ -76,7 +152,8 @@ pub(crate) fn wait(folder: &Folder, interrupt: &AtomicBool, progress: &Progress)
             queued.running.len(),
             queued.pending.len()
         );
-        progress.set(folder.done(), folder.plan.runs(), &now);
+        let (done, of) = done();
+        progress.set(done, of, &now);
         Ok(queued.is_empty())
     })
 }
@@ -121,7 +198,7 @@ pub(crate) fn explain(folder: &Folder, collected: &mut Collected) {
     // Each call is a request to the controller.
     const MOST_CALLS: usize = 20;
     for missing in collected.missing.iter_mut().take(MOST_CALLS) {
-        if let Some(account) = slurm::account(folder, missing.chunk) {
+        if let Some(account) = slurm::account(folder.path(), missing.chunk) {
             missing.why += &format!("; Slurm says {account}");
         }
     }
@@ -146,6 +223,6 @@ pub(crate) fn last_words(log: &Path) -> String {
 /// The command that submits only the missing chunks.
 #[must_use]
 pub(crate) fn again(folder: &Folder, options: &Options, missing: &[Missing]) -> String {
-    let chunks: Vec<usize> = missing.iter().map(|missing| missing.chunk).collect();
-    slurm::submission(folder, options, &chunks).join(" ")
+    let numbers: Vec<usize> = missing.iter().map(|missing| missing.chunk).collect();
+    slurm::submission(&chunks(folder, &numbers), options).join(" ")
 }

@@ -10,6 +10,7 @@
 use crate::comparison::Comparison;
 use crate::folder::Folder;
 use crate::plan::{Plan, Run};
+use crate::state;
 use crate::task::COMMAND;
 use locklab_lab::experiment::Invalid;
 use locklab_lab::matrix::{JAIN, OPS};
@@ -110,14 +111,6 @@ pub fn collect(folder: &Folder, progress: &Progress) -> Result<Collected, String
     }
     collected.clocks = clocks(folder);
     let part = folder.path().join("store.sqlite.part");
-    for old in [
-        part.clone(),
-        folder.path().join("store.sqlite.part-journal"),
-    ] {
-        if old.exists() {
-            fs::remove_file(&old).map_err(|e| format!("cannot write {}: {e}", old.display()))?;
-        }
-    }
     let merged = merge(
         folder,
         &expected,
@@ -292,7 +285,7 @@ fn merge(
         }
     }
     let chunks = stored.len() as u64;
-    let store = Store::open_alone(part)?;
+    let store = state::new_store(part)?;
     store.together(|store| {
         let mut numbers: HashMap<(usize, usize), i64> = HashMap::new();
         for (at, cells) in &expected.comparisons {

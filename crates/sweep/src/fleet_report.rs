@@ -8,6 +8,7 @@ use crate::cluster::last_words;
 use crate::file::{Part, Threads};
 use crate::hardware::{Fleet, NodeStatus};
 use crate::slurm;
+use crate::state;
 use locklab_document::{Column, ColumnGroup, Document, Part as Shown, Section, Table};
 use locklab_lab::VERSION;
 use locklab_lab::experiment::{Experiment, Facts, Labels, Provenance};
@@ -63,10 +64,7 @@ pub(crate) struct FleetReport {
 pub(crate) fn collect(fleet: &Fleet, on_cluster: bool) -> Result<FleetReport, String> {
     let part = fleet.path().join("store.sqlite.part");
     let wrong = |e: std::io::Error| format!("cannot write {}: {e}", part.display());
-    if part.exists() {
-        fs::remove_file(&part).map_err(wrong)?;
-    }
-    let store = Store::open_alone(&part)?;
+    let store = state::new_store(&part)?;
     let (mut machines, mut missing) = (Vec::new(), Vec::new());
     for feature in &fleet.features {
         let status = fleet.status(feature);

@@ -153,6 +153,7 @@ impl Folder {
         let cannot = |what: &Path, e: &dyn std::fmt::Display| {
             format!("cannot begin the sweep: {}: {e}", what.display())
         };
+        state::not_another(path, "plan.json")?;
         state::make_folders(path, &["machines", "shards", "status", "logs"])?;
         for (number, name) in plan.file.machines.iter().enumerate() {
             if name != "all" && Machine::builtin(name).is_none() {

@@ -99,12 +99,7 @@ impl Fleet {
             }
             return Ok(fleet);
         }
-        if path.join("plan.json").exists() {
-            return Err(format!(
-                "{} has a sweep of modelled machines; give --folder with a new one",
-                path.display()
-            ));
-        }
+        state::not_another(path, "fleet.json")?;
         for feature in features {
             if feature.contains(['/', '\'', ' ']) {
                 return Err(format!(

@@ -9,7 +9,8 @@
 //! a core of this machine, or a task of a cluster, carries it out into a shard,
 //! which is a store of the laboratory. The result of a run depends on its
 //! number alone, so the merged store is the same wherever the runs were made.
-//! All state is in one folder ([`Folder`]).
+//! All state is in one folder ([`Folder`]). Real machines ([`hardware`]) and the
+//! layouts of kernels ([`KernelSweep`]) are tasks in the same way.
 //!
 //! This crate has no daemon, no scheduler and no statistics of its own. It must
 //! never present the simulator's figures as measured ones.
@@ -23,6 +24,7 @@ mod file;
 mod fleet_report;
 mod folder;
 pub mod hardware;
+mod kernels;
 mod local;
 mod own_locks;
 mod pareto;
@@ -42,6 +44,7 @@ pub use file::{
     Exclusion, Kind, NativeFile, OneOrMore, Part, SweepFile, Threads, Work, WorkloadFile,
 };
 pub use folder::{Decided, Folder, Status, plan_of};
+pub use kernels::{CollectedKernels, KernelOptions, KernelSweep};
 pub use local::{Local, run as run_here};
 pub use own_locks::KeptLock;
 pub use plan::{Block, LockPair, Plan, Run};

@@ -2,7 +2,9 @@
 //! done, and carries it out as a task of a cluster would.
 
 use crate::folder::Folder;
+use crate::kernels::KernelSweep;
 use crate::task::run_chunk;
+use locklab_host::error::Error;
 use locklab_lab::progress::Progress;
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike as _;
@@ -70,6 +72,57 @@ pub fn run(folder: &Folder, workers: usize, interrupt: &AtomicBool, progress: &P
         interrupted: !go_on(),
         busy: (!chunks.is_empty()).then(|| (worked.as_secs_f64() / all).min(1.0)),
     }
+}
+
+/// Builds what is missing of a sweep of kernels, then measures the open layouts,
+/// each on two cores: both guests of a layout run at the same time.
+///
+/// # Errors
+/// Ctrl-C, or a layout could not be measured; the others were.
+pub(crate) fn run_layouts(
+    sweep: &KernelSweep,
+    cores: usize,
+    interrupt: &AtomicBool,
+    quiet: bool,
+) -> Result<(), Error> {
+    let open = sweep.open_layouts();
+    if open.is_empty() {
+        return Ok(());
+    }
+    for build in 0..sweep.builds() {
+        // What does not build is named again by each layout, and in the report.
+        if let Err(why @ Error::Interrupted(_)) = sweep.build(build, interrupt, quiet) {
+            return Err(why);
+        }
+    }
+    let progress = Progress::new(open.len() as u64, "layouts", quiet);
+    let next = AtomicUsize::new(0);
+    let failed = Mutex::new(None);
+    std::thread::scope(|scope| {
+        for _ in 0..cores.div_ceil(2).min(open.len()) {
+            scope.spawn(|| {
+                while !interrupt.load(Ordering::Relaxed)
+                    && let Some(layout) = open.get(next.fetch_add(1, Ordering::Relaxed))
+                {
+                    if let (Err(why), Ok(mut failed)) =
+                        (sweep.measure(*layout, interrupt), failed.lock())
+                    {
+                        failed.get_or_insert(why);
+                    }
+                    progress.advance(1);
+                }
+            });
+        }
+    });
+    drop(progress);
+    if interrupt.load(Ordering::Relaxed) {
+        return Err(Error::Interrupted(
+            "interrupted; the layouts that are done are stored, and the same command goes on"
+                .into(),
+        ));
+    }
+    let failed = failed.into_inner().unwrap_or_default();
+    failed.map_or(Ok(()), Err)
 }
 
 /// CPU time of this process and of its finished children, in which locks of the

@@ -6,7 +6,6 @@
 //! is lost if the submitting command is killed. This module must never cancel a
 //! job.
 
-use crate::folder::Folder;
 use crate::hardware::Fleet;
 use crate::state;
 use serde::{Deserialize, Serialize};
@@ -62,6 +61,8 @@ impl Options {
 pub struct Job {
     /// Its job number.
     pub id: String,
+    /// Its name.
+    pub name: String,
     /// Its tasks in Slurm's notation, as `0-3,7`; or the feature of its node.
     pub tasks: String,
 }
@@ -123,17 +124,72 @@ fn job(folder: &Path, name: &str, log: &str) -> Vec<String> {
     words
 }
 
-/// The command that submits these chunks as one job array.
+/// Tasks of a sweep that are submitted as one job array.
+#[derive(Clone, Copy, Debug)]
+pub struct Array<'a> {
+    /// The folder of the sweep.
+    pub folder: &'a Path,
+    /// What the tasks do.
+    pub work: Work,
+    /// Their numbers.
+    pub tasks: &'a [usize],
+    /// The job that must have ended before they start.
+    pub after: Option<&'a str>,
+}
+
+/// What the tasks of a job array do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Work {
+    /// A chunk of a sweep of models, by one thread.
+    Chunk,
+    /// The build of a kernel.
+    Build,
+    /// A layout of two kernels, whose guests run at the same time.
+    Layout,
+}
+
+impl Work {
+    /// Name of the jobs of a sweep that do this.
+    fn job_name(self, folder: &Path) -> String {
+        match self {
+            Self::Chunk | Self::Layout => job_name(folder),
+            Self::Build => format!("{}-builds", job_name(folder)),
+        }
+    }
+
+    /// Its name in the part of a sweep that a task carries out.
+    fn word(self) -> &'static str {
+        match self {
+            Self::Chunk => "chunk",
+            Self::Build => "build",
+            Self::Layout => "layout",
+        }
+    }
+}
+
+/// The command that submits these tasks as one job array.
 #[must_use]
-pub fn submission(folder: &Folder, options: &Options, chunks: &[usize]) -> Vec<String> {
-    let path = folder.path();
-    let mut words = job(path, &job_name(path), "%4a");
+pub fn submission(array: &Array<'_>, options: &Options) -> Vec<String> {
+    let (path, work) = (array.folder, array.work);
+    let (log, cpus) = match work {
+        Work::Chunk => ("%4a", 1),
+        Work::Layout => ("%4a", 2),
+        Work::Build => ("build-%a", 2),
+    };
+    let mut words = job(path, &work.job_name(path), log);
     words.extend([
-        "--cpus-per-task=1".into(),
-        format!("--array={}", list(chunks)),
+        format!("--cpus-per-task={cpus}"),
+        format!("--array={}", list(array.tasks)),
     ]);
+    // A build that failed says so again in each layout, which would wait for
+    // ever if it had to succeed.
+    words.extend(
+        array
+            .after
+            .map(|job| format!("--dependency=afterany:{job}")),
+    );
     words.extend(options.words());
-    words.push(format!("{}/task.sh", path.display()));
+    words.extend([format!("{}/task.sh", path.display()), work.word().into()]);
     words
 }
 
@@ -150,20 +206,21 @@ pub fn node_submission(fleet: &Fleet, options: &Options, feature: &str) -> Vec<S
     if let Some(status) = fleet.status(feature) {
         words.push(format!("--nodelist={}", status.node));
     }
-    words.extend([format!("{}/task.sh", path.display()), feature.to_owned()]);
+    let script = format!("{}/task.sh", path.display());
+    words.extend([script, "node".into(), feature.to_owned()]);
     words
 }
 
-/// Submits chunks as one job array, and records the job in the folder.
+/// Submits tasks as one job array, and records the job in the folder.
 ///
 /// # Errors
 /// There is no `sbatch`, it refused the job (nothing was submitted then), or the
 /// folder cannot be written.
-pub fn submit(folder: &Folder, options: &Options, chunks: &[usize]) -> Result<Job, String> {
-    let task = "--chunk \"$SLURM_ARRAY_TASK_ID\"";
-    write_script(folder.path(), task, options)?;
-    let words = submission(folder, options, chunks);
-    submitted(folder.path(), &words, list(chunks))
+pub fn submit(array: &Array<'_>, options: &Options) -> Result<Job, String> {
+    write_script(array.folder, options)?;
+    let words = submission(array, options);
+    let name = array.work.job_name(array.folder);
+    submitted(array.folder, &words, name, list(array.tasks))
 }
 
 /// Submits the task of a feature's node, and records the job in the folder.
@@ -171,18 +228,20 @@ pub fn submit(folder: &Folder, options: &Options, chunks: &[usize]) -> Result<Jo
 /// # Errors
 /// Those of [`submit`].
 pub fn submit_node(fleet: &Fleet, options: &Options, feature: &str) -> Result<Job, String> {
-    write_script(fleet.path(), "--feature \"$1\"", options)?;
+    write_script(fleet.path(), options)?;
     let words = node_submission(fleet, options, feature);
-    submitted(fleet.path(), &words, feature.to_owned())
+    let name = format!("{}-{feature}", job_name(fleet.path()));
+    submitted(fleet.path(), &words, name, feature.to_owned())
 }
 
-fn submitted(folder: &Path, words: &[String], tasks: String) -> Result<Job, String> {
+fn submitted(folder: &Path, words: &[String], name: String, tasks: String) -> Result<Job, String> {
     let output = run(words)?;
     // With --parsable, sbatch prints the job number, then the name of the cluster
     // if there are several.
     let id = output.trim().split(';').next().unwrap_or_default();
     let job = Job {
         id: id.to_owned(),
+        name,
         tasks,
     };
     let mut jobs = jobs(folder);
@@ -197,13 +256,14 @@ fn jobs(folder: &Path) -> Vec<Job> {
     state::read_json(&folder.join("jobs.json")).unwrap_or_default()
 }
 
-/// Writes the script of every task; `task` are the arguments that say which one.
-fn write_script(folder: &Path, task: &str, options: &Options) -> Result<(), String> {
+/// Writes the script of every task. Its arguments are what the task does, and
+/// which, if that is not the task's number in its array.
+fn write_script(folder: &Path, options: &Options) -> Result<(), String> {
     let program = std::env::current_exe().map_err(|e| format!("cannot find locklab: {e}"))?;
     let requeue = if options.requeue { " --requeue" } else { "" };
     let text = format!(
         "#!/bin/sh\n# Written by locklab: one task of the sweep.\n\
-         exec {} sweep --task {} {task}{requeue}\n",
+         exec {} sweep --task {} --part \"$1:${{2:-$SLURM_ARRAY_TASK_ID}}\"{requeue}\n",
         quoted(&program.to_string_lossy()),
         quoted(&folder.to_string_lossy()),
     );
@@ -222,12 +282,12 @@ fn quoted(text: &str) -> String {
 ///
 /// # Errors
 /// There is no `squeue`, or Slurm's controller does not answer.
-pub fn queued(folder: &Folder) -> Result<Queued, String> {
+pub fn queued(folder: &Path) -> Result<Queued, String> {
     let output = run(&[
         "squeue".into(),
         "--noheader".into(),
         "--array".into(),
-        format!("--name={}", job_name(folder.path())),
+        format!("--name={}", job_name(folder)),
         "--format=%K %T".into(),
     ])?;
     Ok(read_queue(&output))
@@ -271,13 +331,14 @@ fn read_queue(output: &str) -> Queued {
     queued
 }
 
-/// The state in Slurm of the last task of a chunk, with reason and exit code;
+/// The state in Slurm of the last task of a chunk or layout, with reason and exit code;
 /// `None` if Slurm has dropped its record.
 #[must_use]
-pub fn account(folder: &Folder, chunk: usize) -> Option<String> {
-    let jobs = jobs(folder.path());
+pub fn account(folder: &Path, chunk: usize) -> Option<String> {
+    let (jobs, name) = (jobs(folder), job_name(folder));
     jobs.iter()
         .rev()
+        .filter(|job| job.name == name)
         .find_map(|job| account_of(&format!("{}_{chunk}", job.id)))
 }
 

@@ -2,6 +2,7 @@
 //! reader never sees a part of one.
 
 use crate::tool;
+use locklab_lab::store::Store;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::fs;
@@ -24,6 +25,47 @@ pub(crate) fn write_json<T: Serialize>(path: &Path, value: &T) -> Result<(), Str
         fs::rename(&new, path)
     };
     write().map_err(|e: std::io::Error| format!("cannot write {}: {e}", path.display()))
+}
+
+/// Whether a file has this text.
+pub(crate) fn is_same(path: &Path, text: &str) -> bool {
+    fs::read_to_string(path).is_ok_and(|there| there == text)
+}
+
+/// The file that says what is fixed, in a folder of each kind of sweep.
+const FIXED: [(&str, &str); 3] = [
+    ("plan.json", "modelled machines"),
+    ("fleet.json", "real machines"),
+    ("kernels.json", "kernels"),
+];
+
+/// Checks that a folder has no sweep of another kind than that of the file
+/// `mine`.
+///
+/// # Errors
+/// It has one.
+pub(crate) fn not_another(path: &Path, mine: &str) -> Result<(), String> {
+    let other = |(file, _): &&(&str, &str)| *file != mine && path.join(file).exists();
+    match FIXED.iter().find(other) {
+        None => Ok(()),
+        Some((_, kind)) => Err(format!(
+            "{} has a sweep of {kind}; give --folder with a new one",
+            path.display()
+        )),
+    }
+}
+
+/// A new store at `path`, in place of what a killed command left there.
+///
+/// # Errors
+/// It cannot be written.
+pub(crate) fn new_store(path: &Path) -> Result<Store, String> {
+    for old in [path.to_owned(), path.with_extension("part-journal")] {
+        if old.exists() {
+            fs::remove_file(&old).map_err(|e| format!("cannot write {}: {e}", old.display()))?;
+        }
+    }
+    Store::open_alone(path)
 }
 
 pub(crate) fn make_folders(path: &Path, parts: &[&str]) -> Result<(), String> {

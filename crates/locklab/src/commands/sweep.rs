@@ -3,11 +3,11 @@
 
 use super::matrix::workers;
 use crate::cli::Common;
-use crate::comparing::{ReportFiles, show};
+use crate::comparing::{ReportFiles, show, show_stored};
 use crate::output::{duration, print};
 use clap::{Args, ValueEnum};
 use locklab_host::error::Error;
-use locklab_sweep::conduct::{self, Executor, Job, Request};
+use locklab_sweep::conduct::{self, Executor, Job, Report, Request};
 use locklab_sweep::hardware;
 use locklab_sweep::slurm::Options;
 use std::path::PathBuf;
@@ -30,7 +30,7 @@ pub struct SweepArgs {
     /// Run nothing; merge and show what is there
     #[arg(long)]
     pub collect: bool,
-    /// Chunks, each a task of a cluster's job array [default: 256 or more]
+    /// Chunks, each a task [default: 256 or more]; of kernels, layouts [default: 8]
     #[arg(long, value_name = "N")]
     pub array: Option<u64>,
     /// Run on a Slurm cluster, whose nodes share the folder
@@ -61,14 +61,11 @@ pub struct SweepArgs {
     #[allow(missing_docs, reason = "its options have their own")]
     pub files: ReportFiles,
     /// Do one task of the sweep in this folder, as a cluster's job
-    #[arg(long, value_name = "DIR", hide = true)]
+    #[arg(long, value_name = "DIR", hide = true, requires = "part")]
     pub task: Option<PathBuf>,
-    /// Which chunk
-    #[arg(long, value_name = "N", hide = true)]
-    pub chunk: Option<usize>,
-    /// Or which feature's node
-    #[arg(long, value_name = "FEATURE", hide = true)]
-    pub feature: Option<String>,
+    /// Which task, as chunk:12
+    #[arg(long, value_name = "PART", hide = true, requires = "task")]
+    pub part: Option<Job>,
 }
 
 /// `--on`.
@@ -81,52 +78,47 @@ pub enum On {
 /// Runs or collects a sweep.
 ///
 /// # Errors
-/// [`Error::Usage`] for `--task` without what to run, and any error of the
-/// sweep: its file, its folder, or a run. What was run before stays stored.
+/// Those of [`conduct::carry_out`] and [`conduct::task`]. What was run before
+/// stays stored.
 pub fn run(args: &SweepArgs, common: &Common) -> Result<ExitCode, Error> {
-    if let Some(folder) = &args.task {
-        let job = match (args.chunk, &args.feature) {
-            (Some(chunk), _) => Job::Chunk(chunk),
-            (None, Some(feature)) => Job::Node(feature),
-            (None, None) => return Err(Error::Usage("--task needs --chunk or --feature".into())),
-        };
-        conduct::task(folder, job, args.requeue, common.quiet)?;
+    if let (Some(folder), Some(part)) = (&args.task, &args.part) {
+        conduct::task(folder, part, args.requeue, common.quiet)?;
         return Ok(ExitCode::SUCCESS);
     }
     let Some(file) = &args.file else {
         return Err(Error::Usage("a sweep needs its file".into()));
     };
-    let text = locklab_lab::file::read(file).map_err(Error::Usage)?;
-    let located = |e: String| Error::Usage(format!("{}, {e}", file.display()));
-    let nodes = |On::Native| hardware::nodes(&args.constraint, args.slurm);
-    let nodes = args.on.map(nodes).transpose()?;
-    if common.dry_run {
-        let plan = conduct::dry_run(&text, nodes.as_deref(), workers(), common.json, duration);
-        return print(&plan.map_err(located)?);
-    }
     args.files.check()?;
+    let nodes = |On::Native| hardware::nodes(&args.constraint, args.slurm);
     let request = Request {
+        file: file.clone(),
+        text: locklab_lab::file::read(file).map_err(Error::Usage)?,
         folder: match &args.folder {
             Some(folder) => folder.clone(),
             None => PathBuf::from(file.file_name().unwrap_or_default()).with_extension("sweep"),
         },
         executor: args.executor(),
-        text,
+        nodes: args.on.map(nodes).transpose()?,
+        tasks: args.array,
+        seed: common.seed,
         quiet: common.quiet,
     };
-    let swept = match &nodes {
-        Some(nodes) => conduct::machines(&request, nodes)?,
-        None => {
-            // What is wrong with a file is no failure of its sweep.
-            locklab_sweep::plan_of(&request.text, None).map_err(located)?;
-            conduct::models(&request, args.array)?
-        }
-    };
-    let Some(swept) = swept else {
+    if common.dry_run {
+        let plan = conduct::dry_run(&request, workers(), common.json, duration);
+        return print(&plan?);
+    }
+    let Some(swept) = conduct::carry_out(&request)? else {
         return Ok(ExitCode::SUCCESS);
     };
-    show(&swept.document, common)?;
-    args.files.write(&swept.document, &[])?;
+    match &swept.report {
+        Report::Document(document) => {
+            show(document, common)?;
+            args.files.write(document, &[])?;
+        }
+        Report::Experiment(of) => {
+            show_stored(&of.0, &of.1, &args.files, common)?;
+        }
+    }
     swept.missing.map_or(Ok(ExitCode::SUCCESS), Err)
 }
 

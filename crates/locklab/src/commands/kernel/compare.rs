@@ -8,7 +8,7 @@ use locklab_host::error::Error;
 use locklab_kernel::cache::Cache;
 use locklab_kernel::recipe::Experiment;
 use locklab_kernel::workload::Workload;
-use locklab_kernel::{Plan, prepare};
+use locklab_kernel::{Plan, Scope, prepare};
 use serde_json::json;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -74,6 +74,7 @@ pub fn plan(
         seed: common.seed,
         delta: comparing.delta(1.0)?,
         aa: comparing.aa,
+        scope: Scope::Whole,
     })
 }
 
