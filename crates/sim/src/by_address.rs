@@ -8,7 +8,7 @@
 
 use crate::engine::{Engine, Phase, engine};
 use crate::spin::{DONE, FOREVER};
-use crate::store_buffer::{Forward, read as read_bits};
+use crate::store_buffer::read as read_bits;
 use locklab_locks::platform::Ordering;
 use std::ops::Range;
 
@@ -151,7 +151,7 @@ pub fn read(address: usize, size: u8, site: usize) {
     if cpu.handed.replace((0, 0)) == (address, size) {
         return;
     }
-    if !cpu.stores.is_empty() && !matches!(engine.forward(address, size), Forward::Nothing) {
+    if !cpu.stores.is_empty() && engine.has_store_at(address, size) {
         // The code reads memory, which its own store has not reached.
         engine.drain_all();
     }
@@ -164,7 +164,7 @@ pub fn write(address: usize, size: u8, site: usize) {
     let engine = engine();
     let cpu = engine.current();
     cpu.site.set(site);
-    if !cpu.stores.is_empty() && !matches!(engine.forward(address, size), Forward::Nothing) {
+    if !cpu.stores.is_empty() && engine.has_store_at(address, size) {
         // An older store must not become visible after this one.
         engine.drain_all();
     }

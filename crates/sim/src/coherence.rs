@@ -214,6 +214,23 @@ impl Engine {
         (Some(nearest), Some(farthest))
     }
 
+    /// Whether another core of this one's socket has a copy of a line that no
+    /// core has exclusively: what most reads of waiters find.
+    #[inline]
+    fn is_in_socket(&self, line: &Line, core: usize) -> bool {
+        let copies = line.copies.get();
+        if copies == 0 {
+            return false;
+        }
+        let mine = line.sharers[core / 64].get() >> (core % 64) & 1;
+        let here = if self.topology.sockets == 1 {
+            copies
+        } else {
+            line.copies_in(self.topology.socket_range(core))
+        };
+        here > mine as u32
+    }
+
     #[inline]
     fn transfer(&self, distance: Option<Distance>) -> u64 {
         match distance {
@@ -224,6 +241,9 @@ impl Engine {
 
     /// The time that `want` of `core` would take if granted at once.
     fn transfer_for(&self, line: &Line, core: usize, want: Want) -> (u64, u64) {
+        if want == Want::Shared && self.costs.llc_is_nearest && self.is_in_socket(line, core) {
+            return (self.costs.llc, 0);
+        }
         let (nearest, farthest) = self.source(line, core);
         let unowned = line.exclusive.get() == NOBODY;
         // No core has it, and it is not in memory: the home has it.

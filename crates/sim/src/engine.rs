@@ -102,6 +102,8 @@ pub(crate) struct Costs {
     pub(crate) memory: u64,
     /// Reading what no core holds exclusively, within a socket.
     pub(crate) llc: u64,
+    /// Whether that is no longer than from another core of the socket.
+    pub(crate) llc_is_nearest: bool,
     /// Whether atomics of contended lines are done at the line's home.
     pub(crate) far_atomics: bool,
     /// How long one of those keeps the home busy.
@@ -145,19 +147,22 @@ impl Costs {
             (mean, (machine.get(length) * 1e3 * ghz) as u64)
         };
         let l1 = cycles("core.l1_cycles");
+        let transfer = [
+            l1,
+            l1,
+            ns("transfer.cluster_ns"),
+            ns("transfer.socket_ns"),
+            ns("transfer.remote_ns"),
+        ];
+        let llc = match ns("transfer.llc_ns") {
+            0 => u64::MAX,
+            llc => llc,
+        };
         Self {
-            transfer: [
-                l1,
-                l1,
-                ns("transfer.cluster_ns"),
-                ns("transfer.socket_ns"),
-                ns("transfer.remote_ns"),
-            ],
+            transfer,
             memory: ns("transfer.memory_ns"),
-            llc: match ns("transfer.llc_ns") {
-                0 => u64::MAX,
-                llc => llc,
-            },
+            llc,
+            llc_is_nearest: llc <= transfer[2].min(transfer[3]),
             far_atomics: machine.get("core.far_atomics") > 0.0,
             far_rmw: ns("core.far_rmw_ns"),
             wfe: cycles("core.wfe_cycles"),

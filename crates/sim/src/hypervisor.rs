@@ -142,6 +142,7 @@ impl Engine {
         hardware.running.set(who);
         cpu.hardware.set(place);
         cpu.core.set(hardware.id / self.topology.threads_per_core);
+        cpu.stores.moved();
         cpu.on.set(true);
         cpu.preempt.set(false);
         cpu.stolen

@@ -322,7 +322,7 @@ impl Engine {
         let line = &self.lines[index];
         self.sync_for(line);
         if !self.current().stores.is_empty() {
-            match self.forward(address, size) {
+            match self.forward(index, address, size) {
                 Forward::Nothing => {}
                 Forward::Value(bits) => {
                     self.note(1);

@@ -60,10 +60,7 @@ impl Engine {
         (step, data): (Step, *mut ()),
         place: Option<&'static Location<'static>>,
     ) {
-        if !matches!(
-            self.forward(word.0, word.1),
-            crate::store_buffer::Forward::Nothing
-        ) {
+        if self.has_store_at(word.0, word.1) {
             // It would read its own store for ever.
             self.drain_all();
         }

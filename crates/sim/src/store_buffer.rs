@@ -24,6 +24,10 @@ struct Store {
     line: usize,
     /// Whether it waits for all stores before it.
     last: bool,
+    /// Whether no store before it has the same line.
+    first: bool,
+    /// Whether its line is its CPU's own, which no other core can take.
+    settled: bool,
     /// The core for which its line has been requested: the CPU may have been
     /// moved to another since.
     asked: Option<u16>,
@@ -31,10 +35,23 @@ struct Store {
     comes: u64,
 }
 
+impl Store {
+    /// Whether its line may still have to be requested before its turn.
+    fn may_ask(&self) -> bool {
+        self.first && self.asked.is_none() && !self.settled
+    }
+}
+
+const REMAINDERS: usize = 32;
+
 /// Stores of one CPU that are not visible yet, oldest first.
 #[derive(Default)]
 pub(crate) struct StoreBuffer {
     len: Cell<usize>,
+    /// Number of stores that may have to request their lines before their turn.
+    may_ask: Cell<usize>,
+    /// Number of stores to lines of each remainder: most lookups find none.
+    lines: [Cell<u16>; REMAINDERS],
     stores: RefCell<VecDeque<Store>>,
 }
 
@@ -46,6 +63,69 @@ impl StoreBuffer {
 
     pub(crate) fn len(&self) -> usize {
         self.len.get()
+    }
+
+    /// Whether a store to this line may be waiting.
+    #[inline(always)]
+    fn may_have(&self, line: usize) -> bool {
+        self.lines[line % REMAINDERS].get() > 0
+    }
+
+    /// Whether a store to this line waits.
+    fn has(&self, line: usize) -> bool {
+        if !self.may_have(line) {
+            return false;
+        }
+        let stores = self.stores.borrow();
+        stores.iter().rev().any(|store| store.line == line)
+    }
+
+    fn push(&self, store: Store) {
+        self.count(0, store.may_ask());
+        let lines = &self.lines[store.line % REMAINDERS];
+        lines.set(lines.get() + 1);
+        self.stores.borrow_mut().push_back(store);
+        self.len.set(self.len.get() + 1);
+    }
+
+    /// Takes a store out; the next one to its line is the first from now on.
+    fn remove(&self, place: usize) -> Option<Store> {
+        let mut stores = self.stores.borrow_mut();
+        let removed = match place {
+            0 => stores.pop_front()?,
+            _ => stores.remove(place)?,
+        };
+        self.len.set(stores.len());
+        self.count(usize::from(removed.may_ask()), false);
+        let lines = &self.lines[removed.line % REMAINDERS];
+        lines.set(lines.get() - 1);
+        if removed.first {
+            let mut after = stores.iter_mut().skip(place);
+            if let Some(next) = after.find(|store| store.line == removed.line) {
+                next.first = true;
+                self.count(0, next.may_ask());
+            }
+        }
+        Some(removed)
+    }
+
+    fn change(&self, place: usize, change: impl FnOnce(&mut Store)) {
+        let store = &mut self.stores.borrow_mut()[place];
+        let before = store.may_ask();
+        change(store);
+        self.count(usize::from(before), store.may_ask());
+    }
+
+    /// Notes that its CPU is on another core, which has none of its lines.
+    pub(crate) fn moved(&self) {
+        for place in 0..self.len() {
+            self.change(place, |store| store.settled = false);
+        }
+    }
+
+    fn count(&self, less: usize, more: bool) {
+        self.may_ask
+            .set(self.may_ask.get() - less + usize::from(more));
     }
 }
 
@@ -131,16 +211,17 @@ impl Engine {
             self.suspend(Phase::DrainSlot);
             cpu.stalled.set(cpu.stalled.get() + self.time.get() - from);
         }
-        cpu.stores.stores.borrow_mut().push_back(Store {
+        cpu.stores.push(Store {
             address,
             size,
             value,
             line: index,
             last: self.x86 || releases(order),
+            first: !cpu.stores.has(index),
+            settled: false,
             asked: None,
             comes: u64::MAX,
         });
-        cpu.stores.len.set(cpu.stores.len.get() + 1);
         self.drain(self.current.get(), self.time.get());
         self.time.set(self.time.get() + 1);
     }
@@ -181,21 +262,30 @@ impl Engine {
     #[inline]
     pub(crate) fn drain_line(&self, index: usize) {
         let cpu = self.current();
-        if !cpu.stores.is_empty()
-            && cpu
-                .stores
-                .stores
-                .borrow()
-                .iter()
-                .any(|store| store.line == index)
-        {
+        if !cpu.stores.is_empty() && cpu.stores.has(index) {
             self.drain_all();
         }
     }
 
-    /// The value of some bytes in the running CPU's own stores.
-    #[cold]
-    pub(crate) fn forward(&self, address: usize, size: u8) -> Forward {
+    /// The value of some bytes of a line in the running CPU's own stores.
+    #[inline(always)]
+    pub(crate) fn forward(&self, index: usize, address: usize, size: u8) -> Forward {
+        if self.current().stores.may_have(index) {
+            self.forward_from_line(address, size)
+        } else {
+            Forward::Nothing
+        }
+    }
+
+    /// Whether a store of the running CPU that is not visible yet writes some
+    /// of these bytes.
+    pub(crate) fn has_store_at(&self, address: usize, size: u8) -> bool {
+        let index = self.line_of(address);
+        !matches!(self.forward(index, address, size), Forward::Nothing)
+    }
+
+    #[inline(never)]
+    fn forward_from_line(&self, address: usize, size: u8) -> Forward {
         for store in self.current().stores.stores.borrow().iter().rev() {
             if store.address == address && store.size == size {
                 return Forward::Value(store.value);
@@ -215,18 +305,12 @@ impl Engine {
         let stores = &self.cpus[cpu].stores;
         let core = self.cpus[cpu].core.get();
         let mut place = 0;
+        let mut may_ask = 0;
         loop {
             let Some(store) = stores.stores.borrow().get(place).copied() else {
                 return;
             };
-            let same_line = place > 0
-                && stores
-                    .stores
-                    .borrow()
-                    .iter()
-                    .take(place)
-                    .any(|before| before.line == store.line);
-            let behind = place > 0 && (store.last || same_line);
+            let behind = place > 0 && (store.last || !store.first);
             let line = &self.lines[store.line];
             // A line that has just come for this store serves it, whoever
             // waits for it by now.
@@ -240,15 +324,26 @@ impl Engine {
             }
             // On x86 a line may have come too early, and be lost.
             let ask = match store.asked {
-                None => !behind || (self.x86 && !same_line && !here),
+                None => !behind || (self.x86 && store.first && !here),
                 Some(_) => !behind && store.comes <= now,
             };
             if ask {
-                let mut stores = stores.stores.borrow_mut();
-                stores[place].asked = Some(core as u16);
-                stores[place].comes = u64::MAX;
-                drop(stores);
+                stores.change(place, |store| {
+                    store.asked = Some(core as u16);
+                    store.comes = u64::MAX;
+                });
                 self.request(store.line, cpu, Want::Drain, now, None);
+            }
+            if here && line.private.get() {
+                stores.change(place, |store| store.settled = true);
+            }
+            // Behind the oldest, an x86 store only requests its line, once.
+            may_ask = match place {
+                0 => stores.may_ask.get(),
+                _ => may_ask - usize::from(store.may_ask()),
+            };
+            if self.x86 && may_ask == 0 {
+                return;
             }
             place += 1;
         }
@@ -269,10 +364,9 @@ impl Engine {
     /// Makes a store of a CPU visible.
     fn retire(&self, cpu: usize, place: usize, now: u64) {
         let stores = &self.cpus[cpu].stores;
-        let Some(store) = stores.stores.borrow_mut().remove(place) else {
+        let Some(store) = stores.remove(place) else {
             return;
         };
-        stores.len.set(stores.len.get() - 1);
         // SAFETY: whoever put it here promised.
         unsafe { self.publish(store.line, store.address, store.size, store.value, now) };
     }

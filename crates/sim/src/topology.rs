@@ -99,7 +99,7 @@ pub(crate) struct Topology {
     pub(crate) threads_per_core: usize,
     cores_per_cluster: usize,
     clusters_per_socket: usize,
-    sockets: usize,
+    pub(crate) sockets: usize,
 }
 
 impl Topology {
