@@ -99,7 +99,7 @@ impl StoreBuffer {
         self.count(usize::from(removed.may_ask()), false);
         let lines = &self.lines[removed.line % REMAINDERS];
         lines.set(lines.get() - 1);
-        if removed.first {
+        if removed.first && self.may_have(removed.line) {
             let mut after = stores.iter_mut().skip(place);
             if let Some(next) = after.find(|store| store.line == removed.line) {
                 next.first = true;
@@ -109,6 +109,7 @@ impl StoreBuffer {
         Some(removed)
     }
 
+    /// Changes a store without changing its line.
     fn change(&self, place: usize, change: impl FnOnce(&mut Store)) {
         let store = &mut self.stores.borrow_mut()[place];
         let before = store.may_ask();
@@ -396,6 +397,53 @@ impl Engine {
         if line.generation.get() != generation {
             line.generation.set(generation);
             self.time.set(self.time.get() + self.costs.l2);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rng::Rng;
+
+    #[test]
+    fn what_is_counted_is_what_is_there() {
+        let rng = Rng::new(1);
+        let buffer = StoreBuffer::default();
+        for _ in 0..20_000 {
+            let place = rng.below(buffer.len() + 1);
+            if place == buffer.len() && place < 56 {
+                let line = rng.below(80);
+                buffer.push(Store {
+                    address: line * 64,
+                    size: 4,
+                    value: 0,
+                    line,
+                    last: true,
+                    first: !buffer.has(line),
+                    settled: false,
+                    asked: None,
+                    comes: u64::MAX,
+                });
+            } else if rng.below(3) == 0 {
+                buffer.remove(place.min(buffer.len() - 1));
+            } else if rng.below(20) == 0 {
+                buffer.moved();
+            } else {
+                buffer.change(place.min(buffer.len() - 1), |store| match rng.below(2) {
+                    0 => store.settled = true,
+                    _ => store.asked = Some(3),
+                });
+            }
+            let stores = buffer.stores.borrow();
+            for (place, store) in stores.iter().enumerate() {
+                let before = stores.range(..place).any(|one| one.line == store.line);
+                assert_eq!(store.first, !before);
+                assert!(buffer.has(store.line));
+            }
+            let may_ask = stores.iter().filter(|store| store.may_ask()).count();
+            assert_eq!(buffer.may_ask.get(), may_ask);
+            assert_eq!(buffer.len(), stores.len());
         }
     }
 }
