@@ -97,6 +97,7 @@ impl Ready {
     /// Runs it to its end. With `quiet_output` its standard output goes to
     /// standard error.
     ///
+    /// # Errors
     /// [`Error::Failed`] if the program does not start, no temporary folder can
     /// be made, or the interposer's report cannot be read.
     pub fn run(mut self, quiet_output: bool) -> Result<Ended, Error> {
