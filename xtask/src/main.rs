@@ -352,3 +352,88 @@ fn run(command: &mut Command) -> bool {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::Path;
+
+    /// The Rust sources below a folder, as one text each.
+    fn sources(folder: &Path) -> Vec<String> {
+        let entries = fs::read_dir(folder).expect("a folder of sources");
+        let paths = entries.map(|entry| entry.expect("an entry").path());
+        paths
+            .flat_map(|path| match path.is_dir() {
+                true => sources(&path),
+                false => fs::read_to_string(path).into_iter().collect(),
+            })
+            .collect()
+    }
+
+    /// Whether rustdoc would run an example of this source.
+    fn has_example(source: &str) -> bool {
+        let comments = source.lines().map(str::trim_start);
+        let fences = comments
+            .filter(|line| line.starts_with("///") || line.starts_with("//!"))
+            .filter_map(|line| line[3..].trim_start().strip_prefix("```"));
+        // Every second fence closes a block.
+        let mut opening = fences.step_by(2).map(str::trim);
+        opening.any(|language| ["", "rust", "no_run", "should_panic"].contains(&language))
+    }
+
+    /// Manifests leave out test programs that would be empty, and name the one
+    /// program that has all files of a crate's tests, because each program takes
+    /// seconds to build. A test that is added later must run all the same.
+    #[test]
+    fn no_test_is_left_out() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .parent()
+            .expect("a root");
+        let mut left_out = 0;
+        for entry in fs::read_dir(root.join("crates")).expect("crates") {
+            let crate_root = entry.expect("an entry").path();
+            let Ok(manifest) = fs::read_to_string(crate_root.join("Cargo.toml")) else {
+                continue;
+            };
+            let (lib, bin) = match manifest.split_once("[[bin]]") {
+                Some((_, bin)) => ("", bin),
+                None => (manifest.as_str(), ""),
+            };
+            let name = crate_root.display();
+            if manifest.contains("\nautotests = false") {
+                left_out += 1;
+                let folder = crate_root.join("tests");
+                let suite = fs::read_to_string(folder.join("suite.rs")).expect("tests/suite.rs");
+                for entry in fs::read_dir(&folder).expect("tests") {
+                    let path = entry.expect("an entry").path();
+                    let stem = path.file_stem().expect("a name").to_string_lossy();
+                    let is_file = path.extension().is_some_and(|e| e == "rs");
+                    let is_in = stem == "suite" || suite.contains(&format!("\nmod {stem};"));
+                    assert!(!is_file || is_in, "{}: not in suite.rs", path.display());
+                }
+            }
+            if manifest.contains("\ndoctest = false") {
+                left_out += 1;
+                let examples = sources(&crate_root.join("src"));
+                assert!(!examples.iter().any(|s| has_example(s)), "{name}: examples");
+            }
+            if lib.contains("\ntest = false") {
+                left_out += 1;
+                let tests = sources(&crate_root.join("src"));
+                assert!(
+                    !tests.iter().any(|s| s.contains("#[test]")),
+                    "{name}: tests"
+                );
+            }
+            if bin.contains("\ntest = false") {
+                left_out += 1;
+                let main = fs::read_to_string(crate_root.join("src/main.rs"));
+                let main = main.expect("src/main.rs");
+                assert!(!main.contains("#[test]"), "{name}: tests in main.rs");
+            }
+        }
+        assert!(left_out > 5, "{left_out} only");
+        assert!(has_example("/// ```\n/// let a = 1;\n/// ```\n"));
+        assert!(!has_example("//! ```text\n//! a\n//! ```\n"));
+    }
+}

@@ -1,9 +1,9 @@
-/* The locks for C++11 and later: what std::lock_guard, std::unique_lock and
- * std::shared_lock take. SPDX-License-Identifier: MIT OR Apache-2.0
+/* The locks for C++11 and later, for use with std::lock_guard, std::unique_lock
+ * and std::shared_lock. SPDX-License-Identifier: MIT OR Apache-2.0
  *
  * locklab::ticket_mutex and locklab::qspinlock_mutex are Lockable and four
- * bytes. locklab::mcs_mutex needs a node a waiter, which its own guard
- * brings. locklab::any_mutex is a lock by name. */
+ * bytes. locklab::mcs_mutex needs one node per waiter, which its own guard
+ * contains. locklab::any_mutex is a lock by name. */
 #ifndef LOCKLAB_HPP
 #define LOCKLAB_HPP
 

@@ -17,7 +17,7 @@
 #else
 #define LOCKLAB_NULL ((void *)0)
 #endif
-/* The spelling that C89 has, too. */
+/* The spelling that C89 accepts, too. */
 #define LOCKLAB_INLINE static __inline__ __attribute__((always_inline))
 #define LOCKLAB_LIKELY(x) __builtin_expect(!!(x), 1)
 

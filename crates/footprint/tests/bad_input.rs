@@ -1,10 +1,8 @@
 //! Bad input: one sentence that names the file, never a panic.
 
-mod common;
-
 use std::path::Path;
 
-use common::{Workshop, bare};
+use crate::common::{Workshop, bare};
 use locklab_footprint::{Options, compare, render};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;

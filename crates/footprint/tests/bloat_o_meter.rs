@@ -1,13 +1,11 @@
 //! Agreement with the kernel's bloat-o-meter, and with `nm` on which it
 //! stands.
 
-mod common;
-
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
-use common::{Workshop, bare, run};
+use crate::common::{Workshop, bare, run};
 use locklab_footprint::{Options, bloat_o_meter_totals, compare};
 
 /// Sizes are given in assembly, so that every compiler makes the same.

@@ -1,11 +1,9 @@
 //! Hot text of a real program, from counts by address and by symbol.
 
-mod common;
-
 use std::path::Path;
 use std::process::Command;
 
-use common::{Workshop, bare, run};
+use crate::common::{Workshop, bare, run};
 use locklab_footprint::{HotCounts, HotText, Options, Pair, Place, compare};
 
 /// Functions of a line of 64 bytes each, of which two loop. `call` and `ret`

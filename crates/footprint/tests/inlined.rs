@@ -1,9 +1,7 @@
 //! Inlined copies, counted in programs whose copies are known: the inlined
 //! body is a run of 40 bytes that no compiler can shorten.
 
-mod common;
-
-use common::{Workshop, bare, inlined, symbol};
+use crate::common::{Workshop, bare, inlined, symbol};
 use locklab_footprint::{Options, Pair, compare};
 
 const SOURCE: &str = r#"

@@ -1,8 +1,6 @@
 //! The report and the JSON: their shape is what people and programs rely on.
 
-mod common;
-
-use common::{Workshop, bare};
+use crate::common::{Workshop, bare};
 use locklab_footprint::{
     Change, Class, Footprint, HotCounts, Options, Pair, Place, compare, render,
 };
@@ -141,7 +139,7 @@ fn clones_match_across_builds() {
     let old = shop.gcc("old", &old, &bare(&[]));
     let new = shop.gcc("new", &new, &bare(&[]));
     let footprint = compare(&old, &new, &Options::default()).unwrap();
-    let f = common::symbol(&footprint, "f");
+    let f = crate::common::symbol(&footprint, "f");
     assert_eq!((f.bytes.baseline, f.bytes.experiment), (100, 90));
     assert_eq!((f.count.baseline, f.count.experiment), (1, 3));
     assert_eq!(f.change, Change::Shrunk);

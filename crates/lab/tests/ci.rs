@@ -1,8 +1,6 @@
 //! Verdicts for continuous integration: JUnit XML and SARIF.
 
-mod common;
-
-use common::{context, judged, matrix, programs, troubled, xml};
+use crate::common::{context, judged, matrix, programs, troubled, xml};
 use locklab_document::Document;
 use locklab_document::render::{junit, sarif};
 use locklab_judge::Family;

@@ -1,9 +1,7 @@
 //! Reports of every kind against golden files, and against random inputs.
 
-mod common;
-
-use common::golden::golden;
-use common::{context, judged, kernels, matrix, mixed, programs, troubled, xml};
+use crate::common::golden::golden;
+use crate::common::{context, judged, kernels, matrix, mixed, programs, troubled, xml};
 use locklab_document::COLUMNS;
 use locklab_document::render::{Colour, html, json, markdown, svg, text};
 use locklab_document::{Document, Section};

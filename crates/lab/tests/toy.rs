@@ -2,9 +2,7 @@
 //! names its cells and runs one side of a pair. Text, HTML, JSON,
 //! resume, A/A runs with bias bands; see docs/adding-an-instrument.md.
 
-mod common;
-
-use common::{context, xml};
+use crate::common::{context, xml};
 use locklab_document::render::{Colour, html, json, junit, markdown, text};
 use locklab_judge::{Family, Side};
 use locklab_lab::experiment::{

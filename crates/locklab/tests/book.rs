@@ -172,6 +172,25 @@ fn compile_what_the_book_compares(folder: &Path) -> bool {
     })
 }
 
+/// The anchors that mdBook and GitHub give to the headings of a page.
+fn anchors(text: &str) -> Vec<String> {
+    let mut all = Vec::new();
+    let mut heading = None;
+    for event in events(text) {
+        match (event, &mut heading) {
+            (Event::Start(Tag::Heading { .. }), _) => heading = Some(String::new()),
+            (Event::End(TagEnd::Heading(_)), _) => all.extend(heading.take()),
+            (Event::Text(part) | Event::Code(part), Some(text)) => {
+                let part = part.to_lowercase().replace(' ', "-");
+                let kept = |c: &char| c.is_alphanumeric() || "-_".contains(*c);
+                text.extend(part.chars().filter(kept));
+            }
+            _ => {}
+        }
+    }
+    all
+}
+
 #[test]
 fn every_relative_link_leads_somewhere() {
     for (page, text) in pages() {
@@ -181,12 +200,20 @@ fn every_relative_link_leads_somewhere() {
             else {
                 continue;
             };
-            let file = dest_url.split('#').next().unwrap();
-            if file.is_empty() || file.contains("://") {
+            if dest_url.contains("://") {
                 continue;
             }
-            let target = page.parent().unwrap().join(file);
+            let (file, anchor) = dest_url.split_once('#').unwrap_or((&dest_url, ""));
+            let target = match file {
+                "" => page.clone(),
+                file => page.parent().unwrap().join(file),
+            };
             assert!(target.exists(), "{}: no {dest_url}", page.display());
+            if !anchor.is_empty() {
+                let text = std::fs::read_to_string(&target).unwrap();
+                let known = anchors(&text).iter().any(|known| known == anchor);
+                assert!(known, "{}: no heading {dest_url}", page.display());
+            }
         }
     }
 }

@@ -195,3 +195,71 @@ fn numbers_that_are_none_are_refused_in_plain_words() {
         assert!(output.stdout.is_empty(), "nothing may have run");
     }
 }
+
+/// The names of the subcommands in a help text.
+fn subcommands(help: &str) -> Vec<String> {
+    let commands = help.lines().skip_while(|line| *line != "Commands:").skip(1);
+    commands
+        .take_while(|line| !line.is_empty())
+        // A description that is continued is indented further.
+        .filter(|line| !line.starts_with("    "))
+        .filter_map(|line| line.split_whitespace().next())
+        .filter(|name| *name != "help")
+        .map(str::to_owned)
+        .collect()
+}
+
+/// Help follows the terminal down to 64 columns. Output that is not a terminal
+/// has no width of its own, so it comes from `COLUMNS`.
+#[test]
+fn help_fits_the_terminal() {
+    let mut paths = vec![Vec::<String>::new()];
+    let mut seen = 0;
+    while let Some(path) = paths.pop() {
+        for columns in [64, 80, 200] {
+            let mut words: Vec<&str> = path.iter().map(String::as_str).collect();
+            words.push("--help");
+            let mut command = locklab(&words);
+            let output = command.env("COLUMNS", columns.to_string()).output();
+            let help = String::from_utf8(output.unwrap().stdout).unwrap();
+            assert!(help.contains("Usage:"), "{words:?}: {help}");
+            for line in help.lines() {
+                let width = line.chars().count();
+                // Longer lines are hard to read on any terminal.
+                assert!(width <= columns.min(80), "{words:?}, {columns}: {line}");
+            }
+            if columns == 80 {
+                for name in subcommands(&help) {
+                    paths.push([path.as_slice(), &[name]].concat());
+                }
+            }
+        }
+        seen += 1;
+    }
+    assert!(seen > 30, "{seen} commands only");
+}
+
+/// Lists and descriptions are reports too: 72 columns, so that they can be
+/// mailed.
+#[test]
+fn lists_fit_a_mail() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = folder.path().join("s.sqlite");
+    let list = locklab(&["machine", "list"]).output().unwrap();
+    let list = String::from_utf8(list.stdout).unwrap();
+    let machines = list.lines().filter(|line| !line.starts_with(' '));
+    let names: Vec<&str> = machines
+        .filter_map(|l| l.split_whitespace().next())
+        .collect();
+    assert!(names.contains(&"amd64-8"), "{list}");
+    let mut commands = vec![vec!["locks"], vec!["machine", "list"], vec!["doctor"]];
+    commands.extend(names.iter().map(|name| vec!["machine", "show", name]));
+    for words in commands {
+        let output = locklab(&words).arg("--store").arg(&store).output().unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert!(text.lines().count() > 3, "{words:?}: {text}");
+        for line in text.lines() {
+            assert!(line.chars().count() <= 72, "{words:?}: {line}");
+        }
+    }
+}

@@ -1,5 +1,5 @@
-/* What -fsanitize=thread calls, in libtsan's place: every access goes to the
- * world that has loaded the library, with the address of the instruction.
+/* The functions that -fsanitize=thread calls, in place of libtsan: every access
+ * is passed to the host that loaded the library, with the instruction's address.
  *
  * Compiled without -fsanitize=thread and linked into the user's library. Only
  * the names of the entry points are those of the compiler's interface.
@@ -94,7 +94,7 @@ HIDDEN void __tsan_vptr_read(void **a) { locklab_hooks.read(a, sizeof *a, SITE);
 			a, BITS / 8, wanted, v, success, failure, SITE);                  \
 		if (old == wanted)                                                        \
 			return 1;                                                         \
-		/* It may be memory that others see. */                                   \
+		/* Other threads may see this memory. */                                   \
 		locklab_hooks.write(expected, BITS / 8, SITE);                            \
 		*expected = old;                                                          \
 		return 0;                                                                 \
@@ -109,7 +109,7 @@ HIDDEN void __tsan_vptr_read(void **a) { locklab_hooks.read(a, sizeof *a, SITE);
 			a, BITS / 8, wanted, v, success, failure, SITE);                  \
 		if (old == wanted)                                                        \
 			return 1;                                                         \
-		/* It may be memory that others see. */                                   \
+		/* Other threads may see this memory. */                                   \
 		locklab_hooks.write(expected, BITS / 8, SITE);                            \
 		*expected = old;                                                          \
 		return 0;                                                                 \
@@ -129,7 +129,7 @@ ATOMIC(64)
 HIDDEN void __tsan_atomic_thread_fence(int order) { locklab_hooks.fence(order, SITE); }
 HIDDEN void __tsan_atomic_signal_fence(int order) { (void)order; }
 
-/* What compilers emit for copies and clears. */
+/* Functions that compilers call for copies and clears. */
 HIDDEN void *__tsan_memcpy(void *to, const void *from, size_t n);
 HIDDEN void *memmove(void *to, const void *from, size_t n)
 {
@@ -191,7 +191,7 @@ HIDDEN void abort(void)
 	__builtin_trap();
 }
 
-/* Gives the world the registers that a call preserves, and with the stack
+/* Gives the host the registers that a call preserves, and with the stack
  * above them all that the caller's loop can depend on beside memory. */
 #if defined(__x86_64__)
 __asm__(".text\n"
@@ -220,6 +220,6 @@ HIDDEN void locklab_relax(void *frame, size_t bytes, void *site)
 	locklab_hooks.relax(frame, bytes, site);
 }
 #else
-/* No frame: such a loop never sleeps, which is slow and right. */
+/* No frame: such a loop never sleeps, which is slow but correct. */
 HIDDEN void lab_relax(void) { locklab_hooks.relax(0, 0, SITE); }
 #endif

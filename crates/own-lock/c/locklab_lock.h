@@ -1,6 +1,6 @@
-/* A lock of your own, for Locklab: what a C or C++ file includes.
+/* The header for a lock of your own, included by a C or C++ file.
  *
- * Define a lock type and a context type (what a thread brings to an
+ * Define a lock type and a context type (memory that a thread passes to an
  * acquisition, such as a queue node), name them with LOCKLAB_LOCK, and define
  * lab_lock and lab_unlock. Use C11 or C++11 atomics; no inline assembly, no
  * thread-local data, no allocation. `locklab new-lock FILE` writes a template.
@@ -17,7 +17,7 @@ extern "C" {
 #define LOCKLAB_EXTERN extern
 #endif
 
-/* Yours. The memory of lock and context is zero before lab_init, which is
+/* Defined by you. The memory of lock and context is zero before lab_init, which is
  * called once, when the lock is in its place. A context is used for one
  * acquisition at a time; it is zero before its first. */
 void lab_lock(void *lock, void *ctx);
@@ -26,7 +26,7 @@ void lab_init(void *lock);               /* optional */
 int lab_trylock(void *lock, void *ctx);  /* optional: 1 if acquired */
 int lab_is_locked(const void *lock);     /* optional */
 
-/* Given. */
+/* Provided by Locklab. */
 unsigned lab_cpu(void);  /* this CPU's number, from 0 */
 unsigned lab_node(void); /* its NUMA node */
 #ifdef LOCKLAB_NATIVE
@@ -53,7 +53,7 @@ typedef struct {
 	char unused;
 } lab_no_context;
 
-/* What Locklab reads from the compiled file, without running it. */
+/* Data that Locklab reads from the compiled file, without running it. */
 struct locklab_description {
 	unsigned long long version, lock_bytes, lock_align, ctx_bytes, ctx_align;
 	char name[40];
@@ -67,7 +67,7 @@ struct locklab_description {
 		#NAME                                                              \
 	}
 
-/* The lock serves in the order of arrival: `verify` holds it to that. */
+/* The lock serves in the order of arrival: `verify` checks that. */
 #define LOCKLAB_FIFO()                     \
 	LOCKLAB_EXTERN const char locklab_fifo; \
 	const char locklab_fifo = 1

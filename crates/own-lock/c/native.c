@@ -1,4 +1,4 @@
-/* What a lock asks of the world when it runs on this machine's own CPUs. */
+/* The functions that a lock calls when it runs on this machine's own CPUs. */
 struct locklab_host {
 	unsigned (*cpu)(void);
 	unsigned (*node)(void);

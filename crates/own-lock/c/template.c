@@ -1,4 +1,4 @@
-/* A ticket lock, to start from. Try it:
+/* A ticket lock to start from. Commands to try:
  *
  *   locklab matrix FILE qspinlock               on this machine
  *   locklab matrix FILE qspinlock --on xeon-8380-2s   on a simulated one
@@ -13,8 +13,8 @@ struct ticket {
 	_Atomic unsigned serving; /* the ticket of the holder */
 };
 
-/* What a thread brings to each acquisition: here nothing. A queue lock has its
- * node here. */
+/* Memory that a thread passes to each acquisition: here none. A queue lock has
+ * its node here. */
 LOCKLAB_LOCK(my_ticket, struct ticket, lab_no_context);
 
 /* It serves in the order of arrival, and `verify` is to check that. Remove the

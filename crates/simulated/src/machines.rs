@@ -3,6 +3,7 @@
 
 use crate::spec::{Spec, Work};
 use locklab_document::number::count;
+use locklab_document::page::Page;
 use locklab_document::{Document, Section};
 use locklab_lab::experiment::Labels;
 use locklab_sim::microbench::{Checked, check};
@@ -10,27 +11,25 @@ use locklab_sim::{BUILTIN, FIGURES, Machine, Origin, run};
 use serde_json::{Map, json};
 use std::fmt::Write as _;
 
-/// The machines that come with Locklab, one per line.
+/// The machines that come with Locklab, one after another.
 #[must_use]
 pub fn list() -> String {
-    let mut text = String::new();
+    let mut page = Page::default();
     for (name, _) in BUILTIN {
         if let Some(machine) = Machine::builtin(name) {
-            let _ = writeln!(
-                text,
-                "{name:18} {:4} CPUs  {}",
-                machine.cpus(),
-                machine.description
-            );
+            let head = format!("{name:18} {:4} CPUs  ", machine.cpus());
+            page.hanging(&head, &machine.description);
         }
     }
-    text
+    page.finish()
 }
 
 /// A machine's figures, each with its source or assumption.
 #[must_use]
 pub fn show(machine: &Machine) -> String {
-    let mut text = format!("{}: {}\n\n", machine.name, machine.description);
+    let mut page = Page::default();
+    page.paragraph(&format!("{}: {}", machine.name, machine.description));
+    page.blank();
     for kind in FIGURES {
         let figure = &machine.figures[kind.key];
         let why = match &figure.origin {
@@ -41,18 +40,13 @@ pub fn show(machine: &Machine) -> String {
         let band = figure
             .band
             .map_or_else(String::new, |(low, high)| format!(" [{low} to {high}]"));
-        let _ = writeln!(
-            text,
-            "{} = {} {}{band}\n    {}\n    {why}",
-            kind.key, figure.value, kind.unit, kind.meaning
-        );
+        let value = format!("{} {}{band}", figure.value, kind.unit);
+        page.hanging(&format!("{} = ", kind.key), &value);
+        page.hanging("    ", kind.meaning);
+        page.hanging("    ", &why);
     }
-    let _ = writeln!(
-        text,
-        "directory.arbitration = {}",
-        machine.arbitration.name()
-    );
-    text
+    page.hanging("directory.arbitration = ", machine.arbitration.name());
+    page.finish()
 }
 
 /// The rates of locks measured somewhere, side by side with those simulated on

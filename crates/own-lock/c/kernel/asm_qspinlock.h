@@ -1,4 +1,4 @@
-/* Stands in for an architecture's asm/qspinlock.h, which on x86 has one
+/* Replaces an architecture's asm/qspinlock.h, which on x86 has one
  * instruction of inline assembly (btsl); the generic code does the same with a
  * read-modify-write. The bound is that
  * of x86, where nothing is explored. */

@@ -1,11 +1,11 @@
-/* What the lock code of a Linux kernel expects around it, for a lock that is
+/* The interfaces that the lock code of a Linux kernel uses, for a lock that is
  * compiled alone: atomics, barriers, per-CPU data, CPU numbers. Written from
  * the documentation of these interfaces (Documentation/atomic_t.txt,
- * memory-barriers.txt, this_cpu_ops.rst); nothing of the kernel is in here.
+ * memory-barriers.txt, this_cpu_ops.rst); no code of the kernel is in here.
  *
- * How the checker sees the kernel's orderings: C11 has no address
- * dependencies, so what heads one (a relaxed read of a pointer, a relaxed
- * exchange) is an Acquire, unless LOCKLAB_STRICT is defined; and a
+ * How the checker treats the kernel's orderings: C11 has no address
+ * dependencies, so the access that heads one (a relaxed read of a pointer, a
+ * relaxed exchange) is an Acquire, unless LOCKLAB_STRICT is defined; and a
  * read-modify-write that is a full barrier has one before and one behind it.
  */
 #ifndef LOCKLAB_KERNEL_H
@@ -68,7 +68,7 @@ typedef struct { long counter; } atomic_long_t;
 #define WARN_ON_ONCE(condition) (!!(condition))
 #define WARN_ON(condition) (!!(condition))
 
-/* What heads an address dependency. */
+/* An access that heads an address dependency. */
 #ifdef LOCKLAB_STRICT
 #define LOCKLAB_DEPENDED_ON __ATOMIC_RELAXED
 #else
@@ -108,7 +108,7 @@ typedef struct { long counter; } atomic_long_t;
 	})
 
 /* Read-modify-writes. Those that return a value and name no order are full
- * barriers: the locked instruction is one on x86, and the checker is told. */
+ * barriers: the locked instruction is one on x86, and the checker gets fences. */
 #ifdef LOCKLAB_CHECKER
 #define LOCKLAB_FULL() smp_mb()
 #else
@@ -185,8 +185,8 @@ typedef struct { long counter; } atomic_long_t;
 #define atomic_fetch_andnot_acquire(i, v)                                         \
 	__atomic_fetch_and(&(v)->counter, ~(i), __ATOMIC_ACQUIRE)
 
-/* CPUs and what each has of its own: a section that is copied for every CPU
- * before the lock is first used. */
+/* CPUs and per-CPU data: a section that is copied for every CPU before the lock
+ * is first used. */
 #define smp_processor_id() ((int)lab_cpu())
 #define raw_smp_processor_id() ((int)lab_cpu())
 #define numa_node_id() ((int)lab_node())

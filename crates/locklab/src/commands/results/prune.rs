@@ -12,6 +12,7 @@ use std::time::Duration;
 /// `locklab results prune`: experiments that match everything given.
 #[derive(Debug, Args)]
 #[group(required = true, multiple = true)]
+#[command(override_usage = "locklab results prune [OPTIONS] [IDS]...")]
 pub struct PruneArgs {
     /// Their numbers
     pub ids: Vec<i64>,

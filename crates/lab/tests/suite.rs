@@ -1,0 +1,11 @@
+//! Tests of the laboratory, one program for all files: linking one takes a few
+//! seconds, and its tests run in parallel. `cargo test --test suite FILE::`
+//! runs one file.
+
+mod ci;
+mod common;
+mod report;
+mod runner;
+mod store;
+mod toy;
+mod verdicts;
