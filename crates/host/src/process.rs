@@ -117,6 +117,19 @@ pub struct Running {
     reaped: bool,
 }
 
+/// What to do if a fixed memory layout was refused: the default seccomp filters
+/// of container engines forbid it, and answer with one of these errors.
+fn forbidden_layout(error: &io::Error) -> &'static str {
+    let error = error.raw_os_error().map(nix::errno::Errno::from_raw);
+    match error {
+        Some(nix::errno::Errno::EPERM | nix::errno::Errno::ENOSYS) => {
+            "; a fixed memory layout may be forbidden here: run the container with \
+             --security-opt seccomp=unconfined"
+        }
+        _ => "",
+    }
+}
+
 impl Launch {
     /// Starts it, with its output in files named after `log` (`NAME.out`,
     /// `NAME.err`).
@@ -169,7 +182,11 @@ impl Launch {
         }
         let started = Instant::now();
         let child = command.spawn().map_err(|e| {
-            Trouble::NotStarted(format!("cannot start {}: {e}", self.program.display()))
+            let hint = if fixed { forbidden_layout(&e) } else { "" };
+            Trouble::NotStarted(format!(
+                "cannot start {}: {e}{hint}",
+                self.program.display()
+            ))
         })?;
         let pid = Pid::from_raw(child.id() as i32);
         let pidfd = pidfd(pid).map_err(|e| {
@@ -380,6 +397,14 @@ mod tests {
     }
 
     const LONG: Duration = Duration::from_secs(60);
+
+    #[test]
+    fn a_refused_layout_says_what_allows_it() {
+        let hint = |errno| forbidden_layout(&io::Error::from_raw_os_error(errno));
+        assert!(hint(nix::errno::Errno::ENOSYS as i32).contains("seccomp"));
+        assert!(hint(nix::errno::Errno::EPERM as i32).contains("seccomp"));
+        assert_eq!(hint(nix::errno::Errno::ENOENT as i32), "");
+    }
 
     #[test]
     fn an_end_has_its_status_output_and_use() {
