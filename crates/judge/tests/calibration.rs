@@ -6,8 +6,8 @@
 //! one standard deviation is 0.49 %, and ±1.5 % would fail one sound judge
 //! in five hundred (were the seed changed) and most that err in 7 %. Other
 //! designs, which the judge does not use, are simulated beside it to show
-//! that these bounds can be missed. `cargo test --test suite calibration
-//! -- --nocapture` prints the figures.
+//! that these bounds can be missed. `cargo test --test calibration --
+//! --nocapture` prints the figures.
 
 use locklab_judge::{
     ALPHA, Comparison, Direction, EarlyStop, Family, Judged, Order, Pair, Settings, Stopping,

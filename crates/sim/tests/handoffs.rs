@@ -3,7 +3,7 @@
 //! that want the lock all the time. The table of docs/simulator.md is this
 //! test's output:
 //!
-//!     cargo test --release -p locklab-sim --test suite handoffs -- --nocapture
+//!     cargo test --release -p locklab-sim --test handoffs -- --nocapture
 
 use locklab_sim::{Machine, Placement, Scenario, Workload, run};
 

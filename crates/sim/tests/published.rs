@@ -46,8 +46,8 @@ fn an_unknown_name_is_refused_with_the_names_that_there_are() {
     }
 }
 
-/// Prints the current figures of the structure group: `cargo test -p locklab-sim
-/// --test suite published -- --ignored --nocapture`. Takes a minute.
+/// What the structure group says today: `cargo test -p locklab-sim --test
+/// published -- --ignored --nocapture`. Takes a minute.
 #[test]
 #[ignore = "prints, and takes a minute"]
 fn the_structure_group() {

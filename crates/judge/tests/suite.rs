@@ -1,8 +1,0 @@
-//! Tests of the judge, one program for all files: linking one takes a few
-//! seconds, and its tests run in parallel. `cargo test --test suite FILE::`
-//! runs one file.
-
-mod calibration;
-mod json;
-mod properties;
-mod verdicts;
