@@ -18,6 +18,8 @@ const SLEEPS_LESS: &str =
     "a count that is too high makes writers look for sleepers: it costs speed";
 const LATER_STEPS: &str =
     "two Relaxed stores to one CPU's node: an interrupt between them uses another node";
+const PLACE_OF_OLD: &str =
+    "an acquisition writes its place before anybody reads it, interrupts being off meanwhile";
 
 const REASONS: &[Reason] = &[
     (
@@ -49,6 +51,37 @@ const REASONS: &[Reason] = &[
         "own.local.store(0",
         "write left out",
         "a count left from an earlier turn is not above the bound: the others come sooner",
+    ),
+    (
+        "futex.rs",
+        "self.expected.store(",
+        "write left out",
+        "an old expectation changes how long waiters spin before they sleep: it costs speed",
+    ),
+    (
+        "mplock/ticket.rs",
+        "cpu.state().ticket.store(0",
+        "write left out",
+        PLACE_OF_OLD,
+    ),
+    (
+        "mplock/anderson.rs",
+        "cpu.slot.store(0",
+        "write left out",
+        PLACE_OF_OLD,
+    ),
+    (
+        "bravo.rs",
+        "self.inhibited.store(until",
+        "write left out",
+        "readers bias the lock again sooner than the paper has it: it costs speed",
+    ),
+    (
+        "qspinlock_cna.rs",
+        ".compare_exchange(word, held, Ordering::Release",
+        "Release -> Relaxed",
+        "C11 needs it: the null before it could overwrite the link of who queues behind; loom \
+         orders stores of a word as they were executed",
     ),
     (
         "hmcs.rs",

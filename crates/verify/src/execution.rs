@@ -115,8 +115,8 @@ pub(crate) enum Mood {
     /// Anything.
     #[default]
     Free,
-    /// It is in `lock`: its first wait without limit tells the others that
-    /// its doorway is behind it.
+    /// It is in `lock`: its first wait without limit, or its first sleep, tells
+    /// the others that its doorway is behind it.
     Doorway,
     /// It is in `try_lock`: it must not wait.
     MustNotWait,
@@ -599,7 +599,12 @@ pub(crate) fn spurious() -> bool {
 /// the caller has read it, and sleeps until woken.
 pub(crate) fn sleep(word: usize, here: Place) {
     let me = cpu();
-    RECORD.with(|r| r.sleeping.borrow_mut().push_back((word, me)));
+    RECORD.with(|r| {
+        r.sleeping.borrow_mut().push_back((word, me));
+        if r.mood[me].get() == Mood::Doorway {
+            arrive(me);
+        }
+    });
     // That it sleeps is something that its waker sees, so the first turns are
     // not pruned; but to be given a turn again while nothing has changed is
     // the same as not to be given it.

@@ -220,12 +220,9 @@ mod tests {
     /// Locks of which no complete run is recorded since what the code does is
     /// changed too, beside its orderings. Only ever shorter.
     const NOT_RECORDED: &[&str] = &[
-        "qspinlock-virt",
         "qspinlock-pv",
         "mcs-timeout",
         "malthusian",
-        "futex",
-        "futex-adaptive",
         "rw-queued",
         "mplock-ticket",
         "mplock-ticket-padded",

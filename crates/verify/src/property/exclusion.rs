@@ -2,6 +2,7 @@
 //! threads from the beginning, and from queues that have formed before.
 
 use super::Lock;
+use super::fairness::assert_overtaken;
 use super::table::{TURNS, Table, join, let_others_wait, run, spawn, spawn_until_it_waits};
 use crate::execution;
 
@@ -132,6 +133,9 @@ pub(super) fn one_comes_back(lock: &Lock) {
     });
 }
 
+/// Turns enough for two waiters to enter and leave.
+const MANY_TURNS: usize = 1_000;
+
 /// A queue has formed and dissolved, and now forms again: each node says what
 /// it said then until its owner has reset it.
 pub(super) fn queue_formed_before(lock: &Lock) {
@@ -148,7 +152,10 @@ pub(super) fn queue_formed_before(lock: &Lock) {
         }
         table.enter();
         table.unlock();
+        let mut turns = 0;
         while table.entered().len() < 3 {
+            turns += 1;
+            assert!(turns < MANY_TURNS, "deadlock: two waiters do not enter");
             loom::thread::yield_now();
         }
         table.lock();
@@ -195,7 +202,7 @@ pub(super) fn one_comes_to_two(lock: &Lock) {
 
 /// A waiter of the other NUMA node has been passed over, another one comes,
 /// and so does the one that let go: the second queue, or the passive list,
-/// gets a second member, and then the first has its turn.
+/// gets a second member, and then the first has its turn, as soon as promised.
 pub(super) fn passed_over(lock: &Lock) {
     let table = Table::new(lock, 4);
     let mut others = Vec::new();
@@ -221,6 +228,7 @@ pub(super) fn passed_over(lock: &Lock) {
     for other in others {
         join(other);
     }
+    assert_overtaken(table, 1, 3);
     table.finish();
 }
 

@@ -5,15 +5,23 @@ use super::{Lock, Property, exclusion};
 use crate::execution;
 use locklab_locks::Overtakes;
 
-/// How often the waiter of [`overtaking`] may be overtaken in a model.
-fn bound(overtakes: Option<Overtakes>) -> usize {
+/// Asserts that thread 1, which waits longest, has been overtaken by `others`
+/// no more often than the lock says; so many held the lock, or were next for
+/// it, when thread 1 came.
+pub(super) fn assert_overtaken(table: &Table, before: usize, others: usize) {
     let handoffs = execution::preferences() as usize;
-    match overtakes {
+    let bound = match table.info.overtakes {
         Some(Overtakes::InAll(_) | Overtakes::HandoffsOfEachNode(_)) => handoffs,
-        // Two others.
-        Some(Overtakes::ByEachCpu(times)) => 2 * times as usize,
-        None => usize::MAX,
-    }
+        Some(Overtakes::ByEachCpu(times)) => others * times as usize,
+        None => return,
+    };
+    let entered = table.entered();
+    let place = entered.iter().position(|&cpu| cpu == 1);
+    let overtakes = place.expect("thread 1 has been inside") - before;
+    assert!(
+        overtakes <= bound,
+        "a waiter is overtaken {overtakes} times, {bound} at most are promised here"
+    );
 }
 
 /// Thread 1 waits longest, alone in its NUMA node. The holder and another
@@ -38,15 +46,7 @@ pub(super) fn overtaking(lock: &Lock) {
     for other in others {
         join(other);
     }
-    let entered = table.entered();
-    let before = entered.iter().position(|&cpu| cpu == 1);
-    // The first to enter held it when thread 1 came.
-    let overtakes = before.expect("thread 1 has been inside") - 1;
-    let bound = bound(table.info.overtakes);
-    assert!(
-        overtakes <= bound,
-        "a waiter is overtaken {overtakes} times, {bound} at most are promised here"
-    );
+    assert_overtaken(table, 1, 2);
     table.finish();
 }
 
@@ -72,15 +72,8 @@ pub(crate) fn overtaking_in_queue(lock: &Lock) -> Property {
         for other in others {
             join(other);
         }
-        let entered = table.entered();
-        let before = entered.iter().position(|&cpu| cpu == 1);
-        // Three were before it: the holder, thread 3 and thread 2.
-        let overtakes = before.expect("thread 1 has been inside") - 3;
-        let bound = bound(table.info.overtakes);
-        assert!(
-            overtakes <= bound,
-            "a waiter is overtaken {overtakes} times, {bound} at most are promised here"
-        );
+        // Before it were the holder, thread 3 and thread 2.
+        assert_overtaken(table, 3, 3);
         table.finish();
     })
 }

@@ -363,5 +363,11 @@ fn init(lock: &Lock) {
     let other = spawn(1, move || table.section());
     table.section();
     join(other);
+    if table.info.try_lock {
+        assert!(table.try_lock(), "try_lock fails on a lock that is free");
+        assert!(table.lock.held(), "not held by who has tried");
+        table.enter();
+        table.unlock();
+    }
     table.finish();
 }
