@@ -156,24 +156,6 @@ mod tests {
         assert_eq!(again, text.replace("| one |", "| three |") + "After.\n");
     }
 
-    /// Locks whose last run was before there were these tables. Only ever
-    /// shorter.
-    const WITHOUT_ROWS: &[&str] = &[
-        "tas",
-        "ttas",
-        "virt-spin",
-        "virt-spin-delay",
-        "virt-spin-backoff",
-        "ticket",
-        "ticket-prop",
-        "anderson",
-        "clh",
-        "mcs",
-        "mcs-k42",
-        "hemlock",
-        "twa",
-    ];
-
     /// Whoever changes a lock or its bugs runs `locklab verify --mutants LOCK
     /// --record crates/verify/verified.tsv --bugs docs/verification.md`.
     #[test]
@@ -183,9 +165,6 @@ mod tests {
         let (bugs, argued) = (rows(BUGS), rows(ARGUED));
         for record in recorded() {
             let name = record.name.as_str();
-            if WITHOUT_ROWS.contains(&name) {
-                continue;
-            }
             let of = |rows: &[&str]| rows.iter().filter(|row| lock_of(row) == name).count();
             assert_eq!(of(&argued), record.argued, "mutants of {name} that survive");
             assert_eq!(of(&bugs), planted::names(name).count(), "bugs of {name}");

@@ -51,17 +51,17 @@ impl Planted {
         all
     }
 
-    /// Whether this mutant is the bug.
-    pub(crate) fn is(&self, mutation: &Mutation) -> bool {
+    /// Whether this mutant is the bug, if its statement stands on this line.
+    fn is_at(&self, mutation: &Mutation, number: u32) -> bool {
         let Made::ByPlatform { change, line } = self.made else {
             return false;
         };
-        let place = mutation.place;
-        let has = |number| source::line(place.file, number).is_some_and(|text| text.contains(line));
-        let here = place.file == line
-            || place.file.ends_with(self.file)
-                && (has(place.line) || has(place.line.saturating_sub(1)));
-        here && mutation.description() == change
+        let file = mutation.place.file;
+        let has_it = || {
+            file.ends_with(self.file)
+                && source::line(file, number).is_some_and(|text| text.contains(line))
+        };
+        (file == line || has_it()) && mutation.description() == change
     }
 }
 
@@ -80,9 +80,16 @@ pub(crate) fn names(name: &str) -> impl Iterator<Item = &'static str> + use<> {
 }
 
 /// The name of a mutant of the lock called `name`, if it is a bug that has
-/// one.
+/// one. What stands on its line comes before what stands on the line above,
+/// where a call may begin.
 pub(crate) fn name_of(name: &str, mutation: &Mutation) -> Option<&'static str> {
-    let bug = ALL.iter().find(|bug| bug.lock == name && bug.is(mutation));
+    let line = mutation.place.line;
+    let bug = [line, line.saturating_sub(1)]
+        .into_iter()
+        .find_map(|number| {
+            ALL.iter()
+                .find(|bug| bug.lock == name && bug.is_at(mutation, number))
+        });
     bug.map(|bug| bug.what)
 }
 

@@ -33,6 +33,13 @@ pub(crate) fn line(file: &str, line: u32) -> Option<&'static str> {
     text.lines().nth(line.checked_sub(1)? as usize)
 }
 
+/// Whether a line of the locks' file that has this end contains this text.
+#[cfg(test)]
+pub(crate) fn contains(file: &str, part: &str) -> bool {
+    let ours = FILES.iter().find(|(name, _)| name.ends_with(file));
+    ours.is_some_and(|(_, text)| text.lines().any(|line| line.contains(part)))
+}
+
 /// A file's name below the folder of the locks' source, and a hash of its
 /// code: comments and tests do not count.
 pub(crate) fn fingerprint(file: &str) -> Option<(&'static str, u64)> {

@@ -139,6 +139,17 @@ const MANY_TURNS: usize = 1_000;
 /// A queue has formed and dissolved, and now forms again: each node says what
 /// it said then until its owner has reset it.
 pub(super) fn queue_formed_before(lock: &Lock) {
+    queue_forms_again(lock, Table::lock);
+}
+
+/// As [`queue_formed_before`]; the queue forms behind one that has tried.
+pub(super) fn queue_behind_try_lock(lock: &Lock) {
+    queue_forms_again(lock, |table| {
+        assert!(table.try_lock(), "try_lock fails on a lock that is free");
+    });
+}
+
+fn queue_forms_again(lock: &Lock, acquire: fn(&Table)) {
     let table = Table::new(lock, 3);
     let mut others = Vec::new();
     execution::set_up(|| {
@@ -158,7 +169,7 @@ pub(super) fn queue_formed_before(lock: &Lock) {
             assert!(turns < MANY_TURNS, "deadlock: two waiters do not enter");
             loom::thread::yield_now();
         }
-        table.lock();
+        acquire(table);
         execution::arrive(0);
     });
     table.enter();

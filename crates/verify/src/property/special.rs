@@ -300,11 +300,16 @@ fn biased_table(lock: &Lock, threads: usize) -> &'static Table {
 
 /// What a lock promises beyond the rest as a big lock.
 pub(crate) fn big_properties(lock: &Lock) -> Vec<Property> {
-    vec![
+    let mut all = vec![
         Property::new("recursion", 2, lock, recursion),
         Property::new("release_all", 2, lock, release_all),
         Property::new("init", 2, lock, init),
-    ]
+    ];
+    if lock.info().try_lock {
+        let queue = super::exclusion::queue_behind_try_lock;
+        all.push(Property::new("queue behind try_lock", 3, lock, queue));
+    }
+    all
 }
 
 /// The holder takes it again, and it is free only when all levels are undone.
