@@ -82,6 +82,13 @@ impl Library {
         let cannot = |e: &dyn std::fmt::Display| {
             Error::Failed(format!("cannot load {}: {e}", path.display()))
         };
+        if cfg!(target_feature = "crt-static") {
+            return Err(Error::Failed(
+                "a statically linked locklab cannot load a lock of your own; take the one of the \
+                 Debian package, or build it with 'cargo build --release'"
+                    .to_owned(),
+            ));
+        }
         // SAFETY: made by this crate from the user's file, whose initialisers
         // are the compiler's own; that the user's code may do anything is why
         // this is done in a child.
