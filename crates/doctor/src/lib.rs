@@ -39,7 +39,7 @@ pub struct Check {
     pub part: &'static str,
     /// The thing that was checked.
     pub name: String,
-    /// The result.
+    /// Whether it works, works with limits, is missing, or is not known.
     pub state: State,
     /// What was found and what it means.
     pub found: String,

@@ -75,7 +75,7 @@ impl Document {
 pub struct Finding {
     /// What was judged: the cell, and the metric where there are several.
     pub name: String,
-    /// The metric.
+    /// Name of the metric on which the verdict was reached.
     pub metric: String,
     /// `better`, `worse`, `flat`, `unclear`, `invalid`, or `incomplete` for
     /// what was not measured.
@@ -250,7 +250,7 @@ pub enum Tone {
 /// A metric of a workload with what was shown of it.
 #[derive(Clone, Debug)]
 pub struct MetricRow {
-    /// Its name.
+    /// Name of the metric, as the report prints it.
     pub name: String,
     /// Its unit; may be empty.
     pub unit: String,
@@ -382,7 +382,7 @@ pub struct Grid {
 /// A row of a matrix.
 #[derive(Clone, Debug, Default)]
 pub struct GridRow {
-    /// Its name.
+    /// Label at the left end of the row.
     pub name: String,
     /// A sign after its name, or nothing.
     pub flag: String,
@@ -448,7 +448,7 @@ pub struct Intervals {
 /// One row of a chart of intervals.
 #[derive(Clone, Debug)]
 pub struct IntervalRow {
-    /// Its name.
+    /// Label at the left end of the row.
     pub name: String,
     /// The estimate with its limits, in percent.
     pub estimate: Option<Shown>,

@@ -23,7 +23,7 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// This machine.
+    /// Describes this machine by its environment and the CPUs that may be used.
     #[must_use]
     pub fn new(environment: &Environment, cpus: &[usize]) -> Self {
         Self {

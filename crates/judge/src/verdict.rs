@@ -38,7 +38,7 @@ pub enum Reason {
     Fatal {
         /// Index of the pair.
         pair: usize,
-        /// The fault.
+        /// What was wrong with that pair.
         fault: Fault,
     },
 }
@@ -118,7 +118,7 @@ impl Verdict {
 pub struct Judged {
     /// The role as given by the caller.
     pub role: Role,
-    /// The verdict.
+    /// What the pairs show: better, worse, flat, unclear or invalid.
     pub verdict: Verdict,
     /// From the usable pairs; `None` if there are none. Present for invalid
     /// comparisons too, where it must not be shown as a result.

@@ -64,7 +64,7 @@ pub struct GuestRun<'a> {
     pub kernel: &'a Kernel,
     /// The number of the layout.
     pub layout: usize,
-    /// The load.
+    /// The workload that the guest runs, with its amount of work.
     pub load: &'a Load,
     /// Seed of all randomness in the guest.
     pub seed: u64,

@@ -104,7 +104,7 @@ impl Measured {
 /// Why a boot has no result: one sentence, then the console's last lines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Invalid {
-    /// The reason.
+    /// Why there is no result, as one sentence.
     pub why: String,
     /// The last lines of the console.
     pub console: Vec<String>,

@@ -139,7 +139,7 @@ impl Workload {
 /// A workload with its amount of work and its number of CPUs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Load {
-    /// The workload.
+    /// Which program runs in the guest.
     pub workload: Workload,
     /// Units of work in the measured part (of each process, where there are
     /// several; of the fastest thread, in each cell of a matrix; seconds for

@@ -364,7 +364,7 @@ pub enum Invalid {
 }
 
 impl Invalid {
-    /// The reason.
+    /// Why the sample is invalid, as one sentence.
     #[must_use]
     pub fn why(&self) -> &str {
         match self {

@@ -58,9 +58,9 @@ pub struct JudgedCell {
 /// One metric with its verdict.
 #[derive(Clone, Debug)]
 pub struct JudgedMetric {
-    /// The metric.
+    /// What was measured.
     pub metric: Metric,
-    /// Its verdict.
+    /// What the judge made of its pairs.
     pub judged: Judged,
 }
 

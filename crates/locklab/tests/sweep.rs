@@ -42,6 +42,15 @@ impl Place {
         command
     }
 
+    /// Compares a lock with ticket in two cells of a simulated matrix.
+    fn matrix(&self, lock: &str, critical: &str, store: &str) {
+        let command = format!(
+            "matrix ticket {lock} --on flat-16 --threads 1,4 --critical {critical} \
+             --non-critical 1 --pairs 2 --acquisitions 200 --store {store}"
+        );
+        self.text(&command.split(' ').collect::<Vec<_>>());
+    }
+
     fn text(&self, words: &[&str]) -> String {
         let output = self.locklab(words).assert().success();
         String::from_utf8(output.get_output().stdout.clone()).unwrap()
@@ -297,25 +306,7 @@ fn a_lock_of_ones_own_is_compiled_once_and_every_task_runs_that() {
     let store = place.path("s.sweep/store.sqlite");
     let all = rows(&store);
     // The figures of the matrix, but for a key that says what the file holds.
-    place.text(&[
-        "matrix",
-        "ticket",
-        "./mine.c",
-        "--on",
-        "flat-16",
-        "--threads",
-        "1,4",
-        "--critical",
-        "1",
-        "--non-critical",
-        "1",
-        "--pairs",
-        "2",
-        "--acquisitions",
-        "200",
-        "--store",
-        "m.sqlite",
-    ]);
+    place.matrix("./mine.c", "1", "m.sqlite");
     let of = |store: &Path| {
         let store = Store::read(store).unwrap();
         let listed = store.list().unwrap();
@@ -441,25 +432,7 @@ fn a_shard_that_cannot_be_written_is_one_sentence() {
 fn stores_of_many_machines_are_merged_into_one() {
     let place = Place::new(FILE);
     for (lock, store) in [("mcs", "a.sqlite"), ("tas", "b.sqlite")] {
-        place.text(&[
-            "matrix",
-            "ticket",
-            lock,
-            "--on",
-            "flat-16",
-            "--threads",
-            "1,4",
-            "--critical",
-            "0",
-            "--non-critical",
-            "1",
-            "--pairs",
-            "2",
-            "--acquisitions",
-            "200",
-            "--store",
-            store,
-        ]);
+        place.matrix(lock, "0", store);
     }
     let words = [
         "results",

@@ -15,13 +15,12 @@
 use crate::file::{SweepFile, Threads, Work};
 use crate::own_locks::{self, KeptLock};
 use crate::plan::{LockPair, lock_pairs};
+use crate::shard::Shard;
 use crate::state;
 use crate::tool;
 use locklab_host::error::Error;
 use locklab_judge::Family;
 use locklab_lab::experiment::Design;
-use locklab_lab::session::{Session, key_of};
-use locklab_lab::store::Store;
 use locklab_native::{Native, Plan, Spec, Work as NativeWork, pairs_for, subject};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -47,7 +46,7 @@ struct Decided {
 /// The progress of a node.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct NodeStatus {
-    /// Its name.
+    /// Host name of the node.
     pub node: String,
     /// Number of CPUs that may be used there.
     pub cpus: usize,
@@ -290,27 +289,14 @@ fn one(
     if let Some(sources) = own_locks::sources(pair) {
         experiment.spec["own_locks"] = json!(sources);
     }
-    let store = Store::open_alone(&fleet.shard(feature))?;
-    let key = key_of(&instrument, &experiment);
-    let begun = store.of_key(&key)?;
-    if let Some(id) = begun
-        && store.listed(Some(id))?.state == "done"
-    {
-        return Ok(true);
-    }
-    let session = Session {
-        store,
+    let shard = Shard {
+        path: &fleet.shard(feature),
         command: format!("locklab sweep sweep.toml --on native ({feature})"),
-        resume: begun.is_some(),
-        deadline: None,
         interrupt,
         quiet,
     };
-    let measured = session.run(&mut instrument, experiment)?;
-    match measured.store_failure {
-        Some(failure) => Err(failure),
-        None => Ok(!interrupt.load(Ordering::Relaxed)),
-    }
+    let measured = shard.measure(&mut instrument, experiment)?;
+    Ok(measured.is_none() || !interrupt.load(Ordering::Relaxed))
 }
 
 /// The specification for the instrument, on a machine with `cpus` CPUs.

@@ -31,6 +31,7 @@ mod pareto;
 mod plan;
 mod regime;
 mod report;
+mod shard;
 mod simulator;
 pub mod slurm;
 mod state;

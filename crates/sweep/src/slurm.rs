@@ -61,7 +61,7 @@ impl Options {
 pub struct Job {
     /// Its job number.
     pub id: String,
-    /// Its name.
+    /// Name that the job was submitted with.
     pub name: String,
     /// Its tasks in Slurm's notation, as `0-3,7`; or the feature of its node.
     pub tasks: String,

@@ -37,7 +37,7 @@ pub struct OfRegime {
 /// One lock on one machine in one regime.
 #[derive(Clone, Debug, Serialize)]
 pub struct OfLock {
-    /// Its name.
+    /// Name of the lock.
     pub lock: String,
     /// Number of cells in which it ran in every replicate.
     pub cells: usize,

@@ -115,7 +115,7 @@ pub struct Killed {
 /// What is known of one lock.
 #[derive(Clone, Debug, Serialize)]
 pub struct LockResult {
-    /// Its name.
+    /// Name of the lock, as the catalogue or the user has it.
     pub name: String,
     /// Its promises.
     pub properties: Vec<PropertyResult>,

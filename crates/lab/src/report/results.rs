@@ -140,7 +140,7 @@ struct MatrixCell {
     p_adjusted: Option<f64>,
     /// Whether operations and handoffs point in opposite directions.
     handoffs_disagree: bool,
-    /// Screening metrics.
+    /// Estimates of the metrics that explain and do not decide, as counters do.
     screening: Vec<Screened>,
     /// Warnings about the verdict.
     warnings: Vec<String>,

@@ -19,7 +19,7 @@ impl Recorder {
         }
     }
 
-    /// Records nothing.
+    /// Makes a recorder without a store, which drops every sample.
     #[must_use]
     pub fn nowhere() -> Self {
         Self {

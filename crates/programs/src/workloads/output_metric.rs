@@ -83,7 +83,7 @@ impl OutputMetric {
         Ok(pattern)
     }
 
-    /// The metric.
+    /// Describes the figure that is read from the output.
     #[must_use]
     pub fn metric(&self) -> Metric {
         match self.better {

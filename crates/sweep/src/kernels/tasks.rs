@@ -2,13 +2,12 @@
 
 use super::{KernelSweep, apart};
 use crate::folder::Status;
+use crate::shard::Shard;
 use crate::task::COMMAND;
 use crate::{state, tool};
 use locklab_host::error::Error;
 use locklab_kernel::recipe::Side;
 use locklab_kernel::{Scope, equipped, made, prepare};
-use locklab_lab::session::{Session, key_of};
-use locklab_lab::store::Store;
 use std::sync::atomic::AtomicBool;
 
 impl KernelSweep {
@@ -70,29 +69,14 @@ impl KernelSweep {
         let cache = self.cache(interrupt, true);
         let (kernels, experiment) = prepare(&cache, &self.plan(Scope::Layout(number))?)?;
         let (mut kernels, experiment) = apart(kernels, &experiment, number);
-        let key = key_of(&kernels, &experiment);
-        let run = || -> Result<bool, String> {
-            let store = Store::open_alone(&self.shard(layout))?;
-            let begun = store.of_key(&key)?;
-            if let Some(id) = begun
-                && store.listed(Some(id))?.state == "done"
-            {
-                return Ok(true);
-            }
-            let session = Session {
-                store,
-                command: COMMAND.into(),
-                resume: begun.is_some(),
-                deadline: None,
-                interrupt,
-                quiet: true,
-            };
-            let measured = session.run(&mut kernels, experiment)?;
-            match measured.store_failure {
-                Some(failure) => Err(failure),
-                None => Ok(measured.outcome.stopped.is_none()),
-            }
+        let shard = Shard {
+            path: &self.shard(layout),
+            command: COMMAND.into(),
+            interrupt,
+            quiet: true,
         };
-        run().map_err(Error::Failed)
+        let measured = shard.measure(&mut kernels, experiment);
+        let measured = measured.map_err(Error::Failed)?;
+        Ok(measured.is_none_or(|measured| measured.outcome.stopped.is_none()))
     }
 }
