@@ -1,8 +1,8 @@
-//! How fast the simulator is: accesses per second, time per acquisition, whole
-//! matrices, memory. Prints a table of CPU time (wall time for whole matrices)
-//! beside the targets.
+//! How fast the simulator is: accesses per second, time per acquisition,
+//! memory. Prints a table of CPU time beside the targets. How long whole
+//! published experiments take is a benchmark of `locklab-published`.
 
-use locklab_sim::{Machine, Outcome, Scenario, Stop, Workload, reproduce, run};
+use locklab_sim::{Machine, Outcome, Scenario, Stop, Workload, run};
 use std::time::{Duration, Instant};
 
 /// Time that this thread has had a CPU; where the kernel does not say, the
@@ -85,14 +85,5 @@ fn main() {
     run(&scenario).unwrap();
     if let Some(mb) = memory_mb() {
         println!("most memory so far, 1,024 CPUs included: {mb:.0} MB (target: under 50)");
-    }
-    for name in ["virt-backoff", "mplock-anderson", "qspinlock-xfs"] {
-        let start = Instant::now();
-        let report = reproduce(name, 1, 2, |_, _| {}).unwrap();
-        println!(
-            "reproduce {name}: {:.1} s on 2 threads, {:.0} M accesses",
-            start.elapsed().as_secs_f64(),
-            report.accesses as f64 / 1e6
-        );
     }
 }

@@ -16,9 +16,10 @@
 //! ```
 //!
 //! A simulation is a model, not a measurement: its figures hold for the
-//! machine file's assumptions, whose bands are swept by [`band`].
+//! machine file's assumptions, whose bands are swept by [`band`]. This crate
+//! must never read a published result of a lock: `locklab-published` compares
+//! the two.
 
-mod agreement;
 mod arena;
 pub mod band;
 mod batch;
@@ -26,7 +27,6 @@ pub mod by_address;
 mod coherence;
 mod engine;
 mod event;
-mod experiment;
 mod foreign;
 mod hypervisor;
 mod kind;
@@ -35,13 +35,10 @@ mod machine_file;
 mod metrics;
 pub mod microbench;
 mod platform;
-mod reference;
-mod reproduction;
 mod requests;
 mod rng;
 mod scenario;
 mod spin;
-mod split;
 mod steady;
 mod store_buffer;
 mod stuck;
@@ -49,22 +46,13 @@ mod topology;
 mod trace;
 mod workload;
 
-pub use agreement::{Agreement, FLAT, MISS, agreement, factor_error, wrong_direction};
 pub use batch::run_all;
-pub use experiment::{
-    EXPERIMENTS, Experiment, ExperimentKind, FigureOf, LoopOf, MatrixOf, Side, Threads,
-};
 pub use foreign::{Foreign, can_be_simulated, register};
 pub use machine::{Arbitration, Arch, BUILTIN, FIGURES, Figure, FigureKind, Machine, Origin};
 pub use machine_file::MachineError;
 pub use metrics::{Latency, Outcome};
 pub use platform::{Sim, Word};
-pub use reference::Reference;
-pub use reproduction::{
-    Miss, Question, Reproduced, Reproduction, Shape, reproduce, score, simulate_experiment,
-};
 pub use scenario::{Scenario, Simulation, Stop, run, simulate, simulate_lock, simulate_outside};
-pub use split::Group;
 pub use stuck::{CpuState, SimError, StuckReport};
 pub use topology::{Distance, Placement};
 pub use workload::{Fstat, Loop, UNIT_CYCLES, Workload, XfsCreate};

@@ -93,6 +93,16 @@ impl Scenario {
         }
     }
 
+    /// Whether its threads start on CPUs of several sockets.
+    pub fn spans_sockets(&self) -> bool {
+        let topology = Topology::new(&self.machine);
+        let order = topology.order(self.placement, self.seed);
+        let socket = |hardware: &usize| topology.socket(hardware / topology.threads_per_core);
+        let mut sockets = order.iter().take(self.threads).map(socket);
+        let first = sockets.next();
+        sockets.any(|socket| Some(socket) != first)
+    }
+
     fn check(&self) -> Result<usize, SimError> {
         let machine = &self.machine;
         let there = machine.hardware_threads();

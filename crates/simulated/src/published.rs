@@ -1,9 +1,11 @@
 //! Published experiments and their simulation side by side, and how far the two
-//! agree. Only text and tables: `locklab_sim` does the simulation.
+//! agree. Only text and tables: `locklab_published` does the simulation.
 
 use locklab_document::{Document, Section};
 use locklab_lab::experiment::Labels;
-use locklab_sim::{Agreement, FLAT, Group, MISS, Question, Reproduction, Shape, agreement, score};
+use locklab_published::{
+    Agreement, FLAT, Group, MISS, Question, Reproduced, Reproduction, Shape, agreement, score,
+};
 use serde_json::{Map, Value, json};
 
 /// The number of misses of one experiment that are printed; all are in the JSON
@@ -103,7 +105,7 @@ fn matrix(report: &Reproduction, shape: &Shape) -> Vec<Section> {
                 &format!("{threads} ours"),
                 cells.iter().map(|c| format!("{:>7.2}", c.ours)).collect(),
             );
-            let theirs = |c: &&locklab_sim::Reproduced| {
+            let theirs = |c: &&Reproduced| {
                 c.published
                     .map_or_else(|| format!("{:>7}", "-"), |ratio| format!("{ratio:>7.2}"))
             };

@@ -13,7 +13,7 @@ use clap::Args;
 use locklab_document::render;
 use locklab_host::error::Error;
 use locklab_kernel::workload::Workload;
-use locklab_sim::EXPERIMENTS;
+use locklab_published::EXPERIMENTS;
 use locklab_simulated::published;
 use serde_json::json;
 use std::process::ExitCode;

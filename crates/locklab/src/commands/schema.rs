@@ -47,7 +47,7 @@ fn experiment() -> Value {
         generator.subschema_for::<MatrixFile>(),
         generator.subschema_for::<locklab_programs::File>(),
         generator.subschema_for::<locklab_kernel::recipe::Experiment>(),
-        generator.subschema_for::<locklab_sim::Experiment>(),
+        generator.subschema_for::<locklab_published::Experiment>(),
         generator.subschema_for::<locklab_sweep::SweepFile>(),
     ];
     json!({

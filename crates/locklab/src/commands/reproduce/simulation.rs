@@ -9,7 +9,7 @@ use locklab_document::render;
 use locklab_host::error::Error;
 use locklab_lab::file::read;
 use locklab_lab::progress::Progress;
-use locklab_sim::{Reference, Reproduction};
+use locklab_published::{Experiment, Reference, Reproduction};
 use locklab_simulated::published;
 use serde_json::{Value, json};
 use std::path::Path;
@@ -32,7 +32,7 @@ pub fn file(path: &Path, comparing: &ComparingArgs, common: &Common) -> Result<E
     }
     let name = path.display().to_string();
     let text = read(path).map_err(Error::Usage)?;
-    let experiment = locklab_sim::Experiment::parse(&name, &text).map_err(Error::Usage)?;
+    let experiment = Experiment::parse(&name, &text).map_err(Error::Usage)?;
     let reference = reference_of(path, &experiment.reference)?;
     if common.dry_run {
         return print(&if common.json {
@@ -44,7 +44,7 @@ pub fn file(path: &Path, comparing: &ComparingArgs, common: &Common) -> Result<E
     }
     let title = path.file_stem().unwrap_or_default().to_string_lossy();
     let progress = Progress::new(1, "simulations", common.quiet);
-    let report = locklab_sim::simulate_experiment(
+    let report = locklab_published::simulate_experiment(
         &title,
         &experiment,
         &reference,
@@ -79,7 +79,7 @@ fn reference_of(path: &Path, reference: &str) -> Result<Reference, Error> {
 /// If it cannot be simulated, or standard output cannot be written.
 pub(super) fn simulate(name: &str, common: &Common) -> Result<(Value, Reproduction), Error> {
     let progress = Progress::new(1, "simulations", common.quiet);
-    let result = locklab_sim::reproduce(name, common.seed, workers(), |at, of| {
+    let result = locklab_published::reproduce(name, common.seed, workers(), |at, of| {
         progress.set(at as u64, of as u64, name);
     });
     drop(progress);

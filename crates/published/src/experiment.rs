@@ -4,11 +4,9 @@
 //! figures. Nothing in it can tune the model: of the machine it may
 //! change only figures of the published machine's data sheet.
 
-use crate::machine::Machine;
 use crate::reference::{Reference, one_sentence};
-use crate::topology::Placement;
-use crate::workload::{Fstat, Loop, Workload, XfsCreate};
 use locklab_locks::catalogue;
+use locklab_sim::{Fstat, Loop, Machine, Placement, Workload, XfsCreate};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 

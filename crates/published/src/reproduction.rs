@@ -2,14 +2,10 @@
 //! simulator agrees over several.
 
 use crate::agreement::{Agreement, MISS, agreement, factor_error, wrong_direction};
-use crate::batch::run_all;
 use crate::experiment::{Cell, EXPERIMENTS, Experiment, MatrixOf, Run};
-use crate::metrics::Outcome;
 use crate::reference::Reference;
-use crate::scenario::{Scenario, Stop};
 use crate::split::Group;
-use crate::topology::{Placement, Topology};
-use crate::workload::Workload;
+use locklab_sim::{Outcome, Placement, Scenario, Stop, Workload, run_all};
 use serde::Serialize;
 
 /// Number of seeds over which a figure is averaged where threads are placed at
@@ -69,19 +65,11 @@ impl Question {
     /// The kind of a run, by its machine, its threads and their placement.
     fn of(scenario: &Scenario) -> Self {
         let machine = &scenario.machine;
-        let topology = Topology::new(machine);
-        let order = topology.order(scenario.placement, scenario.seed);
-        let core = |hardware: &usize| hardware / topology.threads_per_core;
-        let mut sockets = order
-            .iter()
-            .take(scenario.threads)
-            .map(|hardware| topology.socket(core(hardware)));
-        let first = sockets.next();
         match scenario.threads {
             1 => Self::Uncontended,
             n if n > machine.hardware_threads() => Self::Oversubscribed,
             _ if machine.get("vm.vcpus") > 0.0 => Self::Backoff,
-            _ if sockets.any(|socket| Some(socket) != first) => Self::AcrossSockets,
+            _ if scenario.spans_sockets() => Self::AcrossSockets,
             _ => Self::SameSocket,
         }
     }

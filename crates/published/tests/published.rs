@@ -1,7 +1,7 @@
 //! Published experiments, end to end. Only those that may inform the model's
 //! structure are simulated here: the others never are but to print a score.
 
-use locklab_sim::{EXPERIMENTS, Group, Reproduction, reproduce};
+use locklab_published::{EXPERIMENTS, Group, Reproduction, reproduce};
 
 fn simulated(name: &str) -> Reproduction {
     assert_eq!(Group::of(name), Some(Group::Structure), "{name}");
@@ -17,7 +17,7 @@ fn every_figure_of_a_small_experiment_is_beside_a_published_one() {
     for name in ["libslock-uncontended", "spinlocks-5700x3d"] {
         let report = simulated(name);
         assert_eq!(report.agreement.figures, report.figures.len());
-        let published = |figure: &locklab_sim::Reproduced| figure.published.is_some();
+        let published = |figure: &locklab_published::Reproduced| figure.published.is_some();
         assert!(report.figures.iter().all(published), "{name}");
         assert!(report.figures.iter().all(|figure| figure.ours > 0.0));
         assert!(report.agreement.median_factor_error.unwrap() >= 1.0);
@@ -46,8 +46,8 @@ fn an_unknown_name_is_refused_with_the_names_that_there_are() {
     }
 }
 
-/// What the structure group says today: `cargo test -p locklab-sim --test
-/// published -- --ignored --nocapture`. Takes a minute.
+/// What the structure group says today: `cargo test -p locklab-published
+/// the_structure_group -- --ignored --nocapture`. Takes a minute.
 #[test]
 #[ignore = "prints, and takes a minute"]
 fn the_structure_group() {

@@ -1,0 +1,32 @@
+//! Published results on locks, simulated: ours beside theirs, and how far the
+//! two agree.
+//!
+//! A simulator is believed for what it got right where the answer was known.
+//! This crate has the known answers ([`Reference`]), the experiments that gave
+//! them ([`Experiment`]) and the comparison ([`Reproduction`], [`Agreement`]).
+//!
+//! ```
+//! let report = locklab_published::reproduce("libslock-uncontended", 1, 2, |_, _| {})?;
+//! assert_eq!(report.agreement.figures, report.figures.len());
+//! # Ok::<(), String>(())
+//! ```
+//!
+//! It must never change what the simulator computes: of a modelled machine an
+//! experiment may set only figures of the published machine's data sheet, and
+//! experiments of [`Group::EvaluatedOnly`] are simulated only to print a score.
+
+mod agreement;
+mod experiment;
+mod reference;
+mod reproduction;
+mod split;
+
+pub use agreement::{Agreement, FLAT, MISS, agreement, factor_error, wrong_direction};
+pub use experiment::{
+    EXPERIMENTS, Experiment, ExperimentKind, FigureOf, LoopOf, MatrixOf, Side, Threads,
+};
+pub use reference::Reference;
+pub use reproduction::{
+    Miss, Question, Reproduced, Reproduction, Shape, reproduce, score, simulate_experiment,
+};
+pub use split::Group;
