@@ -102,6 +102,7 @@ const WORLD: &[&str] = &[
 fn main() {
     println!("cargo::rerun-if-changed=planted.txt");
     println!("cargo::rerun-if-changed=locks");
+    println!("cargo::rerun-if-changed=platform");
     let text = fs::read_to_string("planted.txt").expect("planted.txt is beside build.rs");
     let (mut modules, mut table) = (String::new(), String::new());
     let bugs = text.split("\n@ ").skip(1);
@@ -153,9 +154,16 @@ fn main() {
     write("sources.rs", sources());
 }
 
-/// Each source file of the locks, by the end of its path.
+/// Each source file of the locks and of what they run on, by the end of its
+/// path.
 fn sources() -> String {
-    let folder = fs::canonicalize("locks").expect("a link to the source of the locks");
+    let lines = ["locks", "platform"].map(sources_of).concat();
+    format!("const FILES: &[(&str, &str)] = &[\n{lines}];\n")
+}
+
+/// Those of the crate that `link`, beside build.rs, is called after.
+fn sources_of(link: &str) -> String {
+    let folder = fs::canonicalize(link).expect("a link to the source of a crate");
     let mut files = Vec::new();
     let mut folders = vec![folder.clone()];
     while let Some(folder) = folders.pop() {
@@ -171,11 +179,10 @@ fn sources() -> String {
     files.sort();
     let lines = files.iter().map(|path| {
         let below = path.strip_prefix(&folder).expect("found below it");
-        let name = format!("locks/src/{}", below.display()).replace('\\', "/");
+        let name = format!("{link}/src/{}", below.display()).replace('\\', "/");
         format!("    ({name:?}, include_str!({path:?})),\n")
     });
-    let lines: String = lines.collect();
-    format!("const FILES: &[(&str, &str)] = &[\n{lines}];\n")
+    lines.collect()
 }
 
 /// The source of a lock with the edit that `body` describes; `None` if its

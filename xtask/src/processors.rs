@@ -113,6 +113,7 @@ impl Library {
         let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or("cargo".into()));
         cargo
             .args(["test", "--package", "locklab-locks", "--lib"])
+            .args(["--package", "locklab-platform"])
             .args(TESTS.iter().flat_map(|test| ["--test", test]))
             .args(["--target", processor.target])
             .env(format!("CARGO_TARGET_{variable}_LINKER"), processor.gcc)

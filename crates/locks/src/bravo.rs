@@ -11,30 +11,6 @@ use lock_api::{RawRwLock, RawRwLockDowngrade};
 /// that a writer is slowed down by a tenth at most.
 const INHIBIT: u64 = 9;
 
-/// The entry in which a CPU publishes which lock it reads, on a cache line of
-/// its own.
-#[repr(C, align(64))]
-pub struct VisibleReader<P: Platform> {
-    /// The address of a [`Bravo`] lock; 0 for none.
-    lock: P::Usize,
-}
-
-impl<P: Platform> VisibleReader<P> {
-    /// An entry that reads no lock.
-    #[allow(clippy::declare_interior_mutable_const)]
-    pub const NONE: Self = Self {
-        lock: P::Usize::ZERO,
-    };
-}
-
-impl<P: Platform> Default for VisibleReader<P> {
-    fn default() -> Self {
-        Self {
-            lock: P::Usize::new(0),
-        }
-    }
-}
-
 /// Any reader-writer lock, biased towards readers while no writer comes.
 ///
 /// **Paper:** D. Dice and A. Kogan, "BRAVO: Biased Locking for Reader-Writer

@@ -92,22 +92,14 @@ extern crate std;
 pub use lock_api;
 
 pub mod catalogue;
-mod checked;
-mod line;
 mod lock_api_impl;
-mod masked;
-mod mutex;
-mod native;
-mod numbers;
-mod outline;
-mod parking;
-pub mod platform;
-mod qnode;
-#[cfg(feature = "std")]
-mod queue_mutex;
 mod raw;
-#[cfg(feature = "std")]
-mod threads;
+
+// What the locks stand on, where their sources name it.
+use locklab_interface::mutex;
+#[doc(inline)]
+pub use locklab_platform::platform;
+use locklab_platform::{line, native, qnode};
 
 mod anderson;
 mod bravo;
@@ -136,26 +128,36 @@ mod ticket_prop;
 mod twa;
 mod virt_spin;
 
-pub use checked::{Checked, CheckedPlatform, HeldRanks};
-pub use line::CacheLine;
 pub use lock_api_impl::Instant;
-pub use masked::{Mask, Masked, MaskedGuard};
-pub use mutex::{LeakableGuard, Mutex, StackContext};
-pub use native::{AtomicU32, Host, Native, NativePlatform, NoHost};
+
+#[cfg(feature = "std")]
+#[doc(inline)]
+pub use locklab_interface::queue_mutex::{QueueGuard, QueueMutex};
+#[doc(inline)]
+pub use locklab_interface::{
+    checked::{Checked, CheckedPlatform, HeldRanks},
+    masked::{Mask, Masked, MaskedGuard},
+    mutex::{LeakableGuard, Mutex, StackContext},
+    outline::Outline,
+    raw_lock::{Fairness, Info, Overtakes, RawLock, TimedLock},
+};
 #[doc(hidden)]
-pub use numbers::Numbers;
-pub use outline::Outline;
-pub use parking::{Bucket, NO_HEAVY_FENCE, Parking, ParkingHost, ParkingWorld, SPINS, Watched};
-pub use platform::Platform;
-pub use qnode::{MAX_CPUS, NESTING, QueueNode, QueueNodes};
+pub use locklab_platform::numbers::Numbers;
 #[cfg(feature = "std")]
-pub use queue_mutex::{QueueGuard, QueueMutex};
-pub use raw::{Fairness, Info, Overtakes, RawLock, TimedLock};
-#[cfg(feature = "std")]
-pub use threads::Threads;
+#[doc(inline)]
+pub use locklab_platform::threads::Threads;
+#[doc(inline)]
+pub use locklab_platform::{
+    line::CacheLine,
+    native::{AtomicU32, Host, Native, NativePlatform, NoHost},
+    parking::{Bucket, NO_HEAVY_FENCE, Parking, ParkingHost, ParkingWorld, SPINS, Watched},
+    platform::Platform,
+    qnode::{MAX_CPUS, NESTING, QueueNode, QueueNodes},
+    visible_reader::VisibleReader,
+};
 
 pub use anderson::{Anderson, AndersonSlot};
-pub use bravo::{Bravo, BravoPhaseFair, VisibleReader};
+pub use bravo::{Bravo, BravoPhaseFair};
 pub use clh::{Clh, ClhHandle, ClhNode};
 pub use cna::{Cna, CnaNode};
 pub use cohort::{Cohort, CohortBoMcs, CohortTktTkt};

@@ -103,8 +103,8 @@ pub(crate) fn number_properties() -> Vec<Property> {
         model: Arc::new(two_threads_two_numbers),
     });
     for property in &mut all {
-        property.orderings_of = Some("locks/src/numbers.rs");
-        property.structure_of = &["locks/src/numbers.rs"];
+        property.orderings_of = Some("platform/src/numbers.rs");
+        property.structure_of = &["platform/src/numbers.rs"];
     }
     all
 }

@@ -131,7 +131,7 @@ pub(crate) fn park_properties() -> Vec<Property> {
             all.push(Property {
                 name: called,
                 // The lock's own are shown needed by its own promises.
-                orderings_of: Some("locks/src/parking.rs"),
+                orderings_of: Some("platform/src/parking.rs"),
                 ..property.expect("a property of every lock").clone()
             });
         }

@@ -1,11 +1,9 @@
-//! The text of the locks' source, as it was compiled: what a word is called
-//! there, and what stands on a line.
+//! The text of the source of the locks and of what they run on, as it was
+//! compiled: what a word is called there, and what stands on a line.
 
 use std::sync::{PoisonError, RwLock};
 
-const FOLDER: &str = "locks/src/";
-
-// `FILES`: each source file of the locks, by the end of its path.
+// `FILES`: each source file, by the end of its path: `locks/src/mcs.rs`.
 include!(concat!(env!("OUT_DIR"), "/sources.rs"));
 
 /// Sources that are not ours.
@@ -33,14 +31,14 @@ pub(crate) fn line(file: &str, line: u32) -> Option<&'static str> {
     text.lines().nth(line.checked_sub(1)? as usize)
 }
 
-/// Whether a line of the locks' file that has this end contains this text.
+/// Whether a line of the file that has this end contains this text.
 #[cfg(test)]
 pub(crate) fn contains(file: &str, part: &str) -> bool {
     let ours = FILES.iter().find(|(name, _)| name.ends_with(file));
     ours.is_some_and(|(_, text)| text.lines().any(|line| line.contains(part)))
 }
 
-/// A file's name below the folder of the locks' source, and a hash of its
+/// A file's name below the folder of its crate's source, and a hash of its
 /// code: comments and tests do not count.
 pub(crate) fn fingerprint(file: &str) -> Option<(&'static str, u64)> {
     let (name, text) = FILES.iter().find(|(name, _)| file.ends_with(name))?;
@@ -55,12 +53,18 @@ pub(crate) fn fingerprint(file: &str) -> Option<(&'static str, u64)> {
         .fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
             (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
         });
-    Some((name.strip_prefix(FOLDER)?, hash))
+    Some((below_folder(name)?, hash))
+}
+
+fn below_folder(name: &'static str) -> Option<&'static str> {
+    name.split_once("/src/").map(|(_, below)| below)
 }
 
 /// The same, of a file by its name below that folder.
 pub(crate) fn fingerprint_of(name: &str) -> Option<u64> {
-    fingerprint(&format!("{FOLDER}{name}")).map(|(_, hash)| hash)
+    let mut names = FILES.iter().map(|(known, _)| *known);
+    let file = names.find(|known| below_folder(known) == Some(name))?;
+    fingerprint(file).map(|(_, hash)| hash)
 }
 
 /// What the method that is called at this place is called on: the last name

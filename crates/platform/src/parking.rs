@@ -161,7 +161,7 @@ unsafe impl<H: ParkingHost> ParkingWorld for H {
 /// [`Parking`] is a platform with one difference: a waiter that has
 /// read its word [`SPINS`] times in vain sleeps, and whoever writes the word
 /// wakes it. No algorithm is written again: `Mcs<Parking<H>>` is the MCS lock
-/// that parks. (A lock that waits by writing, as [`crate::Tas`] does, has no
+/// that parks. (A lock that waits by writing, as `Tas` does, has no
 /// word to sleep on and continues to spin.)
 ///
 /// Sleepers and writers meet in a parking lot: a table of buckets, found by the

@@ -1,18 +1,18 @@
 //! Data behind a queue lock, with guards; the nodes are kept by each thread.
 //!
-//! [`crate::Mutex`] keeps a node on the stack of a closure; a guard cannot,
+//! [`Mutex`](crate::mutex::Mutex) keeps a node on the stack of a closure; a guard cannot,
 //! because it may move or be leaked while others use its node. Here nodes
 //! are allocated once, and each thread keeps those that it has used. A
 //! leaked guard leaks its node.
 
 use crate::mutex::LeakableGuard;
-use crate::native::NativePlatform;
-use crate::platform::Platform;
-use crate::raw::RawLock;
+use crate::raw_lock::RawLock;
 use core::any::{Any, TypeId};
 use core::cell::{RefCell, UnsafeCell};
 use core::marker::PhantomData;
 use core::ops::{Deref, DerefMut};
+use locklab_platform::native::NativePlatform;
+use locklab_platform::platform::Platform;
 use std::boxed::Box;
 use std::thread_local;
 use std::vec::Vec;
@@ -40,7 +40,7 @@ fn keep<C: 'static>(node: Box<C>) {
     let _ = IDLE.try_with(|idle| idle.borrow_mut().push((TypeId::of::<C>(), node)));
 }
 
-/// A value behind a queue lock. It is [`crate::Mutex`] with guards; it needs
+/// A value behind a queue lock. It is [`Mutex`](crate::mutex::Mutex) with guards; it needs
 /// the feature `std`, and allocates a node for each lock of one type that a
 /// thread holds at once.
 pub struct QueueMutex<T: ?Sized, L, P = NativePlatform> {
@@ -74,7 +74,7 @@ impl<T: ?Sized, P: Platform, L: RawLock<P> + LeakableGuard> QueueMutex<T, L, P> 
     /// Acquires.
     ///
     /// # Panics
-    /// As [`crate::Mutex::with`].
+    /// As [`Mutex::with`](crate::mutex::Mutex::with).
     #[inline]
     pub fn lock(&self) -> QueueGuard<'_, T, L, P> {
         crate::mutex::check_room::<P, L>();
@@ -93,7 +93,7 @@ impl<T: ?Sized, P: Platform, L: RawLock<P> + LeakableGuard> QueueMutex<T, L, P> 
     /// Acquires if that needs no waiting.
     ///
     /// # Panics
-    /// As [`crate::Mutex::with`].
+    /// As [`Mutex::with`](crate::mutex::Mutex::with).
     #[inline]
     pub fn try_lock(&self) -> Option<QueueGuard<'_, T, L, P>> {
         crate::mutex::check_room::<P, L>();

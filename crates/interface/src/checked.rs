@@ -6,10 +6,12 @@
 //! on one of the CPU's own, and panics at the first mistake instead of
 //! deadlocking some day. It must never report correct use as a mistake.
 
-use crate::line::CacheLine;
-use crate::platform::{Atomic, Ordering, Platform};
-use crate::raw::{Info, RawLock};
+use crate::raw_lock::{Info, RawLock};
 use core::marker::PhantomData;
+use locklab_platform::line::CacheLine;
+use locklab_platform::platform::{Atomic, Ordering, Platform};
+#[cfg(feature = "std")]
+use locklab_platform::{native::Native, qnode::MAX_CPUS, threads::Threads};
 
 /// The ranks of the locks that one CPU holds; see [`Checked`].
 pub struct HeldRanks<P: Platform>(CacheLine<P::U32>);
@@ -28,6 +30,19 @@ pub unsafe trait CheckedPlatform: Platform {
     /// The ranks that `cpu` holds. A kernel returns an entry of
     /// `static HELD: [HeldRanks<MyPlatform>; CPUS] = [const { HeldRanks::NONE }; CPUS]`.
     fn held_ranks(cpu: usize) -> &'static HeldRanks<Self>;
+}
+
+/// The ranks of the checked locks that each thread holds.
+#[cfg(feature = "std")]
+static HELD: [HeldRanks<Native<Threads>>; MAX_CPUS] = [const { HeldRanks::NONE }; MAX_CPUS];
+
+// SAFETY: an entry of a static for each number.
+#[cfg(feature = "std")]
+unsafe impl CheckedPlatform for Native<Threads> {
+    #[inline(always)]
+    fn held_ranks(cpu: usize) -> &'static HeldRanks<Self> {
+        &HELD[cpu]
+    }
 }
 
 /// Value of `holder` when the lock is free.

@@ -1,7 +1,7 @@
 //! What a lock needs from the world in which it runs.
 //!
-//! Each algorithm of this crate is written once, generic over [`Platform`].
-//! Three worlds exist: real atomics ([`crate::Native`]), a model checker and
+//! Each algorithm is written once, generic over [`Platform`]. Three worlds
+//! exist: real atomics ([`Native`](crate::native::Native)), a model checker and
 //! a simulator. They differ only here, so a lock that is proven or simulated
 //! is the lock that ships.
 //!
@@ -15,8 +15,8 @@
 //!   between attempts;
 //! - it never depends on which world it is in.
 
-use crate::bravo::VisibleReader;
 use crate::qnode::QueueNodes;
+use crate::visible_reader::VisibleReader;
 pub use core::sync::atomic::Ordering;
 
 /// What a spinning CPU does after it has read a word; see [`Atomic::spin`].
@@ -233,7 +233,7 @@ pub unsafe trait LockWord: AtomicInt<u32> {
 ///
 /// # Safety
 /// Locks rely on the platform, so:
-/// - [`Platform::cpu`] is below [`crate::MAX_CPUS`], and returns the same
+/// - [`Platform::cpu`] is below [`MAX_CPUS`](crate::qnode::MAX_CPUS), and returns the same
 ///   number to one CPU from the beginning of an acquisition to the end of its
 ///   release, and to no other CPU meanwhile;
 /// - [`Platform::queue_nodes`] returns for each number below that bound the
@@ -279,7 +279,7 @@ pub unsafe trait Platform: Sized + Send + Sync + 'static {
         }
     }
 
-    /// The number of this CPU, below [`crate::MAX_CPUS`]. While an
+    /// The number of this CPU, below [`MAX_CPUS`](crate::qnode::MAX_CPUS). While an
     /// acquisition waits or holds, no other CPU returns the same number.
     fn cpu() -> usize;
 
@@ -321,11 +321,11 @@ pub unsafe trait Platform: Sized + Send + Sync + 'static {
     /// waiting CPUs.
     fn virtualized() -> bool;
 
-    /// The queue nodes of a CPU; see [`crate::QueueNodes`].
+    /// The queue nodes of a CPU; see [`QueueNodes`].
     fn queue_nodes(cpu: usize) -> &'static QueueNodes<Self>;
 
     /// The table in which CPUs publish which lock they read, for
-    /// [`crate::Bravo`]: an entry for each of the first CPUs, always the same
+    /// `Bravo`: an entry for each of the first CPUs, always the same
     /// table. Empty by default: no reader is visible, and that lock behaves as
     /// the one inside it.
     #[inline(always)]

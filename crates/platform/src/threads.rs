@@ -2,16 +2,15 @@
 //!
 //! A thread gets the lowest free number when it first needs one and gives it
 //! back when it ends, so a program may start any number of threads one after
-//! the other. At most [`crate::MAX_CPUS`] have numbers at once. A thread beyond
-//! that waits for a [`crate::QSpinlock`] without a queue node, and for a lock
+//! the other. At most [`MAX_CPUS`] have numbers at once. A thread beyond
+//! that waits for a `QSpinlock` without a queue node, and for a lock
 //! that cannot do without a number (the big locks) ends the process with a
 //! message. Nothing here allocates.
 
-use crate::bravo::VisibleReader;
-use crate::checked::{CheckedPlatform, HeldRanks};
 use crate::native::{AtomicU32 as Word, Host, Native};
 use crate::numbers::Numbers;
 use crate::qnode::{MAX_CPUS, QueueNodes};
+use crate::visible_reader::VisibleReader;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::{eprintln, thread_local};
@@ -247,17 +246,6 @@ unsafe impl Host for Threads {
 
     fn virtualized() -> bool {
         VIRTUALIZED.load(Ordering::Relaxed)
-    }
-}
-
-/// The ranks of the checked locks that each thread holds.
-static HELD: [HeldRanks<Native<Threads>>; MAX_CPUS] = [const { HeldRanks::NONE }; MAX_CPUS];
-
-// SAFETY: an entry of a static for each number.
-unsafe impl CheckedPlatform for Native<Threads> {
-    #[inline(always)]
-    fn held_ranks(cpu: usize) -> &'static HeldRanks<Self> {
-        &HELD[cpu]
     }
 }
 

@@ -1,8 +1,8 @@
 //! The queue nodes that a CPU owns, for locks too small to hold a pointer.
 //!
-//! A 4-byte lock ([`crate::QSpinlock`]) names its last waiter by CPU number
+//! A 4-byte lock (`QSpinlock`) names its last waiter by CPU number
 //! and nesting level. The nodes themselves belong to the platform: a kernel
-//! keeps a static array of them, [`crate::Threads`] likewise.
+//! keeps a static array of them, [`Threads`](crate::threads::Threads) likewise.
 
 use crate::platform::{Atomic, Platform};
 
@@ -19,12 +19,15 @@ pub const MAX_CPUS: usize = (1 << 14) - 1;
 #[repr(C)]
 pub struct QueueNode<P: Platform> {
     /// The waiter behind this one.
-    pub(crate) next: P::Ptr<QueueNode<P>>,
+    #[doc(hidden)]
+    pub next: P::Ptr<QueueNode<P>>,
     /// 0 while this waiter must wait; otherwise it is the head of the queue.
-    pub(crate) granted: P::U32,
+    #[doc(hidden)]
+    pub granted: P::U32,
     /// In the node of level 0, how many levels of this CPU are in use; in the
     /// others, free for the lock that queues there.
-    pub(crate) aux: P::U32,
+    #[doc(hidden)]
+    pub aux: P::U32,
 }
 
 impl<P: Platform> QueueNode<P> {
@@ -51,7 +54,8 @@ impl<P: Platform> Default for QueueNode<P> {
 #[repr(C, align(64))]
 pub struct QueueNodes<P: Platform> {
     /// By nesting level.
-    pub(crate) level: [QueueNode<P>; NESTING],
+    #[doc(hidden)]
+    pub level: [QueueNode<P>; NESTING],
 }
 
 impl<P: Platform> QueueNodes<P> {

@@ -2,14 +2,15 @@
 //!
 //! [`Native`] takes from a [`Host`] only what the hardware does not provide:
 //! which CPU this is, how to wait, and the time. A kernel implements `Host`
-//! once; a program uses [`crate::Threads`].
+//! once; a program uses
+//! [`Threads`](crate::threads::Threads).
 //!
 //! The atomics are those of `core`, or of the crate `portable-atomic` with the
 //! feature of that name, for targets that have loads and stores only.
 
-use crate::bravo::VisibleReader;
 use crate::platform::{Atomic, AtomicInt, LockWord, Ordering, Patience, Platform, Poll};
 use crate::qnode::QueueNodes;
+use crate::visible_reader::VisibleReader;
 use core::marker::PhantomData;
 use core::sync::atomic;
 

@@ -1,14 +1,14 @@
-//! Data behind any lock of this crate, queue nodes included.
+//! Data behind any lock, queue nodes included.
 //!
 //! For a context-free lock `lock_api::Mutex` is the usual choice; this one
 //! also serves locks that need a node, which lives on the caller's stack for
 //! as long as the closure runs.
 
-use crate::native::NativePlatform;
-use crate::platform::Platform;
-use crate::raw::RawLock;
+use crate::raw_lock::RawLock;
 use core::cell::UnsafeCell;
 use core::marker::PhantomData;
+use locklab_platform::native::NativePlatform;
+use locklab_platform::platform::Platform;
 
 /// A value that is only accessible while its lock is held.
 ///
@@ -64,7 +64,7 @@ pub unsafe trait LeakableGuard: StackContext {}
 /// nothing for locks that take any number of CPUs.
 #[inline(always)]
 pub(crate) fn check_room<P: Platform, L: RawLock<P>>() {
-    if L::INFO.max_cpus < crate::MAX_CPUS {
+    if L::INFO.max_cpus < locklab_platform::qnode::MAX_CPUS {
         let cpu = P::cpu();
         assert!(
             cpu < L::INFO.max_cpus,
