@@ -16,34 +16,12 @@ package=$(ls -t "$folder"/locklab_"$version"-*.deb 2>/dev/null | head -n 1)
     echo "test-package: no package of version $version in $folder; run: cargo xtask dist" >&2
     exit 1
 }
-[ "$(id -u)" = 0 ] || { echo "test-package: a chroot takes root: sudo sh $0 $folder" >&2; exit 1; }
-command -v debootstrap >/dev/null || {
-    echo "test-package: install the package debootstrap" >&2
-    exit 1
-}
+. "$(dirname "$0")/chroot.sh"
+fresh_chroot test-package
 
-. /etc/os-release
-scratch=$(mktemp -d)
-root=$scratch/root
-trap 'umount "$root/proc" 2>/dev/null || :; rm -rf "$scratch"' EXIT
-trap 'exit 1' HUP INT TERM
-base=${LOCKLAB_CHROOT:-}
-if [ -z "$base" ] || [ ! -d "$base/usr" ]; then
-    debootstrap --variant=minbase "$VERSION_CODENAME" "${base:-$root}" >"$scratch/log" 2>&1 || {
-        tail -n 3 "$scratch/log" >&2
-        echo "test-package: debootstrap failed; is the Debian mirror in reach?" >&2
-        exit 1
-    }
-fi
-[ -z "$base" ] || cp -a "$base" "$root"
-cp /etc/resolv.conf "$root/etc/resolv.conf"
-mount -t proc proc "$root/proc" 2>/dev/null ||
-    echo "test-package: /proc could not be mounted; the command is tried without it"
 cp "$package" "$root/tmp/locklab.deb"
 cp "$(dirname "$0")/smoke-test.sh" "$root/tmp/"
-in_chroot() { chroot "$root" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C "$@"; }
-in_chroot sh -c 'apt-get -q update && DEBIAN_FRONTEND=noninteractive apt-get -q -y install \
-    --no-install-recommends /tmp/locklab.deb' >"$scratch/apt" 2>&1 || {
+in_chroot apt-get -q -y install --no-install-recommends /tmp/locklab.deb >"$scratch/apt" 2>&1 || {
     tail -n 5 "$scratch/apt" >&2
     echo "test-package: the package cannot be installed" >&2
     exit 1

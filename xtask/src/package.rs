@@ -63,13 +63,14 @@ fn cargo_deb() -> Option<&'static str> {
 /// verifies, compares ELF files and programs; it cannot load a lock of the
 /// user's own, which takes a dynamic loader.
 fn static_command() -> bool {
-    let list = Command::new("rustup")
-        .args(["target", "list", "--installed"])
+    // The folder of the target's libraries, which rustc names even if it is not
+    // there. A toolchain need not come from rustup.
+    let libraries = Command::new("rustc")
+        .args(["--print", "target-libdir", "--target", MUSL])
         .output();
-    let target = list.is_ok_and(|list| {
-        list.stdout
-            .split(|b| *b == b'\n')
-            .any(|t| t == MUSL.as_bytes())
+    let target = libraries.is_ok_and(|libraries| {
+        let folder = String::from_utf8_lossy(&libraries.stdout).into_owned();
+        libraries.status.success() && Path::new(folder.trim()).is_dir()
     });
     let compiler = Command::new("musl-gcc").arg("--version").output().is_ok();
     if !target || !compiler {
@@ -87,7 +88,10 @@ fn static_command() -> bool {
         ]))
 }
 
-/// Builds the package, installs it in a fresh chroot, and uses it there.
+/// Builds the package in a clean chroot, installs it in a second one, and uses
+/// it there.
 pub(crate) fn test() -> bool {
-    dist() && run(Command::new("sh").args(["packaging/test-package.sh", DIST]))
+    const CLEAN: &str = "target/dist-clean";
+    let script = |name: &str| run(Command::new("sh").args([name, CLEAN]));
+    script("packaging/build-package.sh") && script("packaging/test-package.sh")
 }

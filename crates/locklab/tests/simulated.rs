@@ -1,11 +1,8 @@
 //! What the simulator's commands print: the same seed gives the same figures
 //! on every machine, so whole reports are golden files.
 
-#[path = "common/golden.rs"]
-mod golden;
-
+use crate::common::golden::golden;
 use assert_cmd::Command;
-use golden::golden;
 
 fn locklab(line: &str) -> Command {
     let mut command = Command::cargo_bin("locklab").unwrap();

@@ -1,10 +1,7 @@
 //! Sweeps on a real Slurm, on one node of this machine. `cargo xtask test
 //! --slurm` installs it; where it is missing, these tests say so and skip.
 
-#[path = "common/cluster.rs"]
-mod cluster;
-
-use cluster::{Cluster, wait};
+use crate::common::cluster::{Cluster, wait};
 use locklab_lab::store::Store;
 use serde_json::Value;
 use std::path::{Path, PathBuf};

@@ -1,11 +1,8 @@
 //! `locklab sweep` on this machine's cores: one file, one result, whatever
 //! comes in between. The same on a cluster is in `slurm.rs`.
 
-#[path = "common/golden.rs"]
-mod golden;
-
+use crate::common::golden::golden;
 use assert_cmd::Command;
-use golden::golden;
 use locklab_lab::store::Store;
 use serde_json::Value;
 use std::path::Path;

@@ -1,11 +1,8 @@
 //! `locklab verify` as a user runs it. What it finds does not depend on the
 //! machine, so its tables are golden files.
 
-#[path = "common/golden.rs"]
-mod golden;
-
+use crate::common::golden::golden;
 use assert_cmd::Command;
-use golden::golden;
 
 fn locklab() -> Command {
     Command::cargo_bin("locklab").unwrap()

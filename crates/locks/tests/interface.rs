@@ -1,8 +1,6 @@
 //! What every lock promises beside exclusion: try_lock, constants, names,
 //! the big lock's recursion, guards.
 
-mod common;
-
 use locklab_locks::catalogue::{self, BigVisitor, Visitor};
 use locklab_locks::*;
 use std::collections::HashSet;
@@ -106,13 +104,13 @@ impl Visitor<N> for TryLock {
         let lock = Box::new(L::default());
         let (ours, theirs) = (
             Box::<L::Ctx>::default(),
-            common::Sendable(Box::<L::Ctx>::default()),
+            crate::common::Sendable(Box::<L::Ctx>::default()),
         );
         let theirs = &theirs;
         let name = L::INFO.name;
         let other_gets_it = || {
             elsewhere(|| {
-                let common::Sendable(ctx) = theirs;
+                let crate::common::Sendable(ctx) = theirs;
                 // SAFETY: each thread has its context; all outlive the test.
                 unsafe {
                     let got = lock.try_lock(ctx);

@@ -1,10 +1,8 @@
 //! The paths of NUMA-aware locks on any machine, by a host that reports two
 //! nodes: which waiter is preferred, and that no waiter is lost by it.
 
-mod common;
-
-use common::yielding::{WAITED, Yielding};
-use common::{Sendable, stress};
+use crate::common::yielding::{WAITED, Yielding};
+use crate::common::{Sendable, stress};
 use locklab_locks::catalogue::{self, Visitor};
 use locklab_locks::{Host, Native, NativePlatform, Platform, QueueNodes, RawLock};
 use std::sync::Mutex;

@@ -1,10 +1,8 @@
 //! Real threads on every lock of the catalogue: whatever the model checker
 //! proved, the machine code must hold.
 
-mod common;
-
-use common::stress;
-use common::yielding::{FENCES, Yielding, YieldingPortable};
+use crate::common::stress;
+use crate::common::yielding::{FENCES, Yielding, YieldingPortable};
 use locklab_locks::catalogue::{self, Visitor};
 use locklab_locks::{
     BravoPhaseFair, Fairness, Host, Info, NativePlatform, Platform, QSpinlock, QSpinlockCna,

@@ -1,8 +1,6 @@
 //! Acquisitions that give up, and readers beside writers.
 
-mod common;
-
-use common::yielding::Yielding;
+use crate::common::yielding::Yielding;
 use locklab_locks::*;
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

@@ -1,9 +1,7 @@
 //! The assembly for parts of a word against its portable twin: the defaults of
 //! `LockWord`, which every other machine and the checker use.
 
-mod common;
-
-use common::yielding::{Portable, Word};
+use crate::common::yielding::{Portable, Word};
 use locklab_locks::platform::{Atomic, LockWord, Ordering};
 use std::sync::atomic::AtomicU32;
 use std::thread;

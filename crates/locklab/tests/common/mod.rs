@@ -1,0 +1,4 @@
+//! What tests of several files need.
+
+pub mod cluster;
+pub mod golden;

@@ -1,0 +1,21 @@
+//! Tests of the command, one program for all files: linking one takes seconds
+//! and tens of megabytes. `cargo test --test suite FILE::` runs one file.
+
+mod common;
+
+mod book;
+mod brought;
+mod compare;
+mod footprint_command;
+mod icache_command;
+mod kernel;
+mod kernel_build;
+mod kernel_sources;
+mod matrix;
+mod own_lock;
+mod run;
+mod simulated;
+mod slurm;
+mod start;
+mod sweep;
+mod verify_command;
