@@ -26,11 +26,9 @@ fn leaked_readers_end_the_program_before_they_wrap() {
         return;
     }
     let output = std::process::Command::new(std::env::current_exe().unwrap())
-        .args([
-            "--exact",
-            "--nocapture",
-            "leaked_readers_end_the_program_before_they_wrap",
-        ])
+        // The test's whole name, with the module that this is in.
+        .args(["--exact", "--nocapture"])
+        .arg(thread::current().name().unwrap())
         .env(LEAK, "")
         .output()
         .unwrap();
