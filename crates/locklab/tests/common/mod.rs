@@ -1,4 +1,4 @@
 //! What tests of several files need.
 
-pub mod cluster;
-pub mod golden;
+pub(crate) mod cluster;
+pub(crate) mod golden;
