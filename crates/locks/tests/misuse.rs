@@ -26,9 +26,8 @@ fn leaked_readers_end_the_program_before_they_wrap() {
         return;
     }
     let output = std::process::Command::new(std::env::current_exe().unwrap())
-        // The test's whole name, with the module that this is in.
         .args(["--exact", "--nocapture"])
-        .arg(thread::current().name().unwrap())
+        .arg("misuse::leaked_readers_end_the_program_before_they_wrap")
         .env(LEAK, "")
         .output()
         .unwrap();
