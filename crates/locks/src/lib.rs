@@ -100,6 +100,8 @@ use locklab_interface::mutex;
 #[doc(inline)]
 pub use locklab_platform::platform;
 use locklab_platform::{line, native, qnode};
+#[doc(no_inline)]
+pub use platform::Platform;
 
 mod anderson;
 mod bravo;
@@ -151,7 +153,6 @@ pub use locklab_platform::{
     line::CacheLine,
     native::{AtomicU32, Host, Native, NativePlatform, NoHost},
     parking::{Bucket, NO_HEAVY_FENCE, Parking, ParkingHost, ParkingWorld, SPINS, Watched},
-    platform::Platform,
     qnode::{MAX_CPUS, NESTING, QueueNode, QueueNodes},
     visible_reader::VisibleReader,
 };
