@@ -23,6 +23,8 @@ in_chroot apt-get -q -y install --no-install-recommends \
     echo "build-package: the packages that the build takes cannot be installed" >&2
     exit 1
 }
+# Whom this machine trusts: a proxy may have a certificate of its own.
+cp /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/certs/" 2>/dev/null || :
 cp -a "$(rustc --print sysroot)/." "$root/usr/local/"
 mkdir "$root/locklab"
 git -C "$source" archive HEAD | tar -x -C "$root/locklab"
