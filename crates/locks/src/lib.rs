@@ -69,6 +69,7 @@
 //! |---|---|
 //! | `std` (default) | the host [`Threads`]: each thread is a CPU |
 //! | `portable-atomic` | targets without compare-and-swap; see that crate for how |
+//! | `wfe` | AArch64: a wait without an end sleeps until the line is written; needs an event stream, which Linux runs |
 //!
 //! `no_std` without `std`; nothing allocates.
 //!

@@ -202,3 +202,28 @@ fn an_unlock_is_a_fence_and_a_store() {
     let code = unlock_code::<16>();
     assert!(code.windows(4).any(|part| part == FENCE), "{code:x?}");
 }
+
+/// A wait watches the word by an exclusive load, and sleeps.
+#[test]
+#[cfg(all(not(miri), feature = "wfe", target_arch = "aarch64"))]
+fn a_wait_sleeps_until_the_line_is_written() {
+    #[inline(never)]
+    extern "C" fn wait(word: &AtomicU32) -> u32 {
+        word.spin_until(Ordering::Acquire, |value| value != 0)
+    }
+    assert_eq!(wait(&AtomicU32::new(7)), 7);
+    // SAFETY: code can be read, and more of it follows this function.
+    let code: [u32; 12] =
+        unsafe { std::ptr::read_unaligned(wait as *const () as *const [u32; 12]) };
+    let watch = |&instruction: &u32| instruction & 0xffff_fc00 == 0x885f_fc00;
+    assert!(code.iter().any(watch), "{code:x?}");
+    assert!(code.contains(&0xd503_205f), "{code:x?}");
+
+    let word = AtomicU32::new(0);
+    thread::scope(|scope| {
+        let waiter = scope.spawn(|| wait(&word));
+        thread::sleep(std::time::Duration::from_millis(2));
+        Atomic::store(&word, 9, Ordering::Release);
+        assert_eq!(waiter.join().unwrap(), 9);
+    });
+}

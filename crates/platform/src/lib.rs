@@ -13,11 +13,14 @@
 //! |---|---|
 //! | `std` (default) | the host [`threads::Threads`]: each thread is a CPU |
 //! | `portable-atomic` | targets without compare-and-swap; see that crate for how |
+//! | `wfe` | AArch64: waits sleep until the line is written; needs an event stream |
 #![no_std]
 
 #[cfg(feature = "std")]
 extern crate std;
 
+#[cfg(all(feature = "wfe", target_arch = "aarch64", not(miri)))]
+mod event;
 pub mod line;
 pub mod native;
 #[doc(hidden)]

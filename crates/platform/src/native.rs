@@ -8,6 +8,8 @@
 //! The atomics are those of `core`, or of the crate `portable-atomic` with the
 //! feature of that name, for targets that have loads and stores only.
 
+#[cfg(all(feature = "wfe", target_arch = "aarch64", not(miri)))]
+use crate::event;
 use crate::platform::{Atomic, AtomicInt, LockWord, Ordering, Patience, Platform, Poll};
 use crate::qnode::QueueNodes;
 use crate::visible_reader::VisibleReader;
@@ -279,6 +281,18 @@ macro_rules! atomic {
                 patience: Patience,
                 mut poll: impl FnMut($value) -> Poll,
             ) -> $value {
+                #[cfg(all(feature = "wfe", target_arch = "aarch64", not(miri)))]
+                if patience == Patience::Forever {
+                    loop {
+                        let acquire = order != Ordering::Relaxed;
+                        // SAFETY: our own word, which only atomics write.
+                        let value = unsafe { event::Watched::watch(self.as_ptr(), acquire) };
+                        let Poll::Relax(_) = poll(value) else {
+                            return value;
+                        };
+                        event::wait();
+                    }
+                }
                 let mut reads = 0;
                 loop {
                     let value = self.load(order);
