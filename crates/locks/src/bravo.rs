@@ -124,8 +124,9 @@ impl<L: RawRwLock, P: Platform> Bravo<L, P> {
         if self.biased.load(Ordering::Acquire) != 0 {
             return true;
         }
-        // V8: as V1.
-        entry.store(0, Ordering::Release);
+        // Relaxed: the fence V2 comes before it, and is all the Release that
+        // V6 and V7 of a lock that this CPU read before need.
+        entry.store(0, Ordering::Relaxed);
         false
     }
 
@@ -206,9 +207,9 @@ impl<L: RawRwLock, P: Platform> Bravo<L, P> {
             reader.lock.load(Ordering::Acquire) != self.name()
         });
         if !alone {
-            // The entries count again.
-            // V4': pairs with V3.
-            self.biased.store(1, Ordering::Release);
+            // The entries count again. Relaxed: the fence V5 comes before it,
+            // and with V3 orders what writers before us wrote.
+            self.biased.store(1, Ordering::Relaxed);
         }
         alone
     }

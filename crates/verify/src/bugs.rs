@@ -116,45 +116,6 @@ fn why(lock: &LockResult, bug: &str) -> String {
 mod tests {
     use super::*;
     use crate::record::recorded;
-    use crate::result::{Count, MutantKind, Survivor};
-
-    fn lock(name: &str, because: &str) -> LockResult {
-        LockResult {
-            name: name.into(),
-            properties: Vec::new(),
-            sources: Vec::new(),
-            executions: 0,
-            seconds: 0.0,
-            mutants: Some(1),
-            killed: Some(0),
-            orderings: Count::default(),
-            structure: Count::default(),
-            planted: Count::default(),
-            survivors: Vec::new(),
-            argued: vec![Survivor {
-                bug: None,
-                line: "a.rs:1:1".into(),
-                source: "a(|b| c)".into(),
-                weakened: "write left out".into(),
-                kind: MutantKind::Structure,
-                seconds: 0.0,
-                decided: true,
-                because: Some(because.into()),
-            }],
-            dead: Vec::new(),
-        }
-    }
-
-    #[test]
-    fn a_run_replaces_its_own_rows() {
-        let text = markdown("# Title\n", &[lock("mcs", "one"), lock("tas", "two")]);
-        assert!(text.starts_with("# Title\n\n| lock | bug |"), "{text}");
-        assert!(text.contains("`a(\\|b\\| c)`"), "{text}");
-        let tas = text.find("| two |").expect("a row");
-        assert!(tas < text.find("| one |").expect("a row"), "{text}");
-        let again = markdown(&(text.clone() + "After.\n"), &[lock("mcs", "three")]);
-        assert_eq!(again, text.replace("| one |", "| three |") + "After.\n");
-    }
 
     /// Whoever changes a lock or its bugs runs `locklab verify --mutants LOCK
     /// --record crates/verify/verified.tsv --bugs docs/verification.md`.

@@ -23,6 +23,9 @@ pub const MAX_THREADS: usize = 4;
 /// newer store each time, of the seven that it keeps.
 const SEEN_ALL: u32 = 8;
 
+/// In nanoseconds.
+const HOUR: u64 = 3_600_000_000_000;
+
 /// Random bits for each thread.
 const COINS: usize = 2;
 
@@ -45,6 +48,9 @@ pub(crate) struct Setting {
     pub(crate) preferences: u32,
     /// NUMA nodes, which the CPUs are dealt out to in turn.
     pub(crate) numa_nodes: usize,
+    /// Whether the clock goes by itself, for each CPU as it likes; otherwise
+    /// time stands still until a model lets it pass.
+    pub(crate) clock: bool,
 }
 
 impl Default for Setting {
@@ -56,6 +62,7 @@ impl Default for Setting {
             preferences: 1,
             // So that a lock that prefers its own has a choice.
             numa_nodes: 2,
+            clock: true,
         }
     }
 }
@@ -580,14 +587,21 @@ fn arrived(cpu: usize) -> &'static loom::sync::atomic::AtomicU32 {
 /// Nanoseconds: stands still, or jumps past any deadline; both are explored
 /// while coins last, and then it jumps.
 pub(crate) fn now() -> u64 {
-    const HOUR: u64 = 3_600_000_000_000;
     let cpu = cpu();
+    if !setting().clock {
+        return HOUR + RECORD.with(|r| r.time[0].get());
+    }
     if toss().unwrap_or(true) {
         RECORD.with(|r| r.time[cpu].set(r.time[cpu].get() + HOUR));
     } else {
         loom::thread::yield_now();
     }
     RECORD.with(|r| r.time[cpu].get())
+}
+
+/// An hour passes, for all CPUs, where there is no clock that goes by itself.
+pub(crate) fn let_time_pass() {
+    RECORD.with(|r| r.time[0].set(r.time[0].get() + HOUR));
 }
 
 /// Whether a sleep ends at once for no reason; both are explored.

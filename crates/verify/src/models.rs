@@ -7,9 +7,10 @@
 
 use crate::platform::Loom;
 use crate::property::{
-    Property, announced, biased, big_properties, given_up, interrupted, lets_others_in, meanwhile,
+    Property, announced, biased, big_properties, both_sleep, called_back, comes_again_meanwhile,
+    given_up, interrupted, interrupted_in_queue, lets_others_in, many_turns, meanwhile,
     one_context, one_writer_between, overtaking_in_queue, promises, read_write, readers_wait,
-    short_lived, timed, virtualized,
+    readers_wrap, running_keep_place, short_lived, timed, virtualized, writer_tries,
 };
 use crate::subject::{self, Subject, subject};
 use locklab_locks::catalogue::{self, Visitor};
@@ -94,22 +95,44 @@ pub(crate) fn more_properties(name: &str, lock: &Arc<dyn Subject>) -> Vec<Proper
             vec![short_lived(lock, 2)]
         }
         "c-bo-mcs" => vec![short_lived(lock, 2), lets_others_in(lock)],
-        "malthusian" => vec![short_lived(lock, 2), short_lived(lock, 3)],
+        "malthusian" => {
+            let mut all = Vec::from(many_turns(lock));
+            all.extend([
+                called_back(lock),
+                short_lived(lock, 2),
+                short_lived(lock, 3),
+            ]);
+            all
+        }
         "fissile" => vec![announced(lock)],
-        "qspinlock" | "qspinlock-pv" => vec![interrupted(lock), meanwhile(lock)],
+        "qspinlock" => vec![interrupted(lock), meanwhile(lock)],
+        "qspinlock-pv" => vec![
+            both_sleep(lock),
+            interrupted(lock),
+            interrupted_in_queue(lock),
+            meanwhile(lock),
+            comes_again_meanwhile(lock),
+        ],
         "qspinlock-virt" => {
             let mut all = virtualized(lock);
             all.extend([interrupted(lock), meanwhile(lock)]);
             all
         }
-        "qspinlock-cna" => vec![
-            interrupted(lock),
-            overtaking_in_queue(lock),
-            meanwhile(lock),
-        ],
+        "qspinlock-cna" => {
+            let mut all = Vec::from(many_turns(lock));
+            all.extend([
+                interrupted(lock),
+                overtaking_in_queue(lock),
+                meanwhile(lock),
+            ]);
+            all
+        }
         "mcs-timeout" | "mcs-tp" => {
             let mut all = timed(lock);
             all.extend(given_up(lock));
+            if name == "mcs-tp" {
+                all.extend(running_keep_place(lock));
+            }
             all
         }
         "tas" | "ttas" => timed(lock),
@@ -124,7 +147,9 @@ pub(crate) fn more_properties(name: &str, lock: &Arc<dyn Subject>) -> Vec<Proper
                 announced(lock),
                 readers_wait(lock),
                 one_writer_between(lock),
+                readers_wrap(lock),
             ]);
+            all.extend(writer_tries(lock));
             all
         }
         // Its readers pass a writer that waits for the lock inside.

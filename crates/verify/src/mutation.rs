@@ -406,23 +406,4 @@ mod tests {
         assert_eq!(weaker(Part::Fence, SeqCst), [AcqRel, Relaxed]);
         assert!(weaker(Part::Failure, Relaxed).is_empty());
     }
-
-    #[test]
-    fn a_mutant_crosses_a_process_boundary() {
-        let mutation = Mutation {
-            place: Place {
-                file: "src/a.rs",
-                line: 3,
-                column: 7,
-            },
-            change: Change::Weaken {
-                part: Part::Store,
-                from: 2,
-                to: 0,
-            },
-        };
-        let text = serde_json::to_string(&mutation).unwrap();
-        assert_eq!(serde_json::from_str::<Mutation>(&text).unwrap(), mutation);
-        assert_eq!(mutation.to_string(), "a.rs:3:7 (store): Release -> Relaxed");
-    }
 }

@@ -299,7 +299,10 @@ macro_rules! word {
                             (*this).write(value, order, here);
                         });
                     }
-                    Some(Change::Repeat) => self.write(value, order, here),
+                    Some(Change::Repeat) => {
+                        self.write(value, order, here);
+                        execution::access(here);
+                    }
                     _ => {}
                 }
                 self.write(value, order, here);
@@ -549,7 +552,10 @@ impl Word<atomic::AtomicU32> {
                     (*this).write_part(mask, order, here, new);
                 });
             }
-            Some(Change::Repeat) => self.write_part(mask, order, here, new),
+            Some(Change::Repeat) => {
+                self.write_part(mask, order, here, new);
+                execution::access(here);
+            }
             _ => {}
         }
         self.write_part(mask, order, here, new);

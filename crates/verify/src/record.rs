@@ -44,7 +44,8 @@ impl Record {
     }
 }
 
-const HEADER: &str =
+/// The first line of a record: what its columns are.
+pub const HEADER: &str =
     "lock\tpromises\tleast bound\texecutions\trandom schedules\tmutants\tkilled\targued\tsources\n";
 
 /// The record `before` with the lines for these results in the place of
@@ -116,7 +117,8 @@ pub fn recorded() -> Vec<Record> {
     read(include_str!("../verified.tsv"))
 }
 
-fn read(text: &str) -> Vec<Record> {
+/// The records that `text` has, which [`lines`] wrote.
+pub fn read(text: &str) -> Vec<Record> {
     text.lines()
         .skip(1)
         .filter_map(|line| {
@@ -141,123 +143,4 @@ fn read(text: &str) -> Vec<Record> {
             })
         })
         .collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::result::{Count, PropertyResult};
-    use std::collections::BTreeSet;
-
-    fn lock(outcome: Verdict) -> LockResult {
-        let explored = PropertyResult {
-            name: "exclusion",
-            checker: Checker::Loom,
-            threads: 3,
-            preemptions: Some(3),
-            executions: 70,
-            seconds: 0.5,
-            outcome,
-            failure: None,
-            trace: Vec::new(),
-        };
-        let drawn = PropertyResult {
-            checker: Checker::Shuttle,
-            outcome: Verdict::Passes,
-            executions: 9,
-            preemptions: None,
-            ..explored.clone()
-        };
-        LockResult {
-            name: "mcs".into(),
-            sources: vec![("mcs.rs".into(), 0xbeef)],
-            executions: 79,
-            seconds: 1.0,
-            properties: vec![explored, drawn],
-            mutants: Some(5),
-            killed: Some(5),
-            orderings: Count::default(),
-            structure: Count::default(),
-            planted: Count::default(),
-            survivors: Vec::new(),
-            argued: Vec::new(),
-            dead: Vec::new(),
-        }
-    }
-
-    #[test]
-    fn what_is_written_is_read() {
-        let record = Record {
-            name: "mcs".into(),
-            promises: 1,
-            preemptions: Some(3),
-            executions: 70,
-            schedules: 9,
-            mutants: 5,
-            killed: 5,
-            argued: 0,
-            sources: vec![("mcs.rs".into(), 0xbeef)],
-        };
-        assert_eq!(record.stale(), Some("mcs.rs"));
-        assert_eq!(read(&lines("", &[lock(Verdict::Holds)])), [record]);
-    }
-
-    #[test]
-    fn lines_of_other_locks_stay() {
-        let ticket = LockResult {
-            name: "ticket".into(),
-            ..lock(Verdict::Holds)
-        };
-        let before = lines("", &[lock(Verdict::Holds), ticket]);
-        let names = |text: &str| -> Vec<String> {
-            read(text).into_iter().map(|record| record.name).collect()
-        };
-        assert_eq!(names(&before), ["ticket", "mcs"]);
-        assert_eq!(names(&lines(&before, &[lock(Verdict::Cut)])), ["ticket"]);
-        assert_eq!(lines(&before, &[lock(Verdict::Holds)]), before);
-    }
-
-    /// Locks of which no complete run is recorded since what the code does is
-    /// changed too, beside its orderings. Only ever shorter.
-    const NOT_RECORDED: &[&str] = &[
-        "qspinlock-pv",
-        "malthusian",
-        "qspinlock-cna",
-        "mcs-tp",
-        "phase-fair",
-        "bravo",
-    ];
-
-    /// Whoever changes the code of a lock runs `locklab verify --mutants LOCK
-    /// --record crates/verify/verified.tsv`.
-    #[test]
-    fn the_record_is_of_this_source() {
-        let text = include_str!("../verified.tsv");
-        assert!(text.starts_with(HEADER), "verified.tsv has other columns");
-        let recorded = recorded();
-        assert_eq!(
-            recorded.len() + 1,
-            text.lines().count(),
-            "a line is unreadable"
-        );
-        let is_missing = |name: &&str| recorded.iter().all(|record| record.name != *name);
-        let missing: BTreeSet<&str> = crate::names().into_iter().filter(is_missing).collect();
-        let known = NOT_RECORDED.iter().copied().collect();
-        assert_eq!(missing, known, "every other lock has its line");
-        for record in &recorded {
-            let name = &record.name;
-            let properties = crate::properties_of(name).expect("a lock");
-            assert_eq!(record.promises, properties.len(), "promises of {name}");
-            assert_eq!(record.killed + record.argued, record.mutants, "{name}");
-            assert!(!record.sources.is_empty(), "{name}");
-            assert_eq!(record.stale(), None, "{name} has changed since");
-        }
-    }
-
-    #[test]
-    fn what_was_cut_is_not_recorded() {
-        for outcome in [Verdict::Cut, Verdict::Fails] {
-            assert_eq!(lines("", &[lock(outcome)]), HEADER);
-        }
-    }
 }

@@ -87,7 +87,8 @@ pub fn check_and_record(property: &Property, limits: Limits) -> (Explored, Passe
         let mut mutants = mutation::stop_recording();
         let places = mutants.iter().map(|mutant| mutant.place).collect();
         if let Some(file) = property.orderings_of {
-            mutants.retain(|mutant| mutant.place.file.ends_with(file));
+            let named = |mutant: &Mutation| property.structure_of.contains(&mutant.place.file);
+            mutants.retain(|mutant| mutant.place.file.ends_with(file) || named(mutant));
         }
         if !property.structure_of.is_empty() {
             mutants.retain(|mutant| {
@@ -120,7 +121,7 @@ pub enum Fate {
 /// the first. `None` as a bound: any number of preemptions.
 const ROUNDS: [(Option<usize>, u64); 5] = [
     (Some(1), 40),
-    (Some(1), 300),
+    (Some(1), 400),
     (None, 300),
     (Some(2), 3_000),
     (None, 3_000),

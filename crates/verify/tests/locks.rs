@@ -32,7 +32,7 @@ fn every_lock_keeps_its_promises() {
 }
 
 /// A sample: the mutants of all locks take minutes, and what they do is in
-/// the record (`record.rs`).
+/// the record (`tests/record.rs`).
 #[test]
 fn no_mutant_survives() {
     for lock in check(&["ticket", "mcs", "clh"], true, 1_000) {

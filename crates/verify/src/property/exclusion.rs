@@ -1,9 +1,9 @@
 //! One holder at a time, nobody waits for ever, and nobody is lost: with few
 //! threads from the beginning, and from queues that have formed before.
 
-use super::Lock;
 use super::fairness::assert_overtaken;
 use super::table::{TURNS, Table, join, let_others_wait, run, spawn, spawn_until_it_waits};
+use super::{Lock, Property};
 use crate::execution;
 
 /// One at a time, each sees what the one before wrote, everyone gets there.
@@ -241,6 +241,75 @@ pub(super) fn passed_over(lock: &Lock) {
     }
     assert_overtaken(table, 1, 3);
     table.finish();
+}
+
+/// One has been sent away, to come back when the queue is empty: the holder
+/// calls it, and the one that sent it comes again at any time.
+pub(crate) fn called_back(lock: &Lock) -> Property {
+    Property::new("one is called back", 3, lock, |lock| {
+        let table = Table::new(lock, 3);
+        let mut others = Vec::new();
+        execution::set_up(|| {
+            table.lock();
+            others.push(spawn_until_it_waits(1, move || table.section()));
+            others.push(spawn_until_it_waits(2, move || {
+                table.lock();
+                execution::await_arrival(0);
+                table.enter();
+                table.unlock();
+            }));
+            table.enter();
+            table.unlock();
+            let_others_wait(TURNS);
+            execution::arrive(0);
+        });
+        table.section();
+        for other in others {
+            join(other);
+        }
+        table.finish();
+    })
+}
+
+/// Four come again and again, in one order of many: with all others waiting,
+/// and at other times with few. Queues, lists and counts go through what no
+/// short execution reaches.
+pub(crate) fn many_turns(lock: &Lock) -> [Property; 2] {
+    let property = |name| {
+        Property::new(name, 4, lock, |lock| {
+            let table = Table::new(lock, 4);
+            let mut others = Vec::new();
+            let come_again = move |cpu: usize| {
+                for turn in 0..6 {
+                    table.lock();
+                    if !(turn + cpu).is_multiple_of(3) {
+                        let_others_wait(2 * TURNS);
+                    }
+                    table.enter();
+                    table.unlock();
+                    let_others_wait(turn * cpu % 3);
+                }
+            };
+            execution::set_up(|| {
+                table.lock();
+                for cpu in 1..4 {
+                    others.push(spawn_until_it_waits(cpu, move || come_again(cpu)));
+                }
+                table.enter();
+                table.unlock();
+                come_again(0);
+                for other in others {
+                    join(other);
+                }
+                table.finish();
+            });
+        })
+    };
+    // The same where none of them comes sooner because it waits longest.
+    [
+        property("many turns").with(|setting| setting.preferences = 2),
+        property("many turns, no bound").with(|setting| setting.preferences = 1_000),
+    ]
 }
 
 /// Counters pass their last value while both threads are at it.

@@ -1,13 +1,14 @@
 //! How often a waiter is overtaken, where a lock says how often that can be.
 
-use super::table::{Table, join, spawn, spawn_until_it_waits};
+use super::table::{TURNS, Table, join, let_others_wait, spawn, spawn_until_it_waits};
 use super::{Lock, Property, exclusion};
 use crate::execution;
 use locklab_locks::Overtakes;
+use loom::thread::JoinHandle;
 
 /// Asserts that thread 1, which waits longest, has been overtaken by `others`
 /// no more often than the lock says; so many held the lock, or were next for
-/// it, when thread 1 came.
+/// it, when thread 1 came. Notes that it was, if it was as often as that.
 pub(super) fn assert_overtaken(table: &Table, before: usize, others: usize) {
     let handoffs = execution::preferences() as usize;
     let bound = match table.info.overtakes {
@@ -22,6 +23,9 @@ pub(super) fn assert_overtaken(table: &Table, before: usize, others: usize) {
         overtakes <= bound,
         "a waiter is overtaken {overtakes} times, {bound} at most are promised here"
     );
+    if overtakes == bound {
+        execution::witness();
+    }
 }
 
 /// Thread 1 waits longest, alone in its NUMA node. The holder and another
@@ -52,9 +56,10 @@ pub(super) fn overtaking(lock: &Lock) {
 
 /// The same where the first waiter is no part of the queue (a pending bit) and
 /// the second is its head before others come: thread 3 and thread 2, which is
-/// of another NUMA node than thread 1 behind it, and comes twice.
+/// of another NUMA node than thread 1 behind it, and comes twice. Once at least
+/// it is overtaken, or the lock would prefer nobody.
 pub(crate) fn overtaking_in_queue(lock: &Lock) -> Property {
-    Property::new("overtaking in the queue", 4, lock, |lock| {
+    let property = Property::new("overtaking in the queue", 4, lock, |lock| {
         let table = Table::new(lock, 4);
         let mut others = Vec::new();
         execution::set_up(|| {
@@ -75,13 +80,64 @@ pub(crate) fn overtaking_in_queue(lock: &Lock) -> Property {
         // Before it were the holder, thread 3 and thread 2.
         assert_overtaken(table, 3, 3);
         table.finish();
-    })
+    });
+    Property {
+        needs_witness: true,
+        ..property
+    }
 }
 
 /// A lock whose first waiter announces itself is first come, first served
 /// from then on.
 pub(crate) fn announced(lock: &Lock) -> Property {
     Property::new("the head is next", 3, lock, exclusion::fifo)
+}
+
+/// A lock that passes over waiters that do not run is first come, first served
+/// while time stands still: the first waits when it first looks in vain. So it
+/// is when time has passed and both have looked at the clock since.
+pub(crate) fn running_keep_place(lock: &Lock) -> Vec<Property> {
+    let still = Property::new("fifo, no time passes", 3, lock, |lock| {
+        let table = Table::new(lock, 3);
+        table.lock();
+        table.enter();
+        let first = spawn(1, move || {
+            execution::interrupt_wait(|| execution::arrive(1));
+            table.lock();
+            execution::arrive(1);
+            table.enter();
+            table.unlock();
+        });
+        let second = spawn(2, move || {
+            execution::await_arrival(1);
+            table.section();
+        });
+        table.unlock();
+        served_in_order(table, [first, second]);
+    });
+    let looked = Property::new("fifo, time passes", 3, lock, |lock| {
+        let table = Table::new(lock, 3);
+        execution::set_up(|| {
+            table.lock();
+            let waiters = [1, 2].map(|cpu| spawn_until_it_waits(cpu, move || table.section()));
+            execution::let_time_pass();
+            let_others_wait(TURNS);
+            table.enter();
+            table.unlock();
+            served_in_order(table, waiters);
+        });
+    });
+    [still, looked]
+        .map(|property| property.with(|setting| setting.clock = false))
+        .into()
+}
+
+fn served_in_order(table: &'static Table, waiters: [JoinHandle<()>; 2]) {
+    for waiter in waiters {
+        join(waiter);
+    }
+    assert_eq!(table.entered(), [0, 1, 2], "who runs loses its place");
+    table.finish();
 }
 
 /// Of a lock that does not bound how often a waiter is overtaken, but lets

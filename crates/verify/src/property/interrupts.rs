@@ -1,6 +1,6 @@
 //! Interrupts that take locks too, on a CPU that is taking one.
 
-use super::table::{Table, join, let_others_wait, spawn, spawn_until_it_waits};
+use super::table::{TURNS, Table, join, let_others_wait, spawn, spawn_until_it_waits};
 use super::{Lock, Property};
 use crate::execution;
 use locklab_locks::NESTING;
@@ -92,6 +92,55 @@ pub(crate) fn interrupted(lock: &Lock) -> Property {
     })
 }
 
+/// An interrupt before any one access of a CPU that queues behind another:
+/// it waits for a second lock behind the same one until that is its own, and
+/// then goes on in the queue, whose lock is still held.
+pub(crate) fn interrupted_in_queue(lock: &Lock) -> Property {
+    let property = Property::new("interrupted in the queue", 3, lock, |lock| {
+        let tables: &'static [&'static Table] =
+            Vec::leak((0..2).map(|_| Table::new(lock, 3)).collect());
+        let mut others = Vec::new();
+        execution::set_up(|| {
+            for table in tables {
+                table.lock();
+            }
+            others.push(spawn(2, move || descend(tables)));
+            execution::await_arrival(2);
+        });
+        others.push(spawn(1, move || {
+            execution::interrupt_anywhere(|| {
+                execution::set_up(|| {
+                    tables[1].lock_and_arrive();
+                    tables[1].enter();
+                    tables[1].unlock();
+                });
+            });
+            tables[0].lock_and_arrive();
+            tables[0].enter();
+            tables[0].unlock();
+        }));
+        execution::await_arrival(1);
+        for table in tables.iter().rev() {
+            table.enter();
+            table.unlock();
+            // Until 1 goes on in the queue of the first.
+            while execution::is_quiet() {
+                let_others_wait(1);
+            }
+        }
+        for other in others {
+            join(other);
+        }
+        for table in tables {
+            table.finish();
+        }
+    });
+    property.with(|setting| {
+        setting.interrupts = true;
+        setting.coins = false;
+    })
+}
+
 /// A CPU that takes the lock stops before any one access: meanwhile another
 /// becomes the one waiter without a node, and a queue forms behind that. Then
 /// the holder lets go.
@@ -122,6 +171,59 @@ pub(crate) fn meanwhile(lock: &Lock) -> Property {
         table.enter();
         table.unlock();
         join(stopped);
+        table.finish();
+    });
+    property.with(|setting| {
+        setting.interrupts = true;
+        setting.coins = false;
+    })
+}
+
+/// A CPU that takes the lock stops before any one access: meanwhile the head
+/// of the queue enters and leaves, the main thread comes past the queue, and
+/// the one that was head queues again, with the node that it had then. Then
+/// the main thread lets go, and comes once more.
+pub(crate) fn comes_again_meanwhile(lock: &Lock) -> Property {
+    let property = Property::new("one comes again meanwhile", 3, lock, |lock| {
+        let table = Table::new(lock, 3);
+        let mut others = Vec::new();
+        execution::set_up(|| {
+            table.lock();
+            others.push(spawn_until_it_waits(2, move || {
+                table.section();
+                execution::arrive(2);
+                execution::await_arrival(0);
+                table.section();
+            }));
+        });
+        others.push(spawn(1, move || {
+            execution::interrupt_anywhere(move || {
+                execution::set_up(|| {
+                    execution::arrive(1);
+                    let_others_wait(8 * TURNS);
+                });
+            });
+            table.lock_and_arrive();
+            table.enter();
+            table.unlock();
+        }));
+        execution::await_arrival(1);
+        table.enter();
+        table.unlock();
+        execution::await_arrival(2);
+        table.lock();
+        execution::arrive(0);
+        // Until 2 waits, and 1 goes on.
+        let_others_wait(TURNS);
+        while execution::is_quiet() {
+            let_others_wait(1);
+        }
+        table.enter();
+        table.unlock();
+        table.section();
+        for other in others {
+            join(other);
+        }
         table.finish();
     });
     property.with(|setting| {

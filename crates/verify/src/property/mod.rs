@@ -16,14 +16,17 @@ use crate::platform::Loom;
 use crate::subject::{Subject, subject};
 use locklab_locks::{Fairness, RawLock};
 pub(crate) use special::{
-    biased, big_properties, given_up, one_context, read_write, short_lived, timed, virtualized,
+    biased, big_properties, both_sleep, given_up, one_context, read_write, readers_wrap,
+    short_lived, timed, virtualized, writer_tries,
 };
 use std::sync::Arc;
 
+pub(crate) use exclusion::{called_back, many_turns};
 pub(crate) use fairness::{
     announced, lets_others_in, one_writer_between, overtaking_in_queue, readers_wait,
+    running_keep_place,
 };
-pub(crate) use interrupts::{interrupted, meanwhile};
+pub(crate) use interrupts::{comes_again_meanwhile, interrupted, interrupted_in_queue, meanwhile};
 pub(crate) use table::{join, spawn};
 
 /// A lock that a model makes.

@@ -71,6 +71,25 @@ pub(crate) fn virtualized(lock: &Lock) -> Vec<Property> {
     ]
 }
 
+/// So does one that waits behind another.
+pub(crate) fn both_sleep(lock: &Lock) -> Property {
+    Property::new("two waiters sleep", 3, lock, |lock| {
+        let table = Table::new(lock, 3);
+        table.lock();
+        let waiters = [1, 2].map(|cpu| {
+            let waiter = spawn(cpu, move || table.section());
+            execution::await_sleep(cpu);
+            waiter
+        });
+        table.enter();
+        table.unlock();
+        for waiter in waiters {
+            join(waiter);
+        }
+        table.finish();
+    })
+}
+
 /// A waiter sleeps when the holder does not let go.
 pub(super) fn waiters_sleep(lock: &Lock) {
     let table = Table::new(lock, 2);
@@ -229,6 +248,59 @@ fn readers_of<const READERS: usize, const WRITERS: usize, const TIMES: usize>(
     });
 }
 
+/// A writer tries beside a reader; and where another waits behind it, one that
+/// fails has still had its turn, and passes on what it has seen.
+pub(crate) fn writer_tries(lock: &Lock) -> Vec<Property> {
+    vec![
+        Property::new("a reader, a writer tries", 2, lock, |lock| {
+            run(Table::new(lock, 2), 2, |table, cpu| match cpu {
+                0 => try_to_write(table),
+                _ => read_section(table),
+            });
+        }),
+        Property::new("a writer tries before one", 3, lock, |lock| {
+            run(Table::new(lock, 3), 3, |table, cpu| match cpu {
+                0 => {
+                    table.section();
+                    try_to_write(table);
+                }
+                1 => table.section(),
+                _ => {
+                    read_section(table);
+                    read_section(table);
+                }
+            });
+        }),
+    ]
+}
+
+fn try_to_write(table: &'static Table) {
+    if table.try_lock_at_once() {
+        table.enter();
+        table.unlock();
+    }
+}
+
+fn read_section(table: &'static Table) {
+    table.lock.read();
+    table.enter_reading();
+    table.read_unlock();
+}
+
+/// Counts of readers pass their last value.
+pub(crate) fn readers_wrap(lock: &Lock) -> Property {
+    Property::new("readers wrap around", 2, lock, |lock| {
+        run(Table::with(lock, 2, true), 2, |table, cpu| {
+            for _ in 0..=cpu {
+                read_section(table);
+            }
+            if cpu == 0 {
+                table.section();
+            }
+        });
+    })
+}
+
 /// A reader who does not let go does not keep another out.
 fn readers_share(lock: &Lock) {
     let table = Table::new(lock, 2);
@@ -254,28 +326,33 @@ pub(crate) fn biased(lock: &Lock) -> Vec<Property> {
         Property::new("biased, a writer tries", 2, lock, |lock| {
             run(biased_table(lock, 2), 2, |table, cpu| {
                 if cpu == 0 {
-                    if table.try_lock_at_once() {
-                        table.enter();
-                        table.unlock();
-                    }
+                    try_to_write(table);
                     table.section();
                 } else {
-                    table.lock.read();
-                    table.enter_reading();
-                    table.read_unlock();
+                    read_section(table);
                 }
             });
         }),
         Property::new("biased, two readers", 3, lock, |lock| {
             readers_of::<2, 1, 1>(biased_table(lock, 3));
         }),
+        // What came between two biases must be seen: the clock stands still,
+        // or no reader would bias the lock again so soon.
+        Property::new("biased again", 2, lock, |lock| {
+            run(biased_table(lock, 2), 2, |table, cpu| {
+                if cpu == 0 {
+                    table.section();
+                }
+                read_section(table);
+            });
+        })
+        .with(|setting| setting.clock = false),
+        Property::new("a reader passes a writer", 2, lock, reader_passes),
         Property::new("two biased locks", 2, lock, |lock| {
             let tables = [biased_table(lock, 2), biased_table(lock, 2)];
             let reader = spawn(1, move || {
                 for table in tables {
-                    table.lock.read();
-                    table.enter_reading();
-                    table.read_unlock();
+                    read_section(table);
                 }
             });
             tables[1].section();
@@ -286,6 +363,22 @@ pub(crate) fn biased(lock: &Lock) -> Vec<Property> {
             }
         }),
     ]
+}
+
+/// A reader that has biased the lock enters again, although a writer waits.
+fn reader_passes(lock: &Lock) {
+    let table = Table::new(lock, 2);
+    table.lock.read();
+    let writer = spawn(1, move || {
+        table.lock_and_arrive();
+        table.enter();
+        table.unlock();
+    });
+    execution::await_arrival(1);
+    read_section(table);
+    table.read_unlock();
+    join(writer);
+    table.finish();
 }
 
 /// A reader has been inside.
