@@ -1,6 +1,6 @@
 //! How often a waiter is overtaken, where a lock says how often that can be.
 
-use super::table::{TURNS, Table, join, let_others_wait, spawn, spawn_until_it_waits};
+use super::table::{Table, join, spawn, spawn_until_it_waits};
 use super::{Lock, Property, exclusion};
 use crate::execution;
 use locklab_locks::Overtakes;
@@ -95,7 +95,8 @@ pub(crate) fn announced(lock: &Lock) -> Property {
 
 /// A lock that passes over waiters that do not run is first come, first served
 /// while time stands still: the first waits when it first looks in vain. So it
-/// is when time has passed and both have looked at the clock since.
+/// is when time has passed before the second came, and the first has looked
+/// at the clock since.
 pub(crate) fn running_keep_place(lock: &Lock) -> Vec<Property> {
     let still = Property::new("fifo, no time passes", 3, lock, |lock| {
         let table = Table::new(lock, 3);
@@ -119,12 +120,12 @@ pub(crate) fn running_keep_place(lock: &Lock) -> Vec<Property> {
         let table = Table::new(lock, 3);
         execution::set_up(|| {
             table.lock();
-            let waiters = [1, 2].map(|cpu| spawn_until_it_waits(cpu, move || table.section()));
+            let first = spawn_until_it_waits(1, move || table.section());
             execution::let_time_pass();
-            let_others_wait(TURNS);
+            let second = spawn_until_it_waits(2, move || table.section());
             table.enter();
             table.unlock();
-            served_in_order(table, waiters);
+            served_in_order(table, [first, second]);
         });
     });
     [still, looked]
