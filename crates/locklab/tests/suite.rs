@@ -4,7 +4,6 @@
 mod common;
 
 mod book;
-mod brought;
 mod compare;
 mod footprint_command;
 mod icache_command;
