@@ -28,13 +28,7 @@ cp /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/certs/" 2>/dev/null || :
 cp -a "$(rustc --print sysroot)/." "$root/usr/local/"
 mkdir "$root/locklab"
 git -C "$source" archive HEAD | tar -x -C "$root/locklab"
-# How this machine reaches crates.io, if not directly.
-for name in http_proxy https_proxy no_proxy; do
-    eval "value=\${$name:-}"
-    [ -z "$value" ] || echo "export $name='$value'" >>"$root/locklab/environment"
-done
-: >>"$root/locklab/environment"
-in_chroot sh -c '. /locklab/environment && cd /locklab && CARGO_HOME=/cargo cargo xtask dist'
+in_chroot sh -c 'cd /locklab && CARGO_HOME=/cargo cargo xtask dist'
 mkdir -p "$output"
 cp -R "$root/locklab/target/dist/." "$output/"
 echo "build-package: $(git -C "$source" rev-parse --short HEAD) built in $PRETTY_NAME"

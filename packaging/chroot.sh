@@ -35,7 +35,9 @@ fresh_chroot() {
     }
 }
 
+# Of this machine's environment, only how it reaches the network.
 in_chroot() {
     chroot "$root" env -i PATH=/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C \
-        HOME=/root DEBIAN_FRONTEND=noninteractive "$@"
+        HOME=/root DEBIAN_FRONTEND=noninteractive http_proxy="${http_proxy:-}" \
+        https_proxy="${https_proxy:-}" no_proxy="${no_proxy:-}" "$@"
 }

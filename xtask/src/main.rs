@@ -187,10 +187,16 @@ fn test<'a>(flags: impl Iterator<Item = &'a str>) -> ExitCode {
         }
         // Of the whole workspace, so that nothing is built a second time with
         // other features.
-        let list = ["test", "--workspace", "--test", "suite", "slurm::"];
-        let test = ["--", "--ignored", "--test-threads", "1"];
         return done(cargo(
-            &[list.as_slice(), test.as_slice()].concat(),
+            &[
+                "test",
+                "--workspace",
+                "--test=suite",
+                "slurm::",
+                "--",
+                "--ignored",
+                "--test-threads=1",
+            ],
             thorough,
         ));
     }
@@ -205,11 +211,17 @@ fn test<'a>(flags: impl Iterator<Item = &'a str>) -> ExitCode {
         return ExitCode::FAILURE;
     }
     if kernel {
-        let list = ["test", "--release", "--package", "locklab"];
-        let test = ["--test", "suite", "kernel_build::"];
-        let only = ["--", "--ignored", "--nocapture"];
         return done(cargo(
-            &[list.as_slice(), test.as_slice(), only.as_slice()].concat(),
+            &[
+                "test",
+                "--release",
+                "--package=locklab",
+                "--test=suite",
+                "kernel_build::",
+                "--",
+                "--ignored",
+                "--nocapture",
+            ],
             thorough,
         ));
     }

@@ -23,7 +23,7 @@ pub const MAX_THREADS: usize = 4;
 /// newer store each time, of the seven that it keeps.
 const SEEN_ALL: u32 = 8;
 
-/// In nanoseconds.
+/// How far the clock jumps, in nanoseconds: past any deadline of a model.
 const HOUR: u64 = 3_600_000_000_000;
 
 /// Random bits for each thread.

@@ -115,16 +115,6 @@ fn what_was_cut_is_not_recorded() {
 fn lock_with_reason(name: &str, because: &str) -> LockResult {
     LockResult {
         name: name.into(),
-        properties: Vec::new(),
-        sources: Vec::new(),
-        executions: 0,
-        seconds: 0.0,
-        mutants: Some(1),
-        killed: Some(0),
-        orderings: Count::default(),
-        structure: Count::default(),
-        planted: Count::default(),
-        survivors: Vec::new(),
         argued: vec![Survivor {
             bug: None,
             line: "a.rs:1:1".into(),
@@ -135,7 +125,7 @@ fn lock_with_reason(name: &str, because: &str) -> LockResult {
             decided: true,
             because: Some(because.into()),
         }],
-        dead: Vec::new(),
+        ..lock(Verdict::Holds)
     }
 }
 

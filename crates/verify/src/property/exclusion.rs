@@ -2,7 +2,9 @@
 //! threads from the beginning, and from queues that have formed before.
 
 use super::fairness::assert_overtaken;
-use super::table::{TURNS, Table, join, let_others_wait, run, spawn, spawn_until_it_waits};
+use super::table::{
+    TURNS, Table, join, join_all, let_others_wait, run, spawn, spawn_until_it_waits,
+};
 use super::{Lock, Property};
 use crate::execution;
 
@@ -81,9 +83,7 @@ pub(super) fn fifo(lock: &Lock) {
     table.lock();
     table.enter();
     let first = spawn(1, move || {
-        table.lock_and_arrive();
-        table.enter();
-        table.unlock();
+        table.section_and_arrive();
     });
     let second = spawn(2, move || {
         execution::await_arrival(1);
@@ -174,9 +174,7 @@ fn queue_forms_again(lock: &Lock, acquire: fn(&Table)) {
     });
     table.enter();
     table.unlock();
-    for other in others {
-        join(other);
-    }
+    join_all(others);
     table.finish();
 }
 
@@ -205,9 +203,7 @@ pub(super) fn one_comes_to_two(lock: &Lock) {
     });
     table.enter();
     table.unlock();
-    for other in others {
-        join(other);
-    }
+    join_all(others);
     table.finish();
 }
 
@@ -236,9 +232,7 @@ pub(super) fn passed_over(lock: &Lock) {
     });
     table.enter();
     table.unlock();
-    for other in others {
-        join(other);
-    }
+    join_all(others);
     assert_overtaken(table, 1, 3);
     table.finish();
 }
@@ -264,9 +258,7 @@ pub(crate) fn called_back(lock: &Lock) -> Property {
             execution::arrive(0);
         });
         table.section();
-        for other in others {
-            join(other);
-        }
+        join_all(others);
         table.finish();
     })
 }
@@ -298,9 +290,7 @@ pub(crate) fn many_turns(lock: &Lock) -> [Property; 2] {
                 table.enter();
                 table.unlock();
                 come_again(0);
-                for other in others {
-                    join(other);
-                }
+                join_all(others);
                 table.finish();
             });
         })

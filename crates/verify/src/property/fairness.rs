@@ -1,6 +1,6 @@
 //! How often a waiter is overtaken, where a lock says how often that can be.
 
-use super::table::{Table, join, spawn, spawn_until_it_waits};
+use super::table::{Table, join, join_all, spawn, spawn_until_it_waits};
 use super::{Lock, Property, exclusion};
 use crate::execution;
 use locklab_locks::Overtakes;
@@ -47,9 +47,7 @@ pub(super) fn overtaking(lock: &Lock) {
     for _ in 0..2 {
         table.section();
     }
-    for other in others {
-        join(other);
-    }
+    join_all(others);
     assert_overtaken(table, 1, 2);
     table.finish();
 }
@@ -74,9 +72,7 @@ pub(crate) fn overtaking_in_queue(lock: &Lock) -> Property {
         table.enter();
         table.unlock();
         table.section();
-        for other in others {
-            join(other);
-        }
+        join_all(others);
         // Before it were the holder, thread 3 and thread 2.
         assert_overtaken(table, 3, 3);
         table.finish();
@@ -134,9 +130,7 @@ pub(crate) fn running_keep_place(lock: &Lock) -> Vec<Property> {
 }
 
 fn served_in_order(table: &'static Table, waiters: [JoinHandle<()>; 2]) {
-    for waiter in waiters {
-        join(waiter);
-    }
+    join_all(waiters);
     assert_eq!(table.entered(), [0, 1, 2], "who runs loses its place");
     table.finish();
 }
@@ -161,12 +155,8 @@ pub(crate) fn lets_others_in(lock: &Lock) -> Property {
         });
         table.enter();
         table.unlock();
-        table.lock_and_arrive();
-        table.enter();
-        table.unlock();
-        for other in others {
-            join(other);
-        }
+        table.section_and_arrive();
+        join_all(others);
         if table.entered() == [0, 2, 1, 0] {
             execution::witness();
         }
@@ -185,15 +175,11 @@ pub(crate) fn readers_wait(lock: &Lock) -> Property {
         let table = Table::new(lock, 3);
         table.lock.read();
         let writer = spawn(1, move || {
-            table.lock_and_arrive();
-            table.enter();
-            table.unlock();
+            table.section_and_arrive();
         });
         let reader = spawn(2, move || {
             execution::await_arrival(1);
-            table.lock.read();
-            table.enter_reading();
-            table.read_unlock();
+            table.read_section();
         });
         table.read_unlock();
         join(writer);

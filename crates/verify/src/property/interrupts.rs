@@ -1,11 +1,25 @@
 //! Interrupts that take locks too, on a CPU that is taking one.
 
-use super::table::{TURNS, Table, join, let_others_wait, spawn, spawn_until_it_waits};
+use super::table::{TURNS, Table, join, join_all, let_others_wait, spawn, spawn_until_it_waits};
 use super::{Lock, Property};
 use crate::execution;
 use locklab_locks::NESTING;
 use std::cell::RefCell;
 use std::rc::Rc;
+
+/// Locks for one CPU to take, one inside the interrupt of another.
+fn tables(lock: &Lock, locks: usize, threads: usize) -> &'static [&'static Table] {
+    Vec::leak((0..locks).map(|_| Table::new(lock, threads)).collect())
+}
+
+/// The promise where an interrupt comes before any one access, and nothing else
+/// comes by chance.
+fn interrupting(property: Property) -> Property {
+    property.with(|setting| {
+        setting.interrupts = true;
+        setting.coins = false;
+    })
+}
 
 /// Takes the first lock; an interrupt while it waits takes the others.
 fn descend(tables: &'static [&'static Table]) {
@@ -28,8 +42,7 @@ pub(super) fn nesting(lock: &Lock) {
     } else {
         2
     };
-    let tables: &'static [&'static Table] =
-        Vec::leak((0..depth).map(|_| Table::new(lock, 3)).collect());
+    let tables = tables(lock, depth, 3);
     let mut others = Vec::new();
     execution::set_up(|| {
         for table in tables {
@@ -44,9 +57,7 @@ pub(super) fn nesting(lock: &Lock) {
         table.enter();
         table.unlock();
     }
-    for other in others {
-        join(other);
-    }
+    join_all(others);
     for table in tables {
         table.finish();
     }
@@ -59,8 +70,7 @@ pub(super) fn nesting(lock: &Lock) {
 /// in what was interrupted.
 pub(crate) fn interrupted(lock: &Lock) -> Property {
     let property = Property::new("interrupted anywhere", 4, lock, |lock| {
-        let tables: &'static [&'static Table] =
-            Vec::leak((0..2).map(|_| Table::new(lock, 4)).collect());
+        let tables = tables(lock, 2, 4);
         let mut others = Vec::new();
         execution::set_up(|| {
             for table in tables {
@@ -79,17 +89,12 @@ pub(crate) fn interrupted(lock: &Lock) -> Property {
             table.enter();
             table.unlock();
         }
-        for other in others {
-            join(other);
-        }
+        join_all(others);
         for table in tables {
             table.finish();
         }
     });
-    property.with(|setting| {
-        setting.interrupts = true;
-        setting.coins = false;
-    })
+    interrupting(property)
 }
 
 /// An interrupt before any one access of a CPU that queues behind another:
@@ -97,8 +102,7 @@ pub(crate) fn interrupted(lock: &Lock) -> Property {
 /// then goes on in the queue, whose lock is still held.
 pub(crate) fn interrupted_in_queue(lock: &Lock) -> Property {
     let property = Property::new("interrupted in the queue", 3, lock, |lock| {
-        let tables: &'static [&'static Table] =
-            Vec::leak((0..2).map(|_| Table::new(lock, 3)).collect());
+        let tables = tables(lock, 2, 3);
         let mut others = Vec::new();
         execution::set_up(|| {
             for table in tables {
@@ -109,15 +113,9 @@ pub(crate) fn interrupted_in_queue(lock: &Lock) -> Property {
         });
         others.push(spawn(1, move || {
             execution::interrupt_anywhere(|| {
-                execution::set_up(|| {
-                    tables[1].lock_and_arrive();
-                    tables[1].enter();
-                    tables[1].unlock();
-                });
+                execution::set_up(|| tables[1].section_and_arrive());
             });
-            tables[0].lock_and_arrive();
-            tables[0].enter();
-            tables[0].unlock();
+            tables[0].section_and_arrive();
         }));
         execution::await_arrival(1);
         for table in tables.iter().rev() {
@@ -128,17 +126,12 @@ pub(crate) fn interrupted_in_queue(lock: &Lock) -> Property {
                 let_others_wait(1);
             }
         }
-        for other in others {
-            join(other);
-        }
+        join_all(others);
         for table in tables {
             table.finish();
         }
     });
-    property.with(|setting| {
-        setting.interrupts = true;
-        setting.coins = false;
-    })
+    interrupting(property)
 }
 
 /// A CPU that takes the lock stops before any one access: meanwhile another
@@ -160,12 +153,8 @@ pub(crate) fn meanwhile(lock: &Lock) -> Property {
                 execution::arrive(1);
                 let_others_wait(1);
             });
-            table.lock_and_arrive();
-            table.enter();
-            table.unlock();
-            for other in others.take() {
-                join(other);
-            }
+            table.section_and_arrive();
+            join_all(others.take());
         });
         execution::await_arrival(1);
         table.enter();
@@ -173,10 +162,7 @@ pub(crate) fn meanwhile(lock: &Lock) -> Property {
         join(stopped);
         table.finish();
     });
-    property.with(|setting| {
-        setting.interrupts = true;
-        setting.coins = false;
-    })
+    interrupting(property)
 }
 
 /// A CPU that takes the lock stops before any one access: meanwhile the head
@@ -203,9 +189,7 @@ pub(crate) fn comes_again_meanwhile(lock: &Lock) -> Property {
                     let_others_wait(8 * TURNS);
                 });
             });
-            table.lock_and_arrive();
-            table.enter();
-            table.unlock();
+            table.section_and_arrive();
         }));
         execution::await_arrival(1);
         table.enter();
@@ -221,13 +205,8 @@ pub(crate) fn comes_again_meanwhile(lock: &Lock) -> Property {
         table.enter();
         table.unlock();
         table.section();
-        for other in others {
-            join(other);
-        }
+        join_all(others);
         table.finish();
     });
-    property.with(|setting| {
-        setting.interrupts = true;
-        setting.coins = false;
-    })
+    interrupting(property)
 }

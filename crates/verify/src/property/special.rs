@@ -1,7 +1,7 @@
 //! What only some locks promise: contexts that end, timeouts, readers, sleep,
 //! recursion, hypervisors.
 
-use super::table::{Table, context, join, run, spawn};
+use super::table::{Table, context, join, join_all, run, spawn};
 use super::{Lock, Property, exclusion::exclusion};
 use crate::execution::{self, Setting};
 use crate::platform::Loom;
@@ -52,9 +52,7 @@ pub(crate) fn one_context(lock: &Lock) -> Property {
             table.enter();
             table.unlock_with(&own);
         }
-        for other in others {
-            join(other);
-        }
+        join_all(others);
         for table in tables {
             table.finish();
         }
@@ -83,9 +81,7 @@ pub(crate) fn both_sleep(lock: &Lock) -> Property {
         });
         table.enter();
         table.unlock();
-        for waiter in waiters {
-            join(waiter);
-        }
+        join_all(waiters);
         table.finish();
     })
 }
@@ -255,7 +251,7 @@ pub(crate) fn writer_tries(lock: &Lock) -> Vec<Property> {
         Property::new("a reader, a writer tries", 2, lock, |lock| {
             run(Table::new(lock, 2), 2, |table, cpu| match cpu {
                 0 => try_to_write(table),
-                _ => read_section(table),
+                _ => table.read_section(),
             });
         }),
         Property::new("a writer tries before one", 3, lock, |lock| {
@@ -266,8 +262,8 @@ pub(crate) fn writer_tries(lock: &Lock) -> Vec<Property> {
                 }
                 1 => table.section(),
                 _ => {
-                    read_section(table);
-                    read_section(table);
+                    table.read_section();
+                    table.read_section();
                 }
             });
         }),
@@ -281,18 +277,12 @@ fn try_to_write(table: &'static Table) {
     }
 }
 
-fn read_section(table: &'static Table) {
-    table.lock.read();
-    table.enter_reading();
-    table.read_unlock();
-}
-
 /// Counts of readers pass their last value.
 pub(crate) fn readers_wrap(lock: &Lock) -> Property {
     Property::new("readers wrap around", 2, lock, |lock| {
         run(Table::with(lock, 2, true), 2, |table, cpu| {
             for _ in 0..=cpu {
-                read_section(table);
+                table.read_section();
             }
             if cpu == 0 {
                 table.section();
@@ -329,7 +319,7 @@ pub(crate) fn biased(lock: &Lock) -> Vec<Property> {
                     try_to_write(table);
                     table.section();
                 } else {
-                    read_section(table);
+                    table.read_section();
                 }
             });
         }),
@@ -343,7 +333,7 @@ pub(crate) fn biased(lock: &Lock) -> Vec<Property> {
                 if cpu == 0 {
                     table.section();
                 }
-                read_section(table);
+                table.read_section();
             });
         })
         .with(|setting| setting.clock = false),
@@ -352,7 +342,7 @@ pub(crate) fn biased(lock: &Lock) -> Vec<Property> {
             let tables = [biased_table(lock, 2), biased_table(lock, 2)];
             let reader = spawn(1, move || {
                 for table in tables {
-                    read_section(table);
+                    table.read_section();
                 }
             });
             tables[1].section();
@@ -370,12 +360,10 @@ fn reader_passes(lock: &Lock) {
     let table = Table::new(lock, 2);
     table.lock.read();
     let writer = spawn(1, move || {
-        table.lock_and_arrive();
-        table.enter();
-        table.unlock();
+        table.section_and_arrive();
     });
     execution::await_arrival(1);
-    read_section(table);
+    table.read_section();
     table.read_unlock();
     join(writer);
     table.finish();

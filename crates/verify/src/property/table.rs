@@ -158,6 +158,20 @@ impl Table {
         self.unlock();
     }
 
+    /// As `section`; the others know when its doorway is done.
+    pub(super) fn section_and_arrive(&self) {
+        self.lock_and_arrive();
+        self.enter();
+        self.unlock();
+    }
+
+    /// Reads the data, where others may read too.
+    pub(super) fn read_section(&self) {
+        self.lock.read();
+        self.enter_reading();
+        self.read_unlock();
+    }
+
     /// As `section`, if that needs no waiting.
     pub(super) fn try_section(&self) {
         if self.try_lock() {
@@ -219,9 +233,7 @@ pub(super) fn run(table: &'static Table, threads: usize, body: fn(&'static Table
         .map(|cpu| spawn(cpu, move || body(table, cpu)))
         .collect();
     body(table, 0);
-    for other in others {
-        join(other);
-    }
+    join_all(others);
     table.finish();
 }
 
@@ -240,6 +252,10 @@ pub(crate) fn join(thread: loom::thread::JoinHandle<()>) {
         .join()
         .expect("a modelled thread fails the model as a whole");
     execution::set_part(execution::cpu(), true);
+}
+
+pub(super) fn join_all(threads: impl IntoIterator<Item = loom::thread::JoinHandle<()>>) {
+    threads.into_iter().for_each(join);
 }
 
 /// Turns enough for a thread to fall asleep, if it does.
