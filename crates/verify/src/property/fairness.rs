@@ -29,22 +29,25 @@ pub(super) fn assert_overtaken(table: &Table, before: usize, others: usize) {
 }
 
 /// Thread 1 waits longest, alone in its NUMA node. The holder and another
-/// thread of the holder's node come again and again.
+/// thread of the holder's node come again and again; where waiters sleep, the
+/// holder comes once more, which is once too often for a bound that never
+/// counts, and leaves few enough executions to explore.
 pub(super) fn overtaking(lock: &Lock) {
     let table = Table::new(lock, 3);
+    let again = if table.info.parks { 1 } else { 2 };
     let mut others = Vec::new();
     execution::set_up(|| {
         table.lock();
         others.push(spawn_until_it_waits(1, move || table.section()));
         others.push(spawn_until_it_waits(2, move || {
-            for _ in 0..2 {
+            for _ in 0..again {
                 table.section();
             }
         }));
     });
     table.enter();
     table.unlock();
-    for _ in 0..2 {
+    for _ in 0..again {
         table.section();
     }
     join_all(others);
