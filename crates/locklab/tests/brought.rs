@@ -71,7 +71,12 @@ fn a_lock_in_rust_goes_through_three_worlds() {
             &store,
         ]
         .concat(),
-        &[&["matrix", "my-spin", "ttas"], &small[..], &store].concat(),
+        &[
+            &["matrix", "my-spin", "ttas", "--time", "2"],
+            &small[..],
+            &store,
+        ]
+        .concat(),
     ] {
         assert_eq!(locklab(command), ExitCode::SUCCESS, "{command:?}");
     }

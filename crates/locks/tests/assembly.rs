@@ -1,6 +1,6 @@
 //! The fast paths of `ticket`, `mcs` and `qspinlock` are machine code as a
 //! person would write it: no more instructions than the assembly beside them
-//! in `assembly/fastpath.rs`. And the unlock of `qspinlock` is one byte store.
+//! in `benches/fastpath`. And the unlock of `qspinlock` is one byte store.
 #![cfg(all(target_arch = "x86_64", target_os = "linux", not(miri)))]
 
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind};
@@ -10,12 +10,13 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Builds the program optimised, in a folder of its own: the one that this
-/// test was built in is locked by cargo, and its profile is another.
+/// test was built in is locked by cargo, and its profile is another. It is a
+/// package of its own so that nothing but the locks is built for it.
 fn fastpath() -> PathBuf {
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("assembly");
     let status = Command::new(env!("CARGO"))
-        .args(["build", "--release", "--package", "locklab-locks"])
-        .args(["--example", "fastpath", "--target-dir"])
+        .args(["build", "--release", "--package", "locklab-fastpath"])
+        .arg("--target-dir")
         .arg(&target)
         .current_dir(env!("CARGO_MANIFEST_DIR"))
         // Flags and profiles of whoever runs the test would change the code.
@@ -25,7 +26,7 @@ fn fastpath() -> PathBuf {
         .status()
         .expect("cargo runs");
     assert!(status.success(), "the program builds");
-    target.join("release/examples/fastpath")
+    target.join("release/fastpath")
 }
 
 /// The program: its functions `ours_*` and `hand_*`, and where a `try_lock`

@@ -56,7 +56,7 @@ fn timed_and_patient(lock: &impl TimedLock<Yielding, Ctx = McsTimeoutNode<Yieldi
         for (n, node) in nodes.iter().enumerate() {
             let (counters, entered) = (&counters, &entered);
             scope.spawn(move || {
-                for turn in 0..2000 {
+                for turn in 0..500 {
                     // SAFETY: the node is this thread's; all stay to the end.
                     unsafe {
                         if n == 0 || turn % 3 == 0 {

@@ -20,7 +20,7 @@ fn rocksdb_fills_and_reads_while_writing_and_verifies() {
     if !present("db_bench", "rocksdb-tools") || !present("ldb", "rocksdb-tools") {
         return;
     }
-    for (lock, keys) in [("mcs", "100000"), ("qspinlock", "10000"), ("clh", "10000")] {
+    for (lock, keys) in [("mcs", "20000"), ("qspinlock", "10000"), ("clh", "10000")] {
         let folder = tempfile::tempdir().unwrap();
         let keys_argument = format!("--num={keys}");
         let db = format!("--db={}", folder.path().display());

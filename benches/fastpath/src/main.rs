@@ -1,6 +1,6 @@
 //! The fast paths of three locks, each as a function of its own, and beside
-//! each the same written by hand. `tests/assembly.rs` builds this program,
-//! disassembles it and counts; nobody runs it.
+//! each the same written by hand. A test of the locks (`tests/assembly.rs`)
+//! builds this program, disassembles it and counts; nobody runs it.
 
 #![cfg_attr(not(all(target_arch = "x86_64", not(miri))), allow(unused))]
 
