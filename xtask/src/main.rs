@@ -16,6 +16,7 @@
 mod install_c;
 mod package;
 mod processors;
+mod workspace;
 
 use std::io::{self, Read};
 use std::process::{Command, ExitCode, ExitStatus, Stdio};
@@ -106,8 +107,9 @@ usage: cargo xtask install
 usage: cargo xtask dist
 
   builds a release in target/dist: man pages, shell completions, the Debian
-  package (by cargo-deb, which is built in target/tools if it is not installed)
-  and, with musl's target and compiler, a static binary of the command
+  package, the book (by cargo-deb and mdBook, which are built in target/tools if
+  they are not installed) and, with musl's target and compiler, a static binary
+  of the command
 
 usage: cargo xtask install-c --prefix DIR
 
@@ -226,57 +228,7 @@ fn test<'a>(flags: impl Iterator<Item = &'a str>) -> ExitCode {
             thorough,
         ));
     }
-    done(test_workspace(thorough))
-}
-
-/// All tests of the workspace. Most wait (for guests, servers, disks, threads
-/// that sleep), and cargo runs one program after another, so two of it run at
-/// once: one has the programs called `suite`, the other has the rest and then
-/// the examples in documentation. The output of the second follows that of the
-/// first.
-fn test_workspace(thorough: bool) -> bool {
-    const SUITES: &[&str] = &["--test=suite"];
-    // Every name but "suite".
-    const OTHERS: &[&str] = &[
-        "--lib",
-        "--bins",
-        "--test=[!s]*",
-        "--test=s[!u]*",
-        "--test=su[!i]*",
-    ];
-    let test = |targets: &[&str]| {
-        let all = ["test", "--workspace", "--no-fail-fast"];
-        command(&[&all, targets].concat(), thorough)
-    };
-    if !run(&mut test(&["--no-run"])) {
-        return false;
-    }
-    std::thread::scope(|scope| {
-        let others = scope.spawn(|| [OTHERS, &["--doc"]].map(|targets| heard(test(targets))));
-        let suites = run(&mut test(SUITES));
-        let others = others.join().expect("a read that fails is an answer");
-        others.into_iter().fold(suites, |well, heard| match heard {
-            Ok((status, output)) => {
-                print!("{}", String::from_utf8_lossy(&output));
-                well && status.success()
-            }
-            Err(error) => {
-                eprintln!("xtask: cannot run cargo: {error}");
-                false
-            }
-        })
-    })
-}
-
-/// Runs it; what it prints to both streams, in one order.
-fn heard(mut command: Command) -> io::Result<(ExitStatus, Vec<u8>)> {
-    let (mut reader, writer) = io::pipe()?;
-    let mut child = command.stdout(writer.try_clone()?).stderr(writer).spawn()?;
-    // Its ends of the pipe, without which the read would not end.
-    drop(command);
-    let mut output = Vec::new();
-    reader.read_to_end(&mut output)?;
-    Ok((child.wait()?, output))
+    done(workspace::test(thorough))
 }
 
 fn done(well: bool) -> ExitCode {
@@ -322,10 +274,29 @@ fn cargo(arguments: &[&str], thorough: bool) -> bool {
 fn command(arguments: &[&str], thorough: bool) -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or("cargo".into()));
     command.args(arguments);
+    set_thorough(&mut command, thorough);
+    command
+}
+
+fn set_thorough(command: &mut Command, thorough: bool) {
     if thorough {
         command.env("LOCKLAB_THOROUGH", "1");
     }
-    command
+}
+
+/// Runs it; what it prints to both streams, in one order.
+fn heard(mut command: Command) -> io::Result<(ExitStatus, Vec<u8>)> {
+    let (mut reader, writer) = io::pipe()?;
+    let mut child = command
+        .stdin(Stdio::null())
+        .stdout(writer.try_clone()?)
+        .stderr(writer)
+        .spawn()?;
+    // Its ends of the pipe, without which the read would not end.
+    drop(command);
+    let mut output = Vec::new();
+    reader.read_to_end(&mut output)?;
+    Ok((child.wait()?, output))
 }
 
 /// Installs the missing packages, or prints one line that says how to. A

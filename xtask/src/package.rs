@@ -1,9 +1,10 @@
 //! What a release is made of, in `target/dist`: man pages, completions, the
-//! Debian package, and a static binary of the command.
+//! Debian package, the book, and a static binary of the command.
 //!
 //! If a tool is missing, the part that it makes is skipped with one line that
-//! names the tool, and the rest is made. Must never change this machine: tools that are built go
-//! to `target/tools`, and the package is tried in a chroot of its own.
+//! names the tool, and the rest is made. Must never change this machine: tools
+//! that are built go to `target/tools`, and the package is tried in a chroot of
+//! its own.
 
 use crate::{cargo, run};
 use std::path::Path;
@@ -11,6 +12,8 @@ use std::process::Command;
 
 /// The release of cargo-deb that the package is made with.
 const CARGO_DEB: &str = "^3";
+/// The release of mdBook that the book is made with.
+const MDBOOK: &str = "^0.5";
 /// The target of the static binary.
 const MUSL: &str = "x86_64-unknown-linux-musl";
 /// The folder of all artefacts.
@@ -20,7 +23,7 @@ const DIST: &str = "target/dist";
 /// made.
 pub(crate) fn dist() -> bool {
     let _ = std::fs::create_dir_all(DIST);
-    let made = crate::build_command() && man_pages() && debian();
+    let made = crate::build_command() && man_pages() && debian() && book();
     made && static_command()
 }
 
@@ -33,30 +36,56 @@ fn man_pages() -> bool {
 
 /// The Debian package.
 fn debian() -> bool {
-    let Some(cargo_deb) = cargo_deb() else {
+    let Some(cargo_deb) = tool("cargo-deb", CARGO_DEB, &[]) else {
         return false;
     };
     run(Command::new(cargo_deb).args(["deb", "--no-build", "-p", "locklab", "-o", DIST]))
 }
 
-/// cargo-deb: the installed one, or one that is built for this project.
-fn cargo_deb() -> Option<&'static str> {
-    const OURS: &str = "target/tools/bin/cargo-deb";
-    let installed = Command::new("cargo-deb").arg("--version").output();
+/// A program of others: the installed one, or one that is built for this
+/// project.
+fn tool(name: &str, version: &str, features: &[&str]) -> Option<String> {
+    let installed = Command::new(name).arg("--version").output();
     if installed.is_ok_and(|output| output.status.success()) {
-        return Some("cargo-deb");
+        return Some(name.to_owned());
     }
-    if !Path::new(OURS).is_file() {
-        eprintln!("xtask: building cargo-deb in target/tools");
+    let ours = format!("target/tools/bin/{name}");
+    if !Path::new(&ours).is_file() {
+        eprintln!("xtask: building {name} in target/tools");
         let root = ["install", "--quiet", "--locked", "--root", "target/tools"];
-        let what = ["--version", CARGO_DEB, "cargo-deb"];
+        let what = ["--version", version, name];
         // A folder of its own, because it is not part of the workspace.
-        if !cargo(&[root.as_slice(), what.as_slice()].concat(), false) {
-            eprintln!("xtask: no Debian package without cargo-deb: cargo install cargo-deb");
+        if !cargo(&[&root, features, &what].concat(), false) {
+            eprintln!("xtask: {name} is missing: cargo install {name}");
             return None;
         }
     }
-    Some(OURS)
+    Some(ours)
+}
+
+/// The book of docs/, as pages.
+fn book() -> bool {
+    let Some(mdbook) = tool("mdbook", MDBOOK, &["--no-default-features"]) else {
+        return false;
+    };
+    let folder = std::env::current_dir().unwrap_or_default().join(DIST);
+    let mut command = Command::new(mdbook);
+    command
+        .arg("build")
+        .arg("--dest-dir")
+        .arg(folder.join("book"));
+    match crate::heard(command) {
+        Ok((status, output)) => {
+            let output = String::from_utf8_lossy(&output);
+            print!("{output}");
+            // It warns, of tags that do not close for one, and goes on.
+            status.success() && !output.contains("WARN")
+        }
+        Err(error) => {
+            eprintln!("xtask: mdbook does not run: {error}");
+            false
+        }
+    }
 }
 
 /// The command without shared libraries. It measures and simulates locks,
