@@ -291,6 +291,12 @@ extern "C" fn tick(_: c_int, _: *mut libc::siginfo_t, context: *mut libc::c_void
 }
 
 fn say_death(signal: c_int, address: usize, context: *mut libc::c_void) -> ! {
+    static SAID: AtomicBool = AtomicBool::new(false);
+    // Two threads may crash at once. The first ends the process, the other too.
+    while SAID.swap(true, Ordering::Relaxed) {
+        // SAFETY: it may be called in a handler.
+        unsafe { libc::pause() };
+    }
     let (instruction, stack) = interrupted_at(context);
     let mut said = [0_u8; 57];
     said[0] = b'D';
@@ -318,5 +324,35 @@ fn say_death(signal: c_int, address: usize, context: *mut libc::c_void) -> ! {
             said.len(),
         );
         libc::_exit(1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::AtomicU32;
+
+    /// Two threads of a lock often crash in the same moment.
+    #[test]
+    fn two_threads_that_crash_at_once_are_one_death() {
+        for _ in 0..200 {
+            let lost = in_child(Duration::from_secs(10), || {
+                let here = AtomicU32::new(0);
+                let crash = || {
+                    here.fetch_add(1, Ordering::AcqRel);
+                    while here.load(Ordering::Acquire) < 2 {}
+                    // SAFETY: the signal comes to this thread.
+                    unsafe { libc::raise(libc::SIGSEGV) };
+                };
+                std::thread::scope(|scope| {
+                    scope.spawn(crash);
+                    crash();
+                });
+            });
+            let Err(Lost::Died(Death { signal, .. })) = lost else {
+                panic!("{lost:?}");
+            };
+            assert_eq!(signal, libc::SIGSEGV);
+        }
     }
 }
