@@ -81,7 +81,7 @@ pub struct Report {
 #[repr(C)]
 pub struct Module {
     /// 1 once the other fields are set.
-    pub known: AtomicU64,
+    pub known: AtomicU32,
     /// The first address.
     pub from: AtomicU64,
     /// The address after the last.

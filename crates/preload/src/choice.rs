@@ -5,19 +5,20 @@
 //! `pthread` means glibc's own mutexes, through the interposer.
 
 use crate::alone::Alone;
-use crate::futex::Guarded;
+use crate::host::Guarded;
 use crate::host::{SpinThenPark, Spinning};
 use crate::plain::{AloneOpsOf, Entries, Entry, Ops, OpsOf};
 use crate::{cond, fork, futex, plain, real, report, thread};
 use core::ffi::CStr;
-use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 use locklab_locks::catalogue;
+use locklab_pthread_protocols::publication::{publish, published, published_or};
 
 /// `Mutex::state` of the mutexes that take the fast path: of the plain type,
 /// last touched since the last fork. Until there is a choice, none.
-pub(crate) static PLAIN: AtomicU64 = AtomicU64::new(NONE);
+pub(crate) static PLAIN: AtomicUsize = AtomicUsize::new(NONE);
 /// A value that no mutex has.
-const NONE: u64 = u64::MAX - 1;
+const NONE: usize = usize::MAX - 1;
 
 /// The targets of the fast path. Valid once a mutex equals [`PLAIN`].
 pub(crate) static SHORT: Short = Short::new();
@@ -51,7 +52,8 @@ impl Short {
 }
 
 static OPS: AtomicPtr<Ops> = AtomicPtr::new(core::ptr::null_mut());
-static MADE: AtomicBool = AtomicBool::new(false);
+/// 1 once the choice is made.
+static MADE: AtomicUsize = AtomicUsize::new(0);
 static MAKING: Guarded = Guarded::new();
 static VIRTUALIZED: AtomicBool = AtomicBool::new(false);
 static PARKS: AtomicBool = AtomicBool::new(false);
@@ -105,8 +107,7 @@ pub(crate) fn virtualized() -> bool {
 /// Makes the choice if it has not been made.
 #[inline]
 pub(crate) fn make() {
-    // H1: pairs with H2.
-    if !MADE.load(Ordering::Acquire) {
+    if published(&MADE) == 0 {
         make_now();
     }
 }
@@ -114,11 +115,24 @@ pub(crate) fn make() {
 #[cold]
 #[inline(never)]
 fn make_now() {
-    MAKING.lock();
-    if MADE.load(Ordering::Relaxed) {
-        MAKING.unlock();
-        return;
+    let mut made = false;
+    published_or(
+        &MADE,
+        &MAKING,
+        |made| made != 0,
+        || {
+            choose();
+            made = true;
+            1
+        },
+    );
+    if made {
+        // This may allocate, and so re-enter; therefore it is last.
+        fork::start();
     }
+}
+
+fn choose() {
     real::find_all();
     let name = variable(c"LOCKLAB_LOCK").unwrap_or_else(|| {
         die(&["LOCKLAB_LOCK is not set: name a lock (locklab locks), or use 'locklab run'"])
@@ -166,20 +180,13 @@ fn make_now() {
     cond::start();
     report::start();
     allow_short_way();
-    // H2: pairs with H1.
-    MADE.store(true, Ordering::Release);
-    MAKING.unlock();
-    // This may allocate, and so re-enter; therefore it is last.
-    fork::start();
 }
 
 /// Lets mutexes of the plain type, touched since the last fork, take the fast
 /// path.
 pub(crate) fn allow_short_way() {
     if !is_glibc() && !report::profiling() {
-        let generation = u64::from(fork::generation());
-        // H4: pairs with H3.
-        PLAIN.store(generation << 32, Ordering::Release);
+        publish(&PLAIN, (fork::generation() as usize) << 32);
     }
 }
 

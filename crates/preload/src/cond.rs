@@ -1,13 +1,14 @@
 //! Condition variables, for mutexes that glibc's would not understand.
 //!
-//! A `pthread_cond_t` of the interposer is a list of waiters, first come first
-//! woken, each sleeping on a word of its own stack. Once a waiter has been
-//! woken it does not access the condition variable again, so that it may be
-//! destroyed as soon as POSIX allows. Process-shared ones stay glibc's.
+//! A `pthread_cond_t` of the interposer is a list of waiters
+//! ([`locklab_pthread_protocols::condition`]), each on the stack of its thread.
+//! Once a waiter has been woken it does not access the condition variable
+//! again, so that it may be destroyed as soon as POSIX allows. Process-shared
+//! ones stay glibc's.
 
 use crate::choice::{self, die};
 use crate::exports::{mutex_lock, mutex_unlock};
-use crate::futex::{self, Guarded};
+use crate::host::{Guarded, Interposer, Own};
 use crate::locking::is_clock;
 use crate::mutex::{Mutex, Type};
 use crate::{fork, real, report};
@@ -15,30 +16,17 @@ use core::cell::UnsafeCell;
 use core::ffi::{c_int, c_void};
 use core::mem::MaybeUninit;
 use core::ptr;
-use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use libc::{
     EINVAL, ETIMEDOUT, clockid_t, pthread_cond_t, pthread_condattr_t, pthread_mutex_t, timespec,
 };
+use locklab_pthread_protocols::condition::{Waiter, Waiters};
 
-/// The interposer's view of a `pthread_cond_t`. If zero, no thread waits, and
-/// times are of the real-time clock.
-#[repr(C)]
-struct Cond {
-    /// Guards the list. Low two bits as in [`Guarded`]; above them the
-    /// generation: a value of an older generation is an unlocked, empty list.
-    lock: AtomicU32,
-    clock: AtomicU32,
-    first: AtomicPtr<Waiter>,
-    last: AtomicPtr<Waiter>,
-}
-
-/// A waiter, on the stack of the waiting thread.
-struct Waiter {
-    /// 1 once it has been woken and is in no list.
-    woken: AtomicU32,
-    next: AtomicPtr<Waiter>,
-    previous: AtomicPtr<Waiter>,
-}
+/// The interposer's view of a `pthread_cond_t`: its waiters, and in their tag
+/// the clock of its times (lowest bit; 0 for the real-time clock) and above that
+/// the generation: what is of an older one is an unlocked, empty list. Zero is
+/// a new one.
+type Cond = Waiters<Own>;
 
 /// The place where glibc marks one as process-shared: the word's number, and
 /// the bit. Found by a test, because it has moved between versions.
@@ -88,104 +76,29 @@ unsafe fn is_glibc(cond: *mut pthread_cond_t) -> bool {
     word.load(Ordering::Relaxed) & SHARED_BIT.load(Ordering::Relaxed) != 0
 }
 
-impl Cond {
-    unsafe fn of<'a>(cond: *mut pthread_cond_t) -> &'a Self {
-        const { assert!(size_of::<Self>() <= size_of::<pthread_cond_t>()) };
-        // SAFETY: of the caller; all fields are atomic.
-        unsafe { &*cond.cast() }
-    }
+/// # Safety
+/// `cond` is a condition variable of ours for as long as the reference is used.
+unsafe fn of<'a>(cond: *mut pthread_cond_t) -> &'a Cond {
+    const { assert!(size_of::<Cond>() <= size_of::<pthread_cond_t>()) };
+    // SAFETY: of the caller; all fields are atomic.
+    let cond: &Cond = unsafe { &*cond.cast() };
+    let generation = fork::generation();
+    fork::renew(
+        &cond.tag,
+        |tag| tag >> 1 == generation,
+        || {
+            // SAFETY: all others of this process wait for this.
+            unsafe { cond.forget() };
+            generation << 1 | cond.tag.load(Ordering::Relaxed) & 1
+        },
+    );
+    cond
+}
 
-    fn lock(&self) {
-        let generation = fork::generation() << 2;
-        loop {
-            let seen = self.lock.load(Ordering::Relaxed);
-            let old = seen & !3 != generation;
-            if (old || seen & 3 == 0)
-                // B1: pairs with B2.
-                && self
-                    .lock
-                    .compare_exchange(seen, generation | 1, Ordering::Acquire, Ordering::Relaxed)
-                    .is_ok()
-            {
-                if old {
-                    self.first.store(ptr::null_mut(), Ordering::Relaxed);
-                    self.last.store(ptr::null_mut(), Ordering::Relaxed);
-                }
-                return;
-            }
-            if !old && seen & 3 != 0 {
-                break;
-            }
-        }
-        // B1': as B1.
-        while self.lock.swap(generation | 2, Ordering::Acquire) & 3 != 0 {
-            futex::wait(&self.lock, generation | 2);
-        }
-    }
-
-    fn unlock(&self) {
-        let generation = fork::generation() << 2;
-        // B2: pairs with B1 and B1'.
-        if self.lock.swap(generation, Ordering::Release) & 3 == 2 {
-            futex::wake(&raw const self.lock, 1);
-        }
-    }
-
-    /// Appends a waiter; requires the lock.
-    fn append(&self, waiter: &Waiter) {
-        let this = ptr::from_ref(waiter).cast_mut();
-        let last = self.last.load(Ordering::Relaxed);
-        waiter.previous.store(last, Ordering::Relaxed);
-        // SAFETY: what is in the list is alive, here and below.
-        match unsafe { last.as_ref() } {
-            Some(last) => last.next.store(this, Ordering::Relaxed),
-            None => self.first.store(this, Ordering::Relaxed),
-        }
-        self.last.store(this, Ordering::Relaxed);
-    }
-
-    /// Removes a waiter that is in the list; requires the lock.
-    fn remove(&self, waiter: &Waiter) {
-        let next = waiter.next.load(Ordering::Relaxed);
-        let previous = waiter.previous.load(Ordering::Relaxed);
-        // SAFETY: as in `append`.
-        unsafe {
-            match previous.as_ref() {
-                Some(previous) => previous.next.store(next, Ordering::Relaxed),
-                None => self.first.store(next, Ordering::Relaxed),
-            }
-            match next.as_ref() {
-                Some(next) => next.previous.store(previous, Ordering::Relaxed),
-                None => self.last.store(previous, Ordering::Relaxed),
-            }
-        }
-    }
-
-    /// Wakes the first waiter, or all.
-    fn wake(&self, all: bool) {
-        // No waiter: one appends itself before it releases the mutex, so
-        // a thread that has acquired the mutex since sees it here.
-        if self.first.load(Ordering::Relaxed).is_null() {
-            return;
-        }
-        self.lock();
-        loop {
-            let first = self.first.load(Ordering::Relaxed);
-            // SAFETY: as in `append`.
-            let Some(waiter) = (unsafe { first.as_ref() }) else {
-                break;
-            };
-            self.remove(waiter);
-            let woken = &raw const waiter.woken;
-            // From here on the waiter may no longer exist.
-            // B3: pairs with B4.
-            waiter.woken.store(1, Ordering::Release);
-            futex::wake(woken, 1);
-            if !all {
-                break;
-            }
-        }
-        self.unlock();
+/// Wakes the first waiter, or all.
+fn wake(cond: &Cond, all: bool) {
+    if !cond.is_empty() {
+        cond.wake::<Interposer>(all);
     }
 }
 
@@ -203,22 +116,17 @@ unsafe extern "C-unwind" {
 /// The state that a cancelled waiter must restore.
 struct Frame<'a> {
     cond: &'a Cond,
-    waiter: &'a Waiter,
+    waiter: &'a Waiter<Own>,
     mutex: *mut pthread_mutex_t,
 }
 
 unsafe extern "C-unwind" fn cancelled(frame: *mut c_void) {
     // SAFETY: on the stack of the wait being cancelled, below this frame.
     let frame = unsafe { &*frame.cast::<Frame<'_>>() };
-    frame.cond.lock();
-    let woken = frame.waiter.woken.load(Ordering::Relaxed) != 0;
-    if !woken {
-        frame.cond.remove(frame.waiter);
-    }
-    frame.cond.unlock();
-    if woken {
+    // SAFETY: appended by the wait.
+    if !unsafe { frame.cond.leave(frame.waiter) } {
         // A signal must not be consumed by a thread that does not use it.
-        frame.cond.wake(false);
+        wake(frame.cond, false);
     }
     // SAFETY: the mutex of the wait; POSIX requires it to be held in the
     // handlers.
@@ -242,23 +150,15 @@ unsafe fn wait_until(
         }
     }
     // SAFETY: of the caller.
-    let cond = unsafe { Cond::of(cond) };
-    let waiter = Waiter {
-        woken: AtomicU32::new(0),
-        next: AtomicPtr::new(ptr::null_mut()),
-        previous: AtomicPtr::new(ptr::null_mut()),
-    };
-    cond.lock();
-    cond.append(&waiter);
-    cond.unlock();
+    let cond = unsafe { of(cond) };
+    let waiter = Waiter::default();
+    // SAFETY: it stays until this returns, when it is in no list any more.
+    unsafe { cond.append(&waiter) };
     // SAFETY: of the caller.
     let refused = unsafe { mutex_unlock(mutex, 0) };
     if refused != 0 {
-        cond.lock();
-        if waiter.woken.load(Ordering::Relaxed) == 0 {
-            cond.remove(&waiter);
-        }
-        cond.unlock();
+        // SAFETY: appended above.
+        unsafe { cond.leave(&waiter) };
         return refused;
     }
     let mut operation = libc::FUTEX_WAIT_BITSET | libc::FUTEX_PRIVATE_FLAG;
@@ -270,13 +170,11 @@ unsafe fn wait_until(
         waiter: &waiter,
         mutex,
     };
-    let mut result = 0;
-    // B4: pairs with B3.
-    while waiter.woken.load(Ordering::Acquire) == 0 {
+    let sleep = |woken: &AtomicU32| {
         // SAFETY: all live until this returns, or is cancelled.
         let errno = unsafe {
             locklab_wait_cancellable(
-                waiter.woken.as_ptr(),
+                woken.as_ptr(),
                 operation,
                 0,
                 until,
@@ -285,16 +183,14 @@ unsafe fn wait_until(
             )
         };
         // A time before 1970 is invalid to the system, and past to POSIX.
-        if errno == ETIMEDOUT || errno == EINVAL {
-            cond.lock();
-            if waiter.woken.load(Ordering::Relaxed) == 0 {
-                cond.remove(&waiter);
-                result = ETIMEDOUT;
-            }
-            cond.unlock();
-            break;
-        }
-    }
+        errno == ETIMEDOUT || errno == EINVAL
+    };
+    // SAFETY: appended above.
+    let result = if waiter.wait(sleep) || !unsafe { cond.leave(&waiter) } {
+        0
+    } else {
+        ETIMEDOUT
+    };
     // SAFETY: of the caller.
     let relocked = unsafe { mutex_lock(mutex, 0) };
     if relocked != 0 { relocked } else { result }
@@ -319,7 +215,8 @@ fn helper(cond: *mut pthread_cond_t) -> *mut pthread_mutex_t {
 
 /// Repairs the state of a newly forked process: no helper is held.
 pub(crate) fn forget() {
-    MIXING.reset();
+    // SAFETY: nobody else is in this process.
+    unsafe { MIXING.reset() };
     for helper in &HELPERS.0 {
         // SAFETY: nobody else is in this process.
         unsafe { helper.get().write(libc::PTHREAD_MUTEX_INITIALIZER) };
@@ -408,12 +305,9 @@ pub(crate) unsafe fn init(
     }
     // SAFETY: the part of the variable before the word that tells glibc's.
     unsafe {
-        cond.cast::<Cond>().write(Cond {
-            lock: AtomicU32::new(fork::generation() << 2),
-            clock: AtomicU32::new(u32::from(clock == libc::CLOCK_MONOTONIC)),
-            first: AtomicPtr::new(ptr::null_mut()),
-            last: AtomicPtr::new(ptr::null_mut()),
-        });
+        let monotonic = u32::from(clock == libc::CLOCK_MONOTONIC);
+        cond.cast::<Cond>()
+            .write(Cond::new(fork::generation() << 1 | monotonic));
     }
     0
 }
@@ -425,9 +319,7 @@ pub(crate) unsafe fn destroy(cond: *mut pthread_cond_t) -> c_int {
             return (real::COND_DESTROY.get())(cond);
         }
         // A waking thread may still hold the list.
-        let cond = Cond::of(cond);
-        cond.lock();
-        cond.unlock();
+        of(cond).settle();
     }
     0
 }
@@ -438,7 +330,7 @@ pub(crate) unsafe fn signal(cond: *mut pthread_cond_t) -> c_int {
         if is_glibc(cond) {
             return wake_at_glibc(cond, || (real::COND_SIGNAL.get())(cond));
         }
-        Cond::of(cond).wake(false);
+        wake(of(cond), false);
     }
     0
 }
@@ -449,7 +341,7 @@ pub(crate) unsafe fn broadcast(cond: *mut pthread_cond_t) -> c_int {
         if is_glibc(cond) {
             return wake_at_glibc(cond, || (real::COND_BROADCAST.get())(cond));
         }
-        Cond::of(cond).wake(true);
+        wake(of(cond), true);
     }
     0
 }
@@ -476,7 +368,7 @@ pub(crate) unsafe fn timed_wait(
                 (real::COND_TIMEDWAIT.get())(cond, mutex, until)
             });
         }
-        let clock = if Cond::of(cond).clock.load(Ordering::Relaxed) == 1 {
+        let clock = if of(cond).tag.load(Ordering::Relaxed) & 1 == 1 {
             libc::CLOCK_MONOTONIC
         } else {
             libc::CLOCK_REALTIME

@@ -13,13 +13,14 @@ use libc::{
     c_int, c_void, clockid_t, pthread_cond_t, pthread_condattr_t, pthread_mutex_t,
     pthread_mutexattr_t, timespec,
 };
+use locklab_pthread_protocols::publication::published;
 
-/// Whether this is a plain mutex of this process, and the choice is made.
-///
-/// H3: pairs with H4: a thread that sees it sees which lock was chosen.
+/// Whether this is a plain mutex of this process, and the choice is made: a
+/// thread that sees it sees which lock was chosen, and the lock as it was
+/// repaired after a fork.
 #[inline(always)]
 fn short_way(mutex: &Mutex) -> bool {
-    mutex.state.load(Ordering::Relaxed) == PLAIN.load(Ordering::Acquire)
+    published(&mutex.state) == published(&PLAIN)
 }
 
 unsafe extern "C" {

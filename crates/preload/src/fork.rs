@@ -10,11 +10,14 @@
 //! In the first process every mutex is of generation 0, and this costs
 //! nothing: the comparison is the one that recognises a plain mutex.
 
-use crate::futex::{self, Guarded};
+use crate::futex;
+use crate::host::Guarded;
 use crate::host::{SpinThenPark, reset_nodes};
 use crate::mutex::Mutex;
 use crate::{choice, cond, memory, real, report, side, spin, thread};
 use core::sync::atomic::{AtomicU32, Ordering};
+use locklab_locks::platform::Atomic;
+use locklab_pthread_protocols::publication::published_or;
 
 static GENERATION: AtomicU32 = AtomicU32::new(0);
 static REPAIR: Guarded = Guarded::new();
@@ -28,25 +31,28 @@ pub(crate) fn generation() -> u32 {
 /// Repairs a mutex of the interposer that was last touched before the fork.
 #[inline]
 pub(crate) fn refresh(mutex: &Mutex) {
-    if mutex.generation() != generation() {
-        repair(mutex);
-    } else if generation() != 0 {
-        // F2: pairs with F1.
-        core::sync::atomic::fence(Ordering::Acquire);
-    }
-}
-
-#[cold]
-#[inline(never)]
-fn repair(mutex: &Mutex) {
-    REPAIR.with(|| {
-        if mutex.generation() != generation() {
-            // SAFETY: a mutex of ours, and all others wait above.
+    let generation = generation();
+    renew(
+        &mutex.state,
+        |state| Mutex::generation_of(state) == generation,
+        || {
+            // SAFETY: a mutex of ours, and all others wait for this.
             unsafe { (choice::ops().repair)(mutex) };
             mutex.waiters.store(0, Ordering::Relaxed);
-            mutex.set_generation(generation());
-        }
-    });
+            mutex.of_generation(generation)
+        },
+    );
+}
+
+/// Repairs what was last touched before a fork: `word` says of which process
+/// it is, and `repair` returns what it says from then on.
+#[inline]
+pub(crate) fn renew<T: Copy, A: Atomic<T>>(
+    word: &A,
+    is_of_now: impl Fn(T) -> bool,
+    repair: impl FnOnce() -> T,
+) {
+    published_or(word, &REPAIR, is_of_now, repair);
 }
 
 /// Registers the handlers below, before any other code in the program registers
@@ -92,11 +98,13 @@ unsafe extern "C" fn parent() {
 
 unsafe extern "C" fn child() {
     for guard in guards() {
-        guard.reset();
+        // SAFETY: just forked: there is no other thread.
+        unsafe { guard.reset() };
     }
     GENERATION.fetch_add(1, Ordering::Relaxed);
     futex::register_membarrier();
     SpinThenPark::forget_sleepers();
+    SpinThenPark::start();
     cond::forget();
     thread::forget_others(reset_nodes);
     report::forked();

@@ -1,6 +1,6 @@
-//! Sleeping, and the small lock that guards our own tables.
+//! The system calls of sleeping, fencing and time, which leave `errno` alone.
 
-use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use core::sync::atomic::AtomicU32;
 use libc::{c_int, timespec};
 
 /// A full fence on every CPU that runs this process.
@@ -10,22 +10,11 @@ pub(crate) fn membarrier() -> bool {
     unsafe { libc::syscall(libc::SYS_membarrier, PRIVATE_EXPEDITED, 0) == 0 }
 }
 
-/// Whether [`membarrier`] works.
-static FENCES: AtomicBool = AtomicBool::new(false);
-
 /// Asks for [`membarrier`]; once for each process.
 pub(crate) fn register_membarrier() {
     const REGISTER_PRIVATE_EXPEDITED: c_int = 1 << 4;
-    keep_errno(|| {
-        // SAFETY: takes two numbers. That it failed shows at the first use.
-        unsafe { libc::syscall(libc::SYS_membarrier, REGISTER_PRIVATE_EXPEDITED, 0) };
-        FENCES.store(membarrier(), Ordering::Relaxed);
-    });
-}
-
-/// Whether [`membarrier`] works.
-pub(crate) fn fences() -> bool {
-    FENCES.load(Ordering::Relaxed)
+    // SAFETY: takes two numbers. That it failed shows at the first use.
+    keep_errno(|| unsafe { libc::syscall(libc::SYS_membarrier, REGISTER_PRIVATE_EXPEDITED, 0) });
 }
 
 /// Runs `f` and leaves `errno` as it was: the functions of POSIX threads do
@@ -66,63 +55,6 @@ pub(crate) fn wake(word: *const AtomicU32, count: c_int) {
             count,
         );
     });
-}
-
-/// Guards our own tables, never held while a lock of the program is awaited.
-/// 0 free, 1 held, 2 held and someone may sleep (U. Drepper, "Futexes Are
-/// Tricky", 2011).
-pub(crate) struct Guarded(AtomicU32);
-
-impl Guarded {
-    pub(crate) const fn new() -> Self {
-        Self(AtomicU32::new(0))
-    }
-
-    pub(crate) fn lock(&self) {
-        // G1: pairs with G2.
-        if self
-            .0
-            .compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed)
-            .is_ok()
-        {
-            return;
-        }
-        for _ in 0..100 {
-            core::hint::spin_loop();
-            if self.0.load(Ordering::Relaxed) == 0
-                // G1': as G1.
-                && self
-                    .0
-                    .compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed)
-                    .is_ok()
-            {
-                return;
-            }
-        }
-        // G1": as G1.
-        while self.0.swap(2, Ordering::Acquire) != 0 {
-            wait(&self.0, 2);
-        }
-    }
-
-    pub(crate) fn unlock(&self) {
-        // G2: pairs with G1, G1' and G1".
-        if self.0.swap(0, Ordering::Release) == 2 {
-            wake(&raw const self.0, 1);
-        }
-    }
-
-    pub(crate) fn with<T>(&self, f: impl FnOnce() -> T) -> T {
-        self.lock();
-        let result = f();
-        self.unlock();
-        result
-    }
-
-    /// Frees it, whoever held it: in a process just forked.
-    pub(crate) fn reset(&self) {
-        self.0.store(0, Ordering::Relaxed);
-    }
 }
 
 /// What the clock shows.

@@ -11,6 +11,10 @@
 //! that glibc alone provides (robust, process-shared and priority-protocol
 //! mutexes) stay with glibc (`real`) and are counted.
 //!
+//! What it does with atomics beyond the locks (the gate of `try_lock`, the
+//! waiters of a condition variable, publication) is in
+//! `locklab_pthread_protocols`, which the model checker runs too.
+//!
 //! Nothing here may allocate by `malloc`, panic, or acquire a lock of the
 //! program: any of these may in turn use the very mutex that is
 //! being acquired.
@@ -24,7 +28,6 @@ mod cond;
 mod exports;
 mod fork;
 mod futex;
-mod gate;
 mod host;
 mod locking;
 mod memory;

@@ -4,7 +4,7 @@
 //! node after its owner has continued; a node must remain a node for ever.
 
 use crate::choice::die;
-use crate::futex::Guarded;
+use crate::host::Guarded;
 use core::alloc::Layout;
 use core::cell::UnsafeCell;
 use core::ptr;

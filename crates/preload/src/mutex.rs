@@ -4,7 +4,7 @@
 //! initialisers set it and nothing else. A mutex of zeros is free.
 
 use crate::choice;
-use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 use libc::c_int;
 
 /// The bits of `__kind` for features that only glibc has: robust, priority
@@ -33,13 +33,13 @@ pub(crate) enum Type {
 #[repr(C)]
 pub(crate) struct Mutex {
     /// The lock itself, or the pointer to one that does not fit.
-    pub(crate) word: AtomicU64,
+    pub(crate) word: AtomicUsize,
     /// Recursive and error-checking: the thread that holds it, or 0.
     pub(crate) owner: AtomicUsize,
     /// Low half: `__kind`, of which bits 12 and up hold the number of the call
     /// site if a profile is made. High half: the fork generation that last
-    /// touched it, see [`crate::fork`].
-    pub(crate) state: AtomicU64,
+    /// touched it, see [`crate::fork`]; who sees that sees what it repaired.
+    pub(crate) state: AtomicUsize,
     /// The holder's slot, if the lock is in the word.
     pub(crate) slot: AtomicPtr<()>,
     /// Recursive: how often its owner holds it.
@@ -72,9 +72,10 @@ impl Mutex {
         self.state.load(Ordering::Relaxed) as u32
     }
 
+    /// The generation in a value of `state`.
     #[inline]
-    pub(crate) fn generation(&self) -> u32 {
-        (self.state.load(Ordering::Relaxed) >> 32) as u32
+    pub(crate) fn generation_of(state: usize) -> u32 {
+        (state >> 32) as u32
     }
 
     /// The number of the site, 0 if it has none yet.
@@ -117,16 +118,14 @@ impl Mutex {
     pub(crate) fn adopt(&self, generation: u32, site: u32) {
         let kind = (self.kind() & TYPE) | site << 12;
         self.state.store(
-            u64::from(generation) << 32 | u64::from(kind),
+            (generation as usize) << 32 | kind as usize,
             Ordering::Relaxed,
         );
     }
 
-    pub(crate) fn set_generation(&self, generation: u32) {
-        let kind = u64::from(self.kind());
-        // F1: pairs with F2: who sees this generation sees the repaired lock.
-        self.state
-            .store(u64::from(generation) << 32 | kind, Ordering::Release);
+    /// `state` as it is, but of this generation.
+    pub(crate) fn of_generation(&self, generation: u32) -> usize {
+        (generation as usize) << 32 | self.kind() as usize
     }
 
     /// Sets the site if none is set.
@@ -140,7 +139,7 @@ impl Mutex {
             // The loser of this race uses the winner's value.
             let _ = self.state.compare_exchange(
                 state,
-                state | u64::from(site << 12),
+                state | (site << 12) as usize,
                 Ordering::Relaxed,
                 Ordering::Relaxed,
             );
@@ -148,7 +147,7 @@ impl Mutex {
     }
 
     pub(crate) fn destroy(&self) {
-        self.state.store(u64::from(DESTROYED), Ordering::Relaxed);
+        self.state.store(DESTROYED as usize, Ordering::Relaxed);
     }
 }
 

@@ -126,7 +126,7 @@ impl<P: Platform, L: RawLock<P>, const BARGING: bool> Plain<P, L, BARGING> {
     const PASSED: bool = BARGING && hands_over(&L::INFO);
     /// Whether `try_lock` must bypass the lock: because it has none, or
     /// because it would admit the holder again, or because it may pass those
-    /// who queue. See [`crate::gate`].
+    /// who queue. See [`locklab_pthread_protocols::gate`].
     const GATED: bool = !L::INFO.try_lock || L::INFO.recursive || Self::PASSED;
     /// Whether fewer threads may queue than a program could have.
     const BOUNDED: bool = L::INFO.max_cpus < MAX_CPUS;

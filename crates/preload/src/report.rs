@@ -5,7 +5,7 @@
 //! command they lie in memory that is never read.
 
 use crate::choice::variable;
-use crate::futex::Guarded;
+use crate::host::Guarded;
 use crate::mutex::Mutex;
 use crate::{choice, futex, stack, thread};
 use core::ffi::{CStr, c_char};
@@ -15,6 +15,7 @@ use locklab_preload_report::{
     BYTES, Counts, Link, MAGIC, MUTEXES, Module, Report, Role, STRIPES, Site, counter, find,
     has_counter,
 };
+use locklab_pthread_protocols::publication::{publish, published};
 
 static REPORT: AtomicPtr<Report> = AtomicPtr::new(ptr::null_mut());
 static PROFILING: AtomicBool = AtomicBool::new(false);
@@ -234,8 +235,8 @@ fn stack(report: &'static Report, caller: usize) -> u32 {
                 module(report, frame);
             }
         }
-        // R1: pairs with the reader's look at `known`.
-        stack.known.store(1, Ordering::Release);
+        // The reader looks at `known` with Acquire.
+        publish(&stack.known, 1);
     }
     number as u32
 }
@@ -246,8 +247,7 @@ static MODULES: Guarded = Guarded::new();
 /// Records the file that is mapped at `address`, if it is not recorded yet.
 fn module(report: &'static Report, address: u64) {
     let holds = |module: &Module| {
-        // R2: pairs with R3.
-        module.known.load(Ordering::Acquire) == 1
+        published(&module.known) == 1
             && (module.from.load(RELAXED)..module.to.load(RELAXED)).contains(&address)
     };
     if report.modules.iter().any(holds) {
@@ -274,8 +274,8 @@ fn module(report: &'static Report, address: u64) {
                 padded[..bytes.len()].copy_from_slice(bytes);
                 word.store(u32::from_ne_bytes(padded), RELAXED);
             }
-            // R3: pairs with R2 and with the reader's look.
-            module.known.store(1, Ordering::Release);
+            // As above.
+            publish(&module.known, 1);
         });
     });
 }

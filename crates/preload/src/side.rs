@@ -5,8 +5,7 @@
 //! is made at the address of an earlier one gets the earlier one's lock, so
 //! that memory does not grow with every `std::mutex` that ever was.
 
-use crate::futex::Guarded;
-use crate::gate::{self, Gate};
+use crate::host::{Guarded, Process};
 use crate::memory;
 use crate::mutex::Mutex;
 use crate::sleepers::Sleepers;
@@ -14,6 +13,8 @@ use core::alloc::Layout;
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use locklab_locks::Platform;
+use locklab_pthread_protocols::gate::{self, Gate};
+use locklab_pthread_protocols::publication::{published, published_or};
 
 /// A lock beside its mutex. Fresh memory is zero, and zero is free.
 #[repr(C)]
@@ -27,7 +28,7 @@ struct Header {
     /// Whether the head of the queue holds it, or is about to. Also reveals
     /// a mutex whose memory was freed while it was held.
     held: AtomicU32,
-    /// For the locks that `try_lock` must go round: see [`crate::gate`].
+    /// For the locks that `try_lock` must go round: see [`gate`].
     gate: AtomicU32,
     gated: AtomicU32,
     /// The holder's slot. It is here and not in the mutex, whose
@@ -60,10 +61,8 @@ impl<L: 'static> Side<L> {
     /// The lock of `mutex`, if it has one.
     #[inline(always)]
     pub(crate) fn known(mutex: &Mutex) -> Option<&'static Self> {
-        // D1: pairs with D2.
-        let side = mutex.word.load(Ordering::Acquire);
         // SAFETY: only `make` writes pointers there, to what is never unmapped.
-        unsafe { ptr::with_exposed_provenance::<Self>(side as usize).as_ref() }
+        unsafe { ptr::with_exposed_provenance::<Self>(published(&mutex.word)).as_ref() }
     }
 
     /// The lock of `mutex`.
@@ -86,10 +85,7 @@ impl<L: 'static> Side<L> {
     #[inline(never)]
     fn make(mutex: &Mutex, inherit: bool) -> &'static Self {
         let address = ptr::from_ref(mutex).addr();
-        GUARD.with(|| {
-            if let Some(side) = Self::known(mutex) {
-                return side;
-            }
+        let make = || {
             let mut side = detach(address);
             let mut fresh = false;
             // SAFETY: in the table are locks of this one type.
@@ -108,20 +104,19 @@ impl<L: 'static> Side<L> {
             header.slot.store(ptr::null_mut(), Ordering::Relaxed);
             header.sleepers.forget();
             if fresh {
-                header.gated.store(gate::at_first(), Ordering::Relaxed);
+                let gated = gate::at_first::<Process>();
+                header.gated.store(gated, Ordering::Relaxed);
             }
             let bucket = bucket(address);
             header
                 .next
                 .store(bucket.load(Ordering::Relaxed), Ordering::Relaxed);
             bucket.store(side, Ordering::Relaxed);
-            // D2: pairs with D1.
-            mutex
-                .word
-                .store(side.expose_provenance() as u64, Ordering::Release);
-            // SAFETY: the header is the start of a `Self`.
-            unsafe { &*side.cast::<Self>() }
-        })
+            side.expose_provenance()
+        };
+        let side = published_or(&mutex.word, &GUARD, |side| side != 0, make);
+        // SAFETY: as in `known`; the header is the start of a `Self`.
+        unsafe { &*ptr::with_exposed_provenance::<Self>(side) }
     }
 
     /// Returns the lock of a mutex that is being destroyed to the pool.
@@ -172,7 +167,7 @@ impl<L: 'static> Side<L> {
 
     /// The gate that separates the head of the queue from a `try_lock`.
     #[inline(always)]
-    pub(crate) fn gate<P: Platform>(&self) -> Gate<'_, P> {
+    pub(crate) fn gate<P: Platform>(&self) -> Gate<'_, Process, P> {
         const { assert!(size_of::<P::U32>() == size_of::<AtomicU32>()) };
         // SAFETY: the word of each platform here is a transparent wrapper of
         // this one.

@@ -8,7 +8,7 @@
 //! ends only when no thread wants the lock any more.
 //!
 //! Under the wait policy `barging` a running thread takes a free lock before
-//! those that sleep, through the gate of [`crate::gate`]; the sleeper that is
+//! those that sleep, through the gate of [`locklab_pthread_protocols::gate`]; the sleeper that is
 //! next in the order of the lock was woken by the release and takes it as soon
 //! as it runs. At most [`PASSES`] acquisitions pass it. While no thread sleeps,
 //! none passes, and the lock keeps its own order.

@@ -7,13 +7,14 @@
 
 use crate::choice::{self, die};
 use crate::exports::{mutex_lock, mutex_unlock};
-use crate::futex::Guarded;
+use crate::host::Guarded;
 use crate::mutex::Mutex;
 use crate::{locking, memory, real, report};
 use core::alloc::Layout;
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 use libc::{EINVAL, c_int};
+use locklab_pthread_protocols::publication::{publish, published};
 
 /// Number of mutexes per chunk.
 const CHUNK: usize = 1024;
@@ -37,7 +38,7 @@ pub(crate) fn guard() -> &'static Guarded {
 
 /// The mutex of a number, if it is one.
 fn mutex(number: u32) -> Option<&'static Mutex> {
-    let chunk = POOL.get(number as usize / CHUNK)?.load(Ordering::Acquire);
+    let chunk = published(POOL.get(number as usize / CHUNK)?);
     if chunk.is_null() {
         return None;
     }
@@ -58,8 +59,7 @@ fn number() -> u32 {
     };
     if chunk.load(Ordering::Relaxed).is_null() {
         let layout = Layout::new::<[Mutex; CHUNK]>();
-        // S2: pairs with S1 (in `mutex`).
-        chunk.store(memory::allocate(layout).cast(), Ordering::Release);
+        publish(chunk, memory::allocate(layout).cast());
     }
     LAST.store(number, Ordering::Relaxed);
     number

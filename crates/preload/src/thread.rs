@@ -7,28 +7,23 @@
 //! Records are never unmapped: see [`crate::memory`].
 
 use crate::choice::{self, die};
-use crate::futex::Guarded;
+use crate::host::{Guarded, Own};
 use crate::memory;
 use crate::sleepers::Sleepers;
 use core::alloc::Layout;
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use libc::c_void;
+use locklab_pthread_protocols::slot::Use;
 
 /// Slots in the record itself: the number of locks that a thread holds at once
 /// before it needs a [`Block`].
 const SLOTS: usize = 8;
 
-// Of `used`.
-const FREE_SLOT: u32 = 0;
-const USED: u32 = 1;
-/// The acquisition was abandoned, and its node is still in a queue.
-const ASIDE: u32 = 2;
-
 /// A context (queue node) and whether an acquisition uses it.
 #[repr(C)]
 pub(crate) struct Slot<C> {
-    used: AtomicU32,
+    used: Use<Own>,
     /// Time of the acquisition in ticks, with a profile.
     pub(crate) since: AtomicU64,
     pub(crate) ctx: C,
@@ -38,28 +33,13 @@ impl<C> Slot<C> {
     /// Frees the slot; called by any thread, after `unlock`.
     #[inline(always)]
     pub(crate) fn free(&self) {
-        // U1: pairs with U2: the last use of the context comes before its
-        // next.
-        self.used.store(FREE_SLOT, Ordering::Release);
+        self.used.free();
     }
 
     /// Keeps the slot from use until [`reclaim`] finds its context idle; called
     /// by the owner of the record.
     pub(crate) fn set_aside(&self) {
-        self.used.store(ASIDE, Ordering::Relaxed);
-    }
-
-    /// Only the owner of the record calls this, so a load and a store do.
-    /// (A signal handler between them takes and frees, or keeps, another
-    /// slot; it does not return with this one in use.)
-    #[inline(always)]
-    fn take(&self) -> bool {
-        // U2: pairs with U1.
-        if self.used.load(Ordering::Acquire) != FREE_SLOT {
-            return false;
-        }
-        self.used.store(USED, Ordering::Relaxed);
-        true
+        self.used.set_aside();
     }
 }
 
@@ -277,7 +257,7 @@ unsafe fn init_slots<C: Default>(slots: *mut [Slot<C>; SLOTS]) {
         // SAFETY: within the array.
         unsafe {
             slots.cast::<Slot<C>>().add(i).write(Slot {
-                used: AtomicU32::new(0),
+                used: Use::new(),
                 since: AtomicU64::new(0),
                 ctx: C::default(),
             });
@@ -292,7 +272,7 @@ pub(crate) fn take<C: Default>() -> &'static Slot<C> {
     if !record.is_null() {
         // SAFETY: ours, and never unmapped; C is the same in all records.
         let first = unsafe { &(*record).slots[0] };
-        if first.take() {
+        if first.used.take() {
             return first;
         }
     }
@@ -306,7 +286,7 @@ fn take_further<C: Default>() -> &'static Slot<C> {
     // SAFETY: ours, and never unmapped.
     let (mut slots, mut next) = unsafe { (&(*record).slots, &(*record).header.more) };
     loop {
-        if let Some(slot) = slots.iter().find(|slot| slot.take()) {
+        if let Some(slot) = slots.iter().find(|slot| slot.used.take()) {
             return slot;
         }
         let mut block = next.load(Ordering::Relaxed).cast::<Block<C>>();
@@ -328,7 +308,7 @@ pub(crate) fn take_last<C: Default>() -> &'static Slot<C> {
     let record = record::<C>().cast::<Record<C>>();
     // SAFETY: ours, and never unmapped.
     let slots = unsafe { &(*record).slots };
-    match slots.iter().rev().find(|slot| slot.take()) {
+    match slots.iter().rev().find(|slot| slot.used.take()) {
         Some(slot) => slot,
         None => take_further(),
     }
@@ -341,7 +321,7 @@ pub(crate) fn reclaim<C: Default>(idle: impl Fn(&C) -> bool) {
     let (mut slots, mut next) = unsafe { (&(*record).slots, &(*record).header.more) };
     loop {
         for slot in slots {
-            if slot.used.load(Ordering::Relaxed) == ASIDE && idle(&slot.ctx) {
+            if slot.used.is_aside() && idle(&slot.ctx) {
                 slot.free();
             }
         }

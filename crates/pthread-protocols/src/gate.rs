@@ -9,17 +9,16 @@
 //!
 //! Shutting it must not miss a head that is about to enter. The head announces
 //! that it holds, then checks whether the gate is shut; a thread that shuts it
-//! announces that, makes all CPUs of the process fence (`membarrier`), then
-//! checks whether a thread holds. One of the two sees the other. (D. Dice, H.
-//! Huang and M. Yang, "Asymmetric Dekker Synchronization", 2001.)
+//! announces that, makes all CPUs of the process fence
+//! ([`ParkingWorld::heavy_fence`]), then checks whether a thread holds. One of
+//! the two sees the other. (D. Dice, H. Huang and M. Yang, "Asymmetric Dekker
+//! Synchronization", 2001.)
 //!
 //! A `try_lock` that finds a head must never be admitted: it returns busy
 //! instead.
 
-use crate::futex;
-use core::sync::atomic::{AtomicU32, compiler_fence, fence};
-use locklab_locks::Platform;
 use locklab_locks::platform::{Atomic, Ordering};
+use locklab_locks::{NO_HEAVY_FENCE, ParkingWorld, Platform};
 
 // Of `held`.
 const NOBODY: u32 = 0;
@@ -41,36 +40,48 @@ const SHUTTING: u32 = 1;
 /// The gate is shut: every head inside knows.
 const SHUT: u32 = 2;
 
+type Word<W> = <<W as ParkingWorld>::Base as Platform>::U32;
+
 /// `gated` of a new mutex: shut where other CPUs cannot be made to fence.
-pub(crate) fn at_first() -> u32 {
-    if futex::fences() { OPEN } else { SHUT }
+#[must_use]
+pub fn at_first<W: ParkingWorld>() -> u32 {
+    if W::parked().load(Ordering::Relaxed) & NO_HEAVY_FENCE == 0 {
+        OPEN
+    } else {
+        SHUT
+    }
 }
 
 /// Whether a thread holds through the gate.
-pub(crate) fn is_held(gate: u32) -> bool {
+#[must_use]
+pub fn is_held(gate: u32) -> bool {
     gate == QUEUED || gate == TRIED
 }
 
-/// The gate that separates the head of the queue from a `try_lock`.
-pub(crate) struct Gate<'a, P: Platform> {
-    held: &'a AtomicU32,
+/// The gate that separates the head of the queue from a `try_lock`. Those who
+/// wait for it wait on the platform `P`, as those in the queue do; nobody waits
+/// for the other two words.
+pub struct Gate<'a, W: ParkingWorld, P: Platform> {
+    held: &'a Word<W>,
     gate: &'a P::U32,
-    gated: &'a AtomicU32,
+    gated: &'a Word<W>,
 }
 
-impl<'a, P: Platform> Gate<'a, P> {
+impl<'a, W: ParkingWorld, P: Platform> Gate<'a, W, P> {
+    /// Of three words that are zero, but for `gated`, which is
+    /// [`at_first`].
     #[inline(always)]
-    pub(crate) fn new(held: &'a AtomicU32, gate: &'a P::U32, gated: &'a AtomicU32) -> Self {
+    pub fn new(held: &'a Word<W>, gate: &'a P::U32, gated: &'a Word<W>) -> Self {
         Self { held, gate, gated }
     }
 
     /// Enters as the head of the queue, which the caller has just become.
     #[inline(always)]
-    pub(crate) fn enter(&self) {
-        AtomicU32::store(self.held, HEAD, Ordering::Relaxed);
+    pub fn enter(&self) {
+        self.held.store(HEAD, Ordering::Relaxed);
         // N1: pairs with N5, which makes a CPU that is here fence.
-        compiler_fence(Ordering::SeqCst);
-        if AtomicU32::load(self.gated, Ordering::Relaxed) != OPEN {
+        W::light_fence();
+        if self.gated.load(Ordering::Relaxed) != OPEN {
             self.enter_shut();
         }
     }
@@ -89,9 +100,9 @@ impl<'a, P: Platform> Gate<'a, P> {
     }
 
     /// Enters without queueing; returns whether it succeeded.
-    pub(crate) fn try_enter(&self) -> bool {
+    pub fn try_enter(&self) -> bool {
         // N6: pairs with N5'.
-        if AtomicU32::load(self.gated, Ordering::Acquire) != SHUT {
+        if self.gated.load(Ordering::Acquire) != SHUT {
             self.shut();
         }
         // N2': pairs with N4.
@@ -104,7 +115,7 @@ impl<'a, P: Platform> Gate<'a, P> {
         }
         // N3: pairs with N3': all that a head did that went in while the gate
         // stood open. One that is here and waits for the gate is busy too.
-        let free = AtomicU32::load(self.held, Ordering::Acquire) == NOBODY;
+        let free = self.held.load(Ordering::Acquire) == NOBODY;
         // N4': pairs with N2 and N2' if it gives the gate back.
         self.gate
             .store(if free { TRIED } else { FREE }, Ordering::Release);
@@ -114,39 +125,33 @@ impl<'a, P: Platform> Gate<'a, P> {
     #[cold]
     #[inline(never)]
     fn shut(&self) {
-        // Two may do this at once; each fences for itself.
-        let _ = AtomicU32::compare_exchange(
-            self.gated,
-            OPEN,
-            SHUTTING,
-            Ordering::Relaxed,
-            Ordering::Relaxed,
-        );
+        // Two may do this at once; each fences for itself. One that comes late
+        // makes it known again that the gate is being shut: heads take it for
+        // shut either way.
+        self.gated.store(SHUTTING, Ordering::Relaxed);
         // N5: pairs with N1.
-        fence(Ordering::SeqCst);
-        futex::keep_errno(futex::membarrier);
+        W::heavy_fence();
         // N5': pairs with N6.
-        AtomicU32::store(self.gated, SHUT, Ordering::Release);
+        self.gated.store(SHUT, Ordering::Release);
     }
 
     /// Whether a thread holds it or is about to. Others may arrive at any time.
-    pub(crate) fn busy(&self) -> bool {
-        // N3": as N3.
-        AtomicU32::load(self.held, Ordering::Acquire) != NOBODY
-            || self.gate.load(Ordering::Acquire) != FREE
+    #[must_use]
+    pub fn busy(&self) -> bool {
+        // N3": as N3; the gate pairs with N4.
+        self.held.load(Ordering::Acquire) != NOBODY || self.gate.load(Ordering::Acquire) != FREE
     }
 
     /// Enters as the only thread, if no thread holds: as a `try_lock`, since
     /// there is no queue to maintain. The other ways of leaving understand the
     /// state that it leaves, in case a second thread appears before.
     #[inline(always)]
-    pub(crate) fn enter_alone(&self) -> bool {
-        if AtomicU32::load(self.held, Ordering::Relaxed) != NOBODY
-            || self.gate.load(Ordering::Relaxed) != FREE
+    pub fn enter_alone(&self) -> bool {
+        if self.held.load(Ordering::Relaxed) != NOBODY || self.gate.load(Ordering::Relaxed) != FREE
         {
             return false;
         }
-        AtomicU32::store(self.gated, SHUT, Ordering::Relaxed);
+        self.gated.store(SHUT, Ordering::Relaxed);
         self.gate.store(TRIED, Ordering::Relaxed);
         true
     }
@@ -154,19 +159,19 @@ impl<'a, P: Platform> Gate<'a, P> {
     /// Leaves as the only thread, if it entered by [`Gate::enter_alone`].
     /// The gate stays open, because there is no other thread.
     #[inline(always)]
-    pub(crate) fn leave_alone(&self) -> bool {
+    pub fn leave_alone(&self) -> bool {
         if self.gate.load(Ordering::Relaxed) != TRIED {
             return false;
         }
         self.gate.store(FREE, Ordering::Relaxed);
-        AtomicU32::store(self.gated, at_first(), Ordering::Relaxed);
+        self.gated.store(at_first::<W>(), Ordering::Relaxed);
         true
     }
 
     /// Leaves as the holder, up to the lock itself; returns whether it entered
     /// by the queue, and so must release that now.
     #[inline(always)]
-    pub(crate) fn leave(&self) -> bool {
+    pub fn leave(&self) -> bool {
         let gate = self.gate.load(Ordering::Relaxed);
         if gate == TRIED {
             // N4: pairs with N2 and N2'.
@@ -174,9 +179,9 @@ impl<'a, P: Platform> Gate<'a, P> {
             return false;
         }
         // N3': pairs with N3.
-        AtomicU32::store(self.held, NOBODY, Ordering::Release);
+        self.held.store(NOBODY, Ordering::Release);
         if gate == QUEUED {
-            // N4'': as N4.
+            // N4": as N4.
             self.gate.store(FREE, Ordering::Release);
         }
         true
