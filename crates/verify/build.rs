@@ -103,6 +103,7 @@ fn main() {
     println!("cargo::rerun-if-changed=planted.txt");
     println!("cargo::rerun-if-changed=locks");
     println!("cargo::rerun-if-changed=platform");
+    println!("cargo::rerun-if-changed=pthread-protocols");
     let text = fs::read_to_string("planted.txt").expect("planted.txt is beside build.rs");
     let (mut modules, mut table) = (String::new(), String::new());
     let bugs = text.split("\n@ ").skip(1);
@@ -157,7 +158,9 @@ fn main() {
 /// Each source file of the locks and of what they run on, by the end of its
 /// path.
 fn sources() -> String {
-    let lines = ["locks", "platform"].map(sources_of).concat();
+    let lines = ["locks", "platform", "pthread-protocols"]
+        .map(sources_of)
+        .concat();
     format!("const FILES: &[(&str, &str)] = &[\n{lines}];\n")
 }
 

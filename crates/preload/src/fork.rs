@@ -39,7 +39,7 @@ pub(crate) fn refresh(mutex: &Mutex) {
             // SAFETY: a mutex of ours, and all others wait for this.
             unsafe { (choice::ops().repair)(mutex) };
             mutex.waiters.store(0, Ordering::Relaxed);
-            mutex.of_generation(generation)
+            mutex.with_generation(generation)
         },
     );
 }

@@ -124,7 +124,7 @@ impl Mutex {
     }
 
     /// `state` as it is, but of this generation.
-    pub(crate) fn of_generation(&self, generation: u32) -> usize {
+    pub(crate) fn with_generation(&self, generation: u32) -> usize {
         (generation as usize) << 32 | self.kind() as usize
     }
 

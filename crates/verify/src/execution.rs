@@ -645,6 +645,11 @@ pub(crate) fn wake(word: usize) {
     });
 }
 
+/// Whether this is the main thread, and no other has begun and not ended.
+pub(crate) fn is_alone() -> bool {
+    cpu() == 0 && RECORD.with(|r| r.in_vain[1..].iter().all(|reads| reads.get().is_none()))
+}
+
 /// Waits until thread `cpu` sleeps.
 #[track_caller]
 pub(crate) fn await_sleep(cpu: usize) {

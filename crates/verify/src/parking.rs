@@ -40,7 +40,7 @@ impl Lot {
 }
 
 /// A world with a heavy fence, or without.
-struct World<const HEAVY: bool>;
+pub(crate) struct World<const HEAVY: bool>;
 
 // SAFETY: one lot for an execution; the rest is loom's.
 unsafe impl<const HEAVY: bool> ParkingWorld for World<HEAVY> {

@@ -2,6 +2,7 @@
 //! of its own.
 
 use crate::explore::{Explored, Failure, Limits, Outcome, explore, explore_within, pruning};
+use crate::interposer::{INTERPOSER, interposer_properties};
 use crate::isolate::{Crash, Ended, isolated};
 use crate::journal::{Journal, Place};
 use crate::models;
@@ -17,13 +18,12 @@ use std::time::Duration;
 /// The properties of the lock called `name`, the cheapest first; `None` if
 /// there is no such lock.
 pub fn properties_of(name: &str) -> Option<Vec<Property>> {
-    if name == SPIN_THEN_PARK {
-        return Some(park_properties());
+    match name {
+        SPIN_THEN_PARK => Some(park_properties()),
+        THREAD_NUMBERS => Some(number_properties()),
+        INTERPOSER => Some(interposer_properties()),
+        _ => models::properties_of(name),
     }
-    if name == THREAD_NUMBERS {
-        return Some(number_properties());
-    }
-    models::properties_of(name)
 }
 
 /// Explores in a process of its own; its crash is a failed promise.

@@ -2,6 +2,7 @@
 //! which orderings are needed. What `locklab verify` calls.
 
 use crate::explore::{Explored, Failure, Limits, Outcome};
+use crate::interposer::INTERPOSER;
 use crate::mutants::try_mutants;
 use crate::numbers::THREAD_NUMBERS;
 use crate::parking::SPIN_THEN_PARK;
@@ -73,12 +74,16 @@ impl Options {
     }
 }
 
+/// What is no lock of the catalogue.
+const NO_LOCKS: [&str; 3] = [SPIN_THEN_PARK, THREAD_NUMBERS, INTERPOSER];
+
 /// Everything that can be verified, in the order in which tables show it:
-/// the locks of the catalogue, then the waiting policy that they can take and
-/// the numbers of threads, by which some find their queue nodes.
+/// the locks of the catalogue, then the waiting policy that they can take, the
+/// numbers of threads, by which some find their queue nodes, and what the
+/// interposer does beside them.
 pub fn names() -> Vec<&'static str> {
     let locks = catalogue::ALL.iter().map(|entry| entry.info.name);
-    locks.chain([SPIN_THEN_PARK, THREAD_NUMBERS]).collect()
+    locks.chain(NO_LOCKS).collect()
 }
 
 /// How far a run has come.
@@ -128,7 +133,7 @@ impl Candidate {
         Ok(Self {
             name: name.to_owned(),
             properties,
-            drawn: ![SPIN_THEN_PARK, THREAD_NUMBERS].contains(&name),
+            drawn: !NO_LOCKS.contains(&name),
         })
     }
 }

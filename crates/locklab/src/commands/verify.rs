@@ -20,7 +20,7 @@ use std::time::Duration;
 /// Exit code 1 if a promise is broken or a mutant survives.
 #[derive(Debug, Args)]
 pub struct VerifyArgs {
-    /// The locks, 'spin-then-park' and 'thread-numbers' [default: all]
+    /// The locks, 'spin-then-park', 'thread-numbers' and 'interposer' [default: all]
     ///
     /// A lock for your own is a C or C++ file, or kernel:qspinlock[=TREE]; of
     /// it no random schedules are drawn, and only orderings are weakened.

@@ -27,7 +27,7 @@ pub(crate) use fairness::{
     running_keep_place,
 };
 pub(crate) use interrupts::{comes_again_meanwhile, interrupted, interrupted_in_queue, meanwhile};
-pub(crate) use table::{join, spawn};
+pub(crate) use table::Shared;
 
 /// A lock that a model makes.
 type Lock = Arc<dyn Subject>;
@@ -79,6 +79,25 @@ impl Property {
                 ..Setting::default()
             },
             model: Arc::new(move || model(&lock)),
+        }
+    }
+
+    /// A promise of code that is no lock: of these source files.
+    pub(crate) fn of_files(
+        files: &'static [&'static str],
+        name: &'static str,
+        threads: usize,
+        model: impl Fn() + Send + Sync + 'static,
+    ) -> Self {
+        Self {
+            name,
+            threads,
+            aim: 2,
+            orderings_of: files.first().copied(),
+            structure_of: files,
+            needs_witness: false,
+            setting: Setting::default(),
+            model: Arc::new(model),
         }
     }
 

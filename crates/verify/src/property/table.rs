@@ -258,6 +258,47 @@ pub(super) fn join_all(threads: impl IntoIterator<Item = loom::thread::JoinHandl
     threads.into_iter().for_each(join);
 }
 
+/// What the threads of a model share that is about no lock, and data.
+pub(crate) struct Shared<T> {
+    pub(crate) inner: T,
+    data: loom::cell::UnsafeCell<u32>,
+}
+
+// SAFETY: as `Table`; loom reports two that use a cell at once.
+unsafe impl<T> Sync for Shared<T> {}
+
+impl<T: 'static> Shared<T> {
+    /// Adds to the data, and returns it. An access without a happens-before
+    /// from the one before is a race.
+    pub(crate) fn add(&self, more: u32) -> u32 {
+        // SAFETY: this is what is being checked; loom reports a race before
+        // the access is made.
+        self.data.with_mut(|data| unsafe {
+            *data = data.read().wrapping_add(more);
+            *data
+        })
+    }
+
+    /// Reads the data, beside others that read it.
+    pub(crate) fn read(&self) -> u32 {
+        // SAFETY: this is what is being checked.
+        self.data.with(|data| unsafe { *data })
+    }
+
+    /// Runs each body in a thread, the first in the main one.
+    pub(crate) fn run<const N: usize>(inner: T, bodies: [fn(&Self); N]) -> Box<Self> {
+        let data = loom::cell::UnsafeCell::new(0);
+        // For ever if the model fails: what loom has abandoned is not dropped.
+        let shared: &'static Self = Box::leak(Box::new(Self { inner, data }));
+        let begin = |cpu: usize| spawn(cpu, move || bodies[cpu](shared));
+        let others: Vec<_> = (1..N).map(begin).collect();
+        bodies[0](shared);
+        join_all(others);
+        // SAFETY: made above; the other threads have ended.
+        unsafe { Box::from_raw(std::ptr::from_ref(shared).cast_mut()) }
+    }
+}
+
 /// Turns enough for a thread to fall asleep, if it does.
 pub(super) const TURNS: usize = 4;
 

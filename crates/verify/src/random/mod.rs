@@ -283,14 +283,5 @@ fn readers_and_writers(table: &Table, task: usize) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_schedule_asked_for_is_run() {
-        let drawn = draw("mcs", 7, 20).expect("a lock");
-        assert_eq!(drawn.schedules, 20);
-        assert!(drawn.failure.is_none());
-        assert!(draw("no such lock", 7, 1).is_none());
-    }
-}
+#[path = "../../tests/unit/random.rs"]
+mod tests;
