@@ -28,9 +28,9 @@ source    thread 0             thread 1             thread 2
 mcs.rs:71 tail 0 > n0 (swap)
 mcs.rs:71                                           tail n0 > n2 (swap)
 mcs.rs:71                      waits:
-                           a_word_with_a_very_l
-                           ong_name 1234567
-      IS INSIDE
+                               a_word_with_a_very_l
+                               ong_name 1234567
+          IS INSIDE
 "
     );
 }
