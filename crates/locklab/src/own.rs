@@ -8,7 +8,8 @@ use crate::cli::{Cli, Command, Common};
 use locklab_host::error::Error;
 use locklab_native::subject;
 use locklab_own_lock::{Error as OwnError, OwnLock, brought_to_checker};
-use locklab_verify::{Assumptions, Candidate};
+use locklab_verify::Candidate;
+use std::collections::BTreeMap;
 use std::path::Path;
 
 /// Compiles and registers every lock of a command line that is not in the
@@ -64,6 +65,10 @@ pub(crate) fn named(name: &str, common: &Common, flags: &[&str]) -> Result<Optio
     let flags: Vec<String> = asked.into_iter().chain(flags).collect();
     OwnLock::named(name, &flags).map_err(said)
 }
+
+/// What is assumed of the memory orderings of some locks, by their names,
+/// beyond what their source says.
+pub(crate) type Assumptions = BTreeMap<String, &'static str>;
 
 /// The locks that a command line names for the checker (none: all of ours), and
 /// the assumptions about some of them.

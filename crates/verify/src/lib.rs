@@ -15,7 +15,6 @@
 
 mod argued;
 mod bugs;
-mod document;
 mod execution;
 mod explore;
 mod interposer;
@@ -35,12 +34,10 @@ mod result;
 mod run;
 mod source;
 mod subject;
-mod table;
 mod trace;
 mod verify;
 
 pub use bugs::markdown;
-pub use document::{Assumptions, assumed, document, plan};
 pub use execution::{MAX_THREADS, begin_again, owns_static_data};
 pub use explore::{Explored, Failure, Limits, Outcome};
 pub use interposer::INTERPOSER;
@@ -56,7 +53,6 @@ pub use result::{
 pub use run::{Fate, Passed, check, check_and_record, check_within, properties_of, try_mutant};
 pub use source::add_source;
 pub use subject::{Context, Instance, Subject, subject};
-pub use table::{table, traces};
 pub use trace::{LEGEND, SHOWN, Step, interleaving};
 pub use verify::{
     Candidate, Options, Progress, THOROUGH_EXECUTIONS, THOROUGH_SCHEDULES, UnknownLock, names,

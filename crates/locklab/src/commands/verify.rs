@@ -1,19 +1,23 @@
 //! `locklab verify`: every promise of every lock under a model checker, and
 //! every operation of its source changed in turn.
 
+mod document;
+mod table;
+
 use crate::cli::Common;
 use crate::output::print;
 use crate::own::candidates;
 use clap::Args;
+use document::{assumed, document, plan};
 use locklab_host::error::Error;
 use locklab_lab::progress::Progress;
 use locklab_verify::{
-    LockResult, Options, THOROUGH_EXECUTIONS, THOROUGH_SCHEDULES, assumed, document, markdown,
-    plan, record, table, traces, verify_these,
+    LockResult, Options, THOROUGH_EXECUTIONS, THOROUGH_SCHEDULES, markdown, record, verify_these,
 };
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
+use table::{table, traces};
 
 /// `locklab verify`.
 ///

@@ -1,7 +1,6 @@
 //! Results as plain text of 72 columns, to be read or mailed.
 
-use crate::result::{Checker, Count, LockResult, Verdict};
-use crate::trace::{LEGEND, SHOWN, interleaving};
+use locklab_verify::{Checker, Count, LEGEND, LockResult, SHOWN, Verdict, interleaving};
 use std::fmt::Write;
 
 /// The table of what was found.
@@ -9,7 +8,7 @@ use std::fmt::Write;
 /// One line a property: threads, the bound on preemptions ("any": none),
 /// executions explored, and what came of them. With mutants, one line a
 /// lock, and the survivors by source line.
-pub fn table(locks: &[LockResult]) -> String {
+pub(super) fn table(locks: &[LockResult]) -> String {
     let mut text = String::new();
     let mut line = |part: std::fmt::Arguments<'_>| {
         text.write_fmt(part).expect("a String grows");
@@ -105,7 +104,7 @@ pub fn table(locks: &[LockResult]) -> String {
 }
 
 /// Every failure with all its steps, as tables; a line if there is none.
-pub fn traces(locks: &[LockResult]) -> String {
+pub(super) fn traces(locks: &[LockResult]) -> String {
     let mut text = String::new();
     for lock in locks {
         for property in &lock.properties {

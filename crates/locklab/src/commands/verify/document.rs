@@ -1,17 +1,12 @@
 //! What a verification says beside its table: the plan before it, the
 //! document for machines, and what was assumed.
 
-use crate::result::LockResult;
-use crate::verify::{Candidate, Options};
+use crate::own::Assumptions;
+use locklab_verify::{Candidate, LockResult, Options};
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
-
-/// What is assumed of the memory orderings of some locks, by their names,
-/// beyond what their source says.
-pub type Assumptions = BTreeMap<String, &'static str>;
 
 /// For machines; `seconds` is what a promise was allowed at most, if anything.
-pub fn document(
+pub(super) fn document(
     results: &[LockResult],
     options: Options,
     seconds: Option<u64>,
@@ -35,7 +30,7 @@ pub fn document(
 
 /// A paragraph for each lock of which something is assumed, to follow the
 /// table.
-pub fn assumed(assumptions: &Assumptions) -> String {
+pub(super) fn assumed(assumptions: &Assumptions) -> String {
     let paragraphs = assumptions.iter().map(|(name, assumed)| {
         let sentence = format!("{name}: checked under {assumed}");
         format!("\n{}\n", textwrap::fill(&sentence, 72))
@@ -44,7 +39,7 @@ pub fn assumed(assumptions: &Assumptions) -> String {
 }
 
 /// What a run would do.
-pub fn plan(candidates: &[Candidate], options: Options) -> String {
+pub(super) fn plan(candidates: &[Candidate], options: Options) -> String {
     let mut text = String::new();
     for candidate in candidates {
         let promises: Vec<&str> = candidate
