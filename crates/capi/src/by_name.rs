@@ -6,7 +6,7 @@ use locklab_locks::catalogue::{self, BigVisitor, Visitor};
 use locklab_locks::lock_api::{RawRwLock, RawRwLockDowngrade};
 use locklab_locks::{
     BigLock, BravoPhaseFair, Fairness, McsTimeout, McsTimeoutNode, McsTp, PhaseFair, Platform,
-    RawLock, RwQueued, Tas, TimedLock, Ttas, VirtSpin, VirtSpinBackoff, VirtSpinDelay,
+    RawLock, RqSpinlock, RwQueued, Tas, TimedLock, Ttas, VirtSpin, VirtSpinBackoff, VirtSpinDelay,
 };
 
 /// A lock algorithm: its requirements and its functions. All pointers to a lock
@@ -289,6 +289,7 @@ fn describe(name: &str) -> Option<&'static locklab_type> {
         "virt-spin-backoff" => const { &timed::<VirtSpinBackoff<P>>() },
         "mcs-timeout" => const { &leaves_a_node::<McsTimeout<P>>() },
         "mcs-tp" => const { &leaves_a_node::<McsTp<P>>() },
+        "rqspinlock" => const { &timed::<RqSpinlock<P>>() },
         "rw-queued" => const { &shared::<RwQueued<P>>() },
         "phase-fair" => const { &shared::<PhaseFair<P>>() },
         "bravo" => const { &shared::<BravoPhaseFair<P>>() },

@@ -68,6 +68,9 @@ pub struct Info {
     /// Whether it needs CPU numbers ([`Platform::cpu`]), so that a build
     /// without `std` must name a [`Host`](locklab_platform::native::Host).
     pub cpu_numbers: bool,
+    /// Whether it keeps the table of the locks that each CPU holds
+    /// ([`Platform::held_locks`]), where there is one.
+    pub held_locks: bool,
     /// Whether `unlock` still uses the lock's own memory after another CPU may
     /// have acquired it. If so, the last CPU to acquire must not free the lock
     /// (or the object that contains it) before every `unlock` has returned, as
@@ -96,6 +99,7 @@ impl Info {
         parks: false,
         shared_memory: false,
         cpu_numbers: false,
+        held_locks: false,
         touches_after_release: false,
         max_cpus: MAX_CPUS,
         bytes_per_waiter: 0,

@@ -10,8 +10,8 @@ use crate::{
     Anderson, BigLock, BravoPhaseFair, Clh, Cna, CohortBoMcs, CohortTktTkt, Fissile, Futex,
     FutexAdaptive, Hemlock, Hmcs, Malthusian, Mcs, McsK42, McsTimeout, McsTp, MplockAnderson,
     MplockClh, MplockMcs, MplockTicket, MplockTicketPadded, PhaseFair, QSpinlock, QSpinlockCna,
-    QSpinlockPv, QSpinlockVirt, Reciprocating, RwQueued, Tas, Ticket, TicketProp, Ttas, Twa,
-    VirtSpin, VirtSpinBackoff, VirtSpinDelay,
+    QSpinlockPv, QSpinlockVirt, Reciprocating, RqSpinlock, RwQueued, Tas, Ticket, TicketProp, Ttas,
+    Twa, VirtSpin, VirtSpinBackoff, VirtSpinDelay,
 };
 
 /// An operation on a lock whose type is known only by name.
@@ -104,6 +104,7 @@ catalogue! {
         QSpinlockVirt,
         QSpinlockPv[1024],
         QSpinlockCna,
+        RqSpinlock,
         McsK42,
         McsTimeout,
         McsTp,

@@ -29,6 +29,7 @@
 //! | one hot lock, many CPUs | [`Mcs`] | a handoff touches one line, whatever the number of waiters |
 //! | the same on several NUMA nodes | [`QSpinlockCna`] (4 bytes, a kernel's), [`Cna`] (one word), [`Fissile`] (the caller supplies no node), [`Hmcs`] | the lock and its data stay within a NUMA node for a while |
 //! | waiters that give up | [`McsTimeout`], [`McsTp`] | giving up never waits; the second also passes over waiters that are not running |
+//! | code that may deadlock, and must go on | [`RqSpinlock`] | 4 bytes; an acquisition fails where it would hang |
 //! | readers and writers | [`RwQueued`], [`PhaseFair`] | waiters in order; readers wait for one writer at most |
 //! | hardly ever a writer | [`BravoPhaseFair`], [`Bravo`] around another | readers write no line that other readers use |
 //! | processes that share memory | [`Futex`], [`Ticket`], [`Ttas`], [`Anderson`], [`mplock`] | no pointers (`Info::shared_memory`) |
@@ -100,7 +101,7 @@ mod raw;
 use locklab_interface::mutex;
 #[doc(inline)]
 pub use locklab_platform::platform;
-use locklab_platform::{line, native, qnode};
+use locklab_platform::{held_locks, line, native, qnode};
 #[doc(no_inline)]
 pub use platform::Platform;
 
@@ -124,6 +125,7 @@ mod qspinlock_cna;
 mod qspinlock_pv;
 mod qspinlock_virt;
 mod reciprocating;
+mod rqspinlock;
 mod rwlock;
 mod tas;
 mod ticket;
@@ -151,6 +153,7 @@ pub use locklab_platform::numbers::Numbers;
 pub use locklab_platform::threads::Threads;
 #[doc(inline)]
 pub use locklab_platform::{
+    held_locks::{HELD_LOCKS, HeldLocks},
     line::CacheLine,
     native::{AtomicU32, Host, Native, NativePlatform, NoHost},
     parking::{Bucket, NO_HEAVY_FENCE, Parking, ParkingHost, ParkingWorld, SPINS, Watched},
@@ -178,6 +181,7 @@ pub use qspinlock_cna::QSpinlockCna;
 pub use qspinlock_pv::QSpinlockPv;
 pub use qspinlock_virt::QSpinlockVirt;
 pub use reciprocating::{Reciprocating, ReciprocatingElement};
+pub use rqspinlock::{AcquireError, RqSpinlock};
 pub use rwlock::RwQueued;
 pub use tas::{Tas, Ttas};
 pub use ticket::Ticket;

@@ -82,6 +82,8 @@ fn sizes_are_what_the_documentation_says() {
     assert_eq!(size_of::<QSpinlockVirt>(), 4);
     assert_eq!(size_of::<QSpinlockPv>(), 4);
     assert_eq!(size_of::<QSpinlockCna>(), 4);
+    assert_eq!(size_of::<RqSpinlock>(), 4);
+    assert_eq!(size_of::<HeldLocks<N>>(), 32 * size_of::<usize>());
     assert_eq!(size_of::<PhaseFair>(), 16);
     assert_eq!(size_of::<BravoPhaseFair>(), 32);
     assert_eq!(size_of::<VisibleReader<N>>(), 64);
@@ -269,6 +271,7 @@ statics! {
     QSPINLOCK_VIRT: QSpinlockVirt, ();
     QSPINLOCK_PV: QSpinlockPv, ();
     QSPINLOCK_CNA: QSpinlockCna, ();
+    RQSPINLOCK: RqSpinlock, ();
     MCS_K42: McsK42, ();
     HEMLOCK: Hemlock, HemlockGrant::new();
     TWA: Twa, ();
@@ -324,6 +327,7 @@ fn context_free_locks_stand_behind_ordinary_guards() {
     guards::<QSpinlockVirt>();
     guards::<QSpinlockPv>();
     guards::<QSpinlockCna>();
+    guards::<RqSpinlock>();
     guards::<Outline<Ticket>>();
     guards::<Futex>();
     guards::<FutexAdaptive>();

@@ -6,7 +6,7 @@ use crate::common::yielding::{FENCES, Yielding, YieldingPortable};
 use locklab_locks::catalogue::{self, Visitor};
 use locklab_locks::{
     BravoPhaseFair, Fairness, Host, Info, NativePlatform, Platform, QSpinlock, QSpinlockCna,
-    QSpinlockPv, QueueNodes, RawLock, RwQueued, Tas, Threads,
+    QSpinlockPv, QueueNodes, RawLock, RqSpinlock, RwQueued, Tas, Threads,
 };
 use std::sync::atomic::Ordering;
 
@@ -77,7 +77,7 @@ fn every_lock_excludes_with_portable_words() {
 /// queueing fences when it has taken its level and before it gives it back.
 #[test]
 fn queueing_fences_against_interrupts() {
-    for name in ["qspinlock", "qspinlock-pv", "qspinlock-cna"] {
+    for name in ["qspinlock", "qspinlock-pv", "qspinlock-cna", "rqspinlock"] {
         let before = FENCES.load(Ordering::Relaxed);
         catalogue::visit::<Yielding, _>(name, Queueing { threads: 8 }).unwrap();
         assert!(FENCES.load(Ordering::Relaxed) > before + 1, "{name}");
@@ -107,6 +107,7 @@ fn queued_spinlocks_do_without_numbers() {
     stress::<P, QSpinlock<P>>(3, 2_000);
     stress::<P, QSpinlockPv<P>>(3, 2_000);
     stress::<P, QSpinlockCna<P>>(3, 2_000);
+    stress::<P, RqSpinlock<P>>(3, 2_000);
     stress::<P, RwQueued<P>>(3, 2_000);
     stress::<P, BravoPhaseFair<P>>(3, 2_000);
 }

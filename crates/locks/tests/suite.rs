@@ -9,6 +9,7 @@ mod interface;
 mod misuse;
 mod no_std;
 mod numa;
+mod rqspinlock;
 mod stress;
 mod timed_and_shared;
 mod words;

@@ -21,6 +21,7 @@ extern crate std;
 
 #[cfg(all(feature = "wfe", target_arch = "aarch64", not(miri)))]
 mod event;
+pub mod held_locks;
 pub mod line;
 pub mod native;
 #[doc(hidden)]

@@ -10,6 +10,7 @@
 
 #[cfg(all(feature = "wfe", target_arch = "aarch64", not(miri)))]
 use crate::event;
+use crate::held_locks::HeldLocks;
 use crate::platform::{Atomic, AtomicInt, LockWord, Ordering, Patience, Platform, Poll};
 use crate::qnode::QueueNodes;
 use crate::visible_reader::VisibleReader;
@@ -78,8 +79,8 @@ compile_error!(
 /// ```
 ///
 /// # Safety
-/// - [`Host::cpu`], [`Host::queue_nodes`] and [`Host::visible_readers`] keep
-///   the promises of [`Platform`];
+/// - [`Host::cpu`], [`Host::queue_nodes`], [`Host::visible_readers`] and
+///   [`Host::held_locks`] keep the promises of [`Platform`];
 /// - [`Host::wake`] uses only the address of `word`;
 /// - no function unwinds.
 ///
@@ -104,6 +105,15 @@ pub unsafe trait Host: Sized + Send + Sync + 'static {
     #[inline(always)]
     fn visible_readers() -> &'static [VisibleReader<Native<Self>>] {
         &[]
+    }
+
+    /// As [`Platform::held_locks`]. None by default. A kernel returns
+    /// `HELD.get(cpu)` of
+    /// `static HELD: [HeldLocks<Native<MyHost>>; CPUS] = [const { HeldLocks::NONE }; CPUS]`.
+    #[inline(always)]
+    fn held_locks(cpu: usize) -> Option<&'static HeldLocks<Native<Self>>> {
+        let _ = cpu;
+        None
     }
 
     /// As [`Platform::node`]. One node by default.
@@ -233,6 +243,11 @@ unsafe impl<H: Host> Platform for Native<H> {
     #[inline(always)]
     fn visible_readers() -> &'static [VisibleReader<Self>] {
         H::visible_readers()
+    }
+
+    #[inline(always)]
+    fn held_locks(cpu: usize) -> Option<&'static HeldLocks<Self>> {
+        H::held_locks(cpu)
     }
 }
 

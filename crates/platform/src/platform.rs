@@ -15,6 +15,7 @@
 //!   between attempts;
 //! - it never depends on which world it is in.
 
+use crate::held_locks::HeldLocks;
 use crate::qnode::QueueNodes;
 use crate::visible_reader::VisibleReader;
 pub use core::sync::atomic::Ordering;
@@ -239,7 +240,7 @@ pub unsafe trait LockWord: AtomicInt<u32> {
 /// - [`Platform::queue_nodes`] returns for each number below that bound the
 ///   same nodes each time, which no other number and no other platform has, and
 ///   which live for ever; [`Platform::visible_readers`] likewise for all
-///   numbers;
+///   numbers, and [`Platform::held_locks`] for those that have one;
 /// - [`Platform::fence`] is a fence of at least the ordering given;
 /// - [`Platform::wake`] uses only the address of `word`: the memory may have
 ///   been freed since the release;
@@ -331,5 +332,14 @@ pub unsafe trait Platform: Sized + Send + Sync + 'static {
     #[inline(always)]
     fn visible_readers() -> &'static [VisibleReader<Self>] {
         &[]
+    }
+
+    /// The table of the locks that a CPU holds, for `RqSpinlock`: of each of
+    /// the first CPUs, `None` from there on. None by default: that lock detects
+    /// no deadlock, and its waiters give up after a time.
+    #[inline(always)]
+    fn held_locks(cpu: usize) -> Option<&'static HeldLocks<Self>> {
+        let _ = cpu;
+        None
     }
 }

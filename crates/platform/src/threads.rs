@@ -7,6 +7,7 @@
 //! that cannot do without a number (the big locks) ends the process with a
 //! message. Nothing here allocates.
 
+use crate::held_locks::HeldLocks;
 use crate::native::{AtomicU32 as Word, Host, Native};
 use crate::numbers::Numbers;
 use crate::qnode::{MAX_CPUS, QueueNodes};
@@ -26,6 +27,8 @@ static NUMBERS: Numbers<Native<Threads>, WORDS> = Numbers::new();
 static NODES: [QueueNodes<Native<Threads>>; MAX_CPUS] = [const { QueueNodes::NEW }; MAX_CPUS];
 /// The entries of the first 512 threads; the others read without being visible.
 static READERS: [VisibleReader<Native<Threads>>; 512] = [const { VisibleReader::NONE }; 512];
+/// The tables of the first 512 threads; with the others no deadlock is detected.
+static HELD: [HeldLocks<Native<Threads>>; 512] = [const { HeldLocks::NONE }; 512];
 static VIRTUALIZED: AtomicBool = AtomicBool::new(false);
 
 thread_local! {
@@ -183,6 +186,11 @@ unsafe impl Host for Threads {
     #[inline(always)]
     fn visible_readers() -> &'static [VisibleReader<Native<Self>>] {
         &READERS
+    }
+
+    #[inline(always)]
+    fn held_locks(cpu: usize) -> Option<&'static HeldLocks<Native<Self>>> {
+        HELD.get(cpu)
     }
 
     fn node() -> usize {

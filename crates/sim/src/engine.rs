@@ -26,7 +26,7 @@ use crate::topology::{Distance, Topology};
 use crate::trace::Trace;
 use corosensei::stack::DefaultStack;
 use corosensei::{Coroutine, CoroutineResult, Yielder};
-use locklab_locks::QueueNodes;
+use locklab_locks::{HeldLocks, QueueNodes};
 use std::cell::{Cell, RefCell};
 use std::panic::Location;
 
@@ -213,6 +213,8 @@ pub(crate) struct Engine {
     pub(crate) arena: Arena,
     /// The queue nodes of each CPU, in the arena.
     pub(crate) nodes: RefCell<Vec<*const QueueNodes<Sim>>>,
+    /// The locks that each CPU holds, in the arena; empty where no lock asks.
+    pub(crate) held: RefCell<Vec<*const HeldLocks<Sim>>>,
     /// Simulated memory outside the arena, each with its first line.
     regions: Box<[(Region, usize)]>,
     /// Where each CPU's stack begins (its highest address), in order.
@@ -291,6 +293,7 @@ impl Engine {
             trace,
             arena,
             nodes: RefCell::new(Vec::new()),
+            held: RefCell::new(Vec::new()),
             stacks: RefCell::new(Vec::new()),
             virtualized: machine.get("vm.vcpus") > 0.0,
             hash: Cell::new(seed),

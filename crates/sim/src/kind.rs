@@ -16,6 +16,9 @@ pub(crate) trait LockKind {
     /// Number of lines of a lock, and of a context.
     fn lines(&self) -> (usize, usize);
 
+    /// Whether it keeps the table of the locks that each CPU holds.
+    fn held_locks(&self) -> bool;
+
     /// Places a lock that nobody holds.
     fn place_lock(&self, arena: &Arena, label: String) -> NonNull<()>;
 
@@ -77,6 +80,10 @@ impl<L> Kind<L> {
 impl<L: RawLock<Sim>> LockKind for Kind<L> {
     fn lines(&self) -> (usize, usize) {
         (Arena::lines_for::<L>(), Arena::lines_for::<L::Ctx>())
+    }
+
+    fn held_locks(&self) -> bool {
+        L::INFO.held_locks
     }
 
     fn place_lock(&self, arena: &Arena, label: String) -> NonNull<()> {

@@ -7,8 +7,8 @@ use crate::coherence::Want;
 use crate::engine::{Engine, engine};
 use crate::spin::{DONE, FOREVER};
 use crate::store_buffer::Forward;
-use locklab_locks::QueueNodes;
 use locklab_locks::platform::{Atomic, AtomicInt, LockWord, Ordering, Patience, Platform, Poll};
+use locklab_locks::{HeldLocks, QueueNodes};
 use std::cell::UnsafeCell;
 use std::panic::Location;
 
@@ -468,5 +468,11 @@ unsafe impl Platform for Sim {
         // SAFETY: placed in the engine's arena when it was set up, and used
         // only by coroutines, which do not outlive it.
         unsafe { &*engine.nodes.borrow()[cpu] }
+    }
+
+    fn held_locks(cpu: usize) -> Option<&'static HeldLocks<Self>> {
+        let held = engine().held.borrow().get(cpu).copied();
+        // SAFETY: as the queue nodes.
+        held.map(|held| unsafe { &*held })
     }
 }

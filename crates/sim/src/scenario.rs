@@ -16,7 +16,7 @@ use crate::workload::{Buffer, Thread, Workload};
 use corosensei::Coroutine;
 use corosensei::stack::{DefaultStack, Stack};
 use locklab_locks::catalogue::{self, BigVisitor, Visitor};
-use locklab_locks::{BigLock, QueueNodes, RawLock};
+use locklab_locks::{BigLock, HeldLocks, QueueNodes, RawLock};
 use serde::{Deserialize, Serialize};
 use std::cell::RefCell;
 use std::ptr::NonNull;
@@ -272,10 +272,15 @@ impl Run<'_> {
             &order[..threads]
         };
         let (lock, context) = kind.lines();
+        let held = match kind.held_locks() {
+            true => Arena::lines_for::<HeldLocks<Sim>>(),
+            false => 0,
+        };
         let lines = locks * (lock + Arena::lines_for::<Buffer>())
             + threads
                 * (locks * context
                     + Arena::lines_for::<QueueNodes<Sim>>()
+                    + held
                     + Arena::lines_for::<Buffer>());
         let clock = machine.get("core.clock_ghz");
         let engine = Engine::new(
@@ -339,6 +344,11 @@ fn simulate_in(engine: &Engine, scenario: &Scenario, kind: &dyn LockKind) {
                 QueueNodes::<Sim>::default(),
             );
             engine.nodes.borrow_mut().push(nodes);
+            if kind.held_locks() {
+                let label = format!("held locks of CPU {cpu}");
+                let held = engine.arena.place(label, HeldLocks::default());
+                engine.held.borrow_mut().push(held);
+            }
             let private = engine
                 .arena
                 .place(format!("private buffer of CPU {cpu}"), Buffer::new());

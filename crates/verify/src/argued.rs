@@ -29,7 +29,3 @@ pub(crate) fn because(mutation: &Mutation) -> Option<&'static str> {
     };
     about(text).or_else(|| about(above))
 }
-
-#[cfg(test)]
-#[path = "../tests/unit/argued.rs"]
-mod tests;

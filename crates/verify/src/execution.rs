@@ -10,7 +10,7 @@
 use crate::journal::{Entry, Journal, LOCK, Operation, Place, STATIC};
 use crate::parking::Lot;
 use crate::platform::Loom;
-use locklab_locks::{QueueNodes, VisibleReader};
+use locklab_locks::{HELD_LOCKS, HeldLocks, QueueNodes, VisibleReader};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::atomic::Ordering;
@@ -70,10 +70,9 @@ impl Default for Setting {
 /// How to explore, and the state of the current execution.
 #[derive(Default)]
 struct Record {
-    nodes: RefCell<Option<Box<[QueueNodes<Loom>]>>>,
-    with_nodes: Cell<bool>,
-    readers: RefCell<Option<Box<[VisibleReader<Loom>]>>>,
-    with_readers: Cell<bool>,
+    nodes: OfCpus<QueueNodes<Loom>>,
+    readers: OfCpus<VisibleReader<Loom>>,
+    held: OfCpus<HeldLocks<Loom>>,
     lot: RefCell<Option<Box<Lot>>>,
     /// Whether there is a parking lot, and it has a heavy fence.
     with_lot: Cell<Option<bool>>,
@@ -116,6 +115,33 @@ struct Record {
     witnessed: Cell<bool>,
 }
 
+/// What each CPU has, if the lock asks for it: the first execution that asks
+/// begins the model again.
+#[derive(Default)]
+struct OfCpus<T> {
+    asked: Cell<bool>,
+    made: RefCell<Option<Box<[T]>>>,
+}
+
+impl<T> OfCpus<T> {
+    fn begin(&self, make: fn() -> T) {
+        let make = || (0..MAX_THREADS).map(|_| make()).collect();
+        *self.made.borrow_mut() = self.asked.get().then(make);
+    }
+
+    fn get(&self) -> &'static [T] {
+        match self.made.borrow().as_deref() {
+            // SAFETY: they stay until the next execution begins, when no
+            // modelled thread of this one exists; nothing outlives an execution.
+            Some(made) => unsafe { &*std::ptr::from_ref(made) },
+            None => {
+                self.asked.set(true);
+                std::panic::panic_any(Again)
+            }
+        }
+    }
+}
+
 /// What the harness lets a thread do while it is inside the lock's code.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Mood {
@@ -142,8 +168,9 @@ pub(crate) fn configure(prune_after: Option<u32>, setting: Setting) {
     RECORD.with(|r| {
         r.setting.set(setting);
         r.prune_after.set(prune_after);
-        r.with_nodes.set(false);
-        r.with_readers.set(false);
+        r.nodes.asked.set(false);
+        r.readers.asked.set(false);
+        r.held.asked.set(false);
         r.with_lot.set(None);
         r.in_order.borrow_mut().clear();
     });
@@ -218,16 +245,9 @@ pub(crate) fn begin() {
         Journal::current().clear();
         let new_word = || loom::sync::atomic::AtomicU32::new(0);
         *r.arrived.borrow_mut() = (0..MAX_THREADS).map(|_| new_word()).collect();
-        let nodes = r
-            .with_nodes
-            .get()
-            .then(|| (0..MAX_THREADS).map(|_| QueueNodes::used()).collect());
-        *r.nodes.borrow_mut() = nodes;
-        let readers = r
-            .with_readers
-            .get()
-            .then(|| (0..MAX_THREADS).map(|_| VisibleReader::default()).collect());
-        *r.readers.borrow_mut() = readers;
+        r.nodes.begin(QueueNodes::used);
+        r.readers.begin(VisibleReader::default);
+        r.held.begin(HeldLocks::default);
         *r.lot.borrow_mut() = r.with_lot.get().map(|heavy| Box::new(Lot::new(heavy)));
         r.accesses_left.set(r.interrupt_at.get());
         if r.setting.get().coins {
@@ -395,27 +415,17 @@ pub(crate) fn set_cpu(cpu: usize) {
 
 /// The queue nodes of a CPU in this execution.
 pub(crate) fn queue_nodes(cpu: usize) -> &'static QueueNodes<Loom> {
-    RECORD.with(|r| match r.nodes.borrow().as_ref() {
-        // SAFETY: they stay until the next execution begins, when no modelled
-        // thread of this one exists; nothing outlives an execution.
-        Some(nodes) => unsafe { &*std::ptr::from_ref(&nodes[cpu]) },
-        None => {
-            r.with_nodes.set(true);
-            std::panic::panic_any(Again)
-        }
-    })
+    RECORD.with(|r| &r.nodes.get()[cpu])
 }
 
 /// The visible readers of this execution.
 pub(crate) fn visible_readers() -> &'static [VisibleReader<Loom>] {
-    RECORD.with(|r| match r.readers.borrow().as_deref() {
-        // SAFETY: as the queue nodes.
-        Some(readers) => unsafe { &*std::ptr::from_ref(readers) },
-        None => {
-            r.with_readers.set(true);
-            std::panic::panic_any(Again)
-        }
-    })
+    RECORD.with(|r| r.readers.get())
+}
+
+/// The tables of held locks of this execution.
+pub(crate) fn held_locks() -> &'static [HeldLocks<Loom>] {
+    RECORD.with(|r| r.held.get())
 }
 
 /// The parking lot of this execution.
@@ -433,7 +443,7 @@ pub(crate) fn lot(heavy: bool) -> &'static Lot {
 /// Whether the lock under test uses queue nodes of CPUs, as far as is known:
 /// the first execution that asks for one begins the model again.
 pub(crate) fn with_queue_nodes() -> bool {
-    RECORD.with(|r| r.with_nodes.get())
+    RECORD.with(|r| r.nodes.asked.get())
 }
 
 /// Notes an operation. Anything but a fruitless read is progress.
@@ -669,10 +679,17 @@ pub(crate) fn take_witness() -> bool {
     RECORD.with(|r| r.witnessed.take())
 }
 
-/// Whether every CPU has given its queue nodes back.
-pub(crate) fn nodes_are_free() -> bool {
-    RECORD.with(|r| match r.nodes.borrow().as_ref() {
-        Some(nodes) => nodes.iter().all(|nodes| nodes.in_use() == 0),
-        None => true,
+/// What a CPU has not given back, if it holds no lock.
+pub(crate) fn left_behind() -> Option<&'static str> {
+    RECORD.with(|r| {
+        let (nodes, held) = (r.nodes.made.borrow(), r.held.made.borrow());
+        if nodes.iter().flatten().any(|nodes| nodes.in_use() != 0) {
+            return Some("a queue node of a CPU is not given back");
+        }
+        let waits = |held: &HeldLocks<Loom>| held.state.latest() as usize & HELD_LOCKS != 0;
+        let holds = |held: &HeldLocks<Loom>| held.locks.iter().any(|lock| lock.latest() != 0);
+        let mut held = held.iter().flatten();
+        let left = held.any(|held| waits(held) || holds(held));
+        left.then_some("a CPU is said to hold or await a lock")
     })
 }

@@ -10,14 +10,15 @@ use crate::property::{
     Property, announced, biased, big_properties, both_sleep, called_back, comes_again_meanwhile,
     given_up, interrupted, interrupted_in_queue, lets_others_in, many_turns, meanwhile,
     one_context, one_writer_between, overtaking_in_queue, promises, read_write, readers_wait,
-    readers_wrap, running_keep_place, short_lived, timed, virtualized, writer_tries,
+    readers_wrap, resilient, running_keep_place, short_lived, timed, virtualized, writer_tries,
 };
 use crate::subject::{self, Subject, subject};
 use locklab_locks::catalogue::{self, Visitor};
 use locklab_locks::platform::Platform;
 use locklab_locks::{
     Anderson, BravoPhaseFair, McsTimeout, McsTimeoutNode, McsTp, MplockAnderson, MplockClh,
-    MplockMcs, MplockTicket, MplockTicketPadded, PhaseFair, RawLock, RwQueued, Tas, Ttas, Twa,
+    MplockMcs, MplockTicket, MplockTicketPadded, PhaseFair, RawLock, RqSpinlock, RwQueued, Tas,
+    Ttas, Twa,
 };
 use std::sync::Arc;
 
@@ -42,6 +43,7 @@ pub(crate) fn model<P: Platform, const CPUS: usize>(name: &str) -> Option<Arc<dy
         "ttas" => subject::timed::<P, Ttas<P>>(|()| true),
         "mcs-timeout" => subject::timed::<P, McsTimeout<P>>(McsTimeoutNode::is_idle),
         "mcs-tp" => subject::timed::<P, McsTp<P>>(McsTimeoutNode::is_idle),
+        "rqspinlock" => subject::timed::<P, RqSpinlock<P>>(|()| true),
         "rw-queued" => subject::shared::<P, RwQueued<P>>(),
         "phase-fair" => subject::shared::<P, PhaseFair<P>>(),
         "bravo" => subject::shared::<P, BravoPhaseFair<P>>(),
@@ -140,6 +142,7 @@ pub(crate) fn more_properties(name: &str, lock: &Arc<dyn Subject>) -> Vec<Proper
             all
         }
         "tas" | "ttas" => timed(lock),
+        "rqspinlock" => [timed(lock), resilient(lock), vec![interrupted(lock)]].concat(),
         "rw-queued" => {
             let mut all = read_write(lock);
             all.extend([announced(lock), readers_wait(lock)]);
@@ -174,6 +177,7 @@ pub(crate) fn orderings_of(name: &str) -> Option<&'static str> {
     match name {
         "rw-queued" => Some("locks/src/rwlock.rs"),
         "bravo" => Some("locks/src/bravo.rs"),
+        "rqspinlock" => Some("locks/src/rqspinlock.rs"),
         "qspinlock-cna" => Some("locks/src/qspinlock_cna.rs"),
         _ => None,
     }
@@ -188,6 +192,7 @@ pub(crate) fn structure_of(name: &str) -> &'static [&'static str] {
         "c-bo-mcs" | "c-tkt-tkt" => &["locks/src/cohort.rs", "P::preferences()"],
         "rw-queued" => &["locks/src/rwlock.rs"],
         "bravo" => &["locks/src/bravo.rs"],
+        "rqspinlock" => &["locks/src/rqspinlock.rs"],
         "qspinlock-cna" => &["locks/src/qspinlock_cna.rs", "P::preferences()"],
         "qspinlock-virt" => &["locks/src/qspinlock_virt.rs", "locks/src/virt_spin.rs"],
         _ => &[],

@@ -8,7 +8,7 @@ use crate::execution;
 use crate::journal::{Entry, Operation, Place};
 use crate::mutation::{self, Change, Kind, Part, effective};
 use locklab_locks::platform::{Atomic, AtomicInt, LockWord, Patience, Platform, Poll};
-use locklab_locks::{QueueNodes, VisibleReader};
+use locklab_locks::{HeldLocks, QueueNodes, VisibleReader};
 use loom::sync::atomic;
 use std::sync::atomic::Ordering;
 
@@ -776,6 +776,10 @@ unsafe impl Platform for Loom {
 
     fn visible_readers() -> &'static [VisibleReader<Self>] {
         execution::visible_readers()
+    }
+
+    fn held_locks(cpu: usize) -> Option<&'static HeldLocks<Self>> {
+        execution::held_locks().get(cpu)
     }
 }
 

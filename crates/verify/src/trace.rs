@@ -168,6 +168,7 @@ pub const SHOWN: usize = 60;
 /// `most` steps the first and the last are shown.
 pub fn interleaving(steps: &[Step], most: usize) -> String {
     use std::fmt::Write;
+    use textwrap::WordSplitter::NoHyphenation;
     let threads = steps.iter().map(|step| step.thread + 1).max().unwrap_or(0);
     if threads == 0 {
         return String::new();
@@ -188,6 +189,7 @@ pub fn interleaving(steps: &[Step], most: usize) -> String {
     }
     text.truncate(text.trim_end().len());
     text.push('\n');
+    let wrapped = textwrap::Options::new(column).word_splitter(NoHyphenation);
     let skipped = steps.len().saturating_sub(most);
     for (number, step) in steps.iter().enumerate() {
         if skipped > 0 && number == most / 2 {
@@ -198,7 +200,7 @@ pub fn interleaving(steps: &[Step], most: usize) -> String {
             continue;
         }
         let mut source = place(step);
-        for part in wrapped(&step.what, column) {
+        for part in textwrap::wrap(&step.what, &wrapped) {
             let before = " ".repeat(step.thread * (column + 1));
             let shown = format!("{source:<left$} {before}{part}");
             writeln!(text, "{}", shown.trim_end()).expect("a String grows");
@@ -213,32 +215,3 @@ pub const LEGEND: &str = "\
 x is v: reads. x = v: writes. x a > b: read and written at once.
 x not a: b: a compare-and-swap that found b. n1: the node of thread 1.
 ";
-
-/// `text` in lines of at most `width`, broken between words where that can be.
-fn wrapped(text: &str, width: usize) -> Vec<String> {
-    let mut lines = vec![String::new()];
-    for word in text.split(' ') {
-        let last = lines.last_mut().expect("there is one at least");
-        let needed = last.chars().count() + usize::from(!last.is_empty()) + word.chars().count();
-        if needed <= width {
-            if !last.is_empty() {
-                last.push(' ');
-            }
-            last.push_str(word);
-            continue;
-        }
-        let mut rest: Vec<char> = word.chars().collect();
-        if last.is_empty() {
-            lines.pop();
-        }
-        while rest.len() > width {
-            lines.push(rest.drain(..width).collect());
-        }
-        lines.push(rest.into_iter().collect());
-    }
-    lines
-}
-
-#[cfg(test)]
-#[path = "../tests/unit/trace.rs"]
-mod tests;

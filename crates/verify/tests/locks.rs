@@ -3,7 +3,7 @@
 //! from there.
 
 use locklab_verify::{
-    LockResult, Options, Outcome, UnknownLock, check_within, names, properties_of, verify,
+    LockResult, Options, Outcome, UnknownLock, check_within, names, properties_of, random, verify,
 };
 
 fn check(names: &[&str], mutants: bool, executions: u64) -> Vec<LockResult> {
@@ -76,4 +76,12 @@ fn a_name_that_is_no_lock_is_said_so() {
     let error = verify(&names, Options::default(), &|_| ()).expect_err("no such lock");
     assert_eq!(error, UnknownLock("tiket".into()));
     assert!(error.to_string().contains("'tiket'"));
+}
+
+#[test]
+fn every_schedule_asked_for_is_run() {
+    let drawn = random::draw("mcs", 7, 20).expect("a lock");
+    assert_eq!(drawn.schedules, 20);
+    assert!(drawn.failure.is_none());
+    assert!(random::draw("no such lock", 7, 1).is_none());
 }

@@ -160,3 +160,22 @@ fn a_mutant_crosses_a_process_boundary() {
     assert_eq!(serde_json::from_str::<Mutation>(&text).unwrap(), mutation);
     assert_eq!(mutation.to_string(), "a.rs:3:7 (store): Release -> Relaxed");
 }
+
+/// Each says of which line of the source it is.
+#[test]
+fn every_reason_has_its_four_fields_and_its_line() {
+    for reason in include_str!("../argued.tsv").lines().skip(1) {
+        let fields: Vec<&str> = reason.split('\t').collect();
+        let &[file, part, _, _] = &fields[..] else {
+            panic!("not four fields: {reason}");
+        };
+        let text = ["locks", "platform", "pthread-protocols"]
+            .iter()
+            .find_map(|folder| std::fs::read_to_string(format!("{folder}/{file}")).ok())
+            .unwrap_or_else(|| panic!("no source file is called {file}"));
+        assert!(
+            text.lines().any(|line| line.contains(part)),
+            "{file} has no line with {part}"
+        );
+    }
+}

@@ -2,7 +2,7 @@
 //! CPUs contend for a fair lock without each handoff costing a time slice.
 
 use locklab_locks::platform::{Atomic, AtomicInt, LockWord, Ordering, Patience, Poll};
-use locklab_locks::{NativePlatform, Platform, QueueNodes, VisibleReader};
+use locklab_locks::{HeldLocks, NativePlatform, Platform, QueueNodes, VisibleReader};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU8, AtomicU32, AtomicUsize};
 use std::time::Duration;
@@ -70,13 +70,14 @@ const CPUS: usize = 256;
 pub(crate) struct Word<A>(A);
 
 macro_rules! platform {
-    ($(#[$doc:meta])* $platform:ident, $u32:ty, $nodes:ident, $readers:ident) => {
+    ($(#[$doc:meta])* $platform:ident, $u32:ty, $nodes:ident, $readers:ident, $held:ident) => {
         $(#[$doc])*
         pub(crate) struct $platform;
 
         static $nodes: [QueueNodes<$platform>; CPUS] = [const { QueueNodes::NEW }; CPUS];
         // Not for all: the others read without being visible.
         static $readers: [VisibleReader<$platform>; 8] = [const { VisibleReader::NONE }; 8];
+        static $held: [HeldLocks<$platform>; 8] = [const { HeldLocks::NONE }; 8];
 
         // SAFETY: atomics and numbers of the native platform, nodes of its own.
         unsafe impl Platform for $platform {
@@ -124,6 +125,9 @@ macro_rules! platform {
             fn visible_readers() -> &'static [VisibleReader<Self>] {
                 &$readers
             }
+            fn held_locks(cpu: usize) -> Option<&'static HeldLocks<Self>> {
+                $held.get(cpu)
+            }
         }
     };
 }
@@ -133,14 +137,16 @@ platform!(
     Yielding,
     Word<AtomicU32>,
     NODES,
-    READERS
+    READERS,
+    HELD
 );
 platform!(
     /// With the portable ones, which other machines use.
     YieldingPortable,
     Word<Portable>,
     PORTABLE_NODES,
-    PORTABLE_READERS
+    PORTABLE_READERS,
+    PORTABLE_HELD
 );
 
 /// Reads before a yield: some handoffs are still caught spinning.

@@ -5,6 +5,7 @@
 //! What a lock does not promise (FIFO, `try_lock`) is left out by what its
 //! `INFO` says, never by its name.
 
+mod deadlock;
 mod exclusion;
 mod fairness;
 mod interrupts;
@@ -14,6 +15,7 @@ mod table;
 use crate::execution::Setting;
 use crate::platform::Loom;
 use crate::subject::{Subject, subject};
+pub(crate) use deadlock::resilient;
 use locklab_locks::{Fairness, RawLock};
 pub(crate) use special::{
     biased, big_properties, both_sleep, given_up, one_context, read_write, readers_wrap,

@@ -112,17 +112,17 @@ pub(crate) fn timed(lock: &Lock) -> Vec<Property> {
 /// The promise of a node that was given up: when it says that it is idle, or
 /// has been used again, its owner may take the memory back.
 pub(crate) fn given_up(lock: &Lock) -> Vec<Property> {
-    let coins = |setting: &mut Setting| setting.coins = true;
-    vec![
-        Property::new("given up, node ends", 2, lock, |lock| {
-            given_up_node_ends(lock, false);
+    let ends = [
+        ("given up, node ends", false),
+        ("given up, tried, ends", true),
+    ];
+    let ends = ends.map(|(name, try_again)| {
+        Property::new(name, 2, lock, move |lock| {
+            given_up_node_ends(lock, try_again)
         })
-        .with(coins),
-        Property::new("given up, tried, ends", 2, lock, |lock| {
-            given_up_node_ends(lock, true);
-        })
-        .with(coins),
-    ]
+        .with(|setting| setting.coins = true)
+    });
+    ends.into()
 }
 
 /// While another holds it and does not let go, it gives up.

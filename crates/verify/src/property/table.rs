@@ -46,7 +46,7 @@ impl Table {
     }
 
     /// This thread's context.
-    fn own(&self) -> &Context {
+    pub(super) fn own(&self) -> &Context {
         &self.contexts[execution::cpu()]
     }
 
@@ -201,10 +201,9 @@ impl Table {
             self.unlock();
         }
         let entered = self.entered.borrow().len();
-        assert!(
-            execution::nodes_are_free(),
-            "a queue node of a CPU is not given back"
-        );
+        if let Some(what) = execution::left_behind() {
+            panic!("{what}");
+        }
         // SAFETY: as `enter`.
         let data = self.data.with(|data| unsafe { *data });
         assert_eq!(data as usize, entered, "an update of the data is lost");

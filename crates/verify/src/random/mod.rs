@@ -57,7 +57,7 @@ pub fn draw(name: &str, seed: u64, schedules: usize) -> Option<Drawn> {
     let lock = models::model::<Random, { (THREADS + 1).next_power_of_two() }>(name)?;
     let turn: Turn = match name {
         "rw-queued" | "phase-fair" | "bravo" => readers_and_writers,
-        "mcs-timeout" | "mcs-tp" => some_give_up,
+        "mcs-timeout" | "mcs-tp" | "rqspinlock" => some_give_up,
         _ => |table, _| table.section(),
     };
     Some(draw_turns(&lock, turn, seed, schedules))
@@ -281,7 +281,3 @@ fn readers_and_writers(table: &Table, task: usize) -> bool {
     unsafe { table.lock.read_unlock() };
     false
 }
-
-#[cfg(test)]
-#[path = "../../tests/unit/random.rs"]
-mod tests;

@@ -1,0 +1,155 @@
+//! A lock whose acquisition fails where it would be a deadlock, and nowhere
+//! else. No time passes in these models.
+
+use super::table::{Table, join, join_all, run, spawn, spawn_until_it_waits};
+use super::{Lock, Property};
+use crate::execution;
+
+/// Acquires, unless that would be a deadlock.
+fn acquires(table: &Table) -> bool {
+    table.lock_until(table.own(), u64::MAX)
+}
+
+fn acquires_for_sure(table: &Table) {
+    assert!(acquires(table), "refused, and there is no deadlock");
+}
+
+fn leave(table: &Table) {
+    table.enter();
+    table.unlock();
+}
+
+/// The promises of a lock that detects deadlocks of one CPU and of two, and
+/// whose waiters give up on the word and at the head of its queue only.
+pub(crate) fn resilient(lock: &Lock) -> Vec<Property> {
+    let properties = [
+        Property::new("same CPU again", 2, lock, same_cpu_again),
+        Property::new("crossed", 2, lock, |lock| crossed(lock, acquires)),
+        Property::new("crossed, one unlimited", 2, lock, |lock| {
+            crossed(lock, |table| {
+                table.lock();
+                true
+            });
+        }),
+        Property::new("not refused, two locks", 2, lock, two_locks),
+        Property::new("not refused, given up", 2, lock, not_after_giving_up),
+        Property::new("not refused in a chain", 3, lock, chain),
+        Property {
+            aim: 1,
+            ..Property::new("head gives up", 4, lock, head_gives_up)
+        },
+    ];
+    properties
+        .map(|property| property.with(|setting| setting.clock = false))
+        .into()
+}
+
+/// Its holder is refused, however it has acquired; and so is an interrupt of a
+/// CPU that waits for it.
+fn same_cpu_again(lock: &Lock) {
+    run(Table::new(lock, 2), 2, |table, cpu| {
+        let refused = move || assert!(!acquires(table), "a CPU waits for itself");
+        if cpu == 0 {
+            execution::interrupt_wait(refused);
+            table.lock();
+        } else {
+            acquires_for_sure(table);
+        }
+        refused();
+        leave(table);
+    });
+}
+
+/// Each holds one lock and wants the other's, the first by `acquire`.
+fn crossed(lock: &Lock, acquire: fn(&Table) -> bool) {
+    let tables = [lock; 2].map(|lock| Table::new(lock, 2));
+    let cross = move |cpu: usize, acquire: fn(&Table) -> bool| {
+        let (own, other) = (tables[cpu], tables[1 - cpu]);
+        if cpu == 1 || !own.try_lock() {
+            own.lock();
+        }
+        if acquire(other) {
+            leave(other);
+        }
+        leave(own);
+    };
+    let other = spawn(1, move || cross(1, acquires));
+    cross(0, acquire);
+    join(other);
+    tables.into_iter().for_each(Table::finish);
+}
+
+/// Two locks in one order, released in any.
+fn two_locks(lock: &Lock) {
+    let tables = [lock; 2].map(|lock| Table::new(lock, 2));
+    let both = move |first: usize| {
+        tables.into_iter().for_each(acquires_for_sure);
+        leave(tables[first]);
+        leave(tables[1 - first]);
+    };
+    let other = spawn(1, move || both(1));
+    both(0);
+    join(other);
+    tables.into_iter().for_each(Table::finish);
+}
+
+/// Another CPU has waited for what this one holds, and given up; now it waits
+/// for a third lock, and holds the one that this CPU wants.
+fn not_after_giving_up(lock: &Lock) {
+    let tables = [lock; 3].map(|lock| Table::new(lock, 2));
+    let [held, third, wanted] = tables;
+    let mut others = Vec::new();
+    execution::set_up(|| {
+        held.lock();
+        third.lock();
+        others.push(spawn_until_it_waits(1, move || {
+            wanted.lock();
+            assert!(!held.lock_until(held.own(), 0), "acquires what is held");
+            third.section();
+            leave(wanted);
+        }));
+    });
+    leave(third);
+    acquires_for_sure(wanted);
+    leave(wanted);
+    leave(held);
+    join_all(others);
+    tables.into_iter().for_each(Table::finish);
+}
+
+/// Who waits for what a CPU holds does not hold what that one wants.
+fn chain(lock: &Lock) {
+    let tables = [lock; 2].map(|lock| Table::new(lock, 3));
+    let [held, wanted] = tables;
+    wanted.lock();
+    let waits = spawn(1, move || {
+        held.lock();
+        acquires_for_sure(wanted);
+        leave(wanted);
+        leave(held);
+    });
+    let behind = spawn(2, move || held.section());
+    leave(wanted);
+    join_all([waits, behind]);
+    tables.into_iter().for_each(Table::finish);
+}
+
+/// The head of the queue has no time left; there is a waiter before it and one
+/// behind it.
+fn head_gives_up(lock: &Lock) {
+    let table = Table::new(lock, 4);
+    let mut others = Vec::new();
+    execution::set_up(|| {
+        table.lock();
+        others.push(spawn_until_it_waits(1, move || table.section()));
+    });
+    others.push(spawn(2, move || {
+        if table.lock_until(table.own(), 0) {
+            leave(table);
+        }
+    }));
+    others.push(spawn(3, move || table.section()));
+    leave(table);
+    join_all(others);
+    table.finish();
+}
