@@ -38,6 +38,10 @@ pub(crate) fn resilient(lock: &Lock) -> Vec<Property> {
             aim: 1,
             ..Property::new("head gives up", 4, lock, head_gives_up)
         },
+        Property {
+            aim: 1,
+            ..Property::new("head comes again", 4, lock, head_comes_again)
+        },
     ];
     properties
         .map(|property| property.with(|setting| setting.clock = false))
@@ -149,6 +153,32 @@ fn head_gives_up(lock: &Lock) {
         }
     }));
     others.push(spawn(3, move || table.section()));
+    leave(table);
+    join_all(others);
+    table.finish();
+}
+
+/// The head of the queue leaves, and is behind the next and before one more when
+/// that goes on from its link to the head.
+fn head_comes_again(lock: &Lock) {
+    let table = Table::new(lock, 4);
+    let mut others = Vec::new();
+    execution::set_up(|| {
+        table.lock();
+        others.push(spawn_until_it_waits(1, move || {
+            table.section();
+            table.section();
+        }));
+        others.push(spawn_until_it_waits(2, move || {
+            acquires_for_sure(table);
+            leave(table);
+            table.section();
+        }));
+    });
+    others.push(spawn(3, move || {
+        acquires_for_sure(table);
+        leave(table);
+    }));
     leave(table);
     join_all(others);
     table.finish();
