@@ -1,5 +1,6 @@
 //! Mutants that break no promise, and why: each is as good as the source, or
-//! costs speed and nothing else.
+//! costs speed and nothing else, or what it breaks is beyond the checker, and
+//! then the reason says so.
 //!
 //! A reason of `argued.tsv` is bound to the text of the source line, so that it
 //! does not outlive what it speaks of. One that stands there and is killed
