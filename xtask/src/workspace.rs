@@ -16,7 +16,7 @@ const AT_ONCE: usize = 2;
 
 /// A program of tests.
 struct Program {
-    /// Such as "locklab-sim tests/oracle.rs".
+    /// The folder of its package and its source: "sim tests/oracle.rs".
     name: String,
     file: PathBuf,
     /// The folder of its package, in which cargo runs it.

@@ -2,10 +2,10 @@
 //! timeouts, and what is left behind.
 
 use crate::common::yielding::Yielding;
+use crate::common::{Shared, some_give_up};
 use locklab_locks::*;
-use std::cell::UnsafeCell;
 use std::sync::Barrier;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::thread;
 
 /// Threads whose time stands still: nobody gives up but for a deadlock.
@@ -144,43 +144,26 @@ fn an_error_is_a_sentence() {
     assert!(said(AcquireError::Timeout).contains("not released in time"));
 }
 
-struct Counters(UnsafeCell<[u64; 2]>);
-// SAFETY: reached only under the lock of the test.
-unsafe impl Sync for Counters {}
-
 #[test]
 fn waiters_that_give_up_and_others_exclude_each_other() {
-    let lock = RqSpinlock::<Yielding>::new();
-    let counters = Counters(UnsafeCell::new([0; 2]));
-    let entered = AtomicU64::new(0);
-    thread::scope(|scope| {
-        for n in 0..5 {
-            let (lock, counters, entered) = (&lock, &counters, &entered);
-            scope.spawn(move || {
-                for turn in 0..if cfg!(miri) { 10 } else { 2_000 } {
-                    // SAFETY: a context-free lock that stays to the end.
-                    unsafe {
-                        if n == 0 || turn % 3 == 0 {
-                            lock.lock(&());
-                        } else if turn % 3 == 1 {
-                            if lock.lock_or_fail().is_err() {
-                                continue;
-                            }
-                        } else if !lock.lock_until(&(), Yielding::now() + turn % 7 * 100) {
-                            continue;
-                        }
-                        let data = &mut *counters.0.get();
-                        assert_eq!(data[0], data[1], "two holders at once");
-                        data[0] += 1;
-                        thread::yield_now();
-                        data[1] += 1;
-                        entered.fetch_add(1, Ordering::Relaxed);
-                        lock.unlock(&());
-                    }
-                }
-            });
-        }
-    });
-    assert_eq!(lock.is_locked(), Some(false), "a place is left over");
-    assert_eq!(counters.0.into_inner()[0], entered.into_inner());
+    let mut shared = Shared::new(RqSpinlock::<Yielding>::new());
+    some_give_up::<Yielding, _>(
+        &mut shared,
+        5,
+        if cfg!(miri) { 10 } else { 2_000 },
+        // SAFETY: a context-free lock that stays to the end.
+        |lock, n, turn| unsafe {
+            if n == 0 || turn % 3 == 0 {
+                lock.lock(&());
+                return true;
+            }
+            if turn % 3 == 1 {
+                return lock.lock_or_fail().is_ok();
+            }
+            lock.lock_until(&(), Yielding::now() + turn % 7 * 100)
+        },
+        // SAFETY: acquired.
+        |lock, _| unsafe { lock.unlock(&()) },
+    );
+    assert_eq!(shared.lock.is_locked(), Some(false), "a place is left over");
 }

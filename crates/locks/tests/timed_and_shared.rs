@@ -1,6 +1,7 @@
 //! Acquisitions that give up, and readers beside writers.
 
 use crate::common::yielding::Yielding;
+use crate::common::{Shared, some_give_up};
 use locklab_locks::*;
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -43,44 +44,32 @@ fn gives_up(lock: &impl TimedLock<N, Ctx = McsTimeoutNode>) {
 
 #[test]
 fn timed_and_patient_waiters_exclude_each_other() {
-    timed_and_patient(&McsTimeout::<Yielding>::new());
-    timed_and_patient(&McsTp::<Yielding>::new());
+    timed_and_patient::<McsTimeout<Yielding>>();
+    timed_and_patient::<McsTp<Yielding>>();
 }
 
-fn timed_and_patient(lock: &impl TimedLock<Yielding, Ctx = McsTimeoutNode<Yielding>>) {
+fn timed_and_patient<L: TimedLock<Yielding, Ctx = McsTimeoutNode<Yielding>>>() {
     const THREADS: usize = 5;
-    let counters = Counters(UnsafeCell::new([0; 2]));
     let nodes: [McsTimeoutNode<Yielding>; THREADS] = Default::default();
-    let entered = AtomicU64::new(0);
-    thread::scope(|scope| {
-        for (n, node) in nodes.iter().enumerate() {
-            let (counters, entered) = (&counters, &entered);
-            scope.spawn(move || {
-                for turn in 0..500 {
-                    // SAFETY: the node is this thread's; all stay to the end.
-                    unsafe {
-                        if n == 0 || turn % 3 == 0 {
-                            lock.lock(node);
-                        } else if !lock.lock_until(node, Yielding::now() + turn % 7 * 100) {
-                            continue;
-                        }
-                        let data = &mut *counters.0.get();
-                        assert_eq!(data[0], data[1], "two holders at once");
-                        data[0] += 1;
-                        thread::yield_now();
-                        data[1] += 1;
-                        entered.fetch_add(1, Ordering::Relaxed);
-                        lock.unlock(node);
-                    }
-                }
-            });
-        }
-    });
+    some_give_up::<Yielding, L>(
+        &mut Shared::new(L::default()),
+        THREADS,
+        500,
+        // SAFETY: the node is this thread's; all stay to the end.
+        |lock, n, turn| unsafe {
+            if n == 0 || turn % 3 == 0 {
+                lock.lock(&nodes[n]);
+                return true;
+            }
+            lock.lock_until(&nodes[n], Yielding::now() + turn % 7 * 100)
+        },
+        // SAFETY: acquired with this node.
+        |lock, n| unsafe { lock.unlock(&nodes[n]) },
+    );
     assert!(
         nodes.iter().all(McsTimeoutNode::is_idle),
         "a place is left over"
     );
-    assert_eq!(counters.0.into_inner()[0], entered.into_inner());
 }
 
 #[test]

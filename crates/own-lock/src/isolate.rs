@@ -292,7 +292,8 @@ extern "C" fn tick(_: c_int, _: *mut libc::siginfo_t, context: *mut libc::c_void
 
 fn say_death(signal: c_int, address: usize, context: *mut libc::c_void) -> ! {
     static SAID: AtomicBool = AtomicBool::new(false);
-    // Two threads may crash at once. The first ends the process, the other too.
+    // Two threads may crash at once: the second waits until the first has ended
+    // the process.
     while SAID.swap(true, Ordering::Relaxed) {
         // SAFETY: it may be called in a handler.
         unsafe { libc::pause() };

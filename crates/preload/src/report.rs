@@ -274,7 +274,7 @@ fn module(report: &'static Report, address: u64) {
                 padded[..bytes.len()].copy_from_slice(bytes);
                 word.store(u32::from_ne_bytes(padded), RELAXED);
             }
-            // As above.
+            // Here too the reader looks with Acquire.
             publish(&module.known, 1);
         });
     });

@@ -32,7 +32,7 @@ pub struct Waiters<P: Platform> {
     last: P::Ptr<Waiter<P>>,
 }
 
-/// One waiter.
+/// A thread that waits on a condition variable.
 pub struct Waiter<P: Platform> {
     /// 1 once it has been woken and is in no list.
     woken: P::U32,

@@ -124,6 +124,38 @@ pub(crate) fn stress<P: Platform, L: RawLock<P>>(threads: usize, turns: u64) {
     assert_eq!(shared.counted(), made, "{}: lost updates", L::INFO.name);
 }
 
+/// `threads` threads, `turns` attempts each by `acquire`, which is given the
+/// thread and the turn and may give up; `release` follows each that succeeds.
+pub(crate) fn some_give_up<P: Platform, L: Sync>(
+    shared: &mut Shared<L>,
+    threads: usize,
+    turns: u64,
+    acquire: impl Fn(&L, usize, u64) -> bool + Sync,
+    release: impl Fn(&L, usize) + Sync,
+) {
+    let made = std::thread::scope(|scope| {
+        let (shared, acquire, release) = (&*shared, &acquire, &release);
+        let attempts = |thread| {
+            let acquired = move |&turn: &u64| {
+                let acquired = acquire(&shared.lock, thread, turn);
+                if acquired {
+                    // SAFETY: acquired.
+                    unsafe { shared.count::<P>(true) };
+                    release(&shared.lock, thread);
+                }
+                acquired
+            };
+            scope.spawn(move || (0..turns).filter(acquired).count() as u64)
+        };
+        let running: Vec<_> = (0..threads).map(attempts).collect();
+        running
+            .into_iter()
+            .map(|thread| thread.join().expect("a lock that excludes"))
+            .sum::<u64>()
+    });
+    assert_eq!(shared.counted(), made, "lost updates");
+}
+
 pub(crate) struct Sendable<T>(pub(crate) T);
 // SAFETY: each context is used by one thread; other threads reach only the
 // atomics inside it.
