@@ -12,6 +12,7 @@ use crate::guest;
 use crate::metrics::{source, values};
 use crate::outcome::{Measured, Outcome};
 use crate::workload::Load;
+use locklab_document::number::count;
 use locklab_host::error::Error;
 use locklab_judge::Side;
 use locklab_lab::experiment::{Cell, Invalid, Sample};
@@ -265,8 +266,8 @@ impl Instrument for Kernels<'_> {
         let first = cell.pairs.first().and_then(|pair| measured(&pair.baseline));
         if let Some(first) = &first {
             cell.about = format!(
-                "{} pairs, each another link order and seed; per {}.",
-                cell.pairs.len(),
+                "{}, each another link order and seed; per {}.",
+                count(cell.pairs.len(), "pair"),
                 first.unit
             );
         }

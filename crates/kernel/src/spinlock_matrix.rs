@@ -7,6 +7,7 @@
 
 use crate::outcome::Measured;
 use locklab_lab::experiment::{Key, Metric, Role, Source};
+use locklab_lab::matrix::OPS;
 use serde::{Deserialize, Serialize};
 
 /// The most cells for which the guest has room.
@@ -114,11 +115,12 @@ pub struct Point {
 }
 
 impl Point {
-    /// The name of its metric: acquisitions a second at this point.
+    /// The name of its metric, acquisitions a second at this point: that of a
+    /// matrix's metrics, and the point.
     #[must_use]
     pub fn metric(self) -> String {
         format!(
-            "acquisitions {} x {} x {}",
+            "{OPS}@{}x{}x{}",
             self.threads, self.critical, self.non_critical
         )
     }
@@ -253,10 +255,10 @@ mod tests {
         assert_eq!(
             names,
             [
-                "acquisitions 1 x 0 x 1",
-                "acquisitions 1 x 4 x 1",
-                "acquisitions 2 x 0 x 1",
-                "acquisitions 2 x 4 x 1"
+                "ops_per_s@1x0x1",
+                "ops_per_s@1x4x1",
+                "ops_per_s@2x0x1",
+                "ops_per_s@2x4x1"
             ]
         );
         assert!(metrics.iter().all(|m| m.at.is_some()));
@@ -281,7 +283,7 @@ mod tests {
         }
         let cells = cells(&measured);
         assert_eq!(cells.len(), 2);
-        assert_eq!(cells[0].0.metric(), "acquisitions 1 x 0 x 1");
+        assert_eq!(cells[0].0.metric(), "ops_per_s@1x0x1");
         assert_eq!(cells[1].1.rate(), 2e9);
         assert!(table(&measured, "instructions").contains("0.67"));
     }

@@ -7,7 +7,7 @@
 use crate::experiment::{Experiment, Role};
 use crate::verdicts::Verdicts;
 use locklab_document::number::count;
-use locklab_judge::{Verdict, fewest_callable, pairs_needed};
+use locklab_judge::{MIN_PAIRS, Verdict, fewest_callable, pairs_needed};
 
 /// The verdicts that a gate fails on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,11 +95,11 @@ pub fn too_few_pairs(experiment: &Experiment) -> Option<String> {
     let judged = metrics.filter(|metric| metric.role == Role::Primary);
     let (family, judged) = (experiment.design.family, judged.count().max(1));
     let pairs = experiment.design.pairs as usize;
-    let needed = pairs_needed(family, judged);
+    let needed = pairs_needed(family, judged).max(MIN_PAIRS);
     if pairs >= needed {
         return None;
     }
-    let together = fewest_callable(family, judged, pairs);
+    let together = fewest_callable(family, judged, pairs).filter(|_| pairs >= MIN_PAIRS);
     let (pairs, of) = (count(pairs, "pair"), count(judged, "comparison"));
     Some(match together {
         None => format!(

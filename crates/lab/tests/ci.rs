@@ -143,11 +143,14 @@ fn too_few_pairs_are_reported_before_they_are_run() {
         experiment.design.family = family;
         too_few_pairs(&experiment)
     };
-    for pairs in 1..6 {
-        let text = warning(1, pairs, Family::Holm).unwrap();
-        assert!(text.ends_with("give --pairs 6 or more."), "{text}");
+    // Six would be significant, and eight are what the judge reads at all.
+    for pairs in 1..8 {
+        for family in [Family::Holm, Family::FalseDiscovery] {
+            let text = warning(1, pairs, family).unwrap();
+            assert!(text.ends_with("give --pairs 8 or more."), "{text}");
+        }
     }
-    assert_eq!(warning(1, 6, Family::Holm), None);
+    assert_eq!(warning(1, 8, Family::Holm), None);
     let text = warning(126, 8, Family::Holm).unwrap();
     assert!(
         text.starts_with("Too few: 8 pairs can call none of 126 comparisons better or worse;"),
