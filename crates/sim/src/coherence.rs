@@ -20,6 +20,7 @@ use crate::engine::{Engine, Phase};
 use crate::requests::Requests;
 use crate::topology::Distance;
 use std::cell::{Cell, RefCell};
+use std::ops::Range;
 
 /// The most cores that fit a line's set of sharers.
 pub(crate) const MAX_CORES: usize = 512;
@@ -41,34 +42,36 @@ pub(crate) enum Want {
     Far,
 }
 
-/// One line's directory entry.
+/// One line's directory entry. What a hit looks at comes first, on one line of
+/// the host.
+#[repr(C, align(64))]
 pub(crate) struct Line {
     pub(crate) exclusive: Cell<u16>,
     /// The last core that wrote, while no other has.
     pub(crate) owner: Cell<u16>,
+    /// [`crate::engine::Cpu`]'s L1 generation when the owner last used it.
+    pub(crate) generation: Cell<u32>,
     /// The time when the exclusive owner's copy arrives.
     ready: Cell<u64>,
     /// The time when the next request can be granted.
     pub(crate) free_at: Cell<u64>,
-    /// Whether a request waits for that time: then the owner's next operation
-    /// does not precede it, however fast the owner is.
-    pub(crate) claimed: Cell<bool>,
-    sharers: [Cell<u64>; WORDS],
+    /// The time of its next event, and the number of that event.
+    pub(crate) event: Cell<(u64, u64)>,
     /// Number of sharers.
     copies: Cell<u32>,
+    /// Whether only one CPU ever uses the line.
+    pub(crate) private: Cell<bool>,
+    /// Whether a request waits for `free_at`: then the owner's next operation
+    /// does not precede it, however fast the owner is.
+    pub(crate) claimed: Cell<bool>,
+    watched: Cell<bool>,
     /// Whether the line was last used at its home, by a far atomic.
     at_home: Cell<bool>,
     /// Number of far atomics in a row by `owner`.
     far_streak: Cell<u8>,
-    /// Whether only one CPU ever uses the line.
-    pub(crate) private: Cell<bool>,
-    /// The time of its next event, and the number of that event.
-    pub(crate) event: Cell<(u64, u64)>,
+    sharers: [Cell<u64>; WORDS],
     pub(crate) requests: RefCell<Requests>,
-    watched: Cell<bool>,
     watchers: RefCell<Vec<u16>>,
-    /// [`crate::engine::Cpu`]'s L1 generation when the owner last used it.
-    pub(crate) generation: Cell<u32>,
 }
 
 impl Line {
@@ -141,21 +144,38 @@ impl Line {
         self.copies.set(self.copies.get() + u32::from(old != new));
     }
 
-    /// Number of cores of a range that share the line.
-    fn copies_in(&self, cores: std::ops::Range<usize>) -> u32 {
-        let mut count = 0;
-        for index in cores.start / 64..cores.end.div_ceil(64) {
-            let mut word = self.sharers[index].get();
-            let first = index * 64;
-            if cores.start > first {
-                word &= u64::MAX << (cores.start - first);
-            }
-            if cores.end < first + 64 {
-                word &= (1 << (cores.end - first)) - 1;
-            }
-            count += word.count_ones();
+    /// Those of 64 cores from `first` on that share the line and are of a
+    /// range.
+    #[inline]
+    fn sharers_in(&self, cores: &Range<usize>, first: usize) -> u64 {
+        let mut word = self.sharers[first / 64].get();
+        if cores.start > first {
+            word &= u64::MAX << (cores.start - first);
         }
-        count
+        if cores.end < first + 64 {
+            word &= (1 << (cores.end - first)) - 1;
+        }
+        word
+    }
+
+    /// Number of cores of a range that share the line.
+    fn copies_in(&self, cores: Range<usize>) -> u32 {
+        (cores.start / 64..cores.end.div_ceil(64))
+            .map(|index| self.sharers_in(&cores, index * 64).count_ones())
+            .sum()
+    }
+
+    /// Whether a core of a range shares the line that is not `core`.
+    #[inline]
+    fn has_other_in(&self, cores: Range<usize>, core: usize) -> bool {
+        (cores.start / 64..cores.end.div_ceil(64)).any(|index| {
+            let own = if core / 64 == index {
+                1 << (core % 64)
+            } else {
+                0
+            };
+            self.sharers_in(&cores, index * 64) & !own != 0
+        })
     }
 
     /// Checks that its fields are consistent.
@@ -178,40 +198,43 @@ impl Line {
 }
 
 impl Engine {
-    /// The distances of the nearest and the farthest other copy of a line.
-    fn source(&self, line: &Line, core: usize) -> (Option<Distance>, Option<Distance>) {
+    /// The distance of the nearest other copy of a line.
+    #[inline]
+    fn nearest(&self, line: &Line, core: usize) -> Option<Distance> {
         let topology = &self.topology;
         let exclusive = line.exclusive.get();
         if exclusive != NOBODY {
-            let distance = topology.distance(core, exclusive as usize);
-            return (Some(distance), Some(distance));
+            return Some(topology.distance(core, exclusive as usize));
+        }
+        let mine = u32::from(line.readable(core, u64::MAX));
+        if line.copies.get() == mine {
+            None
+        } else if line.has_other_in(topology.cluster_range(core), core) {
+            Some(Distance::Cluster)
+        } else if line.has_other_in(topology.socket_range(core), core) {
+            Some(Distance::Socket)
+        } else {
+            Some(Distance::Remote)
+        }
+    }
+
+    /// The distance of the farthest other copy of a line.
+    fn farthest(&self, line: &Line, core: usize) -> Option<Distance> {
+        let topology = &self.topology;
+        let exclusive = line.exclusive.get();
+        if exclusive != NOBODY {
+            return Some(topology.distance(core, exclusive as usize));
         }
         let total = line.copies.get();
-        let mine = u32::from(line.readable(core, u64::MAX));
-        if total == mine {
-            return (None, None);
+        if total == u32::from(line.readable(core, u64::MAX)) {
+            None
+        } else if line.copies_in(topology.cluster_range(core)) == total {
+            Some(Distance::Cluster)
+        } else if line.copies_in(topology.socket_range(core)) == total {
+            Some(Distance::Socket)
+        } else {
+            Some(Distance::Remote)
         }
-        let cluster = line.copies_in(topology.cluster_range(core));
-        let socket = if cluster == total {
-            total
-        } else {
-            line.copies_in(topology.socket_range(core))
-        };
-        let nearest = if cluster > mine {
-            Distance::Cluster
-        } else if socket > mine {
-            Distance::Socket
-        } else {
-            Distance::Remote
-        };
-        let farthest = if socket < total {
-            Distance::Remote
-        } else if cluster < total {
-            Distance::Socket
-        } else {
-            Distance::Cluster
-        };
-        (Some(nearest), Some(farthest))
     }
 
     /// Whether another core of this one's socket has a copy of a line that no
@@ -222,13 +245,11 @@ impl Engine {
         if copies == 0 {
             return false;
         }
+        if self.topology.sockets > 1 {
+            return line.has_other_in(self.topology.socket_range(core), core);
+        }
         let mine = line.sharers[core / 64].get() >> (core % 64) & 1;
-        let here = if self.topology.sockets == 1 {
-            copies
-        } else {
-            line.copies_in(self.topology.socket_range(core))
-        };
-        here > mine as u32
+        copies > mine as u32
     }
 
     #[inline]
@@ -244,7 +265,6 @@ impl Engine {
         if want == Want::Shared && self.costs.llc_is_nearest && self.is_in_socket(line, core) {
             return (self.costs.llc, 0);
         }
-        let (nearest, farthest) = self.source(line, core);
         let unowned = line.exclusive.get() == NOBODY;
         // No core has it, and it is not in memory: the home has it.
         let home = |distance| match distance {
@@ -262,6 +282,7 @@ impl Engine {
         };
         if want == Want::Shared {
             // Read from the last-level cache of the socket that has it.
+            let nearest = self.nearest(line, core);
             return match nearest {
                 Some(Distance::Cluster | Distance::Socket) if unowned => {
                     (self.costs.llc.min(self.transfer(nearest)), 0)
@@ -269,7 +290,8 @@ impl Engine {
                 _ => (home(nearest), 0),
             };
         }
-        if line.exclusive.get() != NOBODY {
+        let farthest = self.farthest(line, core);
+        if !unowned {
             return (self.transfer(farthest), 0);
         }
         let mine = u32::from(line.readable(core, u64::MAX));

@@ -19,12 +19,12 @@ use crate::machine::{Arbitration, Arch, Machine};
 use crate::metrics::Metrics;
 use crate::platform::Sim;
 use crate::rng::Rng;
+use crate::scenario::ColouredStack;
 use crate::spin::Spin;
 use crate::store_buffer::StoreBuffer;
 use crate::stuck::SimError;
 use crate::topology::{Distance, Topology};
 use crate::trace::Trace;
-use corosensei::stack::DefaultStack;
 use corosensei::{Coroutine, CoroutineResult, Yielder};
 use locklab_locks::{HeldLocks, QueueNodes};
 use std::cell::{Cell, RefCell};
@@ -57,32 +57,36 @@ pub(crate) enum Phase {
     Done,
 }
 
-/// One CPU that software sees; a virtual one in a virtual machine.
+/// One CPU that software sees; a virtual one in a virtual machine. What each
+/// access and each event looks at comes first, on few lines of the host.
+#[repr(C, align(64))]
 pub(crate) struct Cpu {
-    pub(crate) phase: Cell<Phase>,
+    pub(crate) core: Cell<usize>,
     /// The number of the event that continues it; others are stale.
     pub(crate) event: Cell<u64>,
-    pub(crate) core: Cell<usize>,
     /// How far it may run ahead with hits: the least time that a request of
     /// another core travels. 0 if a sibling thread shares the core's lines.
     pub(crate) lookahead: Cell<u64>,
-    pub(crate) hardware: Cell<usize>,
+    /// Cycles it has waited for lines.
+    pub(crate) stalled: Cell<u64>,
+    pub(crate) since: Cell<u64>,
+    pub(crate) yielder: Cell<*const Yielder<(), ()>>,
+    pub(crate) phase: Cell<Phase>,
     /// Whether a hardware thread runs it.
     pub(crate) on: Cell<bool>,
     /// Whether it is to be descheduled as soon as possible.
     pub(crate) preempt: Cell<bool>,
-    pub(crate) ready_since: Cell<u64>,
-    pub(crate) stolen: Cell<u64>,
     /// Counted in its core's `busy`.
     pub(crate) busy: Cell<bool>,
-    pub(crate) spin: Spin,
-    pub(crate) stores: StoreBuffer,
-    /// Cycles it has waited for lines.
-    pub(crate) stalled: Cell<u64>,
     pub(crate) masked: Cell<bool>,
+    pub(crate) spin: Spin,
     pub(crate) next_interrupt: Cell<u64>,
     pub(crate) next_steal: Cell<u64>,
-    /// The place in the lock's source where it waits, the word, and since when.
+    pub(crate) stores: StoreBuffer,
+    pub(crate) hardware: Cell<usize>,
+    pub(crate) ready_since: Cell<u64>,
+    pub(crate) stolen: Cell<u64>,
+    /// The place in the lock's source where it waits, and the word.
     pub(crate) place: Cell<Option<&'static Location<'static>>>,
     pub(crate) word: Cell<(usize, u8)>,
     /// For code that is not Rust: the address of its latest access's
@@ -91,8 +95,6 @@ pub(crate) struct Cpu {
     pub(crate) site: Cell<usize>,
     pub(crate) handed: Cell<(usize, u8)>,
     pub(crate) watched: RefCell<Vec<usize>>,
-    pub(crate) since: Cell<u64>,
-    pub(crate) yielder: Cell<*const Yielder<(), ()>>,
 }
 
 /// The machine's figures in cycles.
@@ -535,7 +537,7 @@ impl Engine {
 
     /// Runs coroutines, one a CPU, until all return, one stops the engine, or
     /// it fails.
-    pub(crate) fn run(&self, coroutines: &mut [Coroutine<(), (), (), DefaultStack>]) {
+    pub(crate) fn run(&self, coroutines: &mut [Coroutine<(), (), (), ColouredStack>]) {
         self.enter(|| {
             self.start();
             let mut watchdog = crate::stuck::Watchdog::new(self);

@@ -3,8 +3,8 @@
 //!
 //! A release of a ticket lock makes every waiter read the line again, so a
 //! line may have as many requests as there are CPUs, again and again. Those in
-//! transit are in a heap by the time of their arrival; those that have
-//! arrived are in the order of arrival, reads and writes apart.
+//! transit are sorted by arrival, many at a time; those that have arrived are in
+//! that order, reads and writes apart.
 //! Where `directory.writes_first` says so, a write goes before the reads that
 //! wait with it, so that a release is not held up by all the waiters. The reads
 //! of CPUs that spin are answered here, one after the other as long as no
@@ -14,11 +14,10 @@ use crate::coherence::{Line, NOBODY, Want};
 use crate::engine::Engine;
 use crate::event::Kind;
 use crate::machine::Arbitration;
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::VecDeque;
 use std::ops::Range;
 
-/// One request as a number, so that the heap compares nothing else: the time
+/// One request as a number, so that sorting compares nothing else: the time
 /// when it arrives, the CPU, its core, what it wants, and for a read in a spin
 /// which of that CPU's it is. Ordered by arrival, and then by CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -89,10 +88,72 @@ impl Arrived {
     }
 }
 
+/// Requests in transit to the directory. A release makes all waiters send one
+/// at once, so that most are added many at a time: they are sorted when the
+/// first of them is due.
+#[derive(Default)]
+struct Transit {
+    /// The latest first, so that the earliest is taken from the end.
+    sorted: Vec<Request>,
+    fresh: Vec<Request>,
+    /// The earliest of `fresh`.
+    earliest_fresh: Option<Request>,
+}
+
+impl Transit {
+    fn is_empty(&self) -> bool {
+        self.sorted.is_empty() && self.fresh.is_empty()
+    }
+
+    fn push(&mut self, request: Request) {
+        if self.sorted.last().is_none_or(|first| request < *first) && self.fresh.is_empty() {
+            return self.sorted.push(request);
+        }
+        self.fresh.push(request);
+        if self.earliest_fresh.is_none_or(|first| request < first) {
+            self.earliest_fresh = Some(request);
+        }
+    }
+
+    /// The time when the next one arrives.
+    fn next(&self) -> Option<u64> {
+        let first = match (self.sorted.last(), &self.earliest_fresh) {
+            (Some(sorted), Some(fresh)) => sorted.min(fresh),
+            (sorted, fresh) => sorted.or(fresh.as_ref())?,
+        };
+        Some(first.arrives())
+    }
+
+    /// Takes the earliest if it arrives by `now`.
+    fn pop(&mut self, now: u64) -> Option<Request> {
+        if self
+            .earliest_fresh
+            .is_some_and(|fresh| fresh.arrives() <= now)
+        {
+            self.sort();
+        }
+        self.sorted.pop_if(|first| first.arrives() <= now)
+    }
+
+    fn sort(&mut self) {
+        self.fresh.sort_unstable_by(|a, b| b.cmp(a));
+        self.earliest_fresh = None;
+        if self.sorted.is_empty() {
+            std::mem::swap(&mut self.sorted, &mut self.fresh);
+            return;
+        }
+        // Few of an earlier release are left when those of the next are due.
+        for request in self.fresh.drain(..) {
+            let place = self.sorted.partition_point(|other| *other > request);
+            self.sorted.insert(place, request);
+        }
+    }
+}
+
 /// The requests that wait for a line.
 #[derive(Default)]
 pub(crate) struct Requests {
-    coming: BinaryHeap<Reverse<Request>>,
+    coming: Transit,
     reads: Arrived,
     writes: Arrived,
 }
@@ -111,14 +172,11 @@ impl Requests {
 
     /// Moves requests that arrive by `now` to those that have arrived.
     fn arrive(&mut self, now: u64) {
-        while let Some(Reverse(request)) = self.coming.peek()
-            && request.arrives() <= now
-        {
+        while let Some(request) = self.coming.pop(now) {
             match request.want() {
-                Want::Shared => self.reads.requests.push_back(*request),
-                _ => self.writes.requests.push_back(*request),
+                Want::Shared => self.reads.requests.push_back(request),
+                _ => self.writes.requests.push_back(request),
             }
-            self.coming.pop();
         }
     }
 
@@ -191,7 +249,7 @@ impl Engine {
         let core = self.cpus[cpu].core.get();
         let arrives = asks + self.travel(self.distant(line, core, want));
         let request = Request::new(arrives, cpu, core, want, turn);
-        line.requests.borrow_mut().coming.push(Reverse(request));
+        line.requests.borrow_mut().coming.push(request);
         self.arm(index, arrives.max(line.free_at.get()));
     }
 
@@ -236,10 +294,7 @@ impl Engine {
         let mut requests = line.requests.borrow_mut();
         requests.arrive(now);
         let Some(place) = self.arbitrate(line, &mut requests) else {
-            return requests
-                .coming
-                .peek()
-                .map_or(u64::MAX, |Reverse(first)| first.arrives());
+            return requests.coming.next().unwrap_or(u64::MAX);
         };
         let Some(request) = requests.take(place) else {
             return u64::MAX;
@@ -339,11 +394,36 @@ mod tests {
     }
 
     #[test]
+    fn requests_arrive_in_order_however_many_are_sent_at_once() {
+        let rng = crate::rng::Rng::new(1);
+        let mut transit = Transit::default();
+        let mut expected = std::collections::BTreeSet::new();
+        let mut now = 0;
+        for _ in 0..2_000 {
+            for _ in 0..rng.below(3) * rng.below(40) {
+                let (arrives, cpu) = (now + rng.below(500) as u64, rng.below(1024));
+                let request = Request::new(arrives, cpu, cpu / 2, Want::Shared, None);
+                if expected.insert(request) {
+                    transit.push(request);
+                }
+            }
+            now += rng.below(300) as u64;
+            while let Some(request) = transit.pop(now) {
+                assert_eq!(expected.pop_first(), Some(request));
+            }
+            let next = expected.first().map(|request| request.arrives());
+            assert!(next.is_none_or(|next| next > now));
+            assert_eq!(transit.next(), next);
+            assert_eq!(transit.is_empty(), expected.is_empty());
+        }
+    }
+
+    #[test]
     fn the_first_to_arrive_of_those_near_is_found() {
         let mut requests = Requests::default();
         for (cpu, arrives) in (0..100).rev().zip(1..) {
             let request = Request::new(arrives, cpu, cpu, Want::Shared, Some(7));
-            requests.coming.push(Reverse(request));
+            requests.coming.push(request);
         }
         requests.arrive(90);
         assert_eq!(requests.waiting(), 90);

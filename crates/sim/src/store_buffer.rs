@@ -16,12 +16,16 @@ use locklab_locks::platform::Ordering;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 
+/// One store, or several in a row to one place on x86, which become visible
+/// together: then the value is that of the last.
 #[derive(Clone, Copy)]
 struct Store {
     address: usize,
     size: u8,
     value: u64,
     line: usize,
+    /// How many there are.
+    times: u16,
     /// Whether it waits for all stores before it.
     last: bool,
     /// Whether no store before it has the same line.
@@ -80,6 +84,22 @@ impl StoreBuffer {
         stores.iter().rev().any(|store| store.line == line)
     }
 
+    /// Adds a store to the youngest, if it has the same place. Returns whether
+    /// it has.
+    #[inline(always)]
+    fn repeat(&self, address: usize, size: u8, value: u64) -> bool {
+        let mut stores = self.stores.borrow_mut();
+        match stores.back_mut() {
+            Some(last) if last.address == address && last.size == size => {
+                last.value = value;
+                last.times += 1;
+                self.len.set(self.len.get() + 1);
+                true
+            }
+            _ => false,
+        }
+    }
+
     fn push(&self, store: Store) {
         self.count(0, store.may_ask());
         let lines = &self.lines[store.line % REMAINDERS];
@@ -95,7 +115,7 @@ impl StoreBuffer {
             0 => stores.pop_front()?,
             _ => stores.remove(place)?,
         };
-        self.len.set(stores.len());
+        self.len.set(self.len.get() - usize::from(removed.times));
         self.count(usize::from(removed.may_ask()), false);
         let lines = &self.lines[removed.line % REMAINDERS];
         lines.set(lines.get() - 1);
@@ -109,6 +129,12 @@ impl StoreBuffer {
         Some(removed)
     }
 
+    /// Whether no store may have to request its line before its turn.
+    #[inline(always)]
+    fn asks_nothing(&self) -> bool {
+        self.may_ask.get() == 0
+    }
+
     /// Changes a store without changing its line.
     fn change(&self, place: usize, change: impl FnOnce(&mut Store)) {
         let store = &mut self.stores.borrow_mut()[place];
@@ -119,7 +145,8 @@ impl StoreBuffer {
 
     /// Notes that its CPU is on another core, which has none of its lines.
     pub(crate) fn moved(&self) {
-        for place in 0..self.len() {
+        let places = self.stores.borrow().len();
+        for place in 0..places {
             self.change(place, |store| store.settled = false);
         }
     }
@@ -212,19 +239,42 @@ impl Engine {
             self.suspend(Phase::DrainSlot);
             cpu.stalled.set(cpu.stalled.get() + self.time.get() - from);
         }
-        cpu.stores.push(Store {
-            address,
-            size,
-            value,
-            line: index,
-            last: self.x86 || releases(order),
-            first: !cpu.stores.has(index),
-            settled: false,
-            asked: None,
-            comes: u64::MAX,
-        });
-        self.drain(self.current.get(), self.time.get());
+        let now = self.time.get();
+        if !(self.x86 && cpu.stores.repeat(address, size, value)) {
+            let own = self.x86 && line.private.get();
+            cpu.stores.push(Store {
+                address,
+                size,
+                value,
+                line: index,
+                times: 1,
+                last: self.x86 || releases(order),
+                first: !cpu.stores.has(index),
+                settled: own && line.writable(cpu.core.get(), now),
+                asked: None,
+                comes: u64::MAX,
+            });
+        }
+        // Most stores wait behind one whose line is on its way, and change
+        // nothing.
+        if !(self.x86 && cpu.stores.asks_nothing() && self.oldest_waits(now)) {
+            self.drain(self.current.get(), now);
+        }
         self.time.set(self.time.get() + 1);
+    }
+
+    /// Whether the oldest store of the running CPU, whose line has been
+    /// requested, can only wait at `now`.
+    #[inline]
+    fn oldest_waits(&self, now: u64) -> bool {
+        let cpu = self.current();
+        let stores = cpu.stores.stores.borrow();
+        let Some(oldest) = stores.front() else {
+            return false;
+        };
+        oldest.asked.is_some()
+            && oldest.comes > now
+            && !self.lines[oldest.line].writable(cpu.core.get(), now)
     }
 
     /// Makes a value visible.
@@ -370,6 +420,8 @@ impl Engine {
         };
         // SAFETY: whoever put it here promised.
         unsafe { self.publish(store.line, store.address, store.size, store.value, now) };
+        let more = u64::from(store.times) - 1;
+        self.writes.set(self.writes.get() + more);
     }
 
     /// Handles the arrival of the line of one of a CPU's stores.
@@ -411,14 +463,23 @@ mod tests {
         let rng = Rng::new(1);
         let buffer = StoreBuffer::default();
         for _ in 0..20_000 {
-            let place = rng.below(buffer.len() + 1);
-            if place == buffer.len() && place < 56 {
+            let places = buffer.stores.borrow().len();
+            let place = rng.below(places + 1);
+            if place == places && place < 56 {
                 let line = rng.below(80);
+                if rng.below(4) == 0 {
+                    let last = buffer.stores.borrow().back().map(|store| store.address);
+                    assert_eq!(buffer.repeat(line * 64, 4, 1), last == Some(line * 64));
+                    assert!(!buffer.repeat(line * 64, 2, 1));
+                    last.inspect(|&address| assert!(buffer.repeat(address, 4, 1)));
+                    continue;
+                }
                 buffer.push(Store {
                     address: line * 64,
                     size: 4,
                     value: 0,
                     line,
+                    times: 1,
                     last: true,
                     first: !buffer.has(line),
                     settled: false,
@@ -426,11 +487,11 @@ mod tests {
                     comes: u64::MAX,
                 });
             } else if rng.below(3) == 0 {
-                buffer.remove(place.min(buffer.len() - 1));
+                buffer.remove(place.min(places - 1));
             } else if rng.below(20) == 0 {
                 buffer.moved();
             } else {
-                buffer.change(place.min(buffer.len() - 1), |store| match rng.below(2) {
+                buffer.change(place.min(places - 1), |store| match rng.below(2) {
                     0 => store.settled = true,
                     _ => store.asked = Some(3),
                 });
@@ -443,7 +504,8 @@ mod tests {
             }
             let may_ask = stores.iter().filter(|store| store.may_ask()).count();
             assert_eq!(buffer.may_ask.get(), may_ask);
-            assert_eq!(buffer.len(), stores.len());
+            let times = stores.iter().map(|store| usize::from(store.times));
+            assert_eq!(buffer.len(), times.sum::<usize>());
         }
     }
 }

@@ -100,30 +100,42 @@ pub(crate) struct Topology {
     cores_per_cluster: usize,
     clusters_per_socket: usize,
     pub(crate) sockets: usize,
+    /// Cluster and socket of each core, so that no access divides.
+    groups: Box<[(u16, u16)]>,
 }
 
 impl Topology {
     pub(crate) fn new(machine: &Machine) -> Self {
+        let cores_per_cluster = machine.get("topology.cores") as usize;
+        let clusters_per_socket = machine.get("topology.clusters") as usize;
+        let sockets = machine.sockets();
+        let group = |core: usize| {
+            let cluster = core / cores_per_cluster;
+            (cluster as u16, (cluster / clusters_per_socket) as u16)
+        };
         Self {
             threads_per_core: machine.get("topology.threads") as usize,
-            cores_per_cluster: machine.get("topology.cores") as usize,
-            clusters_per_socket: machine.get("topology.clusters") as usize,
-            sockets: machine.sockets(),
+            cores_per_cluster,
+            clusters_per_socket,
+            sockets,
+            groups: (0..sockets * clusters_per_socket * cores_per_cluster)
+                .map(group)
+                .collect(),
         }
     }
 
     pub(crate) fn cores(&self) -> usize {
-        self.sockets * self.clusters_per_socket * self.cores_per_cluster
+        self.groups.len()
     }
 
     #[inline]
     pub(crate) fn cluster(&self, core: usize) -> usize {
-        core / self.cores_per_cluster
+        self.groups[core].0.into()
     }
 
     #[inline]
     pub(crate) fn socket(&self, core: usize) -> usize {
-        core / (self.cores_per_cluster * self.clusters_per_socket)
+        self.groups[core].1.into()
     }
 
     /// The cores of the cluster that `core` is in.
@@ -144,11 +156,12 @@ impl Topology {
     /// The distance between cores; `Core` for the same one.
     #[inline]
     pub(crate) fn distance(&self, a: usize, b: usize) -> Distance {
+        let (one, other) = (self.groups[a], self.groups[b]);
         if a == b {
             Distance::Core
-        } else if self.cluster(a) == self.cluster(b) {
+        } else if one.0 == other.0 {
             Distance::Cluster
-        } else if self.socket(a) == self.socket(b) {
+        } else if one.1 == other.1 {
             Distance::Socket
         } else {
             Distance::Remote

@@ -3,12 +3,8 @@
 use super::*;
 
 fn two_by_two_by_two() -> Topology {
-    Topology {
-        threads_per_core: 2,
-        cores_per_cluster: 2,
-        clusters_per_socket: 1,
-        sockets: 2,
-    }
+    let machine = Machine::builtin("xeon-8380-2s").unwrap();
+    Topology::new(&machine.with("topology.cores", 2.0).unwrap())
 }
 
 #[test]
