@@ -7,7 +7,7 @@
 use crate::experiment::{Experiment, Role};
 use crate::verdicts::Verdicts;
 use locklab_document::number::count;
-use locklab_judge::{MIN_PAIRS, Verdict, fewest_callable, pairs_needed};
+use locklab_judge::{Family, MIN_PAIRS, Verdict, fewest_callable, pairs_needed};
 
 /// The verdicts that a gate fails on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,9 +92,17 @@ pub fn fails(
 #[must_use]
 pub fn too_few_pairs(experiment: &Experiment) -> Option<String> {
     let metrics = experiment.cells.iter().flat_map(|cell| &cell.metrics);
-    let judged = metrics.filter(|metric| metric.role == Role::Primary);
-    let (family, judged) = (experiment.design.family, judged.count().max(1));
+    let (inside, alone): (Vec<_>, Vec<_>) = metrics
+        .filter(|metric| metric.role == Role::Primary)
+        .partition(|metric| metric.at.is_some());
     let pairs = experiment.design.pairs as usize;
+    too_few_for(experiment.design.family, alone.len().max(1), pairs).or_else(|| {
+        // The places of a matrix that one run gives are a family of their own.
+        (!inside.is_empty()).then(|| too_few_for(Family::FalseDiscovery, inside.len(), pairs))?
+    })
+}
+
+fn too_few_for(family: Family, judged: usize, pairs: usize) -> Option<String> {
     let needed = pairs_needed(family, judged).max(MIN_PAIRS);
     if pairs >= needed {
         return None;

@@ -1,6 +1,6 @@
 //! Verdicts for continuous integration: JUnit XML and SARIF.
 
-use crate::common::{context, judged, matrix, programs, troubled, xml};
+use crate::common::{context, judged, kernels, matrix, programs, troubled, xml};
 use locklab_document::Document;
 use locklab_document::render::{junit, sarif};
 use locklab_judge::Family;
@@ -162,4 +162,26 @@ fn too_few_pairs_are_reported_before_they_are_run() {
          lets each be called."
     );
     assert_eq!(warning(126, 13, Family::FalseDiscovery), None);
+}
+
+/// As they are judged: the matrix that a run gives is no part of the family of
+/// the others.
+#[test]
+fn a_matrix_inside_a_cell_needs_the_pairs_of_its_own_family() {
+    let mut experiment = kernels();
+    experiment.design.pairs = 7;
+    let text = too_few_pairs(&experiment).unwrap();
+    assert_eq!(
+        text,
+        "Too few: 7 pairs can call none of 1 comparison better or worse; give --pairs 8 or more."
+    );
+    experiment.design.pairs = 8;
+    let text = too_few_pairs(&experiment);
+    assert_eq!(text, None);
+    experiment.cells[0].metrics.extend_from_within(..);
+    assert_eq!(
+        too_few_pairs(&experiment).unwrap(),
+        "Few: with 8 pairs none of 12 comparisons can be called alone, 2 must agree; --pairs 9 \
+         lets each be called."
+    );
 }
