@@ -45,15 +45,3 @@ fn an_unknown_name_is_refused_with_the_names_that_there_are() {
         assert!(error.contains(name), "{error}");
     }
 }
-
-/// What the structure group says today: `cargo test -p locklab-published
-/// the_structure_group -- --ignored --nocapture`. Takes a minute.
-#[test]
-#[ignore = "prints, and takes a minute"]
-fn the_structure_group() {
-    for (name, ..) in EXPERIMENTS {
-        if Group::of(name) == Some(Group::Structure) && *name != "virt-backoff" {
-            println!("{name}: {:?}", simulated(name).agreement);
-        }
-    }
-}

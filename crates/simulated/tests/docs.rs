@@ -1,0 +1,31 @@
+//! What docs/simulator.md says of the validation is what the simulator gives.
+//!
+//! `UPDATE_GOLDEN=1 cargo test --release -p locklab-simulated --test docs --
+//! --ignored` renews it; read the diff, and the prose around it.
+
+use locklab_document::render::{Colour, text};
+use locklab_published::{EXPERIMENTS, reproduce};
+use locklab_simulated::published::scores;
+use std::path::Path;
+
+const BEFORE: &str = "<!-- What `locklab reproduce --all` prints. -->\n```\n";
+const AFTER: &str = "```\n";
+
+#[test]
+#[ignore = "simulates every published experiment: cargo xtask test --thorough"]
+fn the_scores_in_the_docs_are_those_of_today() {
+    let reproduced = |(name, ..): &(&str, _, _)| reproduce(name, 1, 2, |_, _| {}).unwrap();
+    let reports: Vec<_> = EXPERIMENTS.iter().map(reproduced).collect();
+    let printed = text(&scores(&reports), Colour::Plain);
+    // What is listed after the scores changes with every figure.
+    let (printed, _) = printed.split_once("\nMisses: ").unwrap();
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/simulator.md");
+    let docs = std::fs::read_to_string(&path).unwrap();
+    let (before, rest) = docs.split_once(BEFORE).unwrap();
+    let (written, after) = rest.split_once(AFTER).unwrap();
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        std::fs::write(&path, [before, BEFORE, printed, AFTER, after].concat()).unwrap();
+    } else {
+        assert_eq!(written, printed);
+    }
+}
