@@ -62,100 +62,94 @@ impl Request {
     }
 }
 
-/// Requests that have arrived, in the order of arrival.
-#[derive(Default)]
-struct Arrived {
-    requests: VecDeque<Request>,
-    /// How many of the first of them are served in the current round.
-    turn: usize,
-}
-
-impl Arrived {
-    fn take(&mut self, place: usize) -> Option<Request> {
-        if place < self.turn {
-            self.turn -= 1;
-        }
-        self.requests.remove(place)
-    }
-
-    /// The first to have arrived of those from some cores in the current round.
-    fn first_from(&self, cores: &Range<usize>) -> Option<usize> {
-        let (start, length) = (cores.start as u16, cores.len() as u16);
-        self.requests
-            .iter()
-            .take(self.turn)
-            .position(|request| request.core().wrapping_sub(start) < length)
-    }
-}
-
-/// Requests in transit to the directory. A release makes all waiters send one
-/// at once, so that most are added many at a time: they are sorted when the
+/// Requests of one kind, in transit or arrived. A release makes all waiters send
+/// one at once, so that most are added many at a time: they are sorted when the
 /// first of them is due.
 #[derive(Default)]
-struct Transit {
-    /// The latest first, so that the earliest is taken from the end.
-    sorted: Vec<Request>,
+struct Side {
+    /// The earliest first.
+    sorted: VecDeque<Request>,
     fresh: Vec<Request>,
     /// The earliest of `fresh`.
     earliest_fresh: Option<Request>,
+    /// Whatever arrives by then comes after those that have.
+    until: u64,
 }
 
-impl Transit {
+impl Side {
     fn is_empty(&self) -> bool {
         self.sorted.is_empty() && self.fresh.is_empty()
     }
 
     fn push(&mut self, request: Request) {
-        if self.sorted.last().is_none_or(|first| request < *first) && self.fresh.is_empty() {
-            return self.sorted.push(request);
-        }
         self.fresh.push(request);
         if self.earliest_fresh.is_none_or(|first| request < first) {
             self.earliest_fresh = Some(request);
         }
     }
 
-    /// The time when the next one arrives.
+    /// The time when the next one arrives or has arrived.
     fn next(&self) -> Option<u64> {
-        let first = match (self.sorted.last(), &self.earliest_fresh) {
+        let first = match (self.sorted.front(), &self.earliest_fresh) {
             (Some(sorted), Some(fresh)) => sorted.min(fresh),
             (sorted, fresh) => sorted.or(fresh.as_ref())?,
         };
         Some(first.arrives())
     }
 
-    /// Takes the earliest if it arrives by `now`.
-    fn pop(&mut self, now: u64) -> Option<Request> {
+    /// Sorts what has arrived by `now`, for the other methods.
+    fn arrive(&mut self, now: u64) {
+        let until = std::mem::replace(&mut self.until, now);
         if self
             .earliest_fresh
-            .is_some_and(|fresh| fresh.arrives() <= now)
+            .is_none_or(|fresh| fresh.arrives() > now)
         {
-            self.sort();
-        }
-        self.sorted.pop_if(|first| first.arrives() <= now)
-    }
-
-    fn sort(&mut self) {
-        self.fresh.sort_unstable_by(|a, b| b.cmp(a));
-        self.earliest_fresh = None;
-        if self.sorted.is_empty() {
-            std::mem::swap(&mut self.sorted, &mut self.fresh);
             return;
         }
-        // Few of an earlier release are left when those of the next are due.
+        self.earliest_fresh = None;
+        self.fresh.sort_unstable();
+        // Few of an earlier release are in transit when those of the next are
+        // due: most go to the end.
         for request in self.fresh.drain(..) {
-            let place = self.sorted.partition_point(|other| *other > request);
-            self.sorted.insert(place, request);
+            let before = |other: &Request| *other < request || other.arrives() <= until;
+            if self.sorted.back().is_none_or(before) {
+                self.sorted.push_back(request);
+            } else {
+                let place = self.sorted.partition_point(before);
+                self.sorted.insert(place, request);
+            }
         }
+    }
+
+    /// The first of those that have arrived by `now`.
+    fn first(&self, now: u64) -> Option<usize> {
+        let first = self.sorted.front()?;
+        (first.arrives() <= now).then_some(0)
+    }
+
+    /// The first of those from some cores that have arrived by `now`.
+    fn first_from(&self, cores: &Range<usize>, now: u64) -> Option<usize> {
+        let (start, length) = (cores.start as u16, cores.len() as u16);
+        self.sorted
+            .iter()
+            .take_while(|request| request.arrives() <= now)
+            .position(|request| request.core().wrapping_sub(start) < length)
+    }
+
+    /// How many have arrived by `now`.
+    fn arrived(&self, now: u64) -> usize {
+        self.sorted
+            .partition_point(|request| request.arrives() <= now)
     }
 }
 
-/// The requests that wait for a line.
+/// The requests for a line.
 #[derive(Default)]
 pub(crate) struct Requests {
-    coming: Transit,
-    reads: Arrived,
-    writes: Arrived,
+    reads: Side,
+    writes: Side,
+    /// Those that have arrived by then are served in the current round.
+    round: u64,
 }
 
 /// A request that has arrived: whether it writes, and its place in the order.
@@ -163,29 +157,36 @@ type Pick = (bool, usize);
 
 impl Requests {
     pub(crate) fn is_empty(&self) -> bool {
-        self.waiting() == 0 && self.coming.is_empty()
+        self.reads.is_empty() && self.writes.is_empty()
     }
 
-    fn waiting(&self) -> usize {
-        self.reads.requests.len() + self.writes.requests.len()
+    fn push(&mut self, request: Request) {
+        match request.want() {
+            Want::Shared => self.reads.push(request),
+            _ => self.writes.push(request),
+        }
     }
 
-    /// Moves requests that arrive by `now` to those that have arrived.
     fn arrive(&mut self, now: u64) {
-        while let Some(request) = self.coming.pop(now) {
-            match request.want() {
-                Want::Shared => self.reads.requests.push_back(request),
-                _ => self.writes.requests.push_back(request),
-            }
+        self.reads.arrive(now);
+        self.writes.arrive(now);
+    }
+
+    /// The time when the next one arrives or has arrived.
+    fn next(&self) -> Option<u64> {
+        match (self.reads.next(), self.writes.next()) {
+            (Some(read), Some(write)) => Some(read.min(write)),
+            (read, write) => read.or(write),
         }
     }
 
     fn take(&mut self, (write, place): Pick) -> Option<Request> {
-        if write {
-            self.writes.take(place)
+        let side = if write {
+            &mut self.writes
         } else {
-            self.reads.take(place)
-        }
+            &mut self.reads
+        };
+        side.sorted.remove(place)
     }
 
     /// The earlier of a read and a write.
@@ -195,7 +196,7 @@ impl Requests {
             (Some(read), None) => Some((false, read)),
             (None, Some(write)) => Some((true, write)),
             (Some(read), Some(write)) => {
-                if self.reads.requests[read] < self.writes.requests[write] {
+                if self.reads.sorted[read] < self.writes.sorted[write] {
                     Some((false, read))
                 } else {
                     Some((true, write))
@@ -204,33 +205,32 @@ impl Requests {
         }
     }
 
-    /// Begins a round over all waiting requests when the previous one is over.
-    fn turn(&mut self) {
-        if self.reads.turn + self.writes.turn == 0 {
-            self.reads.turn = self.reads.requests.len();
-            self.writes.turn = self.writes.requests.len();
+    /// Begins a round over all that have arrived when the previous one is over.
+    fn begin_round(&mut self, now: u64) {
+        let over = |side: &Side| side.first(self.round).is_none();
+        if over(&self.reads) && over(&self.writes) {
+            self.round = now;
         }
     }
 
     /// The first to have arrived; of writes only, if `writes_only`.
-    fn first(&self, writes_only: bool) -> Option<Pick> {
-        let first = |side: &Arrived| (!side.requests.is_empty()).then_some(0);
+    fn first(&self, now: u64, writes_only: bool) -> Option<Pick> {
         let read = if writes_only {
             None
         } else {
-            first(&self.reads)
+            self.reads.first(now)
         };
-        self.earlier(read, first(&self.writes))
+        self.earlier(read, self.writes.first(now))
     }
 
-    /// The first to have arrived of those from some cores.
+    /// The first of the round of those from some cores.
     fn first_from(&self, cores: &Range<usize>, writes_only: bool) -> Option<Pick> {
         let read = if writes_only {
             None
         } else {
-            self.reads.first_from(cores)
+            self.reads.first_from(cores, self.round)
         };
-        self.earlier(read, self.writes.first_from(cores))
+        self.earlier(read, self.writes.first_from(cores, self.round))
     }
 }
 
@@ -249,7 +249,7 @@ impl Engine {
         let core = self.cpus[cpu].core.get();
         let arrives = asks + self.travel(self.distant(line, core, want));
         let request = Request::new(arrives, cpu, core, want, turn);
-        line.requests.borrow_mut().coming.push(request);
+        line.requests.borrow_mut().push(request);
         self.arm(index, arrives.max(line.free_at.get()));
     }
 
@@ -293,8 +293,8 @@ impl Engine {
         }
         let mut requests = line.requests.borrow_mut();
         requests.arrive(now);
-        let Some(place) = self.arbitrate(line, &mut requests) else {
-            return requests.coming.next().unwrap_or(u64::MAX);
+        let Some(place) = self.arbitrate(line, &mut requests, now) else {
+            return requests.next().unwrap_or(u64::MAX);
         };
         let Some(request) = requests.take(place) else {
             return u64::MAX;
@@ -329,18 +329,17 @@ impl Engine {
         line.free_at.get().max(now + 1)
     }
 
-    fn arbitrate(&self, line: &Line, requests: &mut Requests) -> Option<Pick> {
-        let (reads, writes) = (
-            requests.reads.requests.len(),
-            requests.writes.requests.len(),
-        );
-        if reads + writes <= 1 {
-            return requests.first(false);
+    fn arbitrate(&self, line: &Line, requests: &mut Requests, now: u64) -> Option<Pick> {
+        let both = requests.reads.first(now).is_some() && requests.writes.first(now).is_some();
+        let writes_only =
+            both && self.costs.writes_first > 0 && self.rng.below(1024) < self.costs.writes_first;
+        if self.arbitration == Arbitration::Fifo {
+            return requests.first(now, writes_only);
         }
-        let writes_only = reads > 0
-            && writes > 0
-            && self.costs.writes_first > 0
-            && self.rng.below(1024) < self.costs.writes_first;
+        let (reads, writes) = (requests.reads.arrived(now), requests.writes.arrived(now));
+        if reads + writes <= 1 {
+            return requests.first(now, false);
+        }
         match self.arbitration {
             Arbitration::Random if writes_only => Some((true, self.rng.below(writes))),
             Arbitration::Random => {
@@ -350,25 +349,25 @@ impl Engine {
                     Some(place) => (true, place),
                 })
             }
-            Arbitration::Fifo => requests.first(writes_only),
+            Arbitration::Fifo => requests.first(now, writes_only),
             Arbitration::Nearest => {
                 let owner = match line.exclusive.get() {
                     NOBODY => line.owner.get(),
                     owner => owner,
                 };
                 if owner == NOBODY {
-                    return requests.first(writes_only);
+                    return requests.first(now, writes_only);
                 }
                 let owner = owner as usize;
-                requests.turn();
-                let writes_only = writes_only && requests.writes.turn > 0;
+                requests.begin_round(now);
+                let writes_only = writes_only && requests.writes.first(requests.round).is_some();
                 [
                     self.topology.cluster_range(owner),
                     self.topology.socket_range(owner),
                 ]
                 .iter()
                 .find_map(|cores| requests.first_from(cores, writes_only))
-                .or_else(|| requests.first(writes_only))
+                .or_else(|| requests.first(now, writes_only))
             }
         }
     }
@@ -396,7 +395,7 @@ mod tests {
     #[test]
     fn requests_arrive_in_order_however_many_are_sent_at_once() {
         let rng = crate::rng::Rng::new(1);
-        let mut transit = Transit::default();
+        let mut side = Side::default();
         let mut expected = std::collections::BTreeSet::new();
         let mut now = 0;
         for _ in 0..2_000 {
@@ -404,17 +403,20 @@ mod tests {
                 let (arrives, cpu) = (now + rng.below(500) as u64, rng.below(1024));
                 let request = Request::new(arrives, cpu, cpu / 2, Want::Shared, None);
                 if expected.insert(request) {
-                    transit.push(request);
+                    side.push(request);
                 }
             }
             now += rng.below(300) as u64;
-            while let Some(request) = transit.pop(now) {
-                assert_eq!(expected.pop_first(), Some(request));
+            side.arrive(now);
+            let due = expected.iter().take_while(|due| due.arrives() <= now);
+            assert_eq!(side.arrived(now), due.count());
+            while let Some(place) = side.first(now) {
+                assert_eq!(expected.pop_first(), side.sorted.remove(place));
             }
             let next = expected.first().map(|request| request.arrives());
             assert!(next.is_none_or(|next| next > now));
-            assert_eq!(transit.next(), next);
-            assert_eq!(transit.is_empty(), expected.is_empty());
+            assert_eq!(side.next(), next);
+            assert_eq!(side.is_empty(), expected.is_empty());
         }
     }
 
@@ -422,12 +424,11 @@ mod tests {
     fn the_first_to_arrive_of_those_near_is_found() {
         let mut requests = Requests::default();
         for (cpu, arrives) in (0..100).rev().zip(1..) {
-            let request = Request::new(arrives, cpu, cpu, Want::Shared, Some(7));
-            requests.coming.push(request);
+            requests.push(Request::new(arrives, cpu, cpu, Want::Shared, Some(7)));
         }
         requests.arrive(90);
-        assert_eq!(requests.waiting(), 90);
-        requests.turn();
+        assert_eq!(requests.reads.arrived(90), 90);
+        requests.begin_round(90);
         let from = |requests: &Requests, cores| requests.first_from(&cores, false);
         assert_eq!(from(&requests, 40..60), Some((false, 40)));
         assert_eq!(requests.take((false, 40)).unwrap().cpu(), 59);
@@ -436,13 +437,14 @@ mod tests {
         assert_eq!(from(&requests, 0..5), None);
         // Requests that arrive now wait until this round is over.
         requests.arrive(100);
+        requests.begin_round(100);
         assert_eq!(from(&requests, 0..5), None);
         for _ in 0..88 {
             requests.take((false, 0)).unwrap();
         }
-        requests.turn();
+        requests.begin_round(100);
         assert_eq!(from(&requests, 0..5), Some((false, 5)));
         assert_eq!(requests.first_from(&(0..5), true), None);
-        assert_eq!(requests.first(true), None);
+        assert_eq!(requests.first(100, true), None);
     }
 }
