@@ -88,7 +88,9 @@ const USAGE: &str = "usage: cargo xtask test [--thorough] [--no-install]
 
   test           install what the tests need (Debian packages, by apt-get),
                  then run every test: unit, property, golden, doc, stress
-  --thorough     also the long ones: the whole model-checking suite
+  --thorough     also the long ones (half an hour more): every lock in the model
+                 checker, with each of its orderings changed in turn; the scores
+                 in the docs; the merge of a thousand shards of a sweep
   --no-install   install nothing; tests that lack a program say so
   --processors   only the locks' tests on AArch64 and RISC-V, by QEMU's user mode
   --slurm        only the tests of sweeps on a cluster: a Slurm of one node in a
@@ -190,45 +192,41 @@ fn test<'a>(flags: impl Iterator<Item = &'a str>) -> ExitCode {
         }
         // Of the whole workspace, so that nothing is built a second time with
         // other features.
-        return done(cargo(
-            &[
-                "test",
-                "--workspace",
-                "--test=suite",
-                "slurm::",
-                "--",
-                "--ignored",
-                "--test-threads=1",
-            ],
-            thorough,
-        ));
+        return done(cargo(&[
+            "test",
+            "--workspace",
+            "--test=suite",
+            "slurm::",
+            "--",
+            "--ignored",
+            "--test-threads=1",
+        ]));
     }
     if elsewhere {
         return done(processors::test(install));
     }
     // Not a test itself, but tests load it into QEMU.
-    if !cargo(
-        &["build", "--release", "--package", "locklab-qemu-plugin"],
-        false,
-    ) {
+    if !cargo(&["build", "--release", "--package", "locklab-qemu-plugin"]) {
         return ExitCode::FAILURE;
     }
     if kernel {
-        return done(cargo(
-            &[
-                "test",
-                "--release",
-                "--package=locklab",
-                "--test=suite",
-                "kernel_build::",
-                "--",
-                "--ignored",
-                "--nocapture",
-            ],
-            thorough,
-        ));
+        return done(cargo(&[
+            "test",
+            "--release",
+            "--package=locklab",
+            "--test=suite",
+            "kernel_build::",
+            "--",
+            "--ignored",
+            "--nocapture",
+        ]));
     }
-    done(workspace::test(thorough))
+    let passed = workspace::test();
+    done(if thorough {
+        workspace::test_thoroughly() && passed
+    } else {
+        passed
+    })
 }
 
 fn done(well: bool) -> ExitCode {
@@ -255,33 +253,23 @@ fn install() -> ExitCode {
 
 /// The command and the libraries that it loads.
 fn build_command() -> bool {
-    cargo(
-        &[
-            "build",
-            "--release",
-            "--package=locklab",
-            "--package=locklab-preload",
-            "--package=locklab-qemu-plugin",
-        ],
-        false,
-    )
+    cargo(&[
+        "build",
+        "--release",
+        "--package=locklab",
+        "--package=locklab-preload",
+        "--package=locklab-qemu-plugin",
+    ])
 }
 
-fn cargo(arguments: &[&str], thorough: bool) -> bool {
-    run(&mut command(arguments, thorough))
+fn cargo(arguments: &[&str]) -> bool {
+    run(&mut command(arguments))
 }
 
-fn command(arguments: &[&str], thorough: bool) -> Command {
+fn command(arguments: &[&str]) -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or("cargo".into()));
     command.args(arguments);
-    set_thorough(&mut command, thorough);
     command
-}
-
-fn set_thorough(command: &mut Command, thorough: bool) {
-    if thorough {
-        command.env("LOCKLAB_THOROUGH", "1");
-    }
 }
 
 /// Runs it; what it prints to both streams, in one order.

@@ -31,7 +31,7 @@ pub(crate) fn dist() -> bool {
 /// definition.
 fn man_pages() -> bool {
     let package = "--package=locklab-packaging";
-    cargo(&["run", "--release", package, "--", DIST], false)
+    cargo(&["run", "--release", package, "--", DIST])
 }
 
 /// The Debian package.
@@ -55,7 +55,7 @@ fn tool(name: &str, version: &str, features: &[&str]) -> Option<String> {
         let root = ["install", "--quiet", "--locked", "--root", "target/tools"];
         let what = ["--version", version, name];
         // A folder of its own, because it is not part of the workspace.
-        if !cargo(&[&root, features, &what].concat(), false) {
+        if !cargo(&[&root, features, &what].concat()) {
             eprintln!("xtask: {name} is missing: cargo install {name}");
             return None;
         }
@@ -110,7 +110,7 @@ fn static_command() -> bool {
         return true;
     }
     let build = ["build", "--release", "--target", MUSL, "--package=locklab"];
-    cargo(&build, false)
+    cargo(&build)
         && run(Command::new("cp").args([
             &format!("target/{MUSL}/release/locklab"),
             &format!("{DIST}/locklab-static"),

@@ -4,7 +4,7 @@
 //! most of them wait: for guests, servers, disks, threads that sleep. Must run
 //! each as cargo does, and must never leave one out.
 
-use crate::{cargo, command, heard, set_thorough};
+use crate::{cargo, command, heard};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -25,8 +25,8 @@ struct Program {
 
 /// Builds and runs all tests, and the examples in documentation. Returns
 /// whether all passed.
-pub(crate) fn test(thorough: bool) -> bool {
-    let Some(mut programs) = build(thorough) else {
+pub(crate) fn test() -> bool {
+    let Some(mut programs) = build() else {
         return false;
     };
     // The one that takes longest is taken first, from the end.
@@ -39,17 +39,14 @@ pub(crate) fn test(thorough: bool) -> bool {
                 loop {
                     let next = queue.lock().expect("no thread panics").pop();
                     let Some(program) = next else { return };
-                    if !run(&program, thorough) {
+                    if !run(&program) {
                         failed.lock().expect("no thread panics").push(program.name);
                     }
                 }
             });
         }
     });
-    let examples = cargo(
-        &["test", "--workspace", "--no-fail-fast", "--doc"],
-        thorough,
-    );
+    let examples = cargo(&["test", "--workspace", "--no-fail-fast", "--doc"]);
     let failed = failed.into_inner().expect("no thread panics");
     for name in &failed {
         eprintln!("xtask: FAILED: {name}");
@@ -57,17 +54,48 @@ pub(crate) fn test(thorough: bool) -> bool {
     examples && failed.is_empty()
 }
 
-/// Builds the programs; none if one does not compile.
-fn build(thorough: bool) -> Option<Vec<Program>> {
-    let mut cargo = command(
+/// Runs what takes too long for every change, optimised. Returns whether all
+/// passed.
+pub(crate) fn test_thoroughly() -> bool {
+    let long = [
         &[
             "test",
-            "--workspace",
-            "--no-run",
-            "--message-format=json-render-diagnostics",
+            "--release",
+            "--package=locklab-simulated",
+            "--test=docs",
+            "--",
+            "--ignored",
+        ][..],
+        &[
+            "test",
+            "--release",
+            "--package=locklab-sweep",
+            "--lib",
+            "--",
+            "--ignored",
         ],
-        thorough,
-    );
+        &[
+            "run",
+            "--release",
+            "--package=locklab",
+            "--",
+            "verify",
+            "--mutants",
+        ],
+    ];
+    // All of them, whatever the first ones say.
+    let passed = long.map(cargo);
+    passed.iter().all(|passed| *passed)
+}
+
+/// Builds the programs; none if one does not compile.
+fn build() -> Option<Vec<Program>> {
+    let mut cargo = command(&[
+        "test",
+        "--workspace",
+        "--no-run",
+        "--message-format=json-render-diagnostics",
+    ]);
     let output = match cargo.stderr(Stdio::inherit()).output() {
         Ok(output) => output,
         Err(error) => {
@@ -99,13 +127,12 @@ fn program(message: &str) -> Option<Program> {
 }
 
 /// Runs a program, and prints all that it printed when it has ended.
-fn run(program: &Program, thorough: bool) -> bool {
+fn run(program: &Program) -> bool {
     let Program { name, file, folder } = program;
     let mut command = Command::new(file);
     command
         .current_dir(folder)
         .env("CARGO_MANIFEST_DIR", folder);
-    set_thorough(&mut command, thorough);
     match heard(command) {
         Ok((status, output)) => {
             let output = String::from_utf8_lossy(&output);

@@ -61,6 +61,11 @@ impl FileKind {
         found.ok_or_else(|| {
             let sets = |line: &str| line.trim_start().starts_with("kind");
             let line = text.lines().position(sets).unwrap_or(0) + 1;
+            if word == "sweep" {
+                return format!(
+                    "line {line}: a sweep is many experiments; run it with locklab sweep FILE"
+                );
+            }
             format!("line {line}: '{word}' is no kind of experiment; there are {words}")
         })
     }
@@ -123,6 +128,8 @@ mod tests {
         }
         let error = FileKind::of("pairs = 3\nkind = 'lock'").unwrap_err();
         assert!(error.starts_with("line 2: 'lock' is no kind"), "{error}");
+        let error = FileKind::of("kind = 'sweep'").unwrap_err();
+        assert!(error.ends_with("run it with locklab sweep FILE"), "{error}");
     }
 
     #[test]
