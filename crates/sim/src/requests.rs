@@ -69,10 +69,11 @@ impl Request {
 struct Side {
     /// The earliest first.
     sorted: VecDeque<Request>,
+    /// Those that have been sent since it was sorted, and the earliest of them.
     fresh: Vec<Request>,
-    /// The earliest of `fresh`.
     earliest_fresh: Option<Request>,
-    /// Whatever arrives by then comes after those that have.
+    /// The latest time of a choice. What is sent after it comes behind those
+    /// that had arrived, even if it arrives at that very time.
     until: u64,
 }
 
@@ -333,23 +334,19 @@ impl Engine {
         let both = requests.reads.first(now).is_some() && requests.writes.first(now).is_some();
         let writes_only =
             both && self.costs.writes_first > 0 && self.rng.below(1024) < self.costs.writes_first;
-        if self.arbitration == Arbitration::Fifo {
-            return requests.first(now, writes_only);
-        }
-        let (reads, writes) = (requests.reads.arrived(now), requests.writes.arrived(now));
-        if reads + writes <= 1 {
-            return requests.first(now, false);
-        }
+        let (reads, writes) = (&requests.reads, &requests.writes);
         match self.arbitration {
-            Arbitration::Random if writes_only => Some((true, self.rng.below(writes))),
+            Arbitration::Fifo => requests.first(now, writes_only),
+            _ if reads.arrived(now) + writes.arrived(now) <= 1 => requests.first(now, false),
+            Arbitration::Random if writes_only => Some((true, self.rng.below(writes.arrived(now)))),
             Arbitration::Random => {
+                let (reads, writes) = (reads.arrived(now), writes.arrived(now));
                 let place = self.rng.below(reads + writes);
                 Some(match place.checked_sub(reads) {
                     None => (false, place),
                     Some(place) => (true, place),
                 })
             }
-            Arbitration::Fifo => requests.first(now, writes_only),
             Arbitration::Nearest => {
                 let owner = match line.exclusive.get() {
                     NOBODY => line.owner.get(),

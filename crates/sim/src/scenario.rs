@@ -462,7 +462,8 @@ impl ColouredStack {
 }
 
 // SAFETY: what is above the base of a stack is not used, and the rest has the
-// guard page of the whole and the bytes that it must have.
+// guard page of the whole and the bytes that it must have. The base is aligned,
+// since whole cache lines are left out.
 unsafe impl Stack for ColouredStack {
     fn base(&self) -> StackPointer {
         self.base
