@@ -187,7 +187,10 @@ impl Requests {
         } else {
             &mut self.reads
         };
-        side.sorted.remove(place)
+        match place {
+            0 => side.sorted.pop_front(),
+            _ => side.sorted.remove(place),
+        }
     }
 
     /// The earlier of a read and a write.

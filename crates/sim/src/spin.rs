@@ -24,6 +24,9 @@ pub(crate) type Step = unsafe fn(*mut ()) -> u32;
 /// How many rounds of this period begin in that time.
 #[inline]
 fn rounds(time: u64, period: u64) -> u64 {
+    if time <= period {
+        return u64::from(time > 0);
+    }
     match (u32::try_from(time), u32::try_from(period)) {
         // Divides in a third of the time.
         (Ok(time), Ok(period)) => time.div_ceil(period).into(),
