@@ -88,7 +88,7 @@ const USAGE: &str = "usage: cargo xtask test [--thorough] [--no-install]
 
   test           install what the tests need (Debian packages, by apt-get),
                  then run every test: unit, property, golden, doc, stress
-  --thorough     also the long ones (half an hour more): every lock in the model
+  --thorough     also the long ones (ten minutes more): every lock in the model
                  checker, with each of its orderings changed in turn; the scores
                  in the docs; the merge of a thousand shards of a sweep
   --no-install   install nothing; tests that lack a program say so
