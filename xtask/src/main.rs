@@ -222,11 +222,7 @@ fn test<'a>(flags: impl Iterator<Item = &'a str>) -> ExitCode {
         ]));
     }
     let passed = workspace::test();
-    done(if thorough {
-        workspace::test_thoroughly() && passed
-    } else {
-        passed
-    })
+    done((!thorough || workspace::test_thoroughly()) && passed)
 }
 
 fn done(well: bool) -> ExitCode {

@@ -96,10 +96,15 @@ pub fn too_few_pairs(experiment: &Experiment) -> Option<String> {
         .filter(|metric| metric.role == Role::Primary)
         .partition(|metric| metric.at.is_some());
     let pairs = experiment.design.pairs as usize;
-    too_few_for(experiment.design.family, alone.len().max(1), pairs).or_else(|| {
-        // The places of a matrix that one run gives are a family of their own.
-        (!inside.is_empty()).then(|| too_few_for(Family::FalseDiscovery, inside.len(), pairs))?
-    })
+    // The places of a matrix that one run gives are a family of their own.
+    let families = [
+        (experiment.design.family, alone.len().max(1)),
+        (Family::FalseDiscovery, inside.len()),
+    ];
+    families
+        .into_iter()
+        .filter(|(_, judged)| *judged > 0)
+        .find_map(|(family, judged)| too_few_for(family, judged, pairs))
 }
 
 fn too_few_for(family: Family, judged: usize, pairs: usize) -> Option<String> {

@@ -42,36 +42,34 @@ pub(crate) enum Want {
     Far,
 }
 
-/// One line's directory entry. What a hit looks at comes first, on one line of
-/// the host.
-#[repr(C, align(64))]
+/// One line's directory entry.
 pub(crate) struct Line {
     pub(crate) exclusive: Cell<u16>,
     /// The last core that wrote, while no other has.
     pub(crate) owner: Cell<u16>,
-    /// [`crate::engine::Cpu`]'s L1 generation when the owner last used it.
-    pub(crate) generation: Cell<u32>,
     /// The time when the exclusive owner's copy arrives.
     ready: Cell<u64>,
     /// The time when the next request can be granted.
     pub(crate) free_at: Cell<u64>,
-    /// The time of its next event, and the number of that event.
-    pub(crate) event: Cell<(u64, u64)>,
-    /// Number of sharers.
-    copies: Cell<u32>,
-    /// Whether only one CPU ever uses the line.
-    pub(crate) private: Cell<bool>,
-    /// Whether a request waits for `free_at`: then the owner's next operation
+    /// Whether a request waits for that time: then the owner's next operation
     /// does not precede it, however fast the owner is.
     pub(crate) claimed: Cell<bool>,
-    watched: Cell<bool>,
+    sharers: [Cell<u64>; WORDS],
+    /// Number of sharers.
+    copies: Cell<u32>,
     /// Whether the line was last used at its home, by a far atomic.
     at_home: Cell<bool>,
     /// Number of far atomics in a row by `owner`.
     far_streak: Cell<u8>,
-    sharers: [Cell<u64>; WORDS],
+    /// Whether only one CPU ever uses the line.
+    pub(crate) private: Cell<bool>,
+    /// The time of its next event, and the number of that event.
+    pub(crate) event: Cell<(u64, u64)>,
     pub(crate) requests: RefCell<Requests>,
+    watched: Cell<bool>,
     watchers: RefCell<Vec<u16>>,
+    /// [`crate::engine::Cpu`]'s L1 generation when the owner last used it.
+    pub(crate) generation: Cell<u32>,
 }
 
 impl Line {

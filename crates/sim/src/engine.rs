@@ -57,36 +57,32 @@ pub(crate) enum Phase {
     Done,
 }
 
-/// One CPU that software sees; a virtual one in a virtual machine. What each
-/// access and each event looks at comes first, on few lines of the host.
-#[repr(C, align(64))]
+/// One CPU that software sees; a virtual one in a virtual machine.
 pub(crate) struct Cpu {
-    pub(crate) core: Cell<usize>,
+    pub(crate) phase: Cell<Phase>,
     /// The number of the event that continues it; others are stale.
     pub(crate) event: Cell<u64>,
+    pub(crate) core: Cell<usize>,
     /// How far it may run ahead with hits: the least time that a request of
     /// another core travels. 0 if a sibling thread shares the core's lines.
     pub(crate) lookahead: Cell<u64>,
-    /// Cycles it has waited for lines.
-    pub(crate) stalled: Cell<u64>,
-    pub(crate) since: Cell<u64>,
-    pub(crate) yielder: Cell<*const Yielder<(), ()>>,
-    pub(crate) phase: Cell<Phase>,
+    pub(crate) hardware: Cell<usize>,
     /// Whether a hardware thread runs it.
     pub(crate) on: Cell<bool>,
     /// Whether it is to be descheduled as soon as possible.
     pub(crate) preempt: Cell<bool>,
-    /// Counted in its core's `busy`.
-    pub(crate) busy: Cell<bool>,
-    pub(crate) masked: Cell<bool>,
-    pub(crate) spin: Spin,
-    pub(crate) next_interrupt: Cell<u64>,
-    pub(crate) next_steal: Cell<u64>,
-    pub(crate) stores: StoreBuffer,
-    pub(crate) hardware: Cell<usize>,
     pub(crate) ready_since: Cell<u64>,
     pub(crate) stolen: Cell<u64>,
-    /// The place in the lock's source where it waits, and the word.
+    /// Counted in its core's `busy`.
+    pub(crate) busy: Cell<bool>,
+    pub(crate) spin: Spin,
+    pub(crate) stores: StoreBuffer,
+    /// Cycles it has waited for lines.
+    pub(crate) stalled: Cell<u64>,
+    pub(crate) masked: Cell<bool>,
+    pub(crate) next_interrupt: Cell<u64>,
+    pub(crate) next_steal: Cell<u64>,
+    /// The place in the lock's source where it waits, the word, and since when.
     pub(crate) place: Cell<Option<&'static Location<'static>>>,
     pub(crate) word: Cell<(usize, u8)>,
     /// For code that is not Rust: the address of its latest access's
@@ -95,6 +91,8 @@ pub(crate) struct Cpu {
     pub(crate) site: Cell<usize>,
     pub(crate) handed: Cell<(usize, u8)>,
     pub(crate) watched: RefCell<Vec<usize>>,
+    pub(crate) since: Cell<u64>,
+    pub(crate) yielder: Cell<*const Yielder<(), ()>>,
 }
 
 /// The machine's figures in cycles.

@@ -122,10 +122,10 @@ impl Side {
         }
     }
 
-    /// The first of those that have arrived by `now`.
-    fn first(&self, now: u64) -> Option<usize> {
-        let first = self.sorted.front()?;
-        (first.arrives() <= now).then_some(0)
+    /// Whether one has arrived by `now`.
+    fn has_arrived(&self, now: u64) -> bool {
+        let first = self.sorted.front();
+        first.is_some_and(|request| request.arrives() <= now)
     }
 
     /// The first of those from some cores that have arrived by `now`.
@@ -187,10 +187,7 @@ impl Requests {
         } else {
             &mut self.reads
         };
-        match place {
-            0 => side.sorted.pop_front(),
-            _ => side.sorted.remove(place),
-        }
+        side.sorted.remove(place)
     }
 
     /// The earlier of a read and a write.
@@ -211,20 +208,21 @@ impl Requests {
 
     /// Begins a round over all that have arrived when the previous one is over.
     fn begin_round(&mut self, now: u64) {
-        let over = |side: &Side| side.first(self.round).is_none();
-        if over(&self.reads) && over(&self.writes) {
+        let round = self.round;
+        if !self.reads.has_arrived(round) && !self.writes.has_arrived(round) {
             self.round = now;
         }
     }
 
     /// The first to have arrived; of writes only, if `writes_only`.
     fn first(&self, now: u64, writes_only: bool) -> Option<Pick> {
+        let first = |side: &Side| side.has_arrived(now).then_some(0);
         let read = if writes_only {
             None
         } else {
-            self.reads.first(now)
+            first(&self.reads)
         };
-        self.earlier(read, self.writes.first(now))
+        self.earlier(read, first(&self.writes))
     }
 
     /// The first of the round of those from some cores.
@@ -334,7 +332,7 @@ impl Engine {
     }
 
     fn arbitrate(&self, line: &Line, requests: &mut Requests, now: u64) -> Option<Pick> {
-        let both = requests.reads.first(now).is_some() && requests.writes.first(now).is_some();
+        let both = requests.reads.has_arrived(now) && requests.writes.has_arrived(now);
         let writes_only =
             both && self.costs.writes_first > 0 && self.rng.below(1024) < self.costs.writes_first;
         let (reads, writes) = (&requests.reads, &requests.writes);
@@ -360,7 +358,7 @@ impl Engine {
                 }
                 let owner = owner as usize;
                 requests.begin_round(now);
-                let writes_only = writes_only && requests.writes.first(requests.round).is_some();
+                let writes_only = writes_only && requests.writes.has_arrived(requests.round);
                 [
                     self.topology.cluster_range(owner),
                     self.topology.socket_range(owner),
@@ -410,8 +408,8 @@ mod tests {
             side.arrive(now);
             let due = expected.iter().take_while(|due| due.arrives() <= now);
             assert_eq!(side.arrived(now), due.count());
-            while let Some(place) = side.first(now) {
-                assert_eq!(expected.pop_first(), side.sorted.remove(place));
+            while side.has_arrived(now) {
+                assert_eq!(expected.pop_first(), side.sorted.pop_front());
             }
             let next = expected.first().map(|request| request.arrives());
             assert!(next.is_none_or(|next| next > now));

@@ -21,29 +21,15 @@ pub(crate) const FOREVER: u32 = u32::MAX;
 /// relaxes come before the next read.
 pub(crate) type Step = unsafe fn(*mut ()) -> u32;
 
-/// How many rounds of this period begin in that time.
-#[inline]
-fn rounds(time: u64, period: u64) -> u64 {
-    if time <= period {
-        return u64::from(time > 0);
-    }
-    match (u32::try_from(time), u32::try_from(period)) {
-        // Divides in a third of the time.
-        (Ok(time), Ok(period)) => time.div_ceil(period).into(),
-        _ => time.div_ceil(period),
-    }
-}
-
 /// The state of a CPU's spin.
 #[derive(Default)]
-#[repr(C)]
 pub(crate) struct Spin {
     step: Cell<Option<(Step, usize)>>,
     line: Cell<usize>,
     next: Cell<u64>,
     period: Cell<u64>,
-    asked: Cell<u64>,
     reads_left: Cell<u32>,
+    asked: Cell<u64>,
     /// The number of its latest request.
     pub(crate) turn: Cell<u32>,
     /// The number of the event of the next pause-loop exit.
@@ -134,7 +120,7 @@ impl Engine {
             self.stop_sleep(who, Some(line));
             return self.schedule(
                 who,
-                next + rounds(now.saturating_sub(next), period) * period,
+                next + now.saturating_sub(next).div_ceil(period) * period,
             );
         }
         let spin = &cpu.spin;
@@ -143,7 +129,7 @@ impl Engine {
             return self.poll_at(who, now.max(spin.next.get()) + self.costs.wfe);
         }
         let (next, period) = (spin.next.get(), spin.period.get());
-        let missed = rounds(now.saturating_sub(next), period);
+        let missed = now.saturating_sub(next).div_ceil(period);
         self.spend(who, missed);
         self.poll_at(who, next + missed * period);
     }
