@@ -61,7 +61,7 @@ pub(crate) fn test_thoroughly() -> bool {
         &[
             "test",
             "--release",
-            "--package=locklab-simulated",
+            "--package=locklab-sim-instrument",
             "--test=docs",
             "--",
             "--ignored",

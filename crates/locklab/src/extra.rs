@@ -21,13 +21,13 @@ fn native(document: &mut Document, experiment: &Experiment) {
     let (section, data) = locklab_native::spread::additions(experiment);
     document.sections.extend(section);
     document.data.extend(data);
-    if let Some(sentence) = locklab_simulated::beyond(experiment) {
+    if let Some(sentence) = locklab_sim_instrument::beyond(experiment) {
         document.push(Section::new("What this machine cannot show").prose(sentence));
     }
 }
 
 fn simulated(document: &mut Document, experiment: &Experiment) {
-    let Some(extra) = locklab_simulated::extra(experiment) else {
+    let Some(extra) = locklab_sim_instrument::extra(experiment) else {
         return;
     };
     document.push(Section::new("What hardware cannot show").prose(extra.about));

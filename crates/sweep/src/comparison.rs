@@ -6,7 +6,7 @@ use crate::plan::{Plan, Run};
 use locklab_lab::experiment::{Experiment, Key};
 use locklab_lab::session::key_of;
 use locklab_lab::store::hash_of;
-use locklab_simulated::Simulated;
+use locklab_sim_instrument::Simulated;
 use serde_json::json;
 use std::sync::atomic::AtomicBool;
 

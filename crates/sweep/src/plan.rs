@@ -12,7 +12,7 @@
 use crate::file::{Place, SweepFile, Work};
 use locklab_locks::catalogue;
 use locklab_sim::{Machine, Stop, can_be_simulated};
-use locklab_simulated::{Spec, Work as SimulatedWork};
+use locklab_sim_instrument::{Spec, Work as SimulatedWork};
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::sync::Arc;

@@ -9,7 +9,7 @@ use locklab_host::error::Error;
 use locklab_native::Native;
 use locklab_native::fit;
 use locklab_sim::Machine;
-use locklab_simulated::machines;
+use locklab_sim_instrument::machines;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 

@@ -14,7 +14,7 @@ use locklab_document::render;
 use locklab_host::error::Error;
 use locklab_kernel::workload::Workload;
 use locklab_published::EXPERIMENTS;
-use locklab_simulated::published;
+use locklab_sim_instrument::published;
 use serde_json::json;
 use std::process::ExitCode;
 

@@ -7,7 +7,7 @@ use crate::cli::Common;
 use crate::output::{check_writable, print};
 use clap::Args;
 use locklab_host::error::Error;
-use locklab_interposed::{Program, Wait};
+use locklab_preload_run::{Program, Wait};
 use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;

@@ -8,7 +8,9 @@ use locklab_host::error::Error;
 use locklab_host::interrupt;
 use locklab_lab::progress::Progress;
 use locklab_sim::{Machine, Stop, simulate};
-use locklab_simulated::{Simulated, Spec, Work, band, band_section, default_threads, with_vcpus};
+use locklab_sim_instrument::{
+    Simulated, Spec, Work, band, band_section, default_threads, with_vcpus,
+};
 use serde_json::json;
 use std::path::Path;
 use std::process::ExitCode;

@@ -10,7 +10,7 @@ use locklab_host::error::Error;
 use locklab_lab::file::read;
 use locklab_lab::progress::Progress;
 use locklab_published::{Experiment, Reference, Reproduction};
-use locklab_simulated::published;
+use locklab_sim_instrument::published;
 use serde_json::{Value, json};
 use std::path::Path;
 use std::process::ExitCode;

@@ -1,11 +1,11 @@
 //! What docs/simulator.md says of the validation is what the simulator gives.
 //!
-//! `UPDATE_GOLDEN=1 cargo test --release -p locklab-simulated --test docs --
+//! `UPDATE_GOLDEN=1 cargo test --release -p locklab-sim-instrument --test docs --
 //! --ignored` renews it; read the diff, and the prose around it.
 
 use locklab_document::render::{Colour, text};
 use locklab_published::{EXPERIMENTS, reproduce};
-use locklab_simulated::published::scores;
+use locklab_sim_instrument::published::scores;
 use std::path::Path;
 
 const BEFORE: &str = "<!-- What `locklab reproduce --all` prints. -->\n```\n";
