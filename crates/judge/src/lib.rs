@@ -50,6 +50,12 @@
 //! false discovery rate in any case. Flat is claimed at 5 % for each
 //! comparison by itself.
 //!
+//! # Many subjects
+//! [`best()`] takes complete blocks of any number of subjects and gives the set
+//! that contains the best of them, how far behind each is, and which are shown
+//! to be within δ of it. [`Looks`] are the moments, fixed beforehand, at which
+//! a subject may leave the measurement.
+//!
 //! # Before a session and after
 //! [`bias_band`] measures b from A/A pairs, once for each workload and metric
 //! of a machine; [`aa_check`] asks of a session of baseline against baseline
@@ -72,6 +78,7 @@
 //! again and again, is fed too many pairs and cannot know.
 
 mod aa;
+mod best;
 mod early_stop;
 mod estimate;
 mod family;
@@ -87,6 +94,7 @@ mod walsh;
 mod warning;
 
 pub use aa::{AaCheck, aa_check, bias_band};
+pub use best::{Looks, Standing, best, blocks_needed, have_left};
 pub use early_stop::{EarlyStop, Stopping};
 pub use estimate::{ALPHA, Estimate, Interval, Shown, estimate};
 pub use family::{Family, fewest_callable, pairs_needed, smallest_p};

@@ -79,46 +79,85 @@ fn untied(n: usize) -> &'static [f64] {
     TABLES[n].get_or_init(|| cumulative(&(1..=n).collect::<Vec<_>>()))
 }
 
+/// The signed ranks of a sample.
+struct SignedRanks {
+    /// Doubled, so that a mean rank is an integer; without those of zeros.
+    ranks: Vec<usize>,
+    /// The sum of those of positive differences.
+    positive: usize,
+    tied: bool,
+}
+
+impl SignedRanks {
+    fn of(d: &[f64]) -> Self {
+        let mut by_size = d.to_vec();
+        by_size.sort_by(|a, b| a.abs().total_cmp(&b.abs()));
+        let mut ranks = Vec::with_capacity(d.len());
+        let mut positive = 0;
+        let mut tied = false;
+        let mut first = 0;
+        for group in by_size.chunk_by(|a, b| a.abs() == b.abs()) {
+            let rank = (first + 1) + (first + group.len());
+            first += group.len();
+            tied |= group.len() > 1 || group[0] == 0.0;
+            for x in group {
+                match x.partial_cmp(&0.0) {
+                    Some(Ordering::Greater) => positive += rank,
+                    Some(Ordering::Less) => {}
+                    _ => continue,
+                }
+                ranks.push(rank);
+            }
+        }
+        Self {
+            ranks,
+            positive,
+            tied,
+        }
+    }
+
+    /// P(T ≤ `sum`) for a sum of doubled ranks, of `n` differences; at most 1.
+    fn at_most(&self, sum: usize, n: usize) -> f64 {
+        match Method::for_pairs(n) {
+            Method::Exact if self.tied => cumulative(&self.ranks)[sum],
+            Method::Exact => untied(n)[sum / 2],
+            Method::Normal => {
+                let mean = 0.5 * self.total() as f64;
+                let square = |r: &usize| 0.25 * (*r as f64) * (*r as f64);
+                let variance: f64 = self.ranks.iter().map(square).sum();
+                // Half a rank is 1 in doubled ranks.
+                let z = (mean - sum as f64 - 1.0) / variance.sqrt();
+                let tail = 0.5 * normal::two_sided_tail(z.abs());
+                if z < 0.0 { 1.0 - tail } else { tail }
+            }
+        }
+    }
+
+    fn total(&self) -> usize {
+        self.ranks.iter().sum()
+    }
+}
+
 /// The two-sided p-value of differences that are finite, in any order.
 /// 1 where there are none, or all are zero.
 pub(crate) fn p_two_sided(d: &[f64]) -> f64 {
-    let mut by_size = d.to_vec();
-    by_size.sort_by(|a, b| a.abs().total_cmp(&b.abs()));
-
-    // Ranks are doubled, so that a mean rank is an integer.
-    let mut ranks = Vec::with_capacity(d.len());
-    let mut positive = 0;
-    let mut tied = false;
-    let mut first = 0;
-    for group in by_size.chunk_by(|a, b| a.abs() == b.abs()) {
-        let rank = (first + 1) + (first + group.len());
-        first += group.len();
-        tied |= group.len() > 1 || group[0] == 0.0;
-        for x in group {
-            match x.partial_cmp(&0.0) {
-                Some(Ordering::Greater) => positive += rank,
-                Some(Ordering::Less) => {}
-                _ => continue,
-            }
-            ranks.push(rank);
-        }
-    }
-    let total: usize = ranks.iter().sum();
-    let smaller = positive.min(total - positive);
-    if ranks.is_empty() {
+    let signed = SignedRanks::of(d);
+    if signed.ranks.is_empty() {
         return 1.0;
     }
-    match Method::for_pairs(d.len()) {
-        Method::Exact if tied => (2.0 * cumulative(&ranks)[smaller]).min(1.0),
-        Method::Exact => (2.0 * untied(d.len())[smaller / 2]).min(1.0),
-        Method::Normal => {
-            let mean = 0.5 * total as f64;
-            let variance: f64 = ranks.iter().map(|r| 0.25 * (*r as f64) * (*r as f64)).sum();
-            // Half a rank is 1 in doubled ranks.
-            let z = (mean - smaller as f64 - 1.0).max(0.0) / variance.sqrt();
-            normal::two_sided_tail(z)
-        }
+    let smaller = signed.positive.min(signed.total() - signed.positive);
+    (2.0 * signed.at_most(smaller, d.len())).min(1.0)
+}
+
+/// The one-sided p-value of differences that are positive if there is an
+/// effect. 1 where there are none, or all are zero.
+pub(crate) fn p_positive(d: &[f64]) -> f64 {
+    let signed = SignedRanks::of(d);
+    if signed.ranks.is_empty() {
+        return 1.0;
     }
+    // T is symmetric: what is left over is as likely as what is there.
+    signed.at_most(signed.total() - signed.positive, d.len())
 }
 
 /// The rank k of the lower confidence limit among the sorted Walsh averages,
@@ -253,6 +292,17 @@ mod tests {
         #[test]
         fn p_is_exact_without_ties(d in prop::collection::vec(-1.0..1.0_f64, 1..11)) {
             prop_assert!((p_two_sided(&d) - by_enumeration(&d)).abs() < 1e-12);
+        }
+
+        #[test]
+        fn one_side_is_half_of_both_and_the_sides_share_one_outcome(
+            d in prop::collection::vec(-1.0..1.0_f64, 1..40)
+        ) {
+            let mirrored: Vec<f64> = d.iter().map(|x| -x).collect();
+            let (up, down) = (p_positive(&d), p_positive(&mirrored));
+            let both = (2.0 * up.min(down)).min(1.0);
+            prop_assert!((both - p_two_sided(&d)).abs() < 1e-12);
+            prop_assert!(up + down >= 1.0 - 1e-12);
         }
     }
 }
