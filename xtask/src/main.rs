@@ -11,87 +11,35 @@
 //! `cargo xtask test` installs what the tests need and runs them all. It is
 //! what a newcomer and CI run, so it must work on a machine that has only
 //! Rust, and must never claim a test that did not run: what could not be
-//! installed is named, and tests that need it say that they skip.
+//! installed is named, and tests that need it are counted as skipped.
 
 mod install_c;
+mod outcome;
 mod package;
+mod packages;
 mod processors;
 mod workspace;
 
-use std::io::{self, Read};
+use outcome::Outcome;
+use std::io::{self, BufRead, BufReader, Write};
 use std::process::{Command, ExitCode, ExitStatus, Stdio};
-
-/// Debian packages that tests use, with what uses them.
-const PACKAGES: &[(&str, &str)] = &[
-    ("gcc", "C callers, footprint and peer benchmarks"),
-    ("g++", "programs on other locks: C++"),
-    ("clang", "C callers"),
-    ("binutils", "footprint against nm"),
-    ("pkg-config", "C callers"),
-    ("libck-dev", "peer benchmarks: Concurrency Kit"),
-    (
-        "rocksdb-tools",
-        "programs on other locks, compare: db_bench",
-    ),
-    ("memcached", "programs on other locks"),
-    ("stress-ng", "programs on other locks"),
-    ("python3", "programs on other locks"),
-    ("qemu-user", "the i-cache model"),
-    ("qemu-system-x86", "the i-cache model, whole machines"),
-    ("nginx-light", "compare: nginx-churn"),
-    ("apache2-utils", "compare: nginx-churn"),
-    ("fsmark", "compare: fs-mark"),
-    ("xfsprogs", "compare: fs-mark on XFS"),
-    ("lld", "compare: link orders by --shuffle-sections"),
-    ("libc6-dev", "the kernel lab: the guest's first program"),
-    ("coccinelle", "the kernel lab: inlining on purpose"),
-    ("patch", "the kernel lab"),
-];
-
-/// And those that kernels are built with.
-const KERNEL_PACKAGES: &[(&str, &str)] = &[
-    ("linux-source-6.1", "the kernel lab: the reports' kernel"),
-    ("make", "the kernel lab"),
-    ("xz-utils", "the kernel lab: to unpack the source"),
-    ("flex", "the kernel lab: Kconfig"),
-    ("bison", "the kernel lab: Kconfig"),
-    ("bc", "the kernel lab: timeconst.h"),
-    ("libelf-dev", "the kernel lab: objtool"),
-    ("libssl-dev", "the kernel lab: certificates"),
-    ("ccache", "the kernel lab: the second kernel builds faster"),
-];
-
-/// And those that sweeps on a cluster are tested with.
-const SLURM_PACKAGES: &[(&str, &str)] = &[
-    ("munge", "sweeps: who may speak to the cluster"),
-    ("slurmctld", "sweeps: the cluster's controller"),
-    ("slurmd", "sweeps: its node"),
-    ("slurm-client", "sweeps: sbatch, squeue, scontrol"),
-];
-
-/// And those that packages are made and tried with.
-const DIST_PACKAGES: &[(&str, &str)] = &[
-    ("gcc", "the bundled SQLite"),
-    ("musl-tools", "the static binary"),
-    ("debootstrap", "a chroot to install the package in"),
-];
 
 /// What the process returns if nothing could be tested, as in other tests of
 /// programs.
 const SKIPPED: u8 = 77;
 
-/// A kernel to boot in tests, without building one: Debian's for clouds.
-const GUEST_KERNEL: &str = "linux-image-cloud-amd64";
-
 const USAGE: &str = "usage: cargo xtask test [--thorough] [--no-install]
        cargo xtask test --kernel | --processors | --slurm | --package
 
   test           install what the tests need (Debian packages, by apt-get),
-                 then run every test: unit, property, golden, doc, stress
+                 then run every test: unit, property, golden, doc, stress; the
+                 last line is 'N passed, N failed, N skipped', and before it
+                 stands what was skipped and why. With CI=true a skip that is
+                 not in .ci/skips.txt is a failure
   --thorough     also the long ones (ten minutes more): every lock in the model
                  checker, with each of its orderings changed in turn; the scores
                  in the docs; the merge of a thousand shards of a sweep
-  --no-install   install nothing; tests that lack a program say so
+  --no-install   install nothing; tests that lack a program are skipped
   --processors   only the locks' tests on AArch64 and RISC-V, by QEMU's user mode
   --slurm        only the tests of sweeps on a cluster: a Slurm of one node in a
                  scratch folder, of which no service of the system knows;
@@ -164,17 +112,19 @@ fn test<'a>(flags: impl Iterator<Item = &'a str>) -> ExitCode {
     }
     if install {
         if package {
-            install_packages(DIST_PACKAGES);
+            packages::install(packages::DIST_PACKAGES);
         } else if slurm {
-            install_packages(SLURM_PACKAGES);
+            packages::install(packages::SLURM_PACKAGES);
+        } else if elsewhere {
+            packages::install(processors::PACKAGES);
         } else {
-            let more = match (kernel, elsewhere) {
-                (true, _) => KERNEL_PACKAGES,
-                (false, true) => processors::PACKAGES,
-                (false, false) => &[],
+            let more = if kernel {
+                packages::KERNEL_PACKAGES
+            } else {
+                &[]
             };
-            install_packages(&[PACKAGES, more].concat());
-            unpack_guest_kernel();
+            packages::install(&[packages::PACKAGES, more].concat());
+            packages::unpack_guest_kernel();
         }
     }
     if package {
@@ -182,47 +132,40 @@ fn test<'a>(flags: impl Iterator<Item = &'a str>) -> ExitCode {
     }
     if slurm {
         let programs = ["munged", "slurmctld", "slurmd", "sbatch"];
-        if let Some(program) = programs.into_iter().find(|program| !there_is(program)) {
-            let packages: Vec<&str> = SLURM_PACKAGES.iter().map(|(name, _)| *name).collect();
+        let missing = |program: &&str| !packages::there_is(program);
+        if let Some(program) = programs.iter().find(|program| missing(program)) {
+            let names = packages::SLURM_PACKAGES.iter().map(|(name, _)| *name);
             eprintln!(
                 "xtask: there is no {program}, so nothing was tested; as root: apt-get install {}",
-                packages.join(" ")
+                names.collect::<Vec<_>>().join(" ")
             );
             return ExitCode::from(SKIPPED);
         }
         // Of the whole workspace, so that nothing is built a second time with
         // other features.
-        return done(cargo(&[
-            "test",
-            "--workspace",
-            "--test=suite",
-            "slurm::",
-            "--",
-            "--ignored",
-            "--test-threads=1",
-        ]));
+        let slurm = ["--workspace", "--test=suite", "slurm::", "--"];
+        let alone = ["--ignored", "--test-threads=1"];
+        return done(cargo_test(&[&slurm[..], &alone].concat()).report());
     }
     if elsewhere {
-        return done(processors::test(install));
+        return done(processors::test(install).report());
     }
     // Not a test itself, but tests load it into QEMU.
     if !cargo(&["build", "--release", "--package", "locklab-qemu-plugin"]) {
         return ExitCode::FAILURE;
     }
     if kernel {
-        return done(cargo(&[
-            "test",
-            "--release",
-            "--package=locklab",
-            "--test=suite",
-            "kernel_build::",
-            "--",
-            "--ignored",
-            "--nocapture",
-        ]));
+        let kernel = ["--release", "--package=locklab", "--test=suite"];
+        let alone = ["kernel_build::", "--", "--ignored", "--nocapture"];
+        return done(cargo_test(&[&kernel[..], &alone].concat()).report());
     }
-    let passed = workspace::test();
-    done((!thorough || workspace::test_thoroughly()) && passed)
+    let Some(mut outcome) = workspace::test() else {
+        return ExitCode::FAILURE;
+    };
+    if thorough {
+        workspace::test_thoroughly(&mut outcome);
+    }
+    done(outcome.report())
 }
 
 fn done(well: bool) -> ExitCode {
@@ -235,8 +178,8 @@ fn done(well: bool) -> ExitCode {
 
 /// What a user needs: packages, command, and the libraries that it loads.
 fn install() -> ExitCode {
-    install_packages(&[PACKAGES, KERNEL_PACKAGES].concat());
-    unpack_guest_kernel();
+    packages::install(&[packages::PACKAGES, packages::KERNEL_PACKAGES].concat());
+    packages::unpack_guest_kernel();
     let built = build_command();
     if built {
         println!(
@@ -268,9 +211,26 @@ fn command(arguments: &[&str]) -> Command {
     command
 }
 
-/// Runs it; what it prints to both streams, in one order.
-fn heard(mut command: Command) -> io::Result<(ExitStatus, Vec<u8>)> {
-    let (mut reader, writer) = io::pipe()?;
+/// Runs `cargo test` with these arguments, showing what it prints.
+fn cargo_test(arguments: &[&str]) -> Outcome {
+    hear_tests(command(&[&["test"], arguments].concat()))
+}
+
+/// Runs a command that tests, showing what it prints.
+fn hear_tests(tests: Command) -> Outcome {
+    match heard(tests, true) {
+        Ok((status, output)) => Outcome::read("cargo", &output, status.success()),
+        Err(error) => {
+            eprintln!("xtask: cargo does not start: {error}");
+            Outcome::whole(false)
+        }
+    }
+}
+
+/// Runs it; what it prints to both streams, in one order, which is also shown
+/// as it comes if that is wanted.
+fn heard(mut command: Command, show: bool) -> io::Result<(ExitStatus, String)> {
+    let (reader, writer) = io::pipe()?;
     let mut child = command
         .stdin(Stdio::null())
         .stdout(writer.try_clone()?)
@@ -278,89 +238,15 @@ fn heard(mut command: Command) -> io::Result<(ExitStatus, Vec<u8>)> {
         .spawn()?;
     // Its ends of the pipe, without which the read would not end.
     drop(command);
-    let mut output = Vec::new();
-    reader.read_to_end(&mut output)?;
+    let (mut reader, mut output, mut line) = (BufReader::new(reader), String::new(), Vec::new());
+    while reader.read_until(b'\n', &mut line)? > 0 {
+        if show {
+            io::stdout().write_all(&line)?;
+        }
+        output.push_str(&String::from_utf8_lossy(&line));
+        line.clear();
+    }
     Ok((child.wait()?, output))
-}
-
-/// Installs the missing packages, or prints one line that says how to. A
-/// failure is not fatal: most tests need none of them.
-fn install_packages(wanted: &[(&str, &str)]) {
-    let missing: Vec<&str> = wanted
-        .iter()
-        .map(|(package, _)| *package)
-        .filter(|package| !installed(package))
-        .collect();
-    if missing.is_empty() {
-        return;
-    }
-    let root = Command::new("id")
-        .arg("-u")
-        .output()
-        .is_ok_and(|id| id.stdout.trim_ascii() == b"0");
-    let apt = |arguments: &[&str]| {
-        let mut command = if root {
-            Command::new("apt-get")
-        } else {
-            let mut sudo = Command::new("sudo");
-            sudo.args(["-n", "apt-get"]);
-            sudo
-        };
-        run(command
-            .args(["-q", "-y"])
-            .args(arguments)
-            .env("DEBIAN_FRONTEND", "noninteractive")
-            .stdin(Stdio::null())
-            .stdout(Stdio::null()))
-    };
-    eprintln!("xtask: installing {}", missing.join(" "));
-    let mut arguments = vec!["install", "--no-install-recommends"];
-    arguments.extend(&missing);
-    // Most machines have a package list; only a bare one needs the update.
-    let done = apt(&arguments) || (apt(&["update"]) && apt(&arguments));
-    if !done {
-        eprintln!(
-            "xtask: could not install them; tests that need them will skip. \
-             As root: apt-get install {}",
-            missing.join(" ")
-        );
-    }
-}
-
-/// Unpacks the guest kernel into `target/guest-kernel`, not onto this machine.
-fn unpack_guest_kernel() {
-    // The package is empty and depends on the newest kernel's.
-    const SCRIPT: &str = r#"
-        set -e
-        [ ! -d target/guest-kernel/boot ] || exit 0
-        rm -rf target/guest-kernel.new
-        mkdir -p target/guest-kernel.new
-        cd target/guest-kernel.new
-        name=$(apt-cache depends "$1" | sed -n 's/^ *Depends: \(linux-image-.*\)/\1/p' | head -n 1)
-        apt-get -q download "$name" >/dev/null 2>&1
-        dpkg -x "$name"_*.deb .
-        rm "$name"_*.deb
-        mv ../guest-kernel.new ../guest-kernel"#;
-    if !run(Command::new("sh").args(["-c", SCRIPT, "sh", GUEST_KERNEL])) {
-        eprintln!("xtask: could not unpack {GUEST_KERNEL}; tests that boot it will skip");
-    }
-}
-
-fn installed(package: &str) -> bool {
-    Command::new("dpkg-query")
-        .args(["--show", "--showformat=${db:Status-Status}", package])
-        .stderr(Stdio::null())
-        .output()
-        .is_ok_and(|query| query.stdout == b"installed")
-}
-
-/// Whether a program is installed; daemons may not be on a user's path.
-fn there_is(program: &str) -> bool {
-    let path = std::env::var("PATH").unwrap_or_default();
-    let mut folders = path
-        .split(':')
-        .chain(["/usr/sbin", "/sbin", "/usr/local/sbin"]);
-    folders.any(|folder| std::path::Path::new(folder).join(program).exists())
 }
 
 fn run(command: &mut Command) -> bool {
@@ -402,6 +288,43 @@ mod tests {
         // Every second fence closes a block.
         let mut opening = fences.step_by(2).map(str::trim);
         opening.any(|language| ["", "rust", "no_run", "should_panic"].contains(&language))
+    }
+
+    /// A crate that is packaged alone has its licence with it, as files: links
+    /// do not survive every system.
+    #[test]
+    fn every_crate_has_the_files_of_its_licence() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .parent()
+            .expect("a root");
+        for entry in fs::read_dir(root.join("crates")).expect("crates") {
+            let folder = entry.expect("an entry").path();
+            let manifest = fs::read_to_string(folder.join("Cargo.toml")).expect("a manifest");
+            let name = folder.display();
+            let mut lines = manifest.lines();
+            let licence = lines.find(|line| line.starts_with("license")).unwrap_or("");
+            let wanted: &[&str] = match licence {
+                "license.workspace = true" => &["LICENSE-MIT", "LICENSE-APACHE"],
+                r#"license = "GPL-2.0-or-later""# => &["LICENSE-GPL-2.0"],
+                r#"license = "(MIT OR Apache-2.0) AND GPL-2.0-or-later""# => {
+                    &["LICENSE-MIT", "LICENSE-APACHE", "LICENSE-GPL-2.0"]
+                }
+                other => panic!("{name}: '{other}' is no licence of this project"),
+            };
+            for file in wanted {
+                let ours = folder.join(file);
+                let kind = fs::symlink_metadata(&ours).map(|m| m.is_file());
+                assert_eq!(kind.ok(), Some(true), "{name}: no file {file}");
+                let all = match *file {
+                    "LICENSE-GPL-2.0" => root.join("crates/kernel").join(file),
+                    file => root.join(file),
+                };
+                assert!(
+                    fs::read(&ours).ok() == fs::read(all).ok(),
+                    "{name}: {file} differs"
+                );
+            }
+        }
     }
 
     /// Manifests leave out test programs that would be empty, and name the one

@@ -74,9 +74,8 @@ fn book() -> bool {
         .arg("build")
         .arg("--dest-dir")
         .arg(folder.join("book"));
-    match crate::heard(command) {
+    match crate::heard(command, false) {
         Ok((status, output)) => {
-            let output = String::from_utf8_lossy(&output);
             print!("{output}");
             // It warns, of tags that do not close for one, and goes on.
             status.success() && !output.contains("WARN")

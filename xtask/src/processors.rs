@@ -6,6 +6,7 @@
 //! the same version (`rustc-web`); both are unpacked below `target` and never
 //! installed, because they would replace the compiler of this machine.
 
+use crate::outcome::{Outcome, Skip};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -39,6 +40,7 @@ const PROCESSORS: &[Processor] = &[
 
 /// Packages for [`test()`].
 pub(crate) const PACKAGES: &[(&str, &str)] = &[
+    ("qemu-user", "to run their programs"),
     ("gcc-aarch64-linux-gnu", "the locks on AArch64"),
     ("libc6-dev-arm64-cross", "the locks on AArch64"),
     ("gcc-riscv64-linux-gnu", "the locks on RISC-V"),
@@ -56,21 +58,22 @@ const NOT_THERE: [&str; 3] = [
     "ticket::a_ticket_too_far_back_ends_the_program",
 ];
 
-/// Runs the locks' tests on each of [`PROCESSORS`] and reports those that it
-/// could not run.
+/// Runs the locks' tests on each of [`PROCESSORS`]; one on which they cannot
+/// run is skipped.
 /// `fetch`: also fetches what is missing.
-pub(crate) fn test(fetch: bool) -> bool {
-    let mut well = true;
+pub(crate) fn test(fetch: bool) -> Outcome {
+    let mut outcome = Outcome::default();
     for processor in PROCESSORS {
         match Library::of(processor, fetch) {
-            Ok(library) => well &= library.test(processor),
-            Err(missing) => {
-                let target = processor.target;
-                eprintln!("xtask: the locks are not tested on {target}: {missing}");
-            }
+            Ok(library) => outcome.add(library.test(processor)),
+            Err(reason) => outcome.skipped.push(Skip {
+                program: "the locks".into(),
+                test: processor.target.into(),
+                reason,
+            }),
         }
     }
-    well
+    outcome
 }
 
 /// Where the standard library comes from.
@@ -107,17 +110,19 @@ impl Library {
     }
 
     /// The locks as they are, and, on AArch64, with waits that sleep.
-    fn test(&self, processor: &Processor) -> bool {
+    fn test(&self, processor: &Processor) -> Outcome {
         let waits: &[&[&str]] = match processor.target.starts_with("aarch64") {
             true => &[&[], &["--features", "wfe"]],
             false => &[&[]],
         };
-        waits
-            .iter()
-            .all(|features| self.test_with(processor, features))
+        let mut outcome = Outcome::default();
+        for features in waits {
+            outcome.add(self.test_with(processor, features));
+        }
+        outcome
     }
 
-    fn test_with(&self, processor: &Processor, features: &[&str]) -> bool {
+    fn test_with(&self, processor: &Processor, features: &[&str]) -> Outcome {
         let variable = processor.target.replace('-', "_").to_uppercase();
         let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or("cargo".into()));
         cargo
@@ -144,14 +149,20 @@ impl Library {
                 .env("RUSTC", folder.join("usr/bin/rustc"))
                 .env("LD_LIBRARY_PATH", folder.join(libraries));
         }
-        cargo.arg("--");
+        cargo.args(["--", "--show-output"]);
         cargo.args(NOT_THERE.iter().flat_map(|test| ["--skip", test]));
         eprintln!(
             "xtask: the locks on {} {}",
             processor.target,
             features.join(" ")
         );
-        crate::run(&mut cargo)
+        let mut outcome = crate::hear_tests(cargo);
+        outcome.skipped.extend(NOT_THERE.map(|test| Skip {
+            program: format!("the locks on {}", processor.target),
+            test: test.into(),
+            reason: "does not run under an emulator".into(),
+        }));
+        outcome
     }
 }
 

@@ -4,7 +4,8 @@
 //! most of them wait: for guests, servers, disks, threads that sleep. Must run
 //! each as cargo does, and must never leave one out.
 
-use crate::{cargo, command, heard};
+use crate::outcome::{self, Outcome};
+use crate::{cargo, cargo_test, command, heard};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -23,69 +24,54 @@ struct Program {
     folder: PathBuf,
 }
 
-/// Builds and runs all tests, and the examples in documentation. Returns
-/// whether all passed.
-pub(crate) fn test() -> bool {
-    let Some(mut programs) = build() else {
-        return false;
-    };
+/// Builds and runs all tests, and the examples in documentation. None if one
+/// does not compile.
+pub(crate) fn test() -> Option<Outcome> {
+    let mut programs = build()?;
     // The one that takes longest is taken first, from the end.
     programs.sort_by_key(|program| program.name.starts_with("locklab tests/suite"));
     println!("xtask: {} programs of tests", programs.len());
-    let (queue, failed) = (Mutex::new(programs), Mutex::new(Vec::new()));
+    let (queue, ended) = (Mutex::new(programs), Mutex::new(Vec::new()));
     std::thread::scope(|scope| {
         for _ in 0..AT_ONCE {
             scope.spawn(|| {
                 loop {
                     let next = queue.lock().expect("no thread panics").pop();
                     let Some(program) = next else { return };
-                    if !run(&program) {
-                        failed.lock().expect("no thread panics").push(program.name);
-                    }
+                    let outcome = run(&program);
+                    let mut ended = ended.lock().expect("no thread panics");
+                    ended.push((program.name, outcome));
                 }
             });
         }
     });
-    let examples = cargo(&["test", "--workspace", "--no-fail-fast", "--doc"]);
-    let failed = failed.into_inner().expect("no thread panics");
-    for name in &failed {
-        eprintln!("xtask: FAILED: {name}");
+    let examples = cargo_test(&["--workspace", "--no-fail-fast", "--doc"]);
+    let mut ended = ended.into_inner().expect("no thread panics");
+    ended.push(("the examples in documentation".to_owned(), examples));
+    let mut all = Outcome::default();
+    for (name, outcome) in ended {
+        if outcome.failed > 0 {
+            eprintln!("xtask: FAILED: {name}");
+        }
+        all.add(outcome);
     }
-    examples && failed.is_empty()
+    Some(all)
 }
 
-/// Runs what takes too long for every change, optimised. Returns whether all
-/// passed.
-pub(crate) fn test_thoroughly() -> bool {
-    let long = [
-        &[
-            "test",
-            "--release",
-            "--package=locklab-sim-instrument",
-            "--test=docs",
-            "--",
-            "--ignored",
-        ][..],
-        &[
-            "test",
-            "--release",
-            "--package=locklab-sweep",
-            "--lib",
-            "--",
-            "--ignored",
-        ],
-        &[
-            "run",
-            "--release",
-            "--package=locklab",
-            "--",
-            "verify",
-            "--mutants",
-        ],
-    ];
-    // All of them, whatever the first ones say.
-    let passed = long.map(cargo);
-    passed.iter().all(|passed| *passed)
+/// Runs what takes too long for every change, optimised, and adds it to what
+/// was tested before.
+pub(crate) fn test_thoroughly(outcome: &mut Outcome) {
+    // Now they run.
+    let thorough = "cargo xtask test --thorough";
+    outcome.skipped.retain(|s| !s.reason.ends_with(thorough));
+    for (package, kind) in [("sim-instrument", "--test=docs"), ("sweep", "--lib")] {
+        let package = format!("--package=locklab-{package}");
+        let ignored = ["--release", &package, kind, "--", "--ignored"];
+        outcome.add(cargo_test(&ignored));
+    }
+    let verify = ["run", "--release", "--package=locklab", "--", "verify"];
+    let mutants = cargo(&[&verify[..], &["--mutants"]].concat());
+    outcome.add(Outcome::whole(mutants));
 }
 
 /// Builds the programs; none if one does not compile.
@@ -126,27 +112,55 @@ fn program(message: &str) -> Option<Program> {
     })
 }
 
-/// Runs a program, and prints all that it printed when it has ended.
-fn run(program: &Program) -> bool {
+/// Runs a program, and prints all that it printed when it has ended, without
+/// the output of tests that passed.
+fn run(program: &Program) -> Outcome {
     let Program { name, file, folder } = program;
-    let mut command = Command::new(file);
-    command
-        .current_dir(folder)
-        .env("CARGO_MANIFEST_DIR", folder);
-    match heard(command) {
+    let command = |arguments: &[&str]| {
+        let mut command = Command::new(file);
+        command
+            .args(arguments)
+            .current_dir(folder)
+            .env("CARGO_MANIFEST_DIR", folder);
+        command
+    };
+    let mut outcome = match heard(command(&["--show-output"]), false) {
         Ok((status, output)) => {
-            let output = String::from_utf8_lossy(&output);
-            println!("     Running {name} ({})\n{output}", file.display());
+            let shown = without_successes(&output);
+            println!("     Running {name} ({})\n{shown}", file.display());
             if !status.success() {
                 eprintln!("xtask: {name} ended with {status}");
             }
-            status.success()
+            Outcome::read(name, &output, status.success())
         }
         Err(error) => {
             eprintln!("xtask: cannot run {}: {error}", file.display());
-            false
+            Outcome::whole(false)
+        }
+    };
+    // The list of skips must not outlive its tests.
+    let mut allowed = outcome::allowed_of(name).peekable();
+    if allowed.peek().is_some() {
+        let list = command(&["--list"]).output();
+        let list = list.map_or(String::new(), |o| String::from_utf8_lossy(&o.stdout).into());
+        for test in allowed {
+            if !list.lines().any(|line| line == format!("{test}: test")) {
+                eprintln!("xtask: .ci/skips.txt names {test}, which is not in {name}");
+                outcome.failed += 1;
+            }
         }
     }
+    outcome
+}
+
+/// What the harness shows, but for the output of tests that passed.
+fn without_successes(output: &str) -> String {
+    let Some((before, after)) = output.split_once("\nsuccesses:\n") else {
+        return output.to_owned();
+    };
+    let end = ["\nfailures:\n", "\ntest result: "].map(|end| after.find(end));
+    let end = end.into_iter().flatten().min().unwrap_or(after.len());
+    format!("{before}{}", &after[end..])
 }
 
 #[cfg(test)]
@@ -169,5 +183,16 @@ mod tests {
         assert!(program(&message(true, "null")).is_none());
         assert!(program(r#"{"reason":"build-finished"}"#).is_none());
         assert!(program("not JSON").is_none());
+    }
+
+    #[test]
+    fn what_passed_is_not_shown_again() {
+        let output = "test a ... ok\n\nsuccesses:\n\n---- a stdout ----\n1\n\n\nsuccesses:\n    \
+                      a\n\ntest result: ok. 1 passed\n";
+        assert_eq!(
+            without_successes(output),
+            "test a ... ok\n\ntest result: ok. 1 passed\n"
+        );
+        assert_eq!(without_successes("none\n"), "none\n");
     }
 }

@@ -225,7 +225,7 @@ mod tests {
     #[test]
     fn coccinelle_marks_what_was_asked_for() {
         if find("spatch", "coccinelle").is_err() {
-            eprintln!("skipped: spatch is missing (apt-get install coccinelle)");
+            println!("skipped: spatch is missing (apt-get install coccinelle)");
             return;
         }
         let folder = tempfile::tempdir().unwrap();

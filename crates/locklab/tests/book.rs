@@ -109,7 +109,7 @@ fn what_the_book_shows_is_what_the_command_prints() {
             continue;
         }
         if matches!(cli.command, Command::Footprint(_)) && !has_compiler {
-            eprintln!("{page}: skipped, no C compiler: {}", words.join(" "));
+            println!("skipped: no C compiler for {page}: {}", words.join(" "));
             continue;
         }
         let output = assert_cmd::Command::cargo_bin("locklab")

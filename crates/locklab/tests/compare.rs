@@ -545,11 +545,11 @@ fn a_dry_run_runs_nothing_and_the_example_is_whole() {
     assert_eq!(code, 0, "{err}");
 }
 
-/// Runs a real workload for a moment; skipped, with a line, if it is missing.
+/// Runs a real workload for a moment; skipped if a program is missing.
 fn real(workload: &str, programs: &[&str], scale: &str) -> Option<Value> {
     for program in programs {
         if locklab_host::process::find(program, &[]).is_none() {
-            eprintln!("skipped: {program} is missing");
+            println!("skipped: {program} is missing");
             return None;
         }
     }
@@ -593,7 +593,11 @@ fn the_real_db_bench() {
 fn the_real_fs_mark() {
     if let Some(workload) = real("fs-mark", &["fs_mark"], "0.02") {
         let on = workload["setup"]["Files on"].as_str().unwrap();
-        assert!(on.contains("XFS"), "{on}");
+        if on.contains("not XFS") {
+            println!("skipped: its part on XFS: {on}");
+        } else {
+            assert!(on.starts_with("XFS"), "{on}");
+        }
     }
 }
 
@@ -620,7 +624,7 @@ fn a_port_in_use_is_told() {
     if locklab_host::process::find("nginx", &[]).is_none()
         || locklab_host::process::find("ab", &[]).is_none()
     {
-        eprintln!("skipped: nginx or ab is missing");
+        println!("skipped: nginx or ab is missing");
         return;
     }
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -640,7 +644,7 @@ fn a_port_in_use_is_told() {
 #[test]
 fn a_kernel_tree_is_built() {
     if locklab_host::process::find("make", &[]).is_none() {
-        eprintln!("skipped: make is missing");
+        println!("skipped: make is missing");
         return;
     }
     // A tree with the targets of the kernel's, and little behind them.
@@ -671,7 +675,7 @@ fn inlining_in_two_layouts_of_a_real_link() {
         .all(|p| locklab_host::process::find(p, &[]).is_some())
         && locklab_programs::icache::Model::new(None, None, None, false).is_ok();
     if !ready {
-        eprintln!("skipped: gcc, lld, qemu-user or the plugin is missing");
+        println!("skipped: gcc, lld, qemu-user or the plugin is missing");
         return;
     }
     let bench = Bench::new();

@@ -1,5 +1,5 @@
 //! Sweeps on a real Slurm, on one node of this machine. `cargo xtask test
-//! --slurm` installs it; where it is missing, these tests say so and skip.
+//! --slurm` installs it; where it is missing, these tests are skipped.
 
 use crate::common::cluster::{Cluster, wait};
 use locklab_lab::store::Store;

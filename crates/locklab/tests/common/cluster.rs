@@ -31,7 +31,7 @@ impl Cluster {
             .filter(|(program, _)| found(program).is_none());
         let packages: Vec<&str> = missing.map(|(_, package)| *package).collect();
         if !packages.is_empty() {
-            eprintln!(
+            println!(
                 "skipped: no Slurm here; apt-get install {}",
                 packages.join(" ")
             );

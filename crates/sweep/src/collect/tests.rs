@@ -142,7 +142,7 @@ fn nodes_whose_clocks_are_apart_are_named_once_and_lose_nothing() {
 /// 1,000 shards of 1,000 samples: `cargo test --release -p locklab-sweep --
 /// --ignored --nocapture` prints how long it took.
 #[test]
-#[ignore = "writes a gigabyte"]
+#[ignore = "writes a gigabyte: cargo xtask test --thorough"]
 fn a_thousand_shards_are_merged() {
     let scratch = tempfile::tempdir().unwrap();
     let folder = folder(scratch.path(), 125_000, 1000);
