@@ -11,6 +11,7 @@ pub mod error;
 pub mod interrupt;
 pub mod libraries;
 pub mod machine;
+pub mod message;
 pub mod process;
 pub mod start;
 pub mod topology;

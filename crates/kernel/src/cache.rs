@@ -2,6 +2,7 @@
 //! fill it.
 
 use locklab_host::error::Error;
+use locklab_host::message;
 use locklab_host::process::{Ended, Launch, Trouble};
 use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
@@ -96,7 +97,7 @@ impl Cache<'_> {
     /// Prints a note for the user, unless quiet.
     pub fn note(&self, text: &str) {
         if !self.quiet {
-            eprintln!("locklab: {text}");
+            message::print(format_args!("locklab: {text}"));
         }
     }
 

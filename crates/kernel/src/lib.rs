@@ -15,6 +15,9 @@
 //! image and seed give the same counts to the last digit. Nothing here may
 //! change a source that it was given: changes go to copies in the cache.
 
+// A message is printed by `locklab_host::message`, which cannot panic.
+#![cfg_attr(not(test), warn(clippy::print_stderr))]
+
 pub mod boot;
 pub mod build;
 pub mod cache;

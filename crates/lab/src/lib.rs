@@ -9,6 +9,9 @@
 //! and is the same for all of them. Nothing in this crate knows a lock, a
 //! program or a kernel.
 
+// A message is printed by `locklab_host::message`, which cannot panic.
+#![cfg_attr(not(test), warn(clippy::print_stderr))]
+
 pub mod experiment;
 pub mod file;
 pub mod gate;

@@ -5,6 +5,7 @@
 //! a CPU from one. It is the only progress bar of Locklab.
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use locklab_host::message;
 
 /// A bar on standard error, which is removed when it is dropped.
 #[derive(Debug)]
@@ -52,7 +53,7 @@ impl Progress {
     /// Prints a sentence above the bar, unless quiet.
     pub fn note(&self, text: &str) {
         if !self.quiet {
-            self.bar.suspend(|| eprintln!("{text}"));
+            self.bar.suspend(|| message::print(text));
         }
     }
 }

@@ -12,6 +12,7 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use locklab_document::number::{count, duration};
 use locklab_document::{Document, render};
 use locklab_host::error::Error;
+use locklab_host::message;
 use locklab_lab::experiment::{Experiment, Provenance};
 use locklab_lab::gate::{FailOn, fails, not_complete, too_few_pairs};
 use locklab_lab::instrument::Instrument;
@@ -208,7 +209,7 @@ impl Comparing<'_> {
         self.args.files.check()?;
         let store = Store::open(&store_path(self.common)?).map_err(Error::Failed)?;
         if !self.common.quiet {
-            eprintln!("{}", announcement(&experiment, instrument));
+            message::print(announcement(&experiment, instrument));
         }
         let session = Session {
             store,

@@ -4,6 +4,9 @@
 //! → judge → verdicts → report. An instrument knows nothing of statistics, a
 //! report nothing of how a figure was made.
 
+// A message is printed by `locklab_host::message`, which cannot panic.
+#![cfg_attr(not(test), warn(clippy::print_stderr))]
+
 pub mod bring;
 pub mod cli;
 pub mod command_line;

@@ -114,3 +114,54 @@ fn what_is_wrong_is_said_before_anything_runs() {
     );
     assert!(text.contains("mine.c defines no lab_unlock"), "{text}");
 }
+
+/// The trial of a lock is short: what crashes later crashes this process, and
+/// is a sentence too.
+#[test]
+fn a_crash_on_this_machine_has_its_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let lock = "#include <locklab_lock.h>
+#include <stdatomic.h>
+struct l { _Atomic int held; int *nowhere; };
+static long turns;
+LOCKLAB_LOCK(late, struct l, lab_no_context);
+void lab_lock(void *p, void *c) { struct l *l = p; (void)c;
+\twhile (atomic_exchange(&l->held, 1)) lab_relax();
+\tif (++turns > 50000)
+\t\t*(volatile int *)l->nowhere = 1; }
+void lab_unlock(void *p, void *c) { struct l *l = p; (void)c; atomic_store(&l->held, 0); }
+";
+    let here = folder.path().join("late.c");
+    let crash = "*(volatile int *)l->nowhere = 1;";
+    let call = lock.replace(crash, "((void (*)(void))l->nowhere)(); l->held = 1;");
+    let last_call = lock.replace(crash, "((void (*)(void))l->nowhere)();");
+    let assert = format!("#include <assert.h>\n{lock}").replace(crash, "assert(!turns);");
+    let crashed = |line: &str| format!("late.c: a thread crashed at {line} (address 0x0)");
+    let asserted = "the assertion `!turns` at late.c:10 does not hold";
+    for (threads, lock, fault) in [
+        ("1", lock, crashed("late.c:9")),
+        ("2", lock, crashed("late.c:9")),
+        ("1", &call, crashed("late.c:9")),
+        ("1", &last_call, crashed("an unknown line of late.c")),
+        ("2", &assert, asserted.to_owned()),
+    ] {
+        std::fs::write(&here, lock).unwrap();
+        let output = locklab(
+            folder.path(),
+            &[
+                "matrix",
+                "./late.c",
+                "ticket",
+                "--threads",
+                threads,
+                "--time",
+                "1",
+            ],
+        );
+        assert_eq!(output.status.code(), Some(1), "{fault}: {output:?}");
+        assert_eq!(
+            String::from_utf8_lossy(&output.stderr),
+            format!("locklab: {fault}; what was measured before is stored\n")
+        );
+    }
+}

@@ -108,6 +108,30 @@ fn output_that_goes_nowhere_is_not_success() {
     assert!(output.status.success());
 }
 
+/// Notes go to standard error; when it is full they are lost, and the result
+/// and the exit code are the same.
+#[test]
+fn a_message_that_cannot_be_written_is_no_failure() {
+    let small = ["--threads", "1", "--critical", "0", "--non-critical", "1"];
+    let matrix = ["matrix", "mcs", "ticket", "--on", "flat-16", "--pairs", "8"];
+    let store = ["--store", ":memory:"];
+    let measured = [&matrix[..], &small, &store].concat();
+    for (arguments, code, words) in [
+        (&measured[..], 0, "ticket"),
+        (&["matrix", "mcs", "no-such-lock"], 2, ""),
+    ] {
+        let full = File::options().write(true).open("/dev/full").unwrap();
+        let output = locklab(arguments).stderr(full).output().unwrap();
+        assert_eq!(
+            output.status.code(),
+            Some(code),
+            "{arguments:?}: {output:?}"
+        );
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(text.contains(words), "{text}");
+    }
+}
+
 /// `machine fit` writes over nothing unasked, is silent when it is asked to be,
 /// knows the cycle that a matrix knows, and holds what it wrote against the
 /// machine.

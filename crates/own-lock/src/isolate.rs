@@ -9,7 +9,7 @@
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
 use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::{ForkResult, fork, pipe};
-use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde::{Serialize, de::DeserializeOwned};
 use std::ffi::c_int;
 use std::fs::File;
 use std::io::{Read, Write};
@@ -30,7 +30,7 @@ pub(crate) static ACCESSES: AtomicU64 = AtomicU64::new(0);
 static CODE: [AtomicUsize; 2] = [const { AtomicUsize::new(0) }; 2];
 
 /// How a child ended without an answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Death {
     /// The signal; `SIGALRM` if it was stopped because it made no progress.
     pub(crate) signal: i32,
@@ -46,6 +46,47 @@ pub(crate) struct Death {
     pub(crate) cpu: usize,
     /// The load address of the library.
     pub(crate) base: usize,
+}
+
+impl Death {
+    /// Its size in a pipe.
+    pub(crate) const BYTES: usize = 56;
+
+    /// As a handler writes it into a pipe.
+    pub(crate) fn to_bytes(self) -> [u8; Self::BYTES] {
+        let numbers = [
+            self.signal as usize,
+            self.address,
+            self.instruction,
+            self.site,
+            self.stack,
+            self.cpu,
+            self.base,
+        ];
+        let mut bytes = [0; Self::BYTES];
+        for (at, number) in numbers.iter().enumerate() {
+            bytes[8 * at..8 * at + 8].copy_from_slice(&number.to_ne_bytes());
+        }
+        bytes
+    }
+
+    /// As it was written.
+    pub(crate) fn of_bytes(bytes: &[u8; Self::BYTES]) -> Self {
+        let number = |at: usize| {
+            let mut number = [0; 8];
+            number.copy_from_slice(&bytes[8 * at..8 * at + 8]);
+            usize::from_ne_bytes(number)
+        };
+        Self {
+            signal: number(0) as i32,
+            address: number(1),
+            instruction: number(2),
+            site: number(3),
+            stack: number(4),
+            cpu: number(5),
+            base: number(6),
+        }
+    }
 }
 
 /// Why a child returned no result.
@@ -65,6 +106,11 @@ static FORKING: Mutex<()> = Mutex::new(());
 
 /// Whether this process is a child.
 static IN_CHILD: AtomicBool = AtomicBool::new(false);
+
+/// Whether this process is a child.
+pub(crate) fn in_a_child() -> bool {
+    IN_CHILD.load(Ordering::Relaxed)
+}
 
 /// Silences the panics of children: they are results. (Set up in the parent,
 /// because another thread of it may hold the hook's lock when a child is made,
@@ -117,21 +163,10 @@ pub(crate) fn in_child<T: Serialize + DeserializeOwned>(
         (Some(b'A'), rest) => serde_json::from_slice(rest).map_err(|e| broken("understand", &e)),
         (Some(b'L'), rest) => Err(Lost::GaveUp(String::from_utf8_lossy(rest).into_owned())),
         (Some(b'P'), rest) => Err(Lost::Broken(String::from_utf8_lossy(rest).into_owned())),
-        (Some(b'D'), rest) if rest.len() == 56 => {
-            let number = |at: usize| {
-                let mut bytes = [0; 8];
-                bytes.copy_from_slice(&rest[8 * at..8 * at + 8]);
-                usize::from_ne_bytes(bytes)
-            };
-            Err(Lost::Died(Death {
-                signal: number(0) as i32,
-                address: number(1),
-                instruction: number(2),
-                site: number(3),
-                stack: number(4),
-                cpu: number(5),
-                base: number(6),
-            }))
+        (Some(b'D'), rest) if rest.len() == Death::BYTES => {
+            let mut bytes = [0; Death::BYTES];
+            bytes.copy_from_slice(rest);
+            Err(Lost::Died(Death::of_bytes(&bytes)))
         }
         _ => Err(Lost::Broken(match status {
             Ok(WaitStatus::Signaled(_, signal, _)) => format!(
@@ -247,7 +282,7 @@ fn install() {
 }
 
 /// The instruction and the stack pointer of an interrupted thread.
-fn interrupted_at(context: *mut libc::c_void) -> (usize, usize) {
+pub(crate) fn interrupted_at(context: *mut libc::c_void) -> (usize, usize) {
     // SAFETY: what the kernel gives a handler.
     let context = unsafe { &*context.cast::<libc::ucontext_t>() };
     #[cfg(target_arch = "x86_64")]
@@ -267,6 +302,30 @@ fn interrupted_at(context: *mut libc::c_void) -> (usize, usize) {
     {
         let _ = context;
         (0, 0)
+    }
+}
+
+/// The address to which the function that was interrupted returns, if it has
+/// called none and has saved nothing: one that copies or fills memory, or none
+/// at all, where a jump led nowhere.
+pub(crate) fn called_from(context: *mut libc::c_void) -> usize {
+    #[cfg(target_arch = "x86_64")]
+    {
+        let (_, stack) = interrupted_at(context);
+        // SAFETY: the top of the stack of a thread that has just made a call.
+        let returns = unsafe { (stack as *const usize).read() };
+        returns.saturating_sub(1)
+    }
+    #[cfg(target_arch = "aarch64")]
+    {
+        // SAFETY: what the kernel gives a handler.
+        let context = unsafe { &*context.cast::<libc::ucontext_t>() };
+        (context.uc_mcontext.regs[30] as usize).saturating_sub(1)
+    }
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+    {
+        let _ = context;
+        0
     }
 }
 
@@ -299,24 +358,21 @@ fn say_death(signal: c_int, address: usize, context: *mut libc::c_void) -> ! {
         unsafe { libc::pause() };
     }
     let (instruction, stack) = interrupted_at(context);
-    let mut said = [0_u8; 57];
-    said[0] = b'D';
-    let numbers = [
-        signal as usize,
+    let death = Death {
+        signal,
         address,
-        if within_library(instruction) {
+        instruction: if within_library(instruction) {
             instruction
         } else {
             0
         },
-        SITE.load(Ordering::Relaxed),
+        site: SITE.load(Ordering::Relaxed),
         stack,
-        CPU.load(Ordering::Relaxed),
-        BASE.load(Ordering::Relaxed),
-    ];
-    for (at, number) in numbers.iter().enumerate() {
-        said[1 + 8 * at..9 + 8 * at].copy_from_slice(&number.to_ne_bytes());
-    }
+        cpu: CPU.load(Ordering::Relaxed),
+        base: BASE.load(Ordering::Relaxed),
+    };
+    let mut said = [b'D'; 1 + Death::BYTES];
+    said[1..].copy_from_slice(&death.to_bytes());
     // SAFETY: our pipe and our bytes; both calls may be made in a handler.
     unsafe {
         libc::write(

@@ -19,6 +19,7 @@
 mod brought;
 mod check;
 mod compile;
+mod crash;
 mod error;
 mod folders;
 mod inspect;

@@ -7,7 +7,7 @@ use crate::error::Error;
 use crate::lines::Lines;
 use libloading::os::unix;
 use object::{Object, ObjectSegment, ObjectSymbol, SegmentFlags};
-use std::ffi::{c_char, c_int, c_uint, c_void};
+use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::ops::Range;
 use std::path::Path;
 
@@ -57,6 +57,26 @@ pub(crate) fn low(size: c_uint, value: u64) -> u64 {
     match size {
         8.. => value,
         size => value & ((1 << (8 * size)) - 1),
+    }
+}
+
+/// What the lock's code has found wrong with itself, for the functions `fail`:
+/// an assertion of this text, or in line 0 a call of that function.
+///
+/// # Safety
+/// Both are strings of the library.
+pub(crate) unsafe fn found_wrong(text: *const c_char, file: *const c_char, line: c_uint) -> String {
+    // SAFETY: promised.
+    let (text, file) = unsafe {
+        (
+            CStr::from_ptr(text).to_string_lossy(),
+            CStr::from_ptr(file).to_string_lossy(),
+        )
+    };
+    let file = file.rsplit('/').next().unwrap_or("");
+    match line {
+        0 => format!("the lock called {text}()"),
+        _ => format!("the assertion `{text}` at {file}:{line} does not hold"),
     }
 }
 

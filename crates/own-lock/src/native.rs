@@ -5,14 +5,16 @@
 //! was compiled separately cannot be inlined, and a comparison with one that is
 //! inlined says so.
 
+use crate::crash;
 use crate::error::Error;
-use crate::library::{Act, Library};
-use crate::own_lock::OwnLock;
+use crate::isolate;
+use crate::library::{Act, Library, found_wrong};
+use crate::own_lock::{OwnLock, Runner};
 use locklab_locks::catalogue::Visitor;
 use locklab_locks::{Host, Info, NativePlatform, RawLock, Threads};
 use locklab_native::{LockCode, subject};
 use std::cell::UnsafeCell;
-use std::ffi::c_uint;
+use std::ffi::{c_char, c_uint};
 use std::sync::OnceLock;
 
 /// The functions that the plain code calls, in the layout of c/native.c.
@@ -21,7 +23,11 @@ use std::sync::OnceLock;
 struct HostTable {
     cpu: extern "C-unwind" fn() -> c_uint,
     node: extern "C-unwind" fn() -> c_uint,
+    fail: extern "C-unwind" fn(*const c_char, *const c_char, c_uint),
 }
+
+/// What every library for this machine calls.
+const HOST: HostTable = HostTable { cpu, node, fail };
 
 extern "C-unwind" fn cpu() -> c_uint {
     <Threads as Host>::cpu() as c_uint
@@ -29,6 +35,15 @@ extern "C-unwind" fn cpu() -> c_uint {
 
 extern "C-unwind" fn node() -> c_uint {
     Threads::node() as c_uint
+}
+
+extern "C-unwind" fn fail(text: *const c_char, file: *const c_char, line: c_uint) {
+    // SAFETY: strings of the library.
+    let wrong = unsafe { found_wrong(text, file, line) };
+    if isolate::in_a_child() {
+        isolate::give_up(&wrong);
+    }
+    crash::end(&wrong)
 }
 
 /// The loaded libraries, by the slot of their types: a type
@@ -67,7 +82,7 @@ impl OwnLock {
     }
 
     /// Loads it into this process, after a child has tried it: from here on a
-    /// crash of the lock is one of the process.
+    /// crash of the lock ends the process with a sentence that has its line.
     ///
     /// # Errors
     /// If it cannot be loaded, two others are loaded already, or it did not
@@ -76,8 +91,7 @@ impl OwnLock {
         let facts = self.facts();
         let lines = |bytes: usize| bytes.div_ceil(64).max(1);
         self.try_natively()?;
-        let table = HostTable { cpu, node };
-        let library = Library::load(self.native_object(), "locklab_host", table)?;
+        let library = Library::load(self.native_object(), "locklab_host", HOST)?;
         let slot = SLOTS
             .iter()
             .position(|slot| slot.set(library.clone()).is_ok())
@@ -87,6 +101,8 @@ impl OwnLock {
                     self.name()
                 ))
             })?;
+        crash::explain(self, &library, slot)
+            .map_err(|e| Error::Failed(format!("cannot watch {}: {e}", self.name())))?;
         Ok(NativeLibrary {
             name: self.name().to_owned(),
             lock_lines: lines(facts.lock_bytes),
@@ -100,11 +116,10 @@ impl OwnLock {
     fn try_natively(&self) -> Result<(), Error> {
         let object = self.native_object().to_owned();
         let facts = self.facts().clone();
-        self.in_child("thread", self.native_object(), move || {
-            let table = HostTable { cpu, node };
+        self.in_child(Runner::Thread, self.native_object(), move || {
             let library =
-                Library::load(&object, "locklab_host", table).map_err(|e| e.to_string())?;
-            crate::isolate::watch_code(library.base, &library.code);
+                Library::load(&object, "locklab_host", HOST).map_err(|e| e.to_string())?;
+            isolate::watch_code(library.base, &library.code);
             trial(&library, &facts)
         })?
         .map_err(|why| Error::Lock(format!("{}: {why}", self.name())))

@@ -24,6 +24,15 @@ use tempfile::TempDir;
 /// says otherwise.
 const PATIENCE: Duration = Duration::from_secs(10);
 
+/// What the code of a lock runs on, in a sentence about its end.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Runner {
+    /// A simulated CPU, whose number the child notes.
+    Cpu,
+    /// A thread of this machine.
+    Thread,
+}
+
 /// A lock that was compiled from a file. Clones share the compiled objects,
 /// which are removed with the last.
 #[derive(Clone, Debug)]
@@ -139,7 +148,7 @@ impl OwnLock {
         self.room_for(scenario.threads)?;
         let facts = self.facts();
         let library = &self.compiled.instrumented;
-        match self.in_child("CPU", library, || {
+        match self.in_child(Runner::Cpu, library, || {
             simulate::simulate(library, facts, scenario)
         })? {
             Answer::Well(simulation) => Ok(*simulation),
@@ -227,15 +236,14 @@ impl OwnLock {
         &self.compiled.native
     }
 
-    /// Runs `work` in a child process; `who` names what the code in `library`
-    /// runs on (a CPU or a thread).
+    /// Runs `work` in a child process; the code in `library` runs on `runner`.
     pub(crate) fn in_child<T: Serialize + DeserializeOwned>(
         &self,
-        who: &str,
+        runner: Runner,
         library: &Path,
         work: impl FnOnce() -> T,
     ) -> Result<T, Error> {
-        in_child(self.patience, work).map_err(|lost| self.explain(lost, who, library))
+        in_child(self.patience, work).map_err(|lost| self.explain(lost, runner, library))
     }
 
     /// Checks that this many CPUs may use it.
@@ -254,7 +262,7 @@ impl OwnLock {
     }
 
     /// Describes how a child ended, in one sentence with the line of the file.
-    fn explain(&self, lost: Lost, who: &str, library: &Path) -> Error {
+    pub(crate) fn explain(&self, lost: Lost, runner: Runner, library: &Path) -> Error {
         let name = &self.name;
         let death = match lost {
             Lost::Died(death) => death,
@@ -262,24 +270,31 @@ impl OwnLock {
             Lost::Broken(what) => return Error::Failed(format!("{name}: {what}")),
         };
         let line = line_of(library, &death).unwrap_or_else(|| format!("an unknown line of {name}"));
-        let cpu = death.cpu;
+        let who = match runner {
+            Runner::Cpu => format!("CPU {}", death.cpu),
+            Runner::Thread => "a thread".to_owned(),
+        };
+        let of_stack = match runner {
+            Runner::Cpu => " of 32 KiB",
+            Runner::Thread => "",
+        };
         Error::Lock(match death.signal {
             libc::SIGALRM => format!(
-                "{name}: {who} {cpu} hangs: no access for {} s, at {line}",
+                "{name}: {who} hangs: no access for {} s, at {line}",
                 self.patience.as_secs().max(1)
             ),
             libc::SIGSEGV | libc::SIGBUS if death.address.abs_diff(death.stack) < 64 * 1024 => {
                 format!(
-                    "{name}: {who} {cpu} overflowed its stack of 32 KiB at {line}; keep large \
+                    "{name}: {who} overflowed its stack{of_stack} at {line}; keep large \
                      data in the lock or the context"
                 )
             }
             libc::SIGSEGV | libc::SIGBUS => format!(
-                "{name}: {who} {cpu} crashed at {line} (address {:#x})",
+                "{name}: {who} crashed at {line} (address {:#x})",
                 death.address
             ),
-            libc::SIGFPE => format!("{name}: {who} {cpu} divided by zero at {line}"),
-            signal => format!("{name}: {who} {cpu} ended by signal {signal} at {line}"),
+            libc::SIGFPE => format!("{name}: {who} divided by zero at {line}"),
+            signal => format!("{name}: {who} ended by signal {signal} at {line}"),
         })
     }
 }

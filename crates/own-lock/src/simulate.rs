@@ -5,7 +5,7 @@
 
 use crate::inspect::Facts;
 use crate::isolate::{self, ACCESSES, CPU, SITE};
-use crate::library::{Hooks, Library, Sites, low, updated};
+use crate::library::{Hooks, Library, Sites, found_wrong, low, updated};
 use crate::memory::{compare_memory, memory, set_memory};
 use crate::repeat::{Loop, Read};
 use locklab_locks::{Info, RawLock};
@@ -459,23 +459,10 @@ extern "C-unwind" fn relax(frame: *const u8, _: usize, site: usize) {
 
 extern "C-unwind" fn fail(text: *const c_char, file: *const c_char, line: c_uint) {
     // SAFETY: strings of the library.
-    let (text, file) = unsafe {
-        (
-            std::ffi::CStr::from_ptr(text).to_string_lossy(),
-            std::ffi::CStr::from_ptr(file).to_string_lossy(),
-        )
-    };
-    let file = file.rsplit('/').next().unwrap_or("");
+    let wrong = unsafe { found_wrong(text, file, line) };
     // Ends the child with an answer; unwinding would have to pass a
     // coroutine's C frames.
-    isolate::give_up(&if line == 0 {
-        format!("CPU {} called {text}()", by_address::cpu())
-    } else {
-        format!(
-            "CPU {}: the assertion `{text}` at {file}:{line} does not hold",
-            by_address::cpu()
-        )
-    })
+    isolate::give_up(&format!("CPU {}: {wrong}", by_address::cpu()))
 }
 
 const HOOKS: Hooks = Hooks {

@@ -11,6 +11,9 @@
 //! [`counters`] and [`icache`] count. Nothing here tosses a coin, stores
 //! a sample, judges or prints.
 
+// A message is printed by `locklab_host::message`, which cannot panic.
+#![cfg_attr(not(test), warn(clippy::print_stderr))]
+
 pub mod build;
 pub mod built_in;
 pub mod completed;

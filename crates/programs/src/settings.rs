@@ -5,6 +5,7 @@
 //! only read, by [`locklab_host::environment`]; so are huge pages, which are a
 //! property of the question and not noise.
 
+use locklab_host::message;
 use std::path::{Path, PathBuf};
 
 /// The settings and their values.
@@ -81,10 +82,10 @@ impl Drop for Prepared {
     fn drop(&mut self) {
         for (path, before) in self.before.drain(..).rev() {
             if let Err(e) = std::fs::write(&path, &before) {
-                eprintln!(
+                message::print(format_args!(
                     "locklab: could not put {} back to {before}: {e}",
                     path.display()
-                );
+                ));
             }
         }
     }

@@ -15,6 +15,9 @@
 //! This crate has no daemon, no scheduler and no statistics of its own. It must
 //! never present the simulator's figures as measured ones.
 
+// A message is printed by `locklab_host::message`, which cannot panic.
+#![cfg_attr(not(test), warn(clippy::print_stderr))]
+
 mod cluster;
 mod collect;
 mod comparison;

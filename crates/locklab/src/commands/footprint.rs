@@ -8,6 +8,7 @@ use crate::output::print;
 use clap::Args;
 use locklab_footprint::{Footprint, HotCounts, Options, Pair, compare, parse_counts, render};
 use locklab_host::error::Error;
+use locklab_host::message;
 use locklab_lab::progress::Progress;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -72,7 +73,9 @@ pub fn run(args: &FootprintArgs, common: &Common) -> Result<ExitCode, Error> {
             .is_none_or(|c| c.sites.is_empty())
         && !common.quiet
     {
-        eprintln!("'{wanted}' was inlined nowhere on either side, or has another name.");
+        message::print(format_args!(
+            "'{wanted}' was inlined nowhere on either side, or has another name."
+        ));
     }
     print(&if common.json {
         format!("{:#}\n", document(&footprint))

@@ -7,6 +7,7 @@ use crate::comparing::{ReportFiles, show_stored};
 use crate::output::{print, store_path};
 use clap::{Args, Subcommand, ValueEnum};
 use locklab_host::error::Error;
+use locklab_host::message;
 use locklab_lab::store::{Store, export, listing};
 use serde_json::json;
 use std::path::PathBuf;
@@ -100,7 +101,9 @@ fn print_samples(
     }
     let (samples, damaged) = store.samples(id).map_err(Error::Failed)?;
     if !common.quiet {
-        damaged.iter().for_each(|row| eprintln!("locklab: {row}"));
+        damaged
+            .iter()
+            .for_each(|row| message::print(format_args!("locklab: {row}")));
     }
     let text = match format {
         ExportFormat::Jsonl => export::json_lines(&samples),
@@ -124,7 +127,7 @@ fn merge(from: &[PathBuf], common: &Common) -> Result<ExitCode, Error> {
             merged
                 .damaged
                 .iter()
-                .for_each(|row| eprintln!("locklab: {row}"));
+                .for_each(|row| message::print(format_args!("locklab: {row}")));
         }
         text += &merged.text(store.path());
     }

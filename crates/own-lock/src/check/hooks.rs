@@ -8,7 +8,7 @@ use super::part::{Part, order};
 use super::waits::{has_changed, has_updated, relax, repeats};
 use super::world::{thread, with};
 use crate::isolate;
-use crate::library::{Hooks, low, updated};
+use crate::library::{Hooks, found_wrong, low, updated};
 use crate::memory::{compare_memory, memory, set_memory};
 use crate::repeat::Read;
 use locklab_locks::platform::{Ordering, Platform};
@@ -241,14 +241,7 @@ pub(super) extern "C-unwind" fn node() -> c_uint {
 
 pub(super) extern "C-unwind" fn fail(text: *const c_char, file: *const c_char, line: c_uint) {
     // SAFETY: strings of the library.
-    let (text, file) = unsafe {
-        (
-            std::ffi::CStr::from_ptr(text).to_string_lossy(),
-            std::ffi::CStr::from_ptr(file).to_string_lossy(),
-        )
-    };
-    let file = file.rsplit('/').next().unwrap_or("");
-    panic!("the assertion `{text}` at {file}:{line} does not hold")
+    panic!("{}", unsafe { found_wrong(text, file, line) })
 }
 
 pub(super) const HOOKS: Hooks = Hooks {

@@ -10,6 +10,7 @@ use locklab_host::environment::Environment;
 use locklab_host::error::Error;
 use locklab_host::interrupt;
 use locklab_host::machine::Machine;
+use locklab_host::message;
 use locklab_host::topology::Topology;
 use locklab_judge::Family;
 use locklab_lab::experiment::Design;
@@ -47,7 +48,7 @@ pub(super) fn run(args: &CompareArgs, common: &Common) -> Result<ExitCode, Error
     let temporary;
     if let Some(template) = args.build.as_ref().filter(|_| !common.dry_run) {
         if !common.quiet {
-            eprintln!("Building both sides.");
+            message::print("Building both sides.");
         }
         let folder = match &beside {
             Some(folder) => {
@@ -86,7 +87,7 @@ pub(super) fn run(args: &CompareArgs, common: &Common) -> Result<ExitCode, Error
     // it.
     drop(prepared);
     if let Some(logs) = instrument.kept_logs().filter(|_| !common.quiet) {
-        eprintln!("Logs: {}", logs.display());
+        message::print(format_args!("Logs: {}", logs.display()));
     }
     drop(instrument);
     if let Some(path) = &args.plot {

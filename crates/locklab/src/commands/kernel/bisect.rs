@@ -5,6 +5,7 @@ use super::CompareArgs;
 use super::compare::{dry_run, measure, plan_of};
 use crate::cli::Common;
 use locklab_host::error::Error;
+use locklab_host::message;
 use locklab_judge::Verdict;
 use locklab_kernel::cache::Cache;
 use std::process::ExitCode;
@@ -34,7 +35,7 @@ pub(super) fn bisect(
         Ok(Some(measured)) => measured,
         Err(Error::Interrupted(why)) => return Err(Error::Interrupted(why)),
         Err(why) => {
-            eprintln!("locklab: {why}");
+            message::print(format_args!("locklab: {why}"));
             return Ok(ExitCode::from(ABORT));
         }
     };
@@ -47,7 +48,7 @@ pub(super) fn bisect(
     };
     match judged.trouble {
         Some(Error::Interrupted(why)) => return Err(Error::Interrupted(why)),
-        Some(why) => eprintln!("locklab: {why}"),
+        Some(why) => message::print(format_args!("locklab: {why}")),
         None => {}
     }
     Ok(ExitCode::from(code))

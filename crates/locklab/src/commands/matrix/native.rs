@@ -7,6 +7,7 @@ use crate::comparing::{Comparing, dry_run};
 use crate::list::Lengths;
 use locklab_host::error::Error;
 use locklab_host::interrupt;
+use locklab_host::message;
 use locklab_host::topology::{ranges, real_time};
 use locklab_judge::Family;
 use locklab_lab::experiment::Design;
@@ -54,7 +55,9 @@ pub(super) fn run(args: &MatrixArgs, common: &Common) -> Result<ExitCode, Error>
         ));
     }
     if let (Some(cpu), false) = (only, common.quiet) {
-        eprintln!("Only CPU {cpu} may be used: threads take turns on it.");
+        message::print(format_args!(
+            "Only CPU {cpu} may be used: threads take turns on it."
+        ));
     }
     Comparing {
         args: comparing,
