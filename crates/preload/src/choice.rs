@@ -5,105 +5,17 @@
 //! `pthread` means glibc's own mutexes, through the interposer.
 
 use crate::alone::Alone;
-use crate::host::Guarded;
+use crate::chosen::{MAKING, OPS, PARKS, SHORT, SHORT_ALONE, VIRTUALIZED};
 use crate::host::{SpinThenPark, Spinning};
-use crate::plain::{AloneOpsOf, Entries, Entry, Ops, OpsOf};
-use crate::{cond, fork, futex, plain, real, report, thread};
-use core::ffi::CStr;
-use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
+use crate::operations::{AloneOpsOf, OpsOf};
+use crate::process::{die, variable};
+use crate::{cond, fork, futex, real, report, short, thread};
+use core::sync::atomic::{AtomicUsize, Ordering};
 use locklab_locks::catalogue;
-use locklab_pthread_protocols::publication::{publish, published, published_or};
+use locklab_pthread_protocols::publication::{published, published_or};
 
-/// `Mutex::state` of the mutexes that take the fast path: of the plain type,
-/// last touched since the last fork. Until there is a choice, none.
-pub(crate) static PLAIN: AtomicUsize = AtomicUsize::new(NONE);
-/// A value that no mutex has.
-const NONE: usize = usize::MAX - 1;
-
-/// The targets of the fast path. Valid once a mutex equals [`PLAIN`].
-pub(crate) static SHORT: Short = Short::new();
-/// The same while the process has one thread; see [`crate::alone`].
-pub(crate) static SHORT_ALONE: Short = Short::new();
-
-/// Functions of the type [`Entry`].
-pub(crate) struct Short {
-    pub(crate) lock: AtomicPtr<()>,
-    pub(crate) try_lock: AtomicPtr<()>,
-    pub(crate) unlock: AtomicPtr<()>,
-}
-
-impl Short {
-    const fn new() -> Self {
-        Self {
-            lock: AtomicPtr::new(core::ptr::null_mut()),
-            try_lock: AtomicPtr::new(core::ptr::null_mut()),
-            unlock: AtomicPtr::new(core::ptr::null_mut()),
-        }
-    }
-
-    fn set(&self, [lock, try_lock, unlock]: Entries) {
-        let set = |place: &AtomicPtr<()>, entry: Entry| {
-            place.store((entry as *const ()).cast_mut(), Ordering::Relaxed);
-        };
-        set(&self.lock, lock);
-        set(&self.try_lock, try_lock);
-        set(&self.unlock, unlock);
-    }
-}
-
-static OPS: AtomicPtr<Ops> = AtomicPtr::new(core::ptr::null_mut());
 /// 1 once the choice is made.
 static MADE: AtomicUsize = AtomicUsize::new(0);
-static MAKING: Guarded = Guarded::new();
-static VIRTUALIZED: AtomicBool = AtomicBool::new(false);
-static PARKS: AtomicBool = AtomicBool::new(false);
-
-/// The chosen lock. Only after [`make`], and not if [`is_glibc`].
-#[inline(always)]
-pub(crate) fn ops() -> &'static Ops {
-    // SAFETY: set by `make` to a constant, before anything else is reached.
-    unsafe { &*OPS.load(Ordering::Relaxed) }
-}
-
-/// Whether every mutex stays glibc's.
-#[inline]
-pub(crate) fn is_glibc() -> bool {
-    OPS.load(Ordering::Relaxed).is_null()
-}
-
-/// Gives this thread a record, which has no queue nodes under glibc.
-pub(crate) fn enter() -> *mut thread::Header {
-    if is_glibc() {
-        thread::enter::<()>()
-    } else {
-        (ops().enter)()
-    }
-}
-
-/// The most threads that may use a lock at a time.
-pub(crate) fn max_cpus() -> usize {
-    ops().info.max_cpus
-}
-
-/// The name of the lock.
-pub(crate) fn name() -> &'static str {
-    ops().info.name
-}
-
-/// Whether a release of the lock hands it to a waiter.
-pub(crate) fn hands_over() -> bool {
-    plain::hands_over(&ops().info)
-}
-
-/// Whether waiters sleep after spinning.
-pub(crate) fn parks() -> bool {
-    PARKS.load(Ordering::Relaxed)
-}
-
-pub(crate) fn virtualized() -> bool {
-    VIRTUALIZED.load(Ordering::Relaxed)
-}
-
 /// Makes the choice if it has not been made.
 #[inline]
 pub(crate) fn make() {
@@ -179,52 +91,7 @@ fn choose() {
     thread::start();
     cond::start();
     report::start();
-    allow_short_way();
-}
-
-/// Lets mutexes of the plain type, touched since the last fork, take the fast
-/// path.
-pub(crate) fn allow_short_way() {
-    if !is_glibc() && !report::profiling() {
-        publish(&PLAIN, (fork::generation() as usize) << 32);
-    }
-}
-
-pub(crate) fn guard() -> &'static Guarded {
-    &MAKING
-}
-
-/// A variable of the environment, read without allocation.
-pub(crate) fn variable(name: &CStr) -> Option<&'static str> {
-    // SAFETY: a C string; the value stays, since the program has not had the
-    // time to change its environment.
-    let value = unsafe { libc::getenv(name.as_ptr()) };
-    if value.is_null() {
-        return None;
-    }
-    // SAFETY: getenv returns a C string.
-    unsafe { CStr::from_ptr(value) }
-        .to_str()
-        .ok()
-        .filter(|value| !value.is_empty())
-}
-
-/// Prints an error message of one sentence, and ends the process.
-#[cold]
-pub(crate) fn die(sentence: &[&str]) -> ! {
-    say(&["locklab: "]);
-    say(sentence);
-    say(&["\n"]);
-    // SAFETY: ends the process without running anything of the program's,
-    // which could take the very lock that failed.
-    unsafe { libc::_exit(2) }
-}
-
-fn say(words: &[&str]) {
-    for word in words {
-        // SAFETY: the bytes are there. Nothing helps if it fails.
-        unsafe { libc::write(2, word.as_ptr().cast(), word.len()) };
-    }
+    short::allow();
 }
 
 /// Runs early, so that a wrong name is reported before the program starts.

@@ -6,12 +6,12 @@
 //! again, so that it may be destroyed as soon as POSIX allows. Process-shared
 //! ones stay glibc's.
 
-use crate::choice::{self, die};
-use crate::exports::{mutex_lock, mutex_unlock};
-use crate::host::{Guarded, Interposer, Own};
+use crate::chosen;
 use crate::locking::is_clock;
 use crate::mutex::{Mutex, Type};
-use crate::{fork, real, report};
+use crate::own::{Guarded, Interposer, Own};
+use crate::process::die;
+use crate::{generation, locking, real, report, short};
 use core::cell::UnsafeCell;
 use core::ffi::{c_int, c_void};
 use core::mem::MaybeUninit;
@@ -65,8 +65,7 @@ pub(crate) fn start() {
 
 /// Whether a condition variable is glibc's.
 unsafe fn is_glibc(cond: *mut pthread_cond_t) -> bool {
-    choice::make();
-    if choice::is_glibc() {
+    if chosen::is_glibc() {
         return true;
     }
     // SAFETY: one of the words of the variable; nobody writes this one after
@@ -82,8 +81,8 @@ unsafe fn of<'a>(cond: *mut pthread_cond_t) -> &'a Cond {
     const { assert!(size_of::<Cond>() <= size_of::<pthread_cond_t>()) };
     // SAFETY: of the caller; all fields are atomic.
     let cond: &Cond = unsafe { &*cond.cast() };
-    let generation = fork::generation();
-    fork::renew(
+    let generation = generation::generation();
+    generation::renew(
         &cond.tag,
         |tag| tag >> 1 == generation,
         || {
@@ -130,7 +129,7 @@ unsafe extern "C-unwind" fn cancelled(frame: *mut c_void) {
     }
     // SAFETY: the mutex of the wait; POSIX requires it to be held in the
     // handlers.
-    unsafe { mutex_lock(frame.mutex, 0) };
+    unsafe { short::lock(frame.mutex, 0, locking::lock) };
 }
 
 /// # Safety
@@ -155,7 +154,7 @@ unsafe fn wait_until(
     // SAFETY: it stays until this returns, when it is in no list any more.
     unsafe { cond.append(&waiter) };
     // SAFETY: of the caller.
-    let refused = unsafe { mutex_unlock(mutex, 0) };
+    let refused = unsafe { short::unlock(mutex, 0, locking::unlock) };
     if refused != 0 {
         // SAFETY: appended above.
         unsafe { cond.leave(&waiter) };
@@ -192,7 +191,7 @@ unsafe fn wait_until(
         ETIMEDOUT
     };
     // SAFETY: of the caller.
-    let relocked = unsafe { mutex_lock(mutex, 0) };
+    let relocked = unsafe { short::lock(mutex, 0, locking::lock) };
     if relocked != 0 { relocked } else { result }
 }
 
@@ -231,8 +230,8 @@ unsafe fn wait_at_glibc(
 ) -> c_int {
     // SAFETY: of the caller.
     let ours = unsafe { Mutex::of(mutex) };
-    if choice::is_glibc() || ours.kind_type() == Type::Glibc {
-        let counted = choice::is_glibc() && report::profiling() && ours.is_counted_of_glibc();
+    if chosen::is_glibc() || ours.kind_type() == Type::Glibc {
+        let counted = chosen::is_glibc() && report::profiling() && ours.is_counted_of_glibc();
         if counted {
             report::releasing(ours);
         }
@@ -251,11 +250,11 @@ unsafe fn wait_at_glibc(
     unsafe {
         pthread_setcancelstate(1, &raw mut state);
         (real::MUTEX_LOCK.get())(helper);
-        let mut result = mutex_unlock(mutex, 0);
+        let mut result = short::unlock(mutex, 0, locking::unlock);
         if result == 0 {
             result = wait(helper);
             (real::MUTEX_UNLOCK.get())(helper);
-            mutex_lock(mutex, 0);
+            short::lock(mutex, 0, locking::lock);
         } else {
             (real::MUTEX_UNLOCK.get())(helper);
         }
@@ -287,13 +286,12 @@ pub(crate) unsafe fn init(
     cond: *mut pthread_cond_t,
     attributes: *const pthread_condattr_t,
 ) -> c_int {
-    choice::make();
     // glibc judges the attributes and clears the memory.
     // SAFETY: of the caller, here and below.
     let result = unsafe { (real::COND_INIT.get())(cond, attributes) };
     // SAFETY: as above.
-    if result != 0 || choice::is_glibc() || unsafe { is_glibc(cond) } {
-        if result == 0 && !choice::is_glibc() {
+    if result != 0 || chosen::is_glibc() || unsafe { is_glibc(cond) } {
+        if result == 0 && !chosen::is_glibc() {
             report::kept_condition_by_glibc();
         }
         return result;
@@ -307,7 +305,7 @@ pub(crate) unsafe fn init(
     unsafe {
         let monotonic = u32::from(clock == libc::CLOCK_MONOTONIC);
         cond.cast::<Cond>()
-            .write(Cond::new(fork::generation() << 1 | monotonic));
+            .write(Cond::new(generation::generation() << 1 | monotonic));
     }
     0
 }

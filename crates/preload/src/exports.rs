@@ -3,74 +3,57 @@
 //! They are exported without a version, which matches every version: a program
 //! linked against glibc 2.34 or newer asks for `pthread_mutex_trylock` of
 //! another version than one linked before.
+//!
+//! Any of them may be the first that a program calls, so each has the choice made
+//! before it goes on.
 
-use crate::choice::{self, PLAIN, SHORT, SHORT_ALONE};
 use crate::mutex::{Errno, Mutex};
-use crate::plain::Entry;
-use crate::{cond, locking, real, spin};
-use core::sync::atomic::{AtomicU8, Ordering};
+use crate::{choice, cond, locking, real, short, spin};
 use libc::{
     c_int, c_void, clockid_t, pthread_cond_t, pthread_condattr_t, pthread_mutex_t,
     pthread_mutexattr_t, timespec,
 };
-use locklab_pthread_protocols::publication::published;
 
-/// Whether this is a plain mutex of this process, and the choice is made: a
-/// thread that sees it sees which lock was chosen, and the lock as it was
-/// repaired after a fork.
-#[inline(always)]
-fn short_way(mutex: &Mutex) -> bool {
-    published(&mutex.state) == published(&PLAIN)
-}
-
-unsafe extern "C" {
-    /// glibc's: not 0 while the process has one thread.
-    static __libc_single_threaded: AtomicU8;
-}
-
-/// Continues with the operation of the chosen lock: a jump, not a call, if this
-/// is the last thing a function does.
-macro_rules! go_to {
-    ($operation:ident, $mutex:expr) => {{
-        // SAFETY: glibc's variable is there for the life of the process.
-        let alone = unsafe { __libc_single_threaded.load(Ordering::Relaxed) } != 0;
-        let short = if alone { &SHORT_ALONE } else { &SHORT };
-        let entry = short.$operation.load(Ordering::Relaxed);
-        // SAFETY: an `Entry`, set before a mutex could go the short way.
-        let entry = unsafe { core::mem::transmute::<*mut (), Entry>(entry) };
-        // SAFETY: the choice is made, and the mutex ours.
-        unsafe { entry($mutex) }
-    }};
-}
-
-pub(crate) unsafe extern "C" fn mutex_lock(mutex: *mut pthread_mutex_t, caller: usize) -> Errno {
-    // SAFETY: of the caller, here and below.
-    let mutex = unsafe { Mutex::of(mutex) };
-    if short_way(mutex) {
-        return go_to!(lock, mutex);
-    }
-    // SAFETY: as above.
+/// `locking::lock`, whether or not the choice has been made.
+#[cold]
+#[inline(never)]
+unsafe extern "C" fn lock_slowly(mutex: &Mutex, caller: usize) -> Errno {
+    choice::make();
+    // SAFETY: of the caller.
     unsafe { locking::lock(mutex, caller) }
+}
+
+unsafe extern "C" fn mutex_lock(mutex: *mut pthread_mutex_t, caller: usize) -> Errno {
+    // SAFETY: of the caller.
+    unsafe { short::lock(mutex, caller, lock_slowly) }
+}
+
+/// `locking::try_lock`, whether or not the choice has been made.
+#[cold]
+#[inline(never)]
+unsafe extern "C" fn try_lock_slowly(mutex: &Mutex, caller: usize) -> Errno {
+    choice::make();
+    // SAFETY: of the caller.
+    unsafe { locking::try_lock(mutex, caller) }
 }
 
 unsafe extern "C" fn mutex_trylock(mutex: *mut pthread_mutex_t, caller: usize) -> Errno {
     // SAFETY: of the caller.
-    let mutex = unsafe { Mutex::of(mutex) };
-    if short_way(mutex) {
-        return go_to!(try_lock, mutex);
-    }
-    // SAFETY: as above.
-    unsafe { locking::try_lock(mutex, caller) }
+    unsafe { short::try_lock(mutex, caller, try_lock_slowly) }
 }
 
-pub(crate) unsafe extern "C" fn mutex_unlock(mutex: *mut pthread_mutex_t, caller: usize) -> Errno {
+/// `locking::unlock`, whether or not the choice has been made.
+#[cold]
+#[inline(never)]
+unsafe extern "C" fn unlock_slowly(mutex: &Mutex, caller: usize) -> Errno {
+    choice::make();
     // SAFETY: of the caller.
-    let mutex = unsafe { Mutex::of(mutex) };
-    if short_way(mutex) {
-        return go_to!(unlock, mutex);
-    }
-    // SAFETY: as above.
     unsafe { locking::unlock(mutex, caller) }
+}
+
+unsafe extern "C" fn mutex_unlock(mutex: *mut pthread_mutex_t, caller: usize) -> Errno {
+    // SAFETY: of the caller.
+    unsafe { short::unlock(mutex, caller, unlock_slowly) }
 }
 
 unsafe extern "C" fn mutex_timedlock(
@@ -78,6 +61,7 @@ unsafe extern "C" fn mutex_timedlock(
     until: *const timespec,
     caller: usize,
 ) -> Errno {
+    choice::make();
     // SAFETY: of the caller.
     unsafe { locking::timed_lock(Mutex::of(mutex), caller, None, until) }
 }
@@ -88,6 +72,7 @@ unsafe extern "C" fn mutex_clocklock(
     until: *const timespec,
     caller: usize,
 ) -> Errno {
+    choice::make();
     // SAFETY: of the caller.
     unsafe { locking::timed_lock(Mutex::of(mutex), caller, Some(clock), until) }
 }
@@ -97,13 +82,33 @@ unsafe extern "C" fn mutex_init(
     attributes: *const pthread_mutexattr_t,
     caller: usize,
 ) -> Errno {
+    choice::make();
     // SAFETY: of the caller.
     unsafe { locking::init(mutex, attributes, caller) }
 }
 
 unsafe extern "C" fn mutex_destroy(mutex: *mut pthread_mutex_t) -> Errno {
+    choice::make();
     // SAFETY: of the caller.
     unsafe { locking::destroy(Mutex::of(mutex)) }
+}
+
+unsafe extern "C" fn spin_lock(spin: *mut c_int, caller: usize) -> c_int {
+    choice::make();
+    // SAFETY: of the caller.
+    unsafe { spin::lock(spin, caller) }
+}
+
+unsafe extern "C" fn spin_try_lock(spin: *mut c_int, caller: usize) -> c_int {
+    choice::make();
+    // SAFETY: of the caller.
+    unsafe { spin::try_lock(spin, caller) }
+}
+
+unsafe extern "C" fn spin_unlock(spin: *mut c_int, caller: usize) -> c_int {
+    choice::make();
+    // SAFETY: of the caller.
+    unsafe { spin::unlock(spin, caller) }
 }
 
 /// Exports functions under the names of the C library. Where `from` names
@@ -116,6 +121,7 @@ macro_rules! export {
     (@one $symbol:ident ($($argument:ident: $type:ty),*) [] => $function:path) => {
         #[unsafe(no_mangle)]
         unsafe extern "C-unwind" fn $symbol($($argument: $type),*) -> c_int {
+            choice::make();
             // SAFETY: the caller's promises are those of POSIX.
             unsafe { $function($($argument),*) }
         }
@@ -176,9 +182,9 @@ export! {
 
     [pthread_spin_init] (spin: *mut c_int, shared: c_int) from [] => spin::init;
     [pthread_spin_destroy] (spin: *mut c_int) from [] => spin::destroy;
-    [pthread_spin_lock] (spin: *mut c_int) from ["rsi" "x1"] => spin::lock;
-    [pthread_spin_trylock] (spin: *mut c_int) from ["rsi" "x1"] => spin::try_lock;
-    [pthread_spin_unlock] (spin: *mut c_int) from ["rsi" "x1"] => spin::unlock;
+    [pthread_spin_lock] (spin: *mut c_int) from ["rsi" "x1"] => spin_lock;
+    [pthread_spin_trylock] (spin: *mut c_int) from ["rsi" "x1"] => spin_try_lock;
+    [pthread_spin_unlock] (spin: *mut c_int) from ["rsi" "x1"] => spin_unlock;
 
     [__register_atfork]
         (prepare: Option<unsafe extern "C" fn()>, parent: Option<unsafe extern "C" fn()>,
@@ -192,7 +198,6 @@ unsafe fn register_atfork(
     child: Option<unsafe extern "C" fn()>,
     object: *mut c_void,
 ) -> c_int {
-    choice::make();
     // SAFETY: of the caller.
     unsafe { (real::REGISTER_ATFORK.get())(prepare, parent, child, object) }
 }

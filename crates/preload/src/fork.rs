@@ -10,50 +10,9 @@
 //! In the first process every mutex is of generation 0, and this costs
 //! nothing: the comparison is the one that recognises a plain mutex.
 
-use crate::futex;
-use crate::host::Guarded;
 use crate::host::{SpinThenPark, reset_nodes};
-use crate::mutex::Mutex;
-use crate::{choice, cond, memory, real, report, side, spin, thread};
-use core::sync::atomic::{AtomicU32, Ordering};
-use locklab_locks::platform::Atomic;
-use locklab_pthread_protocols::publication::published_or;
-
-static GENERATION: AtomicU32 = AtomicU32::new(0);
-static REPAIR: Guarded = Guarded::new();
-
-/// The number of forks between this process and the program's first.
-#[inline(always)]
-pub(crate) fn generation() -> u32 {
-    GENERATION.load(Ordering::Relaxed)
-}
-
-/// Repairs a mutex of the interposer that was last touched before the fork.
-#[inline]
-pub(crate) fn refresh(mutex: &Mutex) {
-    let generation = generation();
-    renew(
-        &mutex.state,
-        |state| Mutex::generation_of(state) == generation,
-        || {
-            // SAFETY: a mutex of ours, and all others wait for this.
-            unsafe { (choice::ops().repair)(mutex) };
-            mutex.waiters.store(0, Ordering::Relaxed);
-            mutex.with_generation(generation)
-        },
-    );
-}
-
-/// Repairs what was last touched before a fork: `word` says of which process
-/// it is, and `repair` returns what it says from then on.
-#[inline]
-pub(crate) fn renew<T: Copy, A: Atomic<T>>(
-    word: &A,
-    is_of_now: impl Fn(T) -> bool,
-    repair: impl FnOnce() -> T,
-) {
-    published_or(word, &REPAIR, is_of_now, repair);
-}
+use crate::own::Guarded;
+use crate::{chosen, cond, futex, generation, memory, real, report, short, side, spin, thread};
 
 /// Registers the handlers below, before any other code in the program registers
 /// any: so they run first in the child, and the program's
@@ -74,8 +33,8 @@ pub(crate) fn start() {
 /// The internal locks, in the order in which they nest.
 fn guards() -> [&'static Guarded; 7] {
     [
-        choice::guard(),
-        &REPAIR,
+        chosen::guard(),
+        generation::guard(),
         spin::guard(),
         side::guard(),
         thread::guard(),
@@ -101,12 +60,12 @@ unsafe extern "C" fn child() {
         // SAFETY: just forked: there is no other thread.
         unsafe { guard.reset() };
     }
-    GENERATION.fetch_add(1, Ordering::Relaxed);
+    generation::advance();
     futex::register_membarrier();
     SpinThenPark::forget_sleepers();
     SpinThenPark::start();
     cond::forget();
     thread::forget_others(reset_nodes);
     report::forked();
-    choice::allow_short_way();
+    short::allow();
 }

@@ -1,11 +1,9 @@
-//! The hosts of the interposer: threads of an unmodified process, and the
-//! interposer itself, whose own tables have locks too.
+//! The host of the locks: the threads of an unmodified process.
 
-use crate::{choice, futex, sleepers, thread};
+use crate::process::die;
+use crate::{chosen, futex, sleep, thread};
 use core::sync::atomic::{AtomicU32, Ordering};
 use locklab_locks::{Host, MAX_CPUS, Native, Parking, ParkingHost, QueueNodes};
-use locklab_pthread_protocols::condition::WakeAt;
-use locklab_pthread_protocols::guarded;
 
 /// The threads of the program.
 pub(crate) struct Process;
@@ -38,10 +36,10 @@ unsafe impl Host for Process {
     #[inline]
     fn cpu() -> usize {
         let cpu = thread::number();
-        if cpu >= choice::max_cpus() {
-            choice::die(&[
+        if cpu >= chosen::max_cpus() {
+            die(&[
                 "more threads live than the lock '",
-                choice::name(),
+                chosen::name(),
                 "' can tell apart; choose one without that limit (locklab locks)",
             ]);
         }
@@ -87,7 +85,7 @@ unsafe impl Host for Process {
     }
 
     fn wait(word: &AtomicU32, expected: u32) {
-        sleepers::sleep(word, expected);
+        sleep::sleep(word, expected);
     }
 
     fn wake(word: &AtomicU32) {
@@ -95,7 +93,7 @@ unsafe impl Host for Process {
     }
 
     fn virtualized() -> bool {
-        choice::virtualized()
+        chosen::virtualized()
     }
 }
 
@@ -107,48 +105,11 @@ unsafe impl ParkingHost for Process {
     }
 
     fn wake_all(word: &AtomicU32) {
-        sleepers::wake_all(word);
+        sleep::wake_all(word);
     }
 
     #[inline]
     fn parking_queue_nodes(cpu: usize) -> &'static QueueNodes<SpinThenPark> {
         &PARKING_NODES[cpu]
-    }
-}
-
-/// The interposer's own tables and lists, whatever thread uses them. A sleep
-/// for one of them is no wait for a lock of the program, and needs no record of
-/// the thread.
-pub(crate) struct Interposer;
-
-/// The platform of [`Interposer`].
-pub(crate) type Own = Native<Interposer>;
-/// The lock around a table of the interposer.
-pub(crate) type Guarded = guarded::Guarded<Own>;
-
-// SAFETY: waits and wakes by the address of the word; none of its locks is of
-// a kind that asks for a number or for queue nodes.
-unsafe impl Host for Interposer {
-    fn cpu() -> usize {
-        choice::die(&["a lock of the interposer's own asks for the number of a thread"])
-    }
-
-    fn queue_nodes(_: usize) -> &'static QueueNodes<Own> {
-        choice::die(&["a lock of the interposer's own asks for queue nodes"])
-    }
-
-    fn wait(word: &AtomicU32, expected: u32) {
-        futex::wait(word, expected);
-    }
-
-    fn wake(word: &AtomicU32) {
-        futex::wake(core::ptr::from_ref(word), 1);
-    }
-}
-
-// SAFETY: the system call takes the address.
-unsafe impl WakeAt<Own> for Interposer {
-    fn wake_at(word: *const AtomicU32) {
-        futex::wake(word, 1);
     }
 }

@@ -1,24 +1,22 @@
 //! The slow path: every type of mutex, timed locks, forks, profiles.
 
+use crate::deadline::{Deadline, back_off};
 use crate::mutex::{Errno, Mutex, Type, this_thread};
-use crate::plain::back_off;
-use crate::timed::Deadline;
-use crate::{choice, fork, real, report};
+use crate::{chosen, generation, real, report, site};
 use core::sync::atomic::Ordering;
 use libc::{EAGAIN, EBUSY, EDEADLK, EINVAL, EPERM, ETIMEDOUT, clockid_t, timespec};
 
 /// The type of a mutex, which is then ready for use.
 #[inline]
 fn prepare(mutex: &Mutex) -> Type {
-    choice::make();
-    if choice::is_glibc() {
+    if chosen::is_glibc() {
         return Type::Glibc;
     }
     let kind = mutex.kind_type();
     if kind == Type::Glibc {
         report::kept_by_glibc();
     } else {
-        fork::refresh(mutex);
+        generation::refresh(mutex);
     }
     kind
 }
@@ -70,23 +68,23 @@ pub(crate) unsafe extern "C" fn lock(mutex: &Mutex, caller: usize) -> Errno {
     }
     if report::profiling() {
         // SAFETY: a mutex of ours.
-        let first = || unsafe { (choice::ops().lock_if_free)(mutex) };
+        let first = || unsafe { (chosen::ops().lock_if_free)(mutex) };
         let wait = || {
             // SAFETY: as above.
-            unsafe { (choice::ops().lock)(mutex) };
+            unsafe { (chosen::ops().lock)(mutex) };
         };
         let began = report::wait_for(mutex, first, wait);
         report::acquired(mutex, caller, began);
     } else {
         // SAFETY: as above.
-        unsafe { (choice::ops().lock)(mutex) };
+        unsafe { (chosen::ops().lock)(mutex) };
     }
     own(mutex, kind)
 }
 
 /// Whether this mutex, which is glibc's, is profiled.
 fn counts_glibc(mutex: &Mutex) -> bool {
-    report::profiling() && choice::is_glibc() && mutex.is_counted_of_glibc()
+    report::profiling() && chosen::is_glibc() && mutex.is_counted_of_glibc()
 }
 
 /// # Safety
@@ -123,7 +121,7 @@ pub(crate) unsafe extern "C" fn try_lock(mutex: &Mutex, caller: usize) -> Errno 
         return result;
     }
     // SAFETY: a mutex of ours.
-    if unsafe { (choice::ops().try_lock)(mutex) } != 0 {
+    if unsafe { (chosen::ops().try_lock)(mutex) } != 0 {
         return EBUSY;
     }
     if report::profiling() {
@@ -166,7 +164,7 @@ pub(crate) unsafe fn timed_lock(
         return result;
     }
     // SAFETY: a mutex of ours.
-    let try_lock = || unsafe { (choice::ops().try_lock)(mutex) } == 0;
+    let try_lock = || unsafe { (chosen::ops().try_lock)(mutex) } == 0;
     let began = report::profiling().then(report::ticks);
     if !try_lock() {
         // SAFETY: of the caller. Checked only now: by POSIX a lock that
@@ -176,7 +174,7 @@ pub(crate) unsafe fn timed_lock(
             return EINVAL;
         }
         let deadline = Deadline { clock, until };
-        let acquired = match choice::ops().timed_lock {
+        let acquired = match chosen::ops().timed_lock {
             // SAFETY: a mutex of ours.
             Some(timed_lock) => unsafe { timed_lock(mutex, &deadline) },
             None => poll(&deadline, try_lock),
@@ -240,7 +238,7 @@ pub(crate) unsafe extern "C" fn unlock(mutex: &Mutex, caller: usize) -> Errno {
         .then(|| report::releasing(mutex))
         .flatten();
     // SAFETY: of the caller.
-    let result = unsafe { (choice::ops().unlock)(mutex) };
+    let result = unsafe { (chosen::ops().unlock)(mutex) };
     report::released(released, caller);
     result
 }
@@ -252,15 +250,14 @@ pub(crate) unsafe fn init(
     attributes: *const libc::pthread_mutexattr_t,
     caller: usize,
 ) -> Errno {
-    choice::make();
     // glibc judges the attributes and clears the memory.
     // SAFETY: of the caller.
     let result = unsafe { (real::MUTEX_INIT.get())(mutex, attributes) };
-    if result == 0 && choice::is_glibc() {
+    if result == 0 && chosen::is_glibc() {
         // SAFETY: of the caller.
         let mutex = unsafe { Mutex::of(mutex) };
         if counts_glibc(mutex) {
-            mutex.set_site(report::site(mutex, caller));
+            site::set(mutex, report::site(mutex, caller));
         }
     } else if result == 0 {
         // SAFETY: of the caller.
@@ -273,7 +270,7 @@ pub(crate) unsafe fn init(
             } else {
                 0
             };
-            mutex.adopt(fork::generation(), site);
+            mutex.adopt(generation::generation(), site);
         }
     }
     result
@@ -286,7 +283,7 @@ pub(crate) unsafe fn destroy(mutex: &Mutex) -> Errno {
         // SAFETY: of the caller.
         return unsafe { (real::MUTEX_DESTROY.get())(mutex.as_glibc()) };
     }
-    let ops = choice::ops();
+    let ops = chosen::ops();
     // SAFETY: a mutex of ours.
     if unsafe { (ops.busy)(mutex) } {
         return EBUSY;

@@ -3,8 +3,9 @@
 //! It is never freed because a lock's last user may still read a queue
 //! node after its owner has continued; a node must remain a node for ever.
 
-use crate::choice::die;
-use crate::host::Guarded;
+use crate::futex;
+use crate::own::Guarded;
+use crate::process::die;
 use core::alloc::Layout;
 use core::cell::UnsafeCell;
 use core::ptr;
@@ -48,7 +49,7 @@ pub(crate) fn allocate(layout: Layout) -> *mut u8 {
 /// Maps zeroed pages.
 fn map(size: usize) -> *mut u8 {
     // SAFETY: a new mapping, at no given place.
-    let place = crate::futex::keep_errno(|| unsafe {
+    let place = futex::keep_errno(|| unsafe {
         libc::mmap(
             ptr::null_mut(),
             size,

@@ -3,7 +3,6 @@
 //! glibc's `__kind` stays where it is, at offset 16, because the static
 //! initialisers set it and nothing else. A mutex of zeros is free.
 
-use crate::choice;
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 use libc::c_int;
 
@@ -38,7 +37,7 @@ pub(crate) struct Mutex {
     pub(crate) owner: AtomicUsize,
     /// Low half: `__kind`, of which bits 12 and up hold the number of the call
     /// site if a profile is made. High half: the fork generation that last
-    /// touched it, see [`crate::fork`]; who sees that sees what it repaired.
+    /// touched it, see [`crate::generation`]; who sees that sees what it repaired.
     pub(crate) state: AtomicUsize,
     /// The holder's slot, if the lock is in the word.
     pub(crate) slot: AtomicPtr<()>,
@@ -78,18 +77,6 @@ impl Mutex {
         (state >> 32) as u32
     }
 
-    /// The number of the site, 0 if it has none yet.
-    #[inline]
-    pub(crate) fn site(&self) -> u32 {
-        if choice::is_glibc() {
-            // glibc links robust mutexes and those of a priority protocol by
-            // the last 16 bytes, and leaves them alone in all others.
-            self.depth.load(Ordering::Relaxed)
-        } else {
-            self.kind() >> 12
-        }
-    }
-
     /// Whether it is glibc's own, of a kind that a profile counts.
     pub(crate) fn is_counted_of_glibc(&self) -> bool {
         self.kind_type() != Type::Glibc
@@ -126,24 +113,6 @@ impl Mutex {
     /// `state` as it is, but of this generation.
     pub(crate) fn with_generation(&self, generation: u32) -> usize {
         (generation as usize) << 32 | self.kind() as usize
-    }
-
-    /// Sets the site if none is set.
-    pub(crate) fn set_site(&self, site: u32) {
-        if choice::is_glibc() {
-            self.depth.store(site, Ordering::Relaxed);
-            return;
-        }
-        let state = self.state.load(Ordering::Relaxed);
-        if (state as u32) >> 12 == 0 {
-            // The loser of this race uses the winner's value.
-            let _ = self.state.compare_exchange(
-                state,
-                state | (site << 12) as usize,
-                Ordering::Relaxed,
-                Ordering::Relaxed,
-            );
-        }
     }
 
     pub(crate) fn destroy(&self) {

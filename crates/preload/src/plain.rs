@@ -5,95 +5,18 @@
 //! before: see [`crate::locking`].
 
 use crate::alone::Alone;
+use crate::chosen::is_handed_over;
+use crate::deadline::back_off;
 use crate::mutex::{Errno, Mutex};
+use crate::report;
 use crate::side::Side;
 use crate::thread::{self, Slot};
-use crate::timed::{self, TimedLockOf};
-use core::hint::spin_loop;
 use core::marker::PhantomData;
 use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
-use locklab_locks::catalogue::Visitor;
-use locklab_locks::{Fairness, Info, MAX_CPUS, Platform, RawLock};
-
-/// An operation to which the exported functions jump: returns 0, or `EBUSY` of
-/// a `try_lock`.
-pub(crate) type Entry = unsafe extern "C" fn(&Mutex) -> Errno;
-
-/// The chosen lock. The functions that take a mutex require that it is one of
-/// ours, and `unlock` and `since` that the caller holds it.
-pub(crate) struct Ops {
-    pub(crate) info: Info,
-    pub(crate) lock: Entry,
-    pub(crate) try_lock: Entry,
-    pub(crate) unlock: Entry,
-    /// Locks if the lock is free at the first attempt; returns whether it was.
-    pub(crate) lock_if_free: unsafe fn(&Mutex) -> bool,
-    /// The timed lock, if its waiters can give up.
-    pub(crate) timed_lock: Option<TimedLockOf>,
-    /// Whether a thread holds it; called by the only thread that still uses it.
-    pub(crate) busy: unsafe fn(&Mutex) -> bool,
-    /// The place where the holder keeps the time of its acquisition.
-    pub(crate) since: unsafe fn(&Mutex) -> &AtomicU64,
-    /// Repairs a lock in a process just forked: a held lock stays held, without
-    /// waiters.
-    pub(crate) repair: unsafe fn(&Mutex),
-    /// Releases the lock of a destroyed mutex.
-    pub(crate) retire: fn(&Mutex),
-    /// Gives this thread a record.
-    pub(crate) enter: fn() -> *mut thread::Header,
-}
-
-/// Makes [`Ops`] of a lock of the catalogue, whose sleepers may be passed if
-/// `BARGING`.
-pub(crate) struct OpsOf<const BARGING: bool>;
-
-impl<P: Platform, const BARGING: bool> Visitor<P> for OpsOf<BARGING> {
-    type Output = &'static Ops;
-
-    fn visit<L: RawLock<P>>(self) -> &'static Ops {
-        const {
-            &Ops {
-                info: L::INFO,
-                lock: Plain::<P, L, BARGING>::lock_entry,
-                try_lock: Plain::<P, L, BARGING>::try_lock_entry,
-                unlock: Plain::<P, L, BARGING>::unlock_entry,
-                lock_if_free: Plain::<P, L, BARGING>::lock_if_free,
-                // The place in the queue that this keeps is behind the gate.
-                timed_lock: if BARGING {
-                    None
-                } else {
-                    timed::of::<P>(&L::INFO)
-                },
-                busy: Plain::<P, L, BARGING>::busy,
-                since: Plain::<P, L, BARGING>::since,
-                repair: Plain::<P, L, BARGING>::repair,
-                retire: Plain::<P, L, BARGING>::retire,
-                enter: thread::enter::<L::Ctx>,
-            }
-        }
-    }
-}
-
-/// Makes the fast paths of a process with one thread.
-pub(crate) struct AloneOpsOf<const BARGING: bool>;
-
-/// `lock`, `try_lock`, `unlock`.
-pub(crate) type Entries = [Entry; 3];
-
-impl<const BARGING: bool> Visitor<Alone> for AloneOpsOf<BARGING> {
-    type Output = Entries;
-
-    fn visit<L: RawLock<Alone>>(self) -> Entries {
-        [
-            Plain::<Alone, L, BARGING>::lock_alone_entry,
-            Plain::<Alone, L, BARGING>::try_lock_entry,
-            Plain::<Alone, L, BARGING>::unlock_alone_entry,
-        ]
-    }
-}
+use locklab_locks::{MAX_CPUS, Platform, RawLock};
 
 impl<L: RawLock<Alone>, const BARGING: bool> Plain<Alone, L, BARGING> {
-    unsafe extern "C" fn lock_alone_entry(mutex: &Mutex) -> Errno {
+    pub(crate) unsafe extern "C" fn lock_alone_entry(mutex: &Mutex) -> Errno {
         if !Self::GATED || !Side::<L>::of(mutex).gate::<Alone>().enter_alone() {
             // SAFETY: of the caller.
             unsafe { Self::lock(mutex) };
@@ -101,7 +24,7 @@ impl<L: RawLock<Alone>, const BARGING: bool> Plain<Alone, L, BARGING> {
         0
     }
 
-    unsafe extern "C" fn unlock_alone_entry(mutex: &Mutex) -> Errno {
+    pub(crate) unsafe extern "C" fn unlock_alone_entry(mutex: &Mutex) -> Errno {
         let left = Self::GATED
             && Side::<L>::known(mutex).is_some_and(|side| side.gate::<Alone>().leave_alone());
         if !left {
@@ -123,7 +46,7 @@ pub(crate) struct Plain<P, L, const BARGING: bool>(PhantomData<(P, L)>);
 impl<P: Platform, L: RawLock<P>, const BARGING: bool> Plain<P, L, BARGING> {
     /// Whether its sleepers may be passed: where a release hands the lock to
     /// a waiter. A lock that any thread may take needs no such policy.
-    const PASSED: bool = BARGING && hands_over(&L::INFO);
+    const PASSED: bool = BARGING && is_handed_over(&L::INFO);
     /// Whether `try_lock` must bypass the lock: because it has none, or
     /// because it would admit the holder again, or because it may pass those
     /// who queue. See [`locklab_pthread_protocols::gate`].
@@ -134,13 +57,13 @@ impl<P: Platform, L: RawLock<P>, const BARGING: bool> Plain<P, L, BARGING> {
     const FITS: bool = size_of::<L>() <= 8 && align_of::<L>() <= 8 && !Self::GATED;
     const CONTEXT_FREE: bool = size_of::<L::Ctx>() == 0;
 
-    unsafe extern "C" fn lock_entry(mutex: &Mutex) -> Errno {
+    pub(crate) unsafe extern "C" fn lock_entry(mutex: &Mutex) -> Errno {
         // SAFETY: of the caller.
         unsafe { Self::lock(mutex) };
         0
     }
 
-    unsafe extern "C" fn try_lock_entry(mutex: &Mutex) -> Errno {
+    pub(crate) unsafe extern "C" fn try_lock_entry(mutex: &Mutex) -> Errno {
         // SAFETY: of the caller.
         if unsafe { Self::try_lock(mutex) } {
             0
@@ -149,7 +72,7 @@ impl<P: Platform, L: RawLock<P>, const BARGING: bool> Plain<P, L, BARGING> {
         }
     }
 
-    unsafe extern "C" fn unlock_entry(mutex: &Mutex) -> Errno {
+    pub(crate) unsafe extern "C" fn unlock_entry(mutex: &Mutex) -> Errno {
         // SAFETY: of the caller.
         unsafe { Self::unlock(mutex) };
         0
@@ -191,7 +114,10 @@ impl<P: Platform, L: RawLock<P>, const BARGING: bool> Plain<P, L, BARGING> {
         if Self::GATED {
             side.gate::<P>().enter();
             if Self::PASSED {
-                side.sleepers().head_came();
+                let passes = side.sleepers().head_came();
+                if passes != 0 {
+                    report::passed(passes);
+                }
             }
         } else {
             side.held().store(HELD, Ordering::Relaxed);
@@ -200,7 +126,7 @@ impl<P: Platform, L: RawLock<P>, const BARGING: bool> Plain<P, L, BARGING> {
 
     /// # Safety
     /// The same conditions as for `lock`.
-    unsafe fn lock_if_free(mutex: &Mutex) -> bool {
+    pub(crate) unsafe fn lock_if_free(mutex: &Mutex) -> bool {
         if Self::FITS {
             // SAFETY: of the caller, here and below.
             return unsafe { Self::try_lock(mutex) };
@@ -218,7 +144,7 @@ impl<P: Platform, L: RawLock<P>, const BARGING: bool> Plain<P, L, BARGING> {
     #[cold]
     #[inline(never)]
     unsafe fn lock_without_queueing(mutex: &Mutex) {
-        crate::report::outside();
+        report::outside();
         let mut tries = 0;
         // SAFETY: of the caller.
         while !unsafe { Self::try_lock(mutex) } {
@@ -311,7 +237,7 @@ impl<P: Platform, L: RawLock<P>, const BARGING: bool> Plain<P, L, BARGING> {
         }
     }
 
-    unsafe fn busy(mutex: &Mutex) -> bool {
+    pub(crate) unsafe fn busy(mutex: &Mutex) -> bool {
         if Self::GATED {
             return Side::<L>::known(mutex).is_some_and(|side| side.gate::<P>().busy());
         }
@@ -347,7 +273,7 @@ impl<P: Platform, L: RawLock<P>, const BARGING: bool> Plain<P, L, BARGING> {
         place.load(Ordering::Relaxed).cast_const().cast()
     }
 
-    unsafe fn since(mutex: &Mutex) -> &AtomicU64 {
+    pub(crate) unsafe fn since(mutex: &Mutex) -> &AtomicU64 {
         if let Some(side) = Side::<L>::known(mutex).filter(|_| !Self::FITS) {
             side.since()
         } else if Self::CONTEXT_FREE {
@@ -359,7 +285,7 @@ impl<P: Platform, L: RawLock<P>, const BARGING: bool> Plain<P, L, BARGING> {
         }
     }
 
-    unsafe fn repair(mutex: &Mutex) {
+    pub(crate) unsafe fn repair(mutex: &Mutex) {
         let (lock, place) = if Self::FITS {
             // SAFETY: a mutex of ours.
             if unsafe { Self::try_lock(mutex) } {
@@ -389,28 +315,14 @@ impl<P: Platform, L: RawLock<P>, const BARGING: bool> Plain<P, L, BARGING> {
         unsafe { Self::acquire(lock, place) };
     }
 
-    fn retire(mutex: &Mutex) {
+    /// Gives this thread a record.
+    pub(crate) fn give_record() {
+        thread::enter::<L::Ctx>();
+    }
+
+    pub(crate) fn retire(mutex: &Mutex) {
         if !Self::FITS {
             Side::<L>::retire(mutex);
         }
-    }
-}
-
-/// Whether a release hands the lock to a waiter, in some order, and does not
-/// leave it to the first thread that takes it.
-pub(crate) const fn hands_over(info: &Info) -> bool {
-    !matches!(info.fairness, Fairness::Unfair)
-}
-
-/// Waits between two attempts of a timed lock, longer each time.
-pub(crate) fn back_off(tries: &mut u32) {
-    let n = *tries;
-    *tries = n.saturating_add(1);
-    if n < 64 {
-        for _ in 0..16 {
-            spin_loop();
-        }
-    } else {
-        crate::futex::doze(i64::from((n - 63).min(20)) * 50_000);
     }
 }

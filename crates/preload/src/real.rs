@@ -1,6 +1,6 @@
 //! glibc's own functions, for the objects that stay with glibc.
 
-use crate::choice::die;
+use crate::process::die;
 use core::ffi::CStr;
 use core::marker::PhantomData;
 use core::sync::atomic::{AtomicPtr, Ordering};

@@ -4,10 +4,10 @@
 //! ended, however it ended; see `locklab_preload_report`. Without such a
 //! command they lie in memory that is never read.
 
-use crate::choice::variable;
-use crate::host::Guarded;
 use crate::mutex::Mutex;
-use crate::{choice, futex, stack, thread};
+use crate::own::Guarded;
+use crate::process::variable;
+use crate::{chosen, futex, site, stack, thread};
 use core::ffi::{CStr, c_char};
 use core::ptr;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
@@ -367,8 +367,8 @@ pub(crate) fn wait_for(
 
 /// Notes that the lock has been acquired, after a wait if `began` is set.
 pub(crate) fn acquired(mutex: &Mutex, caller: usize, began: Option<u64>) {
-    if mutex.site() == 0 {
-        mutex.set_site(site(mutex, caller));
+    if site::number(mutex) == 0 {
+        site::set(mutex, site(mutex, caller));
     }
     let now = ticks();
     if let Some(site) = site_of(mutex) {
@@ -382,7 +382,7 @@ pub(crate) fn acquired(mutex: &Mutex, caller: usize, began: Option<u64>) {
             // The waiting function is determined when the lock is no longer
             // held.
             let thread = thread::header();
-            thread.waited_at.store(mutex.site(), RELAXED);
+            thread.waited_at.store(site::number(mutex), RELAXED);
             thread.waited.store(wait, RELAXED);
         }
     }
@@ -414,7 +414,7 @@ pub(crate) fn releasing(mutex: &Mutex) -> Option<Released> {
     counts.held.fetch_add(hold, RELAXED);
     counts.holds.fetch_add(1, RELAXED);
     counts.longest_hold.fetch_max(hold, RELAXED);
-    let site = mutex.site();
+    let site = site::number(mutex);
     let thread = thread::header();
     let mut released = Released {
         site,
@@ -471,7 +471,7 @@ pub(crate) fn released(released: Option<Released>, caller: usize) {
 }
 
 fn site_of(mutex: &Mutex) -> Option<&'static Site> {
-    report()?.sites.get(mutex.site() as usize)
+    report()?.sites.get(site::number(mutex) as usize)
 }
 
 fn counts(site: &Site) -> &Counts {
@@ -480,12 +480,12 @@ fn counts(site: &Site) -> &Counts {
 
 /// The time when the holder acquired it, in ticks.
 fn since(mutex: &Mutex) -> &AtomicU64 {
-    if choice::is_glibc() {
+    if chosen::is_glibc() {
         // SAFETY: part of the words that glibc leaves alone, see
-        // `Mutex::site`.
+        // `site`.
         unsafe { AtomicU64::from_ptr(mutex.slot.as_ptr().cast()) }
     } else {
         // SAFETY: the caller holds it.
-        unsafe { (choice::ops().since)(mutex) }
+        unsafe { (chosen::ops().since)(mutex) }
     }
 }

@@ -5,9 +5,10 @@
 //! is made at the address of an earlier one gets the earlier one's lock, so
 //! that memory does not grow with every `std::mutex` that ever was.
 
-use crate::host::{Guarded, Process};
+use crate::host::Process;
 use crate::memory;
 use crate::mutex::Mutex;
+use crate::own::Guarded;
 use crate::sleepers::Sleepers;
 use core::alloc::Layout;
 use core::ptr;

@@ -16,8 +16,7 @@
 //! It must never let more than [`PASSES`] threads in a row pass the same
 //! sleeper, and never touch the lock itself.
 
-use crate::{choice, futex, report, thread};
-use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU32, Ordering};
 
 const RELAXED: Ordering = Ordering::Relaxed;
 
@@ -47,14 +46,30 @@ impl Sleepers {
         self.passes.store(self.passes.load(RELAXED) + 1, RELAXED);
     }
 
-    /// Notes that the head of the queue holds the lock.
+    /// Notes that the head of the queue holds the lock. Returns how many have
+    /// passed it.
     #[inline(always)]
-    pub(crate) fn head_came(&self) {
+    pub(crate) fn head_came(&self) -> u32 {
         let passes = self.passes.load(RELAXED);
         if passes != 0 {
             self.passes.store(0, RELAXED);
-            report::passed(passes);
         }
+        passes
+    }
+
+    /// Whether the next one has been passed.
+    pub(crate) fn are_passed(&self) -> bool {
+        self.passes.load(RELAXED) != 0
+    }
+
+    /// Notes that a thread goes to sleep.
+    pub(crate) fn one_more(&self) {
+        self.asleep.fetch_add(1, RELAXED);
+    }
+
+    /// Notes that it runs again.
+    pub(crate) fn one_less(&self) {
+        self.asleep.fetch_sub(1, RELAXED);
     }
 
     /// Resets the sleepers, in a lock that is reused or a newly forked process.
@@ -62,48 +77,4 @@ impl Sleepers {
         self.asleep.store(0, RELAXED);
         self.passes.store(0, RELAXED);
     }
-}
-
-const PLACES: usize = 256;
-
-/// The time when the sleepers of a word were last woken, in nanoseconds, by the
-/// address of the word. 0 if a thread has run since.
-static WOKEN: [AtomicU64; PLACES] = [const { AtomicU64::new(0) }; PLACES];
-
-fn woken(word: &AtomicU32) -> &'static AtomicU64 {
-    let hash = (core::ptr::from_ref(word).addr() as u64 >> 2).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    &WOKEN[(hash >> 56) as usize % PLACES]
-}
-
-/// Lets the calling thread, which waits for a lock, sleep while `word` holds
-/// `expected`.
-pub(crate) fn sleep(word: &AtomicU32, expected: u32) {
-    let sleepers = thread::header().waits_for.load(RELAXED);
-    // SAFETY: null, or part of a lock beside its mutex, which is never
-    // unmapped.
-    let sleepers = unsafe { sleepers.as_ref() };
-    if let Some(sleepers) = sleepers {
-        sleepers.asleep.fetch_add(1, RELAXED);
-    }
-    futex::wait(word, expected);
-    if let Some(sleepers) = sleepers {
-        sleepers.asleep.fetch_sub(1, RELAXED);
-    }
-    if report::reports() {
-        let passed = sleepers.is_some_and(|sleepers| sleepers.passes.load(RELAXED) != 0);
-        let since = woken(word).swap(0, RELAXED);
-        // A sleeper that was passed has not kept the lock idle, and a lock that
-        // is not handed over is free meanwhile.
-        let idle = (since != 0 && !passed && choice::hands_over())
-            .then(|| locklab_preload_report::nanoseconds().saturating_sub(since));
-        report::slept(idle);
-    }
-}
-
-/// Wakes all that sleep on `word`, which has been written.
-pub(crate) fn wake_all(word: &AtomicU32) {
-    if report::reports() {
-        woken(word).store(locklab_preload_report::nanoseconds(), RELAXED);
-    }
-    futex::wake(core::ptr::from_ref(word), libc::c_int::MAX);
 }

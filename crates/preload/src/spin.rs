@@ -5,11 +5,11 @@
 //! their addresses are remembered; a process that meets one without having
 //! initialised it, or inherited it by fork, takes it for the interposer's.
 
-use crate::choice::{self, die};
-use crate::exports::{mutex_lock, mutex_unlock};
-use crate::host::Guarded;
+use crate::chosen;
 use crate::mutex::Mutex;
-use crate::{locking, memory, real, report};
+use crate::own::Guarded;
+use crate::process::die;
+use crate::{locking, memory, real, report, short};
 use core::alloc::Layout;
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
@@ -72,8 +72,7 @@ enum Kind {
 }
 
 unsafe fn find(spin: *mut c_int) -> Kind {
-    choice::make();
-    if choice::is_glibc() || is_shared(spin) {
+    if chosen::is_glibc() || is_shared(spin) {
         return Kind::Glibc;
     }
     // SAFETY: of the caller.
@@ -106,8 +105,7 @@ fn is_shared(spin: *mut c_int) -> bool {
 /// The conditions of POSIX for `pthread_spin_*`; they also apply to the
 /// functions below.
 pub(crate) unsafe fn init(spin: *mut c_int, shared: c_int) -> c_int {
-    choice::make();
-    if choice::is_glibc() {
+    if chosen::is_glibc() {
         // SAFETY: of the caller.
         return unsafe { (real::SPIN_INIT.get())(spin, shared) };
     }
@@ -149,7 +147,7 @@ pub(crate) unsafe fn destroy(spin: *mut c_int) -> c_int {
     unsafe {
         match find(spin) {
             Kind::Glibc => {
-                if !choice::is_glibc() {
+                if !chosen::is_glibc() {
                     GUARD.with(|| forget_shared(spin));
                 }
                 (real::SPIN_DESTROY.get())(spin)
@@ -175,7 +173,7 @@ pub(crate) unsafe extern "C" fn lock(spin: *mut c_int, caller: usize) -> c_int {
         match find(spin) {
             Kind::Glibc => (real::SPIN_LOCK.get())(spin),
             Kind::Neither => EINVAL,
-            Kind::Ours(mutex) => mutex_lock(mutex.as_glibc(), caller),
+            Kind::Ours(mutex) => short::lock(mutex.as_glibc(), caller, locking::lock),
         }
     }
 }
@@ -197,7 +195,7 @@ pub(crate) unsafe extern "C" fn unlock(spin: *mut c_int, caller: usize) -> c_int
         match find(spin) {
             Kind::Glibc => (real::SPIN_UNLOCK.get())(spin),
             Kind::Neither => EINVAL,
-            Kind::Ours(mutex) => mutex_unlock(mutex.as_glibc(), caller),
+            Kind::Ours(mutex) => short::unlock(mutex.as_glibc(), caller, locking::unlock),
         }
     }
 }

@@ -6,9 +6,10 @@
 //! unlocks; a record whose thread ended while holding keeps that slot in use.
 //! Records are never unmapped: see [`crate::memory`].
 
-use crate::choice::{self, die};
-use crate::host::{Guarded, Own};
+use crate::chosen;
 use crate::memory;
+use crate::own::{Guarded, Own};
+use crate::process::die;
 use crate::sleepers::Sleepers;
 use core::alloc::Layout;
 use core::ptr;
@@ -188,7 +189,13 @@ fn record<C: Default>() -> *mut Header {
 pub(crate) fn header() -> &'static Header {
     let record = current();
     let record = if record.is_null() {
-        choice::enter()
+        // Under glibc's mutexes a record has no queue nodes.
+        if chosen::is_glibc() {
+            enter::<()>();
+        } else {
+            (chosen::ops().enter)();
+        }
+        current()
     } else {
         record
     };

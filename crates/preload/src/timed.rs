@@ -7,34 +7,12 @@
 //!
 //! It must never free a slot whose node a release may still reach.
 
-use crate::choice;
-use crate::futex;
+use crate::chosen::{self, TimedLockOf};
+use crate::deadline::{Deadline, back_off};
 use crate::mutex::Mutex;
-use crate::plain::{Plain, back_off};
+use crate::plain::Plain;
 use crate::thread;
-use libc::{clockid_t, timespec};
 use locklab_locks::{Info, McsTimeout, McsTimeoutNode, Platform, RawLock, TimedLock};
-
-/// Acquires, or gives up at the deadline; returns whether it acquired.
-pub(crate) type TimedLockOf = unsafe fn(&Mutex, &Deadline) -> bool;
-
-/// A deadline by a clock.
-pub(crate) struct Deadline {
-    pub(crate) clock: clockid_t,
-    pub(crate) until: timespec,
-}
-
-impl Deadline {
-    /// The remaining nanoseconds, or `None` if it has passed.
-    pub(crate) fn left(&self) -> Option<u64> {
-        let now = futex::now(self.clock);
-        let seconds = self.until.tv_sec.saturating_sub(now.tv_sec);
-        let nanoseconds = seconds
-            .saturating_mul(1_000_000_000)
-            .saturating_add(self.until.tv_nsec - now.tv_nsec);
-        u64::try_from(nanoseconds).ok().filter(|left| *left > 0)
-    }
-}
 
 /// The time in the queue, in nanoseconds. A waiter that would park waits here
 /// for about as long as it would spin, then leaves the queue, sleeps, and
@@ -63,7 +41,7 @@ unsafe fn lock_until<P: Platform>(mutex: &Mutex, deadline: &Deadline) -> bool {
     let slot = thread::take_last::<<McsTimeout<P> as RawLock<P>>::Ctx>();
     let mut tries = 0;
     while let Some(left) = deadline.left() {
-        let stay = left.min(if choice::parks() {
+        let stay = left.min(if chosen::parks() {
             STAY_AND_SLEEP
         } else {
             STAY
@@ -74,7 +52,7 @@ unsafe fn lock_until<P: Platform>(mutex: &Mutex, deadline: &Deadline) -> bool {
             InPlace::<P>::keep(&mutex.slot, slot);
             return true;
         }
-        if choice::parks() {
+        if chosen::parks() {
             back_off(&mut tries);
         }
     }

@@ -3,9 +3,10 @@
 //! Each scenario runs by itself, so the results do not depend on the number of
 //! threads or on their order.
 
-use crate::metrics::Outcome;
-use crate::scenario::{Scenario, run};
-use crate::stuck::SimError;
+use crate::error::SimError;
+use crate::outcome::Outcome;
+use crate::scenario::Scenario;
+use crate::simulate::run;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 

@@ -6,52 +6,16 @@
 //! instruction that makes the access: reports name its source line by
 //! [`Memory::place_of`]. Must never be called outside a simulation.
 
-use crate::engine::{Engine, Phase, engine};
-use crate::spin::{DONE, FOREVER};
+use crate::access::{modified, reach_to_modify, reach_to_read};
+use crate::cpu::{DONE, FOREVER, Phase};
+use crate::drain;
+use crate::engine::{Engine, engine};
+use crate::own_stores::{drain_all, has_store_at};
+use crate::platform::Sim;
+pub use crate::region::{Memory, Region};
+use crate::spin::{self, pause_until_exit, watch};
 use crate::store_buffer::read as read_bits;
-use locklab_locks::platform::Ordering;
-use std::ops::Range;
-
-/// Bytes outside the arena that are simulated memory too.
-#[derive(Clone, Debug)]
-pub struct Region {
-    /// Addresses; the first is that of a cache line.
-    pub addresses: Range<usize>,
-    /// Descriptions of what lies in it: `lock`, `context of CPU 3`.
-    pub labels: Vec<(Range<usize>, String)>,
-}
-
-impl Region {
-    /// A description of the object at an address: `lock+4`.
-    pub(crate) fn describe(&self, address: usize) -> String {
-        let at = |(range, _): &&(Range<usize>, String)| range.contains(&address);
-        match self.labels.iter().find(at) {
-            Some((range, label)) if range.start == address => label.clone(),
-            Some((range, label)) => format!("{label}+{}", address - range.start),
-            None => format!("{address:#x}"),
-        }
-    }
-
-    /// A description of the object in the line that begins at an address.
-    pub(crate) fn describe_line(&self, start: usize) -> String {
-        let within = |(range, _): &&(Range<usize>, String)| {
-            range.start < start + crate::arena::LINE && start < range.end
-        };
-        match self.labels.iter().find(within) {
-            Some((_, label)) => label.clone(),
-            None => format!("the line at {start:#x}"),
-        }
-    }
-}
-
-/// The memory of a lock that does not live in its Rust type alone.
-#[derive(Default)]
-pub struct Memory<'a> {
-    /// Disjoint regions.
-    pub regions: Vec<Region>,
-    /// The source line of a site: `mylock.c:12`.
-    pub place_of: Option<&'a dyn Fn(usize) -> Option<String>>,
-}
+use locklab_locks::platform::{Ordering, Platform};
 
 /// The number of the running CPU.
 pub fn cpu() -> usize {
@@ -60,7 +24,7 @@ pub fn cpu() -> usize {
 
 /// The NUMA node of the running CPU.
 pub fn node() -> usize {
-    <crate::Sim as locklab_locks::Platform>::node()
+    <Sim as Platform>::node()
 }
 
 /// The time of the running CPU, in cycles.
@@ -75,17 +39,17 @@ pub fn site_of(cpu: usize) -> usize {
 
 /// Whether an address is simulated memory, including the stacks of CPUs.
 pub fn is_simulated(address: usize) -> bool {
-    engine().line_at(address).is_some()
+    engine().memory.line_at(address).is_some()
 }
 
 /// Executes one pause.
 pub fn pause() {
-    <crate::Sim as locklab_locks::Platform>::relax();
+    <Sim as Platform>::relax();
 }
 
 /// Executes a full fence.
 pub fn fence() {
-    <crate::Sim as locklab_locks::Platform>::fence(locklab_locks::platform::Ordering::SeqCst);
+    <Sim as Platform>::fence(Ordering::SeqCst);
 }
 
 /// Executes an atomic read of `size` bytes (1, 2, 4 or 8).
@@ -101,7 +65,7 @@ pub unsafe fn load(address: usize, size: u8, site: usize) -> u64 {
         // SAFETY: the caller's promise.
         return unsafe { read_bits(address, size) };
     }
-    match engine.reach_to_read(address, size) {
+    match reach_to_read(engine, address, size) {
         Some(own) => own,
         // SAFETY: as above.
         None => unsafe { read_bits(address, size) },
@@ -118,7 +82,7 @@ pub unsafe fn store(address: usize, size: u8, value: u64, site: usize) {
     // SAFETY: the caller's promise.
     // The requested ordering is not known here: the strongest that
     // is not a full fence is used.
-    unsafe { engine.store(address, size, value, Ordering::Release) };
+    unsafe { drain::store(engine, address, size, value, Ordering::Release) };
 }
 
 /// Executes a locked read-modify-write; `change` returns the new value, or none
@@ -134,12 +98,12 @@ pub unsafe fn update(
 ) -> u64 {
     let engine = engine();
     engine.current().site.set(site);
-    let place = engine.reach_to_modify(address, Ordering::AcqRel);
+    let place = reach_to_modify(engine, address, Ordering::AcqRel);
     // SAFETY: the caller's promise.
     let old = unsafe { read_bits(address, size) };
     let new = change(old).filter(|new| *new != old);
     // SAFETY: as above.
-    unsafe { engine.modified(place, address, size, new) };
+    unsafe { modified(engine, place, address, size, new) };
     old
 }
 
@@ -151,11 +115,11 @@ pub fn read(address: usize, size: u8, site: usize) {
     if cpu.handed.replace((0, 0)) == (address, size) {
         return;
     }
-    if !cpu.stores.is_empty() && engine.has_store_at(address, size) {
+    if !cpu.stores.is_empty() && has_store_at(engine, address, size) {
         // The code reads memory, which its own store has not reached.
-        engine.drain_all();
+        drain_all(engine);
     }
-    let _ = engine.reach_to_read(address, size);
+    let _ = reach_to_read(engine, address, size);
 }
 
 /// Simulates a plain write, which the code itself makes when this has returned:
@@ -164,12 +128,12 @@ pub fn write(address: usize, size: u8, site: usize) {
     let engine = engine();
     let cpu = engine.current();
     cpu.site.set(site);
-    if !cpu.stores.is_empty() && engine.has_store_at(address, size) {
+    if !cpu.stores.is_empty() && has_store_at(engine, address, size) {
         // An older store must not become visible after this one.
-        engine.drain_all();
+        drain_all(engine);
     }
     // SAFETY: of size 0, so that it writes nothing.
-    unsafe { engine.store(address, 0, 0, Ordering::Relaxed) };
+    unsafe { drain::store(engine, address, 0, 0, Ordering::Relaxed) };
 }
 
 /// A word that a loop has read: its address, size and value.
@@ -193,19 +157,20 @@ pub unsafe fn pause_until_change(seen: &[Seen], reads: u32, pauses: u32, site: u
         let mut awaited = (address, size, value);
         let data = (&raw mut awaited).cast();
         // SAFETY: `awaited` is on this stack, which stands still meanwhile.
-        unsafe { engine.spin((address, size), 1, FOREVER, (changed, data), None) };
+        unsafe { spin::spin(engine, (address, size), 1, FOREVER, (changed, data), None) };
         cpu.handed.set((address, size));
         return;
     }
     pause();
     let costs = &engine.costs;
-    engine.sleep(
+    sleep(
+        engine,
         seen,
         u64::from(reads) * costs.l1 + u64::from(pauses) * costs.pause,
     );
 }
 
-/// A [`crate::spin::Step`].
+/// A [`crate::cpu::Step`].
 ///
 /// # Safety
 /// `data` is a [`Seen`] in simulated memory that no other code uses meanwhile.
@@ -220,49 +185,36 @@ unsafe fn changed(data: *mut ()) -> u32 {
     }
 }
 
-impl Engine {
-    /// Sleeps until one of several words changes.
-    fn sleep(&self, seen: &[Seen], period: u64) {
-        self.sync();
-        self.drain_all();
-        let who = self.current.get();
-        let cpu = self.current();
-        let now = self.time.get();
-        let core = cpu.core.get();
-        let mut lines: Vec<usize> = seen.iter().map(|word| self.line_of(word.0)).collect();
-        lines.sort_unstable();
-        lines.dedup();
-        let good = lines
-            .iter()
-            .all(|&line| self.lines[line].readable(core, now));
-        // SAFETY: promised to `pause_until_change`.
-        let same = |&(address, size, value): &Seen| unsafe { read_bits(address, size) == value };
-        if seen.is_empty() || !good || !seen.iter().all(same) {
-            return;
-        }
-        let (address, size, _) = seen[seen.len() - 1];
-        cpu.word.set((address, size));
-        for &line in &lines {
-            self.watch(line, who);
-        }
-        *cpu.watched.borrow_mut() = lines;
-        cpu.spin.pace(now, period.max(1));
-        cpu.event.set(0);
-        if self.hypervisor.ple > 0 {
-            self.pause_until_exit(who, now, self.hypervisor.ple);
-        }
-        self.suspend(Phase::Asleep);
-        cpu.spin.ple.set(0);
+/// Sleeps until one of several words changes.
+fn sleep(engine: &Engine, seen: &[Seen], period: u64) {
+    engine.sync();
+    drain_all(engine);
+    let who = engine.current.get();
+    let cpu = engine.current();
+    let now = engine.time.get();
+    let core = cpu.core.get();
+    let mut lines: Vec<usize> = seen.iter().map(|word| engine.line_of(word.0)).collect();
+    lines.sort_unstable();
+    lines.dedup();
+    let good = lines
+        .iter()
+        .all(|&line| engine.lines[line].readable(core, now));
+    // SAFETY: promised to `pause_until_change`.
+    let same = |&(address, size, value): &Seen| unsafe { read_bits(address, size) == value };
+    if seen.is_empty() || !good || !seen.iter().all(same) {
+        return;
     }
-
-    /// Ends the sleep of a CPU that watches several lines, except on `but`.
-    pub(crate) fn stop_sleep(&self, who: usize, but: Option<usize>) {
-        let cpu = &self.cpus[who];
-        for line in cpu.watched.take() {
-            if Some(line) != but {
-                self.unwatch(line, who);
-            }
-        }
-        cpu.phase.set(Phase::Sync);
+    let (address, size, _) = seen[seen.len() - 1];
+    cpu.word.set((address, size));
+    for &line in &lines {
+        watch(engine, line, who);
     }
+    *cpu.watched.borrow_mut() = lines;
+    cpu.spin.pace(now, period.max(1));
+    cpu.event.set(0);
+    if engine.hypervisor.ple > 0 {
+        pause_until_exit(engine, who, now, engine.hypervisor.ple);
+    }
+    engine.suspend(Phase::Asleep);
+    cpu.spin.ple.set(0);
 }

@@ -1,5 +1,5 @@
-//! The engine: simulated CPUs as coroutines, and the loop that wakes them in
-//! the order of simulated time.
+//! The engine: the clock, the queue of events, memory and CPUs of one running
+//! simulation.
 //!
 //! Time is counted in cycles of the machine's clock. The CPU whose code runs
 //! keeps its own time in [`Engine::time`] and may run ahead, without
@@ -7,224 +7,61 @@
 //! shared memory it checks whether that is due ([`Engine::sync`]). So accesses
 //! take effect in the order of time, and a run of cache hits needs no switch.
 //!
-//! Everything is in cells and borrowed for the length of a method that cannot
-//! reach a coroutine switch: no mutable borrow is alive across one.
+//! Everything is in cells and borrowed for the length of a function that cannot
+//! reach a coroutine switch: no mutable borrow is alive across one. What
+//! coherence, spinning, the hypervisor and store buffers do is in modules above
+//! this one, which must never import any of them.
 
-use crate::arena::{Arena, LINE};
-use crate::by_address::Region;
-use crate::coherence::Line;
-use crate::event::{Event, Kind, Queue};
+use crate::costs::Costs;
+use crate::counts::Counts;
+use crate::cpu::{Cpu, Phase};
+use crate::error::SimError;
+use crate::event::{Kind, Queue};
 use crate::hypervisor::Hypervisor;
-use crate::machine::{Arbitration, Arch, Machine};
-use crate::metrics::Metrics;
-use crate::platform::Sim;
+use crate::line::Line;
+use crate::machine::Machine;
+use crate::memory::Memory;
+use crate::region::Region;
 use crate::rng::Rng;
-use crate::scenario::ColouredStack;
-use crate::spin::Spin;
-use crate::store_buffer::StoreBuffer;
-use crate::stuck::SimError;
-use crate::topology::{Distance, Topology};
+use crate::topology::Topology;
 use crate::trace::Trace;
-use corosensei::{Coroutine, CoroutineResult, Yielder};
-use locklab_locks::{HeldLocks, QueueNodes};
 use std::cell::{Cell, RefCell};
-use std::panic::Location;
 
-/// The state of a CPU, as seen by the engine.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Phase {
-    /// Running code that is about to touch shared memory.
-    Sync,
-    /// Waiting for a line.
-    Miss,
-    /// Waiting until the store buffer is empty.
-    Drain,
-    /// Waiting until the store buffer has room.
-    DrainSlot,
-    /// Spinning, asleep until the line changes.
-    Watching,
-    /// Spinning, with the time of the next read set.
-    Polling,
-    /// Spinning, with a request for the line of the next read.
-    SpinMiss,
-    /// Spinning, with the awaited value on its way.
-    Found,
-    /// In a loop that watches several lines, asleep until one changes.
-    Asleep,
-    /// Halted until woken.
-    Halted,
-    /// Its code has returned.
-    Done,
+/// What a core's CPUs have in common.
+#[derive(Default)]
+pub(crate) struct Core {
+    /// CPUs at work on it.
+    busy: Cell<u8>,
+    /// Generation of its L1: lines used in an earlier one are in L2.
+    generation: Cell<u32>,
 }
 
-/// One CPU that software sees; a virtual one in a virtual machine.
-pub(crate) struct Cpu {
-    pub(crate) phase: Cell<Phase>,
-    /// The number of the event that continues it; others are stale.
-    pub(crate) event: Cell<u64>,
-    pub(crate) core: Cell<usize>,
-    /// How far it may run ahead with hits: the least time that a request of
-    /// another core travels. 0 if a sibling thread shares the core's lines.
-    pub(crate) lookahead: Cell<u64>,
-    pub(crate) hardware: Cell<usize>,
-    /// Whether a hardware thread runs it.
-    pub(crate) on: Cell<bool>,
-    /// Whether it is to be descheduled as soon as possible.
-    pub(crate) preempt: Cell<bool>,
-    pub(crate) ready_since: Cell<u64>,
-    pub(crate) stolen: Cell<u64>,
-    /// Counted in its core's `busy`.
-    pub(crate) busy: Cell<bool>,
-    pub(crate) spin: Spin,
-    pub(crate) stores: StoreBuffer,
-    /// Cycles it has waited for lines.
-    pub(crate) stalled: Cell<u64>,
-    pub(crate) masked: Cell<bool>,
-    pub(crate) next_interrupt: Cell<u64>,
-    pub(crate) next_steal: Cell<u64>,
-    /// The place in the lock's source where it waits, the word, and since when.
-    pub(crate) place: Cell<Option<&'static Location<'static>>>,
-    pub(crate) word: Cell<(usize, u8)>,
-    /// For code that is not Rust: the address of its latest access's
-    /// instruction, the word whose next read has been made for it, and the
-    /// lines that it watches in its sleep.
-    pub(crate) site: Cell<usize>,
-    pub(crate) handed: Cell<(usize, u8)>,
-    pub(crate) watched: RefCell<Vec<usize>>,
-    pub(crate) since: Cell<u64>,
-    pub(crate) yielder: Cell<*const Yielder<(), ()>>,
+/// What has happened so far.
+pub(crate) struct Tally {
+    /// Hash of every access.
+    pub(crate) hash: Cell<u64>,
+    pub(crate) accesses: Cell<u64>,
+    pub(crate) transfers: Cell<u64>,
+    pub(crate) writes: Cell<u64>,
+    pub(crate) events: Cell<u64>,
 }
-
-/// The machine's figures in cycles.
-pub(crate) struct Costs {
-    /// Transfer of a line, by [`Distance`].
-    pub(crate) transfer: [u64; 5],
-    pub(crate) memory: u64,
-    /// Reading what no core holds exclusively, within a socket.
-    pub(crate) llc: u64,
-    /// Whether that is no longer than from another core of the socket.
-    pub(crate) llc_is_nearest: bool,
-    /// Whether atomics of contended lines are done at the line's home.
-    pub(crate) far_atomics: bool,
-    /// How long one of those keeps the home busy.
-    pub(crate) far_rmw: u64,
-    /// Time from the loss of a line until a CPU that sleeps on it reads it; 0
-    /// if it polls.
-    pub(crate) wfe: u64,
-    /// Chance that a waiting write is served before reads, in 1024ths.
-    pub(crate) writes_first: usize,
-    /// Share of a transfer until the owner loses a line that no other CPU wants,
-    /// in 1024ths.
-    pub(crate) travel_share: u64,
-    /// The snoop's share, in 1024ths.
-    pub(crate) snoop_share: u64,
-    /// The spread of latencies, in 1024ths.
-    pub(crate) spread: u64,
-    pub(crate) shared_read: u64,
-    pub(crate) invalidate: u64,
-    pub(crate) rmw: u64,
-    pub(crate) l1: u64,
-    pub(crate) l2: u64,
-    pub(crate) pause: u64,
-    pub(crate) store_buffer: usize,
-    pub(crate) drain: u64,
-    /// The slowdown beside a sibling thread, in 1024ths.
-    pub(crate) smt: u64,
-    pub(crate) clock_ghz: f64,
-    pub(crate) interrupt: (f64, u64),
-    pub(crate) steal: (f64, u64),
-}
-
-impl Costs {
-    fn new(machine: &Machine) -> Self {
-        let ghz = machine.get("core.clock_ghz");
-        let cycles = |key: &str| machine.get(key) as u64;
-        let ns = |key: &str| (machine.get(key) * ghz).round() as u64;
-        // Mean cycles between two, and cycles of one.
-        let pair = |rate: &str, length: &str| {
-            let rate = machine.get(rate);
-            let mean = if rate > 0.0 { ghz * 1e9 / rate } else { 0.0 };
-            (mean, (machine.get(length) * 1e3 * ghz) as u64)
-        };
-        let l1 = cycles("core.l1_cycles");
-        let transfer = [
-            l1,
-            l1,
-            ns("transfer.cluster_ns"),
-            ns("transfer.socket_ns"),
-            ns("transfer.remote_ns"),
-        ];
-        let llc = match ns("transfer.llc_ns") {
-            0 => u64::MAX,
-            llc => llc,
-        };
-        Self {
-            transfer,
-            memory: ns("transfer.memory_ns"),
-            llc,
-            llc_is_nearest: llc <= transfer[2].min(transfer[3]),
-            far_atomics: machine.get("core.far_atomics") > 0.0,
-            far_rmw: ns("core.far_rmw_ns"),
-            wfe: cycles("core.wfe_cycles"),
-            writes_first: (machine.get("directory.writes_first") * 1024.0) as usize,
-            travel_share: ((machine.get("transfer.request_share")
-                + machine.get("transfer.snoop_share"))
-                * 1024.0) as u64,
-            snoop_share: (machine.get("transfer.snoop_share") * 1024.0) as u64,
-            spread: (machine.get("transfer.spread") * 1024.0) as u64,
-            shared_read: ns("directory.shared_read_ns"),
-            invalidate: ns("directory.invalidate_ns"),
-            rmw: cycles("core.rmw_cycles"),
-            l1,
-            l2: cycles("core.l2_cycles"),
-            pause: cycles("core.pause_cycles"),
-            store_buffer: cycles("core.store_buffer") as usize,
-            drain: cycles("core.drain_cycles"),
-            smt: (machine.get("core.smt_slowdown") * 1024.0) as u64,
-            clock_ghz: ghz,
-            interrupt: pair("interrupts.per_second", "interrupts.us"),
-            steal: pair("vm.steal_per_second", "vm.steal_us"),
-        }
-    }
-}
-
-/// Lines of a CPU's stack, from its beginning, that are simulated memory.
-const STACK_LINES: usize = 32;
 
 /// One running simulation.
 pub(crate) struct Engine {
     pub(crate) queue: Queue,
     pub(crate) time: Cell<u64>,
     pub(crate) current: Cell<usize>,
-    base: usize,
+    pub(crate) memory: Memory,
     pub(crate) lines: Box<[Line]>,
     pub(crate) cpus: Box<[Cpu]>,
+    cores: Box<[Core]>,
     pub(crate) costs: Costs,
-    pub(crate) x86: bool,
     pub(crate) topology: Topology,
-    pub(crate) arbitration: Arbitration,
     pub(crate) rng: Rng,
-    /// CPUs at work on each core.
-    pub(crate) busy: Box<[Cell<u8>]>,
-    generations: Box<[Cell<u32>]>,
     pub(crate) hypervisor: Hypervisor,
-    pub(crate) metrics: Metrics,
+    pub(crate) counts: Counts,
     pub(crate) trace: Option<Trace>,
-    pub(crate) arena: Arena,
-    /// The queue nodes of each CPU, in the arena.
-    pub(crate) nodes: RefCell<Vec<*const QueueNodes<Sim>>>,
-    /// The locks that each CPU holds, in the arena; empty where no lock asks.
-    pub(crate) held: RefCell<Vec<*const HeldLocks<Sim>>>,
-    /// Simulated memory outside the arena, each with its first line.
-    regions: Box<[(Region, usize)]>,
-    /// Where each CPU's stack begins (its highest address), in order.
-    pub(crate) stacks: RefCell<Vec<(usize, usize)>>,
-    pub(crate) virtualized: bool,
-    hash: Cell<u64>,
-    pub(crate) accesses: Cell<u64>,
-    pub(crate) transfers: Cell<u64>,
-    pub(crate) writes: Cell<u64>,
-    pub(crate) events: Cell<u64>,
+    pub(crate) tally: Tally,
     pub(crate) stopped: Cell<bool>,
     pub(crate) failure: RefCell<Option<SimError>>,
 }
@@ -258,49 +95,32 @@ impl Engine {
         cpus: usize,
         (lines, regions): (usize, Vec<Region>),
         seed: u64,
-        metrics: Metrics,
+        counts: Counts,
         trace: Option<Trace>,
     ) -> Self {
-        let arena = Arena::new(lines);
-        let mut lines = arena.lines() + cpus * STACK_LINES;
-        let regions = regions
-            .into_iter()
-            .map(|region| {
-                let first = lines;
-                lines += region.addresses.len().div_ceil(LINE);
-                (region, first)
-            })
-            .collect();
+        let (memory, lines) = Memory::new(lines, cpus, regions);
         let topology = Topology::new(machine);
-        let cores = topology.cores();
         Self {
             queue: Queue::new(),
             time: Cell::new(0),
             current: Cell::new(0),
-            base: arena.base(),
+            memory,
             lines: (0..lines).map(|_| Line::new()).collect(),
-            regions,
             cpus: (0..cpus).map(|_| Cpu::new()).collect(),
+            cores: (0..topology.cores()).map(|_| Core::default()).collect(),
             costs: Costs::new(machine),
-            x86: machine.arch == Arch::X86_64,
-            arbitration: machine.arbitration,
-            rng: Rng::new(seed),
-            busy: (0..cores).map(|_| Cell::new(0)).collect(),
-            generations: (0..cores).map(|_| Cell::new(0)).collect(),
             topology,
+            rng: Rng::new(seed),
             hypervisor,
-            metrics,
+            counts,
             trace,
-            arena,
-            nodes: RefCell::new(Vec::new()),
-            held: RefCell::new(Vec::new()),
-            stacks: RefCell::new(Vec::new()),
-            virtualized: machine.get("vm.vcpus") > 0.0,
-            hash: Cell::new(seed),
-            accesses: Cell::new(0),
-            transfers: Cell::new(0),
-            writes: Cell::new(0),
-            events: Cell::new(0),
+            tally: Tally {
+                hash: Cell::new(seed),
+                accesses: Cell::new(0),
+                transfers: Cell::new(0),
+                writes: Cell::new(0),
+                events: Cell::new(0),
+            },
             stopped: Cell::new(false),
             failure: RefCell::new(None),
         }
@@ -326,83 +146,20 @@ impl Engine {
     /// The line of an address, or a failure if it is not simulated memory.
     #[inline(always)]
     pub(crate) fn line_of(&self, address: usize) -> usize {
-        let index = address.wrapping_sub(self.base) / LINE;
-        if index < self.arena.lines() {
-            index
-        } else {
-            self.line_elsewhere(address)
+        match self.memory.line_in_arena(address) {
+            Some(line) => line,
+            None => self.line_elsewhere(address),
         }
-    }
-
-    /// The line of an address, if it is simulated memory.
-    pub(crate) fn line_at(&self, address: usize) -> Option<usize> {
-        let index = address.wrapping_sub(self.base) / LINE;
-        if index < self.arena.lines() {
-            return Some(index);
-        }
-        self.line_in_region(address)
-            .or_else(|| self.line_on_stack(address))
-    }
-
-    fn line_in_region(&self, address: usize) -> Option<usize> {
-        let (region, first) = self
-            .regions
-            .iter()
-            .find(|(region, _)| region.addresses.contains(&address))?;
-        Some(first + (address - region.addresses.start) / LINE)
-    }
-
-    /// A lock may keep a waiter's node on the waiter's stack, whose outermost
-    /// part is simulated memory too.
-    fn line_on_stack(&self, address: usize) -> Option<usize> {
-        let stacks = self.stacks.borrow();
-        let above = stacks.partition_point(|&(base, _)| base <= address);
-        let &(base, cpu) = stacks.get(above)?;
-        let depth = (base - 1 - address) / LINE;
-        (depth < STACK_LINES).then(|| self.arena.lines() + cpu * STACK_LINES + depth)
     }
 
     #[inline(never)]
     fn line_elsewhere(&self, address: usize) -> usize {
-        if let Some(line) = self.line_at(address) {
+        if let Some(line) = self.memory.line_at(address) {
             return line;
         }
         self.fail(SimError::Outside { address });
         self.suspend(Phase::Done);
         unreachable!("a CPU that has failed is not resumed")
-    }
-
-    /// A description of what lies at an address.
-    pub(crate) fn describe(&self, address: usize) -> String {
-        if let Some(line) = self.line_in_region(address) {
-            return self.region_of(line).0.describe(address);
-        }
-        let stacks = self.stacks.borrow();
-        let above = stacks.partition_point(|&(base, _)| base <= address);
-        match stacks.get(above) {
-            Some(&(base, cpu)) if base - address <= STACK_LINES * LINE => {
-                format!("stack of CPU {cpu}")
-            }
-            _ => self.arena.describe(address),
-        }
-    }
-
-    /// The region of a line that is in one.
-    fn region_of(&self, line: usize) -> &(Region, usize) {
-        let after = self.regions.partition_point(|&(_, first)| first <= line);
-        &self.regions[after - 1]
-    }
-
-    /// A description of what lies in a line.
-    pub(crate) fn describe_line(&self, line: usize) -> String {
-        if line >= self.arena.lines() + self.cpus.len() * STACK_LINES {
-            let (region, first) = self.region_of(line);
-            return region.describe_line(region.addresses.start + (line - first) * LINE);
-        }
-        match line.checked_sub(self.arena.lines()) {
-            Some(stack) => format!("stack of CPU {}", stack / STACK_LINES),
-            None => self.arena.describe_line(line),
-        }
     }
 
     /// Processes all events before the running CPU's time.
@@ -454,7 +211,7 @@ impl Engine {
         let cpu = &self.cpus[cpu];
         if cpu.busy.get() != busy {
             cpu.busy.set(busy);
-            let core = &self.busy[cpu.core.get()];
+            let core = &self.cores[cpu.core.get()].busy;
             core.set(if busy { core.get() + 1 } else { core.get() - 1 });
         }
     }
@@ -463,7 +220,7 @@ impl Engine {
     #[inline]
     pub(crate) fn work(&self, cycles: u64) {
         let cpu = self.current();
-        let siblings = self.costs.smt != 1024 && self.busy[cpu.core.get()].get() > 1;
+        let siblings = self.costs.smt != 1024 && self.cores[cpu.core.get()].busy.get() > 1;
         let cycles = if siblings {
             (cycles * self.costs.smt) >> 10
         } else {
@@ -487,44 +244,35 @@ impl Engine {
     /// Generation of a core's L1: lines used in an earlier one are in L2.
     #[inline(always)]
     pub(crate) fn l1_generation(&self, core: usize) -> u32 {
-        self.generations[core].get()
+        self.cores[core].generation.get()
     }
 
     /// Notes that the running CPU's own work has evicted everything from its
     /// L1.
     pub(crate) fn evict_l1(&self) {
-        let generation = &self.generations[self.current().core.get()];
+        let generation = &self.cores[self.current().core.get()].generation;
         generation.set(generation.get().wrapping_add(1));
+    }
+
+    /// Charges for a hit, which costs more if the line has been evicted from L1
+    /// meanwhile.
+    #[inline(always)]
+    pub(crate) fn hit(&self, index: usize) {
+        let line = &self.lines[index];
+        let generation = self.l1_generation(self.current().core.get());
+        if line.generation.get() != generation {
+            line.generation.set(generation);
+            self.time.set(self.time.get() + self.costs.l2);
+        }
     }
 
     /// Adds to the trace's hash and counts an access.
     #[inline(always)]
     pub(crate) fn note(&self, what: u64) {
-        self.accesses.set(self.accesses.get() + 1);
+        self.tally.accesses.set(self.tally.accesses.get() + 1);
         let key = self.time.get() ^ (what << 40) ^ ((self.current.get() as u64) << 52);
-        let mixed = (self.hash.get() ^ key).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        self.hash.set(mixed ^ (mixed >> 32));
-    }
-
-    pub(crate) fn trace_hash(&self) -> u64 {
-        self.hash.get()
-    }
-
-    /// Counts a transfer of a line; called for each grant.
-    pub(crate) fn count_transfer(
-        &self,
-        line: usize,
-        cpu: usize,
-        want: crate::coherence::Want,
-        now: u64,
-        transfer: u64,
-    ) {
-        if transfer > self.costs.transfer[Distance::Core as usize] {
-            self.transfers.set(self.transfers.get() + 1);
-        }
-        if let Some(trace) = &self.trace {
-            trace.transfer(self, line, cpu, want, now, transfer);
-        }
+        let mixed = (self.tally.hash.get() ^ key).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        self.tally.hash.set(mixed ^ (mixed >> 32));
     }
 
     /// Ends the simulation with an error; the first one counts.
@@ -533,124 +281,8 @@ impl Engine {
         self.stopped.set(true);
     }
 
-    /// Runs coroutines, one a CPU, until all return, one stops the engine, or
-    /// it fails.
-    pub(crate) fn run(&self, coroutines: &mut [Coroutine<(), (), (), ColouredStack>]) {
-        self.enter(|| {
-            self.start();
-            let mut watchdog = crate::stuck::Watchdog::new(self);
-            self.queue.push(watchdog.interval(), Kind::Watchdog, 0);
-            let mut alive = coroutines.len();
-            while alive > 0 && !self.stopped.get() {
-                let Some(event) = self.queue.pop() else { break };
-                self.events.set(self.events.get() + 1);
-                if event.kind == Kind::Watchdog {
-                    match watchdog.look(self, event.time) {
-                        None => {
-                            self.queue
-                                .push(event.time + watchdog.interval(), Kind::Watchdog, 0);
-                        }
-                        Some(error) => self.fail(error),
-                    }
-                } else if self.happens(event) {
-                    let cpu = event.target;
-                    self.current.set(cpu);
-                    self.set_busy(cpu, true);
-                    if let CoroutineResult::Return(()) = coroutines[cpu].resume(()) {
-                        self.cpus[cpu].phase.set(Phase::Done);
-                        self.set_busy(cpu, false);
-                        self.gone(cpu, self.time.get());
-                        alive -= 1;
-                    }
-                }
-            }
-        });
-    }
-
-    /// Processes an event; returns whether its CPU's code is to be resumed,
-    /// with [`Engine::time`] set.
-    #[inline]
-    fn happens(&self, event: Event) -> bool {
-        let Event {
-            time,
-            seq,
-            kind,
-            target,
-        } = event;
-        match kind {
-            Kind::Cpu => {
-                let cpu = &self.cpus[target];
-                if cpu.event.get() != seq {
-                    return false;
-                }
-                match cpu.phase.get() {
-                    Phase::Sync if cpu.preempt.get() => {
-                        self.deschedule(target, time);
-                        false
-                    }
-                    Phase::Polling | Phase::Watching => self.spin_poll(target, time),
-                    _ => {
-                        self.time.set(time);
-                        true
-                    }
-                }
-            }
-            Kind::Line => {
-                self.line_free(target, seq, time);
-                false
-            }
-            Kind::Drain => {
-                self.drained(target, time);
-                false
-            }
-            Kind::Slice => {
-                self.slice_ends(target, seq, time);
-                false
-            }
-            Kind::Ple => {
-                self.pause_loop_exit(target, seq, time);
-                false
-            }
-            Kind::Wake => {
-                self.woken(target, time);
-                false
-            }
-            Kind::Watchdog => false,
-        }
-    }
-
     /// Converts cycles to simulated nanoseconds.
     pub(crate) fn ns(&self, cycles: u64) -> f64 {
         cycles as f64 / self.costs.clock_ghz
-    }
-}
-
-impl Cpu {
-    fn new() -> Self {
-        Self {
-            phase: Cell::new(Phase::Sync),
-            event: Cell::new(0),
-            core: Cell::new(0),
-            lookahead: Cell::new(0),
-            hardware: Cell::new(usize::MAX),
-            on: Cell::new(false),
-            preempt: Cell::new(false),
-            ready_since: Cell::new(0),
-            stolen: Cell::new(0),
-            busy: Cell::new(false),
-            spin: Spin::default(),
-            stores: StoreBuffer::default(),
-            stalled: Cell::new(0),
-            masked: Cell::new(false),
-            next_interrupt: Cell::new(u64::MAX),
-            next_steal: Cell::new(u64::MAX),
-            place: Cell::new(None),
-            word: Cell::new((0, 0)),
-            site: Cell::new(0),
-            handed: Cell::new((0, 0)),
-            watched: RefCell::new(Vec::new()),
-            since: Cell::new(0),
-            yielder: Cell::new(std::ptr::null()),
-        }
     }
 }

@@ -7,8 +7,11 @@
 //! as an assumption, which may have a band of plausible values. Nothing here
 //! knows of locks or workloads, and nothing may be tuned to one.
 
-use crate::microbench::Check;
+use crate::check::Check;
 use std::collections::BTreeMap;
+
+/// The most cores of a machine.
+pub(crate) const MAX_CORES: usize = 512;
 
 /// The rule by which one of the waiting requests for a line is served next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -250,12 +253,12 @@ impl Machine {
             }
         }
         let cores = self.cores();
-        if cores > crate::coherence::MAX_CORES {
+        if cores > MAX_CORES {
             return Some((
                 "topology.cores",
                 format!(
                     "the topology has {cores} cores; at most {} can be simulated",
-                    crate::coherence::MAX_CORES
+                    MAX_CORES
                 ),
             ));
         }
@@ -287,7 +290,7 @@ impl Machine {
         None
     }
 
-    /// The assumptions with a band, which [`crate::band`] sweeps.
+    /// The assumptions with a band, which the module `band` sweeps.
     pub fn banded(&self) -> impl Iterator<Item = (&'static str, (f64, f64))> + '_ {
         self.figures
             .iter()

@@ -6,9 +6,10 @@
 //! file, line and key and says what is allowed. There is no other way to make
 //! a machine, so the files that ship with Locklab are checked like any other.
 
+use crate::check::{Access, Benchmark, Check, State};
+use crate::distance::Distance;
 use crate::machine::{Arbitration, Arch, BUILTIN, FIGURES, Figure, FigureKind, Machine, Origin};
-use crate::microbench::{Access, Benchmark, Check, State};
-use crate::topology::Distance;
+
 use std::collections::BTreeMap;
 use std::path::Path;
 use toml::Spanned;

@@ -8,95 +8,20 @@
 //! the catalogue is used here.
 
 use crate::arena::Arena;
+pub use crate::check::{Access, Benchmark, Check, State};
+use crate::coroutine::{Coroutines, coroutine};
+use crate::counts::{Counts, Limits};
+use crate::distance::Distance;
 use crate::engine::{Engine, engine};
+use crate::error::SimError;
 use crate::hypervisor::Hypervisor;
 use crate::machine::Machine;
-use crate::metrics::{Limits, Metrics};
+use crate::own_stores::drain_all;
 use crate::platform::Word;
-use crate::scenario::{Coroutines, coroutine};
-use crate::stuck::SimError;
-use crate::topology::{Distance, Placement, Topology};
+use crate::topology::{Placement, Topology};
 use locklab_locks::platform::{Atomic, AtomicInt, Ordering, Patience, Poll};
 use serde::Serialize;
 use std::cell::Cell;
-
-/// A microbenchmark. Its result is in ns.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Benchmark {
-    /// Two cores at this distance compare-and-swap one word alternately: half
-    /// of a round trip, as the tool core-to-core-latency measures.
-    PingPong {
-        /// The distance of the cores.
-        distance: Distance,
-    },
-    /// One access to a line that cores at this distance have used.
-    Access {
-        /// The kind of access.
-        access: Access,
-        /// The state in which they have left it.
-        state: State,
-        /// The distance of the cores.
-        distance: Distance,
-    },
-    /// All threads add to one word: time of an addition.
-    FetchAdd {
-        /// Number of threads.
-        threads: usize,
-    },
-    /// All threads read one word and compare-and-swap it until that
-    /// succeeds, with the value that the last failure gave: time of a success.
-    CompareAndSwap {
-        /// Number of threads.
-        threads: usize,
-    },
-    /// A ticket lock of two words in one line, without a pause, around a
-    /// counter in another: time of an acquisition.
-    Ticket {
-        /// Number of threads.
-        threads: usize,
-    },
-    /// A test-and-test-and-set lock without a pause around such a counter.
-    TestAndTestAndSet {
-        /// Number of threads.
-        threads: usize,
-    },
-}
-
-/// An access.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Access {
-    /// A load.
-    Load,
-    /// A store, until it is visible.
-    Store,
-    /// A compare-and-swap that succeeds.
-    CompareAndSwap,
-}
-
-/// The state in which other cores have left a line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
-    /// A core has written it.
-    Modified,
-    /// A core has written it and another has read it.
-    Shared,
-    /// It is in no cache.
-    Memory,
-}
-
-/// A published figure.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Check {
-    /// The microbenchmark.
-    pub benchmark: Benchmark,
-    /// The published figure, ns.
-    pub ns: f64,
-    /// The publication that the figure is from.
-    pub source: String,
-    /// The parameter that was chosen so that the model gives this figure;
-    /// none if the figure only checks.
-    pub chose: Option<String>,
-}
 
 /// A published figure and the model's.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -111,39 +36,6 @@ pub struct Checked {
     pub source: String,
     /// The parameter that was chosen by this figure.
     pub chose: Option<String>,
-}
-
-impl Benchmark {
-    /// A description: `ticket lock, 16 threads`.
-    pub fn name(&self) -> String {
-        match self {
-            Self::PingPong { distance } => {
-                format!("compare-and-swap in turns, {}", distance.name())
-            }
-            Self::Access {
-                access,
-                state,
-                distance,
-            } => {
-                let access = match access {
-                    Access::Load => "load",
-                    Access::Store => "store",
-                    Access::CompareAndSwap => "compare-and-swap",
-                };
-                match state {
-                    State::Modified => format!("{access}, modified, {}", distance.name()),
-                    State::Shared => format!("{access}, shared, {}", distance.name()),
-                    State::Memory => format!("{access}, in no cache"),
-                }
-            }
-            Self::FetchAdd { threads } => format!("fetch-and-add, {threads} threads"),
-            Self::CompareAndSwap { threads } => format!("compare-and-swap, {threads} threads"),
-            Self::Ticket { threads } => format!("ticket lock, {threads} threads"),
-            Self::TestAndTestAndSet { threads } => {
-                format!("test-and-test-and-set lock, {threads} threads")
-            }
-        }
-    }
 }
 
 /// Runs the microbenchmarks for which a machine's file has figures.
@@ -288,7 +180,7 @@ impl Bench<'_> {
             cpus,
             (places * Arena::lines_for::<Lines>(), Vec::new()),
             self.seed,
-            Metrics::new(
+            Counts::new(
                 "a microbenchmark",
                 &self.machine.name,
                 self.seed,
@@ -300,7 +192,12 @@ impl Bench<'_> {
         );
         engine.enter(|| {
             let places: Vec<&Lines> = (0..places)
-                .map(|n| engine.arena.place(format!("place {n}"), Lines::new()))
+                .map(|n| {
+                    engine
+                        .memory
+                        .arena
+                        .place(format!("place {n}"), Lines::new())
+                })
                 .collect();
             let mut coroutines = Coroutines::default();
             for cpu in 0..cpus {
@@ -386,7 +283,7 @@ impl Bench<'_> {
                             Access::Load => _ = word.load(Ordering::Relaxed),
                             Access::Store => {
                                 word.store(2, Ordering::Relaxed);
-                                engine.drain_all();
+                                drain_all(engine);
                             }
                             Access::CompareAndSwap => {
                                 let seen = usize::from(state != State::Memory);

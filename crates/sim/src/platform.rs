@@ -3,10 +3,13 @@
 //! The atomics are plain memory of the native size. They may only be used by
 //! code that runs on a simulated CPU, or while one sets up its memory.
 
-use crate::coherence::Want;
-use crate::engine::{Engine, engine};
-use crate::spin::{DONE, FOREVER};
-use crate::store_buffer::Forward;
+use crate::access::{fence_full, modified, reach_to_modify, reach_to_read};
+use crate::cpu::{DONE, FOREVER};
+use crate::drain::{self, releases};
+use crate::engine::engine;
+use crate::own_stores::drain_all;
+use crate::scheduler::{halt, kick};
+use crate::spin;
 use locklab_locks::platform::{Atomic, AtomicInt, LockWord, Ordering, Patience, Platform, Poll};
 use locklab_locks::{HeldLocks, QueueNodes};
 use std::cell::UnsafeCell;
@@ -68,15 +71,6 @@ impl<T: Default> Default for Word<T> {
     }
 }
 
-/// Whether earlier stores must be visible before an access of this ordering.
-#[inline(always)]
-pub(crate) fn releases(order: Ordering) -> bool {
-    matches!(
-        order,
-        Ordering::Release | Ordering::AcqRel | Ordering::SeqCst
-    )
-}
-
 impl<T: Bits> Word<T> {
     const SIZE: u8 = size_of::<T>() as u8;
 
@@ -94,7 +88,7 @@ impl<T: Bits> Word<T> {
 
     #[inline(always)]
     fn read(&self) -> T {
-        match engine().reach_to_read(self.address(), Self::SIZE) {
+        match reach_to_read(engine(), self.address(), Self::SIZE) {
             Some(own) => T::from_bits(own),
             None => self.get(),
         }
@@ -105,13 +99,13 @@ impl<T: Bits> Word<T> {
     #[inline(always)]
     fn modify(&self, order: Ordering, change: impl FnOnce(T) -> Option<T>) -> T {
         let engine = engine();
-        let place = engine.reach_to_modify(self.address(), order);
+        let place = reach_to_modify(engine, self.address(), order);
         let old = self.get();
         let new = change(old)
             .filter(|new| *new != old)
             .map(|new| new.to_bits());
         // SAFETY: our own address and size.
-        unsafe { engine.modified(place, self.address(), Self::SIZE, new) };
+        unsafe { modified(engine, place, self.address(), Self::SIZE, new) };
         old
     }
 }
@@ -141,7 +135,7 @@ macro_rules! atomic {
                     return;
                 }
                 // SAFETY: our own address and size.
-                unsafe { engine().store(self.address(), Self::SIZE, value.to_bits(), order) };
+                unsafe { drain::store(engine(), self.address(), Self::SIZE, value.to_bits(), order) };
             }
 
             #[inline(always)]
@@ -215,7 +209,8 @@ fn spin<T: Bits, F: FnMut(T) -> Poll>(
     // SAFETY: the spinner is on this stack, which stands still until `spin`
     // returns, and is touched by no other code until then.
     unsafe {
-        engine().spin(
+        spin::spin(
+            engine(),
             (word.address(), Word::<T>::SIZE),
             relaxes,
             left,
@@ -269,9 +264,9 @@ unsafe impl LockWord for Word<u32> {
     #[inline]
     fn store_low_byte(&self, value: u8, order: Ordering) {
         let engine = engine();
-        if engine.x86 {
+        if engine.costs.x86 {
             // SAFETY: the first byte of our own word (little-endian).
-            unsafe { engine.store(self.address(), 1, u64::from(value), order) };
+            unsafe { drain::store(engine, self.address(), 1, u64::from(value), order) };
         } else {
             let old = self.load(Ordering::Relaxed) & 0xff;
             self.fetch_add(u32::from(value).wrapping_sub(old), order);
@@ -281,9 +276,9 @@ unsafe impl LockWord for Word<u32> {
     #[inline]
     fn store_low_half(&self, value: u16, order: Ordering) {
         let engine = engine();
-        if engine.x86 {
+        if engine.costs.x86 {
             // SAFETY: the first half of our own word.
-            unsafe { engine.store(self.address(), 2, u64::from(value), order) };
+            unsafe { drain::store(engine, self.address(), 2, u64::from(value), order) };
         } else {
             let old = self.load(Ordering::Relaxed) & 0xffff;
             self.fetch_add(u32::from(value).wrapping_sub(old), order);
@@ -294,9 +289,17 @@ unsafe impl LockWord for Word<u32> {
     fn increment_low_half(&self, order: Ordering) {
         let engine = engine();
         let old = self.load(Ordering::Relaxed) as u16;
-        if engine.x86 {
+        if engine.costs.x86 {
             // SAFETY: the first half of our own word.
-            unsafe { engine.store(self.address(), 2, u64::from(old.wrapping_add(1)), order) };
+            unsafe {
+                drain::store(
+                    engine,
+                    self.address(),
+                    2,
+                    u64::from(old.wrapping_add(1)),
+                    order,
+                )
+            };
         } else {
             let change = u32::from(old.wrapping_add(1)).wrapping_sub(u32::from(old));
             self.fetch_add(change, order);
@@ -312,94 +315,6 @@ unsafe impl LockWord for Word<u32> {
     }
 }
 
-impl Engine {
-    /// Lets the running CPU read `size` bytes of memory, which it reads when
-    /// this returns; or returns the value of its own store, if that is not
-    /// visible yet.
-    #[inline(always)]
-    pub(crate) fn reach_to_read(&self, address: usize, size: u8) -> Option<u64> {
-        let index = self.line_of(address);
-        let line = &self.lines[index];
-        self.sync_for(line);
-        if !self.current().stores.is_empty() {
-            match self.forward(index, address, size) {
-                Forward::Nothing => {}
-                Forward::Value(bits) => {
-                    self.note(1);
-                    self.time.set(self.time.get() + self.costs.l1);
-                    return Some(bits);
-                }
-                Forward::Part => self.drain_all(),
-            }
-        }
-        self.note(1);
-        if line.readable(self.current().core.get(), self.time.get()) {
-            self.time.set(self.time.get() + self.costs.l1);
-            self.hit(index);
-        } else {
-            self.sync();
-            self.miss(index, Want::Shared);
-        }
-        None
-    }
-
-    /// Begins a read-modify-write of the running CPU: the present value of
-    /// memory is the one it reads. Returns the line, and whether it is done in
-    /// the core.
-    #[inline(always)]
-    pub(crate) fn reach_to_modify(&self, address: usize, order: Ordering) -> (usize, bool) {
-        let index = self.line_of(address);
-        let line = &self.lines[index];
-        self.sync_for(line);
-        if self.x86 || releases(order) {
-            self.drain_all();
-        } else {
-            self.drain_line(index);
-        }
-        let core = self.current().core.get();
-        let mut near = true;
-        if line.writable(core, self.time.get()) {
-            self.hit(index);
-        } else {
-            self.sync();
-            let want = self.atomic(line, core);
-            near = want == Want::Locked;
-            self.miss(index, want);
-        }
-        self.note(4);
-        (index, near)
-    }
-
-    /// Ends a read-modify-write, with the new value if there is one.
-    ///
-    /// # Safety
-    /// The same conditions as for [`crate::store_buffer::write`].
-    #[inline(always)]
-    pub(crate) unsafe fn modified(
-        &self,
-        (index, near): (usize, bool),
-        address: usize,
-        size: u8,
-        new: Option<u64>,
-    ) {
-        if let Some(new) = new {
-            // SAFETY: the caller's promise.
-            unsafe { self.publish(index, address, size, new, self.time.get()) };
-        }
-        if near {
-            let done = self.time.get() + self.costs.rmw;
-            self.lines[index].lock_until(done);
-            self.time.set(done);
-        }
-    }
-
-    fn fence_full(&self) {
-        self.sync();
-        self.drain_all();
-        self.time.set(self.time.get() + self.costs.rmw);
-    }
-}
-
 // SAFETY: a CPU is a coroutine, numbered by the engine, and each number has
 // its queue nodes.
 unsafe impl Platform for Sim {
@@ -411,8 +326,8 @@ unsafe impl Platform for Sim {
     fn fence(order: Ordering) {
         let engine = engine();
         // TSO orders all but a store before a load.
-        if order == Ordering::SeqCst || (!engine.x86 && releases(order)) {
-            engine.fence_full();
+        if order == Ordering::SeqCst || (!engine.costs.x86 && releases(order)) {
+            fence_full(engine);
         }
     }
 
@@ -448,31 +363,31 @@ unsafe impl Platform for Sim {
         engine.current().place.set(Some(Location::caller()));
         // A full barrier, as a hypercall is; the check and the halt are one
         // step.
-        engine.drain_all();
+        drain_all(engine);
         if word.read() == expected && word.get() == expected {
-            engine.halt(word.address());
+            halt(engine, word.address());
         }
         engine.current().place.set(None);
     }
 
     fn wake(word: &Word<u32>) {
-        engine().kick(word.address());
+        kick(engine(), word.address());
     }
 
     fn virtualized() -> bool {
-        engine().virtualized
+        engine().costs.virtualized
     }
 
     fn queue_nodes(cpu: usize) -> &'static QueueNodes<Self> {
         let engine = engine();
         // SAFETY: placed in the engine's arena when it was set up, and used
         // only by coroutines, which do not outlive it.
-        unsafe { &*engine.nodes.borrow()[cpu] }
+        unsafe { &*engine.cpus[cpu].nodes.get().cast() }
     }
 
     fn held_locks(cpu: usize) -> Option<&'static HeldLocks<Self>> {
-        let held = engine().held.borrow().get(cpu).copied();
+        let held = engine().cpus[cpu].held.get();
         // SAFETY: as the queue nodes.
-        held.map(|held| unsafe { &*held })
+        unsafe { held.cast::<HeldLocks<Self>>().as_ref() }
     }
 }

@@ -1,21 +1,28 @@
-//! Requests for one line: in transit to the directory, waiting there, and
-//! the choice of the next one.
+//! Requests for one line: in transit to the directory, waiting there, in the
+//! order of their arrival.
 //!
 //! A release of a ticket lock makes every waiter read the line again, so a
 //! line may have as many requests as there are CPUs, again and again. Those in
 //! transit are sorted by arrival, many at a time; those that have arrived are in
-//! that order, reads and writes apart.
-//! Where `directory.writes_first` says so, a write goes before the reads that
-//! wait with it, so that a release is not held up by all the waiters. The reads
-//! of CPUs that spin are answered here, one after the other as long as no
-//! other event is due, without an event or a switch for each.
+//! that order, reads and writes apart. Which is served is the directory's choice.
 
-use crate::coherence::{Line, NOBODY, Want};
-use crate::engine::Engine;
-use crate::event::Kind;
-use crate::machine::Arbitration;
 use std::collections::VecDeque;
 use std::ops::Range;
+
+/// The kind of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Want {
+    /// A copy to read.
+    Shared,
+    /// The only copy, to write.
+    Exclusive,
+    /// The only copy, for a read-modify-write that locks the line.
+    Locked,
+    /// The only copy, for an entry of the CPU's store buffer.
+    Drain,
+    /// A read-modify-write at the line's home; no core has a copy afterwards.
+    Far,
+}
 
 /// One request as a number, so that sorting compares nothing else: the time
 /// when it arrives, the CPU, its core, what it wants, and for a read in a spin
@@ -32,31 +39,37 @@ impl Request {
         Want::Far,
     ];
 
-    fn new(arrives: u64, cpu: usize, core: usize, want: Want, turn: Option<u32>) -> Self {
+    pub(crate) fn new(
+        arrives: u64,
+        cpu: usize,
+        core: usize,
+        want: Want,
+        turn: Option<u32>,
+    ) -> Self {
         let turn = turn.map_or(0, |turn| 1 | u64::from(turn) << 1);
         let low = (cpu as u64) << 52 | (core as u64) << 40 | (want as u64) << 36 | turn;
         Self(u128::from(arrives) << 64 | u128::from(low))
     }
 
-    fn arrives(self) -> u64 {
+    pub(crate) fn arrives(self) -> u64 {
         (self.0 >> 64) as u64
     }
 
-    fn cpu(self) -> usize {
+    pub(crate) fn cpu(self) -> usize {
         (self.0 as u64 >> 52) as usize
     }
 
-    fn core(self) -> u16 {
+    pub(crate) fn core(self) -> u16 {
         (self.0 as u64 >> 40) as u16 & 0xfff
     }
 
-    fn want(self) -> Want {
+    pub(crate) fn want(self) -> Want {
         Self::WANTS[(self.0 as u64 >> 36) as usize & 0xf]
     }
 
     /// For a read in a spin, which of that CPU's it is; it is valid while it is
     /// the latest.
-    fn turn(self) -> Option<u32> {
+    pub(crate) fn turn(self) -> Option<u32> {
         let low = self.0 as u64;
         (low & 1 == 1).then_some((low >> 1) as u32)
     }
@@ -66,7 +79,7 @@ impl Request {
 /// one at once, so that most are added many at a time: they are sorted when the
 /// first of them is due.
 #[derive(Default)]
-struct Side {
+pub(crate) struct Side {
     /// The earliest first.
     sorted: VecDeque<Request>,
     /// Those that have been sent since it was sorted, and the earliest of them.
@@ -78,11 +91,11 @@ struct Side {
 }
 
 impl Side {
-    fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.sorted.is_empty() && self.fresh.is_empty()
     }
 
-    fn push(&mut self, request: Request) {
+    pub(crate) fn push(&mut self, request: Request) {
         self.fresh.push(request);
         if self.earliest_fresh.is_none_or(|first| request < first) {
             self.earliest_fresh = Some(request);
@@ -90,7 +103,7 @@ impl Side {
     }
 
     /// The time when the next one arrives or has arrived.
-    fn next(&self) -> Option<u64> {
+    pub(crate) fn next(&self) -> Option<u64> {
         let first = match (self.sorted.front(), &self.earliest_fresh) {
             (Some(sorted), Some(fresh)) => sorted.min(fresh),
             (sorted, fresh) => sorted.or(fresh.as_ref())?,
@@ -99,7 +112,7 @@ impl Side {
     }
 
     /// Sorts what has arrived by `now`, for the other methods.
-    fn arrive(&mut self, now: u64) {
+    pub(crate) fn arrive(&mut self, now: u64) {
         let until = std::mem::replace(&mut self.until, now);
         if self
             .earliest_fresh
@@ -123,13 +136,13 @@ impl Side {
     }
 
     /// Whether one has arrived by `now`.
-    fn has_arrived(&self, now: u64) -> bool {
+    pub(crate) fn has_arrived(&self, now: u64) -> bool {
         let first = self.sorted.front();
         first.is_some_and(|request| request.arrives() <= now)
     }
 
     /// The first of those from some cores that have arrived by `now`.
-    fn first_from(&self, cores: &Range<usize>, now: u64) -> Option<usize> {
+    pub(crate) fn first_from(&self, cores: &Range<usize>, now: u64) -> Option<usize> {
         let (start, length) = (cores.start as u16, cores.len() as u16);
         self.sorted
             .iter()
@@ -138,7 +151,7 @@ impl Side {
     }
 
     /// How many have arrived by `now`.
-    fn arrived(&self, now: u64) -> usize {
+    pub(crate) fn arrived(&self, now: u64) -> usize {
         self.sorted
             .partition_point(|request| request.arrives() <= now)
     }
@@ -147,41 +160,41 @@ impl Side {
 /// The requests for a line.
 #[derive(Default)]
 pub(crate) struct Requests {
-    reads: Side,
-    writes: Side,
+    pub(crate) reads: Side,
+    pub(crate) writes: Side,
     /// Those that have arrived by then are served in the current round.
-    round: u64,
+    pub(crate) round: u64,
 }
 
 /// A request that has arrived: whether it writes, and its place in the order.
-type Pick = (bool, usize);
+pub(crate) type Pick = (bool, usize);
 
 impl Requests {
     pub(crate) fn is_empty(&self) -> bool {
         self.reads.is_empty() && self.writes.is_empty()
     }
 
-    fn push(&mut self, request: Request) {
+    pub(crate) fn push(&mut self, request: Request) {
         match request.want() {
             Want::Shared => self.reads.push(request),
             _ => self.writes.push(request),
         }
     }
 
-    fn arrive(&mut self, now: u64) {
+    pub(crate) fn arrive(&mut self, now: u64) {
         self.reads.arrive(now);
         self.writes.arrive(now);
     }
 
     /// The time when the next one arrives or has arrived.
-    fn next(&self) -> Option<u64> {
+    pub(crate) fn next(&self) -> Option<u64> {
         match (self.reads.next(), self.writes.next()) {
             (Some(read), Some(write)) => Some(read.min(write)),
             (read, write) => read.or(write),
         }
     }
 
-    fn take(&mut self, (write, place): Pick) -> Option<Request> {
+    pub(crate) fn take(&mut self, (write, place): Pick) -> Option<Request> {
         let side = if write {
             &mut self.writes
         } else {
@@ -191,7 +204,7 @@ impl Requests {
     }
 
     /// The earlier of a read and a write.
-    fn earlier(&self, read: Option<usize>, write: Option<usize>) -> Option<Pick> {
+    pub(crate) fn earlier(&self, read: Option<usize>, write: Option<usize>) -> Option<Pick> {
         match (read, write) {
             (None, None) => None,
             (Some(read), None) => Some((false, read)),
@@ -207,7 +220,7 @@ impl Requests {
     }
 
     /// Begins a round over all that have arrived when the previous one is over.
-    fn begin_round(&mut self, now: u64) {
+    pub(crate) fn begin_round(&mut self, now: u64) {
         let round = self.round;
         if !self.reads.has_arrived(round) && !self.writes.has_arrived(round) {
             self.round = now;
@@ -215,7 +228,7 @@ impl Requests {
     }
 
     /// The first to have arrived; of writes only, if `writes_only`.
-    fn first(&self, now: u64, writes_only: bool) -> Option<Pick> {
+    pub(crate) fn first(&self, now: u64, writes_only: bool) -> Option<Pick> {
         let first = |side: &Side| side.has_arrived(now).then_some(0);
         let read = if writes_only {
             None
@@ -226,148 +239,13 @@ impl Requests {
     }
 
     /// The first of the round of those from some cores.
-    fn first_from(&self, cores: &Range<usize>, writes_only: bool) -> Option<Pick> {
+    pub(crate) fn first_from(&self, cores: &Range<usize>, writes_only: bool) -> Option<Pick> {
         let read = if writes_only {
             None
         } else {
             self.reads.first_from(cores, self.round)
         };
         self.earlier(read, self.writes.first_from(cores, self.round))
-    }
-}
-
-impl Engine {
-    /// Sends a request of a CPU at time `asks`. In a spin it
-    /// has a `turn`.
-    pub(crate) fn request(
-        &self,
-        index: usize,
-        cpu: usize,
-        want: Want,
-        asks: u64,
-        turn: Option<u32>,
-    ) {
-        let line = &self.lines[index];
-        let core = self.cpus[cpu].core.get();
-        let arrives = asks + self.travel(self.distant(line, core, want));
-        let request = Request::new(arrives, cpu, core, want, turn);
-        line.requests.borrow_mut().push(request);
-        self.arm(index, arrives.max(line.free_at.get()));
-    }
-
-    /// Ensures that the line is served no later than `time`.
-    fn arm(&self, index: usize, time: u64) {
-        let line = &self.lines[index];
-        if line.event.get().0 > time {
-            let seq = self.queue.push(time, Kind::Line, index);
-            line.event.set((time, seq));
-        }
-    }
-
-    /// Handles the event of a line.
-    pub(crate) fn line_free(&self, index: usize, seq: u64, now: u64) {
-        let line = &self.lines[index];
-        if line.event.get().1 != seq {
-            return;
-        }
-        line.event.set((u64::MAX, 0));
-        let mut now = now;
-        loop {
-            let next = self.serve(index, line, now);
-            if next == u64::MAX {
-                return;
-            }
-            // No other event happens before: there is no need to queue it.
-            if next >= self.queue.horizon() {
-                return self.arm(index, next);
-            }
-            self.events.set(self.events.get() + 1);
-            now = next;
-        }
-    }
-
-    /// Grants a line to one request, if it is free; returns when to try
-    /// again.
-    fn serve(&self, index: usize, line: &Line, now: u64) -> u64 {
-        if line.free_at.get() > now {
-            line.claimed.set(true);
-            return line.free_at.get();
-        }
-        let mut requests = line.requests.borrow_mut();
-        requests.arrive(now);
-        let Some(place) = self.arbitrate(line, &mut requests, now) else {
-            return requests.next().unwrap_or(u64::MAX);
-        };
-        let Some(request) = requests.take(place) else {
-            return u64::MAX;
-        };
-        drop(requests);
-        let (cpu, core) = (request.cpu(), usize::from(request.core()));
-        match request.turn() {
-            // The CPU that made it has been descheduled since.
-            Some(turn) if self.cpus[cpu].spin.turn.get() != turn => return now,
-            // A sibling thread has fetched it meanwhile.
-            Some(_) if line.readable(core, now) => {
-                self.spin_read(index, cpu, now + self.costs.l1);
-                return now;
-            }
-            Some(_) => {
-                let done = self.grant(index, core, cpu, request.want(), now);
-                self.spin_read(index, cpu, done);
-            }
-            None => {
-                let done = self.grant(index, core, cpu, request.want(), now);
-                if request.want() == Want::Drain {
-                    self.comes(cpu, index, done);
-                    self.queue.push(done, Kind::Drain, cpu);
-                } else {
-                    self.schedule(cpu, done);
-                }
-            }
-        }
-        if line.requests.borrow().is_empty() {
-            return u64::MAX;
-        }
-        line.free_at.get().max(now + 1)
-    }
-
-    fn arbitrate(&self, line: &Line, requests: &mut Requests, now: u64) -> Option<Pick> {
-        let both = requests.reads.has_arrived(now) && requests.writes.has_arrived(now);
-        let writes_only =
-            both && self.costs.writes_first > 0 && self.rng.below(1024) < self.costs.writes_first;
-        let (reads, writes) = (&requests.reads, &requests.writes);
-        match self.arbitration {
-            Arbitration::Fifo => requests.first(now, writes_only),
-            _ if reads.arrived(now) + writes.arrived(now) <= 1 => requests.first(now, false),
-            Arbitration::Random if writes_only => Some((true, self.rng.below(writes.arrived(now)))),
-            Arbitration::Random => {
-                let (reads, writes) = (reads.arrived(now), writes.arrived(now));
-                let place = self.rng.below(reads + writes);
-                Some(match place.checked_sub(reads) {
-                    None => (false, place),
-                    Some(place) => (true, place),
-                })
-            }
-            Arbitration::Nearest => {
-                let owner = match line.exclusive.get() {
-                    NOBODY => line.owner.get(),
-                    owner => owner,
-                };
-                if owner == NOBODY {
-                    return requests.first(now, writes_only);
-                }
-                let owner = owner as usize;
-                requests.begin_round(now);
-                let writes_only = writes_only && requests.writes.has_arrived(requests.round);
-                [
-                    self.topology.cluster_range(owner),
-                    self.topology.socket_range(owner),
-                ]
-                .iter()
-                .find_map(|cores| requests.first_from(cores, writes_only))
-                .or_else(|| requests.first(now, writes_only))
-            }
-        }
     }
 }
 

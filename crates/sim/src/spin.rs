@@ -7,248 +7,224 @@
 //! called, without switching to the CPU's stack, which is resumed only when the
 //! spin ends.
 
-use crate::coherence::Want;
-use crate::engine::{Engine, Phase};
-use std::cell::Cell;
+use crate::coherence::request;
+use crate::cpu::{DONE, FOREVER, Phase, Step};
+use crate::engine::Engine;
+use crate::event::Kind;
+use crate::own_stores::{drain_all, has_store_at};
+use crate::requests::Want;
 use std::panic::Location;
 
-/// What [`Step`] returns when the spin is over.
-pub(crate) const DONE: u32 = u32::MAX;
-/// The value for unlimited patience.
-pub(crate) const FOREVER: u32 = u32::MAX;
-
-/// Reads the word, calls the lock's closure, and returns [`DONE`] or how many
-/// relaxes come before the next read.
-pub(crate) type Step = unsafe fn(*mut ()) -> u32;
-
-/// The state of a CPU's spin.
-#[derive(Default)]
-pub(crate) struct Spin {
-    step: Cell<Option<(Step, usize)>>,
-    line: Cell<usize>,
-    next: Cell<u64>,
-    period: Cell<u64>,
-    reads_left: Cell<u32>,
-    asked: Cell<u64>,
-    /// The number of its latest request.
-    pub(crate) turn: Cell<u32>,
-    /// The number of the event of the next pause-loop exit.
-    pub(crate) ple: Cell<u64>,
-    /// The window of that exit.
-    pub(crate) ple_window: Cell<u64>,
+/// Spins on behalf of the running CPU, which has read the word once and
+/// is to relax `relaxes` times.
+///
+/// # Safety
+/// `step` may be called with `data` until this returns.
+pub(crate) unsafe fn spin(
+    engine: &Engine,
+    word: (usize, u8),
+    relaxes: u32,
+    reads_left: u32,
+    (step, data): (Step, *mut ()),
+    place: Option<&'static Location<'static>>,
+) {
+    if has_store_at(engine, word.0, word.1) {
+        // It would read its own store for ever.
+        drain_all(engine);
+    }
+    let who = engine.current.get();
+    let cpu = engine.current();
+    cpu.place.set(place);
+    cpu.word.set(word);
+    let spin = &cpu.spin;
+    spin.step.set(Some((step, data as usize)));
+    spin.line.set(engine.line_of(word.0));
+    spin.reads_left.set(reads_left);
+    let now = engine.time.get();
+    if engine.hypervisor.ple > 0 {
+        pause_until_exit(engine, who, now, engine.hypervisor.ple);
+    }
+    let phase = relax_then_read(engine, who, now, relaxes);
+    engine.suspend(phase);
+    spin.ple.set(0);
+    spin.step.set(None);
+    cpu.place.set(None);
 }
 
-impl Spin {
-    /// A sleeper's loop begins a round at `next`, and again each `period`.
-    pub(crate) fn pace(&self, next: u64, period: u64) {
-        self.next.set(next);
-        self.period.set(period);
+/// After a fruitless read, sleeps while the copy is valid.
+pub(crate) fn relax_then_read(engine: &Engine, who: usize, now: u64, relaxes: u32) -> Phase {
+    let cpu = &engine.cpus[who];
+    let spin = &cpu.spin;
+    let pause = if engine.costs.wfe > 0 && relaxes == 1 {
+        1
+    } else {
+        u64::from(relaxes) * engine.costs.pause
+    };
+    let period = pause + engine.costs.l1;
+    let next = now + pause.max(1);
+    spin.next.set(next);
+    spin.period.set(period);
+    let line = spin.line.get();
+    if !engine.lines[line].readable(cpu.core.get(), now) {
+        poll_at(engine, who, next);
+        return cpu.phase.get();
+    }
+    cpu.phase.set(Phase::Watching);
+    watch(engine, line, who);
+    let left = spin.reads_left.get();
+    if left == FOREVER {
+        cpu.event.set(0);
+    } else {
+        engine.schedule(who, next + u64::from(left - 1) * period);
+    }
+    Phase::Watching
+}
+
+/// Makes a CPU sleep until the line changes.
+pub(crate) fn watch(engine: &Engine, index: usize, cpu: usize) {
+    let line = &engine.lines[index];
+    line.watchers.borrow_mut().push(cpu as u16);
+    line.watched.set(true);
+}
+
+/// Removes one CPU from the list of those that watch a line.
+pub(crate) fn unwatch(engine: &Engine, index: usize, cpu: usize) {
+    let line = &engine.lines[index];
+    let mut watchers = line.watchers.borrow_mut();
+    watchers.retain(|&watcher| watcher as usize != cpu);
+    line.watched.set(!watchers.is_empty());
+}
+
+/// Ends the sleep of the CPUs that watch a line, except those on core
+/// `but`, whose copy is still valid.
+pub(crate) fn wake_watchers(engine: &Engine, index: usize, now: u64, but: Option<usize>) {
+    let line = &engine.lines[index];
+    let mut watchers = line.watchers.borrow_mut();
+    watchers.retain(|&cpu| {
+        let stays = Some(engine.cpus[cpu as usize].core.get()) == but;
+        if !stays {
+            disturb(engine, index, cpu as usize, now);
+        }
+        stays
+    });
+    line.watched.set(!watchers.is_empty());
+}
+
+/// Handles a change or the loss of the line that a CPU watches.
+pub(crate) fn disturb(engine: &Engine, line: usize, who: usize, now: u64) {
+    let cpu = &engine.cpus[who];
+    if cpu.phase.get() == Phase::Asleep {
+        let (next, period) = (cpu.spin.next.get(), cpu.spin.period.get());
+        stop_sleep(engine, who, Some(line));
+        return engine.schedule(
+            who,
+            next + now.saturating_sub(next).div_ceil(period) * period,
+        );
+    }
+    let spin = &cpu.spin;
+    if engine.costs.wfe > 0 {
+        // It sleeps on the line, and the loss wakes it.
+        return poll_at(engine, who, now.max(spin.next.get()) + engine.costs.wfe);
+    }
+    let (next, period) = (spin.next.get(), spin.period.get());
+    let missed = now.saturating_sub(next).div_ceil(period);
+    spend(engine, who, missed);
+    poll_at(engine, who, next + missed * period);
+}
+
+/// Makes a CPU in a spin read its word at `time`: requests the line then,
+/// or checks whether its core's copy is still valid.
+pub(crate) fn poll_at(engine: &Engine, who: usize, time: u64) {
+    let cpu = &engine.cpus[who];
+    let index = cpu.spin.line.get();
+    if engine.lines[index].readable(cpu.core.get(), time) {
+        cpu.phase.set(Phase::Polling);
+        engine.schedule(who, time);
+    } else {
+        let turn = cpu.spin.turn.get().wrapping_add(1);
+        cpu.spin.turn.set(turn);
+        cpu.spin.asked.set(time);
+        cpu.phase.set(Phase::SpinMiss);
+        cpu.event.set(0);
+        request(engine, index, who, Want::Shared, time, Some(turn));
     }
 }
 
-impl Engine {
-    /// Spins on behalf of the running CPU, which has read the word once and
-    /// is to relax `relaxes` times.
-    ///
-    /// # Safety
-    /// `step` may be called with `data` until this returns.
-    pub(crate) unsafe fn spin(
-        &self,
-        word: (usize, u8),
-        relaxes: u32,
-        reads_left: u32,
-        (step, data): (Step, *mut ()),
-        place: Option<&'static Location<'static>>,
-    ) {
-        if self.has_store_at(word.0, word.1) {
-            // It would read its own store for ever.
-            self.drain_all();
-        }
-        let who = self.current.get();
-        let cpu = self.current();
-        cpu.place.set(place);
-        cpu.word.set(word);
-        let spin = &cpu.spin;
-        spin.step.set(Some((step, data as usize)));
-        spin.line.set(self.line_of(word.0));
-        spin.reads_left.set(reads_left);
-        let now = self.time.get();
-        if self.hypervisor.ple > 0 {
-            self.pause_until_exit(who, now, self.hypervisor.ple);
-        }
-        let phase = self.relax_then_read(who, now, relaxes);
-        self.suspend(phase);
-        spin.ple.set(0);
-        spin.step.set(None);
-        cpu.place.set(None);
+/// Whether a CPU in a spin is between two reads at `now`.
+pub(crate) fn between_reads(engine: &Engine, who: usize, now: u64) -> bool {
+    let cpu = &engine.cpus[who];
+    match cpu.phase.get() {
+        Phase::Watching | Phase::Polling | Phase::Asleep => true,
+        Phase::SpinMiss => cpu.spin.asked.get() > now,
+        _ => false,
     }
+}
 
-    /// After a fruitless read, sleeps while the copy is valid.
-    fn relax_then_read(&self, who: usize, now: u64, relaxes: u32) -> Phase {
-        let cpu = &self.cpus[who];
-        let spin = &cpu.spin;
-        let pause = if self.costs.wfe > 0 && relaxes == 1 {
-            1
-        } else {
-            u64::from(relaxes) * self.costs.pause
-        };
-        let period = pause + self.costs.l1;
-        let next = now + pause.max(1);
-        spin.next.set(next);
-        spin.period.set(period);
-        let line = spin.line.get();
-        if !self.lines[line].readable(cpu.core.get(), now) {
-            self.poll_at(who, next);
-            return cpu.phase.get();
-        }
-        cpu.phase.set(Phase::Watching);
-        self.watch(line, who);
-        let left = spin.reads_left.get();
-        if left == FOREVER {
-            cpu.event.set(0);
-        } else {
-            self.schedule(who, next + u64::from(left - 1) * period);
-        }
-        Phase::Watching
+pub(crate) fn spend(engine: &Engine, who: usize, reads: u64) {
+    let left = &engine.cpus[who].spin.reads_left;
+    if left.get() != FOREVER {
+        left.set(u64::from(left.get()).saturating_sub(reads).max(1) as u32);
     }
+}
 
-    /// Handles a change or the loss of the line that a CPU watches.
-    pub(crate) fn disturb(&self, line: usize, who: usize, now: u64) {
-        let cpu = &self.cpus[who];
-        if cpu.phase.get() == Phase::Asleep {
-            let (next, period) = (cpu.spin.next.get(), cpu.spin.period.get());
-            self.stop_sleep(who, Some(line));
-            return self.schedule(
-                who,
-                next + now.saturating_sub(next).div_ceil(period) * period,
-            );
-        }
-        let spin = &cpu.spin;
-        if self.costs.wfe > 0 {
-            // It sleeps on the line, and the loss wakes it.
-            return self.poll_at(who, now.max(spin.next.get()) + self.costs.wfe);
-        }
-        let (next, period) = (spin.next.get(), spin.period.get());
-        let missed = now.saturating_sub(next).div_ceil(period);
-        self.spend(who, missed);
-        self.poll_at(who, next + missed * period);
+/// Lets a CPU in a spin check the value; returns whether the spin is over.
+pub(crate) fn look(engine: &Engine, who: usize, now: u64) -> bool {
+    let spin = &engine.cpus[who].spin;
+    engine.current.set(who);
+    engine.time.set(now);
+    engine.note(1);
+    let (step, data) = spin.step.get().expect("a CPU that spins has set it");
+    // SAFETY: promised to `spin`, which has not returned.
+    let relaxes = unsafe { step(data as *mut ()) };
+    if relaxes == DONE {
+        return true;
     }
-
-    /// Makes a CPU in a spin read its word at `time`: requests the line then,
-    /// or checks whether its core's copy is still valid.
-    fn poll_at(&self, who: usize, time: u64) {
-        let cpu = &self.cpus[who];
-        let index = cpu.spin.line.get();
-        if self.lines[index].readable(cpu.core.get(), time) {
-            cpu.phase.set(Phase::Polling);
-            self.schedule(who, time);
-        } else {
-            let turn = cpu.spin.turn.get().wrapping_add(1);
-            cpu.spin.turn.set(turn);
-            cpu.spin.asked.set(time);
-            cpu.phase.set(Phase::SpinMiss);
-            cpu.event.set(0);
-            self.request(index, who, Want::Shared, time, Some(turn));
-        }
-    }
-
-    /// Whether a CPU in a spin is between two reads at `now`.
-    pub(crate) fn between_reads(&self, who: usize, now: u64) -> bool {
-        let cpu = &self.cpus[who];
-        match cpu.phase.get() {
-            Phase::Watching | Phase::Polling | Phase::Asleep => true,
-            Phase::SpinMiss => cpu.spin.asked.get() > now,
-            _ => false,
-        }
-    }
-
-    fn spend(&self, who: usize, reads: u64) {
-        let left = &self.cpus[who].spin.reads_left;
-        if left.get() != FOREVER {
-            left.set(u64::from(left.get()).saturating_sub(reads).max(1) as u32);
-        }
-    }
-
-    /// Lets a CPU in a spin read its word again. Returns whether its code is to
-    /// be resumed.
-    pub(crate) fn spin_poll(&self, who: usize, now: u64) -> bool {
-        let cpu = &self.cpus[who];
-        let index = cpu.spin.line.get();
-        if cpu.phase.get() == Phase::Watching {
-            // Patience has ended with the line unchanged.
-            self.unwatch(index, who);
-            cpu.spin.reads_left.set(1);
-            cpu.phase.set(Phase::Polling);
-        }
-        if cpu.preempt.get() {
-            self.deschedule(who, now);
-            return false;
-        }
-        cpu.spin.asked.set(now);
-        if self.lines[index].readable(cpu.core.get(), now) {
-            return self.look(who, now + self.costs.l1);
-        }
-        self.poll_at(who, now);
-        false
-    }
-
-    /// Delivers the line, with its present value, to a CPU in a spin,
-    /// whose read is complete at `done`.
-    pub(crate) fn spin_read(&self, index: usize, who: usize, done: u64) {
-        let cpu = &self.cpus[who];
-        debug_assert_eq!(cpu.phase.get(), Phase::SpinMiss);
-        debug_assert_eq!(cpu.spin.line.get(), index);
-        let asked = cpu.spin.asked.get();
-        let done = done.max(asked + self.costs.l1);
-        cpu.stalled.set(cpu.stalled.get() + done - asked);
-        if self.look(who, done) {
-            cpu.phase.set(Phase::Found);
-            self.schedule(who, done);
-        } else if cpu.preempt.get() {
-            self.deschedule(who, done);
-        }
-    }
-
-    /// Lets a CPU in a spin check the value; returns whether the spin is over.
-    fn look(&self, who: usize, now: u64) -> bool {
-        let spin = &self.cpus[who].spin;
-        self.current.set(who);
-        self.time.set(now);
-        self.note(1);
-        let (step, data) = spin.step.get().expect("a CPU that spins has set it");
-        // SAFETY: promised to `spin`, which has not returned.
-        let relaxes = unsafe { step(data as *mut ()) };
-        if relaxes == DONE {
+    let left = spin.reads_left.get();
+    if left != FOREVER {
+        if left <= 1 {
             return true;
         }
-        let left = spin.reads_left.get();
-        if left != FOREVER {
-            if left <= 1 {
-                return true;
-            }
-            spin.reads_left.set(left - 1);
-        }
-        self.relax_then_read(who, now, relaxes);
-        false
+        spin.reads_left.set(left - 1);
     }
+    relax_then_read(engine, who, now, relaxes);
+    false
+}
 
-    /// Ends the sleep of a CPU because it is descheduled: it reads when
-    /// it runs again.
-    pub(crate) fn stop_watching(&self, who: usize) {
-        let cpu = &self.cpus[who];
-        match cpu.phase.get() {
-            Phase::Watching => {
-                self.unwatch(cpu.spin.line.get(), who);
-                cpu.phase.set(Phase::Polling);
-            }
-            Phase::Asleep => self.stop_sleep(who, None),
-            Phase::SpinMiss => {
-                // Its request is void.
-                cpu.spin.turn.set(cpu.spin.turn.get().wrapping_add(1));
-                cpu.phase.set(Phase::Polling);
-            }
-            _ => {}
+/// Ends the sleep of a CPU because it is descheduled: it reads when
+/// it runs again.
+pub(crate) fn stop_watching(engine: &Engine, who: usize) {
+    let cpu = &engine.cpus[who];
+    match cpu.phase.get() {
+        Phase::Watching => {
+            unwatch(engine, cpu.spin.line.get(), who);
+            cpu.phase.set(Phase::Polling);
         }
-        cpu.event.set(0);
+        Phase::Asleep => stop_sleep(engine, who, None),
+        Phase::SpinMiss => {
+            // Its request is void.
+            cpu.spin.turn.set(cpu.spin.turn.get().wrapping_add(1));
+            cpu.phase.set(Phase::Polling);
+        }
+        _ => {}
     }
+    cpu.event.set(0);
+}
+
+/// Ends the sleep of a CPU that watches several lines, except on `but`.
+pub(crate) fn stop_sleep(engine: &Engine, who: usize, but: Option<usize>) {
+    let cpu = &engine.cpus[who];
+    for line in cpu.watched.take() {
+        if Some(line) != but {
+            unwatch(engine, line, who);
+        }
+    }
+    cpu.phase.set(Phase::Sync);
+}
+
+/// Schedules the exit of a CPU that pauses for `window` more cycles.
+pub(crate) fn pause_until_exit(engine: &Engine, who: usize, now: u64, window: u64) {
+    let spin = &engine.cpus[who].spin;
+    spin.ple_window.set(window);
+    spin.ple
+        .set(engine.queue.push(now + window, Kind::Ple, who));
 }

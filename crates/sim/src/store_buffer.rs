@@ -1,47 +1,36 @@
-//! The store buffer: plain stores that wait for their line while the CPU
-//! continues.
+//! The stores of one CPU that are not visible yet, oldest first.
 //!
-//! All of them request their lines at once. On x86 (TSO) they become visible
-//! in program order, one after the other: a line that arrives before its
-//! store's turn may be lost again, and is then requested once more. On Arm they
-//! become visible as their lines arrive; a release store waits for all that are
-//! before it, and stores to one line keep their order. On both a load may pass
-//! them, unless it reads what they write; a full fence waits until they are
-//! out, and so does a read-modify-write, on Arm only one that releases.
+//! Only what is kept; when a store becomes visible is decided in `drain`.
 
-use crate::coherence::Want;
-use crate::engine::{Engine, Phase};
-use crate::platform::releases;
-use locklab_locks::platform::Ordering;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 
 /// One store, or several in a row to one place on x86, which become visible
 /// together: then the value is that of the last.
 #[derive(Clone, Copy)]
-struct Store {
-    address: usize,
-    size: u8,
-    value: u64,
-    line: usize,
+pub(crate) struct Store {
+    pub(crate) address: usize,
+    pub(crate) size: u8,
+    pub(crate) value: u64,
+    pub(crate) line: usize,
     /// How many there are.
-    times: u16,
+    pub(crate) times: u16,
     /// Whether it waits for all stores before it.
-    last: bool,
+    pub(crate) last: bool,
     /// Whether no store before it has the same line.
-    first: bool,
+    pub(crate) first: bool,
     /// Whether its line is its CPU's own, which no other core can take.
-    settled: bool,
+    pub(crate) settled: bool,
     /// The core for which its line has been requested: the CPU may have been
     /// moved to another since.
-    asked: Option<u16>,
+    pub(crate) asked: Option<u16>,
     /// The time when the requested line arrives, once that is known.
-    comes: u64,
+    pub(crate) comes: u64,
 }
 
 impl Store {
     /// Whether its line may still have to be requested before its turn.
-    fn may_ask(&self) -> bool {
+    pub(crate) fn may_ask(&self) -> bool {
         self.first && self.asked.is_none() && !self.settled
     }
 }
@@ -51,12 +40,12 @@ const REMAINDERS: usize = 32;
 /// Stores of one CPU that are not visible yet, oldest first.
 #[derive(Default)]
 pub(crate) struct StoreBuffer {
-    len: Cell<usize>,
+    pub(crate) len: Cell<usize>,
     /// Number of stores that may have to request their lines before their turn.
-    may_ask: Cell<usize>,
+    pub(crate) may_ask: Cell<usize>,
     /// Number of stores to lines of each remainder: most lookups find none.
-    lines: [Cell<u16>; REMAINDERS],
-    stores: RefCell<VecDeque<Store>>,
+    pub(crate) lines: [Cell<u16>; REMAINDERS],
+    pub(crate) stores: RefCell<VecDeque<Store>>,
 }
 
 impl StoreBuffer {
@@ -71,12 +60,12 @@ impl StoreBuffer {
 
     /// Whether a store to this line may be waiting.
     #[inline(always)]
-    fn may_have(&self, line: usize) -> bool {
+    pub(crate) fn may_have(&self, line: usize) -> bool {
         self.lines[line % REMAINDERS].get() > 0
     }
 
     /// Whether a store to this line waits.
-    fn has(&self, line: usize) -> bool {
+    pub(crate) fn has(&self, line: usize) -> bool {
         if !self.may_have(line) {
             return false;
         }
@@ -87,7 +76,7 @@ impl StoreBuffer {
     /// Adds a store to the youngest, if it has the same place. Returns whether
     /// it has.
     #[inline(always)]
-    fn repeat(&self, address: usize, size: u8, value: u64) -> bool {
+    pub(crate) fn repeat(&self, address: usize, size: u8, value: u64) -> bool {
         let mut stores = self.stores.borrow_mut();
         match stores.back_mut() {
             Some(last) if last.address == address && last.size == size => {
@@ -100,7 +89,7 @@ impl StoreBuffer {
         }
     }
 
-    fn push(&self, store: Store) {
+    pub(crate) fn push(&self, store: Store) {
         self.count(0, store.may_ask());
         let lines = &self.lines[store.line % REMAINDERS];
         lines.set(lines.get() + 1);
@@ -109,7 +98,7 @@ impl StoreBuffer {
     }
 
     /// Takes a store out; the next one to its line is the first from now on.
-    fn remove(&self, place: usize) -> Option<Store> {
+    pub(crate) fn remove(&self, place: usize) -> Option<Store> {
         let mut stores = self.stores.borrow_mut();
         let removed = match place {
             0 => stores.pop_front()?,
@@ -131,12 +120,12 @@ impl StoreBuffer {
 
     /// Whether no store may have to request its line before its turn.
     #[inline(always)]
-    fn asks_nothing(&self) -> bool {
+    pub(crate) fn asks_nothing(&self) -> bool {
         self.may_ask.get() == 0
     }
 
     /// Changes a store without changing its line.
-    fn change(&self, place: usize, change: impl FnOnce(&mut Store)) {
+    pub(crate) fn change(&self, place: usize, change: impl FnOnce(&mut Store)) {
         let store = &mut self.stores.borrow_mut()[place];
         let before = store.may_ask();
         change(store);
@@ -151,7 +140,18 @@ impl StoreBuffer {
         }
     }
 
-    fn count(&self, less: usize, more: bool) {
+    /// Notes that the line which a store has requested arrives at `done`.
+    pub(crate) fn comes(&self, line: usize, done: u64) {
+        let mut stores = self.stores.borrow_mut();
+        if let Some(store) = stores
+            .iter_mut()
+            .find(|store| store.line == line && store.asked.is_some() && store.comes == u64::MAX)
+        {
+            store.comes = done;
+        }
+    }
+
+    pub(crate) fn count(&self, less: usize, more: bool) {
         self.may_ask
             .set(self.may_ask.get() - less + usize::from(more));
     }
@@ -199,256 +199,6 @@ pub(crate) unsafe fn read(address: usize, size: u8) -> u64 {
             2 => u64::from((address as *const u16).read()),
             4 => u64::from((address as *const u32).read()),
             _ => (address as *const u64).read(),
-        }
-    }
-}
-
-impl Engine {
-    /// Executes a plain store by the running CPU.
-    ///
-    /// # Safety
-    /// The same conditions as for [`write`].
-    #[inline]
-    pub(crate) unsafe fn store(&self, address: usize, size: u8, value: u64, order: Ordering) {
-        let index = self.line_of(address);
-        let line = &self.lines[index];
-        self.sync_for(line);
-        let cpu = self.current();
-        if cpu.stores.is_empty() {
-            if line.writable(cpu.core.get(), self.time.get()) {
-                self.note(2);
-                // SAFETY: as promised.
-                unsafe { self.publish(index, address, size, value, self.time.get()) };
-                self.hit(index);
-                self.time.set(self.time.get() + 1);
-                return;
-            }
-            self.sync();
-            if self.costs.store_buffer == 0 {
-                self.miss(index, Want::Exclusive);
-                self.note(2);
-                // SAFETY: as promised.
-                unsafe { self.publish(index, address, size, value, self.time.get()) };
-                self.time.set(self.time.get() + 1);
-                return;
-            }
-        }
-        self.note(3);
-        if cpu.stores.len() >= self.costs.store_buffer {
-            let from = self.time.get();
-            self.suspend(Phase::DrainSlot);
-            cpu.stalled.set(cpu.stalled.get() + self.time.get() - from);
-        }
-        let now = self.time.get();
-        if !(self.x86 && cpu.stores.repeat(address, size, value)) {
-            let own = self.x86 && line.private.get();
-            cpu.stores.push(Store {
-                address,
-                size,
-                value,
-                line: index,
-                times: 1,
-                last: self.x86 || releases(order),
-                first: !cpu.stores.has(index),
-                settled: own && line.writable(cpu.core.get(), now),
-                asked: None,
-                comes: u64::MAX,
-            });
-        }
-        // Most stores wait behind one whose line is on its way, and change
-        // nothing.
-        if !(self.x86 && cpu.stores.asks_nothing() && self.oldest_waits(now)) {
-            self.drain(self.current.get(), now);
-        }
-        self.time.set(self.time.get() + 1);
-    }
-
-    /// Whether the oldest store of the running CPU, whose line has been
-    /// requested, can only wait at `now`.
-    #[inline]
-    fn oldest_waits(&self, now: u64) -> bool {
-        let cpu = self.current();
-        let stores = cpu.stores.stores.borrow();
-        let Some(oldest) = stores.front() else {
-            return false;
-        };
-        oldest.asked.is_some()
-            && oldest.comes > now
-            && !self.lines[oldest.line].writable(cpu.core.get(), now)
-    }
-
-    /// Makes a value visible.
-    ///
-    /// # Safety
-    /// The same conditions as for [`write`].
-    #[inline]
-    pub(crate) unsafe fn publish(
-        &self,
-        index: usize,
-        address: usize,
-        size: u8,
-        value: u64,
-        now: u64,
-    ) {
-        // SAFETY: as promised.
-        unsafe { write(address, size, value) };
-        self.writes.set(self.writes.get() + 1);
-        if self.lines[index].watched() {
-            self.wake_watchers(index, now, None);
-        }
-    }
-
-    /// Waits until the running CPU's stores are visible.
-    #[inline]
-    pub(crate) fn drain_all(&self) {
-        let cpu = self.current();
-        if !cpu.stores.is_empty() {
-            let from = self.time.get();
-            self.suspend(Phase::Drain);
-            cpu.stalled.set(cpu.stalled.get() + self.time.get() - from);
-        }
-    }
-
-    /// Waits until the running CPU's stores to a line are visible.
-    #[inline]
-    pub(crate) fn drain_line(&self, index: usize) {
-        let cpu = self.current();
-        if !cpu.stores.is_empty() && cpu.stores.has(index) {
-            self.drain_all();
-        }
-    }
-
-    /// The value of some bytes of a line in the running CPU's own stores.
-    #[inline(always)]
-    pub(crate) fn forward(&self, index: usize, address: usize, size: u8) -> Forward {
-        if self.current().stores.may_have(index) {
-            self.forward_from_line(address, size)
-        } else {
-            Forward::Nothing
-        }
-    }
-
-    /// Whether a store of the running CPU that is not visible yet writes some
-    /// of these bytes.
-    pub(crate) fn has_store_at(&self, address: usize, size: u8) -> bool {
-        let index = self.line_of(address);
-        !matches!(self.forward(index, address, size), Forward::Nothing)
-    }
-
-    #[inline(never)]
-    fn forward_from_line(&self, address: usize, size: u8) -> Forward {
-        for store in self.current().stores.stores.borrow().iter().rev() {
-            if store.address == address && store.size == size {
-                return Forward::Value(store.value);
-            }
-            if store.address < address + size as usize
-                && address < store.address + store.size as usize
-            {
-                return Forward::Part;
-            }
-        }
-        Forward::Nothing
-    }
-
-    /// Processes those stores of a CPU that wait for no other: makes visible
-    /// the ones that have their line, and requests the lines of the rest.
-    fn drain(&self, cpu: usize, now: u64) {
-        let stores = &self.cpus[cpu].stores;
-        let core = self.cpus[cpu].core.get();
-        let mut place = 0;
-        let mut may_ask = 0;
-        loop {
-            let Some(store) = stores.stores.borrow().get(place).copied() else {
-                return;
-            };
-            let behind = place > 0 && (store.last || !store.first);
-            let line = &self.lines[store.line];
-            // A line that has just come for this store serves it, whoever
-            // waits for it by now.
-            let here = match store.asked {
-                Some(asker) if store.comes == now => line.owned(usize::from(asker), now),
-                _ => line.writable(core, now),
-            };
-            if !behind && here {
-                self.retire(cpu, place, now);
-                continue;
-            }
-            // On x86 a line may have come too early, and be lost.
-            let ask = match store.asked {
-                None => !behind || (self.x86 && store.first && !here),
-                Some(_) => !behind && store.comes <= now,
-            };
-            if ask {
-                stores.change(place, |store| {
-                    store.asked = Some(core as u16);
-                    store.comes = u64::MAX;
-                });
-                self.request(store.line, cpu, Want::Drain, now, None);
-            }
-            if here && line.private.get() {
-                stores.change(place, |store| store.settled = true);
-            }
-            // Behind the oldest, an x86 store only requests its line, once.
-            may_ask = match place {
-                0 => stores.may_ask.get(),
-                _ => may_ask - usize::from(store.may_ask()),
-            };
-            if self.x86 && may_ask == 0 {
-                return;
-            }
-            place += 1;
-        }
-    }
-
-    /// Notes that the line which a store of a CPU has requested arrives at
-    /// `done`.
-    pub(crate) fn comes(&self, cpu: usize, index: usize, done: u64) {
-        let mut stores = self.cpus[cpu].stores.stores.borrow_mut();
-        if let Some(store) = stores
-            .iter_mut()
-            .find(|store| store.line == index && store.asked.is_some() && store.comes == u64::MAX)
-        {
-            store.comes = done;
-        }
-    }
-
-    /// Makes a store of a CPU visible.
-    fn retire(&self, cpu: usize, place: usize, now: u64) {
-        let stores = &self.cpus[cpu].stores;
-        let Some(store) = stores.remove(place) else {
-            return;
-        };
-        // SAFETY: whoever put it here promised.
-        unsafe { self.publish(store.line, store.address, store.size, store.value, now) };
-        let more = u64::from(store.times) - 1;
-        self.writes.set(self.writes.get() + more);
-    }
-
-    /// Handles the arrival of the line of one of a CPU's stores.
-    pub(crate) fn drained(&self, cpu: usize, now: u64) {
-        self.drain(cpu, now);
-        let who = &self.cpus[cpu];
-        // It may have run ahead before it came to wait.
-        let now = now.max(who.since.get());
-        match who.phase.get() {
-            Phase::Drain if who.stores.is_empty() => {
-                let delay = self.rng.below(2 * self.costs.drain as usize + 1) as u64;
-                self.schedule(cpu, now + delay);
-            }
-            Phase::DrainSlot => self.schedule(cpu, now),
-            _ => {}
-        }
-    }
-
-    /// Charges for a hit, which costs more if the line has been evicted from L1
-    /// meanwhile.
-    #[inline(always)]
-    pub(crate) fn hit(&self, index: usize) {
-        let line = &self.lines[index];
-        let generation = self.l1_generation(self.current().core.get());
-        if line.generation.get() != generation {
-            line.generation.set(generation);
-            self.time.set(self.time.get() + self.costs.l2);
         }
     }
 }

@@ -1,44 +1,8 @@
-//! The distances between CPUs, and the order in which threads use them.
+//! Which CPUs are near which, and the order in which threads use them.
 
+use crate::distance::Distance;
 use crate::machine::Machine;
 use crate::rng::Rng;
-
-/// The distance between two CPUs, by what a handoff between them crosses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Distance {
-    /// The same CPU.
-    Cpu = 0,
-    /// Another hardware thread of the same core.
-    Core = 1,
-    /// Another core of the same cluster.
-    Cluster = 2,
-    /// Another cluster of the same socket.
-    Socket = 3,
-    /// Another socket.
-    Remote = 4,
-}
-
-impl Distance {
-    /// All distances, nearest first.
-    pub const ALL: [Self; 5] = [
-        Self::Cpu,
-        Self::Core,
-        Self::Cluster,
-        Self::Socket,
-        Self::Remote,
-    ];
-
-    /// The name, as printed.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Cpu => "same CPU",
-            Self::Core => "same core",
-            Self::Cluster => "same cluster",
-            Self::Socket => "same socket",
-            Self::Remote => "other socket",
-        }
-    }
-}
 
 /// The order in which threads are given CPUs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -4,8 +4,7 @@
 //! Each CPU is a thread with its waits and holds; each line that moves is a
 //! mark on the CPU that asked for it.
 
-use crate::coherence::Want;
-use crate::engine::Engine;
+use crate::requests::Want;
 use serde_json::{Value, json};
 use std::cell::{Cell, RefCell};
 
@@ -65,15 +64,7 @@ impl Trace {
         self.add(json!({"ph": "i", "s": "t", "pid": 0, "tid": cpu, "name": "descheduled", "ts": self.us(now)}));
     }
 
-    pub(crate) fn transfer(
-        &self,
-        engine: &Engine,
-        line: usize,
-        cpu: usize,
-        want: Want,
-        now: u64,
-        transfer: u64,
-    ) {
+    pub(crate) fn transfer(&self, line: &str, cpu: usize, want: Want, now: u64, transfer: u64) {
         let want = match want {
             Want::Shared => "read",
             Want::Exclusive | Want::Drain => "write",
@@ -81,8 +72,8 @@ impl Trace {
             Want::Far => "far read-modify-write",
         };
         self.add(json!({"ph": "i", "s": "t", "pid": 0, "tid": cpu,
-            "name": format!("{want} {}", engine.describe_line(line)),
-            "ts": self.us(now), "args": {"transfer_ns": engine.ns(transfer)}}));
+            "name": format!("{want} {line}"),
+            "ts": self.us(now), "args": {"transfer_ns": transfer as f64 / self.clock_ghz}}));
     }
 
     /// The whole trace as JSON.

@@ -5,6 +5,7 @@
 
 use crate::engine::{Engine, engine};
 use crate::kind::LockKind;
+use crate::metrics::{acquired, operation, releases, wants};
 use crate::platform::Word;
 use locklab_locks::platform::{Atomic, Ordering};
 use std::ptr::NonNull;
@@ -228,7 +229,7 @@ impl Thread<'_> {
                 Workload::XfsCreate(mix) => self.create(engine, mix),
                 Workload::Loop(turn) => self.turn(engine, turn),
             }
-            engine.operation();
+            operation(engine);
         }
     }
 
@@ -273,13 +274,13 @@ impl Thread<'_> {
     }
 
     fn hold(&self, engine: &Engine, lock: usize, inside: impl FnOnce(&Self)) {
-        let wanted = engine.wants(lock);
+        let wanted = wants(engine, lock);
         // SAFETY: the context is this thread's own for this lock; lock and
         // context stay in the arena; the engine has as many CPUs as threads.
         unsafe { self.kind.lock(self.locks[lock], self.contexts[lock]) };
-        engine.acquired(lock, wanted);
+        acquired(engine, lock, wanted);
         inside(self);
-        engine.releases(lock);
+        releases(engine, lock);
         // SAFETY: held, with this context.
         unsafe { self.kind.unlock(self.locks[lock], self.contexts[lock]) };
     }

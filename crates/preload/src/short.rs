@@ -1,0 +1,104 @@
+//! The short way: plain mutexes of this process, straight to the chosen lock.
+
+use crate::chosen::{self, Entry, PLAIN, SHORT, SHORT_ALONE};
+use crate::mutex::{Errno, Mutex};
+use crate::{generation, report};
+use core::sync::atomic::{AtomicU8, Ordering};
+use libc::pthread_mutex_t;
+use locklab_pthread_protocols::publication::{publish, published};
+
+/// Whether this is a plain mutex of this process, and the choice is made: a
+/// thread that sees it sees which lock was chosen, and the lock as it was
+/// repaired after a fork.
+#[inline(always)]
+fn short_way(mutex: &Mutex) -> bool {
+    published(&mutex.state) == published(&PLAIN)
+}
+
+unsafe extern "C" {
+    /// glibc's: not 0 while the process has one thread.
+    static __libc_single_threaded: AtomicU8;
+}
+
+/// Continues with the operation of the chosen lock: a jump, not a call, if this
+/// is the last thing a function does.
+macro_rules! go_to {
+    ($operation:ident, $mutex:expr) => {{
+        // SAFETY: glibc's variable is there for the life of the process.
+        let alone = unsafe { __libc_single_threaded.load(Ordering::Relaxed) } != 0;
+        let short = if alone { &SHORT_ALONE } else { &SHORT };
+        let entry = short.$operation.load(Ordering::Relaxed);
+        // SAFETY: an `Entry`, set before a mutex could go the short way.
+        let entry = unsafe { core::mem::transmute::<*mut (), Entry>(entry) };
+        // SAFETY: the choice is made, and the mutex ours.
+        unsafe { entry($mutex) }
+    }};
+}
+
+/// As the C library's function of this name, for `caller`; what does not go the
+/// short way goes `slowly`.
+///
+/// # Safety
+/// `mutex` is a mutex in the sense of POSIX.
+#[inline(always)]
+pub(crate) unsafe fn lock(
+    mutex: *mut pthread_mutex_t,
+    caller: usize,
+    slowly: unsafe extern "C" fn(&Mutex, usize) -> Errno,
+) -> Errno {
+    // SAFETY: of the caller, here and below.
+    let mutex = unsafe { Mutex::of(mutex) };
+    if short_way(mutex) {
+        return go_to!(lock, mutex);
+    }
+    // SAFETY: as above.
+    unsafe { slowly(mutex, caller) }
+}
+
+/// As the C library's function of this name, for `caller`; what does not go the
+/// short way goes `slowly`.
+///
+/// # Safety
+/// `mutex` is a mutex in the sense of POSIX.
+#[inline(always)]
+pub(crate) unsafe fn try_lock(
+    mutex: *mut pthread_mutex_t,
+    caller: usize,
+    slowly: unsafe extern "C" fn(&Mutex, usize) -> Errno,
+) -> Errno {
+    // SAFETY: of the caller, here and below.
+    let mutex = unsafe { Mutex::of(mutex) };
+    if short_way(mutex) {
+        return go_to!(try_lock, mutex);
+    }
+    // SAFETY: as above.
+    unsafe { slowly(mutex, caller) }
+}
+
+/// As the C library's function of this name, for `caller`; what does not go the
+/// short way goes `slowly`.
+///
+/// # Safety
+/// `mutex` is a mutex in the sense of POSIX.
+#[inline(always)]
+pub(crate) unsafe fn unlock(
+    mutex: *mut pthread_mutex_t,
+    caller: usize,
+    slowly: unsafe extern "C" fn(&Mutex, usize) -> Errno,
+) -> Errno {
+    // SAFETY: of the caller, here and below.
+    let mutex = unsafe { Mutex::of(mutex) };
+    if short_way(mutex) {
+        return go_to!(unlock, mutex);
+    }
+    // SAFETY: as above.
+    unsafe { slowly(mutex, caller) }
+}
+
+/// Lets mutexes of the plain type, touched since the last fork, take the fast
+/// path.
+pub(crate) fn allow() {
+    if !chosen::is_glibc() && !report::profiling() {
+        publish(&PLAIN, (generation::generation() as usize) << 32);
+    }
+}

@@ -1,0 +1,97 @@
+//! One access of the running CPU, from the sync before it to its cost after it.
+
+use crate::coherence::atomic;
+use crate::directory::miss;
+use crate::drain::publish;
+use crate::drain::releases;
+use crate::engine::Engine;
+use crate::own_stores::{drain_all, drain_line, forward};
+use crate::requests::Want;
+use crate::store_buffer::Forward;
+use locklab_locks::platform::Ordering;
+
+/// Lets the running CPU read `size` bytes of memory, which it reads when
+/// this returns; or returns the value of its own store, if that is not
+/// visible yet.
+#[inline(always)]
+pub(crate) fn reach_to_read(engine: &Engine, address: usize, size: u8) -> Option<u64> {
+    let index = engine.line_of(address);
+    let line = &engine.lines[index];
+    engine.sync_for(line);
+    if !engine.current().stores.is_empty() {
+        match forward(engine, index, address, size) {
+            Forward::Nothing => {}
+            Forward::Value(bits) => {
+                engine.note(1);
+                engine.time.set(engine.time.get() + engine.costs.l1);
+                return Some(bits);
+            }
+            Forward::Part => drain_all(engine),
+        }
+    }
+    engine.note(1);
+    if line.readable(engine.current().core.get(), engine.time.get()) {
+        engine.time.set(engine.time.get() + engine.costs.l1);
+        engine.hit(index);
+    } else {
+        engine.sync();
+        miss(engine, index, Want::Shared);
+    }
+    None
+}
+
+/// Begins a read-modify-write of the running CPU: the present value of
+/// memory is the one it reads. Returns the line, and whether it is done in
+/// the core.
+#[inline(always)]
+pub(crate) fn reach_to_modify(engine: &Engine, address: usize, order: Ordering) -> (usize, bool) {
+    let index = engine.line_of(address);
+    let line = &engine.lines[index];
+    engine.sync_for(line);
+    if engine.costs.x86 || releases(order) {
+        drain_all(engine);
+    } else {
+        drain_line(engine, index);
+    }
+    let core = engine.current().core.get();
+    let mut near = true;
+    if line.writable(core, engine.time.get()) {
+        engine.hit(index);
+    } else {
+        engine.sync();
+        let want = atomic(engine, line, core);
+        near = want == Want::Locked;
+        miss(engine, index, want);
+    }
+    engine.note(4);
+    (index, near)
+}
+
+/// Ends a read-modify-write, with the new value if there is one.
+///
+/// # Safety
+/// The same conditions as for [`crate::store_buffer::write`].
+#[inline(always)]
+pub(crate) unsafe fn modified(
+    engine: &Engine,
+    (index, near): (usize, bool),
+    address: usize,
+    size: u8,
+    new: Option<u64>,
+) {
+    if let Some(new) = new {
+        // SAFETY: the caller's promise.
+        unsafe { publish(engine, index, address, size, new, engine.time.get()) };
+    }
+    if near {
+        let done = engine.time.get() + engine.costs.rmw;
+        engine.lines[index].lock_until(done);
+        engine.time.set(done);
+    }
+}
+
+pub(crate) fn fence_full(engine: &Engine) {
+    engine.sync();
+    drain_all(engine);
+    engine.time.set(engine.time.get() + engine.costs.rmw);
+}

@@ -1,0 +1,117 @@
+//! Published microbenchmarks of single cache lines: what was run, and the figure.
+//!
+//! A machine file holds them beside its parameters. This module never runs one:
+//! that is `microbench`.
+
+use crate::distance::Distance;
+
+/// A microbenchmark. Its result is in ns.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Benchmark {
+    /// Two cores at this distance compare-and-swap one word alternately: half
+    /// of a round trip, as the tool core-to-core-latency measures.
+    PingPong {
+        /// The distance of the cores.
+        distance: Distance,
+    },
+    /// One access to a line that cores at this distance have used.
+    Access {
+        /// The kind of access.
+        access: Access,
+        /// The state in which they have left it.
+        state: State,
+        /// The distance of the cores.
+        distance: Distance,
+    },
+    /// All threads add to one word: time of an addition.
+    FetchAdd {
+        /// Number of threads.
+        threads: usize,
+    },
+    /// All threads read one word and compare-and-swap it until that
+    /// succeeds, with the value that the last failure gave: time of a success.
+    CompareAndSwap {
+        /// Number of threads.
+        threads: usize,
+    },
+    /// A ticket lock of two words in one line, without a pause, around a
+    /// counter in another: time of an acquisition.
+    Ticket {
+        /// Number of threads.
+        threads: usize,
+    },
+    /// A test-and-test-and-set lock without a pause around such a counter.
+    TestAndTestAndSet {
+        /// Number of threads.
+        threads: usize,
+    },
+}
+
+/// An access.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// A load.
+    Load,
+    /// A store, until it is visible.
+    Store,
+    /// A compare-and-swap that succeeds.
+    CompareAndSwap,
+}
+
+/// The state in which other cores have left a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// A core has written it.
+    Modified,
+    /// A core has written it and another has read it.
+    Shared,
+    /// It is in no cache.
+    Memory,
+}
+
+/// A published figure.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Check {
+    /// The microbenchmark.
+    pub benchmark: Benchmark,
+    /// The published figure, ns.
+    pub ns: f64,
+    /// The publication that the figure is from.
+    pub source: String,
+    /// The parameter that was chosen so that the model gives this figure;
+    /// none if the figure only checks.
+    pub chose: Option<String>,
+}
+
+impl Benchmark {
+    /// A description: `ticket lock, 16 threads`.
+    pub fn name(&self) -> String {
+        match self {
+            Self::PingPong { distance } => {
+                format!("compare-and-swap in turns, {}", distance.name())
+            }
+            Self::Access {
+                access,
+                state,
+                distance,
+            } => {
+                let access = match access {
+                    Access::Load => "load",
+                    Access::Store => "store",
+                    Access::CompareAndSwap => "compare-and-swap",
+                };
+                match state {
+                    State::Modified => format!("{access}, modified, {}", distance.name()),
+                    State::Shared => format!("{access}, shared, {}", distance.name()),
+                    State::Memory => format!("{access}, in no cache"),
+                }
+            }
+            Self::FetchAdd { threads } => format!("fetch-and-add, {threads} threads"),
+            Self::CompareAndSwap { threads } => format!("compare-and-swap, {threads} threads"),
+            Self::Ticket { threads } => format!("ticket lock, {threads} threads"),
+            Self::TestAndTestAndSet { threads } => {
+                format!("test-and-test-and-set lock, {threads} threads")
+            }
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! What a machine charges: its figures in cycles of its clock, and its rules.
+
+use crate::machine::{Arbitration, Arch, Machine};
+
+/// The machine's figures in cycles, and its rules.
+pub(crate) struct Costs {
+    /// Transfer of a line, by [`Distance`].
+    pub(crate) transfer: [u64; 5],
+    pub(crate) memory: u64,
+    /// Reading what no core holds exclusively, within a socket.
+    pub(crate) llc: u64,
+    /// Whether that is no longer than from another core of the socket.
+    pub(crate) llc_is_nearest: bool,
+    /// Whether atomics of contended lines are done at the line's home.
+    pub(crate) far_atomics: bool,
+    /// How long one of those keeps the home busy.
+    pub(crate) far_rmw: u64,
+    /// Time from the loss of a line until a CPU that sleeps on it reads it; 0
+    /// if it polls.
+    pub(crate) wfe: u64,
+    /// Chance that a waiting write is served before reads, in 1024ths.
+    pub(crate) writes_first: usize,
+    /// Share of a transfer until the owner loses a line that no other CPU wants,
+    /// in 1024ths.
+    pub(crate) travel_share: u64,
+    /// The snoop's share, in 1024ths.
+    pub(crate) snoop_share: u64,
+    /// The spread of latencies, in 1024ths.
+    pub(crate) spread: u64,
+    pub(crate) shared_read: u64,
+    pub(crate) invalidate: u64,
+    pub(crate) rmw: u64,
+    pub(crate) l1: u64,
+    pub(crate) l2: u64,
+    pub(crate) pause: u64,
+    pub(crate) store_buffer: usize,
+    pub(crate) drain: u64,
+    /// The slowdown beside a sibling thread, in 1024ths.
+    pub(crate) smt: u64,
+    pub(crate) clock_ghz: f64,
+    pub(crate) x86: bool,
+    pub(crate) virtualized: bool,
+    pub(crate) arbitration: Arbitration,
+    pub(crate) interrupt: (f64, u64),
+    pub(crate) steal: (f64, u64),
+}
+
+impl Costs {
+    pub(crate) fn new(machine: &Machine) -> Self {
+        let ghz = machine.get("core.clock_ghz");
+        let cycles = |key: &str| machine.get(key) as u64;
+        let ns = |key: &str| (machine.get(key) * ghz).round() as u64;
+        // Mean cycles between two, and cycles of one.
+        let pair = |rate: &str, length: &str| {
+            let rate = machine.get(rate);
+            let mean = if rate > 0.0 { ghz * 1e9 / rate } else { 0.0 };
+            (mean, (machine.get(length) * 1e3 * ghz) as u64)
+        };
+        let l1 = cycles("core.l1_cycles");
+        let transfer = [
+            l1,
+            l1,
+            ns("transfer.cluster_ns"),
+            ns("transfer.socket_ns"),
+            ns("transfer.remote_ns"),
+        ];
+        let llc = match ns("transfer.llc_ns") {
+            0 => u64::MAX,
+            llc => llc,
+        };
+        Self {
+            transfer,
+            memory: ns("transfer.memory_ns"),
+            llc,
+            llc_is_nearest: llc <= transfer[2].min(transfer[3]),
+            far_atomics: machine.get("core.far_atomics") > 0.0,
+            far_rmw: ns("core.far_rmw_ns"),
+            wfe: cycles("core.wfe_cycles"),
+            writes_first: (machine.get("directory.writes_first") * 1024.0) as usize,
+            travel_share: ((machine.get("transfer.request_share")
+                + machine.get("transfer.snoop_share"))
+                * 1024.0) as u64,
+            snoop_share: (machine.get("transfer.snoop_share") * 1024.0) as u64,
+            spread: (machine.get("transfer.spread") * 1024.0) as u64,
+            shared_read: ns("directory.shared_read_ns"),
+            invalidate: ns("directory.invalidate_ns"),
+            rmw: cycles("core.rmw_cycles"),
+            l1,
+            l2: cycles("core.l2_cycles"),
+            pause: cycles("core.pause_cycles"),
+            store_buffer: cycles("core.store_buffer") as usize,
+            drain: cycles("core.drain_cycles"),
+            smt: (machine.get("core.smt_slowdown") * 1024.0) as u64,
+            clock_ghz: ghz,
+            x86: machine.arch == Arch::X86_64,
+            virtualized: machine.get("vm.vcpus") > 0.0,
+            arbitration: machine.arbitration,
+            interrupt: pair("interrupts.per_second", "interrupts.us"),
+            steal: pair("vm.steal_per_second", "vm.steal_us"),
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! The counters of a simulation, and when there is enough of what they count.
+//!
+//! Counting starts when the warm-up is over.
+
+use crate::steady::Batches;
+use hdrhistogram::Histogram;
+use std::cell::{Cell, RefCell};
+
+/// No CPU.
+pub(crate) const NOBODY: usize = usize::MAX;
+
+/// See `Outcome::starved`.
+pub(crate) const STARVED: u64 = 10;
+
+/// The state when a thread began to wait.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Wanted {
+    pub(crate) lock: usize,
+    /// Acquisitions of that lock by then.
+    pub(crate) acquired: u64,
+    /// Cycles that the thread had been ready without a CPU by then.
+    pub(crate) stolen: u64,
+}
+
+/// A lock as the counters see it.
+pub(crate) struct LockState {
+    /// Acquisitions, warm-up included.
+    pub(crate) acquired: Cell<u64>,
+    pub(crate) holder: Cell<usize>,
+    pub(crate) last: Cell<usize>,
+    pub(crate) last_core: Cell<usize>,
+}
+
+/// The counters.
+pub(crate) struct Counts {
+    pub(crate) lock_name: String,
+    pub(crate) machine_name: String,
+    pub(crate) seed: u64,
+    /// The longest time that a CPU computes without touching shared memory.
+    pub(crate) longest_quiet_ns: f64,
+    pub(crate) limits: Limits,
+    /// Acquisitions before counting began; those of now until it has.
+    pub(crate) warmup: Cell<u64>,
+    pub(crate) counting: Cell<bool>,
+    /// Whether the warm-up ended because nothing drifted any more.
+    pub(crate) settled: Cell<bool>,
+    pub(crate) batches: Batches,
+    pub(crate) total: Cell<u64>,
+    pub(crate) started: Cell<u64>,
+    pub(crate) transfers: Cell<u64>,
+    pub(crate) stolen: Cell<u64>,
+    pub(crate) ops: Box<[Cell<u64>]>,
+    pub(crate) waiting: Box<[Cell<u64>]>,
+    pub(crate) wanted: Box<[Cell<Wanted>]>,
+    pub(crate) starved: Box<[Cell<bool>]>,
+    /// The time when each thread was done, if it was.
+    pub(crate) left: Box<[Cell<u64>]>,
+    pub(crate) locks: Box<[LockState]>,
+    pub(crate) handoffs: [Cell<u64>; 5],
+    pub(crate) streak: Cell<u64>,
+    /// Whether the first counted acquisition continued a streak.
+    pub(crate) continued: Cell<bool>,
+    pub(crate) longest_streak: Cell<u64>,
+    pub(crate) latency: RefCell<Histogram<u64>>,
+    pub(crate) line_wait: Cell<u64>,
+    pub(crate) wait: Cell<u64>,
+    pub(crate) longest_wait: Cell<(u64, usize)>,
+}
+
+/// The limits of a run, which every metric needs.
+#[derive(Clone, Copy)]
+pub(crate) struct Limits {
+    /// Acquisitions before counting starts; with a `precision`, at least.
+    pub(crate) warmup: u64,
+    /// Acquisitions after that, at most.
+    pub(crate) acquisitions: u64,
+    /// Cycles after that, at most.
+    pub(crate) cycles: u64,
+    /// The half-width, as a part of the rate, that is enough.
+    pub(crate) precision: Option<f64>,
+    pub(crate) longest_quiet_ns: f64,
+}
+
+impl Limits {
+    /// Batches are at least this long.
+    pub(crate) fn batch(&self) -> u64 {
+        match self.precision {
+            None => (self.acquisitions / 100).clamp(1, 50),
+            Some(_) => (self.warmup / 4).max(1),
+        }
+    }
+}
+
+/// Adds to a counter.
+pub(crate) fn add(cell: &Cell<u64>, n: u64) {
+    cell.set(cell.get() + n);
+}
+
+impl Counts {
+    pub(crate) fn new(
+        lock: &str,
+        machine: &str,
+        seed: u64,
+        cpus: usize,
+        locks: usize,
+        limits: &Limits,
+    ) -> Self {
+        Self {
+            lock_name: lock.to_owned(),
+            machine_name: machine.to_owned(),
+            seed,
+            longest_quiet_ns: limits.longest_quiet_ns,
+            limits: *limits,
+            warmup: Cell::new(0),
+            counting: Cell::new(limits.warmup == 0),
+            settled: Cell::new(true),
+            batches: Batches::new(limits.batch()),
+            total: Cell::new(0),
+            started: Cell::new(0),
+            transfers: Cell::new(0),
+            stolen: Cell::new(0),
+            ops: (0..cpus).map(|_| Cell::new(0)).collect(),
+            waiting: (0..cpus).map(|_| Cell::new(u64::MAX)).collect(),
+            wanted: (0..cpus).map(|_| Cell::default()).collect(),
+            starved: (0..cpus).map(|_| Cell::new(false)).collect(),
+            left: (0..cpus).map(|_| Cell::new(0)).collect(),
+            locks: (0..locks)
+                .map(|_| LockState {
+                    acquired: Cell::new(0),
+                    holder: Cell::new(NOBODY),
+                    last: Cell::new(NOBODY),
+                    last_core: Cell::new(NOBODY),
+                })
+                .collect(),
+            handoffs: Default::default(),
+            streak: Cell::new(0),
+            continued: Cell::new(false),
+            longest_streak: Cell::new(0),
+            latency: RefCell::new(
+                Histogram::new_with_bounds(1, 1 << 50, 2).expect("bounds that the crate allows"),
+            ),
+            line_wait: Cell::new(0),
+            wait: Cell::new(0),
+            longest_wait: Cell::new((0, 0)),
+        }
+    }
+
+    /// Whether counting can begin: after a fixed number of acquisitions, or
+    /// when nothing drifts any more.
+    pub(crate) fn warmed_up(&self, total: u64, now: u64) -> bool {
+        let limits = &self.limits;
+        let Some(precision) = limits.precision else {
+            return total >= limits.warmup;
+        };
+        if !self.batches.ends_with(total) {
+            return false;
+        }
+        let batches = self.batches.end(now);
+        if total < limits.warmup || !batches.is_multiple_of(8) {
+            return false;
+        }
+        let drifts = self.batches.drifts(precision);
+        if drifts != Some(false) && total >= limits.acquisitions {
+            self.settled.set(false);
+            return true;
+        }
+        drifts == Some(false)
+    }
+
+    /// Whether enough has been counted.
+    #[inline]
+    pub(crate) fn enough(&self, total: u64, now: u64) -> bool {
+        let limits = &self.limits;
+        if self.batches.ends_with(total) {
+            let batches = self.batches.end(now);
+            // Checked ever more seldom, so that the run does not wait for a
+            // lucky value.
+            if let Some(enough) = limits.precision
+                && batches >= 40
+                && (batches / 40).is_power_of_two()
+                && batches.is_multiple_of(40)
+                && let Some((half_width, _)) = self.batches.precision()
+                && half_width <= enough
+            {
+                return true;
+            }
+        }
+        total - self.warmup.get() >= limits.acquisitions
+            || now - self.started.get() >= limits.cycles
+    }
+
+    /// Acquisitions so far, warm-up included.
+    pub(crate) fn total(&self) -> u64 {
+        self.total.get()
+    }
+}

@@ -1,0 +1,77 @@
+//! The outcome of a simulation. Times are simulated.
+
+#[cfg(doc)]
+use crate::distance::Distance;
+use serde::{Deserialize, Serialize};
+
+/// Percentiles of the time to acquire the lock, in ns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Latency {
+    /// Median.
+    pub p50: f64,
+    /// 99th percentile.
+    pub p99: f64,
+    /// 99.9th percentile.
+    pub p999: f64,
+    /// Longest.
+    pub max: f64,
+}
+
+/// The outcome of a simulation.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Outcome {
+    /// Operations per second of simulated time (with
+    /// [`crate::Stop::Each`]: by the mean of the threads' times). An operation
+    /// of the matrix is one acquisition; of `xfs-create`, one file.
+    pub ops_per_s: f64,
+    /// Acquisitions that were counted.
+    pub acquisitions: u64,
+    /// Acquisitions before counting began.
+    pub warmup: u64,
+    /// Half the width of the 95 % interval of the rate within this run, by
+    /// batch means, as a fraction of the rate; none if the run was too short.
+    /// Other seeds may differ by more.
+    pub half_width: Option<f64>,
+    /// Whether the rate no longer drifted while it was counted; none if the
+    /// run was too short to say.
+    pub steady: Option<bool>,
+    /// Simulated seconds that were counted.
+    pub seconds: f64,
+    /// Operations by thread.
+    pub ops_by_thread: Vec<u64>,
+    /// Jain's index of those: 1 if all are equal.
+    pub jain: f64,
+    /// Handoffs by distance, from [`Distance::Cpu`] (the same CPU again) to
+    /// [`Distance::Remote`].
+    pub handoffs: [u64; 5],
+    /// Acquisitions in a row by the same CPU, mean. 0 if there was no
+    /// acquisition.
+    pub mean_streak: f64,
+    /// The longest streak.
+    pub longest_streak: u64,
+    /// Time to acquire.
+    pub latency: Latency,
+    /// Lines that moved between caches per acquisition (an operation's
+    /// other lines included).
+    pub lines_moved: f64,
+    /// Mean time an acquisition waited for cache lines, ns.
+    pub line_wait_ns: f64,
+    /// Mean time it waited for the lock apart from that, ns.
+    pub lock_wait_ns: f64,
+    /// The longest wait, finished or not, ns.
+    pub longest_wait_ns: f64,
+    /// The thread of the longest wait.
+    pub longest_waiter: usize,
+    /// Threads that, in one wait while they had a CPU, saw others acquire the
+    /// lock more than ten times as often as there are threads. A lock
+    /// in order of arrival lets each of them pass once at most.
+    pub starved: Vec<usize>,
+    /// Fraction of the time in which ready virtual CPUs did not run.
+    pub steal: f64,
+    /// Hash of every access: the same for the same scenario and seed.
+    pub trace_hash: u64,
+    /// Memory accesses simulated, warm-up included.
+    pub accesses: u64,
+    /// Events of the engine, warm-up included.
+    pub events: u64,
+}

@@ -1,0 +1,58 @@
+//! What a CPU's own stores that are not visible yet mean for it: it reads them,
+//! and waits for them.
+
+use crate::cpu::Phase;
+use crate::engine::Engine;
+use crate::store_buffer::Forward;
+
+/// Waits until the running CPU's stores are visible.
+#[inline]
+pub(crate) fn drain_all(engine: &Engine) {
+    let cpu = engine.current();
+    if !cpu.stores.is_empty() {
+        let from = engine.time.get();
+        engine.suspend(Phase::Drain);
+        cpu.stalled
+            .set(cpu.stalled.get() + engine.time.get() - from);
+    }
+}
+
+/// Waits until the running CPU's stores to a line are visible.
+#[inline]
+pub(crate) fn drain_line(engine: &Engine, index: usize) {
+    let cpu = engine.current();
+    if !cpu.stores.is_empty() && cpu.stores.has(index) {
+        drain_all(engine);
+    }
+}
+
+/// The value of some bytes of a line in the running CPU's own stores.
+#[inline(always)]
+pub(crate) fn forward(engine: &Engine, index: usize, address: usize, size: u8) -> Forward {
+    if engine.current().stores.may_have(index) {
+        forward_from_line(engine, address, size)
+    } else {
+        Forward::Nothing
+    }
+}
+
+/// Whether a store of the running CPU that is not visible yet writes some
+/// of these bytes.
+pub(crate) fn has_store_at(engine: &Engine, address: usize, size: u8) -> bool {
+    let index = engine.line_of(address);
+    !matches!(forward(engine, index, address, size), Forward::Nothing)
+}
+
+#[inline(never)]
+pub(crate) fn forward_from_line(engine: &Engine, address: usize, size: u8) -> Forward {
+    for store in engine.current().stores.stores.borrow().iter().rev() {
+        if store.address == address && store.size == size {
+            return Forward::Value(store.value);
+        }
+        if store.address < address + size as usize && address < store.address + store.size as usize
+        {
+            return Forward::Part;
+        }
+    }
+    Forward::Nothing
+}

@@ -1,0 +1,264 @@
+//! The scheduling of CPUs on hardware threads.
+//!
+//! On bare metal, and in a virtual machine with no more virtual CPUs than
+//! hardware threads, each has its own permanently. Otherwise a hypervisor
+//! shares the threads: first come, first served, a time slice each. A CPU that
+//! has been pausing for long leaves the guest (pause-loop exiting) and gives
+//! its thread to the first ready CPU, if that one has waited for long enough: a
+//! fair scheduler does not immediately run a CPU that has just used up its
+//! slice, even if another yields to it. If it has not, the CPU continues to
+//! pause, and the time until its next exit doubles, as KVM's does. A CPU that
+//! halts gives its thread up; one that is woken goes to the front of those that
+//! are ready.
+//!
+//! A CPU is descheduled between accesses, never within one: at the earliest
+//! when its present piece of work is done.
+
+use crate::coherence::travel;
+use crate::cpu::Phase;
+use crate::distance::Distance;
+use crate::engine::Engine;
+use crate::event::Kind;
+use crate::hypervisor::{Hardware, NOBODY};
+use crate::own_stores::drain_all;
+use crate::spin::{between_reads, look, pause_until_exit, poll_at, stop_watching, unwatch};
+
+/// Puts the CPUs on hardware threads.
+pub(crate) fn start(engine: &Engine) {
+    let core = |hardware: &Hardware| hardware.id / engine.topology.threads_per_core;
+    let mut used = vec![0; engine.topology.cores()];
+    for hardware in &engine.hypervisor.hardware {
+        used[core(hardware)] += 1;
+    }
+    if used.iter().all(|&threads| threads <= 1) {
+        let nearest = engine.costs.transfer[Distance::Cluster as usize];
+        for cpu in &engine.cpus {
+            cpu.lookahead.set(travel(engine, nearest) / 2);
+        }
+    }
+    for who in 0..engine.cpus.len() {
+        let cpu = &engine.cpus[who];
+        if engine.costs.interrupt.0 > 0.0 && engine.costs.interrupt.1 > 0 {
+            cpu.next_interrupt
+                .set(engine.rng.exponential(engine.costs.interrupt.0));
+        }
+        if engine.costs.steal.0 > 0.0 && engine.costs.steal.1 > 0 {
+            cpu.next_steal
+                .set(engine.rng.exponential(engine.costs.steal.0));
+        }
+        if who < engine.hypervisor.hardware.len() {
+            // They start in a random order, and far enough apart that a
+            // queue forms in that order and not by distance: otherwise a
+            // first-come lock would continue for ever in the order of the
+            // CPUs' numbers, socket by socket.
+            let window = 1000
+                + 2 * engine.cpus.len() * engine.costs.transfer[Distance::Remote as usize] as usize;
+            let now = engine.rng.below(window) as u64;
+            schedule_in(engine, who, who, now);
+            if engine.hypervisor.shared {
+                // As in a long run, some slice is about to end.
+                let left = engine.rng.below(engine.hypervisor.slice as usize) as u64;
+                let hardware = &engine.hypervisor.hardware[who];
+                hardware
+                    .slice
+                    .set(engine.queue.push(now + left + 1, Kind::Slice, who));
+            }
+        } else {
+            engine.hypervisor.ready.borrow_mut().push_back(who);
+        }
+    }
+}
+
+pub(crate) fn schedule_in(engine: &Engine, who: usize, place: usize, now: u64) {
+    let hardware = &engine.hypervisor.hardware[place];
+    let cpu = &engine.cpus[who];
+    hardware.running.set(who);
+    cpu.hardware.set(place);
+    cpu.core.set(hardware.id / engine.topology.threads_per_core);
+    cpu.stores.moved();
+    cpu.on.set(true);
+    cpu.preempt.set(false);
+    cpu.stolen
+        .set(cpu.stolen.get() + now.saturating_sub(cpu.ready_since.get()));
+    engine.schedule(who, now);
+    if engine.hypervisor.shared {
+        // Slices are not in step.
+        let slice = engine.hypervisor.slice;
+        let length = slice - slice / 8 + engine.rng.below((slice / 4).max(1) as usize) as u64;
+        hardware
+            .slice
+            .set(engine.queue.push(now + length, Kind::Slice, place));
+        if cpu.phase.get() == Phase::Polling && engine.hypervisor.ple > 0 {
+            pause_until_exit(engine, who, now, engine.hypervisor.ple);
+        }
+    }
+}
+
+/// Gives a hardware thread to the first ready CPU.
+pub(crate) fn next_in(engine: &Engine, place: usize, now: u64) {
+    let next = engine.hypervisor.ready.borrow_mut().pop_front();
+    match next {
+        Some(next) => schedule_in(engine, next, place, now),
+        None => {
+            let hardware = &engine.hypervisor.hardware[place];
+            hardware.running.set(NOBODY);
+            hardware.slice.set(0);
+        }
+    }
+}
+
+/// Takes a running CPU off; it must be between accesses.
+pub(crate) fn deschedule(engine: &Engine, who: usize, now: u64) {
+    let cpu = &engine.cpus[who];
+    stop_watching(engine, who);
+    engine.set_busy(who, false);
+    cpu.on.set(false);
+    cpu.preempt.set(false);
+    cpu.ready_since.set(now);
+    engine.hypervisor.ready.borrow_mut().push_back(who);
+    if let Some(trace) = &engine.trace {
+        trace.descheduled(who, now);
+    }
+    next_in(engine, cpu.hardware.get(), now + engine.hypervisor.switch);
+}
+
+/// Handles the end of a hardware thread's slice.
+pub(crate) fn slice_ends(engine: &Engine, place: usize, seq: u64, now: u64) {
+    let hardware = &engine.hypervisor.hardware[place];
+    if hardware.slice.get() != seq {
+        return;
+    }
+    if engine.hypervisor.ready.borrow().is_empty() {
+        hardware.slice.set(
+            engine
+                .queue
+                .push(now + engine.hypervisor.slice, Kind::Slice, place),
+        );
+        return;
+    }
+    preempt(engine, hardware.running.get(), now);
+}
+
+pub(crate) fn preempt(engine: &Engine, who: usize, now: u64) {
+    if between_reads(engine, who, now) {
+        deschedule(engine, who, now);
+    } else {
+        engine.cpus[who].preempt.set(true);
+    }
+}
+
+/// Handles a CPU that has paused for as long as it may.
+pub(crate) fn pause_loop_exit(engine: &Engine, who: usize, seq: u64, now: u64) {
+    let cpu = &engine.cpus[who];
+    if cpu.spin.ple.get() != seq || !cpu.on.get() {
+        return;
+    }
+    let first = engine.hypervisor.ready.borrow().front().copied();
+    let waited = |first: usize| now.saturating_sub(engine.cpus[first].ready_since.get());
+    if first.is_some_and(|first| waited(first) >= engine.hypervisor.eligible) {
+        cpu.spin.ple.set(0);
+        preempt(engine, who, now);
+    } else {
+        let window = cpu.spin.ple_window.get().saturating_mul(2);
+        pause_until_exit(engine, who, now, window);
+    }
+}
+
+/// Halts the running CPU until it is woken for `word`.
+pub(crate) fn halt(engine: &Engine, word: usize) {
+    let who = engine.current.get();
+    let cpu = engine.current();
+    engine.hypervisor.halted.borrow_mut().push((who, word));
+    cpu.word.set((word, 4));
+    cpu.on.set(false);
+    cpu.event.set(0);
+    let now = engine.time.get();
+    if engine.hypervisor.shared {
+        next_in(engine, cpu.hardware.get(), now + engine.hypervisor.halt);
+    }
+    engine.suspend(Phase::Halted);
+}
+
+/// Lets the running CPU wake one that has halted on `word`.
+pub(crate) fn kick(engine: &Engine, word: usize) {
+    engine.sync();
+    drain_all(engine);
+    let now = engine.time.get() + engine.hypervisor.kick;
+    let mut halted = engine.hypervisor.halted.borrow_mut();
+    if let Some(place) = halted.iter().position(|&(_, awaited)| awaited == word) {
+        let (who, _) = halted.remove(place);
+        engine
+            .queue
+            .push(now + engine.hypervisor.wake, Kind::Wake, who);
+    }
+    engine.time.set(now);
+}
+
+/// Makes a halted CPU ready.
+pub(crate) fn woken(engine: &Engine, who: usize, now: u64) {
+    let cpu = &engine.cpus[who];
+    // It may have run ahead before it halted.
+    let now = now.max(cpu.since.get());
+    cpu.phase.set(Phase::Sync);
+    cpu.ready_since.set(now);
+    if !engine.hypervisor.shared {
+        cpu.on.set(true);
+        return engine.schedule(who, now);
+    }
+    let idle = |place: &usize| engine.hypervisor.hardware[*place].running.get() == NOBODY;
+    let place = Some(cpu.hardware.get())
+        .filter(idle)
+        .or_else(|| (0..engine.hypervisor.hardware.len()).find(idle));
+    match place {
+        Some(place) => schedule_in(engine, who, place, now),
+        None => engine.hypervisor.ready.borrow_mut().push_front(who),
+    }
+}
+
+/// Removes a CPU whose code has returned.
+pub(crate) fn gone(engine: &Engine, who: usize, now: u64) {
+    engine.cpus[who].on.set(false);
+    if engine.hypervisor.shared {
+        next_in(engine, engine.cpus[who].hardware.get(), now);
+    }
+}
+
+/// Lets a CPU in a spin read its word again. Returns whether its code is to
+/// be resumed.
+pub(crate) fn spin_poll(engine: &Engine, who: usize, now: u64) -> bool {
+    let cpu = &engine.cpus[who];
+    let index = cpu.spin.line.get();
+    if cpu.phase.get() == Phase::Watching {
+        // Patience has ended with the line unchanged.
+        unwatch(engine, index, who);
+        cpu.spin.reads_left.set(1);
+        cpu.phase.set(Phase::Polling);
+    }
+    if cpu.preempt.get() {
+        deschedule(engine, who, now);
+        return false;
+    }
+    cpu.spin.asked.set(now);
+    if engine.lines[index].readable(cpu.core.get(), now) {
+        return look(engine, who, now + engine.costs.l1);
+    }
+    poll_at(engine, who, now);
+    false
+}
+
+/// Delivers the line, with its present value, to a CPU in a spin,
+/// whose read is complete at `done`.
+pub(crate) fn spin_read(engine: &Engine, index: usize, who: usize, done: u64) {
+    let cpu = &engine.cpus[who];
+    debug_assert_eq!(cpu.phase.get(), Phase::SpinMiss);
+    debug_assert_eq!(cpu.spin.line.get(), index);
+    let asked = cpu.spin.asked.get();
+    let done = done.max(asked + engine.costs.l1);
+    cpu.stalled.set(cpu.stalled.get() + done - asked);
+    if look(engine, who, done) {
+        cpu.phase.set(Phase::Found);
+        engine.schedule(who, done);
+    } else if cpu.preempt.get() {
+        deschedule(engine, who, done);
+    }
+}

@@ -1,0 +1,248 @@
+//! One simulation, from its description to its outcome.
+
+use crate::arena::Arena;
+use crate::coroutine::{Coroutines, coroutine};
+use crate::counts::{Counts, Limits};
+use crate::engine::Engine;
+use crate::error::SimError;
+use crate::foreign::registered;
+use crate::hypervisor::Hypervisor;
+use crate::kind::{Kind, LockKind};
+use crate::machine::MAX_CORES;
+use crate::metrics::leaves;
+use crate::metrics::outcome;
+use crate::outcome::Outcome;
+use crate::platform::Sim;
+use crate::region::Memory;
+use crate::scenario::{Scenario, Simulation, Stop};
+use crate::topology::Topology;
+use crate::trace::Trace;
+use crate::workload::{Buffer, Thread};
+use locklab_locks::catalogue::{self, BigVisitor, Visitor};
+use locklab_locks::{BigLock, HeldLocks, QueueNodes, RawLock};
+use std::ptr::NonNull;
+
+/// Runs a scenario.
+///
+/// # Errors
+/// [`SimError`] if there is no such lock, the scenario does not fit its
+/// machine, or the lock deadlocks, livelocks, admits two holders or leaves
+/// simulated memory.
+pub fn run(scenario: &Scenario) -> Result<Outcome, SimError> {
+    simulate(scenario).map(|simulation| simulation.outcome)
+}
+
+/// Runs a scenario like [`run`], and also returns the trace.
+///
+/// # Errors
+/// The same errors as [`run`].
+pub fn simulate(scenario: &Scenario) -> Result<Simulation, SimError> {
+    if let Some(lock) = registered(&scenario.lock) {
+        return lock.simulate(scenario).map_err(SimError::Foreign);
+    }
+    // A big lock can tell whether it is held; for others the word is read.
+    catalogue::visit_big::<Sim, _>(&scenario.lock, Run(scenario))
+        .or_else(|| catalogue::visit::<Sim, _>(&scenario.lock, Run(scenario)))
+        .unwrap_or_else(|| Err(SimError::UnknownLock(scenario.lock.clone())))
+}
+
+/// As [`simulate`], for a lock that is not in the catalogue: your own,
+/// or one that a test breaks.
+///
+/// # Errors
+/// The same errors as [`run`].
+pub fn simulate_lock<L: RawLock<Sim>>(scenario: &Scenario) -> Result<Simulation, SimError> {
+    Run(scenario).simulate(&Kind::<L>::by_word(), Memory::default())
+}
+
+/// As [`simulate_lock`], for a lock whose memory is outside its type `L`, which
+/// accesses it by `by_address`; `look` returns whether it is held.
+///
+/// # Errors
+/// The same errors as [`run`].
+pub fn simulate_outside<L: RawLock<Sim>>(
+    scenario: &Scenario,
+    memory: Memory<'_>,
+    look: fn(&L) -> bool,
+) -> Result<Simulation, SimError> {
+    Run(scenario).simulate(&Kind::by(look), memory)
+}
+
+struct Run<'a>(&'a Scenario);
+
+impl Visitor<Sim> for Run<'_> {
+    type Output = Result<Simulation, SimError>;
+
+    fn visit<L: RawLock<Sim>>(self) -> Self::Output {
+        self.simulate(&Kind::<L>::by_word(), Memory::default())
+    }
+}
+
+impl BigVisitor<Sim> for Run<'_> {
+    type Output = Result<Simulation, SimError>;
+
+    fn visit<L: BigLock<Sim>>(self) -> Self::Output {
+        self.simulate(&Kind::by(L::held), Memory::default())
+    }
+}
+
+impl Run<'_> {
+    fn simulate(self, kind: &dyn LockKind, memory: Memory<'_>) -> Result<Simulation, SimError> {
+        let scenario = self.0;
+        let hardware = scenario.check()?;
+        let machine = &scenario.machine;
+        let threads = scenario.threads;
+        let locks = scenario.workload.locks();
+        let (acquisitions, cycles) = match scenario.stop {
+            Stop::Each(_) => (u64::MAX, u64::MAX),
+            Stop::Acquisitions(n) => (n, u64::MAX),
+            Stop::Precise { most, .. } => (most, u64::MAX),
+            Stop::Milliseconds(ms) => (u64::MAX, (ms * 1e6 * machine.get("core.clock_ghz")) as u64),
+        };
+        let limits = Limits {
+            // Long enough for every thread to have acquired.
+            warmup: match scenario.stop {
+                Stop::Each(_) => 0,
+                Stop::Precise { .. } => (8 * (threads * locks) as u64).max(400),
+                _ => (acquisitions.min(10_000) / 10).max(4 * (threads * locks) as u64),
+            },
+            precision: match scenario.stop {
+                Stop::Precise { half_width, .. } => Some(half_width),
+                _ => None,
+            },
+            acquisitions,
+            cycles,
+            longest_quiet_ns: scenario.workload.longest_quiet_ns(),
+        };
+        let order = Topology::new(machine).order(scenario.placement, scenario.seed);
+        debug_assert!(machine.cores() <= MAX_CORES);
+        let used = if threads > hardware {
+            &order[..hardware]
+        } else {
+            &order[..threads]
+        };
+        let (lock, context) = kind.lines();
+        let held = match kind.held_locks() {
+            true => Arena::lines_for::<HeldLocks<Sim>>(),
+            false => 0,
+        };
+        let lines = locks * (lock + Arena::lines_for::<Buffer>())
+            + threads
+                * (locks * context
+                    + Arena::lines_for::<QueueNodes<Sim>>()
+                    + held
+                    + Arena::lines_for::<Buffer>());
+        let clock = machine.get("core.clock_ghz");
+        let engine = Engine::new(
+            machine,
+            Hypervisor::new(machine, threads, used),
+            threads,
+            (lines, memory.regions),
+            scenario.seed,
+            Counts::new(
+                &scenario.lock,
+                &machine.name,
+                scenario.seed,
+                threads,
+                locks,
+                &limits,
+            ),
+            scenario.trace.then(|| Trace::new(clock, threads)),
+        );
+        engine.enter(|| simulate_in(&engine, scenario, kind));
+        if let Some(mut error) = engine.failure.take() {
+            if let (Some(place_of), Some(report)) = (memory.place_of, error.report_mut()) {
+                for cpu in &mut report.cpus {
+                    let site = engine.cpus[cpu.cpu].site.get();
+                    if cpu.place.is_none() && cpu.word.is_some() {
+                        cpu.place = place_of(site);
+                    }
+                }
+            }
+            return Err(error);
+        }
+        Ok(Simulation {
+            outcome: outcome(&engine),
+            trace: engine.trace.as_ref().map(Trace::finish),
+        })
+    }
+}
+
+fn simulate_in(engine: &Engine, scenario: &Scenario, kind: &dyn LockKind) {
+    let count = scenario.workload.locks();
+    let name = |what: &str, n: usize| {
+        if count == 1 {
+            what.to_owned()
+        } else {
+            format!("{what} {n}")
+        }
+    };
+    let locks: Vec<NonNull<()>> = (0..count)
+        .map(|n| kind.place_lock(&engine.memory.arena, name("lock", n)))
+        .collect();
+    for lock in &locks {
+        // SAFETY: just placed, in the engine's arena.
+        unsafe { kind.settle(*lock) };
+    }
+    let shared: Vec<&Buffer> = (0..count)
+        .map(|n| {
+            engine
+                .memory
+                .arena
+                .place(name("shared buffer", n), Buffer::new())
+        })
+        .collect();
+    let threads: Vec<Thread<'_>> = (0..scenario.threads)
+        .map(|cpu| {
+            let nodes = engine.memory.arena.place(
+                format!("queue nodes of CPU {cpu}"),
+                QueueNodes::<Sim>::default(),
+            );
+            engine.cpus[cpu].nodes.set(std::ptr::from_ref(nodes).cast());
+            if kind.held_locks() {
+                let label = format!("held locks of CPU {cpu}");
+                let held = engine
+                    .memory
+                    .arena
+                    .place(label, HeldLocks::<Sim>::default());
+                engine.cpus[cpu].held.set(std::ptr::from_ref(held).cast());
+            }
+            let private = engine
+                .memory
+                .arena
+                .place(format!("private buffer of CPU {cpu}"), Buffer::new());
+            let first = engine.line_of(std::ptr::from_ref(private) as usize);
+            for line in &engine.lines[first..first + Arena::lines_for::<Buffer>()] {
+                line.private.set(true);
+            }
+            Thread {
+                kind,
+                locks: &locks,
+                contexts: (0..count)
+                    .map(|n| {
+                        let label = format!("{} of CPU {cpu}", name("context", n));
+                        kind.place_context(&engine.memory.arena, label)
+                    })
+                    .collect(),
+                shared: &shared,
+                private,
+            }
+        })
+        .collect();
+    let workload = &scenario.workload;
+    let operations = match scenario.stop {
+        Stop::Each(operations) => operations,
+        _ => u64::MAX,
+    };
+    let mut coroutines = Coroutines::default();
+    for (cpu, thread) in threads.iter().enumerate() {
+        let code = || {
+            thread.run(workload, operations);
+            leaves(engine);
+        };
+        // SAFETY: it borrows `threads` and `scenario`, and is dropped before
+        // either: `coroutines` was made after them.
+        unsafe { coroutine(&mut coroutines, engine, cpu, code) };
+    }
+    coroutines.run(engine);
+}
