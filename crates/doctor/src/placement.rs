@@ -59,7 +59,7 @@ pub(super) fn check(cpus: &[usize]) -> Check {
             State::Limited,
             format!("{span}, and one way changed {moved:.1} times within a second: CPUs move"),
         )
-        .remedy("none needed: pairs are kept by placement class; it takes more of them");
+        .remedy("none needed: a report says whether its ratios depend on that");
     }
     Check::new(
         LOCKS,

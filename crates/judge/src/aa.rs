@@ -67,7 +67,7 @@ impl AaCheck {
 pub fn aa_check(judged: &[Judged], family: Family) -> AaCheck {
     let sound: Vec<&Judged> = judged
         .iter()
-        .filter(|j| j.role == Role::Primary && !matches!(j.verdict, Verdict::Invalid(_)))
+        .filter(|j| j.role == Role::Primary && j.was_judged())
         .collect();
     let allowed = most_by_chance(sound.len());
     AaCheck {

@@ -142,7 +142,9 @@ impl Comparison {
         Judged {
             role: self.role,
             p: match &estimate {
-                Some(estimate) if reasons.is_empty() => self.p(estimate),
+                Some(estimate) if reasons.is_empty() && estimate.pairs >= settings.min_pairs => {
+                    self.p(estimate)
+                }
                 _ => 1.0,
             },
             verdict: Verdict::Invalid(reasons),
@@ -165,15 +167,15 @@ impl Comparison {
                 fault: fault.clone(),
             });
         }
-        // A pair whose placement differed must be repeated; it says nothing
-        // about the subjects, so it is not among those that could fail.
-        let moved = |f: &Fault| f.kind == FaultKind::PlacementDiffered;
+        // A disturbed pair must be repeated; it says nothing about the
+        // subjects, so it is not among those that could fail.
+        let disturbed = |f: &Fault| f.kind == FaultKind::Disturbed;
         let failed: Vec<&Fault> = set_aside
             .iter()
             .map(|(_, f)| f)
             .filter(|f| matches!(f.kind, FaultKind::RunFailed | FaultKind::CounterPartial))
             .collect();
-        let of = self.pairs.len() - set_aside.iter().filter(|(_, f)| moved(f)).count();
+        let of = self.pairs.len() - set_aside.iter().filter(|(_, f)| disturbed(f)).count();
         if failed.len() as f64 > settings.tolerated_failures * of as f64 {
             reasons.push(Reason::TooManyFailures {
                 failed: failed.len(),
@@ -181,12 +183,8 @@ impl Comparison {
                 first: failed[0].clone(),
             });
         }
-        let usable = self.pairs.len() - set_aside.len();
-        if usable < settings.min_pairs {
-            reasons.push(Reason::TooFewPairs {
-                usable,
-                needed: settings.min_pairs,
-            });
+        if self.pairs.is_empty() {
+            reasons.push(Reason::NotMeasured);
         }
         reasons
     }
@@ -209,12 +207,22 @@ impl Comparison {
     /// The verdict on a comparison that has been examined and whose p has
     /// been adjusted.
     fn decide(&self, judged: &mut Judged, family: Family, settings: &Settings) {
-        let Some(estimate) = judged.estimate else {
-            return;
-        };
         if matches!(&judged.verdict, Verdict::Invalid(reasons) if !reasons.is_empty()) {
             return;
         }
+        let usable = self.pairs.len() - judged.set_aside.len();
+        let Some(estimate) = judged.estimate.filter(|_| usable >= settings.min_pairs) else {
+            // What there is was measured rightly, and shows nothing.
+            judged.verdict = Verdict::Unclear {
+                detectable: None,
+                pairs_for_flat: None,
+            };
+            judged.warnings.push(Warning::TooFewPairs {
+                usable,
+                needed: settings.min_pairs,
+            });
+            return;
+        };
         // This is the only place where fractions become logarithms.
         let delta = settings.delta.ln_1p();
         let band = self.bias_band.unwrap_or(0.0).ln_1p();

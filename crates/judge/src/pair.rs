@@ -128,10 +128,10 @@ pub enum FaultKind {
     /// A counter ran for less time than it was enabled. The pair is set
     /// aside; too many of them make the comparison invalid.
     CounterPartial,
-    /// The two runs saw different placements of their CPUs. The pair is set
-    /// aside and, since the machine moved and not the subject, does not count
-    /// against the comparison: it must be repeated.
-    PlacementDiffered,
+    /// The machine disturbed it: other programs ran, or it was suspended. The
+    /// pair is set aside and, since that says nothing about the subjects, does
+    /// not count against the comparison: it must be repeated.
+    Disturbed,
     /// The workload's own check failed: failed requests, mutual exclusion
     /// lost. Never tolerated: the whole comparison is invalid.
     CheckFailed,
@@ -162,7 +162,7 @@ impl fmt::Display for Fault {
         f.write_str(match self.kind {
             FaultKind::RunFailed => "failed",
             FaultKind::CounterPartial => "had a counter that did not run all the time",
-            FaultKind::PlacementDiffered => "was placed on CPUs at different distances",
+            FaultKind::Disturbed => "was disturbed by the machine",
             FaultKind::CheckFailed => "failed the workload's own check",
             FaultKind::Unusable => "gave a value that is not a positive number",
         })?;

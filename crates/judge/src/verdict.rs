@@ -18,13 +18,8 @@ use crate::warning::Warning;
 #[cfg_attr(feature = "serde", derive(Serialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 pub enum Reason {
-    /// Too few pairs can be used.
-    TooFewPairs {
-        /// The number of usable pairs.
-        usable: usize,
-        /// The number of pairs needed.
-        needed: usize,
-    },
+    /// There is no pair.
+    NotMeasured,
     /// More runs failed than is tolerated.
     TooManyFailures {
         /// How many pairs failed.
@@ -46,10 +41,7 @@ pub enum Reason {
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::TooFewPairs { usable, needed } => write!(
-                f,
-                "only {usable} pairs can be used and {needed} are needed; measure more"
-            ),
+            Self::NotMeasured => f.write_str("nothing was measured; continue with --resume"),
             Self::TooManyFailures { failed, of, first } => write!(
                 f,
                 "{failed} of {of} pairs failed, the first because {first}; mend that and measure \
@@ -71,8 +63,8 @@ impl fmt::Display for Reason {
 #[cfg_attr(feature = "serde", derive(Serialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 pub enum Verdict {
-    /// Nothing was shown, and the figures must not be used. There is at least
-    /// one reason.
+    /// It was measured wrongly, or not at all: the figures must not be used.
+    /// There is at least one reason; noise is none.
     Invalid(Vec<Reason>),
     /// Shown to be within ±δ: the 90 % interval lies inside. Holds for each
     /// comparison by itself, at 5 %, with no correction for the family.
@@ -93,7 +85,7 @@ pub enum Verdict {
         detectable: Option<f64>,
         /// About how many pairs it would take to show flat four times in
         /// five if there were no difference: 9.4 (s_d/δ)². `None` where the
-        /// bias band forbids flat.
+        /// bias band forbids flat, and where there are too few pairs to tell.
         pairs_for_flat: Option<u64>,
     },
 }
@@ -134,4 +126,14 @@ pub struct Judged {
     pub set_aside: Vec<(usize, Fault)>,
     /// Warnings about the verdict.
     pub warnings: Vec<Warning>,
+}
+
+impl Judged {
+    /// Whether there were pairs enough for a verdict that a gate may trust:
+    /// neither invalid nor unclear for want of pairs.
+    #[must_use]
+    pub fn was_judged(&self) -> bool {
+        let few = |warning: &Warning| matches!(warning, Warning::TooFewPairs { .. });
+        !matches!(self.verdict, Verdict::Invalid(_)) && !self.warnings.iter().any(few)
+    }
 }

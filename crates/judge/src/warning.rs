@@ -73,6 +73,13 @@ pub enum Warning {
         /// `None` if even all of them are not enough.
         together: Option<usize>,
     },
+    /// Fewer pairs can be used than any verdict needs.
+    TooFewPairs {
+        /// The number of usable pairs.
+        usable: usize,
+        /// The number of pairs needed.
+        needed: usize,
+    },
     /// All differences are the same number: the runs were not independent, or
     /// the metric is too coarse.
     NoVariation,
@@ -141,6 +148,10 @@ impl fmt::Display for Warning {
                 }
                 write!(f, "; take {needed} pairs or more, or fewer comparisons")
             }
+            Self::TooFewPairs { usable, needed } => write!(
+                f,
+                "only {usable} pairs can be used and {needed} are needed; measure for longer"
+            ),
             Self::NoVariation => f.write_str(
                 "every pair gave the same difference; vary the seed, the layout or the boot \
                  between pairs, or take a finer metric",

@@ -12,7 +12,7 @@ fn verdicts_and_unknown_limits_as_json() {
     assert_eq!(json["role"], "primary");
     assert_eq!(
         json["verdict"],
-        serde_json::json!({"invalid": [{"too_few_pairs": {"usable": 3, "needed": 8}}]})
+        serde_json::json!({"unclear": {"detectable": null, "pairs_for_flat": null}})
     );
     assert!(json["estimate"]["ci95"]["low"].is_null());
     assert_eq!(serde_json::to_value(Verdict::Better).unwrap(), "better");

@@ -219,7 +219,7 @@ fn anything() -> impl Strategy<Value = Pair> {
     let kind = prop::sample::select(vec![
         FaultKind::RunFailed,
         FaultKind::CounterPartial,
-        FaultKind::PlacementDiffered,
+        FaultKind::Disturbed,
         FaultKind::CheckFailed,
         FaultKind::Unusable,
     ]);

@@ -141,12 +141,26 @@ fn a_claim_without_an_aa_run_is_warned_of() {
 #[test]
 fn seven_pairs_are_too_few_and_eight_are_not() {
     let judged = one(higher(pairs(7, 0.5, 0.01)));
-    let reason = Reason::TooFewPairs {
+    // Seven pairs are not wrong: they show nothing.
+    assert_eq!(
+        judged.verdict,
+        Verdict::Unclear {
+            detectable: None,
+            pairs_for_flat: None
+        }
+    );
+    let few = Warning::TooFewPairs {
         usable: 7,
         needed: 8,
     };
-    assert_eq!(judged.verdict, Verdict::Invalid(vec![reason]));
+    assert!(judged.warnings.contains(&few));
+    assert_eq!((judged.p, judged.p_adjusted), (1.0, 1.0));
     assert!(judged.estimate.is_some());
+    // Nor are eight that the machine disturbed.
+    let mut disturbed = pairs(8, 0.5, 0.01);
+    (0..8).for_each(|i| fail(&mut disturbed, i, FaultKind::Disturbed));
+    let judged = one(higher(disturbed));
+    assert_eq!((judged.verdict.word(), judged.estimate), ("unclear", None));
     assert_eq!(one(higher(pairs(8, 0.5, 0.01))).verdict, Verdict::Better);
     let none = one(higher(Vec::new()));
     assert_eq!(none.verdict.word(), "invalid");
@@ -193,10 +207,10 @@ fn one_failed_run_of_forty_costs_its_pair_and_no_more() {
 }
 
 #[test]
-fn a_pair_that_the_machine_moved_is_not_a_failure() {
+fn a_pair_that_the_machine_disturbed_is_not_a_failure() {
     let mut sample = pairs(24, 0.05, 0.02);
     for i in 0..8 {
-        fail(&mut sample, i * 3, FaultKind::PlacementDiffered);
+        fail(&mut sample, i * 3, FaultKind::Disturbed);
     }
     let judged = one(higher(sample.clone()));
     assert_eq!(judged.verdict, Verdict::Better);

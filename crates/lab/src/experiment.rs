@@ -346,13 +346,11 @@ pub enum Invalid {
     /// It did not finish, or gave no figure. The pair is set aside and the
     /// others stand.
     Failed(String),
-    /// The machine disturbed it. Set aside like a failure, once repeating it
-    /// did not help.
+    /// The machine disturbed it, and still did when the pair had been repeated.
+    /// The pair is set aside and does not count as a failure. (Version 0.2
+    /// also set pairs aside whose CPUs had moved.)
+    #[serde(alias = "placement_moved")]
     Disturbed(String),
-    /// The CPUs moved, during this run or between it and its pair's other
-    /// run, and still did when the pair had been repeated. The pair is set
-    /// aside and does not count as a failure.
-    PlacementMoved(String),
     /// A counter did not run all the time. The pair is set aside.
     Counter(String),
     /// The workload's own check failed, such as mutual exclusion. Never
@@ -370,7 +368,6 @@ impl Invalid {
         match self {
             Self::Failed(why)
             | Self::Disturbed(why)
-            | Self::PlacementMoved(why)
             | Self::Counter(why)
             | Self::CheckFailed(why)
             | Self::Interrupted(why) => why,
@@ -408,15 +405,26 @@ impl Sample {
     }
 }
 
-/// Cache-line round trip around a run, and the resulting class.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// How far apart the CPUs of a run were: the round trip of a cache line.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Placement {
-    /// Median before the run, in ns.
+    /// The first of the run, in ns.
     pub before: f64,
-    /// Median after it, in ns.
+    /// The last of it, in ns.
     pub after: f64,
-    /// The class; runs are only compared within one class.
-    pub class: String,
+    /// The typical one, over the links between its CPUs, in ns; `None` in
+    /// what version 0.2 stored.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub typical: Option<f64>,
+}
+
+impl Placement {
+    /// The round trip that stands for the run, in ns.
+    #[must_use]
+    pub fn round_trip(&self) -> f64 {
+        self.typical
+            .unwrap_or_else(|| (self.before * self.after).sqrt())
+    }
 }
 
 /// The order in which the runs of a pair were made. It is recorded when they
@@ -498,7 +506,7 @@ impl Pair {
     /// count: such a pair is run again.
     #[must_use]
     pub fn is_disturbed(&self) -> bool {
-        self.any_invalid(|i| matches!(i, Invalid::PlacementMoved(_) | Invalid::Disturbed(_)))
+        self.any_invalid(|i| matches!(i, Invalid::Disturbed(_)))
     }
 
     /// The most serious reason why it does not count.
@@ -513,7 +521,6 @@ impl Pair {
             Invalid::Failed(_) | Invalid::Interrupted(_) => 1,
             Invalid::Counter(_) => 2,
             Invalid::Disturbed(_) => 3,
-            Invalid::PlacementMoved(_) => 4,
         })
     }
 
@@ -523,12 +530,12 @@ impl Pair {
         self.order != Order::Together
     }
 
-    /// The placement class of both runs; `None` if there is none, or if they
-    /// differ.
+    /// The cache-line round trip of both runs, in ns; `None` where it was not
+    /// measured.
     #[must_use]
-    pub fn class(&self) -> Option<&str> {
-        let baseline = self.baseline.placement.as_ref()?;
-        let experiment = self.experiment.placement.as_ref()?;
-        (baseline.class == experiment.class).then_some(baseline.class.as_str())
+    pub fn round_trip(&self) -> Option<f64> {
+        let [b, e] = self.samples().map(|s| s.placement.map(|p| p.round_trip()));
+        let trip = (b? * e?).sqrt();
+        (trip.is_finite() && trip > 0.0).then_some(trip)
     }
 }

@@ -67,7 +67,13 @@ pub fn fails(
     verdicts: &Verdicts,
 ) -> Result<bool, String> {
     let is_invalid = |v: &Verdict| matches!(v, Verdict::Invalid(_));
-    if !fail_on.is_empty() && verdicts.primaries().all(is_invalid) {
+    let judged = verdicts
+        .cells
+        .iter()
+        .flat_map(|cell| &cell.metrics)
+        .filter(|m| m.metric.role == Role::Primary)
+        .any(|m| m.judged.was_judged());
+    if !fail_on.is_empty() && !judged {
         return Err(
             "--fail-on judged nothing: no cell has a verdict; give more --pairs or more time"
                 .into(),

@@ -6,7 +6,7 @@
 use crate::experiment::{Cell, Order, Pair, Sample};
 use locklab_judge::{Interim, Side};
 use serde_json::Value;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Code that can run one side of one pair of a cell.
 pub trait Instrument {
@@ -48,6 +48,16 @@ pub trait Instrument {
     fn time(&self) -> Option<Duration> {
         None
     }
+
+    /// The present time, by which that limit is kept. Only a modelled machine
+    /// has another clock than this one.
+    fn now(&self) -> Instant {
+        Instant::now()
+    }
+
+    /// Receives the end of that time, before anything is run: nothing may be
+    /// begun after it.
+    fn until(&mut self, _end: Instant) {}
 
     /// The state of a cell; unless it is open, its time goes to the others. It
     /// follows a rule that was fixed before the first run and makes no wrong

@@ -18,6 +18,7 @@ pub mod gate;
 pub mod instrument;
 pub mod matrix;
 pub mod model;
+pub mod placement;
 pub mod progress;
 pub mod report;
 pub mod runner;

@@ -1,10 +1,9 @@
 //! Runs an experiment pair by pair, in the order that the coin decides.
 //!
 //! Every sample is stored as its run ends. A pair that the machine disturbed
-//! is run again, and a cell whose pairs lie in several placements continues
-//! until one of them has enough, both within a budget, so that a run on a noisy
-//! machine ends too. Repetition depends on the machine alone, never on
-//! the results of the subjects.
+//! is run again, within a budget of repetitions or until the time of the design
+//! is used up, so that a run on a noisy machine ends too. Repetition depends on
+//! the machine alone, never on the results of the subjects.
 //!
 //! The runner measures nothing itself (see [`Instrument`]) and judges nothing.
 
@@ -12,8 +11,7 @@ use crate::experiment::{Cell, Design, Invalid, Order, Pair, Sample};
 use crate::instrument::{Instrument, Pairing, Schedule, Stopped, Turn};
 use crate::progress::Progress;
 use crate::store::{Recorder, Slot};
-use locklab_judge::{Interim, MIN_PAIRS, Settings, Side, coin, fork_seed};
-use std::collections::HashMap;
+use locklab_judge::{Interim, Settings, Side, coin, fork_seed};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -70,8 +68,8 @@ struct Clock {
 }
 
 impl Clock {
-    fn start(cells: &[Cell], time: Option<Duration>) -> Self {
-        let started = Instant::now();
+    fn start(cells: &[Cell], instrument: &dyn Instrument) -> Self {
+        let (started, time) = (instrument.now(), instrument.time());
         let samples = cells.iter().flat_map(|c| &c.pairs).flat_map(Pair::samples);
         let offset = samples.filter_map(|s| s.started).fold(0.0, f64::max);
         let spent = Duration::try_from_secs_f64(offset).unwrap_or_default();
@@ -82,9 +80,9 @@ impl Clock {
         }
     }
 
-    /// Seconds since the start of the experiment.
-    fn now(&self) -> f64 {
-        self.offset + self.started.elapsed().as_secs_f64()
+    /// Seconds from the start of the experiment to `now`.
+    fn at(&self, now: Instant) -> f64 {
+        self.offset + now.saturating_duration_since(self.started).as_secs_f64()
     }
 }
 
@@ -96,7 +94,10 @@ impl Runner<'_> {
             repeated: 0,
             stopped: None,
         };
-        let clock = Clock::start(cells, instrument.time());
+        let clock = Clock::start(cells, instrument);
+        if let Some(end) = clock.end {
+            instrument.until(end);
+        }
         let mut standings = vec![
             Standing {
                 budget: self.design.pairs,
@@ -174,9 +175,8 @@ impl Runner<'_> {
     ) -> bool {
         let asked = match clock.end {
             None => self.design.pairs,
-            Some(end) if Instant::now() < end => u32::MAX,
-            // Not with fewer pairs than a verdict needs.
-            Some(_) => self.design.pairs.min(MIN_PAIRS as u32),
+            Some(end) if instrument.now() < end => u32::MAX,
+            Some(_) => return false,
         };
         standing.budget > 0
             && !enough(&cell.pairs, asked)
@@ -244,7 +244,7 @@ impl Runner<'_> {
         let steady = !pair.is_disturbed();
         // Where the design is by time, repeats cost time and nothing else,
         // until that is used up.
-        let counted = clock.end.is_none_or(|end| Instant::now() >= end);
+        let counted = clock.end.is_none_or(|end| instrument.now() >= end);
         // The last pair of the budget is kept.
         let kept = steady || standing.budget == 1;
         let closing = [(rows[0], &pair.baseline), (rows[1], &pair.experiment)];
@@ -252,9 +252,6 @@ impl Runner<'_> {
         if !steady {
             outcome.repeated += 1;
             standing.budget -= u32::from(counted);
-        } else if clock.end.is_none() && usable(&cell.pairs) >= self.design.pairs {
-            // There are enough pairs, but in several placements.
-            standing.budget -= 1;
         }
         if kept {
             let check_failed = pair.any_invalid(|i| matches!(i, Invalid::CheckFailed(_)));
@@ -298,7 +295,7 @@ impl Runner<'_> {
     ) -> Result<(Pair, [Option<i64>; 2]), Stopped> {
         let sides = match turn.order {
             Order::Together => {
-                let at = clock.now();
+                let at = clock.at(instrument.now());
                 let [mut baseline, mut experiment] = instrument.run_together(cell, turn)?;
                 for sample in [&mut baseline, &mut experiment] {
                     sample.started.get_or_insert(at);
@@ -310,7 +307,7 @@ impl Runner<'_> {
             order => {
                 let mut done: Vec<(Side, Option<i64>, Sample)> = Vec::with_capacity(2);
                 for side in order.judged().sides() {
-                    let at = clock.now();
+                    let at = clock.at(instrument.now());
                     let sample = instrument.run(cell, turn, side);
                     let mut sample = match sample {
                         Ok(sample) => sample,
@@ -376,7 +373,7 @@ impl Runner<'_> {
             self.progress.set(done, of, &key.to_string());
             return;
         };
-        let left = end.saturating_duration_since(Instant::now());
+        let left = end.saturating_duration_since(instrument.now());
         let done = 1.0 - left.as_secs_f64() / time.as_secs_f64().max(1e-9);
         let decided = running()
             .filter(|cell| instrument.interim(cell) == Interim::Decided)
@@ -393,23 +390,15 @@ fn next_number(pairs: &[Pair]) -> u32 {
 
 /// The number of pairs that need not be run again.
 fn usable(pairs: &[Pair]) -> u32 {
-    let usable = pairs.iter().filter(|pair| !pair.is_disturbed()).count();
+    let counts = |pair: &&Pair| !pair.is_disturbed() && !pair.is_half();
+    let usable = pairs.iter().filter(counts).count();
     u32::try_from(usable).unwrap_or(u32::MAX)
 }
 
-/// Whether one placement has all the requested pairs. Pairs that
-/// failed count: they are not repeated until they succeed. A subject that
-/// failed its own check is not run again.
+/// Whether there are all the requested pairs. Pairs that failed count: they are
+/// not repeated until they succeed. A subject that failed its own check is not
+/// run again.
 fn enough(pairs: &[Pair], asked: u32) -> bool {
-    let mut failed = 0;
-    let mut by_class: HashMap<Option<&str>, u32> = HashMap::new();
-    for pair in pairs {
-        match pair.invalid() {
-            Some(Invalid::CheckFailed(_)) => return true,
-            Some(Invalid::Failed(_) | Invalid::Counter(_)) => failed += 1,
-            Some(_) => {}
-            None => *by_class.entry(pair.class()).or_default() += 1,
-        }
-    }
-    by_class.values().max().unwrap_or(&0) + failed >= asked
+    let lost = |pair: &Pair| matches!(pair.invalid(), Some(Invalid::CheckFailed(_)));
+    pairs.iter().any(lost) || usable(pairs) >= asked
 }

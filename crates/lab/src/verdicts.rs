@@ -8,6 +8,7 @@ use crate::experiment::{
     Cell, Experiment, Invalid, Metric, Pair, Provenance, Role, Sample, Summary,
 };
 use crate::model::{self, Band};
+use crate::placement::Places;
 use locklab_judge::{
     BadSetting, Comparison, Family, FaultKind, Judged, Settings, Shown, Side, Verdict, estimate,
 };
@@ -19,20 +20,22 @@ use std::collections::BTreeMap;
 pub struct Verdicts {
     /// The settings, decided before the run.
     pub settings: Settings,
-    /// Judged cells, in the order of the experiment's. A cell that was
-    /// measured in two placement classes, with enough pairs in each, is here
-    /// twice, the class with more pairs first. A cell that was not measured is
+    /// Where the CPUs were, and whether that matters.
+    pub places: Places,
+    /// Judged cells, in the order of the experiment's. Where the ratio depends
+    /// on the placement of the CPUs, a cell with enough pairs in each of two
+    /// placements is here twice, the one with more pairs first. A cell that was not measured is
     /// here too, invalid: it stays in the family, which was decided before the
     /// run.
     pub cells: Vec<JudgedCell>,
 }
 
-/// One cell, in one placement class.
+/// One cell, over all placements of its CPUs or in one.
 #[derive(Clone, Debug)]
 pub struct JudgedCell {
     /// Its index in the experiment.
     pub cell: usize,
-    /// Placement class of its pairs; `None` where the instrument gave none.
+    /// The placement of its pairs; `None` where the verdict is over all.
     pub class: Option<String>,
     /// Lowest and highest cache-line round trip around its runs, in ns.
     pub round_trip: Option<(f64, f64)>,
@@ -51,7 +54,7 @@ pub struct JudgedCell {
     pub differences: Vec<f64>,
     /// The interval of nine in ten ratios of a simulation.
     pub band: Option<Band>,
-    /// Pairs of this cell in other placement classes, too few to be judged.
+    /// Pairs of this cell in other placements, too few to be judged.
     pub elsewhere: Vec<(String, usize)>,
 }
 
@@ -144,8 +147,8 @@ impl JudgedMetric {
 }
 
 impl Verdicts {
-    /// The measured cells by placement class, the class with most cells
-    /// first. Cells without a class (one thread, one CPU) go with the first
+    /// The measured cells by the placement of their CPUs, the one with most
+    /// cells first. Cells without a class (one thread, one CPU) go with the first
     /// group; where no cell has one, there is one group, named `None`.
     #[must_use]
     pub fn by_class(&self) -> Vec<(Option<&str>, Vec<&JudgedCell>)> {
@@ -197,10 +200,14 @@ pub fn judge(experiment: &Experiment) -> Result<Verdicts, BadSetting> {
         family: Family::FalseDiscovery,
         ..settings
     };
+    let places = Places::of(experiment, |cell, pair| {
+        let metric = cell.primary()?;
+        pair_of(pair, metric)?.difference(metric.direction)
+    });
     let mut cells = Vec::new();
     let mut groups = Vec::new();
     for (index, cell) in experiment.cells.iter().enumerate() {
-        for group in by_class(cell, settings.min_pairs) {
+        for group in by_class(cell, &places, settings.min_pairs) {
             cells.push(group.summary(index));
             groups.push(group);
         }
@@ -235,7 +242,11 @@ pub fn judge(experiment: &Experiment) -> Result<Verdicts, BadSetting> {
     if matches!(experiment.provenance, Provenance::Simulation(_)) {
         model::hold_back(experiment, &mut cells);
     }
-    Ok(Verdicts { settings, cells })
+    Ok(Verdicts {
+        settings,
+        places,
+        cells,
+    })
 }
 
 /// The judge's pairs of a cell's primary metric that count: the pairs that a
@@ -262,12 +273,14 @@ struct Group<'a> {
     elsewhere: Vec<(String, usize)>,
 }
 
-/// Groups of pairs by placement class. The first has most pairs, and those
-/// that have no class of their own: a run that failed, a pair that moved.
-fn by_class(cell: &Cell, min_pairs: usize) -> Vec<Group<'_>> {
+/// One group of all pairs, unless the ratio depends on the placement of the
+/// CPUs: then groups by it. The first has most pairs, and those without a
+/// placement: a run that failed.
+fn by_class<'a>(cell: &'a Cell, places: &Places, min_pairs: usize) -> Vec<Group<'a>> {
+    let class_of = |pair: &Pair| places.name(cell, pair).filter(|_| places.matter());
     let mut classes: Vec<(String, Vec<&Pair>)> = Vec::new();
     for pair in cell.pairs.iter().filter(|pair| !pair.is_half()) {
-        let Some(class) = pair.class() else {
+        let Some(class) = class_of(pair) else {
             continue;
         };
         match classes.iter_mut().find(|(name, _)| name == class) {
@@ -285,7 +298,7 @@ fn by_class(cell: &Cell, min_pairs: usize) -> Vec<Group<'_>> {
             .pairs
             .iter()
             .filter(|p| !p.is_half())
-            .filter(|p| p.class().is_none_or(|c| Some(c) == main.as_deref()))
+            .filter(|p| class_of(p).is_none_or(|c| Some(c) == main.as_deref()))
             .collect(),
         class: main,
         elsewhere: few.into_iter().map(|(c, p)| (c, p.len())).collect(),
@@ -309,22 +322,13 @@ fn fault(pair: &Pair) -> Option<(FaultKind, Option<Side>, String)> {
         };
         let kind = match invalid {
             Invalid::CheckFailed(_) => FaultKind::CheckFailed,
-            Invalid::Failed(_) | Invalid::Disturbed(_) | Invalid::Interrupted(_) => {
-                FaultKind::RunFailed
-            }
+            Invalid::Failed(_) | Invalid::Interrupted(_) => FaultKind::RunFailed,
+            Invalid::Disturbed(_) => FaultKind::Disturbed,
             Invalid::Counter(_) => FaultKind::CounterPartial,
-            Invalid::PlacementMoved(_) => FaultKind::PlacementDiffered,
         };
         return Some((kind, Some(side), invalid.why().to_owned()));
     }
-    match (&pair.baseline.placement, &pair.experiment.placement) {
-        (Some(b), Some(e)) if b.class != e.class => Some((
-            FaultKind::PlacementDiffered,
-            None,
-            format!("{} and {}", b.class, e.class),
-        )),
-        _ => None,
-    }
+    None
 }
 
 /// A pair in the judge's form; `None` if it counts and did not measure

@@ -73,7 +73,7 @@ fn sarif_has_a_result_a_verdict() {
     assert_eq!(
         verdicts,
         [
-            ("invalid", "error"),
+            ("better", "none"),
             ("better", "none"),
             ("invalid", "error"),
             ("incomplete", "none")

@@ -2,8 +2,8 @@
 
 use locklab_judge::{Family, Interim, Side, coin, fork_seed};
 use locklab_lab::experiment::{
-    Cell, Design, Experiment, Invalid, Key, Kind, Labels, Metric, Order, Pair, Placement,
-    Provenance, Role, Sample, Source,
+    Cell, Design, Experiment, Invalid, Key, Kind, Labels, Metric, Order, Pair, Provenance, Role,
+    Sample, Source,
 };
 use locklab_lab::instrument::{Instrument, Pairing, Schedule, Stopped, Turn};
 use locklab_lab::progress::Progress;
@@ -15,9 +15,13 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-/// Plays a script of placements, one for each run; the last is repeated.
+/// Plays a script.
 struct Script {
-    classes: Vec<&'static str>,
+    /// Time that each run takes, on its own clock.
+    takes: Duration,
+    spent: Duration,
+    started: Instant,
+    until: Option<Instant>,
     /// What the run of this number is.
     invalid: HashMap<usize, Invalid>,
     runs: Vec<(usize, Side)>,
@@ -36,7 +40,10 @@ struct Script {
 impl Default for Script {
     fn default() -> Self {
         Self {
-            classes: vec!["near"],
+            takes: Duration::from_micros(1),
+            spent: Duration::ZERO,
+            started: Instant::now(),
+            until: None,
             invalid: HashMap::new(),
             runs: Vec::new(),
             stop_after: usize::MAX,
@@ -48,15 +55,6 @@ impl Default for Script {
             announced: Vec::new(),
             time: None,
             settled: usize::MAX,
-        }
-    }
-}
-
-impl Script {
-    fn of(classes: &[&'static str]) -> Self {
-        Self {
-            classes: classes.to_vec(),
-            ..Self::default()
         }
     }
 }
@@ -82,6 +80,14 @@ impl Instrument for Script {
         self.time
     }
 
+    fn now(&self) -> Instant {
+        self.started + self.spent
+    }
+
+    fn until(&mut self, end: Instant) {
+        self.until = Some(end);
+    }
+
     fn interim(&self, cell: &Cell) -> Interim {
         if cell.pairs.len() >= self.settled {
             Interim::Decided
@@ -105,24 +111,12 @@ impl Instrument for Script {
             return Err(self.outcome.clone());
         }
         self.runs.push((turn.cell, side));
+        self.spent += self.takes;
         Ok(Sample {
             values: [("rate".to_owned(), 1.0 + turn.seed as f64)].into(),
-            placement: Some(Placement {
-                before: 64.0,
-                after: 64.0,
-                class: self.classes[number.min(self.classes.len() - 1)].into(),
-            }),
             invalid: self.invalid.get(&number).cloned(),
             ..Sample::default()
         })
-    }
-
-    fn settle(&mut self, pair: &mut Pair) {
-        if pair.class().is_none() {
-            for sample in pair.samples_mut() {
-                sample.invalid = Some(Invalid::PlacementMoved("moved".into()));
-            }
-        }
     }
 
     fn end(&mut self, _: &mut Cell) {
@@ -238,20 +232,25 @@ fn both_sides_of_a_pair_have_one_seed_and_no_two_pairs_the_same() {
     assert_eq!(seeds.len(), 16);
 }
 
+/// Which runs the machine disturbs.
+fn disturbed(runs: impl IntoIterator<Item = usize>) -> HashMap<usize, Invalid> {
+    let one = |run| (run, Invalid::Disturbed("the machine slept".into()));
+    runs.into_iter().map(one).collect()
+}
+
 #[test]
-fn a_pair_whose_cpus_moved_is_run_again() {
+fn a_pair_that_was_disturbed_is_stored_and_run_again() {
     let mut cells = cells(1);
     let mut recorder = store(&cells);
-    // Moves in the second pair, and stays there.
-    let mut script = Script::of(&["near", "near", "near", "far"]);
+    let mut script = Script {
+        invalid: disturbed([3]),
+        ..Script::default()
+    };
     let outcome = run_until(8, &mut cells, &mut script, &mut recorder, None);
     assert_eq!(outcome.repeated, 1);
     let pairs = &cells[0].pairs;
-    // One pair was near before the move; eight are far after it.
-    assert_eq!(pairs.len(), 9);
+    assert_eq!(pairs.len(), 8);
     assert!(pairs.iter().all(|p| p.invalid().is_none()));
-    assert_eq!(pairs[0].class(), Some("near"));
-    assert!(pairs[1..].iter().all(|p| p.class() == Some("far")));
     let stored = recorder.with(|store, id| {
         let (mut kept, damaged) = store.pairs(id)?;
         assert!(damaged.is_empty());
@@ -265,7 +264,10 @@ fn a_pair_whose_cpus_moved_is_run_again() {
 #[test]
 fn a_machine_that_never_rests_ends_too() {
     let mut cells = cells(1);
-    let mut script = Script::of(&["near", "far"].repeat(100));
+    let mut script = Script {
+        invalid: disturbed(0..100),
+        ..Script::default()
+    };
     let outcome = run(8, &mut cells, &mut script);
     assert_eq!(script.runs.len(), 16);
     assert_eq!(outcome.repeated, 8);
@@ -273,7 +275,7 @@ fn a_machine_that_never_rests_ends_too() {
     let [pair] = cells[0].pairs.as_slice() else {
         panic!("{} pairs", cells[0].pairs.len());
     };
-    assert!(matches!(pair.invalid(), Some(Invalid::PlacementMoved(_))));
+    assert!(matches!(pair.invalid(), Some(Invalid::Disturbed(_))));
 }
 
 #[test]
@@ -453,15 +455,23 @@ fn a_design_by_time_goes_on_until_cells_are_settled_or_the_time_is_used_up() {
     let outcome = run(12, &mut settled, &mut script);
     assert_eq!((outcome.stopped, lengths(&settled)), (None, vec![20; 3]));
     assert_eq!(script.ended, 3);
-    // The fewest that a verdict takes are run in any case.
-    let mut late = cells(2);
-    script.time = Some(Duration::ZERO);
+    // After it nothing is begun, and nothing is kept that was disturbed.
+    let mut late = cells(3);
+    let mut script = Script {
+        time: Some(Duration::from_secs(10)),
+        takes: Duration::from_millis(900),
+        invalid: disturbed([2]),
+        schedule: Schedule::RoundByRound,
+        ..Script::default()
+    };
     let outcome = run(12, &mut late, &mut script);
-    assert_eq!((outcome.stopped, lengths(&late)), (None, vec![8; 2]));
+    assert_eq!((outcome.stopped, outcome.repeated), (None, 1));
+    assert_eq!(lengths(&late), [2, 2, 1]);
+    assert_eq!(script.until, Some(script.started + Duration::from_secs(10)));
     // A disturbed pair costs nothing but time, while there is some.
     let mut restless = cells(1);
     let mut script = Script {
-        classes: [["far", "near"].repeat(40), vec!["near"]].concat(),
+        invalid: disturbed((0..80).step_by(2)),
         time: Some(Duration::from_secs(3600)),
         settled: 10,
         ..Script::default()

@@ -121,48 +121,78 @@ fn a_cell_that_was_not_measured_stays_in_the_family() {
     assert!(verdicts.cells[0].is_measured() && !verdicts.cells[1].is_measured());
     assert!(matches!(
         verdicts.cells[1].verdict(),
-        Some(Verdict::Invalid(reasons)) if matches!(reasons[0], Reason::TooFewPairs { .. })
+        Some(Verdict::Invalid(reasons)) if reasons[..] == [Reason::NotMeasured]
     ));
     assert_eq!(verdicts.by_class()[0].1.len(), 1);
 }
 
-#[test]
-fn placements_are_never_compared_with_one_another() {
-    let mut moved = cell(0, 1.5, 20);
+/// A cell of which `far` pairs were measured far apart, where the experiment's
+/// rate is so many times as high.
+fn moved(n: u64, far: usize, times: f64) -> Cell {
+    let mut moved = cell(n, 1.5, 20);
     for (i, pair) in moved.pairs.iter_mut().enumerate() {
-        for (j, sample) in pair.samples_mut().into_iter().enumerate() {
-            let class = match i {
-                0..8 => "far",
-                8..10 => "elsewhere",
-                // Between the two runs of this pair.
-                10 if j == 0 => "far",
-                _ => "near",
-            };
+        let away = i < far;
+        if away {
+            *pair.experiment.values.get_mut("rate").unwrap() *= times;
+        }
+        for sample in pair.samples_mut() {
             sample.placement = Some(Placement {
-                before: i as f64,
+                before: if away { 95.0 } else { 33.0 },
                 after: 50.0,
-                class: class.into(),
+                typical: Some(if away { 96.0 } else { 34.0 }),
             });
         }
     }
-    let verdicts = judge(&experiment(vec![moved], Family::Holm)).unwrap();
-    let [near, far] = verdicts.cells.as_slice() else {
+    moved
+}
+
+#[test]
+fn placements_are_pooled_where_the_ratio_does_not_depend_on_them() {
+    let cells = vec![moved(0, 9, 1.0), moved(1, 12, 1.0)];
+    let verdicts = judge(&experiment(cells, Family::Holm)).unwrap();
+    assert!(verdicts.places.p.is_some() && !verdicts.places.matter());
+    assert_eq!(verdicts.cells.len(), 2);
+    let judged = &verdicts.cells[0];
+    assert_eq!((&judged.class, judged.differences.len()), (&None, 20));
+    assert_eq!(judged.round_trip, Some((33.0, 95.0)));
+    // One placement, whatever figures it has on other machines.
+    let one = judge(&experiment(vec![moved(0, 0, 1.0)], Family::Holm)).unwrap();
+    assert_eq!(one.places.p, None);
+}
+
+#[test]
+fn placements_on_which_the_ratio_depends_are_never_compared_with_one_another() {
+    let cells = vec![moved(0, 9, 1.2), moved(1, 18, 1.2)];
+    let verdicts = judge(&experiment(cells, Family::Holm)).unwrap();
+    assert!(verdicts.places.matter());
+    let [near, far, alone] = verdicts.cells.as_slice() else {
         panic!("{} groups", verdicts.cells.len());
     };
     assert_eq!(
         (near.class.as_deref(), near.differences.len()),
-        (Some("near"), 9)
+        (Some("near"), 11)
     );
     assert_eq!(
         (far.class.as_deref(), far.differences.len()),
-        (Some("far"), 8)
+        (Some("far"), 9)
     );
-    assert_eq!(near.elsewhere, [("elsewhere".to_owned(), 2)]);
-    assert_eq!(near.primary().unwrap().judged.set_aside.len(), 1);
-    assert_eq!(far.round_trip, Some((0.0, 50.0)));
+    assert_eq!(alone.elsewhere, [("near".to_owned(), 2)]);
     let groups = verdicts.by_class();
     let classes: Vec<_> = groups.iter().map(|(class, _)| *class).collect();
-    assert_eq!(classes, [Some("near"), Some("far")]);
+    assert_eq!(classes, [Some("far"), Some("near")]);
+}
+
+#[test]
+fn a_pair_that_the_machine_disturbed_is_no_failure_and_too_few_are_unclear() {
+    let mut disturbed = cell(0, 1.5, 20);
+    for pair in &mut disturbed.pairs[..13] {
+        pair.baseline.invalid = Some(Invalid::Disturbed("other programs".into()));
+    }
+    let judged = one(disturbed);
+    assert_eq!(word(&judged), "unclear");
+    let warnings = &judged.primary().unwrap().judged.warnings;
+    let few = "only 7 pairs can be used and 8 are needed; measure for longer";
+    assert!(warnings.iter().any(|w| w.to_string() == few));
 }
 
 #[test]

@@ -124,7 +124,7 @@ fn show(
                     .sum()
             };
             println!(
-                "{:<12} {word:<8} {:>7.4} {:>7.4} {:>7.4}  {:>6.2} % wide, {:>3} pairs of {:>5} slices, {:>4} preempted {:>3} stolen {:>3} moved, lag-1 {:>5.2}  {} {}",
+                "{:<12} {word:<8} {:>7.4} {:>7.4} {:>7.4}  {:>6.2} % wide, {:>3} pairs of {:>5} slices, {:>4} preempted {:>3} stolen, lag-1 {:>5.2}  {} {}",
                 cell.key.to_string(),
                 judged.ratio().map_or(f64::NAN, |r| r.value),
                 judged.ratio().map_or(f64::NAN, |r| r.low),
@@ -134,7 +134,6 @@ fn show(
                 sum("kept"),
                 sum("preempted"),
                 sum("stolen"),
-                sum("moved"),
                 estimate.and_then(|e| e.autocorrelation).unwrap_or(f64::NAN),
                 judged.class.as_deref().unwrap_or("-"),
                 cell.facts.first().map_or("", |f| f.1.as_str()),

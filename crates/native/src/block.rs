@@ -10,97 +10,19 @@
 //! cell and no statistics.
 
 use crate::arena::{Arena, room};
-use crate::disturbance::{self, Disturbance, Usage};
+use crate::disturbance::{self, Account, Disturbance, Usage};
 use crate::latency::{LATENCIES, Latencies};
-use crate::lock_code::{LAYOUTS, LockCode};
 use crate::rendezvous::{Rendezvous, wake_all};
+use crate::request::{Draw, Request};
 use crate::round_trip::{Ball, links};
 use crate::slice::{Clockwork, Slice, Tally};
-use crate::timeline::{Timeline, Windows};
-use crate::work::{Critical, Section};
+use crate::timeline::Timeline;
+use crate::work::Section;
 use locklab_host::clock;
-use locklab_judge::{Side, coin, fork_seed};
+use locklab_judge::fork_seed;
 use std::cell::{Cell, RefCell};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-
-/// The parameters of a block.
-#[derive(Clone, Debug)]
-pub(crate) struct Request {
-    /// Baseline and experiment.
-    pub(crate) codes: [LockCode; 2],
-    /// Number of workers.
-    pub(crate) threads: usize,
-    /// The CPUs to pin them to, round robin.
-    pub(crate) cpus: Vec<usize>,
-    /// What each worker does in its critical section.
-    pub(crate) critical: Vec<Critical>,
-    /// Units outside it.
-    pub(crate) non_critical: u64,
-    /// Start of a slice that is left out, in ns.
-    pub(crate) settle: u64,
-    /// Measured part of a slice, in ns.
-    pub(crate) length: u64,
-    /// Windows of a slice.
-    pub(crate) windows: Windows,
-    /// Whether acquisitions are timed.
-    pub(crate) latency: bool,
-    /// Cost of one clock read, in ns.
-    pub(crate) clock_cost: f64,
-    /// How long the block takes, in ns.
-    pub(crate) time: u64,
-    /// The fewest undisturbed pairs; to get them it continues for up to three
-    /// times its time for them.
-    pub(crate) least: u32,
-    /// Seed of orders, layouts and addresses.
-    pub(crate) seed: u64,
-    /// One layout for all, instead of drawn ones.
-    pub(crate) layout: Option<usize>,
-}
-
-impl Request {
-    /// Whether there are more workers than CPUs.
-    pub(crate) fn oversubscribed(&self) -> bool {
-        self.threads > self.cpus.len()
-    }
-
-    /// The pairs that fit three times the block's time.
-    fn most_pairs(&self) -> usize {
-        let pair = 2 * (self.settle + self.length).max(1);
-        let fit = 3 * self.time / pair;
-        usize::try_from(fit.max(self.least.into()) + 2).unwrap_or(usize::MAX)
-    }
-
-    /// The random choices for pair `pair`.
-    pub(crate) fn draw(&self, pair: usize) -> Draw {
-        Draw {
-            sides: coin(self.seed, pair as u64).sides(),
-            layouts: [0, 1].map(|side| match self.layout {
-                Some(layout) => layout,
-                None => {
-                    // All layouts equally often, in an order of the block's
-                    // own; after each round against others of the other side.
-                    let at = (pair + side * (pair / LAYOUTS)) % LAYOUTS;
-                    permutation(fork_seed(self.seed, 1 + side as u64))[at]
-                }
-            }),
-        }
-    }
-}
-
-/// The random choices for one pair of slices.
-pub(crate) struct Draw {
-    /// The order of the sides.
-    pub(crate) sides: [Side; 2],
-    /// Layouts of baseline and experiment.
-    pub(crate) layouts: [usize; 2],
-}
-
-fn permutation(seed: u64) -> [usize; LAYOUTS] {
-    let mut order = std::array::from_fn(|i| i);
-    order.sort_by_key(|i| fork_seed(seed, *i as u64));
-    order
-}
 
 /// The state that all workers share besides the lock; it lies in the arena.
 #[derive(Default)]
@@ -333,6 +255,7 @@ impl Block {
     /// Runs one worker from start to end.
     pub(crate) fn work(&self, worker: usize, mut latencies: Option<Latencies>) {
         let control = self.control();
+        let account = Account::open();
         self.meet(|control| control.began.store(clock::now(), Ordering::Relaxed));
         for pair in 0..self.most_pairs {
             if control.over.load(Ordering::Relaxed) {
@@ -345,7 +268,7 @@ impl Block {
             if control.over.load(Ordering::Relaxed) {
                 break;
             }
-            self.slice(pair, first, &draw, worker, latencies.as_ref());
+            self.slice(pair, first, &draw, worker, (&account, latencies.as_ref()));
             self.meet(|control| {
                 self.tear_down(control, pair, first);
                 self.build(control, second);
@@ -353,7 +276,7 @@ impl Block {
             if control.over.load(Ordering::Relaxed) {
                 break;
             }
-            self.slice(pair, second, &draw, worker, latencies.as_ref());
+            self.slice(pair, second, &draw, worker, (&account, latencies.as_ref()));
             self.meet(|control| {
                 self.tear_down(control, pair, second);
                 self.end_pair(control, pair);
@@ -429,10 +352,7 @@ impl Block {
     /// Decides whether the pair counts, and whether there will be another,
     /// while all workers wait.
     fn end_pair(&self, control: &Control, pair: usize) {
-        let disturbed = disturbance::of(
-            [0, 1].map(|side| self.workers(pair, side)),
-            self.request.oversubscribed(),
-        );
+        let disturbed = self.disturbance(pair);
         // SAFETY: as in `tear_down`.
         unsafe { (*self.pairs.add(pair).as_ptr()).disturbance = disturbed };
         control.ball.reset();
@@ -443,15 +363,16 @@ impl Block {
         } else {
             control.undisturbed.load(Ordering::Relaxed)
         };
-        let spent = clock::now() - control.began.load(Ordering::Relaxed);
-        let another = spent + spent / u64::from(run) / 2;
-        let time = self.request.time;
-        let enough = another > time && undisturbed >= self.request.least;
-        let over = enough
-            || another > 3 * time
-            || run as usize >= self.most_pairs
+        let now = clock::now();
+        let spent = now.saturating_sub(control.began.load(Ordering::Relaxed));
+        let over = self.request.is_over(run, undisturbed, spent, now)
             || control.stop.load(Ordering::Relaxed);
         control.over.store(over, Ordering::Relaxed);
+    }
+
+    /// The disturbance of a pair whose workers' records are complete.
+    fn disturbance(&self, pair: usize) -> Disturbance {
+        disturbance::of([0, 1].map(|side| self.workers(pair, side)), &self.request)
     }
 
     /// Runs one worker's part of one slice.
@@ -461,7 +382,7 @@ impl Block {
         side: usize,
         draw: &Draw,
         worker: usize,
-        latencies: Option<&Latencies>,
+        (account, latencies): (&Account, Option<&Latencies>),
     ) {
         let request = &self.request;
         let windows = request.windows;
@@ -471,7 +392,8 @@ impl Block {
             let first = self.turns_at.as_ptr().add(at * windows.count);
             std::slice::from_raw_parts_mut(first, windows.count)
         };
-        let before = Usage::read();
+        let timed = request.is_timed(pair);
+        let before = account.read();
         let slice = Slice {
             me: worker as u64 + 1,
             lock: self.lock,
@@ -488,57 +410,20 @@ impl Block {
                 clock::now(),
                 request.clock_cost,
             )),
-            latencies: latencies.map(|latencies| latencies.slice(side)),
+            latencies: latencies
+                .filter(|_| timed)
+                .map(|latencies| latencies.slice(side)),
             tally: Cell::default(),
         };
-        let work = request.codes[side].slice(draw.layouts[side], request.latency);
+        let work = request.codes[side].slice(draw.layouts[side], timed);
         // SAFETY: `build` has built this side's lock and contexts here, and
         // they stay until all workers have met again.
         unsafe { work(&slice) };
         let record = WorkerRecord {
             tally: slice.tally.get(),
-            usage: Usage::read().since(&before),
+            usage: account.read().since(&before),
         };
         // SAFETY: this worker's own record of this slice, in bounds.
         unsafe { self.workers.add(at).write(record) };
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn layouts_are_balanced_and_meet_all_others() {
-        let code = LockCode::find("ticket").unwrap();
-        let request = Request {
-            codes: [code, code],
-            threads: 1,
-            cpus: vec![0],
-            critical: vec![Critical::Units(1)],
-            non_critical: 1,
-            settle: 0,
-            length: 1_000_000,
-            windows: Windows::default(),
-            latency: false,
-            clock_cost: 20.0,
-            time: 1,
-            least: 1,
-            seed: 7,
-            layout: None,
-        };
-        let mut met = std::collections::HashSet::new();
-        for pair in 0..LAYOUTS * LAYOUTS {
-            met.insert(request.draw(pair).layouts);
-        }
-        assert_eq!(met.len(), LAYOUTS * LAYOUTS);
-        let first: std::collections::HashSet<_> =
-            (0..LAYOUTS).map(|p| request.draw(p).layouts[1]).collect();
-        assert_eq!(first.len(), LAYOUTS);
-        let fixed = Request {
-            layout: Some(3),
-            ..request
-        };
-        assert_eq!(fixed.draw(11).layouts, [3, 3]);
     }
 }

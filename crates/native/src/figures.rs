@@ -8,7 +8,7 @@ use crate::block::Block;
 use crate::disturbance::Disturbance;
 use crate::latency::saved;
 use crate::lock_code::LAYOUTS;
-use crate::round_trip::{class, median, steady};
+use crate::round_trip::median;
 use locklab_lab::experiment::{Invalid, Placement, Sample, Values};
 use serde::{Deserialize, Serialize};
 
@@ -42,8 +42,6 @@ pub(crate) struct Slices {
     pub(crate) preempted: u32,
     /// Pairs in which the hypervisor or interrupts had one.
     pub(crate) stolen: u32,
-    /// Pairs in which the CPUs moved.
-    pub(crate) moved: u32,
 }
 
 /// The pairs of a block that count, and the placement of its CPUs.
@@ -51,6 +49,14 @@ pub(crate) struct Sorted {
     pub(crate) kept: Vec<usize>,
     pub(crate) slices: Slices,
     placement: Option<Placement>,
+}
+
+impl Sorted {
+    /// The pairs that count and give the rates: those that were not timed.
+    fn rated(&self, block: &Block) -> impl Iterator<Item = usize> {
+        let kept = self.kept.iter().copied();
+        kept.filter(|pair| !block.request.is_timed(*pair))
+    }
 }
 
 /// Sorts the pairs of a block.
@@ -64,21 +70,23 @@ pub(crate) fn sort(block: &Block) -> Sorted {
             .filter(|ns| *ns > 0.0)
             .collect::<Vec<f64>>()
     };
-    let medians: Vec<f64> = (0..links).map(|link| median(&trips(link))).collect();
     let mut kept = Vec::new();
     for (i, pair) in pairs.iter().enumerate() {
-        let moved = pair.trip > 0.0 && !steady(&[pair.trip, medians[pair.link]]);
         match pair.disturbance {
             Disturbance::Preempted => slices.preempted += 1,
             Disturbance::Stolen => slices.stolen += 1,
-            Disturbance::None if moved => slices.moved += 1,
             Disturbance::None => {
                 slices.kept += 1;
                 kept.push(i);
             }
         }
     }
-    let known: Vec<f64> = medians.into_iter().filter(|ns| ns.is_finite()).collect();
+    // Links are at different distances: their geometric mean changes with each.
+    let logs: Vec<f64> = (0..links)
+        .map(|link| median(&trips(link)).ln())
+        .filter(|log| log.is_finite())
+        .collect();
+    let typical = (logs.iter().sum::<f64>() / logs.len().max(1) as f64).exp();
     let seen = || pairs.iter().map(|p| p.trip).filter(|ns| *ns > 0.0);
     let placement = seen()
         .next()
@@ -86,7 +94,7 @@ pub(crate) fn sort(block: &Block) -> Sorted {
         .map(|(before, after)| Placement {
             before,
             after,
-            class: class(&known),
+            typical: Some(typical),
         });
     Sorted {
         kept,
@@ -123,18 +131,18 @@ fn rates_alone(block: &Block, sorted: &Sorted) -> Option<[f64; 2]> {
     }
     let rate = |pair: usize, side: usize| {
         let (began, ended) = block.pairs()[pair].slices[side].measured;
-        let turns: u64 = block
-            .workers(pair, side)
-            .iter()
-            .map(|w| w.tally.turns)
-            .sum();
-        (turns as f64 / (ended.saturating_sub(began).max(1) as f64 * 1e-9)).ln()
+        let worker = &block.workers(pair, side)[0];
+        // What it lost below the limit is not its own; it lost it anywhere in
+        // the slice.
+        let lost = worker.usage.lost().saturating_sub(block.request.grain) as f64;
+        let had = 1.0 - lost / worker.usage.wall.max(1) as f64;
+        let length = ended.saturating_sub(began).max(1) as f64 * had.max(0.5);
+        (worker.tally.turns as f64 / (length * 1e-9)).ln()
     };
     let pairs = || {
         sorted
-            .kept
-            .iter()
-            .map(|pair| [0, 1].map(|side| rate(*pair, side)))
+            .rated(block)
+            .map(|pair| [0, 1].map(|side| rate(pair, side)))
     };
     let sound = || pairs().filter(|logs| logs.iter().all(|log| log.is_finite()));
     let baseline = middle_half(sound().map(|[baseline, _]| baseline).collect())?;
@@ -158,26 +166,14 @@ fn disturbed(block: &Block, sorted: &Sorted) -> Option<Invalid> {
         kept,
         preempted,
         stolen,
-        moved,
     } = sorted.slices;
-    let of = kept + preempted + stolen + moved;
-    let apart = block.request.threads.min(block.request.cpus.len()) > 1;
-    if apart && sorted.placement.is_none() {
-        Some(Invalid::PlacementMoved(
-            "the CPUs in use were too busy to measure how far apart they are".into(),
-        ))
-    } else if kept >= block.request.least.min(of.max(1)) {
-        None
-    } else if moved > preempted + stolen {
-        Some(Invalid::PlacementMoved(format!(
-            "the CPUs moved in {moved} of {of} pairs of slices"
-        )))
-    } else {
-        Some(Invalid::Disturbed(format!(
+    let of = kept + preempted + stolen;
+    (kept < block.request.least.min(of.max(1))).then(|| {
+        Invalid::Disturbed(format!(
             "of {of} pairs of slices, {preempted} were cut by other programs and {stolen} by the \
              hypervisor or interrupts"
-        )))
-    }
+        ))
+    })
 }
 
 /// The sample of one side; its rate is that over all slices, unless `alone`
@@ -191,7 +187,7 @@ fn sample(block: &Block, sorted: &Sorted, side: usize, alone: Option<f64>) -> Sa
     let (mut cpu, mut available) = (0.0, 0.0);
     let mut windows: Vec<Vec<u64>> = Vec::new();
     let at_once = request.threads.min(request.cpus.len()) as f64;
-    for &pair in &sorted.kept {
+    for pair in sorted.rated(block) {
         let (began, ended) = block.pairs()[pair].slices[side].measured;
         let length = ended.saturating_sub(began);
         let workers = block.workers(pair, side);
@@ -268,7 +264,7 @@ fn sample(block: &Block, sorted: &Sorted, side: usize, alone: Option<f64>) -> Sa
     Sample {
         started: None,
         values,
-        placement: sorted.placement.clone(),
+        placement: sorted.placement,
         invalid: check(block, side, code.info.name).or_else(|| {
             // This is not the lock's doing: it was not used.
             let asked = available == 0.0 || cpu >= 0.01 * available;

@@ -8,7 +8,7 @@
 
 use crate::plan::Plan;
 use crate::probe::Native;
-use crate::round_trip::{self, MID, NEAR};
+use crate::round_trip;
 use crate::spec::Spec;
 use locklab_document::number;
 use locklab_host::topology::Topology;
@@ -16,6 +16,7 @@ use locklab_judge::Family;
 use locklab_lab::VERSION;
 use locklab_lab::experiment::{Design, Order};
 use locklab_lab::instrument::{Instrument as _, Turn};
+use locklab_lab::placement::gap;
 use std::hint::{black_box, spin_loop};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -82,9 +83,9 @@ impl Fit {
              store_buffer = {{ value = 56, assumption = \"typical\" }}\n\
              smt_slowdown = {{ value = 1.6, assumption = \"typical\", band = [1.3, 1.9] }}\n\n\
              [transfer]\n\
-             cluster_ns = {{ value = {near:.1}, source = \"measured: pairs with a round trip to 40 ns, or the nearest\" }}\n\
-             socket_ns = {{ value = {middle:.1}, source = \"measured: pairs with a round trip of 40 to 145 ns, or the next\" }}\n\
-             remote_ns = {{ value = {remote:.1}, source = \"measured: pairs with a round trip over 145 ns, or the farthest\" }}\n\
+             cluster_ns = {{ value = {near:.1}, source = \"measured: the nearest pairs\" }}\n\
+             socket_ns = {{ value = {middle:.1}, source = \"measured: pairs between the nearest and the farthest, or the next\" }}\n\
+             remote_ns = {{ value = {remote:.1}, source = \"measured: the farthest pairs\" }}\n\
              memory_ns = {{ value = 90, assumption = \"typical\" }}\n\n\
              [directory]\n\
              shared_read_ns = {{ value = 5, assumption = \"cannot be measured so\", band = [2, 30] }}\n\
@@ -152,7 +153,20 @@ fn of_round_trips(passes: Vec<Vec<f64>>, cycle: f64) -> Result<Fit, String> {
     }
     trips.sort_by(f64::total_cmp);
     let one_way: Vec<f64> = trips.iter().map(|trip| trip / 2.0).collect();
-    // The classes are those by which a matrix distinguishes placements.
+    // Where the figures have gaps, as a matrix distinguishes placements.
+    // Once more in the part that is wider: there are three distances at most.
+    let mut bounds: Vec<f64> = gap(trips.clone(), 1).into_iter().collect();
+    if let [far] = bounds[..] {
+        let (nearer, farther): (Vec<f64>, Vec<f64>) = trips.iter().partition(|trip| **trip < far);
+        let width = |part: &[f64]| part[part.len() - 1] / part[0];
+        let wider = if width(&nearer) > width(&farther) {
+            nearer
+        } else {
+            farther
+        };
+        bounds.extend(gap(wider, 1));
+        bounds.sort_by(f64::total_cmp);
+    }
     let class = |from: f64, to: f64| {
         let of: Vec<f64> = trips
             .iter()
@@ -161,11 +175,15 @@ fn of_round_trips(passes: Vec<Vec<f64>>, cycle: f64) -> Result<Fit, String> {
             .collect();
         of.get(of.len() / 2).copied()
     };
-    let classes = [
-        class(0.0, NEAR),
-        class(NEAR, MID),
-        class(MID, f64::INFINITY),
-    ];
+    let classes = match bounds[..] {
+        [] => [class(0.0, f64::INFINITY), None, None],
+        [far] => [class(0.0, far), None, class(far, f64::INFINITY)],
+        [middle, far, ..] => [
+            class(0.0, middle),
+            class(middle, far),
+            class(far, f64::INFINITY),
+        ],
+    };
     // Where a distance does not occur, the next one that does is used.
     let or = |order: [usize; 3]| order.iter().find_map(|at| classes[*at]).unwrap_or(1.0);
     Ok(Fit {

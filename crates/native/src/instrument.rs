@@ -4,30 +4,33 @@
 //! alternate block by block, so that a noisy minute affects all of them;
 //! one whose verdict is beyond doubt gives its time to the others.
 
-use crate::block::{Block, Request};
+use crate::block::Block;
 use crate::figures;
 use crate::lock_code::LockCode;
 use crate::plan::{Plan, PlannedCell, SliceLength, seconds};
 use crate::probe::Native;
+use crate::request::Request;
 use crate::settling::calibrate;
 use crate::spec::Work;
 use crate::timeline::Windows;
 use crate::work::Critical;
-use crate::workers::{self, Ending};
+use crate::workers::{Ending, OfThisMachine, Workers};
+use locklab_host::clock;
 use locklab_host::machine::Machine;
 use locklab_host::topology::real_time;
 use locklab_judge::{Direction, Interim, Side, interim, is_look};
 use locklab_lab::experiment::{
-    Cell, Design, Experiment, Key, Kind, Labels, Pair, Provenance, Sample, Source,
+    Cell, Design, Experiment, Key, Kind, Labels, Provenance, Sample, Source,
 };
 use locklab_lab::instrument::{Instrument, Pairing, Schedule, Stopped, Turn};
 use locklab_lab::matrix::metrics;
+use locklab_lab::verdicts::primary_pairs;
 use serde_json::{Value, json};
 use std::fs::File;
 use std::os::fd::{AsRawFd, RawFd};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Fewest pairs of slices that make a block, where it has time for more than
 /// one.
@@ -42,6 +45,7 @@ pub struct Slices {
     machine: Machine,
     codes: [LockCode; 2],
     clock_cost: f64,
+    grain: u64,
     /// Time of one block of each cell, in ns.
     blocks: Vec<u64>,
     /// Slices of each cell; planned, then calibrated.
@@ -49,7 +53,9 @@ pub struct Slices {
     descriptors: Vec<RawFd>,
     /// Files that stay open while their descriptors are used.
     _files: Vec<File>,
-    interrupt: Arc<AtomicBool>,
+    workers: Box<dyn Workers>,
+    /// The end of the time of all cells, in ns of the monotonic clock.
+    latest: u64,
 }
 
 impl Native {
@@ -112,13 +118,18 @@ impl Native {
             codes,
             machine: self.machine.clone(),
             clock_cost: self.clock_cost,
+            grain: self.grain,
             blocks: plan.blocks(design.pairs),
             slices: plan.cells.iter().map(|cell| plan.slice(cell)).collect(),
             descriptors: files.iter().map(AsRawFd::as_raw_fd).collect(),
             _files: files,
+            workers: Box::new(OfThisMachine {
+                processes: plan.spec.processes,
+                interrupt,
+            }),
+            latest: u64::MAX,
             plan,
             design,
-            interrupt,
         };
         Ok((slices, experiment))
     }
@@ -178,30 +189,12 @@ impl Slices {
             // Calibration found a slice that is longer than planned.
             time: self.blocks[index].max(2 * (settle + length) * u64::from(least)),
             least,
+            latest: self.latest,
+            grain: self.grain,
             seed,
             layout: plan.spec.layout,
         }
     }
-}
-
-/// The pairs of a cell's most frequent placement class that count.
-fn usable(cell: &Cell) -> Vec<locklab_judge::Pair> {
-    let sound = || cell.pairs.iter().filter(|pair| pair.invalid().is_none());
-    let class = sound()
-        .map(Pair::class)
-        .max_by_key(|class| sound().filter(|pair| pair.class() == *class).count())
-        .flatten();
-    let value = |sample: &Sample| {
-        let value = cell.primary().and_then(|m| sample.values.get(&m.name));
-        value.copied().unwrap_or(f64::NAN)
-    };
-    sound()
-        .filter(|pair| pair.class() == class)
-        .map(|pair| {
-            let order = pair.order.judged();
-            locklab_judge::Pair::new(value(&pair.baseline), value(&pair.experiment), order)
-        })
-        .collect()
 }
 
 impl Instrument for Slices {
@@ -236,8 +229,17 @@ impl Instrument for Slices {
         Some(self.plan.spec.time)
     }
 
+    fn now(&self) -> Instant {
+        self.workers.now()
+    }
+
+    fn until(&mut self, end: Instant) {
+        let left = end.saturating_duration_since(self.workers.now());
+        self.latest = clock::now().saturating_add(clock::nanos(left));
+    }
+
     fn interim(&self, cell: &Cell) -> Interim {
-        let pairs = usable(cell);
+        let pairs = primary_pairs(cell);
         let Design {
             pairs: first,
             delta,
@@ -257,7 +259,7 @@ impl Instrument for Slices {
         let found =
             if self.plan.spec.slice.is_none() && planned.threads > 1 && !planned.oversubscribed {
                 let request = self.request(index, index as u64);
-                calibrate(&request, self.plan.spec.processes, &self.interrupt)?
+                calibrate(&request, &mut *self.workers)?
             } else {
                 None
             };
@@ -290,12 +292,10 @@ impl Instrument for Slices {
     fn run_together(&mut self, _cell: &Cell, turn: &Turn) -> Result<[Sample; 2], Stopped> {
         let request = self.request(turn.cell, turn.seed);
         let block = Arc::new(Block::new(request).map_err(Stopped::Fatal)?);
-        Ok(
-            match workers::run(&block, self.plan.spec.processes, &self.interrupt)? {
-                Ending::Well => figures::samples(&block),
-                Ending::Badly(why) => [Sample::invalid(why.clone()), Sample::invalid(why)],
-            },
-        )
+        Ok(match self.workers.run(&block)? {
+            Ending::Well => figures::samples(&block),
+            Ending::Badly(why) => [Sample::invalid(why.clone()), Sample::invalid(why)],
+        })
     }
 }
 

@@ -20,6 +20,7 @@ pub mod peers;
 pub mod plan;
 pub mod probe;
 mod rendezvous;
+mod request;
 pub mod round_trip;
 mod settling;
 mod slice;

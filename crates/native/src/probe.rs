@@ -1,8 +1,8 @@
 //! Probes this machine before anything is planned, and gives the facts
 //! for a report.
 
+use crate::disturbance;
 use crate::plan::Plan;
-use crate::round_trip::{MID, NEAR};
 use crate::work::Calibration;
 use locklab_host::clock;
 use locklab_host::environment::Environment;
@@ -23,6 +23,9 @@ pub struct Native {
     pub calibration: Calibration,
     /// Cost of one clock read, in ns.
     pub clock_cost: f64,
+    /// Time without a CPU, in ns, that the kernel's accounting shows although
+    /// nothing was lost.
+    pub grain: u64,
     /// CPUs that threads could not be bound to.
     pub unpinnable: Vec<usize>,
 }
@@ -38,17 +41,18 @@ impl Native {
         locklab_locks::Threads::set_virtualized(environment.is_virtual());
         // This runs on a thread of its own, because it binds itself to CPUs.
         let order = topology.order.clone();
-        let (unpinnable, calibration) = std::thread::spawn(move || {
+        let (unpinnable, calibration, grain) = std::thread::spawn(move || {
             let unpinnable: Vec<usize> = order.iter().copied().filter(|c| !pin_to(*c)).collect();
             if let Some(first) = order.first() {
                 pin_to(*first);
             }
-            (unpinnable, Calibration::measure())
+            (unpinnable, Calibration::measure(), disturbance::grain())
         })
         .join()
-        .unwrap_or_else(|_| (Vec::new(), Calibration::measure()));
+        .unwrap_or_else(|_| (Vec::new(), Calibration::measure(), disturbance::grain()));
         Self {
             clock_cost: clock::cost(),
+            grain,
             environment,
             topology,
             machine,
@@ -88,10 +92,6 @@ impl Native {
                         (None, false) => " (no topology in /sys: in the order of the mask)",
                     }
                 ),
-            ),
-            line(
-                "Placement",
-                format!("cache-line round trip: near to {NEAR} ns, mid to {MID} ns, else far"),
             ),
             line(
                 "Method",

@@ -2,23 +2,13 @@
 //!
 //! A virtual machine's CPUs migrate on their host within a minute, and
 //! contended results change with them by a factor of 4 to 10. So the workers of
-//! a cell measure it themselves before each pair of slices, in some 10 µs, and
-//! only samples of one placement are compared. It runs while no other thread of
-//! the process does.
+//! a cell measure it themselves before each pair of slices, in some 10 µs, for
+//! the report, which asks whether the ratio depends on it. It runs while no
+//! other thread of the process does.
 
 use locklab_host::{clock, topology};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// Up to this many ns a round trip is `near`: SMT siblings answer in 15 to
-/// 30 ns, cores that share a last-level cache in 50 to 110. The bounds are
-/// the geometric means of the gaps.
-pub const NEAR: f64 = 40.0;
-/// Up to this many ns it is `mid`; other sockets, and cores of another cache
-/// of the same chip, answer in 190 to 400.
-pub const MID: f64 = 145.0;
-/// Two figures on either side of a class bound still count as one placement if
-/// they differ by less than this factor.
-const SLACK: f64 = 1.5;
 /// The most links that are measured, so that the measurement stays short.
 const MOST_LINKS: usize = 8;
 
@@ -176,45 +166,10 @@ impl Ball {
     }
 }
 
-fn class_of(ns: f64) -> &'static str {
-    if ns <= NEAR {
-        "near"
-    } else if ns <= MID {
-        "mid"
-    } else {
-        "far"
-    }
-}
-
-/// Whether all round trips of one link belong to one placement.
-pub(crate) fn steady(ns: &[f64]) -> bool {
-    let (low, high) = ns.iter().fold((f64::INFINITY, 0.0_f64), |(low, high), x| {
-        (low.min(*x), high.max(*x))
-    });
-    high / low < SLACK || class_of(low) == class_of(high)
-}
-
 pub(crate) fn median(ns: &[f64]) -> f64 {
     let mut sorted = ns.to_vec();
     sorted.sort_by(f64::total_cmp);
     sorted.get(sorted.len() / 2).copied().unwrap_or(f64::NAN)
-}
-
-/// The class of links whose round trips these are: one word if all agree.
-pub(crate) fn class(links: &[f64]) -> String {
-    let classes: Vec<&str> = links.iter().map(|ns| class_of(*ns)).collect();
-    let counted: Vec<String> = ["near", "mid", "far"]
-        .iter()
-        .filter_map(|class| {
-            let count = classes.iter().filter(|c| *c == class).count();
-            match count {
-                0 => None,
-                _ if count == classes.len() => Some((*class).to_owned()),
-                _ => Some(format!("{count} {class}")),
-            }
-        })
-        .collect();
-    counted.join(" + ")
 }
 
 #[cfg(test)]
@@ -222,22 +177,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_move_is_told_from_a_hair() {
-        assert!(steady(&[64.0, 66.0, 63.0, 70.0]));
-        // Across a bound by a hair is not a move.
-        assert!(steady(&[140.0, 150.0, 148.0, 143.0]));
-        assert!(!steady(&[64.0, 325.0]));
-        assert!(!steady(&[27.0, 64.0]));
-    }
-
-    #[test]
-    fn many_links_are_sampled_and_mixed_classes_named() {
+    fn many_links_are_sampled() {
         assert_eq!(links(1), []);
         assert_eq!(links(2), [(0, 1)]);
         assert_eq!(links(3), [(0, 1), (1, 2), (0, 2)]);
         assert_eq!(links(288).len(), 8);
-        assert_eq!(class(&[27.0, 64.0, 60.0]), "1 near + 2 mid");
-        assert_eq!(class(&[300.0]), "far");
     }
 
     #[test]

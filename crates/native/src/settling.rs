@@ -8,14 +8,14 @@
 //! start of every slice, and four times as much is measured. It never sees a
 //! slice that counts, and what counts never changes it.
 
-use crate::block::{Block, Request};
+use crate::block::Block;
 use crate::figures::sort;
 use crate::plan::{SETTLE, SliceLength};
+use crate::request::Request;
 use crate::timeline::Windows;
-use crate::workers;
+use crate::workers::{Ending, Workers};
 use locklab_lab::instrument::Stopped;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 /// Windows of a slice of the calibration.
 const WINDOWS: usize = 64;
@@ -28,8 +28,10 @@ const LEAST: usize = 4;
 /// A rate this close to the later one is the same: the noise of so few slices
 /// comes on top.
 const SAME: f64 = 0.02;
-/// The longest slice, in ns.
-const LONGEST: u64 = 16_000_000;
+/// The longest slice, in ns: as long as those of the calibration, of which at
+/// most half is left out. In longer ones a tick, or a thread of the kernel,
+/// would be the rule and not the exception.
+const LONGEST: u64 = WINDOW * WINDOWS as u64;
 
 /// The slices for the cell of `request`; unchanged if the machine is
 /// too noisy for a result.
@@ -38,8 +40,7 @@ const LONGEST: u64 = 16_000_000;
 /// If the workers could not be started, or are stuck in the lock.
 pub(crate) fn calibrate(
     request: &Request,
-    processes: bool,
-    interrupt: &AtomicBool,
+    workers: &mut dyn Workers,
 ) -> Result<Option<SliceLength>, Stopped> {
     let pilot = Request {
         settle: 0,
@@ -54,7 +55,7 @@ pub(crate) fn calibrate(
         ..request.clone()
     };
     let block = Arc::new(Block::new(pilot).map_err(Stopped::Fatal)?);
-    if workers::run(&block, processes, interrupt)? != workers::Ending::Well {
+    if workers.run(&block)? != Ending::Well {
         // The first pair that counts will give the reason.
         return Ok(None);
     }

@@ -203,7 +203,7 @@ mod tests {
                 "per_thread": [1],
                 "layouts": layouts,
                 "address": "0x0",
-                "slices": { "kept": 1, "preempted": 0, "stolen": 0, "moved": 0 },
+                "slices": { "kept": 1, "preempted": 0, "stolen": 0 },
             }),
             ..Sample::default()
         }

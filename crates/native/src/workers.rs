@@ -11,7 +11,7 @@
 use crate::block::Block;
 use crate::latency::Latencies;
 use crate::rendezvous::wait;
-use locklab_host::clock::{self, nanos};
+use locklab_host::clock::{self, Clocks, Fault, nanos};
 use locklab_host::topology::pin_to;
 use locklab_lab::experiment::Invalid;
 use locklab_lab::instrument::Stopped;
@@ -22,7 +22,7 @@ use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::{ForkResult, Pid, fork, getppid};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How long a block may go without a slice: with more workers than CPUs and a
 /// fair lock, each turn costs a time slice of every worker.
@@ -37,25 +37,47 @@ pub(crate) enum Ending {
     Badly(Invalid),
 }
 
-/// Runs a block to its end.
-///
-/// # Errors
-/// If the workers cannot be started, or are stuck in the lock: then they
-/// still exist, and keep their memory.
-pub(crate) fn run(
-    block: &Arc<Block>,
-    processes: bool,
-    interrupt: &AtomicBool,
-) -> Result<Ending, Stopped> {
-    let ending = if processes {
-        run_processes(block, interrupt)?
-    } else {
-        run_threads(block, interrupt)?
-    };
-    if interrupt.load(Ordering::Relaxed) {
-        return Err(Stopped::Interrupted);
+/// Whoever carries blocks out: the workers of this machine, or, in tests, a
+/// machine of known behaviour with a clock of its own.
+pub(crate) trait Workers: Send {
+    /// Runs a block to its end.
+    ///
+    /// # Errors
+    /// If the workers cannot be started, or are stuck in the lock: then they
+    /// still exist, and keep their memory.
+    fn run(&mut self, block: &Arc<Block>) -> Result<Ending, Stopped>;
+
+    /// The time, by which a run keeps its limit.
+    fn now(&self) -> Instant {
+        Instant::now()
     }
-    Ok(ending)
+}
+
+/// The workers of this machine.
+pub(crate) struct OfThisMachine {
+    /// Processes that share memory instead of threads.
+    pub(crate) processes: bool,
+    /// Ends a block soon when it is set.
+    pub(crate) interrupt: Arc<AtomicBool>,
+}
+
+impl Workers for OfThisMachine {
+    fn run(&mut self, block: &Arc<Block>) -> Result<Ending, Stopped> {
+        let clocks = Clocks::read();
+        let ending = if self.processes {
+            run_processes(block, &self.interrupt)?
+        } else {
+            run_threads(block, &self.interrupt)?
+        };
+        if self.interrupt.load(Ordering::Relaxed) {
+            return Err(Stopped::Interrupted);
+        }
+        Ok(match Clocks::read().fault_since(&clocks) {
+            None => ending,
+            Some(fault @ Fault::WentBack) => Ending::Badly(Invalid::Failed(fault.to_string())),
+            Some(fault) => Ending::Badly(Invalid::Disturbed(fault.to_string())),
+        })
+    }
 }
 
 fn latencies(block: &Block) -> Option<Latencies> {

@@ -281,30 +281,38 @@ fn caveats_of(report: &Report) -> Vec<String> {
     list
 }
 
+/// Where the CPUs were while it was measured, and what that means for the
+/// ratios.
 fn placement(report: &Report) -> Vec<String> {
-    let groups = by_class(report);
-    let mut list = Vec::new();
-    for (class, cells) in &groups {
-        let Some(class) = class else { continue };
-        let trips = || cells.iter().filter_map(|c| c.round_trip);
-        let low = trips().map(|t| t.0).fold(f64::INFINITY, f64::min);
-        let high = trips().map(|t| t.1).fold(0.0, f64::max);
-        list.push(format!(
-            "Placement \"{class}\": {}, cache-line round trip {} to {} ns.",
-            number::count(cells.iter().filter(|c| c.class.is_some()).count(), "cell"),
-            number::short(low),
-            number::short(high)
-        ));
+    let cells = || report.verdicts.cells.iter();
+    let trips = || cells().filter_map(|c| c.round_trip);
+    let low = trips().map(|t| t.0).fold(f64::INFINITY, f64::min);
+    let high = trips().map(|t| t.1).fold(0.0, f64::max);
+    if high == 0.0 {
+        return Vec::new();
     }
-    if groups.len() > 1 {
-        list.push(
-            "The CPUs moved while this was measured: tables of different placements must not be \
-             compared with one another."
-                .into(),
-        );
+    let between = format!(
+        "A cache line's round trip between the CPUs took {} to {} ns",
+        number::short(low),
+        number::short(high)
+    );
+    let places = &report.verdicts.places;
+    let Some(p) = places.p else {
+        return vec![format!("{between}.")];
+    };
+    if !places.matter() {
+        return vec![format!(
+            "{between}: the host moved the CPUs. The ratio does not depend on where they were \
+             (test of interaction: p = {p:.2}), so each cell is over all placements."
+        )];
     }
+    let mut list = vec![format!(
+        "{between}, and the ratio depends on where the host put them (test of interaction: p = \
+         {p:.3}): cells are split by placement, and tables of different placements must not be \
+         compared with one another."
+    )];
     let mut elsewhere: BTreeMap<&str, usize> = BTreeMap::new();
-    for (class, pairs) in report.verdicts.cells.iter().flat_map(|c| &c.elsewhere) {
+    for (class, pairs) in cells().flat_map(|c| &c.elsewhere) {
         *elsewhere.entry(class).or_default() += pairs;
     }
     for (class, pairs) in elsewhere {

@@ -76,8 +76,21 @@ struct Matrix {
     shared: Shared,
     /// The findings, in sentences.
     summary: Vec<String>,
-    /// One entry for each cell and placement class.
+    /// How many placements of the CPUs the run saw, and whether the ratio depends
+    /// on them.
+    placements: Placements,
+    /// One entry for each cell; where the ratio depends on the placement of the
+    /// CPUs, for each cell and placement.
     cells: Vec<MatrixCell>,
+}
+
+/// Where the CPUs of a virtual machine were.
+#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
+struct Placements {
+    /// p of the test of interaction; null where only one was seen.
+    p: Option<f64>,
+    /// Whether cells are told apart by placement.
+    split: bool,
 }
 
 /// The results of programs and kernels.
@@ -87,7 +100,7 @@ struct Workloads {
     shared: Shared,
     /// The findings, in sentences.
     conclusion: Vec<String>,
-    /// One entry for each workload, variant and placement class.
+    /// One entry for each workload and variant.
     workloads: Vec<Workload>,
 }
 
@@ -117,7 +130,7 @@ struct MatrixCell {
     place: Place,
     /// Whether there are more threads than CPUs.
     oversubscribed: bool,
-    /// Placement class of its pairs.
+    /// The placement of the CPUs in its pairs; null where it is over all.
     placement: Option<String>,
     /// Lowest and highest cache-line round trip around its runs, in ns.
     round_trip_ns: Option<[f64; 2]>,
@@ -199,7 +212,7 @@ struct Workload {
     pairs: usize,
     /// The pairs that do not count.
     pairs_set_aside: Vec<SetAside>,
-    /// Placement class of its pairs.
+    /// The placement of the CPUs in its pairs; null where it is over all.
     placement: Option<String>,
     /// Why it was not run, or not to the end.
     stopped: Option<String>,
@@ -308,6 +321,10 @@ pub(super) fn matrix(
     fields(&Matrix {
         shared: shared(report, "matrix", caveats),
         summary: summary.to_vec(),
+        placements: Placements {
+            p: report.verdicts.places.p,
+            split: report.verdicts.places.matter(),
+        },
         cells: report.measured().map(|c| matrix_cell(report, c)).collect(),
     })
 }

@@ -234,7 +234,7 @@ pub(super) fn base_name(metric: &Metric) -> &str {
 /// over time.
 fn charts(report: &Report, judged: &JudgedCell, document: &mut Document) {
     let cell = report.cell(judged);
-    let rows: Vec<IntervalRow> = outside(judged).map(|m| interval(cell, judged, m)).collect();
+    let rows: Vec<IntervalRow> = outside(judged).map(|m| interval(cell, m)).collect();
     if !rows.is_empty() {
         let margin = 100.0 * report.verdicts.settings.delta;
         document.push(
@@ -283,12 +283,9 @@ fn charts(report: &Report, judged: &JudgedCell, document: &mut Document) {
     }
 }
 
-fn interval(cell: &Cell, judged: &JudgedCell, m: &JudgedMetric) -> IntervalRow {
+fn interval(cell: &Cell, m: &JudgedMetric) -> IntervalRow {
     let valid = !matches!(m.judged.verdict, Verdict::Invalid(_));
-    let of_class = |pair: &&Pair| {
-        pair.invalid().is_none()
-            && (judged.class.is_none() || pair.class() == judged.class.as_deref())
-    };
+    let counts = |pair: &&Pair| pair.invalid().is_none();
     let percent = |pair: &Pair| {
         let of = |sample: &crate::experiment::Sample| sample.values.get(&m.metric.name).copied();
         let percent = 100.0 * (of(&pair.experiment)? / of(&pair.baseline)? - 1.0);
@@ -304,7 +301,7 @@ fn interval(cell: &Cell, judged: &JudgedCell, m: &JudgedMetric) -> IntervalRow {
         pairs: cell
             .pairs
             .iter()
-            .filter(of_class)
+            .filter(counts)
             .filter_map(percent)
             .collect(),
         verdict: m.judged.verdict.word().into(),

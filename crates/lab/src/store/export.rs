@@ -4,6 +4,7 @@
 //! left out.
 
 use super::StoredSample;
+use crate::experiment::Placement;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 
@@ -37,7 +38,7 @@ fn flat(stored: &StoredSample) -> Vec<(String, Value)> {
             ("order", json!(stored.order)),
             ("state", json!(stored.state)),
             ("started_s", json!(sample.started)),
-            ("placement", json!(placement.map(|p| &p.class))),
+            ("round_trip_ns", json!(placement.map(Placement::round_trip))),
             ("invalid", json!(invalid.map(|i| i.why()))),
         ]
         .map(|(name, value)| (name.to_owned(), value)),

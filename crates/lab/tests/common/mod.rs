@@ -137,7 +137,7 @@ fn lock_run(threads: usize, ops: f64, streak: f64, started: f64) -> Sample {
         placement: (!alone).then(|| Placement {
             before: 64.0 + streak,
             after: 66.5,
-            class: "same cache".into(),
+            typical: Some(66.0),
         }),
         ..Sample::default()
     }
@@ -170,20 +170,18 @@ pub(crate) fn troubled() -> Experiment {
     experiment.interrupted = Some("interrupted".into());
     experiment.caveats = vec!["A virtual machine: its CPUs may move.".into()];
     experiment.cells[3].pairs.clear();
-    // The first cell saw two placements, and a pair that fell between them.
+    // The first cell saw two placements.
     let first = &mut experiment.cells[0];
     for pair in &mut first.pairs[..2] {
         for sample in pair.samples_mut() {
             sample.placement = Some(Placement {
                 before: 320.0,
                 after: 326.0,
-                class: "far".into(),
+                typical: Some(322.0),
             });
         }
     }
-    if let Some(placement) = &mut first.pairs[4].experiment.placement {
-        placement.class = "far".into();
-    }
+    first.pairs[4].experiment.invalid = Some(Invalid::Disturbed("the machine slept".into()));
     // In the second the experiment keeps the lock to itself.
     let second = &mut experiment.cells[1];
     second.metrics = metrics(2, true, Source::Instrument);

@@ -6,10 +6,8 @@
 //! are worth 3 %, locks that start slowly, noise of each slice. Blocks are drawn
 //! by the same code as on hardware, and cells take turns by the same rule.
 
-use crate::block::Request;
-use crate::lock_code::LockCode;
-use crate::timeline::Windows;
-use crate::work::Critical;
+use crate::request::Request;
+use crate::request::tests::request;
 use locklab_judge::{
     Comparison, Direction, Family, Interim, Order, Pair, Settings, Side, Verdict, fork_seed,
     interim, is_look, judge,
@@ -94,7 +92,6 @@ struct Found {
 
 /// One cell on a machine, in slices of so many µs.
 fn cell(seed: u64, effect: f64, slice_us: u64) -> Found {
-    let code = LockCode::find("ticket").unwrap();
     let mut machine = Machine {
         seed,
         effect,
@@ -104,20 +101,11 @@ fn cell(seed: u64, effect: f64, slice_us: u64) -> Found {
     let mut pairs = Vec::new();
     while pairs.len() < 60 {
         let request = Request {
-            codes: [code, code],
-            threads: 2,
-            cpus: vec![0, 1],
-            critical: vec![Critical::Units(1); 2],
-            non_critical: 1,
             settle: 60_000,
             length: slice_us * 1000,
-            windows: Windows::default(),
-            latency: false,
-            clock_cost: 25.0,
             time: 64_000_000,
-            least: 1,
             seed: fork_seed(seed, pairs.len() as u64),
-            layout: None,
+            ..request(2, &[0, 1])
         };
         pairs.push(machine.block(&request));
         if is_look(pairs.len(), 14)

@@ -192,7 +192,7 @@ fn round_trips(report: &Report, side: fn(&Pair) -> &Sample, timed: bool) -> Vec<
         .filter_map(|(i, pair)| {
             let sample = side(pair);
             let x = sample.started.filter(|_| timed).unwrap_or(i as f64 + 1.0);
-            Some((x, sample.placement.as_ref()?.before))
+            Some((x, sample.placement?.round_trip()))
         })
         .filter(|(_, y)| y.is_finite())
         .collect()

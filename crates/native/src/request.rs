@@ -1,0 +1,199 @@
+//! The parameters of a block, and the random choices for its pairs.
+//!
+//! All choices follow from the seed, so that the code that carries a block out
+//! and the code that reads its records agree. Nothing here runs anything.
+
+use crate::lock_code::{LAYOUTS, LockCode};
+use crate::timeline::Windows;
+use crate::work::Critical;
+use locklab_judge::{Side, coin, fork_seed};
+
+/// The multiple of its time that a block may take to get its least pairs.
+const LONGER: u64 = 3;
+
+/// The parameters of a block.
+#[derive(Clone, Debug)]
+pub(crate) struct Request {
+    /// Baseline and experiment.
+    pub(crate) codes: [LockCode; 2],
+    /// Number of workers.
+    pub(crate) threads: usize,
+    /// The CPUs to pin them to, round robin.
+    pub(crate) cpus: Vec<usize>,
+    /// What each worker does in its critical section.
+    pub(crate) critical: Vec<Critical>,
+    /// Units outside it.
+    pub(crate) non_critical: u64,
+    /// Start of a slice that is left out, in ns.
+    pub(crate) settle: u64,
+    /// Measured part of a slice, in ns.
+    pub(crate) length: u64,
+    /// Windows of a slice.
+    pub(crate) windows: Windows,
+    /// Whether acquisitions are timed.
+    pub(crate) latency: bool,
+    /// Cost of one clock read, in ns.
+    pub(crate) clock_cost: f64,
+    /// How long the block takes, in ns.
+    pub(crate) time: u64,
+    /// The fewest undisturbed pairs of each kind; to get them it continues for
+    /// up to [`LONGER`] times its time.
+    pub(crate) least: u32,
+    /// The moment, in ns of the monotonic clock, from which on it does not
+    /// continue for that.
+    pub(crate) latest: u64,
+    /// Time without a CPU, in ns, that the kernel's accounting shows although
+    /// nothing was lost.
+    pub(crate) grain: u64,
+    /// Seed of orders, layouts and addresses.
+    pub(crate) seed: u64,
+    /// One layout for all, instead of drawn ones.
+    pub(crate) layout: Option<usize>,
+}
+
+impl Request {
+    /// Whether there are more workers than CPUs.
+    pub(crate) fn oversubscribed(&self) -> bool {
+        self.threads > self.cpus.len()
+    }
+
+    /// The pairs that fit the longest time of the block.
+    pub(crate) fn most_pairs(&self) -> usize {
+        let pair = 2 * (self.settle + self.length).max(1);
+        let fit = LONGER * self.time / pair;
+        usize::try_from(fit.max(self.all_least().into()) + 2).unwrap_or(usize::MAX)
+    }
+
+    /// The fewest undisturbed pairs of all kinds.
+    fn all_least(&self) -> u32 {
+        if self.latency {
+            2 * self.least
+        } else {
+            self.least
+        }
+    }
+
+    /// Whether the acquisitions of pair `pair` are timed. Such pairs are in
+    /// between those that give the rates, so that the clock costs the rates
+    /// nothing.
+    pub(crate) fn is_timed(&self, pair: usize) -> bool {
+        self.latency && pair % 2 == 1
+    }
+
+    /// Whether a block is over that has made `run` pairs in `spent` ns, of
+    /// which `undisturbed` count, at time `now`.
+    pub(crate) fn is_over(&self, run: u32, undisturbed: u32, spent: u64, now: u64) -> bool {
+        let another = spent + spent / u64::from(run.max(1)) / 2;
+        let enough = undisturbed >= self.all_least() || now >= self.latest;
+        (enough && another > self.time)
+            || another > LONGER * self.time
+            || run as usize >= self.most_pairs()
+    }
+
+    /// The random choices for pair `pair`.
+    pub(crate) fn draw(&self, pair: usize) -> Draw {
+        let sides = coin(self.seed, pair as u64).sides();
+        // Each kind of pair has its own turn through the layouts.
+        let pair = if self.latency { pair / 2 } else { pair };
+        Draw {
+            sides,
+            layouts: [0, 1].map(|side| match self.layout {
+                Some(layout) => layout,
+                None => {
+                    // All layouts equally often, in an order of the block's
+                    // own; after each round against others of the other side.
+                    let at = (pair + side * (pair / LAYOUTS)) % LAYOUTS;
+                    permutation(fork_seed(self.seed, 1 + side as u64))[at]
+                }
+            }),
+        }
+    }
+}
+
+/// The random choices for one pair of slices.
+pub(crate) struct Draw {
+    /// The order of the sides.
+    pub(crate) sides: [Side; 2],
+    /// Layouts of baseline and experiment.
+    pub(crate) layouts: [usize; 2],
+}
+
+fn permutation(seed: u64) -> [usize; LAYOUTS] {
+    let mut order = std::array::from_fn(|i| i);
+    order.sort_by_key(|i| fork_seed(seed, *i as u64));
+    order
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// A request of `threads` workers of one lock on `cpus`.
+    pub(crate) fn request(threads: usize, cpus: &[usize]) -> Request {
+        let code = LockCode::find("ticket").unwrap();
+        Request {
+            codes: [code, code],
+            threads,
+            cpus: cpus.to_vec(),
+            critical: vec![Critical::Units(1); threads],
+            non_critical: 1,
+            settle: 0,
+            length: 1_000_000,
+            windows: Windows::default(),
+            latency: false,
+            clock_cost: 20.0,
+            time: 10_000_000,
+            least: 1,
+            latest: u64::MAX,
+            grain: 0,
+            seed: 7,
+            layout: None,
+        }
+    }
+
+    #[test]
+    fn layouts_are_balanced_and_meet_all_others() {
+        let request = request(1, &[0]);
+        let mut met = std::collections::HashSet::new();
+        for pair in 0..LAYOUTS * LAYOUTS {
+            met.insert(request.draw(pair).layouts);
+        }
+        assert_eq!(met.len(), LAYOUTS * LAYOUTS);
+        let first: std::collections::HashSet<_> =
+            (0..LAYOUTS).map(|p| request.draw(p).layouts[1]).collect();
+        assert_eq!(first.len(), LAYOUTS);
+        let fixed = Request {
+            layout: Some(3),
+            ..request
+        };
+        assert_eq!(fixed.draw(11).layouts, [3, 3]);
+    }
+
+    #[test]
+    fn timed_pairs_have_layouts_of_their_own() {
+        let request = Request {
+            latency: true,
+            ..request(2, &[0, 1])
+        };
+        for pair in 0..LAYOUTS {
+            assert!(!request.is_timed(2 * pair) && request.is_timed(2 * pair + 1));
+            let layouts = [2 * pair, 2 * pair + 1].map(|pair| request.draw(pair).layouts);
+            assert_eq!(layouts[0], layouts[1]);
+        }
+    }
+
+    #[test]
+    fn a_block_goes_on_for_pairs_that_count_but_not_past_the_end_of_all() {
+        let ms = 1_000_000;
+        let request = Request {
+            least: 3,
+            latest: 100 * ms,
+            ..request(2, &[0, 1])
+        };
+        assert!(!request.is_over(2, 2, 4 * ms, 0));
+        assert!(request.is_over(5, 3, 10 * ms, 0));
+        assert!(!request.is_over(5, 2, 10 * ms, 99 * ms));
+        assert!(request.is_over(5, 2, 10 * ms, 100 * ms));
+        assert!(request.is_over(15, 0, 30 * ms, 0));
+    }
+}
