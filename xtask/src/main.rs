@@ -5,6 +5,8 @@
 //!
 //! `cargo xtask install` installs what a user needs.
 //!
+//! `cargo xtask deny` checks the licences and advisories of dependencies.
+//!
 //! `cargo xtask dist` builds the Debian package and the other parts of a
 //! release.
 //!
@@ -13,6 +15,7 @@
 //! Rust, and must never claim a test that did not run: what could not be
 //! installed is named, and tests that need it are counted as skipped.
 
+mod deny;
 mod install_c;
 mod outcome;
 mod package;
@@ -61,6 +64,12 @@ usage: cargo xtask dist
   they are not installed) and, with musl's target and compiler, a static binary
   of the command
 
+usage: cargo xtask deny
+
+  checks the licences, sources and advisories of all dependencies by deny.toml
+  (cargo-deny, which is built in target/tools if it is not installed); exits
+  with 77 if it cannot be had
+
 usage: cargo xtask install-c --prefix DIR
 
   builds the C library and installs it below DIR: lib/liblocklab_c.{a,so},
@@ -78,6 +87,10 @@ fn main() -> ExitCode {
         },
         Some("dist") => match arguments.next() {
             None => done(package::dist()),
+            Some(_) => usage(),
+        },
+        Some("deny") => match arguments.next() {
+            None => deny::check(),
             Some(_) => usage(),
         },
         Some("install-c") => match arguments.collect::<Vec<_>>()[..] {
@@ -288,6 +301,35 @@ mod tests {
         // Every second fence closes a block.
         let mut opening = fences.step_by(2).map(str::trim);
         opening.any(|language| ["", "rust", "no_run", "should_panic"].contains(&language))
+    }
+
+    /// The table of crates in CONTRIBUTING.md has all of them, each below what it
+    /// uses.
+    #[test]
+    fn no_crate_uses_one_below_it() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .parent()
+            .expect("a root");
+        let table = fs::read_to_string(root.join("CONTRIBUTING.md")).expect("CONTRIBUTING.md");
+        let rows = table.lines().filter_map(|l| l.strip_prefix("| `crates/"));
+        let order: Vec<&str> = rows.filter_map(|row| row.split('`').next()).collect();
+        for entry in fs::read_dir(root.join("crates")).expect("crates") {
+            let name = entry.expect("an entry").file_name();
+            let name = name.to_string_lossy();
+            assert!(order.contains(&&*name), "{name} is not in CONTRIBUTING.md");
+        }
+        for (place, name) in order.iter().enumerate() {
+            let manifest = root.join("crates").join(name).join("Cargo.toml");
+            let manifest = fs::read_to_string(&manifest).expect("a manifest");
+            let after = manifest
+                .split_once("\n[dependencies]\n")
+                .map_or("", |(_, d)| d);
+            let uses = after.split("\n[").next().unwrap_or("").lines();
+            for used in uses.filter_map(|line| line.strip_prefix("locklab-")) {
+                let used = used.split(['.', ' ']).next().unwrap_or(used);
+                assert!(order[..place].contains(&used), "{name} uses {used}");
+            }
+        }
     }
 
     /// A crate that is packaged alone has its licence with it, as files: links

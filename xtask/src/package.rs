@@ -44,7 +44,7 @@ fn debian() -> bool {
 
 /// A program of others: the installed one, or one that is built for this
 /// project.
-fn tool(name: &str, version: &str, features: &[&str]) -> Option<String> {
+pub(crate) fn tool(name: &str, version: &str, features: &[&str]) -> Option<String> {
     let installed = Command::new(name).arg("--version").output();
     if installed.is_ok_and(|output| output.status.success()) {
         return Some(name.to_owned());

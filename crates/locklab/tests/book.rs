@@ -31,7 +31,7 @@ fn pages() -> Vec<(PathBuf, String)> {
     let mut pages: Vec<_> = chapters
         .map(|entry| entry.unwrap().path())
         .filter(|path| path.extension().is_some_and(|e| e == "md"))
-        .chain([root().join("README.md")])
+        .chain(["README.md", "CONTRIBUTING.md", "SECURITY.md"].map(|page| root().join(page)))
         .collect();
     pages.sort();
     let read = |path: PathBuf| (path.clone(), std::fs::read_to_string(path).unwrap());
@@ -213,8 +213,12 @@ fn of_today(piece: &str, printed: &str) -> Option<String> {
 
 /// Puts a part of a page in the place of another.
 fn put(page: &str, old: &str, new: &str) {
-    let folder = if page == "README.md" { "" } else { "docs" };
-    let path = root().join(folder).join(page);
+    let in_docs = root().join("docs").join(page);
+    let path = if in_docs.is_file() {
+        in_docs
+    } else {
+        root().join(page)
+    };
     let text = std::fs::read_to_string(&path).unwrap();
     std::fs::write(path, text.replacen(old, new, 1)).unwrap();
 }
@@ -246,6 +250,26 @@ fn compile_what_the_book_compares(folder: &Path) -> bool {
             .status()
             .is_ok_and(|status| status.success())
     })
+}
+
+/// What the README says of the simulator is what the chapter on it says.
+#[test]
+fn the_readme_has_the_scores_of_the_chapter() {
+    let chapter = std::fs::read_to_string(root().join("docs/simulator.md")).unwrap();
+    // Informing figures come first, then those that only evaluate.
+    let mut lines = chapter.lines().rev();
+    let row = lines.find(|line| line.starts_with("all figures")).unwrap();
+    let row: Vec<&str> = row.split_whitespace().collect();
+    let ["all", "figures", _, direction, "%", factor, ..] = row[..] else {
+        panic!("the scores have other columns: {row:?}");
+    };
+    let readme = std::fs::read_to_string(root().join("README.md")).unwrap();
+    let words: Vec<&str> = readme.split_whitespace().collect();
+    let words = words.join(" ");
+    let sentence = format!("the direction of {direction} % of the published figures");
+    assert!(words.contains(&sentence), "not in README.md: {sentence}");
+    let sentence = format!("a median error of a factor of {factor}");
+    assert!(words.contains(&sentence), "not in README.md: {sentence}");
 }
 
 /// The anchors that mdBook and GitHub give to the headings of a page.
