@@ -217,6 +217,9 @@ pub enum Part {
     Legend(Vec<(String, String)>),
     /// Curves side by side; shown where there are charts.
     Curves(Vec<Curves>),
+    /// Many lines side by side, named at their ends; shown where there are
+    /// charts.
+    Lines(Vec<Lines>),
     /// Estimates with intervals; shown where there are charts.
     Intervals(Intervals),
     /// Runs over time; shown where there are charts.
@@ -231,7 +234,7 @@ impl Part {
     pub fn is_chart(&self) -> bool {
         matches!(
             self,
-            Self::Curves(_) | Self::Intervals(_) | Self::Timeline(_)
+            Self::Curves(_) | Self::Lines(_) | Self::Intervals(_) | Self::Timeline(_)
         )
     }
 }
@@ -434,6 +437,48 @@ pub struct CurvePoint {
     pub value: f64,
     /// The limits of that, where there are any.
     pub limits: Option<(f64, f64)>,
+}
+
+/// Many lines over the same names.
+#[derive(Clone, Debug)]
+pub struct Lines {
+    /// What is shown.
+    pub title: String,
+    /// What the names are.
+    pub x_title: String,
+    /// Places on the x axis.
+    pub names: Vec<String>,
+    /// The lines, the most important first.
+    pub lines: Vec<Line>,
+    /// Whether the y axis is logarithmic; otherwise it starts at zero.
+    pub logarithmic: bool,
+}
+
+/// One of many lines.
+#[derive(Clone, Debug)]
+pub struct Line {
+    /// Its name, at its right end.
+    pub name: String,
+    /// Points from left to right.
+    pub points: Vec<LinePoint>,
+    /// Its number among those that have a colour and a mark of their own;
+    /// `None` for one in the background.
+    pub colour: Option<usize>,
+    /// Whether it is drawn thicker.
+    pub bold: bool,
+}
+
+/// A point of a line.
+#[derive(Clone, Debug)]
+pub struct LinePoint {
+    /// Which of the named places on the x axis.
+    pub place: usize,
+    /// Its height.
+    pub value: f64,
+    /// The limits of that, where there are any.
+    pub limits: Option<(f64, f64)>,
+    /// Text shown when a pointer is over it.
+    pub detail: String,
 }
 
 /// Estimates with their intervals over the pairs they come from.

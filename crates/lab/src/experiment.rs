@@ -51,6 +51,9 @@ pub enum Kind {
     Programs,
     /// Two kernels.
     Kernels,
+    /// Many locks at some points: a cell for each point and lock, whose pairs
+    /// have the reference as their baseline (see [`crate::ranking`]).
+    Rank,
 }
 
 impl Kind {
@@ -61,6 +64,7 @@ impl Kind {
             Self::Matrix => "matrix",
             Self::Programs => "programs",
             Self::Kernels => "kernels",
+            Self::Rank => "rank",
         }
     }
 }

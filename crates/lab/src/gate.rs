@@ -4,10 +4,12 @@
 //! It judges nothing itself. A gate that judged nothing fails: success would
 //! mean that nothing is worse.
 
-use crate::experiment::{Experiment, Role};
+use crate::experiment::{Cell, Experiment, Kind, Role};
+use crate::ranking::{Question, Ranking};
+use crate::report::today_at;
 use crate::verdicts::Verdicts;
 use locklab_document::number::count;
-use locklab_judge::{Family, MIN_PAIRS, Verdict, fewest_callable, pairs_needed};
+use locklab_judge::{Family, MIN_PAIRS, Verdict, blocks_needed, fewest_callable, pairs_needed};
 
 /// The verdicts that a gate fails on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,6 +68,9 @@ pub fn fails(
     experiment: &Experiment,
     verdicts: &Verdicts,
 ) -> Result<bool, String> {
+    if let Some(ranking) = &verdicts.ranking {
+        return fails_today(fail_on, experiment, ranking);
+    }
     let is_invalid = |v: &Verdict| matches!(v, Verdict::Invalid(_));
     let judged = verdicts
         .cells
@@ -93,10 +98,36 @@ pub fn fails(
     }))
 }
 
+/// Whether what is in use today fails against the best of the others.
+fn fails_today(
+    fail_on: &[FailOn],
+    experiment: &Experiment,
+    ranking: &Ranking,
+) -> Result<bool, String> {
+    let primaries = ranking.points.iter().filter_map(|p| p.metrics.first());
+    let words: Vec<&str> = primaries.map(|m| today_at(m, ranking.delta)).collect();
+    if !fail_on.is_empty() && words.iter().all(|word| *word == "invalid") {
+        return Err(
+            "--fail-on judged nothing: no point has a rank of today's lock; give more --pairs or \
+             more time"
+                .into(),
+        );
+    }
+    let stopped = |cell: &Cell| cell.stopped.is_some();
+    let incomplete = experiment.interrupted.is_some() || experiment.cells.iter().any(stopped);
+    Ok(fail_on.iter().any(|fail_on| match fail_on {
+        FailOn::Incomplete => incomplete,
+        other => words.contains(&other.word()),
+    }))
+}
+
 /// A warning, before anything runs, that this few pairs can decide nothing, or
 /// no single comparison alone.
 #[must_use]
 pub fn too_few_pairs(experiment: &Experiment) -> Option<String> {
+    if experiment.kind == Kind::Rank {
+        return too_few_blocks(experiment);
+    }
     let metrics = experiment.cells.iter().flat_map(|cell| &cell.metrics);
     let (inside, alone): (Vec<_>, Vec<_>) = metrics
         .filter(|metric| metric.role == Role::Primary)
@@ -111,6 +142,18 @@ pub fn too_few_pairs(experiment: &Experiment) -> Option<String> {
         .into_iter()
         .filter(|(_, judged)| *judged > 0)
         .find_map(|(family, judged)| too_few_for(family, judged, pairs))
+}
+
+fn too_few_blocks(experiment: &Experiment) -> Option<String> {
+    let locks = Question::of(experiment)?.subjects.len();
+    let (blocks, needed) = (experiment.design.pairs as usize, blocks_needed(locks));
+    (blocks < needed).then(|| {
+        format!(
+            "Too few: {} of {} can show nothing; give --pairs {needed} or more.",
+            count(blocks, "block"),
+            count(locks, "lock")
+        )
+    })
 }
 
 fn too_few_for(family: Family, judged: usize, pairs: usize) -> Option<String> {

@@ -20,6 +20,7 @@ pub mod matrix;
 pub mod model;
 pub mod placement;
 pub mod progress;
+pub mod ranking;
 pub mod report;
 pub mod runner;
 pub mod session;

@@ -9,9 +9,12 @@ mod design;
 mod findings;
 mod matrix;
 mod placed;
+mod rank;
 mod region;
 pub mod results;
 mod workloads;
+
+pub(crate) use rank::today_at;
 
 use crate::experiment::{Cell, Experiment, Kind, Provenance};
 use crate::verdicts::{JudgedCell, Verdicts};
@@ -37,6 +40,7 @@ pub fn document(experiment: &Experiment, verdicts: &Verdicts, context: &Context)
     match experiment.kind {
         Kind::Matrix => matrix::document(&report),
         Kind::Programs | Kind::Kernels => workloads::document(&report),
+        Kind::Rank => rank::document(&report),
     }
 }
 

@@ -5,10 +5,11 @@
 //! It must never decide anything itself and never print.
 
 use crate::experiment::{
-    Cell, Experiment, Invalid, Metric, Pair, Provenance, Role, Sample, Summary,
+    Cell, Experiment, Invalid, Kind, Metric, Pair, Provenance, Role, Sample, Summary,
 };
 use crate::model::{self, Band};
 use crate::placement::Places;
+use crate::ranking::{self, Ranking};
 use locklab_judge::{
     BadSetting, Comparison, Family, FaultKind, Judged, Settings, Shown, Side, Verdict, estimate,
 };
@@ -28,6 +29,8 @@ pub struct Verdicts {
     /// here too, invalid: it stays in the family, which was decided before the
     /// run.
     pub cells: Vec<JudgedCell>,
+    /// The sets of the best, of an experiment that ranks.
+    pub ranking: Option<Ranking>,
 }
 
 /// One cell, over all placements of its CPUs or in one.
@@ -242,10 +245,15 @@ pub fn judge(experiment: &Experiment) -> Result<Verdicts, BadSetting> {
     if matches!(experiment.provenance, Provenance::Simulation(_)) {
         model::hold_back(experiment, &mut cells);
     }
+    let ranking = match experiment.kind {
+        Kind::Rank => ranking::rank(experiment),
+        Kind::Matrix | Kind::Programs | Kind::Kernels => None,
+    };
     Ok(Verdicts {
         settings,
         places,
         cells,
+        ranking,
     })
 }
 
@@ -451,7 +459,7 @@ fn plain(value: f64) -> Figure {
 /// The location of one sample is the judge's estimate against a constant, for
 /// every metric alike: handoffs can then never exceed the operations that
 /// they are part of.
-fn location(values: &[f64], metric: &Metric) -> Option<Figure> {
+pub(crate) fn location(values: &[f64], metric: &Metric) -> Option<Figure> {
     if values.iter().any(|x| *x <= 0.0) {
         return walsh_median(values).map(plain);
     }

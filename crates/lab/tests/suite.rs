@@ -4,6 +4,7 @@
 
 mod ci;
 mod common;
+mod rank;
 mod report;
 mod runner;
 mod store;

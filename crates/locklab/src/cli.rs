@@ -53,6 +53,8 @@ pub struct NewLockArgs {
 pub enum Command {
     /// Compare two locks: threads x critical x non-critical length
     Matrix(Box<commands::matrix::MatrixArgs>),
+    /// Rank any number of locks: which to take, and what for
+    Rank(Box<commands::rank::RankArgs>),
     /// Write a lock of your own to start from: a C file
     NewLock(NewLockArgs),
     /// Every lock: space, fairness, NUMA, paper, how it was verified

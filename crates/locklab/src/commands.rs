@@ -10,6 +10,7 @@ pub mod kernel;
 pub mod locks;
 pub mod machine;
 pub mod matrix;
+pub mod rank;
 pub mod reproduce;
 pub mod results;
 pub mod run;

@@ -37,6 +37,7 @@ fn dispatch(cli: &Cli) -> Result<ExitCode, Error> {
     match &cli.command {
         Command::NewLock(args) => output::print(&own::new_lock(&args.file)?),
         Command::Matrix(args) => commands::matrix::run(args, &cli.common),
+        Command::Rank(args) => commands::rank::run(args, &cli.common),
         Command::Doctor => commands::doctor::run(&cli.common),
         Command::Reproduce(args) => commands::reproduce::run(args, &cli.common),
         Command::Machine(args) => commands::machine::run(args, &cli.common),

@@ -9,7 +9,7 @@ use locklab_host::error::Error;
 use locklab_native::subject;
 use locklab_own_lock::{Error as OwnError, OwnLock, brought_to_checker};
 use locklab_verify::Candidate;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 /// Compiles and registers every lock of a command line that is not in the
@@ -20,8 +20,18 @@ use std::path::Path;
 /// [`Error::Failed`] if it does not compile or contains what cannot be
 /// simulated.
 pub(crate) fn register(cli: &Cli) -> Result<(), Error> {
-    let args = match (&cli.command, &cli.common.cflags) {
-        (Command::Matrix(args), _) => args,
+    let (on, names) = match (&cli.command, &cli.common.cflags) {
+        (Command::Matrix(args), _) => {
+            let experiment = args.experiment.iter();
+            (
+                &args.on,
+                std::iter::once(&args.baseline).chain(experiment).collect(),
+            )
+        }
+        (Command::Rank(args), _) => (
+            &args.on,
+            args.locks.iter().chain(&args.against).collect::<Vec<_>>(),
+        ),
         (Command::Sweep(_), Some(text)) => {
             return Err(Error::Usage(format!(
                 "the file of a sweep says what is compiled: write cflags = \"{text}\" there, and \
@@ -30,14 +40,9 @@ pub(crate) fn register(cli: &Cli) -> Result<(), Error> {
         }
         _ => return Ok(()),
     };
-    let is_here = args.on.as_ref().is_none_or(|machine| machine == "native");
-    let mut names = vec![&args.baseline];
+    let is_here = on.as_ref().is_none_or(|machine| machine == "native");
     // A lock that is named twice is registered once.
-    names.extend(
-        args.experiment
-            .as_ref()
-            .filter(|name| **name != args.baseline),
-    );
+    let names: BTreeSet<&String> = names.into_iter().collect();
     for name in names {
         if let Some(lock) = named(name, &cli.common, &[])? {
             if is_here {

@@ -95,38 +95,38 @@ impl<'a> Simulated<'a> {
                 aa,
             },
             provenance: Provenance::Simulation(machine.name.clone()),
-            facts: self.facts(),
+            facts: facts(spec, machine),
             caveats: caveats(machine),
             cells: cells.collect(),
             interrupted: None,
         }
     }
+}
 
-    fn facts(&self) -> Facts {
-        let (spec, machine) = (&self.spec, &self.machine);
-        let workload = match spec.work {
-            Work::Units => {
-                "loop { lock; critical; unlock; non-critical } in threads; length n is n + 1 \
+/// Facts about the model and its workload.
+pub(crate) fn facts(spec: &Spec, machine: &Machine) -> Facts {
+    let workload = match spec.work {
+        Work::Units => {
+            "loop { lock; critical; unlock; non-critical } in threads; length n is n + 1 \
                  units of about 15 cycles on Ice Lake"
-            }
-            Work::Fstat => "fstat(2) in threads, each on a file of its own",
-        };
-        vec![
-            ("Model".into(), machine.description.clone()),
-            ("CPUs".into(), machine.cpus().to_string()),
-            ("Arbitration".into(), machine.arbitration.name().into()),
-            ("Workload".into(), workload.into()),
-            (
-                "Placement".into(),
-                spec.placement(machine).unwrap_or_default().name().into(),
-            ),
-            ("Run".into(), spec.length(machine)),
-        ]
-    }
+        }
+        Work::Fstat => "fstat(2) in threads, each on a file of its own",
+    };
+    vec![
+        ("Model".into(), machine.description.clone()),
+        ("CPUs".into(), machine.cpus().to_string()),
+        ("Arbitration".into(), machine.arbitration.name().into()),
+        ("Workload".into(), workload.into()),
+        (
+            "Placement".into(),
+            spec.placement(machine).unwrap_or_default().name().into(),
+        ),
+        ("Run".into(), spec.length(machine)),
+    ]
 }
 
 /// The caveats that a reader of a simulated figure must know.
-fn caveats(machine: &Machine) -> Vec<String> {
+pub(crate) fn caveats(machine: &Machine) -> Vec<String> {
     let assumed: Vec<String> = machine
         .figures
         .iter()

@@ -12,10 +12,12 @@ mod instrument;
 pub mod machines;
 mod pool;
 pub mod published;
+mod rank;
 mod spec;
 
 pub use assumptions::{CellBand, band, band_section};
 pub use beyond::beyond;
 pub use extra::{Extra, extra};
 pub use instrument::{Simulated, sample};
+pub use rank::Ranked;
 pub use spec::{Spec, Work, default_threads, with_vcpus};

@@ -5,6 +5,7 @@
 //! tests can read it.
 
 mod chart;
+mod lines;
 
 use super::{Colour, text};
 use crate::Facts;
@@ -72,6 +73,7 @@ pub fn svg(document: &Document) -> Option<String> {
             let (body, size) = match part {
                 Part::Grid(grid) => (chart::heat_map(grid), chart::heat_map_size(grid)),
                 Part::Curves(panels) => (chart::panels(panels), chart::panels_size(panels)),
+                Part::Lines(charts) => (lines::side_by_side(charts), lines::size(charts)),
                 _ => continue,
             };
             let title = clean(&section.heading);
@@ -140,6 +142,7 @@ fn show(document: &Document, part: &Part) -> Markup {
                 (chart::key(&document.labels.baseline, &document.labels.experiment))
                 div.grid { @for panel in panels { (chart::curves(panel)) } }
             },
+            Part::Lines(charts) => div.lines { @for chart in charts { (lines::lines(chart)) } },
             Part::Intervals(intervals) => div.wide { (chart::intervals(intervals)) },
             Part::Timeline(timeline) => {
                 (chart::key(&document.labels.baseline, &document.labels.experiment))

@@ -86,7 +86,7 @@ fn show(out: &mut String, part: &Part) {
                 let _ = writeln!(out, "    {line}");
             }
         }
-        Part::Curves(_) | Part::Intervals(_) | Part::Timeline(_) => {}
+        Part::Curves(_) | Part::Lines(_) | Part::Intervals(_) | Part::Timeline(_) => {}
     }
 }
 

@@ -61,7 +61,7 @@ fn show(page: &mut Page, part: &Part, colour: Colour) {
             page.paragraph(&text.join("; "));
         }
         Part::Preformatted(text) => text.lines().for_each(|line| kept(page, line)),
-        Part::Curves(_) | Part::Intervals(_) | Part::Timeline(_) => {}
+        Part::Curves(_) | Part::Lines(_) | Part::Intervals(_) | Part::Timeline(_) => {}
     }
 }
 

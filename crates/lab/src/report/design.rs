@@ -11,7 +11,7 @@ pub(super) fn facts(report: &Report) -> Facts {
     let design = &report.experiment.design;
     let pairs = taken(report);
     let each = match report.experiment.kind {
-        Kind::Matrix => "cell",
+        Kind::Matrix | Kind::Rank => "cell",
         Kind::Programs | Kind::Kernels => "workload",
     };
     let seed = design.seed;
@@ -19,16 +19,23 @@ pub(super) fn facts(report: &Report) -> Facts {
     let in_turn = all.any(Pair::has_order);
     let fact = |name: &str, value: String| (name.to_owned(), value);
     let mut facts = vec![
-        fact(
-            "Pairs",
-            if in_turn {
-                format!("{pairs} a {each}, a coin for the order (seed {seed})")
-            } else {
-                format!(
-                    "{pairs} a {each}, both runs of a pair alike but for what is compared (seed {seed})"
-                )
-            },
-        ),
+        if report.experiment.kind == Kind::Rank {
+            fact(
+                "Blocks",
+                format!("{pairs}, every lock in each (seed {seed})"),
+            )
+        } else {
+            fact(
+                "Pairs",
+                if in_turn {
+                    format!("{pairs} a {each}, a coin for the order (seed {seed})")
+                } else {
+                    format!(
+                        "{pairs} a {each}, both runs of a pair alike but for what is compared (seed {seed})"
+                    )
+                },
+            )
+        },
         fact(
             "Flat",
             format!("within +-{} %, decided before the run", margin(report)),

@@ -31,18 +31,19 @@ pub fn schema() -> Value {
 enum Results {
     Matrix(Matrix),
     Workloads(Workloads),
+    Rank(super::rank::Rank),
 }
 
 /// The fields that the results of every comparison have.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-struct Shared {
+pub(super) struct Shared {
     /// Version of this form. Fields may be added within a version; none is
     /// removed or changes its meaning.
     schema: u64,
     /// The tool that wrote it.
     tool: &'static str,
     /// The kind of comparison.
-    #[schemars(extend("enum" = ["matrix", "compare", "kernel"]))]
+    #[schemars(extend("enum" = ["matrix", "compare", "kernel", "rank"]))]
     kind: &'static str,
     /// The date of the measurement.
     date: String,
@@ -106,7 +107,7 @@ struct Workloads {
 
 /// A point of a matrix.
 #[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
-struct Place {
+pub(super) struct Place {
     /// Number of threads, or processes.
     threads: u64,
     /// Length of the critical section.
@@ -281,7 +282,7 @@ fn map(facts: &Facts) -> BTreeMap<String, String> {
     facts.iter().cloned().collect()
 }
 
-fn fields<T: Serialize>(value: &T) -> Map<String, Value> {
+pub(super) fn fields<T: Serialize>(value: &T) -> Map<String, Value> {
     match serde_json::to_value(value) {
         Ok(Value::Object(fields)) => fields,
         // These are our own types with string keys, so this cannot fail.
@@ -289,7 +290,7 @@ fn fields<T: Serialize>(value: &T) -> Map<String, Value> {
     }
 }
 
-fn shared(report: &Report, kind: &'static str, caveats: &[String]) -> Shared {
+pub(super) fn shared(report: &Report, kind: &'static str, caveats: &[String]) -> Shared {
     let experiment = report.experiment;
     Shared {
         schema: SCHEMA,
@@ -329,7 +330,7 @@ pub(super) fn matrix(
     })
 }
 
-fn place(key: &Key) -> Place {
+pub(super) fn place(key: &Key) -> Place {
     let on = |axis: &str| key.number(axis).unwrap_or(0);
     Place {
         threads: on("threads"),
@@ -430,7 +431,7 @@ pub(super) fn workloads(
 ) -> Map<String, Value> {
     let kind = match report.experiment.kind {
         Kind::Kernels => "kernel",
-        Kind::Matrix | Kind::Programs => "compare",
+        Kind::Matrix | Kind::Programs | Kind::Rank => "compare",
     };
     fields(&Workloads {
         shared: shared(report, kind, caveats),

@@ -29,7 +29,7 @@ pub(super) fn document(report: &Report) -> Document {
     let experiment = report.experiment;
     let what = match experiment.kind {
         Kind::Kernels => "Comparison of kernels",
-        Kind::Matrix | Kind::Programs => "Comparison",
+        Kind::Matrix | Kind::Programs | Kind::Rank => "Comparison",
     };
     let caveats = words::caveats(report);
     let conclusion = words::conclusion(report);

@@ -128,7 +128,7 @@ impl MatrixArgs {
 }
 
 /// A list without repetitions.
-fn distinct<T: Copy + PartialEq>(list: &[T]) -> Vec<T> {
+pub(super) fn distinct<T: Copy + PartialEq>(list: &[T]) -> Vec<T> {
     let mut distinct = Vec::with_capacity(list.len());
     for n in list {
         if !distinct.contains(n) {

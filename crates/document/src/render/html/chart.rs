@@ -300,7 +300,7 @@ fn dots(points: impl Iterator<Item = (f64, f64)>) -> String {
 }
 
 /// A coordinate, to a tenth of a pixel.
-fn at(x: f64) -> f64 {
+pub(super) fn at(x: f64) -> f64 {
     // Adding zero turns -0 into 0.
     (x * 10.0).round() / 10.0 + 0.0
 }
@@ -328,7 +328,7 @@ fn ticks_within(first: f64, last: f64) -> Vec<f64> {
 
 /// A round step that goes into `highest` about `wanted` times; 0 if nothing
 /// has a height.
-fn step(highest: f64, wanted: f64) -> f64 {
+pub(super) fn step(highest: f64, wanted: f64) -> f64 {
     if !(highest > 0.0 && highest.is_finite()) {
         return 0.0;
     }

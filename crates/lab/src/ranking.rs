@@ -1,0 +1,356 @@
+//! From the samples of many locks to the judge's blocks, and to what each
+//! point and metric shows.
+//!
+//! A ranking is made of cells like any comparison: one for each point and lock,
+//! whose pairs have the reference as their baseline. All pairs of one number at
+//! one point were made together and share the reference's sample: they are a
+//! block. Nothing here decides or prints.
+
+use crate::experiment::{Cell, Coordinate, Experiment, Key, Metric, Pair, Provenance, Sample};
+use crate::verdicts::{Figure, location};
+use locklab_judge::{Direction, Looks, Standing, best};
+use serde::{Deserialize, Serialize};
+
+/// The axis of a key that names the lock.
+pub const LOCK: &str = "lock";
+
+/// The share of a model's machines that must agree before a lock leaves the
+/// set, as for every verdict on a model.
+const AGREE: f64 = 0.9;
+
+/// What a report of a ranking reads of an experiment's `spec`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Question {
+    /// The locks, the reference first.
+    pub subjects: Vec<Subject>,
+    /// Whether the reference is what is in use today.
+    pub against: bool,
+    /// Whether a lock that is far behind leaves the measurement early.
+    pub early: bool,
+    /// Locks that were left out, each with the reason.
+    pub left_out: Vec<(String, String)>,
+}
+
+/// A lock that is ranked, and what it costs before it is used.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Subject {
+    /// The name under which it is ranked.
+    pub name: String,
+    /// The lock, by the name that instruments know: several may be one.
+    pub lock: String,
+    /// Bytes of the lock.
+    pub bytes: u64,
+    /// Bytes that each waiter adds.
+    pub bytes_per_waiter: u64,
+    /// Whether a thread brings nothing of its own, such as a queue node.
+    pub context_free: bool,
+}
+
+/// Many locks at some points.
+#[derive(Clone, Debug)]
+pub struct Ranking {
+    /// What was asked.
+    pub question: Question,
+    /// The points in the order of the report.
+    pub points: Vec<Point>,
+    /// The margin within which a difference does not matter, a fraction.
+    pub delta: f64,
+}
+
+/// What was shown at one point.
+#[derive(Clone, Debug)]
+pub struct Point {
+    /// The point: a cell's key without its lock.
+    pub key: Key,
+    /// Whether there are more threads than CPUs.
+    pub oversubscribed: bool,
+    /// One for each metric that is ranked, the primary one first.
+    pub metrics: Vec<Ranked>,
+    /// Why locks have no figures, or not all, by the number of the lock.
+    pub stopped: Vec<(usize, String)>,
+}
+
+/// One metric of all locks at one point.
+#[derive(Clone, Debug)]
+pub struct Ranked {
+    /// What was measured.
+    pub metric: Metric,
+    /// One for each lock, in the order of the question.
+    pub standings: Vec<Standing>,
+    /// The figure of each lock.
+    pub figures: Vec<Option<Figure>>,
+    /// Number of blocks.
+    pub blocks: usize,
+}
+
+impl Subject {
+    /// Whether it needs no memory but a line of its own: a lock without a
+    /// context that is larger has its waiters' memory inside it.
+    #[must_use]
+    pub fn is_lean(&self) -> bool {
+        self.context_free && self.bytes <= 64
+    }
+}
+
+impl Question {
+    /// What an experiment that ranks asked; `None` of any other.
+    #[must_use]
+    pub fn of(experiment: &Experiment) -> Option<Self> {
+        let question = Self::deserialize(&experiment.spec).ok()?;
+        (!question.subjects.is_empty()).then_some(question)
+    }
+
+    /// What the reference is compared with, in words.
+    #[must_use]
+    pub fn others(&self) -> String {
+        match &self.subjects[..] {
+            [_, one] => one.name.clone(),
+            more => format!("{} other locks", more.len().saturating_sub(1)),
+        }
+    }
+}
+
+impl Key {
+    /// The same point, of one lock.
+    #[must_use]
+    pub fn of_lock(mut self, lock: &str) -> Self {
+        self.0.push((LOCK.into(), Coordinate::Name(lock.into())));
+        self
+    }
+
+    /// The lock that a cell of a ranking is of.
+    #[must_use]
+    pub fn lock(&self) -> Option<&str> {
+        match self.get(LOCK)? {
+            Coordinate::Name(name) => Some(name),
+            Coordinate::Number(_) => None,
+        }
+    }
+
+    /// The point without the lock.
+    #[must_use]
+    pub fn point_of(&self) -> Self {
+        let axes = self.0.iter().filter(|(axis, _)| axis != LOCK);
+        Self(axes.cloned().collect())
+    }
+}
+
+impl Point {
+    /// A metric by its name.
+    #[must_use]
+    pub fn metric(&self, name: &str) -> Option<&Ranked> {
+        self.metrics.iter().find(|m| m.metric.name == name)
+    }
+
+    /// Number of threads.
+    #[must_use]
+    pub fn threads(&self) -> u64 {
+        self.key.number("threads").unwrap_or(0)
+    }
+}
+
+impl Ranked {
+    /// The locks from the best to the worst; those without a rank are left out.
+    #[must_use]
+    pub fn order(&self) -> Vec<usize> {
+        let share = |i: &usize| self.standings[*i].of_best.map_or(f64::NAN, |s| s.value);
+        let ranked = (0..self.standings.len()).filter(|i| self.standings[*i].of_best.is_some());
+        let mut order: Vec<usize> = ranked.collect();
+        order.sort_by(|a, b| match self.metric.direction {
+            Direction::HigherIsBetter => share(b).total_cmp(&share(a)),
+            Direction::LowerIsBetter => share(a).total_cmp(&share(b)),
+        });
+        order
+    }
+
+    /// How good a lock is: 1 is the best, less is worse, whichever way the
+    /// metric improves.
+    #[must_use]
+    pub fn share(&self, lock: usize) -> Option<f64> {
+        let value = self.standings[lock].of_best?.value;
+        Some(match self.metric.direction {
+            Direction::HigherIsBetter => value,
+            Direction::LowerIsBetter => 1.0 / value,
+        })
+    }
+
+    /// Whether a lock has a rank and may be the best.
+    #[must_use]
+    pub fn may_be_best(&self, lock: usize) -> bool {
+        let standing = &self.standings[lock];
+        standing.may_be_best && standing.of_best.is_some()
+    }
+
+    /// Whether a lock is shown to be worse than the best by more than `delta`.
+    #[must_use]
+    pub fn is_shown_worse(&self, lock: usize, delta: f64) -> bool {
+        let standing = &self.standings[lock];
+        let Some(shown) = standing.of_best.filter(|_| !standing.may_be_best) else {
+            return false;
+        };
+        match self.metric.direction {
+            Direction::HigherIsBetter => shown.high < 1.0 - delta,
+            Direction::LowerIsBetter => shown.low > 1.0 / (1.0 - delta),
+        }
+    }
+}
+
+impl Question {
+    /// The looks of a ranking of at most this many blocks, fixed by its design.
+    #[must_use]
+    pub fn looks(&self, blocks: u32) -> Looks {
+        if self.early {
+            Looks::planned(blocks as usize, self.subjects.len())
+        } else {
+            Looks::at_the_end()
+        }
+    }
+}
+
+/// Ranks the locks of an experiment of that kind; `None` of any other.
+#[must_use]
+pub fn rank(experiment: &Experiment) -> Option<Ranking> {
+    let question = Question::of(experiment)?;
+    let delta = experiment.design.delta;
+    let mut keys: Vec<Key> = Vec::new();
+    for cell in &experiment.cells {
+        let key = cell.key.point_of();
+        if !keys.contains(&key) {
+            keys.push(key);
+        }
+    }
+    let points = keys
+        .into_iter()
+        .map(|key| point(experiment, &question, key, delta))
+        .collect();
+    Some(Ranking {
+        question,
+        points,
+        delta,
+    })
+}
+
+fn point(experiment: &Experiment, question: &Question, key: Key, delta: f64) -> Point {
+    let cells: Vec<&Cell> = experiment
+        .cells
+        .iter()
+        .filter(|cell| cell.key.point_of() == key)
+        .collect();
+    let of = |name: &str| cells.iter().find(|cell| cell.key.lock() == Some(name));
+    let blocks = Blocks::of(&cells, question);
+    let looks = question.looks(experiment.design.pairs);
+    let ranks = |metric: &Metric| {
+        let values = blocks.values(metric);
+        let mut standings = best(&values, metric.direction, &looks, delta);
+        if matches!(experiment.provenance, Provenance::Simulation(_)) {
+            hold_back(&values, metric.direction, &mut standings);
+        }
+        let figures = values.iter().map(|values| {
+            let finite: Vec<f64> = values.iter().copied().filter(|x| x.is_finite()).collect();
+            location(&finite, metric)
+        });
+        Ranked {
+            metric: metric.clone(),
+            standings,
+            figures: figures.collect(),
+            blocks: values.iter().map(Vec::len).max().unwrap_or(0),
+        }
+    };
+    let metrics = cells.first().map_or(&[][..], |cell| &cell.metrics);
+    let stopped = question.subjects.iter().enumerate().filter_map(|(i, s)| {
+        let cell = of(&s.name)?;
+        Some((i, cell.stopped.clone()?))
+    });
+    Point {
+        oversubscribed: cells.iter().any(|cell| cell.oversubscribed),
+        metrics: metrics
+            .iter()
+            .filter(is_ranked)
+            .map(ranks)
+            .filter(|ranked| ranked.figures.iter().any(Option::is_some))
+            .collect(),
+        stopped: stopped.collect(),
+        key,
+    }
+}
+
+/// The metrics that locks are ranked by.
+fn is_ranked(metric: &&Metric) -> bool {
+    const RANKED: [&str; 5] = [
+        "ops_per_s",
+        "latency_p99",
+        "latency_p999",
+        "jain_1ms",
+        "jain",
+    ];
+    RANKED.contains(&metric.name.as_str())
+}
+
+/// The samples of one point: by lock, then by number of the block.
+struct Blocks<'a>(Vec<Vec<Option<&'a Sample>>>);
+
+impl<'a> Blocks<'a> {
+    fn of(cells: &[&'a Cell], question: &Question) -> Self {
+        let mut all: Vec<Vec<Option<&Sample>>> = vec![Vec::new(); question.subjects.len()];
+        for cell in cells {
+            let name = cell.key.lock();
+            let at = question
+                .subjects
+                .iter()
+                .position(|s| Some(s.name.as_str()) == name);
+            let Some(lock) = at else { continue };
+            for pair in cell.pairs.iter().filter(|pair| !pair.is_half()) {
+                let number = pair.index as usize;
+                put(&mut all[0], number, &pair.baseline);
+                // A pair that was made again, alone, belongs to no block.
+                if all[0][number].is_some_and(|r| same_block(r, pair)) {
+                    put(&mut all[lock], number, &pair.experiment);
+                }
+            }
+        }
+        Self(all)
+    }
+
+    fn values(&self, metric: &Metric) -> Vec<Vec<f64>> {
+        let value = |sample: &Option<&Sample>| match sample {
+            Some(sample) if sample.invalid.is_none() => {
+                sample.values.get(&metric.name).copied().unwrap_or(f64::NAN)
+            }
+            _ => f64::NAN,
+        };
+        let of_one = |samples: &Vec<Option<&Sample>>| samples.iter().map(value).collect();
+        self.0.iter().map(of_one).collect()
+    }
+}
+
+fn put<'a>(samples: &mut Vec<Option<&'a Sample>>, number: usize, sample: &'a Sample) {
+    if samples.len() <= number {
+        samples.resize(number + 1, None);
+    }
+    samples[number].get_or_insert(sample);
+}
+
+fn same_block(reference: &Sample, pair: &Pair) -> bool {
+    reference.values == pair.baseline.values
+}
+
+/// Puts a lock back into the set if fewer than nine of ten machines agree that
+/// it is behind.
+fn hold_back(values: &[Vec<f64>], direction: Direction, standings: &mut [Standing]) {
+    for (lock, standing) in standings.iter_mut().enumerate() {
+        let Some(by) = standing.beaten_by else {
+            continue;
+        };
+        let both = values[lock].iter().zip(&values[by]);
+        let d: Vec<f64> = both
+            .map(|(own, other)| direction.sign() * (other - own))
+            .filter(|d| d.is_finite())
+            .collect();
+        let agree = d.iter().filter(|d| **d > 0.0).count();
+        if (agree as f64) < AGREE * d.len() as f64 {
+            standing.may_be_best = true;
+            standing.beaten_by = None;
+        }
+    }
+}

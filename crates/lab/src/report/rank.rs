@@ -1,0 +1,442 @@
+//! The report of a ranking: what to take, what is best for what, every lock's
+//! share of the best, and throughput over threads as a picture.
+
+mod advice;
+mod charts;
+mod results;
+
+pub(super) use results::Rank;
+
+use self::advice::{Regime, choose, range};
+use super::{Report, caveats, design};
+use crate::experiment::Provenance;
+use crate::ranking::{Point, Ranked, Ranking};
+use locklab_document::number::{self, label};
+use locklab_document::{
+    COLUMNS, Column, ColumnGroup, Document, Finding, Grid, GridCell, GridRow, Medium, Part,
+    Section, Shade, Table, Tone,
+};
+
+/// Locks of one point that a table in text has, at least.
+const SHOWN: usize = 12;
+/// The document of a ranking.
+pub(super) fn document(report: &Report) -> Document {
+    let empty = Ranking {
+        question: crate::ranking::Question::default(),
+        points: Vec::new(),
+        delta: report.experiment.design.delta,
+    };
+    let ranking = report.verdicts.ranking.as_ref().unwrap_or(&empty);
+    let locks = number::count(ranking.question.subjects.len(), "lock");
+    let today = if ranking.question.against {
+        format!(" against {}", report.experiment.labels.baseline)
+    } else {
+        String::new()
+    };
+    let summary = advice::sentences(ranking);
+    let caveats = caveats_of(report, ranking);
+    let mut document = Document {
+        title: format!("{locks}, ranked{today}"),
+        head: vec![
+            ("Figures".into(), report.source()),
+            (
+                "Ranked by".into(),
+                "operations per second, all threads".into(),
+            ),
+        ],
+        labels: report.experiment.labels.clone(),
+        sections: Vec::new(),
+        findings: findings(report, ranking),
+        data: results::fields(report, ranking, &summary, &caveats),
+    };
+    let lead = |s: &String| Part::Prose(s.clone(), Tone::Lead);
+    document.push(Section {
+        parts: summary.iter().map(lead).collect(),
+        ..Section::default()
+    });
+    let mut facts = report.experiment.facts.clone();
+    facts.extend(design::facts(report));
+    document.push(Section::new("").facts(facts.clone()).only(Medium::Text));
+    charts::over_threads(report, ranking, &mut document);
+    document.push(Section::new("What is best for what").with(Part::Table(best_for(ranking))));
+    shares(report, ranking, &mut document);
+    for point in &ranking.points {
+        bars(report, ranking, point, &mut document);
+    }
+    document.push(Section::new("Caveats").items(caveats));
+    document.push(
+        Section::new("Machine and set-up")
+            .facts(facts)
+            .only(Medium::Page),
+    );
+    document
+}
+
+/// "4 threads", with the lengths where they vary.
+fn place(report: &Report, ranking: &Ranking, point: &Point) -> String {
+    let threads = usize::try_from(point.threads()).unwrap_or(usize::MAX);
+    let mut words = number::count(threads, report.lengths.noun());
+    for (axis, name) in [("critical", "critical"), ("non_critical", "non-critical")] {
+        let of = |p: &Point| p.key.number(axis);
+        if ranking.points.iter().any(|p| of(p) != of(point)) {
+            let length = label(of(point).unwrap_or(0));
+            words.push_str(&format!(", {name} {length}{}", report.lengths.unit()));
+        }
+    }
+    words
+}
+
+/// One row for each purpose.
+fn best_for(ranking: &Ranking) -> Table {
+    let subjects = &ranking.question.subjects;
+    let mut rows = Vec::new();
+    let mut row = |what: &str, points: &[&Point], metric: &str, allowed: &dyn Fn(usize) -> bool| {
+        let Some(lock) = choose(points, metric, allowed) else {
+            return;
+        };
+        let ranked = || points.iter().filter_map(|p| p.metric(metric));
+        if !ranked().all(|m| m.figures[lock].is_some()) {
+            return;
+        }
+        let shares: Vec<f64> = ranked().filter_map(|m| m.share(lock)).collect();
+        let figures: Vec<f64> = ranked()
+            .filter_map(|m| Some(m.figures[lock]?.value))
+            .collect();
+        let set = (0..subjects.len())
+            .filter(|i| *i != lock && allowed(*i) && ranked().all(|m| m.may_be_best(*i)));
+        rows.push(vec![
+            what.to_owned(),
+            subjects[lock].name.clone(),
+            range(&figures, number::short).replace(" to ", "-"),
+            range(&shares, number::ratio).replace(" to ", "-"),
+            set.count().to_string(),
+        ]);
+    };
+    let all: Vec<&Point> = ranking.points.iter().collect();
+    let of = |regime: Regime| -> Vec<&Point> {
+        let points = ranking.points.iter();
+        points.filter(|p| Regime::of(p) == regime).collect()
+    };
+    let several: Vec<&Point> = all
+        .iter()
+        .copied()
+        .filter(|p| Regime::of(p) != Regime::Alone)
+        .collect();
+    const OPS: &str = "ops_per_s";
+    row("throughput, 1 thread", &of(Regime::Alone), OPS, &|_| true);
+    row(
+        "throughput, contended",
+        &of(Regime::Contended),
+        OPS,
+        &|_| true,
+    );
+    row(
+        "throughput, too few CPUs",
+        &of(Regime::Crowded),
+        OPS,
+        &|_| true,
+    );
+    row("p99 of the wait, ns", &several, "latency_p99", &|_| true);
+    row("p99.9 of the wait, ns", &several, "latency_p999", &|_| true);
+    row("fair within 1 ms (Jain)", &several, "jain_1ms", &|_| true);
+    row("fair over a run (Jain)", &several, "jain", &|_| true);
+    row("waiters without memory", &all, OPS, &|i| {
+        subjects[i].is_lean()
+    });
+    let least = subjects.iter().map(|s| s.bytes).min().unwrap_or(0);
+    let small = format!("smallest ({})", number::count(least as usize, "byte"));
+    row(&small, &all, OPS, &|i| subjects[i].bytes == least);
+    Table {
+        groups: vec![ColumnGroup::new(
+            "",
+            vec![
+                Column::new("for", 24),
+                Column::new("take", 8),
+                Column::new("figure", 6),
+                Column::new("of best", 7),
+                Column::new("ties", 4),
+            ],
+        )],
+        rows,
+    }
+}
+
+/// The locks in the order of the report: by the mean of their shares.
+fn overall(ranking: &Ranking) -> Vec<usize> {
+    let primaries: Vec<&Ranked> = ranking
+        .points
+        .iter()
+        .filter_map(|p| p.metrics.first())
+        .collect();
+    let merit = |lock: usize| -> Option<f64> {
+        let shares: Vec<f64> = primaries.iter().filter_map(|m| m.share(lock)).collect();
+        let logs: f64 = shares.iter().map(|s| s.max(1e-300).ln()).sum();
+        // One without a rank at some point comes after those that have all.
+        let missing = (primaries.len() - shares.len()) as f64;
+        (!shares.is_empty()).then(|| logs / shares.len() as f64 - 1e6 * missing)
+    };
+    let mut order: Vec<(usize, f64)> = (0..ranking.question.subjects.len())
+        .filter_map(|lock| Some((lock, merit(lock)?)))
+        .collect();
+    order.sort_by(|a, b| b.1.total_cmp(&a.1));
+    order.into_iter().map(|(lock, _)| lock).collect()
+}
+
+fn sign(ranked: &Ranked, lock: usize) -> &'static str {
+    match &ranked.standings[lock] {
+        _ if ranked.may_be_best(lock) => "*",
+        s if s.within_delta => "=",
+        _ => "",
+    }
+}
+
+/// Every lock's share of the best at every point.
+fn shares(report: &Report, ranking: &Ranking, document: &mut Document) {
+    let cell = |point: &Point, lock: usize| -> Option<GridCell> {
+        let ranked = point.metrics.first()?;
+        let shown = ranked.standings[lock].of_best?;
+        let worse = Shade::of(&locklab_judge::Verdict::Worse, Some(shown.value.max(1e-9)));
+        let [value, low, high] = [shown.value, shown.low, shown.high].map(number::ratio);
+        let name = &ranking.question.subjects[lock].name;
+        let figure = number::or_dash(ranked.figures[lock].map(|f| f.value), number::short);
+        let by = ranked.standings[lock].beaten_by.map_or_else(
+            || "may be the best".to_owned(),
+            |by| format!("behind {}", ranking.question.subjects[by].name),
+        );
+        Some(GridCell {
+            mark: sign(ranked, lock).into(),
+            shade: match sign(ranked, lock) {
+                "*" => Shade::Better(3),
+                "=" => Shade::Flat,
+                _ => worse,
+            },
+            detail: format!(
+                "{name}, {}: {value} of the best ({low} to {high}); {figure}/s; {by}",
+                place(report, ranking, point)
+            ),
+            value,
+        })
+    };
+    let today = |lock: usize| ranking.question.against && lock == 0;
+    let rows = overall(ranking)
+        .into_iter()
+        .map(|lock| GridRow {
+            name: ranking.question.subjects[lock].name.clone(),
+            flag: if today(lock) { "<" } else { "" }.into(),
+            cells: ranking.points.iter().map(|p| cell(p, lock)).collect(),
+        })
+        .collect();
+    let crowded = |p: &Point| if p.oversubscribed { "o" } else { "" };
+    let grid = Grid {
+        row_title: "lock".into(),
+        column_title: format!(
+            "{}: share of the best",
+            number::plural(2, report.lengths.noun())
+        ),
+        columns: ranking
+            .points
+            .iter()
+            .map(|p| format!("{}{}", label(p.threads()), crowded(p)))
+            .collect(),
+        rows,
+    };
+    let margin = number::percent(100.0 * ranking.delta);
+    let mut signs = vec![
+        ("*".to_owned(), "may be the best".to_owned()),
+        (
+            "=".to_owned(),
+            format!("shown within {margin} % of the best"),
+        ),
+        ("no sign".to_owned(), "shown to be behind".to_owned()),
+    ];
+    if ranking.question.against {
+        signs.push(("<".into(), "in use today".into()));
+    }
+    if ranking.points.iter().any(|p| p.oversubscribed) {
+        signs.push(("o".into(), "more threads than CPUs".into()));
+    }
+    let words: Vec<String> = signs.iter().map(|(s, m)| format!("{s} {m}")).collect();
+    document.push(
+        Section::new("Throughput: share of the best")
+            .with(Part::Grid(grid))
+            .note(words.join("; "))
+            .note(method(report, ranking)),
+    );
+}
+
+fn method(report: &Report, ranking: &Ranking) -> String {
+    let block = match report.experiment.provenance {
+        Provenance::Simulation(_) => {
+            "a block is one machine that the model's assumptions allow, with every lock on it"
+        }
+        _ => "a block has slices of every lock, in an order drawn anew, at one address",
+    };
+    format!(
+        "Complete blocks: {block}. A lock leaves the set if another one is better by the exact \
+         one-sided signed-rank test at 5 % / {}, so that the best one is in it 95 times of 100; \
+         each limit of a share holds for all locks together 95 times of 100.",
+        ranking.question.subjects.len().saturating_sub(1).max(1)
+    )
+}
+
+/// A table with bars, the best first.
+fn bars(report: &Report, ranking: &Ranking, point: &Point, document: &mut Document) {
+    let Some(ranked) = point.metrics.first() else {
+        return;
+    };
+    let order = ranked.order();
+    let subjects = &ranking.question.subjects;
+    let wide = order.iter().map(|i| subjects[*i].name.chars().count());
+    let wide = wide.max().unwrap_or(0).clamp(4, 18);
+    let line = |lock: usize| -> Option<String> {
+        let shown = ranked.standings[lock].of_best?;
+        let figure = |name: &str| {
+            let figure = point.metric(name).and_then(|m| m.figures[lock]);
+            number::or_dash(figure.map(|f| f.value), number::short)
+        };
+        let share = ranked.share(lock).unwrap_or(0.0).clamp(0.0, 1.0);
+        let name: String = subjects[lock].name.chars().take(18).collect();
+        let limits = format!("{}-{}", number::ratio(shown.low), number::ratio(shown.high));
+        let mut line = format!(
+            "{name:<wide$} {:>6} {:>5}{:1} {limits:>11} ",
+            figure("ops_per_s"),
+            number::ratio(shown.value),
+            sign(ranked, lock),
+        );
+        if point.metric("latency_p99").is_some() {
+            line.push_str(&format!("{:>6} ", figure("latency_p99")));
+        }
+        let room = COLUMNS.saturating_sub(line.chars().count());
+        line.push_str(&"#".repeat((share * room as f64).round() as usize));
+        Some(line)
+    };
+    let least = order.iter().filter(|i| ranked.may_be_best(**i)).count();
+    let shown = if order.len() <= SHOWN + 3 {
+        order.len()
+    } else {
+        SHOWN.max(least)
+    };
+    let mut lines = vec![format!(
+        "{:<wide$} {:>6} {:>5}  {:>11} {}",
+        "lock",
+        "ops/s",
+        "share",
+        "limits",
+        if point.metric("latency_p99").is_some() {
+            "p99 ns"
+        } else {
+            ""
+        }
+    )];
+    lines[0] = lines[0].trim_end().to_owned();
+    lines.extend(order[..shown].iter().filter_map(|lock| line(*lock)));
+    let today = order[shown..].contains(&0) && ranking.question.against;
+    if today {
+        lines.extend(line(0));
+    }
+    let rest: Vec<f64> = order[shown..]
+        .iter()
+        .filter(|i| !(today && **i == 0))
+        .filter_map(|i| ranked.share(*i))
+        .collect();
+    if !rest.is_empty() {
+        lines.push(format!(
+            "{} at {} of the best",
+            number::count(rest.len(), "more lock"),
+            range(&rest, number::ratio)
+        ));
+    }
+    document.push(
+        Section::minor(format!("At {}", place(report, ranking, point)))
+            .preformatted(lines.join("\n"))
+            .only(Medium::Text),
+    );
+}
+
+/// What is in use today, against the best of each point.
+fn findings(report: &Report, ranking: &Ranking) -> Vec<Finding> {
+    if !ranking.question.against {
+        return Vec::new();
+    }
+    let today = &report.experiment.labels.baseline;
+    let finding = |point: &Point| {
+        let ranked = point.metrics.first()?;
+        let verdict = today_at(ranked, ranking.delta);
+        let best = ranked.order().first().map_or("none", |i| {
+            let subject = &ranking.question.subjects[*i];
+            subject.name.as_str()
+        });
+        let share = ranked.standings[0].of_best.map_or_else(String::new, |s| {
+            let [value, low, high] = [s.value, s.low, s.high].map(number::ratio);
+            format!(": {value} of the best ({low} to {high})")
+        });
+        let margin = number::percent(100.0 * ranking.delta);
+        let words = match verdict {
+            "worse" => format!("{today} is shown worse than {best} by more than {margin} %"),
+            "flat" => format!("{today} is shown within {margin} % of the best"),
+            "unclear" => {
+                format!("{today} is neither shown within {margin} % of the best nor worse")
+            }
+            _ => format!("{today} has too few blocks for a rank"),
+        };
+        Some(Finding {
+            name: place(report, ranking, point),
+            metric: ranked.metric.name.clone(),
+            verdict,
+            message: format!("{words}{share}. {}.", number::count(ranked.blocks, "block")),
+            file: report.context.file.clone(),
+        })
+    };
+    ranking.points.iter().filter_map(finding).collect()
+}
+
+/// The verdict on what is in use today at one point.
+pub(crate) fn today_at(ranked: &Ranked, delta: f64) -> &'static str {
+    let standing = &ranked.standings[0];
+    match standing.of_best {
+        None => "invalid",
+        Some(_) if ranked.is_shown_worse(0, delta) => "worse",
+        Some(_) if standing.within_delta => "flat",
+        Some(_) => "unclear",
+    }
+}
+
+fn caveats_of(report: &Report, ranking: &Ranking) -> Vec<String> {
+    let mut list = caveats::incomplete(report);
+    for (name, why) in &ranking.question.left_out {
+        list.push(format!("{name} is left out: {why}."));
+    }
+    let subjects = &ranking.question.subjects;
+    for point in &ranking.points {
+        for (lock, why) in &point.stopped {
+            list.push(format!(
+                "{} at {}: {why}; the others stand.",
+                subjects[*lock].name,
+                place(report, ranking, point)
+            ));
+        }
+    }
+    let needed = locklab_judge::blocks_needed(subjects.len());
+    let few = ranking.points.iter().filter_map(|p| p.metrics.first());
+    if few.clone().any(|m| m.blocks < needed) {
+        let blocks = few.map(|m| m.blocks).min().unwrap_or(0);
+        list.push(format!(
+            "With {} of {} nothing can be shown: it takes {needed} (--pairs).",
+            number::count(blocks, "block"),
+            number::count(subjects.len(), "lock"),
+        ));
+    }
+    let left = ranking.points.iter().filter_map(|p| p.metrics.first());
+    let left: usize = left
+        .map(|m| m.standings.iter().filter(|s| s.left.is_some()).count())
+        .sum();
+    if left > 0 {
+        list.push(format!(
+            "Far behind ({}, over all points): not measured to the end, by looks that were fixed \
+             beforehand; the time went to the others.",
+            number::count(left, "lock")
+        ));
+    }
+    list.extend(report.experiment.caveats.iter().cloned());
+    list
+}

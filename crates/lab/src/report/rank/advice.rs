@@ -1,0 +1,307 @@
+//! The first sentences of a ranking: what to take.
+//!
+//! The words are a function of the figures, and claim no more than the
+//! standings. Nothing here measures or judges.
+
+use crate::ranking::{Point, Ranked, Ranking};
+use locklab_document::number;
+
+/// What to take, in one to three sentences.
+pub(super) fn sentences(ranking: &Ranking) -> Vec<String> {
+    let points: Vec<&Point> = ranking.points.iter().filter(|p| is_ranked(p)).collect();
+    if points.is_empty() {
+        return vec!["Nothing could be ranked, so nothing is recommended.".into()];
+    }
+    let advice = Advice { ranking, points };
+    let mut sentences = vec![advice.throughput()];
+    sentences.extend(advice.beside());
+    sentences
+}
+
+fn primary(point: &Point) -> Option<&Ranked> {
+    point.metrics.first()
+}
+
+fn is_ranked(point: &Point) -> bool {
+    primary(point).is_some_and(|m| m.standings.iter().any(|s| s.of_best.is_some()))
+}
+
+/// Where a lock is used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Regime {
+    Alone,
+    Contended,
+    Crowded,
+}
+
+impl Regime {
+    pub(super) const ALL: [Self; 3] = [Self::Contended, Self::Alone, Self::Crowded];
+
+    pub(super) fn of(point: &Point) -> Self {
+        match point.threads() {
+            _ if point.oversubscribed => Self::Crowded,
+            0 | 1 => Self::Alone,
+            _ => Self::Contended,
+        }
+    }
+
+    fn words(self) -> &'static str {
+        match self {
+            Self::Alone => "for one thread alone",
+            Self::Contended => "where threads contend",
+            Self::Crowded => "with more threads than CPUs",
+        }
+    }
+}
+
+/// The lock that is best at these points, of those that are allowed: in the set
+/// at most of them, then by the geometric mean of its share of the best.
+pub(super) fn choose(
+    points: &[&Point],
+    metric: &str,
+    allowed: impl Fn(usize) -> bool,
+) -> Option<usize> {
+    let ranked: Vec<&Ranked> = points.iter().filter_map(|p| p.metric(metric)).collect();
+    let locks = ranked.first()?.standings.len();
+    let merit = |lock: usize| -> Option<(usize, f64)> {
+        let shares: Option<Vec<f64>> = ranked.iter().map(|m| m.share(lock)).collect();
+        let logs: f64 = shares?.iter().map(|s| s.max(1e-300).ln()).sum();
+        let best = ranked.iter().filter(|m| m.may_be_best(lock)).count();
+        Some((best, logs))
+    };
+    (0..locks)
+        .filter(|lock| allowed(*lock))
+        .filter_map(|lock| Some((lock, merit(lock)?)))
+        // Of equals the first.
+        .reduce(
+            |a, b| match (b.1.0.cmp(&a.1.0)).then(b.1.1.total_cmp(&a.1.1)) {
+                std::cmp::Ordering::Greater => b,
+                _ => a,
+            },
+        )
+        .map(|(lock, _)| lock)
+}
+
+struct Advice<'a> {
+    ranking: &'a Ranking,
+    points: Vec<&'a Point>,
+}
+
+impl Advice<'_> {
+    fn name(&self, lock: usize) -> String {
+        format!("`{}`", self.ranking.question.subjects[lock].name)
+    }
+
+    fn metric(&self) -> &str {
+        primary(self.points[0]).map_or("", |m| m.metric.name.as_str())
+    }
+
+    /// Whether something holds of the primary metric at all points.
+    fn everywhere(&self, holds: impl Fn(&Ranked) -> bool) -> bool {
+        self.points.iter().filter_map(|p| primary(p)).all(holds)
+    }
+
+    fn at_every_point(&self) -> &'static str {
+        if self.points.len() > 1 {
+            " at every point"
+        } else {
+            ""
+        }
+    }
+
+    /// The first sentence.
+    fn throughput(&self) -> String {
+        let today = self.name(0);
+        let margin = number::percent(100.0 * self.ranking.delta);
+        if self.ranking.question.against {
+            if self.everywhere(|m| m.standings[0].within_delta) {
+                return format!(
+                    "No difference that matters: keep {today}, which is shown within {margin} % of \
+                     the best{}.",
+                    self.at_every_point()
+                );
+            }
+            if self.everywhere(|m| m.may_be_best(0)) {
+                let behind = self.points.iter().filter_map(|p| primary(p));
+                let low = behind.filter_map(|m| Some(m.standings[0].of_best?.low));
+                let low = low.fold(1.0, f64::min);
+                return format!(
+                    "Keep {today}: nothing was shown to be better{}; it may be up to {} % behind \
+                     the best.",
+                    self.at_every_point(),
+                    number::percent(100.0 * (1.0 - low))
+                );
+            }
+        }
+        let near = |lock: usize| {
+            self.everywhere(|m| m.may_be_best(lock) || m.standings[lock].within_delta)
+        };
+        let mut parts: Vec<String> = Vec::new();
+        let main = if let Some(one) = choose(&self.points, self.metric(), near) {
+            parts.push(format!(
+                "{} for throughput{}",
+                self.name(one),
+                self.compared(one, &self.points)
+            ));
+            Some(one)
+        } else {
+            self.by_regime(&mut parts)
+        };
+        parts.extend(main.and_then(|main| self.without_memory(main)));
+        format!("Take {}.", parts.join(", "))
+    }
+
+    /// A part for each regime that has its own best lock; returns the first.
+    fn by_regime(&self, parts: &mut Vec<String>) -> Option<usize> {
+        let mut chosen: Vec<(usize, Vec<&Point>, Vec<Regime>)> = Vec::new();
+        for regime in Regime::ALL {
+            let of = self.points.iter().copied();
+            let points: Vec<&Point> = of.filter(|p| Regime::of(p) == regime).collect();
+            let Some(lock) = choose(&points, self.metric(), |_| true) else {
+                continue;
+            };
+            match chosen.iter_mut().find(|(other, ..)| *other == lock) {
+                Some((_, there, regimes)) => {
+                    there.extend(points);
+                    regimes.push(regime);
+                }
+                None => chosen.push((lock, points, vec![regime])),
+            }
+        }
+        let several = chosen.len() > 1;
+        for (i, (lock, points, regimes)) in chosen.iter().enumerate() {
+            let mut part = self.name(*lock);
+            if i == 0 {
+                part.push_str(" for throughput");
+            }
+            if several {
+                let words: Vec<&str> = regimes.iter().map(|r| r.words()).collect();
+                part.push_str(&format!(" {}", words.join(" and ")));
+            }
+            part.push_str(&self.compared(*lock, points));
+            parts.push(part);
+        }
+        chosen.first().map(|(lock, ..)| *lock)
+    }
+
+    /// " (1.62 of today's `qspinlock`)", or of the next one where none was
+    /// named.
+    fn compared(&self, lock: usize, points: &[&Point]) -> String {
+        let of = |other: usize| -> String {
+            let ratios: Vec<f64> = points
+                .iter()
+                .filter_map(|p| primary(p))
+                .filter_map(|m| Some(m.share(lock)? / m.share(other)?))
+                .collect();
+            span(&ratios)
+        };
+        if self.ranking.question.against {
+            if lock == 0 {
+                return ", as today".into();
+            }
+            return format!(" ({} of today's {})", of(0), self.name(0));
+        }
+        let others: Vec<usize> = (0..self.ranking.question.subjects.len())
+            .filter(|i| *i != lock)
+            .collect();
+        let equal: Vec<String> = others
+            .iter()
+            .filter(|i| {
+                points
+                    .iter()
+                    .filter_map(|p| primary(p))
+                    .all(|m| m.may_be_best(**i))
+            })
+            .map(|i| self.name(*i))
+            .collect();
+        if !equal.is_empty() {
+            return match equal.as_slice() {
+                [_, _, _, _, ..] => format!(" ({} others cannot be told from it)", equal.len()),
+                few => format!(" ({} cannot be told from it)", few.join(", ")),
+            };
+        }
+        match choose(points, self.metric(), |i| i != lock) {
+            Some(next) => format!(" ({} of {}, the next)", of(next), self.name(next)),
+            None => String::new(),
+        }
+    }
+
+    /// The best lock whose waiters bring nothing, if the main one's do.
+    fn without_memory(&self, main: usize) -> Option<String> {
+        let subjects = &self.ranking.question.subjects;
+        if subjects[main].is_lean() {
+            return None;
+        }
+        let lock = choose(&self.points, self.metric(), |i| subjects[i].is_lean())?;
+        let shares: Vec<f64> = self
+            .points
+            .iter()
+            .filter_map(|p| primary(p)?.share(lock))
+            .collect();
+        Some(format!(
+            "{} if a waiter must bring no memory ({} of the best)",
+            self.name(lock),
+            span(&shares)
+        ))
+    }
+
+    /// What else a reader may want: short waits, equal shares.
+    fn beside(&self) -> Option<String> {
+        let of = self.points.iter().copied();
+        let several: Vec<&Point> = of.filter(|p| Regime::of(p) != Regime::Alone).collect();
+        let mut parts: Vec<(usize, String)> = Vec::new();
+        for (metric, what) in [
+            ("latency_p99", "the shortest p99 of the wait"),
+            ("latency_p999", "the shortest p99.9"),
+            ("jain_1ms", "equal shares within 1 ms"),
+        ] {
+            let Some(lock) = choose(&several, metric, |_| true) else {
+                continue;
+            };
+            let ranked = || several.iter().filter_map(|p| p.metric(metric));
+            let ties = (0..self.ranking.question.subjects.len())
+                .filter(|i| *i != lock)
+                .filter(|i| ranked().all(|m| m.standings[*i].within_delta || m.may_be_best(*i)))
+                .count();
+            let figures: Vec<f64> = ranked()
+                .filter_map(|m| Some(m.figures[lock]?.value))
+                .collect();
+            let figure = match metric {
+                "jain_1ms" => format!("Jain {}", range(&figures, number::share)),
+                _ => format!("{} ns", range(&figures, number::short)),
+            };
+            let ties = match ties {
+                0 => String::new(),
+                n => format!("; {} cannot be told from it", number::count(n, "other")),
+            };
+            parts.push((lock, format!("{what} ({figure}{ties})")));
+        }
+        // One lock is named once.
+        let mut named: Vec<String> = Vec::new();
+        for group in parts.chunk_by(|a, b| a.0 == b.0) {
+            let whats: Vec<&str> = group.iter().map(|(_, what)| what.as_str()).collect();
+            named.push(format!(
+                "{} for {}",
+                self.name(group[0].0),
+                whats.join(" and ")
+            ));
+        }
+        (!named.is_empty()).then(|| format!("Take {}.", named.join(", ")))
+    }
+}
+
+/// "1.62", or "1.05 to 1.62".
+fn span(ratios: &[f64]) -> String {
+    range(ratios, number::ratio)
+}
+
+pub(super) fn range(values: &[f64], format: fn(f64) -> String) -> String {
+    let low = values.iter().copied().fold(f64::INFINITY, f64::min);
+    let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let (low, high) = (format(low), format(high));
+    if low == high {
+        low
+    } else {
+        format!("{low} to {high}")
+    }
+}

@@ -1,0 +1,283 @@
+//! Rankings: what the words say of the figures, the report against golden
+//! files, and the gate.
+
+use crate::common::golden::golden;
+use crate::common::{Random, context, fact, judged, xml};
+use locklab_document::render::{Colour, html, json, junit, text};
+use locklab_judge::Family;
+use locklab_lab::experiment::{
+    Cell, Design, Experiment, Invalid, Key, Kind, Labels, Order, Pair, Provenance, Sample, Source,
+    Values,
+};
+use locklab_lab::gate::{FailOn, fails, too_few_pairs};
+use locklab_lab::matrix::metrics;
+use locklab_lab::ranking::{Question, Subject};
+use locklab_lab::report::document;
+use serde_json::json;
+
+/// A lock of a synthetic ranking: its name, whether its waiters bring nothing,
+/// and its rate and p99 at each point.
+struct Lock {
+    name: &'static str,
+    lean: bool,
+    at: Vec<(f64, f64)>,
+}
+
+fn lock(name: &'static str, lean: bool, at: &[(f64, f64)]) -> Lock {
+    Lock {
+        name,
+        lean,
+        at: at.to_vec(),
+    }
+}
+
+/// The ranking of these locks at 1, 4 and 32 threads of 16 CPUs, as many
+/// points as the locks have; noise of half a percent.
+fn ranking(against: bool, blocks: u32, locks: &[Lock]) -> Experiment {
+    let mut random = Random::new();
+    let subjects = locks.iter().map(|lock| Subject {
+        name: lock.name.into(),
+        lock: lock.name.into(),
+        bytes: if lock.lean { 4 } else { 8 },
+        bytes_per_waiter: if lock.lean { 0 } else { 16 },
+        context_free: lock.lean,
+    });
+    let question = Question {
+        subjects: subjects.collect(),
+        against,
+        left_out: vec![("std".into(), "it cannot be simulated".into())],
+        ..Question::default()
+    };
+    let mut run = |(rate, p99): (f64, f64), mood: f64| Sample {
+        values: Values::from([
+            (
+                "ops_per_s".to_owned(),
+                rate * mood * (1.0 + 0.005 * random.next()),
+            ),
+            (
+                "latency_p99".to_owned(),
+                p99 / mood * (1.0 + 0.005 * random.next()),
+            ),
+        ]),
+        ..Sample::default()
+    };
+    let mut cells = Vec::new();
+    for (point, threads) in [1_usize, 4, 32]
+        .into_iter()
+        .enumerate()
+        .take(locks[0].at.len())
+    {
+        let moods: Vec<f64> = (0..blocks).map(|b| 1.0 + 0.1 * f64::from(b % 3)).collect();
+        let reference: Vec<Sample> = moods.iter().map(|m| run(locks[0].at[point], *m)).collect();
+        for other in &locks[1..] {
+            let key = Key::point(threads, 1, 32).of_lock(other.name);
+            let mut cell = Cell::new(key, metrics(threads, true, Source::Instrument));
+            cell.oversubscribed = threads > 16;
+            for (index, mood) in (0..).zip(&moods) {
+                cell.pairs.push(Pair {
+                    index,
+                    order: Order::Together,
+                    baseline: reference[index as usize].clone(),
+                    experiment: run(other.at[point], *mood),
+                });
+            }
+            cells.push(cell);
+        }
+    }
+    Experiment {
+        kind: Kind::Rank,
+        labels: Labels {
+            baseline: locks[0].name.into(),
+            experiment: question.others(),
+        },
+        spec: json!(question),
+        design: Design {
+            pairs: blocks,
+            seed: 7,
+            delta: 0.01,
+            family: Family::FalseDiscovery,
+            aa: false,
+        },
+        provenance: Provenance::Hardware("Example 9000, 16 CPUs".into()),
+        facts: vec![fact("Machine", "Example 9000, 1 socket, 16 CPUs")],
+        caveats: vec![],
+        cells,
+        interrupted: None,
+    }
+}
+
+/// Four locks at three points: one leads under contention, one alone.
+fn mixed(against: bool) -> Experiment {
+    ranking(
+        against,
+        12,
+        &[
+            lock(
+                "qspinlock",
+                true,
+                &[(5e7, 10.0), (6.2e6, 800.0), (3e4, 9e7)],
+            ),
+            lock("clh", false, &[(4.4e7, 12.0), (1e7, 400.0), (2e4, 9e7)]),
+            lock("mcs", false, &[(4.3e7, 12.0), (9.6e6, 420.0), (2e4, 9e7)]),
+            lock("futex", true, &[(4.9e7, 11.0), (4e6, 3000.0), (4e6, 5e6)]),
+        ],
+    )
+}
+
+fn lead(experiment: &Experiment) -> Vec<String> {
+    let document = document(experiment, &judged(experiment), &context());
+    let summary = document.data["summary"].as_array().unwrap();
+    summary.iter().map(|s| s.as_str().unwrap().into()).collect()
+}
+
+#[test]
+fn the_words_follow_the_figures() {
+    let contended = |rates: &[f64]| -> Experiment {
+        let names = ["today", "clh", "mcs", "ticket"];
+        let locks: Vec<Lock> = names
+            .iter()
+            .zip(rates)
+            .map(|(name, rate)| lock(name, *name == "ticket", &[(1e7, 10.0), (*rate, 1e9 / rate)]))
+            .collect();
+        let mut experiment = ranking(true, 16, &locks);
+        // One point only: that of four threads.
+        experiment
+            .cells
+            .retain(|cell| cell.key.number("threads") == Some(4));
+        experiment
+    };
+    for (rates, words) in [
+        (
+            [6.2e6, 1e7, 8e6, 9.6e6],
+            "Take `clh` for throughput (1.61 of today's `today`), `ticket` if a waiter must bring \
+             no memory (0.96 of the best).",
+        ),
+        (
+            [1e7, 1e7, 1e7, 1e7],
+            "No difference that matters: keep `today`, which is shown within 1 % of the best.",
+        ),
+        (
+            [1.1e7, 1e7, 1e7, 1e7],
+            "No difference that matters: keep `today`, which is shown within 1 % of the best.",
+        ),
+    ] {
+        assert_eq!(lead(&contended(&rates))[0], words);
+    }
+    // So few blocks, with such noise, show nothing.
+    let mut few = contended(&[1e7, 1.03e7, 1e7, 1e7]);
+    few.design.pairs = 8;
+    for (number, cell) in few.cells.iter_mut().enumerate() {
+        cell.pairs.truncate(8);
+        for pair in &mut cell.pairs {
+            let disturbed = if (pair.index as usize + number) % 2 == 0 {
+                0.9
+            } else {
+                1.1
+            };
+            let rate = pair.experiment.values.get_mut("ops_per_s").unwrap();
+            *rate *= disturbed;
+        }
+    }
+    let words = &lead(&few)[0];
+    assert!(
+        words.starts_with("Keep `today`: nothing was shown to be better; it may be up to"),
+        "{words}"
+    );
+    // Without a lock of today the next one is named.
+    let mut open = contended(&[6e6, 1e7, 8e6, 7e6]);
+    open.spec["against"] = json!(false);
+    assert!(lead(&open)[0].starts_with("Take `clh` for throughput (1.25 of `mcs`, the next)"));
+}
+
+#[test]
+fn text_of_a_ranking() {
+    let experiment = mixed(true);
+    let document = document(&experiment, &judged(&experiment), &context());
+    let text = text(&document, Colour::Plain);
+    assert!(text.lines().all(|line| line.len() <= 72), "{text}");
+    golden("rank.txt", &text);
+}
+
+#[test]
+fn json_of_a_ranking() {
+    let experiment = mixed(true);
+    let document = document(&experiment, &judged(&experiment), &context());
+    golden("rank.json", &format!("{:#}\n", json(&document)));
+}
+
+#[test]
+fn a_page_of_a_ranking_has_its_picture() {
+    let experiment = mixed(false);
+    let page = html(&document(&experiment, &judged(&experiment), &context()));
+    let page = page.replace("<!DOCTYPE html>", "");
+    let found = xml(&page);
+    let named = |name: &str| {
+        found
+            .descendants()
+            .filter(|n| n.attribute("class").is_some_and(|c| c.starts_with("name ")))
+            .any(|n| n.text() == Some(name))
+    };
+    assert!(["clh", "mcs", "futex", "qspinlock"].into_iter().all(named));
+}
+
+#[test]
+fn the_gate_fails_where_today_is_shown_worse() {
+    let experiment = mixed(true);
+    let gate =
+        |experiment: &Experiment, words: &[FailOn]| fails(words, experiment, &judged(experiment));
+    assert_eq!(gate(&experiment, &[FailOn::Worse]), Ok(true));
+    let mut alone = experiment.clone();
+    alone
+        .cells
+        .retain(|cell| cell.key.number("threads") == Some(1));
+    assert_eq!(gate(&alone, &[FailOn::Worse, FailOn::Unclear]), Ok(false));
+    // A lock that crashed does not fail what is in use, unless that is asked.
+    alone.cells[2].stopped = Some("given up after 3 failed pairs".into());
+    alone.cells[2].pairs.truncate(2);
+    assert_eq!(gate(&alone, &[FailOn::Worse]), Ok(false));
+    assert_eq!(gate(&alone, &[FailOn::Incomplete]), Ok(true));
+    let document = document(&experiment, &judged(&experiment), &context());
+    let cases = junit(&document, &["worse"]);
+    assert!(cases.contains("failures=\"2\""), "{cases}");
+    for cell in &mut alone.cells {
+        for pair in &mut cell.pairs {
+            pair.baseline = Sample::invalid(Invalid::Failed("it crashed".into()));
+        }
+    }
+    let refused = gate(&alone, &[FailOn::Worse]).unwrap_err();
+    assert!(refused.contains("judged nothing"), "{refused}");
+}
+
+#[test]
+fn a_lock_that_crashed_is_named_and_the_others_stand() {
+    let mut experiment = mixed(false);
+    let crashed = |cell: &&mut Cell| cell.key.lock() == Some("mcs");
+    for cell in experiment.cells.iter_mut().filter(crashed) {
+        cell.pairs.truncate(3);
+        cell.stopped = Some("given up after 3 failed pairs; the last because it crashed".into());
+    }
+    let document = document(&experiment, &judged(&experiment), &context());
+    let text = text(&document, Colour::Plain);
+    assert!(text.contains("the others stand"), "{text}");
+    let ranked = document.data["points"][1]["metrics"][0]["locks"]
+        .as_array()
+        .unwrap();
+    let names: Vec<&str> = ranked.iter().map(|l| l["lock"].as_str().unwrap()).collect();
+    assert_eq!(names, ["clh", "qspinlock", "futex"]);
+}
+
+#[test]
+fn too_few_blocks_are_announced() {
+    let warned = |blocks: u32| {
+        too_few_pairs(&ranking(
+            false,
+            blocks,
+            &[
+                lock("a", true, &[(1.0, 1.0)]),
+                lock("b", true, &[(1.0, 1.0)]),
+            ],
+        ))
+    };
+    assert!(warned(7).unwrap().contains("--pairs 8"));
+    assert_eq!(warned(8), None);
+}

@@ -1,0 +1,78 @@
+//! `locklab rank --on MACHINE`: the machines drawn from the band are the
+//! blocks.
+
+use super::RankArgs;
+use super::locks::{Place, question};
+use crate::cli::Common;
+use crate::commands::matrix::{distinct, workers};
+use crate::comparing::Comparing;
+use locklab_host::error::Error;
+use locklab_host::interrupt;
+use locklab_lab::ranking::Question;
+use locklab_sim::{Machine, can_be_simulated};
+use locklab_sim_instrument::{Ranked, Spec, Work, default_threads, with_vcpus};
+use std::process::ExitCode;
+
+/// The default number of blocks: with fewer, nothing can be shown of fifty
+/// locks.
+const BLOCKS: u32 = 12;
+
+/// Simulates a ranking.
+///
+/// # Errors
+/// [`Error::Usage`] if a lock or a machine does not exist, or cannot do what is
+/// asked; [`Error::Failed`] if the store fails, [`Error::Interrupted`] after
+/// Ctrl-C.
+pub(super) fn run(args: &RankArgs, common: &Common, on: &str) -> Result<ExitCode, Error> {
+    let machine = Machine::named(on)
+        .map_err(|e| e.to_string())
+        .and_then(|machine| with_vcpus(machine, args.vcpus))
+        .map_err(Error::Usage)?;
+    let threads = match (&args.threads, args.vcpus) {
+        (Some(threads), _) => distinct(&threads.0),
+        (None, Some(vcpus)) => vec![vcpus],
+        (None, None) => default_threads(&machine),
+    };
+    let place = Place {
+        threads: threads.iter().copied().max().unwrap_or(1),
+        works: &|subject| match can_be_simulated(subject.info.name) {
+            true => Ok(()),
+            false => Err("it cannot be simulated".into()),
+        },
+    };
+    let question = question(args, common, &place)?;
+    let blocks = args.comparing.pairs(BLOCKS)?;
+    let delta = args.comparing.delta(1.0)?;
+    let spec = spec(args, threads, &question);
+    let interrupt = interrupt::listen()?;
+    let mut instrument = Ranked::new(spec, question, machine, common.seed, workers(), &interrupt)
+        .map_err(Error::Usage)?;
+    let experiment = instrument.experiment(blocks, delta);
+    Comparing {
+        args: &args.comparing,
+        common,
+        interrupt: &interrupt,
+        time_limit: None,
+        file: None,
+    }
+    .carry_out(&mut instrument, experiment)
+}
+
+fn spec(args: &RankArgs, threads: Vec<usize>, question: &Question) -> Spec {
+    let lengths = |given: &Option<crate::list::Lengths>, default: u64| {
+        distinct(given.as_ref().map_or(&[default][..], |list| &list.0))
+    };
+    let lock = |i: usize| question.subjects[i].lock.clone();
+    Spec {
+        baseline: lock(0),
+        experiment: lock(1),
+        threads,
+        critical: lengths(&args.critical, 1),
+        non_critical: lengths(&args.non_critical, 32),
+        work: Work::Units,
+        latency: true,
+        acquisitions: None,
+        placement: None,
+        physical: args.physical,
+    }
+}

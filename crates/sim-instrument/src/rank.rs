@@ -1,0 +1,219 @@
+//! Many locks on one modelled machine: the instrument of a ranking.
+//!
+//! A block is one machine of the band, one seed and one point, with every lock
+//! on it. The reference is simulated once in a block; every pair of the block
+//! has its sample.
+
+use crate::instrument::{caveats, facts, sample};
+use crate::pool::Pool;
+use crate::spec::{Spec, key};
+use locklab_judge::{Family, Side, fork_seed};
+use locklab_lab::experiment::{Cell, Design, Experiment, Kind, Labels, Provenance, Sample, Source};
+use locklab_lab::instrument::{Instrument, Pairing, Schedule, Stopped, Turn};
+use locklab_lab::matrix::metrics;
+use locklab_lab::ranking::Question;
+use locklab_sim::band::draws;
+use locklab_sim::{Machine, Outcome, run};
+use serde_json::{Map, Value, json};
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// One simulation: a point, a block and a lock, by their numbers.
+type Task = (usize, u32, usize);
+
+/// Many locks on one modelled machine.
+pub struct Ranked<'a> {
+    spec: Spec,
+    question: Question,
+    machine: Machine,
+    places: Vec<[u64; 3]>,
+    seed: u64,
+    workers: usize,
+    interrupt: &'a AtomicBool,
+    pool: Option<Pool<Task, Result<Outcome, String>>>,
+    /// The reference's samples, by point and block.
+    references: HashMap<(usize, u32), Sample>,
+}
+
+impl<'a> Ranked<'a> {
+    /// Prepares to simulate the locks of `question`, the reference first, at
+    /// the points of `spec`; its two locks are the first of these.
+    ///
+    /// # Errors
+    /// The errors of [`Spec::check`].
+    pub fn new(
+        spec: Spec,
+        question: Question,
+        machine: Machine,
+        seed: u64,
+        workers: usize,
+        interrupt: &'a AtomicBool,
+    ) -> Result<Self, String> {
+        spec.check(&machine)?;
+        Ok(Self {
+            places: spec.places(),
+            spec,
+            question,
+            machine,
+            seed,
+            workers,
+            interrupt,
+            pool: None,
+            references: HashMap::new(),
+        })
+    }
+
+    /// The experiment before its first run, of this many blocks.
+    #[must_use]
+    pub fn experiment(&self, blocks: u32, delta: f64) -> Experiment {
+        let (spec, machine) = (&self.spec, &self.machine);
+        let others = &self.question.subjects[1..];
+        let cells = self.places.iter().flat_map(|place| {
+            let threads = usize::try_from(place[0]).unwrap_or(usize::MAX);
+            others.iter().map(move |other| {
+                let metrics = metrics(threads, true, Source::Simulation);
+                let mut cell = Cell::new(key(*place).of_lock(&other.name), metrics);
+                cell.oversubscribed = spec.is_oversubscribed(machine, threads);
+                cell
+            })
+        });
+        Experiment {
+            kind: Kind::Rank,
+            labels: Labels {
+                baseline: self.question.subjects[0].name.clone(),
+                experiment: self.question.others(),
+            },
+            spec: self.described(),
+            design: Design {
+                pairs: blocks,
+                seed: self.seed,
+                delta,
+                family: Family::FalseDiscovery,
+                aa: false,
+            },
+            provenance: Provenance::Simulation(machine.name.clone()),
+            facts: facts(spec, machine),
+            caveats: caveats(machine),
+            cells: cells.collect(),
+            interrupted: None,
+        }
+    }
+
+    /// The specification with what is ranked in place of two locks.
+    fn described(&self) -> Value {
+        let mut fields = object(json!(self.spec));
+        fields.remove("baseline");
+        fields.remove("experiment");
+        fields.extend(object(json!(self.question)));
+        Value::Object(fields)
+    }
+
+    fn task(&self, turn: &Turn) -> Task {
+        let others = self.question.subjects.len() - 1;
+        (turn.cell / others, turn.pair, 1 + turn.cell % others)
+    }
+
+    fn fetch(&self, task: Task) -> Result<Sample, Stopped> {
+        let go_on = || !self.interrupt.load(Ordering::Relaxed);
+        match self.pool.as_ref().and_then(|pool| pool.fetch(task, go_on)) {
+            Some(Ok(outcome)) => Ok(sample(&outcome, true)),
+            // The others go on.
+            Some(Err(why)) => Err(Stopped::Cell(why)),
+            None if !go_on() => Err(Stopped::Interrupted),
+            None => Err(Stopped::Fatal(
+                "a simulation ended without an outcome".into(),
+            )),
+        }
+    }
+}
+
+fn object(value: Value) -> Map<String, Value> {
+    match value {
+        Value::Object(fields) => fields,
+        // These are our own types with string keys, so this cannot happen.
+        _ => Map::new(),
+    }
+}
+
+impl Instrument for Ranked<'_> {
+    fn fingerprint(&self) -> Value {
+        let figures = self.machine.figures.iter();
+        let figures: Vec<_> = figures.map(|(key, figure)| (key, figure.value)).collect();
+        json!([
+            self.described(),
+            self.machine.name,
+            self.machine.arbitration.name(),
+            figures
+        ])
+    }
+
+    fn bias_fingerprint(&self, _cell: &Cell) -> Option<Value> {
+        None
+    }
+
+    fn pairing(&self) -> Pairing {
+        Pairing::Together
+    }
+
+    fn schedule(&self) -> Schedule {
+        Schedule::RoundByRound
+    }
+
+    fn announce(&mut self, turns: &[Turn]) {
+        let mut tasks: Vec<Task> = Vec::with_capacity(turns.len());
+        for turn in turns {
+            let (point, block, lock) = self.task(turn);
+            // The reference, before the first of its block.
+            if tasks
+                .last()
+                .is_none_or(|last| (last.0, last.1) != (point, block))
+            {
+                tasks.push((point, block, 0));
+            }
+            tasks.push((point, block, lock));
+        }
+        let blocks = turns.iter().map(|turn| turn.pair + 1).max().unwrap_or(0);
+        let machines = draws(&self.machine, blocks as usize);
+        let (spec, places, seed) = (self.spec.clone(), self.places.clone(), self.seed);
+        let locks: Vec<String> = self
+            .question
+            .subjects
+            .iter()
+            .map(|s| s.lock.clone())
+            .collect();
+        self.pool = Some(Pool::start(
+            tasks,
+            self.workers,
+            move |(point, block, lock)| {
+                let seed = fork_seed(fork_seed(seed, point as u64), block.into());
+                let machine = &machines[block as usize];
+                let scenario = spec.scenario(machine, places[point], &locks[lock], seed);
+                run(&scenario).map_err(|e| e.to_string())
+            },
+        ));
+    }
+
+    fn run(&mut self, cell: &Cell, turn: &Turn, side: Side) -> Result<Sample, Stopped> {
+        let [baseline, experiment] = self.run_together(cell, turn)?;
+        Ok(match side {
+            Side::Baseline => baseline,
+            Side::Experiment => experiment,
+        })
+    }
+
+    fn run_together(&mut self, _: &Cell, turn: &Turn) -> Result<[Sample; 2], Stopped> {
+        let task = self.task(turn);
+        let block = (task.0, task.1);
+        let reference = match self.references.get(&block) {
+            Some(reference) => reference.clone(),
+            None => {
+                let reference = self.fetch((task.0, task.1, 0))?;
+                // Blocks are fetched one after the other.
+                self.references.retain(|(point, _), _| *point != task.0);
+                self.references.insert(block, reference.clone());
+                reference
+            }
+        };
+        Ok([reference, self.fetch(task)?])
+    }
+}
