@@ -199,8 +199,8 @@ impl Qemu {
             Err(Trouble::TooLong(limit)) => {
                 return Ok(Err(outcome::invalid(
                     format!(
-                        "the guest did not end within {} s (hung, or too slow: --time-limit)",
-                        limit.as_secs()
+                        "the guest did not end within {} s (hung, or too slow: --boot-limit)",
+                        limit.as_secs_f64()
                     ),
                     folder,
                 )));

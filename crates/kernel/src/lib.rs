@@ -34,6 +34,7 @@ mod prepare;
 pub mod published;
 pub mod recipe;
 pub mod report;
+pub mod settings;
 pub mod source;
 pub mod spinlock_matrix;
 pub mod typed;

@@ -17,7 +17,6 @@ use crate::report::{MODEL, VariantSizes, sizes};
 use crate::source::{Tree, tree};
 use crate::workload::{Load, Workload};
 use locklab_host::error::Error;
-use locklab_judge::Family;
 use locklab_lab::experiment::{self as lab, Cell, Design, Key, Kind, Labels, Provenance};
 use locklab_lab::progress::Progress;
 use serde_json::json;
@@ -30,20 +29,15 @@ pub struct Plan {
     pub experiment: Experiment,
     /// The loads of the guests.
     pub loads: Vec<Load>,
-    /// Number of pairs, which are link orders, each with a seed of its own.
-    pub layouts: u32,
     /// CPUs of a guest.
     pub vcpus: u64,
     /// Whether to use KVM.
     pub look: Look,
     /// The time limit of a boot.
     pub limit: Duration,
-    /// Seed of the first link order, and of all coins.
-    pub seed: u64,
-    /// The margin for flat, as a fraction.
-    pub delta: f64,
-    /// Whether to compare the baseline with itself.
-    pub aa: bool,
+    /// Its pairs are link orders, each with a seed of its own, of which the
+    /// design's is the first.
+    pub design: Design,
     /// Which part of the experiment this process carries out.
     pub scope: Scope,
 }
@@ -200,7 +194,7 @@ pub fn prepare<'a>(
         cache,
         accelerator,
         limit: plan.limit,
-        seed: plan.seed,
+        seed: plan.design.seed,
         cells: ready,
         checked: !plan.scope.reports(),
         qemu,
@@ -230,7 +224,7 @@ impl Preparing<'_> {
         let (cache, plan) = (self.cache, self.plan);
         let (old, old_tree) = made(cache, self.experiment, variant, Side::Baseline)?;
         // An A/A comparison boots the baseline twice.
-        let (new, tree) = if plan.aa {
+        let (new, tree) = if plan.design.aa {
             (old.clone(), old_tree.clone())
         } else {
             made(cache, self.experiment, variant, Side::Experiment)?
@@ -284,10 +278,10 @@ impl Preparing<'_> {
     /// images of the others.
     fn kernel(&self, variant: &Variant, side: Side, made: &Build) -> Result<Kernel, Error> {
         let (plan, noun) = (self.plan, format!("link orders of the {}", side.word()));
-        let progress = Progress::new(plan.layouts.into(), &noun, self.cache.quiet);
-        let images = (0..plan.layouts)
+        let progress = Progress::new(plan.design.pairs.into(), &noun, self.cache.quiet);
+        let images = (0..plan.design.pairs)
             .map(|pair| {
-                let seed = plan.seed.wrapping_add(pair.into());
+                let seed = plan.design.seed.wrapping_add(pair.into());
                 let image = match plan.scope.links(pair) {
                     true => layout(self.cache, made, seed),
                     false => Ok(layout::path(made, seed)),
@@ -330,7 +324,7 @@ impl Preparing<'_> {
                 kernel: &plain,
                 layout: 0,
                 load,
-                seed: self.plan.seed,
+                seed: self.plan.design.seed,
                 counted: true,
             })?;
             match outcome {
@@ -353,7 +347,7 @@ impl Preparing<'_> {
             caveats.insert(0, MODEL.into());
         }
         let name = &plan.experiment.name;
-        let experiment = if plan.aa {
+        let experiment = if plan.design.aa {
             format!("{name}, baseline again")
         } else {
             name.clone()
@@ -375,13 +369,7 @@ impl Preparing<'_> {
                 "sizes": self.sizes,
                 "patch": self.patch,
             }),
-            design: Design {
-                pairs: plan.layouts,
-                seed: plan.seed,
-                delta: plan.delta,
-                family: Family::Holm,
-                aa: plan.aa,
-            },
+            design: plan.design.clone(),
             provenance: if is_model(accelerator) {
                 Provenance::Model(machine)
             } else {

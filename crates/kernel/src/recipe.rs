@@ -4,10 +4,12 @@
 //! It only parses and checks. A recipe has everything that decides an image,
 //! so that its content can name the build in the cache.
 
+use crate::settings::GuestSettings;
 use crate::spinlock_matrix::Lengths;
 use crate::workload::{Load, Workload};
 use locklab_host::error::Error;
 use locklab_lab::file::{self, FileKind};
+use locklab_lab::settings::DesignSettings;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -29,6 +31,12 @@ pub struct Experiment {
     pub kind: ExperimentKind,
     /// The name of the experiment.
     pub name: String,
+    #[serde(flatten)]
+    #[allow(missing_docs, reason = "its settings have their own")]
+    pub design: DesignSettings,
+    #[serde(flatten)]
+    #[allow(missing_docs, reason = "its settings have their own")]
+    pub guests: GuestSettings,
     /// The question in one line.
     #[serde(default)]
     pub question: String,

@@ -7,7 +7,10 @@
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::path::Path;
+use toml::Spanned;
+use toml::de::DeTable;
 
 /// The kind of comparison of an experiment file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -85,11 +88,40 @@ pub fn read(path: &Path) -> Result<String, String> {
 /// If it is not TOML, or a key is unknown, missing or of the wrong type; the
 /// message has the line.
 pub fn parse<T: DeserializeOwned>(text: &str) -> Result<T, String> {
-    toml::from_str(text).map_err(|e| located(text, &e))
+    toml::from_str(text).map_err(|e| sentence(text, culprit::<T>(text, &e), &e))
+}
+
+/// Where the setting is that is to blame for an error: where the error is,
+/// unless that is the whole file. serde does not know more of settings that
+/// several kinds of file share; then it is the setting without which the error
+/// is another.
+fn culprit<T: DeserializeOwned>(text: &str, error: &toml::de::Error) -> usize {
+    let span = error.span().unwrap_or_default();
+    let Ok(table) = DeTable::parse(text) else {
+        return span.start;
+    };
+    if span != table.span() && !span.is_empty() {
+        return span.start;
+    }
+    let is_to_blame = |name: &&Spanned<Cow<'_, str>>| {
+        let mut others = table.clone();
+        others.get_mut().remove(*name);
+        let other = T::deserialize(toml::Deserializer::from(others));
+        // Without a setting that must be there nothing else is read.
+        other.err().is_none_or(|other| {
+            let other = other.message();
+            other != error.message() && !other.starts_with("missing field")
+        })
+    };
+    let blamed = table.get_ref().keys().find(is_to_blame);
+    blamed.map_or(span.start, |name| name.span().start)
 }
 
 fn located(text: &str, error: &toml::de::Error) -> String {
-    let at = error.span().map_or(0, |span| span.start);
+    sentence(text, error.span().map_or(0, |span| span.start), error)
+}
+
+fn sentence(text: &str, at: usize, error: &toml::de::Error) -> String {
     let line = text[..at.min(text.len())].matches('\n').count() + 1;
     let words: Vec<&str> = error.message().split_whitespace().collect();
     format!("line {line}: {}", words.join(" "))
@@ -157,12 +189,21 @@ mod tests {
         #[serde(deny_unknown_fields)]
         struct Settings {
             #[allow(dead_code, reason = "only read")]
-            pairs: u32,
+            pears: u32,
+            #[allow(dead_code, reason = "only read")]
+            #[serde(flatten)]
+            design: crate::settings::DesignSettings,
         }
         for (text, part) in [
-            ("pairs = 'many'", "line 1: invalid type"),
-            ("pairs = 1\npears = 20", "line 2: unknown field `pears`"),
-            ("pairs = 1\npairs", "line 2: "),
+            ("pears = 'many'", "line 1: invalid type"),
+            ("pears = 1\npairs = 'many'", "line 2: invalid type"),
+            ("pears = 1\n# margin\ndelta = 0", "line 3: 0 is no margin"),
+            (
+                "pears = 1\npeers = 20\npairs = 8",
+                "line 2: unknown field `peers`",
+            ),
+            ("pairs = 8", "line 1: missing field `pears`"),
+            ("pears = 1\npairs", "line 2: "),
         ] {
             let error = parse::<Settings>(text).unwrap_err();
             assert!(error.contains(part), "{error}");

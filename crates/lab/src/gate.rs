@@ -8,54 +8,35 @@ use crate::experiment::{Cell, Experiment, Kind, Role};
 use crate::ranking::{Question, Ranking};
 use crate::report::today_at;
 use crate::verdicts::Verdicts;
+use clap::ValueEnum;
 use locklab_document::number::count;
 use locklab_judge::{Family, MIN_PAIRS, Verdict, blocks_needed, fewest_callable, pairs_needed};
+use serde::Serialize;
 
 /// The verdicts that a gate fails on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum FailOn {
-    /// A regression.
+    /// A regression
     Worse,
-    /// A verdict that shows neither a difference nor equality.
+    /// Neither shown to differ nor to be flat
     Unclear,
-    /// A verdict on failed runs or too few pairs.
+    /// Cannot be read: failed runs, too few pairs
     Invalid,
-    /// A cell without all its pairs.
+    /// A cell without all its pairs
     Incomplete,
 }
 
 impl FailOn {
-    /// All of them, each with its word on the command line and its meaning.
-    pub const ALL: [(Self, &'static str, &'static str); 4] = [
-        (Self::Worse, "worse", "A regression"),
-        (
-            Self::Unclear,
-            "unclear",
-            "Neither shown to differ nor to be flat",
-        ),
-        (
-            Self::Invalid,
-            "invalid",
-            "Cannot be read: failed runs, too few pairs",
-        ),
-        (
-            Self::Incomplete,
-            "incomplete",
-            "A cell without all its pairs",
-        ),
-    ];
-
     /// The word on the command line.
     #[must_use]
     pub fn word(self) -> &'static str {
-        Self::ALL[self as usize].1
-    }
-
-    /// The gate of this word; `None` if there is none.
-    #[must_use]
-    pub fn find(word: &str) -> Option<Self> {
-        let found = Self::ALL.iter().find(|(_, name, _)| *name == word);
-        found.map(|(fail_on, ..)| *fail_on)
+        match self {
+            Self::Worse => "worse",
+            Self::Unclear => "unclear",
+            Self::Invalid => "invalid",
+            Self::Incomplete => "incomplete",
+        }
     }
 }
 

@@ -16,6 +16,7 @@ pub mod experiment;
 pub mod file;
 pub mod gate;
 pub mod instrument;
+pub mod list;
 pub mod matrix;
 pub mod model;
 pub mod placement;
@@ -24,6 +25,7 @@ pub mod ranking;
 pub mod report;
 pub mod runner;
 pub mod session;
+pub mod settings;
 pub mod store;
 pub mod verdicts;
 

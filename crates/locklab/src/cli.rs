@@ -2,6 +2,9 @@
 
 use crate::commands;
 use clap::{Args, Parser, Subcommand};
+use locklab_lab::settings::{NewName, Renamed};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
 /// Which lock should this code use, how should it be inlined, and what does
@@ -15,6 +18,9 @@ pub struct Cli {
     /// Options of every command.
     #[command(flatten)]
     pub common: Common,
+    /// Options that are refused here.
+    #[command(flatten)]
+    pub misplaced: Misplaced,
 }
 
 /// Options of every command.
@@ -29,16 +35,51 @@ pub struct Common {
     /// Print one JSON document on standard output
     #[arg(long, global = true)]
     pub json: bool,
-    /// Seed of every random choice
-    #[arg(long, global = true, default_value_t = 1)]
-    pub seed: u64,
+}
+
+/// The store of a command that has one.
+#[derive(Clone, Debug, Default, Args, Serialize)]
+pub struct StoreArgs {
     /// Store of samples (default: locklab.sqlite in the user's data folder)
     #[arg(long, global = true, value_name = "PATH")]
     pub store: Option<PathBuf>,
+}
+
+/// How locks of the user's own are compiled.
+#[derive(Clone, Debug, Default, Args, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct OwnLockArgs {
     /// Compiler arguments for a lock of your own, such as '-DSLOTS=64
     /// -Iinclude'
-    #[arg(long, global = true, value_name = "FLAGS", allow_hyphen_values = true)]
+    #[arg(long, value_name = "FLAGS", allow_hyphen_values = true)]
     pub cflags: Option<String>,
+}
+
+/// Options that some commands have, before the name of the command.
+#[derive(Clone, Debug, Args)]
+pub struct Misplaced {
+    /// Belongs to a command.
+    #[arg(id = "misplaced-seed", long = "seed", hide = true)]
+    pub seed: Option<Renamed<BehindTheCommand>>,
+    /// Belongs to a command.
+    #[arg(id = "misplaced-store", long = "store", hide = true)]
+    pub store: Option<Renamed<BehindTheCommand>>,
+    /// Belongs to a command.
+    #[arg(
+        id = "misplaced-cflags",
+        long = "cflags",
+        hide = true,
+        allow_hyphen_values = true
+    )]
+    pub cflags: Option<Renamed<BehindTheCommand>>,
+}
+
+/// Where an option belongs that only some commands have.
+#[derive(Clone, Copy, Debug)]
+pub enum BehindTheCommand {}
+
+impl NewName for BehindTheCommand {
+    const SENTENCE: &'static str = "it is an option of some commands; write it behind the command";
 }
 
 /// `locklab new-lock`.
@@ -76,7 +117,7 @@ pub enum Command {
     /// Run an unmodified program on another lock
     Run(commands::run::RunArgs),
     /// What this machine can and cannot measure, and the remedy
-    Doctor,
+    Doctor(commands::doctor::DoctorArgs),
     /// Rank workloads by what inlining could cost them
     Screen(commands::screen::ScreenArgs),
     /// Instructions and modelled L1i misses of a program
@@ -88,18 +129,4 @@ pub enum Command {
     /// Programs that workloads run
     #[command(hide = true)]
     WorkloadProgram(commands::workload_program::WorkloadProgramArgs),
-}
-
-/// Parses a word of an experiment file, as the option of the same name does.
-///
-/// # Errors
-/// If it is none of the option's words; the message lists them.
-pub(crate) fn named<T: clap::ValueEnum>(word: &str) -> Result<T, String> {
-    T::from_str(word, false).map_err(|_| {
-        let words: Vec<String> = T::value_variants()
-            .iter()
-            .filter_map(|v| Some(v.to_possible_value()?.get_name().to_owned()))
-            .collect();
-        format!("'{word}' is none of {}", words.join(", "))
-    })
 }

@@ -46,7 +46,7 @@ fn run() -> Result<ExitCode, Error> {
         }
         Err(mut wrong) => {
             forget_hidden(&mut wrong);
-            match not_a_number(&wrong) {
+            match wrong_value(&wrong) {
                 Some(sentence) => Err(Error::Usage(sentence)),
                 None => wrong.exit(),
             }
@@ -64,18 +64,24 @@ fn command(command: clap::Command) -> clap::Command {
     command.mut_args(with_value).mut_subcommands(self::command)
 }
 
-/// The error message for a value that is not a number.
-fn not_a_number(wrong: &clap::Error) -> Option<String> {
+/// The error message for a value that its option does not take, as one
+/// sentence.
+fn wrong_value(wrong: &clap::Error) -> Option<String> {
     let source = std::error::Error::source(wrong)?;
+    let argument = wrong.get(ContextKind::InvalidArg)?.to_string();
+    let value = wrong.get(ContextKind::InvalidValue)?.to_string();
     let kind = if source.is::<std::num::ParseIntError>() {
         "a whole number"
     } else if source.is::<std::num::ParseFloatError>() {
         "a number"
     } else {
-        return None;
+        let option = argument.split_whitespace().next()?;
+        let why = source.to_string();
+        return Some(match why.contains(&value) {
+            true => format!("{option}: {why}"),
+            false => format!("invalid value '{value}' for {option}: {why}"),
+        });
     };
-    let argument = wrong.get(ContextKind::InvalidArg)?;
-    let value = wrong.get(ContextKind::InvalidValue)?;
     Some(format!("'{value}' is not {kind}, which {argument} takes"))
 }
 

@@ -4,11 +4,10 @@
 //! It is declared once, so that `--resume` or `--fail-on` mean the same for
 //! locks, programs and kernels. It must never know what is compared.
 
-use crate::cli::Common;
+use crate::cli::{Common, StoreArgs};
 use crate::extra;
 use crate::output::{check_writable, command_line, print, store_path, write_file};
 use clap::Args;
-use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use locklab_document::number::{count, duration};
 use locklab_document::{Document, render};
 use locklab_host::error::Error;
@@ -21,6 +20,7 @@ use locklab_lab::runner::Stop;
 use locklab_lab::session::{Measured, Session};
 use locklab_lab::store::{Listed, Store};
 use locklab_lab::verdicts::{Verdicts, judge};
+use serde::Serialize;
 use serde_json::json;
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -28,15 +28,10 @@ use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-/// Options of every comparing command.
-#[derive(Clone, Debug, Default, Args)]
+/// How a comparison is carried out and reported, whatever is compared. What is
+/// compared, and by which design, are settings, which a file may have too.
+#[derive(Clone, Debug, Default, Args, Serialize)]
 pub struct ComparingArgs {
-    /// Pairs of each cell; a verdict needs at least 8
-    #[arg(long, value_name = "N")]
-    pub pairs: Option<u32>,
-    /// What counts as flat, in percent [default: 1]
-    #[arg(long, value_name = "PERCENT")]
-    pub delta: Option<f64>,
     /// Compare the baseline with itself, and store the bias of this set-up
     #[arg(long)]
     pub aa: bool,
@@ -44,21 +39,20 @@ pub struct ComparingArgs {
     #[arg(long)]
     pub resume: bool,
     /// Exit with 3 if a verdict is one of these, or if something is missing
-    #[arg(long, value_name = "VERDICT", value_parser = fail_on(), value_delimiter = ',')]
+    #[arg(long, value_name = "VERDICT", value_enum, value_delimiter = ',')]
     pub fail_on: Vec<FailOn>,
     #[command(flatten)]
+    #[serde(flatten)]
     #[allow(missing_docs, reason = "its options have their own")]
     pub files: ReportFiles,
-}
-
-/// `--fail-on`.
-fn fail_on() -> impl TypedValueParser<Value = FailOn> {
-    let words = FailOn::ALL.map(|(_, word, meaning)| PossibleValue::new(word).help(meaning));
-    PossibleValuesParser::new(words).try_map(|word| FailOn::find(&word).ok_or("no verdict"))
+    #[command(flatten)]
+    #[serde(flatten)]
+    #[allow(missing_docs, reason = "its option has its own")]
+    pub store: StoreArgs,
 }
 
 /// Files to which a report is written, in addition to standard output.
-#[derive(Clone, Debug, Default, Args)]
+#[derive(Clone, Debug, Default, Args, Serialize)]
 pub struct ReportFiles {
     /// Also write the report as one HTML file
     #[arg(long, value_name = "FILE")]
@@ -113,33 +107,6 @@ impl ReportFiles {
 }
 
 impl ComparingArgs {
-    /// δ as a fraction.
-    ///
-    /// # Errors
-    /// [`Error::Usage`] if it is not above 0 and below 100 percent.
-    pub fn delta(&self, default_percent: f64) -> Result<f64, Error> {
-        let delta = self.delta.unwrap_or(default_percent);
-        if delta > 0.0 && delta < 100.0 {
-            return Ok(delta / 100.0);
-        }
-        Err(Error::Usage(format!(
-            "--delta {delta} is no margin; give a percentage above 0 and below 100"
-        )))
-    }
-
-    /// The number of pairs of a cell.
-    ///
-    /// # Errors
-    /// [`Error::Usage`] if it is zero or too large.
-    pub fn pairs(&self, default: u32) -> Result<u32, Error> {
-        match self.pairs.unwrap_or(default) {
-            pairs @ (0 | 100_001..) => Err(Error::Usage(format!(
-                "{pairs} pairs show nothing; give --pairs 8 or more"
-            ))),
-            pairs => Ok(pairs),
-        }
-    }
-
     /// The words of `--fail-on`; a regression always fails a test file.
     fn failing(&self) -> Vec<&'static str> {
         if self.fail_on.is_empty() {
@@ -207,7 +174,7 @@ impl Comparing<'_> {
         experiment: Experiment,
     ) -> Result<Judged, Error> {
         self.args.files.check()?;
-        let store = Store::open(&store_path(self.common)?).map_err(Error::Failed)?;
+        let store = Store::open(&store_path(&self.args.store)?).map_err(Error::Failed)?;
         if !self.common.quiet {
             message::print(announcement(&experiment, instrument));
         }

@@ -13,7 +13,6 @@ pub mod command_line;
 pub mod commands;
 pub mod comparing;
 pub mod extra;
-pub mod list;
 mod lock_table;
 pub mod output;
 mod own;
@@ -28,7 +27,7 @@ use std::process::ExitCode;
 /// The error of the command: one sentence, with the exit code that belongs to
 /// it.
 pub fn run(cli: Cli) -> Result<ExitCode, Error> {
-    let outcome = own::register(&cli).and_then(|()| dispatch(&cli));
+    let outcome = dispatch(&cli);
     locklab_own_lock::remove_folders();
     outcome
 }
@@ -38,7 +37,7 @@ fn dispatch(cli: &Cli) -> Result<ExitCode, Error> {
         Command::NewLock(args) => output::print(&own::new_lock(&args.file)?),
         Command::Matrix(args) => commands::matrix::run(args, &cli.common),
         Command::Rank(args) => commands::rank::run(args, &cli.common),
-        Command::Doctor => commands::doctor::run(&cli.common),
+        Command::Doctor(args) => commands::doctor::run(args, &cli.common),
         Command::Reproduce(args) => commands::reproduce::run(args, &cli.common),
         Command::Machine(args) => commands::machine::run(args, &cli.common),
         Command::Kernel(args) => commands::kernel::run(args, &cli.common),

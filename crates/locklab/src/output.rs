@@ -2,7 +2,7 @@
 //!
 //! This is the only place that writes to standard output.
 
-use crate::cli::Common;
+use crate::cli::StoreArgs;
 use locklab_host::error::Error;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -63,8 +63,8 @@ pub fn check_writable(path: &Path) -> Result<(), Error> {
 ///
 /// # Errors
 /// [`Error::Usage`] if there is no home folder for the default one.
-pub fn store_path(common: &Common) -> Result<PathBuf, Error> {
-    if let Some(path) = &common.store {
+pub fn store_path(args: &StoreArgs) -> Result<PathBuf, Error> {
+    if let Some(path) = &args.store {
         return Ok(path.clone());
     }
     directories::ProjectDirs::from("", "", "locklab")

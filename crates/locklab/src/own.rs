@@ -4,7 +4,7 @@
 //! They are compiled before a command begins, so that a fault of a
 //! file is reported first, and are then found by the name that the user gave.
 
-use crate::cli::{Cli, Command, Common};
+use crate::cli::OwnLockArgs;
 use locklab_host::error::Error;
 use locklab_native::subject;
 use locklab_own_lock::{Error as OwnError, OwnLock, brought_to_checker};
@@ -12,39 +12,24 @@ use locklab_verify::Candidate;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-/// Compiles and registers every lock of a command line that is not in the
-/// catalogue.
+/// Compiles and registers those of these locks that are not in the catalogue,
+/// natively or for the simulator.
 ///
 /// # Errors
-/// [`Error::Usage`] if a file does not exist or has no ending of C or C++,
-/// [`Error::Failed`] if it does not compile or contains what cannot be
-/// simulated.
-pub(crate) fn register(cli: &Cli) -> Result<(), Error> {
-    let (on, names) = match (&cli.command, &cli.common.cflags) {
-        (Command::Matrix(args), _) => {
-            let experiment = args.experiment.iter();
-            (
-                &args.on,
-                std::iter::once(&args.baseline).chain(experiment).collect(),
-            )
-        }
-        (Command::Rank(args), _) => (
-            &args.on,
-            args.locks.iter().chain(&args.against).collect::<Vec<_>>(),
-        ),
-        (Command::Sweep(_), Some(text)) => {
-            return Err(Error::Usage(format!(
-                "the file of a sweep says what is compiled: write cflags = \"{text}\" there, and \
-                 leave out --cflags"
-            )));
-        }
-        _ => return Ok(()),
-    };
-    let is_here = on.as_ref().is_none_or(|machine| machine == "native");
+/// [`Error::Usage`] if a file does not exist or has no ending of C or C++, or
+/// there is none that `--cflags` could be for; [`Error::Failed`] if it does not
+/// compile or contains what cannot be simulated.
+pub(crate) fn register<'a>(
+    names: impl IntoIterator<Item = &'a str>,
+    args: &OwnLockArgs,
+    is_here: bool,
+) -> Result<(), Error> {
     // A lock that is named twice is registered once.
-    let names: BTreeSet<&String> = names.into_iter().collect();
+    let names: BTreeSet<&str> = names.into_iter().collect();
+    let mut own = 0;
     for name in names {
-        if let Some(lock) = named(name, &cli.common, &[])? {
+        if let Some(lock) = named(name, args, &[])? {
+            own += 1;
             if is_here {
                 lock.register_here(name).map_err(said)?;
             } else {
@@ -52,7 +37,12 @@ pub(crate) fn register(cli: &Cli) -> Result<(), Error> {
             }
         }
     }
-    Ok(())
+    match &args.cflags {
+        Some(_) if own == 0 => Err(Error::Usage(
+            "--cflags is for locks of your own, and none of these is; leave it out".into(),
+        )),
+        _ => Ok(()),
+    }
 }
 
 /// The lock of the user's own that `name` denotes, compiled with the arguments
@@ -60,8 +50,12 @@ pub(crate) fn register(cli: &Cli) -> Result<(), Error> {
 ///
 /// # Errors
 /// The same errors as [`register`].
-pub(crate) fn named(name: &str, common: &Common, flags: &[&str]) -> Result<Option<OwnLock>, Error> {
-    let asked = match &common.cflags {
+pub(crate) fn named(
+    name: &str,
+    args: &OwnLockArgs,
+    flags: &[&str],
+) -> Result<Option<OwnLock>, Error> {
+    let asked = match &args.cflags {
         None => Vec::new(),
         Some(text) => shlex::split(text)
             .ok_or_else(|| Error::Usage(format!("--cflags '{text}' has a quote without an end")))?,
@@ -83,7 +77,7 @@ pub(crate) type Assumptions = BTreeMap<String, &'static str>;
 pub(crate) fn candidates(
     locks: &[String],
     c11: bool,
-    common: &Common,
+    own: &OwnLockArgs,
 ) -> Result<(Vec<Candidate>, Assumptions), Error> {
     let mut assumptions = Assumptions::new();
     let known = locklab_verify::names();
@@ -96,7 +90,7 @@ pub(crate) fn candidates(
     let strict: &[&str] = if c11 { &["-DLOCKLAB_STRICT"] } else { &[] };
     let mut candidates = Vec::new();
     for name in &names {
-        if let Some(lock) = named(name, common, strict)? {
+        if let Some(lock) = named(name, own, strict)? {
             candidates.push(lock.candidate().map_err(said)?);
             if !lock.assumptions().is_empty() {
                 assumptions.insert(lock.name().to_owned(), lock.assumptions());

@@ -107,10 +107,11 @@ fn bad_input_is_one_sentence() {
             1,
             "became another program by exec",
         ),
+        (vec!["--run-limit", "0", "--", "true"], 2, "seconds above 0"),
         (
-            vec!["--time-limit", "0", "--", "true"],
+            vec!["--time-limit", "9", "--", "true"],
             2,
-            "seconds above 0",
+            "write --run-limit",
         ),
     ] {
         let (found, _, err) = icache(&arguments);

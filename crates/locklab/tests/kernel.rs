@@ -113,7 +113,7 @@ fn a_guest_that_fails_gives_its_last_lines_and_no_counts() {
     assert!(error.contains("panicked"), "{error}");
     assert!(error.contains("last lines:\n"), "{error}");
     // One that does not end in time.
-    let output = guest.boot(&["--workload", "boot", "--time-limit", "1"]);
+    let output = guest.boot(&["--workload", "boot", "--boot-limit", "1"]);
     let error = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(error.contains("did not end within 1 s"), "{error}");
 }

@@ -111,11 +111,12 @@ impl Lab {
             .args(arguments)
             .arg("--cache")
             .arg(self.path("cache"))
-            .arg("--store")
-            .arg(self.path("store.sqlite"))
             .arg(file)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
+        if matches!(arguments.first(), Some(&("compare" | "bisect"))) {
+            command.arg("--store").arg(self.path("store.sqlite"));
+        }
         command
     }
 

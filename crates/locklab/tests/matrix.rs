@@ -26,7 +26,9 @@ impl Lab {
     fn command(&self, arguments: &str) -> Command {
         let mut command = Command::cargo_bin("locklab").unwrap();
         command.args(arguments.split_whitespace());
-        command.arg("--store").arg(self.store());
+        if !arguments.starts_with("locks") {
+            command.arg("--store").arg(self.store());
+        }
         command
     }
 

@@ -7,7 +7,10 @@ use assert_cmd::Command;
 fn locklab(line: &str) -> Command {
     let mut command = Command::cargo_bin("locklab").unwrap();
     command.args(line.split_whitespace());
-    command.args(["--quiet", "--store", ":memory:"]);
+    command.arg("--quiet");
+    if line.starts_with("matrix") {
+        command.args(["--store", ":memory:"]);
+    }
     command
 }
 

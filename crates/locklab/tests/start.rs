@@ -276,10 +276,11 @@ fn lists_fit_a_mail() {
         .filter_map(|l| l.split_whitespace().next())
         .collect();
     assert!(names.contains(&"amd64-8"), "{list}");
-    let mut commands = vec![vec!["locks"], vec!["machine", "list"], vec!["doctor"]];
+    let doctor = ["doctor", "--store", store.to_str().unwrap()];
+    let mut commands = vec![vec!["locks"], vec!["machine", "list"], doctor.into()];
     commands.extend(names.iter().map(|name| vec!["machine", "show", name]));
     for words in commands {
-        let output = locklab(&words).arg("--store").arg(&store).output().unwrap();
+        let output = locklab(&words).output().unwrap();
         let text = String::from_utf8(output.stdout).unwrap();
         assert!(text.lines().count() > 3, "{words:?}: {text}");
         for line in text.lines() {

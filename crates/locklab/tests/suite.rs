@@ -13,6 +13,7 @@ mod kernel_sources;
 mod matrix;
 mod own_lock;
 mod run;
+mod settings;
 mod simulated;
 mod slurm;
 mod start;

@@ -131,7 +131,7 @@ impl Programs {
             format!(
                 "a run is a process and ends within {} s; {runs} a side before the first pair, \
                  left out",
-                self.spec.time_limit
+                self.spec.run_limit
             ),
         )];
         facts.extend(environment.facts());

@@ -1,92 +1,124 @@
-//! Machine settings that reduce noise: set with
-//! `--prepare`, and restored afterwards.
+//! Settings of a comparison of programs: options of the command line, and
+//! files of kind `programs`, documented by the example that
+//! `locklab compare --example` prints.
 //!
-//! Settings that need a reboot or change the set of CPUs (SMT, mitigations) are
-//! only read, by [`locklab_host::environment`]; so are huge pages, which are a
-//! property of the question and not noise.
+//! Everything may be left out; [`Settings::spec`] supplies the defaults, after
+//! the command line has been laid over the file.
 
-use locklab_host::message;
-use std::path::{Path, PathBuf};
+use crate::counters::Mode;
+use crate::spec::Spec;
+use crate::subject::Subject;
+use crate::workloads::WorkloadSpec;
+use clap::Args;
+use locklab_lab::file;
+use locklab_lab::list::Cpus;
+use locklab_lab::settings::{DesignSettings, Limit, NewName, Renamed};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::path::Path;
 
-/// The settings and their values.
-const SETTINGS: &[(&str, &str, &str)] = &[
-    ("NMI watchdog", "proc/sys/kernel/nmi_watchdog", "0"),
-    (
-        "perf_event_paranoid",
-        "proc/sys/kernel/perf_event_paranoid",
-        "1",
-    ),
-    ("ASLR", "proc/sys/kernel/randomize_va_space", "0"),
-    ("turbo", "sys/devices/system/cpu/intel_pstate/no_turbo", "1"),
-    ("boost", "sys/devices/system/cpu/cpufreq/boost", "0"),
-];
-
-/// Settings that were changed; they are restored when this is dropped.
-#[derive(Debug, Default)]
-pub struct Prepared {
-    before: Vec<(PathBuf, String)>,
-    /// A sentence for each setting that was changed or could not be.
-    pub notes: Vec<String>,
+/// The settings; the subjects and workloads are tables of a file, for which
+/// the command line has short options.
+#[derive(Clone, Debug, Default, PartialEq, Args, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+// What reads the kind first insists on it.
+#[schemars(extend("required" = ["kind"]))]
+pub struct Settings {
+    /// Programs are compared.
+    #[arg(skip)]
+    #[serde(skip_serializing)]
+    pub kind: Kind,
+    #[command(flatten)]
+    #[serde(flatten)]
+    #[allow(missing_docs, reason = "its settings have their own")]
+    pub design: DesignSettings,
+    /// Warm-up runs of each side before the first pair [default: 1]
+    #[arg(long, value_name = "N")]
+    pub warm_up: Option<u32>,
+    /// Time limit of one run in seconds, after which it is killed [default:
+    /// 120]
+    #[arg(long, value_name = "SECONDS")]
+    pub run_limit: Option<Limit>,
+    /// Its old name.
+    #[arg(long, hide = true)]
+    #[schemars(skip)]
+    pub time_limit: Option<Renamed<RunLimit>>,
+    /// CPUs to use [default: the workload's choice]
+    #[arg(long, value_name = "LIST")]
+    pub pin: Option<Cpus>,
+    /// Which counters are read [default: auto]
+    #[arg(long, value_enum)]
+    pub counters: Option<Mode>,
+    /// The existing subject.
+    #[arg(skip)]
+    pub baseline: Subject,
+    /// The subject that is compared with it.
+    #[arg(skip)]
+    pub experiment: Subject,
+    /// Workloads in the order in which they run.
+    #[arg(skip)]
+    pub workload: Vec<WorkloadSpec>,
 }
 
-impl Prepared {
-    /// Changes the settings that can be changed below `root`.
+/// What `time_limit` meant where programs are run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RunLimit {}
+
+impl NewName for RunLimit {
+    const SENTENCE: &'static str = "a time limit is of a whole comparison, and this limits one \
+                                    run; write --run-limit, in a file run_limit";
+}
+
+/// The only `kind` of these files.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// Programs, builds or environments.
+    #[default]
+    Programs,
+}
+
+/// The limit of a run, unless another was given.
+pub const RUN_LIMIT: Limit = Limit::seconds(120);
+
+/// The example that is printed; tests read it.
+pub const EXAMPLE: &str = include_str!("example.toml");
+
+impl Settings {
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// If the file cannot be read or parsed; the message names the file and the
+    /// line.
+    pub fn read(path: &Path) -> Result<Self, String> {
+        Self::parse(&file::read(path)?).map_err(|e| format!("{}, {e}", path.display()))
+    }
+
+    /// Parses the text of a file.
+    ///
+    /// # Errors
+    /// If it is not TOML, has an unknown or missing key, or a workload does not
+    /// exist; the message names the line.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let form = "'locklab compare --example' shows the form";
+        let file: Self = file::parse(text).map_err(|e| format!("{e}; {form}"))?;
+        for workload in &file.workload {
+            workload.workload()?;
+        }
+        Ok(file)
+    }
+
+    /// Its specification, with defaults for everything that it leaves out.
     #[must_use]
-    pub fn new(root: &Path) -> Self {
-        let mut prepared = Self::default();
-        for (name, path, wanted) in SETTINGS {
-            prepared.set(name, &root.join(path), wanted);
-        }
-        let cpus = root.join("sys/devices/system/cpu");
-        let mut governors: Vec<PathBuf> = std::fs::read_dir(&cpus)
-            .into_iter()
-            .flatten()
-            .flatten()
-            .map(|entry| entry.path().join("cpufreq/scaling_governor"))
-            .filter(|path| path.is_file())
-            .collect();
-        governors.sort();
-        for governor in governors {
-            prepared.set("governor", &governor, "performance");
-        }
-        prepared
-    }
-
-    fn set(&mut self, name: &str, path: &Path, wanted: &str) {
-        let Ok(before) = std::fs::read_to_string(path) else {
-            // This machine does not have the setting.
-            return;
-        };
-        let before = before.trim().to_owned();
-        // A lower value permits more; it stays if it permits enough already.
-        let open = name == "perf_event_paranoid" && before.parse().is_ok_and(|n: i32| n <= 1);
-        if before == wanted || open {
-            return;
-        }
-        match std::fs::write(path, wanted) {
-            Ok(()) => {
-                self.notes.push(format!(
-                    "{name} was {before} and is {wanted} during the runs."
-                ));
-                self.before.push((path.to_owned(), before));
-            }
-            Err(e) => {
-                self.notes
-                    .push(format!("{name} is {before} and cannot be set: {e}."));
-            }
-        }
-    }
-}
-
-impl Drop for Prepared {
-    fn drop(&mut self) {
-        for (path, before) in self.before.drain(..).rev() {
-            if let Err(e) = std::fs::write(&path, &before) {
-                message::print(format_args!(
-                    "locklab: could not put {} back to {before}: {e}",
-                    path.display()
-                ));
-            }
+    pub fn spec(&self) -> Spec {
+        Spec {
+            baseline: self.baseline.clone(),
+            experiment: self.experiment.clone(),
+            workloads: self.workload.clone(),
+            warm_up: self.warm_up.unwrap_or(1),
+            run_limit: self.run_limit.unwrap_or(RUN_LIMIT),
+            pin: self.pin.clone().map(|cpus| cpus.0).unwrap_or_default(),
+            counters: self.counters.unwrap_or_default(),
         }
     }
 }
@@ -96,33 +128,34 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_set_is_put_back() {
-        let root = tempfile::tempdir().unwrap();
-        let write = |path: &str, text: &str| {
-            let path = root.path().join(path);
-            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-            std::fs::write(path, text).unwrap();
-        };
-        let read = |path: &str| std::fs::read_to_string(root.path().join(path)).unwrap();
-        let governor = "sys/devices/system/cpu/cpu3/cpufreq/scaling_governor";
-        let (watchdog, paranoid) = (
-            "proc/sys/kernel/nmi_watchdog",
-            "proc/sys/kernel/perf_event_paranoid",
-        );
-        write(watchdog, "1\n");
-        write(paranoid, "-1\n");
-        write(governor, "powersave\n");
-        let prepared = Prepared::new(root.path());
-        assert_eq!(
-            (read(watchdog).as_str(), read(governor).as_str()),
-            ("0", "performance")
-        );
-        assert_eq!(read(paranoid), "-1\n");
-        assert_eq!(prepared.notes.len(), 2, "{:?}", prepared.notes);
-        drop(prepared);
-        assert_eq!(
-            (read(watchdog).as_str(), read(governor).as_str()),
-            ("1", "powersave")
-        );
+    fn the_example_is_an_experiment() {
+        let file = Settings::parse(EXAMPLE).unwrap();
+        assert_eq!(file.design.pairs, Some(20));
+        assert_eq!(file.baseline.lock.as_deref(), Some("pthread"));
+        assert!(file.workload.len() >= 3);
+        assert_eq!(file.spec().run_limit, RUN_LIMIT);
+    }
+
+    #[test]
+    fn what_is_wrong_is_reported_with_its_line() {
+        for (text, part) in [
+            ("pairs = 'many'", "line 1: invalid type"),
+            ("warm_up = 1\ndelta = 100", "line 2: 100 is no margin"),
+            ("run_limit = 0.0", "line 1: a time limit of 0 s"),
+            ("time_limit = 60", "line 1: a time limit is of a whole"),
+            ("\npears = 20", "line 2: unknown field `pears`"),
+            (
+                "[[workload]]\nname = 'nginx-chrun'",
+                "did you mean nginx-churn",
+            ),
+            (
+                "[[workload]]\nname = 'fstat'\nscale = -1.0",
+                "not between 0 and",
+            ),
+        ] {
+            let error = Settings::parse(text).unwrap_err();
+            assert!(error.contains(part), "{error}");
+            assert_eq!(error.lines().count(), 1);
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! The specification of a comparison of programs, with every choice made.
 //!
-//! It comes from an experiment file and the command line ([`crate::file`]);
+//! It comes from an experiment file and the command line ([`crate::settings`]);
 //! it determines the samples, so it is part of the fingerprint. It must
 //! never run anything.
 
@@ -11,10 +11,8 @@ use locklab_footprint::Footprint;
 use locklab_host::topology::{Topology, ranges};
 use locklab_judge::Side;
 use locklab_lab::experiment::Labels;
+use locklab_lab::settings::Limit;
 use serde::{Deserialize, Serialize};
-
-/// The longest time limit of a run, in seconds.
-const LONGEST: f64 = 1e7;
 
 /// Both subjects, the workloads, and how each run is made.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -28,7 +26,8 @@ pub struct Spec {
     /// Warm-up runs of each side before the first pair.
     pub warm_up: u32,
     /// Limit of one run, in seconds.
-    pub time_limit: f64,
+    #[serde(alias = "time_limit")]
+    pub run_limit: Limit,
     /// CPUs to use; the workload's own choice if empty.
     pub pin: Vec<usize>,
     /// The counters to read.
@@ -65,7 +64,7 @@ impl Spec {
     ///
     /// # Errors
     /// If there is nothing to run, a build folder does not exist, two workloads
-    /// have one title, the time limit is out of range, or a CPU cannot be used.
+    /// have one title, or a CPU cannot be used.
     /// The message says what to change.
     pub fn check(&self, topology: &Topology) -> Result<(), String> {
         for subject in self.subjects() {
@@ -93,12 +92,6 @@ impl Spec {
                     "there are two workloads '{title}'; give one of them another title"
                 ));
             }
-        }
-        if !(self.time_limit > 0.0 && self.time_limit <= LONGEST) {
-            return Err(format!(
-                "a time limit of {} s is none; give seconds above 0",
-                self.time_limit
-            ));
         }
         if let Some(cpu) = self.pin.iter().find(|cpu| !topology.order.contains(cpu)) {
             return Err(format!(
@@ -142,7 +135,7 @@ impl Spec {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::file::File;
+    use crate::settings::Settings;
 
     fn topology() -> Topology {
         Topology {
@@ -153,15 +146,11 @@ mod tests {
 
     #[test]
     fn what_cannot_be_carried_out_is_a_sentence() {
-        let spec = |text: &str| File::parse(text).unwrap().spec();
+        let spec = |text: &str| Settings::parse(text).unwrap().spec();
         let two = "[[workload]]\nname = 'fstat'\n[[workload]]\nname = 'fstat'\n";
         for (text, part) in [
             ("", "nothing to run; give --workload (nginx-churn"),
             (two, "two workloads 'fstat'; give one of them another title"),
-            (
-                "time_limit = 0.0\n[[workload]]\nname = 'gcc'",
-                "a time limit of 0 s",
-            ),
             (
                 "pin = [1, 7]\n[[workload]]\nname = 'gcc'",
                 "CPU 7 cannot be pinned to",
@@ -183,7 +172,7 @@ mod tests {
     fn one_interposed_side_is_a_caveat() {
         let spec = |baseline: &str, experiment: &str| {
             let text = format!("baseline.lock = '{baseline}'\nexperiment.lock = '{experiment}'");
-            File::parse(&text).unwrap().spec()
+            Settings::parse(&text).unwrap().spec()
         };
         assert_eq!(spec("pthread", "mcs").caveats().len(), 1);
         assert!(spec("pthread-interposed", "mcs").caveats().is_empty());

@@ -2,7 +2,7 @@
 
 use crate::pool::Pool;
 use crate::spec::{Spec, Work, key};
-use locklab_judge::{Family, Side};
+use locklab_judge::Side;
 use locklab_lab::experiment::{
     Cell, Design, Experiment, Facts, Kind, Labels, Provenance, Sample, Source, Values,
 };
@@ -53,8 +53,8 @@ impl<'a> Simulated<'a> {
 
     /// The experiment before its first run.
     #[must_use]
-    pub fn experiment(&self, pairs: u32, seed: u64, delta: f64, aa: bool) -> Experiment {
-        self.experiment_of(0..self.places.len(), pairs, seed, delta, aa)
+    pub fn experiment(&self, design: Design) -> Experiment {
+        self.experiment_of(0..self.places.len(), design)
     }
 
     /// The same, with these of its cells only, by their numbers: of a hundred
@@ -66,10 +66,7 @@ impl<'a> Simulated<'a> {
     pub fn experiment_of(
         &self,
         cells: impl IntoIterator<Item = usize>,
-        pairs: u32,
-        seed: u64,
-        delta: f64,
-        aa: bool,
+        design: Design,
     ) -> Experiment {
         let (spec, machine) = (&self.spec, &self.machine);
         let cells = cells.into_iter().map(|number| {
@@ -87,13 +84,7 @@ impl<'a> Simulated<'a> {
                 experiment: spec.experiment.clone(),
             },
             spec: json!(spec),
-            design: Design {
-                pairs,
-                seed,
-                delta,
-                family: Family::FalseDiscovery,
-                aa,
-            },
+            design,
             provenance: Provenance::Simulation(machine.name.clone()),
             facts: facts(spec, machine),
             caveats: caveats(machine),

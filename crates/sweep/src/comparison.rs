@@ -3,7 +3,8 @@
 
 use crate::own_locks;
 use crate::plan::{Plan, Run};
-use locklab_lab::experiment::{Experiment, Key};
+use locklab_judge::Family;
+use locklab_lab::experiment::{Design, Experiment, Key};
 use locklab_lab::session::key_of;
 use locklab_lab::store::hash_of;
 use locklab_sim_instrument::Simulated;
@@ -36,9 +37,14 @@ impl Comparison {
         let never = AtomicBool::new(false);
         let instrument = Simulated::new(spec, machine, 1, &never)?;
         let file = &plan.file;
-        let (pairs, delta) = (plan.replicates(), file.delta / 100.0);
-        let cells = cells.iter().copied();
-        let mut experiment = instrument.experiment_of(cells, pairs, file.seed, delta, false);
+        let design = Design {
+            pairs: plan.replicates(),
+            seed: file.seed,
+            delta: file.delta / 100.0,
+            family: Family::FalseDiscovery,
+            aa: false,
+        };
+        let mut experiment = instrument.experiment_of(cells.iter().copied(), design);
         for cell in &mut experiment.cells {
             // A deterministic instrument has no bias.
             cell.bias_band = Some(0.0);

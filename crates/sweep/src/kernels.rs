@@ -26,11 +26,11 @@ pub use collect::CollectedKernels;
 use crate::folder::Status;
 use crate::{state, tool};
 use locklab_host::error::Error;
-use locklab_judge::MIN_PAIRS;
+use locklab_judge::{Family, MIN_PAIRS};
 use locklab_kernel::cache::Cache;
 use locklab_kernel::kvm::Look;
 use locklab_kernel::{Kernels, Plan, Scope, recipe};
-use locklab_lab::experiment::Experiment;
+use locklab_lab::experiment::{Design, Experiment};
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -39,8 +39,6 @@ use std::time::Duration;
 
 /// Longest boot of a guest.
 const LONGEST_BOOT: Duration = Duration::from_secs(900);
-/// What counts as flat, as a fraction.
-const DELTA: f64 = 0.01;
 
 /// What is fixed when a sweep of kernels begins.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -195,16 +193,19 @@ impl KernelSweep {
         Ok(Plan {
             loads: self.experiment.loads(&[], None, 1).map_err(Error::Usage)?,
             experiment: self.experiment.clone(),
-            layouts: self.fixed.layouts,
             vcpus: 1,
             look: Look {
                 tcg: true,
                 again: false,
             },
             limit: LONGEST_BOOT,
-            seed: self.fixed.seed,
-            delta: DELTA,
-            aa: false,
+            design: Design {
+                pairs: self.fixed.layouts,
+                seed: self.fixed.seed,
+                delta: self.experiment.design.delta(),
+                family: Family::Holm,
+                aa: false,
+            },
             scope,
         })
     }

@@ -6,12 +6,16 @@ use crate::output::print;
 use clap::Args;
 use locklab_host::error::Error;
 use locklab_host::interrupt;
+use locklab_lab::settings::{Limit, Renamed};
 use locklab_programs::icache::{self, Model};
+use locklab_programs::settings::RunLimit;
 use locklab_programs::workloads::excerpt;
 use serde_json::json;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::Duration;
+
+/// The limit of an emulated run, which takes many times as long as another.
+const RUN_LIMIT: Limit = Limit::seconds(3600);
 
 /// `locklab icache`.
 ///
@@ -38,9 +42,12 @@ pub struct IcacheArgs {
     /// Write the program's standard output
     #[arg(long, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// Seconds until the program is killed
-    #[arg(long, value_name = "SECONDS", default_value_t = 3600.0)]
-    pub time_limit: f64,
+    /// Time limit of the run in seconds, after which it is killed
+    #[arg(long, value_name = "SECONDS", default_value_t = RUN_LIMIT)]
+    pub run_limit: Limit,
+    /// Its old name.
+    #[arg(long, hide = true)]
+    pub time_limit: Option<Renamed<RunLimit>>,
     /// The program and its arguments
     #[arg(last = true, required = true, value_name = "CMD")]
     pub command: Vec<String>,
@@ -49,8 +56,7 @@ pub struct IcacheArgs {
 /// Runs `locklab icache`.
 ///
 /// # Errors
-/// [`Error::Usage`] if there is no program, or the cache or the time limit is
-/// impossible; [`Error::Failed`] if QEMU or the plugin is missing, the program
+/// [`Error::Usage`] if there is no program, or the cache is impossible; [`Error::Failed`] if QEMU or the plugin is missing, the program
 /// cannot be emulated or failed, or a file cannot be written;
 /// [`Error::Interrupted`] after Ctrl-C.
 pub fn run(args: &IcacheArgs, common: &Common) -> Result<ExitCode, Error> {
@@ -59,9 +65,6 @@ pub fn run(args: &IcacheArgs, common: &Common) -> Result<ExitCode, Error> {
     let [program, arguments @ ..] = args.command.as_slice() else {
         return Err(Error::Usage("name a program to run, after --".into()));
     };
-    if !(args.time_limit > 0.0 && args.time_limit < 1e9) {
-        return Err(Error::Usage("a time limit is in seconds above 0".into()));
-    }
     if common.dry_run {
         return print(&dry_run(&args.command, &model, common.json));
     }
@@ -79,7 +82,7 @@ pub fn run(args: &IcacheArgs, common: &Common) -> Result<ExitCode, Error> {
         .map(std::path::absolute)
         .transpose()
         .map_err(failed)?;
-    let limit = Duration::from_secs_f64(args.time_limit);
+    let limit = args.run_limit.duration();
     let counted = model
         .count(
             program,

@@ -6,15 +6,15 @@ mod boot;
 mod builds;
 pub mod compare;
 
-pub use arguments::{
-    CacheArgs, CompareArgs, FileArgs, GuestArgs, KernelArgs, KernelCommand, KernelsArgs,
-};
+pub use arguments::{CacheArgs, CompareArgs, FileArgs, KernelArgs, KernelCommand, KernelsArgs};
 
 use crate::cli::Common;
 use crate::comparing::ComparingArgs;
 use locklab_host::error::Error;
 use locklab_host::interrupt;
 use locklab_kernel::cache::Cache;
+use locklab_kernel::settings::GuestSettings;
+use locklab_lab::settings::DesignSettings;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
@@ -48,13 +48,19 @@ pub fn run(args: &KernelArgs, common: &Common) -> Result<ExitCode, Error> {
     }
 }
 
-/// Runs an experiment file of kernels, with the settings of the file.
+/// Runs an experiment file of kernels; the design of the command line takes
+/// precedence.
 ///
 /// # Errors
 /// [`Error::Usage`] if the file or an option is wrong, [`Error::Failed`] if a
 /// tool is missing or nothing could be built or booted, [`Error::Interrupted`]
 /// after Ctrl-C.
-pub fn file(path: &Path, comparing: &ComparingArgs, common: &Common) -> Result<ExitCode, Error> {
+pub fn file(
+    path: &Path,
+    design: &DesignSettings,
+    comparing: &ComparingArgs,
+    common: &Common,
+) -> Result<ExitCode, Error> {
     let interrupt = interrupt::listen()?;
     let cache = cache(&CacheArgs::default(), common, &interrupt)?;
     let args = CompareArgs {
@@ -63,7 +69,8 @@ pub fn file(path: &Path, comparing: &ComparingArgs, common: &Common) -> Result<E
             kernels: KernelsArgs::default(),
         },
         workload: Vec::new(),
-        guests: GuestArgs::default(),
+        design: design.clone(),
+        guests: GuestSettings::default(),
         comparing: comparing.clone(),
     };
     compare::compare(&args, common, &cache)

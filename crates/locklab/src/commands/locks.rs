@@ -1,7 +1,7 @@
 //! `locklab locks`: every lock, its cost and promises, and how they were
 //! verified.
 
-use crate::cli::Common;
+use crate::cli::{Common, OwnLockArgs};
 use crate::lock_table::{row, table};
 use crate::output::print;
 use crate::own;
@@ -19,6 +19,9 @@ pub struct LocksArgs {
     /// (kernel:qspinlock)
     #[arg(value_name = "LOCK")]
     pub names: Vec<String>,
+    #[command(flatten)]
+    #[allow(missing_docs, reason = "its option has its own")]
+    pub own: OwnLockArgs,
 }
 
 /// Prints the table of locks.
@@ -32,7 +35,7 @@ pub fn run(args: &LocksArgs, common: &Common) -> Result<ExitCode, Error> {
     } else {
         args.names
             .iter()
-            .map(|name| match own::named(name, common, &[])? {
+            .map(|name| match own::named(name, &args.own, &[])? {
                 Some(lock) => Ok(lock.subject(name)),
                 None => subject::find(name).map_err(Error::Usage),
             })

@@ -6,6 +6,7 @@ use crate::output::{check_writable, print};
 use clap::{Args, Subcommand};
 use locklab_document::number;
 use locklab_host::error::Error;
+use locklab_lab::settings::SEED;
 use locklab_native::Native;
 use locklab_native::fit;
 use locklab_sim::Machine;
@@ -36,6 +37,9 @@ pub enum MachineCommand {
     Check {
         /// Its name, or a machine file
         machine: String,
+        /// Seed of every random choice
+        #[arg(long, value_name = "N", default_value_t = SEED)]
+        seed: u64,
     },
     /// Measure this machine, write a machine file, and compare the two
     Fit {
@@ -57,8 +61,8 @@ pub fn run(args: &MachineArgs, common: &Common) -> Result<ExitCode, Error> {
     match &args.command {
         MachineCommand::List => print(&machines::list()),
         MachineCommand::Show { machine } => print(&machines::show(&named(machine)?)),
-        MachineCommand::Check { machine } => {
-            let document = machines::checked(&named(machine)?, common.seed);
+        MachineCommand::Check { machine, seed } => {
+            let document = machines::checked(&named(machine)?, *seed);
             show(&document.map_err(Error::Failed)?, common)
         }
         MachineCommand::Fit { file, force } => fit(file, *force, common),

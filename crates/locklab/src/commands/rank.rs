@@ -7,11 +7,14 @@ mod simulated;
 
 pub use needs::Need;
 
-use crate::cli::Common;
+use super::matrix::Threads;
+use crate::cli::{Common, OwnLockArgs};
 use crate::comparing::ComparingArgs;
-use crate::list::{Lengths, Threads};
+use crate::own;
 use clap::Args;
 use locklab_host::error::Error;
+use locklab_lab::list::Numbers;
+use locklab_lab::settings::DesignSettings;
 use std::process::ExitCode;
 
 /// `locklab rank`
@@ -34,10 +37,16 @@ pub struct RankArgs {
     pub threads: Option<Threads>,
     /// Lengths of the critical section [default: 1]
     #[arg(long, value_name = "LIST")]
-    pub critical: Option<Lengths>,
+    pub critical: Option<Numbers>,
     /// Lengths of the non-critical section [default: 32]
     #[arg(long, value_name = "LIST")]
-    pub non_critical: Option<Lengths>,
+    pub non_critical: Option<Numbers>,
+    #[command(flatten)]
+    #[allow(missing_docs, reason = "its options have their own")]
+    pub design: DesignSettings,
+    #[command(flatten)]
+    #[allow(missing_docs, reason = "its option has its own")]
+    pub own: OwnLockArgs,
     #[command(flatten)]
     #[allow(missing_docs, reason = "its options have their own")]
     pub comparing: ComparingArgs,
@@ -71,5 +80,7 @@ pub fn run(args: &RankArgs, common: &Common) -> Result<ExitCode, Error> {
             "this version ranks on modelled machines; say which, with --on MACHINE".into(),
         ));
     };
+    let locks = args.locks.iter().chain(&args.against);
+    own::register(locks.map(String::as_str), &args.own, false)?;
     simulated::run(args, common, machine)
 }

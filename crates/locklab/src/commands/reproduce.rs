@@ -5,14 +5,16 @@ mod simulation;
 
 pub use simulation::file;
 
-use super::kernel::{CacheArgs, GuestArgs};
+use super::kernel::CacheArgs;
 use crate::cli::Common;
 use crate::comparing::ComparingArgs;
 use crate::output::print;
 use clap::Args;
 use locklab_document::render;
 use locklab_host::error::Error;
+use locklab_kernel::settings::GuestSettings;
 use locklab_kernel::workload::Workload;
+use locklab_lab::settings::{DesignSettings, refuse};
 use locklab_published::EXPERIMENTS;
 use locklab_sim_instrument::published;
 use serde_json::json;
@@ -39,7 +41,10 @@ pub struct ReproduceArgs {
     pub workload: Vec<Workload>,
     #[command(flatten)]
     #[allow(missing_docs, reason = "its options have their own")]
-    pub guests: GuestArgs,
+    pub design: DesignSettings,
+    #[command(flatten)]
+    #[allow(missing_docs, reason = "its options have their own")]
+    pub guests: GuestSettings,
     #[command(flatten)]
     #[allow(missing_docs, reason = "its options have their own")]
     pub cache: CacheArgs,
@@ -72,6 +77,9 @@ pub fn run(args: &ReproduceArgs, common: &Common) -> Result<ExitCode, Error> {
             with_kernels.join(", ")
         )));
     }
+    if !names.iter().any(|name| with_kernels.contains(name)) {
+        args.refuse_for_kernels().map_err(Error::Usage)?;
+    }
     if common.dry_run {
         return dry_run(args, common, &names, &with_kernels);
     }
@@ -88,7 +96,7 @@ pub fn run(args: &ReproduceArgs, common: &Common) -> Result<ExitCode, Error> {
                 break;
             }
         } else {
-            let (report, reproduction) = simulation::simulate(name, common)?;
+            let (report, reproduction) = simulation::simulate(name, args.design.seed(), common)?;
             reports.push(report);
             reproductions.push(reproduction);
         }
@@ -103,6 +111,30 @@ pub fn run(args: &ReproduceArgs, common: &Common) -> Result<ExitCode, Error> {
         print(&render::text(&scores, render::Colour::for_stdout()))?;
     }
     trouble.map_or(Ok(ExitCode::SUCCESS), Err)
+}
+
+impl ReproduceArgs {
+    /// Refuses what is only used where kernels are built and booted.
+    fn refuse_for_kernels(&self) -> Result<(), String> {
+        let why = "is for reports whose kernels are built and booted, and none of these is; leave \
+                   it out, or name one";
+        for (option, given) in [
+            ("--variant", !self.variant.is_empty()),
+            ("--workload", !self.workload.is_empty()),
+            ("--cache", self.cache.cache.is_some()),
+        ] {
+            if given {
+                return Err(format!("{option} {why}"));
+            }
+        }
+        refuse(&self.guests, why)?;
+        refuse(&self.comparing, why)?;
+        let design = DesignSettings {
+            seed: None,
+            ..self.design.clone()
+        };
+        refuse(&design, why)
+    }
 }
 
 /// Prints what would be simulated, built and booted.

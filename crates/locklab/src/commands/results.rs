@@ -2,7 +2,7 @@
 
 mod prune;
 
-use crate::cli::Common;
+use crate::cli::{Common, StoreArgs};
 use crate::comparing::{ReportFiles, show_stored};
 use crate::output::{print, store_path};
 use clap::{Args, Subcommand, ValueEnum};
@@ -19,6 +19,9 @@ pub struct ResultsArgs {
     /// The subcommand.
     #[command(subcommand)]
     pub command: ResultsCommand,
+    #[command(flatten)]
+    #[allow(missing_docs, reason = "its option has its own")]
+    pub store: StoreArgs,
 }
 
 /// The subcommands of `locklab results`.
@@ -68,9 +71,9 @@ pub enum ExportFormat {
 /// experiment, or standard output cannot be written; [`Error::Usage`] if there
 /// is no home folder for a store or an argument is wrong.
 pub fn run(args: &ResultsArgs, common: &Common) -> Result<ExitCode, Error> {
-    let store = || Store::read(&store_path(common)?).map_err(Error::Failed);
+    let store = || Store::read(&store_path(&args.store)?).map_err(Error::Failed);
     match &args.command {
-        ResultsCommand::Merge { from } => merge(from, common),
+        ResultsCommand::Merge { from } => merge(from, args, common),
         ResultsCommand::Prune(args) => prune::run(&store()?, args, common),
         ResultsCommand::List => {
             let list = store()?.list().map_err(Error::Failed)?;
@@ -114,10 +117,10 @@ fn print_samples(
 
 /// Merges stores and prints one line for each. A store that is named twice, or
 /// that was merged before, adds nothing.
-fn merge(from: &[PathBuf], common: &Common) -> Result<ExitCode, Error> {
+fn merge(from: &[PathBuf], args: &ResultsArgs, common: &Common) -> Result<ExitCode, Error> {
     let stores = from.iter().map(|path| Store::read(path));
     let stores: Vec<Store> = stores.collect::<Result<_, _>>().map_err(Error::Failed)?;
-    let to = Store::open(&store_path(common)?).map_err(Error::Failed)?;
+    let to = Store::open(&store_path(&args.store)?).map_err(Error::Failed)?;
     let mut text = String::new();
     let mut all = Vec::new();
     for store in &stores {

@@ -1,7 +1,7 @@
 //! `locklab schema`: JSON schemas, for editors and for programs that read
 //! results.
 
-use super::matrix::MatrixFile;
+use super::matrix::MatrixSettings;
 use crate::output::print;
 use clap::{Args, ValueEnum};
 use locklab_host::error::Error;
@@ -44,8 +44,8 @@ pub fn run(args: &SchemaArgs) -> Result<ExitCode, Error> {
 fn experiment() -> Value {
     let mut generator = SchemaGenerator::default();
     let kinds = [
-        generator.subschema_for::<MatrixFile>(),
-        generator.subschema_for::<locklab_programs::File>(),
+        generator.subschema_for::<MatrixSettings>(),
+        generator.subschema_for::<locklab_programs::Settings>(),
         generator.subschema_for::<locklab_kernel::recipe::Experiment>(),
         generator.subschema_for::<locklab_published::Experiment>(),
         generator.subschema_for::<locklab_sweep::SweepFile>(),
@@ -88,7 +88,7 @@ mod tests {
             files += 1;
         }
         assert!(files > 5);
-        assert!(validator.is_valid(&as_json(locklab_programs::file::EXAMPLE)));
+        assert!(validator.is_valid(&as_json(locklab_programs::settings::EXAMPLE)));
         let matrix = "kind = 'matrix'\nbaseline = 'ticket'\nexperiment = 'mcs'\nthreads = [1, 2]";
         assert!(validator.is_valid(&as_json(matrix)));
     }

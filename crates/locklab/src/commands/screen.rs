@@ -7,15 +7,16 @@ use locklab_document::COLUMNS;
 use locklab_host::error::Error;
 use locklab_host::interrupt;
 use locklab_host::topology::Topology;
+use locklab_lab::settings::{Limit, Renamed};
 use locklab_programs::counters::{Counters, Mode};
 use locklab_programs::icache::Model;
 use locklab_programs::launcher::Launcher;
 use locklab_programs::screen::{Screened, screen};
+use locklab_programs::settings::{RUN_LIMIT, RunLimit};
 use locklab_programs::workloads::{Fault, WorkloadSpec};
 use serde_json::json;
 use std::fmt::Write as _;
 use std::process::ExitCode;
-use std::time::Duration;
 
 /// `locklab screen`.
 #[derive(Debug, Args)]
@@ -29,9 +30,12 @@ pub struct ScreenArgs {
     /// Factor on the usual amount of work of a run
     #[arg(long, value_name = "FACTOR")]
     pub scale: Option<f64>,
-    /// Limit of one run, in seconds
-    #[arg(long, value_name = "SECONDS", default_value_t = 120, value_parser = clap::value_parser!(u32).range(1..))]
-    pub time_limit: u32,
+    /// Time limit of one run, in seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = RUN_LIMIT)]
+    pub run_limit: Limit,
+    /// Its old name.
+    #[arg(long, hide = true)]
+    pub time_limit: Option<Renamed<RunLimit>>,
 }
 
 /// Runs `locklab screen`.
@@ -53,7 +57,7 @@ pub fn run(args: &ScreenArgs, common: &Common) -> Result<ExitCode, Error> {
     }
     let counters = Counters::probe(Mode::Frontend);
     let why = counters.as_ref().err().cloned();
-    let limit = Duration::from_secs(args.time_limit.into());
+    let limit = args.run_limit.duration();
     let mut launcher = Launcher::new(Topology::read().order, limit, interrupt::listen()?)
         .map_err(Error::Failed)?;
     launcher.counters = counters.unwrap_or_else(|_| Counters::none());

@@ -7,6 +7,7 @@ use crate::comparing::{ReportFiles, show, show_stored};
 use crate::output::{duration, print};
 use clap::{Args, ValueEnum};
 use locklab_host::error::Error;
+use locklab_lab::settings::SEED;
 use locklab_sweep::conduct::{self, Executor, Job, Report, Request};
 use locklab_sweep::hardware;
 use locklab_sweep::slurm::Options;
@@ -57,9 +58,15 @@ pub struct SweepArgs {
     /// Submit, and do not wait
     #[arg(long, requires = "slurm")]
     pub no_wait: bool,
+    /// Seed of every random choice [default: 1]
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
     #[command(flatten)]
     #[allow(missing_docs, reason = "its options have their own")]
     pub files: ReportFiles,
+    /// Belongs into the file.
+    #[arg(long, hide = true, allow_hyphen_values = true)]
+    pub cflags: Option<String>,
     /// Do one task of the sweep in this folder, as a cluster's job
     #[arg(long, value_name = "DIR", hide = true, requires = "part")]
     pub task: Option<PathBuf>,
@@ -85,6 +92,12 @@ pub fn run(args: &SweepArgs, common: &Common) -> Result<ExitCode, Error> {
         conduct::task(folder, part, args.requeue, common.quiet)?;
         return Ok(ExitCode::SUCCESS);
     }
+    if let Some(text) = &args.cflags {
+        return Err(Error::Usage(format!(
+            "the file of a sweep says what is compiled: write cflags = \"{text}\" there, and \
+             leave out --cflags"
+        )));
+    }
     let Some(file) = &args.file else {
         return Err(Error::Usage("a sweep needs its file".into()));
     };
@@ -100,7 +113,7 @@ pub fn run(args: &SweepArgs, common: &Common) -> Result<ExitCode, Error> {
         executor: args.executor(),
         nodes: args.on.map(nodes).transpose()?,
         tasks: args.array,
-        seed: common.seed,
+        seed: args.seed.unwrap_or(SEED),
         quiet: common.quiet,
     };
     if common.dry_run {

@@ -4,13 +4,14 @@
 mod document;
 mod table;
 
-use crate::cli::Common;
+use crate::cli::{Common, OwnLockArgs};
 use crate::output::print;
 use crate::own::candidates;
 use clap::Args;
 use document::{assumed, document, plan};
 use locklab_host::error::Error;
 use locklab_lab::progress::Progress;
+use locklab_lab::settings::SEED;
 use locklab_verify::{
     LockResult, Options, THOROUGH_EXECUTIONS, THOROUGH_SCHEDULES, markdown, record, verify_these,
 };
@@ -76,6 +77,12 @@ pub struct VerifyArgs {
     /// Also write every step of each failure to this file
     #[arg(long, value_name = "FILE")]
     pub trace: Option<PathBuf>,
+    /// Seed of the random schedules
+    #[arg(long, value_name = "N", default_value_t = SEED)]
+    pub seed: u64,
+    #[command(flatten)]
+    #[allow(missing_docs, reason = "its option has its own")]
+    pub own: OwnLockArgs,
 }
 
 /// Runs `locklab verify`.
@@ -84,7 +91,7 @@ pub struct VerifyArgs {
 /// [`Error::Usage`] if a name is not a lock's, [`Error::Failed`] if a file or
 /// standard output cannot be written.
 pub fn run(args: &VerifyArgs, common: &Common) -> Result<ExitCode, Error> {
-    let (candidates, assumptions) = candidates(&args.locks, args.c11, common)?;
+    let (candidates, assumptions) = candidates(&args.locks, args.c11, &args.own)?;
     let defaults = Options::default();
     let executions = match args.executions {
         Some(executions) => executions,
@@ -100,7 +107,7 @@ pub fn run(args: &VerifyArgs, common: &Common) -> Result<ExitCode, Error> {
             None if args.thorough => THOROUGH_SCHEDULES,
             None => defaults.schedules,
         },
-        seed: common.seed,
+        seed: args.seed,
         duration: args.seconds.map_or(defaults.duration, Duration::from_secs),
         ..defaults
     };

@@ -9,16 +9,18 @@
 
 mod topdown;
 
+use clap::ValueEnum;
 use locklab_lab::experiment::{Metric, Source, Values};
 use perf_event::events::{Cache, CacheId, CacheOp, CacheResult, Event, Hardware, Raw, Software};
 use perf_event::{Builder, Counter};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::io;
-use std::str::FromStr;
 
 /// The counters that a user selects.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Mode {
     /// Hardware counters where there are any, else software events
@@ -32,30 +34,8 @@ pub enum Mode {
     None,
     /// Slots that the front end left empty, for `locklab screen`
     #[serde(skip)]
+    #[value(skip)]
     Frontend,
-}
-
-impl Mode {
-    /// The modes that a user may select.
-    pub const NAMES: [&str; 4] = ["auto", "hardware", "software", "none"];
-}
-
-impl FromStr for Mode {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let modes = [Self::Auto, Self::Hardware, Self::Software, Self::None];
-        let found = Self::NAMES
-            .iter()
-            .zip(modes)
-            .find(|(name, _)| **name == text);
-        found.map(|(_, mode)| mode).ok_or_else(|| {
-            format!(
-                "'{text}' cannot be counted; those are {}",
-                Self::NAMES.join(", ")
-            )
-        })
-    }
 }
 
 /// The processor mode whose misses a run counts.

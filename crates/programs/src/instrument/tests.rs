@@ -9,6 +9,7 @@ use locklab_judge::{Family, Verdict};
 use locklab_lab::experiment::{Order, Values};
 use locklab_lab::progress::Progress;
 use locklab_lab::runner::{Outcome, Runner, Stop};
+use locklab_lab::settings::Limit;
 use locklab_lab::store::{Recorder, Store};
 use locklab_lab::verdicts::judge;
 use std::cell::RefCell;
@@ -114,7 +115,7 @@ fn spec(workloads: usize) -> Spec {
             })
             .collect(),
         warm_up: 1,
-        time_limit: 1.0,
+        run_limit: Limit::seconds(1),
         pin: vec![],
         counters: Mode::None,
     }

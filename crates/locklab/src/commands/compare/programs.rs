@@ -2,7 +2,8 @@
 //! and reported.
 
 use super::CompareArgs;
-use crate::cli::Common;
+use super::options::ProgramOptions;
+use crate::cli::{Common, StoreArgs};
 use crate::comparing::Comparing;
 use crate::output::{check_writable, store_path, write_file};
 use locklab_document::render;
@@ -13,17 +14,18 @@ use locklab_host::machine::Machine;
 use locklab_host::message;
 use locklab_host::topology::Topology;
 use locklab_judge::Family;
-use locklab_lab::experiment::Design;
 use locklab_lab::store::hash_of;
 use locklab_programs::counters::Counters;
 use locklab_programs::launcher::Launcher;
-use locklab_programs::settings::Prepared;
-use locklab_programs::{File, Programs, Spec, build};
+use locklab_programs::prepared::Prepared;
+use locklab_programs::{Programs, Settings, Spec, build};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
+
+/// The number of pairs, unless another was given.
+const PAIRS: u32 = 20;
 
 /// Runs a comparison of programs.
 ///
@@ -34,19 +36,29 @@ use std::time::Duration;
 /// were measured are stored.
 pub(super) fn run(args: &CompareArgs, common: &Common) -> Result<ExitCode, Error> {
     let topology = Topology::read();
-    let file = args.settings().map_err(Error::Usage)?;
-    let mut spec = file.spec();
+    let file = match &args.file {
+        Some(path) => Settings::read(path),
+        None => Ok(Settings::default()),
+    };
+    let options = &args.programs;
+    let settings = file
+        .and_then(|file| options.settings(&args.settings, &args.command, args.comparing.aa, &file))
+        .map_err(Error::Usage)?;
+    let mut spec = settings.spec();
     spec.check(&topology).map_err(Error::Usage)?;
-    let design = design(&file, args, common)?;
-    if let Some(plot) = &args.plot {
+    let design = settings
+        .design
+        .design(PAIRS, Family::Holm, args.comparing.aa)
+        .map_err(Error::Usage)?;
+    if let Some(plot) = &options.plot {
         check_writable(plot)?;
     }
     let interrupt = interrupt::listen()?;
-    let prepared = (args.prepare && !common.dry_run).then(|| Prepared::new(Path::new("/")));
-    let beside = beside_store(common)?;
+    let prepared = (options.prepare && !common.dry_run).then(|| Prepared::new(Path::new("/")));
+    let beside = beside_store(&args.comparing.store)?;
     // Lives until the end of the runs, if the store is in memory.
     let temporary;
-    if let Some(template) = args.build.as_ref().filter(|_| !common.dry_run) {
+    if let Some(template) = options.build.as_ref().filter(|_| !common.dry_run) {
         if !common.quiet {
             message::print("Building both sides.");
         }
@@ -64,9 +76,9 @@ pub(super) fn run(args: &CompareArgs, common: &Common) -> Result<ExitCode, Error
         build::both(template, &mut spec, &folder, &interrupt).map_err(Error::Failed)?;
     }
     let environment = Environment::read();
-    let mut instrument = instrument(args, spec, &topology, &environment, beside, &interrupt)?;
+    let mut instrument = instrument(options, spec, &topology, &environment, beside, &interrupt)?;
     let mut experiment = instrument.experiment(design, &environment);
-    if let Some(template) = &args.build {
+    if let Some(template) = &options.build {
         let built = ("Each built by".to_owned(), template.clone());
         experiment.facts.insert(0, built);
     }
@@ -90,7 +102,7 @@ pub(super) fn run(args: &CompareArgs, common: &Common) -> Result<ExitCode, Error
         message::print(format_args!("Logs: {}", logs.display()));
     }
     drop(instrument);
-    if let Some(path) = &args.plot {
+    if let Some(path) = &options.plot {
         let svg = render::svg(&judged.document).ok_or_else(|| {
             Error::Failed("--plot shows workloads of call-sites, and none was measured".into())
         })?;
@@ -99,29 +111,15 @@ pub(super) fn run(args: &CompareArgs, common: &Common) -> Result<ExitCode, Error
     comparing.present(judged)
 }
 
-fn design(file: &File, args: &CompareArgs, common: &Common) -> Result<Design, Error> {
-    Ok(Design {
-        pairs: args.comparing.pairs(file.pairs.unwrap_or(20))?,
-        // The option has a default, so only a different value takes precedence.
-        seed: match file.seed {
-            Some(seed) if common.seed == 1 => seed,
-            _ => common.seed,
-        },
-        delta: args.comparing.delta(file.delta.unwrap_or(1.0))?,
-        family: Family::Holm,
-        aa: args.comparing.aa,
-    })
-}
-
 fn instrument(
-    args: &CompareArgs,
+    args: &ProgramOptions,
     spec: Spec,
     topology: &Topology,
     environment: &Environment,
     beside: Option<PathBuf>,
     interrupt: &Arc<AtomicBool>,
 ) -> Result<Programs, Error> {
-    let limit = Duration::from_secs_f64(spec.time_limit);
+    let limit = spec.run_limit.duration();
     let mut launcher = Launcher::new(topology.order.clone(), limit, Arc::clone(interrupt))
         .map_err(Error::Failed)?;
     launcher.cpus.clone_from(&spec.pin);
@@ -139,8 +137,8 @@ fn instrument(
 }
 
 /// The folder of the store, if it is in one.
-fn beside_store(common: &Common) -> Result<Option<PathBuf>, Error> {
-    let path = store_path(common)?;
+fn beside_store(args: &StoreArgs) -> Result<Option<PathBuf>, Error> {
+    let path = store_path(args)?;
     if path == Path::new(":memory:") {
         return Ok(None);
     }

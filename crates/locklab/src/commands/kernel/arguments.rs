@@ -5,10 +5,11 @@ use super::{boot, builds};
 use crate::comparing::ComparingArgs;
 use clap::{Args, Subcommand};
 use locklab_host::error::Error;
-use locklab_kernel::kvm::Look;
 use locklab_kernel::recipe::Experiment;
+use locklab_kernel::settings::GuestSettings;
 use locklab_kernel::typed;
 use locklab_kernel::workload::Workload;
+use locklab_lab::settings::DesignSettings;
 use std::path::PathBuf;
 
 /// `locklab kernel`.
@@ -70,47 +71,6 @@ pub struct KernelsArgs {
     pub cache: CacheArgs,
 }
 
-/// Options of guests.
-#[derive(Clone, Debug, Args)]
-pub struct GuestArgs {
-    /// Units of work in the measured part [default: the file's]
-    #[arg(long, value_name = "N")]
-    pub operations: Option<u64>,
-    /// CPUs of a guest; more than one require KVM
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    pub vcpus: u64,
-    /// Time limit of a boot, in seconds
-    #[arg(long, value_name = "SECONDS", default_value_t = 900)]
-    pub time_limit: u64,
-    /// Do not use KVM; count by the model
-    #[arg(long)]
-    pub tcg: bool,
-    /// Probe KVM again, whatever was found since the machine was started
-    #[arg(long, conflicts_with = "tcg")]
-    pub probe: bool,
-}
-
-impl Default for GuestArgs {
-    fn default() -> Self {
-        Self {
-            operations: None,
-            vcpus: 1,
-            time_limit: 900,
-            tcg: false,
-            probe: false,
-        }
-    }
-}
-
-impl GuestArgs {
-    pub(super) fn look(&self) -> Look {
-        Look {
-            tcg: self.tcg,
-            again: self.probe,
-        }
-    }
-}
-
 /// Options of a comparison of two kernels.
 #[derive(Debug, Args)]
 pub struct CompareArgs {
@@ -122,7 +82,10 @@ pub struct CompareArgs {
     pub workload: Vec<Workload>,
     #[command(flatten)]
     #[allow(missing_docs, reason = "its options have their own")]
-    pub guests: GuestArgs,
+    pub design: DesignSettings,
+    #[command(flatten)]
+    #[allow(missing_docs, reason = "its options have their own")]
+    pub guests: GuestSettings,
     #[command(flatten)]
     #[allow(missing_docs, reason = "its options have their own")]
     pub comparing: ComparingArgs,

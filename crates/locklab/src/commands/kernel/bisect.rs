@@ -24,7 +24,7 @@ pub(super) fn bisect(
     cache: &Cache<'_>,
 ) -> Result<ExitCode, Error> {
     let measured = (|| {
-        let plan = plan_of(args, common)?;
+        let plan = plan_of(args)?;
         if common.dry_run {
             return dry_run(&plan, common).map(|_| None);
         }

@@ -8,13 +8,14 @@ use locklab_host::error::Error;
 use locklab_kernel::boot::{Accelerator, Qemu};
 use locklab_kernel::cache::Cache;
 use locklab_kernel::kvm::choose;
+use locklab_kernel::settings::GuestSettings;
 use locklab_kernel::spinlock_matrix;
 use locklab_kernel::workload::{Load, Workload};
 use locklab_kernel::{GuestRun, Guests, Kernel};
+use locklab_lab::settings::SEED;
 use serde_json::json;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::Duration;
 
 /// `locklab kernel boot`.
 #[derive(Debug, Args)]
@@ -33,19 +34,22 @@ pub struct BootArgs {
     /// Options added to the kernel's command line
     #[arg(long, value_name = "TEXT", default_value = "")]
     pub cmdline: String,
+    /// Seed of every random choice
+    #[arg(long, value_name = "N", default_value_t = SEED)]
+    pub seed: u64,
     /// Boot without the plugin too, and report its slowdown
     #[arg(long)]
     pub slowdown: bool,
     #[command(flatten)]
     #[allow(missing_docs, reason = "its options have their own")]
-    pub guests: super::GuestArgs,
+    pub guests: GuestSettings,
     #[command(flatten)]
     #[allow(missing_docs, reason = "its options have their own")]
     pub cache: CacheArgs,
 }
 
 pub(super) fn boot(args: &BootArgs, common: &Common, cache: &Cache<'_>) -> Result<ExitCode, Error> {
-    let vcpus = args.guests.vcpus;
+    let vcpus = args.guests.vcpus()?;
     let mut load = Load {
         processes: args.processes,
         vcpus,
@@ -75,14 +79,14 @@ pub(super) fn boot(args: &BootArgs, common: &Common, cache: &Cache<'_>) -> Resul
         cache,
         qemu: &qemu,
         accelerator,
-        limit: Duration::from_secs(args.guests.time_limit),
+        limit: args.guests.limit(),
     };
     let once = |counted: bool| {
         let run = GuestRun {
             kernel: &kernel,
             layout: 0,
             load: &load,
-            seed: common.seed,
+            seed: args.seed,
             counted,
         };
         guests

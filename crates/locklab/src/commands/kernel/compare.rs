@@ -1,17 +1,19 @@
 //! `locklab kernel compare`: builds, boots and judges two kernels.
 
-use super::{CompareArgs, GuestArgs};
+use super::CompareArgs;
 use crate::cli::Common;
 use crate::comparing::{Comparing, ComparingArgs, Judged};
 use crate::output::print;
 use locklab_host::error::Error;
+use locklab_judge::Family;
 use locklab_kernel::cache::Cache;
 use locklab_kernel::recipe::Experiment;
+use locklab_kernel::settings::GuestSettings;
 use locklab_kernel::workload::Workload;
 use locklab_kernel::{Plan, Scope, prepare};
+use locklab_lab::settings::{DesignSettings, over};
 use serde_json::json;
 use std::process::ExitCode;
-use std::time::Duration;
 
 /// The default number of link orders: the fewest that are judged.
 const LAYOUTS: u32 = 8;
@@ -21,7 +23,7 @@ pub(super) fn compare(
     common: &Common,
     cache: &Cache<'_>,
 ) -> Result<ExitCode, Error> {
-    let plan = plan_of(args, common)?;
+    let plan = plan_of(args)?;
     if common.dry_run {
         return dry_run(&plan, common);
     }
@@ -34,17 +36,17 @@ pub(super) fn compare(
 /// # Errors
 /// [`Error::Usage`] if the file cannot be read or is invalid, or a number is
 /// out of range.
-pub(super) fn plan_of(args: &CompareArgs, common: &Common) -> Result<Plan, Error> {
+pub(super) fn plan_of(args: &CompareArgs) -> Result<Plan, Error> {
     plan(
         args.file.experiment()?,
         &args.workload,
-        &args.guests,
-        &args.comparing,
-        common,
+        (&args.design, &args.guests),
+        args.comparing.aa,
     )
 }
 
-/// The plan of a comparison of two kernels.
+/// The plan of a comparison of two kernels; the settings of the command line
+/// take precedence over those of the file.
 ///
 /// # Errors
 /// [`Error::Usage`] if a number is out of range, or several vCPUs are combined
@@ -52,28 +54,24 @@ pub(super) fn plan_of(args: &CompareArgs, common: &Common) -> Result<Plan, Error
 pub fn plan(
     experiment: Experiment,
     workloads: &[Workload],
-    guests: &GuestArgs,
-    comparing: &ComparingArgs,
-    common: &Common,
+    (design, guests): (&DesignSettings, &GuestSettings),
+    aa: bool,
 ) -> Result<Plan, Error> {
-    // Checked before a build of many minutes.
-    if guests.tcg && guests.vcpus > 1 {
-        return Err(Error::Usage(
-            "several vCPUs take KVM; leave out --tcg or --vcpus".into(),
-        ));
-    }
+    let design = over(design, &experiment.design).map_err(Error::Usage)?;
+    let design = design
+        .design(LAYOUTS, Family::Holm, aa)
+        .map_err(Error::Usage)?;
+    let guests = over(guests, &experiment.guests).map_err(Error::Usage)?;
+    let vcpus = guests.vcpus()?;
     Ok(Plan {
         loads: experiment
-            .loads(workloads, guests.operations, guests.vcpus)
+            .loads(workloads, guests.operations, vcpus)
             .map_err(Error::Usage)?,
         experiment,
-        layouts: comparing.pairs(LAYOUTS)?,
-        vcpus: guests.vcpus,
+        vcpus,
         look: guests.look(),
-        limit: Duration::from_secs(guests.time_limit),
-        seed: common.seed,
-        delta: comparing.delta(1.0)?,
-        aa: comparing.aa,
+        limit: guests.limit(),
+        design,
         scope: Scope::Whole,
     })
 }
@@ -106,7 +104,7 @@ pub fn measure<'a>(
 pub fn dry_run(plan: &Plan, common: &Common) -> Result<ExitCode, Error> {
     let variants = plan.experiment.variants();
     let booted = variants.iter().filter(|v| !v.size_only).count() as u64;
-    let boots = booted * 2 * u64::from(plan.layouts) * plan.loads.len() as u64;
+    let boots = booted * 2 * u64::from(plan.design.pairs) * plan.loads.len() as u64;
     if common.json {
         let names: Vec<&str> = variants.iter().map(|v| v.name.as_str()).collect();
         let document = json!({
@@ -114,9 +112,10 @@ pub fn dry_run(plan: &Plan, common: &Common) -> Result<ExitCode, Error> {
             "dry_run": true,
             "kind": "kernels",
             "name": plan.experiment.name,
+            "design": plan.design,
             "variants": names,
             "kernels": 2 * variants.len(),
-            "pairs": plan.layouts,
+            "pairs": plan.design.pairs,
             "boots": boots,
             "workloads": plan.loads,
         });
@@ -126,7 +125,7 @@ pub fn dry_run(plan: &Plan, common: &Common) -> Result<ExitCode, Error> {
         "{}: would build {} kernels, link each in {} orders, and boot {boots} times:\n",
         plan.experiment.name,
         2 * variants.len(),
-        plan.layouts
+        plan.design.pairs
     );
     for load in &plan.loads {
         let many = if load.processes == 1 { "" } else { "es" };

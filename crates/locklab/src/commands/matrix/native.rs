@@ -1,16 +1,14 @@
 //! `locklab matrix` on this machine.
 
-use super::arguments::UnitArg;
-use super::{MatrixArgs, WorkArg, distinct};
+use super::settings::{self, MatrixSettings, UnitWord};
 use crate::cli::Common;
-use crate::comparing::{Comparing, dry_run};
-use crate::list::Lengths;
+use crate::comparing::{Comparing, ComparingArgs, dry_run};
 use locklab_host::error::Error;
 use locklab_host::interrupt;
 use locklab_host::message;
 use locklab_host::topology::{ranges, real_time};
 use locklab_judge::Family;
-use locklab_lab::experiment::Design;
+use locklab_lab::settings::Limit;
 use locklab_native::{Native, Plan, Spec, Unit, Work, default_threads, pairs_for, subject};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -22,23 +20,24 @@ use std::time::Duration;
 /// [`Error::Usage`] if a lock does not exist or an option cannot be carried
 /// out, [`Error::Failed`] if the machine or the store fails,
 /// [`Error::Interrupted`] after Ctrl-C. Samples that were measured are stored.
-pub(super) fn run(args: &MatrixArgs, common: &Common) -> Result<ExitCode, Error> {
+pub(super) fn run(
+    settings: &MatrixSettings,
+    args: &ComparingArgs,
+    common: &Common,
+) -> Result<ExitCode, Error> {
     // Names are checked first, so that a typo is reported before the
     // calibration.
-    for name in std::iter::once(&args.baseline).chain(&args.experiment) {
+    for name in std::iter::once(&settings.baseline).chain(&settings.experiment) {
         subject::find(name).map_err(Error::Usage)?;
     }
     let native = Native::probe();
-    let spec = spec(args, native.topology.order.len())?;
+    let spec = spec(settings, args.aa, native.topology.order.len())?;
     let plan = Plan::new(spec, &native).map_err(Error::Usage)?;
-    let comparing = &args.comparing;
-    let design = Design {
-        pairs: comparing.pairs(pairs_for(plan.cells.len()))?,
-        seed: common.seed,
-        delta: comparing.delta(1.0)?,
-        family: Family::FalseDiscovery,
-        aa: comparing.aa,
-    };
+    let pairs = pairs_for(plan.cells.len());
+    let design = settings
+        .design
+        .design(pairs, Family::FalseDiscovery, args.aa)
+        .map_err(Error::Usage)?;
     let only = (plan.cpus.len() == 1).then(|| ranges(&plan.cpus));
     let interrupt = interrupt::listen()?;
     let (mut instrument, experiment) = native
@@ -60,57 +59,42 @@ pub(super) fn run(args: &MatrixArgs, common: &Common) -> Result<ExitCode, Error>
         ));
     }
     Comparing {
-        args: comparing,
+        args,
         common,
         interrupt: &interrupt,
-        time_limit: args.here.time_limit.map(|s| Duration::from_secs(s.into())),
+        time_limit: settings.here.time_limit.map(Limit::duration),
         file: None,
     }
     .carry_out(&mut instrument, experiment)
 }
 
-/// The specification of the arguments, with the defaults of a machine of `cpus`
+/// The specification of the settings, with the defaults of a machine of `cpus`
 /// CPUs.
-fn spec(args: &MatrixArgs, cpus: usize) -> Result<Spec, Error> {
-    let here = &args.here;
-    let (critical, non_critical) = args.lengths()?;
-    let pin = match &here.pin {
-        None => None,
-        Some(list) => Some(cpu_numbers(list)?),
-    };
+fn spec(settings: &MatrixSettings, aa: bool, cpus: usize) -> Result<Spec, Error> {
+    let MatrixSettings { cells, here, .. } = settings;
+    let (critical, non_critical) = cells.lengths()?;
+    let pin = here.pin.as_ref().map(|cpus| cpus.0.clone());
     let cpus = pin.as_ref().map_or(cpus, Vec::len).max(1);
     Ok(Spec {
-        threads: match &args.threads {
-            Some(threads) => distinct(&threads.0),
-            None => default_threads(cpus),
-        },
+        threads: cells.threads().unwrap_or_else(|| default_threads(cpus)),
         critical,
         non_critical,
         unit: match here.unit {
-            None | Some(UnitArg::Units) => Unit::Units,
-            Some(UnitArg::Ns) => Unit::Nanoseconds,
+            None | Some(UnitWord::Units) => Unit::Units,
+            Some(UnitWord::Ns) => Unit::Nanoseconds,
         },
-        work: match args.workload {
-            WorkArg::Units => Work::Units,
-            WorkArg::Fstat => Work::Fstat,
+        work: match cells.workload.unwrap_or_default() {
+            settings::Work::Units => Work::Units,
+            settings::Work::Fstat => Work::Fstat,
         },
         pin,
         processes: here.processes,
-        latency: args.latency,
+        latency: cells.latency,
         slice: here.slice_us.map(|us| Duration::from_micros(us.into())),
         layout: here.layout,
         time: Duration::from_secs(here.time.unwrap_or(60).into()),
-        ..Spec::new(&args.baseline, args.experiment())
+        ..Spec::new(&settings.baseline, settings.experiment(aa))
     })
-}
-
-fn cpu_numbers(list: &Lengths) -> Result<Vec<usize>, Error> {
-    list.0
-        .iter()
-        .map(|cpu| {
-            usize::try_from(*cpu).map_err(|_| Error::Usage(format!("--pin: there is no CPU {cpu}")))
-        })
-        .collect()
 }
 
 #[cfg(test)]
@@ -123,7 +107,7 @@ mod tests {
         let words = ["locklab", "matrix"].into_iter();
         let cli = Cli::try_parse_from(words.chain(arguments.split(' '))).unwrap();
         match cli.command {
-            Command::Matrix(args) => spec(&args, cpus).unwrap(),
+            Command::Matrix(args) => spec(&args.settings, false, cpus).unwrap(),
             _ => unreachable!("it says matrix"),
         }
     }
@@ -134,7 +118,7 @@ mod tests {
         assert_eq!((spec.threads, spec.critical), (vec![2, 1], vec![3]));
         let spec = spec_of("ticket mcs --pin 1,0 --unit ns", 8);
         assert_eq!(spec.pin, Some(vec![1, 0]));
-        assert_eq!(spec.threads, [1, 2, 4]);
+        assert_eq!(spec.threads, [1, 2]);
         assert_eq!(spec.unit, Unit::Nanoseconds);
     }
 }

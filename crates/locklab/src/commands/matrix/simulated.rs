@@ -1,11 +1,12 @@
 //! `locklab matrix A B --on MACHINE`: two locks on a modelled machine.
 
-use super::{MatrixArgs, WorkArg, distinct};
+use super::settings::{self, MatrixSettings};
 use crate::cli::Common;
-use crate::comparing::{Comparing, dry_run};
+use crate::comparing::{Comparing, ComparingArgs, dry_run};
 use crate::output::write_file;
 use locklab_host::error::Error;
 use locklab_host::interrupt;
+use locklab_judge::Family;
 use locklab_lab::progress::Progress;
 use locklab_sim::{Machine, Stop, simulate};
 use locklab_sim_instrument::{
@@ -24,35 +25,44 @@ const PAIRS: u32 = 14;
 /// [`Error::Usage`] if a lock or a machine does not exist, or the machine
 /// cannot do what is asked; [`Error::Failed`] if a lock does not work in the
 /// simulator or the store fails, [`Error::Interrupted`] after Ctrl-C.
-pub(super) fn run(args: &MatrixArgs, common: &Common, on: &str) -> Result<ExitCode, Error> {
+pub(super) fn run(
+    settings: &MatrixSettings,
+    args: &ComparingArgs,
+    common: &Common,
+    on: &str,
+) -> Result<ExitCode, Error> {
+    let modelled = &settings.modelled;
     let machine = Machine::named(on)
         .map_err(|e| e.to_string())
-        .and_then(|machine| with_vcpus(machine, args.modelled.vcpus))
+        .and_then(|machine| with_vcpus(machine, modelled.vcpus))
         .map_err(Error::Usage)?;
-    let spec = spec(args, &machine)?;
+    let spec = spec(settings, args.aa, &machine)?;
     let interrupt = interrupt::listen()?;
-    let comparing = &args.comparing;
     let mut instrument = Simulated::new(spec.clone(), machine.clone(), workers(), &interrupt)
         .map_err(Error::Usage)?;
-    let (pairs, delta) = (comparing.pairs(PAIRS)?, comparing.delta(1.0)?);
-    let experiment = instrument.experiment(pairs, common.seed, delta, comparing.aa);
+    let design = settings
+        .design
+        .design(PAIRS, Family::FalseDiscovery, args.aa)
+        .map_err(Error::Usage)?;
+    let seed = design.seed;
+    let experiment = instrument.experiment(design);
     if common.dry_run {
         return dry_run(&experiment, &instrument, common);
     }
-    if let Some(path) = &args.modelled.trace {
-        trace(&spec, &machine, common.seed, path)?;
+    if let Some(path) = &modelled.trace {
+        trace(&spec, &machine, seed, path)?;
     }
     let comparing = Comparing {
-        args: comparing,
+        args,
         common,
         interrupt: &interrupt,
         time_limit: None,
         file: None,
     };
     let mut judged = comparing.measure(&mut instrument, experiment)?;
-    if args.modelled.band {
+    if modelled.band {
         let progress = Progress::new(1, "simulations", common.quiet);
-        let bands = band(&spec, &machine, common.seed, workers(), |done, of| {
+        let bands = band(&spec, &machine, seed, workers(), |done, of| {
             progress.set(done as u64, of as u64, "band");
         });
         drop(progress);
@@ -63,27 +73,30 @@ pub(super) fn run(args: &MatrixArgs, common: &Common, on: &str) -> Result<ExitCo
     comparing.present(judged)
 }
 
-fn spec(args: &MatrixArgs, machine: &Machine) -> Result<Spec, Error> {
-    let (critical, non_critical) = args.lengths()?;
-    let threads = match (&args.threads, args.modelled.vcpus) {
-        (Some(threads), _) => distinct(&threads.0),
+fn spec(settings: &MatrixSettings, aa: bool, machine: &Machine) -> Result<Spec, Error> {
+    let MatrixSettings {
+        cells, modelled, ..
+    } = settings;
+    let (critical, non_critical) = cells.lengths()?;
+    let threads = match (cells.threads(), modelled.vcpus) {
+        (Some(threads), _) => threads,
         (None, Some(vcpus)) => vec![vcpus],
         (None, None) => default_threads(machine),
     };
     Ok(Spec {
-        baseline: args.baseline.clone(),
-        experiment: args.experiment().to_owned(),
+        baseline: settings.baseline.clone(),
+        experiment: settings.experiment(aa).to_owned(),
         threads,
         critical,
         non_critical,
-        work: match args.workload {
-            WorkArg::Units => Work::Units,
-            WorkArg::Fstat => Work::Fstat,
+        work: match cells.workload.unwrap_or_default() {
+            settings::Work::Units => Work::Units,
+            settings::Work::Fstat => Work::Fstat,
         },
-        latency: args.latency,
-        acquisitions: args.modelled.acquisitions,
-        placement: args.modelled.placement.clone(),
-        physical: args.modelled.physical,
+        latency: cells.latency,
+        acquisitions: modelled.acquisitions,
+        placement: modelled.placement.clone(),
+        physical: modelled.physical,
     })
 }
 

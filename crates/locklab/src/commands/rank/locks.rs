@@ -2,7 +2,7 @@
 //! needed. One that cannot is left out with the reason, and the others go on.
 
 use super::RankArgs;
-use crate::cli::Common;
+use crate::cli::OwnLockArgs;
 use crate::own;
 use locklab_document::number::count;
 use locklab_host::error::Error;
@@ -25,12 +25,12 @@ pub(super) struct Place<'a> {
 /// # Errors
 /// [`Error::Usage`] if there is no lock of a name, one is named twice, today's
 /// cannot be ranked, or fewer than two are left.
-pub(super) fn question(args: &RankArgs, common: &Common, place: &Place) -> Result<Question, Error> {
+pub(super) fn question(args: &RankArgs, place: &Place) -> Result<Question, Error> {
     let usage = |text: String| Err(Error::Usage(text));
     let all = args.locks.is_empty();
     if args.comparing.aa {
         return match (&args.locks[..], &args.against) {
-            ([name], None) => Ok(copies(&find(name, common)?)),
+            ([name], None) => Ok(copies(&find(name, &args.own)?)),
             _ => usage("--aa ranks copies of one lock; name that one alone".into()),
         };
     }
@@ -49,7 +49,7 @@ pub(super) fn question(args: &RankArgs, common: &Common, place: &Place) -> Resul
         let every = subject::all().into_iter();
         every.chain(locklab_own_lock::brought()).collect()
     } else {
-        let named = args.locks.iter().map(|name| find(name, common));
+        let named = args.locks.iter().map(|name| find(name, &args.own));
         named.collect::<Result<_, _>>()?
     };
     let mut question = Question {
@@ -57,7 +57,7 @@ pub(super) fn question(args: &RankArgs, common: &Common, place: &Place) -> Resul
         ..Question::default()
     };
     if let Some(today) = &args.against {
-        let today = find(today, common)?;
+        let today = find(today, &args.own)?;
         if let Err(why) = fits(&today, place) {
             return usage(format!("{} cannot be ranked: {why}", today.info.name));
         }
@@ -105,8 +105,8 @@ pub(super) fn question(args: &RankArgs, common: &Common, place: &Place) -> Resul
     }
 }
 
-fn find(name: &str, common: &Common) -> Result<Subject, Error> {
-    match own::named(name, common, &[])? {
+fn find(name: &str, own_locks: &OwnLockArgs) -> Result<Subject, Error> {
+    match own::named(name, own_locks, &[])? {
         Some(lock) => Ok(lock.subject(name)),
         None => subject::find(name).map_err(Error::Usage),
     }

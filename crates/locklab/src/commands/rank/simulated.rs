@@ -8,6 +8,8 @@ use crate::commands::matrix::{distinct, workers};
 use crate::comparing::Comparing;
 use locklab_host::error::Error;
 use locklab_host::interrupt;
+use locklab_judge::Family;
+use locklab_lab::list::Numbers;
 use locklab_lab::ranking::Question;
 use locklab_sim::{Machine, can_be_simulated};
 use locklab_sim_instrument::{Ranked, Spec, Work, default_threads, with_vcpus};
@@ -29,7 +31,7 @@ pub(super) fn run(args: &RankArgs, common: &Common, on: &str) -> Result<ExitCode
         .and_then(|machine| with_vcpus(machine, args.vcpus))
         .map_err(Error::Usage)?;
     let threads = match (&args.threads, args.vcpus) {
-        (Some(threads), _) => distinct(&threads.0),
+        (Some(threads), _) => threads.distinct(),
         (None, Some(vcpus)) => vec![vcpus],
         (None, None) => default_threads(&machine),
     };
@@ -40,14 +42,16 @@ pub(super) fn run(args: &RankArgs, common: &Common, on: &str) -> Result<ExitCode
             false => Err("it cannot be simulated".into()),
         },
     };
-    let question = question(args, common, &place)?;
-    let blocks = args.comparing.pairs(BLOCKS)?;
-    let delta = args.comparing.delta(1.0)?;
+    let question = question(args, &place)?;
+    let design = args
+        .design
+        .design(BLOCKS, Family::FalseDiscovery, false)
+        .map_err(Error::Usage)?;
     let spec = spec(args, threads, &question);
     let interrupt = interrupt::listen()?;
-    let mut instrument = Ranked::new(spec, question, machine, common.seed, workers(), &interrupt)
+    let mut instrument = Ranked::new(spec, question, machine, design.seed, workers(), &interrupt)
         .map_err(Error::Usage)?;
-    let experiment = instrument.experiment(blocks, delta);
+    let experiment = instrument.experiment(design.pairs, design.delta);
     Comparing {
         args: &args.comparing,
         common,
@@ -59,7 +63,7 @@ pub(super) fn run(args: &RankArgs, common: &Common, on: &str) -> Result<ExitCode
 }
 
 fn spec(args: &RankArgs, threads: Vec<usize>, question: &Question) -> Spec {
-    let lengths = |given: &Option<crate::list::Lengths>, default: u64| {
+    let lengths = |given: &Option<Numbers>, default: u64| {
         distinct(given.as_ref().map_or(&[default][..], |list| &list.0))
     };
     let lock = |i: usize| question.subjects[i].lock.clone();

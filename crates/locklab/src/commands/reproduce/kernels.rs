@@ -13,20 +13,14 @@ use serde_json::{Value, json};
 use std::process::ExitCode;
 
 /// The plan of a report, restricted by the arguments.
-fn plan(
-    name: &str,
-    args: &ReproduceArgs,
-    common: &Common,
-    cache: &Cache<'_>,
-) -> Result<Plan, Error> {
+fn plan(name: &str, args: &ReproduceArgs, cache: &Cache<'_>) -> Result<Plan, Error> {
     let mut experiment = Experiment::read(&published::unpack(cache, name)?)?;
     experiment.keep_variants(&args.variant)?;
     compare::plan(
         experiment,
         &args.workload,
-        &args.guests,
-        &args.comparing,
-        common,
+        (&args.design, &args.guests),
+        args.comparing.aa,
     )
 }
 
@@ -41,7 +35,7 @@ pub(super) fn dry_run(
 ) -> Result<ExitCode, Error> {
     let interrupt = interrupt::listen()?;
     let cache = cache(&args.cache, common, &interrupt)?;
-    compare::dry_run(&plan(name, args, common, &cache)?, common)
+    compare::dry_run(&plan(name, args, &cache)?, common)
 }
 
 /// Builds, boots and judges a report's kernels; returns the report as JSON, and
@@ -56,7 +50,7 @@ pub(super) fn reproduce(
 ) -> Result<(Value, Option<Error>), Error> {
     let interrupt = interrupt::listen()?;
     let cache = cache(&args.cache, common, &interrupt)?;
-    let plan = plan(name, args, common, &cache)?;
+    let plan = plan(name, args, &cache)?;
     let (judged, comparing) = compare::measure(&plan, &args.comparing, common, &cache)?;
     let figures = published::beside(&judged.experiment, &judged.verdicts, name)?;
     let (same, of) = published::agreement(&figures);

@@ -9,6 +9,7 @@ use locklab_document::render;
 use locklab_host::error::Error;
 use locklab_lab::file::read;
 use locklab_lab::progress::Progress;
+use locklab_lab::settings::{DesignSettings, refuse};
 use locklab_published::{Experiment, Reference, Reproduction};
 use locklab_sim_instrument::published;
 use serde_json::{Value, json};
@@ -22,14 +23,21 @@ use std::process::ExitCode;
 /// [`Error::Usage`] if the file or its reference cannot be read or is invalid,
 /// or an option is for measured comparisons only; [`Error::Failed`] if a lock
 /// does not work in the simulator, or standard output cannot be written.
-pub fn file(path: &Path, comparing: &ComparingArgs, common: &Common) -> Result<ExitCode, Error> {
-    if comparing.aa || comparing.resume || !comparing.fail_on.is_empty() {
-        return Err(Error::Usage(
-            "--aa, --resume and --fail-on are for measured comparisons; a published experiment is \
-             simulated beside its figures"
-                .into(),
-        ));
-    }
+pub fn file(
+    path: &Path,
+    design: &DesignSettings,
+    comparing: &ComparingArgs,
+    common: &Common,
+) -> Result<ExitCode, Error> {
+    let measured = DesignSettings {
+        seed: None,
+        ..design.clone()
+    };
+    let why = "is for comparisons that are judged; a published experiment is simulated beside its \
+               figures";
+    refuse(&measured, why)
+        .and_then(|()| refuse(comparing, why))
+        .map_err(Error::Usage)?;
     let name = path.display().to_string();
     let text = read(path).map_err(Error::Usage)?;
     let experiment = Experiment::parse(&name, &text).map_err(Error::Usage)?;
@@ -48,7 +56,7 @@ pub fn file(path: &Path, comparing: &ComparingArgs, common: &Common) -> Result<E
         &title,
         &experiment,
         &reference,
-        common.seed,
+        design.seed(),
         workers(),
         |at, of| progress.set(at as u64, of as u64, &title),
     );
@@ -77,9 +85,13 @@ fn reference_of(path: &Path, reference: &str) -> Result<Reference, Error> {
 ///
 /// # Errors
 /// If it cannot be simulated, or standard output cannot be written.
-pub(super) fn simulate(name: &str, common: &Common) -> Result<(Value, Reproduction), Error> {
+pub(super) fn simulate(
+    name: &str,
+    seed: u64,
+    common: &Common,
+) -> Result<(Value, Reproduction), Error> {
     let progress = Progress::new(1, "simulations", common.quiet);
-    let result = locklab_published::reproduce(name, common.seed, workers(), |at, of| {
+    let result = locklab_published::reproduce(name, seed, workers(), |at, of| {
         progress.set(at as u64, of as u64, name);
     });
     drop(progress);

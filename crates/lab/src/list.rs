@@ -6,6 +6,8 @@
 //! one (1..8). c itself is always in the list (1,2,4..100 ends 32,64,100). This
 //! module only parses; the meaning of a number is the caller's.
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use std::str::FromStr;
 
 /// The longest list that is accepted.
@@ -89,11 +91,12 @@ fn number(item: &str, text: &str) -> Result<u64, String> {
     })
 }
 
-/// Lengths of a section: any numbers, at least one.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Lengths(pub Vec<u64>);
+/// A list of numbers: `1,2,4..64` on a command line, an array in a file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub struct Numbers(pub Vec<u64>);
 
-impl FromStr for Lengths {
+impl FromStr for Numbers {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -101,24 +104,19 @@ impl FromStr for Lengths {
     }
 }
 
-/// Numbers of threads: at least one of them, each at least 1.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Threads(pub Vec<usize>);
+/// Numbers of CPUs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub struct Cpus(pub Vec<usize>);
 
-impl FromStr for Threads {
+impl FromStr for Cpus {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let most = locklab_locks::MAX_CPUS;
+        let cpu = |n: u64| usize::try_from(n).map_err(|_| format!("there is no CPU {n}"));
         parse(text)?
             .into_iter()
-            .map(|n| match usize::try_from(n) {
-                Ok(0) => Err("zero threads do no work; ask for at least 1".into()),
-                Ok(n) if n <= most => Ok(n),
-                _ => Err(format!(
-                    "{n} threads are more than the {most} that locks can name"
-                )),
-            })
+            .map(cpu)
             .collect::<Result<_, _>>()
             .map(Self)
     }

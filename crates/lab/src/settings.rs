@@ -1,0 +1,344 @@
+//! Settings: one type for each comparison, which a command line and an
+//! experiment file both fill, and the rule by which they come together: the
+//! command takes precedence over the file, the file over the default.
+//!
+//! Such a type derives both `clap::Args` and serde's traits, so an option is
+//! declared once, and its file has it by the same name. Every field is an
+//! `Option`, a list or a flag; a default is decided where the settings become a
+//! specification, and must never stand in one of these types, where it would
+//! take precedence over a file.
+
+use crate::experiment::Design;
+use clap::Args;
+use locklab_judge::Family;
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::error::Error;
+use std::fmt;
+use std::marker::PhantomData;
+use std::str::FromStr;
+use std::time::Duration;
+
+/// The settings of `command`, and those of `file` where the command has none.
+///
+/// # Errors
+/// If a setting cannot be written as text, such as a path that is not UTF-8.
+pub fn over<T: Serialize + DeserializeOwned>(command: &T, file: &T) -> Result<T, String> {
+    let mut merged = as_value(file)?;
+    lay_over(&mut merged, as_value(command)?);
+    serde_json::from_value(merged).map_err(|e| format!("the settings contradict one another: {e}"))
+}
+
+/// The settings that were given, each as its option is typed.
+#[must_use]
+pub fn given(settings: &impl Serialize) -> Vec<String> {
+    // What cannot be written as text was given, but has no name here.
+    let Ok(Value::Object(fields)) = as_value(settings) else {
+        return Vec::new();
+    };
+    let given = fields.iter().filter(|(_, value)| is_given(value));
+    given
+        .map(|(name, _)| format!("--{}", name.replace('_', "-")))
+        .collect()
+}
+
+/// Refuses settings that are not used.
+///
+/// # Errors
+/// If one was given: its option, and `why` it is not used.
+pub fn refuse(settings: &impl Serialize, why: &str) -> Result<(), String> {
+    match given(settings).first() {
+        Some(option) => Err(format!("{option} {why}")),
+        None => Ok(()),
+    }
+}
+
+fn as_value(settings: &impl Serialize) -> Result<Value, String> {
+    serde_json::to_value(settings).map_err(|e| format!("a setting cannot be written as text: {e}"))
+}
+
+/// Whether a setting was given: an absent one is null, an empty list, a table
+/// without anything given, or a flag that is not set.
+fn is_given(value: &Value) -> bool {
+    match value {
+        Value::Null | Value::Bool(false) => false,
+        Value::Array(list) => !list.is_empty(),
+        Value::Object(fields) => fields.values().any(is_given),
+        _ => true,
+    }
+}
+
+fn lay_over(below: &mut Value, above: Value) {
+    match (below, above) {
+        (Value::Object(below), Value::Object(above)) => {
+            for (name, value) in above {
+                lay_over(below.entry(name).or_insert(Value::Null), value);
+            }
+        }
+        (below, above) if is_given(&above) => *below = above,
+        _ => {}
+    }
+}
+
+/// A percentage that is a margin: above 0 and below 100.
+#[derive(Clone, Copy, Debug, PartialEq, PartialOrd, Serialize, Deserialize, JsonSchema)]
+#[serde(try_from = "f64", into = "f64")]
+#[schemars(with = "f64")]
+pub struct Percent(f64);
+
+impl Percent {
+    /// It as a fraction of one.
+    #[must_use]
+    pub fn fraction(self) -> f64 {
+        self.0 / 100.0
+    }
+}
+
+/// What counts as flat, unless something else was decided before the run.
+impl Default for Percent {
+    fn default() -> Self {
+        Self(1.0)
+    }
+}
+
+impl TryFrom<f64> for Percent {
+    type Error = String;
+
+    fn try_from(percent: f64) -> Result<Self, String> {
+        if percent > 0.0 && percent < 100.0 {
+            return Ok(Self(percent));
+        }
+        Err(format!(
+            "{percent} is no margin; give a percentage above 0 and below 100"
+        ))
+    }
+}
+
+impl From<Percent> for f64 {
+    fn from(percent: Percent) -> Self {
+        percent.0
+    }
+}
+
+impl FromStr for Percent {
+    type Err = Box<dyn Error + Send + Sync>;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Ok(text.parse::<f64>()?.try_into()?)
+    }
+}
+
+impl fmt::Display for Percent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// A time limit in seconds.
+#[derive(Clone, Copy, Debug, PartialEq, PartialOrd, Serialize, Deserialize, JsonSchema)]
+#[serde(try_from = "f64", into = "f64")]
+#[schemars(with = "f64")]
+pub struct Limit(f64);
+
+impl Limit {
+    /// The longest, in seconds: some months, which a clock can still add.
+    const LONGEST: f64 = 1e7;
+
+    /// A limit of this many seconds, of which there is at least one.
+    #[must_use]
+    pub const fn seconds(seconds: u32) -> Self {
+        Self(if seconds == 0 { 1.0 } else { seconds as f64 })
+    }
+
+    /// It as a duration.
+    #[must_use]
+    pub fn duration(self) -> Duration {
+        Duration::from_secs_f64(self.0)
+    }
+}
+
+impl TryFrom<f64> for Limit {
+    type Error = String;
+
+    fn try_from(seconds: f64) -> Result<Self, String> {
+        if seconds > 0.0 && seconds <= Self::LONGEST {
+            return Ok(Self(seconds));
+        }
+        Err(format!(
+            "a time limit of {seconds} s is none; give seconds above 0"
+        ))
+    }
+}
+
+impl From<Limit> for f64 {
+    fn from(limit: Limit) -> Self {
+        limit.0
+    }
+}
+
+impl FromStr for Limit {
+    type Err = Box<dyn Error + Send + Sync>;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Ok(text.parse::<f64>()?.try_into()?)
+    }
+}
+
+impl fmt::Display for Limit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// Settings of the design of every comparison.
+#[derive(Clone, Debug, Default, PartialEq, Args, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct DesignSettings {
+    /// Pairs of each cell; a verdict needs at least 8
+    #[arg(long, value_name = "N")]
+    pub pairs: Option<u32>,
+    /// What counts as flat, in percent [default: 1]
+    #[arg(long, value_name = "PERCENT")]
+    pub delta: Option<Percent>,
+    /// Seed of every random choice [default: 1]
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+}
+
+/// The seed of every random choice, unless another was given.
+pub const SEED: u64 = 1;
+
+impl DesignSettings {
+    /// The seed of every random choice.
+    #[must_use]
+    pub fn seed(&self) -> u64 {
+        self.seed.unwrap_or(SEED)
+    }
+
+    /// δ as a fraction.
+    #[must_use]
+    pub fn delta(&self) -> f64 {
+        self.delta.unwrap_or_default().fraction()
+    }
+
+    /// The design, of as many pairs as an instrument takes by default.
+    ///
+    /// # Errors
+    /// If the number of pairs is zero or too large.
+    pub fn design(&self, pairs: u32, family: Family, aa: bool) -> Result<Design, String> {
+        let pairs = self.pairs.unwrap_or(pairs);
+        if matches!(pairs, 0 | 100_001..) {
+            return Err(format!(
+                "{pairs} pairs show nothing; give --pairs 8 or more"
+            ));
+        }
+        Ok(Design {
+            pairs,
+            seed: self.seed(),
+            delta: self.delta(),
+            family,
+            aa,
+        })
+    }
+}
+
+/// A setting that has another name now: as an option, and in a file, it is
+/// refused with the sentence of `T`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Renamed<T>(PhantomData<T>);
+
+/// The name that a setting has now.
+pub trait NewName: Clone + Send + Sync + 'static {
+    /// What the old name says today, and what to write instead.
+    const SENTENCE: &'static str;
+}
+
+impl<T: NewName> FromStr for Renamed<T> {
+    type Err = String;
+
+    fn from_str(_: &str) -> Result<Self, String> {
+        Err(T::SENTENCE.into())
+    }
+}
+
+impl<T> Serialize for Renamed<T> {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_none()
+    }
+}
+
+impl<'de, T: NewName> Deserialize<'de> for Renamed<T> {
+    fn deserialize<D: serde::Deserializer<'de>>(_: D) -> Result<Self, D::Error> {
+        Err(serde::de::Error::custom(T::SENTENCE))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    #[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
+    #[serde(default)]
+    struct Settings {
+        seed: Option<u64>,
+        run_limit: Option<f64>,
+        threads: Vec<u32>,
+        latency: bool,
+        #[serde(flatten)]
+        design: Nested,
+        baseline: Nested,
+    }
+
+    #[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
+    #[serde(default)]
+    struct Nested {
+        lock: Option<String>,
+        env: BTreeMap<String, String>,
+    }
+
+    #[test]
+    fn the_command_takes_precedence_over_the_file_even_with_a_default() {
+        let file = Settings {
+            seed: Some(5),
+            run_limit: Some(0.1),
+            threads: vec![1, 2],
+            latency: true,
+            baseline: Nested {
+                lock: Some("mcs".into()),
+                env: [("A".to_owned(), "1".to_owned())].into(),
+            },
+            ..Settings::default()
+        };
+        let command = Settings {
+            seed: Some(1),
+            threads: vec![4],
+            baseline: Nested {
+                lock: None,
+                env: [("B".to_owned(), "2".to_owned())].into(),
+            },
+            ..Settings::default()
+        };
+        let both = over(&command, &file).unwrap();
+        assert_eq!((both.seed, both.run_limit), (Some(1), Some(0.1)));
+        assert_eq!((both.threads, both.latency), (vec![4], true));
+        assert_eq!(both.baseline.lock.as_deref(), Some("mcs"));
+        assert_eq!(both.baseline.env.len(), 2);
+        assert_eq!(given(&command), ["--baseline", "--seed", "--threads"]);
+        assert!(refuse(&Settings::default(), "is not used").is_ok());
+    }
+
+    #[test]
+    fn a_margin_is_a_percentage() {
+        for wrong in ["0", "-1", "100", "nan", "inf", "much"] {
+            assert!(wrong.parse::<Percent>().is_err(), "{wrong}");
+        }
+        assert_eq!("0.5".parse::<Percent>().unwrap().fraction(), 0.005);
+        let settings: DesignSettings = toml::from_str("delta = 2").unwrap();
+        assert_eq!(settings.delta(), 0.02);
+        assert_eq!(DesignSettings::default().delta(), 0.01);
+        assert!(toml::from_str::<DesignSettings>("delta = 0").is_err());
+    }
+}
