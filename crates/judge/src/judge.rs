@@ -43,6 +43,9 @@ pub struct Comparison {
     /// [`bias_band`](crate::bias_band) gave it: a fraction. `None` where no
     /// A/A run was made; the verdict then carries a warning.
     pub bias_band: Option<f64>,
+    /// δ of this comparison where it has its own, decided before the run, instead
+    /// of that of the settings: a fraction.
+    pub delta: Option<f64>,
     /// How the number of pairs was decided.
     pub stopping: Stopping,
 }
@@ -56,6 +59,7 @@ impl Comparison {
             direction,
             role: Role::Primary,
             bias_band: None,
+            delta: None,
             stopping: Stopping::Fixed,
         }
     }
@@ -111,6 +115,9 @@ impl Comparison {
                 return Err(BadSetting::BiasBand(index, b));
             }
             _ => {}
+        }
+        if let Some(delta) = self.delta.filter(|x| !(*x > 0.0 && x.is_finite())) {
+            return Err(BadSetting::Delta(delta));
         }
         match self.stopping {
             Stopping::Early { sigma_d } if !(sigma_d > 0.0 && sigma_d.is_finite()) => {
@@ -224,7 +231,7 @@ impl Comparison {
             return;
         };
         // This is the only place where fractions become logarithms.
-        let delta = settings.delta.ln_1p();
+        let delta = self.delta.unwrap_or(settings.delta).ln_1p();
         let band = self.bias_band.unwrap_or(0.0).ln_1p();
         let warnings = &mut judged.warnings;
         let significant = judged.p_adjusted < ALPHA;
@@ -272,7 +279,7 @@ impl Comparison {
         if band >= delta {
             warnings.push(Warning::BandTooWide {
                 band: band.exp_m1(),
-                delta: settings.delta,
+                delta: delta.exp_m1(),
             });
         }
         if self.bias_band.is_none() && !matches!(judged.verdict, Verdict::Unclear { .. }) {

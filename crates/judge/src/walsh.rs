@@ -20,11 +20,17 @@ pub(crate) fn count(n: usize) -> u64 {
 /// If `sorted` is empty or `k` is not in `1..=count(n)`.
 pub(crate) fn kth(sorted: &[f64], k: u64) -> f64 {
     assert!((1..=count(sorted.len())).contains(&k));
-    let mut low = key(sorted[0]);
-    let mut high = key(sorted[sorted.len() - 1]);
+    let last = sorted[sorted.len() - 1];
+    first(sorted[0], last, |x| at_most(sorted, x) >= k)
+}
+
+/// The smallest number from `least` to `most` at which `reached` holds, which it
+/// does from there on.
+pub(crate) fn first(least: f64, most: f64, reached: impl Fn(f64) -> bool) -> f64 {
+    let (mut low, mut high) = (key(least), key(most));
     while low < high {
         let middle = low + (high - low) / 2;
-        if at_most(sorted, value(middle)) >= k {
+        if reached(value(middle)) {
             high = middle;
         } else {
             low = middle + 1;
@@ -48,7 +54,7 @@ pub(crate) fn median(sorted: &[f64]) -> f64 {
 
 /// The number of Walsh averages that are at most `x`. For a larger d_i fewer
 /// d_j qualify, so two indices that move towards one another cover them all.
-fn at_most(sorted: &[f64], x: f64) -> u64 {
+pub(crate) fn at_most(sorted: &[f64], x: f64) -> u64 {
     let mut end = sorted.len();
     let mut total = 0;
     for (i, low) in sorted.iter().enumerate() {

@@ -10,8 +10,9 @@
 //! --nocapture` prints the figures.
 
 use locklab_judge::{
-    ALPHA, Comparison, Direction, EarlyStop, Family, Judged, Order, Pair, Settings, Stopping,
-    Verdict, aa_check, bias_band, coin, estimate, fork_seed, judge,
+    ALPHA, Comparison, Direction, EarlyStop, Family, Judged, JudgedRegion, Order, Pair, Region,
+    Settings, Stopping, Verdict, aa_check, bias_band, coin, estimate, fork_seed, judge,
+    judge_regions,
 };
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
@@ -482,4 +483,59 @@ fn a_matrix_with_a_region_of_effects() {
         assert_between(&format!("{family:?}, {pairs} pairs"), found, low, high);
         assert!(share <= wrong_share_at_most, "{family:?}, {pairs}: {share}");
     }
+}
+
+/// Regions of 18 cells of 12 pairs, whose noise differs from cell to cell by a
+/// factor of thirty and has heavy tails: what is called where there is nothing,
+/// and what is found.
+#[test]
+fn regions_err_no_more_than_five_percent_and_find_what_cells_do_not() {
+    const SESSIONS: u64 = 1000;
+    let heavy = StudentT::new(3.0).unwrap();
+    let cells = |s: u64, effect: f64, scale: f64| -> Vec<Vec<f64>> {
+        let mut rng = rng(s);
+        (0..18)
+            .map(|cell| {
+                let sigma = scale * 30.0_f64.powf(f64::from(cell) / 17.0);
+                (0..12)
+                    .map(|_| effect + sigma * heavy.sample(&mut rng))
+                    .collect()
+            })
+            .collect()
+    };
+    let region = |cells: Vec<Vec<f64>>| Region {
+        cells,
+        direction: Direction::HigherIsBetter,
+        delta: 0.01,
+        bias_band: 0.0,
+    };
+    // Three regions in a report: the chance that any is wrongly called.
+    let called = (0..SESSIONS).filter(|s| {
+        let regions: Vec<Region> = (0..3)
+            .map(|i| region(cells(3 * s + i, 0.0, 0.01)))
+            .collect();
+        judge_regions(&regions)
+            .iter()
+            .any(|r| matches!(r.verdict, Verdict::Better | Verdict::Worse))
+    });
+    let called = 100.0 * called.count() as f64 / SESSIONS as f64;
+    let share = |effect: f64, scale: f64, wanted: fn(&JudgedRegion) -> bool| {
+        let found = (0..SESSIONS)
+            .filter(|s| wanted(&judge_regions(&[region(cells(*s, effect, scale))])[0]));
+        100.0 * found.count() as f64 / SESSIONS as f64
+    };
+    let covered = share(0.02, 0.01, |r| r.ci95.low <= 0.02 && 0.02 <= r.ci95.high);
+    let wrongly_flat = share(0.01_f64.ln_1p(), 0.002, |r| {
+        matches!(r.verdict, Verdict::Flat { .. })
+    });
+    let flat = share(0.0, 0.002, |r| matches!(r.verdict, Verdict::Flat { .. }));
+    let found = share(0.03, 0.01, |r| r.verdict == Verdict::Better);
+    println!(
+        "any of three regions called: {called} %; 95 % covers {covered} %; flat on the margin: \
+         {wrongly_flat} %, at zero: {flat} %; an effect of 3 % found: {found} %"
+    );
+    assert!(called < 6.5, "{called}");
+    assert_between("95 % interval of a region", covered, 93.0, 98.0);
+    assert!(wrongly_flat < 6.5, "{wrongly_flat}");
+    assert!(flat > 95.0 && found > 95.0, "{flat}, {found}");
 }

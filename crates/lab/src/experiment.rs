@@ -118,6 +118,10 @@ pub struct Cell {
     /// reason.
     #[serde(skip)]
     pub pairs: Vec<Pair>,
+    /// The margin for flat, as a fraction, where it is not that of the design:
+    /// decided before the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delta: Option<f64>,
     /// Why it was not run, or not to the end.
     pub stopped: Option<String>,
 }
@@ -134,6 +138,7 @@ impl Cell {
             metrics,
             bias_band: None,
             pairs: Vec::new(),
+            delta: None,
             stopped: None,
         }
     }

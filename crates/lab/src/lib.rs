@@ -22,6 +22,7 @@ pub mod model;
 pub mod placement;
 pub mod progress;
 pub mod ranking;
+pub mod regions;
 pub mod report;
 pub mod runner;
 pub mod session;

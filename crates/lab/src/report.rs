@@ -11,6 +11,7 @@ mod matrix;
 mod placed;
 mod rank;
 mod region;
+mod regions;
 pub mod results;
 mod workloads;
 

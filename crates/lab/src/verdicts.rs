@@ -10,6 +10,7 @@ use crate::experiment::{
 use crate::model::{self, Band};
 use crate::placement::Places;
 use crate::ranking::{self, Ranking};
+use crate::regions::{self, JudgedPart};
 use locklab_judge::{
     BadSetting, Comparison, Family, FaultKind, Judged, Settings, Shown, Side, Verdict, estimate,
 };
@@ -31,6 +32,10 @@ pub struct Verdicts {
     pub cells: Vec<JudgedCell>,
     /// The sets of the best, of an experiment that ranks.
     pub ranking: Option<Ranking>,
+    /// The regions of a matrix on hardware, each judged as one. The pairs of a
+    /// simulated matrix, and of one inside a run, share machines across cells:
+    /// such have none.
+    pub regions: Vec<JudgedPart>,
 }
 
 /// One cell, over all placements of its CPUs or in one.
@@ -128,6 +133,12 @@ impl JudgedCell {
     #[must_use]
     pub fn is_held_back(&self) -> bool {
         self.band.is_some_and(|band| band.holds_back)
+    }
+
+    /// Whether it must not be read.
+    #[must_use]
+    pub fn is_invalid(&self) -> bool {
+        matches!(self.verdict(), None | Some(Verdict::Invalid(_)))
     }
 
     /// Whether anything was measured.
@@ -252,6 +263,7 @@ pub fn judge(experiment: &Experiment) -> Result<Verdicts, BadSetting> {
     Ok(Verdicts {
         settings,
         places,
+        regions: regions::judge(experiment, &cells, settings.delta),
         cells,
         ranking,
     })
@@ -369,6 +381,7 @@ impl Group<'_> {
             Role::Descriptive => None,
             Role::Primary => Some(Comparison {
                 bias_band: self.cell.bias_band.filter(|_| metric.at.is_none()),
+                delta: self.cell.delta,
                 ..Comparison::primary(pairs, metric.direction)
             }),
             Role::Screening => {

@@ -35,6 +35,9 @@ use std::time::{Duration, Instant};
 /// Fewest pairs of slices that make a block, where it has time for more than
 /// one.
 const LEAST_SLICES: u32 = 3;
+/// The margin of cells with more threads than CPUs: what is measured there is the
+/// scheduler with the lock, and no lock is chosen for less than this.
+const OVERSUBSCRIBED: f64 = 0.1;
 /// Length of the windows of short-term fairness, in ns.
 const WINDOW: u64 = 1_000_000;
 
@@ -111,7 +114,11 @@ impl Native {
             provenance: Provenance::Hardware(self.machine.name.clone()),
             facts: self.facts(&plan),
             caveats: self.caveats(&plan),
-            cells: plan.cells.iter().map(|cell| empty(cell, &plan)).collect(),
+            cells: plan
+                .cells
+                .iter()
+                .map(|cell| empty(cell, &plan, design.delta))
+                .collect(),
             interrupted: None,
         };
         let slices = Slices {
@@ -153,11 +160,12 @@ fn files(plan: &Plan) -> Result<Vec<File>, String> {
 }
 
 /// A cell that has no pairs yet.
-fn empty(cell: &PlannedCell, plan: &Plan) -> Cell {
+fn empty(cell: &PlannedCell, plan: &Plan, delta: f64) -> Cell {
     let key = Key::point(cell.threads, cell.critical, cell.non_critical);
     let metrics = metrics(cell.threads, plan.spec.latency, Source::Instrument);
     Cell {
         oversubscribed: cell.oversubscribed,
+        delta: cell.oversubscribed.then_some(OVERSUBSCRIBED.max(delta)),
         ..Cell::new(key, metrics)
     }
 }
@@ -249,6 +257,7 @@ impl Instrument for Slices {
             return Interim::Open;
         }
         let band = cell.bias_band.unwrap_or(0.0);
+        let delta = cell.delta.unwrap_or(delta);
         interim(&pairs, Direction::HigherIsBetter, delta, band)
     }
 

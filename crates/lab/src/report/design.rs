@@ -73,9 +73,15 @@ fn counts(pair: &Pair) -> bool {
     pair.samples().iter().all(|sample| sample.invalid.is_none())
 }
 
-/// The margin for flat in percent, as it is printed.
+/// The margin for flat in percent, as it is printed; with that of the
+/// oversubscribed cells where it is another.
 pub(super) fn margin(report: &Report) -> String {
-    number::percent(100.0 * report.verdicts.settings.delta)
+    let own = report.experiment.cells.iter().filter_map(|cell| cell.delta);
+    let percent = number::percent(100.0 * report.verdicts.settings.delta);
+    match own.max_by(f64::total_cmp) {
+        None => percent,
+        Some(own) => format!("{percent} (o: {})", number::percent(100.0 * own)),
+    }
 }
 
 /// A paragraph on how the verdicts of a matrix were reached.

@@ -5,7 +5,7 @@ mod charts;
 mod fairness;
 
 use super::placed::{self, Placed, axis};
-use super::{Report, caveats, design, findings, results};
+use super::{Report, caveats, design, findings, regions, results};
 use crate::verdicts::{Figures, JudgedCell};
 use locklab_document::number;
 use locklab_document::{Document, Medium, Part, Section, Tone};
@@ -50,6 +50,11 @@ pub(super) fn document(report: &Report) -> Document {
         parts: summary.iter().map(lead).collect(),
         ..Section::default()
     });
+    let regions = regions::lines(report);
+    if !regions.is_empty() {
+        document
+            .push(Section::minor("Regions of several cells, each judged as one").items(regions));
+    }
     let mut facts = experiment.facts.clone();
     facts.extend(design::facts(report));
     document.push(Section::new("").facts(facts.clone()).only(Medium::Text));
@@ -177,18 +182,17 @@ fn grids(report: &Report, document: &mut Document) {
 fn summary(report: &Report) -> Vec<String> {
     let groups = by_class(report);
     let several = groups.len() > 1;
-    let mut sentences: Vec<String> = groups
-        .iter()
-        .map(|(class, cells)| {
-            let cells = all_placed(report, cells);
-            let margin = design::margin(report);
-            let sentence = placed::sentence(&cells, &report.subject(), &margin, report.lengths);
-            match class {
-                Some(class) if several => format!("CPUs placed as \"{class}\": {sentence}"),
-                _ => sentence,
-            }
-        })
-        .collect();
+    let mut sentences: Vec<String> = regions::lead(report).into_iter().collect();
+    let of_cells = groups.iter().map(|(class, cells)| {
+        let cells = all_placed(report, cells);
+        let margin = design::margin(report);
+        let sentence = placed::sentence(&cells, &report.subject(), &margin, report.lengths);
+        match class {
+            Some(class) if several => format!("CPUs placed as \"{class}\": {sentence}"),
+            _ => sentence,
+        }
+    });
+    sentences.extend(of_cells);
     if report.experiment.design.aa {
         sentences.push(aa(report));
     }

@@ -3,7 +3,9 @@
 //! Fields may be added; none is removed or changes its meaning. A figure of
 //! which there is none (no pair counts, no finite limit) is null.
 
-use super::{Report, matrix as matrix_report, workloads as workloads_report};
+use super::{
+    Report, matrix as matrix_report, regions as regions_report, workloads as workloads_report,
+};
 use crate::VERSION;
 use crate::experiment::{Coordinate, Design, Facts, Key, Kind, Labels, Provenance, Role, Source};
 use crate::verdicts::{Figures, JudgedCell, JudgedMetric};
@@ -80,9 +82,30 @@ struct Matrix {
     /// How many placements of the CPUs the run saw, and whether the ratio depends
     /// on them.
     placements: Placements,
+    /// Parts of the matrix, each judged as one: a family of their own.
+    regions: Vec<RegionOfCells>,
     /// One entry for each cell; where the ratio depends on the placement of the
     /// CPUs, for each cell and placement.
     cells: Vec<MatrixCell>,
+}
+
+/// Part of a matrix, judged as one.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+struct RegionOfCells {
+    /// The cells in words.
+    name: String,
+    /// Number of cells that have a pair.
+    cells: usize,
+    /// Number of their pairs.
+    pairs: usize,
+    /// The margin for flat, as a fraction.
+    delta: f64,
+    #[serde(flatten)]
+    ratio: Ratio,
+    #[schemars(extend("enum" = ["better", "worse", "flat", "unclear"]))]
+    verdict: &'static str,
+    /// The p-value adjusted for all regions (Holm).
+    p_adjusted: f64,
 }
 
 /// Where the CPUs of a virtual machine were.
@@ -326,6 +349,20 @@ pub(super) fn matrix(
             p: report.verdicts.places.p,
             split: report.verdicts.places.matter(),
         },
+        regions: report
+            .verdicts
+            .regions
+            .iter()
+            .map(|r| RegionOfCells {
+                name: regions_report::name(r.part, report.lengths),
+                cells: r.judged.cells,
+                pairs: r.judged.pairs,
+                delta: r.delta,
+                ratio: ratio(r.judged.ratio()),
+                verdict: r.judged.verdict.word(),
+                p_adjusted: r.judged.p_adjusted,
+            })
+            .collect(),
         cells: report.measured().map(|c| matrix_cell(report, c)).collect(),
     })
 }

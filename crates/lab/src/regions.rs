@@ -1,0 +1,155 @@
+//! The regions of a matrix: its rows, the contended cells, and the blocks of one
+//! non-critical length; fixed by the axes, before anything is measured.
+//!
+//! It says which cells belong together and leaves what they show to the judge.
+
+use crate::experiment::{Cell, Experiment, Kind, Provenance};
+use crate::verdicts::JudgedCell;
+use locklab_judge::{Direction, JudgedRegion, Region, judge_regions};
+use std::collections::BTreeSet;
+
+/// What the cells of a region have in common.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// All of this number of threads, and whether these are more than the CPUs.
+    Threads(u64, bool),
+    /// All of several threads, up to the number of CPUs.
+    Contended,
+    /// The contended ones of this non-critical length.
+    NonCritical(u64),
+}
+
+/// A region with its verdict.
+#[derive(Clone, Debug)]
+pub struct JudgedPart {
+    /// The cells that it has.
+    pub part: Part,
+    /// The margin for flat in it, as a fraction.
+    pub delta: f64,
+    /// What they show together.
+    pub judged: JudgedRegion,
+}
+
+impl Part {
+    fn has(self, cell: &Cell) -> bool {
+        let on = |axis: &str| cell.key.number(axis);
+        let contended = !cell.oversubscribed && on("threads") > Some(1);
+        match self {
+            Self::Threads(n, _) => on("threads") == Some(n),
+            Self::Contended => contended,
+            Self::NonCritical(n) => contended && on("non_critical") == Some(n),
+        }
+    }
+}
+
+/// The regions of the cells of a matrix: those of one cell, and those that another
+/// already is, are left out.
+#[must_use]
+pub fn parts(cells: &[Cell]) -> Vec<Part> {
+    let axis = |axis: &str| -> BTreeSet<u64> {
+        cells
+            .iter()
+            .filter_map(|cell| cell.key.number(axis))
+            .collect()
+    };
+    let crowded = |n: u64| {
+        let of = |cell: &&Cell| cell.key.number("threads") == Some(n);
+        cells.iter().filter(of).any(|cell| cell.oversubscribed)
+    };
+    let rows = axis("threads")
+        .into_iter()
+        .map(|n| Part::Threads(n, crowded(n)));
+    let blocks = axis("non_critical").into_iter().map(Part::NonCritical);
+    let mut seen: Vec<Vec<usize>> = Vec::new();
+    rows.chain([Part::Contended])
+        .chain(blocks)
+        .filter(|part| {
+            let of: Vec<usize> = (0..cells.len()).filter(|i| part.has(&cells[*i])).collect();
+            let new = of.len() > 1 && !seen.contains(&of);
+            seen.push(of);
+            new
+        })
+        .collect()
+}
+
+/// Judges the regions of an experiment, with the margin of their cells or else
+/// this one.
+pub(crate) fn judge(experiment: &Experiment, judged: &[JudgedCell], delta: f64) -> Vec<JudgedPart> {
+    let hardware = matches!(experiment.provenance, Provenance::Hardware(_));
+    if experiment.kind != Kind::Matrix || !hardware {
+        return Vec::new();
+    }
+    let parts: Vec<(Part, Region)> = parts(&experiment.cells)
+        .into_iter()
+        .map(|part| {
+            let of = || {
+                judged
+                    .iter()
+                    .filter(|j| part.has(&experiment.cells[j.cell]))
+            };
+            let sound = || of().filter(|j| !j.is_invalid());
+            let cell = |j: &JudgedCell| &experiment.cells[j.cell];
+            let bands: Vec<f64> = of().filter_map(|j| cell(j).bias_band).collect();
+            let region = Region {
+                cells: sound().map(|j| j.differences.clone()).collect(),
+                // Differences are positive where better.
+                direction: of()
+                    .find_map(|j| Some(j.primary()?.metric.direction))
+                    .unwrap_or(Direction::HigherIsBetter),
+                delta: of().filter_map(|j| cell(j).delta).fold(delta, f64::max),
+                // That of their mean, were all off in one direction.
+                bias_band: bands.iter().sum::<f64>() / bands.len().max(1) as f64,
+            };
+            (part, region)
+        })
+        .collect();
+    let regions: Vec<Region> = parts.iter().map(|(_, region)| region.clone()).collect();
+    parts
+        .into_iter()
+        .zip(judge_regions(&regions))
+        .map(|((part, region), judged)| JudgedPart {
+            part,
+            delta: region.delta,
+            judged,
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::Key;
+
+    #[test]
+    fn a_region_is_more_than_a_cell_and_not_another_one() {
+        let cells = |threads: &[usize], non_critical: &[u64]| -> Vec<Cell> {
+            let mut cells = Vec::new();
+            for n in non_critical {
+                for t in threads {
+                    for c in [0, 8] {
+                        let mut cell = Cell::new(Key::point(*t, c, *n), vec![]);
+                        cell.oversubscribed = *t > 4;
+                        cells.push(cell);
+                    }
+                }
+            }
+            cells
+        };
+        let rows = |rows: &[u64]| {
+            rows.iter()
+                .map(|n| Part::Threads(*n, *n > 4))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(parts(&cells(&[1, 2], &[1])), rows(&[1, 2]));
+        let blocks = [Part::NonCritical(1), Part::NonCritical(32)];
+        assert_eq!(
+            parts(&cells(&[1, 2], &[1, 32])),
+            [rows(&[1, 2]), blocks.to_vec()].concat()
+        );
+        assert_eq!(
+            parts(&cells(&[1, 2, 4, 8], &[1, 32])),
+            [rows(&[1, 2, 4, 8]), vec![Part::Contended], blocks.to_vec()].concat()
+        );
+        assert_eq!(parts(&cells(&[2], &[1])[..1]), []);
+    }
+}
