@@ -71,7 +71,7 @@ pub struct VerifyArgs {
     /// Also write the named bugs, and what found each, as Markdown
     ///
     /// In the tables that the file has, these locks' rows take the place of
-    /// their old ones: docs/verification.md is such a file.
+    /// their old ones: docs/verification-reference.md is such a file.
     #[arg(long, value_name = "FILE", requires = "mutants")]
     pub bugs: Option<PathBuf>,
     /// Also write every step of each failure to this file

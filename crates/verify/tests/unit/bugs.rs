@@ -4,10 +4,10 @@ use super::*;
 use crate::record::recorded;
 
 /// Whoever changes a lock or its bugs runs `locklab verify --mutants LOCK
-/// --record crates/verify/verified.tsv --bugs docs/verification.md`.
+/// --record crates/verify/verified.tsv --bugs docs/verification-reference.md`.
 #[test]
 fn the_tables_are_those_of_the_recorded_runs() {
-    let text = include_str!("../../../../docs/verification.md");
+    let text = include_str!("../../../../docs/verification-reference.md");
     let rows = |head| rows(text, head).expect("the table").2;
     let (bugs, argued) = (rows(BUGS), rows(ARGUED));
     for record in recorded() {

@@ -68,7 +68,7 @@ pub(super) fn table(locks: &[LockResult]) -> String {
         }
         line(format_args!(
             "n/m: n of m break a promise. argued: they break none, for a reason\n\
-             that docs/verification.md gives. survivors: nobody knows why."
+             in docs/verification-reference.md. survivors: nobody knows why."
         ));
         for lock in locks {
             for survivor in &lock.survivors {
