@@ -272,6 +272,53 @@ fn the_readme_has_the_scores_of_the_chapter() {
     assert!(words.contains(&sentence), "not in README.md: {sentence}");
 }
 
+/// A table repeats figures of the console blocks that are its evidence; both
+/// must change together.
+#[test]
+fn tables_have_the_figures_of_their_evidence() {
+    let page = |name: &str| std::fs::read_to_string(root().join("docs").join(name)).unwrap();
+    let (choosing, reports) = (page("choosing.md"), page("reports.md"));
+    let sections: Vec<&str> = choosing.split("\n### ").skip(1).collect();
+    let mut checked = 0;
+    for row in choosing.lines().filter(|line| line.contains("| S [")) {
+        let (_, evidence) = row.split_once("| S [").unwrap();
+        let (number, after) = evidence.split_once("](").unwrap();
+        let section = sections
+            .iter()
+            .find(|s| s.starts_with(&format!("{number}. ")));
+        let section = *section.unwrap_or_else(|| panic!("no evidence {number}"));
+        // The last of them is on another page.
+        let other = if section.contains("](reports.md)") {
+            &*reports
+        } else {
+            ""
+        };
+        let figures = after.split([' ', ',', ';', ')', '|']);
+        for figure in figures.filter(|f| f.contains('.') && f.parse::<f64>().is_ok()) {
+            let shown = section.contains(figure) || other.contains(figure);
+            assert!(
+                shown,
+                "choosing.md: evidence {number} does not show {figure}: {row}"
+            );
+            checked += 1;
+        }
+    }
+    let (table, blocks) = reports.split_once("## Do it yourself").unwrap();
+    for line in blocks.lines() {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        if let [_, theirs, ours, _, "%"] = fields[..]
+            && theirs.parse::<f64>().is_ok()
+        {
+            assert!(
+                table.contains(ours),
+                "reports.md: the table lacks {ours}: {line}"
+            );
+            checked += 1;
+        }
+    }
+    assert!(checked > 8, "{checked} figures checked");
+}
+
 /// The anchors that mdBook and GitHub give to the headings of a page.
 fn anchors(text: &str) -> Vec<String> {
     let mut all = Vec::new();
