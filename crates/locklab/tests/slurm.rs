@@ -225,9 +225,9 @@ fn a_folder_that_nodes_do_not_share_and_another_locklab_are_named() {
     let output = setup.swept("--folder other --slurm --array 3 --no-wait");
     assert!(output.status.success(), "{}", said(&output));
     wait("the end of its tasks", || setup.cluster.queue().is_empty());
-    let plan = setup.path("other/plan.json");
-    let text = std::fs::read_to_string(&plan).unwrap();
-    std::fs::write(&plan, text.replace("(build ", "(build 0")).unwrap();
+    let fixed = setup.path("other/sweep.json");
+    let text = std::fs::read_to_string(&fixed).unwrap();
+    std::fs::write(&fixed, text.replace("(build ", "(build 0")).unwrap();
     let error = setup.refused("--folder other");
     assert!(
         error.contains("figures of two versions are not one sweep"),

@@ -239,6 +239,26 @@ fn what_is_missing_or_damaged_is_named_and_run_again() {
     assert_eq!(rows(&store), all);
 }
 
+/// `--seed` wins over the file's, and a sweep that was begun keeps its own.
+#[test]
+fn the_seed_of_the_command_is_that_of_the_sweep() {
+    let place = Place::new(FILE);
+    let words = ["sweep", "s.toml", "--array", "4", "--folder"];
+    let given = place.text(&[&words[..], &["given", "--seed", "7"]].concat());
+    assert!(given.contains("(seed 7)"), "{given}");
+    let other = place.error(&[&words[..], &["given", "--seed", "8"]].concat(), 1);
+    assert!(other.contains("another file or seed"), "{other}");
+    let text = FILE.replace("seeds = 2", "seed = 7\nseeds = 2");
+    std::fs::write(place.path("s.toml"), text).unwrap();
+    let in_file = place.text(&[&words[..], &["in-file"]].concat());
+    assert_eq!(without_time(&given), without_time(&in_file));
+    let rows = |folder: &str| rows(&place.path(folder).join("store.sqlite"));
+    assert_eq!(rows("given"), rows("in-file"));
+    let one = place.text(&[&words[..], &["one", "--seed", "1"]].concat());
+    assert!(one.contains("(seed 1)"), "{one}");
+    assert_ne!(rows("one"), rows("in-file"));
+}
+
 #[test]
 fn what_cannot_be_swept_is_one_sentence() {
     let place = Place::new(FILE);
@@ -252,9 +272,9 @@ fn what_cannot_be_swept_is_one_sentence() {
         "{changed}"
     );
     std::fs::write(place.path("s.toml"), FILE).unwrap();
-    let plan = place.path("s.sweep/plan.json");
-    let text = std::fs::read_to_string(&plan).unwrap();
-    std::fs::write(&plan, text.replace("(build ", "(build 0")).unwrap();
+    let fixed = place.path("s.sweep/sweep.json");
+    let text = std::fs::read_to_string(&fixed).unwrap();
+    std::fs::write(&fixed, text.replace("(build ", "(build 0")).unwrap();
     let other = place.error(&["sweep", "s.toml"], 1);
     assert!(
         other.contains("figures of two versions are not one sweep"),

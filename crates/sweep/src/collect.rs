@@ -7,23 +7,22 @@
 //! the others are merged all the same. A collector that is killed leaves the
 //! earlier store in place.
 
+use crate::chunk::COMMAND;
 use crate::comparison::Comparison;
-use crate::folder::Folder;
+use crate::error::Error;
+use crate::models::Models;
 use crate::plan::{Plan, Run};
-use crate::state;
-use crate::task::COMMAND;
+use crate::task::{Missing, Task, missing_units};
 use locklab_lab::experiment::Invalid;
 use locklab_lab::matrix::{JAIN, OPS};
 use locklab_lab::progress::Progress;
 use locklab_lab::store::{Store, StoredRow};
 use serde::Deserialize;
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::fs;
-use std::ops::Range;
 
 /// The figures of one run that the summary uses.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Figures {
+pub(crate) struct Figures {
     /// Operations a second and Jain's index of the baseline.
     pub baseline: [f64; 2],
     /// Operations a second and Jain's index of the experiment.
@@ -39,20 +38,9 @@ impl Default for Figures {
     }
 }
 
-/// Missing runs of one chunk.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Missing {
-    /// The chunk that they belong to.
-    pub chunk: usize,
-    /// Their numbers in the plan.
-    pub runs: Range<u64>,
-    /// The reason, as far as it is known.
-    pub why: String,
-}
-
 /// What was collected.
 #[derive(Clone, Debug, Default)]
-pub struct Collected {
+pub(crate) struct Collected {
     /// The figures of each run, by its number; NaN if it is missing.
     pub figures: Vec<Figures>,
     /// The runs that are missing.
@@ -67,8 +55,8 @@ pub struct Collected {
 impl Collected {
     /// The number of missing runs.
     #[must_use]
-    pub fn missing_runs(&self) -> u64 {
-        self.missing.iter().map(|m| m.runs.end - m.runs.start).sum()
+    pub(crate) fn missing_runs(&self) -> u64 {
+        missing_units(&self.missing)
     }
 }
 
@@ -79,53 +67,39 @@ const APART: f64 = 5.0;
 ///
 /// # Errors
 /// The store cannot be written. The shards stay as they are.
-pub fn collect(folder: &Folder, progress: &Progress) -> Result<Collected, String> {
-    let chunks = folder.chunks() as u64;
-    let plan = &folder.plan;
+pub(crate) fn collect(models: &Models, progress: &Progress) -> Result<Collected, Error> {
+    let chunks = models.chunks() as u64;
+    let plan = &models.plan;
     let expected = Expected::new(plan)?;
     let mut collected = Collected {
         figures: vec![Figures::default(); usize::try_from(plan.runs()).unwrap_or(usize::MAX)],
         ..Collected::default()
     };
-    let mut stored: Vec<u64> = Vec::with_capacity(folder.chunks());
-    for chunk in 0..folder.chunks() {
+    let mut stored: Vec<u64> = Vec::with_capacity(models.chunks());
+    for chunk in 0..models.chunks() {
         progress.set(chunk as u64, 2 * chunks, "shards checked");
-        let runs = folder.chunk(chunk)?;
-        let (count, why) = match check_shard(folder, chunk, &expected, &mut collected) {
+        let (runs, task) = (models.chunk(chunk)?, Task::Chunk(chunk));
+        let (count, why) = match check_shard(models, chunk, &expected, &mut collected) {
             Ok(count) => (count, None),
             Err(why) => {
                 for number in runs.clone() {
                     collected.figures[number as usize] = Figures::default();
                 }
-                (0, Some(why))
+                (0, Some(why.to_string()))
             }
         };
         if runs.start + count < runs.end {
             collected.missing.push(Missing {
-                chunk,
-                why: why.unwrap_or_else(|| why_missing(folder, chunk)),
-                runs: runs.start + count..runs.end,
+                why: why.unwrap_or_else(|| models.folder.why_missing(&task)),
+                units: runs.start + count..runs.end,
+                task,
             });
         }
         stored.push(count);
     }
-    collected.clocks = clocks(folder);
-    let part = folder.path().join("store.sqlite.part");
-    let merged = merge(
-        folder,
-        &expected,
-        &stored,
-        &collected.missing,
-        &part,
-        progress,
-    );
-    if merged.is_err() {
-        // A part of a store is of no use, and takes room on a full disk.
-        let _ = fs::remove_file(&part);
-    }
-    merged?;
-    let store = folder.store();
-    fs::rename(&part, &store).map_err(|e| format!("cannot write {}: {e}", store.display()))?;
+    collected.clocks = clocks(models);
+    let merged = merge(models, &expected, &stored, &collected.missing, progress);
+    models.folder.replace_store(merged)?;
     Ok(collected)
 }
 
@@ -140,7 +114,7 @@ struct Expected<'a> {
 }
 
 impl<'a> Expected<'a> {
-    fn new(plan: &'a Plan) -> Result<Self, String> {
+    fn new(plan: &'a Plan) -> Result<Self, Error> {
         let comparisons = plan.comparisons();
         let mut by_key = HashMap::new();
         for &(block, pair) in comparisons.keys() {
@@ -194,23 +168,24 @@ struct Read {
 /// # Errors
 /// The shard cannot be read, or a row is not the one that the plan has there.
 fn check_shard(
-    folder: &Folder,
+    models: &Models,
     chunk: usize,
     expected: &Expected<'_>,
     collected: &mut Collected,
-) -> Result<u64, String> {
-    let path = folder.shard(chunk);
+) -> Result<u64, Error> {
+    let path = models.folder.shard(&Task::Chunk(chunk));
     if !path.exists() {
         return Ok(0);
     }
     let plan = expected.plan;
-    let shard = Store::open_left(&path)?;
+    let shard = Store::open_left(&path).map_err(Error::lab)?;
     let experiments: HashMap<i64, (usize, usize)> = shard
-        .keys()?
+        .keys()
+        .map_err(Error::lab)?
         .into_iter()
         .filter_map(|(id, key)| Some((id, *expected.by_key.get(&key)?)))
         .collect();
-    let runs = folder.chunk(chunk)?;
+    let runs = models.chunk(chunk)?;
     let mut samples = 0;
     let damaged = shard.each_row(None, |row| {
         let number = runs.start + samples / 2;
@@ -221,7 +196,7 @@ fn check_shard(
         };
         let wrong = |what: &str| {
             format!(
-                "sample {} of the shard {} {what}; remove the shard, and its runs are run again",
+                "sample {} of the shard {} {what}",
                 samples + 1,
                 path.display()
             )
@@ -255,44 +230,47 @@ fn check_shard(
         }
         samples += 1;
         Ok(())
-    })?;
-    match damaged.first() {
-        Some(row) => Err(format!(
-            "{row}; remove the shard, and its runs are run again"
-        )),
-        None if samples % 2 == 1 => Err(format!(
-            "the shard {} ends in the middle of a run; remove it, and its runs are run again",
-            path.display()
-        )),
-        None => Ok(samples / 2),
-    }
+    });
+    let what = match damaged {
+        Err(why) => why.to_string(),
+        Ok(damaged) => match damaged.into_iter().next() {
+            Some(row) => row,
+            None if samples % 2 == 1 => {
+                format!("the shard {} ends in the middle of a run", path.display())
+            }
+            None => return Ok(samples / 2),
+        },
+    };
+    Err(Error::Shard {
+        what,
+        next: "its runs are run again",
+    })
 }
 
 /// Copies the rows of all shards into a new store, with the experiments in the
 /// order of the plan.
 fn merge(
-    folder: &Folder,
+    models: &Models,
     expected: &Expected<'_>,
     stored: &[u64],
     missing: &[Missing],
-    part: &std::path::Path,
     progress: &Progress,
-) -> Result<(), String> {
+) -> Result<(), Error> {
     let mut short: BTreeMap<(usize, usize), u64> = BTreeMap::new();
     for runs in missing {
-        for (_, run) in folder.plan.runs_of(runs.runs.clone()) {
+        for (_, run) in models.plan.runs_of(runs.units.clone()) {
             *short.entry((run.block, run.pair)).or_default() += 1;
         }
     }
     let chunks = stored.len() as u64;
-    let store = state::new_store(part)?;
-    store.together(|store| {
+    let store = models.folder.new_store()?;
+    let merged = store.together(|store| {
         let mut numbers: HashMap<(usize, usize), i64> = HashMap::new();
         for (at, cells) in &expected.comparisons {
             let Comparison {
                 key,
                 mut experiment,
-            } = Comparison::new(&folder.plan, at.0, at.1, cells)?;
+            } = Comparison::new(&models.plan, at.0, at.1, cells).map_err(|e| e.to_string())?;
             experiment.interrupted = short
                 .get(at)
                 .map(|runs| format!("{runs} runs of the sweep are missing"));
@@ -305,7 +283,7 @@ fn merge(
             if *runs == 0 {
                 continue;
             }
-            let shard = Store::open_left(&folder.shard(chunk))?;
+            let shard = Store::open_left(&models.folder.shard(&Task::Chunk(chunk)))?;
             let ids: HashMap<i64, i64> = shard
                 .keys()?
                 .into_iter()
@@ -322,25 +300,15 @@ fn merge(
             })?;
         }
         Ok(())
-    })
-}
-
-/// The reason why a chunk is incomplete, from its status file.
-fn why_missing(folder: &Folder, chunk: usize) -> String {
-    match folder.status(chunk) {
-        None => "no task of it began".into(),
-        Some(status) => match status.stopped {
-            Some(why) => format!("on {}: {why}", status.node),
-            None => format!("its task on {} did not come to its end", status.node),
-        },
-    }
+    });
+    merged.map_err(Error::lab)
 }
 
 /// A sentence for each node whose clock differs from the folder's.
-fn clocks(folder: &Folder) -> Vec<String> {
+fn clocks(models: &Models) -> Vec<String> {
     let mut seen = HashSet::new();
-    (0..folder.chunks())
-        .filter_map(|chunk| folder.status(chunk))
+    (0..models.chunks())
+        .filter_map(|chunk| models.folder.status(&Task::Chunk(chunk)))
         .filter(|status| status.clock_ahead.abs() > APART)
         .filter(|status| seen.insert(status.node.clone()))
         .map(|status| {

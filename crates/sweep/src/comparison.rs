@@ -1,6 +1,7 @@
 //! Two locks in one workload on one modelled machine. A store keeps them as one
 //! experiment; shards have the same experiment, each with a part of its cells.
 
+use crate::error::Error;
 use crate::own_locks;
 use crate::plan::{Plan, Run};
 use locklab_judge::Family;
@@ -30,12 +31,12 @@ impl Comparison {
         block: usize,
         pair: usize,
         cells: Cells<'_>,
-    ) -> Result<Self, String> {
+    ) -> Result<Self, Error> {
         let block = &plan.blocks[block];
         let machine = plan.machines[block.machine].clone();
         let spec = plan.spec(block, &plan.pairs[pair]);
         let never = AtomicBool::new(false);
-        let instrument = Simulated::new(spec, machine, 1, &never)?;
+        let instrument = Simulated::new(spec, machine, 1, &never).map_err(Error::lab)?;
         let file = &plan.file;
         let design = Design {
             pairs: plan.replicates(),

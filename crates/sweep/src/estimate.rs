@@ -15,7 +15,7 @@ const TIME: Duration = Duration::from_secs(3);
 /// The time of a sweep on one core of this machine. It is measured, so two
 /// estimates differ; no figure depends on it.
 #[must_use]
-pub fn on_one_core(plan: &Plan) -> Duration {
+pub(crate) fn on_one_core(plan: &Plan) -> Duration {
     // Cuts of equal cost, one run is drawn from each.
     let cuts = plan.cut(DRAWN);
     let begun = Instant::now();

@@ -3,6 +3,7 @@
 //! It holds settings only, and the checks that need no machine; [`crate::plan`]
 //! makes the product of them.
 
+use crate::error::Error;
 use locklab_lab::file;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -256,20 +257,27 @@ impl SweepFile {
     /// # Errors
     /// The text is not TOML of this form, or a number makes no sense. The error has
     /// the line if it is known.
-    pub fn parse(text: &str) -> Result<Self, String> {
-        let mut file: Self = file::parse(text)?;
+    pub fn parse(text: &str) -> Result<Self, Error> {
+        let mut file: Self = file::parse(text).map_err(|e| Error::File(e.to_string()))?;
         for workload in &mut file.workloads {
             if workload.work == Work::Fstat {
                 if !workload.critical.is_empty() {
-                    return Err(
+                    return Err(Error::File(
                         "an fstat has no length; leave 'critical' out of this workload".into(),
-                    );
+                    ));
                 }
                 workload.critical = vec![0];
             }
         }
-        file.check()?;
+        file.check().map_err(Error::File)?;
         Ok(file)
+    }
+
+    /// The same settings, with another first seed if one is given.
+    #[must_use]
+    pub fn with_seed(mut self, seed: Option<u64>) -> Self {
+        self.seed = seed.unwrap_or(self.seed);
+        self
     }
 
     fn check(&self) -> Result<(), String> {
@@ -329,7 +337,11 @@ mod tests {
 
     #[test]
     fn what_makes_no_sense_is_said_in_one_sentence() {
-        let file = |change: &str| SweepFile::parse(&format!("{LEAST}{change}\n")).unwrap_err();
+        let file = |change: &str| {
+            SweepFile::parse(&format!("{LEAST}{change}\n"))
+                .unwrap_err()
+                .to_string()
+        };
         for (change, part) in [
             ("[native]\ntime = 'long'", "line 10: invalid type"),
             (
@@ -357,6 +369,7 @@ mod tests {
         assert!(
             SweepFile::parse(&no_seeds)
                 .unwrap_err()
+                .to_string()
                 .contains("seeds = 0")
         );
     }

@@ -2,301 +2,300 @@
 //!
 //! ```text
 //! sweep.toml            the file, as it was when the sweep was begun
+//! sweep.json            what is fixed: its kind, the locklab that began it, ...
 //! machines/             machine files that it names
 //! locks/0/              a lock of the user's own, compiled
-//! plan.json             the chunks, and the locklab that made it
-//! shards/0012.sqlite    the runs of a chunk: a store
-//! status/0012.json      how far its task is, and on which node
-//! logs/0012.log         the output of its task
+//! shards/0012.sqlite    what a task has stored: a store
+//! status/0012.json      how far the task is, and on which node
+//! logs/0012.log         its output
 //! jobs.json             the jobs that were submitted
 //! store.sqlite          all shards, merged
 //! ```
 //!
 //! Each file has one writer: a task writes its shard and its status, the command
-//! writes the rest. There is no other state and no daemon.
+//! writes the rest. There is no other state and no daemon. This module knows
+//! nothing of what a kind of sweep compares.
 
-use crate::file::SweepFile;
-use crate::own_locks::{self, KeptLock};
-use crate::plan::Plan;
-use crate::state::{self, no_sweep, read_json};
+use crate::error::Error;
+use crate::task::Task;
 use crate::tool;
-use locklab_sim::{BUILTIN, Machine};
+use locklab_lab::store::Store;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::fs;
-use std::ops::Range;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-/// What is fixed when a sweep begins.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Decided {
-    /// Version of this file format.
-    pub schema: u32,
-    /// Version and build of the locklab that began it. No other may continue it,
-    /// because its figures may differ.
-    pub tool: String,
-    /// Number of runs.
-    pub runs: u64,
-    /// First run of each chunk, then the number of runs.
-    pub cuts: Vec<u64>,
-    /// Locks of the user's own, whose objects are in the folder.
-    #[serde(default)]
-    pub locks: Vec<KeptLock>,
+/// What is fixed when a sweep of one kind begins.
+pub(crate) trait Fixed: Serialize + DeserializeOwned {
+    /// What the sweep compares on, as a sentence names it.
+    const KIND: &'static str;
 }
 
-/// The progress of a chunk.
+/// The head of `sweep.json`.
+#[derive(Serialize, Deserialize)]
+struct Head {
+    schema: u32,
+    /// Version and build of the locklab that began it. No other may continue it,
+    /// because its figures may differ.
+    tool: String,
+    kind: String,
+}
+
+#[derive(Serialize)]
+struct Written<'a, F> {
+    #[serde(flatten)]
+    head: Head,
+    fixed: &'a F,
+}
+
+#[derive(Deserialize)]
+struct Read<F> {
+    fixed: F,
+}
+
+/// The progress of a task.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Status {
     /// The node that runs it.
     pub node: String,
-    /// Number of runs that are stored.
+    /// Number of CPUs that may be used there, where that matters.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpus: Option<usize>,
+    /// Number of units that are stored.
     pub done: u64,
-    /// Number of runs of the chunk.
+    /// Number of units of the task.
     pub of: u64,
     /// How far the node's clock is ahead of that of the folder's file system, in
     /// seconds.
+    #[serde(default)]
     pub clock_ahead: f64,
-    /// The reason why its task ended early, if it did.
+    /// The reason why it ended early, if it did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stopped: Option<String>,
 }
 
-/// A sweep in its folder.
-#[derive(Debug)]
-pub struct Folder {
-    path: PathBuf,
-    /// Every run.
-    pub plan: Plan,
-    /// What was fixed when it began.
-    pub decided: Decided,
-}
-
-/// The plan of the text of a sweep's file.
-///
-/// Of a new sweep, `copies` is `None`: machine files are read from the paths in
-/// the text, and locks of the user's own are compiled. Of a sweep that has a
-/// folder, `copies` is the folder with its copies of machine files, each named
-/// by its place in the list of machines; its locks must be loaded already.
-///
-/// # Errors
-/// The text is not a valid file of a sweep, a machine cannot be read, two
-/// machines have the same name, a lock does not exist or does not compile, or
-/// the exclusions leave no run.
-pub fn plan_of(text: &str, copies: Option<&Path>) -> Result<Plan, String> {
-    let file = SweepFile::parse(text)?;
-    if copies.is_none() {
-        own_locks::compile(&file)?;
-    }
-    let mut machines: Vec<Machine> = Vec::new();
-    for (number, asked) in file.machines.iter().enumerate() {
-        let names: Vec<String> = if asked == "all" {
-            BUILTIN.iter().map(|(name, _)| (*name).to_owned()).collect()
-        } else {
-            vec![asked.clone()]
-        };
-        for name in names {
-            let copy = copies.map(|folder| folder.join(format!("{number}.toml")));
-            let machine = match copy {
-                Some(copy) if copy.exists() => Machine::read(&copy),
-                _ => Machine::named(&name),
-            };
-            let machine = machine.map_err(|e| e.to_string())?;
-            if let Some(same) = machines.iter().find(|other| other.name == machine.name) {
-                if *same != machine {
-                    return Err(format!(
-                        "two machines are called {}; give one of them another name",
-                        machine.name
-                    ));
-                }
-                continue;
-            }
-            machines.push(machine);
+impl Status {
+    /// That of a task of so many units, which begins on this machine.
+    pub(crate) fn begun(of: u64) -> Self {
+        Self {
+            node: tool::node(),
+            of,
+            ..Self::default()
         }
     }
-    Plan::new(file, machines)
+
+    /// How the task ended: whether it is done.
+    pub(crate) fn end(&mut self, ended: &Result<bool, Error>) {
+        self.stopped = match ended {
+            Ok(true) => None,
+            Ok(false) => Some("it was interrupted".into()),
+            Err(why) => Some(why.to_string()),
+        };
+    }
 }
+
+/// The folder of a sweep.
+#[derive(Clone, Debug)]
+pub struct Folder(PathBuf);
 
 impl Folder {
-    /// Begins a sweep in a new folder, or continues the one that is there.
+    /// What was fixed when the sweep in a folder began; `None` if it holds none.
     ///
     /// # Errors
-    /// Those of [`plan_of`]; or the folder holds the sweep of another file, was
-    /// begun by another build of locklab or with another number of chunks, or
-    /// cannot be written.
-    pub fn open_or_begin(path: &Path, text: &str, chunks: Option<u64>) -> Result<Self, String> {
-        let plan = plan_of(text, None)?;
-        if path.join("plan.json").exists() {
-            let decided: Decided =
-                read_json(&path.join("plan.json")).map_err(|e| no_sweep(path, &e))?;
-            tool::check(path, &decided.tool)?;
-            own_locks::check(path, &decided.locks)?;
-            let folder = Self::open(path)?;
-            let same = folder.plan.file == plan.file && folder.plan.machines == plan.machines;
-            if !same {
-                return Err(format!(
-                    "{} has the sweep of another file, or of this one before it was changed; give \
-                     --folder with a new one, or remove it",
-                    path.display()
-                ));
-            }
-            if let Some(asked) = chunks
-                && asked != folder.chunks() as u64
-            {
-                return Err(format!(
-                    "{} was begun with {} chunks; leave out --array, or give --folder with a new \
-                     one",
-                    path.display(),
-                    folder.chunks()
-                ));
-            }
-            return Ok(folder);
+    /// It holds a sweep of another kind or of another build of locklab, or
+    /// cannot be read.
+    pub(crate) fn begun<F: Fixed>(path: &Path) -> Result<Option<F>, Error> {
+        match path.join("sweep.json").exists() {
+            true => Self::open(path).map(|(_, fixed, _)| Some(fixed)),
+            false => Ok(None),
         }
-        let cannot = |what: &Path, e: &dyn std::fmt::Display| {
-            format!("cannot begin the sweep: {}: {e}", what.display())
-        };
-        state::not_another(path, "plan.json")?;
-        state::make_folders(path, &["machines", "shards", "status", "logs"])?;
-        for (number, name) in plan.file.machines.iter().enumerate() {
-            if name != "all" && Machine::builtin(name).is_none() {
-                let copy = path.join(format!("machines/{number}.toml"));
-                fs::copy(name, &copy).map_err(|e| cannot(&copy, &e))?;
-            }
-        }
-        let decided = Decided {
-            schema: 1,
-            tool: tool::identity(),
-            runs: plan.runs(),
-            cuts: plan.cut(chunks.unwrap_or_else(usual_chunks)),
-            locks: own_locks::keep(&plan.file, path)?,
-        };
-        // From here on those of the folder, as every task has them.
-        own_locks::load(path, &decided.locks)?;
-        let file = path.join("sweep.toml");
-        fs::write(&file, text).map_err(|e| cannot(&file, &e))?;
-        let absolute = path.canonicalize().map_err(|e| cannot(path, &e))?;
-        let folder = Self {
-            path: absolute,
-            plan,
-            decided,
-        };
-        // Last: a folder with a plan is a whole one.
-        folder.write_json("plan.json", &folder.decided)?;
-        Ok(folder)
     }
 
-    /// The sweep of a folder.
+    /// Begins a sweep in a new folder. It is one after [`Folder::fix`].
     ///
     /// # Errors
-    /// The folder holds no sweep or cannot be read, its file was changed, or
-    /// another build of locklab began it.
-    pub fn open(path: &Path) -> Result<Self, String> {
-        let absolute = path.canonicalize().map_err(|e| no_sweep(path, &e))?;
-        let decided: Decided =
-            read_json(&absolute.join("plan.json")).map_err(|e| no_sweep(path, &e))?;
-        tool::check(path, &decided.tool)?;
-        own_locks::load(&absolute, &decided.locks)?;
-        let file = absolute.join("sweep.toml");
-        let text = fs::read_to_string(&file).map_err(|e| no_sweep(path, &e))?;
-        let plan = plan_of(&text, Some(&absolute.join("machines")))?;
-        if plan.runs() != decided.runs {
-            return Err(format!(
-                "{} was changed after the sweep began: {} runs, and {} were planned; put it back",
-                file.display(),
-                plan.runs(),
-                decided.runs
-            ));
+    /// The folder cannot be written.
+    pub(crate) fn begin(path: &Path, text: &str) -> Result<Self, Error> {
+        for part in ["machines", "shards", "status", "logs"] {
+            let part = path.join(part);
+            fs::create_dir_all(&part).map_err(|e| Error::write(&part, e))?;
         }
-        Ok(Self {
-            path: absolute,
-            plan,
-            decided,
-        })
+        let file = path.join("sweep.toml");
+        fs::write(&file, text).map_err(|e| Error::write(&file, e))?;
+        let absolute = path.canonicalize();
+        absolute.map(Self).map_err(|e| Error::write(path, e))
+    }
+
+    /// Fixes what a sweep is; last, because a folder with that is a whole one.
+    ///
+    /// # Errors
+    /// The folder cannot be written.
+    pub(crate) fn fix<F: Fixed>(&self, fixed: &F) -> Result<(), Error> {
+        let head = Head {
+            schema: 2,
+            tool: tool::identity(),
+            kind: F::KIND.to_owned(),
+        };
+        self.write_json("sweep.json", &Written { head, fixed })
+    }
+
+    /// The sweep of a folder: what is fixed, and the text of its file.
+    ///
+    /// # Errors
+    /// The folder holds no sweep of this kind or cannot be read, or another build
+    /// of locklab began it.
+    pub(crate) fn open<F: Fixed>(path: &Path) -> Result<(Self, F, String), Error> {
+        let none = |why: &dyn std::fmt::Display| Error::NoSweep {
+            folder: path.to_owned(),
+            node: tool::node(),
+            why: why.to_string(),
+        };
+        let absolute = path.canonicalize().map_err(|e| none(&e))?;
+        let json = fs::read_to_string(absolute.join("sweep.json")).map_err(|e| none(&e))?;
+        let head: Head = serde_json::from_str(&json).map_err(|e| none(&e))?;
+        if head.kind != F::KIND {
+            return Err(Error::OtherSweep {
+                folder: path.to_owned(),
+                has: format!("has a sweep of {}", head.kind),
+                next: "give --folder with a new one",
+            });
+        }
+        tool::check(path, &head.tool)?;
+        let read: Read<F> = serde_json::from_str(&json).map_err(|e| none(&e))?;
+        let text = fs::read_to_string(absolute.join("sweep.toml")).map_err(|e| none(&e))?;
+        Ok((Self(absolute), read.fixed, text))
     }
 
     /// The absolute path of the folder.
     #[must_use]
     pub fn path(&self) -> &Path {
-        &self.path
+        &self.0
     }
 
-    /// The number of chunks.
+    /// The store of a task.
     #[must_use]
-    pub fn chunks(&self) -> usize {
-        self.decided.cuts.len() - 1
+    pub fn shard(&self, task: &Task) -> PathBuf {
+        self.0.join(format!("shards/{}.sqlite", task.file()))
     }
 
-    /// The runs of a chunk.
-    ///
-    /// # Errors
-    /// The sweep has no chunk of this number.
-    pub fn chunk(&self, chunk: usize) -> Result<Range<u64>, String> {
-        match self.decided.cuts.get(chunk..chunk + 2) {
-            Some(&[first, end]) => Ok(first..end),
-            _ => Err(format!(
-                "there is no chunk {chunk}; the sweep in {} has {}",
-                self.path.display(),
-                self.chunks()
-            )),
-        }
-    }
-
-    /// The store of a chunk's runs.
+    /// The file with the output of a task.
     #[must_use]
-    pub fn shard(&self, chunk: usize) -> PathBuf {
-        self.path.join(format!("shards/{chunk:04}.sqlite"))
+    pub fn log(&self, task: &Task) -> PathBuf {
+        self.0.join(format!("logs/{}.log", task.file()))
     }
 
-    /// The file with the output of a chunk's task.
-    #[must_use]
-    pub fn log(&self, chunk: usize) -> PathBuf {
-        self.path.join(format!("logs/{chunk:04}.log"))
+    /// The file with the progress of a task.
+    pub(crate) fn status_file(&self, task: &Task) -> PathBuf {
+        self.0.join(format!("status/{}.json", task.file()))
     }
 
     /// The store into which all shards are merged.
     #[must_use]
     pub fn store(&self) -> PathBuf {
-        self.path.join("store.sqlite")
+        self.0.join("store.sqlite")
     }
 
-    /// The progress of a chunk; `None` if no task of it ever began.
+    /// A new store, in place of what a killed command left there, which
+    /// [`Folder::replace_store`] makes the store of the sweep.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub(crate) fn new_store(&self) -> Result<Store, Error> {
+        let part = self.new_store_file();
+        for old in [part.with_extension("part-journal"), part.clone()] {
+            if old.exists() {
+                fs::remove_file(&old).map_err(|e| Error::write(&old, e))?;
+            }
+        }
+        Store::open_alone(&part).map_err(Error::lab)
+    }
+
+    /// Makes the new store the store of the sweep, or removes it if it is not
+    /// whole: a part of a store is of no use, and takes room on a full disk.
+    ///
+    /// # Errors
+    /// `merged` is one, or the store cannot be written.
+    pub(crate) fn replace_store<T>(&self, merged: Result<T, Error>) -> Result<T, Error> {
+        let part = self.new_store_file();
+        if merged.is_err() {
+            let _ = fs::remove_file(&part);
+        }
+        let merged = merged?;
+        let store = self.store();
+        fs::rename(&part, &store).map_err(|e| Error::write(&store, e))?;
+        Ok(merged)
+    }
+
+    fn new_store_file(&self) -> PathBuf {
+        self.0.join("store.sqlite.part")
+    }
+
+    /// The progress of a task; `None` if it never began.
     #[must_use]
-    pub fn status(&self, chunk: usize) -> Option<Status> {
-        read_json(&self.path.join(format!("status/{chunk:04}.json"))).ok()
+    pub fn status(&self, task: &Task) -> Option<Status> {
+        read_json(&self.status_file(task))
     }
 
-    /// Writes the progress of a chunk. It only informs people who wait, and the
+    /// Writes the progress of a task. It only informs people who wait, and the
     /// shard is what counts, so a failure to write it is ignored.
-    pub fn note(&self, chunk: usize, status: &Status) {
-        let _ = self.write_json(&format!("status/{chunk:04}.json"), status);
+    pub fn note(&self, task: &Task, status: &Status) {
+        let _ = write_json(&self.status_file(task), status);
     }
 
-    /// Chunks that are not complete according to the status files, and those
-    /// whose shard was removed since.
+    /// Those tasks that are not complete according to their status, or whose
+    /// shard was removed since.
     #[must_use]
-    pub fn open_chunks(&self) -> Vec<usize> {
-        let is_done = |status: Status| status.done == status.of;
-        (0..self.chunks())
-            .filter(|chunk| {
-                !self.shard(*chunk).exists() || !self.status(*chunk).is_some_and(is_done)
-            })
-            .collect()
+    pub fn open_tasks(&self, tasks: &[Task]) -> Vec<Task> {
+        let is_done = |task: &Task| {
+            self.shard(task).exists() && self.status(task).is_some_and(|s| s.done == s.of)
+        };
+        tasks.iter().filter(|t| !is_done(t)).cloned().collect()
     }
 
-    /// Number of runs that are stored, according to the status files.
+    /// Number of units of these tasks that are stored, according to their status.
     #[must_use]
-    pub fn done(&self) -> u64 {
-        let status = (0..self.chunks()).filter_map(|chunk| self.status(chunk));
+    pub fn done(&self, tasks: &[Task]) -> u64 {
+        let status = tasks.iter().filter_map(|task| self.status(task));
         status.map(|status| status.done).sum()
     }
 
+    /// The reason why a task is not complete, from its status.
+    pub(crate) fn why_missing(&self, task: &Task) -> String {
+        match self.status(task) {
+            None => "no task of it began".into(),
+            Some(status) => match status.stopped {
+                Some(why) => format!("on {}: {why}", status.node),
+                None => format!("its task on {} did not come to its end", status.node),
+            },
+        }
+    }
+
     /// Writes a file of the folder, whole or not at all.
-    pub(crate) fn write_json<T: Serialize>(&self, name: &str, value: &T) -> Result<(), String> {
-        state::write_json(&self.path.join(name), value)
+    pub(crate) fn write_json<T: Serialize>(&self, name: &str, value: &T) -> Result<(), Error> {
+        write_json(&self.0.join(name), value)
+    }
+
+    /// Reads a file of the folder; `None` if it is not there or not whole.
+    pub(crate) fn read_json<T: DeserializeOwned>(&self, name: &str) -> Option<T> {
+        read_json(&self.0.join(name))
     }
 }
 
-/// The number of chunks if the user gives none: enough that no core idles for
-/// long at the end, and no more than Slurm's default limit of a job array.
-fn usual_chunks() -> u64 {
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    (32 * cores as u64).clamp(256, 1000)
+fn read_json<T: DeserializeOwned>(path: &Path) -> Option<T> {
+    serde_json::from_str(&fs::read_to_string(path).ok()?).ok()
+}
+
+/// Replaces a file in one step, so that a reader never sees a part of it.
+fn write_json<T: Serialize>(path: &Path, value: &T) -> Result<(), Error> {
+    let new = path.with_extension("json.new");
+    let write = || -> std::io::Result<()> {
+        let text = serde_json::to_string(value)?;
+        let mut file = fs::File::create(&new)?;
+        file.write_all(text.as_bytes())?;
+        file.write_all(b"\n")?;
+        drop(file);
+        fs::rename(&new, path)
+    };
+    write().map_err(|e| Error::write(path, e))
 }

@@ -10,29 +10,23 @@
 //! node; time must never be measured here, because the layouts of one
 //! experiment run on many machines. The kernel lab's cache must lie where all
 //! nodes share it.
-//!
-//! ```text
-//! kernels.json          what is fixed when the sweep begins
-//! sweep.toml            the file
-//! shards/0003.sqlite    the samples of layout 3
-//! status, logs, task.sh, jobs.json, store.sqlite   as in the folder of any sweep
-//! ```
 
-mod collect;
-mod tasks;
-
-pub use collect::CollectedKernels;
-
-use crate::folder::Status;
-use crate::{state, tool};
-use locklab_host::error::Error;
+use crate::chunk::COMMAND;
+use crate::error::Error;
+use crate::folder::{Fixed, Folder, Status};
+use crate::shard::Shard;
+use crate::task::{Missing, Task};
 use locklab_judge::{Family, MIN_PAIRS};
 use locklab_kernel::cache::Cache;
 use locklab_kernel::kvm::Look;
-use locklab_kernel::{Kernels, Plan, Scope, recipe};
+use locklab_kernel::recipe::{self, Side};
+use locklab_kernel::{Kernels, Plan, Scope, equipped, made, prepare};
 use locklab_lab::experiment::{Design, Experiment};
+use locklab_lab::instrument::Instrument as _;
+use locklab_lab::session::key_of;
+use locklab_lab::settings::SEED;
+use locklab_lab::store::{Listed, Store, StoredRow};
 use serde::{Deserialize, Serialize};
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -42,9 +36,7 @@ const LONGEST_BOOT: Duration = Duration::from_secs(900);
 
 /// What is fixed when a sweep of kernels begins.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-struct Fixed {
-    schema: u32,
-    tool: String,
+struct Decided {
     /// The folder in which paths of the file start.
     base: PathBuf,
     /// The kernel lab's cache.
@@ -54,23 +46,39 @@ struct Fixed {
     seed: u64,
 }
 
+impl Fixed for Decided {
+    const KIND: &'static str = "kernels";
+}
+
 /// What is asked of a sweep of kernels beside its file.
 #[derive(Clone, Debug)]
-pub struct KernelOptions {
+pub(crate) struct KernelOptions {
     /// The file, for the paths in it.
     pub file: PathBuf,
     /// Number of layouts; the fewest that are judged if it is not given.
     pub layouts: Option<u64>,
-    /// Seed of the first layout.
-    pub seed: u64,
+    /// Seed of the first layout; by default 1.
+    pub seed: Option<u64>,
 }
 
 /// A sweep of kernels in its folder.
 #[derive(Debug)]
-pub struct KernelSweep {
-    path: PathBuf,
-    fixed: Fixed,
+pub(crate) struct KernelSweep {
+    /// Its folder.
+    pub folder: Folder,
+    decided: Decided,
     experiment: recipe::Experiment,
+}
+
+/// What was collected of a sweep of kernels.
+#[derive(Debug)]
+pub(crate) struct CollectedKernels {
+    /// The experiment, with a pair for each layout that is there.
+    pub experiment: Experiment,
+    /// Its entry in the store of the folder.
+    pub listed: Listed,
+    /// The layouts that are missing.
+    pub missing: Vec<Missing>,
 }
 
 impl KernelSweep {
@@ -80,41 +88,41 @@ impl KernelSweep {
     /// The text is not a valid file of kernels, there is no home folder for the
     /// cache, or the folder holds another sweep, was begun by another build of
     /// locklab, or cannot be written.
-    pub fn open_or_begin(path: &Path, text: &str, options: &KernelOptions) -> Result<Self, Error> {
+    pub(crate) fn open_or_begin(
+        path: &Path,
+        text: &str,
+        options: &KernelOptions,
+    ) -> Result<Self, Error> {
         let experiment = parse(text, &options.file)?;
-        let layouts = layouts(options)?;
-        let fixed = Fixed {
-            schema: 1,
-            tool: tool::identity(),
+        let decided = Decided {
             base: experiment.folder.clone(),
             cache: Cache::default_root()?,
-            layouts,
-            seed: options.seed,
+            layouts: layouts(options)?,
+            seed: options.seed.unwrap_or(SEED),
         };
-        if path.join("kernels.json").exists() {
-            let sweep = Self::open(path)?;
-            let same_file = state::is_same(&path.join("sweep.toml"), text);
-            if !same_file || sweep.fixed != fixed {
-                return Err(Error::Failed(format!(
-                    "{} has a sweep of another file, seed, cache or number of layouts ({}); give \
-                     --folder with a new one, or remove it",
-                    path.display(),
-                    sweep.fixed.layouts
-                )));
+        if Folder::begun::<Decided>(path)?.is_some() {
+            let (folder, begun, file) = Folder::open::<Decided>(path)?;
+            if file != text || begun != decided {
+                return Err(Error::OtherSweep {
+                    folder: path.to_owned(),
+                    has: format!(
+                        "has a sweep of another file, seed, cache or number of layouts ({})",
+                        begun.layouts
+                    ),
+                    next: "give --folder with a new one, or remove it",
+                });
             }
-            return Ok(sweep);
+            return Ok(Self {
+                folder,
+                decided,
+                experiment,
+            });
         }
-        let begin = || {
-            state::not_another(path, "kernels.json")?;
-            state::make_folders(path, &["shards", "status", "logs"])?;
-            let file = path.join("sweep.toml");
-            fs::write(&file, text).map_err(|e| format!("cannot write {}: {e}", file.display()))?;
-            state::write_json(&path.join("kernels.json"), &fixed)
-        };
-        begin().map_err(Error::Failed)?;
+        let folder = Folder::begin(path, text)?;
+        folder.fix(&decided)?;
         Ok(Self {
-            path: absolute(path)?,
-            fixed,
+            folder,
+            decided,
             experiment,
         })
     }
@@ -124,66 +132,204 @@ impl KernelSweep {
     /// # Errors
     /// The folder holds no sweep of kernels, or another build of locklab began
     /// it.
-    pub fn open(path: &Path) -> Result<Self, Error> {
-        let read = || -> Result<(PathBuf, Fixed, String), String> {
-            let path = path.canonicalize().map_err(|e| e.to_string())?;
-            let fixed = state::read_json(&path.join("kernels.json"))?;
-            let text = fs::read_to_string(path.join("sweep.toml")).map_err(|e| e.to_string())?;
-            Ok((path, fixed, text))
-        };
-        let (absolute, fixed, text) =
-            read().map_err(|e| Error::Failed(state::no_sweep(path, &e)))?;
-        tool::check(path, &fixed.tool).map_err(Error::Failed)?;
+    pub(crate) fn open(path: &Path) -> Result<Self, Error> {
+        let (folder, decided, text) = Folder::open::<Decided>(path)?;
         Ok(Self {
-            experiment: parse(&text, &fixed.base.join("sweep.toml"))?,
-            path: absolute,
-            fixed,
+            experiment: parse(&text, &decided.base.join("sweep.toml"))?,
+            folder,
+            decided,
         })
-    }
-
-    /// The absolute path of the folder.
-    #[must_use]
-    pub fn path(&self) -> &Path {
-        &self.path
     }
 
     /// Number of builds: two kernels of each variant.
     #[must_use]
-    pub fn builds(&self) -> usize {
+    pub(crate) fn builds(&self) -> usize {
         2 * self.experiment.variants().len()
     }
 
     /// Number of layouts.
     #[must_use]
-    pub fn layouts(&self) -> usize {
-        self.fixed.layouts as usize
+    pub(crate) fn layouts(&self) -> usize {
+        self.decided.layouts as usize
     }
 
-    /// Layouts that are not complete according to the status files, and those
-    /// whose shard was removed since.
-    #[must_use]
-    pub fn open_layouts(&self) -> Vec<usize> {
-        let is_done = |layout: &usize| {
-            self.shard(*layout).exists() && self.status(*layout).is_some_and(|s| s.done == s.of)
+    /// Builds one kernel: an even number is a baseline, the next one the
+    /// experiment of the same variant.
+    ///
+    /// # Errors
+    /// There is no such build, it fails, or Ctrl-C.
+    pub(crate) fn build(
+        &self,
+        number: usize,
+        interrupt: &AtomicBool,
+        quiet: bool,
+    ) -> Result<(), Error> {
+        let variants = self.experiment.variants();
+        let none = || self.no_task(Task::Build(number), self.builds());
+        let variant = variants.get(number / 2).ok_or_else(none)?;
+        let cache = self.cache(interrupt, quiet);
+        let plan = self.plan(Scope::Whole)?;
+        let asked = plan.loads.iter().map(|load| load.workload);
+        let experiment = equipped(&cache, &plan.experiment, asked)?;
+        made(&cache, &experiment, variant, Side::BOTH[number % 2])?;
+        Ok(())
+    }
+
+    /// Measures one layout into its shard; returns false if it was interrupted.
+    ///
+    /// # Errors
+    /// There is no such layout, QEMU or its plugin is missing, or the shard
+    /// cannot be written. A kernel that cannot be built, or a guest that fails,
+    /// is an invalid sample and no error.
+    pub(crate) fn measure(&self, layout: usize, interrupt: &AtomicBool) -> Result<bool, Error> {
+        let task = Task::Layout(layout);
+        if layout >= self.layouts() {
+            return Err(self.no_task(task, self.layouts()));
+        }
+        let mut status = Status::begun(1);
+        self.folder.note(&task, &status);
+        let measured = self.measured(&task, interrupt);
+        status.done = u64::from(matches!(measured, Ok(true)));
+        status.end(&measured);
+        self.folder.note(&task, &status);
+        measured
+    }
+
+    fn measured(&self, task: &Task, interrupt: &AtomicBool) -> Result<bool, Error> {
+        let number = layout(task);
+        let cache = self.cache(interrupt, true);
+        let (kernels, experiment) = prepare(&cache, &self.plan(Scope::Layout(number))?)?;
+        let (mut kernels, experiment) = apart(kernels, &experiment, number);
+        let shard = Shard {
+            path: &self.folder.shard(task),
+            command: COMMAND.into(),
+            interrupt,
+            quiet: true,
         };
-        (0..self.layouts()).filter(|l| !is_done(l)).collect()
+        let measured = shard.measure(&mut kernels, experiment)?;
+        Ok(measured.is_none_or(|measured| measured.outcome.stopped.is_none()))
     }
 
-    fn shard(&self, layout: usize) -> PathBuf {
-        self.path.join(format!("shards/{layout:04}.sqlite"))
+    /// Merges the shards into the store of the folder: one experiment with all
+    /// layouts that are there.
+    ///
+    /// # Errors
+    /// No layout is there yet, the kernels cannot be prepared, or the store
+    /// cannot be written. The shards stay as they are.
+    pub(crate) fn collect(
+        &self,
+        interrupt: &AtomicBool,
+        quiet: bool,
+    ) -> Result<CollectedKernels, Error> {
+        let tasks: Vec<Task> = (0..self.layouts()).map(Task::Layout).collect();
+        if tasks.iter().all(|task| !self.folder.shard(task).exists()) {
+            return Err(Error::Nothing(format!(
+                "no layout of the sweep in {} is measured yet; {}",
+                self.folder.path().display(),
+                self.folder.why_missing(&tasks[0])
+            )));
+        }
+        let cache = self.cache(interrupt, quiet);
+        let (mut kernels, mut experiment) = prepare(&cache, &self.plan(Scope::Report)?)?;
+        let mut missing = Vec::new();
+        let store = self.folder.new_store()?;
+        let mut merge = || -> Result<Listed, Error> {
+            let id = store
+                .begin(&key_of(&kernels, &experiment), COMMAND, &experiment)
+                .map_err(Error::lab)?;
+            for task in &tasks {
+                let why = match self.copy(task, &kernels, &experiment, &store, id) {
+                    Ok(true) => continue,
+                    Ok(false) => self.folder.why_missing(task),
+                    Err(why) => why.to_string(),
+                };
+                let task = task.clone();
+                missing.push(Missing {
+                    task,
+                    units: 0..1,
+                    why,
+                });
+            }
+            let (mut pairs, damaged) = store.pairs(id).map_err(Error::lab)?;
+            for cell in &mut experiment.cells {
+                // Counts of a model have no bias.
+                cell.bias_band = Some(0.0);
+                cell.pairs = pairs.remove(&cell.key).unwrap_or_default();
+                if !cell.pairs.is_empty() {
+                    kernels.end(cell);
+                }
+            }
+            experiment.caveats.extend(damaged);
+            let (some, all) = (missing.len(), tasks.len());
+            experiment.interrupted =
+                (some > 0).then(|| format!("{some} of {all} layouts are missing"));
+            store.finish(id, &experiment).map_err(Error::lab)?;
+            store.listed(Some(id)).map_err(Error::lab)
+        };
+        let merged = merge();
+        drop(store);
+        Ok(CollectedKernels {
+            listed: self.folder.replace_store(merged)?,
+            experiment,
+            missing,
+        })
     }
 
-    fn status_file(&self, layout: usize) -> PathBuf {
-        self.path.join(format!("status/{layout:04}.json"))
+    /// Copies the samples of a layout; returns false if it is not complete.
+    fn copy(
+        &self,
+        task: &Task,
+        kernels: &Kernels<'_>,
+        experiment: &Experiment,
+        store: &Store,
+        id: i64,
+    ) -> Result<bool, Error> {
+        const NEXT: &str = "its layout is measured again";
+        let path = self.folder.shard(task);
+        if !path.exists() {
+            return Ok(false);
+        }
+        let number = layout(task);
+        let (kernels, alone) = apart(kernels.clone(), experiment, number);
+        let shard = Store::open_left(&path).map_err(Error::lab)?;
+        let from = shard.of_key(&key_of(&kernels, &alone));
+        let Some(from) = from.map_err(Error::lab)? else {
+            return Err(Error::Shard {
+                what: format!(
+                    "the shard {} is of other kernels: a source, a compiler, QEMU or the plugin \
+                     was changed since",
+                    path.display()
+                ),
+                next: NEXT,
+            });
+        };
+        if shard.listed(Some(from)).map_err(Error::lab)?.state != "done" {
+            return Ok(false);
+        }
+        let copied = shard.each_row(Some(from), |row| {
+            let row = StoredRow {
+                pair: i64::from(number),
+                ..*row
+            };
+            store.append(id, &row)
+        });
+        match copied.map_err(Error::lab)?.into_iter().next() {
+            None => Ok(true),
+            Some(what) => Err(Error::Shard { what, next: NEXT }),
+        }
     }
 
-    fn status(&self, layout: usize) -> Option<Status> {
-        state::read_json(&self.status_file(layout)).ok()
+    fn no_task(&self, task: Task, count: usize) -> Error {
+        Error::NoTask {
+            task,
+            folder: self.folder.path().to_owned(),
+            count,
+        }
     }
 
     fn cache<'a>(&self, interrupt: &'a AtomicBool, quiet: bool) -> Cache<'a> {
         Cache {
-            root: self.fixed.cache.clone(),
+            root: self.decided.cache.clone(),
             interrupt,
             quiet,
         }
@@ -191,7 +337,10 @@ impl KernelSweep {
 
     fn plan(&self, scope: Scope) -> Result<Plan, Error> {
         Ok(Plan {
-            loads: self.experiment.loads(&[], None, 1).map_err(Error::Usage)?,
+            loads: self
+                .experiment
+                .loads(&[], None, 1)
+                .map_err(|e| Error::Usage(e.to_string()))?,
             experiment: self.experiment.clone(),
             vcpus: 1,
             look: Look {
@@ -200,8 +349,8 @@ impl KernelSweep {
             },
             limit: LONGEST_BOOT,
             design: Design {
-                pairs: self.fixed.layouts,
-                seed: self.fixed.seed,
+                pairs: self.decided.layouts,
+                seed: self.decided.seed,
                 delta: self.experiment.design.delta(),
                 family: Family::Holm,
                 aa: false,
@@ -220,7 +369,8 @@ pub(crate) fn dry_run(text: &str, options: &KernelOptions, json: bool) -> Result
     let experiment = parse(text, &options.file)?;
     let (variants, layouts) = (experiment.variants(), layouts(options)?);
     let booted = variants.iter().filter(|v| !v.size_only).count();
-    let loads = experiment.loads(&[], None, 1).map_err(Error::Usage)?.len();
+    let loads = experiment.loads(&[], None, 1);
+    let loads = loads.map_err(|e| Error::Usage(e.to_string()))?.len();
     let (builds, boots) = (2 * variants.len(), 2 * booted * loads * layouts as usize);
     Ok(if json {
         let plan = serde_json::json!({
@@ -255,16 +405,19 @@ fn apart<'a>(
     (kernels.only(number), alone)
 }
 
+/// The number of a task's layout.
+fn layout(task: &Task) -> u32 {
+    let number = task.number().unwrap_or_default();
+    u32::try_from(number).unwrap_or(u32::MAX)
+}
+
 fn parse(text: &str, file: &Path) -> Result<recipe::Experiment, Error> {
     let mut experiment = recipe::Experiment::parse(text)
         .map_err(|e| Error::Usage(format!("{}: {e}", file.display())))?;
-    experiment.folder = absolute(file)?.parent().unwrap_or(file).to_owned();
+    let absolute = std::path::absolute(file)
+        .map_err(|e| Error::Usage(format!("cannot use {}: {e}", file.display())))?;
+    experiment.folder = absolute.parent().unwrap_or(file).to_owned();
     Ok(experiment)
-}
-
-fn absolute(path: &Path) -> Result<PathBuf, Error> {
-    std::path::absolute(path)
-        .map_err(|e| Error::Failed(format!("cannot use {}: {e}", path.display())))
 }
 
 fn layouts(options: &KernelOptions) -> Result<u32, Error> {

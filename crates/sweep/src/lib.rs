@@ -9,8 +9,9 @@
 //! a core of this machine, or a task of a cluster, carries it out into a shard,
 //! which is a store of the laboratory. The result of a run depends on its
 //! number alone, so the merged store is the same wherever the runs were made.
-//! All state is in one folder ([`Folder`]). Real machines ([`hardware`]) and the
-//! layouts of kernels ([`KernelSweep`]) are tasks in the same way.
+//! All state is in one folder ([`Folder`]). Real machines ([`machines`]) and the
+//! layouts of kernels are tasks in the same way; one executor for this machine
+//! and one for a cluster carry out all of them.
 //!
 //! This crate has no daemon, no scheduler and no statistics of its own. It must
 //! never present the simulator's figures as measured ones.
@@ -18,17 +19,21 @@
 // A message is printed by `locklab_host::message`, which cannot panic.
 #![cfg_attr(not(test), warn(clippy::print_stderr))]
 
+mod chunk;
 mod cluster;
 mod collect;
 mod comparison;
 pub mod conduct;
+mod error;
 mod estimate;
 mod file;
-mod fleet_report;
 mod folder;
-pub mod hardware;
 mod kernels;
+mod kinds;
 mod local;
+pub mod machines;
+mod machines_report;
+mod models;
 mod own_locks;
 mod pareto;
 mod plan;
@@ -37,21 +42,16 @@ mod report;
 mod shard;
 mod simulator;
 pub mod slurm;
-mod state;
 mod summary;
 mod task;
 mod tool;
 
-pub use collect::{Collected, Figures, Missing, collect};
-pub use estimate::on_one_core;
+pub use error::Error;
 pub use file::{
     Exclusion, Kind, NativeFile, OneOrMore, Part, SweepFile, Threads, Work, WorkloadFile,
 };
-pub use folder::{Decided, Folder, Status, plan_of};
-pub use kernels::{CollectedKernels, KernelOptions, KernelSweep};
-pub use local::{Local, run as run_here};
-pub use own_locks::KeptLock;
+pub use folder::{Folder, Status};
+pub use kinds::Report;
+pub use models::{Models, plan_of};
 pub use plan::{Block, LockPair, Plan, Run};
-pub use regime::Regime;
-pub use summary::{OfLock, OfRegime, Spread, Summary};
-pub use task::{Ended, run_chunk};
+pub use task::{Missing, Task};

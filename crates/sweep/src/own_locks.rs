@@ -10,6 +10,7 @@
 //! locks/0/native.so         for real machines
 //! ```
 
+use crate::error::Error;
 use crate::file::SweepFile;
 use crate::plan::LockPair;
 use locklab_own_lock::{OwnLock, Source};
@@ -22,7 +23,7 @@ use std::sync::{Mutex, PoisonError};
 
 /// A lock whose objects are in the folder of a sweep.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct KeptLock {
+pub(crate) struct KeptLock {
     /// Its name in the file of the sweep.
     pub name: String,
     /// Hash of the preprocessed source text.
@@ -42,10 +43,10 @@ fn known<T>(work: impl FnOnce(&mut BTreeMap<String, OwnLock>) -> T) -> T {
 ///
 /// # Errors
 /// A name is a path and there is no such file.
-fn names(file: &SweepFile) -> Result<Vec<&String>, String> {
+fn names(file: &SweepFile) -> Result<Vec<&String>, Error> {
     let mut names = Vec::new();
     for name in file.baseline.names().iter().chain(file.experiment.names()) {
-        let is_own = Source::parse(name).map_err(|e| e.to_string())?.is_some();
+        let is_own = Source::parse(name).map_err(of_file)?.is_some();
         if is_own && !names.contains(&name) {
             names.push(name);
         }
@@ -58,17 +59,18 @@ fn names(file: &SweepFile) -> Result<Vec<&String>, String> {
 /// # Errors
 /// A file is missing, does not compile, or does something that cannot be
 /// simulated; or `cflags` has an unclosed quote.
-pub(crate) fn compile(file: &SweepFile) -> Result<(), String> {
+pub(crate) fn compile(file: &SweepFile) -> Result<(), Error> {
     let flags = match &file.cflags {
         None => Vec::new(),
-        Some(text) => shlex::split(text)
-            .ok_or_else(|| format!("cflags = \"{text}\" has a quote without an end"))?,
+        Some(text) => shlex::split(text).ok_or_else(|| {
+            Error::File(format!("cflags = \"{text}\" has a quote without an end"))
+        })?,
     };
     for name in names(file)? {
         if known(|known| known.contains_key(name)) {
             continue;
         }
-        if let Some(lock) = OwnLock::named(name, &flags).map_err(|e| e.to_string())? {
+        if let Some(lock) = OwnLock::named(name, &flags).map_err(of_file)? {
             register(name, lock);
         }
     }
@@ -106,14 +108,14 @@ pub(crate) fn sources(pair: &LockPair) -> Option<BTreeMap<String, String>> {
 ///
 /// # Errors
 /// The folder cannot be written.
-pub(crate) fn keep(file: &SweepFile, folder: &Path) -> Result<Vec<KeptLock>, String> {
+pub(crate) fn keep(file: &SweepFile, folder: &Path) -> Result<Vec<KeptLock>, Error> {
     let mut kept = Vec::new();
     for name in names(file)? {
         let Some(lock) = known(|known| known.get(name).cloned()) else {
             continue;
         };
         let place = place(folder, kept.len());
-        lock.keep(&place).map_err(|e| e.to_string())?;
+        lock.keep(&place).map_err(of_folder)?;
         kept.push(KeptLock {
             name: name.clone(),
             source: lock.source().to_owned(),
@@ -128,18 +130,18 @@ pub(crate) fn keep(file: &SweepFile, folder: &Path) -> Result<Vec<KeptLock>, Str
 ///
 /// # Errors
 /// An object cannot be read, or was changed since it was kept.
-pub(crate) fn load(folder: &Path, kept: &[KeptLock]) -> Result<(), String> {
+pub(crate) fn load(folder: &Path, kept: &[KeptLock]) -> Result<(), Error> {
     for (number, lock) in kept.iter().enumerate() {
         let place = place(folder, number);
         if hash_of(&place)? != lock.objects {
-            return Err(format!(
+            return Err(Error::Lock(format!(
                 "{} in {} is not what was compiled when the sweep was begun; begin another with \
                  --folder",
                 lock.name,
                 place.display()
-            ));
+            )));
         }
-        let loaded = OwnLock::kept(&lock.name, &lock.source, &place).map_err(|e| e.to_string())?;
+        let loaded = OwnLock::kept(&lock.name, &lock.source, &place).map_err(of_folder)?;
         register(&lock.name, loaded);
     }
     Ok(())
@@ -149,13 +151,11 @@ pub(crate) fn load(folder: &Path, kept: &[KeptLock]) -> Result<(), String> {
 ///
 /// # Errors
 /// An object cannot be loaded into this process, or there are more than two.
-pub(crate) fn register_native(kept: &[KeptLock]) -> Result<(), String> {
+pub(crate) fn register_native(kept: &[KeptLock]) -> Result<(), Error> {
     for lock in kept {
         let loaded = known(|known| known.get(&lock.name).cloned());
         if let Some(loaded) = loaded {
-            loaded
-                .register_here(&lock.name)
-                .map_err(|e| e.to_string())?;
+            loaded.register_here(&lock.name).map_err(of_folder)?;
         }
     }
     Ok(())
@@ -166,17 +166,27 @@ pub(crate) fn register_native(kept: &[KeptLock]) -> Result<(), String> {
 ///
 /// # Errors
 /// The source of a lock was changed since the sweep began.
-pub(crate) fn check(folder: &Path, kept: &[KeptLock]) -> Result<(), String> {
+pub(crate) fn check(folder: &Path, kept: &[KeptLock]) -> Result<(), Error> {
     let changed = |lock: &&KeptLock| source(&lock.name).is_some_and(|now| now != lock.source);
     match kept.iter().find(changed) {
         None => Ok(()),
-        Some(lock) => Err(format!(
+        Some(lock) => Err(Error::Lock(format!(
             "{} was changed since the sweep in {} was begun: figures of two locks are not one \
              sweep; put it back, or begin another with --folder",
             lock.name,
             folder.display()
-        )),
+        ))),
     }
+}
+
+/// A fault of the file of a sweep, or of a lock that it names.
+fn of_file(error: locklab_own_lock::Error) -> Error {
+    Error::File(error.to_string())
+}
+
+/// A fault of a lock in the folder of a sweep.
+fn of_folder(error: locklab_own_lock::Error) -> Error {
+    Error::Lock(error.to_string())
 }
 
 fn place(folder: &Path, number: usize) -> PathBuf {
@@ -184,12 +194,12 @@ fn place(folder: &Path, number: usize) -> PathBuf {
 }
 
 /// Hash of the contents of a folder's files, in the order of their names.
-fn hash_of(folder: &Path) -> Result<String, String> {
+fn hash_of(folder: &Path) -> Result<String, Error> {
     let cannot = |e: std::io::Error| {
-        format!(
+        Error::Lock(format!(
             "cannot read the compiled lock in {}: {e}; begin another sweep with --folder",
             folder.display()
-        )
+        ))
     };
     let entries = fs::read_dir(folder).map_err(cannot)?;
     let mut files: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();

@@ -9,6 +9,7 @@
 //! Runs that differ only in their locks have consecutive numbers, so that a task
 //! simulates the baseline once for all of them.
 
+use crate::error::Error;
 use crate::file::{Place, SweepFile, Work};
 use locklab_locks::catalogue;
 use locklab_sim::{Machine, Stop, can_be_simulated};
@@ -88,13 +89,13 @@ impl Plan {
     /// # Errors
     /// There is no machine, a lock does not exist, a machine cannot run a
     /// workload, no run is left, or an exclusion leaves out nothing.
-    pub fn new(file: SweepFile, machines: Vec<Machine>) -> Result<Self, String> {
+    pub fn new(file: SweepFile, machines: Vec<Machine>) -> Result<Self, Error> {
         if machines.is_empty() {
-            return Err(
+            return Err(Error::File(
                 "the sweep names no machine; give machines = [\"all\"], or names of 'locklab \
                  machine list'"
                     .into(),
-            );
+            ));
         }
         let pairs = lock_pairs(&file, can_be_simulated)?;
         let mut plan = Self {
@@ -107,7 +108,7 @@ impl Plan {
             allowed: Vec::new(),
             runs: 0,
         };
-        plan.lay_out()?;
+        plan.lay_out().map_err(Error::File)?;
         Ok(plan)
     }
 
@@ -333,7 +334,7 @@ fn cost(spec: &Spec, machine: &Machine, place: [u64; 3]) -> f64 {
 pub(crate) fn lock_pairs(
     file: &SweepFile,
     can: impl Fn(&str) -> bool,
-) -> Result<Vec<LockPair>, String> {
+) -> Result<Vec<LockPair>, Error> {
     let all = || catalogue::ALL.iter().map(|entry| entry.info.name);
     let mut pairs: Vec<LockPair> = Vec::new();
     for baseline in file.baseline.names() {
@@ -360,22 +361,24 @@ pub(crate) fn lock_pairs(
     for pair in &pairs {
         for name in [&pair.baseline, &pair.experiment] {
             if !can(name) {
-                return Err(format!(
+                return Err(Error::File(format!(
                     "there is no lock called '{name}' that a sweep can run; 'locklab locks' lists \
                      them all"
-                ));
+                )));
             }
         }
     }
     if pairs.is_empty() {
-        return Err("a sweep of no locks shows nothing; name a baseline and an experiment".into());
+        return Err(Error::File(
+            "a sweep of no locks shows nothing; name a baseline and an experiment".into(),
+        ));
     }
     if pairs.len() > usize::from(u16::MAX) {
-        return Err(format!(
+        return Err(Error::File(format!(
             "{} pairs of locks are more than the {} that a sweep can have; split the file",
             pairs.len(),
             u16::MAX
-        ));
+        )));
     }
     Ok(pairs)
 }

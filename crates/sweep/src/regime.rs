@@ -8,7 +8,7 @@ use serde::Serialize;
 /// A regime of contention, from none to the most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Regime {
+pub(crate) enum Regime {
     /// One thread.
     Alone,
     /// Several threads that together hold the lock for less than the whole time.
@@ -24,7 +24,7 @@ pub enum Regime {
 
 impl Regime {
     /// Every one, in order.
-    pub const ALL: [Self; 5] = [
+    pub(crate) const ALL: [Self; 5] = [
         Self::Alone,
         Self::Light,
         Self::Saturated,
@@ -34,7 +34,7 @@ impl Regime {
 
     /// Its name in reports.
     #[must_use]
-    pub fn words(self) -> &'static str {
+    pub(crate) fn words(self) -> &'static str {
         match self {
             Self::Alone => "alone",
             Self::Light => "light",
@@ -45,14 +45,14 @@ impl Regime {
     }
 
     /// What the names mean, for a report.
-    pub const MEANING: &'static str = "Regimes: alone, one thread; light, several threads that together hold the lock for less \
+    pub(crate) const MEANING: &'static str = "Regimes: alone, one thread; light, several threads that together hold the lock for less \
          than the whole time (threads x critical / (critical + non-critical) below 1, the lock's \
          own time left out); saturated, for more, on one socket; across sockets, the same on \
          several; oversubscribed, more threads than physical CPUs.";
 
     /// The regime of one cell of a plan.
     #[must_use]
-    pub fn of(plan: &Plan, block: &Block, place: [u64; 3]) -> Self {
+    pub(crate) fn of(plan: &Plan, block: &Block, place: [u64; 3]) -> Self {
         let machine = &plan.machines[block.machine];
         let workload = &plan.file.workloads[block.workload];
         let [threads, critical, non_critical] = place;

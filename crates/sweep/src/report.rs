@@ -2,7 +2,7 @@
 //! document for every form of output.
 
 use crate::collect::Collected;
-use crate::folder::Folder;
+use crate::models::Models;
 use crate::own_locks;
 use crate::plan::Plan;
 use crate::regime::Regime;
@@ -103,9 +103,9 @@ pub(crate) fn times(core: Duration, cores: usize, words: impl Fn(Duration) -> St
 /// The report on what was collected. `busy` is the share of the time that this
 /// machine's cores worked, if they carried it out.
 #[must_use]
-pub(crate) fn document(folder: &Folder, collected: &Collected, busy: Option<f64>) -> Document {
-    let summary = &Summary::new(&folder.plan, &collected.figures);
-    let plan = &folder.plan;
+pub(crate) fn document(models: &Models, collected: &Collected, busy: Option<f64>) -> Document {
+    let summary = &Summary::new(&models.plan, &collected.figures);
+    let plan = &models.plan;
     let title = match plan.file.title.as_str() {
         "" => "Sweep",
         title => title,
@@ -129,7 +129,7 @@ pub(crate) fn document(folder: &Folder, collected: &Collected, busy: Option<f64>
         },
         sections: Vec::new(),
         findings: Vec::new(),
-        data: data(folder, collected, summary),
+        data: data(models, collected, summary),
     };
     document.push(about(plan));
     if !collected.missing.is_empty() {
@@ -315,9 +315,9 @@ fn missing(collected: &Collected) -> Section {
         .take(SHOWN)
         .map(|missing| {
             format!(
-                "chunk {}: {} runs; {}",
-                missing.chunk,
-                missing.runs.end - missing.runs.start,
+                "{}: {} runs; {}",
+                missing.task,
+                missing.units.end - missing.units.start,
                 missing.why
             )
         })
@@ -352,21 +352,21 @@ fn caveats(collected: &Collected) -> Section {
 }
 
 fn data(
-    folder: &Folder,
+    models: &Models,
     collected: &Collected,
     summary: &Summary,
 ) -> Map<String, serde_json::Value> {
-    let plan = &folder.plan;
+    let plan = &models.plan;
     let machines: Vec<&str> = plan.machines.iter().map(|m| m.name.as_str()).collect();
     let missing: Vec<serde_json::Value> = collected
         .missing
         .iter()
         .map(|missing| {
             json!({
-                "chunk": missing.chunk,
-                "runs": missing.runs.end - missing.runs.start,
+                "chunk": missing.task.number(),
+                "runs": missing.units.end - missing.units.start,
                 "why": missing.why,
-                "log": folder.log(missing.chunk),
+                "log": models.folder.log(&missing.task),
             })
         })
         .collect();
@@ -385,7 +385,7 @@ fn data(
             json!({ "source": "simulation", "name": machines.join(", ") }),
         ),
         ("runs", json!(plan.runs())),
-        ("store", json!(folder.store())),
+        ("store", json!(models.folder.store())),
         ("missing", json!(missing)),
         ("failed", json!(failed)),
         ("regimes", json!(summary.regimes)),

@@ -3,6 +3,7 @@
 //! An experiment that is complete there is not measured again, and one that was
 //! interrupted is continued. Must never touch the shard of another task.
 
+use crate::error::Error;
 use locklab_lab::experiment::Experiment;
 use locklab_lab::instrument::Instrument;
 use locklab_lab::session::{Measured, Session, key_of};
@@ -29,11 +30,12 @@ impl Shard<'_> {
         self,
         instrument: &mut dyn Instrument,
         experiment: Experiment,
-    ) -> Result<Option<Measured>, String> {
-        let store = Store::open_alone(self.path)?;
-        let begun = store.of_key(&key_of(instrument, &experiment))?;
+    ) -> Result<Option<Measured>, Error> {
+        let store = Store::open_alone(self.path).map_err(Error::lab)?;
+        let begun = store.of_key(&key_of(instrument, &experiment));
+        let begun = begun.map_err(Error::lab)?;
         if let Some(id) = begun
-            && store.listed(Some(id))?.state == "done"
+            && store.listed(Some(id)).map_err(Error::lab)?.state == "done"
         {
             return Ok(None);
         }
@@ -45,9 +47,9 @@ impl Shard<'_> {
             interrupt: self.interrupt,
             quiet: self.quiet,
         };
-        let measured = session.run(instrument, experiment)?;
+        let measured = session.run(instrument, experiment).map_err(Error::lab)?;
         match measured.store_failure {
-            Some(failure) => Err(failure),
+            Some(failure) => Err(Error::lab(failure)),
             None => Ok(Some(measured)),
         }
     }

@@ -6,11 +6,12 @@
 //! is lost if the submitting command is killed. This module must never cancel a
 //! job.
 
-use crate::hardware::Fleet;
-use crate::state;
+use crate::error::Error;
+use crate::folder::Folder;
+use crate::task::Task;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::io::ErrorKind;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
@@ -71,9 +72,9 @@ pub struct Job {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Queued {
     /// Tasks that wait for a node.
-    pub pending: BTreeSet<usize>,
+    pub pending: BTreeSet<Task>,
     /// Tasks that run.
-    pub running: BTreeSet<usize>,
+    pub running: BTreeSet<Task>,
 }
 
 impl Queued {
@@ -81,6 +82,12 @@ impl Queued {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.pending.is_empty() && self.running.is_empty()
+    }
+
+    /// Whether a task waits or runs.
+    #[must_use]
+    pub fn has(&self, task: &Task) -> bool {
+        self.pending.contains(task) || self.running.contains(task)
     }
 }
 
@@ -109,157 +116,115 @@ pub fn list(numbers: &[usize]) -> String {
     parts.iter().map(part).collect::<Vec<_>>().join(",")
 }
 
-/// The arguments of `sbatch` that all jobs of a sweep have in common.
-fn job(folder: &Path, name: &str, log: &str) -> Vec<String> {
-    let path = folder.display();
+/// The name of the job of a task of the sweep in a folder. Those of chunks and
+/// of layouts share one.
+fn job_of(folder: &Path, task: &Task) -> String {
+    let name = job_name(folder);
+    match task {
+        Task::Chunk(_) | Task::Layout(_) => name,
+        Task::Build(_) => format!("{name}-builds"),
+        Task::Node(feature) => format!("{name}-{feature}"),
+    }
+}
+
+/// Those of the tasks that one job carries out, in order: an array of all that
+/// have numbers, and a job for each node.
+pub fn batches(tasks: &[Task]) -> impl Iterator<Item = &[Task]> {
+    tasks.chunk_by(|one, other| one.number().is_some() && other.number().is_some())
+}
+
+/// The command that submits the tasks of one job, which begins when the job
+/// `after` has ended. A node is exclusive, and is that of the earlier task if
+/// there was one.
+#[must_use]
+pub fn submission(
+    folder: &Folder,
+    batch: &[Task],
+    after: Option<&str>,
+    options: &Options,
+) -> Vec<String> {
+    let (path, task) = (folder.path().display(), &batch[0]);
+    let log = match task {
+        Task::Chunk(_) | Task::Layout(_) => "%4a".to_owned(),
+        Task::Build(_) => "build-%a".to_owned(),
+        Task::Node(feature) => feature.clone(),
+    };
     let mut words: Vec<String> = ["sbatch", "--parsable", "--ntasks=1", "--open-mode=append"]
         .map(str::to_owned)
         .into();
     words.extend([
-        format!("--job-name={name}"),
+        format!("--job-name={}", job_of(folder.path(), task)),
         format!("--output={path}/logs/{log}.log"),
         format!("--chdir={path}"),
         format!("--signal=B:USR1@{WARNING}"),
     ]);
-    words
-}
-
-/// Tasks of a sweep that are submitted as one job array.
-#[derive(Clone, Copy, Debug)]
-pub struct Array<'a> {
-    /// The folder of the sweep.
-    pub folder: &'a Path,
-    /// What the tasks do.
-    pub work: Work,
-    /// Their numbers.
-    pub tasks: &'a [usize],
-    /// The job that must have ended before they start.
-    pub after: Option<&'a str>,
-}
-
-/// What the tasks of a job array do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Work {
-    /// A chunk of a sweep of models, by one thread.
-    Chunk,
-    /// The build of a kernel.
-    Build,
-    /// A layout of two kernels, whose guests run at the same time.
-    Layout,
-}
-
-impl Work {
-    /// Name of the jobs of a sweep that do this.
-    fn job_name(self, folder: &Path) -> String {
-        match self {
-            Self::Chunk | Self::Layout => job_name(folder),
-            Self::Build => format!("{}-builds", job_name(folder)),
+    let script = format!("{path}/task.sh");
+    let (kind, which) = task.words();
+    if let Task::Node(feature) = task {
+        words.extend(["--nodes=1".into(), "--exclusive".into()]);
+        words.extend(options.words());
+        words.push(format!("--constraint={feature}"));
+        if let Some(status) = folder.status(task) {
+            words.push(format!("--nodelist={}", status.node));
         }
+        words.extend([script, kind.into(), which]);
+        return words;
     }
-
-    /// Its name in the part of a sweep that a task carries out.
-    fn word(self) -> &'static str {
-        match self {
-            Self::Chunk => "chunk",
-            Self::Build => "build",
-            Self::Layout => "layout",
-        }
-    }
-}
-
-/// The command that submits these tasks as one job array.
-#[must_use]
-pub fn submission(array: &Array<'_>, options: &Options) -> Vec<String> {
-    let (path, work) = (array.folder, array.work);
-    let (log, cpus) = match work {
-        Work::Chunk => ("%4a", 1),
-        Work::Layout => ("%4a", 2),
-        Work::Build => ("build-%a", 2),
-    };
-    let mut words = job(path, &work.job_name(path), log);
+    let numbers: Vec<usize> = batch.iter().filter_map(Task::number).collect();
     words.extend([
-        format!("--cpus-per-task={cpus}"),
-        format!("--array={}", list(array.tasks)),
+        format!("--cpus-per-task={}", task.cores()),
+        format!("--array={}", list(&numbers)),
     ]);
     // A build that failed says so again in each layout, which would wait for
     // ever if it had to succeed.
-    words.extend(
-        array
-            .after
-            .map(|job| format!("--dependency=afterany:{job}")),
-    );
+    words.extend(after.map(|job| format!("--dependency=afterany:{job}")));
     words.extend(options.words());
-    words.extend([format!("{}/task.sh", path.display()), work.word().into()]);
+    words.extend([script, kind.into()]);
     words
 }
 
-/// The command that submits the task of a feature: one exclusive node, which is
-/// the node of the earlier task if there was one.
-#[must_use]
-pub fn node_submission(fleet: &Fleet, options: &Options, feature: &str) -> Vec<String> {
-    let path = fleet.path();
-    let name = format!("{}-{feature}", job_name(path));
-    let mut words = job(path, &name, feature);
-    words.extend(["--nodes=1".into(), "--exclusive".into()]);
-    words.extend(options.words());
-    words.push(format!("--constraint={feature}"));
-    if let Some(status) = fleet.status(feature) {
-        words.push(format!("--nodelist={}", status.node));
-    }
-    let script = format!("{}/task.sh", path.display());
-    words.extend([script, "node".into(), feature.to_owned()]);
-    words
-}
-
-/// Submits tasks as one job array, and records the job in the folder.
+/// Submits the tasks of one job, and records it in the folder.
 ///
 /// # Errors
 /// There is no `sbatch`, it refused the job (nothing was submitted then), or the
 /// folder cannot be written.
-pub fn submit(array: &Array<'_>, options: &Options) -> Result<Job, String> {
-    write_script(array.folder, options)?;
-    let words = submission(array, options);
-    let name = array.work.job_name(array.folder);
-    submitted(array.folder, &words, name, list(array.tasks))
-}
-
-/// Submits the task of a feature's node, and records the job in the folder.
-///
-/// # Errors
-/// Those of [`submit`].
-pub fn submit_node(fleet: &Fleet, options: &Options, feature: &str) -> Result<Job, String> {
-    write_script(fleet.path(), options)?;
-    let words = node_submission(fleet, options, feature);
-    let name = format!("{}-{feature}", job_name(fleet.path()));
-    submitted(fleet.path(), &words, name, feature.to_owned())
-}
-
-fn submitted(folder: &Path, words: &[String], name: String, tasks: String) -> Result<Job, String> {
-    let output = run(words)?;
+pub fn submit(
+    folder: &Folder,
+    batch: &[Task],
+    after: Option<&str>,
+    options: &Options,
+) -> Result<Job, Error> {
+    write_script(folder.path(), options)?;
+    let output = run(&submission(folder, batch, after, options))?;
     // With --parsable, sbatch prints the job number, then the name of the cluster
     // if there are several.
     let id = output.trim().split(';').next().unwrap_or_default();
+    let numbers: Vec<usize> = batch.iter().filter_map(Task::number).collect();
     let job = Job {
         id: id.to_owned(),
-        name,
-        tasks,
+        name: job_of(folder.path(), &batch[0]),
+        tasks: match &batch[0] {
+            Task::Node(feature) => feature.clone(),
+            _ => list(&numbers),
+        },
     };
     let mut jobs = jobs(folder);
     jobs.push(job.clone());
-    state::write_json(&folder.join("jobs.json"), &jobs)?;
+    folder.write_json("jobs.json", &jobs)?;
     Ok(job)
 }
 
 /// The jobs that were submitted so far. An unreadable list counts as empty,
 /// because Slurm also finds the jobs by their name.
-fn jobs(folder: &Path) -> Vec<Job> {
-    state::read_json(&folder.join("jobs.json")).unwrap_or_default()
+fn jobs(folder: &Folder) -> Vec<Job> {
+    folder.read_json("jobs.json").unwrap_or_default()
 }
 
 /// Writes the script of every task. Its arguments are what the task does, and
 /// which, if that is not the task's number in its array.
-fn write_script(folder: &Path, options: &Options) -> Result<(), String> {
-    let program = std::env::current_exe().map_err(|e| format!("cannot find locklab: {e}"))?;
+fn write_script(folder: &Path, options: &Options) -> Result<(), Error> {
+    let program =
+        std::env::current_exe().map_err(|e| Error::Slurm(format!("cannot find locklab: {e}")))?;
     let requeue = if options.requeue { " --requeue" } else { "" };
     let text = format!(
         "#!/bin/sh\n# Written by locklab: one task of the sweep.\n\
@@ -271,83 +236,66 @@ fn write_script(folder: &Path, options: &Options) -> Result<(), String> {
     let executable = std::fs::Permissions::from_mode(0o755);
     std::fs::write(&path, text)
         .and_then(|()| std::fs::set_permissions(&path, executable))
-        .map_err(|e| format!("cannot write {}: {e}", path.display()))
+        .map_err(|e| Error::write(&path, e))
 }
 
 fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', "'\\''"))
 }
 
-/// Tasks of the sweep in a folder that are in Slurm's queue.
+/// Those of the tasks of a sweep that are in Slurm's queue.
 ///
 /// # Errors
 /// There is no `squeue`, or Slurm's controller does not answer.
-pub fn queued(folder: &Path) -> Result<Queued, String> {
+pub fn queued(folder: &Folder, tasks: &[Task]) -> Result<Queued, Error> {
+    let names: BTreeSet<String> = tasks.iter().map(|t| job_of(folder.path(), t)).collect();
+    let names: Vec<String> = names.into_iter().collect();
     let output = run(&[
         "squeue".into(),
         "--noheader".into(),
         "--array".into(),
-        format!("--name={}", job_name(folder)),
-        "--format=%K %T".into(),
-    ])?;
-    Ok(read_queue(&output))
-}
-
-/// Features whose tasks are in Slurm's queue.
-///
-/// # Errors
-/// Those of [`queued`].
-pub fn queued_features(fleet: &Fleet) -> Result<Vec<String>, String> {
-    let name = job_name(fleet.path());
-    let of = |feature: &String| format!("{name}-{feature}");
-    let names: Vec<String> = fleet.features.iter().map(of).collect();
-    let output = run(&[
-        "squeue".into(),
-        "--noheader".into(),
         format!("--name={}", names.join(",")),
-        "--format=%j".into(),
+        "--format=%j %K %T".into(),
     ])?;
-    let is_queued = |feature: &&String| output.lines().any(|line| line.trim() == of(feature));
-    Ok(fleet.features.iter().filter(is_queued).cloned().collect())
+    Ok(read_queue(&output, folder.path(), tasks))
 }
 
-fn read_queue(output: &str) -> Queued {
+fn read_queue(output: &str, folder: &Path, tasks: &[Task]) -> Queued {
+    let key = |task: &Task| (job_of(folder, task), task.number());
+    let known: HashMap<_, &Task> = tasks.iter().map(|task| (key(task), task)).collect();
     let mut queued = Queued::default();
     for line in output.lines() {
         let mut words = line.split_whitespace();
-        let (Some(task), Some(state)) = (words.next(), words.next()) else {
+        let (Some(name), Some(number), Some(state)) = (words.next(), words.next(), words.next())
+        else {
             continue;
         };
-        let Ok(task) = task.parse() else { continue };
-        match state {
+        // A job that is no array has no number.
+        let Some(task) = known.get(&(name.to_owned(), number.parse().ok())) else {
+            continue;
+        };
+        let of = match state {
             "PENDING" | "REQUEUED" | "REQUEUE_HOLD" | "REQUEUE_FED" | "SPECIAL_EXIT" => {
-                queued.pending.insert(task);
+                &mut queued.pending
             }
-            _ => {
-                queued.running.insert(task);
-            }
-        }
+            _ => &mut queued.running,
+        };
+        of.insert((*task).clone());
     }
     queued
 }
 
-/// The state in Slurm of the last task of a chunk or layout, with reason and exit code;
+/// The state in Slurm of the last job of a task, with reason and exit code;
 /// `None` if Slurm has dropped its record.
 #[must_use]
-pub fn account(folder: &Path, chunk: usize) -> Option<String> {
-    let (jobs, name) = (jobs(folder), job_name(folder));
-    jobs.iter()
-        .rev()
-        .filter(|job| job.name == name)
-        .find_map(|job| account_of(&format!("{}_{chunk}", job.id)))
-}
-
-/// The same for the last job of a feature.
-#[must_use]
-pub fn node_account(fleet: &Fleet, feature: &str) -> Option<String> {
-    let jobs = jobs(fleet.path());
-    let job = jobs.iter().rev().find(|job| job.tasks == feature)?;
-    account_of(&job.id)
+pub fn account(folder: &Folder, task: &Task) -> Option<String> {
+    let (jobs, name) = (jobs(folder), job_of(folder.path(), task));
+    let id = |job: &Job| match task.number() {
+        Some(number) => format!("{}_{number}", job.id),
+        None => job.id.clone(),
+    };
+    let of_task = jobs.iter().rev().filter(|job| job.name == name);
+    of_task.map(id).find_map(|id| account_of(&id))
 }
 
 fn account_of(job: &str) -> Option<String> {
@@ -379,31 +327,33 @@ fn read_account(output: &str) -> Option<String> {
 ///
 /// # Errors
 /// This process is not a task of Slurm, or `scontrol` refused.
-pub fn requeue_this() -> Result<(), String> {
+pub fn requeue_this() -> Result<(), Error> {
     let variable = |name: &str| std::env::var(name).ok();
     let array = variable("SLURM_ARRAY_JOB_ID").zip(variable("SLURM_ARRAY_TASK_ID"));
     let task = match array {
         Some((job, task)) => format!("{job}_{task}"),
-        None => variable("SLURM_JOB_ID").ok_or("this is no task of Slurm")?,
+        None => variable("SLURM_JOB_ID")
+            .ok_or_else(|| Error::Slurm("this is no task of Slurm".into()))?,
     };
     run(&["scontrol".into(), "requeue".into(), task]).map(|_| ())
 }
 
 /// Runs a command of Slurm, and returns its standard output.
-fn run(words: &[String]) -> Result<String, String> {
+fn run(words: &[String]) -> Result<String, Error> {
     let output = Command::new(&words[0]).args(&words[1..]).output();
     let output = output.map_err(|e| match e.kind() {
-        ErrorKind::NotFound => format!(
+        ErrorKind::NotFound => Error::Slurm(format!(
             "there is no {} on this machine: Slurm's commands are missing (Debian: apt-get \
              install slurm-client); without --slurm the sweep runs on this machine's cores",
             words[0]
-        ),
-        _ => format!("{} does not start: {e}", words[0]),
+        )),
+        _ => Error::Slurm(format!("{} does not start: {e}", words[0])),
     })?;
     if output.status.success() {
         return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
     }
-    Err(refusal(&words[0], &String::from_utf8_lossy(&output.stderr)))
+    let why = refusal(&words[0], &String::from_utf8_lossy(&output.stderr));
+    Err(Error::Slurm(why))
 }
 
 /// The error for a refusal of Slurm: its reason, and what to do next.
@@ -460,10 +410,28 @@ mod tests {
 
     #[test]
     fn a_queue_is_read() {
-        let queued = read_queue("3 RUNNING\n4 PENDING\nN/A PENDING\n\n5 COMPLETING\n");
-        assert_eq!(queued.running, BTreeSet::from([3, 5]));
-        assert_eq!(queued.pending, BTreeSet::from([4]));
-        assert!(read_queue("").is_empty());
+        let folder = Path::new("/shared/s.sweep");
+        let name = job_name(folder);
+        let mut tasks: Vec<Task> = (0..6).map(Task::Chunk).collect();
+        tasks.push(Task::Node("icelake".into()));
+        let lines = [
+            "3 RUNNING",
+            "4 PENDING",
+            "N/A PENDING",
+            "",
+            "5 COMPLETING",
+            "9 RUNNING",
+        ];
+        let text: String = lines.map(|line| format!("{name} {line}\n")).concat();
+        let queued = read_queue(&text, folder, &tasks);
+        assert_eq!(
+            queued.running,
+            BTreeSet::from([Task::Chunk(3), Task::Chunk(5)])
+        );
+        assert_eq!(queued.pending, BTreeSet::from([Task::Chunk(4)]));
+        let node = read_queue(&format!("{name}-icelake N/A RUNNING\n"), folder, &tasks);
+        assert!(node.has(&tasks[6]) && node.running.len() == 1);
+        assert!(read_queue("", folder, &tasks).is_empty());
     }
 
     #[test]

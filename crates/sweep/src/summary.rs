@@ -14,14 +14,14 @@ use std::collections::BTreeMap;
 
 /// All machines, in the order of the plan.
 #[derive(Clone, Debug, Serialize)]
-pub struct Summary {
+pub(crate) struct Summary {
     /// One for each machine, baseline and regime that has a cell.
     pub regimes: Vec<OfRegime>,
 }
 
 /// One machine in one regime.
 #[derive(Clone, Debug, Serialize)]
-pub struct OfRegime {
+pub(crate) struct OfRegime {
     /// The machine.
     pub machine: String,
     /// The lock that others are compared with.
@@ -36,7 +36,7 @@ pub struct OfRegime {
 
 /// One lock on one machine in one regime.
 #[derive(Clone, Debug, Serialize)]
-pub struct OfLock {
+pub(crate) struct OfLock {
     /// Name of the lock.
     pub lock: String,
     /// Number of cells in which it ran in every replicate.
@@ -56,7 +56,7 @@ pub struct OfLock {
 
 /// A figure over replicates.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Spread {
+pub(crate) struct Spread {
     /// Median of the replicates.
     pub median: f64,
     /// Lower end of the range of nine in ten replicates; with few replicates, of
@@ -96,7 +96,7 @@ impl Spread {
 /// What a ratio shows over the replicates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Says {
+pub(crate) enum Says {
     /// Better wherever the assumptions may lie.
     Better,
     /// Worse wherever the assumptions may lie.
@@ -144,7 +144,7 @@ impl Gathered {
 impl Summary {
     /// The summary of the figures of all runs, by their numbers.
     #[must_use]
-    pub fn new(plan: &Plan, figures: &[Figures]) -> Self {
+    pub(crate) fn new(plan: &Plan, figures: &[Figures]) -> Self {
         let mut groups: BTreeMap<Group, Gathered> = BTreeMap::new();
         for ((_, run), figures) in plan.runs_of(0..plan.runs()).zip(figures) {
             let block = &plan.blocks[run.block];

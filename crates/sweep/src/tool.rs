@@ -1,6 +1,7 @@
 //! The identity of this build of locklab, and the name of this machine. Shards of
 //! two builds must never be merged.
 
+use crate::error::Error;
 use locklab_lab::VERSION;
 use nix::sys::utsname::uname;
 use object::Object as _;
@@ -34,17 +35,17 @@ fn linkers_id(program: &[u8]) -> Option<Vec<u8>> {
 ///
 /// # Errors
 /// It is another build, whose figures may differ.
-pub(crate) fn check(folder: &Path, began: &str) -> Result<(), String> {
+pub(crate) fn check(folder: &Path, began: &str) -> Result<(), Error> {
     let here = identity();
     if began == here {
         return Ok(());
     }
-    Err(format!(
-        "the sweep in {} was begun by {began} and this is {here} (on {}): figures of two versions \
-         are not one sweep; use that one, or begin another with --folder",
-        folder.display(),
-        node()
-    ))
+    Err(Error::OtherBuild {
+        folder: folder.to_owned(),
+        began: began.to_owned(),
+        here,
+        node: node(),
+    })
 }
 
 /// The name of this machine.

@@ -7,10 +7,9 @@ use crate::comparing::{ReportFiles, show, show_stored};
 use crate::output::{duration, print};
 use clap::{Args, ValueEnum};
 use locklab_host::error::Error;
-use locklab_lab::settings::SEED;
-use locklab_sweep::conduct::{self, Executor, Job, Report, Request};
-use locklab_sweep::hardware;
+use locklab_sweep::conduct::{self, Executor, Request};
 use locklab_sweep::slurm::Options;
+use locklab_sweep::{Report, Task, machines};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -58,7 +57,7 @@ pub struct SweepArgs {
     /// Submit, and do not wait
     #[arg(long, requires = "slurm")]
     pub no_wait: bool,
-    /// Seed of every random choice [default: 1]
+    /// First seed [default: the file's, or 1]
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
     #[command(flatten)]
@@ -72,7 +71,7 @@ pub struct SweepArgs {
     pub task: Option<PathBuf>,
     /// Which task, as chunk:12
     #[arg(long, value_name = "PART", hide = true, requires = "task")]
-    pub part: Option<Job>,
+    pub part: Option<Task>,
 }
 
 /// `--on`.
@@ -102,7 +101,7 @@ pub fn run(args: &SweepArgs, common: &Common) -> Result<ExitCode, Error> {
         return Err(Error::Usage("a sweep needs its file".into()));
     };
     args.files.check()?;
-    let nodes = |On::Native| hardware::nodes(&args.constraint, args.slurm);
+    let nodes = |On::Native| machines::nodes(&args.constraint, args.slurm);
     let request = Request {
         file: file.clone(),
         text: locklab_lab::file::read(file).map_err(Error::Usage)?,
@@ -113,7 +112,7 @@ pub fn run(args: &SweepArgs, common: &Common) -> Result<ExitCode, Error> {
         executor: args.executor(),
         nodes: args.on.map(nodes).transpose()?,
         tasks: args.array,
-        seed: args.seed.unwrap_or(SEED),
+        seed: args.seed,
         quiet: common.quiet,
     };
     if common.dry_run {
@@ -132,7 +131,9 @@ pub fn run(args: &SweepArgs, common: &Common) -> Result<ExitCode, Error> {
             show_stored(&of.0, &of.1, &args.files, common)?;
         }
     }
-    swept.missing.map_or(Ok(ExitCode::SUCCESS), Err)
+    swept
+        .missing
+        .map_or(Ok(ExitCode::SUCCESS), |why| Err(why.into()))
 }
 
 impl SweepArgs {

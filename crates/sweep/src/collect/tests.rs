@@ -8,12 +8,12 @@ use locklab_lab::experiment::{Order, Sample, Values};
 use locklab_lab::store::Slot;
 use std::time::Instant;
 
-fn folder(path: &std::path::Path, seeds: u32, chunks: u64) -> Folder {
+fn models(path: &std::path::Path, seeds: u32, chunks: u64) -> Models {
     let text = format!(
         "kind = 'sweep'\nmachines = ['flat-16']\nbaseline = 'ticket'\nexperiment = ['mcs', 'tas']\n\
          seeds = {seeds}\n[[workload]]\nname = 'units'\nthreads = [1, 4]\ncritical = [0]\n"
     );
-    Folder::open_or_begin(path, &text, Some(chunks)).unwrap()
+    Models::open_or_begin(path, &text, None, Some(chunks)).unwrap()
 }
 
 /// A sample with the figures and the size of a simulated one.
@@ -27,10 +27,10 @@ fn sample(run: u64) -> Sample {
 }
 
 /// Fills a shard with the runs of its chunk, except the last `without`.
-fn fill(folder: &Folder, chunk: usize, without: u64) {
-    let plan = &folder.plan;
-    let runs = folder.chunk(chunk).unwrap();
-    let shard = Store::open_alone(&folder.shard(chunk)).unwrap();
+fn fill(models: &Models, chunk: usize, without: u64) {
+    let plan = &models.plan;
+    let runs = models.chunk(chunk).unwrap();
+    let shard = Store::open_alone(&models.folder.shard(&Task::Chunk(chunk))).unwrap();
     shard
         .together(|shard| {
             let mut ids = HashMap::new();
@@ -59,19 +59,19 @@ fn fill(folder: &Folder, chunk: usize, without: u64) {
 #[test]
 fn every_run_is_there_once_in_the_order_of_the_plan() {
     let scratch = tempfile::tempdir().unwrap();
-    let folder = folder(scratch.path(), 10, 7);
+    let models = models(scratch.path(), 10, 7);
     // The order in which shards are made does not matter.
     for chunk in [4, 0, 6, 2, 1, 5, 3] {
-        fill(&folder, chunk, 0);
+        fill(&models, chunk, 0);
     }
-    let collected = collect(&folder, &Progress::hidden()).unwrap();
+    let collected = collect(&models, &Progress::hidden()).unwrap();
     assert_eq!(collected.missing, []);
-    let store = Store::read(&folder.store()).unwrap();
-    assert_eq!(store.count().unwrap(), 2 * folder.plan.runs());
+    let store = Store::read(&models.folder.store()).unwrap();
+    assert_eq!(store.count().unwrap(), 2 * models.plan.runs());
     assert!(store.list().unwrap().iter().all(|e| e.state == "done"));
     let mut number = 0;
     let damaged = store.each_row(None, |row| {
-        let run = folder.plan.run(number / 2);
+        let run = models.plan.run(number / 2);
         assert_eq!(row.pair, i64::from(run.replicate));
         number += 1;
         Ok(())
@@ -82,21 +82,27 @@ fn every_run_is_there_once_in_the_order_of_the_plan() {
 #[test]
 fn what_is_missing_is_named_and_the_rest_is_merged() {
     let scratch = tempfile::tempdir().unwrap();
-    let folder = folder(scratch.path(), 10, 5);
+    let models = models(scratch.path(), 10, 5);
     for chunk in [0, 1, 2] {
-        fill(&folder, chunk, u64::from(chunk == 1) * 3);
+        fill(&models, chunk, u64::from(chunk == 1) * 3);
     }
     // Too much is as wrong as too little: here every run twice.
-    fill(&folder, 4, 0);
-    fill(&folder, 4, 0);
-    let collected = collect(&folder, &Progress::hidden()).unwrap();
+    fill(&models, 4, 0);
+    fill(&models, 4, 0);
+    let collected = collect(&models, &Progress::hidden()).unwrap();
     let whys: Vec<(usize, u64, &str)> = collected
         .missing
         .iter()
-        .map(|m| (m.chunk, m.runs.end - m.runs.start, m.why.as_str()))
+        .map(|m| {
+            (
+                m.task.number().unwrap(),
+                m.units.end - m.units.start,
+                m.why.as_str(),
+            )
+        })
         .collect();
     let runs = |chunk: usize| {
-        let runs = folder.chunk(chunk).unwrap();
+        let runs = models.chunk(chunk).unwrap();
         runs.end - runs.start
     };
     assert_eq!((whys[0].0, whys[0].1), (1, 3));
@@ -107,7 +113,7 @@ fn what_is_missing_is_named_and_the_rest_is_merged() {
         "{}",
         whys[2].2
     );
-    let store = Store::read(&folder.store()).unwrap();
+    let store = Store::read(&models.folder.store()).unwrap();
     assert_eq!(
         store.count().unwrap(),
         2 * (runs(0) + runs(1) - 3 + runs(2))
@@ -117,20 +123,20 @@ fn what_is_missing_is_named_and_the_rest_is_merged() {
 #[test]
 fn nodes_whose_clocks_are_apart_are_named_once_and_lose_nothing() {
     let scratch = tempfile::tempdir().unwrap();
-    let folder = folder(scratch.path(), 2, 4);
+    let models = models(scratch.path(), 2, 4);
     for (chunk, (node, ahead)) in [("a", 0.4), ("b", 61.0), ("b", 62.0), ("c", -7.0)]
         .into_iter()
         .enumerate()
     {
-        fill(&folder, chunk, 0);
+        fill(&models, chunk, 0);
         let status = Status {
             node: node.into(),
             clock_ahead: ahead,
             ..Status::default()
         };
-        folder.note(chunk, &status);
+        models.folder.note(&Task::Chunk(chunk), &status);
     }
-    let collected = collect(&folder, &Progress::hidden()).unwrap();
+    let collected = collect(&models, &Progress::hidden()).unwrap();
     assert_eq!(collected.missing, []);
     let [b, c] = &collected.clocks[..] else {
         panic!("{:?}", collected.clocks);
@@ -145,17 +151,17 @@ fn nodes_whose_clocks_are_apart_are_named_once_and_lose_nothing() {
 #[ignore = "writes a gigabyte: cargo xtask test --thorough"]
 fn a_thousand_shards_are_merged() {
     let scratch = tempfile::tempdir().unwrap();
-    let folder = folder(scratch.path(), 125_000, 1000);
-    assert_eq!(folder.plan.runs(), 500_000);
-    for chunk in 0..folder.chunks() {
-        fill(&folder, chunk, 0);
+    let models = models(scratch.path(), 125_000, 1000);
+    assert_eq!(models.plan.runs(), 500_000);
+    for chunk in 0..models.chunks() {
+        fill(&models, chunk, 0);
     }
     let begun = Instant::now();
-    let collected = collect(&folder, &Progress::hidden()).unwrap();
+    let collected = collect(&models, &Progress::hidden()).unwrap();
     assert_eq!(collected.missing, []);
     eprintln!(
         "{} shards merged in {:.1} s",
-        folder.chunks(),
+        models.chunks(),
         begun.elapsed().as_secs_f64()
     );
 }

@@ -5,7 +5,7 @@ use crate::file::SweepFile;
 use proptest::prelude::*;
 use std::collections::HashSet;
 
-fn plan(text: &str) -> Result<Plan, String> {
+fn plan(text: &str) -> Result<Plan, Error> {
     let file = SweepFile::parse(text)?;
     let machines = file
         .machines
@@ -46,10 +46,12 @@ fn what_is_wrong_with_a_plan_is_said() {
         ),
         ("[[exclude]]\nbaseline = 'ticket'", "leave no run"),
     ] {
-        let error = plan(&format!("{TEXT}{change}\n")).unwrap_err();
+        let error = plan(&format!("{TEXT}{change}\n")).unwrap_err().to_string();
         assert!(error.contains(part), "{error}");
     }
-    let error = plan(&TEXT.replace("'clh'", "'klh'")).unwrap_err();
+    let error = plan(&TEXT.replace("'clh'", "'klh'"))
+        .unwrap_err()
+        .to_string();
     assert!(error.contains("no lock called 'klh'"), "{error}");
 }
 

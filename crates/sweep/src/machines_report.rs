@@ -4,11 +4,11 @@
 //! Cells of two machines correspond if the file describes them alike: "all"
 //! threads may be 8 on one machine and 128 on another.
 
-use crate::cluster::last_words;
+use crate::error::Error;
 use crate::file::{Part, Threads};
-use crate::hardware::{Fleet, NodeStatus};
-use crate::slurm;
-use crate::state;
+use crate::folder::Status;
+use crate::machines::Machines;
+use crate::task::{Missing, Task};
 use locklab_document::{Column, ColumnGroup, Document, Part as Shown, Section, Table};
 use locklab_lab::VERSION;
 use locklab_lab::experiment::{Experiment, Facts, Labels, Provenance};
@@ -17,7 +17,6 @@ use locklab_lab::verdicts::judge;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
-use std::fs;
 
 /// The verdict on one cell of one machine.
 #[derive(Clone, Debug, Serialize)]
@@ -48,106 +47,86 @@ struct Machine {
     cells: Vec<CellVerdict>,
 }
 
-/// The report on a sweep over machines, and what is missing.
-#[derive(Debug)]
-pub(crate) struct FleetReport {
-    /// The report on all nodes that have samples.
-    pub(crate) document: Document,
-    /// A sentence for each node that is not complete.
-    pub(crate) missing: Vec<String>,
+/// What was collected of a sweep over machines.
+#[derive(Debug, Default)]
+pub(crate) struct CollectedMachines {
+    machines: Vec<Machine>,
+    /// What is missing of each node that is not complete.
+    pub(crate) missing: Vec<Missing>,
 }
 
-/// Merges all shards, and reports on them.
+/// Merges all shards, and judges them.
 ///
 /// # Errors
 /// The store cannot be written, or a shard's experiments cannot be judged.
-pub(crate) fn collect(fleet: &Fleet, on_cluster: bool) -> Result<FleetReport, String> {
-    let part = fleet.path().join("store.sqlite.part");
-    let wrong = |e: std::io::Error| format!("cannot write {}: {e}", part.display());
-    let store = state::new_store(&part)?;
-    let (mut machines, mut missing) = (Vec::new(), Vec::new());
-    for feature in &fleet.features {
-        let status = fleet.status(feature);
-        if fleet.shard(feature).exists() {
-            let shard = Store::open_left(&fleet.shard(feature));
-            match shard {
+pub(crate) fn collect(sweep: &Machines) -> Result<CollectedMachines, Error> {
+    let mut collected = CollectedMachines::default();
+    let store = sweep.folder.new_store()?;
+    let merged = sweep.features.iter().try_for_each(|feature| {
+        let task = Task::Node(feature.clone());
+        let status = sweep.folder.status(&task);
+        let (mut done, mut why) = (status.as_ref().map_or(0, |status| status.done), None);
+        let path = sweep.folder.shard(&task);
+        if path.exists() {
+            match Store::open_left(&path) {
                 Ok(shard) => {
-                    store.merge(&shard)?;
-                    let status = status.clone().unwrap_or_default();
-                    machines.extend(machine(fleet, feature, &status, &shard)?);
+                    store.merge(&shard).map_err(Error::lab)?;
+                    let status = status.unwrap_or_default();
+                    let machine = machine(sweep, feature, &status, &shard)?;
+                    collected.machines.extend(machine);
                 }
-                Err(why) => missing.push(format!("{feature}: {why}")),
+                Err(e) => (done, why) = (0, Some(e.to_string())),
             }
         }
-        missing.extend(why_missing(fleet, feature, status.as_ref(), on_cluster));
-    }
-    drop(store);
-    fs::rename(&part, fleet.store()).map_err(wrong)?;
-    Ok(FleetReport {
-        document: document(fleet, &machines, &missing),
-        missing,
-    })
-}
-
-fn why_missing(
-    fleet: &Fleet,
-    feature: &str,
-    status: Option<&NodeStatus>,
-    on_cluster: bool,
-) -> Option<String> {
-    let mut text = match status {
-        Some(status) if status.done == status.of => return None,
-        Some(status) => format!(
-            "{feature}: {} of {} pairs of locks on {}; {}",
-            status.done,
-            status.of,
-            status.node,
-            status
-                .stopped
-                .as_deref()
-                .unwrap_or("its task did not come to its end")
-        ),
-        None => format!("{feature}: no task of it began"),
-    };
-    if on_cluster {
-        if let Some(account) = slurm::node_account(fleet, feature) {
-            text += &format!("; Slurm says {account}");
+        let of = sweep.experiments();
+        if done < of {
+            collected.missing.push(Missing {
+                why: why.unwrap_or_else(|| sweep.folder.why_missing(&task)),
+                units: done..of,
+                task,
+            });
         }
-        text += &format!("; {}", last_words(&fleet.log(feature)));
-    }
-    Some(text)
+        Ok(())
+    });
+    drop(store);
+    sweep.folder.replace_store(merged)?;
+    Ok(collected)
 }
 
 fn machine(
-    fleet: &Fleet,
+    sweep: &Machines,
     feature: &str,
-    status: &NodeStatus,
+    status: &Status,
     shard: &Store,
-) -> Result<Option<Machine>, String> {
+) -> Result<Option<Machine>, Error> {
     let mut of = Machine {
         feature: feature.to_owned(),
         node: status.node.clone(),
         machine: String::new(),
-        cpus: status.cpus,
+        cpus: status.cpus.unwrap_or_default(),
         fingerprint: Facts::new(),
         cells: Vec::new(),
     };
-    for (id, _) in shard.keys()? {
-        let experiment = shard.experiment(id)?;
+    for (id, _) in shard.keys().map_err(Error::lab)? {
+        let experiment = shard.experiment(id).map_err(Error::lab)?;
         if let Provenance::Hardware(name) = &experiment.provenance {
             of.machine.clone_from(name);
         }
         of.fingerprint.clone_from(&experiment.facts);
-        of.cells.extend(cells(fleet, status.cpus, &experiment)?);
+        of.cells.extend(cells(sweep, of.cpus, &experiment)?);
     }
     Ok((!of.cells.is_empty()).then_some(of))
 }
 
-fn cells(fleet: &Fleet, cpus: usize, experiment: &Experiment) -> Result<Vec<CellVerdict>, String> {
-    let verdicts = judge(experiment).map_err(|e| e.to_string())?;
+fn cells(
+    sweep: &Machines,
+    cpus: usize,
+    experiment: &Experiment,
+) -> Result<Vec<CellVerdict>, Error> {
+    let verdicts = judge(experiment).map_err(Error::lab)?;
     let labels = &experiment.labels;
     let work = experiment.spec["work"].as_str().unwrap_or_default();
-    let workload = fleet.file.workloads.iter().find(|w| w.work.word() == work);
+    let workload = sweep.file.workloads.iter().find(|w| w.work.word() == work);
     let in_file: &[Threads] = workload.map_or(&[], |w| &w.threads);
     let mut cells: Vec<CellVerdict> = Vec::new();
     for judged in &verdicts.cells {
@@ -190,8 +169,16 @@ fn threads_words(threads: Threads) -> String {
     }
 }
 
-fn document(fleet: &Fleet, machines: &[Machine], missing: &[String]) -> Document {
-    let title = match fleet.file.title.as_str() {
+/// The report on what was collected.
+pub(crate) fn document(sweep: &Machines, collected: &CollectedMachines) -> Document {
+    let machines = &collected.machines;
+    let noun = |n: &Missing| format!("{} of {} pairs of locks", n.units.start, n.units.end);
+    let missing: Vec<String> = collected
+        .missing
+        .iter()
+        .map(|missing| format!("{}: {}; {}", missing.task, noun(missing), missing.why))
+        .collect();
+    let title = match sweep.file.title.as_str() {
         "" => "Sweep over machines".to_owned(),
         title => title.to_owned(),
     };
@@ -214,10 +201,10 @@ fn document(fleet: &Fleet, machines: &[Machine], missing: &[String]) -> Document
         },
         sections: Vec::new(),
         findings: Vec::new(),
-        data: data(fleet, machines, missing),
+        data: data(sweep, machines, &missing),
     };
     if !missing.is_empty() {
-        document.push(Section::new("Missing").items(missing.to_vec()));
+        document.push(Section::new("Missing").items(missing));
     }
     if machines.is_empty() {
         return document;
@@ -330,7 +317,7 @@ fn agreement(machines: &[Machine]) -> Vec<Section> {
     ]
 }
 
-fn data(fleet: &Fleet, machines: &[Machine], missing: &[String]) -> Map<String, Value> {
+fn data(sweep: &Machines, machines: &[Machine], missing: &[String]) -> Map<String, Value> {
     let names: Vec<&str> = machines.iter().map(|of| of.machine.as_str()).collect();
     let fields = [
         ("schema", json!(1)),
@@ -339,7 +326,7 @@ fn data(fleet: &Fleet, machines: &[Machine], missing: &[String]) -> Map<String, 
             "provenance",
             json!({ "source": "hardware", "name": names.join(", ") }),
         ),
-        ("store", json!(fleet.store())),
+        ("store", json!(sweep.folder.store())),
         ("missing", json!(missing)),
         ("machines", json!(machines)),
     ];
