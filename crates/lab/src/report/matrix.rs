@@ -8,7 +8,7 @@ use super::placed::{self, Placed, axis};
 use super::{Report, caveats, design, findings, regions, results};
 use crate::verdicts::{Figures, JudgedCell};
 use locklab_document::number;
-use locklab_document::{Document, Medium, Part, Section, Tone};
+use locklab_document::{Document, Facts, Medium, Part, Section, Tone};
 use locklab_judge::{Judged, Verdict, aa_check};
 use std::collections::BTreeMap;
 
@@ -29,7 +29,7 @@ pub(super) fn document(report: &Report) -> Document {
             experiment.labels.experiment, experiment.labels.baseline
         )
     };
-    let summary = summary(report);
+    let (summary, places) = summary(report);
     let caveats = caveats_of(report);
     let mut document = Document {
         title,
@@ -50,10 +50,12 @@ pub(super) fn document(report: &Report) -> Document {
         parts: summary.iter().map(lead).collect(),
         ..Section::default()
     });
-    let regions = regions::lines(report);
+    let regions = regions::facts(report);
     if !regions.is_empty() {
-        document
-            .push(Section::minor("Regions of several cells, each judged as one").items(regions));
+        document.push(Section::minor("Several cells, judged as one").facts(regions));
+    }
+    if !places.is_empty() {
+        document.push(Section::minor("Where").facts(places));
     }
     let mut facts = experiment.facts.clone();
     facts.extend(design::facts(report));
@@ -178,25 +180,33 @@ fn grids(report: &Report, document: &mut Document) {
     );
 }
 
-/// A sentence per placement class that summarises the matrix.
-fn summary(report: &Report) -> Vec<String> {
+/// One or two sentences per placement class that summarise the matrix, and the
+/// cells of each verdict where there are too many for a sentence.
+fn summary(report: &Report) -> (Vec<String>, Facts) {
     let groups = by_class(report);
     let several = groups.len() > 1;
     let mut sentences: Vec<String> = regions::lead(report).into_iter().collect();
-    let of_cells = groups.iter().map(|(class, cells)| {
+    let mut places = Facts::new();
+    for (class, cells) in &groups {
         let cells = all_placed(report, cells);
         let margin = design::margin(report);
-        let sentence = placed::sentence(&cells, &report.subject(), &margin, report.lengths);
-        match class {
-            Some(class) if several => format!("CPUs placed as \"{class}\": {sentence}"),
-            _ => sentence,
+        let found = placed::summary(&cells, &report.subject(), &margin, report.lengths);
+        match class.filter(|_| several) {
+            Some(class) => {
+                sentences.push(format!("CPUs placed as \"{class}\": {}", found.sentence));
+                let named = |(word, at): (String, String)| (format!("{word}, {class}"), at);
+                places.extend(found.places.into_iter().map(named));
+            }
+            None => {
+                sentences.push(found.sentence);
+                places.extend(found.places);
+            }
         }
-    });
-    sentences.extend(of_cells);
+    }
     if report.experiment.design.aa {
         sentences.push(aa(report));
     }
-    sentences
+    (sentences, places)
 }
 
 /// Whether baseline against baseline found more than chance allows.

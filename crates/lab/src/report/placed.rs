@@ -4,7 +4,7 @@
 
 use super::{Lengths, region};
 use locklab_document::number::{self, label};
-use locklab_document::{Grid, GridCell, GridRow, Shade, mark};
+use locklab_document::{Facts, Grid, GridCell, GridRow, Shade, mark};
 use locklab_judge::{Judged, Shown, Verdict};
 use std::collections::BTreeSet;
 
@@ -156,47 +156,88 @@ pub(super) fn legend(cells: &[Placed], margin: &str, gaps: bool) -> Vec<(String,
     .collect()
 }
 
-/// A sentence that says what was shown in some cells.
-pub(super) fn sentence(cells: &[Placed], subject: &str, margin: &str, lengths: Lengths) -> String {
-    if cells.is_empty() {
-        return "No cell was measured, so nothing is claimed.".into();
-    }
-    let mut parts = Vec::new();
+/// What was found in some cells.
+pub(super) struct Summary {
+    /// One or two short sentences.
+    pub(super) sentence: String,
+    /// Which cells, by verdict, where a sentence cannot name them in few words.
+    pub(super) places: Facts,
+}
+
+/// Says what was found in some cells.
+pub(super) fn summary(cells: &[Placed], subject: &str, margin: &str, lengths: Lengths) -> Summary {
+    let mut found: Vec<(&str, String, String)> = Vec::new();
     for word in ["better", "worse", "flat", "unclear", "invalid"] {
         let is = |c: &&Placed| c.judged.verdict.word() == word;
-        let found: Vec<&Placed> = cells.iter().filter(is).collect();
-        if found.is_empty() {
+        let of: Vec<&Placed> = cells.iter().filter(is).collect();
+        if of.is_empty() {
             // Better and worse are what a reader came for.
             if word == "better" || word == "worse" {
-                parts.push(format!("{word} in none"));
+                found.push((word, format!("{word} in none"), String::new()));
             }
             continue;
         }
         let mut part = match word {
-            "flat" => format!("shown flat within {margin} % in {}", found.len()),
-            _ => format!("{word} in {}", found.len()),
+            "flat" => format!("shown flat within {margin} % in {}", of.len()),
+            _ => format!("{word} in {}", of.len()),
         };
         if matches!(word, "better" | "worse") {
-            part.push_str(&format!(", by {}", extent(&found)));
+            part.push_str(&format!(", by {}", extent(&of)));
         }
         if word == "flat" {
             let nonzero = |c: &&&Placed| c.judged.verdict == Verdict::Flat { nonzero: true };
-            match found.iter().filter(nonzero).count() {
+            match of.iter().filter(nonzero).count() {
                 0 => {}
-                n if n == found.len() => part.push_str(", small but not zero"),
+                n if n == of.len() => part.push_str(", small but not zero"),
                 n => part.push_str(&format!(", {n} of them small but not zero")),
             }
         }
-        if found.len() < cells.len() {
-            part.push_str(&format!(" ({})", regions(cells, &found, lengths)));
-        }
-        parts.push(part);
+        let places = match of.len() == cells.len() {
+            true => String::new(),
+            false => regions(cells, &of, lengths),
+        };
+        found.push((word, part, places));
     }
-    format!(
-        "In {}, {subject} is {}.",
-        number::count(cells.len(), "cell"),
-        parts.join("; ")
-    )
+    let count = number::count(cells.len(), "cell");
+    let join = |parts: Vec<String>| parts.join("; ");
+    // One region is named in a word or two, several are a table.
+    if found.iter().all(|(_, _, places)| !places.contains(';')) {
+        let part = |(_, part, places): &(&str, String, String)| match places.as_str() {
+            "" => part.clone(),
+            places => format!("{part} ({places})"),
+        };
+        let sentence = match cells.is_empty() {
+            true => "No cell was measured, so nothing is claimed.".into(),
+            false => format!(
+                "In {count}, {subject} is {}.",
+                join(found.iter().map(part).collect())
+            ),
+        };
+        return Summary {
+            sentence,
+            places: Facts::new(),
+        };
+    }
+    let part = |(_, part, _): &(&str, String, String)| part.clone();
+    let (calls, others) = found.split_at(2);
+    let mut sentence = format!(
+        "In {count}, {subject} is {}.",
+        join(calls.iter().map(part).collect())
+    );
+    if !others.is_empty() {
+        let others = join(others.iter().map(part).collect());
+        let (first, rest) = others.split_at(1);
+        sentence += &format!(" {}{rest}.", first.to_uppercase());
+    }
+    let places = found
+        .into_iter()
+        .filter(|(_, _, places)| !places.is_empty());
+    Summary {
+        sentence,
+        places: places
+            .map(|(word, _, places)| (word.to_owned(), places))
+            .collect(),
+    }
 }
 
 /// "12 to 95 %", or or "a factor of 1.12 to 24.0" where percentages mislead.

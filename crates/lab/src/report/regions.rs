@@ -2,40 +2,32 @@
 
 use super::{Lengths, Report};
 use crate::regions::{JudgedPart, Part};
-use locklab_document::mark;
 use locklab_document::number;
+use locklab_document::{Facts, mark};
 use locklab_judge::Verdict;
 
-/// One sentence for all rows: "mcs against ticket, over all lengths: ...".
+/// A sentence on all contended cells.
 pub(super) fn lead(report: &Report) -> Option<String> {
-    let rows: Vec<String> = report
-        .verdicts
-        .regions
-        .iter()
-        .filter(|r| matches!(r.part, Part::Threads(..)))
-        .map(|r| format!("{} {}", name(r.part, report.lengths), found(r)))
-        .collect();
-    (!rows.is_empty()).then(|| {
-        format!(
-            "{}, over all lengths: {}.",
-            report.subject(),
-            rows.join("; ")
-        )
-    })
+    let mut regions = report.verdicts.regions.iter();
+    let all = regions.find(|r| matches!(r.part, Part::Contended))?;
+    let noun = number::plural(2, report.lengths.noun());
+    Some(format!(
+        "{} over all cells of several {noun} on CPUs of their own: {}.",
+        report.subject(),
+        found(all)
+    ))
 }
 
-/// A line for each of the other regions.
-pub(super) fn lines(report: &Report) -> Vec<String> {
+/// A line for each region, the rows first.
+pub(super) fn facts(report: &Report) -> Facts {
+    let is_row = |r: &&JudgedPart| matches!(r.part, Part::Threads(..));
     let regions = report.verdicts.regions.iter();
-    regions
-        .filter(|r| !matches!(r.part, Part::Threads(..)))
+    let (rows, others): (Vec<_>, Vec<_>) = regions.partition(is_row);
+    rows.into_iter()
+        .chain(others)
         .map(|r| {
-            format!(
-                "{}: {} {}",
-                name(r.part, report.lengths),
-                found(r),
-                mark(&r.judged.verdict)
-            )
+            let found = format!("{} {}", found(r), mark(&r.judged.verdict));
+            (name(r.part, report.lengths), found)
         })
         .collect()
 }
@@ -46,13 +38,10 @@ pub(super) fn name(part: Part, lengths: Lengths) -> String {
         Part::Threads(n, crowded) => {
             let several = usize::try_from(n).unwrap_or(usize::MAX);
             let noun = number::plural(several, lengths.noun());
-            let more = if crowded { ", more than the CPUs," } else { "" };
+            let more = if crowded { ", more than the CPUs" } else { "" };
             format!("{} {noun}{more}", number::label(n))
         }
-        Part::Contended => format!(
-            "all cells of several {} on CPUs of their own",
-            number::plural(2, lengths.noun())
-        ),
+        Part::Contended => "all contended cells".into(),
         Part::NonCritical(n) => {
             format!(
                 "contended, non-critical length {}{}",

@@ -184,6 +184,11 @@ fn matrix_inside(report: &Report, judged: &JudgedCell, document: &mut Document) 
     };
     let name = base_name(metric);
     let placed: Vec<Placed> = all.iter().map(|(_, placed)| placed.clone()).collect();
+    let margin = design::margin(report);
+    let places = placed::summary(&placed, &report.subject(), &margin, report.lengths).places;
+    if !places.is_empty() {
+        document.push(Section::minor("Where").facts(places));
+    }
     for length in axis(&placed, |c| c.non_critical) {
         let of = |c: &&Placed| c.non_critical == length;
         let block: Vec<Placed> = placed.iter().filter(of).cloned().collect();

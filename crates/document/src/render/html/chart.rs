@@ -25,35 +25,58 @@ pub(super) fn definitions() -> Markup {
     }
 }
 
+/// Pixels of a character of a name, of the usual fonts at their widest.
+const CHARACTER: usize = 8;
+
+/// Pixels that slanting column names need, upwards and to the right of the
+/// last; 0 where all fit above their columns.
+fn slant(grid: &Grid) -> usize {
+    let longest = grid.columns.iter().map(|name| name.chars().count());
+    match CHARACTER * longest.max().unwrap_or(0) {
+        pixels if pixels <= CELL.0 => 0,
+        pixels => pixels * 5 / 7,
+    }
+}
+
 /// Pixels that a row's name has.
 fn margin(grid: &Grid) -> usize {
     let longest = grid.rows.iter().map(|row| row.name.chars().count() + 1);
     72.max(
-        14 + 8 * longest
-            .max()
-            .unwrap_or(0)
-            .max(grid.row_title.chars().count()),
+        14 + CHARACTER
+            * longest
+                .max()
+                .unwrap_or(0)
+                .max(grid.row_title.chars().count()),
     )
 }
 
 /// Size of a heat map.
 pub(super) fn heat_map_size(grid: &Grid) -> (usize, usize) {
-    let title = 8 * grid.column_title.chars().count();
-    let width = (grid.columns.len() * CELL.0).max(title);
-    (margin(grid) + 4 + width, 44 + grid.rows.len() * CELL.1)
+    let title = CHARACTER * grid.column_title.chars().count();
+    let slant = slant(grid);
+    let width = (grid.columns.len() * CELL.0 + slant).max(title);
+    (
+        margin(grid) + 4 + width,
+        44 + slant + grid.rows.len() * CELL.1,
+    )
 }
 
 /// The inside of a heat map.
 pub(super) fn heat_map(grid: &Grid) -> Markup {
     let (width, height) = CELL;
-    let left = margin(grid);
+    let (left, slant) = (margin(grid), slant(grid));
     let x = |column: usize| left + column * width;
-    let y = |row: usize| 40 + row * height;
+    let y = |row: usize| 40 + slant + row * height;
+    let middle = |column: usize| x(column) + width / 2;
     html! {
         text.soft x=(left) y="12" { (clean(&grid.column_title)) }
-        text.soft.end x=(left - 8) y="32" { (clean(&grid.row_title)) }
+        text.soft.end x=(left - 8) y=(y(0) - 8) { (clean(&grid.row_title)) }
         @for (i, name) in grid.columns.iter().enumerate() {
-            text.num.mid x=(x(i) + width / 2) y="32" { (clean(name)) }
+            @if slant == 0 {
+                text.num.mid x=(middle(i)) y="32" { (clean(name)) }
+            } @else {
+                text.num transform=(format!("translate({} {}) rotate(-45)", middle(i), y(0) - 8)) { (clean(name)) }
+            }
         }
         @for (j, row) in grid.rows.iter().enumerate() {
             text.num.end x=(left - 8) y=(y(j) + height / 2 + 5) { (clean(&row.name)) (clean(&row.flag)) }
@@ -347,5 +370,34 @@ pub(super) fn step(highest: f64, wanted: f64) -> f64 {
         step
     } else {
         0.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn grid(columns: &[&str]) -> Grid {
+        Grid {
+            row_title: "lock".into(),
+            column_title: "machine".into(),
+            columns: columns.iter().map(|name| (*name).to_owned()).collect(),
+            rows: Vec::new(),
+        }
+    }
+
+    /// Two names side by side would overlap where they are longer than a cell.
+    #[test]
+    fn long_names_of_columns_slant_and_have_room() {
+        let short = grid(&["0", "1024"]);
+        let long = grid(&["flat-16", "neoverse-n1-altra-2s"]);
+        assert!(!heat_map(&short).into_string().contains("rotate"));
+        assert_eq!(
+            heat_map(&long).into_string().matches("rotate(-45)").count(),
+            2
+        );
+        let ((width, height), room) = (heat_map_size(&short), slant(&long));
+        assert!(room > 7 * 20 * 5 / 7, "{room}");
+        assert_eq!(heat_map_size(&long), (width + room, height + room));
     }
 }

@@ -36,8 +36,8 @@ pub(in crate::report) fn sentence(report: &Report, judged: &JudgedCell) -> Strin
     if !matrix.is_empty() {
         let cells: Vec<_> = matrix.into_iter().map(|(_, placed)| placed).collect();
         let margin = design::margin(report);
-        let sentence = placed::sentence(&cells, &report.subject(), &margin, report.lengths);
-        text = format!("{text} {sentence}").trim().to_owned();
+        let found = placed::summary(&cells, &report.subject(), &margin, report.lengths);
+        text = format!("{text} {}", found.sentence).trim().to_owned();
     }
     let set_aside = || cell.pairs.iter().filter_map(|pair| pair.invalid());
     if let Some(fault) = set_aside().next() {
