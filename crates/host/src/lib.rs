@@ -5,6 +5,7 @@
 //! none should implement again. Must never measure a lock, store a figure or
 //! print.
 
+pub mod child;
 pub mod clock;
 pub mod environment;
 pub mod error;

@@ -8,9 +8,10 @@
 //! process. A fault anywhere else must take its usual course.
 
 use crate::folders::remove_folders;
-use crate::isolate::{Death, Lost, called_from, interrupted_at};
+use crate::isolate::{Death, Lost, called_from};
 use crate::library::Library;
 use crate::own_lock::{OwnLock, Runner};
+use locklab_host::child::interrupted_at;
 use locklab_host::message;
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, raise, sigaction};
 use std::ffi::c_int;

@@ -6,14 +6,15 @@
 //! through a pipe. When it dies it still reports where, by a signal handler
 //! that only writes numbers. The child must never touch the terminal.
 
-use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
-use nix::sys::wait::{WaitStatus, waitpid};
-use nix::unistd::{ForkResult, fork, pipe};
+use locklab_host::child::{self, interrupted_at};
+use nix::sys::signal::{self, SigHandler, Signal};
+use nix::sys::wait::WaitStatus;
+use nix::unistd::pipe;
 use serde::{Serialize, de::DeserializeOwned};
 use std::ffi::c_int;
 use std::fs::File;
 use std::io::{Read, Write};
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsRawFd as _, FromRawFd as _, RawFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, Once};
@@ -139,25 +140,19 @@ pub(crate) fn in_child<T: Serialize + DeserializeOwned>(
         let _one = FORKING.lock().unwrap_or_else(|e| e.into_inner());
         hush_children();
         let (read, write) = pipe().map_err(|e| broken("make a pipe to", &e))?;
-        // SAFETY: the child uses nothing but memory, the loader and its pipe;
-        // glibc keeps malloc and the loader usable in the child of a process
-        // with threads. It ends by _exit.
-        match unsafe { fork() }.map_err(|e| broken("start", &e))? {
-            ForkResult::Child => {
-                drop(read);
-                answer(write, patience, work)
-            }
-            ForkResult::Parent { child } => (File::from(read), child),
-        }
+        let parents = read.as_raw_fd();
+        let work = || {
+            // SAFETY: the child's copy of an end that only its parent uses.
+            unsafe { libc::close(parents) };
+            answer(write.as_raw_fd(), patience, work)
+        };
+        // SAFETY: the child uses nothing but memory, the loader and its pipe.
+        let child = unsafe { child::start(None, work) };
+        (File::from(read), child.map_err(|e| broken("start", &e))?)
     };
     let mut said = Vec::new();
     let heard = read.read_to_end(&mut said);
-    let status = loop {
-        match waitpid(child, None) {
-            Err(nix::errno::Errno::EINTR) => {}
-            other => break other,
-        }
-    };
+    let (status, _) = child::wait(child);
     heard.map_err(|e| broken("hear from", &e))?;
     match (said.first(), said.get(1..).unwrap_or_default()) {
         (Some(b'A'), rest) => serde_json::from_slice(rest).map_err(|e| broken("understand", &e)),
@@ -208,12 +203,9 @@ pub(crate) fn give_up(why: &str) -> ! {
 }
 
 /// The child process from start to end.
-fn answer<T: Serialize>(write: OwnedFd, patience: Duration, work: impl FnOnce() -> T) -> ! {
-    PIPE.store(write.as_raw_fd(), Ordering::Relaxed);
+fn answer<T: Serialize>(write: RawFd, patience: Duration, work: impl FnOnce() -> T) {
+    PIPE.store(write, Ordering::Relaxed);
     QUIET[1].store(patience.as_secs().max(1) as u32, Ordering::Relaxed);
-    // It does not outlive its parent, and Ctrl-C ends it.
-    // SAFETY: numbers only.
-    unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
     install();
     IN_CHILD.store(true, Ordering::Relaxed);
     let said = match catch_unwind(AssertUnwindSafe(work)) {
@@ -230,78 +222,28 @@ fn answer<T: Serialize>(write: OwnedFd, patience: Duration, work: impl FnOnce() 
             format!("P{text}").into_bytes()
         }
     };
-    let _ = File::from(write).write_all(&said);
-    // SAFETY: ends this process at once; nothing of the parent's is flushed
-    // or dropped a second time.
-    unsafe { libc::_exit(0) }
+    // SAFETY: the child's end of the pipe, which it uses no more.
+    let _ = unsafe { File::from_raw_fd(write) }.write_all(&said);
 }
 
-/// Installs handlers for faults of the lock's code, on a stack of their own,
-/// and checks every second whether it makes progress.
+/// Handles faults of the lock's code, checks every second whether it makes
+/// progress, and lets Ctrl-C end it.
 fn install() {
-    const STACK: usize = 64 * 1024;
-    let stack: &'static mut [u8] = Box::leak(vec![0; STACK].into_boxed_slice());
-    let alternate = libc::stack_t {
-        ss_sp: stack.as_mut_ptr().cast(),
-        ss_flags: 0,
-        ss_size: STACK,
-    };
-    // SAFETY: memory that stays.
-    unsafe { libc::sigaltstack(&raw const alternate, std::ptr::null_mut()) };
-    let flags = SaFlags::SA_SIGINFO | SaFlags::SA_ONSTACK;
-    let on_death = SigAction::new(SigHandler::SigAction(died), flags, SigSet::all());
-    for signal in [
+    let faults = [
         Signal::SIGSEGV,
         Signal::SIGBUS,
         Signal::SIGILL,
         Signal::SIGFPE,
         Signal::SIGTRAP,
         Signal::SIGABRT,
-    ] {
-        // SAFETY: `died` only reads atomics, writes to a pipe and ends.
-        let _ = unsafe { sigaction(signal, &on_death) };
-    }
-    let flags = flags | SaFlags::SA_RESTART;
-    let on_tick = SigAction::new(SigHandler::SigAction(tick), flags, SigSet::all());
-    let usual = SigAction::new(SigHandler::SigDfl, SaFlags::empty(), SigSet::empty());
-    // SAFETY: as above.
+    ];
+    // SAFETY: both handlers only use atomics, write to a pipe and end.
     unsafe {
-        let _ = sigaction(Signal::SIGALRM, &on_tick);
-        let _ = sigaction(Signal::SIGINT, &usual);
-        let _ = sigaction(Signal::SIGTERM, &usual);
-        let second = libc::timeval {
-            tv_sec: 1,
-            tv_usec: 0,
-        };
-        let every = libc::itimerval {
-            it_interval: second,
-            it_value: second,
-        };
-        libc::setitimer(libc::ITIMER_REAL, &raw const every, std::ptr::null_mut());
-    }
-}
-
-/// The instruction and the stack pointer of an interrupted thread.
-pub(crate) fn interrupted_at(context: *mut libc::c_void) -> (usize, usize) {
-    // SAFETY: what the kernel gives a handler.
-    let context = unsafe { &*context.cast::<libc::ucontext_t>() };
-    #[cfg(target_arch = "x86_64")]
-    {
-        let registers = &context.uc_mcontext.gregs;
-        (
-            registers[libc::REG_RIP as usize] as usize,
-            registers[libc::REG_RSP as usize] as usize,
-        )
-    }
-    #[cfg(target_arch = "aarch64")]
-    {
-        let machine = &context.uc_mcontext;
-        (machine.pc as usize, machine.sp as usize)
-    }
-    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-    {
-        let _ = context;
-        (0, 0)
+        child::on_signals(&faults, died);
+        child::every_second(libc::ITIMER_REAL as _, tick);
+        for signal in [Signal::SIGINT, Signal::SIGTERM] {
+            let _ = signal::signal(signal, SigHandler::SigDfl);
+        }
     }
 }
 

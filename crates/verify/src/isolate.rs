@@ -6,7 +6,7 @@
 //! has one thread, computes, leaves its answer in memory that it shares with
 //! its parent ([`Journal`]), and ends without running anybody's exit code.
 //! Nothing here may be called by a thread that holds a lock which the child
-//! needs. Where there is no fork, the model runs in this process.
+//! needs. Elsewhere than on Linux the model runs in this process.
 
 use crate::explore::Failure;
 use crate::journal::Journal;
@@ -34,7 +34,7 @@ pub(crate) struct Crash {
 }
 
 /// Runs `work` in a child process.
-#[cfg(not(unix))]
+#[cfg(not(target_os = "linux"))]
 pub(crate) fn isolated<R: Serialize + DeserializeOwned>(work: impl FnOnce() -> R) -> Ended<R> {
     let start = std::time::Instant::now();
     let answer = Ok(work());
@@ -44,19 +44,18 @@ pub(crate) fn isolated<R: Serialize + DeserializeOwned>(work: impl FnOnce() -> R
     }
 }
 
-#[cfg(unix)]
-pub(crate) use unix::isolated;
+#[cfg(target_os = "linux")]
+pub(crate) use linux::isolated;
 
-#[cfg(unix)]
-mod unix {
+#[cfg(target_os = "linux")]
+mod linux {
     use super::{Crash, DeserializeOwned, Duration, Ended, Failure, Journal, Serialize};
     use crate::explore::{silently, warm_up};
     use crate::trace;
+    use locklab_host::child::{self, interrupted_at};
     use nix::sys::mman::{MapFlags, ProtFlags, mmap_anonymous, munmap};
-    use nix::sys::resource::{Resource, setrlimit};
-    use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
+    use nix::sys::signal::Signal;
     use nix::sys::wait::WaitStatus;
-    use nix::unistd::{ForkResult, Pid, fork};
     use std::ffi::c_void;
     use std::io::{PipeReader, PipeWriter, Read};
     use std::num::NonZeroUsize;
@@ -111,27 +110,6 @@ mod unix {
         Ended { answer, cpu }
     }
 
-    /// Waits for a child; how it ended, and the CPU time that it took.
-    fn wait_for(child: Pid) -> (nix::Result<WaitStatus>, Duration) {
-        let mut status = 0;
-        // SAFETY: plain data, for which zeros stand for nothing.
-        let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
-        loop {
-            // SAFETY: both are ours to write.
-            let waited = unsafe { libc::wait4(child.as_raw(), &mut status, 0, &mut usage) };
-            match nix::errno::Errno::result(waited) {
-                Err(nix::errno::Errno::EINTR) => {}
-                Err(error) => return (Err(error), Duration::ZERO),
-                Ok(_) => break,
-            }
-        }
-        let time = |time: libc::timeval| {
-            Duration::from_secs(time.tv_sec as u64) + Duration::from_micros(time.tv_usec as u64)
-        };
-        let cpu = time(usage.ru_utime) + time(usage.ru_stime);
-        (WaitStatus::from_raw(child, status), cpu)
-    }
-
     fn answer_of_child<R: Serialize + DeserializeOwned>(
         work: impl FnOnce() -> R,
         cpu: &mut Duration,
@@ -151,15 +129,12 @@ mod unix {
         let journal = shared.journal();
         let (stderr, to_stderr) =
             pipe().map_err(|error| crash(format!("no pipe for the model: {error}")))?;
-        // SAFETY: the child uses nothing that another thread may hold but the
-        // allocator, which survives a fork; and it never returns from here.
-        let child = match unsafe { fork() } {
-            Ok(ForkResult::Parent { child }) => child,
-            Ok(ForkResult::Child) => be_the_child(journal, &to_stderr, work),
-            Err(error) => return Err(crash(format!("no process for the model: {error}"))),
-        };
+        let work = || be_the_child(journal, &to_stderr, work);
+        // SAFETY: the child uses nothing that another thread may hold.
+        let child = unsafe { child::start(Some(MEMORY), work) }
+            .map_err(|error| crash(format!("no process for the model: {error}")))?;
         let status;
-        (status, *cpu) = wait_for(child);
+        (status, *cpu) = child::wait(child);
         if let Some(answer) = journal.answered() {
             return serde_json::from_slice(&answer)
                 .map_err(|error| crash(format!("the answer of the model's process: {error}")));
@@ -224,61 +199,22 @@ mod unix {
         journal: &'static Journal,
         stderr: &PipeWriter,
         work: impl FnOnce() -> R,
-    ) -> ! {
+    ) {
         journal.install();
         // What a lock says before it aborts is part of the failure.
         // SAFETY: descriptors of this process.
         unsafe { libc::dup2(stderr.as_raw_fd(), libc::STDERR_FILENO) };
-        // Whoever kills the parent means the child too.
-        #[cfg(target_os = "linux")]
-        let _ = nix::sys::prctl::set_pdeathsig(Signal::SIGKILL);
-        let _ = setrlimit(Resource::RLIMIT_AS, MEMORY, MEMORY);
-        let _ = setrlimit(Resource::RLIMIT_CORE, 0, 0);
         // SAFETY: the handlers only store to atomics and end the process.
-        unsafe { watch() };
+        unsafe {
+            child::on_signals(&[Signal::SIGSEGV, Signal::SIGBUS], fault);
+            child::every_second(libc::ITIMER_PROF as _, tick);
+        }
         let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| silently(work)));
         if let Ok(result) = result {
             let bytes = serde_json::to_vec(&result).unwrap_or_default();
             if !journal.answer(&bytes) {
                 journal.fault.store(TOO_LONG, Ordering::Relaxed);
             }
-        }
-        // SAFETY: ends the process at once, without the parent's destructors.
-        unsafe { libc::_exit(0) }
-    }
-
-    /// # Safety
-    /// In a child, before the model.
-    unsafe fn watch() {
-        let flags = SaFlags::SA_SIGINFO | SaFlags::SA_ONSTACK;
-        let fault = SigAction::new(SigHandler::SigAction(fault), flags, SigSet::empty());
-        let tick = SigAction::new(
-            SigHandler::Handler(tick),
-            SaFlags::SA_ONSTACK,
-            SigSet::empty(),
-        );
-        // A handler cannot run on the stack that has overflowed.
-        let stack = Box::leak(vec![0_u8; 64 << 10].into_boxed_slice());
-        let stack = libc::stack_t {
-            ss_sp: stack.as_mut_ptr().cast(),
-            ss_flags: 0,
-            ss_size: stack.len(),
-        };
-        let second = libc::timeval {
-            tv_sec: 1,
-            tv_usec: 0,
-        };
-        let timer = libc::itimerval {
-            it_interval: second,
-            it_value: second,
-        };
-        // SAFETY: the stack is leaked; the handlers do what a handler may.
-        unsafe {
-            libc::sigaltstack(&raw const stack, std::ptr::null_mut());
-            let _ = sigaction(Signal::SIGSEGV, &fault);
-            let _ = sigaction(Signal::SIGBUS, &fault);
-            let _ = sigaction(Signal::SIGPROF, &tick);
-            libc::setitimer(libc::ITIMER_PROF, &raw const timer, std::ptr::null_mut());
         }
     }
 
@@ -287,38 +223,16 @@ mod unix {
         // SAFETY: the kernel's, for this call.
         let address = unsafe { (*info).si_addr() } as u64;
         journal.fault_address.store(address, Ordering::Relaxed);
-        let near_the_stack =
-            stack_pointer(context).is_some_and(|stack| address.abs_diff(stack) < 64 << 10);
+        let (_, stack) = interrupted_at(context);
+        let near_the_stack = stack != 0 && address.abs_diff(stack as u64) < 64 << 10;
         let fault = if near_the_stack { STACK } else { MEMORY_FAULT };
         journal.fault.store(fault, Ordering::Relaxed);
         // SAFETY: ends the process.
         unsafe { libc::_exit(1) }
     }
 
-    #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
-    fn stack_pointer(context: *mut libc::c_void) -> Option<u64> {
-        // SAFETY: the third argument of a handler with SA_SIGINFO.
-        let context = unsafe { &*context.cast::<libc::ucontext_t>() };
-        Some(context.uc_mcontext.gregs[libc::REG_RSP as usize] as u64)
-    }
-
-    #[cfg(all(target_os = "linux", target_arch = "aarch64"))]
-    fn stack_pointer(context: *mut libc::c_void) -> Option<u64> {
-        // SAFETY: the third argument of a handler with SA_SIGINFO.
-        let context = unsafe { &*context.cast::<libc::ucontext_t>() };
-        Some(context.uc_mcontext.sp)
-    }
-
-    #[cfg(not(all(
-        target_os = "linux",
-        any(target_arch = "x86_64", target_arch = "aarch64")
-    )))]
-    fn stack_pointer(_: *mut libc::c_void) -> Option<u64> {
-        None
-    }
-
     /// Each second of CPU time: is there a step since?
-    extern "C" fn tick(_: libc::c_int) {
+    extern "C" fn tick(_: libc::c_int, _: *mut libc::siginfo_t, _: *mut libc::c_void) {
         static BEATS: AtomicU64 = AtomicU64::new(0);
         static IDLE: AtomicU64 = AtomicU64::new(0);
         let journal = Journal::current();
