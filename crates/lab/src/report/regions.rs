@@ -2,8 +2,8 @@
 
 use super::{Lengths, Report};
 use crate::regions::{JudgedPart, Part};
+use locklab_document::Facts;
 use locklab_document::number;
-use locklab_document::{Facts, mark};
 use locklab_judge::Verdict;
 
 /// A sentence on all contended cells.
@@ -25,11 +25,24 @@ pub(super) fn facts(report: &Report) -> Facts {
     let (rows, others): (Vec<_>, Vec<_>) = regions.partition(is_row);
     rows.into_iter()
         .chain(others)
-        .map(|r| {
-            let found = format!("{} {}", found(r), mark(&r.judged.verdict));
-            (name(r.part, report.lengths), found)
-        })
+        .map(|r| (label(r.part, report.lengths), found(r)))
         .collect()
+}
+
+/// The name of a region in a table, with the signs and words of the others.
+fn label(part: Part, lengths: Lengths) -> String {
+    match part {
+        Part::Threads(n, true) => {
+            format!(
+                "{}o {}",
+                number::label(n),
+                number::plural(2, lengths.noun())
+            )
+        }
+        Part::Threads(..) => name(part, lengths),
+        Part::Contended => "contended".into(),
+        Part::NonCritical(n) => format!("contended, noncr {}", number::label(n)),
+    }
 }
 
 /// The name of a region in a sentence.
