@@ -5,10 +5,21 @@
 
 use crate::compile::Unit;
 use crate::error::Error;
+use locklab_locks::Info;
 use object::{Object, ObjectSection, ObjectSymbol, SymbolKind};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::path::Path;
+
+/// The `INFO` of the types of this crate: the properties of a lock are
+/// in its [`Facts`].
+pub(crate) const INFO: Info = Info {
+    name: "own",
+    summary: "compiled from a file",
+    try_lock: false,
+    paper: "your own",
+    ..Info::BASE
+};
 
 /// The properties that a compiled lock declares.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

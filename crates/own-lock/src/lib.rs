@@ -46,13 +46,3 @@ pub use template::write_template;
 
 /// The header that a lock's file includes.
 pub const HEADER: &str = include_str!("../c/locklab_lock.h");
-
-/// The `INFO` of the types of this crate: the properties of a lock are
-/// in its [`Facts`].
-const INFO: locklab_locks::Info = locklab_locks::Info {
-    name: "own",
-    summary: "compiled from a file",
-    try_lock: false,
-    paper: "your own",
-    ..locklab_locks::Info::BASE
-};

@@ -7,6 +7,7 @@
 
 use crate::crash;
 use crate::error::Error;
+use crate::inspect::{self, Facts};
 use crate::isolate;
 use crate::library::{Act, Library, found_wrong};
 use crate::own_lock::{OwnLock, Runner};
@@ -129,7 +130,7 @@ impl OwnLock {
 /// Number of acquisitions of each thread in a trial.
 const TURNS: usize = 2_000;
 
-fn trial(library: &Library, facts: &crate::Facts) -> Result<(), String> {
+fn trial(library: &Library, facts: &Facts) -> Result<(), String> {
     #[repr(C, align(64))]
     struct Line(UnsafeCell<[u8; 64]>);
     // SAFETY: the lock's code synchronises, or the trial finds that it does
@@ -281,7 +282,7 @@ unsafe impl<const LINES: usize, const CONTEXT: usize, const SLOT: usize> RawLock
 {
     type Ctx = NativeContext<CONTEXT, SLOT>;
 
-    const INFO: Info = crate::INFO;
+    const INFO: Info = inspect::INFO;
 
     fn settle(&self) {
         if let Some(init) = library::<SLOT>().init {

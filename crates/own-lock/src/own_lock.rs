@@ -4,7 +4,7 @@
 use crate::check;
 use crate::compile::{self, Compiled, Unit};
 use crate::error::Error;
-use crate::inspect::Facts;
+use crate::inspect::{self, Facts};
 use crate::isolate::{Death, Lost, in_child};
 use crate::kernel;
 use crate::lines::Lines;
@@ -218,7 +218,7 @@ impl OwnLock {
                 } else {
                     0
                 },
-                ..crate::INFO
+                ..inspect::INFO
             },
             bytes: facts.lock_bytes,
             context_free: facts.ctx_bytes <= 1,

@@ -3,7 +3,7 @@
 //! An unmodified spin loop sleeps where it can be shown to repeat
 //! ([`crate::repeat`]).
 
-use crate::inspect::Facts;
+use crate::inspect::{self, Facts};
 use crate::isolate::{self, ACCESSES, CPU, SITE};
 use crate::library::{Hooks, Library, Sites, found_wrong, low, updated};
 use crate::memory::{compare_memory, memory, set_memory};
@@ -547,7 +547,7 @@ impl Simulated {
 unsafe impl RawLock<Sim> for Simulated {
     type Ctx = Context;
 
-    const INFO: Info = crate::INFO;
+    const INFO: Info = inspect::INFO;
 
     fn settle(&self) {
         if let Some(init) = with(|world| world.library.init) {

@@ -17,7 +17,7 @@ mod waits;
 mod word;
 mod world;
 
-use crate::inspect::Facts;
+use crate::inspect::{self, Facts};
 use crate::isolate;
 use crate::library::Library;
 use hooks::{HOOKS, flush};
@@ -76,7 +76,7 @@ impl Subject for Checked {
             } else {
                 Fairness::Unfair
             },
-            ..crate::INFO
+            ..inspect::INFO
         }
     }
 
