@@ -15,7 +15,7 @@ use crate::workload::Load;
 use locklab_document::number::count;
 use locklab_host::error::Error;
 use locklab_judge::Side;
-use locklab_lab::experiment::{Cell, Invalid, Sample};
+use locklab_lab::experiment::{Cell, Design, Experiment, Invalid, Sample};
 use locklab_lab::instrument::{Instrument, Pairing, Stopped, Turn};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -127,6 +127,8 @@ pub struct Kernels<'a> {
     pub(crate) cells: Vec<Option<(ReadyVariant, Load)>>,
     /// Whether the first run has been repeated.
     pub(crate) checked: bool,
+    /// The experiment that was prepared.
+    pub(crate) prepared: Experiment,
 }
 
 impl Kernels<'_> {
@@ -209,6 +211,14 @@ pub(crate) fn measured(sample: &Sample) -> Option<Measured> {
 }
 
 impl Instrument for Kernels<'_> {
+    /// Of the design for which the kernels were linked.
+    fn experiment(&self, design: Design) -> Experiment {
+        Experiment {
+            design,
+            ..self.prepared.clone()
+        }
+    }
+
     fn fingerprint(&self) -> Value {
         let cells: Vec<Value> = self
             .cells

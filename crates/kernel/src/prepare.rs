@@ -13,11 +13,12 @@ use crate::kvm::{Look, choose};
 use crate::layout::{self, layout};
 use crate::metrics::metrics;
 use crate::recipe::{Experiment, Side, Variant};
-use crate::report::{MODEL, VariantSizes, sizes};
+use crate::report::{MODEL, Spec, VariantSizes, sizes};
 use crate::source::{Tree, tree};
 use crate::workload::{Load, Workload};
 use locklab_host::error::Error;
 use locklab_lab::experiment::{self as lab, Cell, Design, Key, Kind, Labels, Provenance};
+use locklab_lab::instrument::Instrument as _;
 use locklab_lab::progress::Progress;
 use serde_json::json;
 use std::time::Duration;
@@ -189,7 +190,7 @@ pub fn prepare<'a>(
             ..cell
         })
         .collect();
-    let experiment = preparing.experiment(accelerator, cells);
+    let prepared = preparing.experiment(accelerator, cells);
     let instrument = Kernels {
         cache,
         accelerator,
@@ -198,7 +199,9 @@ pub fn prepare<'a>(
         cells: ready,
         checked: !plan.scope.reports(),
         qemu,
+        prepared,
     };
+    let experiment = instrument.experiment(plan.design.clone());
     Ok((instrument, experiment))
 }
 
@@ -359,15 +362,15 @@ impl Preparing<'_> {
                 baseline: format!("{name}, baseline"),
                 experiment,
             },
-            spec: json!({
-                "name": name,
-                "question": plan.experiment.question,
-                "reference": plan.experiment.reference,
-                "loads": plan.loads,
-                "vcpus": plan.vcpus,
-                "clock_unit": accelerator.clock_unit(),
-                "sizes": self.sizes,
-                "patch": self.patch,
+            spec: json!(Spec {
+                name: name.clone(),
+                question: plan.experiment.question.clone(),
+                reference: plan.experiment.reference.clone(),
+                loads: json!(plan.loads),
+                vcpus: plan.vcpus,
+                clock_unit: accelerator.clock_unit().into(),
+                sizes: self.sizes,
+                patch: self.patch,
             }),
             design: plan.design.clone(),
             provenance: if is_model(accelerator) {

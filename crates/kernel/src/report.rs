@@ -4,11 +4,14 @@
 //! judge.
 
 use crate::build::Build;
+use crate::published;
 use crate::recipe::Variant;
 use locklab_document::Section;
 use locklab_footprint::Footprint;
 use locklab_host::error::Error;
-use locklab_lab::experiment::Experiment;
+use locklab_lab::experiment::{Experiment, Kind};
+use locklab_lab::report::{Additions, Reporter};
+use locklab_lab::verdicts::Verdicts;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::path::Path;
@@ -74,21 +77,62 @@ pub(crate) fn sizes(variant: &Variant, old: &Build, new: &Build) -> Result<Varia
     })
 }
 
+/// The specification of a comparison of kernels, as it is stored.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Spec {
+    pub(crate) name: String,
+    /// The question in one line.
+    pub(crate) question: String,
+    /// Name of the published report.
+    pub(crate) reference: Option<String>,
+    pub(crate) loads: Value,
+    pub(crate) vcpus: u64,
+    /// The unit of the guests' clock.
+    pub(crate) clock_unit: String,
+    pub(crate) sizes: Vec<VariantSizes>,
+    /// The experiment's change.
+    pub(crate) patch: String,
+}
+
+impl Spec {
+    /// That of an experiment; an empty one if another version stored it.
+    fn of(experiment: &Experiment) -> Self {
+        Self::deserialize(&experiment.spec).unwrap_or_default()
+    }
+}
+
 /// The sizes that an experiment holds.
 #[must_use]
 pub fn sizes_of(experiment: &Experiment) -> Vec<VariantSizes> {
-    serde_json::from_value(experiment.spec["sizes"].clone()).unwrap_or_default()
+    Spec::of(experiment).sizes
+}
+
+/// What kernels add to a report.
+pub const REPORTER: Reporter = Reporter {
+    kind: Kind::Kernels,
+    of: |_| true,
+    additions,
+};
+
+fn additions(experiment: &Experiment, verdicts: &Verdicts) -> Additions {
+    let spec = Spec::of(experiment);
+    let reference = spec.reference.as_deref().unwrap_or_default();
+    let figures = published::beside(experiment, verdicts, reference).unwrap_or_default();
+    let mut sections = sections(&spec);
+    sections.extend(published::section(&figures));
+    let mut data = data(&spec);
+    data.insert("figures".into(), json!(figures));
+    Additions { sections, data }
 }
 
 /// Sections after the workloads.
-#[must_use]
-pub fn sections(experiment: &Experiment) -> Vec<Section> {
+fn sections(spec: &Spec) -> Vec<Section> {
     let mut sections = Vec::new();
-    let question = experiment.spec["question"].as_str().unwrap_or_default();
-    if !question.is_empty() {
-        sections.push(Section::new("Question").prose(question));
+    if !spec.question.is_empty() {
+        sections.push(Section::new("Question").prose(spec.question.as_str()));
     }
-    for sizes in sizes_of(experiment) {
+    for sizes in &spec.sizes {
         let comma = if sizes.variant.is_empty() { "" } else { ", " };
         let mut section = Section::new(format!("Footprint{comma}{}", sizes.variant));
         for line in sizes.totals.lines() {
@@ -113,7 +157,7 @@ pub fn sections(experiment: &Experiment) -> Vec<Section> {
         }
         sections.push(section);
     }
-    let patch = experiment.spec["patch"].as_str().unwrap_or_default();
+    let patch = spec.patch.as_str();
     if !patch.is_empty() && patch.lines().count() <= LONGEST_PATCH {
         sections.push(Section::new("The experiment's change").preformatted(patch));
     }
@@ -121,25 +165,20 @@ pub fn sections(experiment: &Experiment) -> Vec<Section> {
 }
 
 /// The additional JSON fields of a comparison of kernels.
-#[must_use]
-pub fn data(experiment: &Experiment) -> Map<String, Value> {
-    let footprint: Vec<Value> = sizes_of(experiment)
-        .into_iter()
-        .map(|sizes| {
-            json!({
-                "variant": sizes.variant,
-                "bloat_o_meter": sizes.bloat_o_meter,
-                "text": sizes.text,
-                "bzimage": {"baseline": sizes.bzimage[0], "experiment": sizes.bzimage[1]},
-            })
+fn data(spec: &Spec) -> Map<String, Value> {
+    let footprint = spec.sizes.iter().map(|sizes| {
+        json!({
+            "variant": sizes.variant,
+            "bloat_o_meter": sizes.bloat_o_meter,
+            "text": sizes.text,
+            "bzimage": {"baseline": sizes.bzimage[0], "experiment": sizes.bzimage[1]},
         })
-        .collect();
-    let spec = &experiment.spec;
+    });
     Map::from_iter([
-        ("name".to_owned(), spec["name"].clone()),
-        ("vcpus".to_owned(), spec["vcpus"].clone()),
-        ("footprint".to_owned(), json!(footprint)),
-        ("patch".to_owned(), spec["patch"].clone()),
+        ("name".to_owned(), json!(spec.name)),
+        ("vcpus".to_owned(), json!(spec.vcpus)),
+        ("footprint".to_owned(), footprint.collect()),
+        ("patch".to_owned(), json!(spec.patch)),
     ])
 }
 

@@ -3,13 +3,18 @@
 //! To add one is to implement [`Instrument`]: the runner gives it resume,
 //! A/A runs, the store, progress and every form of report.
 
-use crate::experiment::{Cell, Order, Pair, Sample};
+use crate::experiment::{Cell, Design, Experiment, Order, Pair, Sample};
 use locklab_judge::{Interim, Side};
 use serde_json::Value;
 use std::time::{Duration, Instant};
 
 /// Code that can run one side of one pair of a cell.
 pub trait Instrument {
+    /// The experiment before its first run, of this design: its kind, the names
+    /// of its sides, its specification, facts and caveats, and its cells, which
+    /// have no pairs yet.
+    fn experiment(&self, design: Design) -> Experiment;
+
     /// Everything that a sample depends on besides the design: the machine, the
     /// subjects, the settings. Two experiments with the same fingerprint and
     /// the same design are the same question, so `--resume` may continue the

@@ -19,8 +19,9 @@ pub(crate) use rank::today_at;
 
 use crate::experiment::{Cell, Experiment, Kind, Provenance};
 use crate::verdicts::{JudgedCell, Verdicts};
-use locklab_document::Document;
+use locklab_document::{Document, Section};
 use serde::Deserialize;
+use serde_json::{Map, Value};
 
 /// The facts of a report that only the caller knows.
 #[derive(Clone, Debug, Default)]
@@ -31,18 +32,49 @@ pub struct Context {
     pub command: String,
     /// The experiment file, where there is one.
     pub file: Option<String>,
+    /// What the instruments that the caller knows add.
+    pub reporters: &'static [Reporter],
 }
 
-/// The report of an experiment. Instruments push sections, and fields of
-/// `data`, that only they can fill.
+/// What only one instrument adds to the report of an experiment: sections, and
+/// fields of its JSON.
+#[derive(Clone, Debug, Default)]
+pub struct Additions {
+    /// Sections after the others.
+    pub sections: Vec<Section>,
+    /// Fields of the JSON document.
+    pub data: Map<String, Value>,
+}
+
+/// How an instrument adds to the report of a stored experiment, from what is
+/// stored alone. The command lists those of its instruments.
+#[derive(Clone, Copy, Debug)]
+pub struct Reporter {
+    /// The kind of experiment that it adds to.
+    pub kind: Kind,
+    /// Whether it adds to an experiment of this provenance.
+    pub of: fn(&Provenance) -> bool,
+    /// What it adds.
+    pub additions: fn(&Experiment, &Verdicts) -> Additions,
+}
+
+/// The report of an experiment, with what its instruments add.
 #[must_use]
 pub fn document(experiment: &Experiment, verdicts: &Verdicts, context: &Context) -> Document {
     let report = Report::new(experiment, verdicts, context);
-    match experiment.kind {
+    let mut document = match experiment.kind {
         Kind::Matrix => matrix::document(&report),
         Kind::Programs | Kind::Kernels => workloads::document(&report),
         Kind::Rank => rank::document(&report),
+    };
+    for reporter in context.reporters {
+        if reporter.kind == experiment.kind && (reporter.of)(&experiment.provenance) {
+            let additions = (reporter.additions)(experiment, verdicts);
+            document.sections.extend(additions.sections);
+            document.data.extend(additions.data);
+        }
     }
+    document
 }
 
 /// The inputs of a report.

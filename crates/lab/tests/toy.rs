@@ -58,6 +58,23 @@ impl Dice {
 }
 
 impl Instrument for Dice {
+    fn experiment(&self, design: Design) -> Experiment {
+        Experiment {
+            kind: Kind::Programs,
+            labels: Labels {
+                baseline: "ivory".into(),
+                experiment: if design.aa { "ivory" } else { "loaded" }.into(),
+            },
+            spec: Value::Null,
+            design,
+            provenance: Provenance::Model("arithmetic".into()),
+            facts: vec![],
+            caveats: vec![],
+            cells: Self::cells(),
+            interrupted: None,
+        }
+    }
+
     fn fingerprint(&self) -> Value {
         value!({ "dice": "ivory", "loaded": self.loaded })
     }
@@ -91,26 +108,13 @@ impl Instrument for Dice {
 }
 
 fn experiment(aa: bool) -> Experiment {
-    Experiment {
-        kind: Kind::Programs,
-        labels: Labels {
-            baseline: "ivory".into(),
-            experiment: if aa { "ivory" } else { "loaded" }.into(),
-        },
-        spec: Value::Null,
-        design: Design {
-            pairs: 12,
-            seed: 3,
-            delta: 0.02,
-            family: Family::Holm,
-            aa,
-        },
-        provenance: Provenance::Model("arithmetic".into()),
-        facts: vec![],
-        caveats: vec![],
-        cells: Dice::cells(),
-        interrupted: None,
-    }
+    Dice::new(1.0).experiment(Design {
+        pairs: 12,
+        seed: 3,
+        delta: 0.02,
+        family: Family::Holm,
+        aa,
+    })
 }
 
 /// What a command does with any instrument.

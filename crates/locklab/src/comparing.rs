@@ -5,7 +5,6 @@
 //! locks, programs and kernels. It must never know what is compared.
 
 use crate::cli::{Common, StoreArgs};
-use crate::extra;
 use crate::output::{check_writable, command_line, print, store_path, write_file};
 use clap::Args;
 use locklab_document::number::{count, duration};
@@ -15,7 +14,7 @@ use locklab_host::message;
 use locklab_lab::experiment::{Experiment, Provenance};
 use locklab_lab::gate::{FailOn, fails, not_complete, too_few_pairs};
 use locklab_lab::instrument::Instrument;
-use locklab_lab::report::{self, Context};
+use locklab_lab::report::{self, Context, Reporter};
 use locklab_lab::runner::Stop;
 use locklab_lab::session::{Measured, Session};
 use locklab_lab::store::{Listed, Store};
@@ -68,9 +67,26 @@ pub struct ReportFiles {
     pub sarif: Option<PathBuf>,
 }
 
+/// Writes a document in one format; the words are those of verdicts that fail.
+type Format = fn(&Document, &[&str]) -> String;
+
 impl ReportFiles {
-    fn all(&self) -> [&Option<PathBuf>; 4] {
-        [&self.html, &self.markdown, &self.junit, &self.sarif]
+    /// Each option with its format.
+    fn formats(&self) -> [(&Option<PathBuf>, Format); 4] {
+        [
+            (&self.html, |document, _| render::html(document)),
+            (&self.markdown, |document, _| render::markdown(document)),
+            (&self.junit, render::junit),
+            (&self.sarif, |document, failing| {
+                format!("{:#}\n", render::sarif(document, failing))
+            }),
+        ]
+    }
+
+    /// The files that were requested, with their formats.
+    fn requested(&self) -> impl Iterator<Item = (&PathBuf, Format)> {
+        let formats = self.formats().into_iter();
+        formats.filter_map(|(path, format)| Some((path.as_ref()?, format)))
     }
 
     /// Checks that every file can be written, before anything is measured.
@@ -78,10 +94,8 @@ impl ReportFiles {
     /// # Errors
     /// [`Error::Usage`] with the first file that cannot be written.
     pub fn check(&self) -> Result<(), Error> {
-        for path in self.all().into_iter().flatten() {
-            check_writable(path)?;
-        }
-        Ok(())
+        self.requested()
+            .try_for_each(|(path, _)| check_writable(path))
     }
 
     /// Writes every requested file.
@@ -89,20 +103,8 @@ impl ReportFiles {
     /// # Errors
     /// [`Error::Failed`] with the first file that cannot be written.
     pub fn write(&self, document: &Document, failing: &[&str]) -> Result<(), Error> {
-        if let Some(path) = &self.html {
-            write_file(path, &render::html(document))?;
-        }
-        if let Some(path) = &self.markdown {
-            write_file(path, &render::markdown(document))?;
-        }
-        if let Some(path) = &self.junit {
-            write_file(path, &render::junit(document, failing))?;
-        }
-        if let Some(path) = &self.sarif {
-            let text = format!("{:#}\n", render::sarif(document, failing));
-            write_file(path, &text)?;
-        }
-        Ok(())
+        self.requested()
+            .try_for_each(|(path, format)| write_file(path, &format(document, failing)))
     }
 }
 
@@ -234,10 +236,18 @@ pub fn judged_document(
     context: &Context,
 ) -> Result<(Verdicts, Document), Error> {
     let verdicts = judge(experiment).map_err(|e| Error::Failed(e.to_string()))?;
-    let mut document = report::document(experiment, &verdicts, context);
-    extra::add(&mut document, experiment, &verdicts);
+    let document = report::document(experiment, &verdicts, context);
     Ok((verdicts, document))
 }
+
+/// What each instrument adds to the reports of its experiments.
+static REPORTERS: [Reporter; 5] = [
+    locklab_native::REPORTER,
+    locklab_sim_instrument::BEYOND,
+    locklab_sim_instrument::REPORTER,
+    locklab_programs::report::REPORTER,
+    locklab_kernel::report::REPORTER,
+];
 
 /// The date, the command and the file of a report.
 fn context(experiment: &Experiment, listed: &Listed, file: Option<String>) -> Context {
@@ -248,6 +258,7 @@ fn context(experiment: &Experiment, listed: &Listed, file: Option<String>) -> Co
         },
         command: listed.command.clone(),
         file,
+        reporters: &REPORTERS,
     }
 }
 
@@ -378,4 +389,49 @@ pub fn dry_run(
         }
     }
     print(&text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory as _;
+    use locklab_document::Labels;
+
+    /// The recipe of an output format: an option and a line in `formats`.
+    #[test]
+    fn an_option_of_a_format_writes_its_file() {
+        #[derive(clap::Parser)]
+        struct Options {
+            #[command(flatten)]
+            files: ReportFiles,
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let options: Vec<String> = Options::command()
+            .get_arguments()
+            .filter_map(|option| option.get_long().map(str::to_owned))
+            .collect();
+        let mut words = vec!["locklab".to_owned()];
+        for option in &options {
+            words.push(format!("--{option}"));
+            words.push(folder.path().join(option).display().to_string());
+        }
+        let Options { files } = clap::Parser::parse_from(words);
+        files.check().unwrap();
+        let document = Document {
+            title: "A title".into(),
+            head: Vec::new(),
+            labels: Labels {
+                baseline: "tas".into(),
+                experiment: "mcs".into(),
+            },
+            sections: Vec::new(),
+            findings: Vec::new(),
+            data: serde_json::Map::new(),
+        };
+        files.write(&document, &[]).unwrap();
+        for option in options {
+            let text = std::fs::read_to_string(folder.path().join(&option)).unwrap();
+            assert!(!text.is_empty(), "--{option} wrote nothing");
+        }
+    }
 }

@@ -12,7 +12,6 @@ pub mod cli;
 pub mod command_line;
 pub mod commands;
 pub mod comparing;
-pub mod extra;
 mod lock_table;
 pub mod output;
 mod own;

@@ -20,7 +20,7 @@ use locklab_host::machine::Machine;
 use locklab_host::topology::real_time;
 use locklab_judge::{Direction, Interim, Side, interim, is_look};
 use locklab_lab::experiment::{
-    Cell, Design, Experiment, Key, Kind, Labels, Provenance, Sample, Source,
+    Cell, Design, Experiment, Facts, Key, Kind, Labels, Provenance, Sample, Source,
 };
 use locklab_lab::instrument::{Instrument, Pairing, Schedule, Stopped, Turn};
 use locklab_lab::matrix::metrics;
@@ -45,6 +45,8 @@ const WINDOW: u64 = 1_000_000;
 pub struct Slices {
     plan: Plan,
     design: Design,
+    facts: Facts,
+    caveats: Vec<String>,
     machine: Machine,
     codes: [LockCode; 2],
     clock_cost: f64,
@@ -103,24 +105,6 @@ impl Native {
             );
         }
         let files = files(&plan)?;
-        let experiment = Experiment {
-            kind: Kind::Matrix,
-            labels: Labels {
-                baseline: plan.spec.baseline.clone(),
-                experiment: plan.spec.experiment.clone(),
-            },
-            spec: serde_json::to_value(&plan.spec).unwrap_or_default(),
-            design: design.clone(),
-            provenance: Provenance::Hardware(self.machine.name.clone()),
-            facts: self.facts(&plan),
-            caveats: self.caveats(&plan),
-            cells: plan
-                .cells
-                .iter()
-                .map(|cell| empty(cell, &plan, design.delta))
-                .collect(),
-            interrupted: None,
-        };
         let slices = Slices {
             codes,
             machine: self.machine.clone(),
@@ -135,9 +119,12 @@ impl Native {
                 interrupt,
             }),
             latest: u64::MAX,
+            facts: self.facts(&plan),
+            caveats: self.caveats(&plan),
             plan,
-            design,
+            design: design.clone(),
         };
+        let experiment = slices.experiment(design);
         Ok((slices, experiment))
     }
 }
@@ -206,6 +193,26 @@ impl Slices {
 }
 
 impl Instrument for Slices {
+    fn experiment(&self, design: Design) -> Experiment {
+        let (plan, spec) = (&self.plan, &self.plan.spec);
+        let cells = plan.cells.iter();
+        let cells = cells.map(|cell| empty(cell, plan, design.delta)).collect();
+        Experiment {
+            kind: Kind::Matrix,
+            labels: Labels {
+                baseline: spec.baseline.clone(),
+                experiment: spec.experiment.clone(),
+            },
+            spec: serde_json::to_value(spec).unwrap_or_default(),
+            design,
+            provenance: Provenance::Hardware(self.machine.name.clone()),
+            facts: self.facts.clone(),
+            caveats: self.caveats.clone(),
+            cells,
+            interrupted: None,
+        }
+    }
+
     fn fingerprint(&self) -> Value {
         json!({ "spec": self.plan.spec, "machine": self.machine })
     }

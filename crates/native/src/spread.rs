@@ -8,9 +8,10 @@
 use crate::figures::Detail;
 use locklab_document::number;
 use locklab_document::{Column, ColumnGroup, Part, Section, Table};
-use locklab_lab::experiment::{Cell, Experiment, Sample};
+use locklab_lab::experiment::{Cell, Experiment, Kind, Provenance, Sample};
+use locklab_lab::report::{Additions, Reporter};
 use serde::Serialize;
-use serde_json::{Map, Value};
+use serde_json::Map;
 use std::collections::BTreeMap;
 
 /// The fewest blocks from which a spread is estimated.
@@ -34,20 +35,28 @@ struct Row {
     experiment: Spread,
 }
 
-/// The section of a report, and the same as JSON.
-#[must_use]
-pub fn additions(experiment: &Experiment) -> (Option<Section>, Map<String, Value>) {
+/// What a matrix on this machine adds to its report.
+pub const REPORTER: Reporter = Reporter {
+    kind: Kind::Matrix,
+    of: |provenance| matches!(provenance, Provenance::Hardware(_)),
+    additions: |experiment, _| additions(experiment),
+};
+
+fn additions(experiment: &Experiment) -> Additions {
     let rows = rows(&experiment.cells);
-    let mut data = Map::new();
     if rows.is_empty() {
-        return (None, data);
+        return Additions::default();
     }
+    let mut data = Map::new();
     // Our own types, with string keys: this cannot fail.
     data.insert(
         "spread".into(),
         serde_json::to_value(&rows).unwrap_or_default(),
     );
-    (Some(section(&rows)), data)
+    Additions {
+        sections: vec![section(&rows)],
+        data,
+    }
 }
 
 fn section(rows: &[Row]) -> Section {

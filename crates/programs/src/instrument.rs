@@ -25,6 +25,7 @@ use std::sync::atomic::Ordering;
 /// The instrument of programs under workloads.
 pub struct Programs {
     spec: Spec,
+    environment: Environment,
     machine: Machine,
     launcher: Launcher,
     workloads: Vec<Box<dyn Workload>>,
@@ -39,22 +40,35 @@ impl Programs {
     /// # Errors
     /// If there is no such workload, or it has a setting that makes
     /// no sense.
-    pub fn new(spec: Spec, machine: Machine, launcher: Launcher) -> Result<Self, String> {
+    pub fn new(
+        spec: Spec,
+        environment: Environment,
+        machine: Machine,
+        launcher: Launcher,
+    ) -> Result<Self, String> {
         let workloads = spec.workloads.iter().map(|w| w.workload());
         let workloads = workloads.collect::<Result<_, _>>()?;
-        Ok(Self::with_workloads(spec, machine, launcher, workloads))
+        Ok(Self::with_workloads(
+            spec,
+            environment,
+            machine,
+            launcher,
+            workloads,
+        ))
     }
 
     /// Uses existing workloads: one for each that `spec` names.
     #[must_use]
     pub fn with_workloads(
         spec: Spec,
+        environment: Environment,
         machine: Machine,
         launcher: Launcher,
         workloads: Vec<Box<dyn Workload>>,
     ) -> Self {
         Self {
             spec,
+            environment,
             machine,
             launcher,
             workloads,
@@ -85,29 +99,6 @@ impl Programs {
         &self.spec
     }
 
-    /// The experiment before its first run.
-    #[must_use]
-    pub fn experiment(&self, design: Design, environment: &Environment) -> Experiment {
-        let cells = self.cells();
-        let modelled = |cell: &Cell| cell.metrics.iter().any(|m| m.source == Source::Model);
-        let name = self.machine.name.clone();
-        Experiment {
-            kind: Kind::Programs,
-            labels: self.spec.labels(),
-            spec: json!(self.spec),
-            design,
-            provenance: if cells.iter().any(modelled) {
-                Provenance::Model(name)
-            } else {
-                Provenance::Hardware(name)
-            },
-            facts: self.facts(environment),
-            caveats: self.caveats(environment),
-            cells,
-            interrupted: None,
-        }
-    }
-
     fn cells(&self) -> Vec<Cell> {
         let both = self.spec.workloads.iter().zip(&self.workloads);
         both.map(|(spec, workload)| Cell {
@@ -121,7 +112,7 @@ impl Programs {
         .collect()
     }
 
-    fn facts(&self, environment: &Environment) -> Facts {
+    fn facts(&self) -> Facts {
         let runs = match self.spec.warm_up {
             1 => "1 run".to_owned(),
             n => format!("{n} runs"),
@@ -134,11 +125,12 @@ impl Programs {
                 self.spec.run_limit
             ),
         )];
-        facts.extend(environment.facts());
+        facts.extend(self.environment.facts());
         facts
     }
 
-    fn caveats(&self, environment: &Environment) -> Vec<String> {
+    fn caveats(&self) -> Vec<String> {
+        let environment = &self.environment;
         let mut caveats = environment.caveats();
         if environment.is_virtual()
             && let Some(first) = caveats.first_mut()
@@ -217,6 +209,27 @@ fn title(cell: &Cell) -> String {
 }
 
 impl Instrument for Programs {
+    fn experiment(&self, design: Design) -> Experiment {
+        let cells = self.cells();
+        let modelled = |cell: &Cell| cell.metrics.iter().any(|m| m.source == Source::Model);
+        let name = self.machine.name.clone();
+        Experiment {
+            kind: Kind::Programs,
+            labels: self.spec.labels(),
+            spec: json!(self.spec),
+            design,
+            provenance: if cells.iter().any(modelled) {
+                Provenance::Model(name)
+            } else {
+                Provenance::Hardware(name)
+            },
+            facts: self.facts(),
+            caveats: self.caveats(),
+            cells,
+            interrupted: None,
+        }
+    }
+
     fn fingerprint(&self) -> Value {
         json!([self.spec, self.machine])
     }

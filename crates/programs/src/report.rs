@@ -6,9 +6,10 @@
 use crate::spec::Spec;
 use locklab_document::{Curve, CurvePoint, Curves, Medium, Part, Section};
 use locklab_footprint::Footprint;
-use locklab_lab::experiment::{Cell, Coordinate, Experiment, Pair};
+use locklab_lab::experiment::{Cell, Coordinate, Experiment, Kind, Pair};
+use locklab_lab::report::{Additions, Reporter};
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, json};
 
 /// Number of symbols in the footprint's table.
 const ROWS: usize = 10;
@@ -20,9 +21,14 @@ const PANELS: [(&str, &str); 3] = [
     ("throughput [calls/CPU s]", "throughput"),
 ];
 
-/// The additional sections of a report, and its additional JSON fields.
-#[must_use]
-pub fn additions(experiment: &Experiment) -> (Vec<Section>, Map<String, Value>) {
+/// What programs add to a report.
+pub const REPORTER: Reporter = Reporter {
+    kind: Kind::Programs,
+    of: |_| true,
+    additions: |experiment, _| additions(experiment),
+};
+
+fn additions(experiment: &Experiment) -> Additions {
     let mut sections = Vec::new();
     let footprint = footprint(experiment);
     match &footprint {
@@ -35,7 +41,7 @@ pub fn additions(experiment: &Experiment) -> (Vec<Section>, Map<String, Value>) 
     sections.extend(call_sites(&experiment.cells));
     let footprint = footprint.ok().flatten();
     let data = Map::from_iter([("footprint".to_owned(), json!(footprint))]);
-    (sections, data)
+    Additions { sections, data }
 }
 
 fn footprint(experiment: &Experiment) -> Result<Option<Footprint>, String> {

@@ -1,16 +1,30 @@
 //! The limits of a measured matrix, and the command that goes beyond them: the
 //! same two locks on a modelled machine.
 
-use locklab_lab::experiment::Experiment;
+use locklab_document::Section;
+use locklab_lab::experiment::{Experiment, Kind, Provenance};
+use locklab_lab::report::{Additions, Reporter};
 use locklab_sim::can_be_simulated;
 
 /// With this many threads at once a machine shows the benefit of queues.
 const MANY: u64 = 64;
 
+/// What the report of a matrix on hardware has about modelled machines.
+pub const BEYOND: Reporter = Reporter {
+    kind: Kind::Matrix,
+    of: |provenance| matches!(provenance, Provenance::Hardware(_)),
+    additions: |experiment, _| Additions {
+        sections: beyond(experiment)
+            .map(|sentence| Section::new("What this machine cannot show").prose(sentence))
+            .into_iter()
+            .collect(),
+        ..Additions::default()
+    },
+};
+
 /// The closing paragraph of a report from hardware; `None` where the machine
 /// had enough CPUs, or where the locks cannot be simulated.
-#[must_use]
-pub fn beyond(experiment: &Experiment) -> Option<String> {
+fn beyond(experiment: &Experiment) -> Option<String> {
     let at_once = experiment
         .cells
         .iter()

@@ -1,25 +1,23 @@
 //! The figures that only a simulation can give, read back from the samples of
 //! an experiment, so that a stored report has them too.
 
-use locklab_lab::experiment::{Cell, Experiment};
+use locklab_document::Section;
+use locklab_lab::experiment::{Cell, Experiment, Kind, Provenance};
+use locklab_lab::report::{Additions, Reporter};
 use locklab_sim::{Distance, Outcome};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
-/// The additional content of a report of a simulation.
-#[derive(Clone, Debug)]
-pub struct Extra {
-    /// A paragraph that explains the tables.
-    pub about: String,
-    /// A table for each lock: its name and its lines.
-    pub tables: Vec<(String, Vec<String>)>,
-    /// Every outcome, and a hash of all of them, as JSON.
-    pub json: Value,
-}
+/// What a simulated matrix adds to its report.
+pub const REPORTER: Reporter = Reporter {
+    kind: Kind::Matrix,
+    of: |provenance| matches!(provenance, Provenance::Simulation(_)),
+    additions: |experiment, _| additions(experiment).unwrap_or_default(),
+};
 
-/// The content from the samples of a simulated experiment; `None` if there are
-/// none.
-#[must_use]
-pub fn extra(experiment: &Experiment) -> Option<Extra> {
+/// What hardware cannot show, from the samples: a paragraph that explains the
+/// tables, a table for each lock, and as JSON every outcome and a hash of all
+/// of them. `None` if there are no samples.
+fn additions(experiment: &Experiment) -> Option<Additions> {
     let first = experiment.cells.first()?;
     let place = |axis: &str| first.key.number(axis).unwrap_or_default();
     let shown: Vec<&Cell> = experiment
@@ -42,10 +40,9 @@ pub fn extra(experiment: &Experiment) -> Option<Extra> {
                 let outcome = outcome(&pair.samples()[side].detail)?;
                 Some(row(cell.key.number("threads")?, &outcome))
             });
-            let lines = std::iter::once(head.to_owned()).chain(rows).collect();
-            (lock.clone(), lines)
-        })
-        .collect();
+            let lines: Vec<String> = std::iter::once(head.to_owned()).chain(rows).collect();
+            Section::minor(lock.as_str()).preformatted(lines.join("\n"))
+        });
     let samples = experiment.cells.iter().flat_map(|cell| &cell.pairs);
     let details: Vec<&Value> = samples
         .flat_map(|pair| pair.samples())
@@ -55,21 +52,23 @@ pub fn extra(experiment: &Experiment) -> Option<Extra> {
         .iter()
         .filter_map(|detail| detail["trace_hash"].as_u64())
         .fold(0, |hash: u64, one| hash.rotate_left(5) ^ one);
-    Some(Extra {
-        about: format!(
-            "Critical length {}, non-critical length {}, one seed. For one acquisition: lines \
-             moved, waiting for lines and for the lock (mean, ns). Longest wait, us. Handoffs in \
-             percent: to another thread of the same core, the cluster, the socket, another \
-             socket; the rest are the same thread again. {} Trace hash of all runs: {hash:016x}.",
-            place("critical"),
-            place("non_critical"),
-            steadiness(&details),
-        ),
-        tables,
-        json: json!({
-            "trace_hash": format!("{hash:016x}"),
-            "runs": details,
-        }),
+    let about = format!(
+        "Critical length {}, non-critical length {}, one seed. For one acquisition: lines \
+         moved, waiting for lines and for the lock (mean, ns). Longest wait, us. Handoffs in \
+         percent: to another thread of the same core, the cluster, the socket, another \
+         socket; the rest are the same thread again. {} Trace hash of all runs: {hash:016x}.",
+        place("critical"),
+        place("non_critical"),
+        steadiness(&details),
+    );
+    let simulation = json!({
+        "trace_hash": format!("{hash:016x}"),
+        "runs": details,
+    });
+    let about = Section::new("What hardware cannot show").prose(about);
+    Some(Additions {
+        sections: std::iter::once(about).chain(tables).collect(),
+        data: Map::from_iter([("simulation".to_owned(), simulation)]),
     })
 }
 

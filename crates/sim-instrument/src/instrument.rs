@@ -51,13 +51,7 @@ impl<'a> Simulated<'a> {
         })
     }
 
-    /// The experiment before its first run.
-    #[must_use]
-    pub fn experiment(&self, design: Design) -> Experiment {
-        self.experiment_of(0..self.places.len(), design)
-    }
-
-    /// The same, with these of its cells only, by their numbers: of a hundred
+    /// The experiment before its first run, with these of its cells only, by their numbers: of a hundred
     /// thousand, a part of a sweep has a few.
     ///
     /// # Panics
@@ -140,6 +134,10 @@ pub(crate) fn caveats(machine: &Machine) -> Vec<String> {
 }
 
 impl Instrument for Simulated<'_> {
+    fn experiment(&self, design: Design) -> Experiment {
+        self.experiment_of(0..self.places.len(), design)
+    }
+
     fn fingerprint(&self) -> Value {
         let figures = self.machine.figures.iter();
         let figures: Vec<_> = figures.map(|(key, figure)| (key, figure.value)).collect();

@@ -16,8 +16,8 @@ mod rank;
 mod spec;
 
 pub use assumptions::{CellBand, band, band_section};
-pub use beyond::beyond;
-pub use extra::{Extra, extra};
+pub use beyond::BEYOND;
+pub use extra::REPORTER;
 pub use instrument::{Simulated, sample};
 pub use rank::Ranked;
 pub use spec::{Spec, Work, default_threads, with_vcpus};

@@ -7,7 +7,7 @@
 use crate::instrument::{caveats, facts, sample};
 use crate::pool::Pool;
 use crate::spec::{Spec, key};
-use locklab_judge::{Family, Side, fork_seed};
+use locklab_judge::{Side, fork_seed};
 use locklab_lab::experiment::{Cell, Design, Experiment, Kind, Labels, Provenance, Sample, Source};
 use locklab_lab::instrument::{Instrument, Pairing, Schedule, Stopped, Turn};
 use locklab_lab::matrix::metrics;
@@ -63,42 +63,6 @@ impl<'a> Ranked<'a> {
         })
     }
 
-    /// The experiment before its first run, of this many blocks.
-    #[must_use]
-    pub fn experiment(&self, blocks: u32, delta: f64) -> Experiment {
-        let (spec, machine) = (&self.spec, &self.machine);
-        let others = &self.question.subjects[1..];
-        let cells = self.places.iter().flat_map(|place| {
-            let threads = usize::try_from(place[0]).unwrap_or(usize::MAX);
-            others.iter().map(move |other| {
-                let metrics = metrics(threads, true, Source::Simulation);
-                let mut cell = Cell::new(key(*place).of_lock(&other.name), metrics);
-                cell.oversubscribed = spec.is_oversubscribed(machine, threads);
-                cell
-            })
-        });
-        Experiment {
-            kind: Kind::Rank,
-            labels: Labels {
-                baseline: self.question.subjects[0].name.clone(),
-                experiment: self.question.others(),
-            },
-            spec: self.described(),
-            design: Design {
-                pairs: blocks,
-                seed: self.seed,
-                delta,
-                family: Family::FalseDiscovery,
-                aa: false,
-            },
-            provenance: Provenance::Simulation(machine.name.clone()),
-            facts: facts(spec, machine),
-            caveats: caveats(machine),
-            cells: cells.collect(),
-            interrupted: None,
-        }
-    }
-
     /// The specification with what is ranked in place of two locks.
     fn described(&self) -> Value {
         let mut fields = object(json!(self.spec));
@@ -136,6 +100,35 @@ fn object(value: Value) -> Map<String, Value> {
 }
 
 impl Instrument for Ranked<'_> {
+    /// The pairs of the design are the blocks.
+    fn experiment(&self, design: Design) -> Experiment {
+        let (spec, machine) = (&self.spec, &self.machine);
+        let others = &self.question.subjects[1..];
+        let cells = self.places.iter().flat_map(|place| {
+            let threads = usize::try_from(place[0]).unwrap_or(usize::MAX);
+            others.iter().map(move |other| {
+                let metrics = metrics(threads, true, Source::Simulation);
+                let mut cell = Cell::new(key(*place).of_lock(&other.name), metrics);
+                cell.oversubscribed = spec.is_oversubscribed(machine, threads);
+                cell
+            })
+        });
+        Experiment {
+            kind: Kind::Rank,
+            labels: Labels {
+                baseline: self.question.subjects[0].name.clone(),
+                experiment: self.question.others(),
+            },
+            spec: self.described(),
+            design,
+            provenance: Provenance::Simulation(machine.name.clone()),
+            facts: facts(spec, machine),
+            caveats: caveats(machine),
+            cells: cells.collect(),
+            interrupted: None,
+        }
+    }
+
     fn fingerprint(&self) -> Value {
         let figures = self.machine.figures.iter();
         let figures: Vec<_> = figures.map(|(key, figure)| (key, figure.value)).collect();

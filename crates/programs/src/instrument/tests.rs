@@ -128,7 +128,9 @@ fn instrument(made_up: Vec<MadeUp>) -> Programs {
     let workloads = made_up
         .into_iter()
         .map(|w| Box::new(w) as Box<dyn Workload>);
-    Programs::with_workloads(spec, machine(), launcher, workloads.collect())
+    let root = tempfile::tempdir().unwrap();
+    let environment = Environment::read_from(root.path());
+    Programs::with_workloads(spec, environment, machine(), launcher, workloads.collect())
 }
 
 fn machine() -> Machine {
@@ -156,9 +158,7 @@ fn run_into(
     seed: u64,
     recorder: &mut Recorder,
 ) -> (Experiment, Outcome) {
-    let root = tempfile::tempdir().unwrap();
-    let environment = Environment::read_from(root.path());
-    let mut experiment = instrument.experiment(design(seed), &environment);
+    let mut experiment = instrument.experiment(design(seed));
     let outcome = Runner {
         design: &design(seed),
         recorder,
@@ -296,8 +296,7 @@ fn an_interrupted_run_leaves_whole_pairs_and_a_half_in_the_store() {
     let folder = tempfile::tempdir().unwrap();
     let store = Store::open(&folder.path().join("store.sqlite")).unwrap();
     let mut programs = instrument(vec![MadeUp::failing(1, 1.0, 20, Fault::Interrupted)]);
-    let root = tempfile::tempdir().unwrap();
-    let empty = programs.experiment(design(1), &Environment::read_from(root.path()));
+    let empty = programs.experiment(design(1));
     let id = store.begin("key", "test", &empty).unwrap();
     let mut recorder = Recorder::new(store, id);
     let (experiment, outcome) = run_into(&mut programs, 1, &mut recorder);

@@ -14,6 +14,7 @@ use locklab_host::machine::Machine;
 use locklab_host::message;
 use locklab_host::topology::Topology;
 use locklab_judge::Family;
+use locklab_lab::instrument::Instrument as _;
 use locklab_lab::store::hash_of;
 use locklab_programs::counters::Counters;
 use locklab_programs::launcher::Launcher;
@@ -75,9 +76,8 @@ pub(super) fn run(args: &CompareArgs, common: &Common) -> Result<ExitCode, Error
         };
         build::both(template, &mut spec, &folder, &interrupt).map_err(Error::Failed)?;
     }
-    let environment = Environment::read();
-    let mut instrument = instrument(options, spec, &topology, &environment, beside, &interrupt)?;
-    let mut experiment = instrument.experiment(design, &environment);
+    let mut instrument = instrument(options, spec, &topology, beside, &interrupt)?;
+    let mut experiment = instrument.experiment(design);
     if let Some(template) = &options.build {
         let built = ("Each built by".to_owned(), template.clone());
         experiment.facts.insert(0, built);
@@ -115,7 +115,6 @@ fn instrument(
     args: &ProgramOptions,
     spec: Spec,
     topology: &Topology,
-    environment: &Environment,
     beside: Option<PathBuf>,
     interrupt: &Arc<AtomicBool>,
 ) -> Result<Programs, Error> {
@@ -128,8 +127,9 @@ fn instrument(
         let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.clone());
         launcher.keep_logs(folder).map_err(Error::Failed)?;
     }
-    let machine = Machine::new(environment, &topology.order);
-    let instrument = Programs::new(spec, machine, launcher).map_err(Error::Usage)?;
+    let environment = Environment::read();
+    let machine = Machine::new(&environment, &topology.order);
+    let instrument = Programs::new(spec, environment, machine, launcher).map_err(Error::Usage)?;
     Ok(match beside {
         Some(folder) if args.logs.is_none() => instrument.with_logs_below(folder.join("logs")),
         _ => instrument,

@@ -7,6 +7,7 @@ use crate::output::write_file;
 use locklab_host::error::Error;
 use locklab_host::interrupt;
 use locklab_judge::Family;
+use locklab_lab::instrument::Instrument as _;
 use locklab_lab::progress::Progress;
 use locklab_sim::{Machine, Stop, simulate};
 use locklab_sim_instrument::{

@@ -9,6 +9,7 @@ use crate::comparing::Comparing;
 use locklab_host::error::Error;
 use locklab_host::interrupt;
 use locklab_judge::Family;
+use locklab_lab::instrument::Instrument as _;
 use locklab_lab::list::Numbers;
 use locklab_lab::ranking::Question;
 use locklab_sim::{Machine, can_be_simulated};
@@ -51,7 +52,7 @@ pub(super) fn run(args: &RankArgs, common: &Common, on: &str) -> Result<ExitCode
     let interrupt = interrupt::listen()?;
     let mut instrument = Ranked::new(spec, question, machine, design.seed, workers(), &interrupt)
         .map_err(Error::Usage)?;
-    let experiment = instrument.experiment(design.pairs, design.delta);
+    let experiment = instrument.experiment(design);
     Comparing {
         args: &args.comparing,
         common,
