@@ -4,7 +4,7 @@ use crate::machine::{Arbitration, Arch, Machine};
 
 /// The machine's figures in cycles, and its rules.
 pub(crate) struct Costs {
-    /// Transfer of a line, by [`Distance`].
+    /// Transfer of a line, by `Distance`.
     pub(crate) transfer: [u64; 5],
     pub(crate) memory: u64,
     /// Reading what no core holds exclusively, within a socket.

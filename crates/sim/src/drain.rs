@@ -30,7 +30,7 @@ pub(crate) fn releases(order: Ordering) -> bool {
 /// Executes a plain store by the running CPU.
 ///
 /// # Safety
-/// The same conditions as for [`write`].
+/// The same conditions as for [`write()`].
 #[inline]
 pub(crate) unsafe fn store(engine: &Engine, address: usize, size: u8, value: u64, order: Ordering) {
     let index = engine.line_of(address);
@@ -104,7 +104,7 @@ pub(crate) fn oldest_waits(engine: &Engine, now: u64) -> bool {
 /// Makes a value visible.
 ///
 /// # Safety
-/// The same conditions as for [`write`].
+/// The same conditions as for [`write()`].
 #[inline]
 pub(crate) unsafe fn publish(
     engine: &Engine,

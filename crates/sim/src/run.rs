@@ -48,7 +48,7 @@ pub(crate) fn run(engine: &Engine, coroutines: &mut [Coroutine<(), (), (), Colou
 }
 
 /// Processes an event; returns whether its CPU's code is to be resumed,
-/// with [`time`] set.
+/// with [`Engine::time`] set.
 #[inline]
 pub(crate) fn happens(engine: &Engine, event: Event) -> bool {
     let Event {

@@ -190,7 +190,7 @@ pub(crate) unsafe fn write(address: usize, size: u8, value: u64) {
 /// Reads `size` bytes.
 ///
 /// # Safety
-/// The same conditions as for [`write`].
+/// The same conditions as for [`write()`].
 pub(crate) unsafe fn read(address: usize, size: u8) -> u64 {
     // SAFETY: as in `write`.
     unsafe {
