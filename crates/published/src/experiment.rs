@@ -5,8 +5,9 @@
 //! change only figures of the published machine's data sheet.
 
 use crate::reference::{Reference, one_sentence};
+use crate::rule::Rule;
 use locklab_locks::catalogue;
-use locklab_sim::{Fstat, Loop, Machine, Placement, Workload, XfsCreate};
+use locklab_sim::{Fstat, Loop, Machine, Placement, Scenario, Stop, Workload, XfsCreate};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
@@ -80,6 +81,8 @@ pub struct Experiment {
     pub facts: BTreeMap<String, f64>,
     /// File of the published figures.
     pub reference: String,
+    /// The rule by which the published figures were made.
+    pub rule: Rule,
     /// The placement of threads on CPUs.
     pub placement: String,
     /// Acquisitions per cell.
@@ -191,6 +194,27 @@ pub(crate) struct Run {
     pub(crate) stall_ns: f64,
 }
 
+impl Run {
+    /// Its scenario on a machine.
+    pub(crate) fn scenario(
+        &self,
+        mut machine: Machine,
+        placement: Placement,
+        stop: Stop,
+        seed: u64,
+    ) -> Result<Scenario, String> {
+        if !self.pause {
+            // A turn of an empty loop.
+            machine = machine.with("core.pause_cycles", 1.0)?;
+        }
+        let mut scenario = Scenario::new(machine, &self.lock, self.workload, self.threads);
+        scenario.seed = seed;
+        scenario.placement = placement;
+        scenario.stop = stop;
+        Ok(scenario)
+    }
+}
+
 /// One ratio to simulate.
 #[derive(Clone, Debug)]
 pub(crate) struct Cell {
@@ -208,7 +232,8 @@ impl Experiment {
     /// placement or reference that it names does not exist. The message names
     /// the file and, where it is known, the line.
     pub fn parse(file: &str, text: &str) -> Result<Self, String> {
-        let experiment: Self = toml::from_str(text).map_err(|error| one_sentence(file, &error))?;
+        let experiment: Self =
+            toml::from_str(text).map_err(|error| one_sentence(file, text, &error))?;
         let check = || {
             experiment.machine()?;
             experiment.placement()?;

@@ -34,7 +34,8 @@ impl Reference {
     /// If it is not TOML, a key such as the source is missing, or the date has
     /// another form. The message names the file.
     pub fn parse(file: &str, text: &str) -> Result<Self, String> {
-        let reference: Self = toml::from_str(text).map_err(|error| one_sentence(file, &error))?;
+        let reference: Self =
+            toml::from_str(text).map_err(|error| one_sentence(file, text, &error))?;
         let date = reference.date.split('-').collect::<Vec<_>>();
         let digits = |part: &&str| part.bytes().all(|b| b.is_ascii_digit());
         if date.iter().map(|part| part.len()).ne([4, 2, 2]) || !date.iter().all(digits) {
@@ -110,9 +111,17 @@ impl Reference {
 }
 
 /// A TOML error in one line, with its position.
-pub(crate) fn one_sentence(file: &str, error: &toml::de::Error) -> String {
+pub(crate) fn one_sentence(file: &str, text: &str, error: &toml::de::Error) -> String {
     let what = error.message().replace('\n', " ");
-    format!("{file}: {what}")
+    match error.span() {
+        Some(span) => format!("{file}:{}: {what}", line_at(text, span.start)),
+        None => format!("{file}: {what}"),
+    }
+}
+
+/// The line of a position in a text, from 1.
+pub(crate) fn line_at(text: &str, at: usize) -> usize {
+    text[..at.min(text.len())].matches('\n').count() + 1
 }
 
 #[cfg(test)]

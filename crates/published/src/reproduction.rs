@@ -4,8 +4,9 @@
 use crate::agreement::{Agreement, MISS, agreement, factor_error, wrong_direction};
 use crate::experiment::{Cell, EXPERIMENTS, Experiment, MatrixOf, Run};
 use crate::reference::Reference;
+use crate::rule::Rule;
 use crate::split::Group;
-use locklab_sim::{Outcome, Placement, Scenario, Stop, Workload, run_all};
+use locklab_sim::{Outcome, Placement, Scenario, Workload, run_all};
 use serde::Serialize;
 
 /// Number of seeds over which a figure is averaged where threads are placed at
@@ -63,7 +64,7 @@ impl Question {
     }
 
     /// The kind of a run, by its machine, its threads and their placement.
-    fn of(scenario: &Scenario) -> Self {
+    pub(crate) fn of(scenario: &Scenario) -> Self {
         let machine = &scenario.machine;
         match scenario.threads {
             1 => Self::Uncontended,
@@ -244,7 +245,9 @@ pub fn simulate_experiment(
     let of_run = runs.iter().zip(outcomes.chunks(seeds));
     let rates: Vec<f64> = of_run
         .map(|(run, outcomes)| {
-            let rates = outcomes.iter().map(|outcome| rate(run, outcome));
+            let rates = outcomes
+                .iter()
+                .map(|outcome| rate(experiment.rule, run, outcome));
             rates.sum::<f64>() / seeds as f64
         })
         .collect();
@@ -293,21 +296,13 @@ pub fn simulate_experiment(
 }
 
 fn scenario(experiment: &Experiment, run: &Run, seed: u64) -> Result<Scenario, String> {
-    let mut machine = experiment.machine()?;
-    if !run.pause {
-        // A turn of an empty loop.
-        machine = machine.with("core.pause_cycles", 1.0)?;
-    }
-    let mut scenario = Scenario::new(machine, &run.lock, run.workload, run.threads);
-    scenario.seed = seed;
-    scenario.placement = experiment.placement()?;
-    scenario.stop = Stop::Acquisitions(experiment.acquisitions);
-    Ok(scenario)
+    let stop = experiment.rule.stop(experiment.acquisitions, run.threads);
+    run.scenario(experiment.machine()?, experiment.placement()?, stop, seed)
 }
 
 /// Operations a second, with the stalls that are not simulated.
-fn rate(run: &Run, outcome: &Outcome) -> f64 {
-    1.0 / (1.0 / outcome.ops_per_s + run.stall_ns * 1e-9)
+fn rate(rule: Rule, run: &Run, outcome: &Outcome) -> f64 {
+    1.0 / (1.0 / rule.rate(outcome) + run.stall_ns * 1e-9)
 }
 
 /// The cells of a published matrix of the kernel benchmark.

@@ -35,9 +35,34 @@ pub(crate) fn reach_to_read(engine: &Engine, address: usize, size: u8) -> Option
         engine.hit(index);
     } else {
         engine.sync();
-        miss(engine, index, Want::Shared);
+        let often = engine.costs.early_ownership;
+        let early = often > 0
+            && engine.current().read_to_modify.get() == index
+            && engine.rng.below(1024) < often;
+        let want = if early { Want::Exclusive } else { Want::Shared };
+        miss(engine, index, want);
     }
     None
+}
+
+/// As [`reach_to_read`], for a read after which the CPU does not wait: a
+/// read-modify-write of the same line may follow at once. A processor that
+/// executes out of order then has asked for the only copy before the read is
+/// done, and both are served by one request; it is assumed where that was so the
+/// last time.
+#[inline(always)]
+pub(crate) fn reach_to_read_once(engine: &Engine, address: usize, size: u8) -> Option<u64> {
+    let own = reach_to_read(engine, address, size);
+    if engine.costs.early_ownership > 0 {
+        let cpu = engine.current();
+        let index = engine.line_of(address);
+        if cpu.read_to_modify.get() == cpu.just_read.get() {
+            // Nothing has followed that read but this.
+            cpu.read_to_modify.set(usize::MAX);
+        }
+        cpu.just_read.set(index);
+    }
+    own
 }
 
 /// Begins a read-modify-write of the running CPU: the present value of
@@ -48,6 +73,10 @@ pub(crate) fn reach_to_modify(engine: &Engine, address: usize, order: Ordering) 
     let index = engine.line_of(address);
     let line = &engine.lines[index];
     engine.sync_for(line);
+    let cpu = engine.current();
+    if cpu.just_read.replace(usize::MAX) == index {
+        cpu.read_to_modify.set(index);
+    }
     if engine.costs.x86 || releases(order) {
         drain_all(engine);
     } else {

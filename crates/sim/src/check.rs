@@ -45,6 +45,57 @@ pub enum Benchmark {
         /// Number of threads.
         threads: usize,
     },
+    /// Threads that are pinned to sibling hardware threads first repeat an
+    /// operation on one word, each as often as the others, and end: elapsed
+    /// time by all operations.
+    FixedWork {
+        /// The operation.
+        operation: Operation,
+        /// Number of threads.
+        threads: usize,
+    },
+    /// The same, but the mean of the threads' own times as a part of the elapsed
+    /// time: 1 if all end together, a half if one thread goes after the other.
+    OwnTime {
+        /// The operation.
+        operation: Operation,
+        /// Number of threads.
+        threads: usize,
+    },
+}
+
+/// An operation of [`Benchmark::FixedWork`], on one word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operation {
+    /// Two additions.
+    FetchAdds,
+    /// A read, compare-and-swap until it succeeds, each after another read, and
+    /// an addition.
+    CompareAndSwaps,
+    /// Swaps until one finds the word 0, and a store of 0.
+    Swaps,
+    /// A ticket lock of one word, with pauses.
+    Ticket,
+}
+
+impl Operation {
+    /// All of them, by the name in machine files.
+    pub const ALL: [(&'static str, Self); 4] = [
+        ("fetch-and-adds", Self::FetchAdds),
+        ("compare-and-swaps", Self::CompareAndSwaps),
+        ("swaps", Self::Swaps),
+        ("ticket-word", Self::Ticket),
+    ];
+
+    /// A description.
+    fn name(self) -> &'static str {
+        match self {
+            Self::FetchAdds => "two fetch-and-adds",
+            Self::CompareAndSwaps => "compare-and-swap loop and fetch-and-add",
+            Self::Swaps => "swaps until 0, and a store",
+            Self::Ticket => "ticket lock in one word",
+        }
+    }
 }
 
 /// An access.
@@ -74,7 +125,7 @@ pub enum State {
 pub struct Check {
     /// The microbenchmark.
     pub benchmark: Benchmark,
-    /// The published figure, ns.
+    /// The published figure, ns; a fraction for [`Benchmark::OwnTime`].
     pub ns: f64,
     /// The publication that the figure is from.
     pub source: String,
@@ -84,6 +135,11 @@ pub struct Check {
 }
 
 impl Benchmark {
+    /// Whether its result is a fraction, and not a time.
+    pub fn is_fraction(&self) -> bool {
+        matches!(self, Self::OwnTime { .. })
+    }
+
     /// A description: `ticket lock, 16 threads`.
     pub fn name(&self) -> String {
         match self {
@@ -111,6 +167,15 @@ impl Benchmark {
             Self::Ticket { threads } => format!("ticket lock, {threads} threads"),
             Self::TestAndTestAndSet { threads } => {
                 format!("test-and-test-and-set lock, {threads} threads")
+            }
+            Self::FixedWork { operation, threads } => {
+                format!("{}, {threads} threads", operation.name())
+            }
+            Self::OwnTime { operation, threads } => {
+                format!(
+                    "own time over elapsed: {}, {threads} threads",
+                    operation.name()
+                )
             }
         }
     }

@@ -18,6 +18,9 @@ pub(crate) struct Costs {
     /// Time from the loss of a line until a CPU that sleeps on it reads it; 0
     /// if it polls.
     pub(crate) wfe: u64,
+    /// Chance that a read before a read-modify-write asks for the only copy, in
+    /// 1024ths.
+    pub(crate) early_ownership: usize,
     /// Chance that a waiting write is served before reads, in 1024ths.
     pub(crate) writes_first: usize,
     /// Share of a transfer until the owner loses a line that no other CPU wants,
@@ -76,6 +79,7 @@ impl Costs {
             far_atomics: machine.get("core.far_atomics") > 0.0,
             far_rmw: ns("core.far_rmw_ns"),
             wfe: cycles("core.wfe_cycles"),
+            early_ownership: (machine.get("core.early_ownership") * 1024.0) as usize,
             writes_first: (machine.get("directory.writes_first") * 1024.0) as usize,
             travel_share: ((machine.get("transfer.request_share")
                 + machine.get("transfer.snoop_share"))

@@ -95,6 +95,10 @@ pub(crate) struct Cpu {
     pub(crate) masked: Cell<bool>,
     pub(crate) next_interrupt: Cell<u64>,
     pub(crate) next_steal: Cell<u64>,
+    /// The line that it has just read, and the line whose read a
+    /// read-modify-write has followed at once the last time.
+    pub(crate) just_read: Cell<usize>,
+    pub(crate) read_to_modify: Cell<usize>,
     /// The place in the lock's source where it waits, the word, and since when.
     pub(crate) place: Cell<Option<&'static Location<'static>>>,
     pub(crate) word: Cell<(usize, u8)>,
@@ -131,6 +135,8 @@ impl Cpu {
             masked: Cell::new(false),
             next_interrupt: Cell::new(u64::MAX),
             next_steal: Cell::new(u64::MAX),
+            just_read: Cell::new(usize::MAX),
+            read_to_modify: Cell::new(usize::MAX),
             place: Cell::new(None),
             word: Cell::new((0, 0)),
             site: Cell::new(0),

@@ -203,7 +203,7 @@ pub(crate) fn line_free(engine: &Engine, index: usize, seq: u64, now: u64) {
 /// again.
 pub(crate) fn serve(engine: &Engine, index: usize, line: &Line, now: u64) -> u64 {
     if line.free_at.get() > now {
-        line.claimed.set(true);
+        line.claim();
         return line.free_at.get();
     }
     let mut requests = line.requests.borrow_mut();
@@ -230,11 +230,9 @@ pub(crate) fn serve(engine: &Engine, index: usize, line: &Line, now: u64) -> u64
         }
         None => {
             let done = grant(engine, index, core, cpu, request.want(), now);
-            if request.want() == Want::Drain {
-                engine.cpus[cpu].stores.comes(index, done);
-                engine.queue.push(done, Kind::Drain, cpu);
-            } else {
-                engine.schedule(cpu, done);
+            complete(engine, index, cpu, request.want(), done);
+            if engine.topology.threads_per_core > 1 && line.exclusive.get() == core as u16 {
+                serve_siblings(engine, index, line, core, done);
             }
         }
     }
@@ -242,6 +240,31 @@ pub(crate) fn serve(engine: &Engine, index: usize, line: &Line, now: u64) -> u64
         return u64::MAX;
     }
     line.free_at.get().max(now + 1)
+}
+
+/// Continues a CPU, or its store, whose line arrives at `done`.
+fn complete(engine: &Engine, index: usize, cpu: usize, want: Want, done: u64) {
+    if want == Want::Drain {
+        engine.cpus[cpu].stores.comes(index, done);
+        engine.queue.push(done, Kind::Drain, cpu);
+    } else {
+        engine.schedule(cpu, done);
+    }
+}
+
+/// The hardware threads of a core share its cache, and so the one request that
+/// it has for a line: what waits for a line that has come to the core is served
+/// before the line leaves it, each once.
+fn serve_siblings(engine: &Engine, index: usize, line: &Line, core: usize, done: u64) {
+    let mut done = done;
+    for _ in 1..engine.topology.threads_per_core {
+        let sibling = line.requests.borrow_mut().take_write_of(core, done);
+        let Some(request) = sibling else { return };
+        done += engine.costs.rmw;
+        complete(engine, index, request.cpu(), request.want(), done);
+        line.free_at
+            .set(line.free_at.get().max(done + engine.costs.rmw));
+    }
 }
 
 pub(crate) fn arbitrate(

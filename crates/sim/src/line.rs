@@ -23,6 +23,9 @@ pub(crate) struct Line {
     /// Whether a request waits for that time: then the owner's next operation
     /// does not precede it, however fast the owner is.
     pub(crate) claimed: Cell<bool>,
+    /// That time as it was then: what began before may put it off, and nothing
+    /// else, or two hardware threads of a core could keep the line for ever.
+    claim: Cell<u64>,
     pub(crate) sharers: [Cell<u64>; WORDS],
     /// Number of sharers.
     pub(crate) copies: Cell<u32>,
@@ -49,6 +52,7 @@ impl Line {
             ready: Cell::new(0),
             free_at: Cell::new(0),
             claimed: Cell::new(false),
+            claim: Cell::new(0),
             sharers: [const { Cell::new(0) }; WORDS],
             copies: Cell::new(0),
             at_home: Cell::new(false),
@@ -71,7 +75,7 @@ impl Line {
     /// Whether `core` can write without a request.
     #[inline(always)]
     pub(crate) fn writable(&self, core: usize, time: u64) -> bool {
-        self.owned(core, time) && !(self.claimed.get() && self.free_at.get() <= time)
+        self.owned(core, time) && !(self.claimed.get() && self.claim.get() <= time)
     }
 
     /// Whether `core` can read without a request.
@@ -88,6 +92,13 @@ impl Line {
     #[inline(always)]
     pub(crate) fn quiet(&self) -> bool {
         self.event.get().0 == u64::MAX && !self.watched.get()
+    }
+
+    /// Notes that a request waits until the line is free.
+    pub(crate) fn claim(&self) {
+        if !self.claimed.replace(true) {
+            self.claim.set(self.free_at.get());
+        }
     }
 
     #[inline(always)]

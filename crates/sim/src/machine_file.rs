@@ -6,7 +6,7 @@
 //! file, line and key and says what is allowed. There is no other way to make
 //! a machine, so the files that ship with Locklab are checked like any other.
 
-use crate::check::{Access, Benchmark, Check, State};
+use crate::check::{Access, Benchmark, Check, Operation, State};
 use crate::distance::Distance;
 use crate::machine::{Arbitration, Arch, BUILTIN, FIGURES, Figure, FigureKind, Machine, Origin};
 
@@ -372,12 +372,14 @@ impl Reader<'_> {
 
 /// One published microbenchmark.
 fn check(entry: &Value<'_>) -> Result<Check, Fault> {
-    const KEYS: [&str; 7] = [
+    const KEYS: [&str; 9] = [
         "benchmark",
+        "operation",
         "distance",
         "state",
         "threads",
         "ns",
+        "fraction",
         "source",
         "chose",
     ];
@@ -449,7 +451,13 @@ fn check(entry: &Value<'_>) -> Result<Check, Fault> {
         "contended-compare-and-swap",
         "ticket",
         "test-and-test-and-set",
+        "fixed-work",
+        "own-time",
     ];
+    let operation = || {
+        let names = Operation::ALL.map(|(name, _)| name);
+        one_of("operation", &names).map(|n| Operation::ALL[n].1)
+    };
     let benchmark = match one_of("benchmark", &names)? {
         0 => Benchmark::PingPong {
             distance: distance()?,
@@ -460,14 +468,42 @@ fn check(entry: &Value<'_>) -> Result<Check, Fault> {
         4 => Benchmark::FetchAdd { threads: count()? },
         5 => Benchmark::CompareAndSwap { threads: count()? },
         6 => Benchmark::Ticket { threads: count()? },
-        _ => Benchmark::TestAndTestAndSet { threads: count()? },
+        7 => Benchmark::TestAndTestAndSet { threads: count()? },
+        8 => Benchmark::FixedWork {
+            operation: operation()?,
+            threads: count()?,
+        },
+        _ => Benchmark::OwnTime {
+            operation: operation()?,
+            threads: count()?,
+        },
     };
-    let ns = fields.get("ns").ok_or_else(|| {
+    let fraction = benchmark.is_fraction();
+    let (key, other) = if fraction {
+        ("fraction", "ns")
+    } else {
+        ("ns", "fraction")
+    };
+    if let Some(value) = fields.get(other) {
+        return Err((
+            value.span().start,
+            format!("`check.{other}` is not what this benchmark gives; write `{key}`"),
+        ));
+    }
+    let published = fields.get(key).ok_or_else(|| {
         (
             at,
-            "`check.ns` is missing; it is what was published".to_owned(),
+            format!("`check.{key}` is missing; it is what was published"),
         )
     })?;
+    let figure = number(&format!("check.{key}"), published)?;
+    if figure <= 0.0 || (fraction && figure > 1.0) {
+        let allowed = if fraction { "from 0 to 1" } else { "above 0" };
+        return Err((
+            published.span().start,
+            format!("`check.{key}` is {figure}; it must be {allowed}"),
+        ));
+    }
     let chose = match fields.get("chose") {
         None => None,
         Some(value) => {
@@ -483,7 +519,7 @@ fn check(entry: &Value<'_>) -> Result<Check, Fault> {
     };
     Ok(Check {
         benchmark,
-        ns: number("check.ns", ns)?,
+        ns: figure,
         source: text("source")?,
         chose,
     })

@@ -8,7 +8,7 @@
 //! the catalogue is used here.
 
 use crate::arena::Arena;
-pub use crate::check::{Access, Benchmark, Check, State};
+pub use crate::check::{Access, Benchmark, Check, Operation, State};
 use crate::coroutine::{Coroutines, coroutine};
 use crate::counts::{Counts, Limits};
 use crate::distance::Distance;
@@ -111,6 +111,54 @@ pub fn measure(machine: &Machine, benchmark: Benchmark, seed: u64) -> Result<f64
             line.count();
             held.store(0, Ordering::Release);
         }),
+        Benchmark::FixedWork { operation, threads } => {
+            bench.fixed_work(operation, threads).map(|(ns, _)| ns)
+        }
+        Benchmark::OwnTime { operation, threads } => {
+            bench.fixed_work(operation, threads).map(|(_, own)| own)
+        }
+    }
+}
+
+/// One operation of a benchmark of fixed work.
+fn operate(operation: Operation, line: &Lines) {
+    let word = &line.words[0];
+    match operation {
+        Operation::FetchAdds => {
+            word.fetch_add(1, Ordering::AcqRel);
+            word.fetch_sub(1, Ordering::AcqRel);
+        }
+        Operation::CompareAndSwaps => {
+            loop {
+                let seen = word.load(Ordering::Relaxed);
+                let new = seen.wrapping_sub(1);
+                let swapped = word.compare_exchange(seen, new, Ordering::AcqRel, Ordering::Relaxed);
+                if swapped.is_ok() {
+                    break;
+                }
+            }
+            word.fetch_add(1, Ordering::AcqRel);
+        }
+        Operation::Swaps => {
+            while word.swap(1, Ordering::AcqRel) != 0 {}
+            word.store(0, Ordering::Release);
+        }
+        Operation::Ticket => {
+            const NEXT: usize = 1 << 32;
+            let ticket = word.fetch_add(NEXT, Ordering::AcqRel) >> 32;
+            word.spin(Ordering::Acquire, Patience::Forever, |value| {
+                if value & (NEXT - 1) == ticket {
+                    Poll::Done
+                } else {
+                    Poll::Relax(1)
+                }
+            });
+            let halves = std::ptr::from_ref(word).cast::<Word<u32>>();
+            // SAFETY: the first half of the word, of this thread's line.
+            let served = unsafe { &*halves };
+            let now = served.load(Ordering::Relaxed);
+            served.store(now.wrapping_add(1), Ordering::Release);
+        }
     }
 }
 
@@ -172,7 +220,8 @@ impl Bench<'_> {
             acquisitions: u64::MAX,
             cycles: u64::MAX,
             precision: None,
-            longest_quiet_ns: 1e6,
+            // Nothing here is an acquisition, by which progress is seen.
+            longest_quiet_ns: 2e7,
         };
         let engine = Engine::new(
             self.machine,
@@ -351,6 +400,43 @@ impl Bench<'_> {
         })?;
         let taken = end.get().unwrap_or(0) - start.get().unwrap_or(0);
         Ok(self.ns(taken) / done.get().max(1) as f64)
+    }
+
+    /// Elapsed time by operation, ns, and the mean of own times as a part of the
+    /// elapsed time, when each thread does as many operations and ends.
+    fn fixed_work(&self, operation: Operation, threads: usize) -> Result<(f64, f64), SimError> {
+        let order = self.topology.order(Placement::Numbered, self.seed);
+        if threads == 0 || threads > order.len() {
+            return Err(SimError::Scenario(format!(
+                "{threads} threads on {}, which has {} hardware threads",
+                self.machine.name,
+                order.len()
+            )));
+        }
+        let rounds = match operation {
+            // Threads that keep the word for a while differ by chance, which
+            // evens out over many rounds.
+            Operation::Swaps => 2 * ROUNDS,
+            _ => ROUNDS,
+        };
+        let (own, last) = (Cell::new(0u64), Cell::new(0u64));
+        self.run(&order[..threads], 1, |_, places| {
+            let engine = engine();
+            let start = engine.time.get();
+            for _ in 0..rounds {
+                operate(operation, places[0]);
+            }
+            drain_all(engine);
+            let end = engine.time.get();
+            own.set(own.get() + end - start);
+            last.set(last.get().max(end));
+        })?;
+        let elapsed = last.get().max(1) as f64;
+        let operations = f64::from(rounds) * threads as f64;
+        Ok((
+            elapsed / self.machine.get("core.clock_ghz") / operations,
+            own.get() as f64 / threads as f64 / elapsed,
+        ))
     }
 
     fn ns(&self, cycles: u64) -> f64 {

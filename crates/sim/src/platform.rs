@@ -3,7 +3,7 @@
 //! The atomics are plain memory of the native size. They may only be used by
 //! code that runs on a simulated CPU, or while one sets up its memory.
 
-use crate::access::{fence_full, modified, reach_to_modify, reach_to_read};
+use crate::access::{fence_full, modified, reach_to_modify, reach_to_read, reach_to_read_once};
 use crate::cpu::{DONE, FOREVER};
 use crate::drain::{self, releases};
 use crate::engine::engine;
@@ -125,7 +125,10 @@ macro_rules! atomic {
 
             #[inline(always)]
             fn load(&self, _: Ordering) -> $value {
-                self.read()
+                match reach_to_read_once(engine(), self.address(), Self::SIZE) {
+                    Some(own) => Bits::from_bits(own),
+                    None => self.get(),
+                }
             }
 
             #[inline(always)]

@@ -219,6 +219,19 @@ impl Requests {
         }
     }
 
+    /// Takes a write of another CPU of a core, which has been sent by `until`.
+    pub(crate) fn take_write_of(&mut self, core: usize, until: u64) -> Option<Request> {
+        let place = self
+            .writes
+            .sorted
+            .iter()
+            .take_while(|request| request.arrives() <= until)
+            .position(|request| {
+                usize::from(request.core()) == core && request.want() != Want::Far
+            })?;
+        self.writes.sorted.remove(place)
+    }
+
     /// Begins a round over all that have arrived when the previous one is over.
     pub(crate) fn begin_round(&mut self, now: u64) {
         let round = self.round;

@@ -24,9 +24,11 @@ pub enum Placement {
 
 impl Placement {
     /// Every kind, by name.
-    pub const ALL: [(&'static str, Self); 4] = [
+    pub const ALL: [(&'static str, Self); 5] = [
         ("compact", Self::Compact),
         ("numbered", Self::Numbered),
+        // The same, in the word of benchmarks that pin their threads so.
+        ("siblings-first", Self::Numbered),
         ("spread", Self::Spread),
         ("random", Self::Random),
     ];

@@ -7,6 +7,7 @@ const HEAD: &str = r#"
         title = "t"
         machine = "flat-16"
         reference = "reference/f.toml"
+        rule = "fixed-time"
         placement = "compact"
         acquisitions = 100
     "#;
@@ -112,12 +113,12 @@ fn a_bad_file_gives_one_sentence_that_names_it() {
             "no fact",
         ),
         (FIGURE, "", "it needs a `matrix` or one `figure`"),
-        ("title = \"t\"", "title = ", "e.toml: "),
+        ("title = \"t\"", "title = ", "e.toml:"),
     ] {
         let text = good.replace(from, to);
         assert_ne!(text, good, "{from}");
         let error = Experiment::parse("e.toml", &text).expect_err(to);
-        assert!(error.starts_with("e.toml: "), "{error}");
+        assert!(error.starts_with("e.toml:"), "{error}");
         assert!(error.contains(expected), "{error}");
         assert!(!error.contains('\n'), "{error}");
     }
@@ -143,5 +144,24 @@ fn every_experiment_has_its_reference_and_fits_its_machine() {
             experiment.report.is_some() || experiment.near.is_some(),
             "{file} says how near its machine is"
         );
+    }
+}
+
+#[test]
+fn an_experiment_without_its_rule_is_refused() {
+    let text = format!("{HEAD}{FIGURE}");
+    assert!(Experiment::parse("e.toml", &text).is_ok());
+    let without = text.replace("rule = \"fixed-time\"", "");
+    let error = Experiment::parse("e.toml", &without).unwrap_err();
+    assert!(error.contains("missing field `rule`"), "{error}");
+    let unknown = text.replace("fixed-time", "best-of-ten");
+    let error = Experiment::parse("e.toml", &unknown).unwrap_err();
+    assert!(
+        error.starts_with("e.toml:6: unknown variant `best-of-ten`"),
+        "{error}"
+    );
+    for (name, text, _) in crate::experiment::EXPERIMENTS {
+        let rules = text.lines().filter(|line| line.starts_with("rule = "));
+        assert_eq!(rules.count(), 1, "{name}");
     }
 }

@@ -58,7 +58,7 @@ fn a_file_without_a_source_or_with_a_bad_date_is_refused() {
             HEAD.replace("2019-03-04", "March 2019"),
             "the date is `March 2019`",
         ),
-        (HEAD.replace("source = \"s\"", "source ="), "f.toml: "),
+        (HEAD.replace("source = \"s\"", "source ="), "f.toml:"),
     ] {
         let error = Reference::parse("f.toml", &text).expect_err(&text);
         assert!(error.contains(expected) && !error.contains('\n'), "{error}");

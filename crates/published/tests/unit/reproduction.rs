@@ -80,7 +80,7 @@ fn a_small_experiment_of_ones_own_is_simulated() {
     let experiment = Experiment::parse(
         "e.toml",
         "kind = \"published\"\ntitle = \"t\"\nmachine = \"flat-16\"\nreference = \"f.toml\"\n\
-         placement = \"compact\"\nacquisitions = 500\n\
+         rule = \"fixed-time\"\nplacement = \"compact\"\nacquisitions = 500\n\
          [[figure]]\nname = \"a\"\npublished = \"ns.b / ns.a\"\nthreads = [1, 2]\n\
          baseline = \"ttas\"\nexperiment = \"mcs\"\n\
          loop = { write_percent = 50, outside_ns = 100, long_one_in_per_thread = 2, \

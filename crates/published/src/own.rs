@@ -1,0 +1,376 @@
+//! A reference of anybody's own: figures that were measured or published
+//! elsewhere, with the machine, the rule and the loop that they come from, all in
+//! one file.
+//!
+//! It is how others check the model. Nothing in it can tune the model, and its
+//! score is of no group: it is not among the experiments that ship.
+
+use crate::agreement::agreement;
+use crate::experiment::Run;
+use crate::reference::{line_at, one_sentence};
+use crate::reproduction::{Question, Reproduced, Reproduction};
+use crate::rule::Rule;
+use locklab_sim::{Loop, Machine, Placement, Scenario, Workload, can_be_simulated, run_all};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use toml::Spanned;
+
+/// Operations of each thread, if the file does not say.
+const OPERATIONS: u64 = 400;
+
+/// The keys of a file, as they are written.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    title: String,
+    source: String,
+    machine: Spanned<String>,
+    rule: Option<Spanned<String>>,
+    placement: Spanned<String>,
+    threads: Spanned<Vec<Spanned<i64>>>,
+    operations: Option<Spanned<i64>>,
+    #[serde(default)]
+    inside_ns: Option<Spanned<f64>>,
+    #[serde(default)]
+    outside_ns: Option<Spanned<f64>>,
+    #[serde(default)]
+    write_percent: Option<Spanned<i64>>,
+    #[serde(default)]
+    without_pause: Vec<Spanned<String>>,
+    baseline: Option<Spanned<String>>,
+    ns: Option<Spanned<Figures>>,
+    ops_per_s: Option<Spanned<Figures>>,
+    ratio: Option<Spanned<Figures>>,
+}
+
+/// The figures of each lock, one for each number of threads.
+type Figures = BTreeMap<Spanned<String>, Spanned<Vec<Spanned<f64>>>>;
+
+/// A reference file of anybody's own.
+#[derive(Clone, Debug)]
+pub struct OwnReference {
+    title: String,
+    source: String,
+    machine: Machine,
+    rule: Rule,
+    placement: Placement,
+    threads: Vec<usize>,
+    operations: u64,
+    workload: Workload,
+    without_pause: Vec<String>,
+    baseline: String,
+    /// Of each lock, its figures, as times for one operation, or ratios of rates
+    /// over the baseline's.
+    figures: Vec<(String, Vec<f64>)>,
+    are_ratios: bool,
+}
+
+/// A time for one operation beside the published one.
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+pub struct Time {
+    /// The lock.
+    pub lock: String,
+    /// Number of threads.
+    pub threads: usize,
+    /// The published time, ns.
+    pub published: f64,
+    /// The simulated time, ns.
+    pub ours: f64,
+}
+
+impl OwnReference {
+    /// Parses a file; `file` is its name in errors.
+    ///
+    /// # Errors
+    /// One sentence with the line: if it is not TOML, a key is missing or
+    /// unknown, the machine, the rule, a placement or a lock does not exist, a
+    /// figure is not above 0, a row has another length than the numbers of
+    /// threads, there are more threads than the machine has, or rates and ratios
+    /// are mixed.
+    pub fn parse(file: &str, text: &str) -> Result<Self, String> {
+        let raw: File = toml::from_str(text).map_err(|error| one_sentence(file, text, &error))?;
+        Self::check(raw, text).map_err(|(at, what)| format!("{file}:{}: {what}", line_at(text, at)))
+    }
+
+    fn check(file: File, text: &str) -> Result<Self, (usize, String)> {
+        let at = |spanned: std::ops::Range<usize>| spanned.start;
+        let end = text.trim_end().len();
+        let machine = Machine::named(file.machine.get_ref())
+            .map_err(|error| (at(file.machine.span()), error.to_string()))?;
+        let known = Rule::ALL.map(|(name, _)| name).join(", ");
+        let rule = file.rule.as_ref().ok_or_else(|| {
+            let what =
+                format!("`rule` is missing: it says what a rate means, and is one of {known}");
+            (end, what)
+        })?;
+        let rule = Rule::named(rule.get_ref()).map_err(|what| (at(rule.span()), what))?;
+        let placement = Placement::named(file.placement.get_ref())
+            .map_err(|what| (at(file.placement.span()), what))?;
+        let most = machine.cpus();
+        let mut threads = Vec::new();
+        for number in file.threads.get_ref() {
+            match usize::try_from(*number.get_ref()) {
+                Ok(n) if (1..=most).contains(&n) => threads.push(n),
+                _ => {
+                    let what = format!(
+                        "{} threads; {} has 1 to {most}",
+                        number.get_ref(),
+                        machine.name
+                    );
+                    return Err((at(number.span()), what));
+                }
+            }
+        }
+        if threads.is_empty() {
+            let what = "`threads` is empty; give the numbers of threads of the rows".to_owned();
+            return Err((at(file.threads.span()), what));
+        }
+        let (figures, are_ratios, in_ns) = match (&file.ns, &file.ops_per_s, &file.ratio) {
+            (Some(figures), None, None) => (figures, false, true),
+            (None, Some(figures), None) => (figures, false, false),
+            (None, None, Some(figures)) => (figures, true, false),
+            (None, None, None) => {
+                let what = "it has no figures: give `[ns]`, `[ops_per_s]` or `[ratio]`";
+                return Err((end, what.to_owned()));
+            }
+            (ns, rates, ratios) => {
+                let last = [ns, rates, ratios].into_iter().flatten();
+                let last = last.map(|table| at(table.span())).max().unwrap_or(end);
+                let what = "a file has either times, rates or ratios; give one of `[ns]`, \
+                            `[ops_per_s]` and `[ratio]`";
+                return Err((last, what.to_owned()));
+            }
+        };
+        let rows = rows(figures.get_ref(), threads.len())?;
+        let baseline = match &file.baseline {
+            Some(name) => {
+                let named = is_lock(name)?;
+                if !are_ratios && !rows.iter().any(|(lock, _)| *lock == named) {
+                    let what = format!("the baseline `{named}` has no row of figures");
+                    return Err((at(name.span()), what));
+                }
+                named
+            }
+            None if are_ratios => {
+                let what = "`baseline` is missing: the lock that the ratios are over".to_owned();
+                return Err((at(figures.span()), what));
+            }
+            None => rows[0].0.clone(),
+        };
+        let scale = |figure: f64| {
+            if in_ns || are_ratios {
+                figure
+            } else {
+                1e9 / figure
+            }
+        };
+        let length = |value: &Option<Spanned<f64>>, key: &str| match value {
+            None => Ok(0.0),
+            Some(value) if (0.0..1e6).contains(value.get_ref()) => Ok(*value.get_ref()),
+            Some(value) => Err((
+                at(value.span()),
+                format!(
+                    "`{key}` is {}; it is from 0 to 1,000,000 ns",
+                    value.get_ref()
+                ),
+            )),
+        };
+        let operations = match &file.operations {
+            None => OPERATIONS,
+            Some(value) if (50..=100_000).contains(value.get_ref()) => *value.get_ref() as u64,
+            Some(value) => {
+                let what = format!(
+                    "`operations` is {}; it is from 50 to 100,000 for each thread",
+                    value.get_ref()
+                );
+                return Err((at(value.span()), what));
+            }
+        };
+        let write_percent = match &file.write_percent {
+            None => 0,
+            Some(value) if (0..=100).contains(value.get_ref()) => *value.get_ref() as u32,
+            Some(value) => {
+                let what = format!(
+                    "`write_percent` is {}; it is from 0 to 100",
+                    value.get_ref()
+                );
+                return Err((at(value.span()), what));
+            }
+        };
+        let without_pause = file.without_pause.iter().map(is_lock);
+        Ok(Self {
+            workload: Workload::Loop(Loop {
+                inside_ns: length(&file.inside_ns, "inside_ns")?,
+                outside_ns: length(&file.outside_ns, "outside_ns")?,
+                write_percent,
+                ..Loop::default()
+            }),
+            without_pause: without_pause.collect::<Result<_, _>>()?,
+            figures: rows
+                .into_iter()
+                .map(|(lock, row)| (lock, row.into_iter().map(scale).collect()))
+                .collect(),
+            title: file.title,
+            source: file.source,
+            machine,
+            rule,
+            placement,
+            threads,
+            operations,
+            baseline,
+            are_ratios,
+        })
+    }
+
+    /// The title.
+    pub fn title(&self) -> &str {
+        &self.title
+    }
+
+    /// Simulates it, on `workers` threads: ratios beside ratios, and times beside
+    /// times if the file has them.
+    ///
+    /// # Errors
+    /// If a lock does not work in the simulator.
+    pub fn simulate(
+        &self,
+        name: &str,
+        seed: u64,
+        workers: usize,
+        progress: impl Fn(usize, usize) + Sync,
+    ) -> Result<(Reproduction, Vec<Time>), String> {
+        let mut locks = vec![&self.baseline];
+        locks.extend(self.figures.iter().map(|(lock, _)| lock));
+        locks.dedup();
+        let mut scenarios = Vec::new();
+        for lock in &locks {
+            for &threads in &self.threads {
+                scenarios.push(self.scenario(lock, threads, seed)?);
+            }
+        }
+        let total = scenarios.len();
+        let outcomes = run_all(&scenarios, workers, |done| progress(done, total))
+            .map_err(|error| error.to_string())?;
+        let rate = |lock: &str, threads: usize| -> f64 {
+            let at = scenarios
+                .iter()
+                .position(|one| one.lock == lock && one.threads == threads);
+            at.map_or(f64::NAN, |at| self.rule.rate(&outcomes[at]))
+        };
+        let row = |lock: &str| self.figures.iter().find(|(known, _)| known == lock);
+        let (mut figures, mut times) = (Vec::new(), Vec::new());
+        for (lock, published) in &self.figures {
+            for (at, &threads) in self.threads.iter().enumerate() {
+                if !self.are_ratios {
+                    times.push(Time {
+                        lock: lock.clone(),
+                        threads,
+                        published: published[at],
+                        ours: 1e9 / rate(lock, threads),
+                    });
+                }
+                if *lock == self.baseline {
+                    continue;
+                }
+                let theirs = match row(&self.baseline) {
+                    Some((_, below)) if !self.are_ratios => below[at] / published[at],
+                    _ => published[at],
+                };
+                let scenario = self.scenario(lock, threads, seed)?;
+                figures.push(Reproduced {
+                    name: format!("{lock}_over_{} threads={threads}", self.baseline),
+                    published: Some(theirs),
+                    ours: rate(lock, threads) / rate(&self.baseline, threads),
+                    question: Question::of(&scenario),
+                });
+            }
+        }
+        let mut report = Reproduction {
+            name: name.to_owned(),
+            report: None,
+            title: self.title.clone(),
+            group: None,
+            machine: self.machine.name.clone(),
+            near: None,
+            source: self.source.clone(),
+            shape: None,
+            figures,
+            agreement: agreement(&[], &[]),
+            accesses: outcomes.iter().map(|outcome| outcome.accesses).sum(),
+            trace_hash: outcomes.iter().fold(0, |hash: u64, outcome| {
+                hash.rotate_left(5) ^ outcome.trace_hash
+            }),
+        };
+        let (theirs, ours) = report.pairs();
+        report.agreement = agreement(&theirs, &ours);
+        Ok((report, times))
+    }
+
+    fn scenario(&self, lock: &str, threads: usize, seed: u64) -> Result<Scenario, String> {
+        let pause = !self.without_pause.iter().any(|without| without == lock);
+        let run = Run {
+            lock: lock.to_owned(),
+            threads,
+            workload: self.workload,
+            pause,
+            stall_ns: 0.0,
+        };
+        let operations = self.operations * threads as u64;
+        let stop = self.rule.stop(operations, threads);
+        run.scenario(self.machine.clone(), self.placement, stop, seed)
+    }
+}
+
+/// Root of the mean of the squares of ln(ours / theirs); none without times.
+pub fn log_error(times: &[Time]) -> Option<f64> {
+    let squares = times
+        .iter()
+        .map(|time| (time.ours / time.published).ln().powi(2));
+    (!times.is_empty()).then(|| (squares.sum::<f64>() / times.len() as f64).sqrt())
+}
+
+fn is_lock(name: &Spanned<String>) -> Result<String, (usize, String)> {
+    let lock = name.get_ref();
+    if can_be_simulated(lock) {
+        return Ok(lock.clone());
+    }
+    let what = format!("no lock is called `{lock}`; `locklab locks` lists them");
+    Err((name.span().start, what))
+}
+
+/// The rows in the order of the file, each of the right length and above 0.
+fn rows(figures: &Figures, length: usize) -> Result<Vec<(String, Vec<f64>)>, (usize, String)> {
+    let mut rows: Vec<_> = figures.iter().collect();
+    rows.sort_by_key(|(lock, _)| lock.span().start);
+    let mut checked = Vec::new();
+    for (lock, row) in rows {
+        let name = is_lock(lock)?;
+        if row.get_ref().len() != length {
+            let what = format!(
+                "`{name}` has {} figures for {length} numbers of threads",
+                row.get_ref().len()
+            );
+            return Err((row.span().start, what));
+        }
+        for figure in row.get_ref() {
+            let value = *figure.get_ref();
+            if !(value > 0.0 && value.is_finite()) {
+                let what = format!("a figure of `{name}` is {value}; it must be above 0");
+                return Err((figure.span().start, what));
+            }
+        }
+        let row = row.get_ref().iter().map(|figure| *figure.get_ref());
+        checked.push((name, row.collect()));
+    }
+    if checked.is_empty() {
+        return Err((
+            0,
+            "its table of figures is empty; give a row for each lock".to_owned(),
+        ));
+    }
+    Ok(checked)
+}
+
+#[cfg(test)]
+#[path = "../tests/unit/own.rs"]
+mod tests;

@@ -1,0 +1,135 @@
+//! Tests of src/own.rs, with access to what is private there.
+
+use super::*;
+
+const GOOD: &str = r#"title = "t"
+source = "s"
+machine = "flat-16"
+rule = "fixed-work"
+placement = "siblings-first"
+threads = [1, 4]
+operations = 100
+inside_ns = 50
+outside_ns = 100
+
+[ns]
+ticket = [60, 80]
+mcs = [70, 90.5]
+"#;
+
+#[test]
+fn times_are_beside_times_and_their_ratios_beside_ratios() {
+    let own = OwnReference::parse("mine.toml", GOOD).unwrap();
+    let (report, times) = own.simulate("mine", 1, 2, |_, _| {}).unwrap();
+    assert_eq!(times.len(), 4);
+    assert_eq!((times[3].lock.as_str(), times[3].threads), ("mcs", 4));
+    assert_eq!(times[3].published, 90.5);
+    assert!(log_error(&times).unwrap() > 0.0);
+    let figure = &report.figures[1];
+    assert_eq!(figure.name, "mcs_over_ticket threads=4");
+    assert_eq!(figure.published, Some(80.0 / 90.5));
+    let ours = times[1].ours / times[3].ours;
+    assert!((figure.ours - ours).abs() < 1e-9);
+    // Rates say the same.
+    let rates = GOOD
+        .replace("[ns]", "[ops_per_s]")
+        .replace("[60, 80]", "[2e7, 1.25e7]");
+    let own = OwnReference::parse("mine.toml", &rates).unwrap();
+    let (_, times) = own.simulate("mine", 1, 2, |_, _| {}).unwrap();
+    assert!((times[0].published - 50.0).abs() < 1e-9);
+}
+
+#[test]
+fn ratios_need_a_baseline_and_have_no_times() {
+    let ratios = GOOD.replace("[ns]\nticket = [60, 80]", "[ratio]");
+    let error = OwnReference::parse("mine.toml", &ratios).unwrap_err();
+    assert!(
+        error.starts_with("mine.toml:11: `baseline` is missing"),
+        "{error}"
+    );
+    let own = format!("baseline = \"ticket\"\n{ratios}");
+    let own = OwnReference::parse("mine.toml", &own).unwrap();
+    let (report, times) = own.simulate("mine", 1, 2, |_, _| {}).unwrap();
+    assert!(times.is_empty() && report.figures.len() == 2);
+    assert_eq!(report.figures[0].published, Some(70.0));
+}
+
+#[test]
+fn every_fault_is_one_sentence_with_its_line() {
+    for (from, to, expected) in [
+        (
+            "rule = \"fixed-work\"\n",
+            "",
+            "mine.toml:12: `rule` is missing",
+        ),
+        (
+            "\"fixed-work\"",
+            "\"best\"",
+            "mine.toml:4: no rule is called `best`; there are fixed-time",
+        ),
+        (
+            "[1, 4]",
+            "[1, 17]",
+            "mine.toml:6: 17 threads; flat-16 has 1 to 16",
+        ),
+        ("[1, 4]", "[1, 0]", "mine.toml:6: 0 threads"),
+        ("[1, 4]", "[]", "mine.toml:6: `threads` is empty"),
+        (
+            "[60, 80]",
+            "[60, -1]",
+            "mine.toml:12: a figure of `ticket` is -1; it must be above 0",
+        ),
+        (
+            "[60, 80]",
+            "[0, 80]",
+            "mine.toml:12: a figure of `ticket` is 0",
+        ),
+        (
+            "[60, 80]",
+            "[60, nan]",
+            "mine.toml:12: a figure of `ticket` is NaN",
+        ),
+        (
+            "90.5]",
+            "90.5, 3]",
+            "mine.toml:13: `mcs` has 3 figures for 2 numbers of threads",
+        ),
+        ("mcs = ", "mcz = ", "mine.toml:13: no lock is called `mcz`"),
+        (
+            "90.5]\n",
+            "90.5]\n[ratio]\nmcs = [1, 1]\n",
+            "mine.toml:14: a file has either times",
+        ),
+        (
+            "flat-16",
+            "flat-17",
+            "mine.toml:3: there is no machine called `flat-17`",
+        ),
+        (
+            "siblings-first",
+            "left",
+            "mine.toml:5: no placement is called `left`",
+        ),
+        (
+            "inside_ns = 50",
+            "inside_ns = -5",
+            "mine.toml:8: `inside_ns` is -5",
+        ),
+        (
+            "operations = 100",
+            "operations = 1",
+            "mine.toml:7: `operations` is 1",
+        ),
+        (
+            "source = ",
+            "sauce = ",
+            "mine.toml:2: unknown field `sauce`",
+        ),
+        ("title = \"t\"\n", "title = \n", "mine.toml:1: "),
+    ] {
+        let text = GOOD.replacen(from, to, 1);
+        let error = OwnReference::parse("mine.toml", &text).unwrap_err();
+        assert!(error.starts_with(expected), "{error}");
+        assert_eq!(error.lines().count(), 1, "{error}");
+    }
+}
