@@ -150,8 +150,12 @@ fn carried_out<S: Sweep>(sweep: &S, request: &Request) -> Result<Option<Swept>, 
             true => format!("{units} of {} {unit}s", sweep.units()),
             false => format!("{units} {unit}s of {} {task}s", missing.len()),
         };
+        let more = match missing.len() {
+            1 => String::new(),
+            n => format!("; and {} more", n - 1),
+        };
         Error::Missing(format!(
-            "{units} are missing (first {}: {}); the same command again carries out just \
+            "{units} are missing ({}: {}{more}); the same command again carries out just \
              these{again}",
             first.task, first.why
         ))
