@@ -132,7 +132,7 @@ impl Cache<'_> {
 pub fn stopped(name: &str, trouble: Trouble) -> Error {
     match trouble {
         Trouble::Interrupted => Error::Interrupted(
-            "interrupted; what was built is kept, and the same command goes on from there".into(),
+            "interrupted; what was built is kept, and the same command continues from there".into(),
         ),
         Trouble::NotStarted(why) => Error::Failed(why),
         Trouble::TooLong(limit) => Error::Failed(format!(

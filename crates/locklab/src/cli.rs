@@ -106,7 +106,7 @@ pub enum Command {
     Machine(commands::machine::MachineArgs),
     /// Compare programs, builds, locks, environments or kernels by a file
     Compare(Box<commands::compare::CompareArgs>),
-    /// A product of machines, locks, cells and seeds; here or on a cluster
+    /// Every combination of machines, locks, cells and seeds, here or on a cluster
     Sweep(Box<commands::sweep::SweepArgs>),
     /// The store of experiments: list, show, export, merge, prune
     Results(commands::results::ResultsArgs),

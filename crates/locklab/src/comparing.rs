@@ -302,7 +302,7 @@ fn trouble(measured: &Measured) -> Option<Error> {
         Some(Stop::Interrupted) => {
             return Some(Error::Interrupted(
                 "interrupted; what was measured is stored, and the same command with --resume \
-                 goes on"
+                 continues"
                     .into(),
             ));
         }

@@ -419,7 +419,7 @@ fn ctrl_c_reports_what_is_there_and_resume_goes_on() {
     let output = child.wait_with_output().unwrap();
     let err = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(130), "{err}");
-    assert!(err.contains("--resume goes on"), "{err}");
+    assert!(err.contains("--resume continues"), "{err}");
     assert!(
         String::from_utf8(output.stdout)
             .unwrap()

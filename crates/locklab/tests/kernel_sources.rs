@@ -247,7 +247,7 @@ fn a_build_goes_on_where_ctrl_c_stopped_it_and_is_then_kept() {
     let output = child.wait_with_output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(130), "{said}");
-    assert!(said.contains("goes on from there"), "{said}");
+    assert!(said.contains("continues from there"), "{said}");
 
     let second = lab.run(OTHER);
     assert!(second.status.success(), "{second:?}");

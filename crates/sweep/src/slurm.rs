@@ -386,7 +386,7 @@ fn refusal(command: &str, said: &str) -> String {
         "communication",
     ]) {
         "the cluster's controller does not answer; the folder keeps what is done, and the same \
-         command goes on later"
+         command continues later"
     } else if has(&["time"]) {
         "give --time as minutes or as hours:minutes:seconds"
     } else if has(&["account"]) {

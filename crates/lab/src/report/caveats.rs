@@ -106,7 +106,7 @@ pub(super) fn incomplete(report: &Report) -> Vec<String> {
     match silent.count() {
         0 => {}
         n => list.push(format!(
-            "{} not measured; --resume goes on.",
+            "{} not measured; --resume continues.",
             number::count(n, "cell")
         )),
     }

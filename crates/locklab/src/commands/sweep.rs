@@ -15,7 +15,7 @@ use std::process::ExitCode;
 
 /// `locklab sweep`.
 ///
-/// The same command again goes on where it stopped.
+/// Given again, the same command continues where it stopped.
 #[derive(Debug, Args)]
 pub struct SweepArgs {
     /// The file that says what is compared where; see docs/sweeps.md
@@ -42,10 +42,10 @@ pub struct SweepArgs {
     /// Account of the cluster
     #[arg(long, value_name = "NAME", requires = "slurm")]
     pub account: Option<String>,
-    /// Time that one task may take, as Slurm has it
+    /// Time limit of one task, in Slurm's notation
     #[arg(long, value_name = "TIME", requires = "slurm")]
     pub time: Option<String>,
-    /// Features that nodes must have; with --on native a row for each
+    /// Features that nodes must have; with --on native, the report has a row for each
     #[arg(long, value_name = "FEATURES", requires = "slurm")]
     pub constraint: Vec<String>,
     /// Measure on real machines: on this one, or on a node of each feature

@@ -27,8 +27,8 @@ use table::{table, traces};
 pub struct VerifyArgs {
     /// The locks, 'spin-then-park', 'thread-numbers' and 'interposer' [default: all]
     ///
-    /// A lock for your own is a C or C++ file, or kernel:qspinlock[=TREE]; of
-    /// it no random schedules are drawn, and only orderings are weakened.
+    /// A lock of your own is a C or C++ file, or kernel:qspinlock[=TREE]; for it,
+    /// no random schedules are drawn, and only orderings are weakened.
     #[arg(value_name = "LOCK")]
     pub locks: Vec<String>,
     /// Change each operation in turn: each must break a promise
@@ -65,13 +65,13 @@ pub struct VerifyArgs {
     /// Take a kernel's orderings as written, without address dependencies
     ///
     /// C11 has none, so a promise that a kernel's lock keeps by them is broken
-    /// then. By default, the head of one is an Acquire.
+    /// then. By default, the read that starts one counts as an Acquire.
     #[arg(long)]
     pub c11: bool,
     /// Also write the named bugs, and what found each, as Markdown
     ///
-    /// In the tables that the file has, these locks' rows take the place of
-    /// their old ones: docs/verification-reference.md is such a file.
+    /// Replaces the rows of these locks in the tables of a file that has them,
+    /// such as docs/verification-reference.md.
     #[arg(long, value_name = "FILE", requires = "mutants")]
     pub bugs: Option<PathBuf>,
     /// Also write every step of each failure to this file
