@@ -129,7 +129,7 @@ fn carried_out<S: Sweep>(sweep: &S, request: &Request) -> Result<Option<Swept>, 
         }
         if !cluster::wait(sweep, &interrupt, &progress) {
             return Err(Error::Interrupted(
-                "interrupted; the tasks go on without this command, and the same command waits \
+                "interrupted; the tasks continue without this command, and the same command waits \
                  for them and collects",
             ));
         }

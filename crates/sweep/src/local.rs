@@ -75,7 +75,7 @@ pub(crate) fn run<S: Sweep>(
     }
     if !go_on() {
         return Err(Error::Interrupted(
-            "interrupted; what was run is stored, and the same command goes on",
+            "interrupted; what was run is stored, and the same command continues",
         ));
     }
     Ok(Some((worked.as_secs_f64() / all).min(1.0)))
