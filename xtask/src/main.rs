@@ -17,6 +17,7 @@
 
 mod deny;
 mod install_c;
+mod miri;
 mod outcome;
 mod package;
 mod packages;
@@ -175,6 +176,7 @@ fn test<'a>(flags: impl Iterator<Item = &'a str>) -> ExitCode {
     let Some(mut outcome) = workspace::test() else {
         return ExitCode::FAILURE;
     };
+    outcome.add(miri::test(install));
     if thorough {
         workspace::test_thoroughly(&mut outcome);
     }

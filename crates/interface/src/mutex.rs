@@ -59,20 +59,14 @@ impl<T, L, P> Mutex<T, L, P> {
 /// The lock stores no address of itself or of a part of itself.
 pub unsafe trait LeakableGuard: StackContext {}
 
-/// Checks the contract of [`RawLock::lock`] that no more CPUs use a lock than
-/// it can distinguish, namely those with numbers below `INFO.max_cpus`. Does
-/// nothing for locks that take any number of CPUs.
-#[inline(always)]
-pub(crate) fn check_room<P: Platform, L: RawLock<P>>() {
-    if L::INFO.max_cpus < locklab_platform::qnode::MAX_CPUS {
-        let cpu = P::cpu();
-        assert!(
-            cpu < L::INFO.max_cpus,
-            "{} serves {} CPUs at most, and this is number {cpu}, counted from 0",
-            L::INFO.name,
-            L::INFO.max_cpus
-        );
-    }
+/// Ends the build where a lock serves a limited number of CPUs. A closure that
+/// acquires once more, or a leaked guard whose thread has ended, takes more
+/// turns than there are CPUs, which a lock of that kind may not survive.
+pub(crate) const fn serves_any_number<P: Platform, L: RawLock<P>>() {
+    assert!(
+        L::INFO.max_cpus >= locklab_platform::qnode::MAX_CPUS,
+        "a lock for a limited number of CPUs admits two holders once safe code takes more turns"
+    );
 }
 
 /// Releases the lock when dropped, also when the closure panics.
@@ -90,14 +84,11 @@ impl<P: Platform, L: RawLock<P>> Drop for Held<'_, P, L> {
 }
 
 impl<T, P: Platform, L: RawLock<P> + StackContext> Mutex<T, L, P> {
-    /// Runs `f` on the value while holding the lock.
-    ///
-    /// # Panics
-    /// If the lock serves a limited number of CPUs (`INFO.max_cpus`) and the
-    /// number of this one, [`Platform::cpu`], is not below it.
+    /// Runs `f` on the value while holding the lock. A lock that serves a limited
+    /// number of CPUs (`INFO.max_cpus`) does not compile here.
     #[inline]
     pub fn with<R>(&self, f: impl FnOnce(&mut T) -> R) -> R {
-        check_room::<P, L>();
+        const { serves_any_number::<P, L>() };
         let ctx = L::Ctx::default();
         // SAFETY: the context and the borrowed lock stay in place until `held`
         // is dropped.
@@ -111,12 +102,9 @@ impl<T, P: Platform, L: RawLock<P> + StackContext> Mutex<T, L, P> {
     }
 
     /// Runs `f` on the value if the lock can be acquired without waiting.
-    ///
-    /// # Panics
-    /// As [`Mutex::with`].
     #[inline]
     pub fn try_with<R>(&self, f: impl FnOnce(&mut T) -> R) -> Option<R> {
-        check_room::<P, L>();
+        const { serves_any_number::<P, L>() };
         let ctx = L::Ctx::default();
         // SAFETY: as in `with`.
         if !unsafe { self.lock.try_lock(&ctx) } {

@@ -11,6 +11,7 @@ use core::any::{Any, TypeId};
 use core::cell::{RefCell, UnsafeCell};
 use core::marker::PhantomData;
 use core::ops::{Deref, DerefMut};
+use core::ptr::NonNull;
 use locklab_platform::native::NativePlatform;
 use locklab_platform::platform::Platform;
 use std::boxed::Box;
@@ -22,21 +23,30 @@ thread_local! {
     static IDLE: RefCell<Vec<(TypeId, Box<dyn Any>)>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Takes an idle node of this thread, or allocates one.
-fn take<C: Default + 'static>() -> Box<C> {
+/// Takes an idle node of this thread, or allocates one. It leaves its box for
+/// as long as it is used: a box that moves claims to be the only way to its
+/// contents, and others reach a node that is in a queue.
+fn take<C: Default + 'static>() -> NonNull<C> {
     let kept = IDLE.try_with(|idle| {
         let mut idle = idle.borrow_mut();
         let at = idle.iter().rposition(|(id, _)| *id == TypeId::of::<C>())?;
         Some(idle.swap_remove(at).1)
     });
-    match kept {
+    let node: Box<C> = match kept {
         Ok(Some(node)) => node.downcast().expect("kept by its type"),
         // None kept, or the thread is past its destructors.
         _ => Box::default(),
-    }
+    };
+    NonNull::from(Box::leak(node))
 }
 
-fn keep<C: 'static>(node: Box<C>) {
+/// Keeps a node for the next acquisition of this thread.
+///
+/// # Safety
+/// It comes from [`take`], and is in no queue.
+unsafe fn keep<C: 'static>(node: NonNull<C>) {
+    // SAFETY: leaked by `take`, and nobody else uses it any more.
+    let node = unsafe { Box::from_raw(node.as_ptr()) };
     let _ = IDLE.try_with(|idle| idle.borrow_mut().push((TypeId::of::<C>(), node)));
 }
 
@@ -72,41 +82,28 @@ impl<T, L, P> QueueMutex<T, L, P> {
 
 impl<T: ?Sized, P: Platform, L: RawLock<P> + LeakableGuard> QueueMutex<T, L, P> {
     /// Acquires.
-    ///
-    /// # Panics
-    /// As [`Mutex::with`](crate::mutex::Mutex::with).
     #[inline]
     pub fn lock(&self) -> QueueGuard<'_, T, L, P> {
-        crate::mutex::check_room::<P, L>();
+        const { crate::mutex::serves_any_number::<P, L>() };
         let node = take::<L::Ctx>();
         // SAFETY: the node stays on the heap until the guard has released the
         // lock, and for ever if the guard is leaked. Until then the lock is
         // borrowed; once leaked, it stays held, and may move.
-        unsafe { self.lock.lock(&node) };
-        QueueGuard {
-            of: self,
-            node: Some(node),
-            on_this_thread: PhantomData,
-        }
+        unsafe { self.lock.lock(node.as_ref()) };
+        QueueGuard { of: self, node }
     }
 
     /// Acquires if that needs no waiting.
-    ///
-    /// # Panics
-    /// As [`Mutex::with`](crate::mutex::Mutex::with).
     #[inline]
     pub fn try_lock(&self) -> Option<QueueGuard<'_, T, L, P>> {
-        crate::mutex::check_room::<P, L>();
+        const { crate::mutex::serves_any_number::<P, L>() };
         let node = take::<L::Ctx>();
         // SAFETY: as in `lock`.
-        if unsafe { self.lock.try_lock(&node) } {
-            Some(QueueGuard {
-                of: self,
-                node: Some(node),
-                on_this_thread: PhantomData,
-            })
+        if unsafe { self.lock.try_lock(node.as_ref()) } {
+            Some(QueueGuard { of: self, node })
         } else {
-            keep(node);
+            // SAFETY: taken above; an attempt that failed uses it no more.
+            unsafe { keep(node) };
             None
         }
     }
@@ -121,10 +118,9 @@ impl<T: ?Sized, P: Platform, L: RawLock<P> + LeakableGuard> QueueMutex<T, L, P> 
 #[must_use = "the lock is released when the guard is dropped"]
 pub struct QueueGuard<'a, T: ?Sized, L: RawLock<P> + LeakableGuard, P: Platform = NativePlatform> {
     of: &'a QueueMutex<T, L, P>,
-    /// `None` only while the guard is dropped.
-    node: Option<Box<L::Ctx>>,
-    /// Makes the guard not `Send`: the node goes back to this thread.
-    on_this_thread: PhantomData<*mut ()>,
+    /// A pointer, which makes the guard not `Send`: the node goes back to this
+    /// thread.
+    node: NonNull<L::Ctx>,
 }
 
 // SAFETY: a shared guard gives out `&T` only.
@@ -153,10 +149,11 @@ impl<T: ?Sized, P: Platform, L: RawLock<P> + LeakableGuard> DerefMut for QueueGu
 impl<T: ?Sized, P: Platform, L: RawLock<P> + LeakableGuard> Drop for QueueGuard<'_, T, L, P> {
     #[inline]
     fn drop(&mut self) {
-        if let Some(node) = self.node.take() {
-            // SAFETY: held since the guard was made, with this node.
-            unsafe { self.of.lock.unlock(&node) };
-            keep(node);
+        // SAFETY: held since the guard was made, with this node, which the lock
+        // uses no more once it is released (`StackContext`).
+        unsafe {
+            self.of.lock.unlock(self.node.as_ref());
+            keep(self.node);
         }
     }
 }

@@ -12,55 +12,40 @@ use core::cell::Cell;
 #[derive(Default)]
 #[repr(C, align(64))]
 pub struct AndersonSlot {
-    slot: Cell<usize>,
+    turn: Cell<usize>,
 }
 
 impl AndersonSlot {
     /// A context that is in no queue.
     pub const fn new() -> Self {
-        Self { slot: Cell::new(0) }
+        Self { turn: Cell::new(0) }
     }
 }
 
-/// Anderson's lock for at most `SLOTS` CPUs, a power of two.
+/// Anderson's lock with `SLOTS` slots, a power of two.
 ///
 /// **Paper:** T. E. Anderson, "The Performance of Spin Lock Alternatives for
 /// Shared-Memory Multiprocessors", IEEE TPDS 1(1), 1990.
 ///
 /// **Size:** one 64-byte line, and one for each slot. **Per waiter:** 64 bytes
-/// that hold its slot. **Fairness:** first come, first served from the
+/// that hold its turn. **Fairness:** first come, first served from the
 /// fetch-and-add on. A handoff touches one line of one waiter.
 ///
-/// The slot of the holder is kept in its context and not in the lock: a word
-/// there would be one more line that moves with each handoff.
+/// Where the paper has a flag in each slot, here is the number of the turn that
+/// was last called there: nothing is re-armed, and with more acquisitions at
+/// once than slots (more CPUs, or guards that were leaked) two wait at one slot,
+/// each for its own number. That costs speed only.
 ///
-/// With more than `SLOTS` CPUs two would wait on one slot and both enter.
-/// [`crate::Mutex`] panics in that case; users of [`RawLock`] must ensure it
-/// themselves.
+/// The turn of the holder is kept in its context and not in the lock: a word
+/// there would be one more line that moves with each handoff.
 #[repr(C)]
 pub struct Anderson<P: Platform = NativePlatform, const SLOTS: usize = 512> {
-    /// Number of arrivals; modulo `SLOTS`, the slot of the next one.
+    /// Number of arrivals: the turn of the next one, whose slot is that modulo
+    /// `SLOTS`.
     next: CacheLine<P::Usize>,
-    slots: [CacheLine<P::U32>; SLOTS],
-}
-
-/// Flag of a slot: its waiter may enter.
-pub(crate) const GO: u32 = 1;
-/// Flag of a slot: its waiter must wait.
-pub(crate) const WAIT: u32 = 2;
-
-/// Whether the waiter of a slot may enter. A slot that was never used holds 0,
-/// so that a lock of zeros is free: the first arrival finds its turn already
-/// granted, and every other one waits.
-#[inline(always)]
-pub(crate) fn may_go(flag: u32, slot: usize) -> bool {
-    flag == GO || (flag == 0 && slot == 0)
-}
-
-/// The flag of `slot` when the lock is free and the turn of the last slot comes
-/// next.
-pub(crate) fn last_turn(slot: usize, slots: usize) -> u32 {
-    if slot == slots - 1 { GO } else { WAIT }
+    /// The turn that was last called in each slot. A slot that was never used
+    /// holds 0, so that a lock of zeros is free: turn 0 is called already.
+    slots: [CacheLine<P::Usize>; SLOTS],
 }
 
 impl<P: Platform, const SLOTS: usize> Anderson<P, SLOTS> {
@@ -74,15 +59,15 @@ impl<P: Platform, const SLOTS: usize> Anderson<P, SLOTS> {
         const { Self::POWER_OF_TWO };
         Self {
             next: CacheLine(P::Usize::ZERO),
-            slots: [const { CacheLine(P::U32::ZERO) }; SLOTS],
+            slots: [const { CacheLine(P::Usize::ZERO) }; SLOTS],
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn wait(&self, slot: usize) {
-        // A3: pairs with A5, the holder before us.
-        self.slots[slot].spin_until(Ordering::Acquire, |flag| may_go(flag, slot));
+    fn wait(&self, turn: usize) {
+        // A2: pairs with A3, the holder before us.
+        self.slots[turn % SLOTS].spin_until(Ordering::Acquire, |called| called == turn);
     }
 }
 
@@ -91,23 +76,21 @@ impl<P: Platform, const SLOTS: usize> Default for Anderson<P, SLOTS> {
         const { Self::POWER_OF_TWO };
         Self {
             next: CacheLine(P::Usize::new(0)),
-            slots: core::array::from_fn(|_| CacheLine(P::U32::new(0))),
+            slots: core::array::from_fn(|_| CacheLine(P::Usize::new(0))),
         }
     }
 }
 
-// SAFETY: a turn is given to one CPU (fetch_add) and is called after the
-// holder of the turn before it has released; with at most SLOTS CPUs, a slot
-// serves one turn at a time.
+// SAFETY: a turn is given to one acquisition (fetch_add) and is called after
+// the holder of the turn before it has released.
 unsafe impl<P: Platform, const SLOTS: usize> RawLock<P> for Anderson<P, SLOTS> {
     type Ctx = AndersonSlot;
 
     const INFO: Info = Info {
         name: "anderson",
-        summary: "an array of flags in the lock, each waiter spinning on one",
+        summary: "an array of turns in the lock, each waiter spinning on one",
         fairness: Fairness::Fifo,
         shared_memory: true,
-        max_cpus: SLOTS,
         bytes_per_waiter: 64,
         paper: "Anderson 1990",
         ..Info::BASE
@@ -119,70 +102,61 @@ unsafe impl<P: Platform, const SLOTS: usize> RawLock<P> for Anderson<P, SLOTS> {
         const { Self::POWER_OF_TWO };
         Self {
             next: CacheLine(P::Usize::new(usize::MAX)),
-            slots: core::array::from_fn(|slot| CacheLine(P::U32::new(last_turn(slot, SLOTS)))),
+            // The last turn that each slot had.
+            slots: core::array::from_fn(|slot| CacheLine(P::Usize::new(slot.wrapping_sub(SLOTS)))),
         }
     }
 
     #[inline(always)]
     unsafe fn lock(&self, ctx: &AndersonSlot) {
-        // A1: pairs with itself. When the slots have gone round, a CPU that
-        // never held the lock must see the slot re-armed (A4): its last user
-        // may have come back (Release) before us (Acquire) without anything
-        // else between.
-        let slot = self.next.fetch_add(1, Ordering::AcqRel) % SLOTS;
-        ctx.slot.set(slot);
-        // A2: pairs with A5. (Only the first of all finds a 0; `wait` sees to
-        // that.)
-        if self.slots[slot].load(Ordering::Acquire) != GO {
-            self.wait(slot);
+        // Relaxed: no slot holds our turn's number before it is called (A3).
+        let turn = self.next.fetch_add(1, Ordering::Relaxed);
+        ctx.turn.set(turn);
+        // A1: pairs with A3.
+        if self.slots[turn % SLOTS].load(Ordering::Acquire) != turn {
+            self.wait(turn);
         }
     }
 
     #[inline(always)]
     unsafe fn try_lock(&self, ctx: &AndersonSlot) -> bool {
-        let next = self.next.load(Ordering::Relaxed);
-        let slot = next % SLOTS;
-        if !may_go(self.slots[slot].load(Ordering::Relaxed), slot)
-            // A1': as A1.
+        let turn = self.next.load(Ordering::Relaxed);
+        let called = &self.slots[turn % SLOTS];
+        if called.load(Ordering::Relaxed) != turn
             || self
                 .next
                 .compare_exchange(
-                    next,
-                    next.wrapping_add(1),
-                    Ordering::AcqRel,
+                    turn,
+                    turn.wrapping_add(1),
+                    Ordering::Relaxed,
                     Ordering::Relaxed,
                 )
                 .is_err()
         {
             return false;
         }
-        ctx.slot.set(slot);
-        // A2': as A2. Ours already, unless the counter went all the way round
+        ctx.turn.set(turn);
+        // A1': as A1. Called already, unless the counter went all the way round
         // between the two reads above.
-        if self.slots[slot].load(Ordering::Acquire) != GO {
-            self.wait(slot);
-        }
+        called.spin_until(Ordering::Acquire, |called| called == turn);
         true
     }
 
     #[inline(always)]
     fn is_locked(&self) -> Option<bool> {
-        let slot = self.next.load(Ordering::Relaxed) % SLOTS;
-        Some(!may_go(self.slots[slot].load(Ordering::Relaxed), slot))
+        let turn = self.next.load(Ordering::Relaxed);
+        Some(self.slots[turn % SLOTS].load(Ordering::Relaxed) != turn)
     }
 
     #[inline(always)]
     unsafe fn unlock(&self, ctx: &AndersonSlot) {
-        let slot = ctx.slot.get() % SLOTS;
-        let next = (slot + 1) % SLOTS;
-        // A4: re-armed before the next can enter, see A1.
-        self.slots[slot].store(WAIT, Ordering::Relaxed);
-        // A5: pairs with A2, A2' and A3.
-        self.slots[next].store(GO, Ordering::Release);
+        let next = ctx.turn.get().wrapping_add(1);
+        // A3: pairs with A1, A1' and A2.
+        self.slots[next % SLOTS].store(next, Ordering::Release);
     }
 }
 
 // SAFETY: the context is only a number.
 unsafe impl<P: Platform, const SLOTS: usize> crate::mutex::StackContext for Anderson<P, SLOTS> {}
-// SAFETY: slots are numbers.
+// SAFETY: turns are numbers.
 unsafe impl<P: Platform, const SLOTS: usize> crate::mutex::LeakableGuard for Anderson<P, SLOTS> {}

@@ -78,7 +78,8 @@ impl<L: RawRwLock, P: Platform> Bravo<L, P> {
     #[inline(always)]
     fn own_entry() -> Option<&'static P::Usize> {
         let table = P::visible_readers();
-        Some(&table.get(P::try_cpu()?)?.lock)
+        // SAFETY: this is that lock, and the entry this CPU's.
+        Some(unsafe { table.get(P::try_cpu()?)?.lock() })
     }
 
     /// Acquires for reading: other readers may hold it too.
@@ -187,10 +188,10 @@ impl<L: RawRwLock, P: Platform> Bravo<L, P> {
         let begun = P::now();
         self.take_bias();
         for reader in P::visible_readers() {
+            // SAFETY: this is that lock, and only reads.
+            let lock = unsafe { reader.lock() };
             // V6: pairs with V9.
-            reader
-                .lock
-                .spin_until(Ordering::Acquire, |lock| lock != self.name());
+            lock.spin_until(Ordering::Acquire, |lock| lock != self.name());
         }
         let now = P::now();
         let until = now.wrapping_add(now.wrapping_sub(begun).wrapping_mul(INHIBIT));
@@ -203,8 +204,10 @@ impl<L: RawRwLock, P: Platform> Bravo<L, P> {
     fn try_revoke(&self) -> bool {
         self.take_bias();
         let alone = P::visible_readers().iter().all(|reader| {
+            // SAFETY: this is that lock, and only reads.
+            let lock = unsafe { reader.lock() };
             // V7: pairs with V9.
-            reader.lock.load(Ordering::Acquire) != self.name()
+            lock.load(Ordering::Acquire) != self.name()
         });
         if !alone {
             // The entries count again. Relaxed: the fence V5 comes before it,
@@ -267,9 +270,11 @@ unsafe impl<P: Platform, L: RawLock<P, Ctx = ()> + RawRwLock> RawLock<P> for Bra
     #[inline(always)]
     fn is_locked(&self) -> Option<bool> {
         let visible = self.biased.load(Ordering::Relaxed) != 0
-            && P::visible_readers()
-                .iter()
-                .any(|reader| reader.lock.load(Ordering::Relaxed) == self.name());
+            && P::visible_readers().iter().any(|reader| {
+                // SAFETY: this is that lock, and only reads.
+                let lock = unsafe { reader.lock() };
+                lock.load(Ordering::Relaxed) == self.name()
+            });
         Some(visible || RawRwLock::is_locked(&self.lock))
     }
 

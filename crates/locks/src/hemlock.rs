@@ -119,17 +119,13 @@ unsafe impl<P: Platform> RawLock<P> for Hemlock<P> {
 
     #[inline(always)]
     unsafe fn try_lock(&self, own: &HemlockGrant<P>) -> bool {
-        // H1': pairs with H6. No Release: a successor must not find an old
-        // grant of this lock in our mailbox. Whoever took the last such grant
-        // out of it then held the lock, and released it before or with the
-        // unlock (H6) that left it free; this write goes on with the release
-        // sequence of that one. What other locks put there is no grant of
-        // this one.
+        // H1': as H1. A mailbox may have been made just now, so its
+        // initialisation must be published too.
         self.tail
             .compare_exchange(
                 ptr::null_mut(),
                 ptr::from_ref(own).cast_mut(),
-                Ordering::Acquire,
+                Ordering::AcqRel,
                 Ordering::Relaxed,
             )
             .is_ok()

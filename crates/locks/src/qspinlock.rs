@@ -37,7 +37,9 @@ pub(crate) fn tail_of(cpu: usize, level: usize) -> u16 {
 
 pub(crate) fn node_of<P: Platform>(tail: u16) -> &'static QueueNode<P> {
     let tail = usize::from(tail);
-    &P::queue_nodes((tail >> 2) - 1).level[tail & (NESTING - 1)]
+    // SAFETY: this is that lock; the node of a neighbour in its queue.
+    let nodes = unsafe { P::queue_nodes((tail >> 2) - 1).levels() };
+    &nodes[tail & (NESTING - 1)]
 }
 
 impl<P: Platform> QSpinlock<P> {
@@ -116,8 +118,9 @@ impl<P: Platform> QSpinlock<P> {
         let Some(cpu) = P::try_cpu() else {
             return self.wait_without_node();
         };
-        let nodes = P::queue_nodes(cpu);
-        let depth = &nodes.level[0].aux;
+        // SAFETY: this is that lock, on this CPU.
+        let nodes = unsafe { P::queue_nodes(cpu).levels() };
+        let depth = &nodes[0].aux;
         let level = depth.load(Ordering::Relaxed);
         if level as usize >= NESTING {
             // Deeper than any interrupt can nest.
@@ -129,7 +132,7 @@ impl<P: Platform> QSpinlock<P> {
         // Pairs with that interrupt: it does not find our level free once the
         // node below is being used.
         P::interrupt_fence();
-        let node = &nodes.level[level as usize];
+        let node = &nodes[level as usize];
         node.next.store(ptr::null_mut(), Ordering::Relaxed);
         node.granted.store(0, Ordering::Relaxed);
         if self.take_if_free().is_err() {
@@ -264,7 +267,8 @@ mod tests {
                 })
                 .collect();
             let nested = std::thread::spawn(move || {
-                let depth = &N::queue_nodes(N::cpu()).level[0].aux;
+                // SAFETY: this thread's.
+                let depth = unsafe { &N::queue_nodes(N::cpu()).levels()[0].aux };
                 depth.store(level, Ordering::Relaxed);
                 lock();
                 unlock();

@@ -65,8 +65,9 @@ impl<P: Platform, const READS: u32> QSpinlockPv<P, READS> {
         let Some(cpu) = P::try_cpu() else {
             return self.wait_without_node();
         };
-        let nodes = P::queue_nodes(cpu);
-        let depth = &nodes.level[0].aux;
+        // SAFETY: this is that lock, on this CPU.
+        let nodes = unsafe { P::queue_nodes(cpu).levels() };
+        let depth = &nodes[0].aux;
         let level = depth.load(Ordering::Relaxed);
         if level as usize >= NESTING {
             // Deeper than any interrupt can nest.
@@ -78,7 +79,7 @@ impl<P: Platform, const READS: u32> QSpinlockPv<P, READS> {
         // Pairs with that interrupt: it does not find our level free once the
         // node below is being used.
         P::interrupt_fence();
-        let node = &nodes.level[level as usize];
+        let node = &nodes[level as usize];
         node.next.store(ptr::null_mut(), Ordering::Relaxed);
         node.granted.store(WAIT, Ordering::Relaxed);
         self.queue(tail_of(cpu, level as usize), node);

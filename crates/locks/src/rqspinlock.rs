@@ -1,6 +1,6 @@
 //! The resilient queued spinlock: its waiters detect deadlocks, and give up.
 
-use crate::held_locks::{HELD_LOCKS, HeldLocks};
+use crate::held_locks::{HELD_LOCKS, HeldLocks, HeldTable};
 use crate::native::NativePlatform;
 use crate::platform::{Atomic, AtomicInt, LockWord, Ordering, Patience, Platform, Poll};
 use crate::qnode::{NESTING, QueueNode};
@@ -99,16 +99,21 @@ impl fmt::Display for AcquireError {
 
 impl core::error::Error for AcquireError {}
 
+fn table<P: Platform>(held: &HeldLocks<P>) -> &HeldTable<P> {
+    // SAFETY: this is that lock, and writes to its own CPU's only.
+    unsafe { held.table() }
+}
+
 /// The table of this CPU, if it has one.
 #[inline(always)]
-fn own_table<P: Platform>() -> Option<&'static HeldLocks<P>> {
-    P::try_cpu().and_then(P::held_locks)
+fn own_table<P: Platform>() -> Option<&'static HeldTable<P>> {
+    P::try_cpu().and_then(P::held_locks).map(table)
 }
 
 /// The entries from the first that the running code may change: those before
 /// belong to code that it has interrupted while that waited.
 #[inline(always)]
-fn own_entries<P: Platform>(table: &HeldLocks<P>) -> &[P::Usize] {
+fn own_entries<P: Platform>(table: &HeldTable<P>) -> &[P::Usize] {
     &table.locks[table.state.load(Ordering::Relaxed) & ENTRIES..]
 }
 
@@ -165,7 +170,7 @@ struct Wait<P: Platform> {
     /// When to give up, in nanoseconds of [`Platform::now`].
     deadline: u64,
     /// None where this CPU has no table, or no room in it.
-    table: Option<&'static HeldLocks<P>>,
+    table: Option<&'static HeldTable<P>>,
     /// The entries of the code that this has interrupted.
     before: usize,
     /// The entry of this wait: all before it are in use.
@@ -207,7 +212,7 @@ impl<P: Platform> Wait<P> {
     }
 
     /// Every state is a new one, until the count of changes wraps.
-    fn set_entries(table: &HeldLocks<P>, entries: usize, order: Ordering) {
+    fn set_entries(table: &HeldTable<P>, entries: usize, order: Ordering) {
         let state = table.state.load(Ordering::Relaxed) | ENTRIES;
         table.state.store(state.wrapping_add(1) | entries, order);
     }
@@ -217,7 +222,7 @@ impl<P: Platform> Wait<P> {
     /// at once, but within one wait of the other.
     fn is_deadlock(&self) -> bool {
         let Some(own) = self.table else { return false };
-        (0..).map_while(P::held_locks).any(|other| {
+        (0..).map_while(P::held_locks).map(table).any(|other| {
             // R3: pairs with R2: the entries are those of this wait.
             let state = other.state.load(Ordering::Acquire);
             let Some(last) = (state & ENTRIES).checked_sub(1) else {

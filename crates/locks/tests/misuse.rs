@@ -1,11 +1,10 @@
-//! Safe code at its worst: leaked guards, locks that move, more CPUs than a
-//! lock serves. It may be refused and it may wait for ever, but there are never
+//! Safe code at its worst: leaked guards, locks that move, more turns than a
+//! lock has slots. It may be refused and it may wait for ever, but there are never
 //! two holders.
 
 use locklab_locks::{
-    Anderson, Host, McsK42, Mutex, Native, PhaseFair, QueueNodes, RwQueued, lock_api,
+    Anderson, McsK42, Mutex, NativePlatform as N, PhaseFair, QueueMutex, RwQueued, lock_api,
 };
-use std::cell::Cell;
 use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -83,46 +82,36 @@ fn a_lock_may_move_once_its_guard_is_leaked() {
     assert!(there.try_lock().is_some(), "free");
 }
 
-thread_local! {
-    static NUMBER: Cell<usize> = const { Cell::new(0) };
-}
-
-/// Threads that say which CPU they are.
-struct Numbered;
-
-// SAFETY: the one test that uses it gives each thread a number of its own, and
-// its lock asks for no node.
-unsafe impl Host for Numbered {
-    fn cpu() -> usize {
-        NUMBER.get()
-    }
-    fn queue_nodes(_: usize) -> &'static QueueNodes<Native<Self>> {
-        unreachable!("an array lock has no queue nodes")
-    }
-}
-
+/// A leaked guard leaves its slot taken, a nested closure takes one more: turns
+/// are not CPUs, and there may be more of them than slots.
 #[test]
-fn an_array_lock_refuses_more_cpus_than_it_has_slots() {
-    type P = Native<Numbered>;
-    let lock = Mutex::<(), Anderson<P, 2>, P>::new(Anderson::new(), ());
+fn an_array_lock_makes_more_turns_wait_than_it_has_slots() {
+    let lock = Mutex::<(), Anderson<N, 2>>::new(Anderson::new(), ());
     let inside = AtomicUsize::new(0);
-    let enter = |cpu| {
-        NUMBER.set(cpu);
-        catch_unwind(AssertUnwindSafe(|| {
-            lock.with(|()| inside.fetch_add(1, Ordering::Relaxed));
-        }))
-        .is_ok()
-    };
+    let enter = || lock.with(|()| inside.fetch_add(1, Ordering::Relaxed));
     thread::scope(|scope| {
-        let waiter = lock.with(|()| {
-            let waiter = scope.spawn(|| enter(1));
-            thread::sleep(std::time::Duration::from_millis(5));
-            let third = scope.spawn(|| enter(2));
-            assert!(!third.join().unwrap(), "number 2 of a lock for 0 and 1");
+        lock.with(|()| {
+            for _ in 0..4 {
+                scope.spawn(enter);
+                thread::sleep(std::time::Duration::from_millis(2));
+            }
+            assert!(lock.try_with(|()| ()).is_none(), "a try, nested");
             assert_eq!(inside.load(Ordering::Relaxed), 0, "two at once");
-            waiter
         });
-        assert!(waiter.join().unwrap());
     });
-    assert_eq!(inside.into_inner(), 1);
+    assert_eq!(inside.into_inner(), 4);
+}
+
+/// A thread leaks its guard and ends, and its number goes to another.
+#[test]
+fn a_leaked_guard_of_an_array_lock_keeps_it_held() {
+    let lock = QueueMutex::<u32, Anderson<N, 2>>::new(Anderson::new(), 0);
+    thread::scope(|scope| {
+        scope.spawn(|| mem::forget(lock.lock())).join().unwrap();
+        for _ in 0..4 {
+            let tries = scope.spawn(|| lock.try_lock().is_some());
+            assert!(!tries.join().unwrap(), "two holders");
+        }
+    });
+    assert_eq!(lock.is_locked(), Some(true));
 }

@@ -3,6 +3,7 @@
 
 mod common;
 
+mod aliasing;
 mod assembly;
 mod guards;
 mod interface;

@@ -109,11 +109,7 @@ fn the_twins_of_our_locks_keep_the_same_promises() {
 fn the_same_mutants_fall() {
     for file in TWINS {
         let name = file.trim_end_matches(".c");
-        let mut twin = vec![promises_of(&at(file), &[])];
-        if name == "anderson" {
-            // With two slots a thread meets its own flag of the last round.
-            twin.insert(0, promises_of(&at(file), &["-DSLOTS=2"]));
-        }
+        let twin = [promises_of(&at(file), &[])];
         let ours = [locklab_verify::properties_of(name).unwrap()];
         let theirs = fallen(file, &twin);
         assert!(!theirs.is_empty(), "{file} has no orderings");

@@ -51,11 +51,20 @@ impl<P: Platform> Default for QueueNode<P> {
 
 /// The queue nodes of one CPU, one for each nesting level, on a cache line
 /// of their own.
+///
+/// Who writes to a node that is in a queue breaks the lock, so that needs
+/// `unsafe`:
+///
+/// ```compile_fail,E0616
+/// use locklab_locks::platform::{Atomic, Ordering};
+/// use locklab_locks::{NativePlatform, Platform};
+/// let nodes = NativePlatform::queue_nodes(1);
+/// nodes.level[0].granted.store(1, Ordering::Relaxed);
+/// ```
 #[repr(C, align(64))]
 pub struct QueueNodes<P: Platform> {
     /// By nesting level.
-    #[doc(hidden)]
-    pub level: [QueueNode<P>; NESTING],
+    level: [QueueNode<P>; NESTING],
 }
 
 impl<P: Platform> QueueNodes<P> {
@@ -64,6 +73,17 @@ impl<P: Platform> QueueNodes<P> {
     pub const NEW: Self = Self {
         level: [const { QueueNode::NEW }; NESTING],
     };
+
+    /// The nodes, by nesting level.
+    ///
+    /// # Safety
+    /// The caller is a lock that queues with them, and writes to a node as the
+    /// CPU that it belongs to or as its neighbour in a queue.
+    #[doc(hidden)]
+    #[inline(always)]
+    pub const unsafe fn levels(&self) -> &[QueueNode<P>; NESTING] {
+        &self.level
+    }
 
     /// The number of nodes in use: for the checker.
     #[doc(hidden)]

@@ -8,11 +8,19 @@ use crate::platform::{Atomic, Platform};
 
 /// The entry in which a CPU publishes which lock it reads, on a cache line of
 /// its own.
+///
+/// Who clears the entry of a reader lets a writer in beside it, so that needs
+/// `unsafe`:
+///
+/// ```compile_fail,E0616
+/// use locklab_locks::platform::{Atomic, Ordering};
+/// use locklab_locks::{NativePlatform, Platform};
+/// NativePlatform::visible_readers()[0].lock.store(0, Ordering::Relaxed);
+/// ```
 #[repr(C, align(64))]
 pub struct VisibleReader<P: Platform> {
     /// The address of the lock that this CPU reads; 0 for none.
-    #[doc(hidden)]
-    pub lock: P::Usize,
+    lock: P::Usize,
 }
 
 impl<P: Platform> VisibleReader<P> {
@@ -21,6 +29,16 @@ impl<P: Platform> VisibleReader<P> {
     pub const NONE: Self = Self {
         lock: P::Usize::ZERO,
     };
+
+    /// The address of the lock that this CPU reads; 0 for none.
+    ///
+    /// # Safety
+    /// The caller is the lock of that kind, and writes its own CPU's entry only.
+    #[doc(hidden)]
+    #[inline(always)]
+    pub const unsafe fn lock(&self) -> &P::Usize {
+        &self.lock
+    }
 }
 
 impl<P: Platform> Default for VisibleReader<P> {

@@ -686,10 +686,12 @@ pub(crate) fn left_behind() -> Option<&'static str> {
         if nodes.iter().flatten().any(|nodes| nodes.in_use() != 0) {
             return Some("a queue node of a CPU is not given back");
         }
-        let waits = |held: &HeldLocks<Loom>| held.state.latest() as usize & HELD_LOCKS != 0;
-        let holds = |held: &HeldLocks<Loom>| held.locks.iter().any(|lock| lock.latest() != 0);
-        let mut held = held.iter().flatten();
-        let left = held.any(|held| waits(held) || holds(held));
+        let left = held.iter().flatten().any(|held| {
+            // SAFETY: looked at only.
+            let table = unsafe { held.table() };
+            let waits = table.state.latest() as usize & HELD_LOCKS != 0;
+            waits || table.locks.iter().any(|lock| lock.latest() != 0)
+        });
         left.then_some("a CPU is said to hold or await a lock")
     })
 }

@@ -8,7 +8,7 @@
 use crate::platform::Loom;
 use crate::property::{
     Property, announced, biased, big_properties, both_sleep, called_back, comes_again_meanwhile,
-    given_up, interrupted, interrupted_in_queue, lets_others_in, many_turns, meanwhile,
+    given_up, interrupted, interrupted_in_queue, just_made, lets_others_in, many_turns, meanwhile,
     one_context, one_writer_between, overtaking_in_queue, promises, read_write, readers_wait,
     readers_wrap, resilient, running_keep_place, short_lived, timed, virtualized, writer_tries,
 };
@@ -85,7 +85,8 @@ pub(crate) fn more_properties(name: &str, lock: &Arc<dyn Subject>) -> Vec<Proper
         "anderson" => {
             let two = subject::<Loom, Anderson<Loom, 2>>();
             let mut all = two_slots(&two);
-            all.push(short_lived(&two, 2));
+            all.extend(more_turns_than_slots(&two));
+            all.extend([short_lived(&two, 2), just_made(&two)]);
             all
         }
         "mplock-anderson" => {
@@ -96,17 +97,18 @@ pub(crate) fn more_properties(name: &str, lock: &Arc<dyn Subject>) -> Vec<Proper
         "mplock-ticket" | "mplock-ticket-padded" | "mplock-clh" | "mplock-mcs" => {
             big_properties(lock)
         }
-        "hemlock" => vec![short_lived(lock, 2), one_context(lock)],
+        "hemlock" => vec![short_lived(lock, 2), just_made(lock), one_context(lock)],
         "mcs" | "cna" | "c-tkt-tkt" | "hmcs" | "reciprocating" => {
-            vec![short_lived(lock, 2)]
+            vec![short_lived(lock, 2), just_made(lock)]
         }
-        "c-bo-mcs" => vec![short_lived(lock, 2), lets_others_in(lock)],
+        "c-bo-mcs" => vec![short_lived(lock, 2), just_made(lock), lets_others_in(lock)],
         "malthusian" => {
             let mut all = Vec::from(many_turns(lock));
             all.extend([
                 called_back(lock),
                 short_lived(lock, 2),
                 short_lived(lock, 3),
+                just_made(lock),
             ]);
             all
         }
@@ -208,6 +210,23 @@ fn two_slots(lock: &Arc<dyn Subject>) -> Vec<Property> {
                 "reuse" => "reuse, two slots",
                 "try_lock, late" => "try_lock, late, two slots",
                 "try_lock, again" => "try_lock, again, 2 slots",
+                _ => return None,
+            };
+            Some(Property { name, ..property })
+        })
+        .collect()
+}
+
+/// Three turns at once on two slots: two of them wait at one.
+fn more_turns_than_slots(lock: &Arc<dyn Subject>) -> Vec<Property> {
+    promises(lock)
+        .into_iter()
+        .filter_map(|property| {
+            let name = match property.name {
+                "exclusion of three" => "three on two slots",
+                "try_lock races of three" => "try_lock, three on two",
+                "fifo" => "fifo, three on two slots",
+                "one comes to two" => "four on two slots",
                 _ => return None,
             };
             Some(Property { name, ..property })

@@ -34,7 +34,7 @@ pub struct Word<A: Mock> {
 /// What all of loom's atomics can do.
 pub trait Mock {
     /// Accesses it as memory that nobody else knows.
-    fn end(&mut self);
+    fn accessed_alone(&mut self);
 }
 
 /// The end of a word is an access to it: every other must happen before, or
@@ -43,7 +43,7 @@ impl<A: Mock> Drop for Word<A> {
     fn drop(&mut self) {
         if execution::is_running() {
             execution::flush();
-            self.atomic.end();
+            self.atomic.accessed_alone();
         }
     }
 }
@@ -51,7 +51,13 @@ impl<A: Mock> Drop for Word<A> {
 type Writer = std::sync::atomic::AtomicUsize;
 
 impl<A: Mock> Word<A> {
-    fn made(atomic: A, value: u64) -> Self {
+    /// The beginning of a word is an access to it, as its end is: who finds a
+    /// queue node without a happens-before from its initialisation may read
+    /// what its memory held before.
+    fn made(mut atomic: A, value: u64) -> Self {
+        if execution::is_running() {
+            atomic.accessed_alone();
+        }
         Self {
             atomic,
             newest: Newest::new(value),
@@ -231,7 +237,7 @@ fn halves(order: Ordering) -> (Ordering, Ordering) {
 macro_rules! word {
     ($atomic:ty, $value:ty, [$($generic:tt)*], $number:expr, $unlikely:expr, $pointer:literal) => {
         impl<$($generic)*> Mock for $atomic {
-            fn end(&mut self) {
+            fn accessed_alone(&mut self) {
                 self.with_mut(|_| ());
             }
         }

@@ -1,9 +1,27 @@
 //! The big lock on Anderson's array: each CPU spins on a line of its own.
 
 use super::Queue;
-use crate::anderson::{GO, WAIT, last_turn, may_go};
 use crate::line::CacheLine;
 use crate::platform::{Atomic, AtomicInt, Ordering, Platform};
+
+/// Flag of a slot: its waiter may enter.
+const GO: u32 = 1;
+/// Flag of a slot: its waiter must wait.
+const WAIT: u32 = 2;
+
+/// Whether the waiter of a slot may enter. A slot that was never used holds 0,
+/// so that a lock of zeros is free: the first arrival finds its turn already
+/// granted, and every other one waits.
+#[inline(always)]
+fn may_go(flag: u32, slot: usize) -> bool {
+    flag == GO || (flag == 0 && slot == 0)
+}
+
+/// The flag of `slot` when the lock is free and the turn of the last slot comes
+/// next.
+fn last_turn(slot: usize, slots: usize) -> u32 {
+    if slot == slots - 1 { GO } else { WAIT }
+}
 
 /// The state of a CPU: the slot with which it waits or holds, and its
 /// recursion depth.
@@ -56,8 +74,9 @@ impl<P: Platform, const MAXCPUS: usize> Default for AndersonQueue<P, MAXCPUS> {
     }
 }
 
-// SAFETY: as `Anderson`: CPU numbers are below MAXCPUS, so a slot serves one
-// turn at a time.
+// SAFETY: a turn is given to one CPU (fetch_add) and is called after the
+// holder of the turn before it has released; CPU numbers are below MAXCPUS, so
+// a slot serves one turn at a time.
 unsafe impl<P: Platform, const MAXCPUS: usize> Queue<P> for AndersonQueue<P, MAXCPUS> {
     const NAME: &'static str = "mplock-anderson";
     const SUMMARY: &'static str = "the big lock; an array of flags, one line a CPU";
@@ -103,8 +122,10 @@ unsafe impl<P: Platform, const MAXCPUS: usize> Queue<P> for AndersonQueue<P, MAX
 
     #[inline(always)]
     unsafe fn enter(&self, cpu: usize) {
-        // D1: pairs with itself, for the slots re-armed by D4: see A1 of
-        // `Anderson`.
+        // D1: pairs with itself. When the slots have gone round, a CPU that
+        // never held the lock must see the slot re-armed (D4): its last user
+        // may have come back (Release) before us (Acquire) without anything
+        // else between.
         let slot = self.next.fetch_add(1, Ordering::AcqRel) % MAXCPUS;
         self.cpus[cpu].slot.store(slot, Ordering::Relaxed);
         // D2: pairs with D5.

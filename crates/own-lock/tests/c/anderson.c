@@ -1,4 +1,4 @@
-/* Anderson 1990, an array of flags: the twin of `anderson`. */
+/* Anderson 1990, an array of turns: the twin of `anderson`. */
 #include <locklab_lock.h>
 #include <stdalign.h>
 #include <stdatomic.h>
@@ -12,34 +12,27 @@
 #define SLOTS 512
 #endif
 #endif
-enum { GO = 1, WAIT = 2 };
 
 struct slot {
-	alignas(64) _Atomic uint32_t flag;
+	alignas(64) _Atomic size_t called;
 };
 struct anderson {
 	alignas(64) _Atomic size_t next;
 	struct slot slots[SLOTS];
 };
 struct place {
-	size_t slot;
+	size_t turn;
 };
 LOCKLAB_LOCK(anderson, struct anderson, struct place);
 LOCKLAB_FIFO();
-LOCKLAB_CPUS(SLOTS);
-
-static int may_go(uint32_t flag, size_t slot)
-{
-	return flag == GO || (flag == 0 && slot == 0);
-}
 
 void lab_lock(void *lock, void *ctx)
 {
 	struct anderson *l = lock;
 	struct place *place = ctx;
-	size_t slot = atomic_fetch_add_explicit(&l->next, 1, memory_order_acq_rel) % SLOTS;
-	place->slot = slot;
-	while (!may_go(atomic_load_explicit(&l->slots[slot].flag, memory_order_acquire), slot))
+	size_t turn = atomic_fetch_add_explicit(&l->next, 1, memory_order_relaxed);
+	place->turn = turn;
+	while (atomic_load_explicit(&l->slots[turn % SLOTS].called, memory_order_acquire) != turn)
 		lab_relax();
 }
 
@@ -47,15 +40,15 @@ int lab_trylock(void *lock, void *ctx)
 {
 	struct anderson *l = lock;
 	struct place *place = ctx;
-	size_t next = atomic_load_explicit(&l->next, memory_order_relaxed);
-	size_t slot = next % SLOTS;
-	if (!may_go(atomic_load_explicit(&l->slots[slot].flag, memory_order_relaxed), slot) ||
-	    !atomic_compare_exchange_strong_explicit(&l->next, &next, next + 1,
-						     memory_order_acq_rel,
+	size_t turn = atomic_load_explicit(&l->next, memory_order_relaxed);
+	size_t next = turn;
+	if (atomic_load_explicit(&l->slots[turn % SLOTS].called, memory_order_relaxed) != turn ||
+	    !atomic_compare_exchange_strong_explicit(&l->next, &next, turn + 1,
+						     memory_order_relaxed,
 						     memory_order_relaxed))
 		return 0;
-	place->slot = slot;
-	while (!may_go(atomic_load_explicit(&l->slots[slot].flag, memory_order_acquire), slot))
+	place->turn = turn;
+	while (atomic_load_explicit(&l->slots[turn % SLOTS].called, memory_order_acquire) != turn)
 		lab_relax();
 	return 1;
 }
@@ -64,7 +57,6 @@ void lab_unlock(void *lock, void *ctx)
 {
 	struct anderson *l = lock;
 	struct place *place = ctx;
-	size_t slot = place->slot % SLOTS;
-	atomic_store_explicit(&l->slots[slot].flag, WAIT, memory_order_relaxed);
-	atomic_store_explicit(&l->slots[(slot + 1) % SLOTS].flag, GO, memory_order_release);
+	size_t next = place->turn + 1;
+	atomic_store_explicit(&l->slots[next % SLOTS].called, next, memory_order_release);
 }

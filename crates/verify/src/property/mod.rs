@@ -18,7 +18,7 @@ use crate::subject::{Subject, subject};
 pub(crate) use deadlock::resilient;
 use locklab_locks::{Fairness, RawLock};
 pub(crate) use special::{
-    biased, big_properties, both_sleep, given_up, one_context, read_write, readers_wrap,
+    biased, big_properties, both_sleep, given_up, just_made, one_context, read_write, readers_wrap,
     short_lived, timed, virtualized, writer_tries,
 };
 use std::sync::Arc;

@@ -38,6 +38,23 @@ fn section_with_its_own(table: &'static Table) {
     drop(own);
 }
 
+/// The promise of the same locks: a context may be used as soon as it is made,
+/// whichever way its owner acquires, and the next one finds it initialised.
+pub(crate) fn just_made(lock: &Lock) -> Property {
+    Property::new("contexts begin", 2, lock, |lock| {
+        run(Table::new(lock, 2), 2, |table, cpu| {
+            let own = context(&*table.lock, cpu);
+            if cpu == 1 {
+                table.lock_with(&own);
+            } else if !table.try_lock_with(&own) {
+                return;
+            }
+            table.enter();
+            table.unlock_with(&own);
+        });
+    })
+}
+
 /// The promise of a lock whose contexts serve any number of locks at once: a
 /// holder of two, with a waiter for each, lets go of one.
 pub(crate) fn one_context(lock: &Lock) -> Property {
