@@ -5,7 +5,6 @@
 //! Must never pass for a run that did not happen: without Miri it says so.
 
 use crate::outcome::{Outcome, Skip};
-use crate::run;
 use std::process::{Command, Stdio};
 
 /// The two rules of what a reference may be used for that Rust may come to have.
@@ -20,8 +19,11 @@ fn nightly(arguments: &[&str]) -> Command {
 
 fn there_is() -> bool {
     let mut asked = nightly(&["--version"]);
-    let quiet = asked.stdout(Stdio::null()).stderr(Stdio::null());
-    quiet.status().is_ok_and(|status| status.success())
+    succeeds(asked.stdout(Stdio::null()).stderr(Stdio::null()))
+}
+
+fn succeeds(command: &mut Command) -> bool {
+    command.status().is_ok_and(|status| status.success())
 }
 
 /// Installs Miri if it may, and runs the tests by each of the rules.
@@ -29,13 +31,13 @@ pub(crate) fn test(install: bool) -> Outcome {
     if install && !there_is() {
         let mut add = Command::new("rustup");
         add.args(["toolchain", "install", "nightly", "--profile", "minimal"]);
-        run(add.args(["--component", "miri", "--component", "rust-src"]));
+        succeeds(add.args(["--component", "miri", "--component", "rust-src"]));
     }
     let mut outcome = Outcome::default();
     for rule in RULES {
         if !there_is() {
             outcome.skipped.push(Skip {
-                program: format!("locks tests/suite.rs, Miri {rule}"),
+                program: format!("Miri {rule}").trim_end().to_owned(),
                 test: "aliasing".to_owned(),
                 reason: "needs Miri: rustup toolchain install nightly --component miri \
                          --component rust-src"
@@ -48,7 +50,7 @@ pub(crate) fn test(install: bool) -> Outcome {
         println!("xtask: the locks under Miri, {flags}");
         let tests = ["--package=locklab-locks", "--test=suite", "aliasing::"];
         let mut miri = nightly(&[&["test"], &tests[..]].concat());
-        outcome.add(Outcome::whole(run(miri.env("MIRIFLAGS", flags))));
+        outcome.add(Outcome::whole(succeeds(miri.env("MIRIFLAGS", flags))));
     }
     outcome
 }

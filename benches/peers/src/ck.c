@@ -17,11 +17,30 @@ struct counts {
 #define BARRIER() __asm__ volatile("" : : : "memory")
 #define LINE __attribute__((aligned(64)))
 
+/* What the locks protect. */
+static struct {
+	volatile uint64_t value LINE;
+} protected_data;
+
+/* The lock, found by what came of the work before: `offset` is 0. */
+#define AT(lock) ((__typeof__(&(lock)))((char *)&(lock) + offset))
+
+/* As in src/lib.rs. */
+static inline uint64_t multiply(uint64_t value, uint64_t steps)
+{
+	for (uint64_t step = 0; step < steps; step++) {
+		value *= 0x9e3779b97f4a7c15;
+		__asm__ volatile("" : "+r"(value) : : "memory");
+	}
+	return value;
+}
+
 /* CONTEXT declares what a thread needs, from its number `me`. */
 #define LOOPS(name, CONTEXT, LOCK, UNLOCK)                                     \
 	void locklab_ck_##name##_uncontended(uint64_t pairs)                   \
 	{                                                                      \
 		const uint32_t me = 0;                                         \
+		const uint64_t offset = 0;                                     \
 		CONTEXT;                                                       \
 		(void)me;                                                      \
 		for (uint64_t pair = 0; pair < pairs; pair++) {                \
@@ -30,10 +49,28 @@ struct counts {
 			UNLOCK;                                                \
 		}                                                              \
 	}                                                                      \
+	uint64_t locklab_ck_##name##_apart(uint64_t pairs, uint64_t steps)     \
+	{                                                                      \
+		const uint32_t me = 0;                                         \
+		uint64_t value = 1, none = 0;                                  \
+		CONTEXT;                                                       \
+		(void)me;                                                      \
+		__asm__ volatile("" : "+r"(none));                             \
+		for (uint64_t pair = 0; pair < pairs; pair++) {                \
+			const uint64_t offset = value & none;                  \
+			LOCK;                                                  \
+			value = multiply(protected_data.value ^ value, steps); \
+			protected_data.value = value;                          \
+			UNLOCK;                                                \
+			value = multiply(value, steps);                        \
+		}                                                              \
+		return value;                                                  \
+	}                                                                      \
 	uint64_t locklab_ck_##name##_contended(uint32_t me,                    \
 					       struct counts *counts,          \
 					       const bool *stop)               \
 	{                                                                      \
+		const uint64_t offset = 0;                                     \
 		uint64_t pairs = 0;                                            \
 		CONTEXT;                                                       \
 		while (!__atomic_load_n(stop, __ATOMIC_RELAXED)) {             \
@@ -51,26 +88,26 @@ struct counts {
 #define NOTHING (void)0
 
 static ck_spinlock_fas_t fas LINE = CK_SPINLOCK_FAS_INITIALIZER;
-LOOPS(fas, NOTHING, ck_spinlock_fas_lock(&fas), ck_spinlock_fas_unlock(&fas))
+LOOPS(fas, NOTHING, ck_spinlock_fas_lock(AT(fas)), ck_spinlock_fas_unlock(AT(fas)))
 
 static ck_spinlock_cas_t cas LINE = CK_SPINLOCK_CAS_INITIALIZER;
-LOOPS(cas, NOTHING, ck_spinlock_cas_lock(&cas), ck_spinlock_cas_unlock(&cas))
+LOOPS(cas, NOTHING, ck_spinlock_cas_lock(AT(cas)), ck_spinlock_cas_unlock(AT(cas)))
 
 static ck_spinlock_cas_t cas_eb LINE = CK_SPINLOCK_CAS_INITIALIZER;
-LOOPS(cas_eb, NOTHING, ck_spinlock_cas_lock_eb(&cas_eb),
-      ck_spinlock_cas_unlock(&cas_eb))
+LOOPS(cas_eb, NOTHING, ck_spinlock_cas_lock_eb(AT(cas_eb)),
+      ck_spinlock_cas_unlock(AT(cas_eb)))
 
 static ck_spinlock_ticket_t ticket LINE = CK_SPINLOCK_TICKET_INITIALIZER;
-LOOPS(ticket, NOTHING, ck_spinlock_ticket_lock(&ticket),
-      ck_spinlock_ticket_unlock(&ticket))
+LOOPS(ticket, NOTHING, ck_spinlock_ticket_lock(AT(ticket)),
+      ck_spinlock_ticket_unlock(AT(ticket)))
 
 static ck_spinlock_ticket_t ticket_pb LINE = CK_SPINLOCK_TICKET_INITIALIZER;
-LOOPS(ticket_pb, NOTHING, ck_spinlock_ticket_lock_pb(&ticket_pb, 2),
-      ck_spinlock_ticket_unlock(&ticket_pb))
+LOOPS(ticket_pb, NOTHING, ck_spinlock_ticket_lock_pb(AT(ticket_pb), 2),
+      ck_spinlock_ticket_unlock(AT(ticket_pb)))
 
 static ck_spinlock_mcs_t mcs LINE = CK_SPINLOCK_MCS_INITIALIZER;
-LOOPS(mcs, struct ck_spinlock_mcs node LINE, ck_spinlock_mcs_lock(&mcs, &node),
-      ck_spinlock_mcs_unlock(&mcs, &node))
+LOOPS(mcs, struct ck_spinlock_mcs node LINE, ck_spinlock_mcs_lock(AT(mcs), &node),
+      ck_spinlock_mcs_unlock(AT(mcs), &node))
 
 /* The queue begins with a node that nobody owns; a thread keeps the node
  * that it leaves with. */
@@ -82,15 +119,15 @@ static struct {
 	struct ck_spinlock_clh *node LINE;
 } clh_of[2];
 LOOPS(clh, struct ck_spinlock_clh **node = &clh_of[me].node,
-      ck_spinlock_clh_lock(&clh, *node), ck_spinlock_clh_unlock(node))
+      ck_spinlock_clh_lock(AT(clh), *node), ck_spinlock_clh_unlock(node))
 
 /* As many slots as ours has. */
 #define SLOTS 512
 static struct ck_spinlock_anderson_thread anderson_slots[SLOTS] LINE;
 static ck_spinlock_anderson_t anderson LINE;
 LOOPS(anderson, struct ck_spinlock_anderson_thread *slot,
-      ck_spinlock_anderson_lock(&anderson, &slot),
-      ck_spinlock_anderson_unlock(&anderson, slot))
+      ck_spinlock_anderson_lock(AT(anderson), &slot),
+      ck_spinlock_anderson_unlock(AT(anderson), slot))
 
 void locklab_ck_init(void)
 {

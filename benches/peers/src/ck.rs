@@ -7,6 +7,7 @@ use std::sync::atomic::AtomicBool;
 struct Ck {
     name: &'static str,
     uncontended: unsafe extern "C" fn(u64),
+    apart: unsafe extern "C" fn(u64, u64) -> u64,
     contended: unsafe extern "C" fn(u32, *const Counts, *const AtomicBool) -> u64,
 }
 
@@ -20,6 +21,11 @@ impl Contestant for Ck {
         unsafe { (self.uncontended)(pairs) }
     }
 
+    fn apart(&self, pairs: u64, steps: u64) -> u64 {
+        // SAFETY: as above.
+        unsafe { (self.apart)(pairs, steps) }
+    }
+
     fn contended(&self, me: u32, counts: &Counts, stop: &AtomicBool) -> u64 {
         // SAFETY: as above; both outlive the call and have the layout that C
         // expects, and `counts` is only touched under the lock.
@@ -28,10 +34,11 @@ impl Contestant for Ck {
 }
 
 macro_rules! contestants {
-    ($($name:literal: $uncontended:ident, $contended:ident;)*) => {
+    ($($name:literal: $uncontended:ident, $apart:ident, $contended:ident;)*) => {
         unsafe extern "C" {
             fn locklab_ck_init();
             $(fn $uncontended(pairs: u64);
+            fn $apart(pairs: u64, steps: u64) -> u64;
             fn $contended(me: u32, counts: *const Counts, stop: *const AtomicBool) -> u64;)*
         }
 
@@ -42,6 +49,7 @@ macro_rules! contestants {
             vec![$(Box::new(Ck {
                 name: $name,
                 uncontended: $uncontended,
+                apart: $apart,
                 contended: $contended,
             })),*]
         }
@@ -49,12 +57,12 @@ macro_rules! contestants {
 }
 
 contestants! {
-    "ck fas": locklab_ck_fas_uncontended, locklab_ck_fas_contended;
-    "ck cas": locklab_ck_cas_uncontended, locklab_ck_cas_contended;
-    "ck cas_eb": locklab_ck_cas_eb_uncontended, locklab_ck_cas_eb_contended;
-    "ck ticket": locklab_ck_ticket_uncontended, locklab_ck_ticket_contended;
-    "ck ticket_pb": locklab_ck_ticket_pb_uncontended, locklab_ck_ticket_pb_contended;
-    "ck mcs": locklab_ck_mcs_uncontended, locklab_ck_mcs_contended;
-    "ck clh": locklab_ck_clh_uncontended, locklab_ck_clh_contended;
-    "ck anderson": locklab_ck_anderson_uncontended, locklab_ck_anderson_contended;
+    "ck fas": locklab_ck_fas_uncontended, locklab_ck_fas_apart, locklab_ck_fas_contended;
+    "ck cas": locklab_ck_cas_uncontended, locklab_ck_cas_apart, locklab_ck_cas_contended;
+    "ck cas_eb": locklab_ck_cas_eb_uncontended, locklab_ck_cas_eb_apart, locklab_ck_cas_eb_contended;
+    "ck ticket": locklab_ck_ticket_uncontended, locklab_ck_ticket_apart, locklab_ck_ticket_contended;
+    "ck ticket_pb": locklab_ck_ticket_pb_uncontended, locklab_ck_ticket_pb_apart, locklab_ck_ticket_pb_contended;
+    "ck mcs": locklab_ck_mcs_uncontended, locklab_ck_mcs_apart, locklab_ck_mcs_contended;
+    "ck clh": locklab_ck_clh_uncontended, locklab_ck_clh_apart, locklab_ck_clh_contended;
+    "ck anderson": locklab_ck_anderson_uncontended, locklab_ck_anderson_apart, locklab_ck_anderson_contended;
 }

@@ -47,12 +47,34 @@ pub trait Contestant: Sync {
     /// As tables show it.
     fn name(&self) -> &str;
 
-    /// Locks and unlocks so often, on one thread.
+    /// Locks and unlocks so often, on one thread, back to back.
     fn uncontended(&self, pairs: u64);
+
+    /// The same as a program does it, with work between: so many steps of
+    /// [`multiply`] inside each critical section, from what it protects and back,
+    /// and as many before the next, by which that lock is found. So none of it
+    /// runs beside the lock. Returns what came of it.
+    fn apart(&self, pairs: u64, steps: u64) -> u64;
 
     /// Locks and unlocks until `stop`, as thread `me`, 0 or 1; returns how
     /// often.
     fn contended(&self, me: u32, counts: &Counts, stop: &AtomicBool) -> u64;
+}
+
+/// Work that touches no memory: multiplications, each of which waits for the
+/// one before.
+#[inline(always)]
+#[must_use]
+pub fn multiply(mut value: u64, steps: u64) -> u64 {
+    for _ in 0..steps {
+        value = value.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        // Neither foreseen by the compiler nor moved across the lock.
+        // SAFETY: no instruction at all.
+        unsafe {
+            std::arch::asm!("/* {0} */", inout(reg) value, options(nostack, preserves_flags))
+        };
+    }
+    value
 }
 
 /// A lock with an interface in Rust.
@@ -61,6 +83,8 @@ pub struct InRust<L: Lock> {
     /// Dropped with the lock, as some locks want.
     threads: [UnsafeCell<L::Thread>; 2],
     lock: Box<Line<L>>,
+    /// What it protects.
+    data: Box<Line<UnsafeCell<u64>>>,
 }
 
 #[repr(align(64))]
@@ -76,6 +100,7 @@ impl<L: Lock> InRust<L> {
             name: name.into(),
             threads: Default::default(),
             lock: Box::new(Line(lock)),
+            data: Box::new(Line(UnsafeCell::new(0))),
         }
     }
 }
@@ -100,6 +125,31 @@ impl<L: Lock> Contestant for InRust<L> {
                 .0
                 .pair(thread, || compiler_fence(Ordering::SeqCst));
         }
+    }
+
+    #[inline(never)]
+    fn apart(&self, pairs: u64, steps: u64) -> u64 {
+        let mut local;
+        let thread = if L::THREAD_STAYS {
+            // SAFETY: as above.
+            unsafe { &mut *self.threads[0].get() }
+        } else {
+            local = L::Thread::default();
+            &mut local
+        };
+        let (mut value, none) = (1, std::hint::black_box(0));
+        let (lock, data) = (&raw const self.lock.0, self.data.0.get());
+        for _ in 0..pairs {
+            // SAFETY: no byte away from the lock.
+            let found = unsafe { &*lock.byte_add(value as usize & none) };
+            // SAFETY: under the lock.
+            found.pair(thread, || unsafe {
+                value = multiply(data.read_volatile() ^ value, steps);
+                data.write_volatile(value);
+            });
+            value = multiply(value, steps);
+        }
+        value
     }
 
     #[inline(never)]

@@ -6,7 +6,8 @@ use locklab_locks::catalogue::{self, BigVisitor, Visitor};
 use locklab_locks::lock_api::{RawRwLock, RawRwLockDowngrade};
 use locklab_locks::{
     BigLock, BravoPhaseFair, Fairness, McsTimeout, McsTimeoutNode, McsTp, PhaseFair, Platform,
-    RawLock, RqSpinlock, RwQueued, Tas, TimedLock, Ttas, VirtSpin, VirtSpinBackoff, VirtSpinDelay,
+    RawLock, RqSpinlock, RwQueued, Tas, TasWord, TimedLock, Ttas, TtasWord, VirtSpin,
+    VirtSpinBackoff, VirtSpinDelay,
 };
 
 /// A lock algorithm: its requirements and its functions. All pointers to a lock
@@ -283,7 +284,9 @@ impl BigVisitor<P> for Describe {
 fn describe(name: &str) -> Option<&'static locklab_type> {
     Some(match name {
         "tas" => const { &timed::<Tas<P>>() },
+        "tas-word" => const { &timed::<TasWord<P>>() },
         "ttas" => const { &timed::<Ttas<P>>() },
+        "ttas-word" => const { &timed::<TtasWord<P>>() },
         "virt-spin" => const { &timed::<VirtSpin<P>>() },
         "virt-spin-delay" => const { &timed::<VirtSpinDelay<P>>() },
         "virt-spin-backoff" => const { &timed::<VirtSpinBackoff<P>>() },

@@ -10,8 +10,8 @@ use crate::{
     Anderson, BigLock, BravoPhaseFair, Clh, Cna, CohortBoMcs, CohortTktTkt, Fissile, Futex,
     FutexAdaptive, Hemlock, Hmcs, Malthusian, Mcs, McsK42, McsTimeout, McsTp, MplockAnderson,
     MplockClh, MplockMcs, MplockTicket, MplockTicketPadded, PhaseFair, QSpinlock, QSpinlockCna,
-    QSpinlockPv, QSpinlockVirt, Reciprocating, RqSpinlock, RwQueued, Tas, Ticket, TicketProp, Ttas,
-    Twa, VirtSpin, VirtSpinBackoff, VirtSpinDelay,
+    QSpinlockPv, QSpinlockVirt, Reciprocating, RqSpinlock, RwQueued, Tas, TasWord, Ticket,
+    TicketProp, Ttas, TtasWord, Twa, VirtSpin, VirtSpinBackoff, VirtSpinDelay,
 };
 
 /// An operation on a lock whose type is known only by name.
@@ -91,7 +91,9 @@ macro_rules! catalogue {
 catalogue! {
     locks {
         Tas,
+        TasWord,
         Ttas,
+        TtasWord,
         VirtSpin[1, 1],
         VirtSpinDelay[8],
         VirtSpinBackoff[64],

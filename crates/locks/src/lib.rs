@@ -23,7 +23,7 @@
 //! | a mutex of an ordinary program, with perhaps more threads than CPUs | `std::sync::Mutex`; of this crate [`FutexAdaptive`], [`Malthusian`], or any lock on [`Parking`] | a waiter that spins for a holder that is not running wastes its time slice |
 //! | a kernel's spinlock, one word, first come first served | [`QSpinlock`] | 4 bytes; each queued waiter spins on its own line |
 //! | few CPUs, or hardly any contention, first come first served | [`Ticket`] | 4 bytes, the shortest code |
-//! | very many locks, hardly ever contended | [`Ttas`] | 1 byte |
+//! | very many locks, hardly ever contended | [`Ttas`] | 1 byte ([`TtasWord`]: 4, and no slower back to back on Zen) |
 //! | a virtual machine whose hypervisor does not help | [`VirtSpinBackoff`], [`QSpinlockVirt`] | a running vCPU makes progress; none waits for a vCPU that is not running |
 //! | a virtual machine whose hypervisor does help | [`QSpinlockPv`] | waiters sleep and are kicked |
 //! | one hot lock, many CPUs | [`Mcs`] | a handoff touches one line, whatever the number of waiters |
@@ -183,7 +183,7 @@ pub use qspinlock_virt::QSpinlockVirt;
 pub use reciprocating::{Reciprocating, ReciprocatingElement};
 pub use rqspinlock::{AcquireError, RqSpinlock};
 pub use rwlock::RwQueued;
-pub use tas::{Tas, Ttas};
+pub use tas::{Byte, Tas, TasWord, Ttas, TtasWord, Width, Word};
 pub use ticket::Ticket;
 pub use ticket_prop::TicketProp;
 pub use twa::Twa;

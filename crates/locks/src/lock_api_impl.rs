@@ -8,12 +8,12 @@
 /// for locks that are not recursive: two guards of one would be two `&mut` to
 /// the same value.
 macro_rules! context_free {
-    ($lock:ident $(, $constant:ident: $type:ty)*) => {
+    ($lock:ident $([$param:ident: $bound:path])? $(, $constant:ident: $type:ty)*) => {
         // SAFETY: mutual exclusion is the promise of `RawLock`; `()` is not
         // used by any other acquisition, and `lock_api` borrows the lock for
         // as long as it is held.
-        unsafe impl<P: $crate::platform::Platform, $(const $constant: $type),*> lock_api::RawMutex
-            for $lock<P, $($constant),*>
+        unsafe impl<P: $crate::platform::Platform, $($param: $bound,)? $(const $constant: $type),*> lock_api::RawMutex
+            for $lock<P, $($param,)? $($constant),*>
         {
             #[allow(clippy::declare_interior_mutable_const)]
             const INIT: Self = Self::new();
@@ -50,10 +50,10 @@ pub(crate) use context_free;
 /// Implements `lock_api::RawMutexFair` for a lock of the macro above that is
 /// first come, first served: every release of it is fair.
 macro_rules! fair {
-    ($lock:ident $(, $constant:ident: $type:ty)*) => {
+    ($lock:ident $([$param:ident: $bound:path])? $(, $constant:ident: $type:ty)*) => {
         // SAFETY: as `unlock`.
-        unsafe impl<P: $crate::platform::Platform, $(const $constant: $type),*>
-            lock_api::RawMutexFair for $lock<P, $($constant),*>
+        unsafe impl<P: $crate::platform::Platform, $($param: $bound,)? $(const $constant: $type),*>
+            lock_api::RawMutexFair for $lock<P, $($param,)? $($constant),*>
         {
             #[inline(always)]
             unsafe fn unlock_fair(&self) {
@@ -82,10 +82,10 @@ impl Instant {
 /// Implements `lock_api::RawMutexTimed` for a lock of the macros above that is
 /// a [`crate::TimedLock`].
 macro_rules! timed {
-    ($lock:ident $(, $constant:ident: $type:ty)*) => {
+    ($lock:ident $([$param:ident: $bound:path])? $(, $constant:ident: $type:ty)*) => {
         // SAFETY: as `RawMutex`: `lock_until` answers `true` to the holder.
-        unsafe impl<P: $crate::platform::Platform, $(const $constant: $type),*>
-            lock_api::RawMutexTimed for $lock<P, $($constant),*>
+        unsafe impl<P: $crate::platform::Platform, $($param: $bound,)? $(const $constant: $type),*>
+            lock_api::RawMutexTimed for $lock<P, $($param,)? $($constant),*>
         {
             type Duration = core::time::Duration;
             type Instant = $crate::Instant;

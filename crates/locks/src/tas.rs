@@ -1,8 +1,82 @@
-//! Test-and-set, and test-and-test-and-set: the whole lock is one byte.
+//! Test-and-set, and test-and-test-and-set: the whole lock is one byte, or four.
 
 use crate::native::NativePlatform;
 use crate::platform::{Atomic, Ordering, Platform};
 use crate::raw::{Info, RawLock, TimedLock, take_until};
+
+/// How wide the one word of a [`Tas`] or [`Ttas`] is: [`Byte`] or [`Word`].
+///
+/// An acquisition back to back with the release before it waits for that store.
+/// On AMD's Zen 3 the two took 4.6 ns where both are one byte wide, and 2.5 ns
+/// where both are four; on Zen 4 (2.1 ns) and Intel's it makes no difference, and
+/// with 10 ns of other work between on none of them.
+pub trait Width<P: Platform>: sealed::Sealed + Send + Sync + 'static {
+    /// What the word holds.
+    #[doc(hidden)]
+    type Value: Copy + PartialEq + Default;
+    /// The word.
+    #[doc(hidden)]
+    type Word: Atomic<Self::Value> + 'static;
+    /// The lock is free: the value of [`Atomic::ZERO`].
+    #[doc(hidden)]
+    const FREE: Self::Value;
+    /// The lock is held.
+    #[doc(hidden)]
+    const HELD: Self::Value;
+    /// [`Tas`] and [`Ttas`] of this width: name and summary.
+    #[doc(hidden)]
+    const NAMED: [(&'static str, &'static str); 2];
+}
+
+mod sealed {
+    /// Only the widths here: another could call one value free and held.
+    pub trait Sealed {}
+    impl Sealed for super::Byte {}
+    impl Sealed for super::Word {}
+}
+
+/// One byte: where locks are many.
+pub struct Byte;
+
+/// Four bytes, released as wide as acquired on every processor: where the
+/// lock's size is not the point.
+pub struct Word;
+
+impl<P: Platform> Width<P> for Byte {
+    type Value = u8;
+    type Word = P::U8;
+    const FREE: u8 = 0;
+    const HELD: u8 = 1;
+    const NAMED: [(&'static str, &'static str); 2] = [
+        (
+            "tas",
+            "one byte, swapped until free; +2 ns back to back on Zen 3",
+        ),
+        (
+            "ttas",
+            "one byte, read, then swapped; +2 ns back to back on Zen 3",
+        ),
+    ];
+}
+
+impl<P: Platform> Width<P> for Word {
+    type Value = u32;
+    type Word = P::U32;
+    const FREE: u32 = 0;
+    const HELD: u32 = 1;
+    const NAMED: [(&'static str, &'static str); 2] = [
+        ("tas-word", "four bytes, swapped until it was free"),
+        (
+            "ttas-word",
+            "four bytes, read until it is free, then swapped",
+        ),
+    ];
+}
+
+/// [`Tas`] in four bytes.
+pub type TasWord<P = NativePlatform> = Tas<P, Word>;
+/// [`Ttas`] in four bytes.
+pub type TtasWord<P = NativePlatform> = Ttas<P, Word>;
 
 /// A test-and-set lock: 0 free, 1 held. A waiter swaps until it gets a 0.
 ///
@@ -11,19 +85,21 @@ use crate::raw::{Info, RawLock, TimedLock, take_until};
 /// T. E. Anderson, "The Performance of Spin Lock Alternatives for
 /// Shared-Memory Multiprocessors", IEEE TPDS 1(1), 1990 (both, measured).
 ///
-/// **Size:** 1 byte. **Per waiter:** nothing. **Fairness:** none; a CPU can starve, and
+/// **Size:** 1 byte, or 4 ([`Width`]). **Per waiter:** nothing. **Fairness:** none; a CPU can starve, and
 /// the one whose cache holds the line has the advantage. A waiter on [`Tas`]
 /// takes the line away from the holder with every attempt; on [`Ttas`] only
 /// when the lock looks free.
 #[repr(transparent)]
-pub struct Tas<P: Platform = NativePlatform> {
-    held: P::U8,
+pub struct Tas<P: Platform = NativePlatform, W: Width<P> = Byte> {
+    held: W::Word,
 }
 
-impl<P: Platform> Tas<P> {
+impl<P: Platform, W: Width<P>> Tas<P, W> {
     /// A free lock.
     pub const fn new() -> Self {
-        Self { held: P::U8::ZERO }
+        Self {
+            held: W::Word::ZERO,
+        }
     }
 
     #[cold]
@@ -32,28 +108,28 @@ impl<P: Platform> Tas<P> {
         loop {
             P::relax();
             // S1': as S1.
-            if self.held.swap(1, Ordering::Acquire) == 0 {
+            if self.held.swap(W::HELD, Ordering::Acquire) == W::FREE {
                 return;
             }
         }
     }
 }
 
-impl<P: Platform> Default for Tas<P> {
+impl<P: Platform, W: Width<P>> Default for Tas<P, W> {
     fn default() -> Self {
         Self {
-            held: P::U8::new(0),
+            held: W::Word::new(W::FREE),
         }
     }
 }
 
 // SAFETY: of the swaps between two unlocks one gets the 0.
-unsafe impl<P: Platform> RawLock<P> for Tas<P> {
+unsafe impl<P: Platform, W: Width<P>> RawLock<P> for Tas<P, W> {
     type Ctx = ();
 
     const INFO: Info = Info {
-        name: "tas",
-        summary: "one byte, swapped until it was free",
+        name: W::NAMED[0].0,
+        summary: W::NAMED[0].1,
         timeout: true,
         shared_memory: true,
         paper: "Anderson 1990",
@@ -63,7 +139,7 @@ unsafe impl<P: Platform> RawLock<P> for Tas<P> {
     #[inline(always)]
     unsafe fn lock(&self, _: &()) {
         // S1: pairs with S2.
-        if self.held.swap(1, Ordering::Acquire) != 0 {
+        if self.held.swap(W::HELD, Ordering::Acquire) != W::FREE {
             self.wait();
         }
     }
@@ -71,30 +147,30 @@ unsafe impl<P: Platform> RawLock<P> for Tas<P> {
     #[inline(always)]
     unsafe fn try_lock(&self, _: &()) -> bool {
         // S1": as S1.
-        self.held.swap(1, Ordering::Acquire) == 0
+        self.held.swap(W::HELD, Ordering::Acquire) == W::FREE
     }
 
     #[inline(always)]
     fn is_locked(&self) -> Option<bool> {
-        Some(self.held.load(Ordering::Relaxed) != 0)
+        Some(self.held.load(Ordering::Relaxed) != W::FREE)
     }
 
     #[inline(always)]
     unsafe fn unlock(&self, _: &()) {
         // S2: pairs with S1, S1' and S1".
-        self.held.store(0, Ordering::Release);
+        self.held.store(W::FREE, Ordering::Release);
     }
 }
 
-crate::lock_api_impl::context_free!(Tas);
-crate::lock_api_impl::timed!(Tas);
+crate::lock_api_impl::context_free!(Tas[W: Width<P>]);
+crate::lock_api_impl::timed!(Tas[W: Width<P>]);
 
 // SAFETY: `true` after a swap that got the 0.
-unsafe impl<P: Platform> TimedLock<P> for Tas<P> {
+unsafe impl<P: Platform, W: Width<P>> TimedLock<P> for Tas<P, W> {
     unsafe fn lock_until(&self, _: &(), deadline: u64) -> bool {
         // S1''': as S1.
         take_until::<P, _, _>(&self.held, deadline, || {
-            self.held.swap(1, Ordering::Acquire) == 0
+            self.held.swap(W::HELD, Ordering::Acquire) == W::FREE
         })
     }
 }
@@ -104,44 +180,47 @@ unsafe impl<P: Platform> TimedLock<P> for Tas<P> {
 ///
 /// Papers, size and fairness: see [`Tas`].
 #[repr(transparent)]
-pub struct Ttas<P: Platform = NativePlatform> {
-    held: P::U8,
+pub struct Ttas<P: Platform = NativePlatform, W: Width<P> = Byte> {
+    held: W::Word,
 }
 
-impl<P: Platform> Ttas<P> {
+impl<P: Platform, W: Width<P>> Ttas<P, W> {
     /// A free lock.
     pub const fn new() -> Self {
-        Self { held: P::U8::ZERO }
+        Self {
+            held: W::Word::ZERO,
+        }
     }
 
     #[cold]
     #[inline(never)]
     fn wait(&self) {
         loop {
-            self.held.spin_until(Ordering::Relaxed, |held| held == 0);
+            self.held
+                .spin_until(Ordering::Relaxed, |held| held == W::FREE);
             // S3': as S3.
-            if self.held.swap(1, Ordering::Acquire) == 0 {
+            if self.held.swap(W::HELD, Ordering::Acquire) == W::FREE {
                 return;
             }
         }
     }
 }
 
-impl<P: Platform> Default for Ttas<P> {
+impl<P: Platform, W: Width<P>> Default for Ttas<P, W> {
     fn default() -> Self {
         Self {
-            held: P::U8::new(0),
+            held: W::Word::new(W::FREE),
         }
     }
 }
 
 // SAFETY: of the swaps between two unlocks one gets the 0.
-unsafe impl<P: Platform> RawLock<P> for Ttas<P> {
+unsafe impl<P: Platform, W: Width<P>> RawLock<P> for Ttas<P, W> {
     type Ctx = ();
 
     const INFO: Info = Info {
-        name: "ttas",
-        summary: "one byte, read until it is free, then swapped",
+        name: W::NAMED[1].0,
+        summary: W::NAMED[1].1,
         timeout: true,
         shared_memory: true,
         paper: "Rudolph and Segall 1984",
@@ -153,7 +232,7 @@ unsafe impl<P: Platform> RawLock<P> for Ttas<P> {
         // The first try is the swap alone: reading first would fetch the line
         // twice, once to share and once to own.
         // S3: pairs with S4.
-        if self.held.swap(1, Ordering::Acquire) != 0 {
+        if self.held.swap(W::HELD, Ordering::Acquire) != W::FREE {
             self.wait();
         }
     }
@@ -161,30 +240,31 @@ unsafe impl<P: Platform> RawLock<P> for Ttas<P> {
     #[inline(always)]
     unsafe fn try_lock(&self, _: &()) -> bool {
         // S3": as S3.
-        self.held.load(Ordering::Relaxed) == 0 && self.held.swap(1, Ordering::Acquire) == 0
+        self.held.load(Ordering::Relaxed) == W::FREE
+            && self.held.swap(W::HELD, Ordering::Acquire) == W::FREE
     }
 
     #[inline(always)]
     fn is_locked(&self) -> Option<bool> {
-        Some(self.held.load(Ordering::Relaxed) != 0)
+        Some(self.held.load(Ordering::Relaxed) != W::FREE)
     }
 
     #[inline(always)]
     unsafe fn unlock(&self, _: &()) {
         // S4: pairs with S3, S3' and S3".
-        self.held.store(0, Ordering::Release);
+        self.held.store(W::FREE, Ordering::Release);
     }
 }
 
-crate::lock_api_impl::context_free!(Ttas);
-crate::lock_api_impl::timed!(Ttas);
+crate::lock_api_impl::context_free!(Ttas[W: Width<P>]);
+crate::lock_api_impl::timed!(Ttas[W: Width<P>]);
 
 // SAFETY: `true` after a swap that got the 0.
-unsafe impl<P: Platform> TimedLock<P> for Ttas<P> {
+unsafe impl<P: Platform, W: Width<P>> TimedLock<P> for Ttas<P, W> {
     unsafe fn lock_until(&self, _: &(), deadline: u64) -> bool {
         // S3''': as S3.
         take_until::<P, _, _>(&self.held, deadline, || {
-            self.held.swap(1, Ordering::Acquire) == 0
+            self.held.swap(W::HELD, Ordering::Acquire) == W::FREE
         })
     }
 }

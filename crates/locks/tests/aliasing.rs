@@ -132,6 +132,7 @@ fn guards_of_locks_without_a_context() {
     }
     guards::<Tas>();
     guards::<Ttas>();
+    guards::<TtasWord>();
     guards::<VirtSpin>();
     guards::<VirtSpinDelay>();
     guards::<VirtSpinBackoff>();

@@ -185,6 +185,7 @@ fn locks_without_a_queue_can_be_given_up() {
     }
     timed::<Tas>();
     timed::<Ttas>();
+    timed::<TtasWord>();
     timed::<VirtSpin>();
     timed::<VirtSpinBackoff>();
 }

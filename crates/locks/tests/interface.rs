@@ -64,6 +64,8 @@ fn names_are_those_of_the_reports() {
 fn sizes_are_what_the_documentation_says() {
     assert_eq!(size_of::<Tas>(), 1);
     assert_eq!(size_of::<Ttas>(), 1);
+    assert_eq!(size_of::<TasWord>(), 4);
+    assert_eq!(size_of::<TtasWord>(), 4);
     assert_eq!(size_of::<VirtSpinBackoff>(), 4);
     assert_eq!(size_of::<Ticket>(), 4);
     assert_eq!(size_of::<TicketProp>(), 4);
@@ -258,7 +260,9 @@ macro_rules! statics {
 
 statics! {
     TAS: Tas, ();
+    TAS_WORD: TasWord, ();
     TTAS: Ttas, ();
+    TTAS_WORD: TtasWord, ();
     VIRT_SPIN: VirtSpin, ();
     VIRT_SPIN_DELAY: VirtSpinDelay, ();
     VIRT_SPIN_BACKOFF: VirtSpinBackoff, ();
@@ -318,6 +322,7 @@ fn guards<L: lock_api::RawMutex + Send + Sync>() {
 fn context_free_locks_stand_behind_ordinary_guards() {
     guards::<Tas>();
     guards::<Ttas>();
+    guards::<TtasWord>();
     guards::<VirtSpin>();
     guards::<VirtSpinDelay>();
     guards::<VirtSpinBackoff>();

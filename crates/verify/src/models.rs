@@ -18,7 +18,7 @@ use locklab_locks::platform::Platform;
 use locklab_locks::{
     Anderson, BravoPhaseFair, McsTimeout, McsTimeoutNode, McsTp, MplockAnderson, MplockClh,
     MplockMcs, MplockTicket, MplockTicketPadded, PhaseFair, RawLock, RqSpinlock, RwQueued, Tas,
-    Ttas, Twa,
+    TasWord, Ttas, TtasWord, Twa,
 };
 use std::sync::Arc;
 
@@ -40,7 +40,9 @@ pub(crate) fn model<P: Platform, const CPUS: usize>(name: &str) -> Option<Arc<dy
         "anderson" => subject::<P, Anderson<P, CPUS>>(),
         "twa" => subject::<P, Twa<P, 2>>(),
         "tas" => subject::timed::<P, Tas<P>>(|()| true),
+        "tas-word" => subject::timed::<P, TasWord<P>>(|()| true),
         "ttas" => subject::timed::<P, Ttas<P>>(|()| true),
+        "ttas-word" => subject::timed::<P, TtasWord<P>>(|()| true),
         "mcs-timeout" => subject::timed::<P, McsTimeout<P>>(McsTimeoutNode::is_idle),
         "mcs-tp" => subject::timed::<P, McsTp<P>>(McsTimeoutNode::is_idle),
         "rqspinlock" => subject::timed::<P, RqSpinlock<P>>(|()| true),
@@ -143,7 +145,7 @@ pub(crate) fn more_properties(name: &str, lock: &Arc<dyn Subject>) -> Vec<Proper
             }
             all
         }
-        "tas" | "ttas" => timed(lock),
+        "tas" | "tas-word" | "ttas" | "ttas-word" => timed(lock),
         "rqspinlock" => [timed(lock), resilient(lock), vec![interrupted(lock)]].concat(),
         "rw-queued" => {
             let mut all = read_write(lock);

@@ -1,5 +1,6 @@
 //! Each lock against others' locks of the same algorithm, side by side:
-//! lock and unlock without contention, and two threads contending.
+//! lock and unlock without contention, back to back and at a program's distance,
+//! and two threads contending.
 //!
 //! `cargo bench -p locklab-locks` (`-- --blocks N` for narrower intervals,
 //! `-- --quick` to see that it works, `-- NAME` for some). Ours and a peer run
@@ -8,18 +9,18 @@
 //! faster, or shown equal within 1 %. No figure is a ratio of two runs that were
 //! made at different times.
 
+mod alone;
 mod contention;
 mod tables;
 
-use contention::{contend, pin, preemptions, round_trip};
-use core::hint::black_box;
+use alone::{SLICES, alone, distances};
+use contention::{contend, pin, round_trip};
 use indicatif::{ProgressBar, ProgressStyle};
 use locklab_judge::{
     Comparison, Direction, Family, Judged, Order, Pair, Settings, Side, coin, fork_seed, judge,
 };
 use locklab_locks::*;
 use locklab_peers::{Contestant, InRust, Lock};
-use std::time::Instant;
 
 type N = NativePlatform;
 
@@ -61,7 +62,12 @@ fn pairings() -> Vec<Pairing> {
     let word: &[_] = &["ck cas", "spin SpinMutex", "spinning_top"];
     let same: Vec<(Make, &[_])> = vec![
         (ours::<Tas>, &["ck fas"]),
+        (ours::<TasWord>, &["ck fas"]),
         (ours::<Ttas>, &["ck fas", "spin SpinMutex", "spinning_top"]),
+        (
+            ours::<TtasWord>,
+            &["ck fas", "spin SpinMutex", "spinning_top"],
+        ),
         (ours::<VirtSpin>, word),
         (ours::<VirtSpinDelay>, word),
         (
@@ -91,11 +97,6 @@ fn pairings() -> Vec<Pairing> {
         .chain(other.into_iter().map(pairing(false)))
         .collect()
 }
-
-/// Lock and unlock pairs in one slice without contention: some 50 µs.
-const PAIRS: u64 = 10_000;
-/// Pairs of slices in a block without contention.
-const SLICES: u64 = 8;
 
 struct Options {
     /// Locks of ours whose names contain one of these; all, if there is none.
@@ -133,8 +134,9 @@ struct Duel {
     ours: &'static str,
     peer: &'static str,
     same: bool,
-    /// Nanoseconds of a pair of lock and unlock, block by block.
-    alone: Vec<Pair>,
+    /// Nanoseconds of a pair of lock and unlock, block by block, at each
+    /// distance.
+    alone: [Vec<Pair>; DISTANCES],
     /// Operations a second of two threads, block by block.
     together: Vec<Pair>,
     /// Changes of owner a second: medians of ours and the peer.
@@ -145,6 +147,9 @@ struct Duel {
 /// moment, before its block goes without.
 const ATTEMPTS: usize = 10;
 
+/// The distances at which a lock is measured alone: 0, 10 and 30 ns.
+const DISTANCES: usize = 3;
+
 /// Both sides of one slice each, in the order of the coin; `None` if one of
 /// them could not be measured.
 fn both<T>(order: Order, mut of: impl FnMut(Side) -> Option<T>) -> Option<[T; 2]> {
@@ -154,36 +159,6 @@ fn both<T>(order: Order, mut of: impl FnMut(Side) -> Option<T>) -> Option<[T; 2]
         Side::Baseline => [a, b],
         Side::Experiment => [b, a],
     })
-}
-
-/// Nanoseconds a pair of the peer (baseline) and of ours, over one block.
-/// A pair of slices in which another program had the CPU is measured again;
-/// `None` if that does not help.
-fn alone(peer: &dyn Contestant, ours: &dyn Contestant, seed: u64) -> Option<Pair> {
-    let mut sums = [0.0; 2];
-    let mut kept = 0;
-    for slice in 0..8 * SLICES {
-        let before = preemptions();
-        let times = both(coin(seed, slice), |side| {
-            let contestant = if side == Side::Baseline { peer } else { ours };
-            // The start of a slice, in which caches warm, is left out.
-            contestant.uncontended(black_box(PAIRS / 10));
-            let begin = Instant::now();
-            contestant.uncontended(black_box(PAIRS));
-            Some(begin.elapsed().as_nanos() as f64 / PAIRS as f64)
-        });
-        if preemptions() != before {
-            continue;
-        }
-        for (sum, time) in sums.iter_mut().zip(times.into_iter().flatten()) {
-            *sum += time / SLICES as f64;
-        }
-        kept += 1;
-        if kept == SLICES {
-            return Some(Pair::new(sums[0], sums[1], coin(seed, 0)));
-        }
-    }
-    None
 }
 
 fn main() {
@@ -212,6 +187,7 @@ fn main() {
             .expect("a constant template"),
     );
     let two = std::thread::available_parallelism().is_ok_and(|cpus| cpus.get() >= 2);
+    let distances = distances();
     let mut trips = Vec::new();
     // Block by block through all duels, so that a restless minute meets all.
     for block in 0..options.blocks {
@@ -226,7 +202,9 @@ fn main() {
                 // A thread of its own: this one stays free to move.
                 scope.spawn(|| {
                     pin(0);
-                    duel.alone.extend(alone(peer, ours, seed));
+                    for (at, pairs) in distances.iter().zip(&mut duel.alone) {
+                        pairs.extend(alone(peer, ours, at, seed));
+                    }
                 });
             });
             if two {
@@ -245,12 +223,7 @@ fn main() {
         bar.inc(1);
     }
     bar.finish_and_clear();
-    tables::print(
-        &duels,
-        &judged(&duels),
-        options.blocks,
-        two.then_some(&*trips),
-    );
+    tables::print(&duels, &distances, options.blocks, two.then_some(&*trips));
 }
 
 /// Every lock of ours that was asked for against each of its peers that is
@@ -273,7 +246,7 @@ fn duels(options: &Options) -> Vec<Duel> {
                 ours: name,
                 peer,
                 same,
-                alone: Vec::new(),
+                alone: Default::default(),
                 together: Vec::new(),
                 handoffs: Default::default(),
             });
@@ -282,22 +255,16 @@ fn duels(options: &Options) -> Vec<Duel> {
     duels
 }
 
-/// The judge's answers, alone and together, for each duel.
-fn judged(duels: &[Duel]) -> [Vec<Judged>; 2] {
+/// The judge's answers on these pairs of each duel.
+fn judged(duels: &[Duel], pairs: impl Fn(&Duel) -> &Vec<Pair>, better: Direction) -> Vec<Judged> {
     let settings = Settings {
         // Each line is read by itself, and with others of the same lock.
         family: Family::FalseDiscovery,
         ..Settings::default()
     };
-    let ask = |pairs: fn(&Duel) -> &Vec<Pair>, direction| {
-        let comparisons: Vec<Comparison> = duels
-            .iter()
-            .map(|duel| Comparison::primary(pairs(duel).clone(), direction))
-            .collect();
-        judge(&comparisons, &settings).expect("settings that make sense")
-    };
-    [
-        ask(|duel| &duel.alone, Direction::LowerIsBetter),
-        ask(|duel| &duel.together, Direction::HigherIsBetter),
-    ]
+    let comparisons: Vec<Comparison> = duels
+        .iter()
+        .map(|duel| Comparison::primary(pairs(duel).clone(), better))
+        .collect();
+    judge(&comparisons, &settings).expect("settings that make sense")
 }

@@ -1,7 +1,9 @@
 //! What was measured and judged, as one table of 72 columns.
 
-use crate::{Duel, PAIRS, SLICES};
-use locklab_judge::{Judged, Verdict};
+use crate::alone::{Distance, SLICES};
+use crate::{DISTANCES, Duel, judged};
+use locklab_judge::{Direction, Judged, Verdict};
+use std::fmt::Write;
 
 fn minimum(values: &[f64]) -> f64 {
     values.iter().copied().fold(f64::INFINITY, f64::min)
@@ -44,26 +46,44 @@ fn columns(judged: &Judged) -> String {
 /// Everything.
 pub(crate) fn print(
     duels: &[Duel],
-    [alone, together]: &[Vec<Judged>; 2],
+    distances: &[Distance; DISTANCES],
     blocks: u64,
     trips: Option<&[f64]>,
 ) {
     println!(
         "Ours against each peer: {blocks} blocks, judged; limits are of 95 %.\n\
          Alone: one thread, time of a pair of lock and unlock (below 1 is\n\
-         better), {SLICES} slices of {PAIRS} pairs a block."
+         better), {SLICES} slices a block."
     );
-    println!("{:<20} {:<21} {:>5}  ours / peer", "ours", "peer", "ns");
-    for (duel, judged) in duels.iter().zip(alone) {
-        let ns: Vec<f64> = duel.alone.iter().map(|pair| pair.experiment).collect();
-        println!(
-            "{:<20}{}{:<21} {:>5.2}  {}",
-            duel.ours,
-            mark(duel),
-            duel.peer,
-            median(&ns),
-            columns(judged).trim_end()
-        );
+    let mut verdicts = String::new();
+    for (number, at) in distances.iter().enumerate() {
+        let title = match number {
+            0 => "back to back".to_owned(),
+            _ => format!("{:.0} ns apart", at.ns),
+        };
+        match number {
+            0 => println!("\nBack to back, {} pairs a slice.", at.pairs),
+            _ => println!(
+                "\nAt a program's distance: {:.1} ns of work in the critical section and as\n\
+                 much before the next, part of the time; {} pairs a slice.",
+                at.ns, at.pairs
+            ),
+        }
+        println!("{:<20} {:<21} {:>5}  ours / peer", "ours", "peer", "ns");
+        let alone = judged(duels, |duel| &duel.alone[number], Direction::LowerIsBetter);
+        for (duel, judged) in duels.iter().zip(&alone) {
+            let pairs = &duel.alone[number];
+            let ns: Vec<f64> = pairs.iter().map(|pair| pair.experiment).collect();
+            println!(
+                "{:<20}{}{:<21} {:>5.2}  {}",
+                duel.ours,
+                mark(duel),
+                duel.peer,
+                median(&ns),
+                columns(judged).trim_end()
+            );
+        }
+        let _ = writeln!(verdicts, "{title:>16} {}", count(duels, &alone));
     }
     let Some(trips) = trips else {
         println!("\nNot measured: two threads contending. That needs two CPUs.");
@@ -80,7 +100,8 @@ pub(crate) fn print(
         "{:<20} {:<21} {:>11}  ours / peer",
         "ours", "peer", "handoffs"
     );
-    for (duel, judged) in duels.iter().zip(together) {
+    let together = judged(duels, |duel| &duel.together, Direction::HigherIsBetter);
+    for (duel, judged) in duels.iter().zip(&together) {
         let [ours, peer] = &duel.handoffs;
         println!(
             "{:<20}{}{:<21} {:>5.2} {:>5.2}  {}",
@@ -96,10 +117,16 @@ pub(crate) fn print(
         "\nequal: shown equal within 1 %. unclear: neither shown to differ nor\n\
          shown to be equal; --blocks with a larger number settles it.\n\
          too few: other programs left too few quiet moments.\n\
-         ~: nobody has this algorithm; what a user would take instead.\n\
+         ~: no peer has this algorithm; what a user would take instead.\n\
          Few handoffs: one owner keeps taking the lock again."
     );
-    println!("{}", summary(duels, alone, together));
+    let _ = write!(
+        verdicts,
+        "{:>16} {}",
+        "two threads",
+        count(duels, &together)
+    );
+    println!("Against the same algorithm:\n{verdicts}");
 }
 
 fn mark(duel: &Duel) -> char {
@@ -107,22 +134,14 @@ fn mark(duel: &Duel) -> char {
 }
 
 /// How many of each verdict against peers of the same algorithm.
-fn summary(duels: &[Duel], alone: &[Judged], together: &[Judged]) -> String {
-    let count = |judged: &[Judged]| {
-        ["faster", "equal", "SLOWER", "unclear", "too few"]
-            .into_iter()
-            .map(|wanted| {
-                let same = duels.iter().zip(judged).filter(|(duel, _)| duel.same);
-                let found = same.filter(|(_, j)| word(&j.verdict) == wanted).count();
-                format!("{found} {}", wanted.to_lowercase())
-            })
-            .collect::<Vec<_>>()
-            .join(", ")
-    };
-    format!(
-        "Against the same algorithm: alone {};\n{:>29}{}.",
-        count(alone),
-        "together ",
-        count(together)
-    )
+fn count(duels: &[Duel], judged: &[Judged]) -> String {
+    ["faster", "equal", "SLOWER", "unclear", "too few"]
+        .into_iter()
+        .map(|wanted| {
+            let same = duels.iter().zip(judged).filter(|(duel, _)| duel.same);
+            let found = same.filter(|(_, j)| word(&j.verdict) == wanted).count();
+            format!("{found} {}", wanted.to_lowercase())
+        })
+        .collect::<Vec<_>>()
+        .join(", ")
 }
