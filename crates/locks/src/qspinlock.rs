@@ -24,7 +24,11 @@ const PENDING_READS: u32 = 64;
 /// **Size:** 4 bytes. **Per waiter:** nothing (each CPU owns four 16-byte nodes, one
 /// for each nesting level). **Fairness:** first come, first served once queued;
 /// the CPU that finds the lock held with nobody waiting waits on the lock
-/// word itself (the pending bit), which saves the first waiter a node.
+/// word itself (the pending bit), which saves the first waiter a node. A CPU
+/// without a node (one that has no number, or an interrupt that is nested more
+/// than four deep) cannot queue: if it does not become that first waiter, it
+/// waits until nobody holds the lock or waits for it, however often others
+/// enter meanwhile.
 #[repr(transparent)]
 pub struct QSpinlock<P: Platform = NativePlatform> {
     pub(crate) word: P::U32,
@@ -144,9 +148,13 @@ impl<P: Platform> QSpinlock<P> {
         depth.store(level, Ordering::Relaxed);
     }
 
+    /// Waits until nobody holds the lock or waits for it.
     fn wait_without_node(&self) {
-        while self.take_if_free().is_err() {
-            P::relax();
+        loop {
+            self.word.spin_until(Ordering::Relaxed, |word| word == 0);
+            if self.take_if_free().is_ok() {
+                return;
+            }
         }
     }
 
@@ -165,18 +173,22 @@ impl<P: Platform> QSpinlock<P> {
                 .spin_until(Ordering::Acquire, |granted| granted != 0);
         }
         // Q7: pairs with Q9.
-        let word = self.word.spin_until(Ordering::Acquire, |word| {
+        let mut word = self.word.spin_until(Ordering::Acquire, |word| {
             word & (LOCKED_MASK | PENDING) == 0
         });
-        if (word >> 16) as u16 == tail
-            && self
+        while (word >> 16) as u16 == tail {
+            // Whoever has set pending meanwhile has seen the queue, and takes
+            // the bit back; it may have no node to queue with.
+            let held = LOCKED | word & PENDING;
+            match self
                 .word
-                .compare_exchange(word, LOCKED, Ordering::Relaxed, Ordering::Relaxed)
-                .is_ok()
-        {
-            return; // nobody behind us
+                .compare_exchange(word, held, Ordering::Relaxed, Ordering::Relaxed)
+            {
+                Ok(_) => return, // nobody behind us
+                Err(now) => word = now,
+            }
         }
-        // Someone has queued, or set pending, seen the queue, and will queue.
+        // Someone has queued.
         self.word.store_low_byte(LOCKED as u8, Ordering::Relaxed);
         // Q8: pairs with Q5.
         let next = node

@@ -35,7 +35,8 @@ const NUMA: u32 = 0x7fff << 16;
 /// **Fairness:** the second queue goes before the main one after at most 256
 /// handoffs in a row within one NUMA node (the patches flush it by time; a
 /// count makes runs repeatable), or as soon as no CPU of the node waits; the
-/// CPU that waits on the word itself (pending) is next, whatever its node.
+/// CPU that waits on the word itself (pending) is next, whatever its node; one
+/// without a queue node waits as in [`crate::QSpinlock`].
 /// **Take it** where [`crate::QSpinlock`] is contended across NUMA nodes; on
 /// one node it costs a read of the next waiter. Nothing is touched after the
 /// release.
@@ -81,13 +82,16 @@ impl<P: Platform> QSpinlockCna<P> {
         // While the holder is still inside.
         let mut heir = prefers && Self::find_heir(node, numa, &mut seen, &mut second);
         // N4: pairs with Q9.
-        let word = lock.word.spin_until(Ordering::Acquire, |word| {
+        let mut word = lock.word.spin_until(Ordering::Acquire, |word| {
             word & (LOCKED_MASK | PENDING) == 0
         });
-        if (word >> 16) as u16 == name && Self::leave_queue(lock, word, second) {
-            return;
+        while (word >> 16) as u16 == name {
+            match Self::leave_queue(lock, word, second) {
+                Ok(_) => return,
+                Err(now) => word = now,
+            }
         }
-        // Someone has queued, or set pending, seen the queue, and will queue.
+        // Someone has queued.
         lock.word.store_low_byte(LOCKED as u8, Ordering::Relaxed);
         // N7: pairs with N2.
         let mut next = node
@@ -155,23 +159,23 @@ impl<P: Platform> QSpinlockCna<P> {
     }
 
     /// Acquires the lock for the head, when `word` has no other waiter: the
-    /// second queue becomes the main one. Returns whether there was still no
-    /// other waiter.
-    fn leave_queue(lock: &QSpinlock<P>, word: u32, second: u16) -> bool {
+    /// second queue becomes the main one. Fails with the word of now if it has
+    /// changed: someone has queued; or has set pending, seen the queue, and
+    /// takes the bit back.
+    fn leave_queue(lock: &QSpinlock<P>, word: u32, second: u16) -> Result<u32, u32> {
         let mut first = ptr::null_mut();
         if second != 0 {
             let last = &node_of::<P>(second).next;
             first = last.load(Ordering::Relaxed);
             last.store(ptr::null_mut(), Ordering::Relaxed);
         }
-        let held = LOCKED | u32::from(second) << 16;
+        let held = LOCKED | word & PENDING | u32::from(second) << 16;
         // N6: pairs with N1 of whoever queues behind the second queue, whose
         // last names nobody any more.
         let left = lock
             .word
-            .compare_exchange(word, held, Ordering::Release, Ordering::Relaxed)
-            .is_ok();
-        if second != 0 && left {
+            .compare_exchange(word, held, Ordering::Release, Ordering::Relaxed);
+        if second != 0 && left.is_ok() {
             // SAFETY: as above.
             let first: &QueueNode<P> = unsafe { &*first };
             // N9': pairs with N3.

@@ -50,7 +50,10 @@ const _: () = assert!((ENTRIES + 1).is_power_of_two());
 /// without a table, and a lock that an interrupt finds its CPU in the middle of
 /// acquiring or releasing, end by the timeout; it never comes where
 /// [`Platform::now`] stands still. In an ABBA deadlock one waiter at least is
-/// refused, sometimes both. What interrupted code waits for counts as held by
+/// refused, sometimes both, unless each of the two stands in its queue behind
+/// one that waits without limit ([`RawLock::lock`]): a waiter detects deadlocks
+/// on the lock word and at the head of the queue, and between them waits for
+/// its turn. What interrupted code waits for counts as held by
 /// its CPU. The lock is released by the CPU that has acquired it, in any order
 /// with others.
 ///
@@ -391,12 +394,14 @@ impl<P: Platform> RqSpinlock<P> {
         let mut old = free.unwrap_or_else(|_| word.load(Ordering::Relaxed));
         while (old >> 16) as u16 == tail {
             // Nobody behind us: the queue goes.
-            let new = if free.is_ok() { LOCKED } else { old & 0xffff };
+            // Whoever has set pending since the lock was free has seen the
+            // queue, and takes the bit back.
+            let new = match free {
+                Ok(_) => LOCKED | old & PENDING,
+                Err(_) => old & 0xffff,
+            };
             match word.compare_exchange(old, new, Ordering::Relaxed, Ordering::Relaxed) {
                 Ok(_) => return acquired,
-                // Someone has queued, or set pending, seen the queue, and will
-                // queue.
-                Err(_) if free.is_ok() => break,
                 Err(now) => old = now,
             }
         }

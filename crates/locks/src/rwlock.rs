@@ -183,6 +183,14 @@ unsafe impl<P: Platform> RawLock<P> for RwQueued<P> {
         ..Info::BASE
     };
 
+    /// One more reader is admitted.
+    fn about_to_wrap() -> Self {
+        Self {
+            word: P::U32::new(TOO_MANY - READER),
+            queue: QSpinlock::default(),
+        }
+    }
+
     #[inline(always)]
     unsafe fn lock(&self, _: &()) {
         if !self.take_if_free() {

@@ -39,6 +39,12 @@ impl<U: Atomic<u32>> Bucket<U> {
             epoch: U::new(0),
         }
     }
+
+    /// The number of threads that sleep here or are about to: for the checker.
+    #[doc(hidden)]
+    pub fn parked(&self) -> u32 {
+        self.parked.load(Ordering::Relaxed)
+    }
 }
 
 static LOT: [Bucket<AtomicU32>; BUCKETS] = [const { Bucket::EMPTY }; BUCKETS];

@@ -93,14 +93,14 @@ impl<P: Platform> QueueNodes<P> {
 
     /// Nodes as an earlier wait left them, all of them granted and linked to
     /// one that no longer exists: for the checker, whose locks must not mistake
-    /// that for a new grant or a new link.
+    /// that for a new grant or a new link. So many levels are in use.
     #[doc(hidden)]
-    pub fn used() -> Self {
+    pub fn used(levels: u32) -> Self {
         Self {
-            level: core::array::from_fn(|_| QueueNode {
+            level: core::array::from_fn(|level| QueueNode {
                 next: P::Ptr::new(core::ptr::dangling_mut()),
                 granted: P::U32::new(1),
-                ..QueueNode::default()
+                aux: P::U32::new(if level == 0 { levels } else { 0 }),
             }),
         }
     }

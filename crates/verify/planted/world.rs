@@ -50,7 +50,7 @@ pub(crate) mod lock_api_impl {
     macro_rules! nothing {
         ($($lock:tt)*) => {};
     }
-    /// As that of the locks, without its downgrade.
+    /// As that of the locks.
     macro_rules! shared {
         ($lock:ident) => {
             // SAFETY: as the lock's own.
@@ -75,6 +75,12 @@ pub(crate) mod lock_api_impl {
                 }
                 unsafe fn unlock_exclusive(&self) {
                     unsafe { RawLock::unlock(self, &()) }
+                }
+            }
+            // SAFETY: as the lock's own.
+            unsafe impl<P: Platform> lock_api::RawRwLockDowngrade for $lock<P> {
+                unsafe fn downgrade(&self) {
+                    unsafe { Self::downgrade(self) }
                 }
             }
         };

@@ -8,9 +8,9 @@
 //! happens-before that the lock under test does not.
 
 use crate::journal::{Entry, Journal, LOCK, Operation, Place, STATIC};
-use crate::parking::Lot;
+use crate::parking::{Lot, World};
 use crate::platform::Loom;
-use locklab_locks::{HELD_LOCKS, HeldLocks, QueueNodes, VisibleReader};
+use locklab_locks::{HELD_LOCKS, HeldLocks, NESTING, Parking, QueueNodes, VisibleReader};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::atomic::Ordering;
@@ -24,7 +24,7 @@ pub const MAX_THREADS: usize = 4;
 const SEEN_ALL: u32 = 8;
 
 /// How far the clock jumps, in nanoseconds: past any deadline of a model.
-const HOUR: u64 = 3_600_000_000_000;
+pub(crate) const HOUR: u64 = 3_600_000_000_000;
 
 /// Random bits for each thread.
 const COINS: usize = 2;
@@ -35,6 +35,15 @@ pub(crate) struct Again;
 /// What runs on a thread while it waits.
 type Interrupt = Box<dyn FnOnce()>;
 
+/// Why a CPU has no queue node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NoNode {
+    /// It has no number.
+    Number,
+    /// All its levels are in use by code that it has interrupted.
+    Level,
+}
+
 /// What a model asks of the world, beside its threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Setting {
@@ -42,6 +51,8 @@ pub(crate) struct Setting {
     pub(crate) coins: bool,
     /// Whether an interrupt may come at every access.
     pub(crate) interrupts: bool,
+    /// Whether it only stops its CPU: others run, and no code of an interrupt.
+    pub(crate) stops_only: bool,
     /// Whether the lock is told of a hypervisor that does not help it.
     pub(crate) virtualized: bool,
     /// How often some may be preferred.
@@ -51,6 +62,10 @@ pub(crate) struct Setting {
     /// Whether the clock goes by itself, for each CPU as it likes; otherwise
     /// time stands still until a model lets it pass.
     pub(crate) clock: bool,
+    /// A CPU that has no queue node, and why.
+    pub(crate) without_node: Option<(usize, NoNode)>,
+    /// Whether a thread is on another NUMA node each time that it is asked.
+    pub(crate) migrates: bool,
 }
 
 impl Default for Setting {
@@ -58,11 +73,24 @@ impl Default for Setting {
         Self {
             coins: false,
             interrupts: false,
+            stops_only: false,
             virtualized: false,
             preferences: 1,
             // So that a lock that prefers its own has a choice.
             numa_nodes: 2,
             clock: true,
+            without_node: None,
+            migrates: false,
+        }
+    }
+}
+
+impl Setting {
+    /// How many of its levels a CPU uses before a model begins.
+    fn levels_in_use(&self, cpu: usize) -> u32 {
+        match self.without_node {
+            Some((of, NoNode::Level)) if of == cpu => NESTING as u32,
+            _ => 0,
         }
     }
 }
@@ -74,6 +102,8 @@ struct Record {
     readers: OfCpus<VisibleReader<Loom>>,
     held: OfCpus<HeldLocks<Loom>>,
     lot: RefCell<Option<Box<Lot>>>,
+    /// The queue nodes of locks whose waiters park in it.
+    parked_nodes: OfCpus<QueueNodes<Parking<World<true>>>>,
     /// Whether there is a parking lot, and it has a heavy fence.
     with_lot: Cell<Option<bool>>,
     setting: Cell<Setting>,
@@ -108,6 +138,10 @@ struct Record {
     time: [Cell<u64>; MAX_THREADS],
     coins: RefCell<Vec<loom::sync::atomic::AtomicU32>>,
     tossed: [Cell<usize>; MAX_THREADS],
+    /// How often each thread has moved to the next NUMA node.
+    moves: [Cell<usize>; MAX_THREADS],
+    /// Whether words are made with a value that nobody gave them.
+    garbage: Cell<bool>,
     /// What each thread promises not to do now.
     mood: [Cell<Mood>; MAX_THREADS],
     arrived: RefCell<Vec<loom::sync::atomic::AtomicU32>>,
@@ -124,8 +158,8 @@ struct OfCpus<T> {
 }
 
 impl<T> OfCpus<T> {
-    fn begin(&self, make: fn() -> T) {
-        let make = || (0..MAX_THREADS).map(|_| make()).collect();
+    fn begin(&self, make: impl Fn(usize) -> T) {
+        let make = || (0..MAX_THREADS).map(&make).collect();
         *self.made.borrow_mut() = self.asked.get().then(make);
     }
 
@@ -171,6 +205,7 @@ pub(crate) fn configure(prune_after: Option<u32>, setting: Setting) {
         r.nodes.asked.set(false);
         r.readers.asked.set(false);
         r.held.asked.set(false);
+        r.parked_nodes.asked.set(false);
         r.with_lot.set(None);
         r.in_order.borrow_mut().clear();
     });
@@ -210,12 +245,18 @@ pub(crate) fn preferences() -> u32 {
 
 /// The NUMA node of this modelled thread.
 pub(crate) fn numa_node() -> usize {
-    cpu() % setting().numa_nodes
+    let setting = setting();
+    let moves = RECORD.with(|r| r.moves[cpu()].get());
+    if setting.migrates {
+        RECORD.with(|r| r.moves[cpu()].set(moves + 1));
+    }
+    (cpu() + moves) % setting.numa_nodes
 }
 
 /// Whether interrupts come at every access in this model.
 pub(crate) fn is_interrupted() -> bool {
-    setting().interrupts
+    let setting = setting();
+    setting.interrupts && !setting.stops_only
 }
 
 /// Whether a fence of the platform is nothing to a light fence: there is a
@@ -229,6 +270,7 @@ pub(crate) fn begin() {
     RECORD.with(|r| {
         r.running.set(false);
         r.quiet.set(false);
+        r.garbage.set(false);
         for cpu in 0..MAX_THREADS {
             r.in_vain[cpu].set((cpu == 0).then_some(0));
             r.impatient[cpu].set(false);
@@ -239,18 +281,22 @@ pub(crate) fn begin() {
             r.at_any_access[cpu].take();
             r.delayed[cpu].take();
             r.tossed[cpu].set(0);
+            r.moves[cpu].set(0);
             r.mood[cpu].set(Mood::Free);
         }
         r.sleeping.borrow_mut().clear();
         Journal::current().clear();
         let new_word = || loom::sync::atomic::AtomicU32::new(0);
         *r.arrived.borrow_mut() = (0..MAX_THREADS).map(|_| new_word()).collect();
-        r.nodes.begin(QueueNodes::used);
-        r.readers.begin(VisibleReader::default);
-        r.held.begin(HeldLocks::default);
+        let setting = r.setting.get();
+        r.nodes
+            .begin(|cpu| QueueNodes::used(setting.levels_in_use(cpu)));
+        r.readers.begin(|_| VisibleReader::default());
+        r.held.begin(|_| HeldLocks::default());
+        r.parked_nodes.begin(|_| QueueNodes::used(0));
         *r.lot.borrow_mut() = r.with_lot.get().map(|heavy| Box::new(Lot::new(heavy)));
         r.accesses_left.set(r.interrupt_at.get());
-        if r.setting.get().coins {
+        if setting.coins {
             *r.coins.borrow_mut() = (0..MAX_THREADS * COINS).map(|_| new_word()).collect();
             mint();
         }
@@ -275,6 +321,19 @@ pub(crate) fn set_up(body: impl FnOnce()) {
     body();
     RECORD.with(|r| r.quiet.set(false));
     loom::explore();
+}
+
+/// Makes something out of memory that contains anything.
+pub(crate) fn of_garbage<R>(make: impl FnOnce() -> R) -> R {
+    RECORD.with(|r| r.garbage.set(true));
+    let made = make();
+    RECORD.with(|r| r.garbage.set(false));
+    made
+}
+
+/// Whether words are made with a value that nobody gave them.
+pub(crate) fn is_garbage() -> bool {
+    RECORD.with(|r| r.garbage.get())
 }
 
 /// Whether a model is being set up.
@@ -413,9 +472,19 @@ pub(crate) fn set_cpu(cpu: usize) {
     CPU.with(|c| c.set(cpu));
 }
 
+/// Whether this modelled thread has a number that a lock can know.
+pub(crate) fn is_numbered() -> bool {
+    setting().without_node != Some((cpu(), NoNode::Number))
+}
+
 /// The queue nodes of a CPU in this execution.
 pub(crate) fn queue_nodes(cpu: usize) -> &'static QueueNodes<Loom> {
     RECORD.with(|r| &r.nodes.get()[cpu])
+}
+
+/// The same, of a lock whose waiters park where there is a heavy fence.
+pub(crate) fn parked_nodes(cpu: usize) -> &'static QueueNodes<Parking<World<true>>> {
+    RECORD.with(|r| &r.parked_nodes.get()[cpu])
 }
 
 /// The visible readers of this execution.
@@ -609,6 +678,15 @@ pub(crate) fn now() -> u64 {
     RECORD.with(|r| r.time[cpu].get())
 }
 
+/// What the clock of this thread last said, or would say.
+pub(crate) fn time() -> u64 {
+    let clock = setting().clock;
+    RECORD.with(|r| match clock {
+        true => r.time[cpu()].get(),
+        false => HOUR + r.time[0].get(),
+    })
+}
+
 /// An hour passes, for all CPUs, where there is no clock that goes by itself.
 pub(crate) fn let_time_pass() {
     RECORD.with(|r| r.time[0].set(r.time[0].get() + HOUR));
@@ -683,8 +761,17 @@ pub(crate) fn take_witness() -> bool {
 pub(crate) fn left_behind() -> Option<&'static str> {
     RECORD.with(|r| {
         let (nodes, held) = (r.nodes.made.borrow(), r.held.made.borrow());
-        if nodes.iter().flatten().any(|nodes| nodes.in_use() != 0) {
+        let setting = r.setting.get();
+        let mut nodes = nodes.iter().flatten().enumerate();
+        if nodes.any(|(cpu, nodes)| nodes.in_use() != setting.levels_in_use(cpu)) {
             return Some("a queue node of a CPU is not given back");
+        }
+        if r.lot
+            .borrow()
+            .as_ref()
+            .is_some_and(|lot| lot.counts_sleepers())
+        {
+            return Some("a sleeper is still counted, and nobody sleeps");
         }
         let left = held.iter().flatten().any(|held| {
             // SAFETY: looked at only.

@@ -15,6 +15,7 @@
 
 mod argued;
 mod bugs;
+mod coverage;
 mod execution;
 mod explore;
 mod interposer;
@@ -38,6 +39,7 @@ mod trace;
 mod verify;
 
 pub use bugs::markdown;
+pub use coverage::{Coverage, Covered, Hole, Share};
 pub use execution::{MAX_THREADS, begin_again, owns_static_data};
 pub use explore::{Explored, Failure, Limits, Outcome};
 pub use interposer::INTERPOSER;

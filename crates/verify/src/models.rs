@@ -8,9 +8,11 @@
 use crate::platform::Loom;
 use crate::property::{
     Property, announced, biased, big_properties, both_sleep, called_back, comes_again_meanwhile,
-    given_up, interrupted, interrupted_in_queue, just_made, lets_others_in, many_turns, meanwhile,
-    one_context, one_writer_between, overtaking_in_queue, promises, read_write, readers_wait,
-    readers_wrap, resilient, running_keep_place, short_lived, timed, virtualized, writer_tries,
+    given_up, goes_round_meanwhile, interrupted, interrupted_in_queue, just_made, lets_others_in,
+    many_turns, meanwhile, moves_between_nodes, neighbour_in_interrupt, one_context,
+    one_writer_between, overtaking_in_queue, promises, read_write, readers_at_the_limit,
+    readers_wait, readers_wrap, resilient, running_keep_place, short_lived, timed, tried_in_vain,
+    virtualized, without_node, writer_tries,
 };
 use crate::subject::{self, Subject, subject};
 use locklab_locks::catalogue::{self, Visitor};
@@ -73,6 +75,29 @@ pub(crate) fn properties_of(name: &str) -> Option<Vec<Property>> {
         }
     }
     all.extend(more_properties(name, &lock));
+    if name.starts_with("qspinlock") || name == "rqspinlock" {
+        all.extend(without_node(&lock));
+    }
+    if matches!(name, "qspinlock" | "qspinlock-pv" | "qspinlock-cna") {
+        all.push(neighbour_in_interrupt(&lock));
+    }
+    if matches!(name, "mcs-timeout" | "mcs-tp") {
+        all.push(tried_in_vain(&lock));
+    }
+    if matches!(
+        name,
+        "twa"
+            | "phase-fair"
+            | "bravo"
+            | "mplock-ticket"
+            | "mplock-ticket-padded"
+            | "mplock-anderson"
+    ) {
+        all.push(goes_round_meanwhile(&lock));
+    }
+    if name == "qspinlock-cna" {
+        all.push(moves_between_nodes(&lock));
+    }
     for property in &mut all {
         property.orderings_of = property.orderings_of.or(orderings_of(name));
         property.structure_of = structure_of(name);
@@ -93,7 +118,12 @@ pub(crate) fn more_properties(name: &str, lock: &Arc<dyn Subject>) -> Vec<Proper
         }
         "mplock-anderson" => {
             let mut all = big_properties(lock);
-            all.extend(two_slots(&subject::<Loom, MplockAnderson<Loom, 2>>()));
+            let two = subject::<Loom, MplockAnderson<Loom, 2>>();
+            all.extend(two_slots(&two));
+            all.push(Property {
+                name: "goes round meanwhile, 2",
+                ..goes_round_meanwhile(&two)
+            });
             all
         }
         "mplock-ticket" | "mplock-ticket-padded" | "mplock-clh" | "mplock-mcs" => {
@@ -113,6 +143,18 @@ pub(crate) fn more_properties(name: &str, lock: &Arc<dyn Subject>) -> Vec<Proper
                 just_made(lock),
             ]);
             all
+        }
+        "twa" => {
+            // Two slots are one another's neighbours on both sides.
+            let four = promises(&subject::<Loom, Twa<Loom, 4>>());
+            let named = |property: &Property| property.name == "one comes to two";
+            let of_four = four.into_iter().filter(named);
+            of_four
+                .map(|property| Property {
+                    name: "one to two, four slots",
+                    ..property
+                })
+                .collect()
         }
         "fissile" => vec![announced(lock)],
         "qspinlock" => vec![interrupted(lock), meanwhile(lock)],
@@ -149,7 +191,11 @@ pub(crate) fn more_properties(name: &str, lock: &Arc<dyn Subject>) -> Vec<Proper
         "rqspinlock" => [timed(lock), resilient(lock), vec![interrupted(lock)]].concat(),
         "rw-queued" => {
             let mut all = read_write(lock);
-            all.extend([announced(lock), readers_wait(lock)]);
+            all.extend([
+                announced(lock),
+                readers_wait(lock),
+                readers_at_the_limit(lock),
+            ]);
             all
         }
         "phase-fair" => {

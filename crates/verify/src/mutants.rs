@@ -63,9 +63,9 @@ impl Mutant {
         }
     }
 
-    fn because(self) -> Option<&'static str> {
+    fn because(self, lock: &str) -> Option<&'static str> {
         match self {
-            Self::Of(mutation) => argued::because(&mutation),
+            Self::Of(mutation) => argued::because(lock, &mutation),
             Self::In(planted) => planted.because,
         }
     }
@@ -85,9 +85,9 @@ impl Mutant {
             .collect()
     }
 
-    fn run(self, properties: &[&Property], options: Options) -> (Fate, Duration) {
+    fn run(self, lock: &str, properties: &[&Property], options: Options) -> (Fate, Duration) {
         // What is argued is not explored for ever.
-        let thorough = self.because().is_none() && options.mutant_executions > 0;
+        let thorough = self.because(lock).is_none() && options.mutant_executions > 0;
         let limits = Limits {
             executions: options.mutant_executions,
             ..options.limits()
@@ -134,7 +134,7 @@ pub(crate) fn try_mutants(
             name, properties, ..
         } = &locks[lock];
         let able = mutant.properties(properties, &passed[lock]);
-        let tried = mutant.run(&able, options);
+        let tried = mutant.run(name, &able, options);
         tell(format!("{name}: {}", mutant.line()));
         tried
     });
@@ -171,7 +171,7 @@ fn count<'a>(result: &mut LockResult, tried: impl Iterator<Item = (Mutant, &'a (
             });
             continue;
         }
-        let because = mutant.because().map(str::to_owned);
+        let because = mutant.because(&result.name).map(str::to_owned);
         let survivors = if because.is_some() {
             &mut result.argued
         } else {

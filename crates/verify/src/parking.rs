@@ -14,7 +14,8 @@ use crate::property::{Property, promises};
 use crate::subject::{Subject, subject};
 use locklab_locks::platform::{Atomic, Platform};
 use locklab_locks::{
-    Bucket, Clh, Info, Mcs, NO_HEAVY_FENCE, Parking, ParkingWorld, QueueNodes, RawLock, Ticket,
+    Bucket, Clh, Info, Mcs, NO_HEAVY_FENCE, Parking, ParkingWorld, QSpinlock, QueueNodes, RawLock,
+    Ticket,
 };
 use loom::sync::atomic::AtomicU32;
 use std::sync::Arc;
@@ -36,6 +37,14 @@ impl Lot {
             parked: U32::new(if heavy { 0 } else { NO_HEAVY_FENCE }),
             bucket: Bucket::new(),
         }
+    }
+}
+
+impl Lot {
+    /// Whether somebody is still counted among the sleepers.
+    pub(crate) fn counts_sleepers(&self) -> bool {
+        let parked = self.parked.latest() as u32 & !NO_HEAVY_FENCE;
+        parked != 0 || self.bucket.parked() != 0
     }
 }
 
@@ -80,8 +89,12 @@ unsafe impl<const HEAVY: bool> ParkingWorld for World<HEAVY> {
         Loom::wake_all(word);
     }
 
-    fn queue_nodes(_: usize) -> &'static QueueNodes<Parking<Self>> {
-        unimplemented!("no lock that uses a CPU's queue nodes is parked here")
+    fn queue_nodes(cpu: usize) -> &'static QueueNodes<Parking<Self>> {
+        const { assert!(HEAVY, "the queue nodes are those of the other world") };
+        let nodes = std::ptr::from_ref(execution::parked_nodes(cpu));
+        // SAFETY: they stay until the execution ends; the type is the same,
+        // for `HEAVY` is true.
+        unsafe { &*nodes.cast() }
     }
 }
 
@@ -156,6 +169,14 @@ pub(crate) fn park_properties() -> Vec<Property> {
     add(
         subject::<Loom, Parked<Clh<Heavy>, true>>(),
         &[("reuse", "clh, reuse")],
+    );
+    // Its word is written in parts.
+    add(
+        subject::<Loom, Parked<QSpinlock<Heavy>, true>>(),
+        &[
+            ("exclusion", "qspinlock"),
+            ("try_lock races", "qspinlock, try_lock"),
+        ],
     );
     add(
         subject::<Loom, Parked<Ticket<Without>, false>>(),

@@ -4,6 +4,7 @@
 //! operation is changed here ([`crate::mutation`]), and time and sleep are
 //! choices that loom explores. Nothing here knows any lock.
 
+use crate::coverage;
 use crate::execution;
 use crate::journal::{Entry, Operation, Place};
 use crate::mutation::{self, Change, Kind, Part, effective};
@@ -91,6 +92,7 @@ impl<A: Mock> Word<A> {
 
     /// Notes a step on this word.
     fn step(&self, operation: Operation, here: Place, pointer: bool, old: u64, new: u64) {
+        coverage::step(here, operation, pointer, old, new);
         execution::step(Entry {
             word: self.address() as u64,
             old,
@@ -277,6 +279,7 @@ macro_rules! word {
             const ZERO: Self = panic!("{}", NOT_CONST);
 
             fn new(value: $value) -> Self {
+                let value = if execution::is_garbage() { $unlikely } else { value };
                 Self::made(<$atomic>::new(value), $number(value))
             }
 
@@ -431,6 +434,7 @@ macro_rules! word {
                     }
                     if forever {
                         reads += 1;
+                        coverage::in_vain(here);
                         execution::fruitless(here, reads);
                     } else {
                         execution::impatient(here);
@@ -718,6 +722,10 @@ unsafe impl Platform for Loom {
             return 0;
         }
         execution::cpu()
+    }
+
+    fn try_cpu() -> Option<usize> {
+        execution::is_numbered().then(Self::cpu)
     }
 
     fn node() -> usize {

@@ -5,7 +5,7 @@
 //! `locklab verify --mutants --record`, never by hand.
 
 use crate::result::{Checker, LockResult, Verdict};
-use crate::{source, verify};
+use crate::{run, source, verify};
 use std::fmt::Write;
 
 /// How a lock has been verified.
@@ -41,6 +41,12 @@ impl Record {
             .iter()
             .find(|(name, hash)| source::fingerprint_of(name) != Some(*hash))?;
         Some(&stale.0)
+    }
+
+    /// Whether it is of the code and of the promises that the lock has now.
+    pub fn is_current(&self) -> bool {
+        let promises = run::properties_of(&self.name).map(|properties| properties.len());
+        self.stale().is_none() && promises == Some(self.promises)
     }
 }
 

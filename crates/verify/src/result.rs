@@ -1,5 +1,6 @@
 //! What a verification finds, in the form in which it is printed.
 
+use crate::coverage::Covered;
 use crate::trace::Step;
 use serde::Serialize;
 
@@ -122,6 +123,8 @@ pub struct LockResult {
     /// The source files of its operations, each with a hash of its code.
     #[serde(skip)]
     pub sources: Vec<(String, u64)>,
+    /// What the models reach of them.
+    pub covered: Covered,
     /// Executions explored, mutants not counted.
     pub executions: u64,
     /// CPU time of all of it, mutants included, in seconds.

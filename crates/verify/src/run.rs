@@ -1,6 +1,7 @@
 //! Runs the properties of locks by name, and their mutants, each in a process
 //! of its own.
 
+use crate::coverage::{self, Coverage};
 use crate::explore::{Explored, Failure, Limits, Outcome, explore, explore_within, pruning};
 use crate::interposer::{INTERPOSER, interposer_properties};
 use crate::isolate::{Crash, Ended, isolated};
@@ -76,6 +77,8 @@ pub struct Passed {
     pub places: BTreeSet<Place>,
     /// The mutants that the property is there to kill.
     pub mutants: Vec<Mutation>,
+    /// What else is known of them.
+    pub coverage: Coverage,
 }
 
 /// Checks one property and lists the mutants of every operation that its
@@ -83,7 +86,9 @@ pub struct Passed {
 pub fn check_and_record(property: &Property, limits: Limits) -> (Explored, Passed) {
     explored_apart(None, || {
         mutation::start_recording();
+        coverage::start();
         let explored = explore(property, limits);
+        let coverage = coverage::stop();
         let mut mutants = mutation::stop_recording();
         let places = mutants.iter().map(|mutant| mutant.place).collect();
         if let Some(file) = property.orderings_of {
@@ -96,7 +101,12 @@ pub fn check_and_record(property: &Property, limits: Limits) -> (Explored, Passe
                 mutant.is_ordering() || files.iter().any(|file| mutant.place.file.ends_with(file))
             });
         }
-        (explored, Passed { places, mutants })
+        let passed = Passed {
+            places,
+            mutants,
+            coverage,
+        };
+        (explored, passed)
     })
 }
 

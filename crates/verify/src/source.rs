@@ -31,6 +31,31 @@ pub(crate) fn line(file: &str, line: u32) -> Option<&'static str> {
     text.lines().nth(line.checked_sub(1)? as usize)
 }
 
+/// What a file of ours is called in places below its crate's folder.
+pub(crate) fn name_of(file: &str) -> Option<&'static str> {
+    let mut names = FILES.iter().map(|(name, _)| *name);
+    names.find(|name| file.ends_with(name))
+}
+
+/// The lines of code of a file, each with its number; comments and tests do not
+/// count.
+pub(crate) fn code(file: &str) -> Vec<(u32, &'static str)> {
+    let mut ours = FILES.iter();
+    let ours = ours.find(|(name, _)| *name == file || below_folder(name) == Some(file));
+    let Some(text) = ours.map(|(_, text)| *text).or_else(|| added(file)) else {
+        return Vec::new();
+    };
+    (1..)
+        .zip(text.lines())
+        .take_while(|(_, line)| !begins_tests(line.trim()))
+        .filter(|(_, line)| !line.trim().starts_with("//"))
+        .collect()
+}
+
+fn begins_tests(line: &str) -> bool {
+    line.starts_with("#[cfg(test)]") || line.starts_with("#[cfg(all(test")
+}
+
 /// Whether a line of the file that has this end contains this text.
 #[cfg(test)]
 pub(crate) fn contains(file: &str, part: &str) -> bool {
@@ -45,7 +70,7 @@ pub(crate) fn fingerprint(file: &str) -> Option<(&'static str, u64)> {
     let code = text
         .lines()
         .map(str::trim)
-        .take_while(|line| !line.starts_with("#[cfg(test)]") && !line.starts_with("#[cfg(all(test"))
+        .take_while(|line| !begins_tests(line))
         .filter(|line| !line.is_empty() && !line.starts_with("//"));
     // FNV-1a.
     let hash = code

@@ -3,7 +3,7 @@
 //! So the models are compiled once, and a lock that nobody knew when they
 //! were can be checked by them.
 
-use locklab_locks::lock_api::RawRwLock;
+use locklab_locks::lock_api::RawRwLockDowngrade;
 use locklab_locks::platform::Platform;
 use locklab_locks::{BigLock, Info, RawLock, TimedLock};
 use std::any::Any;
@@ -30,7 +30,7 @@ pub trait Subject: Send + Sync {
 /// One lock. What a lock does not have panics.
 ///
 /// The methods that are unsafe want what those of [`RawLock`],
-/// [`TimedLock`], [`BigLock`] and [`RawRwLock`] want that have their names.
+/// [`TimedLock`], [`BigLock`] and [`locklab_locks::lock_api::RawRwLock`] want that have their names.
 #[allow(clippy::missing_safety_doc, reason = "said once, above")]
 pub trait Instance {
     /// The lock's own memory: its address and size.
@@ -48,6 +48,11 @@ pub trait Instance {
     /// As [`RawLock::unlock`].
     unsafe fn unlock(&self, context: &Context);
 
+    /// As [`RawLock::is_locked`].
+    fn is_locked(&self) -> Option<bool> {
+        None
+    }
+
     /// As [`TimedLock::lock_until`].
     unsafe fn lock_until(&self, _: &Context, _: u64) -> bool {
         unimplemented!("no timeout")
@@ -58,18 +63,23 @@ pub trait Instance {
         unimplemented!("no timeout")
     }
 
-    /// As [`RawRwLock::lock_shared`].
+    /// As [`locklab_locks::lock_api::RawRwLock::lock_shared`].
     fn read(&self) {
         unimplemented!("no readers")
     }
 
-    /// As [`RawRwLock::try_lock_shared`].
+    /// As [`locklab_locks::lock_api::RawRwLock::try_lock_shared`].
     fn try_read(&self) -> bool {
         unimplemented!("no readers")
     }
 
-    /// As [`RawRwLock::unlock_shared`].
+    /// As [`locklab_locks::lock_api::RawRwLock::unlock_shared`].
     unsafe fn read_unlock(&self) {
+        unimplemented!("no readers")
+    }
+
+    /// As [`RawRwLockDowngrade::downgrade`].
+    unsafe fn downgrade(&self) {
         unimplemented!("no readers")
     }
 
@@ -145,6 +155,10 @@ macro_rules! raw_lock {
             // SAFETY: the caller's promise is the same.
             unsafe { RawLock::<$platform>::unlock(&self.0, of(context)) }
         }
+
+        fn is_locked(&self) -> Option<bool> {
+            RawLock::<$platform>::is_locked(&self.0)
+        }
     };
 }
 
@@ -201,11 +215,11 @@ impl<P: Platform, L: TimedLock<P>> Instance for TimedInstance<P, L> {
     }
 }
 
-impl<P: Platform, L: RawLock<P> + RawRwLock> Subject for Shared<P, L> {
+impl<P: Platform, L: RawLock<P> + RawRwLockDowngrade> Subject for Shared<P, L> {
     subject!(L, P, |lock| SharedInstance::<P, L>(lock, PhantomData));
 }
 
-impl<P: Platform, L: RawLock<P> + RawRwLock> Instance for SharedInstance<P, L> {
+impl<P: Platform, L: RawLock<P> + RawRwLockDowngrade> Instance for SharedInstance<P, L> {
     raw_lock!(L, P);
 
     fn read(&self) {
@@ -219,6 +233,11 @@ impl<P: Platform, L: RawLock<P> + RawRwLock> Instance for SharedInstance<P, L> {
     unsafe fn read_unlock(&self) {
         // SAFETY: the caller's promise is the same.
         unsafe { self.0.unlock_shared() }
+    }
+
+    unsafe fn downgrade(&self) {
+        // SAFETY: the caller's promise is the same.
+        unsafe { self.0.downgrade() }
     }
 }
 
@@ -261,7 +280,8 @@ pub(crate) fn timed<P: Platform, L: TimedLock<P>>(idle: Idle<P, L>) -> std::sync
 }
 
 /// A lock that readers share.
-pub(crate) fn shared<P: Platform, L: RawLock<P> + RawRwLock>() -> std::sync::Arc<dyn Subject> {
+pub(crate) fn shared<P: Platform, L: RawLock<P> + RawRwLockDowngrade>()
+-> std::sync::Arc<dyn Subject> {
     std::sync::Arc::new(Shared::<P, L>(PhantomData))
 }
 

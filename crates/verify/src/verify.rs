@@ -1,6 +1,7 @@
 //! The whole question, for any number of locks: which promises hold, and
 //! which orderings are needed. What `locklab verify` calls.
 
+use crate::coverage::{Coverage, Covered};
 use crate::explore::{Explored, Failure, Limits, Outcome};
 use crate::interposer::INTERPOSER;
 use crate::mutants::try_mutants;
@@ -207,6 +208,7 @@ pub fn verify_these(
         .map(|((candidate, properties), passed)| LockResult {
             name: candidate.name.clone(),
             sources: sources(passed),
+            covered: covered(&candidate.name, passed),
             executions: properties.iter().map(|p| p.executions).sum(),
             seconds: properties.iter().map(|p| p.seconds).sum(),
             properties,
@@ -235,6 +237,19 @@ fn sources(passed: &[Passed]) -> Vec<(String, u64)> {
         .filter_map(source::fingerprint)
         .map(|(name, hash)| (name.to_owned(), hash))
         .collect()
+}
+
+/// What the models of a lock reach of the files whose operations it is there
+/// to show needed.
+fn covered(lock: &str, passed: &[Passed]) -> Covered {
+    let mut all = Coverage::default();
+    for passed in passed {
+        all.add(&passed.coverage);
+    }
+    let mutants = passed.iter().flat_map(|passed| &passed.mutants);
+    let files: BTreeSet<_> = mutants.map(|mutant| mutant.place.file).collect();
+    let name = |file: &str| source::name_of(file).unwrap_or(file).to_owned();
+    all.covered(lock, &files.into_iter().map(name).collect::<Vec<_>>())
 }
 
 /// A piece of work on a lock.

@@ -38,6 +38,9 @@ fn no_mutant_survives() {
     for lock in check(&["ticket", "mcs", "clh"], true, 1_000) {
         assert!(lock.mutants > Some(3), "{} has no mutants", lock.name);
         assert!(lock.survivors.is_empty(), "{lock:#?}");
+        let mut holes = lock.covered.holes.iter();
+        let unexplained = holes.find(|hole| hole.because.is_none());
+        assert_eq!(unexplained, None, "{}", lock.name);
     }
 }
 

@@ -1,9 +1,13 @@
 //! A lock whose acquisition fails where it would be a deadlock, and nowhere
 //! else. No time passes in these models.
 
-use super::table::{Table, join, join_all, run, spawn, spawn_until_it_waits};
+use super::interrupts::interrupting;
+use super::table::{
+    TURNS, Table, join, join_all, let_others_wait, run, spawn, spawn_until_it_waits,
+};
 use super::{Lock, Property};
-use crate::execution;
+use crate::execution::{self, HOUR};
+use locklab_locks::HELD_LOCKS;
 
 /// Acquires, unless that would be a deadlock.
 fn acquires(table: &Table) -> bool {
@@ -42,6 +46,16 @@ pub(crate) fn resilient(lock: &Lock) -> Vec<Property> {
             aim: 1,
             ..Property::new("head comes again", 4, lock, head_comes_again)
         },
+        Property {
+            aim: 1,
+            ..Property::new("granted once", 4, lock, granted_once)
+        },
+        Property {
+            aim: 1,
+            ..Property::new("crossed, one mid-queue", 4, lock, crossed_in_the_middle)
+        },
+        Property::new("the table is full", 1, lock, table_is_full),
+        interrupting(Property::new("released, interrupted", 2, lock, released)),
     ];
     properties
         .map(|property| property.with(|setting| setting.clock = false))
@@ -181,5 +195,122 @@ fn head_comes_again(lock: &Lock) {
     }));
     leave(table);
     join_all(others);
+    table.finish();
+}
+
+/// The head of the queue has no time left; nor has the one behind it, which
+/// gives up as soon as it is the head, and comes again behind the last. It must
+/// not be told twice that it is the head.
+fn granted_once(lock: &Lock) {
+    let table = Table::new(lock, 4);
+    let mut others = Vec::new();
+    execution::set_up(|| {
+        let [sooner, later] = [1, HOUR + 1].map(|after| execution::now() + after);
+        table.lock();
+        others.push(spawn_until_it_waits(1, move || {
+            let acquired = table.lock_until(table.own(), sooner);
+            assert!(!acquired, "acquires what is held");
+            table.section();
+        }));
+        others.push(spawn_until_it_waits(2, move || {
+            if table.lock_until(table.own(), later) {
+                leave(table);
+            }
+        }));
+        others.push(spawn_until_it_waits(3, move || {
+            if table.lock_until(table.own(), 0) {
+                leave(table);
+            }
+            table.section();
+        }));
+        // The first waiter, which is in no queue, gives up, and comes again
+        // as the last.
+        execution::let_time_pass();
+        let_others_wait(2 * TURNS);
+        execution::let_time_pass();
+    });
+    leave(table);
+    join_all(others);
+    table.finish();
+}
+
+/// Each of two CPUs wants what the other holds; one of them stands in a queue
+/// behind waiters without limit, and so does not look. The other does.
+fn crossed_in_the_middle(lock: &Lock) {
+    let tables = [lock; 2].map(|lock| Table::new(lock, 4));
+    let [own, other] = tables;
+    let mut others = Vec::new();
+    execution::set_up(|| {
+        own.lock();
+        others.push(spawn(1, move || {
+            other.lock();
+            execution::arrive(1);
+            execution::await_arrival(0);
+            if acquires(own) {
+                leave(own);
+            }
+            leave(other);
+        }));
+        execution::await_arrival(1);
+        for cpu in 2..4 {
+            others.push(spawn_until_it_waits(cpu, move || other.section()));
+        }
+    });
+    execution::arrive(0);
+    if acquires(other) {
+        leave(other);
+    }
+    leave(own);
+    join_all(others);
+    tables.into_iter().for_each(Table::finish);
+}
+
+/// A CPU holds as many locks as its table has room for, and one more. All but
+/// the last entry can be those of locks that it holds when it waits.
+fn table_is_full(lock: &Lock) {
+    execution::set_up(|| {
+        let tables: Vec<_> = (0..=HELD_LOCKS).map(|_| Table::new(lock, 1)).collect();
+        for (held, table) in tables.iter().enumerate() {
+            if held == HELD_LOCKS - 1 {
+                for table in [tables[0], tables[held - 1]] {
+                    assert!(!acquires(table), "a CPU waits for itself");
+                }
+            }
+            table.lock();
+        }
+        for table in tables.iter().rev() {
+            leave(table);
+        }
+        acquires_for_sure(tables[0]);
+        assert!(!acquires(tables[0]), "a CPU waits for itself");
+        leave(tables[0]);
+        tables.into_iter().for_each(Table::finish);
+    });
+}
+
+/// An interrupt before any one access of a CPU that releases: once another
+/// holds the lock, the interrupt may wait for it.
+fn released(lock: &Lock) {
+    let table = Table::new(lock, 2);
+    let other = spawn(1, move || {
+        execution::interrupt_anywhere(move || {
+            execution::set_up(|| {
+                execution::arrive(1);
+                let_others_wait(TURNS);
+                if table.entered() == [1, 0] {
+                    acquires_for_sure(table);
+                    leave(table);
+                }
+            });
+        });
+        table.section();
+        execution::arrive(1);
+    });
+    execution::await_arrival(1);
+    table.lock();
+    table.enter();
+    let_others_wait(2 * TURNS);
+    table.unlock();
+    join(other);
     table.finish();
 }

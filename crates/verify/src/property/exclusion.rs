@@ -2,11 +2,12 @@
 //! threads from the beginning, and from queues that have formed before.
 
 use super::fairness::assert_overtaken;
+use super::interrupts::interrupting;
 use super::table::{
     TURNS, Table, join, join_all, let_others_wait, run, spawn, spawn_until_it_waits,
 };
 use super::{Lock, Property};
-use crate::execution;
+use crate::execution::{self, Mood};
 
 /// One at a time, each sees what the one before wrote, everyone gets there.
 pub(super) fn exclusion(lock: &Lock, threads: usize, times: usize) {
@@ -29,12 +30,17 @@ pub(super) fn try_lock_alone(lock: &Lock) {
         let got = table.try_lock_at_once();
         if table.info.try_lock {
             assert!(got, "try_lock fails on a free lock");
+            table.says_it_is_locked(true);
             table.enter();
             table.unlock();
         } else {
             assert!(!got, "try_lock succeeds, but INFO says it cannot");
         }
-        table.section();
+        table.lock();
+        table.says_it_is_locked(true);
+        table.enter();
+        table.unlock();
+        table.says_it_is_locked(false);
     }
     table.finish();
 }
@@ -53,6 +59,71 @@ pub(super) fn try_lock_never_waits(lock: &Lock) {
     table.unlock();
     join(spawn(1, move || table.section()));
     table.finish();
+}
+
+/// A context with which `try_lock` has failed is as good as new: others queue
+/// behind it after that, on its next way in.
+pub(crate) fn tried_in_vain(lock: &Lock) -> Property {
+    Property::new("try_lock in vain before", 3, lock, try_in_vain)
+}
+
+fn try_in_vain(lock: &Lock) {
+    let table = Table::new(lock, 3);
+    let mut others = Vec::new();
+    execution::set_up(|| {
+        table.lock();
+        others.push(spawn(1, move || {
+            assert!(
+                !table.try_lock(),
+                "try_lock succeeds on a lock that is held"
+            );
+            execution::arrive(1);
+            execution::await_arrival(0);
+            table.try_section();
+            table.section();
+        }));
+        execution::await_arrival(1);
+        others.push(spawn(2, move || {
+            execution::await_arrival(0);
+            table.section();
+        }));
+        table.enter();
+        table.unlock();
+        execution::arrive(0);
+    });
+    join_all(others);
+    table.finish();
+}
+
+/// A CPU that tries, and then locks, stops before any one access; meanwhile
+/// another comes and goes so often that slots and turns go round, and then
+/// holds the lock, or waits for it.
+pub(crate) fn goes_round_meanwhile(lock: &Lock) -> Property {
+    let property = Property::new("goes round meanwhile", 2, lock, |lock| {
+        let table = Table::new(lock, 2);
+        let stopped = spawn(1, move || {
+            execution::interrupt_anywhere(|| {
+                execution::set_up(|| {
+                    execution::arrive(1);
+                    execution::await_arrival(0);
+                });
+            });
+            table.try_section();
+            table.section_and_arrive();
+        });
+        execution::await_arrival(1);
+        execution::set_mood(Mood::Doorway);
+        for _ in 0..3 {
+            table.section();
+        }
+        table.lock();
+        execution::arrive(0);
+        table.enter();
+        table.unlock();
+        join(stopped);
+        table.finish();
+    });
+    interrupting(property).with(|setting| setting.stops_only = true)
 }
 
 /// Among others that lock, `try_lock` either gets it properly or leaves no
@@ -131,6 +202,12 @@ pub(super) fn one_comes_back(lock: &Lock) {
             table.section();
         }
     });
+}
+
+/// A thread is on another NUMA node each time that it is asked.
+pub(crate) fn moves_between_nodes(lock: &Lock) -> Property {
+    let moves = Property::new("moves between nodes", 3, lock, one_comes_back);
+    moves.with(|setting| setting.migrates = true)
 }
 
 /// Turns enough for two waiters to enter and leave.

@@ -2,7 +2,7 @@
 
 use super::table::{TURNS, Table, join, join_all, let_others_wait, spawn, spawn_until_it_waits};
 use super::{Lock, Property};
-use crate::execution;
+use crate::execution::{self, NoNode};
 use locklab_locks::NESTING;
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -14,7 +14,7 @@ fn tables(lock: &Lock, locks: usize, threads: usize) -> &'static [&'static Table
 
 /// The promise where an interrupt comes before any one access, and nothing else
 /// comes by chance.
-fn interrupting(property: Property) -> Property {
+pub(super) fn interrupting(property: Property) -> Property {
     property.with(|setting| {
         setting.interrupts = true;
         setting.coins = false;
@@ -97,6 +97,61 @@ pub(crate) fn interrupted(lock: &Lock) -> Property {
     interrupting(property)
 }
 
+/// An interrupt before any one access of a CPU that queues: it is the head of
+/// a second queue, hands that on to a waiter behind it, and goes on in the
+/// first queue, where another comes behind it. Its node must not say then who
+/// was behind it in the interrupt.
+pub(crate) fn neighbour_in_interrupt(lock: &Lock) -> Property {
+    let property = Property::new("a neighbour, interrupted", 4, lock, |lock| {
+        let tables = tables(lock, 2, 4);
+        let &[first, second] = tables else {
+            unreachable!("two are made")
+        };
+        let mut others = Vec::new();
+        execution::set_up(|| {
+            second.lock();
+            others.push(spawn(3, move || {
+                first.lock();
+                execution::arrive(3);
+                execution::await_arrival(2);
+                second.section();
+                // Until 2 goes on.
+                while execution::is_quiet() {
+                    let_others_wait(1);
+                }
+                first.enter();
+                first.unlock();
+            }));
+            execution::await_arrival(3);
+            // The first waiter of each, unless that queues too.
+            if !second.info.parks {
+                others.push(spawn(1, move || descend(tables)));
+                execution::await_arrival(1);
+            }
+        });
+        others.push(spawn(2, move || {
+            execution::interrupt_anywhere(|| {
+                execution::set_up(|| second.section_and_arrive());
+            });
+            first.section_and_arrive();
+        }));
+        execution::await_arrival(2);
+        // Until 3 waits behind 2.
+        let_others_wait(TURNS);
+        second.enter();
+        second.unlock();
+        while execution::is_quiet() {
+            let_others_wait(1);
+        }
+        first.section();
+        join_all(others);
+        for table in tables {
+            table.finish();
+        }
+    });
+    interrupting(property)
+}
+
 /// An interrupt before any one access of a CPU that queues behind another:
 /// it waits for a second lock behind the same one until that is its own, and
 /// then goes on in the queue, whose lock is still held.
@@ -138,7 +193,11 @@ pub(crate) fn interrupted_in_queue(lock: &Lock) -> Property {
 /// becomes the one waiter without a node, and a queue forms behind that. Then
 /// the holder lets go.
 pub(crate) fn meanwhile(lock: &Lock) -> Property {
-    let property = Property::new("a queue forms meanwhile", 4, lock, |lock| {
+    formed_meanwhile(lock, "a queue forms meanwhile", Table::section)
+}
+
+fn formed_meanwhile(lock: &Lock, name: &'static str, last: fn(&Table)) -> Property {
+    let property = Property::new(name, 4, lock, move |lock| {
         let table = Table::new(lock, 4);
         table.lock();
         let stopped = spawn(1, move || {
@@ -146,9 +205,9 @@ pub(crate) fn meanwhile(lock: &Lock) -> Property {
             let come = others.clone();
             execution::interrupt_anywhere(move || {
                 execution::set_up(|| {
-                    let come_in_turn =
-                        [2, 3].map(|cpu| spawn_until_it_waits(cpu, move || table.section()));
-                    come.borrow_mut().extend(come_in_turn);
+                    let pending = spawn_until_it_waits(2, move || table.section());
+                    let head = spawn_until_it_waits(3, move || last(table));
+                    come.borrow_mut().extend([pending, head]);
                 });
                 execution::arrive(1);
                 let_others_wait(1);
@@ -163,6 +222,48 @@ pub(crate) fn meanwhile(lock: &Lock) -> Property {
         table.finish();
     });
     interrupting(property)
+}
+
+/// The promises of a lock that queues with a node of its CPU, where a CPU has
+/// none: it has no number, or all its levels are in use. Such a CPU waits
+/// without a place, and the others must not wait for it to take one.
+pub(crate) fn without_node(lock: &Lock) -> Vec<Property> {
+    let last: fn(&Table) = if lock.info().held_locks {
+        |table| {
+            assert!(table.lock_until(table.own(), u64::MAX), "refused");
+            table.enter();
+            table.unlock();
+        }
+    } else {
+        Table::section
+    };
+    let of = |why, meanwhile, three| {
+        let three = Property::new(three, 3, lock, |lock| {
+            super::exclusion::exclusion(lock, 3, 1);
+        });
+        let meanwhile = formed_meanwhile(lock, meanwhile, last);
+        [meanwhile, three].map(|property| {
+            property.with(|setting| {
+                setting.without_node = Some((1, why));
+                setting.clock = false;
+            })
+        })
+    };
+    let (number, level) = (NoNode::Number, NoNode::Level);
+    let mut all = Vec::new();
+    all.extend(of(
+        number,
+        "a queue forms, no number",
+        "three, one no number",
+    ));
+    all.extend(of(
+        level,
+        "a queue forms, no level",
+        "three, one without node",
+    ));
+    // Of a lock that parks, the first waiter queues too.
+    all.retain(|property| !lock.info().parks || property.threads == 3);
+    all
 }
 
 /// A CPU that takes the lock stops before any one access: meanwhile the head

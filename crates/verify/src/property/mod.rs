@@ -5,30 +5,38 @@
 //! What a lock does not promise (FIFO, `try_lock`) is left out by what its
 //! `INFO` says, never by its name.
 
+mod big;
 mod deadlock;
 mod exclusion;
 mod fairness;
 mod interrupts;
+mod readers;
 mod special;
 mod table;
 
 use crate::execution::Setting;
 use crate::platform::Loom;
 use crate::subject::{Subject, subject};
+pub(crate) use big::big_properties;
 pub(crate) use deadlock::resilient;
 use locklab_locks::{Fairness, RawLock};
+pub(crate) use readers::{biased, read_write, readers_at_the_limit, readers_wrap, writer_tries};
 pub(crate) use special::{
-    biased, big_properties, both_sleep, given_up, just_made, one_context, read_write, readers_wrap,
-    short_lived, timed, virtualized, writer_tries,
+    both_sleep, given_up, just_made, one_context, short_lived, timed, virtualized,
 };
 use std::sync::Arc;
 
-pub(crate) use exclusion::{called_back, many_turns};
+pub(crate) use exclusion::{
+    called_back, goes_round_meanwhile, many_turns, moves_between_nodes, tried_in_vain,
+};
 pub(crate) use fairness::{
     announced, lets_others_in, one_writer_between, overtaking_in_queue, readers_wait,
     running_keep_place,
 };
-pub(crate) use interrupts::{comes_again_meanwhile, interrupted, interrupted_in_queue, meanwhile};
+pub(crate) use interrupts::{
+    comes_again_meanwhile, interrupted, interrupted_in_queue, meanwhile, neighbour_in_interrupt,
+    without_node,
+};
 pub(crate) use table::Shared;
 
 /// A lock that a model makes.

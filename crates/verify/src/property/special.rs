@@ -1,7 +1,7 @@
-//! What only some locks promise: contexts that end, timeouts, readers, sleep,
-//! recursion, hypervisors.
+//! What only some locks promise: contexts that end, timeouts, sleep,
+//! hypervisors.
 
-use super::table::{Table, context, join, join_all, run, spawn};
+use super::table::{Table, join, join_all, run, spawn};
 use super::{Lock, Property, exclusion::exclusion};
 use crate::execution::{self, Setting};
 use crate::platform::Loom;
@@ -31,7 +31,7 @@ fn contexts_end(lock: &Lock, threads: usize, body: fn(&'static Table, usize)) {
 }
 
 fn section_with_its_own(table: &'static Table) {
-    let own = context(&*table.lock, execution::cpu());
+    let own = table.context();
     table.lock_with(&own);
     table.enter();
     table.unlock_with(&own);
@@ -43,7 +43,7 @@ fn section_with_its_own(table: &'static Table) {
 pub(crate) fn just_made(lock: &Lock) -> Property {
     Property::new("contexts begin", 2, lock, |lock| {
         run(Table::new(lock, 2), 2, |table, cpu| {
-            let own = context(&*table.lock, cpu);
+            let own = table.context();
             if cpu == 1 {
                 table.lock_with(&own);
             } else if !table.try_lock_with(&own) {
@@ -60,7 +60,7 @@ pub(crate) fn just_made(lock: &Lock) -> Property {
 pub(crate) fn one_context(lock: &Lock) -> Property {
     Property::new("one context, two locks", 3, lock, |lock| {
         let tables = [Table::new(lock, 3), Table::new(lock, 3)];
-        let own = context(&*tables[0].lock, 0);
+        let own = tables[0].context();
         for table in tables {
             table.lock_with(&own);
         }
@@ -119,11 +119,36 @@ pub(super) fn waiters_sleep(lock: &Lock) {
 pub(crate) fn timed(lock: &Lock) -> Vec<Property> {
     let coins = |setting: &mut Setting| setting.coins = true;
     vec![
+        Property::new("free, no time left", 1, lock, free_without_time),
         Property::new("gives up in time", 2, lock, gives_up).with(coins),
         Property::new("timeout", 2, lock, |lock| timeout(lock, 2)).with(coins),
         Property::new("timeout, node used before", 2, lock, timeout_of_used_node).with(coins),
         Property::new("timeout among three", 3, lock, |lock| timeout(lock, 3)).with(coins),
     ]
+}
+
+/// Whose node is held is not idle, however it was acquired; and on a free lock
+/// an acquisition succeeds, even if its time is over before it begins.
+fn free_without_time(lock: &Lock) {
+    let table = Table::new(lock, 2);
+    let own = table.context();
+    let in_use = || {
+        let ends = table.info.bytes_per_waiter > 0;
+        assert!(!ends || !table.is_idle(&own), "the holder's node is idle");
+        table.enter();
+        table.unlock_with(&own);
+        assert!(table.is_idle(&own), "a node stays in use after unlock");
+    };
+    for _ in 0..2 {
+        assert!(table.lock_until(&own, 0), "gives up on a free lock");
+        in_use();
+        assert!(table.try_lock_with(&own), "try_lock fails on a free lock");
+        in_use();
+        table.lock_with(&own);
+        in_use();
+    }
+    drop(own);
+    table.finish();
 }
 
 /// The promise of a node that was given up: when it says that it is idle, or
@@ -147,7 +172,7 @@ fn gives_up(lock: &Lock) {
     let table = Table::new(lock, 2);
     table.lock();
     join(spawn(1, move || {
-        let own = context(&*table.lock, 1);
+        let own = table.context();
         assert!(!table.lock_until(&own, 1), "acquires a lock that is held");
         // Its node may still be in the queue.
         std::mem::forget(own);
@@ -198,7 +223,7 @@ fn timeout_of_used_node(lock: &Lock) {
 fn given_up_node_ends(lock: &Lock, try_again: bool) {
     let table = Table::new(lock, 2);
     let other = spawn(1, move || {
-        let own = context(&*table.lock, 1);
+        let own = table.context();
         if table.lock_until(&own, 1) {
             table.enter();
             table.unlock_with(&own);
@@ -209,7 +234,7 @@ fn given_up_node_ends(lock: &Lock, try_again: bool) {
             table.enter();
             table.unlock_with(&own);
         } else {
-            while !table.lock.is_idle(&own) {
+            while !table.is_idle(&own) {
                 Loom::relax();
             }
         }
@@ -218,259 +243,5 @@ fn given_up_node_ends(lock: &Lock, try_again: bool) {
     table.section();
     table.section();
     join(other);
-    table.finish();
-}
-
-/// The promises of a reader-writer lock.
-pub(crate) fn read_write(lock: &Lock) -> Vec<Property> {
-    vec![
-        Property::new("a reader and a writer", 2, lock, |lock| {
-            readers::<1, 1, 2>(lock);
-        }),
-        Property::new("two readers at once", 2, lock, readers_share),
-        Property::new("two readers and a writer", 3, lock, |lock| {
-            readers::<2, 1, 1>(lock);
-        }),
-        Property::new("a reader and two writers", 3, lock, |lock| {
-            readers::<1, 2, 1>(lock);
-        }),
-    ]
-}
-
-/// Readers and writers exclude each other, and readers see what writers
-/// wrote.
-fn readers<const READERS: usize, const WRITERS: usize, const TIMES: usize>(lock: &Lock) {
-    readers_of::<READERS, WRITERS, TIMES>(Table::new(lock, READERS + WRITERS));
-}
-
-fn readers_of<const READERS: usize, const WRITERS: usize, const TIMES: usize>(
-    table: &'static Table,
-) {
-    run(table, READERS + WRITERS, |table, cpu| {
-        for _ in 0..TIMES {
-            if cpu < WRITERS {
-                table.section();
-                continue;
-            }
-            if cpu != 1 || !table.lock.try_read() {
-                table.lock.read();
-            }
-            table.enter_reading();
-            table.read_unlock();
-        }
-    });
-}
-
-/// A writer tries beside a reader; and where another waits behind it, one that
-/// fails has still had its turn, and passes on what it has seen.
-pub(crate) fn writer_tries(lock: &Lock) -> Vec<Property> {
-    vec![
-        Property::new("a reader, a writer tries", 2, lock, |lock| {
-            run(Table::new(lock, 2), 2, |table, cpu| match cpu {
-                0 => try_to_write(table),
-                _ => table.read_section(),
-            });
-        }),
-        Property::new("a writer tries before one", 3, lock, |lock| {
-            run(Table::new(lock, 3), 3, |table, cpu| match cpu {
-                0 => {
-                    table.section();
-                    try_to_write(table);
-                }
-                1 => table.section(),
-                _ => {
-                    table.read_section();
-                    table.read_section();
-                }
-            });
-        }),
-    ]
-}
-
-fn try_to_write(table: &'static Table) {
-    if table.try_lock_at_once() {
-        table.enter();
-        table.unlock();
-    }
-}
-
-/// Counts of readers pass their last value.
-pub(crate) fn readers_wrap(lock: &Lock) -> Property {
-    Property::new("readers wrap around", 2, lock, |lock| {
-        run(Table::with(lock, 2, true), 2, |table, cpu| {
-            for _ in 0..=cpu {
-                table.read_section();
-            }
-            if cpu == 0 {
-                table.section();
-            }
-        });
-    })
-}
-
-/// A reader who does not let go does not keep another out.
-fn readers_share(lock: &Lock) {
-    let table = Table::new(lock, 2);
-    table.lock.read();
-    join(spawn(1, move || {
-        table.lock.read();
-        assert!(table.lock.try_read(), "try_read fails among readers");
-        assert!(!table.try_lock(), "a writer enters among readers");
-        table.read_unlock();
-        table.read_unlock();
-    }));
-    table.read_unlock();
-    table.finish();
-}
-
-/// What a reader-writer lock promises that a reader has biased: the same, and
-/// that readers may be of several such locks.
-pub(crate) fn biased(lock: &Lock) -> Vec<Property> {
-    vec![
-        Property::new("biased, a writer", 2, lock, |lock| {
-            readers_of::<1, 1, 2>(biased_table(lock, 2));
-        }),
-        Property::new("biased, a writer tries", 2, lock, |lock| {
-            run(biased_table(lock, 2), 2, |table, cpu| {
-                if cpu == 0 {
-                    try_to_write(table);
-                    table.section();
-                } else {
-                    table.read_section();
-                }
-            });
-        }),
-        Property::new("biased, two readers", 3, lock, |lock| {
-            readers_of::<2, 1, 1>(biased_table(lock, 3));
-        }),
-        // What came between two biases must be seen: the clock stands still,
-        // or no reader would bias the lock again so soon.
-        Property::new("biased again", 2, lock, |lock| {
-            run(biased_table(lock, 2), 2, |table, cpu| {
-                if cpu == 0 {
-                    table.section();
-                }
-                table.read_section();
-            });
-        })
-        .with(|setting| setting.clock = false),
-        Property::new("a reader passes a writer", 2, lock, reader_passes),
-        Property::new("two biased locks", 2, lock, |lock| {
-            let tables = [biased_table(lock, 2), biased_table(lock, 2)];
-            let reader = spawn(1, move || {
-                for table in tables {
-                    table.read_section();
-                }
-            });
-            tables[1].section();
-            tables[0].section();
-            join(reader);
-            for table in tables {
-                table.finish();
-            }
-        }),
-    ]
-}
-
-/// A reader that has biased the lock enters again, although a writer waits.
-fn reader_passes(lock: &Lock) {
-    let table = Table::new(lock, 2);
-    table.lock.read();
-    let writer = spawn(1, move || {
-        table.section_and_arrive();
-    });
-    execution::await_arrival(1);
-    table.read_section();
-    table.read_unlock();
-    join(writer);
-    table.finish();
-}
-
-/// A reader has been inside.
-fn biased_table(lock: &Lock, threads: usize) -> &'static Table {
-    let table = Table::new(lock, threads);
-    execution::set_up(|| {
-        table.lock.read();
-        table.read_unlock();
-    });
-    table
-}
-
-/// What a lock promises beyond the rest as a big lock.
-pub(crate) fn big_properties(lock: &Lock) -> Vec<Property> {
-    let mut all = vec![
-        Property::new("recursion", 2, lock, recursion),
-        Property::new("release_all", 2, lock, release_all),
-        Property::new("init", 2, lock, init),
-    ];
-    if lock.info().try_lock {
-        let queue = super::exclusion::queue_behind_try_lock;
-        all.push(Property::new("queue behind try_lock", 3, lock, queue));
-    }
-    all
-}
-
-/// The holder takes it again, and it is free only when all levels are undone.
-fn recursion(lock: &Lock) {
-    run(Table::new(lock, 2), 2, |table, cpu| {
-        assert!(!table.lock.held(), "held before it is taken");
-        table.lock();
-        assert!(table.lock.held(), "not held by its holder");
-        if cpu == 0 || !table.info.try_lock {
-            table.lock();
-        } else {
-            assert!(table.try_lock(), "try_lock fails for the holder");
-        }
-        table.enter();
-        table.unlock();
-        assert!(table.lock.held(), "free before all levels are undone");
-        table.enter();
-        table.unlock();
-        assert!(!table.lock.held(), "held after all levels are undone");
-    });
-}
-
-/// All levels go at once, and come back at once.
-fn release_all(lock: &Lock) {
-    run(Table::new(lock, 2), 2, |table, cpu| {
-        if cpu == 1 {
-            table.section();
-            return;
-        }
-        // SAFETY: this thread takes and releases in turn, as `lock` has it.
-        unsafe {
-            assert_eq!(table.lock.release_all(), 0, "levels without a holder");
-            table.lock.acquire_count(2);
-            table.enter();
-            let levels = table.lock.release_all();
-            assert_eq!(levels, 2, "levels are miscounted");
-            assert!(!table.lock.held(), "held after release_all");
-            table.lock.acquire_count(levels);
-        }
-        assert!(table.lock.held(), "not held by its holder");
-        table.unlock();
-        table.enter();
-        table.unlock();
-    });
-}
-
-/// A lock that was used and is held, then made free by `init`, is as new.
-fn init(lock: &Lock) {
-    let table = Table::new(lock, 2);
-    table.section();
-    join(spawn(1, move || table.section()));
-    // The memory of a lock that is held, and never will be released.
-    table.lock();
-    // SAFETY: nobody else knows the lock yet.
-    unsafe { table.lock.init() };
-    let other = spawn(1, move || table.section());
-    table.section();
-    join(other);
-    if table.info.try_lock {
-        assert!(table.try_lock(), "try_lock fails on a lock that is free");
-        assert!(table.lock.held(), "not held by who has tried");
-        table.enter();
-        table.unlock();
-    }
     table.finish();
 }

@@ -2,15 +2,19 @@
 //! that the lock protects, and the threads themselves.
 
 use super::Lock;
-use crate::execution::{self, Mood};
+use crate::coverage;
+use crate::execution::{self, MAX_THREADS, Mood};
 use crate::journal::Operation;
 use crate::subject::{Context, Instance};
 use locklab_locks::Info;
+use locklab_specification::{Answer, Interface, Operation as Call, Reference, Wrong};
 use std::cell::RefCell;
 
 /// A lock, a context for each thread, and the data that the lock protects.
 pub(super) struct Table {
-    pub(super) lock: Box<dyn Instance>,
+    lock: Box<dyn Instance>,
+    /// What its answers are compared with, one after the other.
+    reference: RefCell<Reference>,
     pub(super) info: Info,
     contexts: Vec<Context>,
     /// Every access without a happens-before from the one before is a race,
@@ -30,13 +34,22 @@ impl Table {
     /// Lives until [`Table::finish`]; for ever if the model fails, because
     /// what loom has abandoned must not be dropped.
     pub(super) fn with(lock: &Lock, threads: usize, about_to_wrap: bool) -> &'static Self {
-        let info = lock.info();
-        let lock = lock.make(about_to_wrap);
+        Self::around(lock.make(about_to_wrap), lock.info(), threads)
+    }
+
+    /// With a lock whose memory contains anything.
+    pub(super) fn of_garbage(lock: &Lock, threads: usize) -> &'static Self {
+        let made = execution::of_garbage(|| lock.make(false));
+        Self::around(made, lock.info(), threads)
+    }
+
+    fn around(lock: Box<dyn Instance>, info: Info, threads: usize) -> &'static Self {
         let (address, bytes) = lock.memory();
         execution::owns(None, address, bytes);
         let contexts = (0..threads).map(|cpu| context(&*lock, cpu)).collect();
         Box::leak(Box::new(Self {
             lock,
+            reference: RefCell::new(reference(&info)),
             info,
             contexts,
             data: loom::cell::UnsafeCell::new(0),
@@ -75,8 +88,42 @@ impl Table {
     }
 
     /// How many had been inside when each reader read.
-    pub(super) fn read(&self) -> Vec<usize> {
+    pub(super) fn read_after(&self) -> Vec<usize> {
         self.read.borrow().clone()
+    }
+
+    /// Calls an operation, and compares its answer with the reference's. The
+    /// call is over, with all that it has put off, before another begins.
+    fn call<R>(
+        &self,
+        call: Call,
+        body: impl FnOnce() -> R,
+        answer: impl FnOnce(&R) -> Answer,
+    ) -> R {
+        self.call_until(call, u64::MAX, body, answer)
+    }
+
+    fn call_until<R>(
+        &self,
+        call: Call,
+        deadline: u64,
+        body: impl FnOnce() -> R,
+        answer: impl FnOnce(&R) -> Answer,
+    ) -> R {
+        let cpu = execution::cpu();
+        // Two holders are a race of what they do inside, which loom reports.
+        let right = |answer: Result<(), Wrong>| match answer {
+            Ok(()) | Err(Wrong::TwoHolders) => {}
+            Err(wrong) => panic!("{wrong}"),
+        };
+        right(self.reference.borrow_mut().begin(cpu, call));
+        let result = body();
+        execution::leave_lock();
+        let in_time = execution::time() < deadline;
+        let answer = answer(&result);
+        coverage::called(call, answer);
+        right(self.reference.borrow_mut().end(cpu, answer, in_time));
+        result
     }
 
     pub(super) fn lock(&self) {
@@ -86,15 +133,12 @@ impl Table {
     pub(super) fn lock_with(&self, context: &Context) {
         // SAFETY: each thread uses its own context, one acquisition at a
         // time; the table stays in place.
-        unsafe { self.lock.lock(context) }
-        execution::leave_lock();
+        let body = || unsafe { self.lock.lock(context) };
+        self.call(Call::Lock, body, |()| Answer::Done);
     }
 
     pub(super) fn try_lock(&self) -> bool {
-        // SAFETY: as `lock_with`.
-        let got = unsafe { self.lock.try_lock(self.own()) };
-        execution::leave_lock();
-        got
+        self.try_lock_with(self.own())
     }
 
     /// Tries without being allowed to wait.
@@ -107,17 +151,73 @@ impl Table {
 
     pub(super) fn try_lock_with(&self, context: &Context) -> bool {
         // SAFETY: as `lock_with`.
-        let got = unsafe { self.lock.try_lock(context) };
-        execution::leave_lock();
-        got
+        let body = || unsafe { self.lock.try_lock(context) };
+        if !self.info.try_lock {
+            return body();
+        }
+        self.call(Call::TryLock, body, done_if)
     }
 
     pub(super) fn lock_until(&self, context: &Context, deadline: u64) -> bool {
         // SAFETY: as `lock_with`; the context stays and is used with this
         // lock only.
-        let got = unsafe { self.lock.lock_until(context, deadline) };
+        let body = || unsafe { self.lock.lock_until(context, deadline) };
+        self.call_until(Call::LockUntil, deadline, body, done_if)
+    }
+
+    /// Says whether the lock is held, as the calling thread, alone, knows.
+    pub(super) fn says_it_is_locked(&self, held: bool) {
+        let said = self.lock.is_locked();
+        assert_ne!(said, Some(!held), "the lock is wrong about being held");
+    }
+
+    pub(super) fn is_idle(&self, context: &Context) -> bool {
+        self.lock.is_idle(context)
+    }
+
+    pub(super) fn read(&self) {
+        self.call(Call::Read, || self.lock.read(), |()| Answer::Done);
+    }
+
+    pub(super) fn try_read(&self) -> bool {
+        self.call(Call::TryRead, || self.lock.try_read(), done_if)
+    }
+
+    /// Makes the writer a reader.
+    pub(super) fn downgrade(&self) {
+        // SAFETY: the models call it while they hold the lock alone.
+        let body = || unsafe { self.lock.downgrade() };
+        self.call(Call::Downgrade, body, |()| Answer::Done);
+    }
+
+    pub(super) fn held(&self) -> bool {
+        self.call(Call::Held, || self.lock.held(), done_if)
+    }
+
+    pub(super) fn release_all(&self) -> u32 {
+        // SAFETY: as `unlock_with`, of each level.
+        let body = || unsafe { self.lock.release_all() };
+        self.call(Call::ReleaseAll, body, |&levels| Answer::Levels(levels))
+    }
+
+    pub(super) fn acquire_count(&self, levels: u32) {
+        // SAFETY: as `lock_with`.
+        let body = || unsafe { self.lock.acquire_count(levels) };
+        self.call(Call::AcquireCount(levels), body, |()| Answer::Done);
+    }
+
+    /// Makes the lock free, whatever its memory contained. No other thread uses
+    /// it.
+    pub(super) fn init(&self) {
+        // SAFETY: as the caller says.
+        unsafe { self.lock.init() };
         execution::leave_lock();
-        got
+        *self.reference.borrow_mut() = reference(&self.info);
+    }
+
+    /// A context of the lock, of this thread.
+    pub(super) fn context(&self) -> Context {
+        context(&*self.lock, execution::cpu())
     }
 
     /// Acquires, and tells the others as soon as its doorway is done.
@@ -130,7 +230,7 @@ impl Table {
     /// The same for reading.
     pub(super) fn read_and_arrive(&self) {
         execution::set_mood(Mood::Doorway);
-        self.lock.read();
+        self.read();
         execution::arrive(execution::cpu());
     }
 
@@ -140,15 +240,15 @@ impl Table {
 
     pub(super) fn unlock_with(&self, context: &Context) {
         // SAFETY: the models call it after they have acquired.
-        unsafe { self.lock.unlock(context) }
-        execution::leave_lock();
+        let body = || unsafe { self.lock.unlock(context) };
+        self.call(Call::Unlock, body, |()| Answer::Done);
     }
 
     /// Releases one reader.
     pub(super) fn read_unlock(&self) {
         // SAFETY: the models call it while they read.
-        unsafe { self.lock.read_unlock() }
-        execution::leave_lock();
+        let body = || unsafe { self.lock.read_unlock() };
+        self.call(Call::ReadUnlock, body, |()| Answer::Done);
     }
 
     /// Acquires, uses the data, releases.
@@ -167,7 +267,16 @@ impl Table {
 
     /// Reads the data, where others may read too.
     pub(super) fn read_section(&self) {
-        self.lock.read();
+        self.read();
+        self.enter_reading();
+        self.read_unlock();
+    }
+
+    /// As `section`, and reads before it releases.
+    pub(super) fn section_and_downgrade(&self) {
+        self.lock();
+        self.enter();
+        self.downgrade();
         self.enter_reading();
         self.read_unlock();
     }
@@ -207,14 +316,35 @@ impl Table {
         // SAFETY: as `enter`.
         let data = self.data.with(|data| unsafe { *data });
         assert_eq!(data as usize, entered, "an update of the data is lost");
-        // SAFETY: made by `Box::leak` in `with`; the threads that shared it
+        self.abandon();
+    }
+
+    /// All threads are done, and the lock need not be free.
+    pub(super) fn abandon(&'static self) {
+        // SAFETY: made by `Box::leak` in `around`; the threads that shared it
         // have ended, and the caller does not use it again.
         drop(unsafe { Box::from_raw(std::ptr::from_ref(self).cast_mut()) });
     }
 }
 
+fn done_if(done: &bool) -> Answer {
+    if *done { Answer::Done } else { Answer::No }
+}
+
+/// What a lock that says this of itself may answer.
+fn reference(info: &Info) -> Reference {
+    let interface = Interface {
+        recursive: info.recursive,
+        detects_deadlocks: info.held_locks,
+        sequentially_consistent: false,
+        // Models of their own say who comes after whom.
+        overtakes: None,
+    };
+    Reference::new(interface, MAX_THREADS)
+}
+
 /// A new context, of thread `cpu`.
-pub(super) fn context(lock: &dyn Instance, cpu: usize) -> Context {
+fn context(lock: &dyn Instance, cpu: usize) -> Context {
     let (context, address, bytes) = lock.context();
     if bytes > 0 {
         execution::owns(Some(cpu), address, bytes);

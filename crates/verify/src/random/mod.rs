@@ -3,7 +3,10 @@
 //!
 //! Sequentially consistent: what weak memory allows is loom's to find. What
 //! is found here is what takes many threads: long queues, nodes that come
-//! back, NUMA-aware queues with several waiters on each side.
+//! back, NUMA-aware queues with several waiters on each side; tasks that are
+//! interrupted while they wait and take other locks then, that move between
+//! CPUs and NUMA nodes, that have no number or no node left. Each answer of a
+//! lock is compared with what the reference ([`locklab_specification`]) allows.
 //!
 //! Must never say that a promise holds: it says how many schedules kept it.
 
@@ -13,13 +16,14 @@ use crate::explore::{Failure, message, silently};
 use crate::isolate::{Crash, isolated};
 use crate::models;
 use crate::subject::{Context, Instance, Subject};
-use locklab_locks::{Info, RawLock};
+use locklab_locks::{Fairness, Info, Overtakes, RawLock};
+use locklab_specification::{Answer, Interface, Operation, Reference};
 pub use platform::Random;
 use serde::{Deserialize, Serialize};
 use shuttle::rand::Rng;
 use shuttle::scheduler::{PctScheduler, RandomScheduler, Scheduler};
 use shuttle::{Config, FailurePersistence, MaxSteps, Runner};
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -54,10 +58,12 @@ pub struct Drawn {
 /// Runs the lock called `name` under `schedules` random schedules, half of
 /// them uniform and half by priorities; `None` if there is no such lock.
 pub fn draw(name: &str, seed: u64, schedules: usize) -> Option<Drawn> {
-    let lock = models::model::<Random, { (THREADS + 1).next_power_of_two() }>(name)?;
+    let lock = models::model::<Random, { platform::CPUS.next_power_of_two() }>(name)?;
     let turn: Turn = match name {
         "rw-queued" | "phase-fair" | "bravo" => readers_and_writers,
-        "mcs-timeout" | "mcs-tp" | "rqspinlock" => some_give_up,
+        "tas" | "ttas" | "tas-word" | "ttas-word" | "mcs-timeout" | "mcs-tp" | "rqspinlock" => {
+            some_give_up
+        }
         _ => |table, _| table.section(),
     };
     Some(draw_turns(&lock, turn, seed, schedules))
@@ -73,8 +79,8 @@ pub fn draw_subject(lock: &Arc<dyn Subject>, seed: u64, schedules: usize) -> Dra
     draw_turns(lock, |table, _| table.section(), seed, schedules)
 }
 
-/// What a task does in its turn; whether it has been inside, alone.
-type Turn = fn(&Table, usize) -> bool;
+/// What a task does in its turn.
+type Turn = fn(&Table, usize);
 
 /// In a process of its own.
 fn draw_turns(lock: &Arc<dyn Subject>, turn: Turn, seed: u64, schedules: usize) -> Drawn {
@@ -84,7 +90,8 @@ fn draw_turns(lock: &Arc<dyn Subject>, turn: Turn, seed: u64, schedules: usize) 
             let lock = lock.clone();
             move || {
                 let about_to_wrap = lock.counts() && chance(1, 2);
-                run_tasks(Table::new(&*lock, about_to_wrap), turn);
+                let table = |_| Table::new(&*lock, about_to_wrap);
+                run_tasks((0..=platform::DEEPEST).map(table).collect(), turn);
             }
         };
         let first = run(RandomScheduler::new_from_seed(seed, uniform), model());
@@ -146,45 +153,109 @@ struct Table {
     lock: Box<dyn Instance>,
     info: Info,
     contexts: Vec<Context>,
-    writers: Cell<usize>,
+    reference: RefCell<Reference>,
     readers: Cell<usize>,
     sections: Cell<usize>,
+    entered: Cell<usize>,
 }
 
-/// Who shares a table. Shuttle wants what its tasks share to be `Send`.
-struct Shared(Rc<Table>);
+/// Who shares the tables. Shuttle wants what its tasks share to be `Send`.
+struct Shared(Rc<[Table]>);
 
-// SAFETY: the tasks of a schedule run on the OS thread that made the table.
+// SAFETY: the tasks of a schedule run on the OS thread that made the tables.
 unsafe impl Send for Shared {}
 
 impl Table {
-    fn new(lock: &dyn Subject, about_to_wrap: bool) -> Rc<Self> {
+    fn new(lock: &dyn Subject, about_to_wrap: bool) -> Self {
         let info = lock.info();
         let lock = lock.make(about_to_wrap);
-        Rc::new(Self {
+        let others = THREADS as u32;
+        let interface = Interface {
+            recursive: info.recursive,
+            detects_deadlocks: info.held_locks,
+            sequentially_consistent: true,
+            overtakes: match (info.fairness, info.overtakes) {
+                (_, Some(Overtakes::ByEachCpu(times))) => Some(others * times),
+                // One without a node has no place that it could keep.
+                (Fairness::Fifo, None) if !info.cpu_numbers => Some(0),
+                _ => None,
+            },
+        };
+        Self {
             contexts: (0..=THREADS).map(|_| lock.context().0).collect(),
             lock,
             info,
-            writers: Cell::new(0),
+            reference: RefCell::new(Reference::new(interface, THREADS + 1)),
             readers: Cell::new(0),
             sections: Cell::new(0),
-        })
+            entered: Cell::new(0),
+        }
+    }
+
+    /// Calls an operation, and compares its answer with the reference's.
+    fn call<R>(&self, call: Operation, body: impl FnOnce() -> R, answer: fn(&R) -> Answer) -> R {
+        self.call_until(call, u64::MAX, body, answer)
+    }
+
+    fn call_until<R>(
+        &self,
+        call: Operation,
+        deadline: u64,
+        body: impl FnOnce() -> R,
+        answer: fn(&R) -> Answer,
+    ) -> R {
+        let task = platform::task();
+        let right = |answer| {
+            if let Err(wrong) = answer {
+                panic!("{wrong}");
+            }
+        };
+        right(self.reference.borrow_mut().begin(task, call));
+        let result = body();
+        let in_time = platform::time() < deadline;
+        let answer = answer(&result);
+        right(self.reference.borrow_mut().end(task, answer, in_time));
+        result
+    }
+
+    fn lock(&self) {
+        // SAFETY: each task has a context of its own; the table stays until
+        // all have ended; unlocked once for each time locked.
+        let body = || unsafe { self.lock.lock(self.context()) };
+        self.call(Operation::Lock, body, |()| Answer::Done);
+    }
+
+    fn try_lock(&self) -> bool {
+        // SAFETY: as `lock`.
+        let body = || unsafe { self.lock.try_lock(self.context()) };
+        self.call(Operation::TryLock, body, done_if)
+    }
+
+    fn unlock(&self) {
+        // SAFETY: as `lock`.
+        let body = || unsafe { self.lock.unlock(self.context()) };
+        self.call(Operation::Unlock, body, |()| Answer::Done);
+    }
+
+    fn read_unlock(&self) {
+        // SAFETY: held for reading.
+        let body = || unsafe { self.lock.read_unlock() };
+        self.call(Operation::ReadUnlock, body, |()| Answer::Done);
     }
 
     /// Alone inside, for a while.
     fn inside(&self) {
-        assert_eq!(self.writers.replace(1), 0, "two holders at once");
-        assert_eq!(self.readers.get(), 0, "a holder among readers");
         let sections = self.sections.get();
         shuttle::thread::yield_now();
         self.sections.set(sections + 1);
-        assert_eq!(self.writers.replace(0), 1, "two holders at once");
+        self.entered.set(self.entered.get() + 1);
     }
 
     fn inside_reading(&self) {
         self.readers.set(self.readers.get() + 1);
+        let sections = self.sections.get();
         shuttle::thread::yield_now();
-        assert_eq!(self.writers.get(), 0, "a reader beside a writer");
+        assert_eq!(self.sections.get(), sections, "a reader beside a writer");
         self.readers.set(self.readers.get() - 1);
     }
 
@@ -193,91 +264,104 @@ impl Table {
     }
 
     /// One acquisition, by one of the ways in.
-    fn section(&self) -> bool {
-        let context = self.context();
-        let attempt = self.info.try_lock && chance(1, 3);
-        // SAFETY: each task has a context of its own; the table stays until
-        // all have ended; unlocked once for each time locked.
-        unsafe {
-            if attempt {
-                if !self.lock.try_lock(context) {
-                    return false;
-                }
-            } else {
-                self.lock.lock(context);
+    fn section(&self) {
+        if self.info.try_lock && chance(1, 3) {
+            if !self.try_lock() {
+                return;
             }
-            let again = self.info.recursive && chance(1, 3);
-            if again {
-                self.lock.lock(context);
-            }
-            self.inside();
-            if again {
-                self.lock.unlock(context);
-                assert_eq!(self.writers.get(), 0, "free before all levels are undone");
-            }
-            self.lock.unlock(context);
+        } else {
+            self.lock();
         }
-        true
+        let again = self.info.recursive && chance(1, 3);
+        if again {
+            self.lock();
+        }
+        self.inside();
+        if again {
+            self.unlock();
+            self.inside();
+        }
+        self.unlock();
     }
+}
+
+fn done_if(done: &bool) -> Answer {
+    if *done { Answer::Done } else { Answer::No }
 }
 
 fn chance(numerator: u32, denominator: u32) -> bool {
     shuttle::rand::thread_rng().gen_ratio(numerator, denominator)
 }
 
-/// Every task takes its turns; then the lock is free, and nothing was lost.
-fn run_tasks(table: Rc<Table>, turn: Turn) {
+/// Every task takes its turns; then the lock is free, and nothing was lost. The
+/// first table is that of the tasks, the others those of their interrupts.
+fn run_tasks(tables: Rc<[Table]>, turn: Turn) {
+    let deeper = tables.clone();
+    let waiting = tables.clone();
+    // Of a big lock, interrupts are off.
+    let interrupted = !tables[0].info.recursive;
+    platform::interrupt_with(
+        interrupted.then_some(move || deeper[platform::depth()].section()),
+        move || {
+            let table = &waiting[platform::depth()];
+            table.reference.borrow_mut().waits(platform::task());
+        },
+    );
     let tasks: Vec<_> = (1..=THREADS)
         .map(|task| {
-            let shared = Shared(table.clone());
+            let shared = Shared(tables.clone());
             shuttle::thread::spawn(move || {
                 let shared = shared;
-                let entered = (0..TURNS).filter(|_| turn(&shared.0, task));
-                entered.count()
+                for _ in 0..TURNS {
+                    platform::migrate();
+                    turn(&shared.0[0], task);
+                }
             })
         })
         .collect();
-    let mut expected = 0;
     for task in tasks {
-        expected += task.join().expect("a task fails the schedule as a whole");
+        task.join().expect("a task fails the schedule as a whole");
     }
-    // SAFETY: as `section`; the main task's own context.
-    unsafe {
-        table.lock.lock(table.context());
+    for table in &*tables {
+        table.lock();
+        let expected = table.entered.get();
         assert_eq!(table.sections.get(), expected, "an update is lost");
-        table.lock.unlock(table.context());
+        table.unlock();
     }
+    platform::end();
 }
 
 /// Every second task may give up, and its node stays in the queue.
-fn some_give_up(table: &Table, task: usize) -> bool {
+fn some_give_up(table: &Table, task: usize) {
     if task.is_multiple_of(2) {
         return table.section();
     }
-    // SAFETY: as `section`; the context is used with this lock only.
-    unsafe {
-        let got = table.lock.lock_until(table.context(), 1);
-        if got {
-            table.inside();
-            table.lock.unlock(table.context());
-        }
-        got
+    let deadline = 1;
+    // SAFETY: as `lock`; the context is used with this lock only.
+    let body = || unsafe { table.lock.lock_until(table.context(), deadline) };
+    if table.call_until(Operation::LockUntil, deadline, body, done_if) {
+        table.inside();
+        table.unlock();
     }
 }
 
-fn readers_and_writers(table: &Table, task: usize) -> bool {
+fn readers_and_writers(table: &Table, task: usize) {
     if task.is_multiple_of(2) {
-        return table.section();
-    }
-    if chance(1, 3) {
-        if !table.lock.try_read() {
-            return false;
+        if chance(1, 2) {
+            return table.section();
+        }
+        table.lock();
+        table.inside();
+        // SAFETY: held alone.
+        let body = || unsafe { table.lock.downgrade() };
+        table.call(Operation::Downgrade, body, |()| Answer::Done);
+    } else if chance(1, 3) {
+        if !table.call(Operation::TryRead, || table.lock.try_read(), done_if) {
+            return;
         }
     } else {
-        table.lock.read();
+        table.call(Operation::Read, || table.lock.read(), |()| Answer::Done);
     }
     table.inside_reading();
-    // SAFETY: held for reading.
-    unsafe { table.lock.read_unlock() };
-    false
+    table.read_unlock();
 }

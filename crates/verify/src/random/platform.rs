@@ -3,7 +3,7 @@
 
 use crate::journal::Journal;
 use locklab_locks::platform::{Atomic, AtomicInt, LockWord, Ordering, Patience, Poll};
-use locklab_locks::{Platform, QueueNodes, VisibleReader};
+use locklab_locks::{HeldLocks, NESTING, Platform, QueueNodes, VisibleReader};
 use shuttle::rand::Rng;
 use shuttle::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32, AtomicUsize};
 use std::cell::{Cell, RefCell};
@@ -16,38 +16,144 @@ pub struct Random;
 #[repr(transparent)]
 pub struct Word<A>(A);
 
+/// Interrupts inside interrupts: one more than a CPU has nodes for.
+pub(super) const DEEPEST: usize = NESTING;
+
 /// Reads of a spin with limited patience, at most: so that giving up is
 /// likely while another task is on its way.
 const READS: u32 = 3;
 
+/// What a task does when it is interrupted.
+type Interrupt = std::rc::Rc<dyn Fn()>;
+
 /// What one schedule knows beside shuttle's own state.
 struct Record {
-    nodes: RefCell<Box<[QueueNodes<Random>]>>,
+    /// The number that each task has as a CPU; those behind are free.
+    numbers: RefCell<Vec<usize>>,
+    /// Tasks that locks are told no number of.
+    unnumbered: RefCell<Vec<bool>>,
+    /// The NUMA node of each task.
+    numa_nodes: RefCell<Vec<usize>>,
+    /// What each task may do while it waits, and how deep it is in that.
+    interrupt: RefCell<Option<Interrupt>>,
+    depths: RefCell<Vec<usize>>,
+    /// What is told when a task waits without limit.
+    waits: RefCell<Option<Interrupt>>,
+    nodes: RefCell<Vec<QueueNodes<Random>>>,
     /// Not for all tasks.
-    readers: RefCell<Box<[VisibleReader<Random>]>>,
+    readers: RefCell<Vec<VisibleReader<Random>>>,
+    /// The same.
+    held: RefCell<Vec<HeldLocks<Random>>>,
     /// Who sleeps on the word at which address, in order.
     sleeping: RefCell<VecDeque<(usize, shuttle::thread::Thread)>>,
     time: Cell<u64>,
 }
 
 thread_local! {
-    static RECORD: Record = Record {
-        nodes: RefCell::default(),
-        readers: RefCell::default(),
-        sleeping: RefCell::default(),
+    static RECORD: Record = const { Record {
+        numbers: RefCell::new(Vec::new()),
+        unnumbered: RefCell::new(Vec::new()),
+        numa_nodes: RefCell::new(Vec::new()),
+        interrupt: RefCell::new(None),
+        depths: RefCell::new(Vec::new()),
+        waits: RefCell::new(None),
+        nodes: RefCell::new(Vec::new()),
+        readers: RefCell::new(Vec::new()),
+        held: RefCell::new(Vec::new()),
+        sleeping: RefCell::new(VecDeque::new()),
         time: Cell::new(0),
-    };
+    } };
 }
+
+/// CPUs: one for each task, and some to move to.
+pub(super) const CPUS: usize = super::THREADS + 3;
 
 /// Begins a schedule.
 pub(super) fn begin() {
     Journal::current().beat();
     RECORD.with(|r| {
-        *r.nodes.borrow_mut() = (0..=super::THREADS).map(|_| QueueNodes::NEW).collect();
+        // One in eight has no number; of one in eight some levels are in use.
+        let levels = || {
+            if chance(8) {
+                draw(NESTING + 1) as u32
+            } else {
+                0
+            }
+        };
+        *r.nodes.borrow_mut() = (0..CPUS).map(|_| QueueNodes::used(levels())).collect();
         *r.readers.borrow_mut() = (0..super::THREADS).map(|_| VisibleReader::NONE).collect();
+        *r.held.borrow_mut() = (0..super::THREADS).map(|_| HeldLocks::NONE).collect();
+        *r.numbers.borrow_mut() = (0..CPUS).collect();
+        *r.unnumbered.borrow_mut() = (0..CPUS).map(|_| chance(8)).collect();
+        *r.numa_nodes.borrow_mut() = (0..CPUS).collect();
+        *r.depths.borrow_mut() = vec![0; CPUS];
+        r.interrupt.take();
+        r.waits.take();
         r.sleeping.borrow_mut().clear();
         r.time.set(0);
     });
+}
+
+/// From here on tasks that wait are interrupted, now and then, and do this;
+/// and tell by `waits` that they wait without limit.
+pub(super) fn interrupt_with(handler: Option<impl Fn() + 'static>, waits: impl Fn() + 'static) {
+    RECORD.with(|r| {
+        *r.interrupt.borrow_mut() = handler.map(|handler| std::rc::Rc::new(handler) as Interrupt);
+        *r.waits.borrow_mut() = Some(std::rc::Rc::new(waits));
+    });
+}
+
+/// How many interrupts deep this task is.
+pub(super) fn depth() -> usize {
+    RECORD.with(|r| r.depths.borrow()[task()])
+}
+
+/// This task, which uses no lock, goes to another CPU, now and then.
+pub(super) fn migrate() {
+    if depth() == 0 && chance(4) {
+        let free = super::THREADS + 1 + draw(CPUS - super::THREADS - 1);
+        RECORD.with(|r| r.numbers.borrow_mut().swap(task(), free));
+    }
+}
+
+/// The schedule is over: its tables go.
+pub(super) fn end() {
+    RECORD.with(|r| {
+        r.interrupt.take();
+        r.waits.take();
+    });
+}
+
+/// What the clock last said.
+pub(super) fn time() -> u64 {
+    RECORD.with(|r| r.time.get())
+}
+
+/// What lets a waiting task be interrupted.
+fn waits(without_limit: bool) {
+    if without_limit {
+        let waits = RECORD.with(|r| r.waits.borrow().clone());
+        if let Some(waits) = waits {
+            waits();
+        }
+    }
+    let handler = RECORD.with(|r| r.interrupt.borrow().clone());
+    if let Some(handler) = handler
+        && depth() < DEEPEST
+        && chance(16)
+    {
+        RECORD.with(|r| r.depths.borrow_mut()[task()] += 1);
+        handler();
+        RECORD.with(|r| r.depths.borrow_mut()[task()] -= 1);
+    }
+}
+
+fn chance(of: u32) -> bool {
+    shuttle::rand::thread_rng().gen_ratio(1, of)
+}
+
+fn draw(below: usize) -> usize {
+    shuttle::rand::thread_rng().gen_range(0..below)
 }
 
 /// The number of this task; the first is 0.
@@ -110,6 +216,7 @@ macro_rules! atomic {
                     if poll(value) == Poll::Done || over {
                         return value;
                     }
+                    waits(patience == Patience::Forever);
                     // Behind all others: a schedule by priorities would let
                     // it read for ever.
                     shuttle::thread::yield_now();
@@ -167,6 +274,7 @@ unsafe impl Platform for Random {
 
     fn relax() {
         Journal::current().beat();
+        waits(false);
         shuttle::thread::yield_now();
     }
 
@@ -175,12 +283,22 @@ unsafe impl Platform for Random {
     }
 
     fn cpu() -> usize {
-        task()
+        RECORD.with(|r| r.numbers.borrow()[task()])
     }
 
-    /// Two nodes, so that a lock that prefers its own has a choice.
+    fn try_cpu() -> Option<usize> {
+        let unnumbered = RECORD.with(|r| r.unnumbered.borrow()[task()]);
+        (!unnumbered).then(Self::cpu)
+    }
+
+    /// Two nodes, so that a lock that prefers its own has a choice. A task
+    /// moves at any time.
     fn node() -> usize {
-        task() % 2
+        RECORD.with(|r| {
+            let node = &mut r.numa_nodes.borrow_mut()[task()];
+            *node += usize::from(chance(8));
+            *node % 2
+        })
     }
 
     /// Stands still, or jumps past every deadline, for all.
@@ -244,5 +362,10 @@ unsafe impl Platform for Random {
     fn visible_readers() -> &'static [VisibleReader<Self>] {
         // SAFETY: as above.
         RECORD.with(|r| unsafe { &*std::ptr::from_ref(&**r.readers.borrow()) })
+    }
+
+    fn held_locks(cpu: usize) -> Option<&'static HeldLocks<Self>> {
+        // SAFETY: as above.
+        RECORD.with(|r| unsafe { Some(&*std::ptr::from_ref(r.held.borrow().get(cpu)?)) })
     }
 }

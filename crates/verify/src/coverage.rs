@@ -1,0 +1,382 @@
+//! What the models of a lock reach, noted while they run: the calls and what
+//! they answer, the operations of the source and how each of them ends, and
+//! which kinds of values its words take.
+//!
+//! A bug in what no model reaches is found by none. What is not reached is
+//! listed, with the reason where one is known (`coverage.tsv`). Must never note
+//! what did not happen in an execution of the lock as it is.
+
+use crate::journal::{Operation, Place};
+use crate::source;
+use locklab_specification::{Answer, Operation as Call};
+use serde::{Deserialize, Serialize};
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+/// How an operation of the source has ended, or what it has read or written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+enum Reached {
+    /// It was executed.
+    Done,
+    /// A compare-and-swap has written.
+    Succeeds,
+    /// It has not.
+    Fails,
+    /// A wait saw what it waits for.
+    Seen,
+    /// A wait did not, at first or for as long as it had patience.
+    InVain,
+    /// This value, if it is a small one; more than the greatest of them: some
+    /// other.
+    Value(u8),
+    /// The greatest value of a byte or more.
+    Last,
+    /// A sum has passed the last value.
+    Wrapped,
+}
+
+/// Values up to this one are told apart: the levels of queue nodes.
+const SMALL: u8 = 4;
+
+/// What the models have reached.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Coverage {
+    calls: BTreeSet<(String, bool)>,
+    places: BTreeSet<(Place, Reached)>,
+}
+
+thread_local! {
+    static NOTED: RefCell<Option<Coverage>> = const { RefCell::new(None) };
+}
+
+/// Notes all that this OS thread's models reach from here on.
+pub(crate) fn start() {
+    NOTED.set(Some(Coverage::default()));
+}
+
+/// What they have reached since.
+pub(crate) fn stop() -> Coverage {
+    NOTED.take().unwrap_or_default()
+}
+
+/// A lock has answered.
+pub(crate) fn called(call: Call, answer: Answer) {
+    NOTED.with_borrow_mut(|noted| {
+        let Some(noted) = noted else { return };
+        let name = match call {
+            Call::Lock => "lock",
+            Call::TryLock => "try_lock",
+            Call::LockUntil => "lock_until",
+            Call::Unlock => "unlock",
+            Call::ReleaseAll => "release_all",
+            Call::AcquireCount(_) => "acquire_count",
+            Call::Held => "held",
+            Call::Read => "read",
+            Call::TryRead => "try_read",
+            Call::ReadUnlock => "read_unlock",
+            Call::Downgrade => "downgrade",
+        };
+        let yes = answer != Answer::No && answer != Answer::Levels(0);
+        noted.calls.insert((name.to_owned(), yes));
+    });
+}
+
+/// An operation of the source has been executed: `old` was there, and `new` is.
+pub(crate) fn step(here: Place, operation: Operation, pointer: bool, old: u64, new: u64) {
+    let note = |reached| {
+        NOTED.with_borrow_mut(|noted| {
+            if let Some(noted) = noted {
+                noted.places.insert((here, reached));
+            }
+        });
+    };
+    note(Reached::Done);
+    match operation {
+        Operation::CompareExchange => note(Reached::Succeeds),
+        Operation::CompareFailed => note(Reached::Fails),
+        Operation::Seen => note(Reached::Seen),
+        Operation::InVain => note(Reached::InVain),
+        _ => {}
+    }
+    let value = if operation == Operation::CompareFailed {
+        old
+    } else {
+        new
+    };
+    note(Reached::Value(match u8::try_from(value) {
+        Ok(small) if small <= SMALL && (!pointer || small == 0) => small,
+        _ => SMALL + 1,
+    }));
+    if pointer {
+        return;
+    }
+    if [
+        u64::from(u8::MAX),
+        u16::MAX.into(),
+        u32::MAX.into(),
+        u64::MAX,
+    ]
+    .contains(&value)
+    {
+        note(Reached::Last);
+    }
+    let (old, new) = (old as u32, new as u32);
+    if operation == Operation::Update && old.leading_ones() >= 8 && new.leading_zeros() >= 8 {
+        note(Reached::Wrapped);
+    }
+}
+
+/// A wait has read in vain.
+pub(crate) fn in_vain(here: Place) {
+    NOTED.with_borrow_mut(|noted| {
+        if let Some(noted) = noted {
+            noted.places.insert((here, Reached::InVain));
+        }
+    });
+}
+
+/// What no model reaches.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Hole {
+    /// Where in the source; the name of a call.
+    pub line: String,
+    /// What stands there.
+    pub source: String,
+    /// What is not reached.
+    pub what: &'static str,
+    /// Why not, if that is known.
+    pub because: Option<&'static str>,
+    /// The source file; none of a call.
+    #[serde(skip)]
+    pub(crate) file: String,
+}
+
+/// How much of something is reached.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Share {
+    /// So many are.
+    pub reached: usize,
+    /// Of so many.
+    pub of: usize,
+}
+
+/// The table of one lock.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Covered {
+    /// Calls, each with every answer that it can give.
+    pub calls: Share,
+    /// Operations of the source.
+    pub operations: Share,
+    /// Of those that can end in two ways, both.
+    pub both_ways: Share,
+    /// The words by the names of the source, and what values each has had.
+    pub values: Vec<(String, String)>,
+    /// What is not reached.
+    pub holes: Vec<Hole>,
+}
+
+/// Calls of which a lock has all or none; with those that can say no.
+const INTERFACES: [&[(&str, &[bool])]; 5] = [
+    &[("lock", &[true]), ("unlock", &[true])],
+    &[("try_lock", &[true, false])],
+    &[("lock_until", &[true, false])],
+    &[
+        ("read", &[true]),
+        ("try_read", &[true, false]),
+        ("read_unlock", &[true]),
+        ("downgrade", &[true]),
+    ],
+    &[
+        ("held", &[true, false]),
+        ("release_all", &[true, false]),
+        ("acquire_count", &[true]),
+    ],
+];
+
+/// One line a reason: the locks, the file, a part of the line, what is not
+/// reached, and why.
+const REASONS: &str = include_str!("../coverage.tsv");
+
+fn because(lock: &str, file: &str, text: &str, what: &str) -> Option<&'static str> {
+    REASONS.lines().skip(1).find_map(|reason| {
+        let mut fields = reason.split('\t');
+        let (locks, of, part) = (fields.next()?, fields.next()?, fields.next()?);
+        let (not, why) = (fields.next()?, fields.next()?);
+        let is_it = locks.split(' ').any(|of| of == lock)
+            && Path::new(file).ends_with(of)
+            && text.contains(part)
+            && not == what;
+        is_it.then_some(why)
+    })
+}
+
+impl Coverage {
+    /// Adds what other models have reached.
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.calls.extend(other.calls.iter().cloned());
+        self.places.extend(&other.places);
+    }
+
+    /// The places of these files (by the ends of their names) only.
+    fn of_files<'a>(&self, files: &'a [String]) -> impl Iterator<Item = (Place, Reached)> + 'a
+    where
+        Self: 'a,
+    {
+        let places = self.places.clone();
+        places.into_iter().filter(|(place, _)| {
+            let is_it = |file: &String| Path::new(place.file).ends_with(file);
+            files.iter().any(is_it)
+        })
+    }
+
+    /// What is reached of the lock called so, whose own source these files are.
+    pub(crate) fn covered(&self, lock: &str, files: &[String]) -> Covered {
+        let mut covered = Covered::default();
+        self.calls(&mut covered);
+        let mut by_place: BTreeMap<Place, BTreeSet<Reached>> = BTreeMap::new();
+        for (place, reached) in self.of_files(files) {
+            by_place.entry(place).or_default().insert(reached);
+        }
+        both_ways(&by_place, &mut covered);
+        covered.operations.reached = by_place.len();
+        covered.operations.of = by_place.len();
+        let places: Vec<Place> = by_place.keys().copied().collect();
+        for file in files {
+            lines_not_reached(file, &places, &mut covered);
+        }
+        covered.values = values(&by_place);
+        for hole in &mut covered.holes {
+            hole.because = because(lock, &hole.file, &hole.source, hole.what);
+        }
+        covered
+    }
+
+    fn calls(&self, covered: &mut Covered) {
+        let called = |name: &str, yes| self.calls.contains(&(name.to_owned(), yes));
+        for interface in INTERFACES {
+            let has_it = |&(name, _): &(&str, _)| called(name, true) || called(name, false);
+            if !interface.iter().any(has_it) {
+                continue;
+            }
+            for &(name, answers) in interface {
+                for &yes in answers {
+                    covered.calls.of += 1;
+                    if called(name, yes) {
+                        covered.calls.reached += 1;
+                        continue;
+                    }
+                    let what = if yes { "succeeds" } else { "fails" };
+                    covered.holes.push(Hole {
+                        line: name.to_owned(),
+                        source: format!("{name}()"),
+                        what,
+                        because: None,
+                        file: String::new(),
+                    });
+                }
+            }
+        }
+    }
+}
+
+/// Of compare-and-swaps and waits.
+fn both_ways(by_place: &BTreeMap<Place, BTreeSet<Reached>>, covered: &mut Covered) {
+    use Reached::{Fails, InVain, Seen, Succeeds};
+    for (place, reached) in by_place {
+        for (ways, names) in [
+            ([Succeeds, Fails], ["succeeds", "fails"]),
+            ([Seen, InVain], ["ends", "waits"]),
+        ] {
+            if !ways.iter().any(|way| reached.contains(way)) {
+                continue;
+            }
+            covered.both_ways.of += 1;
+            let missing = ways.iter().position(|way| !reached.contains(way));
+            match missing {
+                None => covered.both_ways.reached += 1,
+                Some(missing) => covered
+                    .holes
+                    .push(hole(place.file, place.line, names[missing])),
+            }
+        }
+    }
+}
+
+fn hole(file: &str, line: u32, what: &'static str) -> Hole {
+    let source = source::line(file, line).unwrap_or("").trim();
+    let above = source::line(file, line.saturating_sub(1))
+        .unwrap_or("")
+        .trim();
+    // The call stands below what it is a method of.
+    let source = if source.starts_with('.') {
+        above.to_owned() + source
+    } else {
+        source.to_owned()
+    };
+    Hole {
+        line: format!("{}:{line}", file.rsplit('/').next().unwrap_or(file)),
+        because: None,
+        file: file.to_owned(),
+        source,
+        what,
+    }
+}
+
+/// The methods of words: what is called by such a name is an operation.
+const OPERATIONS: [&str; 16] = [
+    "load",
+    "store",
+    "swap",
+    "compare_exchange",
+    "fetch_add",
+    "fetch_sub",
+    "fetch_and",
+    "fetch_or",
+    "spin",
+    "spin_until",
+    "take_if_zero",
+    "draw_ticket",
+    "store_low_byte",
+    "store_low_half",
+    "increment_low_half",
+    "swap_high_half",
+];
+
+/// Operations of a source file, its tests not counted, that no model reaches.
+fn lines_not_reached(file: &str, places: &[Place], covered: &mut Covered) {
+    for (number, line) in source::code(file) {
+        let calls_one = OPERATIONS
+            .iter()
+            .any(|name| line.contains(&format!(".{name}(")) && !line.contains("fn "));
+        let here = |place: &Place| place.line == number && Path::new(place.file).ends_with(file);
+        if calls_one && !places.iter().any(here) {
+            covered.operations.of += 1;
+            covered.holes.push(hole(file, number, "is executed"));
+        }
+    }
+}
+
+/// The words by their names, and what values they have had.
+fn values(by_place: &BTreeMap<Place, BTreeSet<Reached>>) -> Vec<(String, String)> {
+    let mut of_names: BTreeMap<String, BTreeSet<Reached>> = BTreeMap::new();
+    for (place, reached) in by_place {
+        let name = source::field(place.file, place.line, place.column);
+        let name = name.unwrap_or_else(|| "?".to_owned());
+        of_names.entry(name).or_default().extend(reached);
+    }
+    let shown = |reached: &BTreeSet<Reached>| {
+        let words = reached.iter().filter_map(|reached| match reached {
+            Reached::Value(small) if *small <= SMALL => Some(small.to_string()),
+            Reached::Value(_) => Some("more".to_owned()),
+            Reached::Last => Some("last".to_owned()),
+            Reached::Wrapped => Some("wrapped".to_owned()),
+            _ => None,
+        });
+        words.collect::<Vec<_>>().join(" ")
+    };
+    of_names
+        .into_iter()
+        .map(|(name, reached)| (name, shown(&reached)))
+        .collect()
+}

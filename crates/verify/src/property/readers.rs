@@ -1,0 +1,286 @@
+//! What a lock promises that readers share.
+
+use super::table::{Table, join, run, spawn};
+use super::{Lock, Property};
+use crate::execution;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// The promises of a reader-writer lock.
+pub(crate) fn read_write(lock: &Lock) -> Vec<Property> {
+    vec![
+        Property::new("a reader and a writer", 2, lock, |lock| {
+            readers::<1, 1, 2>(lock);
+        }),
+        Property::new("two readers at once", 2, lock, readers_share),
+        Property::new("two readers and a writer", 3, lock, |lock| {
+            readers::<2, 1, 1>(lock);
+        }),
+        Property::new("a reader and two writers", 3, lock, |lock| {
+            readers::<1, 2, 1>(lock);
+        }),
+        Property::new("the last CPU reads", 4, lock, |lock| {
+            let table = Table::new(lock, 4);
+            let reader = spawn(3, move || {
+                table.read_section();
+                table.read_section();
+            });
+            table.section();
+            table.read_section();
+            table.section();
+            join(reader);
+            table.finish();
+        }),
+        Property::new("downgrade", 2, lock, |lock| {
+            run(Table::new(lock, 2), 2, |table, cpu| {
+                table.section_and_downgrade();
+                if cpu == 0 {
+                    table.read_section();
+                } else {
+                    table.section();
+                }
+            });
+        }),
+        Property::new("downgrade, readers enter", 2, lock, downgraded),
+        Property::new("nested readers", 2, lock, |lock| nested_readers(lock, 0)),
+        Property::new("nested readers, crossed", 2, lock, |lock| {
+            nested_readers(lock, 1);
+        }),
+    ]
+}
+
+/// Readers and writers exclude each other, and readers see what writers
+/// wrote.
+fn readers<const READERS: usize, const WRITERS: usize, const TIMES: usize>(lock: &Lock) {
+    readers_of::<READERS, WRITERS, TIMES>(Table::new(lock, READERS + WRITERS));
+}
+
+fn readers_of<const READERS: usize, const WRITERS: usize, const TIMES: usize>(
+    table: &'static Table,
+) {
+    run(table, READERS + WRITERS, |table, cpu| {
+        for _ in 0..TIMES {
+            if cpu < WRITERS {
+                table.section();
+                continue;
+            }
+            if cpu != 1 || !table.try_read() {
+                table.read();
+            }
+            table.enter_reading();
+            table.read_unlock();
+        }
+    });
+}
+
+/// A writer tries beside a reader; and where another waits behind it, one that
+/// fails has still had its turn, and passes on what it has seen.
+pub(crate) fn writer_tries(lock: &Lock) -> Vec<Property> {
+    vec![
+        Property::new("a reader, a writer tries", 2, lock, |lock| {
+            run(Table::new(lock, 2), 2, |table, cpu| match cpu {
+                0 => try_to_write(table),
+                _ => table.read_section(),
+            });
+        }),
+        Property::new("a writer tries before one", 3, lock, |lock| {
+            run(Table::new(lock, 3), 3, |table, cpu| match cpu {
+                0 => {
+                    table.section();
+                    try_to_write(table);
+                }
+                1 => table.section(),
+                _ => {
+                    table.read_section();
+                    table.read_section();
+                }
+            });
+        }),
+    ]
+}
+
+/// Once the writer is a reader, others read beside it, no writer enters, and
+/// it reads what it wrote.
+fn downgraded(lock: &Lock) {
+    let table = Table::new(lock, 2);
+    table.lock();
+    table.enter();
+    table.downgrade();
+    join(spawn(1, move || {
+        assert!(!table.try_lock_at_once(), "a writer enters beside a reader");
+        assert!(table.try_read(), "no reader enters beside a reader");
+        table.read();
+        table.enter_reading();
+        table.read_unlock();
+        table.read_unlock();
+    }));
+    table.enter_reading();
+    table.read_unlock();
+    table.finish();
+}
+
+/// A reader of two locks at once, the second inside the first; it releases
+/// them in this order, or crossed. Each has its writer.
+fn nested_readers(lock: &Lock, first: usize) {
+    read_nested([lock; 2].map(|lock| Table::new(lock, 2)), first);
+}
+
+fn read_nested(tables: [&'static Table; 2], first: usize) {
+    let writer = spawn(1, move || {
+        tables[1].section();
+        tables[0].section();
+    });
+    for table in tables {
+        table.read();
+        table.enter_reading();
+    }
+    tables[1 - first].read_unlock();
+    tables[first].enter_reading();
+    tables[first].read_unlock();
+    join(writer);
+    tables.into_iter().for_each(Table::finish);
+}
+
+fn try_to_write(table: &'static Table) {
+    if table.try_lock_at_once() {
+        table.enter();
+        table.unlock();
+    }
+}
+
+/// Counts of readers pass their last value.
+pub(crate) fn readers_wrap(lock: &Lock) -> Property {
+    Property::new("readers wrap around", 2, lock, |lock| {
+        run(Table::with(lock, 2, true), 2, |table, cpu| {
+            for _ in 0..=cpu {
+                table.read_section();
+            }
+            if cpu == 0 {
+                table.section();
+            }
+        });
+    })
+}
+
+/// The last reader that there is room for is admitted, and a second one is
+/// refused, twice; and it leaves what it found: when one has gone, one is
+/// admitted again.
+pub(crate) fn readers_at_the_limit(lock: &Lock) -> Property {
+    Property::new("readers at the limit", 2, lock, |lock| {
+        let table = Table::with(lock, 2, true);
+        table.read();
+        for _ in 0..2 {
+            assert!(!table.try_read(), "a reader too many is admitted");
+            let refused = catch_unwind(AssertUnwindSafe(|| table.read()));
+            assert!(refused.is_err(), "a reader too many is admitted");
+            table.read_unlock();
+            table.read();
+            join(spawn(1, move || {
+                assert!(!table.try_read(), "a reader too many is admitted");
+            }));
+        }
+        // So many readers never all go.
+        table.abandon();
+    })
+}
+
+/// A reader who does not let go does not keep another out.
+fn readers_share(lock: &Lock) {
+    let table = Table::new(lock, 2);
+    table.read();
+    join(spawn(1, move || {
+        table.read();
+        assert!(table.try_read(), "try_read fails among readers");
+        assert!(!table.try_lock(), "a writer enters among readers");
+        table.read_unlock();
+        table.read_unlock();
+    }));
+    table.read_unlock();
+    table.finish();
+}
+
+/// What a reader-writer lock promises that a reader has biased: the same, and
+/// that readers may be of several such locks.
+pub(crate) fn biased(lock: &Lock) -> Vec<Property> {
+    vec![
+        Property::new("biased, a writer", 2, lock, |lock| {
+            readers_of::<1, 1, 2>(biased_table(lock, 2));
+        }),
+        Property::new("biased, a writer tries", 2, lock, |lock| {
+            run(biased_table(lock, 2), 2, |table, cpu| {
+                if cpu == 0 {
+                    try_to_write(table);
+                    table.section();
+                } else {
+                    table.read_section();
+                }
+            });
+        }),
+        Property::new("biased, two readers", 3, lock, |lock| {
+            readers_of::<2, 1, 1>(biased_table(lock, 3));
+        }),
+        // What came between two biases must be seen: the clock stands still,
+        // or no reader would bias the lock again so soon.
+        Property::new("biased again", 2, lock, |lock| {
+            run(biased_table(lock, 2), 2, |table, cpu| {
+                if cpu == 0 {
+                    table.section();
+                }
+                table.read_section();
+            });
+        })
+        .with(|setting| setting.clock = false),
+        Property::new("a reader passes a writer", 2, lock, reader_passes),
+        Property::new("nested biased readers", 2, lock, |lock| {
+            let tables = [biased_table(lock, 2), biased_table(lock, 2)];
+            read_nested(tables, 0);
+        }),
+        Property::new("biased, downgrade", 2, lock, |lock| {
+            run(biased_table(lock, 2), 2, |table, cpu| {
+                if cpu == 0 {
+                    table.section_and_downgrade();
+                } else {
+                    table.read_section();
+                    table.section();
+                }
+            });
+        }),
+        Property::new("two biased locks", 2, lock, |lock| {
+            let tables = [biased_table(lock, 2), biased_table(lock, 2)];
+            let reader = spawn(1, move || {
+                for table in tables {
+                    table.read_section();
+                }
+            });
+            tables[1].section();
+            tables[0].section();
+            join(reader);
+            for table in tables {
+                table.finish();
+            }
+        }),
+    ]
+}
+
+/// A reader that has biased the lock enters again, although a writer waits.
+fn reader_passes(lock: &Lock) {
+    let table = Table::new(lock, 2);
+    table.read();
+    let writer = spawn(1, move || {
+        table.section_and_arrive();
+    });
+    execution::await_arrival(1);
+    table.read_section();
+    table.read_unlock();
+    join(writer);
+    table.finish();
+}
+
+/// A reader has been inside.
+fn biased_table(lock: &Lock, threads: usize) -> &'static Table {
+    let table = Table::new(lock, threads);
+    execution::set_up(|| {
+        table.read();
+        table.read_unlock();
+    });
+    table
+}
