@@ -48,7 +48,8 @@ pub(crate) fn row(subject: &Subject) -> Value {
 }
 
 fn record_of(name: &str) -> Option<Record> {
-    recorded().into_iter().find(|record| record.name == name)
+    let mut records = recorded().into_iter();
+    records.find(|record| record.name == name && record.is_current())
 }
 
 /// How a lock of the catalogue is verified: the findings of the run that is

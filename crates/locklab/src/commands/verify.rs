@@ -1,6 +1,7 @@
 //! `locklab verify`: every promise of every lock under a model checker, and
 //! every operation of its source changed in turn.
 
+mod coverage;
 mod document;
 mod table;
 
@@ -8,6 +9,7 @@ use crate::cli::{Common, OwnLockArgs};
 use crate::output::print;
 use crate::own::candidates;
 use clap::Args;
+use coverage::coverage;
 use document::{assumed, document, plan};
 use locklab_host::error::Error;
 use locklab_lab::progress::Progress;
@@ -74,6 +76,12 @@ pub struct VerifyArgs {
     /// such as docs/verification-reference.md.
     #[arg(long, value_name = "FILE", requires = "mutants")]
     pub bugs: Option<PathBuf>,
+    /// Also print what the models of each lock reach, and what they do not
+    ///
+    /// Calls with each of their answers, operations of the source and how they
+    /// end, and the kinds of values that words take.
+    #[arg(long)]
+    pub coverage: bool,
     /// Also write every step of each failure to this file
     #[arg(long, value_name = "FILE")]
     pub trace: Option<PathBuf>,
@@ -140,7 +148,12 @@ pub fn run(args: &VerifyArgs, common: &Common) -> Result<ExitCode, Error> {
         let document = document(&results, options, args.seconds, &assumptions);
         format!("{document:#}\n")
     } else {
-        table(&results) + &assumed(&assumptions)
+        let covered = if args.coverage {
+            coverage(&results)
+        } else {
+            String::new()
+        };
+        table(&results) + &covered + &assumed(&assumptions)
     };
     print(&text)?;
     Ok(if results.iter().all(LockResult::is_proven) {

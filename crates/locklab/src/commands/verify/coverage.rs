@@ -1,0 +1,62 @@
+//! What the models of each lock reach, and what they do not, as plain text of
+//! 72 columns.
+
+use locklab_verify::{LockResult, Share};
+use std::fmt::Write;
+
+/// One line a lock, then what is not reached, then the values of its words.
+pub(super) fn coverage(locks: &[LockResult]) -> String {
+    let mut text = format!(
+        "\n{:<24} {:>9} {:>12} {:>11} {:>12}\n",
+        "coverage of", "calls", "operations", "both ways", "unexplained"
+    );
+    let mut line = |part: std::fmt::Arguments<'_>| {
+        text.write_fmt(part).expect("a String grows");
+        text.push('\n');
+    };
+    let of = |share: Share| format!("{}/{}", share.reached, share.of);
+    for lock in locks {
+        let covered = &lock.covered;
+        let unexplained = covered.holes.iter().filter(|hole| hole.because.is_none());
+        line(format_args!(
+            "{:<24} {:>9} {:>12} {:>11} {:>12}",
+            lock.name,
+            of(covered.calls),
+            of(covered.operations),
+            of(covered.both_ways),
+            unexplained.count()
+        ));
+    }
+    line(format_args!(
+        "calls: with each answer. operations: of the lock's source. both ways:\n\
+         compare-and-swaps that succeed and fail, waits that wait and do not."
+    ));
+    for lock in locks {
+        for hole in &lock.covered.holes {
+            let because = hole.because.unwrap_or("not known");
+            let reason = format!("never {}: {because}", hole.what);
+            line(format_args!(
+                "\n{}, {}: {}",
+                lock.name, hole.line, hole.source
+            ));
+            line(format_args!("{}", indented(&reason)));
+        }
+    }
+    for lock in locks {
+        if lock.covered.values.is_empty() {
+            continue;
+        }
+        line(format_args!("\nvalues of {}", lock.name));
+        for (name, values) in &lock.covered.values {
+            line(format_args!("{}", indented(&format!("{name}: {values}"))));
+        }
+    }
+    text
+}
+
+fn indented(text: &str) -> String {
+    let options = textwrap::Options::new(72)
+        .initial_indent("    ")
+        .subsequent_indent("    ");
+    textwrap::fill(text, options)
+}
