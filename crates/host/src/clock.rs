@@ -29,6 +29,17 @@ fn read(clock: ClockId) -> u64 {
     })
 }
 
+/// A tick of the kernel, in ns: the step of its coarse clock.
+#[must_use]
+pub fn tick() -> u64 {
+    nix::time::clock_getres(ClockId::CLOCK_MONOTONIC_COARSE)
+        .map_or(4_000_000, |t| {
+            t.tv_sec() as u64 * 1_000_000_000 + t.tv_nsec() as u64
+        })
+        // Ticks of 100 to 10,000 a second; one of 250 where the kernel does not say.
+        .clamp(100_000, 20_000_000)
+}
+
 /// Cost of one clock read, in ns: the least of many.
 #[must_use]
 pub fn cost() -> f64 {

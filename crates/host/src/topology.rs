@@ -129,6 +129,15 @@ pub fn real_time() -> bool {
     policy >= 0 && ![libc::SCHED_OTHER, libc::SCHED_BATCH, libc::SCHED_IDLE].contains(&policy)
 }
 
+/// Whether this process has the policy SCHED_IDLE: any other program that wants a
+/// CPU takes it.
+#[must_use]
+pub fn idle_policy() -> bool {
+    // SAFETY: as above.
+    let policy = unsafe { libc::sched_getscheduler(0) };
+    policy >= 0 && policy & !libc::SCHED_RESET_ON_FORK == libc::SCHED_IDLE
+}
+
 /// Binds the calling thread to `cpu`. Returns whether the kernel agreed; if
 /// not, the thread continues unpinned.
 pub fn pin_to(cpu: usize) -> bool {

@@ -2,7 +2,7 @@
 //! and report. `cargo run --release -p locklab-native --example slices --
 //! BASELINE EXPERIMENT [--time S] [--slice-us N] [--threads 1,2,4]
 //! [--critical 0,8] [--non-critical 1,32] [--aa] [--seed N] [--pairs N]
-//! [--repeat N] [--layout N] [--brief]`
+//! [--repeat N] [--layout N] [--brief] [--record FILE]`
 
 use locklab_judge::{Family, Verdict};
 use locklab_lab::experiment::Design;
@@ -25,6 +25,7 @@ fn main() -> Result<(), String> {
         ..Spec::new("", "")
     };
     let (mut aa, mut brief, mut seed, mut pairs, mut repeat) = (false, false, 1_u64, None, 1);
+    let mut record = None;
     while let Some(word) = words.next() {
         let mut value = || words.next().ok_or(format!("{word} wants a value"));
         let list = |text: String| -> Result<Vec<u64>, String> {
@@ -45,6 +46,7 @@ fn main() -> Result<(), String> {
             "--latency" => spec.latency = true,
             "--processes" => spec.processes = true,
             "--aa" => aa = true,
+            "--record" => record = Some(value()?),
             "--brief" => brief = true,
             _ => names.push(word),
         }
@@ -79,8 +81,27 @@ fn main() -> Result<(), String> {
             println!("Not complete: {stop:?}");
         }
         show(&experiment, brief, took, outcome.repeated)?;
+        if let Some(path) = &record {
+            std::fs::write(path, recorded(&experiment)).map_err(|e| format!("{path}: {e}"))?;
+        }
     }
     Ok(())
+}
+
+/// The pairs of an experiment, in the form of crates/lab/tests/recorded.
+fn recorded(experiment: &locklab_lab::experiment::Experiment) -> String {
+    let mut text = String::from("threads,critical,non_critical,baseline,experiment,round_trip\n");
+    for cell in &experiment.cells {
+        let [threads, critical, non_critical] = cell.key.place().unwrap_or_default();
+        for pair in cell.pairs.iter().filter(|pair| pair.invalid().is_none()) {
+            let [b, e] = pair.samples().map(|s| s.values["ops_per_s"]);
+            let trip = pair
+                .round_trip()
+                .map_or_else(String::new, |ns| format!("{ns:.1}"));
+            text += &format!("{threads},{critical},{non_critical},{b:.1},{e:.1},{trip}\n");
+        }
+    }
+    text
 }
 
 fn show(
@@ -143,6 +164,19 @@ fn show(
             }
         }
     }
+    for region in &verdicts.regions {
+        let ratio = region
+            .judged
+            .ratio()
+            .map_or([f64::NAN; 3], |r| [r.value, r.low, r.high]);
+        let [value, low, high] = ratio;
+        println!(
+            "{:?}: {} {value:.4} ({low:.4} to {high:.4})",
+            region.part,
+            region.judged.verdict.word()
+        );
+    }
+    println!("placements: p = {:?}", verdicts.places.p);
     widths.sort_by(f64::total_cmp);
     let share = |alone| decided.get(&alone).copied().unwrap_or_default();
     let ((a, b), (c, d)) = (share(true), share(false));

@@ -375,6 +375,44 @@ impl Block {
         disturbance::of([0, 1].map(|side| self.workers(pair, side)), &self.request)
     }
 
+    /// Fills in what workers would have recorded of the next pair.
+    #[cfg(test)]
+    pub(crate) fn play(
+        &self,
+        mut record: PairRecord,
+        workers: [&[WorkerRecord]; 2],
+    ) -> Disturbance {
+        let control = self.control();
+        let pair = control.pairs.fetch_add(1, Ordering::Relaxed) as usize;
+        assert!(pair < self.most_pairs);
+        for (side, workers) in workers.into_iter().enumerate() {
+            for (worker, played) in workers.iter().enumerate() {
+                // SAFETY: in bounds, and no worker runs.
+                unsafe {
+                    self.workers
+                        .add(self.at(pair, side) + worker)
+                        .write(*played)
+                };
+            }
+        }
+        let windows = self.request.windows.count;
+        for (side, workers) in workers.into_iter().enumerate() {
+            for (worker, played) in workers.iter().enumerate() {
+                // The same rate in every window.
+                for window in 0..windows {
+                    let turns = played.tally.turns * (window as u64 + 1) / windows as u64;
+                    let at = (self.at(pair, side) + worker) * windows + window;
+                    // SAFETY: as above.
+                    unsafe { self.turns_at.add(at).write(turns) };
+                }
+            }
+        }
+        record.disturbance = self.disturbance(pair);
+        // SAFETY: as above.
+        unsafe { self.pairs.add(pair).write(record) };
+        record.disturbance
+    }
+
     /// Runs one worker's part of one slice.
     fn slice(
         &self,

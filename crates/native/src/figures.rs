@@ -6,7 +6,7 @@
 
 use crate::block::Block;
 use crate::disturbance::Disturbance;
-use crate::latency::saved;
+use crate::latency::{quantile, saved};
 use crate::lock_code::LAYOUTS;
 use crate::round_trip::median;
 use locklab_lab::experiment::{Invalid, Placement, Sample, Values};
@@ -23,7 +23,7 @@ pub(crate) struct Detail {
     /// The address of the lock.
     address: String,
     /// The pairs of slices, by outcome.
-    slices: Slices,
+    pub(crate) slices: Slices,
 }
 
 impl Detail {
@@ -249,9 +249,9 @@ fn sample(block: &Block, sorted: &Sorted, side: usize, alone: Option<f64>) -> Sa
         // SAFETY: all workers have left and saved theirs there.
         let latencies = unsafe { saved(block.latencies, request.threads, side) };
         if !latencies.is_empty() {
-            set("latency_p50", latencies.value_at_quantile(0.5) as f64);
-            set("latency_p99", latencies.value_at_quantile(0.99) as f64);
-            set("latency_p999", latencies.value_at_quantile(0.999) as f64);
+            set("latency_p50", quantile(&latencies, 0.5));
+            set("latency_p99", quantile(&latencies, 0.99));
+            set("latency_p999", quantile(&latencies, 0.999));
             set("latency_max", latencies.max() as f64);
         }
     }

@@ -275,7 +275,7 @@ impl Instrument for Slices {
         let found =
             if self.plan.spec.slice.is_none() && planned.threads > 1 && !planned.oversubscribed {
                 let request = self.request(index, index as u64);
-                calibrate(&request, &mut *self.workers)?
+                calibrate(&request, self.plan.calibration_time(), &mut *self.workers)?
             } else {
                 None
             };
@@ -328,3 +328,6 @@ mod tests;
 
 #[cfg(test)]
 mod resolution;
+
+#[cfg(test)]
+mod machines;

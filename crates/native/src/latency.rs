@@ -91,9 +91,39 @@ pub(crate) unsafe fn saved(place: NonNull<u64>, workers: usize, side: usize) -> 
     sum
 }
 
+/// A quantile of latencies, between the steps of the histogram: a step of 1 %
+/// would be as wide as the margin within which two are flat.
+pub(crate) fn quantile(latencies: &Histogram<u64>, of: f64) -> f64 {
+    let wanted = of * latencies.len() as f64;
+    let mut below = 0.0;
+    for step in latencies.iter_recorded() {
+        let here = step.count_at_value() as f64;
+        if below + here >= wanted {
+            let most = step.value_iterated_to();
+            let least = latencies.lowest_equivalent(most);
+            let part = (wanted - below) / here.max(1.0);
+            return least as f64 - 0.5 + part * (most - least + 1) as f64;
+        }
+        below += here;
+    }
+    latencies.max() as f64
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn quantiles_lie_between_the_steps() {
+        let mut latencies = histogram();
+        (0..1000).for_each(|i| latencies.record(1000 + i).unwrap());
+        for of in [0.1, 0.5, 0.99, 0.999] {
+            let expected = 1000.0 + 1000.0 * of;
+            let found = quantile(&latencies, of);
+            assert!((found - expected).abs() < 3.0, "{of}: {found}");
+        }
+        assert_eq!(quantile(&histogram(), 0.5), 0.0);
+    }
 
     #[test]
     fn only_pairs_that_count_are_kept() {

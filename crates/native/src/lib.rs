@@ -10,6 +10,7 @@
 
 mod arena;
 mod block;
+pub mod card;
 mod disturbance;
 mod figures;
 pub mod fit;

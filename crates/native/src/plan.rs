@@ -4,8 +4,9 @@
 use crate::probe::Native;
 use crate::spec::{Spec, Work};
 use crate::subject::{self, Subject};
+use crate::timeline::pause;
 use crate::work::Calibration;
-use locklab_host::clock::nanos;
+use locklab_host::clock::{self, nanos};
 use locklab_host::topology::{Topology, ranges};
 use std::time::Duration;
 
@@ -18,8 +19,31 @@ pub struct Plan {
     pub cpus: Vec<usize>,
     /// Calibration of a unit of work.
     pub calibration: Calibration,
+    /// The times by which this machine measures.
+    pub beat: Beat,
     /// The cells, in the order of the report.
     pub cells: Vec<PlannedCell>,
+}
+
+/// The times by which a machine measures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Beat {
+    /// From one look at the clock to the next, in ns.
+    pub look: u64,
+    /// A tick of its kernel, in ns: with more threads than CPUs, one waits so
+    /// long for its turn.
+    pub tick: u64,
+}
+
+impl Beat {
+    /// Reads those of this machine, whose clock takes `clock_cost` ns to read.
+    #[must_use]
+    pub fn of(clock_cost: f64) -> Self {
+        Self {
+            look: pause(clock_cost),
+            tick: clock::tick(),
+        }
+    }
 }
 
 /// One cell of the plan.
@@ -50,19 +74,19 @@ pub struct SliceLength {
     pub length: u64,
 }
 
-/// Measured part of a slice, unless the lock settles more slowly.
-const SLICE: u64 = 250_000;
+/// Measured part of a slice, unless the lock settles more slowly, in looks at the
+/// clock: its two ends are known to within one.
+const SLICE: u64 = 25;
 /// The same for one thread: a lock without waiters keeps no state, and a
 /// shorter slice is disturbed less often.
-const SLICE_ALONE: u64 = 50_000;
-/// The part left out at its start.
-const SETTLE_ALONE: u64 = 10_000;
-/// The least part left out at the start of a slice: queues form, caches warm
-/// up.
-pub(crate) const SETTLE: u64 = 60_000;
-/// The time for which a thread waits for a CPU when there are more threads than
-/// CPUs: a tick of the slowest kernels in use.
-const TICK: u64 = 4_000_000;
+const SLICE_ALONE: u64 = 5;
+/// The part left out at its start, in looks.
+const SETTLE_ALONE: u64 = 1;
+/// The least part left out at the start of a slice of several threads, in looks:
+/// queues form, caches warm up.
+const SETTLE: u64 = 6;
+/// The share of the time of all cells that their calibrations may take.
+const CALIBRATIONS: u64 = 10;
 /// Time to start and end a block, for the estimate only.
 const BESIDE_A_BLOCK: u64 = 1_000_000;
 /// The shortest and the longest block, in ns.
@@ -76,13 +100,15 @@ impl Plan {
     /// slices are too short, or a number is out of range. The message says what
     /// to change.
     pub fn new(spec: Spec, native: &Native) -> Result<Self, String> {
-        Self::of(spec, &native.topology, native.calibration)
+        let beat = Beat::of(native.clock_cost);
+        Self::of(spec, &native.topology, native.calibration, beat)
     }
 
     pub(crate) fn of(
         spec: Spec,
         topology: &Topology,
         calibration: Calibration,
+        beat: Beat,
     ) -> Result<Self, String> {
         let cpus = cpus(&spec, topology)?;
         for name in [&spec.baseline, &spec.experiment] {
@@ -134,6 +160,7 @@ impl Plan {
             spec,
             cpus,
             calibration,
+            beat,
             cells,
         })
     }
@@ -145,10 +172,11 @@ impl Plan {
         // Long enough that every thread has a hundred turns, or a few where its
         // sections are long.
         let rounds = (20.0 * cell.round) as u64;
+        let Beat { look, tick } = self.beat;
         let usual = if cell.oversubscribed {
             SliceLength {
-                settle: a_cpu * TICK,
-                length: (2 * a_cpu * TICK).max(rounds),
+                settle: a_cpu * tick,
+                length: (2 * a_cpu * tick).max(rounds),
             }
         } else {
             let (settle, length) = match cell.threads {
@@ -156,8 +184,8 @@ impl Plan {
                 _ => (SETTLE, SLICE),
             };
             SliceLength {
-                settle: settle.max((2.0 * cell.round) as u64),
-                length: length.max(rounds.min(50 * SLICE)),
+                settle: (look * settle).max((2.0 * cell.round) as u64),
+                length: (look * length).max(rounds.min(50 * SLICE * look)),
             }
         };
         match self.spec.slice {
@@ -200,6 +228,16 @@ impl Plan {
                 (least + part as u64).min(BLOCK.1.max(least))
             })
             .collect()
+    }
+
+    /// The time of the calibration of one cell, in ns, of those that have one.
+    #[must_use]
+    pub fn calibration_time(&self) -> u64 {
+        let calibrated = self
+            .cells
+            .iter()
+            .filter(|c| c.threads > 1 && !c.oversubscribed);
+        nanos(self.spec.time) / CALIBRATIONS / calibrated.count().max(1) as u64
     }
 
     /// The total time if no cell is decided early.
@@ -317,7 +355,11 @@ mod tests {
             ..Spec::new("ticket", "mcs")
         };
         change(&mut spec);
-        Plan::of(spec, &topology, calibration)
+        let beat = Beat {
+            look: 10_000,
+            tick: 4_000_000,
+        };
+        Plan::of(spec, &topology, calibration, beat)
     }
 
     #[test]
@@ -351,7 +393,10 @@ mod tests {
             assert!(blocks[2] > blocks[0]);
             let slice = plan.slice(&plan.cells[4]);
             assert_eq!(blocks[4], 2 * (slice.settle + slice.length));
-            assert!(slice.length >= 3 * TICK);
+            assert!(slice.length >= 3 * plan.beat.tick);
+            // Contended slices follow the clock of the machine.
+            let contended = plan.slice(&plan.cells[2]);
+            assert_eq!((contended.settle, contended.length), (60_000, 250_000));
         }
         // What does not fit takes longer, and is announced.
         assert!(plan.estimate(1000) > Duration::from_secs(20));

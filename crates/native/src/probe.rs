@@ -7,7 +7,7 @@ use crate::work::Calibration;
 use locklab_host::clock;
 use locklab_host::environment::Environment;
 use locklab_host::machine::Machine;
-use locklab_host::topology::{Topology, pin_to, ranges};
+use locklab_host::topology::{Topology, idle_policy, pin_to, ranges};
 use locklab_lab::experiment::Facts;
 
 /// The properties of this machine.
@@ -28,7 +28,16 @@ pub struct Native {
     pub grain: u64,
     /// CPUs that threads could not be bound to.
     pub unpinnable: Vec<usize>,
+    /// Nanoseconds of one unit on each of some CPUs, the first and the last
+    /// among them.
+    pub speeds: Vec<f64>,
 }
+
+/// The most CPUs whose speed is measured.
+const MOST_SPEEDS: usize = 8;
+/// CPUs that differ by more than this factor are of different kinds; the least of
+/// many rounds repeats to within less.
+const ANOTHER_KIND: f64 = 1.1;
 
 impl Native {
     /// Probes this machine for about 20 ms, and sets for the locks whether
@@ -41,15 +50,23 @@ impl Native {
         locklab_locks::Threads::set_virtualized(environment.is_virtual());
         // This runs on a thread of its own, because it binds itself to CPUs.
         let order = topology.order.clone();
-        let (unpinnable, calibration, grain) = std::thread::spawn(move || {
+        let (unpinnable, calibration, grain, speeds) = std::thread::spawn(move || {
             let unpinnable: Vec<usize> = order.iter().copied().filter(|c| !pin_to(*c)).collect();
             if let Some(first) = order.first() {
                 pin_to(*first);
             }
-            (unpinnable, Calibration::measure(), disturbance::grain())
+            let (calibration, grain) = (Calibration::measure(), disturbance::grain());
+            let mut speeds = vec![calibration.unit_ns];
+            let step = order.len().div_ceil(MOST_SPEEDS).max(1);
+            for cpu in order.iter().skip(1).rev().step_by(step) {
+                if pin_to(*cpu) {
+                    speeds.push(Calibration::measure().unit_ns);
+                }
+            }
+            (unpinnable, calibration, grain, speeds)
         })
         .join()
-        .unwrap_or_else(|_| (Vec::new(), Calibration::measure(), disturbance::grain()));
+        .unwrap_or_else(|_| (Vec::new(), Calibration::measure(), 0, Vec::new()));
         Self {
             clock_cost: clock::cost(),
             grain,
@@ -58,6 +75,7 @@ impl Native {
             machine,
             calibration,
             unpinnable,
+            speeds,
         }
     }
 
@@ -121,6 +139,22 @@ impl Native {
                 plan.cpus[0]
             ));
         }
+        let fastest = self.speeds.iter().copied().fold(f64::INFINITY, f64::min);
+        let slowest = self.speeds.iter().copied().fold(0.0, f64::max);
+        if slowest > ANOTHER_KIND * fastest {
+            caveats.push(format!(
+                "The CPUs differ in speed: one took {:.2} times as long for a unit of work as \
+                 another. Ratios are over the CPUs in use; --pin chooses them.",
+                slowest / fastest
+            ));
+        }
+        if idle_policy() {
+            caveats.push(
+                "This process has the policy SCHED_IDLE: any other program takes its CPUs. Start \
+                 it without chrt --idle."
+                    .into(),
+            );
+        }
         if !self.unpinnable.is_empty() {
             caveats.push(format!(
                 "Threads could not be bound to the CPUs {}; they ran where the kernel put them.",
@@ -134,7 +168,8 @@ impl Native {
         }
         if spec.latency {
             caveats.push(format!(
-                "Each latency includes one clock read, {:.0} ns, and each turn two.",
+                "Each latency includes one clock read, {:.0} ns. Latencies and rates are of slices of \
+                 their own, so the rates do not include it.",
                 self.clock_cost
             ));
         }

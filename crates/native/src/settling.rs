@@ -10,7 +10,7 @@
 
 use crate::block::Block;
 use crate::figures::sort;
-use crate::plan::{SETTLE, SliceLength};
+use crate::plan::SliceLength;
 use crate::request::Request;
 use crate::timeline::Windows;
 use crate::workers::{Ending, Workers};
@@ -21,7 +21,7 @@ use std::sync::Arc;
 const WINDOWS: usize = 64;
 /// Length of each window in ns: a slice has 4 ms.
 const WINDOW: u64 = 62_500;
-/// Duration of the calibration, in ns.
+/// The longest calibration, in ns.
 const TIME: u64 = 60_000_000;
 /// The fewest slices that allow a result.
 const LEAST: usize = 4;
@@ -33,15 +33,19 @@ const SAME: f64 = 0.02;
 /// would be the rule and not the exception.
 const LONGEST: u64 = WINDOW * WINDOWS as u64;
 
-/// The slices for the cell of `request`; unchanged if the machine is
-/// too noisy for a result.
+/// The slices for the cell of `request`, found in at most `time` ns; unchanged if
+/// that is too little, or the machine too noisy, for a result.
 ///
 /// # Errors
 /// If the workers could not be started, or are stuck in the lock.
 pub(crate) fn calibrate(
     request: &Request,
+    time: u64,
     workers: &mut dyn Workers,
 ) -> Result<Option<SliceLength>, Stopped> {
+    if time < 2 * LEAST as u64 * LONGEST {
+        return Ok(None);
+    }
     let pilot = Request {
         settle: 0,
         length: WINDOW * WINDOWS as u64,
@@ -50,7 +54,7 @@ pub(crate) fn calibrate(
             count: WINDOWS,
         },
         latency: false,
-        time: TIME,
+        time: time.min(TIME),
         least: LEAST as u32,
         ..request.clone()
     };
@@ -76,9 +80,9 @@ pub(crate) fn calibrate(
             .collect();
         settled_from(&slices)
     });
-    let settle = (settled[0].max(settled[1]) as u64 * WINDOW).max(SETTLE);
+    let settle = (settled[0].max(settled[1]) as u64 * WINDOW).max(request.settle);
     Ok(Some(SliceLength {
-        settle: settle.max(request.settle),
+        settle,
         length: (4 * settle).clamp(request.length, LONGEST.max(request.length)),
     }))
 }

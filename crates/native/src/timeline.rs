@@ -13,6 +13,13 @@
 /// The most turns between two clock reads.
 const MOST_TURNS: u64 = 256;
 
+/// Nanoseconds between two clock reads that cost `clock_cost` ns each, so that
+/// they take at most 1 % of the time.
+#[must_use]
+pub(crate) fn pause(clock_cost: f64) -> u64 {
+    (clock_cost * 100.0).max(10_000.0) as u64
+}
+
 /// The windows of the measured part of a slice.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Windows {
@@ -57,7 +64,7 @@ impl<'a> Timeline<'a> {
             turns_at,
             next: 0,
             last: (now, 0),
-            pause: (clock_cost * 100.0).max(10_000.0) as u64,
+            pause: pause(clock_cost),
             turns_between: 1,
         }
     }

@@ -86,6 +86,8 @@ pub struct Environment {
     pub load: Fact,
     /// Boot options that change timing, such as isolcpus and mitigations.
     pub boot_options: Fact,
+    /// The number of CPUs that a control group allows, if one limits them.
+    pub quota: Option<f64>,
 }
 
 impl Environment {
@@ -110,6 +112,7 @@ impl Environment {
             hypervisor: root.hypervisor(),
             numa: root.numa(),
             allowed: root.allowed(),
+            quota: root.quota(),
             kernel: root
                 .read("proc/sys/kernel/osrelease")
                 .map(|release| format!("Linux {release}, {}", std::env::consts::ARCH)),
@@ -193,7 +196,7 @@ impl Environment {
         if self.is_virtual() {
             list.push(
                 "A virtual machine: the host moves its CPUs and runs others on them; figures \
-                 hold for the placement that each cell names."
+                 are over the placements that it gave."
                     .into(),
             );
         }
@@ -201,6 +204,13 @@ impl Environment {
             list.push(format!(
                 "The governor is {governor}: frequencies change during a run; 'performance' \
                  holds them."
+            ));
+        }
+        if let Some(quota) = self.quota {
+            list.push(format!(
+                "A quota of {quota:.2} CPUs (the control group's CFS bandwidth): threads that \
+                 have used it up are stopped for the rest of each period. Use no more threads, \
+                 or lift it."
             ));
         }
         let load = self
@@ -322,7 +332,24 @@ mod tests {
         assert_eq!(fact("NMI watchdog"), "on");
         assert_eq!(fact("Huge pages"), "madvise");
         assert_eq!(fact("NUMA"), "node 0: CPUs 0-7");
-        assert_eq!(environment.caveats().len(), 3);
+        assert_eq!(environment.caveats().len(), 4);
+        assert!(environment.caveats()[2].starts_with("A quota of 1.50 CPUs"));
+    }
+
+    #[test]
+    fn a_quota_of_the_older_control_groups_is_read_and_no_quota_is_none() {
+        for (quota, expected) in [("50000\n", Some(0.5)), ("-1\n", None)] {
+            let folder = "sys/fs/cgroup/cpu,cpuacct/job";
+            let (_root, environment) = machine(&[
+                (
+                    "proc/self/cgroup",
+                    "4:memory:/x\n3:cpu,cpuacct:/job\n0::/\n",
+                ),
+                (&format!("{folder}/cpu.cfs_quota_us"), quota),
+                (&format!("{folder}/cpu.cfs_period_us"), "100000\n"),
+            ]);
+            assert_eq!(environment.quota, expected);
+        }
     }
 
     #[test]

@@ -189,15 +189,28 @@ impl Root<'_> {
     }
 
     /// The number of CPUs that a control group allows, if one limits them.
-    fn quota(&self) -> Option<f64> {
+    pub(super) fn quota(&self) -> Option<f64> {
         let groups = self.read("proc/self/cgroup");
-        let own = groups
-            .known()?
-            .lines()
-            .find_map(|l| l.strip_prefix("0::/"))?;
-        let max = self.read(&format!("sys/fs/cgroup/{own}/cpu.max"));
-        let (quota, period) = max.known()?.split_once(' ')?;
-        Some(quota.parse::<f64>().ok()? / period.parse::<f64>().ok()?)
+        let ratio = |quota: &str, period: &str| {
+            let (quota, period) = (quota.parse::<f64>().ok()?, period.parse::<f64>().ok()?);
+            (quota > 0.0 && period > 0.0).then_some(quota / period)
+        };
+        groups.known()?.lines().find_map(|line| {
+            let mut fields = line.splitn(3, ':').skip(1);
+            let (controllers, own) = (fields.next()?, fields.next()?);
+            let own = own.trim_start_matches('/');
+            if controllers.is_empty() {
+                let max = self.read(&format!("sys/fs/cgroup/{own}/cpu.max"));
+                let (quota, period) = max.known()?.split_once(' ')?;
+                return ratio(quota, period);
+            }
+            // Version 1, mounted by the names of its controllers.
+            controllers.split(',').find(|name| *name == "cpu")?;
+            let folder = format!("sys/fs/cgroup/{controllers}/{own}");
+            let quota = self.read(&format!("{folder}/cpu.cfs_quota_us"));
+            let period = self.read(&format!("{folder}/cpu.cfs_period_us"));
+            ratio(quota.known()?, period.known()?)
+        })
     }
 
     pub(super) fn governor(&self) -> Fact {

@@ -7,7 +7,11 @@ use clap::Args;
 use locklab_doctor::{examine, json, text};
 use locklab_host::environment::Environment;
 use locklab_host::error::Error;
+use locklab_host::{interrupt, message};
+use locklab_native::{Native, card};
+use std::fmt::Write as _;
 use std::process::ExitCode;
+use std::time::Duration;
 
 /// `locklab doctor`.
 #[derive(Debug, Args)]
@@ -15,7 +19,14 @@ pub struct DoctorArgs {
     #[command(flatten)]
     #[allow(missing_docs, reason = "its option has its own")]
     pub store: StoreArgs,
+    /// Measure what this machine resolves in a minute (10 s), and keep it beside
+    /// the store: `matrix --dry-run` then predicts how many cells are decided
+    #[arg(long)]
+    pub calibrate: bool,
 }
+
+/// The time in which a machine card is measured.
+const CARD: Duration = Duration::from_secs(10);
 
 /// Examines the machine, and prints the findings.
 ///
@@ -28,6 +39,9 @@ pub fn run(args: &DoctorArgs, common: &Common) -> Result<ExitCode, Error> {
              and look for programs; nothing would be changed\n",
         );
     }
+    if args.calibrate {
+        return calibrate(args, common);
+    }
     let machine = Environment::read().name();
     let checks = examine(store_path(&args.store).map_err(|why| why.to_string()));
     print(&if common.json {
@@ -35,4 +49,31 @@ pub fn run(args: &DoctorArgs, common: &Common) -> Result<ExitCode, Error> {
     } else {
         text(&checks, &machine)
     })
+}
+
+/// Measures the machine card, keeps it and prints it.
+fn calibrate(args: &DoctorArgs, common: &Common) -> Result<ExitCode, Error> {
+    let store = store_path(&args.store)?;
+    let interrupt = interrupt::listen()?;
+    if !common.quiet {
+        message::print(format_args!(
+            "Measuring what this machine resolves: {} s.",
+            CARD.as_secs()
+        ));
+    }
+    let native = Native::probe();
+    let card = card::measure(&native, CARD, &interrupt).map_err(Error::Failed)?;
+    if let Some(path) = card::path(&store) {
+        card::write(&card, &path).map_err(Error::Failed)?;
+    }
+    if common.json {
+        let card = serde_json::to_value(&card).unwrap_or_default();
+        let document = serde_json::json!({ "schema": 1, "machine_card": card });
+        return print(&format!("{document:#}\n"));
+    }
+    let mut text = format!("Machine card of {}\n", card.machine.name);
+    for (name, value) in card.facts() {
+        let _ = writeln!(text, "{name:<12}  {value}");
+    }
+    print(&text)
 }

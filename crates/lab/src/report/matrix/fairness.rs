@@ -4,8 +4,10 @@
 //! figures of a row are locations by the same estimator over the same runs.
 
 use super::{MANY, axis, placed};
+use crate::matrix::TAILS;
 use crate::report::Report;
 use crate::verdicts::{Figures, JudgedCell};
+use locklab_document::mark;
 use locklab_document::number::{self, label};
 use locklab_document::{Column, ColumnGroup, Document, Medium, Part, Section, Table};
 
@@ -129,19 +131,15 @@ fn row(threads: u64, critical: Option<u64>, cells: &[&JudgedCell]) -> Vec<String
 }
 
 fn latency(report: &Report, document: &mut Document) {
-    const PERCENTILES: [(&str, &str); 4] = [
-        ("p50", "latency_p50"),
-        ("p99", "latency_p99"),
-        ("p99.9", "latency_p999"),
-        ("max", "latency_max"),
-    ];
+    let [p50, p99, p999] = TAILS;
+    let percentiles = [p50, p99, p999, ("max", "latency_max")];
     let mut rows = Vec::new();
     for cell in report.measured() {
         for (name, side) in [
             ("baseline", &cell.baseline),
             ("experiment", &cell.experiment),
         ] {
-            if PERCENTILES.iter().all(|(_, m)| side.get(m).is_none()) {
+            if percentiles.iter().all(|(_, m)| side.get(m).is_none()) {
                 continue;
             }
             let mut row = ["threads", "critical", "non_critical"]
@@ -149,10 +147,23 @@ fn latency(report: &Report, document: &mut Document) {
                 .to_vec();
             row.push(name.into());
             row.extend(
-                PERCENTILES
+                percentiles
                     .iter()
                     .map(|(_, metric)| number::or_dash(side.get(metric), number::short)),
             );
+            rows.push(row);
+        }
+        let judged = |(_, metric): &(&str, &str)| {
+            let Some(judged) = cell.metric(metric) else {
+                return String::new();
+            };
+            let ratio = judged.estimate.map(|e| number::ratio(e.ratio().value));
+            format!("{}{}", ratio.unwrap_or_default(), mark(&judged.verdict))
+        };
+        if percentiles.iter().any(|(_, m)| cell.metric(m).is_some()) {
+            let mut row = vec![String::new(); 3];
+            row.push("exp / base".into());
+            row.extend(percentiles.iter().map(judged));
             rows.push(row);
         }
     }
@@ -165,13 +176,17 @@ fn latency(report: &Report, document: &mut Document) {
         Column::new("noncr", 6),
         Column::new("", 11),
     ];
-    columns.extend(PERCENTILES.map(|(title, _)| Column::new(title, 7)));
+    columns.extend(percentiles.map(|(title, _)| Column::new(title, 7)));
     let table = Table {
         groups: vec![ColumnGroup::new("", columns)],
         rows,
     };
     document.push(
         Section::new("Acquisition latency in ns, over the runs")
+            .note(
+                "Each quantile is judged over the blocks, as a rate is; like handoffs it explains \
+                 and does not decide (Benjamini-Hochberg at 5 % over all of these).",
+            )
             .with(Part::Table(table))
             .only(Medium::Text),
     );

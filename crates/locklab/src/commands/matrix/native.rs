@@ -3,13 +3,14 @@
 use super::settings::{self, MatrixSettings, UnitWord};
 use crate::cli::Common;
 use crate::comparing::{Comparing, ComparingArgs, dry_run};
+use crate::output::store_path;
 use locklab_host::error::Error;
 use locklab_host::interrupt;
 use locklab_host::message;
 use locklab_host::topology::{ranges, real_time};
 use locklab_judge::Family;
 use locklab_lab::settings::Limit;
-use locklab_native::{Native, Plan, Spec, Unit, Work, default_threads, pairs_for, subject};
+use locklab_native::{Native, Plan, Spec, Unit, Work, card, default_threads, pairs_for, subject};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -40,9 +41,17 @@ pub(super) fn run(
         .map_err(Error::Usage)?;
     let only = (plan.cpus.len() == 1).then(|| ranges(&plan.cpus));
     let interrupt = interrupt::listen()?;
-    let (mut instrument, experiment) = native
+    // Without a store there is no card either.
+    let prediction = store_path(&args.store)
+        .ok()
+        .and_then(|store| card::read(&card::path(&store)?))
+        .and_then(|card| card.predict(&plan, &design, &native.machine));
+    let (mut instrument, mut experiment) = native
         .instrument(plan, design, Arc::clone(&interrupt))
         .map_err(Error::Failed)?;
+    if let Some(prediction) = prediction {
+        prediction.note(&mut experiment);
+    }
     if common.dry_run {
         return dry_run(&experiment, &instrument, common);
     }

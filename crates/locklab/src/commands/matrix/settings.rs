@@ -75,7 +75,7 @@ pub struct CellSettings {
     /// Content of the critical section [default: units]
     #[arg(long, value_enum)]
     pub workload: Option<Work>,
-    /// Measure the latency of each acquisition too (costs two clock reads)
+    /// Measure the latency of each acquisition too, in slices of its own
     #[arg(long)]
     pub latency: bool,
 }
