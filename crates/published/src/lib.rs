@@ -22,15 +22,17 @@ mod reference;
 mod reproduction;
 mod rule;
 mod split;
+mod validation;
 
 pub use agreement::{Agreement, FLAT, MISS, agreement, factor_error, wrong_direction};
 pub use experiment::{
     EXPERIMENTS, Experiment, ExperimentKind, FigureOf, LoopOf, MatrixOf, Side, Threads,
 };
-pub use own::{OwnReference, Time, log_error};
+pub use own::{OwnReference, Time, is_experiment, log_error};
 pub use reference::Reference;
 pub use reproduction::{
     Miss, Question, Reproduced, Reproduction, Shape, reproduce, score, simulate_experiment,
 };
 pub use rule::Rule;
 pub use split::Group;
+pub use validation::Validation;

@@ -18,10 +18,30 @@ use toml::Spanned;
 /// Operations of each thread, if the file does not say.
 const OPERATIONS: u64 = 400;
 
+/// Whether a file is an experiment file, with its reference beside it, and not a
+/// reference of one's own.
+pub fn is_experiment(text: &str) -> bool {
+    let table: Result<toml::Table, _> = toml::from_str(text);
+    table.is_ok_and(|table| {
+        table
+            .get("kind")
+            .is_some_and(|kind| kind.as_str() == Some("published"))
+    })
+}
+
+/// The kind that a file may name, as experiment files do.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Kind {
+    Reference,
+}
+
 /// The keys of a file, as they are written.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
+    #[serde(rename = "kind")]
+    _kind: Option<Kind>,
     title: String,
     source: String,
     machine: Spanned<String>,

@@ -63,8 +63,19 @@ impl Question {
         }
     }
 
+    /// The name in documents.
+    pub fn key(self) -> &'static str {
+        match self {
+            Self::Uncontended => "uncontended",
+            Self::SameSocket => "same-socket",
+            Self::AcrossSockets => "across-sockets",
+            Self::Backoff => "backoff",
+            Self::Oversubscribed => "oversubscribed",
+        }
+    }
+
     /// The kind of a run, by its machine, its threads and their placement.
-    pub(crate) fn of(scenario: &Scenario) -> Self {
+    pub fn of(scenario: &Scenario) -> Self {
         let machine = &scenario.machine;
         match scenario.threads {
             1 => Self::Uncontended,

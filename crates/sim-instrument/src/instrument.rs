@@ -8,9 +8,11 @@ use locklab_lab::experiment::{
 };
 use locklab_lab::instrument::{Instrument, Pairing, Schedule, Stopped, Turn};
 use locklab_lab::matrix::{HANDOFFS, JAIN, OPS, metrics, min_over_max};
+use locklab_published::{Question, Validation};
 use locklab_sim::band::draws;
 use locklab_sim::{Machine, Origin, Outcome, run};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Both outcomes of a pair, the baseline's first, or the reason why there are
@@ -81,10 +83,29 @@ impl<'a> Simulated<'a> {
             design,
             provenance: Provenance::Simulation(machine.name.clone()),
             facts: facts(spec, machine),
-            caveats: caveats(machine),
+            caveats: caveats(machine)
+                .into_iter()
+                .chain(self.validated())
+                .collect(),
             cells: cells.collect(),
             interrupted: None,
         }
+    }
+}
+
+impl Simulated<'_> {
+    /// For each kind of question that the cells ask, how often a direction of that
+    /// kind was right.
+    fn validated(&self) -> impl Iterator<Item = String> + '_ {
+        let (spec, machine) = (&self.spec, &self.machine);
+        let asked: BTreeSet<Question> = self
+            .places
+            .iter()
+            .map(|place| Question::of(&spec.scenario(machine, *place, &spec.experiment, 1)))
+            .collect();
+        asked
+            .into_iter()
+            .map(|question| Validation::of(question).sentence(question))
     }
 }
 

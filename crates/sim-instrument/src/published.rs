@@ -4,7 +4,8 @@
 use locklab_document::{Document, Section};
 use locklab_lab::experiment::Labels;
 use locklab_published::{
-    Agreement, FLAT, Group, MISS, Question, Reproduced, Reproduction, Shape, agreement, score,
+    Agreement, FLAT, Group, MISS, Question, Reproduced, Reproduction, Shape, Time, agreement,
+    log_error, score,
 };
 use serde_json::{Map, Value, json};
 
@@ -142,6 +143,39 @@ fn figures(report: &Reproduction) -> Section {
         lines.push(row.trim_end().to_owned());
     }
     Section::new("").preformatted(lines.join("\n"))
+}
+
+/// The times of a reference of one's own beside the simulated ones; none if it has
+/// ratios.
+#[must_use]
+pub fn times(times: &[Time]) -> Option<Section> {
+    let error = log_error(times)?;
+    let mut lines = vec![format!(
+        "{:24} {:>7} {:>9} {:>9} {:>7}",
+        "lock", "threads", "theirs", "ours", "factor"
+    )];
+    lines.extend(times.iter().map(|time| {
+        format!(
+            "{:24} {:>7} {:>9.1} {:>9.1} {:>7.2}",
+            time.lock,
+            time.threads,
+            time.published,
+            time.ours,
+            time.ours / time.published
+        )
+    }));
+    lines.push(format!("root mean square of log errors: {error:.3}"));
+    Some(
+        Section::new("Time of an operation, ns, by the file's rule").preformatted(lines.join("\n")),
+    )
+}
+
+/// A document of one section.
+#[must_use]
+pub fn alone(section: Section) -> Document {
+    let mut document = titled("Times".into());
+    document.push(section);
+    document
 }
 
 /// A report with one line for each experiment, the score of each group, and the

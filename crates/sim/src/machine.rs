@@ -335,6 +335,7 @@ builtin! {
     "skylake-6138-2s",
     "skylake-6700hq",
     "xeon-6-e-288",
+    "xeon-8160",
     "xeon-8380-2s",
     "xeon-8380-vm",
 }

@@ -18,6 +18,7 @@ use locklab_lab::settings::{DesignSettings, refuse};
 use locklab_published::EXPERIMENTS;
 use locklab_sim_instrument::published;
 use serde_json::json;
+use std::path::Path;
 use std::process::ExitCode;
 
 /// The reports that are simulated when no names are given.
@@ -28,7 +29,8 @@ const REPORTS: [&str; 3] = ["virt-backoff", "mplock-anderson", "qspinlock-xfs"];
 pub struct ReproduceArgs {
     /// In simulation: virt-backoff, mplock-anderson, qspinlock-xfs. With
     /// kernels that are built and booted: inline-unlock, finish-task-switch
-    /// [default: those in simulation]
+    /// [default: those in simulation]. Or the path of a reference file of your
+    /// own: figures with their machine, rule and loop
     pub names: Vec<String>,
     /// Simulate every published experiment that can be, and print two scores
     #[arg(long, conflicts_with = "names")]
@@ -70,9 +72,17 @@ pub fn run(args: &ReproduceArgs, common: &Common) -> Result<ExitCode, Error> {
         args.names.iter().map(String::as_str).collect()
     };
     let unknown = |name: &&&str| !known.contains(name) && !with_kernels.contains(name);
+    if let [name] = names[..]
+        && unknown(&&name)
+        && (name.ends_with(".toml") || name.contains('/'))
+    {
+        args.refuse_for_kernels().map_err(Error::Usage)?;
+        return simulation::own(Path::new(name), &args.design, &args.comparing, common);
+    }
     if let Some(unknown) = names.iter().find(unknown) {
         return Err(Error::Usage(format!(
-            "there is no report called {unknown}; there are {}, and with kernels {}",
+            "there is no report called {unknown}; there are {}, with kernels {}, and any one \
+             reference file by its path",
             known.join(", "),
             with_kernels.join(", ")
         )));

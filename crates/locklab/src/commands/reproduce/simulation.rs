@@ -10,7 +10,7 @@ use locklab_host::error::Error;
 use locklab_lab::file::read;
 use locklab_lab::progress::Progress;
 use locklab_lab::settings::{DesignSettings, refuse};
-use locklab_published::{Experiment, Reference, Reproduction};
+use locklab_published::{Experiment, OwnReference, Reference, Reproduction};
 use locklab_sim_instrument::published;
 use serde_json::{Value, json};
 use std::path::Path;
@@ -64,6 +64,50 @@ pub fn file(
     let (value, report) = shown(report.map_err(Error::Failed)?, common)?;
     if common.json {
         print(&format!("{:#}\n", published::json(&[value], &[report])))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Simulates a reference file of the user's own, or an experiment file.
+///
+/// # Errors
+/// [`Error::Usage`] if the file cannot be read or is invalid; otherwise the errors
+/// of [`file`].
+pub(super) fn own(
+    path: &Path,
+    design: &DesignSettings,
+    comparing: &ComparingArgs,
+    common: &Common,
+) -> Result<ExitCode, Error> {
+    let name = path.display().to_string();
+    let text = read(path).map_err(Error::Usage)?;
+    if locklab_published::is_experiment(&text) {
+        return file(path, design, comparing, common);
+    }
+    let own = OwnReference::parse(&name, &text).map_err(Error::Usage)?;
+    if common.dry_run {
+        return print(&if common.json {
+            let document = json!({"schema": 1, "dry_run": true, "kind": "reference", "file": name});
+            format!("{document:#}\n")
+        } else {
+            format!("Would simulate {name}: {}.\n", own.title())
+        });
+    }
+    let title = path.file_stem().unwrap_or_default().to_string_lossy();
+    let progress = Progress::new(1, "simulations", common.quiet);
+    let result = own.simulate(&title, design.seed(), workers(), |at, of| {
+        progress.set(at as u64, of as u64, &title);
+    });
+    drop(progress);
+    let (report, times) = result.map_err(Error::Failed)?;
+    let (mut value, report) = shown(report, common)?;
+    if common.json {
+        value["times"] = json!(times);
+        value["times_log_error"] = json!(locklab_published::log_error(&times));
+        print(&format!("{:#}\n", published::json(&[value], &[report])))?;
+    } else if let Some(section) = published::times(&times) {
+        let text = render::text(&published::alone(section), render::Colour::for_stdout());
+        print(&text)?;
     }
     Ok(ExitCode::SUCCESS)
 }

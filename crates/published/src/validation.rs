@@ -1,0 +1,111 @@
+//! How often a direction that the simulator prints was right where the answer is
+//! published: the counts of `reproduce --all`, kept in
+//! `reference/validation.toml` so that every simulated report can quote them.
+
+use crate::agreement::FLAT;
+use crate::reproduction::{Question, Reproduction};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+/// Figures of one kind of question whose simulated ratio has a direction, and
+/// those of them whose published ratio is on the same side of 1.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+pub struct Validation {
+    /// Simulated ratios that are off 1 by more than [`FLAT`].
+    pub printed: u32,
+    /// Those whose direction is the published one.
+    pub right: u32,
+}
+
+static KEPT: LazyLock<BTreeMap<String, Validation>> = LazyLock::new(|| {
+    toml::from_str(include_str!("../reference/validation.toml")).expect("a test reads it")
+});
+
+impl Validation {
+    /// The counts of a kind of question.
+    pub fn of(question: Question) -> Self {
+        KEPT.get(question.key()).copied().unwrap_or_default()
+    }
+
+    /// Counts anew.
+    pub fn count(question: Question, reports: &[Reproduction]) -> Self {
+        let figures = reports.iter().flat_map(|report| &report.figures);
+        let mut counts = Self::default();
+        for figure in figures.filter(|figure| figure.question == question) {
+            let Some(theirs) = figure.published else {
+                continue;
+            };
+            if (figure.ours - 1.0).abs() > FLAT {
+                counts.printed += 1;
+                counts.right += u32::from((theirs - 1.0) * (figure.ours - 1.0) > 0.0);
+            }
+        }
+        counts
+    }
+
+    /// The 95 % interval of the chance that a direction is right (Wilson's); from
+    /// 0 to 1 where nothing was counted.
+    pub fn interval(self) -> (f64, f64) {
+        const Z: f64 = 1.96;
+        let n = f64::from(self.printed);
+        if self.printed == 0 {
+            return (0.0, 1.0);
+        }
+        let share = f64::from(self.right) / n;
+        let centre = share + Z * Z / (2.0 * n);
+        let half = Z * (share * (1.0 - share) / n + Z * Z / (4.0 * n * n)).sqrt();
+        let scale = 1.0 + Z * Z / n;
+        ((centre - half) / scale, (centre + half) / scale)
+    }
+
+    /// What it means for a reader.
+    pub fn sentence(self, question: Question) -> String {
+        if self.printed == 0 {
+            return format!(
+                "No comparison of this kind ({}) has published figures: how often a direction is \
+                 right is not known.",
+                question.title()
+            );
+        }
+        let (low, high) = self.interval();
+        format!(
+            "Of comparisons of this kind ({}) with published figures, {} of {} simulated \
+             directions were right: a printed better or worse is right with a probability of \
+             {:.0} to {:.0} % (95 % interval).",
+            question.title(),
+            self.right,
+            self.printed,
+            100.0 * low,
+            100.0 * high
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn few_figures_make_a_wide_interval() {
+        let of = |right, printed| Validation { printed, right }.interval();
+        assert_eq!(of(0, 0), (0.0, 1.0));
+        let (low, high) = of(93, 100);
+        assert!((0.86..0.87).contains(&low) && (0.96..0.97).contains(&high));
+        let (low, high) = of(4, 4);
+        assert!((0.5..0.52).contains(&low) && high > 0.99);
+        assert!(KEPT.values().all(|counts| counts.right <= counts.printed));
+    }
+
+    #[test]
+    fn the_sentence_says_how_many() {
+        let sentence = Validation {
+            printed: 10,
+            right: 9,
+        }
+        .sentence(Question::SameSocket);
+        assert!(sentence.contains("9 of 10"), "{sentence}");
+        let none = Validation::default().sentence(Question::Oversubscribed);
+        assert!(none.starts_with("No comparison"), "{none}");
+    }
+}
