@@ -9,6 +9,7 @@ use locklab_lab::experiment::Labels;
 use locklab_sim::microbench::{Checked, check};
 use locklab_sim::{BUILTIN, FIGURES, Machine, Origin, run};
 use serde_json::{Map, json};
+use std::fmt::Write as _;
 
 /// The machines that come with Locklab, one after another.
 #[must_use]
