@@ -5,6 +5,7 @@
 mod ci;
 mod common;
 mod rank;
+mod recorded;
 mod report;
 mod runner;
 mod store;
