@@ -197,7 +197,8 @@ fn has_compiler() -> bool {
 fn of_today(piece: &str, printed: &str) -> Option<String> {
     let words = |line: &str| -> String {
         let is_word = |c: &char| c.is_alphabetic() && *c != 'm';
-        line.chars().filter(is_word).collect()
+        let letters: String = line.chars().filter(is_word).collect();
+        format!("{letters} {}", line.split_whitespace().count())
     };
     let wanted: Vec<String> = piece.lines().map(words).collect();
     let lines: Vec<&str> = printed.lines().collect();
