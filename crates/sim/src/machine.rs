@@ -326,6 +326,7 @@ macro_rules! builtin {
 
 builtin! {
     "amd64-8",
+    "epyc-7601",
     "epyc-7763-2s",
     "flat-16",
     "graviton2",
@@ -338,4 +339,6 @@ builtin! {
     "xeon-8160",
     "xeon-8380-2s",
     "xeon-8380-vm",
+    "xeon-e5-10c-2s",
+    "xeon-e5-2699v4-2s",
 }
