@@ -33,7 +33,7 @@ pub fn run(cli: Cli) -> Result<ExitCode, Error> {
 
 fn dispatch(cli: &Cli) -> Result<ExitCode, Error> {
     match &cli.command {
-        Command::NewLock(args) => output::print(&own::new_lock(&args.file)?),
+        Command::NewLock(args) => output::print(&own::new_lock(&args.file, &cli.common)?),
         Command::Matrix(args) => commands::matrix::run(args, &cli.common),
         Command::Rank(args) => commands::rank::run(args, &cli.common),
         Command::Doctor(args) => commands::doctor::run(args, &cli.common),

@@ -4,7 +4,7 @@
 //! They are compiled before a command begins, so that a fault of a
 //! file is reported first, and are then found by the name that the user gave.
 
-use crate::cli::OwnLockArgs;
+use crate::cli::{Common, OwnLockArgs};
 use locklab_host::error::Error;
 use locklab_native::subject;
 use locklab_own_lock::{Error as OwnError, OwnLock, brought_to_checker};
@@ -126,7 +126,16 @@ pub(crate) fn said(error: OwnError) -> Error {
 /// # Errors
 /// [`Error::Usage`] if the file exists already, [`Error::Failed`] if it cannot
 /// be written.
-pub(crate) fn new_lock(file: &Path) -> Result<String, Error> {
+pub(crate) fn new_lock(file: &Path, common: &Common) -> Result<String, Error> {
+    if common.dry_run {
+        return match file.exists() {
+            true => Err(Error::Usage(format!(
+                "{} is there already; name another file",
+                file.display()
+            ))),
+            false => Ok(format!("Would write {}.\n", file.display())),
+        };
+    }
     locklab_own_lock::write_template(file).map_err(said)?;
     let shown = file.display();
     Ok(format!(

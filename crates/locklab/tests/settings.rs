@@ -117,6 +117,32 @@ fn an_option_that_is_not_used_is_refused() {
 }
 
 #[test]
+fn a_dry_run_writes_nothing_and_json_is_json() {
+    let folder = tempfile::tempdir().unwrap();
+    let stored = "matrix tas mcs --on flat-16 --threads 2 --critical 1 --non-critical 1 --pairs 2 \
+                  --acquisitions 100 --quiet --store a.sqlite";
+    locklab(folder.path(), stored).assert().success();
+    for (line, file) in [
+        ("new-lock mine.c", "mine.c"),
+        ("results merge a.sqlite --store b.sqlite", "b.sqlite"),
+    ] {
+        let would = predicate::str::starts_with("Would ");
+        locklab(folder.path(), &format!("{line} --dry-run"))
+            .assert()
+            .success()
+            .stdout(would);
+        assert!(!folder.path().join(file).exists(), "{line}");
+    }
+    for line in ["machine list", "machine show amd64-8", "locks"] {
+        let output = locklab(folder.path(), &format!("{line} --json"))
+            .output()
+            .unwrap();
+        let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(document["schema"], 1, "{line}");
+    }
+}
+
+#[test]
 fn a_time_limit_means_one_thing() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("x.toml");

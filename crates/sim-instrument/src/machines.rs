@@ -8,7 +8,7 @@ use locklab_document::{Document, Section};
 use locklab_lab::experiment::Labels;
 use locklab_sim::microbench::{Checked, check};
 use locklab_sim::{BUILTIN, FIGURES, Machine, Origin, run};
-use serde_json::{Map, json};
+use serde_json::{Map, Value, json};
 use std::fmt::Write as _;
 
 /// The machines that come with Locklab, one after another.
@@ -22,6 +22,48 @@ pub fn list() -> String {
         }
     }
     page.finish()
+}
+
+/// The same as JSON.
+#[must_use]
+pub fn list_json() -> Value {
+    let machines = BUILTIN.iter().filter_map(|(name, _)| {
+        let machine = Machine::builtin(name)?;
+        Some(json!({
+            "name": name,
+            "cpus": machine.cpus(),
+            "description": machine.description,
+        }))
+    });
+    json!({ "schema": 1, "kind": "machines", "machines": machines.collect::<Vec<_>>() })
+}
+
+/// A machine's figures as JSON, each with its source or assumption.
+#[must_use]
+pub fn show_json(machine: &Machine) -> Value {
+    let figures = FIGURES.iter().map(|kind| {
+        let figure = &machine.figures[kind.key];
+        let (origin, why) = match &figure.origin {
+            Origin::Source(source) => ("source", source.as_str()),
+            Origin::Assumption(why) => ("assumption", why.as_str()),
+            Origin::Override => ("override", ""),
+        };
+        json!({
+            "name": kind.key,
+            "value": figure.value,
+            "unit": kind.unit,
+            "band": figure.band,
+            "origin": origin,
+            "why": why,
+        })
+    });
+    json!({
+        "schema": 1,
+        "kind": "machine",
+        "name": machine.name,
+        "description": machine.description,
+        "figures": figures.collect::<Vec<_>>(),
+    })
 }
 
 /// A machine's figures, each with its source or assumption.

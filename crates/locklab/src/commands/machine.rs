@@ -59,7 +59,12 @@ pub enum MachineCommand {
 /// or a file or standard output cannot be written.
 pub fn run(args: &MachineArgs, common: &Common) -> Result<ExitCode, Error> {
     match &args.command {
+        MachineCommand::List if common.json => print(&format!("{:#}\n", machines::list_json())),
         MachineCommand::List => print(&machines::list()),
+        MachineCommand::Show { machine } if common.json => {
+            let document = machines::show_json(&named(machine)?);
+            print(&format!("{document:#}\n"))
+        }
         MachineCommand::Show { machine } => print(&machines::show(&named(machine)?)),
         MachineCommand::Check { machine, seed } => {
             let document = machines::checked(&named(machine)?, *seed);

@@ -120,7 +120,19 @@ fn print_samples(
 fn merge(from: &[PathBuf], args: &ResultsArgs, common: &Common) -> Result<ExitCode, Error> {
     let stores = from.iter().map(|path| Store::read(path));
     let stores: Vec<Store> = stores.collect::<Result<_, _>>().map_err(Error::Failed)?;
-    let to = Store::open(&store_path(&args.store)?).map_err(Error::Failed)?;
+    let path = store_path(&args.store)?;
+    if common.dry_run {
+        let names = stores
+            .iter()
+            .map(|store| store.path().display().to_string());
+        let names: Vec<String> = names.collect();
+        return print(&format!(
+            "Would merge {} into {}.\n",
+            names.join(", "),
+            path.display()
+        ));
+    }
+    let to = Store::open(&path).map_err(Error::Failed)?;
     let mut text = String::new();
     let mut all = Vec::new();
     for store in &stores {
