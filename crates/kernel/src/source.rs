@@ -49,13 +49,14 @@ pub fn tree(cache: &Cache<'_>, recipe: &Changes, folder: &Path) -> Result<Tree, 
             .map_err(|e| Error::Usage(format!("cannot read the patch {}: {e}", path.display())))?;
         patches.push((std::path::absolute(&path).unwrap_or(path), text));
     }
+    let inlining = [&recipe.always_inline, &recipe.noinline, &recipe.flatten];
+    if patches.is_empty() && recipe.select.is_empty() && inlining.iter().all(|f| f.is_empty()) {
+        return Ok(original);
+    }
     let settings = format!(
         "{:?} {:?} {:?} {:?} 2",
         recipe.select, recipe.always_inline, recipe.noinline, recipe.flatten
     );
-    if patches.is_empty() && settings == "[] [] [] [] 2" {
-        return Ok(original);
-    }
     let mut parts = vec![original.key.as_bytes(), settings.as_bytes()];
     parts.extend(patches.iter().map(|(_, text)| text.as_slice()));
     let name = key(parts);

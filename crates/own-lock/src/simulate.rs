@@ -73,10 +73,7 @@ fn explain(error: SimError, sites: &Sites) -> String {
                 line(last)
             )
         }
-        SimError::TwoHolders { intruder, .. } => {
-            let _ = intruder;
-            format!("{error}; it came in at {}", line(last))
-        }
+        SimError::TwoHolders { .. } => format!("{error}; it came in at {}", line(last)),
         _ => error.to_string(),
     }
 }
