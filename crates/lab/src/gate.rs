@@ -85,8 +85,8 @@ fn fails_today(
     experiment: &Experiment,
     ranking: &Ranking,
 ) -> Result<bool, String> {
-    let primaries = ranking.points.iter().filter_map(|p| p.metrics.first());
-    let words: Vec<&str> = primaries.map(|m| today_at(m, ranking.delta)).collect();
+    let words = ranking.points.iter().filter_map(today_at);
+    let words: Vec<&str> = words.collect();
     if !fail_on.is_empty() && words.iter().all(|word| *word == "invalid") {
         return Err(
             "--fail-on judged nothing: no point has a rank of today's lock; give more --pairs or \

@@ -65,6 +65,8 @@ pub struct Point {
     pub key: Key,
     /// Whether there are more threads than CPUs.
     pub oversubscribed: bool,
+    /// The margin within which a difference does not matter here, a fraction.
+    pub delta: f64,
     /// One for each metric that is ranked, the primary one first.
     pub metrics: Vec<Ranked>,
     /// Why locks have no figures, or not all, by the number of the lock.
@@ -237,6 +239,7 @@ fn point(experiment: &Experiment, question: &Question, key: Key, delta: f64) -> 
         .iter()
         .filter(|cell| cell.key.point_of() == key)
         .collect();
+    let delta = cells.iter().find_map(|cell| cell.delta).unwrap_or(delta);
     let of = |name: &str| cells.iter().find(|cell| cell.key.lock() == Some(name));
     let blocks = Blocks::of(&cells, question);
     let looks = question.looks(experiment.design.pairs);
@@ -264,6 +267,7 @@ fn point(experiment: &Experiment, question: &Question, key: Key, delta: f64) -> 
     });
     Point {
         oversubscribed: cells.iter().any(|cell| cell.oversubscribed),
+        delta,
         metrics: metrics
             .iter()
             .filter(is_ranked)
@@ -287,52 +291,71 @@ fn is_ranked(metric: &&Metric) -> bool {
     RANKED.contains(&metric.name.as_str())
 }
 
-/// The samples of one point: by lock, then by number of the block.
-struct Blocks<'a>(Vec<Vec<Option<&'a Sample>>>);
+/// The samples of one point: by lock, then by number of the block, each with
+/// the reference's of its pair.
+struct Blocks<'a>(Vec<Vec<Option<[&'a Sample; 2]>>>);
 
 impl<'a> Blocks<'a> {
     fn of(cells: &[&'a Cell], question: &Question) -> Self {
-        let mut all: Vec<Vec<Option<&Sample>>> = vec![Vec::new(); question.subjects.len()];
+        let mut all = vec![Vec::new(); question.subjects.len()];
         for cell in cells {
             let name = cell.key.lock();
-            let at = question
-                .subjects
-                .iter()
-                .position(|s| Some(s.name.as_str()) == name);
-            let Some(lock) = at else { continue };
+            let of = |s: &Subject| Some(s.name.as_str()) == name;
+            let Some(lock) = question.subjects.iter().position(of) else {
+                continue;
+            };
             for pair in cell.pairs.iter().filter(|pair| !pair.is_half()) {
-                let number = pair.index as usize;
-                put(&mut all[0], number, &pair.baseline);
-                // A pair that was made again, alone, belongs to no block.
-                if all[0][number].is_some_and(|r| same_block(r, pair)) {
-                    put(&mut all[lock], number, &pair.experiment);
-                }
+                let Pair {
+                    baseline,
+                    experiment,
+                    ..
+                } = pair;
+                put(&mut all[0], pair, [baseline, baseline]);
+                put(&mut all[lock], pair, [baseline, experiment]);
             }
         }
         Self(all)
     }
 
     fn values(&self, metric: &Metric) -> Vec<Vec<f64>> {
-        let value = |sample: &Option<&Sample>| match sample {
-            Some(sample) if sample.invalid.is_none() => {
-                sample.values.get(&metric.name).copied().unwrap_or(f64::NAN)
-            }
-            _ => f64::NAN,
+        let value = |sample: &Sample| {
+            let value = sample.values.get(&metric.name).copied();
+            value
+                .filter(|_| sample.invalid.is_none())
+                .unwrap_or(f64::NAN)
         };
-        let of_one = |samples: &Vec<Option<&Sample>>| samples.iter().map(value).collect();
+        let of_one = |samples: &Vec<Option<[&Sample; 2]>>| {
+            let numbered = samples.iter().enumerate();
+            let in_block = |(number, sample): (usize, &Option<[&Sample; 2]>)| {
+                let Some([reference, own]) = *sample else {
+                    return f64::NAN;
+                };
+                // A lock whose slices were disturbed was measured again, with
+                // the reference alone: its ratio to it belongs to the block.
+                let of_block = self.0[0].get(number).copied().flatten();
+                match of_block.map(|[_, of_block]| value(of_block)) {
+                    Some(of_block) if of_block != value(reference) => {
+                        value(own) * (of_block / value(reference))
+                    }
+                    _ => value(own),
+                }
+            };
+            numbered.map(in_block).collect()
+        };
         self.0.iter().map(of_one).collect()
     }
 }
 
-fn put<'a>(samples: &mut Vec<Option<&'a Sample>>, number: usize, sample: &'a Sample) {
+/// Puts samples into their block; those that count come before others.
+fn put<'a>(samples: &mut Vec<Option<[&'a Sample; 2]>>, pair: &Pair, of_pair: [&'a Sample; 2]) {
+    let number = pair.index as usize;
     if samples.len() <= number {
         samples.resize(number + 1, None);
     }
-    samples[number].get_or_insert(sample);
-}
-
-fn same_block(reference: &Sample, pair: &Pair) -> bool {
-    reference.values == pair.baseline.values
+    let counts = |of: [&Sample; 2]| of[1].invalid.is_none();
+    if samples[number].is_none_or(|there| !counts(there) && counts(of_pair)) {
+        samples[number] = Some(of_pair);
+    }
 }
 
 /// Puts a lock back into the set if fewer than nine of ten machines agree that

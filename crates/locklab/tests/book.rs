@@ -101,7 +101,7 @@ fn is_repeatable(cli: &Cli, words: &[String]) -> bool {
         Command::Machine(machine) => !matches!(machine.command, MachineCommand::Fit { .. }),
         Command::Verify(_) => !has("--mutants"),
         // Not the locks of a kernel, whose source may not be here.
-        Command::Matrix(_) => {
+        Command::Matrix(_) | Command::Rank(_) => {
             cli.common.dry_run || has("--on") && !words.iter().any(|w| w.starts_with("kernel:"))
         }
         Command::Reproduce(_) => cli.common.dry_run || is_simulated(words),

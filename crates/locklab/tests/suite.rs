@@ -12,6 +12,7 @@ mod kernel_build;
 mod kernel_sources;
 mod matrix;
 mod own_lock;
+mod rank;
 mod run;
 mod settings;
 mod simulated;

@@ -13,7 +13,7 @@ use crate::arena::{Arena, room};
 use crate::disturbance::{self, Account, Disturbance, Usage};
 use crate::latency::{LATENCIES, Latencies};
 use crate::rendezvous::{Rendezvous, wake_all};
-use crate::request::{Draw, Request};
+use crate::request::Request;
 use crate::round_trip::{Ball, links};
 use crate::slice::{Clockwork, Slice, Tally};
 use crate::timeline::Timeline;
@@ -41,8 +41,6 @@ pub(crate) struct Control {
     pub(crate) left: AtomicU32,
     /// Number of pairs that were run.
     pairs: AtomicU32,
-    /// Number of undisturbed pairs among them.
-    undisturbed: AtomicU32,
     /// Start of the block, in ns.
     began: AtomicU64,
 }
@@ -65,20 +63,18 @@ pub(crate) struct SliceRecord {
     pub(crate) measured: (u64, u64),
     /// Increments that were made under the lock and not lost.
     pub(crate) turns_kept: u64,
+    /// The disturbance of the slice, or of its pair where there are two locks.
+    pub(crate) disturbance: Disturbance,
 }
 
 /// The last worker's record of one pair.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 pub(crate) struct PairRecord {
-    /// Slices of baseline and experiment.
-    pub(crate) slices: [SliceRecord; 2],
     /// Round trip before it in ns; 0 where none was measured.
     pub(crate) trip: f64,
     /// The link on which the round trip was measured.
     pub(crate) link: usize,
-    /// The disturbance of the pair.
-    pub(crate) disturbance: Disturbance,
 }
 
 /// Memory and plan of a block.
@@ -92,6 +88,8 @@ pub(crate) struct Block {
     control: NonNull<Control>,
     most_pairs: usize,
     pairs: NonNull<PairRecord>,
+    /// Records by pair and side.
+    slices: NonNull<SliceRecord>,
     /// Records by pair, side and worker.
     workers: NonNull<WorkerRecord>,
     /// Counts by pair, side, worker and window.
@@ -123,16 +121,18 @@ impl Block {
     pub(crate) fn new(request: Request) -> Result<Self, String> {
         let threads = request.threads;
         let most_pairs = request.most_pairs();
-        let slices = 2 * most_pairs * threads;
+        let sides = request.codes.len();
+        let slices = sides * most_pairs * threads;
         let larger = |a: std::alloc::Layout, b: std::alloc::Layout| {
             let align = a.align().max(b.align());
             std::alloc::Layout::from_size_align(a.size().max(b.size()), align).unwrap_or(a)
         };
-        let [baseline, experiment] = &request.codes;
-        let lock = larger(baseline.lock, experiment.lock);
-        let context = larger(baseline.context, experiment.context);
+        let none = std::alloc::Layout::new::<()>();
+        let codes = request.codes.iter();
+        let lock = codes.clone().map(|code| code.lock).fold(none, larger);
+        let context = codes.map(|code| code.context).fold(none, larger);
         let latencies = if request.latency {
-            2 * threads * 2 * LATENCIES
+            sides * threads * 2 * LATENCIES
         } else {
             1
         };
@@ -143,6 +143,7 @@ impl Block {
                 * (room(context.size().max(1)) + room(size_of::<Section>()) + 2 * SPREAD_OF_ONE)
             + room(size_of::<Control>())
             + room(size_of::<PairRecord>() * most_pairs)
+            + room(size_of::<SliceRecord>() * most_pairs * sides)
             + room(size_of::<WorkerRecord>() * slices)
             + room(8 * (slices * request.windows.count).max(1))
             + room(8 * latencies);
@@ -174,6 +175,7 @@ impl Block {
             control: arena.put(Control::default()),
             most_pairs,
             pairs: arena.take(most_pairs),
+            slices: arena.take(most_pairs * sides),
             workers: arena.take(slices),
             turns_at: arena.take((slices * request.windows.count).max(1)),
             latencies: arena.take(latencies),
@@ -202,7 +204,19 @@ impl Block {
     }
 
     fn at(&self, pair: usize, side: usize) -> usize {
-        (2 * pair + side) * self.request.threads
+        (self.request.codes.len() * pair + side) * self.request.threads
+    }
+
+    fn slice_at(&self, pair: usize, side: usize) -> NonNull<SliceRecord> {
+        // SAFETY: in bounds, for a pair and a side that there are.
+        unsafe { self.slices.add(self.request.codes.len() * pair + side) }
+    }
+
+    /// The record of one slice of a pair that was run.
+    pub(crate) fn slice_record(&self, pair: usize, side: usize) -> &SliceRecord {
+        // SAFETY: zeroed or written by the last worker of a rendezvous that we
+        // have passed, and no more; all zeros are legal.
+        unsafe { self.slice_at(pair, side).as_ref() }
     }
 
     /// The workers' records of one slice. Only to be called while no worker
@@ -257,47 +271,40 @@ impl Block {
         let control = self.control();
         let account = Account::open();
         self.meet(|control| control.began.store(clock::now(), Ordering::Relaxed));
-        for pair in 0..self.most_pairs {
+        'pairs: for pair in 0..self.most_pairs {
             if control.over.load(Ordering::Relaxed) {
                 break;
             }
             self.measure_link(pair, worker);
             let draw = self.request.draw(pair);
-            let [first, second] = draw.sides.map(|side| side as usize);
-            self.meet(|control| self.build(control, first));
-            if control.over.load(Ordering::Relaxed) {
-                break;
+            let sides = draw.sides();
+            self.meet(|control| self.build(control, sides[0]));
+            for (at, &side) in sides.iter().enumerate() {
+                if control.over.load(Ordering::Relaxed) {
+                    break 'pairs;
+                }
+                self.slice(pair, side, worker, (&account, latencies.as_ref()));
+                self.meet(|control| {
+                    self.tear_down(control, pair, side);
+                    match sides.get(at + 1) {
+                        Some(next) => self.build(control, *next),
+                        None => self.end_pair(control, pair),
+                    }
+                });
             }
-            self.slice(pair, first, &draw, worker, (&account, latencies.as_ref()));
-            self.meet(|control| {
-                self.tear_down(control, pair, first);
-                self.build(control, second);
-            });
-            if control.over.load(Ordering::Relaxed) {
-                break;
-            }
-            self.slice(pair, second, &draw, worker, (&account, latencies.as_ref()));
-            self.meet(|control| {
-                self.tear_down(control, pair, second);
-                self.end_pair(control, pair);
-            });
             if let Some(latencies) = &mut latencies {
-                latencies.close(self.pairs_so_far(pair).disturbance == Disturbance::None);
+                latencies
+                    .close(|side| self.slice_record(pair, side).disturbance == Disturbance::None);
             }
         }
         if let Some(latencies) = latencies {
             // SAFETY: this worker's own part, of this size.
-            unsafe { latencies.save(self.latencies.add(worker * 4 * LATENCIES)) };
+            let own = worker * self.request.codes.len() * 2 * LATENCIES;
+            unsafe { latencies.save(self.latencies.add(own)) };
         }
         // B4: Release pairs with the controller's Acquire of `left`.
         control.left.fetch_add(1, Ordering::Release);
         wake_all(&control.left);
-    }
-
-    fn pairs_so_far(&self, pair: usize) -> &PairRecord {
-        // SAFETY: in bounds; written by the last worker of a rendezvous that
-        // we have passed, and no more.
-        unsafe { self.pairs.add(pair).as_ref() }
     }
 
     /// Lets two workers measure the round trip between them; the others
@@ -330,8 +337,8 @@ impl Block {
             self.shared.write(Section::default());
             code.build(self.lock, &self.contexts);
         }
-        let settled = clock::now() + self.request.settle;
-        control.clockwork.set(settled, self.request.length);
+        let of = self.request.slice_of(side);
+        control.clockwork.set(clock::now() + of.settle, of.length);
     }
 
     /// Records the results of a slice, while all workers wait.
@@ -341,10 +348,11 @@ impl Block {
         // record is in bounds and used by nobody else now.
         unsafe {
             self.request.codes[side].tear_down(self.lock, &self.contexts);
-            (*self.pairs.add(pair).as_ptr()).slices[side] = SliceRecord {
+            self.slice_at(pair, side).write(SliceRecord {
                 measured: control.clockwork.measured(),
                 turns_kept,
-            };
+                disturbance: Disturbance::None,
+            });
         }
         control.progress.fetch_add(1, Ordering::Relaxed);
     }
@@ -352,17 +360,14 @@ impl Block {
     /// Decides whether the pair counts, and whether there will be another,
     /// while all workers wait.
     fn end_pair(&self, control: &Control, pair: usize) {
-        let disturbed = self.disturbance(pair);
-        // SAFETY: as in `tear_down`.
-        unsafe { (*self.pairs.add(pair).as_ptr()).disturbance = disturbed };
+        self.note_disturbances(pair);
         control.ball.reset();
         let run = pair as u32 + 1;
         control.pairs.store(run, Ordering::Relaxed);
-        let undisturbed = if disturbed == Disturbance::None {
-            control.undisturbed.fetch_add(1, Ordering::Relaxed) + 1
-        } else {
-            control.undisturbed.load(Ordering::Relaxed)
-        };
+        let undisturbed = (0..self.request.codes.len())
+            .map(|side| self.undisturbed(run, side))
+            .min()
+            .unwrap_or(0);
         let now = clock::now();
         let spent = now.saturating_sub(control.began.load(Ordering::Relaxed));
         let over = self.request.is_over(run, undisturbed, spent, now)
@@ -370,16 +375,35 @@ impl Block {
         control.over.store(over, Ordering::Relaxed);
     }
 
-    /// The disturbance of a pair whose workers' records are complete.
-    fn disturbance(&self, pair: usize) -> Disturbance {
-        disturbance::of([0, 1].map(|side| self.workers(pair, side)), &self.request)
+    /// Slices of a lock that count, of the first `run` pairs.
+    fn undisturbed(&self, run: u32, side: usize) -> u32 {
+        let count = (0..run as usize)
+            .filter(|pair| self.slice_record(*pair, side).disturbance == Disturbance::None)
+            .count();
+        u32::try_from(count).unwrap_or(u32::MAX)
+    }
+
+    /// Records the disturbances of a pair whose workers' records are complete.
+    /// Of two locks both slices count or none; of many each by itself, since
+    /// some slice of forty is disturbed nearly always.
+    fn note_disturbances(&self, pair: usize) {
+        let sides = 0..self.request.codes.len();
+        let of_pair = (sides.len() == 2)
+            .then(|| disturbance::of([0, 1].map(|side| self.workers(pair, side)), &self.request));
+        for side in sides {
+            let disturbance = of_pair
+                .unwrap_or_else(|| disturbance::of([self.workers(pair, side)], &self.request));
+            // SAFETY: as in `tear_down`.
+            unsafe { (*self.slice_at(pair, side).as_ptr()).disturbance = disturbance };
+        }
     }
 
     /// Fills in what workers would have recorded of the next pair.
     #[cfg(test)]
     pub(crate) fn play(
         &self,
-        mut record: PairRecord,
+        record: PairRecord,
+        slices: [SliceRecord; 2],
         workers: [&[WorkerRecord]; 2],
     ) -> Disturbance {
         let control = self.control();
@@ -407,10 +431,14 @@ impl Block {
                 }
             }
         }
-        record.disturbance = self.disturbance(pair);
         // SAFETY: as above.
         unsafe { self.pairs.add(pair).write(record) };
-        record.disturbance
+        for (side, slice) in slices.into_iter().enumerate() {
+            // SAFETY: as above.
+            unsafe { self.slice_at(pair, side).write(slice) };
+        }
+        self.note_disturbances(pair);
+        self.slice_record(pair, 0).disturbance
     }
 
     /// Runs one worker's part of one slice.
@@ -418,7 +446,6 @@ impl Block {
         &self,
         pair: usize,
         side: usize,
-        draw: &Draw,
         worker: usize,
         (account, latencies): (&Account, Option<&Latencies>),
     ) {
@@ -443,7 +470,7 @@ impl Block {
             critical: request.critical[worker],
             non_critical: request.non_critical,
             timeline: RefCell::new(Timeline::new(
-                windows,
+                request.windows_of(side),
                 turns_at,
                 clock::now(),
                 request.clock_cost,
@@ -453,7 +480,7 @@ impl Block {
                 .map(|latencies| latencies.slice(side)),
             tally: Cell::default(),
         };
-        let work = request.codes[side].slice(draw.layouts[side], timed);
+        let work = request.codes[side].slice(request.layout_of(pair, side), timed);
         // SAFETY: `build` has built this side's lock and contexts here, and
         // they stay until all workers have met again.
         unsafe { work(&slice) };

@@ -163,8 +163,11 @@ pub(crate) fn grain() -> u64 {
     seen[INTERVALS * 9 / 10]
 }
 
-/// The disturbance of the two slices of a pair.
-pub(crate) fn of(slices: [&[WorkerRecord]; 2], request: &Request) -> Disturbance {
+/// The disturbance of slices that count together.
+pub(crate) fn of<const SLICES: usize>(
+    slices: [&[WorkerRecord]; SLICES],
+    request: &Request,
+) -> Disturbance {
     if request.oversubscribed() {
         return Disturbance::None;
     }

@@ -36,7 +36,7 @@ impl Detail {
 /// The outcome of the pairs of slices of a block.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Slices {
-    /// Pairs that count.
+    /// Slices, or pairs of them, that count.
     pub(crate) kept: u32,
     /// Pairs in which another program had a CPU.
     pub(crate) preempted: u32,
@@ -44,17 +44,18 @@ pub(crate) struct Slices {
     pub(crate) stolen: u32,
 }
 
-/// The pairs of a block that count, and the placement of its CPUs.
+/// The pairs of a block that count for each side, and the placement of its
+/// CPUs.
 pub(crate) struct Sorted {
-    pub(crate) kept: Vec<usize>,
-    pub(crate) slices: Slices,
+    pub(crate) kept: Vec<Vec<usize>>,
+    pub(crate) slices: Vec<Slices>,
     placement: Option<Placement>,
 }
 
 impl Sorted {
     /// The pairs that count and give the rates: those that were not timed.
-    fn rated(&self, block: &Block) -> impl Iterator<Item = usize> {
-        let kept = self.kept.iter().copied();
+    fn rated(&self, block: &Block, side: usize) -> impl Iterator<Item = usize> {
+        let kept = self.kept[side].iter().copied();
         kept.filter(|pair| !block.request.is_timed(*pair))
     }
 }
@@ -62,7 +63,8 @@ impl Sorted {
 /// Sorts the pairs of a block.
 pub(crate) fn sort(block: &Block) -> Sorted {
     let pairs = block.pairs();
-    let mut slices = Slices::default();
+    let sides = block.request.codes.len();
+    let mut slices = vec![Slices::default(); sides];
     let links = pairs.iter().map(|p| p.link + 1).max().unwrap_or(0);
     let trips = |link: usize| {
         let of = pairs.iter().filter(move |p| p.link == link);
@@ -70,14 +72,16 @@ pub(crate) fn sort(block: &Block) -> Sorted {
             .filter(|ns| *ns > 0.0)
             .collect::<Vec<f64>>()
     };
-    let mut kept = Vec::new();
-    for (i, pair) in pairs.iter().enumerate() {
-        match pair.disturbance {
-            Disturbance::Preempted => slices.preempted += 1,
-            Disturbance::Stolen => slices.stolen += 1,
-            Disturbance::None => {
-                slices.kept += 1;
-                kept.push(i);
+    let mut kept = vec![Vec::new(); sides];
+    for pair in 0..pairs.len() {
+        for (side, slices) in slices.iter_mut().enumerate() {
+            match block.slice_record(pair, side).disturbance {
+                Disturbance::Preempted => slices.preempted += 1,
+                Disturbance::Stolen => slices.stolen += 1,
+                Disturbance::None => {
+                    slices.kept += 1;
+                    kept[side].push(pair);
+                }
             }
         }
     }
@@ -103,34 +107,32 @@ pub(crate) fn sort(block: &Block) -> Sorted {
     }
 }
 
-/// The samples of baseline and experiment.
-pub(crate) fn samples(block: &Block) -> [Sample; 2] {
+/// The samples of all locks of a block.
+pub(crate) fn samples(block: &Block) -> Vec<Sample> {
     let sorted = sort(block);
     let alone = rates_alone(block, &sorted);
-    let mut samples = [0, 1].map(|side| {
-        let rate = alone.map(|rates| rates[side]);
-        sample(block, &sorted, side, rate)
-    });
-    let disturbed = disturbed(block, &sorted);
-    for sample in &mut samples {
+    let of = |side: usize| {
+        let rate = alone.as_ref().map(|rates| rates[side]);
+        let mut sample = sample(block, &sorted, side, rate);
         if sample.invalid.is_none() {
-            sample.invalid.clone_from(&disturbed);
+            sample.invalid = disturbed(block, sorted.slices[side]);
         }
-    }
-    samples
+        sample
+    };
+    (0..block.request.codes.len()).map(of).collect()
 }
 
-/// The rates of baseline and experiment of one thread alone, so that a few
-/// slices that the machine disturbed unseen decide nothing: the middle half of
-/// the slices' rates and of the ratios of their pairs. There is no contention,
-/// so what varies between slices is the machine. With several threads it is the
-/// lock too, and all slices count alike.
-fn rates_alone(block: &Block, sorted: &Sorted) -> Option<[f64; 2]> {
+/// The rates of all locks of one thread alone, so that a few slices that the
+/// machine disturbed unseen decide nothing: the middle half of the first
+/// one's rates, and of the ratios to it of the others in the same pairs. There
+/// is no contention, so what varies between slices is the machine. With several
+/// threads it is the lock too, and all slices count alike.
+fn rates_alone(block: &Block, sorted: &Sorted) -> Option<Vec<f64>> {
     if block.request.threads > 1 {
         return None;
     }
     let rate = |pair: usize, side: usize| {
-        let (began, ended) = block.pairs()[pair].slices[side].measured;
+        let (began, ended) = block.slice_record(pair, side).measured;
         let worker = &block.workers(pair, side)[0];
         // What it lost below the limit is not its own; it lost it anywhere in
         // the slice.
@@ -139,15 +141,18 @@ fn rates_alone(block: &Block, sorted: &Sorted) -> Option<[f64; 2]> {
         let length = ended.saturating_sub(began).max(1) as f64 * had.max(0.5);
         (worker.tally.turns as f64 / (length * 1e-9)).ln()
     };
-    let pairs = || {
-        sorted
-            .rated(block)
-            .map(|pair| [0, 1].map(|side| rate(pair, side)))
+    let sound = |logs: Vec<f64>| logs.into_iter().filter(|log| log.is_finite()).collect();
+    let first = sorted.rated(block, 0).map(|pair| rate(pair, 0)).collect();
+    let first = middle_half(sound(first))?;
+    let of = |side: usize| {
+        let both = sorted
+            .rated(block, side)
+            .filter(|pair| sorted.kept[0].contains(pair));
+        let ratios = both.map(|pair| rate(pair, side) - rate(pair, 0)).collect();
+        Some((first + middle_half(sound(ratios))?).exp())
     };
-    let sound = || pairs().filter(|logs| logs.iter().all(|log| log.is_finite()));
-    let baseline = middle_half(sound().map(|[baseline, _]| baseline).collect())?;
-    let ratio = middle_half(sound().map(|[b, e]| e - b).collect())?;
-    Some([baseline.exp(), (baseline + ratio).exp()])
+    let others: Option<Vec<f64>> = (1..block.request.codes.len()).map(of).collect();
+    Some(std::iter::once(first.exp()).chain(others?).collect())
 }
 
 /// The mean of the values between the quartiles.
@@ -161,12 +166,12 @@ fn middle_half(mut list: Vec<f64>) -> Option<f64> {
 }
 
 /// The reason why too little of the block is left, if so.
-fn disturbed(block: &Block, sorted: &Sorted) -> Option<Invalid> {
+fn disturbed(block: &Block, slices: Slices) -> Option<Invalid> {
     let Slices {
         kept,
         preempted,
         stolen,
-    } = sorted.slices;
+    } = slices;
     let of = kept + preempted + stolen;
     (kept < block.request.least.min(of.max(1))).then(|| {
         Invalid::Disturbed(format!(
@@ -187,13 +192,13 @@ fn sample(block: &Block, sorted: &Sorted, side: usize, alone: Option<f64>) -> Sa
     let (mut cpu, mut available) = (0.0, 0.0);
     let mut windows: Vec<Vec<u64>> = Vec::new();
     let at_once = request.threads.min(request.cpus.len()) as f64;
-    for pair in sorted.rated(block) {
-        let (began, ended) = block.pairs()[pair].slices[side].measured;
+    for pair in sorted.rated(block, side) {
+        let (began, ended) = block.slice_record(pair, side).measured;
         let length = ended.saturating_sub(began);
         let workers = block.workers(pair, side);
         let turns: u64 = workers.iter().map(|w| w.tally.turns).sum();
         took += length;
-        let layout = &mut layouts[request.draw(pair).layouts[side] % LAYOUTS];
+        let layout = &mut layouts[request.layout_of(pair, side) % LAYOUTS];
         *layout = (layout.0 + turns, layout.1 + length);
         for (worker, sum) in workers.iter().zip(&mut per_thread) {
             *sum += worker.tally.turns;
@@ -203,7 +208,7 @@ fn sample(block: &Block, sorted: &Sorted, side: usize, alone: Option<f64>) -> Sa
         }
         let wall = workers.iter().map(|w| w.usage.wall).max().unwrap_or(0);
         available += wall as f64 * at_once;
-        match request.windows.count {
+        match request.windows_of(side).count {
             0 => {}
             1 => windows.push(workers.iter().map(|w| w.tally.turns).collect()),
             count => windows.extend((0..count).map(|window| {
@@ -247,7 +252,13 @@ fn sample(block: &Block, sorted: &Sorted, side: usize, alone: Option<f64>) -> Sa
     }
     if request.latency {
         // SAFETY: all workers have left and saved theirs there.
-        let latencies = unsafe { saved(block.latencies, request.threads, side) };
+        let latencies = unsafe {
+            saved(
+                block.latencies,
+                (request.threads, request.codes.len()),
+                side,
+            )
+        };
         if !latencies.is_empty() {
             set("latency_p50", quantile(&latencies, 0.5));
             set("latency_p99", quantile(&latencies, 0.99));
@@ -259,7 +270,7 @@ fn sample(block: &Block, sorted: &Sorted, side: usize, alone: Option<f64>) -> Sa
         per_thread,
         layouts,
         address: format!("{:#x}", block.address()),
-        slices: sorted.slices,
+        slices: sorted.slices[side],
     };
     Sample {
         started: None,
@@ -281,11 +292,11 @@ fn sample(block: &Block, sorted: &Sorted, side: usize, alone: Option<f64>) -> Sa
 
 /// A failure of the workload itself in any slice.
 fn check(block: &Block, side: usize, name: &str) -> Option<Invalid> {
-    for (i, pair) in block.pairs().iter().enumerate() {
+    for i in 0..block.pairs().len() {
         let workers = block.workers(i, side);
         let turns: u64 = workers.iter().map(|w| w.tally.turns_ever).sum();
         let failed: u64 = workers.iter().map(|w| w.tally.failed_calls).sum();
-        let kept = pair.slices[side].turns_kept;
+        let kept = block.slice_record(i, side).turns_kept;
         if kept != turns {
             return Some(Invalid::CheckFailed(format!(
                 "mutual exclusion was lost by {name}: of {turns} increments under the lock \

@@ -43,22 +43,22 @@ const WINDOW: u64 = 1_000_000;
 
 /// Locks under threads or processes of this machine.
 pub struct Slices {
-    plan: Plan,
+    pub(crate) plan: Plan,
     design: Design,
     facts: Facts,
     caveats: Vec<String>,
-    machine: Machine,
-    codes: [LockCode; 2],
+    pub(crate) machine: Machine,
+    pub(crate) codes: Vec<LockCode>,
     clock_cost: f64,
     grain: u64,
     /// Time of one block of each cell, in ns.
-    blocks: Vec<u64>,
+    pub(crate) blocks: Vec<u64>,
     /// Slices of each cell; planned, then calibrated.
-    slices: Vec<SliceLength>,
+    pub(crate) slices: Vec<SliceLength>,
     descriptors: Vec<RawFd>,
     /// Files that stay open while their descriptors are used.
     _files: Vec<File>,
-    workers: Box<dyn Workers>,
+    pub(crate) workers: Box<dyn Workers>,
     /// The end of the time of all cells, in ns of the monotonic clock.
     latest: u64,
 }
@@ -91,7 +91,7 @@ impl Native {
     /// The same errors as [`Native::instrument`].
     pub fn instrument_of(
         &self,
-        codes: [LockCode; 2],
+        codes: impl Into<Vec<LockCode>>,
         plan: Plan,
         design: Design,
         interrupt: Arc<AtomicBool>,
@@ -106,7 +106,7 @@ impl Native {
         }
         let files = files(&plan)?;
         let slices = Slices {
-            codes,
+            codes: codes.into(),
             machine: self.machine.clone(),
             clock_cost: self.clock_cost,
             grain: self.grain,
@@ -158,12 +158,12 @@ fn empty(cell: &PlannedCell, plan: &Plan, delta: f64) -> Cell {
 }
 
 impl Slices {
-    fn request(&self, index: usize, seed: u64) -> Request {
+    pub(crate) fn request(&self, index: usize, seed: u64) -> Request {
         let (plan, cell) = (&self.plan, &self.plan.cells[index]);
         let SliceLength { settle, length } = self.slices[index];
         let least = if cell.oversubscribed { 1 } else { LEAST_SLICES };
         Request {
-            codes: self.codes,
+            codes: self.codes.clone(),
             threads: cell.threads,
             cpus: plan.cpus.clone(),
             critical: (0..cell.threads)
@@ -175,6 +175,7 @@ impl Slices {
             non_critical: cell.non_critical_units,
             settle,
             length,
+            slices: Vec::new(),
             windows: Windows {
                 length: WINDOW,
                 count: usize::try_from(length / WINDOW).unwrap_or(usize::MAX),
@@ -275,7 +276,10 @@ impl Instrument for Slices {
         let found =
             if self.plan.spec.slice.is_none() && planned.threads > 1 && !planned.oversubscribed {
                 let request = self.request(index, index as u64);
-                calibrate(&request, self.plan.calibration_time(), &mut *self.workers)?
+                // Both locks have the slices of the slower one.
+                let time = self.plan.calibration_time();
+                let found = calibrate(&request, time, &mut *self.workers)?;
+                found.and_then(|each| each.into_iter().max_by_key(|slice| slice.settle))
             } else {
                 None
             };
@@ -309,7 +313,10 @@ impl Instrument for Slices {
         let request = self.request(turn.cell, turn.seed);
         let block = Arc::new(Block::new(request).map_err(Stopped::Fatal)?);
         Ok(match self.workers.run(&block)? {
-            Ending::Well => figures::samples(&block),
+            Ending::Well => {
+                let mut samples = figures::samples(&block).into_iter();
+                [(); 2].map(|()| samples.next().unwrap_or_default())
+            }
             Ending::Badly(why) => [Sample::invalid(why.clone()), Sample::invalid(why)],
         })
     }

@@ -22,16 +22,17 @@ fn histogram() -> Histogram<u64> {
 /// The latencies of one worker.
 pub(crate) struct Latencies {
     /// Latencies of the pair under way.
-    slices: [RefCell<Histogram<u64>>; 2],
-    /// Latencies of all pairs that count.
-    sums: [Histogram<u64>; 2],
+    slices: Vec<RefCell<Histogram<u64>>>,
+    /// Latencies of all slices that count.
+    sums: Vec<Histogram<u64>>,
 }
 
 impl Latencies {
-    pub(crate) fn new() -> Self {
+    /// Latencies of so many locks.
+    pub(crate) fn new(sides: usize) -> Self {
         Self {
-            slices: [histogram().into(), histogram().into()],
-            sums: [histogram(), histogram()],
+            slices: (0..sides).map(|_| histogram().into()).collect(),
+            sums: (0..sides).map(|_| histogram()).collect(),
         }
     }
 
@@ -40,10 +41,10 @@ impl Latencies {
         &self.slices[side]
     }
 
-    /// Ends a pair; `counts` is whether its latencies are kept.
-    pub(crate) fn close(&mut self, counts: bool) {
-        for (slice, sum) in self.slices.iter_mut().zip(&mut self.sums) {
-            if counts {
+    /// Ends a pair; `counts` is whether the latencies of a side are kept.
+    pub(crate) fn close(&mut self, counts: impl Fn(usize) -> bool) {
+        for (side, (slice, sum)) in self.slices.iter_mut().zip(&mut self.sums).enumerate() {
+            if counts(side) {
                 // The ranges are the same, so this cannot fail.
                 let _ = sum.add(&*slice.get_mut());
             }
@@ -54,7 +55,8 @@ impl Latencies {
     /// Writes pairs of value and count of each side, ended by a count of 0.
     ///
     /// # Safety
-    /// `place` leads to memory for 4 × [`LATENCIES`] values, zeroed.
+    /// `place` leads to memory for 2 × [`LATENCIES`] values of each side,
+    /// zeroed.
     pub(crate) unsafe fn save(&self, place: NonNull<u64>) {
         for (side, sum) in self.sums.iter().enumerate() {
             for (i, step) in sum.iter_recorded().take(LATENCIES - 1).enumerate() {
@@ -72,14 +74,19 @@ impl Latencies {
 /// The merged latencies of one side that workers have saved.
 ///
 /// # Safety
-/// `place` leads to what [`Latencies::save`] wrote, of `workers` workers.
-pub(crate) unsafe fn saved(place: NonNull<u64>, workers: usize, side: usize) -> Histogram<u64> {
+/// `place` leads to what [`Latencies::save`] wrote, of so many workers and
+/// sides.
+pub(crate) unsafe fn saved(
+    place: NonNull<u64>,
+    (workers, sides): (usize, usize),
+    side: usize,
+) -> Histogram<u64> {
     let mut sum = histogram();
     for worker in 0..workers {
         for i in 0..LATENCIES - 1 {
             // SAFETY: the caller's promise.
             let (value, count) = unsafe {
-                let at = place.add(worker * 4 * LATENCIES + side * 2 * LATENCIES + 2 * i);
+                let at = place.add((worker * sides + side) * 2 * LATENCIES + 2 * i);
                 (at.read(), at.add(1).read())
             };
             if count == 0 {
@@ -127,17 +134,17 @@ mod tests {
 
     #[test]
     fn only_pairs_that_count_are_kept() {
-        let mut latencies = Latencies::new();
+        let mut latencies = Latencies::new(2);
         for (value, counts) in [(100, true), (7, false), (300, true)] {
             latencies.slice(1).borrow_mut().saturating_record(value);
-            latencies.close(counts);
+            latencies.close(|_| counts);
         }
         let mut room = vec![0_u64; 4 * LATENCIES];
         let place = NonNull::new(room.as_mut_ptr()).unwrap();
         // SAFETY: the vector has as many elements.
         let sums = unsafe {
             latencies.save(place);
-            [0, 1].map(|side| saved(place, 1, side))
+            [0, 1].map(|side| saved(place, (1, 2), side))
         };
         assert_eq!((sums[0].len(), sums[1].len()), (0, 2));
         assert_eq!(sums[1].max(), 301);

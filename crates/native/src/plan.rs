@@ -112,7 +112,7 @@ impl Plan {
     ) -> Result<Self, String> {
         let cpus = cpus(&spec, topology)?;
         for name in [&spec.baseline, &spec.experiment] {
-            check_lock(&subject::find(name)?, &spec)?;
+            spec.fits(&subject::find(name)?)?;
         }
         if spec.time.is_zero() {
             return Err("no time shows nothing; give --time 10 or more".into());
@@ -240,6 +240,39 @@ impl Plan {
         nanos(self.spec.time) / CALIBRATIONS / calibrated.count().max(1) as u64
     }
 
+    /// The time of one block of `locks` locks at each point, in ns, so that
+    /// `blocks` rounds take the requested time; a block has one slice of each
+    /// lock at least.
+    #[must_use]
+    pub fn blocks_of_many(&self, locks: usize, blocks: u32) -> Vec<u64> {
+        let least = |cell: &PlannedCell| {
+            let slice = self.slice(cell);
+            locks as u64 * (slice.settle + slice.length)
+        };
+        let fixed: u64 = self.cells.iter().map(|c| least(c) + BESIDE_A_BLOCK).sum();
+        let round = nanos(self.spec.time) / u64::from(blocks.max(1));
+        // Where there are more threads than CPUs a slice is long enough.
+        let crowded = |cell: &&PlannedCell| !cell.oversubscribed;
+        let sharing = self.cells.iter().filter(crowded).count() as u64;
+        let spare = round.saturating_sub(fixed) / sharing.max(1);
+        let time = |cell: &PlannedCell| match cell.oversubscribed {
+            true => least(cell),
+            false => (least(cell) + spare).max(BLOCK.0),
+        };
+        self.cells.iter().map(time).collect()
+    }
+
+    /// The time of `blocks` such rounds.
+    #[must_use]
+    pub fn estimate_of_many(&self, locks: usize, blocks: u32) -> Duration {
+        let one: u64 = self
+            .blocks_of_many(locks, blocks)
+            .iter()
+            .map(|b| b + BESIDE_A_BLOCK)
+            .sum();
+        Duration::from_nanos(one.saturating_mul(blocks.into()))
+    }
+
     /// The total time if no cell is decided early.
     #[must_use]
     pub fn estimate(&self, pairs: u32) -> Duration {
@@ -307,6 +340,16 @@ fn cpus(spec: &Spec, topology: &Topology) -> Result<Vec<usize>, String> {
         return Err("--pin names no CPU; name one at least, or leave it out".into());
     }
     Ok(pin.clone())
+}
+
+impl Spec {
+    /// Whether a lock can do what is asked.
+    ///
+    /// # Errors
+    /// A sentence that says why it cannot, and what could.
+    pub fn fits(&self, subject: &Subject) -> Result<(), String> {
+        check_lock(subject, self)
+    }
 }
 
 fn check_lock(subject: &Subject, spec: &Spec) -> Result<(), String> {

@@ -4,18 +4,26 @@
 //! and the code that reads its records agree. Nothing here runs anything.
 
 use crate::lock_code::{LAYOUTS, LockCode};
+use crate::plan::SliceLength;
 use crate::timeline::Windows;
 use crate::work::Critical;
-use locklab_judge::{Side, coin, fork_seed};
+use locklab_judge::{coin, fork_seed};
 
 /// The multiple of its time that a block may take to get its least pairs.
 const LONGER: u64 = 3;
 
+/// The most locks that share a block.
+pub const MOST_LOCKS: usize = 64;
+
+/// The fork of the seed that gives the orders of many locks, beyond those of
+/// their layouts.
+const ORDERS: u64 = 1 << 32;
+
 /// The parameters of a block.
 #[derive(Clone, Debug)]
 pub(crate) struct Request {
-    /// Baseline and experiment.
-    pub(crate) codes: [LockCode; 2],
+    /// The locks: baseline and experiment, or all that share a block.
+    pub(crate) codes: Vec<LockCode>,
     /// Number of workers.
     pub(crate) threads: usize,
     /// The CPUs to pin them to, round robin.
@@ -28,7 +36,9 @@ pub(crate) struct Request {
     pub(crate) settle: u64,
     /// Measured part of a slice, in ns.
     pub(crate) length: u64,
-    /// Windows of a slice.
+    /// Both, of each lock, where they differ; empty otherwise.
+    pub(crate) slices: Vec<SliceLength>,
+    /// Windows of the longest slice.
     pub(crate) windows: Windows,
     /// Whether acquisitions are timed.
     pub(crate) latency: bool,
@@ -36,7 +46,7 @@ pub(crate) struct Request {
     pub(crate) clock_cost: f64,
     /// How long the block takes, in ns.
     pub(crate) time: u64,
-    /// The fewest undisturbed pairs of each kind; to get them it continues for
+    /// The fewest undisturbed slices of each lock and kind; to get them it continues for
     /// up to [`LONGER`] times its time.
     pub(crate) least: u32,
     /// The moment, in ns of the monotonic clock, from which on it does not
@@ -57,9 +67,40 @@ impl Request {
         self.threads > self.cpus.len()
     }
 
+    /// The slices of a lock.
+    pub(crate) fn slice_of(&self, side: usize) -> SliceLength {
+        self.slices.get(side).copied().unwrap_or(SliceLength {
+            settle: self.settle,
+            length: self.length,
+        })
+    }
+
+    /// The longest slice, in ns.
+    pub(crate) fn longest(&self) -> u64 {
+        let all = (0..self.codes.len()).map(|side| self.slice_of(side));
+        all.map(|of| of.settle + of.length).max().unwrap_or(0)
+    }
+
+    /// The windows of a slice of a lock.
+    pub(crate) fn windows_of(&self, side: usize) -> Windows {
+        let fit = self.slice_of(side).length / self.windows.length.max(1);
+        Windows {
+            count: self
+                .windows
+                .count
+                .min(usize::try_from(fit).unwrap_or(usize::MAX)),
+            ..self.windows
+        }
+    }
+
     /// The pairs that fit the longest time of the block.
     pub(crate) fn most_pairs(&self) -> usize {
-        let pair = 2 * (self.settle + self.length).max(1);
+        let sides = 0..self.codes.len();
+        let one = |side| {
+            let SliceLength { settle, length } = self.slice_of(side);
+            settle + length
+        };
+        let pair = sides.map(one).sum::<u64>().max(1);
         let fit = LONGER * self.time / pair;
         usize::try_from(fit.max(self.all_least().into()) + 2).unwrap_or(usize::MAX)
     }
@@ -90,32 +131,50 @@ impl Request {
             || run as usize >= self.most_pairs()
     }
 
-    /// The random choices for pair `pair`.
+    /// The random choices for pair `pair`. It allocates nothing, because a
+    /// worker may be the child of a fork.
     pub(crate) fn draw(&self, pair: usize) -> Draw {
-        let sides = coin(self.seed, pair as u64).sides();
+        let mut order = [0; MOST_LOCKS];
+        let count = self.codes.len().min(MOST_LOCKS);
+        if count == 2 {
+            let sides = coin(self.seed, pair as u64).sides();
+            order[..2].copy_from_slice(&sides.map(|side| side as usize));
+        } else {
+            for (at, side) in order[..count].iter_mut().enumerate() {
+                *side = at;
+            }
+            let orders = fork_seed(self.seed, ORDERS);
+            order[..count]
+                .sort_unstable_by_key(|side| fork_seed(orders, (pair * MOST_LOCKS + side) as u64));
+        }
+        Draw { order, count }
+    }
+
+    /// The code layout of a lock in pair `pair`.
+    pub(crate) fn layout_of(&self, pair: usize, side: usize) -> usize {
         // Each kind of pair has its own turn through the layouts.
         let pair = if self.latency { pair / 2 } else { pair };
-        Draw {
-            sides,
-            layouts: [0, 1].map(|side| match self.layout {
-                Some(layout) => layout,
-                None => {
-                    // All layouts equally often, in an order of the block's
-                    // own; after each round against others of the other side.
-                    let at = (pair + side * (pair / LAYOUTS)) % LAYOUTS;
-                    permutation(fork_seed(self.seed, 1 + side as u64))[at]
-                }
-            }),
-        }
+        self.layout.unwrap_or_else(|| {
+            // All layouts equally often, in an order of the block's own; after
+            // each round against others of the other locks.
+            let at = (pair + side * (pair / LAYOUTS)) % LAYOUTS;
+            permutation(fork_seed(self.seed, 1 + side as u64))[at]
+        })
     }
 }
 
-/// The random choices for one pair of slices.
+/// The random choices for one pair of slices, or one slice of each of many
+/// locks.
 pub(crate) struct Draw {
-    /// The order of the sides.
-    pub(crate) sides: [Side; 2],
-    /// Layouts of baseline and experiment.
-    pub(crate) layouts: [usize; 2],
+    order: [usize; MOST_LOCKS],
+    count: usize,
+}
+
+impl Draw {
+    /// The locks in the order in which they run.
+    pub(crate) fn sides(&self) -> &[usize] {
+        &self.order[..self.count]
+    }
 }
 
 fn permutation(seed: u64) -> [usize; LAYOUTS] {
@@ -132,13 +191,14 @@ pub(crate) mod tests {
     pub(crate) fn request(threads: usize, cpus: &[usize]) -> Request {
         let code = LockCode::find("ticket").unwrap();
         Request {
-            codes: [code, code],
+            codes: vec![code, code],
             threads,
             cpus: cpus.to_vec(),
             critical: vec![Critical::Units(1); threads],
             non_critical: 1,
             settle: 0,
             length: 1_000_000,
+            slices: Vec::new(),
             windows: Windows::default(),
             latency: false,
             clock_cost: 20.0,
@@ -156,17 +216,35 @@ pub(crate) mod tests {
         let request = request(1, &[0]);
         let mut met = std::collections::HashSet::new();
         for pair in 0..LAYOUTS * LAYOUTS {
-            met.insert(request.draw(pair).layouts);
+            met.insert([0, 1].map(|side| request.layout_of(pair, side)));
         }
         assert_eq!(met.len(), LAYOUTS * LAYOUTS);
         let first: std::collections::HashSet<_> =
-            (0..LAYOUTS).map(|p| request.draw(p).layouts[1]).collect();
+            (0..LAYOUTS).map(|p| request.layout_of(p, 1)).collect();
         assert_eq!(first.len(), LAYOUTS);
         let fixed = Request {
             layout: Some(3),
             ..request
         };
-        assert_eq!(fixed.draw(11).layouts, [3, 3]);
+        assert_eq!([0, 1].map(|side| fixed.layout_of(11, side)), [3, 3]);
+    }
+
+    #[test]
+    fn many_locks_take_turns_in_an_order_drawn_anew() {
+        let one = request(1, &[0]);
+        let request = Request {
+            codes: vec![one.codes[0]; 5],
+            ..one
+        };
+        let mut first = [0; 5];
+        for pair in 0..500 {
+            let draw = request.draw(pair);
+            let mut all = draw.sides().to_vec();
+            first[all[0]] += 1;
+            all.sort_unstable();
+            assert_eq!(all, [0, 1, 2, 3, 4]);
+        }
+        assert!(first.iter().all(|n| (70..130).contains(n)), "{first:?}");
     }
 
     #[test]
@@ -177,7 +255,7 @@ pub(crate) mod tests {
         };
         for pair in 0..LAYOUTS {
             assert!(!request.is_timed(2 * pair) && request.is_timed(2 * pair + 1));
-            let layouts = [2 * pair, 2 * pair + 1].map(|pair| request.draw(pair).layouts);
+            let layouts = [2 * pair, 2 * pair + 1].map(|pair| request.layout_of(pair, 1));
             assert_eq!(layouts[0], layouts[1]);
         }
     }

@@ -33,7 +33,7 @@ const SAME: f64 = 0.02;
 /// would be the rule and not the exception.
 const LONGEST: u64 = WINDOW * WINDOWS as u64;
 
-/// The slices for the cell of `request`, found in at most `time` ns; unchanged if
+/// The slices of each lock of `request`, found in at most `time` ns; `None` if
 /// that is too little, or the machine too noisy, for a result.
 ///
 /// # Errors
@@ -42,13 +42,14 @@ pub(crate) fn calibrate(
     request: &Request,
     time: u64,
     workers: &mut dyn Workers,
-) -> Result<Option<SliceLength>, Stopped> {
-    if time < 2 * LEAST as u64 * LONGEST {
+) -> Result<Option<Vec<SliceLength>>, Stopped> {
+    if time < request.codes.len() as u64 * LEAST as u64 * LONGEST {
         return Ok(None);
     }
     let pilot = Request {
         settle: 0,
         length: WINDOW * WINDOWS as u64,
+        slices: Vec::new(),
         windows: Windows {
             length: WINDOW,
             count: WINDOWS,
@@ -64,10 +65,10 @@ pub(crate) fn calibrate(
         return Ok(None);
     }
     let kept = sort(&block).kept;
-    if kept.len() < LEAST {
+    if kept.iter().any(|kept| kept.len() < LEAST) {
         return Ok(None);
     }
-    let settled = [0, 1].map(|side| {
+    let settled = kept.iter().enumerate().map(|(side, kept)| {
         let slices: Vec<Vec<f64>> = kept
             .iter()
             .map(|pair| {
@@ -80,11 +81,14 @@ pub(crate) fn calibrate(
             .collect();
         settled_from(&slices)
     });
-    let settle = (settled[0].max(settled[1]) as u64 * WINDOW).max(request.settle);
-    Ok(Some(SliceLength {
-        settle,
-        length: (4 * settle).clamp(request.length, LONGEST.max(request.length)),
-    }))
+    let lengths = settled.map(|windows| {
+        let settle = (windows as u64 * WINDOW).max(request.settle);
+        SliceLength {
+            settle,
+            length: (4 * settle).clamp(request.length, LONGEST.max(request.length)),
+        }
+    });
+    Ok(Some(lengths.collect()))
 }
 
 /// The window from which on the rate is that of the second half. Each slice

@@ -81,7 +81,8 @@ impl Workers for OfThisMachine {
 }
 
 fn latencies(block: &Block) -> Option<Latencies> {
-    block.request.latency.then(Latencies::new)
+    let sides = block.request.codes.len();
+    block.request.latency.then(|| Latencies::new(sides))
 }
 
 fn cpu_of(block: &Block, worker: usize) -> usize {
@@ -104,7 +105,7 @@ fn wait_for_all(
     mut check: impl FnMut() -> Result<(), String>,
 ) -> Waited {
     let control = block.control();
-    let patience = nanos(PATIENCE) + 10 * (block.request.settle + block.request.length);
+    let patience = nanos(PATIENCE) + 10 * block.request.longest();
     let (mut progress, mut since) = (u32::MAX, clock::now());
     loop {
         // B4: Acquire pairs with the workers' Release.

@@ -168,17 +168,21 @@ impl Instrument for Ranked<'_> {
         let blocks = turns.iter().map(|turn| turn.pair + 1).max().unwrap_or(0);
         let machines = draws(&self.machine, blocks as usize);
         let (spec, places, seed) = (self.spec.clone(), self.places.clone(), self.seed);
-        let locks: Vec<String> = self
-            .question
-            .subjects
-            .iter()
-            .map(|s| s.lock.clone())
+        let subjects = &self.question.subjects;
+        let locks: Vec<String> = subjects.iter().map(|s| s.lock.clone()).collect();
+        // Copies of one lock (A/A) are runs of their own.
+        let copies: Vec<u64> = (0..locks.len())
+            .map(|i| locks[..i].iter().filter(|l| **l == locks[i]).count() as u64)
             .collect();
         self.pool = Some(Pool::start(
             tasks,
             self.workers,
             move |(point, block, lock)| {
                 let seed = fork_seed(fork_seed(seed, point as u64), block.into());
+                let seed = match copies[lock] {
+                    0 => seed,
+                    copy => fork_seed(seed, copy),
+                };
                 let machine = &machines[block as usize];
                 let scenario = spec.scenario(machine, places[point], &locks[lock], seed);
                 run(&scenario).map_err(|e| e.to_string())

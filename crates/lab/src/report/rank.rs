@@ -361,7 +361,7 @@ fn findings(report: &Report, ranking: &Ranking) -> Vec<Finding> {
     let today = &report.experiment.labels.baseline;
     let finding = |point: &Point| {
         let ranked = point.metrics.first()?;
-        let verdict = today_at(ranked, ranking.delta);
+        let verdict = today_at(point)?;
         let best = ranked.order().first().map_or("none", |i| {
             let subject = &ranking.question.subjects[*i];
             subject.name.as_str()
@@ -370,7 +370,7 @@ fn findings(report: &Report, ranking: &Ranking) -> Vec<Finding> {
             let [value, low, high] = [s.value, s.low, s.high].map(number::ratio);
             format!(": {value} of the best ({low} to {high})")
         });
-        let margin = number::percent(100.0 * ranking.delta);
+        let margin = number::percent(100.0 * point.delta);
         let words = match verdict {
             "worse" => format!("{today} is shown worse than {best} by more than {margin} %"),
             "flat" => format!("{today} is shown within {margin} % of the best"),
@@ -390,15 +390,17 @@ fn findings(report: &Report, ranking: &Ranking) -> Vec<Finding> {
     ranking.points.iter().filter_map(finding).collect()
 }
 
-/// The verdict on what is in use today at one point.
-pub(crate) fn today_at(ranked: &Ranked, delta: f64) -> &'static str {
+/// The verdict on what is in use today at one point; `None` where nothing was
+/// ranked.
+pub(crate) fn today_at(point: &Point) -> Option<&'static str> {
+    let ranked = point.metrics.first()?;
     let standing = &ranked.standings[0];
-    match standing.of_best {
+    Some(match standing.of_best {
         None => "invalid",
-        Some(_) if ranked.is_shown_worse(0, delta) => "worse",
+        Some(_) if ranked.is_shown_worse(0, point.delta) => "worse",
         Some(_) if standing.within_delta => "flat",
         Some(_) => "unclear",
-    }
+    })
 }
 
 fn caveats_of(report: &Report, ranking: &Ranking) -> Vec<String> {

@@ -2,19 +2,21 @@
 //! modelled machine.
 
 mod locks;
+mod native;
 mod needs;
 mod simulated;
 
 pub use needs::Need;
 
-use super::matrix::Threads;
+use super::matrix::{NativeSettings, Threads, distinct};
 use crate::cli::{Common, OwnLockArgs};
 use crate::comparing::ComparingArgs;
 use crate::own;
 use clap::Args;
 use locklab_host::error::Error;
 use locklab_lab::list::Numbers;
-use locklab_lab::settings::DesignSettings;
+use locklab_lab::settings::{DesignSettings, refuse};
+use serde::Serialize;
 use std::process::ExitCode;
 
 /// `locklab rank`
@@ -41,6 +43,10 @@ pub struct RankArgs {
     /// Lengths of the non-critical section [default: 32]
     #[arg(long, value_name = "LIST")]
     pub non_critical: Option<Numbers>,
+    /// Measure the latency of each acquisition too, in slices of their own; a
+    /// simulation always has it
+    #[arg(long)]
+    pub latency: bool,
     #[command(flatten)]
     #[allow(missing_docs, reason = "its options have their own")]
     pub design: DesignSettings,
@@ -50,16 +56,34 @@ pub struct RankArgs {
     #[command(flatten)]
     #[allow(missing_docs, reason = "its options have their own")]
     pub comparing: ComparingArgs,
+    #[command(flatten)]
+    #[allow(missing_docs, reason = "its options have their own")]
+    pub here: NativeSettings,
     /// Simulate on a modelled machine: a name of `locklab machine list`, or a
     /// file
     #[arg(long, value_name = "MACHINE")]
     pub on: Option<String>,
+    #[command(flatten)]
+    #[allow(missing_docs, reason = "its options have their own")]
+    pub modelled: ModelledArgs,
+}
+
+/// Options of a ranking on a modelled machine.
+#[derive(Debug, Args, Serialize)]
+pub struct ModelledArgs {
     /// Virtual CPUs of a simulated virtual machine
     #[arg(long, value_name = "N")]
     pub vcpus: Option<usize>,
     /// Physical CPUs (hardware threads) that a simulated machine uses
     #[arg(long, value_name = "N")]
     pub physical: Option<usize>,
+    /// CPUs that simulated threads get
+    #[arg(long, value_name = "WHERE", value_parser = ["compact", "spread", "random", "numbered"])]
+    pub placement: Option<String>,
+    /// Acquisitions of a simulated run, all threads together [default: as many
+    /// as its precision requires]
+    #[arg(long, value_name = "N")]
+    pub acquisitions: Option<u64>,
 }
 
 /// Runs `locklab rank`.
@@ -75,12 +99,23 @@ pub fn run(args: &RankArgs, common: &Common) -> Result<ExitCode, Error> {
             "--fail-on needs to know what is in use today; give --against LOCK".into(),
         ));
     }
-    let Some(machine) = args.on.as_deref().filter(|machine| *machine != "native") else {
-        return Err(Error::Usage(
-            "this version ranks on modelled machines; say which, with --on MACHINE".into(),
-        ));
-    };
+    let machine = args.on.as_deref().filter(|machine| *machine != "native");
+    match machine {
+        Some(_) => refuse(&args.here, "is for this machine; leave it out with --on"),
+        None => refuse(
+            &args.modelled,
+            "is for simulated machines; say which, with --on MACHINE",
+        ),
+    }
+    .map_err(Error::Usage)?;
     let locks = args.locks.iter().chain(&args.against);
-    own::register(locks.map(String::as_str), &args.own, false)?;
-    simulated::run(args, common, machine)
+    own::register(locks.map(String::as_str), &args.own, machine.is_none())?;
+    match machine {
+        Some(machine) => simulated::run(args, common, machine),
+        None => native::run(args, common),
+    }
+}
+
+fn lengths(given: &Option<Numbers>, default: u64) -> Vec<u64> {
+    distinct(given.as_ref().map_or(&[default][..], |list| &list.0))
 }

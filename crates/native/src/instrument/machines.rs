@@ -120,6 +120,7 @@ impl Modelled {
         let record = SliceRecord {
             measured: (began, began + request.length),
             turns_kept: turns / threads as u64 * threads as u64,
+            ..SliceRecord::default()
         };
         let workers = taken.iter().map(|taken| WorkerRecord {
             tally: Tally {
@@ -162,16 +163,16 @@ impl Workers for Modelled {
                 0.0
             };
             let mut workers = [Vec::new(), Vec::new()];
-            for side in draw.sides {
-                let side = side as usize;
+            let mut slices = [SliceRecord::default(); 2];
+            for &side in draw.sides() {
                 let effect = if side == 1 {
                     self.effect + far + address
                 } else {
                     0.0
                 };
-                (record.slices[side], workers[side]) = self.slice(block, effect);
+                (slices[side], workers[side]) = self.slice(block, effect);
             }
-            let disturbance = block.play(record, [&workers[0], &workers[1]]);
+            let disturbance = block.play(record, slices, [&workers[0], &workers[1]]);
             undisturbed += u32::from(disturbance == Disturbance::None);
             run += 1;
             let spent = self.passed - began;

@@ -75,8 +75,9 @@ impl Machine {
         let pairs = request.time / (2 * (request.settle + request.length));
         for pair in 0..usize::try_from(pairs).unwrap().max(1) {
             let draw = request.draw(pair);
-            for side in draw.sides {
-                sums[side as usize] += self.slice(request, side, draw.layouts[side as usize]);
+            for &at in draw.sides() {
+                let side = [Side::Baseline, Side::Experiment][at];
+                sums[at] += self.slice(request, side, request.layout_of(pair, at));
             }
         }
         Pair::new(sums[0], sums[1], Order::BaselineFirst)

@@ -54,8 +54,9 @@ impl Regime {
     }
 }
 
-/// The lock that is best at these points, of those that are allowed: in the set
-/// at most of them, then by the geometric mean of its share of the best.
+/// The lock that is best at these points, of those that are allowed: by the
+/// geometric mean of its share of the best. A count of the sets it is in would
+/// prefer one that is first at half of the points and far behind at the rest.
 pub(super) fn choose(
     points: &[&Point],
     metric: &str,
@@ -63,22 +64,15 @@ pub(super) fn choose(
 ) -> Option<usize> {
     let ranked: Vec<&Ranked> = points.iter().filter_map(|p| p.metric(metric)).collect();
     let locks = ranked.first()?.standings.len();
-    let merit = |lock: usize| -> Option<(usize, f64)> {
+    let merit = |lock: usize| -> Option<f64> {
         let shares: Option<Vec<f64>> = ranked.iter().map(|m| m.share(lock)).collect();
-        let logs: f64 = shares?.iter().map(|s| s.max(1e-300).ln()).sum();
-        let best = ranked.iter().filter(|m| m.may_be_best(lock)).count();
-        Some((best, logs))
+        Some(shares?.iter().map(|s| s.max(1e-300).ln()).sum())
     };
     (0..locks)
         .filter(|lock| allowed(*lock))
         .filter_map(|lock| Some((lock, merit(lock)?)))
         // Of equals the first.
-        .reduce(
-            |a, b| match (b.1.0.cmp(&a.1.0)).then(b.1.1.total_cmp(&a.1.1)) {
-                std::cmp::Ordering::Greater => b,
-                _ => a,
-            },
-        )
+        .reduce(|a, b| if b.1 > a.1 { b } else { a })
         .map(|(lock, _)| lock)
 }
 

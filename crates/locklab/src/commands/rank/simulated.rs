@@ -1,16 +1,15 @@
 //! `locklab rank --on MACHINE`: the machines drawn from the band are the
 //! blocks.
 
-use super::RankArgs;
 use super::locks::{Place, question};
+use super::{RankArgs, lengths};
 use crate::cli::Common;
-use crate::commands::matrix::{distinct, workers};
+use crate::commands::matrix::workers;
 use crate::comparing::Comparing;
 use locklab_host::error::Error;
 use locklab_host::interrupt;
 use locklab_judge::Family;
 use locklab_lab::instrument::Instrument as _;
-use locklab_lab::list::Numbers;
 use locklab_lab::ranking::Question;
 use locklab_sim::{Machine, can_be_simulated};
 use locklab_sim_instrument::{Ranked, Spec, Work, default_threads, with_vcpus};
@@ -29,9 +28,9 @@ const BLOCKS: u32 = 12;
 pub(super) fn run(args: &RankArgs, common: &Common, on: &str) -> Result<ExitCode, Error> {
     let machine = Machine::named(on)
         .map_err(|e| e.to_string())
-        .and_then(|machine| with_vcpus(machine, args.vcpus))
+        .and_then(|machine| with_vcpus(machine, args.modelled.vcpus))
         .map_err(Error::Usage)?;
-    let threads = match (&args.threads, args.vcpus) {
+    let threads = match (&args.threads, args.modelled.vcpus) {
         (Some(threads), _) => threads.distinct(),
         (None, Some(vcpus)) => vec![vcpus],
         (None, None) => default_threads(&machine),
@@ -64,9 +63,6 @@ pub(super) fn run(args: &RankArgs, common: &Common, on: &str) -> Result<ExitCode
 }
 
 fn spec(args: &RankArgs, threads: Vec<usize>, question: &Question) -> Spec {
-    let lengths = |given: &Option<Numbers>, default: u64| {
-        distinct(given.as_ref().map_or(&[default][..], |list| &list.0))
-    };
     let lock = |i: usize| question.subjects[i].lock.clone();
     Spec {
         baseline: lock(0),
@@ -76,8 +72,8 @@ fn spec(args: &RankArgs, threads: Vec<usize>, question: &Question) -> Spec {
         non_critical: lengths(&args.non_critical, 32),
         work: Work::Units,
         latency: true,
-        acquisitions: None,
-        placement: None,
-        physical: args.physical,
+        acquisitions: args.modelled.acquisitions,
+        placement: args.modelled.placement.clone(),
+        physical: args.modelled.physical,
     }
 }

@@ -1,0 +1,87 @@
+//! `locklab rank` on this machine: all locks of a point share a block.
+
+use super::locks::{Place, question};
+use super::{RankArgs, lengths};
+use crate::cli::Common;
+use crate::commands::matrix::UnitWord;
+use crate::comparing::Comparing;
+use locklab_host::error::Error;
+use locklab_host::interrupt;
+use locklab_judge::Family;
+use locklab_lab::settings::Limit;
+use locklab_native::{Native, Plan, Spec, Unit, default_threads};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The default number of blocks.
+const BLOCKS: u32 = 24;
+
+/// Measures a ranking on this machine.
+///
+/// # Errors
+/// [`Error::Usage`] if a lock does not exist or an option cannot be carried
+/// out, [`Error::Failed`] if the machine or the store fails,
+/// [`Error::Interrupted`] after Ctrl-C. Samples that were measured are stored.
+pub(super) fn run(args: &RankArgs, common: &Common) -> Result<ExitCode, Error> {
+    let native = Native::probe();
+    let mut spec = spec(args, native.topology.order.len());
+    let place = Place {
+        threads: spec.threads.iter().copied().max().unwrap_or(1),
+        works: &|subject| match (spec.processes, subject.info.shared_memory) {
+            (true, false) => Err("it does not work between processes".into()),
+            _ => Ok(()),
+        },
+    };
+    let mut question = question(args, &place)?;
+    question.early = true;
+    let locks = question.subjects.len();
+    let seconds = (2 * locks).clamp(10, 60) as u64;
+    spec.time = Duration::from_secs(args.here.time.map_or(seconds, u64::from));
+    spec.baseline = question.subjects[0].lock.clone();
+    spec.experiment = question.subjects[1].lock.clone();
+    let plan = Plan::new(spec, &native).map_err(Error::Usage)?;
+    // Of many copies none has a bias to be stored.
+    let design = args
+        .design
+        .design(BLOCKS, Family::FalseDiscovery, false)
+        .map_err(Error::Usage)?;
+    let interrupt = interrupt::listen()?;
+    let (mut instrument, experiment) = native
+        .ranking(question, plan, design, Arc::clone(&interrupt))
+        .map_err(Error::Failed)?;
+    Comparing {
+        args: &args.comparing,
+        common,
+        interrupt: &interrupt,
+        time_limit: args.here.time_limit.map(Limit::duration),
+        file: None,
+    }
+    .carry_out(&mut instrument, experiment)
+}
+
+/// The specification of the arguments without its locks, with the defaults of a
+/// machine of `cpus` CPUs.
+fn spec(args: &RankArgs, cpus: usize) -> Spec {
+    let here = &args.here;
+    let pin = here.pin.as_ref().map(|cpus| cpus.0.clone());
+    let cpus = pin.as_ref().map_or(cpus, Vec::len).max(1);
+    Spec {
+        threads: match &args.threads {
+            Some(threads) => threads.distinct(),
+            None => default_threads(cpus),
+        },
+        critical: lengths(&args.critical, 1),
+        non_critical: lengths(&args.non_critical, 32),
+        unit: match here.unit {
+            None | Some(UnitWord::Units) => Unit::Units,
+            Some(UnitWord::Ns) => Unit::Nanoseconds,
+        },
+        pin,
+        processes: here.processes,
+        latency: args.latency,
+        slice: here.slice_us.map(|us| Duration::from_micros(us.into())),
+        layout: here.layout,
+        ..Spec::new("", "")
+    }
+}

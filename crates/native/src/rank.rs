@@ -1,0 +1,342 @@
+//! The instrument that ranks many locks on this machine.
+//!
+//! All locks of a point share a block: slices of every lock by the same
+//! threads, in an order drawn anew each round, at one address. The laboratory
+//! asks for one lock after the other, as pairs with the reference; the first
+//! that asks for a block has it run, and the others get their samples of it.
+//! At looks fixed beforehand a lock that is far behind leaves; the time of its
+//! slices goes to the others.
+
+use crate::block::Block;
+use crate::figures;
+use crate::instrument::Slices;
+use crate::lock_code::LockCode;
+use crate::plan::{Plan, SliceLength, seconds};
+use crate::probe::Native;
+use crate::settling::calibrate;
+use crate::workers::Ending;
+use locklab_judge::{Direction, Interim, Side, fork_seed, have_left};
+use locklab_lab::experiment::{Cell, Design, Experiment, Kind, Labels, Sample};
+use locklab_lab::instrument::{Instrument, Pairing, Schedule, Stopped, Turn};
+use locklab_lab::matrix::OPS;
+use locklab_lab::ranking::Question;
+use serde_json::{Map, Value, json};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+/// Many locks under threads or processes of this machine.
+pub struct RankedSlices {
+    slices: Slices,
+    question: Question,
+    design: Design,
+    /// One for each point of the plan.
+    points: Vec<AtPoint>,
+}
+
+/// The state of one point.
+#[derive(Default)]
+struct AtPoint {
+    /// Slices of each lock; empty before the calibration.
+    slices: Vec<SliceLength>,
+    /// Rates of each lock by block; not a number where it has none.
+    rates: Vec<Vec<f64>>,
+    /// Locks that are not measured any more.
+    gone: Vec<bool>,
+    /// The block whose samples have not all been fetched, by its number.
+    block: Option<(u32, Vec<Option<Sample>>)>,
+}
+
+impl Native {
+    /// The experiment that ranks the locks of `question` at the points of
+    /// `plan`, without pairs, and the instrument that measures them.
+    ///
+    /// # Errors
+    /// If one of the locks does not exist, there are more than
+    /// [`MOST_LOCKS`](crate::MOST_LOCKS), or this process has a real-time
+    /// scheduling policy.
+    pub fn ranking(
+        &self,
+        question: Question,
+        plan: Plan,
+        design: Design,
+        interrupt: Arc<AtomicBool>,
+    ) -> Result<(RankedSlices, Experiment), String> {
+        let locks = question.subjects.len();
+        if locks > crate::MOST_LOCKS {
+            return Err(format!(
+                "{locks} locks are more than the {} that share a block; name fewer",
+                crate::MOST_LOCKS
+            ));
+        }
+        let code = |name: &str| {
+            LockCode::find(name).ok_or_else(|| {
+                format!("there is no lock called '{name}'; 'locklab locks' lists them all")
+            })
+        };
+        let codes: Result<Vec<LockCode>, String> =
+            question.subjects.iter().map(|s| code(&s.lock)).collect();
+        let (mut slices, _) = self.instrument_of(codes?, plan, design.clone(), interrupt)?;
+        slices.blocks = slices.plan.blocks_of_many(locks, design.pairs);
+        let points = slices.plan.cells.iter().map(|_| AtPoint {
+            rates: vec![Vec::new(); locks],
+            gone: vec![false; locks],
+            ..AtPoint::default()
+        });
+        let ranked = RankedSlices {
+            points: points.collect(),
+            slices,
+            question,
+            design: design.clone(),
+        };
+        let experiment = ranked.experiment(design);
+        Ok((ranked, experiment))
+    }
+}
+
+impl RankedSlices {
+    /// The specification with what is ranked in place of two locks.
+    fn described(&self) -> Value {
+        let object = |value: Value| match value {
+            Value::Object(fields) => fields,
+            // These are our own types with string keys, so this cannot happen.
+            _ => Map::new(),
+        };
+        let mut fields = object(json!(self.slices.plan.spec));
+        fields.remove("baseline");
+        fields.remove("experiment");
+        fields.extend(object(json!(self.question)));
+        Value::Object(fields)
+    }
+
+    /// The point and the lock of a cell, by their numbers.
+    fn place(&self, cell: usize) -> (usize, usize) {
+        let others = self.question.subjects.len() - 1;
+        (cell / others, 1 + cell % others)
+    }
+
+    /// The samples of a block of these locks, whose time is `part` of a block
+    /// of all.
+    fn samples(
+        &mut self,
+        point: usize,
+        there: &[usize],
+        seed: u64,
+        part: f64,
+    ) -> Result<Vec<Sample>, Stopped> {
+        let state = &self.points[point];
+        let mut request = self.slices.request(point, seed);
+        request.codes = there.iter().map(|lock| self.slices.codes[*lock]).collect();
+        request.slices = match state.slices.as_slice() {
+            [] => Vec::new(),
+            slices => there.iter().map(|lock| slices[*lock]).collect(),
+        };
+        let round: u64 = (0..there.len())
+            .map(|side| {
+                let SliceLength { settle, length } = request.slice_of(side);
+                settle + length
+            })
+            .sum();
+        // The time of those that have left goes to the others.
+        let time = self.slices.blocks[point] as f64 * part;
+        request.time = (time as u64).max(round * u64::from(request.least));
+        let longest = (0..there.len())
+            .map(|side| request.slice_of(side).length)
+            .max();
+        request.windows.count =
+            usize::try_from(longest.unwrap_or(0) / request.windows.length).unwrap_or(0);
+        let block = Arc::new(Block::new(request).map_err(Stopped::Fatal)?);
+        Ok(match self.slices.workers.run(&block)? {
+            Ending::Well => figures::samples(&block),
+            Ending::Badly(why) => vec![Sample::invalid(why); there.len()],
+        })
+    }
+
+    /// Runs a block of all locks that are still measured, and keeps their
+    /// samples.
+    fn block(&mut self, point: usize, number: u32, seed: u64) -> Result<(), Stopped> {
+        let there: Vec<usize> = (0..self.question.subjects.len())
+            // The reference is in every block.
+            .filter(|lock| *lock == 0 || !self.points[point].gone[*lock])
+            .collect();
+        let samples = self.samples(point, &there, seed, 1.0)?;
+        let mut all: Vec<Option<Sample>> = vec![None; self.question.subjects.len()];
+        for (lock, sample) in there.into_iter().zip(samples) {
+            all[lock] = Some(sample);
+        }
+        let state = &mut self.points[point];
+        for (lock, sample) in all.iter().enumerate() {
+            if let Some(sample) = sample {
+                note(&mut state.rates[lock], number, sample);
+            }
+        }
+        state.block = Some((number, all));
+        // After a look, which of them go on.
+        let looks = self.question.looks(self.design.pairs);
+        if looks.interim().contains(&(number as usize + 1)) {
+            let left = have_left(&state.rates, Direction::HigherIsBetter, &looks);
+            for (gone, left) in state.gone.iter_mut().zip(left) {
+                *gone |= left;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn note(rates: &mut Vec<f64>, number: u32, sample: &Sample) {
+    let number = number as usize;
+    if rates.len() <= number {
+        rates.resize(number + 1, f64::NAN);
+    }
+    if sample.invalid.is_none() {
+        rates[number] = sample.values.get(OPS).copied().unwrap_or(f64::NAN);
+    }
+}
+
+impl Instrument for RankedSlices {
+    /// The pairs of the design are the blocks.
+    fn experiment(&self, design: Design) -> Experiment {
+        let of_two = self.slices.experiment(design);
+        let others = &self.question.subjects[1..];
+        let cells = of_two.cells.iter().flat_map(|cell| {
+            others.iter().map(|other| Cell {
+                key: cell.key.clone().of_lock(&other.name),
+                ..cell.clone()
+            })
+        });
+        let cells = cells.collect();
+        let mut experiment = Experiment {
+            kind: Kind::Rank,
+            labels: Labels {
+                baseline: self.question.subjects[0].name.clone(),
+                experiment: self.question.others(),
+            },
+            spec: self.described(),
+            cells,
+            ..of_two
+        };
+        for (name, fact) in &mut experiment.facts {
+            if name == "Method" {
+                *fact = format!(
+                    "slices of every lock by the same threads, in an order drawn anew each round, \
+                     at one address, in {} code layouts in turn; another address each block",
+                    crate::LAYOUTS
+                );
+            }
+        }
+        experiment
+    }
+
+    fn fingerprint(&self) -> Value {
+        json!({ "spec": self.described(), "machine": self.slices.machine })
+    }
+
+    /// A bias of the block hits all of its locks alike, and each has its own
+    /// turn at every address and layout.
+    fn bias_fingerprint(&self, _cell: &Cell) -> Option<Value> {
+        None
+    }
+
+    fn pairing(&self) -> Pairing {
+        Pairing::Together
+    }
+
+    fn schedule(&self) -> Schedule {
+        Schedule::RoundByRound
+    }
+
+    fn estimate(&self, _cells: &[Cell], blocks: u32) -> Option<Duration> {
+        let locks = self.question.subjects.len();
+        Some(self.slices.plan.estimate_of_many(locks, blocks))
+    }
+
+    fn interim(&self, cell: &Cell) -> Interim {
+        let lock = self
+            .question
+            .subjects
+            .iter()
+            .position(|s| Some(s.name.as_str()) == cell.key.lock());
+        let place = cell.key.place();
+        let planned = |c: &crate::plan::PlannedCell| {
+            Some([c.threads as u64, c.critical, c.non_critical]) == place
+        };
+        let point = self.slices.plan.cells.iter().position(planned);
+        match (point, lock) {
+            (Some(point), Some(lock)) if self.points[point].gone[lock] => {
+                // It has the samples of the block after which it left.
+                let last = self.points[point].rates[lock].len();
+                match cell.pairs.last() {
+                    Some(pair) if pair.index as usize + 1 >= last => Interim::Decided,
+                    _ => Interim::Open,
+                }
+            }
+            _ => Interim::Open,
+        }
+    }
+
+    fn begin(&mut self, cell: &mut Cell, index: usize) -> Result<(), Stopped> {
+        let (point, lock) = self.place(index);
+        // What an interrupted session left.
+        for pair in &cell.pairs {
+            note(&mut self.points[point].rates[0], pair.index, &pair.baseline);
+            note(
+                &mut self.points[point].rates[lock],
+                pair.index,
+                &pair.experiment,
+            );
+        }
+        let planned = &self.slices.plan.cells[point];
+        let fixed = self.slices.plan.spec.slice.is_some();
+        let calibrates = !fixed && planned.threads > 1 && !planned.oversubscribed;
+        if calibrates && self.points[point].slices.is_empty() {
+            let request = self.slices.request(point, point as u64);
+            let usual = vec![self.slices.slices[point]; self.slices.codes.len()];
+            let time = self.slices.plan.calibration_time();
+            let found = calibrate(&request, time, &mut *self.slices.workers)?;
+            self.points[point].slices = found.unwrap_or(usual);
+        }
+        let of = self.points[point].slices.get(lock);
+        let SliceLength { settle, length } = *of.unwrap_or(&self.slices.slices[point]);
+        let [settle, length] = [settle, length].map(|ns| seconds(ns as f64 * 1e-9));
+        cell.facts.retain(|(name, _)| name != "Slices");
+        cell.facts
+            .push(("Slices".into(), format!("{length} after {settle} left out")));
+        Ok(())
+    }
+
+    fn run(&mut self, cell: &Cell, turn: &Turn, side: Side) -> Result<Sample, Stopped> {
+        let [reference, own] = self.run_together(cell, turn)?;
+        Ok(match side {
+            Side::Baseline => reference,
+            Side::Experiment => own,
+        })
+    }
+
+    fn run_together(&mut self, _: &Cell, turn: &Turn) -> Result<[Sample; 2], Stopped> {
+        let (point, lock) = self.place(turn.cell);
+        // Another try of the same number is another block.
+        let seed = fork_seed(fork_seed(self.design.seed, point as u64), turn.pair.into());
+        let seed = fork_seed(seed, turn.seed);
+        let made = self.points[point].block.as_ref();
+        match made.filter(|(number, _)| *number == turn.pair) {
+            Some((_, samples)) if samples[lock].is_some() => {}
+            // Its slices were disturbed and those of the reference were not.
+            Some((_, samples)) if samples[0].as_ref().is_some_and(|s| s.invalid.is_none()) => {
+                let part = 2.0 / self.question.subjects.len() as f64;
+                let mut both = self.samples(point, &[0, lock], seed, part)?.into_iter();
+                return Ok([(); 2].map(|()| both.next().unwrap_or_default()));
+            }
+            _ => self.block(point, turn.pair, seed)?,
+        }
+        let block = self.points[point].block.as_mut();
+        let Some((_, samples)) = block else {
+            return Err(Stopped::Fatal("a block ended without samples".into()));
+        };
+        let reference = samples[0].clone().unwrap_or_default();
+        let own = samples[lock].take().unwrap_or_default();
+        Ok([reference, own])
+    }
+}
+
+#[cfg(test)]
+mod tests;
