@@ -160,13 +160,17 @@ pub(crate) fn drain(engine: &Engine, cpu: usize, now: u64) {
         if here && line.private.get() {
             stores.change(place, |store| store.settled = true);
         }
-        // Behind the oldest, an x86 store only requests its line, once.
-        may_ask = match place {
-            0 => stores.may_ask.get(),
-            _ => may_ask - usize::from(store.may_ask()),
-        };
-        if engine.costs.x86 && may_ask == 0 {
-            return;
+        // Behind the oldest, an x86 store only requests its line, once. Other
+        // processors make stores visible out of order, whereby a later one can
+        // become one that may ask: there the walk goes to the end.
+        if engine.costs.x86 {
+            may_ask = match place {
+                0 => stores.may_ask.get(),
+                _ => may_ask - usize::from(store.may_ask()),
+            };
+            if may_ask == 0 {
+                return;
+            }
         }
         place += 1;
     }
