@@ -345,15 +345,38 @@ pub struct Column {
     pub title: String,
     /// Least width in characters.
     pub width: usize,
+    /// Whether it has words, which begin at its left.
+    pub left: bool,
 }
 
 impl Column {
-    /// A column of this title and least width.
+    /// A column of figures, of this title and least width.
     #[must_use]
     pub fn new(title: impl Into<String>, width: usize) -> Self {
         Self {
             title: title.into(),
             width,
+            left: false,
+        }
+    }
+
+    /// A column of words.
+    #[must_use]
+    pub fn words(title: impl Into<String>, width: usize) -> Self {
+        Self {
+            left: true,
+            ..Self::new(title, width)
+        }
+    }
+}
+
+impl Table {
+    /// A table of one group of columns.
+    #[must_use]
+    pub fn new(columns: Vec<Column>, rows: Vec<Vec<String>>) -> Self {
+        Self {
+            groups: vec![ColumnGroup::new("", columns)],
+            rows,
         }
     }
 }

@@ -13,7 +13,7 @@ pub use json::json;
 pub use junit::junit;
 pub use markdown::markdown;
 pub use sarif::sarif;
-pub use text::text;
+pub use text::{table, text};
 
 /// Whether a text may be coloured. Colour is never the only signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,12 +4,11 @@
 use crate::spec::{Spec, Work};
 use locklab_document::number::count;
 use locklab_document::page::Page;
-use locklab_document::{Document, Section};
+use locklab_document::{Column, Document, Part, Section, Table, render};
 use locklab_lab::experiment::Labels;
 use locklab_sim::microbench::{Checked, check};
 use locklab_sim::{BUILTIN, FIGURES, Machine, Origin, run};
 use serde_json::{Map, Value, json};
-use std::fmt::Write as _;
 
 /// The machines that come with Locklab, one after another.
 #[must_use]
@@ -104,15 +103,11 @@ pub fn side_by_side(
     measured: &[(&str, Option<f64>)],
 ) -> Result<String, String> {
     let [threads, critical, non_critical] = place;
-    let mut text = format!(
-        "Million acquisitions a second, {}, critical {critical}, non-critical {non_critical}:\n\
-         {:<12} {:>10} {:>10} {:>15}\n",
-        count(threads as usize, "thread"),
-        "lock",
-        "here",
-        "simulated",
-        "simulated/here"
+    let head = format!(
+        "Million acquisitions a second, {}, critical {critical}, non-critical {non_critical}:\n",
+        count(threads as usize, "thread")
     );
+    let mut rows = Vec::new();
     for (lock, here) in measured {
         let spec = Spec {
             baseline: (*lock).into(),
@@ -135,10 +130,16 @@ pub fn side_by_side(
                 format!("{:.2}", simulated / here),
             )
         });
-        let simulated = simulated / 1e6;
-        let _ = writeln!(text, "{lock:<12} {here:>10} {simulated:>10.3} {ratio:>15}");
+        let simulated = format!("{:.3}", simulated / 1e6);
+        rows.push(vec![(*lock).to_owned(), here, simulated, ratio]);
     }
-    Ok(text)
+    let columns = vec![
+        Column::words("lock", 12),
+        Column::new("here", 10),
+        Column::new("simulated", 10),
+        Column::new("simulated/here", 15),
+    ];
+    Ok(head + &render::table(&Table::new(columns, rows)))
 }
 
 /// The published microbenchmarks of a machine's file, each beside the model's
@@ -154,22 +155,18 @@ pub fn checked(machine: &Machine, seed: u64) -> Result<Document, String> {
             machine.name
         ));
     }
-    let mut lines = vec![format!(
-        "{:40} {:>7} {:>7} {:>7}",
-        "microbenchmark, ns", "source", "model", "off"
-    )];
+    let mut rows = Vec::new();
     let mut sources: Vec<&str> = Vec::new();
     let mut chosen: Vec<&str> = Vec::new();
     for figure in &figures {
         let off = 100.0 * (figure.ours / figure.published - 1.0);
-        let row = format!(
-            "{:40} {:>7.1} {:>7.1} {off:>+5.0} % {}",
-            figure.name,
-            figure.published,
-            figure.ours,
-            if figure.chose.is_some() { "*" } else { "" }
-        );
-        lines.push(row.trim_end().to_owned());
+        rows.push(vec![
+            figure.name.clone(),
+            format!("{:.1}", figure.published),
+            format!("{:.1}", figure.ours),
+            format!("{off:+.0} %"),
+            if figure.chose.is_some() { "*" } else { "" }.to_owned(),
+        ]);
         chosen.extend(figure.chose.as_deref());
         if !sources.contains(&figure.source.as_str()) {
             sources.push(&figure.source);
@@ -196,7 +193,14 @@ pub fn checked(machine: &Machine, seed: u64) -> Result<Document, String> {
         findings: Vec::new(),
         data: Map::new(),
     };
-    document.push(Section::new("").preformatted(lines.join("\n")));
+    let columns = vec![
+        Column::words("microbenchmark, ns", 40),
+        Column::new("source", 7),
+        Column::new("model", 7),
+        Column::new("off", 7),
+        Column::words("", 1),
+    ];
+    document.push(Section::new("").with(Part::Table(Table::new(columns, rows))));
     if !chosen.is_empty() {
         document.push(Section::new("").prose(format!(
             "*: gave a parameter its value, and so says nothing for the model ({}). The other \
@@ -226,7 +230,6 @@ fn log_error(figures: &[Checked]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use locklab_document::render;
 
     #[test]
     fn a_check_has_the_model_beside_the_source() {

@@ -220,6 +220,7 @@ fn show_table(table: &Table) -> Markup {
         })
         .skip(1)
         .collect();
+    let columns: Vec<_> = table.groups.iter().flat_map(|g| &g.columns).collect();
     markup! {
         div.wide {
             table {
@@ -232,8 +233,8 @@ fn show_table(table: &Table) -> Markup {
                         }
                     }
                     tr {
-                        @for column in table.groups.iter().flat_map(|g| &g.columns) {
-                            th { (clean(&column.title)) }
+                        @for column in &columns {
+                            th class=[column.left.then_some("name")] { (clean(&column.title)) }
                         }
                     }
                 }
@@ -241,7 +242,8 @@ fn show_table(table: &Table) -> Markup {
                     @for row in &table.rows {
                         tr {
                             @for (i, cell) in row.iter().enumerate() {
-                                td class=[starts.contains(&i).then_some("start")] { (clean(cell)) }
+                                @let name = columns.get(i).is_some_and(|c| c.left).then_some("name");
+                                td class=[starts.contains(&i).then_some("start").or(name)] { (clean(cell)) }
                             }
                         }
                     }

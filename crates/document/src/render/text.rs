@@ -21,6 +21,14 @@ pub fn text(document: &Document, colour: Colour) -> String {
     page.finish()
 }
 
+/// A table alone, for a text that is no report.
+#[must_use]
+pub fn table(table: &Table) -> String {
+    let mut page = Page::default();
+    show_table(&mut page, table);
+    page.finish()
+}
+
 fn show_section(page: &mut Page, section: &Section, colour: Colour) {
     let parts: Vec<&Part> = section.parts.iter().filter(|p| !p.is_chart()).collect();
     let only_charts = parts.is_empty() && !section.parts.is_empty();
@@ -183,9 +191,13 @@ impl<'a> Placed<'a> {
     }
 
     fn line(&self, cells: impl Iterator<Item = String>) -> String {
+        let places = self.widths.iter().zip(&self.group.columns);
         let cells: Vec<String> = cells
-            .zip(&self.widths)
-            .map(|(text, width)| right(&text, *width))
+            .zip(places)
+            .map(|(text, (width, column))| match column.left {
+                true => left(&text, *width),
+                false => right(&text, *width),
+            })
             .collect();
         cells.join(" ")
     }
@@ -198,6 +210,11 @@ impl<'a> Placed<'a> {
 fn right(text: &str, width: usize) -> String {
     let gap = width.saturating_sub(display_width(text));
     format!("{}{text}", " ".repeat(gap))
+}
+
+fn left(text: &str, width: usize) -> String {
+    let gap = width.saturating_sub(display_width(text));
+    format!("{text}{}", " ".repeat(gap))
 }
 
 fn rows_of(page: &mut Page, groups: &[&Placed], rows: &[Vec<String>]) {

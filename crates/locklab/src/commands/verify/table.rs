@@ -1,5 +1,6 @@
 //! Results as plain text of 72 columns, to be read or mailed.
 
+use locklab_document::{Column, Table, render};
 use locklab_verify::{Checker, Count, LEGEND, LockResult, SHOWN, Verdict, interleaving};
 use std::fmt::Write;
 
@@ -9,15 +10,7 @@ use std::fmt::Write;
 /// executions explored, and what came of them. With mutants, one line a
 /// lock, and the survivors by source line.
 pub(super) fn table(locks: &[LockResult]) -> String {
-    let mut text = String::new();
-    let mut line = |part: std::fmt::Arguments<'_>| {
-        text.write_fmt(part).expect("a String grows");
-        text.push('\n');
-    };
-    line(format_args!(
-        "{:<20} {:<24} {:>3} {:>4} {:>8}  outcome",
-        "lock", "promise", "thr", "pre", "runs"
-    ));
+    let mut rows = Vec::new();
     for lock in locks {
         for property in &lock.properties {
             let bound = match (property.checker, property.preemptions) {
@@ -31,39 +24,64 @@ pub(super) fn table(locks: &[LockResult]) -> String {
                 Verdict::Passes => "passes",
                 Verdict::Fails => "FAILS",
             };
-            line(format_args!(
-                "{:<20} {:<24} {:>3} {:>4} {:>8}  {outcome}",
-                lock.name, property.name, property.threads, bound, property.executions
-            ));
+            rows.push(vec![
+                lock.name.clone(),
+                property.name.to_string(),
+                property.threads.to_string(),
+                bound,
+                property.executions.to_string(),
+                String::new(),
+                outcome.to_owned(),
+            ]);
         }
     }
+    let columns = vec![
+        Column::words("lock", 20),
+        Column::words("promise", 24),
+        Column::new("thr", 3),
+        Column::new("pre", 4),
+        Column::new("runs", 8),
+        // Between figures and words.
+        Column::new("", 0),
+        Column::words("outcome", 0),
+    ];
+    let mut text = render::table(&Table::new(columns, rows));
+    let mut line = |part: std::fmt::Arguments<'_>| {
+        text.write_fmt(part).expect("a String grows");
+        text.push('\n');
+    };
     line(format_args!(
         "thr: threads. pre: most preemptions in a run. holds: in every run\n\
          within that bound. passes: in all runs drawn. cut: in those explored,\n\
          but the limit came before all with one preemption were."
     ));
     if locks.iter().any(|lock| lock.mutants.is_some()) {
-        line(format_args!(
-            "\n{:<20} {:>11} {:>11} {:>9} {:>6} {:>9}",
-            "mutants of", "orderings", "structure", "planted", "argued", "survivors"
-        ));
-        for lock in locks {
-            if lock.mutants.is_none() {
-                line(format_args!(
-                    "{:<20} not tried: a promise is broken without them",
-                    lock.name
-                ));
-                continue;
-            }
-            let of = |count: Count| format!("{}/{}", count.killed, count.mutants);
-            line(format_args!(
-                "{:<20} {:>11} {:>11} {:>9} {:>6} {:>9}",
-                lock.name,
+        let of = |count: Count| format!("{}/{}", count.killed, count.mutants);
+        let tried = locks.iter().filter(|lock| lock.mutants.is_some());
+        let rows = tried.map(|lock| {
+            vec![
+                lock.name.clone(),
                 of(lock.orderings),
                 of(lock.structure),
                 of(lock.planted),
-                lock.argued.len(),
-                lock.survivors.len()
+                lock.argued.len().to_string(),
+                lock.survivors.len().to_string(),
+            ]
+        });
+        let columns = vec![
+            Column::words("mutants of", 20),
+            Column::new("orderings", 11),
+            Column::new("structure", 11),
+            Column::new("planted", 9),
+            Column::new("argued", 6),
+            Column::new("survivors", 9),
+        ];
+        let mutants = render::table(&Table::new(columns, rows.collect()));
+        line(format_args!("\n{}", mutants.trim_end()));
+        for lock in locks.iter().filter(|lock| lock.mutants.is_none()) {
+            line(format_args!(
+                "{}: not tried, a promise is broken without them",
+                lock.name
             ));
         }
         line(format_args!(
