@@ -169,7 +169,7 @@ fn the_words_follow_the_figures() {
     for (number, cell) in few.cells.iter_mut().enumerate() {
         cell.pairs.truncate(8);
         for pair in &mut cell.pairs {
-            let disturbed = if (pair.index as usize + number) % 2 == 0 {
+            let disturbed = if (pair.index as usize + number).is_multiple_of(2) {
                 0.9
             } else {
                 1.1

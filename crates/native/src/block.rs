@@ -298,8 +298,8 @@ impl Block {
             }
         }
         if let Some(latencies) = latencies {
-            // SAFETY: this worker's own part, of this size.
             let own = worker * self.request.codes.len() * 2 * LATENCIES;
+            // SAFETY: this worker's own part, of this size.
             unsafe { latencies.save(self.latencies.add(own)) };
         }
         // B4: Release pairs with the controller's Acquire of `left`.

@@ -1,6 +1,7 @@
 //! From the specification to a plan: every cell with its units and its share of
 //! the time, and every reason why it cannot run, before anything is measured.
 
+use crate::lock_code::LAYOUTS;
 use crate::probe::Native;
 use crate::spec::{Spec, Work};
 use crate::subject::{self, Subject};
@@ -125,11 +126,11 @@ impl Plan {
             );
         }
         if let Some(layout) = spec.layout
-            && layout >= crate::LAYOUTS
+            && layout >= LAYOUTS
         {
             return Err(format!(
                 "there is no layout {layout}; give --layout 0 to {}",
-                crate::LAYOUTS - 1
+                LAYOUTS - 1
             ));
         }
         let mut cells = Vec::new();

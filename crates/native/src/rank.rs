@@ -10,9 +10,10 @@
 use crate::block::Block;
 use crate::figures;
 use crate::instrument::Slices;
-use crate::lock_code::LockCode;
+use crate::lock_code::{LAYOUTS, LockCode};
 use crate::plan::{Plan, SliceLength, seconds};
 use crate::probe::Native;
+use crate::request::MOST_LOCKS;
 use crate::settling::calibrate;
 use crate::workers::Ending;
 use locklab_judge::{Direction, Interim, Side, fork_seed, have_left};
@@ -53,7 +54,7 @@ impl Native {
     ///
     /// # Errors
     /// If one of the locks does not exist, there are more than
-    /// [`MOST_LOCKS`](crate::MOST_LOCKS), or this process has a real-time
+    /// [`MOST_LOCKS`], or this process has a real-time
     /// scheduling policy.
     pub fn ranking(
         &self,
@@ -63,10 +64,10 @@ impl Native {
         interrupt: Arc<AtomicBool>,
     ) -> Result<(RankedSlices, Experiment), String> {
         let locks = question.subjects.len();
-        if locks > crate::MOST_LOCKS {
+        if locks > MOST_LOCKS {
             return Err(format!(
                 "{locks} locks are more than the {} that share a block; name fewer",
-                crate::MOST_LOCKS
+                MOST_LOCKS
             ));
         }
         let code = |name: &str| {
@@ -220,7 +221,7 @@ impl Instrument for RankedSlices {
                 *fact = format!(
                     "slices of every lock by the same threads, in an order drawn anew each round, \
                      at one address, in {} code layouts in turn; another address each block",
-                    crate::LAYOUTS
+                    LAYOUTS
                 );
             }
         }

@@ -358,8 +358,11 @@ fn is_lock(name: &Spanned<String>) -> Result<String, (usize, String)> {
     Err((name.span().start, what))
 }
 
+/// A lock and its figures, one for each number of threads.
+type Row = (String, Vec<f64>);
+
 /// The rows in the order of the file, each of the right length and above 0.
-fn rows(figures: &Figures, length: usize) -> Result<Vec<(String, Vec<f64>)>, (usize, String)> {
+fn rows(figures: &Figures, length: usize) -> Result<Vec<Row>, (usize, String)> {
     let mut rows: Vec<_> = figures.iter().collect();
     rows.sort_by_key(|(lock, _)| lock.span().start);
     let mut checked = Vec::new();

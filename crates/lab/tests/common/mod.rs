@@ -134,7 +134,7 @@ fn lock_run(threads: usize, ops: f64, streak: f64, started: f64) -> Sample {
     Sample {
         started: Some(started),
         values: values.map(|(name, x)| (name.to_owned(), x)).into(),
-        placement: (!alone).then(|| Placement {
+        placement: (!alone).then_some(Placement {
             before: 64.0 + streak,
             after: 66.5,
             typical: Some(66.0),

@@ -34,7 +34,8 @@ pub struct MatrixArgs {
 /// Runs `locklab matrix`.
 ///
 /// # Errors
-/// Those of [`run_settings`].
+/// [`Error::Usage`] if a lock, a machine or an option is wrong, [`Error::Failed`]
+/// if the machine or the store fails, [`Error::Interrupted`] after Ctrl-C.
 pub fn run(args: &MatrixArgs, common: &Common) -> Result<ExitCode, Error> {
     run_settings(&args.settings, &args.comparing, common)
 }
@@ -43,7 +44,7 @@ pub fn run(args: &MatrixArgs, common: &Common) -> Result<ExitCode, Error> {
 ///
 /// # Errors
 /// [`Error::Usage`] if the file cannot be read or is invalid; otherwise those of
-/// [`run_settings`].
+/// [`run`].
 pub fn file(
     path: &Path,
     design: &DesignSettings,

@@ -1,90 +1,19 @@
 //! `locklab rank`: any number of locks in complete blocks, here or on a
 //! modelled machine.
 
+mod arguments;
 mod locks;
 mod native;
 mod needs;
 mod simulated;
 
-pub use needs::Need;
+pub use arguments::RankArgs;
 
-use super::matrix::{NativeSettings, Threads, distinct};
-use crate::cli::{Common, OwnLockArgs};
-use crate::comparing::ComparingArgs;
+use crate::cli::Common;
 use crate::own;
-use clap::Args;
 use locklab_host::error::Error;
-use locklab_lab::list::Numbers;
-use locklab_lab::settings::{DesignSettings, refuse};
-use serde::Serialize;
+use locklab_lab::settings::refuse;
 use std::process::ExitCode;
-
-/// `locklab rank`
-///
-/// Without names it ranks every lock that does what is needed.
-#[derive(Debug, Args)]
-pub struct RankArgs {
-    /// Locks: names, C or C++ files, locks of a kernel (kernel:qspinlock)
-    #[arg(value_name = "LOCK")]
-    pub locks: Vec<String>,
-    /// What every lock must be able to do: try, timeout, fifo, recursive,
-    /// shared-memory, no-context, bytes<=N
-    #[arg(long, value_name = "LIST", value_delimiter = ',')]
-    pub needs: Vec<Need>,
-    /// The lock that is in use today: the report says whether to keep it
-    #[arg(long, value_name = "LOCK")]
-    pub against: Option<String>,
-    /// Numbers of threads, such as 1,2,4..64 [default: as in a matrix]
-    #[arg(long, value_name = "LIST")]
-    pub threads: Option<Threads>,
-    /// Lengths of the critical section [default: 1]
-    #[arg(long, value_name = "LIST")]
-    pub critical: Option<Numbers>,
-    /// Lengths of the non-critical section [default: 32]
-    #[arg(long, value_name = "LIST")]
-    pub non_critical: Option<Numbers>,
-    /// Measure the latency of each acquisition too, in slices of their own; a
-    /// simulation always has it
-    #[arg(long)]
-    pub latency: bool,
-    #[command(flatten)]
-    #[allow(missing_docs, reason = "its options have their own")]
-    pub design: DesignSettings,
-    #[command(flatten)]
-    #[allow(missing_docs, reason = "its option has its own")]
-    pub own: OwnLockArgs,
-    #[command(flatten)]
-    #[allow(missing_docs, reason = "its options have their own")]
-    pub comparing: ComparingArgs,
-    #[command(flatten)]
-    #[allow(missing_docs, reason = "its options have their own")]
-    pub here: NativeSettings,
-    /// Simulate on a modelled machine: a name of `locklab machine list`, or a
-    /// file
-    #[arg(long, value_name = "MACHINE")]
-    pub on: Option<String>,
-    #[command(flatten)]
-    #[allow(missing_docs, reason = "its options have their own")]
-    pub modelled: ModelledArgs,
-}
-
-/// Options of a ranking on a modelled machine.
-#[derive(Debug, Args, Serialize)]
-pub struct ModelledArgs {
-    /// Virtual CPUs of a simulated virtual machine
-    #[arg(long, value_name = "N")]
-    pub vcpus: Option<usize>,
-    /// Physical CPUs (hardware threads) that a simulated machine uses
-    #[arg(long, value_name = "N")]
-    pub physical: Option<usize>,
-    /// CPUs that simulated threads get
-    #[arg(long, value_name = "WHERE", value_parser = ["compact", "spread", "random", "numbered"])]
-    pub placement: Option<String>,
-    /// Acquisitions of a simulated run, all threads together [default: as many
-    /// as its precision requires]
-    #[arg(long, value_name = "N")]
-    pub acquisitions: Option<u64>,
-}
 
 /// Runs `locklab rank`.
 ///
@@ -114,8 +43,4 @@ pub fn run(args: &RankArgs, common: &Common) -> Result<ExitCode, Error> {
         Some(machine) => simulated::run(args, common, machine),
         None => native::run(args, common),
     }
-}
-
-fn lengths(given: &Option<Numbers>, default: u64) -> Vec<u64> {
-    distinct(given.as_ref().map_or(&[default][..], |list| &list.0))
 }

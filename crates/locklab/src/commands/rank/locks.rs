@@ -1,7 +1,7 @@
 //! Which locks are ranked: those that were named, or all that do what is
 //! needed. One that cannot is left out with the reason, and the others go on.
 
-use super::RankArgs;
+use super::arguments::RankArgs;
 use crate::cli::OwnLockArgs;
 use crate::own;
 use locklab_document::number::count;

@@ -1,7 +1,7 @@
 //! `locklab rank` on this machine: all locks of a point share a block.
 
+use super::arguments::{RankArgs, lengths};
 use super::locks::{Place, question};
-use super::{RankArgs, lengths};
 use crate::cli::Common;
 use crate::commands::matrix::UnitWord;
 use crate::comparing::Comparing;

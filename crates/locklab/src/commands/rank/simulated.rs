@@ -1,8 +1,8 @@
 //! `locklab rank --on MACHINE`: the machines drawn from the band are the
 //! blocks.
 
+use super::arguments::{RankArgs, lengths};
 use super::locks::{Place, question};
-use super::{RankArgs, lengths};
 use crate::cli::Common;
 use crate::commands::matrix::workers;
 use crate::comparing::Comparing;
