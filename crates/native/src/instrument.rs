@@ -7,12 +7,12 @@
 use crate::block::Block;
 use crate::figures;
 use crate::lock_code::LockCode;
-use crate::plan::{Plan, PlannedCell, SliceLength, seconds};
+use crate::plan::{Plan, PlannedCell, seconds};
 use crate::probe::Native;
 use crate::request::Request;
 use crate::settling::calibrate;
 use crate::spec::Work;
-use crate::timeline::Windows;
+use crate::timeline::{SliceLength, Windows};
 use crate::work::Critical;
 use crate::workers::{Ending, OfThisMachine, Workers};
 use locklab_host::clock;

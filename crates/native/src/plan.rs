@@ -5,7 +5,7 @@ use crate::lock_code::LAYOUTS;
 use crate::probe::Native;
 use crate::spec::{Spec, Work};
 use crate::subject::{self, Subject};
-use crate::timeline::pause;
+use crate::timeline::{SliceLength, pause};
 use crate::work::Calibration;
 use locklab_host::clock::{self, nanos};
 use locklab_host::topology::{Topology, ranges};
@@ -64,15 +64,6 @@ pub struct PlannedCell {
     pub oversubscribed: bool,
     /// Duration of one turn of every thread, in ns.
     pub round: f64,
-}
-
-/// The lengths of a slice before calibration.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SliceLength {
-    /// Length of the start that is left out, in ns.
-    pub settle: u64,
-    /// Length of the measured part, in ns.
-    pub length: u64,
 }
 
 /// Measured part of a slice, unless the lock settles more slowly, in looks at the

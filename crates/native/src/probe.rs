@@ -2,6 +2,7 @@
 //! for a report.
 
 use crate::disturbance;
+use crate::lock_code::LAYOUTS;
 use crate::plan::Plan;
 use crate::work::Calibration;
 use locklab_host::clock;
@@ -117,7 +118,7 @@ impl Native {
                     "alternating slices by the same threads, both locks at one address; a pair is \
                      a block of such slices; another address each block; {}",
                     match spec.layout {
-                        None => format!("{} code layouts in turn", crate::LAYOUTS),
+                        None => format!("{} code layouts in turn", LAYOUTS),
                         Some(layout) => format!("code layout {layout}, as asked"),
                     }
                 ),

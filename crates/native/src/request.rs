@@ -4,8 +4,7 @@
 //! and the code that reads its records agree. Nothing here runs anything.
 
 use crate::lock_code::{LAYOUTS, LockCode};
-use crate::plan::SliceLength;
-use crate::timeline::Windows;
+use crate::timeline::{SliceLength, Windows};
 use crate::work::Critical;
 use locklab_judge::{coin, fork_seed};
 

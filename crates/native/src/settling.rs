@@ -10,9 +10,8 @@
 
 use crate::block::Block;
 use crate::figures::sort;
-use crate::plan::SliceLength;
 use crate::request::Request;
-use crate::timeline::Windows;
+use crate::timeline::{SliceLength, Windows};
 use crate::workers::{Ending, Workers};
 use locklab_lab::instrument::Stopped;
 use std::sync::Arc;

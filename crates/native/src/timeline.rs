@@ -10,6 +10,15 @@
 //! few turns; the slice as a whole is not. The functions are pure: the clock is
 //! an argument.
 
+/// The lengths of a slice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SliceLength {
+    /// Length of the start that is left out, in ns.
+    pub settle: u64,
+    /// Length of the measured part, in ns.
+    pub length: u64,
+}
+
 /// The most turns between two clock reads.
 const MOST_TURNS: u64 = 256;
 

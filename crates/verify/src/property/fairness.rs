@@ -174,7 +174,7 @@ pub(crate) fn lets_others_in(lock: &Lock) -> Property {
 /// A reader that comes when a writer waits, and has said so, does not enter
 /// before it.
 pub(crate) fn readers_wait(lock: &Lock) -> Property {
-    Property::new("readers wait for a writer", 3, lock, |lock| {
+    Property::new("readers wait for writers", 3, lock, |lock| {
         let table = Table::new(lock, 3);
         table.read();
         let writer = spawn(1, move || {
