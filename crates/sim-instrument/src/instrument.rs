@@ -109,6 +109,14 @@ impl Simulated<'_> {
     }
 }
 
+/// What the samples of a simulation depend on: what is run, and every figure of
+/// the machine.
+pub(crate) fn fingerprint(run: Value, machine: &Machine) -> Value {
+    let figures = machine.figures.iter();
+    let figures: Vec<_> = figures.map(|(key, figure)| (key, figure.value)).collect();
+    json!([run, machine.name, machine.arbitration.name(), figures])
+}
+
 /// Facts about the model and its workload.
 pub(crate) fn facts(spec: &Spec, machine: &Machine) -> Facts {
     let workload = match spec.work {
@@ -160,14 +168,7 @@ impl Instrument for Simulated<'_> {
     }
 
     fn fingerprint(&self) -> Value {
-        let figures = self.machine.figures.iter();
-        let figures: Vec<_> = figures.map(|(key, figure)| (key, figure.value)).collect();
-        json!([
-            self.spec,
-            self.machine.name,
-            self.machine.arbitration.name(),
-            figures
-        ])
+        fingerprint(json!(self.spec), &self.machine)
     }
 
     /// Two runs of one lock with one seed are identical: a simulation

@@ -4,7 +4,7 @@
 //! on it. The reference is simulated once in a block; every pair of the block
 //! has its sample.
 
-use crate::instrument::{caveats, facts, sample};
+use crate::instrument::{caveats, facts, fingerprint, sample};
 use crate::pool::Pool;
 use crate::spec::{Spec, key};
 use locklab_judge::{Side, fork_seed};
@@ -130,14 +130,7 @@ impl Instrument for Ranked<'_> {
     }
 
     fn fingerprint(&self) -> Value {
-        let figures = self.machine.figures.iter();
-        let figures: Vec<_> = figures.map(|(key, figure)| (key, figure.value)).collect();
-        json!([
-            self.described(),
-            self.machine.name,
-            self.machine.arbitration.name(),
-            figures
-        ])
+        fingerprint(json!(self.described()), &self.machine)
     }
 
     fn bias_fingerprint(&self, _cell: &Cell) -> Option<Value> {
