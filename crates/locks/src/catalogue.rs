@@ -13,6 +13,7 @@ use crate::{
     QSpinlockPv, QSpinlockVirt, Reciprocating, RqSpinlock, RwQueued, Tas, TasWord, Ticket,
     TicketProp, Ttas, TtasWord, Twa, VirtSpin, VirtSpinBackoff, VirtSpinDelay,
 };
+use lock_api::RawRwLockDowngrade;
 
 /// An operation on a lock whose type is known only by name.
 pub trait Visitor<P: Platform> {
@@ -32,14 +33,26 @@ pub struct Entry {
     pub bytes: usize,
     /// Whether an acquisition needs nothing but the lock.
     pub context_free: bool,
+    /// Whether several readers may hold it at once: [`visit_shared`] knows it.
+    pub reads: bool,
 }
 
-const fn entry<L: RawLock<NativePlatform>>() -> Entry {
+const fn entry<L: RawLock<NativePlatform>>(reads: bool) -> Entry {
     Entry {
         info: L::INFO,
         bytes: size_of::<L>(),
         context_free: size_of::<L::Ctx>() == 0,
+        reads,
     }
+}
+
+/// An operation on a reader-writer lock whose type is known only by name.
+pub trait SharedVisitor<P: Platform> {
+    /// The result of the operation.
+    type Output;
+
+    /// Performs the operation.
+    fn visit<L: RawLock<P, Ctx = ()> + RawRwLockDowngrade>(self) -> Self::Output;
 }
 
 /// An operation on a big lock whose type is known only by name.
@@ -55,12 +68,16 @@ pub trait BigVisitor<P: Platform> {
 macro_rules! catalogue {
     (
         locks { $($lock:ident $([$($constant:expr),+])?,)* }
+        shared_locks { $($shared:ident $([$($shared_constant:expr),+])?,)* }
+        sleeping_locks { $($sleeping:ident,)* }
         big_locks { $($big:ident $([$($big_constant:expr),+])?,)* }
     ) => {
         /// Every lock, in the order in which tables show them.
         pub const ALL: &[Entry] = &[
-            $(entry::<$lock<NativePlatform $($(, { $constant })+)?>>(),)*
-            $(entry::<$big<NativePlatform $($(, { $big_constant })+)?>>(),)*
+            $(entry::<$lock<NativePlatform $($(, { $constant })+)?>>(false),)*
+            $(entry::<$shared<NativePlatform $($(, { $shared_constant })+)?>>(true),)*
+            $(entry::<$sleeping<NativePlatform>>(false),)*
+            $(entry::<$big<NativePlatform $($(, { $big_constant })+)?>>(false),)*
         ];
 
         /// Visits the lock called `name`, or returns `None` if there is none.
@@ -68,8 +85,26 @@ macro_rules! catalogue {
             $(if name == <$lock<P $($(, { $constant })+)?> as RawLock<P>>::INFO.name {
                 return Some(visitor.visit::<$lock<P $($(, { $constant })+)?>>());
             })*
+            $(if name == <$shared<P $($(, { $shared_constant })+)?> as RawLock<P>>::INFO.name {
+                return Some(visitor.visit::<$shared<P $($(, { $shared_constant })+)?>>());
+            })*
+            $(if name == <$sleeping<P> as RawLock<P>>::INFO.name {
+                return Some(visitor.visit::<$sleeping<P>>());
+            })*
             $(if name == <$big<P $($(, { $big_constant })+)?> as RawLock<P>>::INFO.name {
                 return Some(visitor.visit::<$big<P $($(, { $big_constant })+)?>>());
+            })*
+            None
+        }
+
+        /// Visits the reader-writer lock called `name`, or returns `None` if
+        /// there is none, which holds for every lock without readers.
+        pub fn visit_shared<P: Platform, V: SharedVisitor<P>>(
+            name: &str,
+            visitor: V,
+        ) -> Option<V::Output> {
+            $(if name == <$shared<P $($(, { $shared_constant })+)?> as RawLock<P>>::INFO.name {
+                return Some(visitor.visit::<$shared<P $($(, { $shared_constant })+)?>>());
             })*
             None
         }
@@ -119,9 +154,13 @@ catalogue! {
         Reciprocating,
         Fissile,
         Malthusian,
+    }
+    shared_locks {
         RwQueued,
         PhaseFair,
         BravoPhaseFair,
+    }
+    sleeping_locks {
         Futex,
         FutexAdaptive,
     }
