@@ -138,6 +138,8 @@ unsafe impl<P: CheckedPlatform, L: RawLock<P, Ctx = ()>, const RANK: u32> RawLoc
     type Ctx = ();
     const INFO: Info = Info {
         cpu_numbers: true,
+        // It knows of one holder.
+        readers_share: false,
         ..L::INFO
     };
 

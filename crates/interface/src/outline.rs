@@ -44,6 +44,18 @@ unsafe impl<P: Platform, L: RawLock<P>> RawLock<P> for Outline<L> {
         // SAFETY: the caller's promise is the same.
         unsafe { self.0.unlock_outline(ctx) }
     }
+
+    #[inline(always)]
+    unsafe fn read_lock(&self, ctx: &L::Ctx) {
+        // SAFETY: the caller's promise is the same.
+        unsafe { self.0.read_lock(ctx) }
+    }
+
+    #[inline(never)]
+    unsafe fn read_unlock(&self, ctx: &L::Ctx) {
+        // SAFETY: the caller's promise is the same.
+        unsafe { self.0.read_unlock(ctx) }
+    }
 }
 
 // SAFETY: `L` excludes, and the guard marker is its own.

@@ -62,6 +62,9 @@ pub struct Info {
     pub timeout: bool,
     /// Whether a waiter may sleep instead of spinning.
     pub parks: bool,
+    /// Whether readers share it: [`RawLock::read_lock`] admits several of them
+    /// at once. Otherwise a reader locks as a writer does.
+    pub readers_share: bool,
     /// Whether it works in memory that processes share (it holds no
     /// pointers).
     pub shared_memory: bool,
@@ -97,6 +100,7 @@ impl Info {
         try_lock: true,
         timeout: false,
         parks: false,
+        readers_share: false,
         shared_memory: false,
         cpu_numbers: false,
         held_locks: false,
@@ -174,6 +178,29 @@ pub unsafe trait RawLock<P: Platform>: Default + Send + Sync + 'static {
     /// # Safety
     /// The caller holds the lock, acquired with this `ctx`.
     unsafe fn unlock(&self, ctx: &Self::Ctx);
+
+    /// Acquires the lock for reading. Where `INFO.readers_share`, other readers
+    /// may hold it at the same time, and no writer; any other lock has one
+    /// holder, who may as well read.
+    ///
+    /// # Safety
+    /// As [`RawLock::lock`]; the matching release is [`RawLock::read_unlock`],
+    /// and the caller writes nothing that the lock protects.
+    #[inline(always)]
+    unsafe fn read_lock(&self, ctx: &Self::Ctx) {
+        // SAFETY: the caller's promise is the same.
+        unsafe { self.lock(ctx) }
+    }
+
+    /// Releases a reader.
+    ///
+    /// # Safety
+    /// The caller holds the lock for reading, acquired with this `ctx`.
+    #[inline(always)]
+    unsafe fn read_unlock(&self, ctx: &Self::Ctx) {
+        // SAFETY: the caller's promise is the same.
+        unsafe { self.unlock(ctx) }
+    }
 
     /// Releases the lock by a call: the same code, not inlined. The choice
     /// between the two is the caller's (every inlined copy costs the program

@@ -236,6 +236,7 @@ unsafe impl<P: Platform, L: RawLock<P, Ctx = ()> + RawRwLock> RawLock<P> for Bra
         shared_memory: false,
         cpu_numbers: true,
         paper: "Dice and Kogan 2019 (ATC)",
+        readers_share: true,
         ..L::INFO
     };
 
@@ -282,6 +283,17 @@ unsafe impl<P: Platform, L: RawLock<P, Ctx = ()> + RawRwLock> RawLock<P> for Bra
     unsafe fn unlock(&self, _: &()) {
         // SAFETY: of the caller.
         unsafe { self.lock.unlock_exclusive() }
+    }
+
+    #[inline(always)]
+    unsafe fn read_lock(&self, _: &()) {
+        self.read();
+    }
+
+    #[inline(always)]
+    unsafe fn read_unlock(&self, _: &()) {
+        // SAFETY: of the caller.
+        unsafe { Self::read_unlock(self) }
     }
 }
 

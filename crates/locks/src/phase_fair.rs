@@ -227,6 +227,7 @@ unsafe impl<P: Platform> RawLock<P> for PhaseFair<P> {
         shared_memory: true,
         touches_after_release: true,
         paper: "Brandenburg and Anderson 2010",
+        readers_share: true,
         ..Info::BASE
     };
 
@@ -304,6 +305,17 @@ unsafe impl<P: Platform> RawLock<P> for PhaseFair<P> {
         self.entered.store_low_byte(phase as u8, Ordering::Release);
         // F6: pairs with F4, F4' and F4''.
         self.served.store(next, Ordering::Release);
+    }
+
+    #[inline(always)]
+    unsafe fn read_lock(&self, _: &()) {
+        self.read();
+    }
+
+    #[inline(always)]
+    unsafe fn read_unlock(&self, _: &()) {
+        // SAFETY: of the caller.
+        unsafe { Self::read_unlock(self) }
     }
 }
 

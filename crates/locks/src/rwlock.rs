@@ -180,6 +180,7 @@ unsafe impl<P: Platform> RawLock<P> for RwQueued<P> {
         fairness: Fairness::Bounded("queued waiters are FIFO; the head races newcomers once"),
         paper: "Mellor-Crummey and Scott 1991 (PPoPP); Long 2014",
         cpu_numbers: true,
+        readers_share: true,
         ..Info::BASE
     };
 
@@ -212,6 +213,17 @@ unsafe impl<P: Platform> RawLock<P> for RwQueued<P> {
     unsafe fn unlock(&self, _: &()) {
         // X7: pairs with X1, X1', X2, X3 and X5.
         self.word.store_low_byte(0, Ordering::Release);
+    }
+
+    #[inline(always)]
+    unsafe fn read_lock(&self, _: &()) {
+        self.read();
+    }
+
+    #[inline(always)]
+    unsafe fn read_unlock(&self, _: &()) {
+        // SAFETY: of the caller.
+        unsafe { Self::read_unlock(self) }
     }
 }
 
