@@ -17,7 +17,7 @@ use crate::report::{MODEL, Spec, VariantSizes, sizes};
 use crate::source::{Tree, tree};
 use crate::workload::{Load, Workload};
 use locklab_host::error::Error;
-use locklab_lab::experiment::{self as lab, Cell, Design, Key, Kind, Labels, Provenance};
+use locklab_lab::experiment::{self as lab, Cell, Design, Key, Labels, Provenance};
 use locklab_lab::instrument::Instrument as _;
 use locklab_lab::progress::Progress;
 use serde_json::json;
@@ -357,7 +357,7 @@ impl Preparing<'_> {
         };
         let machine = self.qemu.version.clone();
         lab::Experiment {
-            kind: Kind::Kernels,
+            kind: crate::recipe::KIND.into(),
             labels: Labels {
                 baseline: format!("{name}, baseline"),
                 experiment,

@@ -15,12 +15,23 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+/// The kind of comparison, in files, JSON and the store.
+pub const KIND: &str = "kernel";
+
+/// The kind of these files.
+pub const FILE_KIND: FileKind = FileKind {
+    word: KIND,
+    formerly: Some("kernels"),
+    settings: &["kernel"],
+};
+
 /// The kind of an experiment with kernels, as every experiment file has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ExperimentKind {
     /// Two kernels.
-    Kernels,
+    #[serde(alias = "kernels")]
+    Kernel,
 }
 
 /// An experiment file.
@@ -183,7 +194,7 @@ impl Experiment {
     /// same; the message has the line.
     pub fn parse(text: &str) -> Result<Self, String> {
         // A file of version 0.1 is refused with the line to write.
-        FileKind::of(text)?;
+        FileKind::of(text, &[FILE_KIND])?;
         let experiment: Self = file::parse(text)?;
         experiment.check()?;
         Ok(experiment)
@@ -389,7 +400,7 @@ mod tests {
     use super::*;
 
     const SMALL: &str =
-        "kind = 'kernels'\nname = 'x'\n[experiment]\nselect = ['ARCH_INLINE_SPIN_UNLOCK']\n";
+        "kind = 'kernel'\nname = 'x'\n[experiment]\nselect = ['ARCH_INLINE_SPIN_UNLOCK']\n";
 
     #[test]
     fn parts_add_up_and_the_later_value_wins() {
@@ -411,39 +422,39 @@ mod tests {
     fn what_makes_no_sense_is_said() {
         for (text, needle) in [
             (
-                "kind = 'kernels'\nname = 'x'\n[experiment]\n",
+                "kind = 'kernel'\nname = 'x'\n[experiment]\n",
                 "the same kernel",
             ),
             (
-                "kind = 'kernels'\nname = 'x'\n[experiment]\nselect = ['config_x']\n",
+                "kind = 'kernel'\nname = 'x'\n[experiment]\nselect = ['config_x']\n",
                 "without CONFIG_",
             ),
             (
-                "kind = 'kernels'\nname = 'x'\n[experiment]\noptions = ['X=y']\n",
+                "kind = 'kernel'\nname = 'x'\n[experiment]\noptions = ['X=y']\n",
                 "CONFIG_NAME=VALUE",
             ),
             (
-                "kind = 'kernels'\nname = 'x'\n[experiment]\ncc = 'tcc'\n",
+                "kind = 'kernel'\nname = 'x'\n[experiment]\ncc = 'tcc'\n",
                 "gcc or clang",
             ),
             (
-                "kind = 'kernels'\nname = 'x'\n[experiment]\nflatten = ['a b']\n",
+                "kind = 'kernel'\nname = 'x'\n[experiment]\nflatten = ['a b']\n",
                 "function's name",
             ),
             (
-                "kind = 'kernels'\nname = 'x'\n[experiment]\nnoinline = ['f']\nalways_inline = ['f']\n",
+                "kind = 'kernel'\nname = 'x'\n[experiment]\nnoinline = ['f']\nalways_inline = ['f']\n",
                 "both",
             ),
             (
-                "kind = 'kernels'\nname = 'x'\n[experiment]\nselct = ['X']\n",
+                "kind = 'kernel'\nname = 'x'\n[experiment]\nselct = ['X']\n",
                 "selct",
             ),
             (
-                "kind = 'kernels'\nname = 'x'\n[experiment]\nselect = ['X']\n[[workload]]\nname = 'nginx'\n",
+                "kind = 'kernel'\nname = 'x'\n[experiment]\nselect = ['X']\n[[workload]]\nname = 'nginx'\n",
                 "nginx-churn",
             ),
             (
-                "kind = 'kernels'\nname = 'x'\n[experiment]\nselect = ['X']\n[[workload]]\nname = 'fstat'\n\
+                "kind = 'kernel'\nname = 'x'\n[experiment]\nselect = ['X']\n[[workload]]\nname = 'fstat'\n\
                  lengths = { threads = [1] }\n",
                 "fstat has no lengths",
             ),

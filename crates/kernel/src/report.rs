@@ -9,7 +9,7 @@ use crate::recipe::Variant;
 use locklab_document::Section;
 use locklab_footprint::Footprint;
 use locklab_host::error::Error;
-use locklab_lab::experiment::{Experiment, Kind};
+use locklab_lab::experiment::Experiment;
 use locklab_lab::report::{Additions, Reporter};
 use locklab_lab::verdicts::Verdicts;
 use serde::{Deserialize, Serialize};
@@ -110,7 +110,7 @@ pub fn sizes_of(experiment: &Experiment) -> Vec<VariantSizes> {
 
 /// What kernels add to a report.
 pub const REPORTER: Reporter = Reporter {
-    kind: Kind::Kernels,
+    kind: crate::recipe::KIND,
     of: |_| true,
     additions,
 };

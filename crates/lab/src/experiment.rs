@@ -19,8 +19,10 @@ pub type Values = BTreeMap<String, f64>;
 /// One comparison with all its samples.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Experiment {
-    /// The kind of comparison, which decides the layout of reports.
-    pub kind: Kind,
+    /// The kind of comparison, in the word of its instrument, which is that of
+    /// files, JSON and the command too.
+    #[serde(deserialize_with = "read_kind")]
+    pub kind: String,
     /// The names of the two sides in reports.
     pub labels: Labels,
     /// The specification, in the instrument's own terms. Only its instrument
@@ -41,32 +43,42 @@ pub struct Experiment {
     pub interrupted: Option<String>,
 }
 
-/// The kind of comparison, which decides the layout of reports.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Kind {
-    /// Two locks in a matrix of threads and lengths.
+/// How the report of an experiment is laid out. The axes of its cells say it,
+/// so an instrument need not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Layout {
+    /// Two subjects in a matrix of threads and lengths.
     Matrix,
-    /// Two programs, builds or environments under workloads.
-    Programs,
-    /// Two kernels.
-    Kernels,
-    /// Many locks at some points: a cell for each point and lock, whose pairs
-    /// have the reference as their baseline (see [`crate::ranking`]).
-    Rank,
+    /// Two subjects under workloads.
+    Workloads,
+    /// Many subjects at some points: a cell for each point and subject, whose
+    /// pairs have the reference as their baseline (see [`crate::ranking`]).
+    Ranking,
 }
 
-impl Kind {
-    /// The word that experiment files and the store use.
-    #[must_use]
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Matrix => "matrix",
-            Self::Programs => "programs",
-            Self::Kernels => "kernels",
-            Self::Rank => "rank",
+impl Experiment {
+    /// The layout of its report.
+    pub(crate) fn layout(&self) -> Layout {
+        match self.cells.first().map(|cell| &cell.key) {
+            Some(key) if key.lock().is_some() => Layout::Ranking,
+            Some(key) if key.place().is_none() => Layout::Workloads,
+            _ => Layout::Matrix,
         }
     }
+}
+
+/// The word of today for a kind of comparison: until version 0.2, files and
+/// stores had other words for two of them than the command.
+pub(crate) fn kind_of_today(word: String) -> String {
+    match word.as_str() {
+        "programs" => "compare".into(),
+        "kernels" => "kernel".into(),
+        _ => word,
+    }
+}
+
+fn read_kind<'de, D: serde::Deserializer<'de>>(from: D) -> Result<String, D::Error> {
+    String::deserialize(from).map(kind_of_today)
 }
 
 /// The choices that are made before the first run and never afterwards.

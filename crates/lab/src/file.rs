@@ -6,62 +6,44 @@
 //! run anything.
 
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::path::Path;
 use toml::Spanned;
 use toml::de::DeTable;
 
-/// The kind of comparison of an experiment file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum FileKind {
-    /// Two locks in a matrix of threads and lengths.
-    Matrix,
-    /// Two programs, builds or environments under workloads.
-    Programs,
-    /// Two kernels.
-    Kernels,
-    /// Published figures, simulated for comparison.
-    Published,
+/// A kind of experiment file, as the instrument that reads it registers it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileKind {
+    /// The word that a file uses.
+    pub word: &'static str,
+    /// The word that files of version 0.2 used, if it was another.
+    pub formerly: Option<&'static str>,
+    /// Settings by which a file without a kind, as in version 0.1, is
+    /// recognised; none for the kind that all others are.
+    pub settings: &'static [&'static str],
 }
 
 impl FileKind {
-    /// Every kind.
-    pub const ALL: [Self; 4] = [Self::Matrix, Self::Programs, Self::Kernels, Self::Published];
-
-    /// The word that a file uses.
-    #[must_use]
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Matrix => "matrix",
-            Self::Programs => "programs",
-            Self::Kernels => "kernels",
-            Self::Published => "published",
-        }
-    }
-
-    /// Finds the kind of a file with this text.
+    /// Finds which of these kinds a file with this text is.
     ///
     /// # Errors
     /// If the text is not TOML, or has no known `kind`, as a file of version
     /// 0.1. The message has the line, and the line to write.
-    pub fn of(text: &str) -> Result<Self, String> {
+    pub fn of(text: &str, kinds: &[Self]) -> Result<Self, String> {
         let table: toml::Table = toml::from_str(text).map_err(|e| located(text, &e))?;
-        let words = Self::ALL
-            .map(|kind| format!("\"{}\"", kind.word()))
-            .join(", ");
+        let words: Vec<String> = kinds.iter().map(|k| format!("\"{}\"", k.word)).collect();
+        let words = words.join(", ");
         let Some(kind) = table.get("kind") else {
             let line = first_setting(text);
-            let kind = likely(&table).word();
+            let kind = likely(&table, kinds);
             return Err(format!(
                 "line {line}: the file does not say what it compares; write kind = \"{kind}\" \
                  above this line (there are {words})"
             ));
         };
         let word = kind.as_str().unwrap_or("a value without quotes");
-        let found = Self::ALL.into_iter().find(|kind| kind.word() == word);
-        found.ok_or_else(|| {
+        let is_word = |kind: &&Self| kind.word == word || kind.formerly == Some(word);
+        kinds.iter().find(is_word).copied().ok_or_else(|| {
             let sets = |line: &str| line.trim_start().starts_with("kind");
             let line = text.lines().position(sets).unwrap_or(0) + 1;
             if word == "sweep" {
@@ -134,49 +116,62 @@ fn first_setting(text: &str) -> usize {
 }
 
 /// The kind of a file of version 0.1, by the settings that only that kind
-/// had.
-fn likely(table: &toml::Table) -> FileKind {
-    let has = |name: &str| table.contains_key(name);
-    if has("report") || has("machine") {
-        FileKind::Published
-    } else if has("kernel") {
-        FileKind::Kernels
-    } else if has("threads") {
-        FileKind::Matrix
-    } else {
-        FileKind::Programs
-    }
+/// had; the kind without such settings comes last.
+fn likely(table: &toml::Table, kinds: &[FileKind]) -> &'static str {
+    let has = |name: &&str| table.contains_key(*name);
+    let by_setting = kinds.iter().find(|kind| kind.settings.iter().any(has));
+    let other = || kinds.iter().find(|kind| kind.settings.is_empty());
+    let likely = by_setting.or_else(other).or(kinds.first());
+    likely.map_or("", |kind| kind.word)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde::Deserialize;
+
+    const KINDS: [FileKind; 3] = [
+        FileKind {
+            word: "dice",
+            formerly: Some("die"),
+            settings: &["sides", "throws"],
+        },
+        FileKind {
+            word: "cards",
+            formerly: None,
+            settings: &["suits"],
+        },
+        FileKind {
+            word: "compare",
+            formerly: None,
+            settings: &[],
+        },
+    ];
 
     #[test]
-    fn the_kind_is_what_the_file_says() {
-        for kind in FileKind::ALL {
-            let text = format!("# a comment\nkind = \"{}\"\npairs = 8\n", kind.word());
-            assert_eq!(FileKind::of(&text), Ok(kind));
+    fn the_kind_is_what_the_file_says_in_the_word_of_today_or_of_yesterday() {
+        for kind in KINDS {
+            for word in [Some(kind.word), kind.formerly].into_iter().flatten() {
+                let text = format!("# a comment\nkind = \"{word}\"\npairs = 8\n");
+                assert_eq!(FileKind::of(&text, &KINDS), Ok(kind));
+            }
         }
-        let error = FileKind::of("pairs = 3\nkind = 'lock'").unwrap_err();
+        let error = FileKind::of("pairs = 3\nkind = 'lock'", &KINDS).unwrap_err();
         assert!(error.starts_with("line 2: 'lock' is no kind"), "{error}");
-        let error = FileKind::of("kind = 'sweep'").unwrap_err();
+        assert!(error.ends_with("there are \"dice\", \"cards\", \"compare\""));
+        let error = FileKind::of("kind = 'sweep'", &KINDS).unwrap_err();
         assert!(error.ends_with("run it with locklab sweep FILE"), "{error}");
     }
 
     #[test]
     fn a_file_without_a_kind_is_refused_with_the_line_to_write() {
         for (text, line, kind) in [
-            ("# a comment\n\npairs = 20\n", 3, "programs"),
-            ("[[workload]]\nname = 'gcc'\n", 1, "programs"),
-            (
-                "name = 'x'\n[kernel]\nsource = 'debian:6.1'\n",
-                1,
-                "kernels",
-            ),
-            ("report = 4\nmachine = 'amd64-8'\n", 1, "published"),
+            ("# a comment\n\npairs = 20\n", 3, "compare"),
+            ("[[workload]]\nname = 'gcc'\n", 1, "compare"),
+            ("name = 'x'\n[throws]\nn = 2\n", 1, "dice"),
+            ("report = 4\nsuits = 4\n", 1, "cards"),
         ] {
-            let error = FileKind::of(text).unwrap_err();
+            let error = FileKind::of(text, &KINDS).unwrap_err();
             let start = format!("line {line}: ");
             assert!(error.starts_with(&start), "{error}");
             assert!(error.contains(&format!("kind = \"{kind}\"")), "{error}");

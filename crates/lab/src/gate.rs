@@ -4,7 +4,7 @@
 //! It judges nothing itself. A gate that judged nothing fails: success would
 //! mean that nothing is worse.
 
-use crate::experiment::{Cell, Experiment, Kind, Role};
+use crate::experiment::{Cell, Experiment, Layout, Role};
 use crate::ranking::{Question, Ranking};
 use crate::report::today_at;
 use crate::verdicts::Verdicts;
@@ -106,7 +106,7 @@ fn fails_today(
 /// no single comparison alone.
 #[must_use]
 pub fn too_few_pairs(experiment: &Experiment) -> Option<String> {
-    if experiment.kind == Kind::Rank {
+    if experiment.layout() == Layout::Ranking {
         return too_few_blocks(experiment);
     }
     let metrics = experiment.cells.iter().flat_map(|cell| &cell.metrics);

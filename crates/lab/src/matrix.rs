@@ -6,6 +6,9 @@
 
 use crate::experiment::{Metric, Role, Source, Summary};
 
+/// The kind of comparison, in files, JSON and the store.
+pub const KIND: &str = "matrix";
+
 /// Acquisitions a second of all threads: the primary metric.
 pub const OPS: &str = "ops_per_s";
 /// Acquisitions a second whose previous holder was another thread.

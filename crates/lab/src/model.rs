@@ -79,7 +79,7 @@ pub(crate) fn hold_back(experiment: &Experiment, cells: &mut [JudgedCell]) {
 mod tests {
     use super::*;
     use crate::experiment::{
-        Cell, Design, Facts, Key, Kind, Labels, Order, Pair, Provenance, Sample, Source, Values,
+        Cell, Design, Facts, Key, Labels, Order, Pair, Provenance, Sample, Source, Values,
     };
     use crate::matrix::{OPS, metrics};
     use crate::verdicts::judge;
@@ -101,7 +101,7 @@ mod tests {
             });
         }
         Experiment {
-            kind: Kind::Matrix,
+            kind: "matrix".into(),
             labels: Labels {
                 baseline: "ticket".into(),
                 experiment: "mcs".into(),

@@ -11,6 +11,9 @@ use crate::verdicts::{Figure, location};
 use locklab_judge::{Direction, Looks, Standing, best};
 use serde::{Deserialize, Serialize};
 
+/// The kind of comparison, in JSON and the store.
+pub const KIND: &str = "rank";
+
 /// The axis of a key that names the lock.
 pub const LOCK: &str = "lock";
 

@@ -3,7 +3,7 @@
 //!
 //! It says which cells belong together and leaves what they show to the judge.
 
-use crate::experiment::{Cell, Experiment, Kind, Provenance};
+use crate::experiment::{Cell, Experiment, Layout, Provenance};
 use crate::verdicts::JudgedCell;
 use locklab_judge::{Direction, JudgedRegion, Region, judge_regions};
 use std::collections::BTreeSet;
@@ -76,7 +76,7 @@ pub fn parts(cells: &[Cell]) -> Vec<Part> {
 /// this one.
 pub(crate) fn judge(experiment: &Experiment, judged: &[JudgedCell], delta: f64) -> Vec<JudgedPart> {
     let hardware = matches!(experiment.provenance, Provenance::Hardware(_));
-    if experiment.kind != Kind::Matrix || !hardware {
+    if experiment.layout() != Layout::Matrix || !hardware {
         return Vec::new();
     }
     let parts: Vec<(Part, Region)> = parts(&experiment.cells)

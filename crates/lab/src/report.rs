@@ -17,7 +17,7 @@ mod workloads;
 
 pub(crate) use rank::today_at;
 
-use crate::experiment::{Cell, Experiment, Kind, Provenance};
+use crate::experiment::{Cell, Experiment, Layout, Provenance};
 use crate::verdicts::{JudgedCell, Verdicts};
 use locklab_document::{Document, Section};
 use serde::Deserialize;
@@ -51,7 +51,7 @@ pub struct Additions {
 #[derive(Clone, Copy, Debug)]
 pub struct Reporter {
     /// The kind of experiment that it adds to.
-    pub kind: Kind,
+    pub kind: &'static str,
     /// Whether it adds to an experiment of this provenance.
     pub of: fn(&Provenance) -> bool,
     /// What it adds.
@@ -62,10 +62,10 @@ pub struct Reporter {
 #[must_use]
 pub fn document(experiment: &Experiment, verdicts: &Verdicts, context: &Context) -> Document {
     let report = Report::new(experiment, verdicts, context);
-    let mut document = match experiment.kind {
-        Kind::Matrix => matrix::document(&report),
-        Kind::Programs | Kind::Kernels => workloads::document(&report),
-        Kind::Rank => rank::document(&report),
+    let mut document = match experiment.layout() {
+        Layout::Matrix => matrix::document(&report),
+        Layout::Workloads => workloads::document(&report),
+        Layout::Ranking => rank::document(&report),
     };
     for reporter in context.reporters {
         if reporter.kind == experiment.kind && (reporter.of)(&experiment.provenance) {

@@ -113,7 +113,7 @@ impl Session<'_> {
 pub fn key_of(instrument: &dyn Instrument, experiment: &Experiment) -> String {
     hash_of(&(
         instrument.fingerprint(),
-        experiment.kind,
+        &experiment.kind,
         &experiment.design,
         VERSION,
     ))

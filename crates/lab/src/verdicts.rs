@@ -5,7 +5,7 @@
 //! It must never decide anything itself and never print.
 
 use crate::experiment::{
-    Cell, Experiment, Invalid, Kind, Metric, Pair, Provenance, Role, Sample, Summary,
+    Cell, Experiment, Invalid, Layout, Metric, Pair, Provenance, Role, Sample, Summary,
 };
 use crate::model::{self, Band};
 use crate::placement::Places;
@@ -256,9 +256,9 @@ pub fn judge(experiment: &Experiment) -> Result<Verdicts, BadSetting> {
     if matches!(experiment.provenance, Provenance::Simulation(_)) {
         model::hold_back(experiment, &mut cells);
     }
-    let ranking = match experiment.kind {
-        Kind::Rank => ranking::rank(experiment),
-        Kind::Matrix | Kind::Programs | Kind::Kernels => None,
+    let ranking = match experiment.layout() {
+        Layout::Ranking => ranking::rank(experiment),
+        Layout::Matrix | Layout::Workloads => None,
     };
     Ok(Verdicts {
         settings,

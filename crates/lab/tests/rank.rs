@@ -6,8 +6,7 @@ use crate::common::{Random, context, fact, judged, xml};
 use locklab_document::render::{Colour, html, json, junit, text};
 use locklab_judge::Family;
 use locklab_lab::experiment::{
-    Cell, Design, Experiment, Invalid, Key, Kind, Labels, Order, Pair, Provenance, Sample, Source,
-    Values,
+    Cell, Design, Experiment, Invalid, Key, Labels, Order, Pair, Provenance, Sample, Source, Values,
 };
 use locklab_lab::gate::{FailOn, fails, too_few_pairs};
 use locklab_lab::matrix::metrics;
@@ -85,7 +84,7 @@ fn ranking(against: bool, blocks: u32, locks: &[Lock]) -> Experiment {
         }
     }
     Experiment {
-        kind: Kind::Rank,
+        kind: "rank".into(),
         labels: Labels {
             baseline: locks[0].name.into(),
             experiment: question.others(),

@@ -10,7 +10,7 @@
 use crate::common::golden::golden;
 use locklab_judge::Family;
 use locklab_lab::experiment::{
-    Cell, Design, Experiment, Key, Kind, Labels, Order, Pair, Placement, Provenance, Sample, Source,
+    Cell, Design, Experiment, Key, Labels, Order, Pair, Placement, Provenance, Sample, Source,
 };
 use locklab_lab::matrix::metrics;
 use locklab_lab::verdicts::judge;
@@ -49,7 +49,7 @@ fn read(text: &str) -> Experiment {
         });
     }
     Experiment {
-        kind: Kind::Matrix,
+        kind: "matrix".into(),
         labels: Labels {
             baseline: "baseline".into(),
             experiment: "experiment".into(),

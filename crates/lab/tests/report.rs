@@ -178,7 +178,7 @@ fn json_is_held_to_its_schema() {
         // An instrument may add fields.
         found["footprint"] = 7.into();
         assert!(validator.is_valid(&found));
-        found["kind"] = "poem".into();
+        found["schema"] = "poem".into();
         assert!(!validator.is_valid(&found));
     }
     let mut found = json(&report(&mixed()));

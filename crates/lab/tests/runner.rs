@@ -2,8 +2,8 @@
 
 use locklab_judge::{Family, Interim, Side, coin, fork_seed};
 use locklab_lab::experiment::{
-    Cell, Design, Experiment, Invalid, Key, Kind, Labels, Metric, Order, Pair, Provenance, Role,
-    Sample, Source,
+    Cell, Design, Experiment, Invalid, Key, Labels, Metric, Order, Pair, Provenance, Role, Sample,
+    Source,
 };
 use locklab_lab::instrument::{Instrument, Pairing, Schedule, Stopped, Turn};
 use locklab_lab::progress::Progress;
@@ -169,7 +169,7 @@ fn run(pairs: u32, cells: &mut [Cell], script: &mut dyn Instrument) -> Outcome {
 fn store(cells: &[Cell]) -> Recorder {
     let store = Store::open(Path::new(":memory:")).unwrap();
     let header = Experiment {
-        kind: Kind::Matrix,
+        kind: "matrix".into(),
         labels: Labels {
             baseline: "a".into(),
             experiment: "b".into(),

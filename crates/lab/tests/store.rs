@@ -3,8 +3,8 @@
 
 use locklab_judge::{Family, Side};
 use locklab_lab::experiment::{
-    Cell, Design, Experiment, Invalid, Key, Kind, Labels, Metric, Order, Pair, Provenance, Role,
-    Sample, Source,
+    Cell, Design, Experiment, Invalid, Key, Labels, Metric, Order, Pair, Provenance, Role, Sample,
+    Source,
 };
 use locklab_lab::store::{Prune, Slot, Store, hash_of};
 use rusqlite::Connection;
@@ -18,7 +18,7 @@ fn header() -> Experiment {
     cell.oversubscribed = true;
     cell.bias_band = Some(0.02);
     Experiment {
-        kind: Kind::Matrix,
+        kind: "matrix".into(),
         labels: Labels {
             baseline: "ticket".into(),
             experiment: "mcs".into(),
@@ -36,6 +36,20 @@ fn header() -> Experiment {
         caveats: vec!["c".into()],
         cells: vec![cell],
         interrupted: None,
+    }
+}
+
+#[test]
+fn a_kind_in_a_word_of_version_0_2_is_read_as_that_of_today() {
+    let mut stored = serde_json::to_value(header()).unwrap();
+    for (old, today) in [
+        ("programs", "compare"),
+        ("kernels", "kernel"),
+        ("rank", "rank"),
+    ] {
+        stored["kind"] = old.into();
+        let read: Experiment = serde_json::from_value(stored.clone()).unwrap();
+        assert_eq!(read.kind, today);
     }
 }
 

@@ -6,8 +6,7 @@ use crate::common::{context, xml};
 use locklab_document::render::{Colour, html, json, junit, markdown, text};
 use locklab_judge::{Family, Side};
 use locklab_lab::experiment::{
-    Cell, Coordinate, Design, Experiment, Key, Kind, Labels, Metric, Provenance, Role, Sample,
-    Source,
+    Cell, Coordinate, Design, Experiment, Key, Labels, Metric, Provenance, Role, Sample, Source,
 };
 use locklab_lab::instrument::{Instrument, Stopped, Turn};
 use locklab_lab::report::document;
@@ -60,7 +59,7 @@ impl Dice {
 impl Instrument for Dice {
     fn experiment(&self, design: Design) -> Experiment {
         Experiment {
-            kind: Kind::Programs,
+            kind: "dice".into(),
             labels: Labels {
                 baseline: "ivory".into(),
                 experiment: if design.aa { "ivory" } else { "loaded" }.into(),

@@ -3,8 +3,8 @@
 
 use locklab_judge::{Family, Reason, Verdict};
 use locklab_lab::experiment::{
-    Cell, Design, Experiment, Invalid, Key, Kind, Labels, Metric, Order, Pair, Placement,
-    Provenance, Role, Sample, Source,
+    Cell, Design, Experiment, Invalid, Key, Labels, Metric, Order, Pair, Placement, Provenance,
+    Role, Sample, Source,
 };
 use locklab_lab::verdicts::{JudgedCell, judge, median};
 use serde_json::Value;
@@ -44,7 +44,7 @@ fn cell(n: u64, effect: f64, pairs: u32) -> Cell {
 
 fn experiment(cells: Vec<Cell>, family: Family) -> Experiment {
     Experiment {
-        kind: Kind::Matrix,
+        kind: "matrix".into(),
         labels: Labels {
             baseline: "a".into(),
             experiment: "b".into(),

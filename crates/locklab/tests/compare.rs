@@ -210,7 +210,7 @@ fn what_goes_wrong_is_one_sentence() {
     let bench = Bench::new();
     let missing = bench.path("missing");
     let bad_file = bench.path("bad.toml");
-    std::fs::write(&bad_file, "kind = 'programs'\nworkloads = 3\n").unwrap();
+    std::fs::write(&bad_file, "kind = 'compare'\nworkloads = 3\n").unwrap();
     for (arguments, part) in [
         (vec![], "nothing to run"),
         (
@@ -292,7 +292,7 @@ fn a_file_of_the_old_form_is_refused_with_the_line_to_write() {
     assert_eq!((code, out.as_str()), (2, ""), "{err}");
     assert!(err.contains("old.toml, line 3: "), "{err}");
     assert!(
-        err.contains("write kind = \"programs\" above this line"),
+        err.contains("write kind = \"compare\" above this line"),
         "{err}"
     );
     // What is for programs is refused where something else is compared.
@@ -312,7 +312,7 @@ fn a_workload_that_cannot_run_says_why_and_the_next_goes_on() {
     let file = bench.path("two.toml");
     std::fs::write(
         &file,
-        "kind = 'programs'\n\
+        "kind = 'compare'\n\
          [[workload]]\nname = 'command'\ntitle = 'absent'\ncommand = 'no-such-program-of-ours'\n\
          [[workload]]\nname = 'command'\ntitle = 'silent'\ncommand = 'echo usage: prog'\n\
          metric = [{name = 'x', better = 'higher', pattern = 'x=(.)'}]\n\
@@ -643,7 +643,7 @@ fn a_port_in_use_is_told() {
     let file = bench.path("port.toml");
     std::fs::write(
         &file,
-        format!("kind = 'programs'\n[[workload]]\nname = 'nginx-churn'\nport = {port}\n"),
+        format!("kind = 'compare'\n[[workload]]\nname = 'nginx-churn'\nport = {port}\n"),
     )
     .unwrap();
     let (code, _, err) = bench.run(&[&[file.as_str()], &EIGHT[..]].concat());
@@ -669,7 +669,7 @@ fn a_kernel_tree_is_built() {
     let file = bench.path("kernel.toml");
     std::fs::write(
         &file,
-        format!("kind = 'programs'\n[[workload]]\nname = 'kernel-build'\npath = '{tree}'\n"),
+        format!("kind = 'compare'\n[[workload]]\nname = 'kernel-build'\npath = '{tree}'\n"),
     )
     .unwrap();
     let (code, json) = bench.json(&[&[file.as_str(), "--warm-up", "0"], &EIGHT[..]].concat());

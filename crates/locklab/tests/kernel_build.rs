@@ -143,7 +143,7 @@ fn what_does_not_build_is_said_with_its_file() {
     };
     std::fs::write(
         &file,
-        "kind = 'kernels'\nname = 'bad'\n[kernel]\npatches = ['bad.patch']\n[experiment]\nnoinline = ['schedule']\n",
+        "kind = 'kernel'\nname = 'bad'\n[kernel]\npatches = ['bad.patch']\n[experiment]\nnoinline = ['schedule']\n",
     )
     .unwrap();
     let output = build();
@@ -156,7 +156,7 @@ fn what_does_not_build_is_said_with_its_file() {
     // And an option that this kernel does not have.
     std::fs::write(
         &file,
-        "kind = 'kernels'\nname = 'bad'\n[experiment]\noptions = ['CONFIG_NO_SUCH_THING=y']\n",
+        "kind = 'kernel'\nname = 'bad'\n[experiment]\noptions = ['CONFIG_NO_SUCH_THING=y']\n",
     )
     .unwrap();
     let output = build();

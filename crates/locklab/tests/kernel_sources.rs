@@ -102,8 +102,7 @@ impl Lab {
 
     fn kernel(&self, arguments: &[&str], experiment: &str) -> Command {
         let file = self.path("x.toml");
-        let text =
-            format!("kind = 'kernels'\nname = 'x'\n[kernel]\nsource = 'linux'\n{experiment}");
+        let text = format!("kind = 'kernel'\nname = 'x'\n[kernel]\nsource = 'linux'\n{experiment}");
         std::fs::write(&file, text).unwrap();
         let mut command = Command::new(env!("CARGO_BIN_EXE_locklab"));
         command

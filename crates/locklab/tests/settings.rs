@@ -7,10 +7,10 @@ use serde_json::Value;
 use std::path::Path;
 
 const MATRIX: &str = "kind = 'matrix'\nbaseline = 'ticket'\nexperiment = 'mcs'\non = 'flat-16'\n";
-const PROGRAMS: &str = "kind = 'programs'\n[baseline]\ncommand = 'true'\n[experiment]\n\
+const PROGRAMS: &str = "kind = 'compare'\n[baseline]\ncommand = 'true'\n[experiment]\n\
                         command = 'sleep 0'\n";
 const KERNELS: &str =
-    "kind = 'kernels'\nname = 'x'\n[experiment]\nselect = ['ARCH_INLINE_SPIN_UNLOCK']\n";
+    "kind = 'kernel'\nname = 'x'\n[experiment]\nselect = ['ARCH_INLINE_SPIN_UNLOCK']\n";
 
 fn locklab(folder: &Path, line: &str) -> Command {
     let mut command = Command::cargo_bin("locklab").unwrap();
@@ -18,8 +18,8 @@ fn locklab(folder: &Path, line: &str) -> Command {
     command
 }
 
-/// The design of a comparison that would run.
-fn design(folder: &Path, text: &str, options: &str) -> Value {
+/// The comparison of a file that would run.
+fn dry_run(folder: &Path, text: &str, options: &str) -> Value {
     std::fs::write(folder.join("x.toml"), text).unwrap();
     let output = locklab(
         folder,
@@ -28,8 +28,27 @@ fn design(folder: &Path, text: &str, options: &str) -> Value {
     .output()
     .unwrap();
     assert!(output.status.success(), "{output:?}");
-    let mut document: Value = serde_json::from_slice(&output.stdout).unwrap();
-    document["design"].take()
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// Its design.
+fn design(folder: &Path, text: &str, options: &str) -> Value {
+    dry_run(folder, text, options)["design"].take()
+}
+
+#[test]
+fn a_kind_is_the_same_word_in_files_and_in_json_and_the_words_of_0_2_are_read() {
+    let folder = tempfile::tempdir().unwrap();
+    for (text, word, formerly) in [
+        (MATRIX, "matrix", "matrix"),
+        (PROGRAMS, "compare", "programs"),
+        (KERNELS, "kernel", "kernels"),
+    ] {
+        let old = text.replace(word, formerly);
+        for text in [text, &old] {
+            assert_eq!(dry_run(folder.path(), text, "")["kind"], word);
+        }
+    }
 }
 
 #[test]

@@ -20,7 +20,7 @@ use locklab_host::machine::Machine;
 use locklab_host::topology::real_time;
 use locklab_judge::{Direction, Interim, Side, interim, is_look};
 use locklab_lab::experiment::{
-    Cell, Design, Experiment, Facts, Key, Kind, Labels, Provenance, Sample, Source,
+    Cell, Design, Experiment, Facts, Key, Labels, Provenance, Sample, Source,
 };
 use locklab_lab::instrument::{Instrument, Pairing, Schedule, Stopped, Turn};
 use locklab_lab::matrix::metrics;
@@ -199,7 +199,7 @@ impl Instrument for Slices {
         let cells = plan.cells.iter();
         let cells = cells.map(|cell| empty(cell, plan, design.delta)).collect();
         Experiment {
-            kind: Kind::Matrix,
+            kind: locklab_lab::matrix::KIND.into(),
             labels: Labels {
                 baseline: spec.baseline.clone(),
                 experiment: spec.experiment.clone(),

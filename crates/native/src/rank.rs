@@ -18,7 +18,7 @@ use crate::settling::calibrate;
 use crate::timeline::SliceLength;
 use crate::workers::Ending;
 use locklab_judge::{Direction, Interim, Side, fork_seed, have_left};
-use locklab_lab::experiment::{Cell, Design, Experiment, Kind, Labels, Sample};
+use locklab_lab::experiment::{Cell, Design, Experiment, Labels, Sample};
 use locklab_lab::instrument::{Instrument, Pairing, Schedule, Stopped, Turn};
 use locklab_lab::matrix::OPS;
 use locklab_lab::ranking::Question;
@@ -208,7 +208,7 @@ impl Instrument for RankedSlices {
         });
         let cells = cells.collect();
         let mut experiment = Experiment {
-            kind: Kind::Rank,
+            kind: locklab_lab::ranking::KIND.into(),
             labels: Labels {
                 baseline: self.question.subjects[0].name.clone(),
                 experiment: self.question.others(),

@@ -8,7 +8,7 @@
 use crate::figures::Detail;
 use locklab_document::number;
 use locklab_document::{Column, ColumnGroup, Part, Section, Table};
-use locklab_lab::experiment::{Cell, Experiment, Kind, Provenance, Sample};
+use locklab_lab::experiment::{Cell, Experiment, Provenance, Sample};
 use locklab_lab::report::{Additions, Reporter};
 use serde::Serialize;
 use serde_json::Map;
@@ -37,7 +37,7 @@ struct Row {
 
 /// What a matrix on this machine adds to its report.
 pub const REPORTER: Reporter = Reporter {
-    kind: Kind::Matrix,
+    kind: locklab_lab::matrix::KIND,
     of: |provenance| matches!(provenance, Provenance::Hardware(_)),
     additions: |experiment, _| additions(experiment),
 };

@@ -14,8 +14,8 @@ use locklab_host::environment::Environment;
 use locklab_host::machine::Machine;
 use locklab_judge::Side;
 use locklab_lab::experiment::{
-    Cell, Coordinate, Design, Experiment, Facts, Invalid, Key, Kind, Metric, Provenance, Role,
-    Sample, Source, Values,
+    Cell, Coordinate, Design, Experiment, Facts, Invalid, Key, Metric, Provenance, Role, Sample,
+    Source, Values,
 };
 use locklab_lab::instrument::{Instrument, Stopped, Turn};
 use serde_json::{Value, json};
@@ -214,7 +214,7 @@ impl Instrument for Programs {
         let modelled = |cell: &Cell| cell.metrics.iter().any(|m| m.source == Source::Model);
         let name = self.machine.name.clone();
         Experiment {
-            kind: Kind::Programs,
+            kind: crate::settings::KIND.into(),
             labels: self.spec.labels(),
             spec: json!(self.spec),
             design,

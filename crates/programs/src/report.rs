@@ -6,7 +6,7 @@
 use crate::spec::Spec;
 use locklab_document::{Curve, CurvePoint, Curves, Medium, Part, Section};
 use locklab_footprint::Footprint;
-use locklab_lab::experiment::{Cell, Coordinate, Experiment, Kind, Pair};
+use locklab_lab::experiment::{Cell, Coordinate, Experiment, Pair};
 use locklab_lab::report::{Additions, Reporter};
 use serde::Deserialize;
 use serde_json::{Map, json};
@@ -23,7 +23,7 @@ const PANELS: [(&str, &str); 3] = [
 
 /// What programs add to a report.
 pub const REPORTER: Reporter = Reporter {
-    kind: Kind::Programs,
+    kind: crate::settings::KIND,
     of: |_| true,
     additions: |experiment, _| additions(experiment),
 };

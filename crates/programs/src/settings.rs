@@ -1,5 +1,5 @@
 //! Settings of a comparison of programs: options of the command line, and
-//! files of kind `programs`, documented by the example that
+//! files of kind `compare`, documented by the example that
 //! `locklab compare --example` prints.
 //!
 //! Everything may be left out; [`Settings::spec`] supplies the defaults, after
@@ -10,7 +10,7 @@ use crate::spec::Spec;
 use crate::subject::Subject;
 use crate::workloads::WorkloadSpec;
 use clap::Args;
-use locklab_lab::file;
+use locklab_lab::file::{self, FileKind};
 use locklab_lab::list::Cpus;
 use locklab_lab::settings::{DesignSettings, Limit, NewName, Renamed};
 use schemars::JsonSchema;
@@ -69,13 +69,24 @@ impl NewName for RunLimit {
                                     run; write --run-limit, in a file run_limit";
 }
 
+/// The kind of comparison, in files, JSON and the store.
+pub const KIND: &str = "compare";
+
+/// The kind of these files.
+pub const FILE_KIND: FileKind = FileKind {
+    word: KIND,
+    formerly: Some("programs"),
+    settings: &[],
+};
+
 /// The only `kind` of these files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
     /// Programs, builds or environments.
     #[default]
-    Programs,
+    #[serde(alias = "programs")]
+    Compare,
 }
 
 /// The limit of a run, unless another was given.

@@ -2,7 +2,7 @@
 //! same two locks on a modelled machine.
 
 use locklab_document::Section;
-use locklab_lab::experiment::{Experiment, Kind, Provenance};
+use locklab_lab::experiment::{Experiment, Provenance};
 use locklab_lab::report::{Additions, Reporter};
 use locklab_sim::can_be_simulated;
 
@@ -11,7 +11,7 @@ const MANY: u64 = 64;
 
 /// What the report of a matrix on hardware has about modelled machines.
 pub const BEYOND: Reporter = Reporter {
-    kind: Kind::Matrix,
+    kind: locklab_lab::matrix::KIND,
     of: |provenance| matches!(provenance, Provenance::Hardware(_)),
     additions: |experiment, _| Additions {
         sections: beyond(experiment)

@@ -2,14 +2,14 @@
 //! an experiment, so that a stored report has them too.
 
 use locklab_document::Section;
-use locklab_lab::experiment::{Cell, Experiment, Kind, Provenance};
+use locklab_lab::experiment::{Cell, Experiment, Provenance};
 use locklab_lab::report::{Additions, Reporter};
 use locklab_sim::{Distance, Outcome};
 use serde_json::{Map, Value, json};
 
 /// What a simulated matrix adds to its report.
 pub const REPORTER: Reporter = Reporter {
-    kind: Kind::Matrix,
+    kind: locklab_lab::matrix::KIND,
     of: |provenance| matches!(provenance, Provenance::Simulation(_)),
     additions: |experiment, _| additions(experiment).unwrap_or_default(),
 };

@@ -4,7 +4,7 @@ use crate::pool::Pool;
 use crate::spec::{Spec, Work, key};
 use locklab_judge::Side;
 use locklab_lab::experiment::{
-    Cell, Design, Experiment, Facts, Kind, Labels, Provenance, Sample, Source, Values,
+    Cell, Design, Experiment, Facts, Labels, Provenance, Sample, Source, Values,
 };
 use locklab_lab::instrument::{Instrument, Pairing, Schedule, Stopped, Turn};
 use locklab_lab::matrix::{HANDOFFS, JAIN, OPS, metrics, min_over_max};
@@ -74,7 +74,7 @@ impl<'a> Simulated<'a> {
             cell
         });
         Experiment {
-            kind: Kind::Matrix,
+            kind: locklab_lab::matrix::KIND.into(),
             labels: Labels {
                 baseline: spec.baseline.clone(),
                 experiment: spec.experiment.clone(),

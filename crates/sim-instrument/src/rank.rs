@@ -8,7 +8,7 @@ use crate::instrument::{caveats, facts, fingerprint, sample};
 use crate::pool::Pool;
 use crate::spec::{Spec, key};
 use locklab_judge::{Side, fork_seed};
-use locklab_lab::experiment::{Cell, Design, Experiment, Kind, Labels, Provenance, Sample, Source};
+use locklab_lab::experiment::{Cell, Design, Experiment, Labels, Provenance, Sample, Source};
 use locklab_lab::instrument::{Instrument, Pairing, Schedule, Stopped, Turn};
 use locklab_lab::matrix::metrics;
 use locklab_lab::ranking::Question;
@@ -114,7 +114,7 @@ impl Instrument for Ranked<'_> {
             })
         });
         Experiment {
-            kind: Kind::Rank,
+            kind: locklab_lab::ranking::KIND.into(),
             labels: Labels {
                 baseline: self.question.subjects[0].name.clone(),
                 experiment: self.question.others(),

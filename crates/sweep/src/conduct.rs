@@ -81,7 +81,7 @@ pub struct Swept {
 
 impl Request {
     fn is_of_kernels(&self) -> bool {
-        FileKind::of(&self.text) == Ok(FileKind::Kernels)
+        FileKind::of(&self.text, &[locklab_kernel::recipe::FILE_KIND]).is_ok()
     }
 
     fn kernels(&self) -> KernelOptions {

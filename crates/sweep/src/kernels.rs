@@ -1,6 +1,6 @@
 //! Kernel builds and layouts as tasks of a sweep.
 //!
-//! A file of kind "kernels" compares two kernels, in one or more variants. Each
+//! A file of kind "kernel" compares two kernels, in one or more variants. Each
 //! build is a task, and so is each layout: a link order and a seed, the same
 //! for both kernels. The task of a layout links it, boots every variant under
 //! every workload, and writes the samples into its own shard. Collecting
@@ -376,7 +376,7 @@ pub(crate) fn dry_run(text: &str, options: &KernelOptions, json: bool) -> Result
         let plan = serde_json::json!({
             "schema": 1,
             "dry_run": true,
-            "kind": "kernels",
+            "kind": "kernel",
             "name": experiment.name,
             "builds": builds,
             "layouts": layouts,

@@ -2,7 +2,7 @@
 
 use super::Report;
 use crate::VERSION;
-use crate::experiment::{Facts, Kind, Pair};
+use crate::experiment::{Facts, Layout, Pair};
 use locklab_document::number;
 use locklab_judge::Family;
 
@@ -10,16 +10,17 @@ use locklab_judge::Family;
 pub(super) fn facts(report: &Report) -> Facts {
     let design = &report.experiment.design;
     let pairs = taken(report);
-    let each = match report.experiment.kind {
-        Kind::Matrix | Kind::Rank => "cell",
-        Kind::Programs | Kind::Kernels => "workload",
+    let layout = report.experiment.layout();
+    let each = match layout {
+        Layout::Matrix | Layout::Ranking => "cell",
+        Layout::Workloads => "workload",
     };
     let seed = design.seed;
     let mut all = report.experiment.cells.iter().flat_map(|c| &c.pairs);
     let in_turn = all.any(Pair::has_order);
     let fact = |name: &str, value: String| (name.to_owned(), value);
     let mut facts = vec![
-        if report.experiment.kind == Kind::Rank {
+        if layout == Layout::Ranking {
             fact(
                 "Blocks",
                 format!("{pairs}, every lock in each (seed {seed})"),

@@ -7,7 +7,7 @@ use super::{
     Report, matrix as matrix_report, regions as regions_report, workloads as workloads_report,
 };
 use crate::VERSION;
-use crate::experiment::{Coordinate, Design, Facts, Key, Kind, Labels, Provenance, Role, Source};
+use crate::experiment::{Coordinate, Design, Facts, Key, Labels, Provenance, Role, Source};
 use crate::verdicts::{Figures, JudgedCell, JudgedMetric};
 use locklab_judge::{Settings, Verdict};
 use schemars::JsonSchema;
@@ -44,9 +44,9 @@ pub(super) struct Shared {
     schema: u64,
     /// The tool that wrote it.
     tool: &'static str,
-    /// The kind of comparison.
-    #[schemars(extend("enum" = ["matrix", "compare", "kernel", "rank"]))]
-    kind: &'static str,
+    /// The kind of comparison, by the command that carries it out: matrix,
+    /// compare, kernel, rank.
+    kind: String,
     /// The date of the measurement.
     date: String,
     /// The command line that repeats it.
@@ -313,12 +313,12 @@ pub(super) fn fields<T: Serialize>(value: &T) -> Map<String, Value> {
     }
 }
 
-pub(super) fn shared(report: &Report, kind: &'static str, caveats: &[String]) -> Shared {
+pub(super) fn shared(report: &Report, caveats: &[String]) -> Shared {
     let experiment = report.experiment;
     Shared {
         schema: SCHEMA,
         tool: VERSION,
-        kind,
+        kind: experiment.kind.clone(),
         date: report.context.date.clone(),
         command: report.context.command.clone(),
         provenance: experiment.provenance.clone(),
@@ -343,7 +343,7 @@ pub(super) fn matrix(
     caveats: &[String],
 ) -> Map<String, Value> {
     fields(&Matrix {
-        shared: shared(report, "matrix", caveats),
+        shared: shared(report, caveats),
         summary: summary.to_vec(),
         placements: Placements {
             p: report.verdicts.places.p,
@@ -466,12 +466,8 @@ pub(super) fn workloads(
     conclusion: &[String],
     caveats: &[String],
 ) -> Map<String, Value> {
-    let kind = match report.experiment.kind {
-        Kind::Kernels => "kernel",
-        Kind::Matrix | Kind::Programs | Kind::Rank => "compare",
-    };
     fields(&Workloads {
-        shared: shared(report, kind, caveats),
+        shared: shared(report, caveats),
         conclusion: conclusion.to_vec(),
         workloads: report
             .verdicts

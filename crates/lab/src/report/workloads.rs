@@ -8,7 +8,7 @@ pub(super) use words::sentence;
 
 use super::placed::{self, Placed, axis};
 use super::{Report, caveats, design, findings, results};
-use crate::experiment::{Cell, Kind, Metric, Pair, Role};
+use crate::experiment::{Cell, Metric, Pair, Role};
 use crate::verdicts::{JudgedCell, JudgedMetric};
 use locklab_document::number;
 use locklab_document::{
@@ -27,14 +27,10 @@ const LEGEND: &str = "Sig: **+ better and **- worse beyond noise, *+ and *- the 
 /// The document of a comparison of workloads.
 pub(super) fn document(report: &Report) -> Document {
     let experiment = report.experiment;
-    let what = match experiment.kind {
-        Kind::Kernels => "Comparison of kernels",
-        Kind::Matrix | Kind::Programs | Kind::Rank => "Comparison",
-    };
     let caveats = words::caveats(report);
     let conclusion = words::conclusion(report);
     let mut document = Document {
-        title: format!("{what}: {}", report.subject()),
+        title: format!("Comparison: {}", report.subject()),
         head: vec![("Figures".into(), report.source())],
         labels: experiment.labels.clone(),
         sections: Vec::new(),

@@ -3,7 +3,7 @@
 //! A row with damaged bytes never fails the rest: it is left out and named.
 
 use super::Store;
-use crate::experiment::{Experiment, Key, Order, Pair, Sample};
+use crate::experiment::{Experiment, Key, Order, Pair, Sample, kind_of_today};
 use locklab_judge::Side;
 use rusqlite::Row;
 use serde::Serialize;
@@ -234,7 +234,7 @@ fn listed(row: &Row<'_>) -> rusqlite::Result<Listed> {
         id: row.get(0)?,
         started: row.get(1)?,
         state,
-        kind: header_field(&header, "/kind"),
+        kind: kind_of_today(header_field(&header, "/kind")),
         command: row.get(4)?,
         baseline: header_field(&header, "/labels/baseline"),
         experiment: header_field(&header, "/labels/experiment"),

@@ -1,7 +1,7 @@
 //! Tests that need the connection itself.
 
 use super::*;
-use crate::experiment::{Design, Kind, Labels, Provenance};
+use crate::experiment::{Design, Labels, Provenance};
 use locklab_judge::Family;
 
 #[test]
@@ -17,7 +17,7 @@ fn a_full_disk_is_called_by_its_name() {
         .pragma_update(None, "max_page_count", pages)
         .unwrap();
     let header = Experiment {
-        kind: Kind::Matrix,
+        kind: "matrix".into(),
         labels: Labels {
             baseline: "ticket".into(),
             experiment: "mcs".into(),

@@ -6,8 +6,8 @@ pub(crate) mod golden;
 
 use locklab_judge::{Direction, Family};
 use locklab_lab::experiment::{
-    Cell, Coordinate, Design, Experiment, Invalid, Key, Kind, Labels, Metric, Order, Pair,
-    Placement, Provenance, Role, Sample, Source,
+    Cell, Coordinate, Design, Experiment, Invalid, Key, Labels, Metric, Order, Pair, Placement,
+    Provenance, Role, Sample, Source,
 };
 use locklab_lab::matrix::metrics;
 use locklab_lab::report::Context;
@@ -81,7 +81,7 @@ pub(crate) fn matrix(
         }
     }
     Experiment {
-        kind: Kind::Matrix,
+        kind: "matrix".into(),
         labels: Labels {
             baseline: "virt-spin".into(),
             experiment: "virt-spin-backoff".into(),
@@ -308,7 +308,7 @@ pub(crate) fn programs() -> Experiment {
     absent.pairs.clear();
     absent.stopped = Some("fs_mark is not installed; apt-get install fsmark".into());
     Experiment {
-        kind: Kind::Programs,
+        kind: "compare".into(),
         labels: Labels {
             baseline: "unlock out of line".into(),
             experiment: "unlock inlined".into(),
@@ -367,7 +367,7 @@ pub(crate) fn kernels() -> Experiment {
     );
     fstat.key = Key::workload("fstat", "tiny");
     Experiment {
-        kind: Kind::Kernels,
+        kind: "kernel".into(),
         labels: Labels {
             baseline: "6.12".into(),
             experiment: "6.12 with the patch".into(),

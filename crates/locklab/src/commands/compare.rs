@@ -14,7 +14,7 @@ use locklab_lab::settings::{DesignSettings, refuse};
 use locklab_programs::Settings;
 use locklab_programs::settings::EXAMPLE;
 use options::ProgramOptions;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// `locklab compare`.
@@ -43,6 +43,16 @@ pub struct CompareArgs {
     pub command: Vec<String>,
 }
 
+/// Carries out the comparison of a file, with the design of the command line.
+type CarryOut = fn(&Path, &DesignSettings, &ComparingArgs, &Common) -> Result<ExitCode, Error>;
+
+/// The kinds of files that are not of programs, each with what carries it out.
+const OTHERS: [(FileKind, CarryOut); 3] = [
+    (super::matrix::FILE_KIND, super::matrix::file),
+    (locklab_kernel::recipe::FILE_KIND, super::kernel::file),
+    (super::reproduce::FILE_KIND, super::reproduce::file),
+];
+
 /// Runs `locklab compare`.
 ///
 /// # Errors
@@ -56,24 +66,23 @@ pub fn run(args: &CompareArgs, common: &Common) -> Result<ExitCode, Error> {
     let Some(path) = &args.file else {
         return programs::run(args, common);
     };
+    let kinds: Vec<FileKind> = OTHERS.iter().map(|(kind, _)| *kind).collect();
+    let kinds = [&[locklab_programs::settings::FILE_KIND], &kinds[..]].concat();
     let kind = file::read(path)
-        .and_then(|text| FileKind::of(&text).map_err(|e| format!("{}, {e}", path.display())))
+        .and_then(|text| {
+            FileKind::of(&text, &kinds).map_err(|e| format!("{}, {e}", path.display()))
+        })
         .map_err(Error::Usage)?;
-    let design = &args.settings.design;
-    if kind != FileKind::Programs {
-        args.refuse_for_programs(&format!(
-            "is for programs, and {} compares {}; leave it out",
-            path.display(),
-            kind.word()
-        ))
-        .map_err(Error::Usage)?;
-    }
-    match kind {
-        FileKind::Programs => programs::run(args, common),
-        FileKind::Matrix => super::matrix::file(path, design, &args.comparing, common),
-        FileKind::Kernels => super::kernel::file(path, design, &args.comparing, common),
-        FileKind::Published => super::reproduce::file(path, design, &args.comparing, common),
-    }
+    let Some((_, carry_out)) = OTHERS.iter().find(|(other, _)| *other == kind) else {
+        return programs::run(args, common);
+    };
+    args.refuse_for_programs(&format!(
+        "is for programs, and {} is of kind {}; leave it out",
+        path.display(),
+        kind.word
+    ))
+    .map_err(Error::Usage)?;
+    carry_out(path, &args.settings.design, &args.comparing, common)
 }
 
 impl CompareArgs {

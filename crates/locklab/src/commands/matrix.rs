@@ -13,10 +13,17 @@ use crate::comparing::ComparingArgs;
 use crate::own;
 use clap::Args;
 use locklab_host::error::Error;
-use locklab_lab::file;
+use locklab_lab::file::{self, FileKind};
 use locklab_lab::settings::{DesignSettings, over};
 use std::path::Path;
 use std::process::ExitCode;
+
+/// The kind of experiment files of a matrix.
+pub const FILE_KIND: FileKind = FileKind {
+    word: locklab_lab::matrix::KIND,
+    formerly: None,
+    settings: &["threads"],
+};
 
 /// `locklab matrix`.
 ///

@@ -99,9 +99,9 @@ mod tests {
         for text in [
             "pairs = 8",
             "kind = 'lock'",
-            "kind = 'programs'\npears = 8",
-            "kind = 'programs'\npairs = 'many'",
-            "kind = 'programs'\ncounters = 'all'",
+            "kind = 'compare'\npears = 8",
+            "kind = 'compare'\npairs = 'many'",
+            "kind = 'compare'\ncounters = 'all'",
             "kind = 'matrix'\nbaseline = 'ticket'",
         ] {
             assert!(!validator.is_valid(&as_json(text)), "{text}");

@@ -106,7 +106,7 @@ pub(super) fn fields(
         why: why.clone(),
     };
     as_fields(&Rank {
-        shared: shared(report, "rank", caveats),
+        shared: shared(report, caveats),
         summary: summary.to_vec(),
         locks: question.subjects.iter().map(lock).collect(),
         left_out: question.left_out.iter().map(left_out).collect(),

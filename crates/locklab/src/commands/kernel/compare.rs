@@ -110,7 +110,7 @@ pub fn dry_run(plan: &Plan, common: &Common) -> Result<ExitCode, Error> {
         let document = json!({
             "schema": 1,
             "dry_run": true,
-            "kind": "kernels",
+            "kind": "kernel",
             "name": plan.experiment.name,
             "design": plan.design,
             "variants": names,
