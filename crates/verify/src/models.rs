@@ -11,8 +11,8 @@ use crate::property::{
     given_up, goes_round_meanwhile, interrupted, interrupted_in_queue, just_made, lets_others_in,
     many_turns, meanwhile, moves_between_nodes, neighbour_in_interrupt, one_context,
     one_writer_between, overtaking_in_queue, promises, read_write, readers_at_the_limit,
-    readers_wait, readers_wrap, resilient, running_keep_place, short_lived, timed, tried_in_vain,
-    virtualized, without_node, writer_tries,
+    readers_wait, readers_wrap, refused_beside_another, resilient, running_keep_place, short_lived,
+    timed, tried_in_vain, virtualized, without_node, writer_tries,
 };
 use crate::subject::{self, Subject, subject};
 use locklab_locks::catalogue::{self, Visitor};
@@ -195,6 +195,7 @@ pub(crate) fn more_properties(name: &str, lock: &Arc<dyn Subject>) -> Vec<Proper
                 announced(lock),
                 readers_wait(lock),
                 readers_at_the_limit(lock),
+                refused_beside_another(lock),
             ]);
             all
         }

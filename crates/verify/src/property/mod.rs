@@ -20,7 +20,9 @@ use crate::subject::{Subject, subject};
 pub(crate) use big::big_properties;
 pub(crate) use deadlock::resilient;
 use locklab_locks::{Fairness, RawLock};
-pub(crate) use readers::{biased, read_write, readers_at_the_limit, readers_wrap, writer_tries};
+pub(crate) use readers::{
+    biased, read_write, readers_at_the_limit, readers_wrap, refused_beside_another, writer_tries,
+};
 pub(crate) use special::{
     both_sleep, given_up, just_made, one_context, short_lived, timed, virtualized,
 };

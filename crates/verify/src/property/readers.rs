@@ -3,7 +3,9 @@
 use super::table::{Table, join, run, spawn};
 use super::{Lock, Property};
 use crate::execution;
+use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
 
 /// The promises of a reader-writer lock.
 pub(crate) fn read_write(lock: &Lock) -> Vec<Property> {
@@ -178,6 +180,27 @@ pub(crate) fn readers_at_the_limit(lock: &Lock) -> Property {
                 assert!(!table.try_read(), "a reader too many is admitted");
             }));
         }
+        // So many readers never all go.
+        table.abandon();
+    })
+}
+
+/// A reader goes while another is refused: whoever is refused takes back what
+/// it has added and nothing else, so that there is room for one again.
+pub(crate) fn refused_beside_another(lock: &Lock) -> Property {
+    Property::new("refused beside a reader", 2, lock, |lock| {
+        let table = Table::with(lock, 2, true);
+        table.read();
+        let admitted = Rc::new(Cell::new(false));
+        let answer = admitted.clone();
+        let reader = spawn(1, move || {
+            let read = catch_unwind(AssertUnwindSafe(|| table.read()));
+            answer.set(read.is_ok());
+        });
+        table.read_unlock();
+        join(reader);
+        let room = table.try_read();
+        assert_ne!(room, admitted.get(), "readers that have gone are counted");
         // So many readers never all go.
         table.abandon();
     })
