@@ -235,8 +235,8 @@ fn notes(
         ));
     }
     // A file against itself would say everything twice.
-    let mut said = BTreeSet::new();
-    notes.retain(|note| said.insert(note.clone()));
+    let mut seen = BTreeSet::new();
+    notes.retain(|note| seen.insert(note.clone()));
     notes
 }
 

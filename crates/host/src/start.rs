@@ -19,13 +19,13 @@ static OUTPUT_CLOSED: AtomicBool = AtomicBool::new(false);
 /// closed standard output.
 #[used]
 #[unsafe(link_section = ".init_array")]
-static LOOK: extern "C" fn() = {
-    extern "C" fn look() {
+static CHECK_OUTPUT: extern "C" fn() = {
+    extern "C" fn check_output() {
         // SAFETY: asks for the flags of a descriptor, which may be closed.
         let closed = unsafe { libc::fcntl(libc::STDOUT_FILENO, libc::F_GETFD) } < 0;
         OUTPUT_CLOSED.store(closed, Ordering::Relaxed);
     }
-    look
+    check_output
 };
 
 /// Whether there is enough stack.

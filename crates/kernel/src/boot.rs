@@ -226,7 +226,7 @@ impl Qemu {
     /// The error of a failure of QEMU itself: its message, and for the plugin
     /// the versions that are known to work.
     fn refused(&self, errors: &str, failure: &str) -> Error {
-        let said = errors
+        let reason = errors
             .lines()
             .find(|line| !line.trim().is_empty() && !line.contains("warning:"))
             .unwrap_or(failure);
@@ -235,7 +235,7 @@ impl Qemu {
         } else {
             ""
         };
-        Error::Failed(format!("QEMU ({}) failed: {said}{hint}", self.version))
+        Error::Failed(format!("QEMU ({}) failed: {reason}{hint}", self.version))
     }
 }
 

@@ -293,20 +293,20 @@ fn steps(log: &Path) -> u64 {
 }
 pub(crate) fn build_error(cache: &Cache<'_>, log: &Path, what: &str, failure: &str) -> Error {
     let read = |end: &str| std::fs::read_to_string(log.with_extension(end)).unwrap_or_default();
-    let said = read("err") + &read("out");
-    if said.contains("No space left on device") {
+    let output = read("err") + &read("out");
+    if output.contains("No space left on device") {
         return cache.full();
     }
     Error::Failed(format!(
         "the {what} failed: {}; log: {}",
-        first_error(&said).unwrap_or(failure),
+        first_error(&output).unwrap_or(failure),
         log.with_extension("err").display()
     ))
 }
 
 /// The first line that is an error of a compiler or linker, else make's own.
-fn first_error(said: &str) -> Option<&str> {
-    let find = |needle: &str| said.lines().find(|line| line.contains(needle));
+fn first_error(output: &str) -> Option<&str> {
+    let find = |needle: &str| output.lines().find(|line| line.contains(needle));
     find(": error:")
         .or_else(|| find("error: "))
         .or_else(|| find("fatal error"))
@@ -321,9 +321,10 @@ mod tests {
 
     #[test]
     fn the_first_error_is_the_compilers() {
-        let said = "make[3]: *** [x.o] Error 1\n../kernel/fork.c:3:1: error: expected ';'\nmore\n";
+        let output =
+            "make[3]: *** [x.o] Error 1\n../kernel/fork.c:3:1: error: expected ';'\nmore\n";
         assert_eq!(
-            first_error(said),
+            first_error(output),
             Some("../kernel/fork.c:3:1: error: expected ';'")
         );
         assert_eq!(first_error("  CC x\n"), None);

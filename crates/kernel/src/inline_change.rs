@@ -51,11 +51,11 @@ pub fn patches(cache: &Cache<'_>, tree: &Path, recipe: &Changes) -> Result<Vec<S
         let ended = cache.run(&spatch, &arguments, tree, &log, Duration::from_secs(1800))?;
         let read = |end: &str| std::fs::read_to_string(log.with_extension(end)).unwrap_or_default();
         if let Some(failure) = ended.failure() {
-            let said = read("err");
+            let stderr = read("err");
             return Err(Error::Failed(format!(
                 "Coccinelle failed on {}: {}",
                 file.display(),
-                said.lines().next().unwrap_or(&failure)
+                stderr.lines().next().unwrap_or(&failure)
             )));
         }
         let diff = relative(&read("out"), &file);

@@ -20,7 +20,7 @@ const LIMIT: Duration = Duration::from_secs(20);
 
 /// The options of the command line.
 #[derive(Clone, Copy, Debug)]
-pub struct Look {
+pub struct ProbeOptions {
     /// Whether to use TCG without a probe.
     pub tcg: bool,
     /// Whether to probe again, whatever was found before.
@@ -55,10 +55,10 @@ pub fn choose(
     cache: &Cache<'_>,
     qemu: &Qemu,
     kernel: &Kernel,
-    look: Look,
+    options: ProbeOptions,
     vcpus: u64,
 ) -> Result<(Accelerator, String), Error> {
-    let (accelerator, why) = found(cache, qemu, kernel, look)?;
+    let (accelerator, why) = found(cache, qemu, kernel, options)?;
     if accelerator == Accelerator::Tcg && vcpus > 1 {
         return Err(Error::Failed(format!(
             "{vcpus} vCPUs take KVM, and this is {why}; an exact count of instructions runs vCPUs \
@@ -73,9 +73,9 @@ fn found(
     cache: &Cache<'_>,
     qemu: &Qemu,
     kernel: &Kernel,
-    look: Look,
+    options: ProbeOptions,
 ) -> Result<(Accelerator, String), Error> {
-    if look.tcg {
+    if options.tcg {
         return Ok((Accelerator::Tcg, "TCG, as asked".into()));
     }
     if let Err(e) = std::fs::File::options().read(true).write(true).open(NODE) {
@@ -85,7 +85,7 @@ fn found(
     // share a home folder.
     let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     let machine = [boot.trim(), &qemu.version];
-    let (found, kept) = remembered(cache, machine, look.again, || probe(cache, qemu, kernel))?;
+    let (found, kept) = remembered(cache, machine, options.again, || probe(cache, qemu, kernel))?;
     let earlier = if kept {
         " (found before, since this machine was started; --probe looks again)"
     } else {

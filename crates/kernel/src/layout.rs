@@ -54,13 +54,14 @@ pub fn layout(cache: &Cache<'_>, build: &Build, seed: u64) -> Result<PathBuf, Er
     .run(&log, Duration::from_secs(1800), cache.interrupt)
     .map_err(|trouble| crate::cache::stopped("the linker", trouble))?;
     if let Some(failure) = ended.failure() {
-        let said = std::fs::read_to_string(log.with_extension("err")).unwrap_or_default();
-        if said.contains("No space left") {
+        let stderr = std::fs::read_to_string(log.with_extension("err")).unwrap_or_default();
+        if stderr.contains("No space left") {
             return Err(cache.full());
         }
         return Err(Error::Failed(format!(
             "linking layout {seed} failed: {}; log: {}",
-            said.lines()
+            stderr
+                .lines()
                 .find(|line| line.contains("error"))
                 .unwrap_or(&failure),
             log.with_extension("err").display()

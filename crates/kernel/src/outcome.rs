@@ -43,7 +43,7 @@ pub struct Measured {
     /// Counts; `None` under KVM.
     pub counts: Option<Counts>,
     /// All values that the guest sent.
-    pub said: BTreeMap<String, String>,
+    pub results: BTreeMap<String, String>,
     /// Time from QEMU's start to the workload, on this machine, in seconds.
     pub boot_seconds: f64,
     /// Time of the whole run on this machine, in seconds.
@@ -128,16 +128,20 @@ pub type Outcome = Result<Measured, Invalid>;
 /// Reads the files that a boot left in its folder.
 pub fn read(folder: &Path, counted: bool) -> Outcome {
     let results = std::fs::read_to_string(folder.join("results")).unwrap_or_default();
-    let said = said(&results);
-    if let Some(why) = said.get("failed") {
+    let results = parse_results(&results);
+    if let Some(why) = results.get("failed") {
         return Err(invalid(format!("the guest failed: {why}"), folder));
     }
-    if !said.contains_key("done") {
+    if !results.contains_key("done") {
         let console = std::fs::read(folder.join("console")).unwrap_or_default();
         let why = cause(&String::from_utf8_lossy(&console));
         return Err(invalid(why, folder));
     }
-    let number = |name: &str| said.get(name).and_then(|value| value.parse::<u64>().ok());
+    let number = |name: &str| {
+        results
+            .get(name)
+            .and_then(|value| value.parse::<u64>().ok())
+    };
     let (Some(work), Some(elapsed_ns)) = (number("work"), number("elapsed-ns")) else {
         return Err(invalid(
             "the guest sent an incomplete result".into(),
@@ -155,17 +159,17 @@ pub fn read(folder: &Path, counted: bool) -> Outcome {
     };
     Ok(Measured {
         work,
-        unit: said.get("unit").cloned().unwrap_or_default(),
+        unit: results.get("unit").cloned().unwrap_or_default(),
         elapsed_ns,
         counts,
-        said,
+        results,
         boot_seconds: 0.0,
         wall_seconds: 0.0,
         cpu_seconds: 0.0,
     })
 }
 
-fn said(results: &str) -> BTreeMap<String, String> {
+fn parse_results(results: &str) -> BTreeMap<String, String> {
     results
         .lines()
         .map(|line| line.split_once(' ').unwrap_or((line, "")))
@@ -252,7 +256,7 @@ pub fn sample(misses: u64) -> Outcome {
             user: mode(1000, 0),
             kernel: mode(4000, misses),
         }),
-        said: Default::default(),
+        results: Default::default(),
         boot_seconds: 1.0,
         wall_seconds: 1.0,
         cpu_seconds: 1.0,

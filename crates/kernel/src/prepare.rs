@@ -9,7 +9,7 @@ use crate::boot::{Accelerator, Qemu};
 use crate::build::{Build, build};
 use crate::cache::{Cache, find};
 use crate::instrument::{GuestRun, Guests, Kernel, Kernels, ReadyVariant, is_model};
-use crate::kvm::{Look, choose};
+use crate::kvm::{ProbeOptions, choose};
 use crate::layout::{self, layout};
 use crate::metrics::metrics;
 use crate::recipe::{Experiment, Side, Variant};
@@ -33,7 +33,7 @@ pub struct Plan {
     /// CPUs of a guest.
     pub vcpus: u64,
     /// Whether to use KVM.
-    pub look: Look,
+    pub probe: ProbeOptions,
     /// The time limit of a boot.
     pub limit: Duration,
     /// Its pairs are link orders, each with a seed of its own, of which the
@@ -254,7 +254,7 @@ impl Preparing<'_> {
             ],
         };
         if self.accelerator.is_none() {
-            let (known, why) = choose(cache, self.qemu, &ready.kernels[0], plan.look, plan.vcpus)?;
+            let (known, why) = choose(cache, self.qemu, &ready.kernels[0], plan.probe, plan.vcpus)?;
             self.fact("Accelerator", "", why);
             self.accelerator = Some(known);
             for load in &plan.loads {

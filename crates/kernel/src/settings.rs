@@ -1,7 +1,7 @@
 //! Settings of guests: options of the command line, and keys of a file of
 //! kernels.
 
-use crate::kvm::Look;
+use crate::kvm::ProbeOptions;
 use clap::Args;
 use locklab_host::error::Error;
 use locklab_lab::settings::{Limit, NewName, Renamed};
@@ -69,8 +69,8 @@ impl GuestSettings {
 
     /// Whether KVM is used, and looked for again.
     #[must_use]
-    pub fn look(&self) -> Look {
-        Look {
+    pub fn probe_options(&self) -> ProbeOptions {
+        ProbeOptions {
             tcg: self.tcg,
             again: self.probe,
         }

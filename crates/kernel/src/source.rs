@@ -294,21 +294,21 @@ fn apply(cache: &Cache<'_>, tree: &Path, patch: &Path) -> Result<(), Error> {
     if ended.failure().is_none() {
         return Ok(());
     }
-    let said = std::fs::read_to_string(log.with_extension("out")).unwrap_or_default();
-    if said.contains("No space left") {
+    let output = std::fs::read_to_string(log.with_extension("out")).unwrap_or_default();
+    if output.contains("No space left") {
         return Err(cache.full());
     }
     Err(Error::Failed(format!(
         "the patch {} does not apply: {}",
         patch.display(),
-        refused_hunk(&said)
+        refused_hunk(&output)
     )))
 }
 
 /// The first hunk that `patch` refused, with its file.
-fn refused_hunk(said: &str) -> String {
+fn refused_hunk(output: &str) -> String {
     let mut file = "";
-    for line in said.lines() {
+    for line in output.lines() {
         if let Some(name) = line.strip_prefix("patching file ") {
             file = name.trim_matches('\'');
         } else if line.starts_with("Hunk #") && line.contains("FAILED") {
@@ -320,7 +320,7 @@ fn refused_hunk(said: &str) -> String {
             return format!("in {file}, it looks as if it was applied already");
         }
     }
-    said.lines().last().unwrap_or("patch said nothing").into()
+    output.lines().last().unwrap_or("patch said nothing").into()
 }
 
 /// Adds selects to the architecture's Kconfig; returns the change as a patch.
@@ -382,11 +382,11 @@ fn checked(
     let Some(failure) = ended.failure() else {
         return Ok(());
     };
-    let said = std::fs::read_to_string(log.with_extension("err")).unwrap_or_default();
-    if said.contains("No space left") {
+    let output = std::fs::read_to_string(log.with_extension("err")).unwrap_or_default();
+    if output.contains("No space left") {
         return Err(cache.full());
     }
-    let first = said.lines().next().unwrap_or(&failure);
+    let first = output.lines().next().unwrap_or(&failure);
     Err(Error::Failed(format!("{} failed: {first}", tool.name)))
 }
 

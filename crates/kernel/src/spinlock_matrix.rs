@@ -175,7 +175,7 @@ pub fn metrics(lengths: &Lengths, vcpus: u64, source: Source) -> Vec<Metric> {
 #[must_use]
 pub fn cells(measured: &Measured) -> Vec<(Point, CellResult)> {
     let mut cells: Vec<(Point, CellResult)> = measured
-        .said
+        .results
         .iter()
         .filter_map(|(key, value)| {
             let point = numbers(key.strip_prefix("cell-")?, '-')?;
@@ -279,7 +279,7 @@ mod tests {
             ("cell-x", "1 2 3 4"),
             ("cell-1-1-1", "1 2"),
         ] {
-            measured.said.insert(key.into(), value.into());
+            measured.results.insert(key.into(), value.into());
         }
         let cells = cells(&measured);
         assert_eq!(cells.len(), 2);

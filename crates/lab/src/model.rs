@@ -122,7 +122,7 @@ mod tests {
         }
     }
 
-    fn said(provenance: Provenance, ratios: &[f64]) -> (&'static str, Option<Band>) {
+    fn judged(provenance: Provenance, ratios: &[f64]) -> (&'static str, Option<Band>) {
         let verdicts = judge(&simulated(provenance, ratios)).unwrap();
         let cell = &verdicts.cells[0];
         (cell.verdict().unwrap().word(), cell.band)
@@ -134,17 +134,17 @@ mod tests {
         let mut ratios: Vec<f64> = (0..15).map(|n| 1.2 + 0.01 * f64::from(n)).collect();
         ratios[14] = 0.7;
         let model = || Provenance::Simulation("flat-16".into());
-        let (verdict, band) = said(model(), &ratios);
+        let (verdict, band) = judged(model(), &ratios);
         assert_eq!(verdict, "unclear");
         let band = band.unwrap();
         assert!(band.holds_back && (band.low - 0.7).abs() < 1e-9, "{band:?}");
         // The same pairs on hardware are repetitions, and firm.
         let host = Provenance::Hardware("here".into());
-        assert_eq!(said(host, &ratios), ("better", None));
+        assert_eq!(judged(host, &ratios), ("better", None));
         ratios[14] = 1.1;
-        let (verdict, band) = said(model(), &ratios);
+        let (verdict, band) = judged(model(), &ratios);
         assert_eq!((verdict, band.unwrap().holds_back), ("better", false));
-        let (verdict, band) = said(model(), &[1.0; 12]);
+        let (verdict, band) = judged(model(), &[1.0; 12]);
         assert_eq!((verdict, band.unwrap().holds_back), ("flat", false));
     }
 
@@ -152,7 +152,7 @@ mod tests {
     fn of_twenty_machines_one_may_say_otherwise() {
         let mut ratios: Vec<f64> = (0..20).map(|n| 0.5 + 0.01 * f64::from(n)).collect();
         ratios[3] = 1.5;
-        let (verdict, band) = said(Provenance::Simulation("m".into()), &ratios);
+        let (verdict, band) = judged(Provenance::Simulation("m".into()), &ratios);
         assert_eq!(verdict, "worse");
         assert!(band.unwrap().high < 1.0);
     }

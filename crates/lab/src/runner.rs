@@ -202,15 +202,15 @@ impl Runner<'_> {
     }
 
     fn turn_of(&self, pairing: Pairing, cell: usize, pair: u32) -> Turn {
-        let coins = fork_seed(self.design.seed, cell as u64);
+        let cell_seed = fork_seed(self.design.seed, cell as u64);
         Turn {
             cell,
             pair,
             order: match pairing {
-                Pairing::InTurn => coin(coins, pair.into()).into(),
+                Pairing::InTurn => coin(cell_seed, pair.into()).into(),
                 Pairing::Together => Order::Together,
             },
-            seed: fork_seed(coins, pair.into()),
+            seed: fork_seed(cell_seed, pair.into()),
         }
     }
 

@@ -354,7 +354,7 @@ mod tests {
             cycle_ns: 0.25,
         };
         let beat = Beat {
-            look: 10_000,
+            clock_interval: 10_000,
             tick: 4_000_000,
         };
         let spec = Spec {

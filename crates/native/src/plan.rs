@@ -29,8 +29,8 @@ pub struct Plan {
 /// The times by which a machine measures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Beat {
-    /// From one look at the clock to the next, in ns.
-    pub look: u64,
+    /// From one read of the clock to the next, in ns.
+    pub clock_interval: u64,
     /// A tick of its kernel, in ns: with more threads than CPUs, one waits so
     /// long for its turn.
     pub tick: u64,
@@ -41,7 +41,7 @@ impl Beat {
     #[must_use]
     pub fn of(clock_cost: f64) -> Self {
         Self {
-            look: pause(clock_cost),
+            clock_interval: pause(clock_cost),
             tick: clock::tick(),
         }
     }
@@ -164,7 +164,10 @@ impl Plan {
         // Long enough that every thread has a hundred turns, or a few where its
         // sections are long.
         let rounds = (20.0 * cell.round) as u64;
-        let Beat { look, tick } = self.beat;
+        let Beat {
+            clock_interval,
+            tick,
+        } = self.beat;
         let usual = if cell.oversubscribed {
             SliceLength {
                 settle: a_cpu * tick,
@@ -176,8 +179,8 @@ impl Plan {
                 _ => (SETTLE, SLICE),
             };
             SliceLength {
-                settle: (look * settle).max((2.0 * cell.round) as u64),
-                length: (look * length).max(rounds.min(50 * SLICE * look)),
+                settle: (clock_interval * settle).max((2.0 * cell.round) as u64),
+                length: (clock_interval * length).max(rounds.min(50 * SLICE * clock_interval)),
             }
         };
         match self.spec.slice {
@@ -391,7 +394,7 @@ mod tests {
         };
         change(&mut spec);
         let beat = Beat {
-            look: 10_000,
+            clock_interval: 10_000,
             tick: 4_000_000,
         };
         Plan::of(spec, &topology, calibration, beat)

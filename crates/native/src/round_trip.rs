@@ -155,9 +155,9 @@ impl Ball {
                 spins = 0;
             } else {
                 spins += 1;
-                let look = spins.is_multiple_of(64);
+                let check = spins.is_multiple_of(64);
                 // The other worker may have ended.
-                if look && (self.over.load(Ordering::Relaxed) || clock::now() - started > LOST) {
+                if check && (self.over.load(Ordering::Relaxed) || clock::now() - started > LOST) {
                     return;
                 }
                 std::hint::spin_loop();

@@ -69,7 +69,7 @@ impl Clockwork {
     /// A worker that notes the time may be preempted before it announces the
     /// phase, for longer than the slice: then the next worker to check
     /// announces it.
-    fn look(&self, now: u64) {
+    fn advance(&self, now: u64) {
         let settled = self.settled.load(Ordering::Relaxed);
         let Some(began) = note(&self.began, now, settled) else {
             return;
@@ -176,7 +176,7 @@ pub(crate) unsafe fn work<L: RawLock<NativePlatform>, T: Timer, const LAYOUT: us
     let (mut now, mut before) = (Counts::default(), Counts::default());
     let (mut streak, mut streak_max, mut failed_calls) = (0_u64, 0_u64, 0_u64);
     let mut seen = phase::SETTLE;
-    let mut until_look = 1_u64;
+    let mut until_clock_read = 1_u64;
     pad::<LAYOUT>();
     loop {
         let asked = T::now();
@@ -220,7 +220,7 @@ pub(crate) unsafe fn work<L: RawLock<NativePlatform>, T: Timer, const LAYOUT: us
                 // of the measured time; then it counts nothing.
                 before = then;
                 (streak_max, streak) = (0, 1);
-                until_look = slice.begin();
+                until_clock_read = slice.begin();
             }
             if phase == phase::LEAVE {
                 let turns = then.turns - before.turns;
@@ -235,9 +235,9 @@ pub(crate) unsafe fn work<L: RawLock<NativePlatform>, T: Timer, const LAYOUT: us
             }
             seen = phase;
         }
-        until_look -= 1;
-        if until_look == 0 {
-            until_look = slice.look(now.turns - before.turns);
+        until_clock_read -= 1;
+        if until_clock_read == 0 {
+            until_clock_read = slice.read_clock(now.turns - before.turns);
         }
     }
 }
@@ -247,10 +247,10 @@ impl Slice<'_> {
     /// the next.
     #[cold]
     #[inline(never)]
-    fn look(&self, turns: u64) -> u64 {
+    fn read_clock(&self, turns: u64) -> u64 {
         let now = clock::now();
-        self.clockwork.look(now);
-        self.timeline.borrow_mut().look(now, turns)
+        self.clockwork.advance(now);
+        self.timeline.borrow_mut().note_clock(now, turns)
     }
 
     /// Notes that the measured time has begun.
@@ -324,18 +324,18 @@ mod tests {
         let clockwork = Clockwork::default();
         let phase = || clockwork.phase.load(Ordering::Relaxed);
         clockwork.set(100, 50);
-        clockwork.look(99);
+        clockwork.advance(99);
         assert_eq!((phase(), clockwork.measured()), (phase::SETTLE, (0, 0)));
         // One notes the time and is preempted before it announces the phase.
         assert_eq!(note(&clockwork.began, 103, 100), Some(103));
         assert_eq!(phase(), phase::SETTLE);
-        clockwork.look(110);
+        clockwork.advance(110);
         assert_eq!(phase(), phase::MEASURE);
-        clockwork.look(153);
+        clockwork.advance(153);
         assert_eq!((phase(), clockwork.measured()), (phase::LEAVE, (103, 153)));
         // It comes back, and moves no other worker back.
         clockwork.announce(phase::MEASURE);
-        clockwork.look(160);
+        clockwork.advance(160);
         assert_eq!((phase(), clockwork.measured()), (phase::LEAVE, (103, 153)));
     }
 
@@ -343,11 +343,11 @@ mod tests {
     fn a_worker_that_looks_late_ends_the_slice_at_once_with_time_measured() {
         let clockwork = Clockwork::default();
         clockwork.set(100, 50);
-        clockwork.look(500);
-        clockwork.look(500);
+        clockwork.advance(500);
+        clockwork.advance(500);
         let (began, ended) = clockwork.measured();
         assert_eq!((began, ended), (500, 0));
-        clockwork.look(551);
+        clockwork.advance(551);
         assert_eq!(clockwork.measured(), (500, 551));
     }
 }

@@ -89,7 +89,7 @@ impl<'a> Timeline<'a> {
 
     /// Notes a clock read at time `now`, after `turns` turns
     /// since the start. Returns how many to do before the next one.
-    pub(crate) fn look(&mut self, now: u64, turns: u64) -> u64 {
+    pub(crate) fn note_clock(&mut self, now: u64, turns: u64) -> u64 {
         let (then, turns_then) = self.last;
         let took = now.saturating_sub(then);
         let done = turns.saturating_sub(turns_then);
@@ -118,7 +118,7 @@ impl<'a> Timeline<'a> {
 
     /// Notes that the slice has ended at time `end` with `turns` turns.
     pub(crate) fn finish(&mut self, end: u64, turns: u64) {
-        self.look(end, turns);
+        self.note_clock(end, turns);
         self.turns_at[self.next..].fill(turns);
         self.next = self.windows.count;
     }
@@ -138,12 +138,12 @@ mod tests {
         };
         let mut turns = [0; 4];
         let mut timeline = Timeline::new(windows, &mut turns, 9 * MS, 20.0);
-        timeline.look(9 * MS + MS / 2, 7);
+        timeline.note_clock(9 * MS + MS / 2, 7);
         timeline.begin(10 * MS);
         // 100 turns a millisecond over two edges at once.
-        timeline.look(12 * MS + MS / 2, 250);
+        timeline.note_clock(12 * MS + MS / 2, 250);
         // A preempted thread does nothing for a while.
-        timeline.look(13 * MS, 260);
+        timeline.note_clock(13 * MS, 260);
         timeline.finish(14 * MS, 260);
         assert_eq!(turns, [100, 200, 260, 260]);
     }
@@ -162,7 +162,7 @@ mod tests {
             for _ in 0..looks {
                 now += turn_ns * between;
                 done += between;
-                between = timeline.look(now, done);
+                between = timeline.note_clock(now, done);
             }
             between
         };
@@ -180,8 +180,8 @@ mod tests {
         let mut turns = [0; 2];
         let mut timeline = Timeline::new(windows, &mut turns, 90, 20.0);
         timeline.begin(100);
-        timeline.look(150, 5);
-        timeline.look(140, 6);
+        timeline.note_clock(150, 5);
+        timeline.note_clock(140, 6);
         timeline.finish(120, 7);
         assert_eq!(turns, [7, 7]);
     }

@@ -178,7 +178,7 @@ struct Children {
 
 impl Children {
     /// Reaps ended children; returns how the first that failed ended.
-    fn look(&mut self) -> Result<(), String> {
+    fn reap(&mut self) -> Result<(), String> {
         let failed = &mut self.failed;
         self.alive.retain(|pid| {
             let how = match waitpid(*pid, Some(WaitPidFlag::WNOHANG)) {
@@ -201,7 +201,7 @@ impl Children {
     fn bury(&mut self, patience: Duration) {
         let started = clock::now();
         while !self.alive.is_empty() && clock::now() - started < nanos(patience) {
-            let _ = self.look();
+            let _ = self.reap();
             std::thread::sleep(Duration::from_micros(200));
         }
     }
@@ -239,7 +239,7 @@ fn run_processes(block: &Arc<Block>, interrupt: &AtomicBool) -> Result<Ending, S
             }
         }
     }
-    let waited = wait_for_all(block, interrupt, || children.look());
+    let waited = wait_for_all(block, interrupt, || children.reap());
     if waited == Waited::AllLeft {
         children.bury(Duration::from_secs(1));
     }

@@ -233,7 +233,7 @@ fn instrument(
     if linked.status.success() {
         Ok(library)
     } else {
-        Err(inspect::undefined(&said(&linked), unit))
+        Err(inspect::undefined(&stderr_of(&linked), unit))
     }
 }
 
@@ -245,7 +245,7 @@ fn words(first: &[&str], paths: &[&Path]) -> Vec<String> {
         .collect()
 }
 
-fn said(output: &Output) -> String {
+fn stderr_of(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
@@ -324,7 +324,7 @@ impl Compiler {
         }
         Err(Error::File(format!(
             "{}{} does not compile with {}: see the compiler's own words above",
-            said(&output),
+            stderr_of(&output),
             unit.name,
             self.program
         )))

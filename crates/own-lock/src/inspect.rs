@@ -83,20 +83,20 @@ impl Facts {
                     .fold(0, |n, byte| n << 8 | u64::from(*byte))
             }) as usize
         };
-        let Some(said) = data("locklab_description", 80) else {
+        let Some(description) = data("locklab_description", 80) else {
             return Err(Error::File(format!(
                 "{name} does not say what its lock is; write LOCKLAB_LOCK(name, struct lock, \
                  struct context); beside it (lab_no_context if it needs none)"
             )));
         };
-        let text = said.get(40..).unwrap_or_default();
+        let text = description.get(40..).unwrap_or_default();
         let text = text.split(|byte| *byte == 0).next().unwrap_or_default();
         let facts = Self {
             name: String::from_utf8_lossy(text).into_owned(),
-            lock_bytes: number(said, 1),
-            lock_align: number(said, 2),
-            ctx_bytes: number(said, 3),
-            ctx_align: number(said, 4),
+            lock_bytes: number(description, 1),
+            lock_align: number(description, 2),
+            ctx_bytes: number(description, 3),
+            ctx_align: number(description, 4),
             init: symbols.contains_key("lab_init"),
             try_lock: symbols.contains_key("lab_trylock"),
             is_locked: symbols.contains_key("lab_is_locked"),
@@ -198,13 +198,13 @@ pub(crate) fn no_thread_local_data(object: &Path, unit: &Unit) -> Result<(), Err
 }
 
 /// Turns a linker's message about a missing definition into an error message.
-pub(crate) fn undefined(said: &str, unit: &Unit) -> Error {
+pub(crate) fn undefined(stderr: &str, unit: &Unit) -> Error {
     const BEFORE: &str = "undefined reference to `";
-    let Some((line, symbol)) = said.lines().find_map(|line| {
+    let Some((line, symbol)) = stderr.lines().find_map(|line| {
         let (place, rest) = line.split_once(BEFORE)?;
         Some((place, rest.trim_end_matches('\'')))
     }) else {
-        return Error::File(format!("{said}{} cannot be linked", unit.name));
+        return Error::File(format!("{stderr}{} cannot be linked", unit.name));
     };
     let line = line.trim_end_matches([':', ' ']);
     // "/usr/bin/ld: /tmp/mylock.c:12" or "lock.o:mylock.c:(.text+0x5)".

@@ -150,11 +150,11 @@ pub(crate) fn in_child<T: Serialize + DeserializeOwned>(
         let child = unsafe { child::start(None, work) };
         (File::from(read), child.map_err(|e| broken("start", &e))?)
     };
-    let mut said = Vec::new();
-    let heard = read.read_to_end(&mut said);
+    let mut message = Vec::new();
+    let heard = read.read_to_end(&mut message);
     let (status, _) = child::wait(child);
     heard.map_err(|e| broken("hear from", &e))?;
-    match (said.first(), said.get(1..).unwrap_or_default()) {
+    match (message.first(), message.get(1..).unwrap_or_default()) {
         (Some(b'A'), rest) => serde_json::from_slice(rest).map_err(|e| broken("understand", &e)),
         (Some(b'L'), rest) => Err(Lost::GaveUp(String::from_utf8_lossy(rest).into_owned())),
         (Some(b'P'), rest) => Err(Lost::Broken(String::from_utf8_lossy(rest).into_owned())),
@@ -190,13 +190,13 @@ static ACCESSES_THEN: AtomicU64 = AtomicU64::new(0);
 
 /// Ends a child because the lock's code has detected a fault.
 pub(crate) fn give_up(why: &str) -> ! {
-    let said = [b"L", why.as_bytes()].concat();
+    let message = [b"L", why.as_bytes()].concat();
     // SAFETY: our pipe and our bytes.
     unsafe {
         libc::write(
             PIPE.load(Ordering::Relaxed),
-            said.as_ptr().cast(),
-            said.len(),
+            message.as_ptr().cast(),
+            message.len(),
         );
         libc::_exit(1)
     }
@@ -208,7 +208,7 @@ fn answer<T: Serialize>(write: RawFd, patience: Duration, work: impl FnOnce() ->
     QUIET[1].store(patience.as_secs().max(1) as u32, Ordering::Relaxed);
     install();
     IN_CHILD.store(true, Ordering::Relaxed);
-    let said = match catch_unwind(AssertUnwindSafe(work)) {
+    let message = match catch_unwind(AssertUnwindSafe(work)) {
         Ok(answer) => match serde_json::to_vec(&answer) {
             Ok(json) => [b"A", &*json].concat(),
             Err(e) => format!("Pan answer that cannot be said: {e}").into_bytes(),
@@ -223,7 +223,7 @@ fn answer<T: Serialize>(write: RawFd, patience: Duration, work: impl FnOnce() ->
         }
     };
     // SAFETY: the child's end of the pipe, which it uses no more.
-    let _ = unsafe { File::from_raw_fd(write) }.write_all(&said);
+    let _ = unsafe { File::from_raw_fd(write) }.write_all(&message);
 }
 
 /// Handles faults of the lock's code, checks every second whether it makes
@@ -313,14 +313,14 @@ fn say_death(signal: c_int, address: usize, context: *mut libc::c_void) -> ! {
         cpu: CPU.load(Ordering::Relaxed),
         base: BASE.load(Ordering::Relaxed),
     };
-    let mut said = [b'D'; 1 + Death::BYTES];
-    said[1..].copy_from_slice(&death.to_bytes());
+    let mut message = [b'D'; 1 + Death::BYTES];
+    message[1..].copy_from_slice(&death.to_bytes());
     // SAFETY: our pipe and our bytes; both calls may be made in a handler.
     unsafe {
         libc::write(
             PIPE.load(Ordering::Relaxed),
-            said.as_ptr().cast(),
-            said.len(),
+            message.as_ptr().cast(),
+            message.len(),
         );
         libc::_exit(1)
     }

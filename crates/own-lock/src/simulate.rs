@@ -53,7 +53,7 @@ pub(crate) fn simulate(library: &Path, facts: &Facts, scenario: &Scenario) -> An
         regions,
         place_of: Some(&place_of),
     };
-    let outcome = simulate_outside::<Simulated>(scenario, memory, Simulated::look);
+    let outcome = simulate_outside::<Simulated>(scenario, memory, Simulated::is_held);
     match outcome {
         Ok(simulation) => Answer::Well(Box::new(simulation)),
         Err(error) => Answer::Badly(explain(error, &sites)),
@@ -527,7 +527,7 @@ impl Simulated {
     }
 
     /// Whether the lock is held.
-    fn look(&self) -> bool {
+    fn is_held(&self) -> bool {
         self.call(|library| match library.is_locked {
             // SAFETY: the lock in its place.
             Some(ask) => unsafe { ask(self.address as *const _) != 0 },

@@ -93,10 +93,10 @@ fn one(
         .run(&log, LIMIT, interrupt)
         .map_err(|e| format!("building the {side}: {e}"))?;
     if let Some(status) = ended.failure() {
-        let said = std::fs::read_to_string(log.with_extension("err")).unwrap_or_default();
+        let stderr = std::fs::read_to_string(log.with_extension("err")).unwrap_or_default();
         return Err(format!(
             "'{command}' failed ({status}); it said: {}",
-            crate::workloads::excerpt(&said)
+            crate::workloads::excerpt(&stderr)
         ));
     }
     let left = std::fs::read_dir(&out).map_err(cannot)?.count();

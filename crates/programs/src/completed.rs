@@ -33,13 +33,13 @@ impl Completed {
         match self.ended.failure() {
             None => Ok(()),
             Some(status) => {
-                let said = if self.err.trim().is_empty() {
+                let output = if self.err.trim().is_empty() {
                     &self.out
                 } else {
                     &self.err
                 };
-                let said = excerpt(said);
-                Err(Fault::Failed(format!("{status}; it said: {said}")))
+                let output = excerpt(output);
+                Err(Fault::Failed(format!("{status}; it said: {output}")))
             }
         }
     }

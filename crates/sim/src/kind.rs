@@ -49,12 +49,12 @@ pub(crate) trait LockKind {
     ///
     /// # Safety
     /// The same conditions as for [`LockKind::settle`].
-    unsafe fn look(&self, lock: NonNull<()>) -> bool;
+    unsafe fn is_held(&self, lock: NonNull<()>) -> bool;
 }
 
 /// The kind of the locks of type `L`.
 pub(crate) struct Kind<L> {
-    look: fn(&L) -> bool,
+    is_held: fn(&L) -> bool,
 }
 
 impl<L> Kind<L> {
@@ -62,7 +62,7 @@ impl<L> Kind<L> {
     /// first word.
     pub(crate) fn by_word() -> Self {
         Self {
-            look: |lock| {
+            is_held: |lock| {
                 // SAFETY: a lock starts with one of the platform's words, and
                 // those of the simulator are plain memory of one thread.
                 let word = unsafe { &*std::ptr::from_ref(lock).cast::<Word<u32>>() };
@@ -71,9 +71,9 @@ impl<L> Kind<L> {
         }
     }
 
-    /// The kind of locks for which `look` returns whether they are held.
-    pub(crate) fn by(look: fn(&L) -> bool) -> Self {
-        Self { look }
+    /// The kind of locks for which `is_held` returns whether they are held.
+    pub(crate) fn by(is_held: fn(&L) -> bool) -> Self {
+        Self { is_held }
     }
 }
 
@@ -109,8 +109,8 @@ impl<L: RawLock<Sim>> LockKind for Kind<L> {
         unsafe { lock.cast::<L>().as_ref().unlock(context.cast().as_ref()) }
     }
 
-    unsafe fn look(&self, lock: NonNull<()>) -> bool {
+    unsafe fn is_held(&self, lock: NonNull<()>) -> bool {
         // SAFETY: the caller's promise.
-        (self.look)(unsafe { lock.cast::<L>().as_ref() })
+        (self.is_held)(unsafe { lock.cast::<L>().as_ref() })
     }
 }

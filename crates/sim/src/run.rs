@@ -24,7 +24,7 @@ pub(crate) fn run(engine: &Engine, coroutines: &mut [Coroutine<(), (), (), Colou
             };
             engine.tally.events.set(engine.tally.events.get() + 1);
             if event.kind == Kind::Watchdog {
-                match watchdog.look(engine, event.time) {
+                match watchdog.check(engine, event.time) {
                     None => {
                         engine
                             .queue

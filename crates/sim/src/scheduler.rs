@@ -21,7 +21,7 @@ use crate::engine::Engine;
 use crate::event::Kind;
 use crate::hypervisor::{Hardware, NOBODY};
 use crate::own_stores::drain_all;
-use crate::spin::{between_reads, look, pause_until_exit, poll_at, stop_watching, unwatch};
+use crate::spin::{between_reads, pause_until_exit, poll_at, recheck, stop_watching, unwatch};
 
 /// Puts the CPUs on hardware threads.
 pub(crate) fn start(engine: &Engine) {
@@ -240,7 +240,7 @@ pub(crate) fn spin_poll(engine: &Engine, who: usize, now: u64) -> bool {
     }
     cpu.spin.asked.set(now);
     if engine.lines[index].readable(cpu.core.get(), now) {
-        return look(engine, who, now + engine.costs.l1);
+        return recheck(engine, who, now + engine.costs.l1);
     }
     poll_at(engine, who, now);
     false
@@ -255,7 +255,7 @@ pub(crate) fn spin_read(engine: &Engine, index: usize, who: usize, done: u64) {
     let asked = cpu.spin.asked.get();
     let done = done.max(asked + engine.costs.l1);
     cpu.stalled.set(cpu.stalled.get() + done - asked);
-    if look(engine, who, done) {
+    if recheck(engine, who, done) {
         cpu.phase.set(Phase::Found);
         engine.schedule(who, done);
     } else if cpu.preempt.get() {

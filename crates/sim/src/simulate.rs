@@ -56,16 +56,16 @@ pub fn simulate_lock<L: RawLock<Sim>>(scenario: &Scenario) -> Result<Simulation,
 }
 
 /// As [`simulate_lock`], for a lock whose memory is outside its type `L`, which
-/// accesses it by `by_address`; `look` returns whether it is held.
+/// accesses it by `by_address`; `is_held` returns whether it is held.
 ///
 /// # Errors
 /// The same errors as [`run`].
 pub fn simulate_outside<L: RawLock<Sim>>(
     scenario: &Scenario,
     memory: Memory<'_>,
-    look: fn(&L) -> bool,
+    is_held: fn(&L) -> bool,
 ) -> Result<Simulation, SimError> {
-    Run(scenario).simulate(&Kind::by(look), memory)
+    Run(scenario).simulate(&Kind::by(is_held), memory)
 }
 
 struct Run<'a>(&'a Scenario);

@@ -168,7 +168,7 @@ pub(crate) fn spend(engine: &Engine, who: usize, reads: u64) {
 }
 
 /// Lets a CPU in a spin check the value; returns whether the spin is over.
-pub(crate) fn look(engine: &Engine, who: usize, now: u64) -> bool {
+pub(crate) fn recheck(engine: &Engine, who: usize, now: u64) -> bool {
     let spin = &engine.cpus[who].spin;
     engine.current.set(who);
     engine.time.set(now);

@@ -34,7 +34,7 @@ impl Watchdog {
         self.interval
     }
 
-    pub(crate) fn look(&mut self, engine: &Engine, now: u64) -> Option<SimError> {
+    pub(crate) fn check(&mut self, engine: &Engine, now: u64) -> Option<SimError> {
         let acquisitions = engine.counts.total();
         let writes = engine.tally.writes.get();
         if acquisitions != self.acquisitions {

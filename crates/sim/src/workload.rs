@@ -221,7 +221,7 @@ impl Thread<'_> {
                         self.compute(engine, call.inside_ns / 2.0);
                         for _ in 0..call.state_reads {
                             // SAFETY: the lock stays in the arena.
-                            unsafe { thread.kind.look(thread.locks[0]) };
+                            unsafe { thread.kind.is_held(thread.locks[0]) };
                         }
                         self.compute(engine, call.inside_ns / 2.0);
                     });

@@ -18,7 +18,7 @@ use crate::shard::Shard;
 use crate::task::{Missing, Task};
 use locklab_judge::{Family, MIN_PAIRS};
 use locklab_kernel::cache::Cache;
-use locklab_kernel::kvm::Look;
+use locklab_kernel::kvm::ProbeOptions;
 use locklab_kernel::recipe::{self, Side};
 use locklab_kernel::{Kernels, Plan, Scope, equipped, made, prepare};
 use locklab_lab::experiment::{Design, Experiment};
@@ -343,7 +343,7 @@ impl KernelSweep {
                 .map_err(|e| Error::Usage(e.to_string()))?,
             experiment: self.experiment.clone(),
             vcpus: 1,
-            look: Look {
+            probe: ProbeOptions {
                 tcg: true,
                 again: false,
             },

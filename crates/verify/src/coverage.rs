@@ -127,8 +127,8 @@ pub(crate) fn step(here: Place, operation: Operation, pointer: bool, old: u64, n
     }
 }
 
-/// A wait has read in vain.
-pub(crate) fn in_vain(here: Place) {
+/// A wait has read a value that it does not wait for.
+pub(crate) fn fruitless_read(here: Place) {
     NOTED.with_borrow_mut(|noted| {
         if let Some(noted) = noted {
             noted.places.insert((here, Reached::InVain));

@@ -18,7 +18,7 @@ use std::sync::atomic::Ordering;
 /// The most threads that a model may have, loom's own included.
 pub const MAX_THREADS: usize = 4;
 
-/// A thread that has read in vain this often since anything last changed has
+/// A thread that has read fruitlessly this often since anything last changed has
 /// seen the newest value of what it waits for: loom gives a yielding thread a
 /// newer store each time, of the seven that it keeps.
 const SEEN_ALL: u32 = 8;
@@ -26,8 +26,8 @@ const SEEN_ALL: u32 = 8;
 /// How far the clock jumps, in nanoseconds: past any deadline of a model.
 pub(crate) const HOUR: u64 = 3_600_000_000_000;
 
-/// Random bits for each thread.
-const COINS: usize = 2;
+/// Choices of each thread in one execution.
+const CHOICES: usize = 2;
 
 /// A panic payload: something was learnt about the lock, begin again.
 pub(crate) struct Again;
@@ -48,7 +48,7 @@ pub(crate) enum NoNode {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Setting {
     /// Whether time and spurious wake-ups are choices.
-    pub(crate) coins: bool,
+    pub(crate) choices: bool,
     /// Whether an interrupt may come at every access.
     pub(crate) interrupts: bool,
     /// Whether it only stops its CPU: others run, and no code of an interrupt.
@@ -71,7 +71,7 @@ pub(crate) struct Setting {
 impl Default for Setting {
     fn default() -> Self {
         Self {
-            coins: false,
+            choices: false,
             interrupts: false,
             stops_only: false,
             virtualized: false,
@@ -123,12 +123,12 @@ struct Record {
     /// A store that a mutant makes after the operation that follows it.
     delayed: [RefCell<Option<(u32, Interrupt)>>; MAX_THREADS],
     prune_after: Cell<Option<u32>>,
-    /// Reads in vain since anything last changed; `None`: takes no part (not
+    /// Fruitless reads since anything last changed; `None`: takes no part (not
     /// begun, ended, or waits for others to end).
-    in_vain: [Cell<Option<u32>>; MAX_THREADS],
+    fruitless_reads: [Cell<Option<u32>>; MAX_THREADS],
     /// Whether a thread's last bounded spin was fruitless too.
     impatient: [Cell<bool>; MAX_THREADS],
-    /// How often each thread has tried in vain since it was last inside.
+    /// How often each thread has tried without success since it was last inside.
     rounds: [Cell<u32>; MAX_THREADS],
     /// How long the trace was when a thread last relaxed.
     relaxed: [Cell<usize>; MAX_THREADS],
@@ -136,14 +136,14 @@ struct Record {
     in_order: RefCell<BTreeSet<Place>>,
     sleeping: RefCell<VecDeque<(usize, usize)>>,
     time: [Cell<u64>; MAX_THREADS],
-    coins: RefCell<Vec<loom::sync::atomic::AtomicU32>>,
-    tossed: [Cell<usize>; MAX_THREADS],
+    choices: RefCell<Vec<loom::sync::atomic::AtomicU32>>,
+    chosen: [Cell<usize>; MAX_THREADS],
     /// How often each thread has moved to the next NUMA node.
     moves: [Cell<usize>; MAX_THREADS],
     /// Whether words are made with a value that nobody gave them.
     garbage: Cell<bool>,
-    /// What each thread promises not to do now.
-    mood: [Cell<Mood>; MAX_THREADS],
+    /// How each thread may wait now.
+    wait_rule: [Cell<WaitRule>; MAX_THREADS],
     arrived: RefCell<Vec<loom::sync::atomic::AtomicU32>>,
     /// Whether an execution was what one of them should be.
     witnessed: Cell<bool>,
@@ -176,9 +176,9 @@ impl<T> OfCpus<T> {
     }
 }
 
-/// What the harness lets a thread do while it is inside the lock's code.
+/// How a thread may wait while it is inside the lock's code.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Mood {
+pub(crate) enum WaitRule {
     /// Anything.
     #[default]
     Free,
@@ -272,7 +272,7 @@ pub(crate) fn begin() {
         r.quiet.set(false);
         r.garbage.set(false);
         for cpu in 0..MAX_THREADS {
-            r.in_vain[cpu].set((cpu == 0).then_some(0));
+            r.fruitless_reads[cpu].set((cpu == 0).then_some(0));
             r.impatient[cpu].set(false);
             r.rounds[cpu].set(0);
             r.relaxed[cpu].set(usize::MAX);
@@ -280,9 +280,9 @@ pub(crate) fn begin() {
             r.interrupts[cpu].take();
             r.at_any_access[cpu].take();
             r.delayed[cpu].take();
-            r.tossed[cpu].set(0);
+            r.chosen[cpu].set(0);
             r.moves[cpu].set(0);
-            r.mood[cpu].set(Mood::Free);
+            r.wait_rule[cpu].set(WaitRule::Free);
         }
         r.sleeping.borrow_mut().clear();
         Journal::current().clear();
@@ -296,9 +296,9 @@ pub(crate) fn begin() {
         r.parked_nodes.begin(|_| QueueNodes::used(0));
         *r.lot.borrow_mut() = r.with_lot.get().map(|heavy| Box::new(Lot::new(heavy)));
         r.accesses_left.set(r.interrupt_at.get());
-        if setting.coins {
-            *r.coins.borrow_mut() = (0..MAX_THREADS * COINS).map(|_| new_word()).collect();
-            mint();
+        if setting.choices {
+            *r.choices.borrow_mut() = (0..MAX_THREADS * CHOICES).map(|_| new_word()).collect();
+            offer_choices();
         }
         r.running.set(true);
     });
@@ -428,15 +428,15 @@ pub(crate) fn leave_lock() {
     crate::mutation::boundary();
 }
 
-/// Gives each coin its second side: a store that happens before nothing, so
+/// Gives each choice its second value: a store that happens before nothing, so
 /// that a Relaxed load may see it or not, and loom explores both. It is the
 /// only choice that loom lets a model make.
-fn mint() {
+fn offer_choices() {
     loom::stop_exploring();
     loom::thread::spawn(|| {
         RECORD.with(|r| {
-            for coin in r.coins.borrow().iter() {
-                coin.store(1, Ordering::Relaxed);
+            for choice in r.choices.borrow().iter() {
+                choice.store(1, Ordering::Relaxed);
             }
         });
     });
@@ -444,21 +444,21 @@ fn mint() {
     loom::explore();
 }
 
-/// Tosses a coin: both sides are explored. `None` when this thread has none
-/// left.
-fn toss() -> Option<bool> {
+/// Makes a choice: both answers are explored. `None` when this thread has made
+/// all of its own.
+fn choose() -> Option<bool> {
     RECORD.with(|r| {
         let cpu = cpu();
-        let tossed = r.tossed[cpu].get();
-        if !r.setting.get().coins || tossed == COINS {
+        let chosen = r.chosen[cpu].get();
+        if !r.setting.get().choices || chosen == CHOICES {
             return None;
         }
-        r.tossed[cpu].set(tossed + 1);
-        // SAFETY: the coins stay until the next execution begins; no borrow
+        r.chosen[cpu].set(chosen + 1);
+        // SAFETY: the choices stay until the next execution begins; no borrow
         // is held while another coroutine runs.
-        let coin: &loom::sync::atomic::AtomicU32 =
-            unsafe { &*std::ptr::from_ref(&r.coins.borrow()[cpu * COINS + tossed]) };
-        Some(coin.load(Ordering::Relaxed) != 0)
+        let choice: &loom::sync::atomic::AtomicU32 =
+            unsafe { &*std::ptr::from_ref(&r.choices.borrow()[cpu * CHOICES + chosen]) };
+        Some(choice.load(Ordering::Relaxed) != 0)
     })
 }
 
@@ -518,7 +518,7 @@ pub(crate) fn with_queue_nodes() -> bool {
 /// Notes an operation. Anything but a fruitless read is progress.
 pub(crate) fn step(entry: Entry) {
     RECORD.with(|r| {
-        for reads in &r.in_vain {
+        for reads in &r.fruitless_reads {
             reads.set(reads.get().map(|_| 0));
         }
     });
@@ -558,7 +558,7 @@ pub(crate) fn about_to_wait() {
     RECORD.with(|r| {
         let cpu = cpu();
         r.impatient[cpu].set(false);
-        if r.mood[cpu].get() == Mood::Doorway {
+        if r.wait_rule[cpu].get() == WaitRule::Doorway {
             arrive(cpu);
         }
     });
@@ -590,11 +590,11 @@ pub(crate) fn fruitless(here: Place, reads: u32) {
 fn idle(here: Place) {
     RECORD.with(|r| {
         let cpu = cpu();
-        if r.mood[cpu].get() == Mood::MustNotWait {
+        if r.wait_rule[cpu].get() == WaitRule::MustNotWait {
             panic!("try_lock waits at {here}");
         }
-        r.in_vain[cpu].set(r.in_vain[cpu].get().map(|reads| reads + 1));
-        let mut parts = r.in_vain.iter().filter_map(Cell::get);
+        r.fruitless_reads[cpu].set(r.fruitless_reads[cpu].get().map(|reads| reads + 1));
+        let mut parts = r.fruitless_reads.iter().filter_map(Cell::get);
         if parts.all(|reads| reads >= SEEN_ALL) {
             panic!("deadlock: every thread waits, the last at {here}");
         }
@@ -604,7 +604,7 @@ fn idle(here: Place) {
 
 /// Thread `cpu` takes part in the model from here on, or no longer does.
 pub(crate) fn set_part(cpu: usize, takes_part: bool) {
-    RECORD.with(|r| r.in_vain[cpu].set(takes_part.then_some(0)));
+    RECORD.with(|r| r.fruitless_reads[cpu].set(takes_part.then_some(0)));
 }
 
 /// A spin with patience ended without what it waited for. All its reads may
@@ -638,13 +638,13 @@ pub(crate) fn patient() {
 }
 
 /// Tells what this thread is about to do.
-pub(crate) fn set_mood(mood: Mood) {
-    RECORD.with(|r| r.mood[cpu()].set(mood));
+pub(crate) fn set_wait_rule(rule: WaitRule) {
+    RECORD.with(|r| r.wait_rule[cpu()].set(rule));
 }
 
 /// This thread's doorway is behind it (it waits, or it holds the lock).
 pub(crate) fn arrive(cpu: usize) {
-    set_mood(Mood::Free);
+    set_wait_rule(WaitRule::Free);
     arrived(cpu).store(1, Ordering::Release);
 }
 
@@ -664,13 +664,13 @@ fn arrived(cpu: usize) -> &'static loom::sync::atomic::AtomicU32 {
 }
 
 /// Nanoseconds: stands still, or jumps past any deadline; both are explored
-/// while coins last, and then it jumps.
+/// while choices last, and then it jumps.
 pub(crate) fn now() -> u64 {
     let cpu = cpu();
     if !setting().clock {
         return HOUR + RECORD.with(|r| r.time[0].get());
     }
-    if toss().unwrap_or(true) {
+    if choose().unwrap_or(true) {
         RECORD.with(|r| r.time[cpu].set(r.time[cpu].get() + HOUR));
     } else {
         loom::thread::yield_now();
@@ -694,7 +694,7 @@ pub(crate) fn let_time_pass() {
 
 /// Whether a sleep ends at once for no reason; both are explored.
 pub(crate) fn spurious() -> bool {
-    toss().unwrap_or(false)
+    choose().unwrap_or(false)
 }
 
 /// Puts this thread among the sleepers on `word`, in the same step in which
@@ -703,7 +703,7 @@ pub(crate) fn sleep(word: usize, here: Place) {
     let me = cpu();
     RECORD.with(|r| {
         r.sleeping.borrow_mut().push_back((word, me));
-        if r.mood[me].get() == Mood::Doorway {
+        if r.wait_rule[me].get() == WaitRule::Doorway {
             arrive(me);
         }
     });
@@ -711,7 +711,7 @@ pub(crate) fn sleep(word: usize, here: Place) {
     // not pruned; but to be given a turn again while nothing has changed is
     // the same as not to be given it.
     while RECORD.with(|r| r.sleeping.borrow().contains(&(word, me))) {
-        if RECORD.with(|r| !r.quiet.get() && r.in_vain[me].get() > Some(1)) {
+        if RECORD.with(|r| !r.quiet.get() && r.fruitless_reads[me].get() > Some(1)) {
             loom::skip_branch();
         }
         idle(here);
@@ -735,7 +735,12 @@ pub(crate) fn wake(word: usize) {
 
 /// Whether this is the main thread, and no other has begun and not ended.
 pub(crate) fn is_alone() -> bool {
-    cpu() == 0 && RECORD.with(|r| r.in_vain[1..].iter().all(|reads| reads.get().is_none()))
+    cpu() == 0
+        && RECORD.with(|r| {
+            r.fruitless_reads[1..]
+                .iter()
+                .all(|reads| reads.get().is_none())
+        })
 }
 
 /// Waits until thread `cpu` sleeps.

@@ -178,7 +178,7 @@ fn waiters<const N: usize>(name: &'static str, bodies: [fn(&Tokens); N]) -> Prop
     let mut property = Property::of_files(CONDITION, name, N, move || {
         Shared::run((Ticket::default(), Waiters::new(0)), bodies);
     });
-    property.setting.coins = N < 3;
+    property.setting.choices = N < 3;
     property
 }
 

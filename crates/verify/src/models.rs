@@ -7,12 +7,12 @@
 
 use crate::platform::Loom;
 use crate::property::{
-    Property, announced, biased, big_properties, both_sleep, called_back, comes_again_meanwhile,
-    given_up, goes_round_meanwhile, interrupted, interrupted_in_queue, just_made, lets_others_in,
-    many_turns, meanwhile, moves_between_nodes, neighbour_in_interrupt, one_context,
-    one_writer_between, overtaking_in_queue, promises, read_write, readers_at_the_limit,
-    readers_wait, readers_wrap, refused_beside_another, resilient, running_keep_place, short_lived,
-    timed, tried_in_vain, virtualized, without_node, writer_tries,
+    Property, after_a_failed_try, announced, biased, big_properties, both_sleep, called_back,
+    comes_again_meanwhile, given_up, goes_round_meanwhile, interrupted, interrupted_in_queue,
+    just_made, lets_others_in, many_turns, meanwhile, moves_between_nodes, neighbour_in_interrupt,
+    one_context, one_writer_between, overtaking_in_queue, promises, read_write,
+    readers_at_the_limit, readers_wait, readers_wrap, refused_beside_another, resilient,
+    running_keep_place, short_lived, timed, virtualized, without_node, writer_tries,
 };
 use crate::subject::{self, Subject, subject};
 use locklab_locks::catalogue::{self, Visitor};
@@ -82,7 +82,7 @@ pub(crate) fn properties_of(name: &str) -> Option<Vec<Property>> {
         all.push(neighbour_in_interrupt(&lock));
     }
     if matches!(name, "mcs-timeout" | "mcs-tp") {
-        all.push(tried_in_vain(&lock));
+        all.push(after_a_failed_try(&lock));
     }
     if matches!(
         name,

@@ -434,7 +434,7 @@ macro_rules! word {
                     }
                     if forever {
                         reads += 1;
-                        coverage::in_vain(here);
+                        coverage::fruitless_read(here);
                         execution::fruitless(here, reads);
                     } else {
                         execution::impatient(here);

@@ -228,7 +228,7 @@ fn minute(character: Character, effect: f64, seconds: u64, seed: u64) -> Minute 
         ..Spec::new("ticket", "ticket")
     };
     let beat = Beat {
-        look: 10_000,
+        clock_interval: 10_000,
         tick: 4 * MS,
     };
     let plan = Plan::of(spec, &native.topology, native.calibration, beat).unwrap();

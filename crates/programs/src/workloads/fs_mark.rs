@@ -108,8 +108,8 @@ fn xfs(launcher: &Launcher) -> Result<FileSystem, String> {
         if out.status.success() {
             Ok(())
         } else {
-            let said = String::from_utf8_lossy(&out.stderr);
-            Err(format!("{program}: {}", excerpt(&said)))
+            let stderr = String::from_utf8_lossy(&out.stderr);
+            Err(format!("{program}: {}", excerpt(&stderr)))
         }
     };
     let (image, target) = (image.display().to_string(), folder.display().to_string());

@@ -7,7 +7,7 @@ use super::table::{
     TURNS, Table, join, join_all, let_others_wait, run, spawn, spawn_until_it_waits,
 };
 use super::{Lock, Property};
-use crate::execution::{self, Mood};
+use crate::execution::{self, WaitRule};
 
 /// One at a time, each sees what the one before wrote, everyone gets there.
 pub(super) fn exclusion(lock: &Lock, threads: usize, times: usize) {
@@ -63,11 +63,11 @@ pub(super) fn try_lock_never_waits(lock: &Lock) {
 
 /// A context with which `try_lock` has failed is as good as new: others queue
 /// behind it after that, on its next way in.
-pub(crate) fn tried_in_vain(lock: &Lock) -> Property {
-    Property::new("try_lock in vain before", 3, lock, try_in_vain)
+pub(crate) fn after_a_failed_try(lock: &Lock) -> Property {
+    Property::new("try_lock in vain before", 3, lock, fail_a_try)
 }
 
-fn try_in_vain(lock: &Lock) {
+fn fail_a_try(lock: &Lock) {
     let table = Table::new(lock, 3);
     let mut others = Vec::new();
     execution::set_up(|| {
@@ -112,7 +112,7 @@ pub(crate) fn goes_round_meanwhile(lock: &Lock) -> Property {
             table.section_and_arrive();
         });
         execution::await_arrival(1);
-        execution::set_mood(Mood::Doorway);
+        execution::set_wait_rule(WaitRule::Doorway);
         for _ in 0..3 {
             table.section();
         }

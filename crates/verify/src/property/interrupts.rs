@@ -17,7 +17,7 @@ fn tables(lock: &Lock, locks: usize, threads: usize) -> &'static [&'static Table
 pub(super) fn interrupting(property: Property) -> Property {
     property.with(|setting| {
         setting.interrupts = true;
-        setting.coins = false;
+        setting.choices = false;
     })
 }
 

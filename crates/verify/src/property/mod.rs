@@ -29,7 +29,7 @@ pub(crate) use special::{
 use std::sync::Arc;
 
 pub(crate) use exclusion::{
-    called_back, goes_round_meanwhile, many_turns, moves_between_nodes, tried_in_vain,
+    after_a_failed_try, called_back, goes_round_meanwhile, many_turns, moves_between_nodes,
 };
 pub(crate) use fairness::{
     announced, lets_others_in, one_writer_between, overtaking_in_queue, readers_wait,
@@ -78,7 +78,7 @@ impl Property {
         let lock = lock.clone();
         // With three threads sleeps end when they are ended: the choice at
         // each would leave no room for more than one preemption.
-        let coins = lock.info().parks && threads < 3;
+        let choices = lock.info().parks && threads < 3;
         Self {
             name,
             threads,
@@ -87,7 +87,7 @@ impl Property {
             structure_of: &[],
             needs_witness: false,
             setting: Setting {
-                coins,
+                choices,
                 ..Setting::default()
             },
             model: Arc::new(move || model(&lock)),
@@ -194,7 +194,7 @@ pub fn promises(lock: &Arc<dyn Subject>) -> Vec<Property> {
     }));
     for property in &mut all {
         if property.name == "waiters sleep" {
-            property.setting.coins = false;
+            property.setting.choices = false;
         }
     }
     all

@@ -117,13 +117,13 @@ pub(super) fn waiters_sleep(lock: &Lock) {
 
 /// The promises of a lock whose acquisition can be given up.
 pub(crate) fn timed(lock: &Lock) -> Vec<Property> {
-    let coins = |setting: &mut Setting| setting.coins = true;
+    let choices = |setting: &mut Setting| setting.choices = true;
     vec![
         Property::new("free, no time left", 1, lock, free_without_time),
-        Property::new("gives up in time", 2, lock, gives_up).with(coins),
-        Property::new("timeout", 2, lock, |lock| timeout(lock, 2)).with(coins),
-        Property::new("timeout, node used before", 2, lock, timeout_of_used_node).with(coins),
-        Property::new("timeout among three", 3, lock, |lock| timeout(lock, 3)).with(coins),
+        Property::new("gives up in time", 2, lock, gives_up).with(choices),
+        Property::new("timeout", 2, lock, |lock| timeout(lock, 2)).with(choices),
+        Property::new("timeout, node used before", 2, lock, timeout_of_used_node).with(choices),
+        Property::new("timeout among three", 3, lock, |lock| timeout(lock, 3)).with(choices),
     ]
 }
 
@@ -162,7 +162,7 @@ pub(crate) fn given_up(lock: &Lock) -> Vec<Property> {
         Property::new(name, 2, lock, move |lock| {
             given_up_node_ends(lock, try_again)
         })
-        .with(|setting| setting.coins = true)
+        .with(|setting| setting.choices = true)
     });
     ends.into()
 }

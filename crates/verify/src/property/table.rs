@@ -3,7 +3,7 @@
 
 use super::Lock;
 use crate::coverage;
-use crate::execution::{self, MAX_THREADS, Mood};
+use crate::execution::{self, MAX_THREADS, WaitRule};
 use crate::journal::Operation;
 use crate::subject::{Context, Instance};
 use locklab_locks::Info;
@@ -143,9 +143,9 @@ impl Table {
 
     /// Tries without being allowed to wait.
     pub(super) fn try_lock_at_once(&self) -> bool {
-        execution::set_mood(Mood::MustNotWait);
+        execution::set_wait_rule(WaitRule::MustNotWait);
         let got = self.try_lock();
-        execution::set_mood(Mood::Free);
+        execution::set_wait_rule(WaitRule::Free);
         got
     }
 
@@ -222,14 +222,14 @@ impl Table {
 
     /// Acquires, and tells the others as soon as its doorway is done.
     pub(super) fn lock_and_arrive(&self) {
-        execution::set_mood(Mood::Doorway);
+        execution::set_wait_rule(WaitRule::Doorway);
         self.lock();
         execution::arrive(execution::cpu());
     }
 
     /// The same for reading.
     pub(super) fn read_and_arrive(&self) {
-        execution::set_mood(Mood::Doorway);
+        execution::set_wait_rule(WaitRule::Doorway);
         self.read();
         execution::arrive(execution::cpu());
     }

@@ -74,7 +74,7 @@ pub(super) fn boot(args: &BootArgs, common: &Common, cache: &Cache<'_>) -> Resul
         modules: args.modules.clone(),
         cmdline: args.cmdline.clone(),
     };
-    let (accelerator, why) = choose(cache, &qemu, &kernel, args.guests.look(), vcpus)?;
+    let (accelerator, why) = choose(cache, &qemu, &kernel, args.guests.probe_options(), vcpus)?;
     let guests = Guests {
         cache,
         qemu: &qemu,

@@ -69,7 +69,7 @@ pub fn plan(
             .map_err(Error::Usage)?,
         experiment,
         vcpus,
-        look: guests.look(),
+        probe: guests.probe_options(),
         limit: guests.limit(),
         design,
         scope: Scope::Whole,
