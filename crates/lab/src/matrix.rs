@@ -15,13 +15,33 @@ pub const OPS: &str = "ops_per_s";
 pub const HANDOFFS: &str = "handoffs_per_s";
 /// Jain's index over the run: 1 is fair, 1/threads is one thread only.
 pub const JAIN: &str = "jain";
+/// The same over windows of 1 ms.
+pub const JAIN_1MS: &str = "jain_1ms";
+/// Acquisitions of the thread with the fewest over those of the one with most.
+pub const MIN_OVER_MAX: &str = "min_over_max";
+/// The same over windows of 1 ms.
+pub const MIN_OVER_MAX_1MS: &str = "min_over_max_1ms";
+/// Acquisitions by one thread in a row, on average.
+pub const STREAK_MEAN: &str = "streak_mean";
+/// Acquisitions by one thread in a row, at most.
+pub const STREAK_MAX: &str = "streak_max";
+/// CPU time of the threads over the time that they could have had.
+pub const CPU_SHARE: &str = "cpu_share";
+/// Quantiles of the acquisition latency, in ns.
+pub const LATENCY_P50: &str = "latency_p50";
+/// The 99th percentile.
+pub const LATENCY_P99: &str = "latency_p99";
+/// The 99.9th percentile.
+pub const LATENCY_P999: &str = "latency_p999";
+/// The longest.
+pub const LATENCY_MAX: &str = "latency_max";
 
 /// The quantiles of acquisition latency that are judged, each over the blocks:
 /// title and metric.
 pub const TAILS: [(&str, &str); 3] = [
-    ("p50", "latency_p50"),
-    ("p99", "latency_p99"),
-    ("p99.9", "latency_p999"),
+    ("p50", LATENCY_P50),
+    ("p99", LATENCY_P99),
+    ("p99.9", LATENCY_P999),
 ];
 
 /// The metrics of a cell with `threads` threads; acquisition latency only where
@@ -41,15 +61,15 @@ pub fn metrics(threads: usize, latency: bool, source: Source) -> Vec<Metric> {
     metrics.extend([
         higher(HANDOFFS, "/s").with_role(several),
         higher(JAIN, "").with_role(several),
-        higher("min_over_max", "").with_role(Role::Descriptive),
-        higher("jain_1ms", "").with_role(Role::Descriptive),
-        higher("min_over_max_1ms", "").with_role(Role::Descriptive),
-        Metric::lower("streak_mean", "", source).with_role(Role::Descriptive),
-        greatest(Metric::lower("streak_max", "", source)),
-        higher("cpu_share", "").with_role(Role::Descriptive),
+        higher(MIN_OVER_MAX, "").with_role(Role::Descriptive),
+        higher(JAIN_1MS, "").with_role(Role::Descriptive),
+        higher(MIN_OVER_MAX_1MS, "").with_role(Role::Descriptive),
+        Metric::lower(STREAK_MEAN, "", source).with_role(Role::Descriptive),
+        greatest(Metric::lower(STREAK_MAX, "", source)),
+        higher(CPU_SHARE, "").with_role(Role::Descriptive),
     ]);
     if latency {
-        metrics.push(greatest(Metric::lower("latency_max", "ns", source)));
+        metrics.push(greatest(Metric::lower(LATENCY_MAX, "ns", source)));
     }
     metrics
 }
@@ -81,5 +101,19 @@ pub fn min_over_max(shares: &[u64]) -> f64 {
     match (shares.iter().min(), shares.iter().max()) {
         (Some(min), Some(max)) if *max > 0 => *min as f64 / *max as f64,
         _ => 1.0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fairness_figures_are_those_of_the_definition() {
+        assert_eq!(jain(&[5, 5, 5, 5]), 1.0);
+        assert_eq!(jain(&[7, 0, 0, 0]), 0.25);
+        assert_eq!(jain(&[0, 0]), 1.0);
+        assert_eq!(min_over_max(&[3, 6]), 0.5);
+        assert_eq!(min_over_max(&[0, 0]), 1.0);
     }
 }

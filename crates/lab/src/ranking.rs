@@ -7,6 +7,7 @@
 //! block. Nothing here decides or prints.
 
 use crate::experiment::{Cell, Coordinate, Experiment, Key, Metric, Pair, Provenance, Sample};
+use crate::matrix::{JAIN, JAIN_1MS, LATENCY_P99, LATENCY_P999, OPS};
 use crate::verdicts::{Figure, location};
 use locklab_judge::{Direction, Looks, Standing, best};
 use serde::{Deserialize, Serialize};
@@ -284,13 +285,7 @@ fn point(experiment: &Experiment, question: &Question, key: Key, delta: f64) -> 
 
 /// The metrics that locks are ranked by.
 fn is_ranked(metric: &&Metric) -> bool {
-    const RANKED: [&str; 5] = [
-        "ops_per_s",
-        "latency_p99",
-        "latency_p999",
-        "jain_1ms",
-        "jain",
-    ];
+    const RANKED: [&str; 5] = [OPS, LATENCY_P99, LATENCY_P999, JAIN_1MS, JAIN];
     RANKED.contains(&metric.name.as_str())
 }
 

@@ -6,6 +6,7 @@
 
 use locklab_judge::{Family, Verdict};
 use locklab_lab::experiment::Design;
+use locklab_lab::matrix::OPS;
 use locklab_lab::progress::Progress;
 use locklab_lab::runner::Runner;
 use locklab_lab::store::Recorder;
@@ -94,7 +95,7 @@ fn recorded(experiment: &locklab_lab::experiment::Experiment) -> String {
     for cell in &experiment.cells {
         let [threads, critical, non_critical] = cell.key.place().unwrap_or_default();
         for pair in cell.pairs.iter().filter(|pair| pair.invalid().is_none()) {
-            let [b, e] = pair.samples().map(|s| s.values["ops_per_s"]);
+            let [b, e] = pair.samples().map(|s| s.values[OPS]);
             let trip = pair
                 .round_trip()
                 .map_or_else(String::new, |ns| format!("{ns:.1}"));

@@ -10,6 +10,10 @@ use crate::latency::{quantile, saved};
 use crate::lock_code::LAYOUTS;
 use crate::round_trip::median;
 use locklab_lab::experiment::{Invalid, Placement, Sample, Values};
+use locklab_lab::matrix::{
+    CPU_SHARE, HANDOFFS, JAIN, JAIN_1MS, LATENCY_MAX, LATENCY_P50, LATENCY_P99, LATENCY_P999,
+    MIN_OVER_MAX, MIN_OVER_MAX_1MS, OPS, STREAK_MAX, STREAK_MEAN, jain, min_over_max,
+};
 use serde::{Deserialize, Serialize};
 
 /// Details of a block that only this instrument knows; the same for both sides
@@ -224,18 +228,18 @@ fn sample(block: &Block, sorted: &Sorted, side: usize, alone: Option<f64>) -> Sa
     let seconds = (took as f64 * 1e-9).max(1e-9);
     let mut values = Values::new();
     let mut set = |name: &str, value: f64| values.insert(name.to_owned(), value);
-    set("ops_per_s", alone.unwrap_or(turns as f64 / seconds));
-    set("handoffs_per_s", handoffs as f64 / seconds);
+    set(OPS, alone.unwrap_or(turns as f64 / seconds));
+    set(HANDOFFS, handoffs as f64 / seconds);
     // A streak ends with a handoff, the last one with the slice. Without any
     // acquisition there was none.
     if turns > 0 {
-        set("streak_mean", turns as f64 / handoffs.max(1) as f64);
+        set(STREAK_MEAN, turns as f64 / handoffs.max(1) as f64);
     }
-    set("streak_max", streak_max as f64);
-    set("jain", jain(&per_thread));
-    set("min_over_max", min_over_max(&per_thread));
+    set(STREAK_MAX, streak_max as f64);
+    set(JAIN, jain(&per_thread));
+    set(MIN_OVER_MAX, min_over_max(&per_thread));
     if available > 0.0 {
-        set("cpu_share", (cpu / available).min(1.0));
+        set(CPU_SHARE, (cpu / available).min(1.0));
     }
     windows.retain(|shares| shares.iter().any(|x| *x > 0));
     if !windows.is_empty() {
@@ -247,8 +251,8 @@ fn sample(block: &Block, sorted: &Sorted, side: usize, alone: Option<f64>) -> Sa
                     .collect::<Vec<f64>>(),
             )
         };
-        set("jain_1ms", middle(jain));
-        set("min_over_max_1ms", middle(min_over_max));
+        set(JAIN_1MS, middle(jain));
+        set(MIN_OVER_MAX_1MS, middle(min_over_max));
     }
     if request.latency {
         // SAFETY: all workers have left and saved theirs there.
@@ -260,10 +264,10 @@ fn sample(block: &Block, sorted: &Sorted, side: usize, alone: Option<f64>) -> Sa
             )
         };
         if !latencies.is_empty() {
-            set("latency_p50", quantile(&latencies, 0.5));
-            set("latency_p99", quantile(&latencies, 0.99));
-            set("latency_p999", quantile(&latencies, 0.999));
-            set("latency_max", latencies.max() as f64);
+            set(LATENCY_P50, quantile(&latencies, 0.5));
+            set(LATENCY_P99, quantile(&latencies, 0.99));
+            set(LATENCY_P999, quantile(&latencies, 0.999));
+            set(LATENCY_MAX, latencies.max() as f64);
         }
     }
     let detail = Detail {
@@ -312,37 +316,9 @@ fn check(block: &Block, side: usize, name: &str) -> Option<Invalid> {
     None
 }
 
-/// Jain, Chiu and Hawe 1984: (Σx)² / (n Σx²). 1 if nothing was done: no thread
-/// got more than another.
-fn jain(shares: &[u64]) -> f64 {
-    let sum: f64 = shares.iter().map(|x| *x as f64).sum();
-    let squares: f64 = shares.iter().map(|x| (*x as f64).powi(2)).sum();
-    if squares > 0.0 {
-        sum * sum / (shares.len() as f64 * squares)
-    } else {
-        1.0
-    }
-}
-
-fn min_over_max(shares: &[u64]) -> f64 {
-    match (shares.iter().min(), shares.iter().max()) {
-        (Some(min), Some(max)) if *max > 0 => *min as f64 / *max as f64,
-        _ => 1.0,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn fairness_figures_are_those_of_the_definition() {
-        assert_eq!(jain(&[5, 5, 5, 5]), 1.0);
-        assert_eq!(jain(&[7, 0, 0, 0]), 0.25);
-        assert_eq!(jain(&[0, 0]), 1.0);
-        assert_eq!(min_over_max(&[3, 6]), 0.5);
-        assert_eq!(min_over_max(&[0, 0]), 1.0);
-    }
 
     #[test]
     fn a_quarter_of_disturbed_slices_decides_nothing() {

@@ -9,6 +9,7 @@ use crate::figures::Detail;
 use locklab_document::number;
 use locklab_document::{Column, ColumnGroup, Part, Section, Table};
 use locklab_lab::experiment::{Cell, Experiment, Provenance, Sample};
+use locklab_lab::matrix::OPS;
 use locklab_lab::report::{Additions, Reporter};
 use serde::Serialize;
 use serde_json::Map;
@@ -142,7 +143,7 @@ fn spread<'a>(samples: impl Iterator<Item = &'a Sample>) -> Option<Spread> {
     let mut rates = Vec::new();
     let mut of_layout: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
     for sample in samples {
-        let rate = *sample.values.get("ops_per_s")?;
+        let rate = *sample.values.get(OPS)?;
         let detail = Detail::of(sample)?;
         rates.push(rate);
         for (layout, (turns, ns)) in detail.layouts.iter().enumerate() {
@@ -207,7 +208,7 @@ mod tests {
             .map(|rate| ((rate * 1e3) as u64, 1_000_000_000_000))
             .collect();
         Sample {
-            values: [("ops_per_s".to_owned(), rate)].into(),
+            values: [(OPS.to_owned(), rate)].into(),
             detail: json!({
                 "per_thread": [1],
                 "layouts": layouts,

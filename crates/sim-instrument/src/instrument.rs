@@ -7,7 +7,10 @@ use locklab_lab::experiment::{
     Cell, Design, Experiment, Facts, Labels, Provenance, Sample, Source, Values,
 };
 use locklab_lab::instrument::{Instrument, Pairing, Schedule, Stopped, Turn};
-use locklab_lab::matrix::{HANDOFFS, JAIN, OPS, metrics, min_over_max};
+use locklab_lab::matrix::{
+    HANDOFFS, JAIN, LATENCY_MAX, LATENCY_P50, LATENCY_P99, LATENCY_P999, MIN_OVER_MAX, OPS,
+    STREAK_MAX, STREAK_MEAN, metrics, min_over_max,
+};
 use locklab_published::{Question, Validation};
 use locklab_sim::band::draws;
 use locklab_sim::{Machine, Origin, Outcome, run};
@@ -255,18 +258,18 @@ pub fn sample(outcome: &Outcome, latency: bool) -> Sample {
             (OPS, outcome.ops_per_s),
             (HANDOFFS, handoffs_per_s),
             (JAIN, outcome.jain),
-            ("min_over_max", min_over_max(&outcome.ops_by_thread)),
-            ("streak_mean", outcome.mean_streak),
-            ("streak_max", outcome.longest_streak as f64),
+            (MIN_OVER_MAX, min_over_max(&outcome.ops_by_thread)),
+            (STREAK_MEAN, outcome.mean_streak),
+            (STREAK_MAX, outcome.longest_streak as f64),
         ]
         .map(|(name, value)| (name.to_owned(), value)),
     );
     if latency {
         for (name, ns) in [
-            ("latency_p50", outcome.latency.p50),
-            ("latency_p99", outcome.latency.p99),
-            ("latency_p999", outcome.latency.p999),
-            ("latency_max", outcome.latency.max),
+            (LATENCY_P50, outcome.latency.p50),
+            (LATENCY_P99, outcome.latency.p99),
+            (LATENCY_P999, outcome.latency.p999),
+            (LATENCY_MAX, outcome.latency.max),
         ] {
             values.insert(name.into(), ns);
         }
@@ -299,7 +302,7 @@ mod tests {
                 let outcome = run(&scenario).unwrap();
                 let values = sample(&outcome, false).values;
                 let (ops, handoffs) = (values[OPS], values[HANDOFFS]);
-                let streak = values["streak_mean"];
+                let streak = values[STREAK_MEAN];
                 assert!(streak >= 1.0, "{lock}: {streak}");
                 assert!(handoffs <= ops, "{lock}: {handoffs} of {ops}");
                 // They agree except for one streak, which began before counting

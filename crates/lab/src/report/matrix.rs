@@ -6,6 +6,7 @@ mod fairness;
 
 use super::placed::{self, Placed, axis};
 use super::{Report, caveats, design, findings, regions, results};
+use crate::matrix::{CPU_SHARE, HANDOFFS, OPS};
 use crate::verdicts::{Figures, JudgedCell};
 use locklab_document::number;
 use locklab_document::{Document, Facts, Medium, Part, Section, Tone};
@@ -83,7 +84,7 @@ fn decides(report: &Report) -> String {
     let mut cells = report.experiment.cells.iter();
     let primary = cells.find_map(|cell| cell.primary());
     match primary {
-        Some(metric) if metric.name != "ops_per_s" => metric.name.clone(),
+        Some(metric) if metric.name != OPS => metric.name.clone(),
         _ => "operations per second, all threads".into(),
     }
 }
@@ -119,7 +120,6 @@ fn placed<'a>(report: &Report<'a>, judged: &'a JudgedCell) -> Option<Placed<'a>>
 /// Whether operations and handoffs between threads point in opposite
 /// directions: a lock that one owner repeatedly re-acquires looks fast.
 pub(super) fn handoffs_disagree(cell: &JudgedCell) -> bool {
-    const HANDOFFS: &str = "handoffs_per_s";
     let wanted = match cell.verdict() {
         Some(Verdict::Better) => Verdict::Worse,
         Some(Verdict::Worse) => Verdict::Better,
@@ -268,7 +268,7 @@ fn caveats_of(report: &Report) -> Vec<String> {
             number::plural(2, report.lengths.noun()),
         ));
     }
-    let starved = |f: &Figures| f.get("cpu_share").is_some_and(|share| share < FULL_CPU);
+    let starved = |f: &Figures| f.get(CPU_SHARE).is_some_and(|share| share < FULL_CPU);
     let disturbed = report
         .measured()
         .filter(|c| starved(&c.baseline) || starved(&c.experiment));

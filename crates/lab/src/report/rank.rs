@@ -10,6 +10,7 @@ pub(super) use results::Rank;
 use self::advice::{Regime, choose, range};
 use super::{Report, caveats, design};
 use crate::experiment::Provenance;
+use crate::matrix::{JAIN, JAIN_1MS, LATENCY_P99, LATENCY_P999, OPS};
 use crate::ranking::{Point, Ranked, Ranking};
 use locklab_document::number::{self, label};
 use locklab_document::{
@@ -122,7 +123,6 @@ fn best_for(ranking: &Ranking) -> Table {
         .copied()
         .filter(|p| Regime::of(p) != Regime::Alone)
         .collect();
-    const OPS: &str = "ops_per_s";
     row("throughput, 1 thread", &of(Regime::Alone), OPS, &|_| true);
     row(
         "throughput, contended",
@@ -136,10 +136,10 @@ fn best_for(ranking: &Ranking) -> Table {
         OPS,
         &|_| true,
     );
-    row("p99 of the wait, ns", &several, "latency_p99", &|_| true);
-    row("p99.9 of the wait, ns", &several, "latency_p999", &|_| true);
-    row("fair within 1 ms (Jain)", &several, "jain_1ms", &|_| true);
-    row("fair over a run (Jain)", &several, "jain", &|_| true);
+    row("p99 of the wait, ns", &several, LATENCY_P99, &|_| true);
+    row("p99.9 of the wait, ns", &several, LATENCY_P999, &|_| true);
+    row("fair within 1 ms (Jain)", &several, JAIN_1MS, &|_| true);
+    row("fair over a run (Jain)", &several, JAIN, &|_| true);
     row("waiters without memory", &all, OPS, &|i| {
         subjects[i].is_lean()
     });
@@ -299,12 +299,12 @@ fn bars(report: &Report, ranking: &Ranking, point: &Point, document: &mut Docume
         let limits = format!("{}-{}", number::ratio(shown.low), number::ratio(shown.high));
         let mut line = format!(
             "{name:<wide$} {:>6} {:>5}{:1} {limits:>11} ",
-            figure("ops_per_s"),
+            figure(OPS),
             number::ratio(shown.value),
             sign(ranked, lock),
         );
-        if point.metric("latency_p99").is_some() {
-            line.push_str(&format!("{:>6} ", figure("latency_p99")));
+        if point.metric(LATENCY_P99).is_some() {
+            line.push_str(&format!("{:>6} ", figure(LATENCY_P99)));
         }
         let room = COLUMNS.saturating_sub(line.chars().count());
         line.push_str(&"#".repeat((share * room as f64).round() as usize));
@@ -322,7 +322,7 @@ fn bars(report: &Report, ranking: &Ranking, point: &Point, document: &mut Docume
         "ops/s",
         "share",
         "limits",
-        if point.metric("latency_p99").is_some() {
+        if point.metric(LATENCY_P99).is_some() {
             "p99 ns"
         } else {
             ""

@@ -5,6 +5,7 @@ use super::*;
 use crate::spec::Spec;
 use locklab_judge::Family;
 use locklab_lab::experiment::{Invalid, Order};
+use locklab_lab::matrix::{LATENCY_MAX, LATENCY_P50, LATENCY_P99, OPS};
 use locklab_locks::{NativePlatform, RawLock};
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -69,7 +70,7 @@ fn every_lock_runs_and_keeps_its_count() {
                 if sample.invalid.is_none() {
                     // More threads than CPUs may wait through a short slice
                     // for one that has none.
-                    let did = threads == 3 || sample.values["ops_per_s"] > 0.0;
+                    let did = threads == 3 || sample.values[OPS] > 0.0;
                     assert!(did, "{}", subject.info.name);
                     let shares = sample.detail["per_thread"].as_array().unwrap();
                     assert_eq!(shares.len(), threads);
@@ -117,7 +118,7 @@ fn latency_and_fstat_are_measured() {
         .find(|samples| samples[0].invalid.is_none())
         .unwrap();
     let of = |name: &str| sample.values[name];
-    assert!(of("latency_p50") <= of("latency_p99") && of("latency_p99") <= of("latency_max"));
+    assert!(of(LATENCY_P50) <= of(LATENCY_P99) && of(LATENCY_P99) <= of(LATENCY_MAX));
 }
 
 #[test]

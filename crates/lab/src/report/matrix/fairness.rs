@@ -4,7 +4,10 @@
 //! figures of a row are locations by the same estimator over the same runs.
 
 use super::{MANY, axis, placed};
-use crate::matrix::TAILS;
+use crate::matrix::{
+    HANDOFFS, JAIN, JAIN_1MS, LATENCY_MAX, LATENCY_P99, LATENCY_P999, MIN_OVER_MAX,
+    MIN_OVER_MAX_1MS, OPS, STREAK_MAX, STREAK_MEAN, TAILS,
+};
 use crate::report::Report;
 use crate::verdicts::{Figures, JudgedCell};
 use locklab_document::mark;
@@ -20,24 +23,24 @@ type Shown<'a> = (&'a str, &'a str, fn(f64) -> String);
 
 /// The figures in the text: title, metric, format.
 const IN_TEXT: [Shown; 4] = [
-    ("handoffs/s", "handoffs_per_s", number::short),
-    ("streak", "streak_mean", number::short),
-    ("Jain", "jain", number::share),
-    ("min/max", "min_over_max", number::share),
+    ("handoffs/s", HANDOFFS, number::short),
+    ("streak", STREAK_MEAN, number::short),
+    ("Jain", JAIN, number::share),
+    ("min/max", MIN_OVER_MAX, number::share),
 ];
 
 /// Titles of metrics that replace their names.
 const TITLES: [Shown; 10] = [
-    ("operations/s", "ops_per_s", number::short),
-    ("handoffs/s", "handoffs_per_s", number::short),
-    ("streak, mean", "streak_mean", number::short),
-    ("streak, longest", "streak_max", number::short),
-    ("Jain", "jain", number::share),
-    ("min/max", "min_over_max", number::share),
-    ("Jain, 1 ms", "jain_1ms", number::share),
-    ("min/max, 1 ms", "min_over_max_1ms", number::share),
-    ("p99 [ns]", "latency_p99", number::short),
-    ("p99.9 [ns]", "latency_p999", number::short),
+    ("operations/s", OPS, number::short),
+    ("handoffs/s", HANDOFFS, number::short),
+    ("streak, mean", STREAK_MEAN, number::short),
+    ("streak, longest", STREAK_MAX, number::short),
+    ("Jain", JAIN, number::share),
+    ("min/max", MIN_OVER_MAX, number::share),
+    ("Jain, 1 ms", JAIN_1MS, number::share),
+    ("min/max, 1 ms", MIN_OVER_MAX_1MS, number::share),
+    ("p99 [ns]", LATENCY_P99, number::short),
+    ("p99.9 [ns]", LATENCY_P999, number::short),
 ];
 
 fn on(report: &Report, cell: &JudgedCell, axis: &str) -> u64 {
@@ -132,7 +135,7 @@ fn row(threads: u64, critical: Option<u64>, cells: &[&JudgedCell]) -> Vec<String
 
 fn latency(report: &Report, document: &mut Document) {
     let [p50, p99, p999] = TAILS;
-    let percentiles = [p50, p99, p999, ("max", "latency_max")];
+    let percentiles = [p50, p99, p999, ("max", LATENCY_MAX)];
     let mut rows = Vec::new();
     for cell in report.measured() {
         for (name, side) in [

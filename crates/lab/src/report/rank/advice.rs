@@ -3,6 +3,7 @@
 //! The words are a function of the figures, and claim no more than the
 //! standings. Nothing here measures or judges.
 
+use crate::matrix::{JAIN_1MS, LATENCY_P99, LATENCY_P999};
 use crate::ranking::{Point, Ranked, Ranking};
 use locklab_document::number;
 
@@ -245,9 +246,9 @@ impl Advice<'_> {
         let several: Vec<&Point> = of.filter(|p| Regime::of(p) != Regime::Alone).collect();
         let mut parts: Vec<(usize, String)> = Vec::new();
         for (metric, what) in [
-            ("latency_p99", "the shortest p99 of the wait"),
-            ("latency_p999", "the shortest p99.9"),
-            ("jain_1ms", "equal shares within 1 ms"),
+            (LATENCY_P99, "the shortest p99 of the wait"),
+            (LATENCY_P999, "the shortest p99.9"),
+            (JAIN_1MS, "equal shares within 1 ms"),
         ] {
             let Some(lock) = choose(&several, metric, |_| true) else {
                 continue;
@@ -261,7 +262,7 @@ impl Advice<'_> {
                 .filter_map(|m| Some(m.figures[lock]?.value))
                 .collect();
             let figure = match metric {
-                "jain_1ms" => format!("Jain {}", range(&figures, number::share)),
+                JAIN_1MS => format!("Jain {}", range(&figures, number::share)),
                 _ => format!("{} ns", range(&figures, number::short)),
             };
             let ties = match ties {

@@ -2,6 +2,7 @@
 //! a lock.
 
 use super::{Report, overall};
+use crate::matrix::{LATENCY_P99, OPS};
 use crate::ranking::{Point, Ranking};
 use locklab_document::number::{self, label};
 use locklab_document::{Document, Line, LinePoint, Lines, Medium, Part, Section};
@@ -34,8 +35,8 @@ pub(super) fn over_threads(report: &Report, ranking: &Ranking, document: &mut Do
             ),
         };
         let charts = [
-            ("ops_per_s", "Operations a second", false),
-            ("latency_p99", "p99 of the wait, ns", true),
+            (OPS, "Operations a second", false),
+            (LATENCY_P99, "p99 of the wait, ns", true),
         ];
         let charts: Vec<Lines> = charts
             .into_iter()
