@@ -96,6 +96,8 @@ pub(crate) struct Block {
     turns_at: NonNull<u64>,
     /// Latencies by side and worker.
     pub(crate) latencies: NonNull<u64>,
+    /// In how many periods a CPU quota stopped threads while it ran.
+    throttled: AtomicU64,
     /// The arena is last, because the rest lies in it.
     _arena: Arena,
 }
@@ -179,6 +181,7 @@ impl Block {
             workers: arena.take(slices),
             turns_at: arena.take((slices * request.windows.count).max(1)),
             latencies: arena.take(latencies),
+            throttled: AtomicU64::new(0),
             _arena: arena,
             request,
         })
@@ -193,6 +196,16 @@ impl Block {
     /// The address of the lock.
     pub(crate) fn address(&self) -> usize {
         self.lock.as_ptr().addr()
+    }
+
+    /// Notes that a CPU quota stopped threads in so many periods.
+    pub(crate) fn note_throttled(&self, periods: u64) {
+        self.throttled.store(periods, Ordering::Relaxed);
+    }
+
+    /// In how many periods a CPU quota stopped threads.
+    pub(crate) fn throttled(&self) -> u64 {
+        self.throttled.load(Ordering::Relaxed)
     }
 
     /// The records of the pairs that were run. Only to be called while no

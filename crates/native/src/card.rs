@@ -12,8 +12,9 @@ use crate::probe::Native;
 use crate::spec::Spec;
 use locklab_document::number;
 use locklab_host::machine::Machine;
-use locklab_judge::{Family, Verdict, estimate};
+use locklab_judge::{Family, MIN_PAIRS, Verdict, estimate};
 use locklab_lab::experiment::{Cell, Design, Experiment};
+use locklab_lab::placement::gap;
 use locklab_lab::progress::Progress;
 use locklab_lab::runner::{Runner, Stop};
 use locklab_lab::store::Recorder;
@@ -36,7 +37,8 @@ pub struct Card {
     pub seconds: f64,
     /// One thread, and as many as there are CPUs.
     pub rows: Vec<Row>,
-    /// How often a minute the CPUs were at another distance than just before.
+    /// How often a minute the CPUs were at another distance than just before; a
+    /// lower bound, because they may have been moved and back between two looks.
     pub moves_per_minute: f64,
     /// The share of pairs of slices that other programs or the hypervisor
     /// disturbed.
@@ -111,7 +113,7 @@ pub fn measure(
 
 fn of(machine: Machine, time: Duration, cells: &[Cell], blocks: &[u64]) -> Card {
     let mut rows: Vec<Row> = Vec::new();
-    let (mut moves, mut disturbed, mut slices) = (0, 0, 0);
+    let (mut disturbed, mut slices) = (0, 0);
     for (cell, block) in cells.iter().zip(blocks) {
         let threads = cell.key.number("threads").unwrap_or(1);
         let threads = usize::try_from(threads).unwrap_or(usize::MAX);
@@ -135,22 +137,38 @@ fn of(machine: Machine, time: Duration, cells: &[Cell], blocks: &[u64]) -> Card 
                 disturbed += found.preempted + found.stolen;
                 slices += found.kept + found.preempted + found.stolen;
             }
-            if let Some(placement) = pair.baseline.placement {
-                let (low, high) = (
-                    placement.before.min(placement.after),
-                    placement.before.max(placement.after),
-                );
-                moves += u32::from(high > 1.5 * low);
-            }
         }
     }
     Card {
         machine,
         seconds: time.as_secs_f64(),
         rows,
-        moves_per_minute: f64::from(moves) * 60.0 / time.as_secs_f64().max(1e-9),
+        moves_per_minute: moves(cells) * 60.0 / time.as_secs_f64().max(1e-9),
         disturbed: f64::from(disturbed) / f64::from(slices.max(1)),
     }
+}
+
+/// How often the host moved the CPUs while these cells were measured: the mean
+/// over the cells of several threads, whose blocks are spread over the whole time,
+/// of the changes from one round trip to the next.
+fn moves(cells: &[Cell]) -> f64 {
+    let trips: Vec<Vec<f64>> = cells
+        .iter()
+        .map(|cell| {
+            let placements = cell.pairs.iter().filter_map(|pair| pair.baseline.placement);
+            placements.flat_map(|p| [p.before, p.after]).collect()
+        })
+        .filter(|trips: &Vec<f64>| trips.len() > 1)
+        .collect();
+    let Some(far) = gap(trips.concat(), MIN_PAIRS) else {
+        return 0.0;
+    };
+    let changes = |trips: &Vec<f64>| {
+        let both = trips.windows(2);
+        both.filter(|two| (two[0] >= far) != (two[1] >= far))
+            .count()
+    };
+    trips.iter().map(changes).sum::<usize>() as f64 / trips.len() as f64
 }
 
 impl Row {
@@ -208,7 +226,10 @@ impl Card {
             .collect();
         facts.push((
             "Host".into(),
-            format!("moved the CPUs {:.0} times a minute", self.moves_per_minute),
+            match self.moves_per_minute {
+                0.0 => "was not seen to move the CPUs".into(),
+                moves => format!("moved the CPUs at least {moves:.0} times a minute"),
+            },
         ));
         facts.push((
             "Background".into(),
@@ -356,6 +377,7 @@ mod tests {
         let beat = Beat {
             clock_interval: 10_000,
             tick: 4_000_000,
+            start: [100_000, 300_000],
         };
         let spec = Spec {
             threads,
@@ -395,6 +417,38 @@ mod tests {
         assert!(between > 18 && between < 36, "{between}");
         assert_eq!(predicted(&card(0.001, 0.01), vec![4]), None);
         assert!((two_sided_tail(1.96) - 0.05).abs() < 1e-3);
+    }
+
+    #[test]
+    fn moves_between_blocks_count_as_well_as_those_within_one() {
+        use locklab_lab::experiment::{Key, Order, Pair, Placement, Sample};
+        let cell = |trips: &[(f64, f64)]| {
+            let pairs = trips.iter().zip(0..).map(|(&(before, after), index)| Pair {
+                index,
+                order: Order::BaselineFirst,
+                baseline: Sample {
+                    placement: Some(Placement {
+                        before,
+                        after,
+                        typical: None,
+                    }),
+                    ..Sample::default()
+                },
+                experiment: Sample::default(),
+            });
+            let mut cell = Cell::new(Key::point(2, 8, 1), vec![]);
+            cell.pairs = pairs.collect();
+            cell
+        };
+        let (near, far) = ((33.0, 34.0), (97.0, 99.0));
+        let between = cell(&[near, near, far, far, near, near]);
+        let within = cell(&[near, near, (33.0, 98.0), far, (99.0, 34.0), near]);
+        assert_eq!(moves(&[between, within.clone(), within]), 2.0);
+        // Spread evenly, as noise is: no gap, so one place.
+        let noisy: Vec<(f64, f64)> = (0..12)
+            .map(|i| (33.0 + f64::from(i * 5 % 12), 39.0))
+            .collect();
+        assert_eq!(moves(&[cell(&noisy), cell(&[])]), 0.0);
     }
 
     #[test]

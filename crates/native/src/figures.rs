@@ -17,7 +17,7 @@ use locklab_lab::matrix::{
 use serde::{Deserialize, Serialize};
 
 /// Details of a block that only this instrument knows; the same for both sides
-/// except the first two.
+/// except the first two and the outcome of their slices.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Detail {
     /// Acquisitions of each thread.
@@ -28,6 +28,9 @@ pub(crate) struct Detail {
     address: String,
     /// The pairs of slices, by outcome.
     pub(crate) slices: Slices,
+    /// In how many periods a CPU quota stopped threads during the block.
+    #[serde(default)]
+    pub(crate) throttled: u64,
 }
 
 impl Detail {
@@ -275,6 +278,7 @@ fn sample(block: &Block, sorted: &Sorted, side: usize, alone: Option<f64>) -> Sa
         layouts,
         address: format!("{:#x}", block.address()),
         slices: sorted.slices[side],
+        throttled: block.throttled(),
     };
     Sample {
         started: None,

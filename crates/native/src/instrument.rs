@@ -116,6 +116,7 @@ impl Native {
             _files: files,
             workers: Box::new(OfThisMachine {
                 processes: plan.spec.processes,
+                quota: self.environment.quota.is_some(),
                 interrupt,
             }),
             latest: u64::MAX,

@@ -34,16 +34,27 @@ pub struct Beat {
     /// A tick of its kernel, in ns: with more threads than CPUs, one waits so
     /// long for its turn.
     pub tick: u64,
+    /// The time to start and end the threads of a block, in ns: of one, and of as
+    /// many as there are CPUs.
+    pub start: [u64; 2],
 }
 
 impl Beat {
-    /// Reads those of this machine, whose clock takes `clock_cost` ns to read.
+    /// Reads those of this machine.
     #[must_use]
-    pub fn of(clock_cost: f64) -> Self {
+    pub fn of(native: &Native) -> Self {
         Self {
-            clock_interval: pause(clock_cost),
+            clock_interval: pause(native.clock_cost),
             tick: clock::tick(),
+            start: native.start,
         }
+    }
+
+    /// The time to start and end a block of `threads` on `cpus` CPUs, in ns.
+    fn start_of(&self, threads: usize, cpus: usize) -> u64 {
+        let [one, all] = self.start;
+        let each = all.saturating_sub(one) / (cpus.max(2) as u64 - 1);
+        one + each * (threads as u64 - 1)
     }
 }
 
@@ -79,10 +90,11 @@ const SETTLE_ALONE: u64 = 1;
 const SETTLE: u64 = 6;
 /// The share of the time of all cells that their calibrations may take.
 const CALIBRATIONS: u64 = 10;
-/// Time to start and end a block, for the estimate only.
-const BESIDE_A_BLOCK: u64 = 1_000_000;
-/// The shortest and the longest block, in ns.
-const BLOCK: (u64, u64) = (12_000_000, 400_000_000);
+/// The share of its time that starting and ending a block may take.
+const STARTS: u64 = 12;
+/// The longest block, in ns: within some seconds each cell of a matrix has its
+/// turn, so that a noisy one affects all of them.
+const LONGEST_BLOCK: u64 = 400_000_000;
 
 impl Plan {
     /// Plans `spec` for this machine.
@@ -92,7 +104,7 @@ impl Plan {
     /// slices are too short, or a number is out of range. The message says what
     /// to change.
     pub fn new(spec: Spec, native: &Native) -> Result<Self, String> {
-        let beat = Beat::of(native.clock_cost);
+        let beat = Beat::of(native);
         Self::of(spec, &native.topology, native.calibration, beat)
     }
 
@@ -167,6 +179,7 @@ impl Plan {
         let Beat {
             clock_interval,
             tick,
+            ..
         } = self.beat;
         let usual = if cell.oversubscribed {
             SliceLength {
@@ -192,6 +205,28 @@ impl Plan {
         }
     }
 
+    /// The shortest block of a cell, in ns, with these many locks: every layout of
+    /// each has a slice, and starting it takes little of it. Where there are more
+    /// threads than CPUs, slices are long, and one of each is enough.
+    fn least_block(&self, cell: &PlannedCell, locks: u64) -> u64 {
+        let SliceLength { settle, length } = self.slice(cell);
+        let turns = match cell.oversubscribed || self.spec.slice.is_some() {
+            true => 1,
+            false => LAYOUTS as u64,
+        };
+        let start = self.beat.start_of(cell.threads, self.cpus.len());
+        (locks * turns * (settle + length)).max(STARTS * start)
+    }
+
+    /// The time of a block of each cell, with starting and ending it.
+    fn with_starts(&self, blocks: impl Iterator<Item = u64>) -> u64 {
+        let start = |cell: &PlannedCell| self.beat.start_of(cell.threads, self.cpus.len());
+        blocks
+            .zip(&self.cells)
+            .map(|(block, cell)| block + start(cell))
+            .sum()
+    }
+
     /// The time of one block of each cell, in ns, so that `pairs` rounds take
     /// six tenths of the requested time: more where threads contend, because
     /// one thread alone is decided in less. The rest goes to the cells that are
@@ -199,16 +234,13 @@ impl Plan {
     #[must_use]
     pub fn blocks(&self, pairs: u32) -> Vec<u64> {
         let round = nanos(self.spec.time) / 10 * 6 / u64::from(pairs.max(1));
-        let least = |cell: &PlannedCell| {
-            let slice = self.slice(cell);
-            BLOCK.0.max(2 * (slice.settle + slice.length))
-        };
+        let least = |cell: &PlannedCell| self.least_block(cell, 2);
         let weight = |cell: &PlannedCell| match cell.threads {
             _ if cell.oversubscribed => 0.0,
             1 => 0.3,
             _ => 1.0,
         };
-        let fixed: u64 = self.cells.iter().map(|c| least(c) + BESIDE_A_BLOCK).sum();
+        let fixed = self.with_starts(self.cells.iter().map(least));
         let weights: f64 = self.cells.iter().map(weight).sum();
         let spare = round.saturating_sub(fixed) as f64;
         self.cells
@@ -220,7 +252,7 @@ impl Plan {
                     0.0
                 };
                 let least = least(cell);
-                (least + part as u64).min(BLOCK.1.max(least))
+                (least + part as u64).min(LONGEST_BLOCK.max(least))
             })
             .collect()
     }
@@ -244,7 +276,7 @@ impl Plan {
             let slice = self.slice(cell);
             locks as u64 * (slice.settle + slice.length)
         };
-        let fixed: u64 = self.cells.iter().map(|c| least(c) + BESIDE_A_BLOCK).sum();
+        let fixed = self.with_starts(self.cells.iter().map(least));
         let round = nanos(self.spec.time) / u64::from(blocks.max(1));
         // Where there are more threads than CPUs a slice is long enough.
         let crowded = |cell: &&PlannedCell| !cell.oversubscribed;
@@ -252,7 +284,7 @@ impl Plan {
         let spare = round.saturating_sub(fixed) / sharing.max(1);
         let time = |cell: &PlannedCell| match cell.oversubscribed {
             true => least(cell),
-            false => (least(cell) + spare).max(BLOCK.0),
+            false => (least(cell) + spare).max(self.least_block(cell, 1)),
         };
         self.cells.iter().map(time).collect()
     }
@@ -260,19 +292,14 @@ impl Plan {
     /// The time of `blocks` such rounds.
     #[must_use]
     pub fn estimate_of_many(&self, locks: usize, blocks: u32) -> Duration {
-        let one: u64 = self
-            .blocks_of_many(locks, blocks)
-            .iter()
-            .map(|b| b + BESIDE_A_BLOCK)
-            .sum();
+        let one = self.with_starts(self.blocks_of_many(locks, blocks).into_iter());
         Duration::from_nanos(one.saturating_mul(blocks.into()))
     }
 
     /// The total time if no cell is decided early.
     #[must_use]
     pub fn estimate(&self, pairs: u32) -> Duration {
-        let blocks = self.blocks(pairs);
-        let one: u64 = blocks.iter().map(|b| b + BESIDE_A_BLOCK).sum();
+        let one = self.with_starts(self.blocks(pairs).into_iter());
         Duration::from_nanos(one.saturating_mul(pairs.into())).max(self.spec.time)
     }
 }
@@ -396,6 +423,7 @@ mod tests {
         let beat = Beat {
             clock_interval: 10_000,
             tick: 4_000_000,
+            start: [100_000, 300_000],
         };
         Plan::of(spec, &topology, calibration, beat)
     }

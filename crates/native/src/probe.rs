@@ -27,6 +27,9 @@ pub struct Native {
     /// Time without a CPU, in ns, that the kernel's accounting shows although
     /// nothing was lost.
     pub grain: u64,
+    /// The time to start and end threads that are bound to CPUs, in ns: of one, and
+    /// of one for each CPU.
+    pub start: [u64; 2],
     /// CPUs that threads could not be bound to.
     pub unpinnable: Vec<usize>,
     /// Nanoseconds of one unit on each of some CPUs, the first and the last
@@ -39,6 +42,25 @@ const MOST_SPEEDS: usize = 8;
 /// CPUs that differ by more than this factor are of different kinds; the least of
 /// many rounds repeats to within less.
 const ANOTHER_KIND: f64 = 1.1;
+
+/// The time to start a thread on each of these CPUs and to end them, in ns: the
+/// middle one of a few times.
+fn start(cpus: &[usize]) -> u64 {
+    const TIMES: usize = 5;
+    let mut took = [0; TIMES];
+    for took in &mut took {
+        let began = clock::now();
+        std::thread::scope(|scope| {
+            for cpu in cpus {
+                // Where there is no room for so many threads, the run says so.
+                let _ = std::thread::Builder::new().spawn_scoped(scope, || pin_to(*cpu));
+            }
+        });
+        *took = clock::now() - began;
+    }
+    took.sort_unstable();
+    took[TIMES / 2]
+}
 
 impl Native {
     /// Probes this machine for about 20 ms, and sets for the locks whether
@@ -68,9 +90,15 @@ impl Native {
         })
         .join()
         .unwrap_or_else(|_| (Vec::new(), Calibration::measure(), 0, Vec::new()));
+        let start = [
+            &topology.order[..topology.order.len().min(1)],
+            &topology.order,
+        ]
+        .map(start);
         Self {
             clock_cost: clock::cost(),
             grain,
+            start,
             environment,
             topology,
             machine,

@@ -18,19 +18,15 @@ use std::sync::Arc;
 
 /// Windows of a slice of the calibration.
 const WINDOWS: usize = 64;
-/// Length of each window in ns: a slice has 4 ms.
-const WINDOW: u64 = 62_500;
-/// The longest calibration, in ns.
-const TIME: u64 = 60_000_000;
+/// Windows of the planned length of a slice: its two ends, and what lies between.
+const WINDOWS_OF_A_SLICE: u64 = 4;
 /// The fewest slices that allow a result.
 const LEAST: usize = 4;
+/// The most slices: more would not change it.
+const MOST: u64 = 8;
 /// A rate this close to the later one is the same: the noise of so few slices
 /// comes on top.
 const SAME: f64 = 0.02;
-/// The longest slice, in ns: as long as those of the calibration, of which at
-/// most half is left out. In longer ones a tick, or a thread of the kernel,
-/// would be the rule and not the exception.
-const LONGEST: u64 = WINDOW * WINDOWS as u64;
 
 /// The slices of each lock of `request`, found in at most `time` ns; `None` if
 /// that is too little, or the machine too noisy, for a result.
@@ -42,19 +38,26 @@ pub(crate) fn calibrate(
     time: u64,
     workers: &mut dyn Workers,
 ) -> Result<Option<Vec<SliceLength>>, Stopped> {
-    if time < request.codes.len() as u64 * LEAST as u64 * LONGEST {
+    // The planned slice follows the machine's clock and the length of a turn.
+    let window = request.length / WINDOWS_OF_A_SLICE;
+    // The longest slice: as long as those of the calibration, of which at most
+    // half is left out. In longer ones a tick, or a thread of the kernel, would
+    // be the rule and not the exception.
+    let longest = window * WINDOWS as u64;
+    let round = request.codes.len() as u64 * longest;
+    if time < LEAST as u64 * round {
         return Ok(None);
     }
     let pilot = Request {
         settle: 0,
-        length: WINDOW * WINDOWS as u64,
+        length: longest,
         slices: Vec::new(),
         windows: Windows {
-            length: WINDOW,
+            length: window,
             count: WINDOWS,
         },
         latency: false,
-        time: time.min(TIME),
+        time: time.min(MOST * round),
         least: LEAST as u32,
         ..request.clone()
     };
@@ -81,10 +84,10 @@ pub(crate) fn calibrate(
         settled_from(&slices)
     });
     let lengths = settled.map(|windows| {
-        let settle = (windows as u64 * WINDOW).max(request.settle);
+        let settle = (windows as u64 * window).max(request.settle);
         SliceLength {
             settle,
-            length: (4 * settle).clamp(request.length, LONGEST.max(request.length)),
+            length: (4 * settle).clamp(request.length, longest),
         }
     });
     Ok(Some(lengths.collect()))

@@ -12,7 +12,6 @@ use locklab_lab::experiment::{Cell, Experiment, Provenance, Sample};
 use locklab_lab::matrix::OPS;
 use locklab_lab::report::{Additions, Reporter};
 use serde::Serialize;
-use serde_json::Map;
 use std::collections::BTreeMap;
 
 /// The fewest blocks from which a spread is estimated.
@@ -44,20 +43,39 @@ pub const REPORTER: Reporter = Reporter {
 };
 
 fn additions(experiment: &Experiment) -> Additions {
+    let mut additions = Additions::default();
     let rows = rows(&experiment.cells);
-    if rows.is_empty() {
-        return Additions::default();
+    if !rows.is_empty() {
+        // Our own types, with string keys: this cannot fail.
+        let value = serde_json::to_value(&rows).unwrap_or_default();
+        additions.data.insert("spread".into(), value);
+        additions.sections.push(section(&rows));
     }
-    let mut data = Map::new();
-    // Our own types, with string keys: this cannot fail.
-    data.insert(
-        "spread".into(),
-        serde_json::to_value(&rows).unwrap_or_default(),
-    );
-    Additions {
-        sections: vec![section(&rows)],
-        data,
+    let stopped = throttled(&experiment.cells);
+    if stopped.0 > 0 {
+        additions
+            .data
+            .insert("throttled_periods".into(), stopped.1.into());
+        additions.sections.push(quota(stopped));
     }
+    additions
+}
+
+/// In how many blocks a CPU quota stopped threads, and in how many of its periods.
+fn throttled(cells: &[Cell]) -> (u64, u64) {
+    let pairs = cells.iter().flat_map(|cell| &cell.pairs);
+    let periods = pairs.filter_map(|pair| Some(Detail::of(&pair.baseline)?.throttled));
+    periods
+        .filter(|n| *n > 0)
+        .fold((0, 0), |(blocks, all), n| (blocks + 1, all + n))
+}
+
+fn quota((blocks, periods): (u64, u64)) -> Section {
+    Section::new("The CPU quota stopped threads").note(format!(
+        "In {periods} periods of the control group's quota, in {blocks} blocks of slices, threads \
+         were stopped because it was used up. With no more threads than CPUs, the slices in \
+         which that happened were left out."
+    ))
 }
 
 fn section(rows: &[Row]) -> Section {
@@ -241,6 +259,28 @@ mod tests {
         let noisy = [vec![0.9, 1.1, 0.9, 1.1], vec![1.1, 0.9, 1.1, 0.9]];
         assert_eq!(between(&noisy), Some(0.0));
         assert_eq!(between(&[vec![1.0, 1.0]]), None);
+    }
+
+    #[test]
+    fn what_a_quota_stopped_is_counted_and_said() {
+        use locklab_lab::experiment::{Key, Order, Pair};
+        let mut cell = Cell::new(Key::point(2, 8, 1), vec![]);
+        for (index, periods) in [(0, 0), (1, 2), (2, 3)] {
+            let mut baseline = sample(1000.0, &[1000.0]);
+            baseline.detail["throttled"] = periods.into();
+            cell.pairs.push(Pair {
+                index,
+                order: Order::BaselineFirst,
+                baseline,
+                experiment: sample(1000.0, &[1000.0]),
+            });
+        }
+        assert_eq!(throttled(&[cell]), (2, 5));
+        let said = format!("{:?}", quota((2, 5)));
+        assert!(
+            said.contains("In 5 periods") && said.contains("in 2 blocks"),
+            "{said}"
+        );
     }
 
     #[test]

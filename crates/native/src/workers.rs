@@ -12,6 +12,7 @@ use crate::block::Block;
 use crate::latency::Latencies;
 use crate::rendezvous::wait;
 use locklab_host::clock::{self, Clocks, Fault, nanos};
+use locklab_host::environment;
 use locklab_host::topology::pin_to;
 use locklab_lab::experiment::Invalid;
 use locklab_lab::instrument::Stopped;
@@ -57,6 +58,8 @@ pub(crate) trait Workers: Send {
 pub(crate) struct OfThisMachine {
     /// Processes that share memory instead of threads.
     pub(crate) processes: bool,
+    /// Whether a CPU quota may stop them.
+    pub(crate) quota: bool,
     /// Ends a block soon when it is set.
     pub(crate) interrupt: Arc<AtomicBool>,
 }
@@ -64,6 +67,8 @@ pub(crate) struct OfThisMachine {
 impl Workers for OfThisMachine {
     fn run(&mut self, block: &Arc<Block>) -> Result<Ending, Stopped> {
         let clocks = Clocks::read();
+        let throttled = || self.quota.then(environment::throttled).flatten();
+        let before = throttled();
         let ending = if self.processes {
             run_processes(block, &self.interrupt)?
         } else {
@@ -71,6 +76,9 @@ impl Workers for OfThisMachine {
         };
         if self.interrupt.load(Ordering::Relaxed) {
             return Err(Stopped::Interrupted);
+        }
+        if let Some((before, after)) = before.zip(throttled()) {
+            block.note_throttled(after.saturating_sub(before));
         }
         Ok(match Clocks::read().fault_since(&clocks) {
             None => ending,

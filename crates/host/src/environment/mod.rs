@@ -90,6 +90,13 @@ pub struct Environment {
     pub quota: Option<f64>,
 }
 
+/// How many periods a CPU quota has stopped threads of this process in so far;
+/// `None` without a quota.
+#[must_use]
+pub fn throttled() -> Option<u64> {
+    Root(Path::new("/")).throttled()
+}
+
 impl Environment {
     /// Reads the environment of this machine.
     #[must_use]
@@ -340,16 +347,37 @@ mod tests {
     fn a_quota_of_the_older_control_groups_is_read_and_no_quota_is_none() {
         for (quota, expected) in [("50000\n", Some(0.5)), ("-1\n", None)] {
             let folder = "sys/fs/cgroup/cpu,cpuacct/job";
-            let (_root, environment) = machine(&[
+            let (root, environment) = machine(&[
                 (
                     "proc/self/cgroup",
                     "4:memory:/x\n3:cpu,cpuacct:/job\n0::/\n",
                 ),
                 (&format!("{folder}/cpu.cfs_quota_us"), quota),
                 (&format!("{folder}/cpu.cfs_period_us"), "100000\n"),
+                (
+                    &format!("{folder}/cpu.stat"),
+                    "nr_periods 9\nnr_throttled 3\n",
+                ),
             ]);
             assert_eq!(environment.quota, expected);
+            assert_eq!(Root(root.path()).throttled(), expected.map(|_| 3));
         }
+    }
+
+    #[test]
+    fn the_least_quota_of_a_group_and_those_around_it_counts_with_all_that_stopped() {
+        let (root, environment) = machine(&[
+            ("proc/self/cgroup", "0::/a.slice/b.scope\n"),
+            ("sys/fs/cgroup/cpu.stat", "nr_throttled 1000\n"),
+            ("sys/fs/cgroup/a.slice/cpu.max", "150000 100000\n"),
+            (
+                "sys/fs/cgroup/a.slice/cpu.stat",
+                "usage_usec 5\nnr_throttled 4\n",
+            ),
+            ("sys/fs/cgroup/a.slice/b.scope/cpu.max", "max 100000\n"),
+        ]);
+        assert_eq!(environment.quota, Some(1.5));
+        assert_eq!(Root(root.path()).throttled(), Some(4));
     }
 
     #[test]

@@ -188,29 +188,74 @@ impl Root<'_> {
         Fact::Known(text)
     }
 
-    /// The number of CPUs that a control group allows, if one limits them.
+    /// The number of CPUs that the control groups of this process allow, if one of
+    /// them or of those around it limits them.
     pub(super) fn quota(&self) -> Option<f64> {
+        let quotas = self
+            .cpu_groups()
+            .into_iter()
+            .filter_map(|g| self.quota_of(&g));
+        quotas.reduce(f64::min)
+    }
+
+    /// How many periods the threads of those groups were stopped in so far, because
+    /// their quota was used up; `None` without a quota.
+    pub(super) fn throttled(&self) -> Option<u64> {
+        let limited = self
+            .cpu_groups()
+            .into_iter()
+            .filter(|g| self.quota_of(g).is_some());
+        let periods = limited.filter_map(|group| {
+            let stat = self.read(&format!("{group}/cpu.stat"));
+            let of = |line: &str| line.strip_prefix("nr_throttled ")?.trim().parse().ok();
+            stat.known()?.lines().find_map(of)
+        });
+        periods.reduce(|a: u64, b| a + b)
+    }
+
+    /// The folders of the control groups that may limit this process's CPUs: its own
+    /// one and those around it.
+    fn cpu_groups(&self) -> Vec<String> {
         let groups = self.read("proc/self/cgroup");
+        let found = groups.known().unwrap_or_default().lines().find_map(|line| {
+            let mut fields = line.splitn(3, ':').skip(1);
+            let (controllers, own) = (fields.next()?, fields.next()?);
+            // Version 1 is mounted by the names of its controllers.
+            let mounted = match controllers {
+                "" => "sys/fs/cgroup".into(),
+                _ if controllers.split(',').any(|name| name == "cpu") => {
+                    format!("sys/fs/cgroup/{controllers}")
+                }
+                _ => return None,
+            };
+            Some((mounted, own.trim_matches('/').to_owned()))
+        });
+        let Some((mounted, own)) = found else {
+            return Vec::new();
+        };
+        let ends = own.match_indices('/').map(|(at, _)| at).chain([own.len()]);
+        let below = ends
+            .filter(|at| *at > 0)
+            .map(|at| format!("{mounted}/{}", &own[..at]));
+        std::iter::once(mounted.clone()).chain(below).collect()
+    }
+
+    fn quota_of(&self, group: &str) -> Option<f64> {
         let ratio = |quota: &str, period: &str| {
             let (quota, period) = (quota.parse::<f64>().ok()?, period.parse::<f64>().ok()?);
             (quota > 0.0 && period > 0.0).then_some(quota / period)
         };
-        groups.known()?.lines().find_map(|line| {
-            let mut fields = line.splitn(3, ':').skip(1);
-            let (controllers, own) = (fields.next()?, fields.next()?);
-            let own = own.trim_start_matches('/');
-            if controllers.is_empty() {
-                let max = self.read(&format!("sys/fs/cgroup/{own}/cpu.max"));
-                let (quota, period) = max.known()?.split_once(' ')?;
-                return ratio(quota, period);
+        let file = |name: &str| self.read(&format!("{group}/{name}"));
+        match file("cpu.max").known() {
+            Some(max) => {
+                let (quota, period) = max.split_once(' ')?;
+                ratio(quota, period)
             }
-            // Version 1, mounted by the names of its controllers.
-            controllers.split(',').find(|name| *name == "cpu")?;
-            let folder = format!("sys/fs/cgroup/{controllers}/{own}");
-            let quota = self.read(&format!("{folder}/cpu.cfs_quota_us"));
-            let period = self.read(&format!("{folder}/cpu.cfs_period_us"));
-            ratio(quota.known()?, period.known()?)
-        })
+            None => ratio(
+                file("cpu.cfs_quota_us").known()?,
+                file("cpu.cfs_period_us").known()?,
+            ),
+        }
     }
 
     pub(super) fn governor(&self) -> Fact {

@@ -76,6 +76,9 @@ fn found(region: &JudgedPart) -> String {
         Verdict::Flat { .. } => format!("shown flat within {margin} %"),
         verdict => verdict.word().to_owned(),
     };
+    if !region.judged.ci95.low.is_finite() {
+        return format!("{value}, too few pairs for an interval, {verdict}");
+    }
     format!("{value} ({low} to {high}), {verdict}")
 }
 

@@ -12,9 +12,11 @@ use crate::plan::Beat;
 use crate::slice::Tally;
 use crate::spec::Spec;
 use crate::work::Calibration;
+use locklab_host::clock::Fault;
 use locklab_host::environment::Environment;
 use locklab_host::topology::Topology;
 use locklab_judge::{Family, Verdict, fork_seed};
+use locklab_lab::experiment::Invalid;
 use locklab_lab::progress::Progress;
 use locklab_lab::runner::Runner;
 use locklab_lab::store::Recorder;
@@ -42,6 +44,8 @@ struct Character {
     steps: f64,
     /// The second CPU takes so many times as long.
     slower: f64,
+    /// The machine is suspended so often, in ns of its monotonic clock.
+    sleeps: Option<u64>,
 }
 
 /// The machine, at a time.
@@ -177,6 +181,11 @@ impl Workers for Modelled {
             run += 1;
             let spent = self.passed - began;
             if request.is_over(run, undisturbed, spent, self.epoch + self.passed) {
+                let times = |at: u64| self.character.sleeps.map(|period| at / period);
+                if times(began) != times(self.passed) {
+                    let slept = Fault::Slept(60_000).to_string();
+                    return Ok(Ending::Badly(Invalid::Disturbed(slept)));
+                }
                 return Ok(Ending::Well);
             }
         }
@@ -218,6 +227,7 @@ fn minute(character: Character, effect: f64, seconds: u64, seed: u64) -> Minute 
         },
         clock_cost: 25.0,
         grain: 500,
+        start: [MS / 10, 3 * MS / 10],
         unpinnable: Vec::new(),
         speeds: Vec::new(),
     };
@@ -230,6 +240,7 @@ fn minute(character: Character, effect: f64, seconds: u64, seed: u64) -> Minute 
     let beat = Beat {
         clock_interval: 10_000,
         tick: 4 * MS,
+        start: [MS / 10, 3 * MS / 10],
     };
     let plan = Plan::of(spec, &native.topology, native.calibration, beat).unwrap();
     let design = Design {
@@ -296,11 +307,12 @@ const QUIET: Character = Character {
     by_programs: false,
     steps: 0.0,
     slower: 0.0,
+    sleeps: None,
 };
 
 /// Each kind of trouble, and how many of 12 cells are decided at least where nothing
 /// differs.
-const MACHINES: [(&str, usize, Character); 7] = [
+const MACHINES: [(&str, usize, Character); 9] = [
     ("quiet", 11, QUIET),
     (
         "moves every 400 ms",
@@ -353,6 +365,25 @@ const MACHINES: [(&str, usize, Character); 7] = [
             ..QUIET
         },
     ),
+    (
+        "suspended twice a second",
+        11,
+        Character {
+            sleeps: Some(500 * MS),
+            ..QUIET
+        },
+    ),
+    // Another program has half of each CPU.
+    (
+        "the policy SCHED_IDLE",
+        8,
+        Character {
+            noise: [0.06, 0.01],
+            interruptions: &[(10.0, 50 * MS)],
+            by_programs: true,
+            ..QUIET
+        },
+    ),
 ];
 
 #[test]
@@ -386,9 +417,14 @@ fn a_ratio_that_depends_on_the_placement_is_split_by_it() {
 
 #[test]
 fn a_second_ends_after_a_second_with_what_it_has() {
+    let (mut called, mut cells) = (0, 0);
     for (name, _, character) in MACHINES {
         let found = minute(character, 0.0, 1, 3);
         assert!(found.seconds <= 2.0, "{name}: {found:?}");
-        assert_eq!((found.called, found.cells), (0, 12), "{name}: {found:?}");
+        assert_eq!(found.cells, 12, "{name}: {found:?}");
+        called += found.called;
+        cells += found.cells;
     }
+    // One run of twenty calls something wrongly: the family's error rate.
+    assert!(50 * called <= cells, "{called} of {cells}");
 }
