@@ -166,21 +166,35 @@ pub(super) struct Summary {
 
 /// Says what was found in some cells.
 pub(super) fn summary(cells: &[Placed], subject: &str, margin: &str, lengths: Lengths) -> Summary {
-    let mut found: Vec<(&str, String, String)> = Vec::new();
-    for word in ["better", "worse", "flat", "unclear", "invalid"] {
+    let of = |word: &str| -> Vec<&Placed> {
         let is = |c: &&Placed| c.judged.verdict.word() == word;
-        let of: Vec<&Placed> = cells.iter().filter(is).collect();
+        cells.iter().filter(is).collect()
+    };
+    let mut found: Vec<(&str, String, String)> = Vec::new();
+    if !cells.is_empty() && of("better").is_empty() && of("worse").is_empty() {
+        // Better and worse are what a reader came for.
+        found.push(("", "neither better nor worse in any".into(), String::new()));
+    }
+    for word in ["better", "worse", "flat", "unclear", "invalid"] {
+        let of = of(word);
         if of.is_empty() {
-            // Better and worse are what a reader came for.
-            if word == "better" || word == "worse" {
+            if found.iter().all(|(word, ..)| *word == "better")
+                && matches!(word, "better" | "worse")
+            {
                 found.push((word, format!("{word} in none"), String::new()));
             }
             continue;
         }
+        let all = of.len() == cells.len();
         let mut part = match word {
-            "flat" => format!("shown flat within {margin} % in {}", of.len()),
-            _ => format!("{word} in {}", of.len()),
+            "flat" => format!("shown flat within {margin} %"),
+            _ => word.to_owned(),
         };
+        match all {
+            // One verdict of all cells needs no list of the others.
+            true => found.clear(),
+            false => part.push_str(&format!(" in {}", of.len())),
+        }
         if matches!(word, "better" | "worse") {
             part.push_str(&format!(", by {}", extent(&of)));
         }
@@ -192,13 +206,19 @@ pub(super) fn summary(cells: &[Placed], subject: &str, margin: &str, lengths: Le
                 n => part.push_str(&format!(", {n} of them small but not zero")),
             }
         }
-        let places = match of.len() == cells.len() {
+        let places = match all {
             true => String::new(),
             false => regions(cells, &of, lengths),
         };
         found.push((word, part, places));
+        if all {
+            break;
+        }
     }
-    let count = number::count(cells.len(), "cell");
+    let count = match (found.len(), cells.len()) {
+        (1, several @ 2..) => format!("all {}", number::count(several, "cell")),
+        (_, cells) => number::count(cells, "cell"),
+    };
     let join = |parts: Vec<String>| parts.join("; ");
     // One region is named in a word or two, several are a table.
     if found.iter().all(|(_, _, places)| !places.contains(';')) {
@@ -219,7 +239,8 @@ pub(super) fn summary(cells: &[Placed], subject: &str, margin: &str, lengths: Le
         };
     }
     let part = |(_, part, _): &(&str, String, String)| part.clone();
-    let (calls, others) = found.split_at(2);
+    let is_call = |(word, ..): &&(&str, String, String)| matches!(*word, "" | "better" | "worse");
+    let (calls, others) = found.split_at(found.iter().take_while(is_call).count());
     let mut sentence = format!(
         "In {count}, {subject} is {}.",
         join(calls.iter().map(part).collect())
