@@ -7,6 +7,9 @@ use crate::outcome::{Counts, Measured};
 use crate::spinlock_matrix::{self, cells};
 use crate::workload::{Load, Workload};
 use locklab_lab::experiment::{Metric, Role, Source, Values};
+use locklab_lab::metric::{
+    INSTRUCTIONS, INSTRUCTIONS_KERNEL, INSTRUCTIONS_USER, L1I_MISSES_KERNEL, L1I_MISSES_USER,
+};
 
 type Figure = (&'static str, &'static str, fn(&Measured) -> Option<f64>);
 
@@ -22,21 +25,21 @@ fn mpki(measured: &Measured, of: impl Fn(&Counts) -> u64) -> Option<f64> {
 }
 
 const TCG: &[Figure] = &[
-    ("l1i-misses:k", "/unit", |m| {
+    (L1I_MISSES_KERNEL, "/unit", |m| {
         per_unit(m, |c| c.kernel.l1i_misses)
     }),
-    ("l1i-misses:u", "/unit", |m| {
+    (L1I_MISSES_USER, "/unit", |m| {
         per_unit(m, |c| c.user.l1i_misses)
     }),
     ("l1i-mpki:k", "", |m| mpki(m, |c| c.kernel.l1i_misses)),
     ("l1i-mpki:u", "", |m| mpki(m, |c| c.user.l1i_misses)),
-    ("instructions", "/unit", |m| {
+    (INSTRUCTIONS, "/unit", |m| {
         per_unit(m, |c| c.user.instructions + c.kernel.instructions)
     }),
-    ("instructions:k", "/unit", |m| {
+    (INSTRUCTIONS_KERNEL, "/unit", |m| {
         per_unit(m, |c| c.kernel.instructions)
     }),
-    ("instructions:u", "/unit", |m| {
+    (INSTRUCTIONS_USER, "/unit", |m| {
         per_unit(m, |c| c.user.instructions)
     }),
 ];

@@ -10,6 +10,7 @@ use crate::report::{VariantSizes, percent, sizes_of};
 use locklab_document::{MetricRow, Section};
 use locklab_host::error::Error;
 use locklab_lab::experiment::{Experiment, Key};
+use locklab_lab::metric::INSTRUCTIONS_KERNEL;
 use locklab_lab::verdicts::{JudgedCell, JudgedMetric, Verdicts};
 use serde::Serialize;
 use std::path::PathBuf;
@@ -241,7 +242,7 @@ fn switches(ours: &Ours<'_>, table: &Table) -> Vec<Figure> {
         );
         let Some(instructions) = ours
             .cell(|key| is_named(key, "variant", &name))
-            .and_then(|cell| metric(cell, "instructions:k"))
+            .and_then(|cell| metric(cell, INSTRUCTIONS_KERNEL))
         else {
             continue;
         };

@@ -2,6 +2,7 @@
 //! first program reads.
 
 use crate::spinlock_matrix::Lengths;
+use locklab_lab::metric::{INSTRUCTIONS_KERNEL, L1I_MISSES_KERNEL};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -96,8 +97,8 @@ impl Workload {
     #[must_use]
     pub fn primary(self) -> &'static str {
         match self {
-            Self::SpinlockMatrix => "instructions:k",
-            _ => "l1i-misses:k",
+            Self::SpinlockMatrix => INSTRUCTIONS_KERNEL,
+            _ => L1I_MISSES_KERNEL,
         }
     }
 

@@ -18,6 +18,7 @@ pub mod gate;
 pub mod instrument;
 pub mod list;
 pub mod matrix;
+pub mod metric;
 pub mod model;
 pub mod placement;
 pub mod progress;

@@ -5,6 +5,7 @@ use crate::icache::{self, Counted};
 use crate::workloads::{Fault, excerpt};
 use locklab_host::process::{Ended, Usage};
 use locklab_lab::experiment::{Metric, Source, Values};
+use locklab_lab::metric::{ELAPSED, INSTRUCTIONS_MODELLED, L1I_MISSES};
 use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
 
@@ -61,8 +62,8 @@ pub(crate) fn modelled(log: &Path, ended: &Ended) -> Result<Values, String> {
     };
     let (instructions, misses) = (counted.instructions() as f64, counted.misses() as f64);
     let values = [
-        ("instructions-modelled", instructions),
-        ("l1i-misses", misses),
+        (INSTRUCTIONS_MODELLED, instructions),
+        (L1I_MISSES, misses),
         ("l1i-mpki-modelled", 1000.0 * misses / instructions.max(1.0)),
     ];
     Ok(values.map(|(name, value)| (name.to_owned(), value)).into())
@@ -71,7 +72,7 @@ pub(crate) fn modelled(log: &Path, ended: &Ended) -> Result<Values, String> {
 /// Figures of a process by the names that [`process_metrics`] gives them.
 fn process_figures(usage: &Usage) -> Values {
     [
-        ("elapsed", usage.elapsed),
+        (ELAPSED, usage.elapsed),
         ("user", usage.user),
         ("sys", usage.system),
         ("max-rss", usage.max_rss_kib),
@@ -88,7 +89,7 @@ fn process_figures(usage: &Usage) -> Values {
 #[must_use]
 pub fn process_metrics() -> Vec<Metric> {
     [
-        ("elapsed", "s"),
+        (ELAPSED, "s"),
         ("user", "s"),
         ("sys", "s"),
         ("max-rss", "KiB"),

@@ -7,6 +7,7 @@ use crate::spec::Spec;
 use locklab_document::{Curve, CurvePoint, Curves, Medium, Part, Section};
 use locklab_footprint::Footprint;
 use locklab_lab::experiment::{Cell, Coordinate, Experiment, Pair};
+use locklab_lab::metric::{L1I_MISSES, TEXT, THROUGHPUT};
 use locklab_lab::report::{Additions, Reporter};
 use serde::Deserialize;
 use serde_json::{Map, json};
@@ -16,9 +17,9 @@ const ROWS: usize = 10;
 
 /// The panels of a picture of call sites: title, metric.
 const PANELS: [(&str, &str); 3] = [
-    ("text [bytes]", "text"),
-    ("L1i misses (model)", "l1i-misses"),
-    ("throughput [calls/CPU s]", "throughput"),
+    ("text [bytes]", TEXT),
+    ("L1i misses (model)", L1I_MISSES),
+    ("throughput [calls/CPU s]", THROUGHPUT),
 ];
 
 /// What programs add to a report.

@@ -11,6 +11,7 @@ mod topdown;
 
 use clap::ValueEnum;
 use locklab_lab::experiment::{Metric, Source, Values};
+use locklab_lab::metric::{INSTRUCTIONS, L1I_MISSES_KERNEL, L1I_MISSES_USER};
 use perf_event::events::{Cache, CacheId, CacheOp, CacheResult, Event, Hardware, Raw, Software};
 use perf_event::{Builder, Counter};
 use schemars::JsonSchema;
@@ -153,11 +154,11 @@ impl Counters {
                 .map(|(name, unit, ..)| Metric::lower(name, unit, Source::Software))
                 .into(),
             Kind::Hardware => vec![
-                lower("instructions"),
+                lower(INSTRUCTIONS),
                 lower("cycles"),
                 Metric::higher("ipc", "", Source::Hardware),
-                lower("l1i-misses:k"),
-                lower("l1i-misses:u"),
+                lower(L1I_MISSES_KERNEL),
+                lower(L1I_MISSES_USER),
                 lower("l1i-mpki:k"),
                 lower("l1i-mpki:u"),
             ],
@@ -230,8 +231,8 @@ impl Counting {
                     .enabled(true)
                     .build_with_group(&mut leader)?;
                 let name = match filter {
-                    Filter::User => "l1i-misses:u",
-                    Filter::Kernel => "l1i-misses:k",
+                    Filter::User => L1I_MISSES_USER,
+                    Filter::Kernel => L1I_MISSES_KERNEL,
                 };
                 let missed = builder(misses(), of_child)
                     .enabled(true)
@@ -239,7 +240,7 @@ impl Counting {
                     .exclude_user(filter == Filter::Kernel)
                     .build_with_group(&mut leader)?;
                 counters.push(("cycles", 1.0, leader));
-                counters.push(("instructions", 1.0, instructions));
+                counters.push((INSTRUCTIONS, 1.0, instructions));
                 counters.push((name, 1.0, missed));
             }
         }
@@ -281,7 +282,7 @@ fn derive(figures: &mut Values) {
     if let (Some(slots), Some(empty)) = (get(figures, "slots"), get(figures, "front-end-empty")) {
         figures.insert("front-end-bound".into(), empty / slots);
     }
-    let Some(instructions) = get(figures, "instructions") else {
+    let Some(instructions) = get(figures, INSTRUCTIONS) else {
         return;
     };
     if let Some(cycles) = get(figures, "cycles") {

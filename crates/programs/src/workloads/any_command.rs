@@ -8,6 +8,7 @@ use super::{Extractor, Fault, OutputMetric, Workload, WorkloadSpec, output_metri
 use crate::launcher::Launcher;
 use crate::subject::Subject;
 use locklab_lab::experiment::{Metric, Source, Values};
+use locklab_lab::metric::ELAPSED;
 
 /// The program that runs commands which are more than a program and its
 /// arguments.
@@ -77,7 +78,7 @@ impl Workload for AnyCommand {
 
     fn metrics(&self) -> Vec<Metric> {
         if self.metrics.is_empty() {
-            return vec![Metric::lower("elapsed", "s", Source::Process)];
+            return vec![Metric::lower(ELAPSED, "s", Source::Process)];
         }
         self.metrics.iter().map(|(p, _)| p.metric()).collect()
     }

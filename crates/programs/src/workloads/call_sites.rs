@@ -16,6 +16,7 @@ use crate::icache::Model;
 use crate::launcher::Launcher;
 use crate::subject::{Inline, Subject};
 use locklab_lab::experiment::{Metric, Source, Values};
+use locklab_lab::metric::{INSTRUCTIONS_MODELLED, L1I_MISSES, TEXT, THROUGHPUT};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -190,10 +191,10 @@ impl Workload for CallSites {
 
     fn metrics(&self) -> Vec<Metric> {
         vec![
-            Metric::higher("throughput", "calls/CPU s", Source::Output),
-            Metric::lower("l1i-misses", "", Source::Model),
-            Metric::lower("instructions-modelled", "", Source::Model),
-            Metric::lower("text", "bytes", Source::File),
+            Metric::higher(THROUGHPUT, "calls/CPU s", Source::Output),
+            Metric::lower(L1I_MISSES, "", Source::Model),
+            Metric::lower(INSTRUCTIONS_MODELLED, "", Source::Model),
+            Metric::lower(TEXT, "bytes", Source::File),
         ]
     }
 
@@ -225,9 +226,8 @@ impl Workload for CallSites {
         let done = launcher.run(subject, &name, &[self.native_calls.to_string()], &cpu)?;
         done.check()?;
         let mut figures = done.figures();
-        let throughput =
-            output_metric::find("throughput", r"(?m)^throughput ([0-9.]+)$", &done.out)?;
-        figures.insert("throughput".into(), throughput);
+        let throughput = output_metric::find(THROUGHPUT, r"(?m)^throughput ([0-9.]+)$", &done.out)?;
+        figures.insert(THROUGHPUT.into(), throughput);
 
         let model = Model::new(None, None, None, false).map_err(Fault::Unrunnable)?;
         let log = self.folder(launcher).join("model");
@@ -244,11 +244,8 @@ impl Workload for CallSites {
         if let Some(status) = counted.ended.failure() {
             return Err(Fault::Failed(format!("under the model: {status}")));
         }
-        figures.insert("l1i-misses".into(), counted.misses() as f64);
-        figures.insert(
-            "instructions-modelled".into(),
-            counted.instructions() as f64,
-        );
+        figures.insert(L1I_MISSES.into(), counted.misses() as f64);
+        figures.insert(INSTRUCTIONS_MODELLED.into(), counted.instructions() as f64);
         let options = locklab_footprint::Options {
             inlined: false,
             ..locklab_footprint::Options::default()
@@ -256,7 +253,7 @@ impl Workload for CallSites {
         // The object, without what a static C library adds.
         let footprint = locklab_footprint::compare(&object, &object, &options)
             .map_err(|e| Fault::Unrunnable(e.to_string()))?;
-        figures.insert("text".into(), footprint.text.baseline as f64);
+        figures.insert(TEXT.into(), footprint.text.baseline as f64);
         Ok(figures)
     }
 }

@@ -10,6 +10,8 @@ use crate::built_in;
 use crate::launcher::Launcher;
 use crate::subject::Subject;
 use locklab_lab::experiment::{Metric, Source, Values};
+use locklab_lab::matrix::JAIN;
+use locklab_lab::metric::THROUGHPUT;
 
 pub(super) struct Fstat {
     processes: Option<u32>,
@@ -50,8 +52,8 @@ impl Workload for Fstat {
 
     fn metrics(&self) -> Vec<Metric> {
         vec![
-            Metric::higher("throughput", "calls/s", Source::Output),
-            Metric::higher("jain", "", Source::Output),
+            Metric::higher(THROUGHPUT, "calls/s", Source::Output),
+            Metric::higher(JAIN, "", Source::Output),
         ]
     }
 
@@ -72,7 +74,7 @@ impl Workload for Fstat {
         let done = launcher.run(subject, &built_in::program()?, &arguments, &cpus)?;
         done.check()?;
         let mut figures = done.figures();
-        for name in ["throughput", "jain"] {
+        for name in [THROUGHPUT, JAIN] {
             let pattern = format!(r"(?m)^{name} ([0-9.e+-]+)$");
             figures.insert(name.into(), output_metric::find(name, &pattern, &done.out)?);
         }

@@ -11,6 +11,7 @@ use super::{Fault, Workload, WorkloadSpec, program};
 use crate::launcher::Launcher;
 use crate::subject::Subject;
 use locklab_lab::experiment::{Metric, Source, Values};
+use locklab_lab::metric::ELAPSED;
 use std::path::{Path, PathBuf};
 
 const PACKAGES: &str = "linux-source make gcc flex bison bc libelf-dev xz-utils";
@@ -97,7 +98,7 @@ impl Workload for KernelBuild {
     }
 
     fn metrics(&self) -> Vec<Metric> {
-        vec![Metric::lower("elapsed", "s", Source::Process)]
+        vec![Metric::lower(ELAPSED, "s", Source::Process)]
     }
 
     fn check(&self, subjects: [&Subject; 2], _: &Launcher) -> Result<(), String> {

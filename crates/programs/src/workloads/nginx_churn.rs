@@ -11,6 +11,7 @@ use super::{Fault, Workload, WorkloadSpec, excerpt, output_metric, program};
 use crate::launcher::{Launcher, Server};
 use crate::subject::Subject;
 use locklab_lab::experiment::{Metric, Source, Values};
+use locklab_lab::metric::ELAPSED;
 use nix::sys::signal::Signal;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
@@ -134,7 +135,7 @@ impl Workload for NginxChurn {
             Metric::higher("requests", "req/s", Source::Output),
             Metric::lower("latency-mean", "ms", Source::Output),
             Metric::lower("latency-p99", "ms", Source::Output),
-            Metric::lower("elapsed", "s", Source::Output),
+            Metric::lower(ELAPSED, "s", Source::Output),
         ]
     }
 
@@ -193,7 +194,7 @@ impl Workload for NginxChurn {
         let mut figures = server.figures();
         let mut keep = |name: &str, value: f64| figures.insert(name.into(), value);
         keep("requests", count("Requests per second")?);
-        keep("elapsed", count("Time taken for tests")?);
+        keep(ELAPSED, count("Time taken for tests")?);
         keep(
             "latency-mean",
             output_metric::find(

@@ -10,6 +10,7 @@ use super::{Fault, Workload, WorkloadSpec, output_metric, program};
 use crate::launcher::Launcher;
 use crate::subject::Subject;
 use locklab_lab::experiment::{Metric, Source, Values};
+use locklab_lab::metric::THROUGHPUT;
 
 pub(super) struct RocksDb {
     benchmark: &'static str,
@@ -68,7 +69,7 @@ impl Workload for RocksDb {
     }
 
     fn metrics(&self) -> Vec<Metric> {
-        vec![Metric::higher("throughput", "ops/s", Source::Output)]
+        vec![Metric::higher(THROUGHPUT, "ops/s", Source::Output)]
     }
 
     fn check(&self, subjects: [&Subject; 2], _: &Launcher) -> Result<(), String> {
@@ -95,8 +96,8 @@ impl Workload for RocksDb {
         let pattern = format!(r"(?m)^{}\s*:.*?([0-9.]+) ops/sec", self.benchmark);
         let mut figures = done.figures();
         figures.insert(
-            "throughput".into(),
-            output_metric::find("throughput", &pattern, &done.out)?,
+            THROUGHPUT.into(),
+            output_metric::find(THROUGHPUT, &pattern, &done.out)?,
         );
         Ok(figures)
     }

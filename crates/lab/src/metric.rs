@@ -1,0 +1,24 @@
+//! The names of metrics that several instruments give, by which stores, reports
+//! and other tools know them. Those of locks are in [`crate::matrix`]. Nothing
+//! here measures.
+
+/// Time of a run.
+pub const ELAPSED: &str = "elapsed";
+/// Work a second.
+pub const THROUGHPUT: &str = "throughput";
+/// Instructions of both modes, counted by the processor or by an emulator.
+pub const INSTRUCTIONS: &str = "instructions";
+/// Those of the kernel.
+pub const INSTRUCTIONS_KERNEL: &str = "instructions:k";
+/// Those of user code.
+pub const INSTRUCTIONS_USER: &str = "instructions:u";
+/// Instructions of a program's emulated execution, beside a run on hardware.
+pub const INSTRUCTIONS_MODELLED: &str = "instructions-modelled";
+/// Misses of the first-level instruction cache, of the model.
+pub const L1I_MISSES: &str = "l1i-misses";
+/// Those of the kernel.
+pub const L1I_MISSES_KERNEL: &str = "l1i-misses:k";
+/// Those of user code.
+pub const L1I_MISSES_USER: &str = "l1i-misses:u";
+/// Bytes of a program's function symbols.
+pub const TEXT: &str = "text";
