@@ -68,10 +68,15 @@ int main(int argc, char **argv)
 ",
     )
     .unwrap();
+    compile(folder, &source)
+}
+
+/// Compiles a C program; `None`, after saying so, if there is no compiler.
+fn compile(folder: &Path, source: &Path) -> Option<PathBuf> {
     let program = folder.join("program");
     let compiled = std::process::Command::new("gcc")
         .args(["-g", "-O1", "-fno-inline", "-pthread"])
-        .arg(&source)
+        .arg(source)
         .arg("-o")
         .arg(&program)
         .status();
@@ -265,6 +270,62 @@ fn a_profile_names_users_of_wrappers_waiters_and_holders() {
     }
 }
 
+/// Three acquisitions for reading, two of which are one to the lock, and one for
+/// writing.
+#[test]
+fn rwlocks_are_profiled_or_said_to_have_stayed_glibcs() {
+    let folder = tempfile::tempdir().unwrap();
+    let source = folder.path().join("readers.c");
+    std::fs::write(
+        &source,
+        "#include <pthread.h>
+static pthread_rwlock_t rwlock = PTHREAD_RWLOCK_INITIALIZER;
+int main(void)
+{
+    pthread_rwlock_rdlock(&rwlock);
+    pthread_rwlock_tryrdlock(&rwlock);
+    pthread_rwlock_unlock(&rwlock);
+    pthread_rwlock_unlock(&rwlock);
+    pthread_rwlock_rdlock(&rwlock);
+    pthread_rwlock_unlock(&rwlock);
+    pthread_rwlock_wrlock(&rwlock);
+    return pthread_rwlock_unlock(&rwlock);
+}
+",
+    )
+    .unwrap();
+    let Some(program) = compile(folder.path(), &source) else {
+        return;
+    };
+    let run = |arguments: &[&str]| {
+        let mut command = locklab();
+        command.arg("run").args(arguments).arg("--").arg(&program);
+        command.assert().success()
+    };
+    for arguments in [
+        &["--lock", "bravo"][..],
+        &["--lock", "mcs", "--rwlock", "bravo"],
+    ] {
+        let output = run(&[arguments, &["--profile", "--json"]].concat());
+        let document: Value = serde_json::from_slice(&output.get_output().stdout).unwrap();
+        assert_eq!(document["rwlock"], "bravo");
+        let [place] = &document["profile"].as_array().unwrap()[..] else {
+            panic!("{document}");
+        };
+        assert_eq!(place["acquired"], 3, "{place}");
+        assert_eq!(place["holds"], 1, "{place}");
+    }
+    run(&["--lock", "mcs"]).stderr(contains(
+        "the program's rwlocks stayed glibc's, because 'mcs' has no readers",
+    ));
+    run(&["--lock", "mcs", "--rwlock", "pthread"]).stderr("");
+    locklab()
+        .args(["run", "--lock", "mcs", "--rwlock", "ticket", "--", "true"])
+        .assert()
+        .code(2)
+        .stderr(contains("'ticket' has no readers"));
+}
+
 #[test]
 fn a_program_with_locks_of_its_own_hears_of_it() {
     let python = std::process::Command::new("python3")
@@ -391,7 +452,7 @@ fn what_cannot_run_is_told_in_a_sentence() {
         ])
         .assert()
         .success()
-        .stdout(contains("LOCKLAB_LOCK=mcs LOCKLAB_WAIT=spin echo ran"));
+        .stdout(contains("LOCKLAB_LOCK=mcs LOCKLAB_WAIT=spin LOCKLAB_RWLOCK=pthread echo ran"));
 }
 
 #[test]

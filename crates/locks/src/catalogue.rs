@@ -33,20 +33,17 @@ pub struct Entry {
     pub bytes: usize,
     /// Whether an acquisition needs nothing but the lock.
     pub context_free: bool,
-    /// Whether several readers may hold it at once: [`visit_shared`] knows it.
-    pub reads: bool,
 }
 
-const fn entry<L: RawLock<NativePlatform>>(reads: bool) -> Entry {
+const fn entry<L: RawLock<NativePlatform>>() -> Entry {
     Entry {
         info: L::INFO,
         bytes: size_of::<L>(),
         context_free: size_of::<L::Ctx>() == 0,
-        reads,
     }
 }
 
-/// An operation on a reader-writer lock whose type is known only by name.
+/// An operation on a lock that readers share, whose type is known only by name.
 pub trait SharedVisitor<P: Platform> {
     /// The result of the operation.
     type Output;
@@ -74,10 +71,10 @@ macro_rules! catalogue {
     ) => {
         /// Every lock, in the order in which tables show them.
         pub const ALL: &[Entry] = &[
-            $(entry::<$lock<NativePlatform $($(, { $constant })+)?>>(false),)*
-            $(entry::<$shared<NativePlatform $($(, { $shared_constant })+)?>>(true),)*
-            $(entry::<$sleeping<NativePlatform>>(false),)*
-            $(entry::<$big<NativePlatform $($(, { $big_constant })+)?>>(false),)*
+            $(entry::<$lock<NativePlatform $($(, { $constant })+)?>>(),)*
+            $(entry::<$shared<NativePlatform $($(, { $shared_constant })+)?>>(),)*
+            $(entry::<$sleeping<NativePlatform>>(),)*
+            $(entry::<$big<NativePlatform $($(, { $big_constant })+)?>>(),)*
         ];
 
         /// Visits the lock called `name`, or returns `None` if there is none.
@@ -97,8 +94,8 @@ macro_rules! catalogue {
             None
         }
 
-        /// Visits the reader-writer lock called `name`, or returns `None` if
-        /// there is none, which holds for every lock without readers.
+        /// Visits the lock called `name` that readers share, or returns `None`
+        /// if there is none, which holds for all others.
         pub fn visit_shared<P: Platform, V: SharedVisitor<P>>(
             name: &str,
             visitor: V,

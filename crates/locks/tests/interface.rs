@@ -235,6 +235,33 @@ fn big_locks_recurse_and_release_all() {
     assert_eq!(visited, 5);
 }
 
+struct Shares;
+
+impl catalogue::SharedVisitor<N> for Shares {
+    type Output = bool;
+
+    fn visit<L: RawLock<N, Ctx = ()> + lock_api::RawRwLockDowngrade>(self) -> bool {
+        let lock = L::default();
+        lock.lock_shared();
+        let shared = lock.try_lock_shared();
+        // SAFETY: two readers entered.
+        unsafe {
+            lock.unlock_shared();
+            lock.unlock_shared();
+        }
+        shared
+    }
+}
+
+#[test]
+fn the_locks_that_readers_share_are_listed_as_such() {
+    for entry in catalogue::ALL {
+        let shared = catalogue::visit_shared(entry.info.name, Shares);
+        let expected = entry.info.readers_share.then_some(true);
+        assert_eq!(shared, expected, "{}", entry.info.name);
+    }
+}
+
 /// Each lock in a static: `new` is a `const fn`.
 macro_rules! statics {
     ($($name:ident: $lock:ty, $ctx:expr;)*) => {

@@ -3,6 +3,7 @@
 use crate::native::{AtomicU32, Host, Native};
 use crate::platform::{Atomic, AtomicInt, LockWord, Ordering, Patience, Platform, Poll};
 use crate::qnode::QueueNodes;
+use crate::visible_reader::VisibleReader;
 use core::marker::PhantomData;
 use core::sync::atomic::compiler_fence;
 
@@ -96,6 +97,12 @@ pub unsafe trait ParkingWorld: Sized + Send + Sync + 'static {
 
     /// As [`Platform::queue_nodes`], for this platform.
     fn queue_nodes(cpu: usize) -> &'static QueueNodes<Parking<Self>>;
+
+    /// As [`Platform::visible_readers`], for this platform. None by default.
+    #[inline(always)]
+    fn visible_readers() -> &'static [VisibleReader<Parking<Self>>] {
+        &[]
+    }
 }
 
 /// A 32-bit word of the platform below.
@@ -118,6 +125,12 @@ pub unsafe trait ParkingHost: Host {
 
     /// As [`Host::queue_nodes`], for this platform.
     fn parking_queue_nodes(cpu: usize) -> &'static QueueNodes<Parking<Self>>;
+
+    /// As [`Host::visible_readers`], for this platform. None by default.
+    #[inline(always)]
+    fn parking_visible_readers() -> &'static [VisibleReader<Parking<Self>>] {
+        &[]
+    }
 }
 
 // SAFETY: one static counter, one static table; the rest is the promise of `H`.
@@ -159,6 +172,11 @@ unsafe impl<H: ParkingHost> ParkingWorld for H {
     #[inline(always)]
     fn queue_nodes(cpu: usize) -> &'static QueueNodes<Parking<Self>> {
         H::parking_queue_nodes(cpu)
+    }
+
+    #[inline(always)]
+    fn visible_readers() -> &'static [VisibleReader<Parking<Self>>] {
+        H::parking_visible_readers()
     }
 }
 
@@ -456,5 +474,10 @@ unsafe impl<W: ParkingWorld> Platform for Parking<W> {
     #[inline(always)]
     fn queue_nodes(cpu: usize) -> &'static QueueNodes<Self> {
         W::queue_nodes(cpu)
+    }
+
+    #[inline(always)]
+    fn visible_readers() -> &'static [VisibleReader<Self>] {
+        W::visible_readers()
     }
 }

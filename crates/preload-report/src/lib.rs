@@ -16,7 +16,7 @@ pub const FOLDER_VARIABLE: &str = "LOCKLAB_REPORT";
 pub const PROFILE_VARIABLE: &str = "LOCKLAB_PROFILE";
 
 /// First word of the file. Changes with the layout.
-pub const MAGIC: u64 = u64::from_le_bytes(*b"lockrep4");
+pub const MAGIC: u64 = u64::from_le_bytes(*b"lockrep5");
 /// The most mutexes that a profile distinguishes. This size and those below are
 /// powers of two; an entry that finds its table full shares the first place of
 /// that table.
@@ -56,6 +56,10 @@ pub struct Report {
     pub kept_operations: AtomicU64,
     /// Process-shared condition variables initialised.
     pub kept_conditions: AtomicU64,
+    /// Process-shared rwlocks initialised.
+    pub kept_rwlocks: AtomicU64,
+    /// 1 once the program uses rwlocks while all of them are glibc's.
+    pub rwlocks_of_glibc: AtomicU32,
     /// Acquisitions by threads for which the lock had no room in its queue.
     pub outside: AtomicU64,
     /// How often a waiter slept for a lock.

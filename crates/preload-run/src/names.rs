@@ -17,6 +17,57 @@ pub(crate) const GLIBC: &str = "pthread";
 pub(crate) struct Chosen {
     pub(crate) lock: &'static str,
     pub(crate) wait: Wait,
+    /// The lock of rwlocks, which is glibc's own where it is not said and `lock`
+    /// has no readers.
+    pub(crate) rwlock: &'static str,
+    /// Whether the user named the lock of rwlocks.
+    pub(crate) rwlock_is_named: bool,
+}
+
+impl Chosen {
+    fn new(lock: &'static str, wait: Wait) -> Self {
+        Self {
+            lock,
+            wait,
+            rwlock: with_readers(lock).unwrap_or(GLIBC),
+            rwlock_is_named: false,
+        }
+    }
+
+    /// With the lock called `name` for rwlocks.
+    pub(crate) fn with_rwlock(self, name: &str) -> Result<Self, Error> {
+        let rwlock = if ours(name) == Some(GLIBC) {
+            Some(GLIBC)
+        } else {
+            with_readers(name)
+        };
+        match rwlock {
+            Some(rwlock) => Ok(Self {
+                rwlock,
+                rwlock_is_named: true,
+                ..self
+            }),
+            None if ours(name).is_some() => Err(Error::Usage(format!(
+                "'{name}' has no readers, so it is no lock for --rwlock; {} have, and \
+                 '{GLIBC}' is glibc's",
+                all_with_readers().join(", ")
+            ))),
+            None => Err(Error::Usage(unknown(name))),
+        }
+    }
+}
+
+/// The locks that several readers can hold.
+pub(crate) fn all_with_readers() -> Vec<&'static str> {
+    catalogue::ALL
+        .iter()
+        .filter(|entry| entry.info.readers_share)
+        .map(|entry| entry.info.name)
+        .collect()
+}
+
+fn with_readers(name: &str) -> Option<&'static str> {
+    all_with_readers().into_iter().find(|lock| *lock == name)
 }
 
 /// LiTL's algorithms that are in the catalogue, by LiTL's name.
@@ -45,7 +96,7 @@ const LITL_WAITS: &[(&str, Wait)] = &[
 pub(crate) fn choose(name: &str, wait: Option<Wait>) -> Result<Chosen, Error> {
     if let Some(lock) = ours(name) {
         let wait = wait.unwrap_or(Wait::Barging);
-        return Ok(Chosen { lock, wait });
+        return Ok(Chosen::new(lock, wait));
     }
     let litl = LITL_WAITS.iter().find_map(|(suffix, wait)| {
         let algorithm = name.strip_suffix(suffix)?;
@@ -58,7 +109,7 @@ pub(crate) fn choose(name: &str, wait: Option<Wait>) -> Result<Chosen, Error> {
             named.name(),
             wait.name()
         ))),
-        (Some((lock, wait)), _) => Ok(Chosen { lock, wait }),
+        (Some((lock, wait)), _) => Ok(Chosen::new(lock, wait)),
         (None, _) => Err(Error::Usage(unknown(name))),
     }
 }
@@ -97,7 +148,31 @@ mod tests {
     use super::*;
 
     fn chosen(lock: &'static str, wait: Wait) -> Chosen {
-        Chosen { lock, wait }
+        Chosen::new(lock, wait)
+    }
+
+    #[test]
+    fn rwlocks_get_the_lock_if_it_has_readers_or_the_named_one() {
+        let rwlock = |lock: &str, named: Option<&str>| {
+            let chosen = choose(lock, None).unwrap();
+            match named {
+                Some(name) => chosen.with_rwlock(name),
+                None => Ok(chosen),
+            }
+            .map(|chosen| chosen.rwlock)
+            .map_err(|e| e.to_string())
+        };
+        assert_eq!(rwlock("mcs", None), Ok(GLIBC));
+        assert_eq!(rwlock("bravo", None), Ok("bravo"));
+        assert_eq!(rwlock("mcs", Some("phase-fair")), Ok("phase-fair"));
+        assert_eq!(rwlock("bravo", Some("pthread")), Ok(GLIBC));
+        let wrong = rwlock("mcs", Some("ticket")).unwrap_err();
+        assert!(
+            wrong.starts_with("'ticket' has no readers, so it is no lock for --rwlock; rw-queued,"),
+            "{wrong}"
+        );
+        let wrong = rwlock("mcs", Some("brave")).unwrap_err();
+        assert!(wrong.contains("Did you mean 'bravo'?"), "{wrong}");
     }
 
     #[test]

@@ -49,6 +49,8 @@ pub(crate) struct Summary {
     pub(crate) kept_mutexes: u64,
     pub(crate) kept_operations: u64,
     pub(crate) kept_conditions: u64,
+    pub(crate) kept_rwlocks: u64,
+    pub(crate) rwlocks_of_glibc: bool,
     pub(crate) outside: u64,
     pub(crate) sleeps: u64,
     pub(crate) handoffs: u64,
@@ -166,6 +168,8 @@ impl Summary {
         self.kept_mutexes += report.kept_mutexes.load(Relaxed);
         self.kept_operations += report.kept_operations.load(Relaxed);
         self.kept_conditions += report.kept_conditions.load(Relaxed);
+        self.kept_rwlocks += report.kept_rwlocks.load(Relaxed);
+        self.rwlocks_of_glibc |= report.rwlocks_of_glibc.load(Relaxed) != 0;
         self.outside += report.outside.load(Relaxed);
         self.sleeps += report.sleeps.load(Relaxed);
         self.handoffs += report.handoffs.load(Relaxed);

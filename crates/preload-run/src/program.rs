@@ -26,6 +26,9 @@ use std::process::{Command, ExitStatus, Stdio};
 pub struct Program {
     /// The lock, by its name in the catalogue or by LiTL's.
     pub lock: String,
+    /// The lock of rwlocks; by default the same if it has readers, and otherwise
+    /// glibc's.
+    pub rwlock: Option<String>,
     /// How its waiters wait; by default as its LiTL name implies, or barging.
     pub wait: Option<Wait>,
     /// Whether each acquisition is timed.
@@ -61,7 +64,10 @@ impl Program {
     /// [`Error::Usage`] if there is no program or no such lock,
     /// [`Error::Failed`] if the interposer is not built.
     pub fn ready(self) -> Result<Ready, Error> {
-        let chosen = choose(&self.lock, self.wait)?;
+        let mut chosen = choose(&self.lock, self.wait)?;
+        if let Some(rwlock) = &self.rwlock {
+            chosen = chosen.with_rwlock(rwlock)?;
+        }
         let library = locklab_host::libraries::preload_library().map_err(Error::Failed)?;
         if self.command.is_empty() {
             return Err(Error::Usage("name a program to run, after --".into()));
@@ -72,6 +78,7 @@ impl Program {
                 ("LD_PRELOAD", preload(&library, others)),
                 ("LOCKLAB_LOCK", chosen.lock.into()),
                 ("LOCKLAB_WAIT", chosen.wait.name().into()),
+                ("LOCKLAB_RWLOCK", chosen.rwlock.into()),
             ],
             chosen,
             profile: self.profile,

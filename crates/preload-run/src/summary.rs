@@ -2,7 +2,7 @@
 //!
 //! It only turns data into text; it reads nothing and prints nothing.
 
-use crate::names::{Chosen, GLIBC};
+use crate::names::{Chosen, GLIBC, all_with_readers};
 use crate::profile::{Place, Summary};
 use crate::wait::Wait;
 use locklab_document::{Column, ColumnGroup, Document, Part, Section, Table};
@@ -79,6 +79,20 @@ impl Summary {
                  linked statically, or runs with another user's rights)"
                     .into(),
             );
+        }
+        if self.rwlocks_of_glibc && chosen.lock != GLIBC && !chosen.rwlock_is_named {
+            notes.push(format!(
+                "the program's rwlocks stayed glibc's, because '{}' has no readers; --rwlock puts \
+                 them on {}",
+                chosen.lock,
+                all_with_readers().join(", ")
+            ));
+        }
+        if self.kept_rwlocks > 0 {
+            notes.push(format!(
+                "{} process-shared rwlocks stayed glibc's",
+                self.kept_rwlocks
+            ));
         }
         if self.kept_mutexes > 0 || self.kept_operations > 0 {
             notes.push(format!(
@@ -255,12 +269,15 @@ impl Summary {
             "provenance": { "source": "hardware", "clock": "timestamp counter or monotonic clock" },
             "lock": chosen.lock,
             "wait": chosen.wait.name(),
+            "rwlock": chosen.rwlock,
+            "rwlocks_of_glibc": self.rwlocks_of_glibc,
             "exit": status,
             "interposed": self.images > 0,
             "kept_by_glibc": {
                 "mutexes": self.kept_mutexes,
                 "operations": self.kept_operations,
                 "conditions": self.kept_conditions,
+                "rwlocks": self.kept_rwlocks,
             },
             "outside_queue": self.outside,
             "sleepers": {
@@ -309,6 +326,7 @@ fn time(nanoseconds: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::names::choose;
 
     #[test]
     fn times_have_three_digits() {
@@ -320,7 +338,7 @@ mod tests {
 
     #[test]
     fn a_convoy_is_said_with_its_remedy_and_a_short_one_is_not() {
-        let chosen = |wait| Chosen { lock: "mcs", wait };
+        let chosen = |wait| choose("mcs", Some(wait)).unwrap();
         let mut summary = Summary {
             images: 1,
             sleeps: 15_900,
@@ -345,10 +363,7 @@ mod tests {
 
     #[test]
     fn a_program_whose_locks_are_others_hears_of_it() {
-        let mcs = Chosen {
-            lock: "mcs",
-            wait: Wait::Barging,
-        };
+        let mcs = choose("mcs", None).unwrap();
         let mut summary = Summary {
             images: 1,
             ..Summary::default()
@@ -369,6 +384,30 @@ mod tests {
             ]
         );
         assert!(summary.notes(&mcs, "server").is_empty());
+    }
+
+    #[test]
+    fn rwlocks_that_stayed_glibcs_are_said_unless_that_was_asked() {
+        let summary = Summary {
+            images: 1,
+            rwlocks_of_glibc: true,
+            kept_rwlocks: 2,
+            ..Summary::default()
+        };
+        let mcs = choose("mcs", None).unwrap();
+        let [why, shared] = &summary.notes(&mcs, "server")[..] else {
+            panic!("two notes");
+        };
+        assert!(
+            why.starts_with(
+                "the program's rwlocks stayed glibc's, because 'mcs' has no readers; --rwlock \
+                 puts them on rw-queued, phase-fair, bravo"
+            ),
+            "{why}"
+        );
+        assert_eq!(shared, "2 process-shared rwlocks stayed glibc's");
+        let asked = mcs.with_rwlock(GLIBC).unwrap();
+        assert_eq!(summary.notes(&asked, "server").len(), 1);
     }
 
     #[test]
@@ -400,10 +439,7 @@ mod tests {
             }],
             ..Summary::default()
         };
-        let chosen = Chosen {
-            lock: GLIBC,
-            wait: Wait::Barging,
-        };
+        let chosen = choose(GLIBC, None).unwrap();
         let document = summary.document(&chosen, "server");
         let text =
             locklab_document::render::text(&document, locklab_document::render::Colour::Plain);

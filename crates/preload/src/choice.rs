@@ -1,7 +1,8 @@
 //! The choice of the lock, made once, at the first call of any function here.
 //!
 //! `LOCKLAB_LOCK` names it, `LOCKLAB_WAIT` is `barging`, `spin-then-park` or
-//! `spin`.
+//! `spin`. `LOCKLAB_RWLOCK` names the lock of rwlocks; without it that is the
+//! same lock if it has readers, and otherwise glibc's.
 //! `pthread` means glibc's own mutexes, through the interposer.
 
 use crate::alone::Alone;
@@ -9,6 +10,7 @@ use crate::chosen::{MAKING, OPS, PARKS, SHORT, SHORT_ALONE, VIRTUALIZED};
 use crate::host::{SpinThenPark, Spinning};
 use crate::operations::{AloneOpsOf, OpsOf};
 use crate::process::{die, variable};
+use crate::shared::{self, SharedOpsOf};
 use crate::{cond, fork, futex, real, report, short, thread};
 use core::sync::atomic::{AtomicUsize, Ordering};
 use locklab_locks::catalogue;
@@ -80,6 +82,7 @@ fn choose() {
             SHORT_ALONE.set(alone);
         }
     }
+    choose_shared(name);
     #[cfg(target_arch = "x86_64")]
     {
         // Bit 31 means that there is a hypervisor.
@@ -92,6 +95,26 @@ fn choose() {
     cond::start();
     report::start();
     short::allow();
+}
+
+/// Chooses the lock of rwlocks, where `mutexes` is the lock of mutexes.
+fn choose_shared(mutexes: &str) {
+    let named = variable(c"LOCKLAB_RWLOCK");
+    let name = named.unwrap_or(mutexes);
+    let ops = match variable(c"LOCKLAB_WAIT") {
+        Some("spin") => catalogue::visit_shared::<Spinning, _>(name, SharedOpsOf),
+        _ => catalogue::visit_shared::<SpinThenPark, _>(name, SharedOpsOf),
+    };
+    match ops {
+        Some(ops) => shared::set(ops),
+        None if named.is_none() || name == "pthread" => {}
+        None => die(&[
+            "LOCKLAB_RWLOCK is '",
+            name,
+            "', which is no lock with readers; 'locklab locks' lists them, and 'pthread' leaves \
+             rwlocks to glibc",
+        ]),
+    }
 }
 
 /// Runs early, so that a wrong name is reported before the program starts.

@@ -7,7 +7,7 @@ use crate::deadline::Deadline;
 use crate::mutex::{Errno, Mutex};
 use crate::own::Guarded;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
-use locklab_locks::{Fairness, Info};
+use locklab_locks::{Fairness, Info, MAX_CPUS};
 
 /// An operation to which the exported functions jump: returns 0, or `EBUSY` of
 /// a `try_lock`.
@@ -107,19 +107,24 @@ pub(crate) fn is_glibc() -> bool {
     OPS.load(Ordering::Relaxed).is_null()
 }
 
-/// The most threads that may use a lock at a time.
+/// The description of the lock of mutexes, unless they are glibc's.
+fn info() -> Option<&'static Info> {
+    (!is_glibc()).then(|| &ops().info)
+}
+
+/// The most threads that may use a mutex's lock at a time.
 pub(crate) fn max_cpus() -> usize {
-    ops().info.max_cpus
+    info().map_or(MAX_CPUS, |info| info.max_cpus)
 }
 
 /// The name of the lock.
 pub(crate) fn name() -> &'static str {
-    ops().info.name
+    info().map_or("pthread", |info| info.name)
 }
 
 /// Whether a release of the lock hands it to a waiter.
 pub(crate) fn hands_over() -> bool {
-    is_handed_over(&ops().info)
+    info().is_some_and(is_handed_over)
 }
 
 /// Whether waiters sleep after spinning.

@@ -8,10 +8,10 @@
 //! before it goes on.
 
 use crate::mutex::{Errno, Mutex};
-use crate::{choice, cond, locking, real, short, spin};
+use crate::{c11, choice, cond, locking, real, rwlock, short, spin};
 use libc::{
     c_int, c_void, clockid_t, pthread_cond_t, pthread_condattr_t, pthread_mutex_t,
-    pthread_mutexattr_t, timespec,
+    pthread_mutexattr_t, pthread_rwlock_t, pthread_rwlockattr_t, timespec,
 };
 
 /// `locking::lock`, whether or not the choice has been made.
@@ -91,6 +91,36 @@ unsafe extern "C" fn mutex_destroy(mutex: *mut pthread_mutex_t) -> Errno {
     choice::make();
     // SAFETY: of the caller.
     unsafe { locking::destroy(Mutex::of(mutex)) }
+}
+
+unsafe extern "C" fn c11_init(mutex: *mut pthread_mutex_t, kind: c_int, caller: usize) -> c_int {
+    choice::make();
+    // SAFETY: of the caller.
+    unsafe { c11::mutex_init(mutex, kind, caller) }
+}
+
+unsafe extern "C" fn c11_lock(mutex: *mut pthread_mutex_t, caller: usize) -> c_int {
+    // SAFETY: of the caller.
+    c11::result(unsafe { mutex_lock(mutex, caller) })
+}
+
+unsafe extern "C" fn c11_trylock(mutex: *mut pthread_mutex_t, caller: usize) -> c_int {
+    // SAFETY: of the caller.
+    c11::result(unsafe { mutex_trylock(mutex, caller) })
+}
+
+unsafe extern "C" fn c11_timedlock(
+    mutex: *mut pthread_mutex_t,
+    until: *const timespec,
+    caller: usize,
+) -> c_int {
+    // SAFETY: of the caller.
+    c11::result(unsafe { mutex_timedlock(mutex, until, caller) })
+}
+
+unsafe extern "C" fn c11_unlock(mutex: *mut pthread_mutex_t, caller: usize) -> c_int {
+    // SAFETY: of the caller.
+    c11::result(unsafe { mutex_unlock(mutex, caller) })
 }
 
 unsafe extern "C" fn spin_lock(spin: *mut c_int, caller: usize) -> c_int {
@@ -179,6 +209,51 @@ export! {
     [pthread_cond_clockwait]
         (cond: *mut pthread_cond_t, mutex: *mut pthread_mutex_t, clock: clockid_t,
          until: *const timespec) from [] => cond::clock_wait;
+
+    [pthread_rwlock_init | __pthread_rwlock_init]
+        (rwlock: *mut pthread_rwlock_t, attributes: *const pthread_rwlockattr_t)
+        from ["rdx" "x2"] => rwlock::init;
+    [pthread_rwlock_destroy | __pthread_rwlock_destroy]
+        (rwlock: *mut pthread_rwlock_t) from [] => rwlock::destroy;
+    [pthread_rwlock_rdlock | __pthread_rwlock_rdlock]
+        (rwlock: *mut pthread_rwlock_t) from ["rsi" "x1"] => rwlock::read;
+    [pthread_rwlock_wrlock | __pthread_rwlock_wrlock]
+        (rwlock: *mut pthread_rwlock_t) from ["rsi" "x1"] => rwlock::write;
+    [pthread_rwlock_tryrdlock | __pthread_rwlock_tryrdlock]
+        (rwlock: *mut pthread_rwlock_t) from ["rsi" "x1"] => rwlock::try_read;
+    [pthread_rwlock_trywrlock | __pthread_rwlock_trywrlock]
+        (rwlock: *mut pthread_rwlock_t) from ["rsi" "x1"] => rwlock::try_write;
+    [pthread_rwlock_timedrdlock]
+        (rwlock: *mut pthread_rwlock_t, until: *const timespec)
+        from ["rdx" "x2"] => rwlock::timed_read;
+    [pthread_rwlock_timedwrlock]
+        (rwlock: *mut pthread_rwlock_t, until: *const timespec)
+        from ["rdx" "x2"] => rwlock::timed_write;
+    [pthread_rwlock_clockrdlock]
+        (rwlock: *mut pthread_rwlock_t, clock: clockid_t, until: *const timespec)
+        from ["rcx" "x3"] => rwlock::clock_read;
+    [pthread_rwlock_clockwrlock]
+        (rwlock: *mut pthread_rwlock_t, clock: clockid_t, until: *const timespec)
+        from ["rcx" "x3"] => rwlock::clock_write;
+    [pthread_rwlock_unlock | __pthread_rwlock_unlock]
+        (rwlock: *mut pthread_rwlock_t) from ["rsi" "x1"] => rwlock::unlock;
+
+    [mtx_init] (mutex: *mut pthread_mutex_t, kind: c_int) from ["rdx" "x2"] => c11_init;
+    [mtx_destroy] (mutex: *mut pthread_mutex_t) from [] => mutex_destroy;
+    [mtx_lock] (mutex: *mut pthread_mutex_t) from ["rsi" "x1"] => c11_lock;
+    [mtx_trylock] (mutex: *mut pthread_mutex_t) from ["rsi" "x1"] => c11_trylock;
+    [mtx_timedlock]
+        (mutex: *mut pthread_mutex_t, until: *const timespec) from ["rdx" "x2"] => c11_timedlock;
+    [mtx_unlock] (mutex: *mut pthread_mutex_t) from ["rsi" "x1"] => c11_unlock;
+    [cnd_init] (cond: *mut pthread_cond_t) from [] => c11::cond_init;
+    [cnd_destroy] (cond: *mut pthread_cond_t) from [] => cond::destroy;
+    [cnd_signal] (cond: *mut pthread_cond_t) from [] => c11::cond_signal;
+    [cnd_broadcast] (cond: *mut pthread_cond_t) from [] => c11::cond_broadcast;
+    [cnd_wait]
+        (cond: *mut pthread_cond_t, mutex: *mut pthread_mutex_t) from [] => c11::cond_wait;
+    [cnd_timedwait]
+        (cond: *mut pthread_cond_t, mutex: *mut pthread_mutex_t, until: *const timespec)
+        from [] => c11::cond_timed_wait;
 
     [pthread_spin_init] (spin: *mut c_int, shared: c_int) from [] => spin::init;
     [pthread_spin_destroy] (spin: *mut c_int) from [] => spin::destroy;

@@ -12,7 +12,9 @@
 
 use crate::host::{SpinThenPark, reset_nodes};
 use crate::own::Guarded;
-use crate::{chosen, cond, futex, generation, memory, real, report, short, side, spin, thread};
+use crate::{
+    chosen, cond, futex, generation, memory, real, report, rwlock, short, side, spin, thread,
+};
 
 /// Registers the handlers below, before any other code in the program registers
 /// any: so they run first in the child, and the program's
@@ -66,6 +68,7 @@ unsafe extern "C" fn child() {
     SpinThenPark::start();
     cond::forget();
     thread::forget_others(reset_nodes);
+    rwlock::forked();
     report::forked();
     short::allow();
 }

@@ -3,7 +3,7 @@
 use crate::process::die;
 use crate::{chosen, futex, sleep, thread};
 use core::sync::atomic::{AtomicU32, Ordering};
-use locklab_locks::{Host, MAX_CPUS, Native, Parking, ParkingHost, QueueNodes};
+use locklab_locks::{Host, MAX_CPUS, Native, Parking, ParkingHost, QueueNodes, VisibleReader};
 
 /// The threads of the program.
 pub(crate) struct Process;
@@ -16,7 +16,14 @@ pub(crate) type SpinThenPark = Parking<Process>;
 static NODES: [QueueNodes<Spinning>; MAX_CPUS] = [const { QueueNodes::NEW }; MAX_CPUS];
 static PARKING_NODES: [QueueNodes<SpinThenPark>; MAX_CPUS] = [const { QueueNodes::NEW }; MAX_CPUS];
 
-/// Resets the queue nodes of a thread that no longer exists.
+/// Number of threads whose reads of a `bravo` lock are visible; the others
+/// acquire the lock inside it.
+const READERS: usize = 512;
+static READING: [VisibleReader<Spinning>; READERS] = [const { VisibleReader::NONE }; READERS];
+static PARKING_READING: [VisibleReader<SpinThenPark>; READERS] =
+    [const { VisibleReader::NONE }; READERS];
+
+/// Resets the queue nodes of a thread that no longer exists, and what it reads.
 pub(crate) fn reset_nodes(cpu: usize) {
     if cpu < MAX_CPUS {
         // SAFETY: statics of atomics are writable; the process has just been
@@ -26,6 +33,22 @@ pub(crate) fn reset_nodes(cpu: usize) {
             (&raw const PARKING_NODES[cpu])
                 .cast_mut()
                 .write(QueueNodes::NEW);
+        }
+    }
+    reset_reader(cpu);
+}
+
+/// Resets what a thread reads by the table of visible readers.
+pub(crate) fn reset_reader(cpu: usize) {
+    if cpu < READERS {
+        // SAFETY: as in `reset_nodes`.
+        unsafe {
+            (&raw const READING[cpu])
+                .cast_mut()
+                .write(VisibleReader::NONE);
+            (&raw const PARKING_READING[cpu])
+                .cast_mut()
+                .write(VisibleReader::NONE);
         }
     }
 }
@@ -54,6 +77,11 @@ unsafe impl Host for Process {
     #[inline]
     fn queue_nodes(cpu: usize) -> &'static QueueNodes<Spinning> {
         &NODES[cpu]
+    }
+
+    #[inline]
+    fn visible_readers() -> &'static [VisibleReader<Spinning>] {
+        &READING
     }
 
     fn node() -> usize {
@@ -111,5 +139,10 @@ unsafe impl ParkingHost for Process {
     #[inline]
     fn parking_queue_nodes(cpu: usize) -> &'static QueueNodes<SpinThenPark> {
         &PARKING_NODES[cpu]
+    }
+
+    #[inline]
+    fn parking_visible_readers() -> &'static [VisibleReader<SpinThenPark>] {
+        &PARKING_READING
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! `LD_PRELOAD=liblocklab_preload.so LOCKLAB_LOCK=mcs PROGRAM` runs PROGRAM
 //! with every private `pthread_mutex_t` and `pthread_spinlock_t` replaced by
-//! that lock; `locklab run` sets the variables. It exports the C library's
+//! that lock, and every private `pthread_rwlock_t` by `LOCKLAB_RWLOCK` or, if it
+//! has readers, by that lock too; `locklab run` sets the variables. It exports the C library's
 //! functions, without symbol versions, so that they match every version.
 //!
 //! Layout: a lock of up to 8 bytes lives inside the `pthread_mutex_t`
@@ -23,6 +24,7 @@
 compile_error!("the interposer knows the mutex of glibc on 64-bit Linux only");
 
 mod alone;
+mod c11;
 mod choice;
 mod chosen;
 mod cond;
@@ -39,8 +41,11 @@ mod operations;
 mod own;
 mod plain;
 mod process;
+mod reads;
 mod real;
 mod report;
+mod rwlock;
+mod shared;
 mod short;
 mod side;
 mod site;

@@ -192,7 +192,7 @@ pub(crate) unsafe fn timed_lock(
 }
 
 /// Tries until the deadline; returns whether an attempt succeeded.
-fn poll(deadline: &Deadline, try_lock: impl Fn() -> bool) -> bool {
+pub(crate) fn poll(deadline: &Deadline, try_lock: impl Fn() -> bool) -> bool {
     let mut tries = 0;
     while deadline.left().is_some() {
         back_off(&mut tries);

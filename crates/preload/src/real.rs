@@ -7,6 +7,7 @@ use core::sync::atomic::{AtomicPtr, Ordering};
 use libc::{c_int, c_void, clockid_t, timespec};
 use libc::{
     pthread_cond_t as Cond, pthread_condattr_t, pthread_mutex_t as Mutex, pthread_mutexattr_t,
+    pthread_rwlock_t as Rwlock, pthread_rwlockattr_t,
 };
 
 /// A function found after the interposer's in the search order.
@@ -73,6 +74,18 @@ real! {
     COND_CLOCKWAIT = c"pthread_cond_clockwait": fn(*mut Cond, *mut Mutex, clockid_t, *const timespec) -> c_int;
     COND_SIGNAL = c"pthread_cond_signal": fn(*mut Cond) -> c_int;
     COND_BROADCAST = c"pthread_cond_broadcast": fn(*mut Cond) -> c_int;
+    RWLOCK_INIT = c"pthread_rwlock_init": fn(*mut Rwlock, *const pthread_rwlockattr_t) -> c_int;
+    RWLOCK_DESTROY = c"pthread_rwlock_destroy": fn(*mut Rwlock) -> c_int;
+    RWLOCK_RDLOCK = c"pthread_rwlock_rdlock": fn(*mut Rwlock) -> c_int;
+    RWLOCK_WRLOCK = c"pthread_rwlock_wrlock": fn(*mut Rwlock) -> c_int;
+    RWLOCK_TRYRDLOCK = c"pthread_rwlock_tryrdlock": fn(*mut Rwlock) -> c_int;
+    RWLOCK_TRYWRLOCK = c"pthread_rwlock_trywrlock": fn(*mut Rwlock) -> c_int;
+    RWLOCK_TIMEDRDLOCK = c"pthread_rwlock_timedrdlock": fn(*mut Rwlock, *const timespec) -> c_int;
+    RWLOCK_TIMEDWRLOCK = c"pthread_rwlock_timedwrlock": fn(*mut Rwlock, *const timespec) -> c_int;
+    RWLOCK_CLOCKRDLOCK = c"pthread_rwlock_clockrdlock": fn(*mut Rwlock, clockid_t, *const timespec) -> c_int;
+    RWLOCK_CLOCKWRLOCK = c"pthread_rwlock_clockwrlock": fn(*mut Rwlock, clockid_t, *const timespec) -> c_int;
+    RWLOCK_UNLOCK = c"pthread_rwlock_unlock": fn(*mut Rwlock) -> c_int;
+    MTX_INIT = c"mtx_init": fn(*mut Mutex, c_int) -> c_int;
     SPIN_INIT = c"pthread_spin_init": fn(*mut c_int, c_int) -> c_int;
     SPIN_DESTROY = c"pthread_spin_destroy": fn(*mut c_int) -> c_int;
     SPIN_LOCK = c"pthread_spin_lock": fn(*mut c_int) -> c_int;

@@ -149,6 +149,22 @@ pub(crate) fn kept_one_by_glibc() {
     add(|report| &report.kept_mutexes);
 }
 
+/// Counts the initialisation of a rwlock that is glibc's.
+pub(crate) fn kept_rwlock_by_glibc() {
+    add(|report| &report.kept_rwlocks);
+}
+
+/// Notes that the program uses rwlocks, which are all glibc's.
+#[inline]
+pub(crate) fn rwlocks_of_glibc() {
+    if let Some(report) = report() {
+        // Read before it is written: threads that only read share the line.
+        if report.rwlocks_of_glibc.load(RELAXED) == 0 {
+            report.rwlocks_of_glibc.store(1, RELAXED);
+        }
+    }
+}
+
 /// Counts the initialisation of a condition variable that is glibc's.
 pub(crate) fn kept_condition_by_glibc() {
     add(|report| &report.kept_conditions);
@@ -367,6 +383,12 @@ pub(crate) fn wait_for(
 
 /// Notes that the lock has been acquired, after a wait if `began` is set.
 pub(crate) fn acquired(mutex: &Mutex, caller: usize, began: Option<u64>) {
+    let now = counted(mutex, caller, began);
+    since(mutex).store(now, RELAXED);
+}
+
+/// As [`acquired`], but the caller keeps the time that this returns, in ticks.
+pub(crate) fn counted(mutex: &Mutex, caller: usize, began: Option<u64>) -> u64 {
     if site::number(mutex) == 0 {
         site::set(mutex, site(mutex, caller));
     }
@@ -386,7 +408,7 @@ pub(crate) fn acquired(mutex: &Mutex, caller: usize, began: Option<u64>) {
             thread.waited.store(wait, RELAXED);
         }
     }
-    since(mutex).store(now, RELAXED);
+    now
 }
 
 /// The part of an acquisition that is recorded once the lock is released.
@@ -401,7 +423,11 @@ pub(crate) struct Released {
 
 /// Called when the lock is about to be released.
 pub(crate) fn releasing(mutex: &Mutex) -> Option<Released> {
-    let since = since(mutex).swap(0, RELAXED);
+    releasing_since(mutex, since(mutex).swap(0, RELAXED))
+}
+
+/// As [`releasing`], of a lock that has been held since this time, in ticks.
+pub(crate) fn releasing_since(mutex: &Mutex, since: u64) -> Option<Released> {
     let place = site_of(mutex).filter(|_| since != 0)?;
     // Only the holder counts them: its own wait is over. They leave one by one,
     // so there were never more while it held.
@@ -414,21 +440,28 @@ pub(crate) fn releasing(mutex: &Mutex) -> Option<Released> {
     counts.held.fetch_add(hold, RELAXED);
     counts.holds.fetch_add(1, RELAXED);
     counts.longest_hold.fetch_max(hold, RELAXED);
-    let site = site::number(mutex);
-    let thread = thread::header();
-    let mut released = Released {
-        site,
-        waited: 0,
-        held: 0,
-    };
-    if thread.waited_at.load(RELAXED) == site {
-        thread.waited_at.store(0, RELAXED);
-        released.waited = thread.waited.load(RELAXED);
+    let held = if waiters != 0 { hold } else { 0 };
+    Released::of(site::number(mutex), held)
+}
+
+/// As [`releasing`], by one of several readers: how long it held the lock is not
+/// known.
+pub(crate) fn releasing_reader(mutex: &Mutex) -> Option<Released> {
+    Released::of(site::number(mutex), 0)
+}
+
+impl Released {
+    /// Of a lock that was `held` for so long while others waited; with the wait
+    /// of this thread.
+    fn of(site: u32, held: u64) -> Option<Self> {
+        let thread = thread::header();
+        let mut waited = 0;
+        if thread.waited_at.load(RELAXED) == site {
+            thread.waited_at.store(0, RELAXED);
+            waited = thread.waited.load(RELAXED);
+        }
+        (waited != 0 || held != 0).then_some(Self { site, waited, held })
     }
-    if waiters != 0 {
-        released.held = hold;
-    }
-    (released.waited != 0 || released.held != 0).then_some(released)
 }
 
 /// The first this many walks of a thread's stack are all made, and then every

@@ -1,4 +1,4 @@
-//! Locks that do not fit into a mutex, or must outlive it.
+//! Locks that do not fit into a mutex or rwlock, or must outlive it.
 //!
 //! They are made at the first use of a mutex and reused after its destruction.
 //! C++ mutexes are never destroyed, only their memory is reused: a mutex that
@@ -17,9 +17,10 @@ use locklab_locks::Platform;
 use locklab_pthread_protocols::gate::{self, Gate};
 use locklab_pthread_protocols::publication::{published, published_or};
 
-/// A lock beside its mutex. Fresh memory is zero, and zero is free.
+/// A lock beside its mutex, or with `RW` beside its rwlock. Fresh memory is
+/// zero, and zero is free.
 #[repr(C)]
-pub(crate) struct Side<L> {
+pub(crate) struct Side<L, const RW: bool = false> {
     header: Header,
     pub(crate) lock: L,
 }
@@ -47,18 +48,65 @@ struct Header {
 
 const BUCKETS: usize = 1 << 14;
 
-/// Guards the two below.
+/// Guards the pools below.
 static GUARD: Guarded = Guarded::new();
-/// Side records, placed by the address of their mutex.
-static TABLE: [AtomicPtr<Header>; BUCKETS] = [const { AtomicPtr::new(ptr::null_mut()) }; BUCKETS];
-static FREE: AtomicPtr<Header> = AtomicPtr::new(ptr::null_mut());
 
-fn bucket(mutex: usize) -> &'static AtomicPtr<Header> {
-    let hash = (mutex as u64 >> 3).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    &TABLE[(hash >> 50) as usize % BUCKETS]
+/// Locks of one type.
+struct Pool {
+    /// Those in use, placed by the address of their mutex.
+    table: [AtomicPtr<Header>; BUCKETS],
+    free: AtomicPtr<Header>,
 }
 
-impl<L: 'static> Side<L> {
+impl Pool {
+    #[allow(clippy::declare_interior_mutable_const)]
+    const EMPTY: Self = Self {
+        table: [const { AtomicPtr::new(ptr::null_mut()) }; BUCKETS],
+        free: AtomicPtr::new(ptr::null_mut()),
+    };
+
+    fn bucket(&self, mutex: usize) -> &AtomicPtr<Header> {
+        let hash = (mutex as u64 >> 3).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        &self.table[(hash >> 50) as usize % BUCKETS]
+    }
+
+    /// Removes the lock of the mutex at `address` from the table; requires the
+    /// guard.
+    fn detach(&self, address: usize) -> *mut Header {
+        let mut link = self.bucket(address);
+        loop {
+            let side = link.load(Ordering::Relaxed);
+            if side.is_null() {
+                return side;
+            }
+            // SAFETY: never unmapped.
+            let header = unsafe { &*side };
+            if header.mutex.load(Ordering::Relaxed) == address {
+                link.store(header.next.load(Ordering::Relaxed), Ordering::Relaxed);
+                return side;
+            }
+            link = &header.next;
+        }
+    }
+
+    /// Takes a lock from the pool; requires the guard.
+    fn take_free(&self) -> *mut Header {
+        let side = self.free.load(Ordering::Relaxed);
+        if !side.is_null() {
+            // SAFETY: never unmapped.
+            let next = unsafe { (*side).next.load(Ordering::Relaxed) };
+            self.free.store(next, Ordering::Relaxed);
+        }
+        side
+    }
+}
+
+static MUTEXES: Pool = Pool::EMPTY;
+static RWLOCKS: Pool = Pool::EMPTY;
+
+impl<L: 'static, const RW: bool> Side<L, RW> {
+    const POOL: &'static Pool = if RW { &RWLOCKS } else { &MUTEXES };
+
     /// The lock of `mutex`, if it has one.
     #[inline(always)]
     pub(crate) fn known(mutex: &Mutex) -> Option<&'static Self> {
@@ -71,7 +119,16 @@ impl<L: 'static> Side<L> {
     pub(crate) fn of(mutex: &Mutex) -> &'static Self {
         match Self::known(mutex) {
             Some(side) => side,
-            None => Self::make(mutex, true),
+            None => Self::make(mutex, |side| side.header.idle()),
+        }
+    }
+
+    /// As [`Side::of`], for a lock that itself says whether it is `idle`.
+    #[inline(always)]
+    pub(crate) fn of_idle(mutex: &Mutex, idle: impl Fn(&L) -> bool) -> &'static Self {
+        match Self::known(mutex) {
+            Some(side) => side,
+            None => Self::make(mutex, |side| idle(&side.lock)),
         }
     }
 
@@ -79,21 +136,21 @@ impl<L: 'static> Side<L> {
     /// one.
     pub(crate) fn replace(mutex: &Mutex) -> &'static Self {
         mutex.word.store(0, Ordering::Relaxed);
-        Self::make(mutex, false)
+        Self::make(mutex, |_| false)
     }
 
     #[cold]
     #[inline(never)]
-    fn make(mutex: &Mutex, inherit: bool) -> &'static Self {
+    fn make(mutex: &Mutex, inherit: impl Fn(&Self) -> bool) -> &'static Self {
         let address = ptr::from_ref(mutex).addr();
         let make = || {
-            let mut side = detach(address);
+            let mut side = Self::POOL.detach(address);
             let mut fresh = false;
             // SAFETY: in the table are locks of this one type.
-            if side.is_null() || !inherit || !unsafe { (*side).idle() } {
+            if side.is_null() || !inherit(unsafe { &*side.cast() }) {
                 // A lock that is held by no living thread is lost; so is its
                 // memory, once for each such mutex.
-                side = take_free();
+                side = Self::POOL.take_free();
                 fresh = true;
             }
             if side.is_null() {
@@ -108,7 +165,7 @@ impl<L: 'static> Side<L> {
                 let gated = gate::at_first::<Process>();
                 header.gated.store(gated, Ordering::Relaxed);
             }
-            let bucket = bucket(address);
+            let bucket = Self::POOL.bucket(address);
             header
                 .next
                 .store(bucket.load(Ordering::Relaxed), Ordering::Relaxed);
@@ -122,20 +179,26 @@ impl<L: 'static> Side<L> {
 
     /// Returns the lock of a mutex that is being destroyed to the pool.
     pub(crate) fn retire(mutex: &Mutex) {
+        Self::retire_idle(mutex, |side| side.header.idle());
+    }
+
+    /// As [`Side::retire`]; one that is not `idle` is lost.
+    pub(crate) fn retire_idle(mutex: &Mutex, idle: impl Fn(&Self) -> bool) {
         if mutex.word.swap(0, Ordering::Relaxed) == 0 {
             return;
         }
         GUARD.with(|| {
-            let side = detach(ptr::from_ref(mutex).addr());
-            // SAFETY: never unmapped.
-            if !side.is_null() && unsafe { (*side).idle() } {
+            let side = Self::POOL.detach(ptr::from_ref(mutex).addr());
+            // SAFETY: never unmapped; in the table are locks of this one type.
+            if !side.is_null() && idle(unsafe { &*side.cast() }) {
                 // SAFETY: as above.
                 let header = unsafe { &*side };
                 header.mutex.store(0, Ordering::Relaxed);
+                let free = &Self::POOL.free;
                 header
                     .next
-                    .store(FREE.load(Ordering::Relaxed), Ordering::Relaxed);
-                FREE.store(side, Ordering::Relaxed);
+                    .store(free.load(Ordering::Relaxed), Ordering::Relaxed);
+                free.store(side, Ordering::Relaxed);
             }
         });
     }
@@ -181,36 +244,6 @@ impl Header {
     fn idle(&self) -> bool {
         self.held.load(Ordering::Relaxed) == 0 && self.gate.load(Ordering::Relaxed) == 0
     }
-}
-
-/// Removes the lock of the mutex at `address` from the table; requires the
-/// guard.
-fn detach(address: usize) -> *mut Header {
-    let mut link = bucket(address);
-    loop {
-        let side = link.load(Ordering::Relaxed);
-        if side.is_null() {
-            return side;
-        }
-        // SAFETY: never unmapped.
-        let header = unsafe { &*side };
-        if header.mutex.load(Ordering::Relaxed) == address {
-            link.store(header.next.load(Ordering::Relaxed), Ordering::Relaxed);
-            return side;
-        }
-        link = &header.next;
-    }
-}
-
-/// Takes a lock from the pool; requires the guard.
-fn take_free() -> *mut Header {
-    let side = FREE.load(Ordering::Relaxed);
-    if !side.is_null() {
-        // SAFETY: never unmapped.
-        let next = unsafe { (*side).next.load(Ordering::Relaxed) };
-        FREE.store(next, Ordering::Relaxed);
-    }
-    side
 }
 
 pub(crate) fn guard() -> &'static Guarded {

@@ -1,6 +1,8 @@
 //! Sleeping for a lock, and what a profile counts of it.
 
+use crate::sleepers::OF_RWLOCKS;
 use crate::{chosen, futex, report, thread};
+use core::ptr;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 const RELAXED: Ordering = Ordering::Relaxed;
@@ -20,9 +22,10 @@ fn woken(word: &AtomicU32) -> &'static AtomicU64 {
 /// `expected`.
 pub(crate) fn sleep(word: &AtomicU32, expected: u32) {
     let sleepers = thread::header().waits_for.load(RELAXED);
+    let for_rwlock = ptr::eq(sleepers, &OF_RWLOCKS);
     // SAFETY: null, or part of a lock beside its mutex, which is never
     // unmapped.
-    let sleepers = unsafe { sleepers.as_ref() };
+    let sleepers = unsafe { sleepers.as_ref() }.filter(|_| !for_rwlock);
     if let Some(sleepers) = sleepers {
         sleepers.one_more();
     }
@@ -35,7 +38,7 @@ pub(crate) fn sleep(word: &AtomicU32, expected: u32) {
         let since = woken(word).swap(0, RELAXED);
         // A sleeper that was passed has not kept the lock idle, and a lock that
         // is not handed over is free meanwhile.
-        let idle = (since != 0 && !passed && chosen::hands_over())
+        let idle = (since != 0 && !passed && !for_rwlock && chosen::hands_over())
             .then(|| locklab_preload_report::nanoseconds().saturating_sub(since));
         report::slept(idle);
     }

@@ -33,6 +33,13 @@ pub(crate) struct Sleepers {
     passes: AtomicU32,
 }
 
+/// What a thread waits for that waits for a rwlock: nobody passes there, and
+/// a waiter that sleeps is not handed the lock alone.
+pub(crate) static OF_RWLOCKS: Sleepers = Sleepers {
+    asleep: AtomicU32::new(0),
+    passes: AtomicU32::new(0),
+};
+
 impl Sleepers {
     /// Whether a running thread may take the lock before queued ones.
     #[inline(always)]

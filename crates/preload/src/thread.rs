@@ -10,6 +10,7 @@ use crate::chosen;
 use crate::memory;
 use crate::own::{Guarded, Own};
 use crate::process::die;
+use crate::reads::Reads;
 use crate::sleepers::Sleepers;
 use core::alloc::Layout;
 use core::ptr;
@@ -59,6 +60,8 @@ pub(crate) struct Header {
     more: AtomicPtr<c_void>,
     /// The sleepers of the lock that the thread last queued for, or null.
     pub(crate) waits_for: AtomicPtr<Sleepers>,
+    /// The rwlocks that it reads, or null if it never read one.
+    pub(crate) reads: AtomicPtr<Reads>,
     /// With a profile: 1 while its stack is walked, and the state of sampling.
     pub(crate) walking: AtomicU32,
     pub(crate) walks: AtomicU32,
@@ -164,6 +167,8 @@ pub(crate) fn start() {
 unsafe extern "C" fn leave(record: *mut c_void) {
     set_current(ptr::null_mut());
     let record = record.cast::<Header>();
+    // SAFETY: records are never unmapped.
+    Reads::forget(unsafe { &(*record).reads });
     GUARD.with(|| {
         // SAFETY: records are never unmapped.
         unsafe {
@@ -238,6 +243,7 @@ pub(crate) fn enter<C: Default>() -> *mut Header {
                 node: AtomicU32::new(0),
                 more: AtomicPtr::new(ptr::null_mut()),
                 waits_for: AtomicPtr::new(ptr::null_mut()),
+                reads: AtomicPtr::new(ptr::null_mut()),
                 walking: AtomicU32::new(0),
                 walks: AtomicU32::new(0),
                 waited_at: AtomicU32::new(0),
@@ -357,6 +363,7 @@ pub(crate) fn forget_others(each: fn(usize)) {
         let header = unsafe { &*record };
         if record != this {
             each(header.number as usize);
+            Reads::forget(&header.reads);
             header
                 .next_free
                 .store(FREE.load(Ordering::Relaxed), Ordering::Relaxed);

@@ -53,6 +53,63 @@ fn mutexes_and_spinlocks_conform_under_every_lock() {
     });
 }
 
+fn with_readers() -> impl Iterator<Item = &'static str> {
+    let reads = catalogue::ALL
+        .iter()
+        .filter(|entry| entry.info.readers_share);
+    reads.map(|entry| entry.info.name)
+}
+
+#[test]
+fn rwlocks_conform_on_every_lock_with_readers_and_on_glibcs() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(program) = compile(folder.path(), "rwlock.c", &[]) else {
+        return;
+    };
+    succeed(&mut std::process::Command::new(&program), 120);
+    with_each(with_readers(), |lock| {
+        for wait in WAITS {
+            let mut command = under(lock, wait, &program);
+            let conforms = succeed(command.arg("forks"), 120);
+            assert_eq!(conforms, "conforms\n", "{lock} {wait}");
+        }
+    });
+    // A lock for mutexes, another for rwlocks.
+    for (mutexes, rwlocks) in [
+        ("mcs", None),
+        ("pthread", None),
+        ("bravo", Some("pthread")),
+        ("mcs", Some("rw-queued")),
+        ("pthread", Some("bravo")),
+        ("mplock-mcs", Some("phase-fair")),
+    ] {
+        let mut command = under(mutexes, "barging", &program);
+        if let Some(rwlocks) = rwlocks {
+            command.env("LOCKLAB_RWLOCK", rwlocks);
+        }
+        assert_eq!(
+            succeed(&mut command, 120),
+            "conforms\n",
+            "{mutexes} {rwlocks:?}"
+        );
+    }
+}
+
+#[test]
+fn mutexes_of_c11_conform_under_every_lock() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(program) = compile(folder.path(), "c11.c", &[]) else {
+        return;
+    };
+    succeed(&mut std::process::Command::new(&program), 120);
+    with_each(locks().chain(["pthread"]), |lock| {
+        for wait in ["spin-then-park", "barging"] {
+            let mut command = under(lock, wait, &program);
+            assert_eq!(succeed(&mut command, 120), "conforms\n", "{lock} {wait}");
+        }
+    });
+}
+
 /// Under the locks without a try_lock of their own it lets itself in round
 /// the lock.
 #[test]
@@ -235,6 +292,36 @@ fn every_function_of_the_family_is_exported() {
         "pthread_spin_lock",
         "pthread_spin_trylock",
         "pthread_spin_unlock",
+        "pthread_rwlock_init",
+        "pthread_rwlock_destroy",
+        "pthread_rwlock_rdlock",
+        "pthread_rwlock_wrlock",
+        "pthread_rwlock_tryrdlock",
+        "pthread_rwlock_trywrlock",
+        "pthread_rwlock_timedrdlock",
+        "pthread_rwlock_timedwrlock",
+        "pthread_rwlock_clockrdlock",
+        "pthread_rwlock_clockwrlock",
+        "pthread_rwlock_unlock",
+        "__pthread_rwlock_init",
+        "__pthread_rwlock_destroy",
+        "__pthread_rwlock_rdlock",
+        "__pthread_rwlock_wrlock",
+        "__pthread_rwlock_tryrdlock",
+        "__pthread_rwlock_trywrlock",
+        "__pthread_rwlock_unlock",
+        "mtx_init",
+        "mtx_destroy",
+        "mtx_lock",
+        "mtx_trylock",
+        "mtx_timedlock",
+        "mtx_unlock",
+        "cnd_init",
+        "cnd_destroy",
+        "cnd_signal",
+        "cnd_broadcast",
+        "cnd_wait",
+        "cnd_timedwait",
     ] {
         let symbol = std::ffi::CString::new(name).unwrap();
         // A name of the dynamic symbol table stands between zeros.

@@ -18,6 +18,10 @@ pub struct RunArgs {
     /// A lock of 'locklab locks', 'pthread' (glibc's own), or a name of LiTL's
     #[arg(long, value_name = "NAME")]
     pub lock: String,
+    /// The lock of rwlocks, or 'pthread' [default: NAME if it has readers, or
+    /// else 'pthread']
+    #[arg(long, value_name = "NAME")]
+    pub rwlock: Option<String>,
     /// How a waiter waits [default: barging]
     ///
     /// Where threads outnumber CPUs, locks in order of arrival form convoys
@@ -45,6 +49,7 @@ pub struct RunArgs {
 pub fn run(args: &RunArgs, common: &Common) -> Result<ExitCode, Error> {
     let ready = Program {
         lock: args.lock.clone(),
+        rwlock: args.rwlock.clone(),
         wait: args.wait,
         profile: args.profile,
         command: args.command.clone(),

@@ -1,0 +1,376 @@
+//! `pthread_rwlock_t`: its contents, and what POSIX and glibc say of it.
+//!
+//! It begins like a mutex of the interposer: a pointer to the lock beside it
+//! ([`crate::shared`]), the thread that writes, the fork generation. A rwlock
+//! of zeros is free. Process-shared ones stay glibc's, which marks them in a
+//! field that nothing here touches. The kind (who is preferred) is glibc's as
+//! well: the chosen lock has an order of its own. A thread that reads may
+//! always read again ([`crate::reads`]).
+
+use crate::deadline::Deadline;
+use crate::host::reset_reader;
+use crate::locking::{is_clock, poll};
+use crate::mutex::{Errno, Mutex, this_thread};
+use crate::reads::{Place, Reads};
+use crate::shared::{self, Held, SharedOps};
+use crate::sleepers::OF_RWLOCKS;
+use crate::{choice, generation, real, report, site, thread};
+use core::mem::offset_of;
+use core::ptr;
+use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use libc::{
+    EAGAIN, EBUSY, EDEADLK, EINVAL, EPERM, ETIMEDOUT, clockid_t, pthread_rwlock_t,
+    pthread_rwlockattr_t, timespec,
+};
+
+/// The interposer's view of a `pthread_rwlock_t`.
+#[repr(C)]
+pub(crate) struct Rwlock {
+    /// What a mutex has too; `owner` is the thread that writes. The high half of
+    /// `slot` is glibc's mark of those that processes share.
+    head: Mutex,
+    /// Time of the writer's acquisition in ticks, with a profile.
+    since: AtomicU64,
+    /// The kind, which glibc's initialisers set.
+    _kind: AtomicU32,
+}
+
+const _: () = assert!(size_of::<Rwlock>() <= size_of::<pthread_rwlock_t>());
+const _: () = assert!(align_of::<Rwlock>() <= align_of::<pthread_rwlock_t>());
+const _: () = assert!(offset_of!(Rwlock, _kind) == 48 && offset_of!(Mutex, slot) == 24);
+
+/// Whether an acquisition admits other readers.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Mode {
+    Read,
+    Write,
+}
+
+impl Rwlock {
+    /// # Safety
+    /// `rwlock` is one in the sense of POSIX, for as long as the reference is
+    /// used.
+    #[inline(always)]
+    unsafe fn of<'a>(rwlock: *mut pthread_rwlock_t) -> &'a Self {
+        // SAFETY: same size or smaller, all fields atomic.
+        unsafe { &*rwlock.cast() }
+    }
+
+    fn as_glibc(&self) -> *mut pthread_rwlock_t {
+        ptr::from_ref(self).cast_mut().cast()
+    }
+
+    fn is_shared_between_processes(&self) -> bool {
+        self.head.slot.load(Ordering::Relaxed).addr() >> 32 != 0
+    }
+
+    /// The chosen lock, if this rwlock is the interposer's; it is then as it was
+    /// repaired after a fork.
+    #[inline]
+    fn ours(&self) -> Option<&'static SharedOps> {
+        choice::make();
+        let Some(ops) = shared::ops() else {
+            report::rwlocks_of_glibc();
+            return None;
+        };
+        if self.is_shared_between_processes() {
+            report::kept_by_glibc();
+            return None;
+        }
+        let generation = generation::generation();
+        generation::renew(
+            &self.head.state,
+            |state| Mutex::generation_of(state) == generation,
+            || {
+                // SAFETY: a rwlock of ours, and all others wait for this.
+                unsafe { (ops.repair)(&self.head, self.held_after_fork()) };
+                self.head.waiters.store(0, Ordering::Relaxed);
+                self.head.with_generation(generation)
+            },
+        );
+        Some(ops)
+    }
+
+    /// How it is held in the child of a fork. Readers that stayed in the parent
+    /// read no more; what one of its writers left may be half written, and stays
+    /// held. (What the child's thread reads, [`forked`] repairs before any other
+    /// thread is there.)
+    fn held_after_fork(&self) -> Held {
+        if self.head.owner.load(Ordering::Relaxed) != 0 {
+            Held::Writing
+        } else if self.read_by_this_thread().is_some() {
+            Held::Reading
+        } else {
+            Held::Not
+        }
+    }
+
+    #[inline]
+    fn read_by_this_thread(&self) -> Option<Place> {
+        Reads::find(reads(), ptr::from_ref(self).addr())
+    }
+
+    #[inline]
+    fn is_written_by_this_thread(&self) -> bool {
+        // Only the writer finds itself here, so no other thread writes meanwhile.
+        self.head.owner.load(Ordering::Relaxed) == this_thread()
+    }
+
+    /// `Some(result)` if the thread holds it already, in a way that answers the
+    /// request: `refused` where it writes.
+    #[inline]
+    fn again(&self, mode: Mode, refused: Errno) -> Option<Errno> {
+        if self.is_written_by_this_thread() {
+            return Some(refused);
+        }
+        if mode == Mode::Write {
+            return None;
+        }
+        let place = self.read_by_this_thread()?;
+        Some(if place.deepen() { 0 } else { EAGAIN })
+    }
+
+    /// Records that the thread holds it.
+    #[inline]
+    fn own(&self, mode: Mode) -> Errno {
+        match mode {
+            Mode::Read => Reads::add(reads(), ptr::from_ref(self).expose_provenance()),
+            Mode::Write => self.head.owner.store(this_thread(), Ordering::Relaxed),
+        }
+        0
+    }
+
+    /// With a profile: notes an acquisition, after a wait if `began` is set.
+    fn acquired(&self, mode: Mode, caller: usize, began: Option<u64>) {
+        let now = report::counted(&self.head, caller, began);
+        if mode == Mode::Write {
+            self.since.store(now, Ordering::Relaxed);
+        }
+    }
+
+    /// # Safety
+    /// A rwlock of ours.
+    #[inline]
+    unsafe fn lock(&self, ops: &SharedOps, caller: usize, mode: Mode) -> Errno {
+        if let Some(result) = self.again(mode, EDEADLK) {
+            return result;
+        }
+        let waits_for = &thread::header().waits_for;
+        waits_for.store((&raw const OF_RWLOCKS).cast_mut(), Ordering::Relaxed);
+        let wait = || {
+            // SAFETY: of the caller.
+            unsafe {
+                match mode {
+                    Mode::Read => (ops.read)(&self.head),
+                    Mode::Write => (ops.write)(&self.head),
+                }
+            }
+        };
+        if report::profiling() {
+            // SAFETY: of the caller.
+            let first = || unsafe { self.attempt(ops, mode) };
+            let began = report::wait_for(&self.head, first, wait);
+            self.acquired(mode, caller, began);
+        } else {
+            wait();
+        }
+        waits_for.store(ptr::null_mut(), Ordering::Relaxed);
+        self.own(mode)
+    }
+
+    /// Tries once, as if the thread did not hold it.
+    ///
+    /// # Safety
+    /// A rwlock of ours.
+    #[inline]
+    unsafe fn attempt(&self, ops: &SharedOps, mode: Mode) -> bool {
+        // SAFETY: of the caller.
+        unsafe {
+            match mode {
+                Mode::Read => (ops.try_read)(&self.head),
+                Mode::Write => (ops.try_write)(&self.head),
+            }
+        }
+    }
+
+    /// # Safety
+    /// A rwlock of ours.
+    #[inline]
+    unsafe fn try_lock(&self, ops: &SharedOps, caller: usize, mode: Mode) -> Errno {
+        if let Some(result) = self.again(mode, EBUSY) {
+            return result;
+        }
+        // SAFETY: of the caller.
+        if !unsafe { self.attempt(ops, mode) } {
+            return EBUSY;
+        }
+        if report::profiling() {
+            self.acquired(mode, caller, None);
+        }
+        self.own(mode)
+    }
+
+    /// Tries until the time `until` of `clock`. It has no place in a queue
+    /// meanwhile.
+    ///
+    /// # Safety
+    /// A rwlock of ours; `until` points to a time.
+    unsafe fn timed_lock(
+        &self,
+        ops: &SharedOps,
+        caller: usize,
+        mode: Mode,
+        clock: clockid_t,
+        until: *const timespec,
+    ) -> Errno {
+        // SAFETY: of the caller.
+        let until = unsafe { *until };
+        // Unlike with mutexes, glibc looks at the time first.
+        if !is_clock(clock) || !(0..1_000_000_000).contains(&until.tv_nsec) {
+            return EINVAL;
+        }
+        if let Some(result) = self.again(mode, EDEADLK) {
+            return result;
+        }
+        let deadline = Deadline { clock, until };
+        // SAFETY: of the caller.
+        let attempt = || unsafe { self.attempt(ops, mode) };
+        let began = report::profiling().then(report::ticks);
+        let at_once = attempt();
+        if !at_once && !poll(&deadline, attempt) {
+            return ETIMEDOUT;
+        }
+        if report::profiling() {
+            self.acquired(mode, caller, began.filter(|_| !at_once));
+        }
+        self.own(mode)
+    }
+
+    /// # Safety
+    /// A rwlock of ours.
+    #[inline]
+    unsafe fn release(&self, ops: &SharedOps, caller: usize) -> Errno {
+        let profiling = report::profiling();
+        if self.is_written_by_this_thread() {
+            let released = profiling
+                .then(|| report::releasing_since(&self.head, self.since.swap(0, Ordering::Relaxed)))
+                .flatten();
+            self.head.owner.store(0, Ordering::Relaxed);
+            // SAFETY: this thread writes.
+            unsafe { (ops.write_unlock)(&self.head) };
+            report::released(released, caller);
+            return 0;
+        }
+        let Some(place) = self.read_by_this_thread() else {
+            return EPERM;
+        };
+        if place.leave() {
+            let released = profiling
+                .then(|| report::releasing_reader(&self.head))
+                .flatten();
+            // SAFETY: this thread reads.
+            unsafe { (ops.read_unlock)(&self.head) };
+            report::released(released, caller);
+        }
+        0
+    }
+}
+
+/// In a process just forked: repairs the rwlocks that its thread reads, which
+/// are read in the child as well.
+pub(crate) fn forked() {
+    if shared::ops().is_some() {
+        reset_reader(thread::number());
+        Reads::each(reads(), |rwlock| {
+            // SAFETY: it is held, and so it is there.
+            unsafe { Rwlock::of(ptr::with_exposed_provenance_mut(rwlock)) }.ours();
+        });
+    }
+}
+
+/// The list of the rwlocks that this thread reads.
+#[inline]
+fn reads() -> &'static AtomicPtr<Reads> {
+    &thread::header().reads
+}
+
+/// The functions of POSIX: a method of a rwlock of ours, or glibc's function.
+macro_rules! operations {
+    ($($name:ident($($argument:ident: $type:ty),*) => $method:ident($($given:expr),*)
+        or $glibc:ident;)*) => {$(
+        /// # Safety
+        /// The conditions of POSIX for `pthread_rwlock_*`.
+        pub(crate) unsafe extern "C" fn $name(
+            rwlock: *mut pthread_rwlock_t,
+            $($argument: $type,)*
+            caller: usize,
+        ) -> Errno {
+            // SAFETY: of the caller, here and below.
+            let rwlock = unsafe { Rwlock::of(rwlock) };
+            match rwlock.ours() {
+                // SAFETY: as above.
+                Some(ops) => unsafe { rwlock.$method(ops, caller, $($given),*) },
+                // SAFETY: as above.
+                None => unsafe { (real::$glibc.get())(rwlock.as_glibc(), $($argument),*) },
+            }
+        }
+    )*};
+}
+
+operations! {
+    read() => lock(Mode::Read) or RWLOCK_RDLOCK;
+    write() => lock(Mode::Write) or RWLOCK_WRLOCK;
+    try_read() => try_lock(Mode::Read) or RWLOCK_TRYRDLOCK;
+    try_write() => try_lock(Mode::Write) or RWLOCK_TRYWRLOCK;
+    timed_read(until: *const timespec)
+        => timed_lock(Mode::Read, libc::CLOCK_REALTIME, until) or RWLOCK_TIMEDRDLOCK;
+    timed_write(until: *const timespec)
+        => timed_lock(Mode::Write, libc::CLOCK_REALTIME, until) or RWLOCK_TIMEDWRLOCK;
+    clock_read(clock: clockid_t, until: *const timespec)
+        => timed_lock(Mode::Read, clock, until) or RWLOCK_CLOCKRDLOCK;
+    clock_write(clock: clockid_t, until: *const timespec)
+        => timed_lock(Mode::Write, clock, until) or RWLOCK_CLOCKWRLOCK;
+    unlock() => release() or RWLOCK_UNLOCK;
+}
+
+/// # Safety
+/// `rwlock` points to memory for one, and `attributes` is null or valid.
+pub(crate) unsafe extern "C" fn init(
+    rwlock: *mut pthread_rwlock_t,
+    attributes: *const pthread_rwlockattr_t,
+    caller: usize,
+) -> Errno {
+    choice::make();
+    // glibc judges the attributes and clears the memory.
+    // SAFETY: of the caller.
+    let result = unsafe { (real::RWLOCK_INIT.get())(rwlock, attributes) };
+    if result != 0 || shared::ops().is_none() {
+        return result;
+    }
+    // SAFETY: of the caller.
+    let rwlock = unsafe { Rwlock::of(rwlock) };
+    if rwlock.is_shared_between_processes() {
+        report::kept_rwlock_by_glibc();
+    } else {
+        rwlock.head.adopt(generation::generation(), 0);
+        if report::profiling() {
+            site::set(&rwlock.head, report::site(&rwlock.head, caller));
+        }
+    }
+    0
+}
+
+/// # Safety
+/// The conditions of POSIX.
+pub(crate) unsafe extern "C" fn destroy(rwlock: *mut pthread_rwlock_t) -> Errno {
+    // SAFETY: of the caller, here and below.
+    let rwlock = unsafe { Rwlock::of(rwlock) };
+    let Some(ops) = rwlock.ours() else {
+        // SAFETY: as above.
+        return unsafe { (real::RWLOCK_DESTROY.get())(rwlock.as_glibc()) };
+    };
+    // As in glibc, one that is held can be destroyed.
+    (ops.retire)(&rwlock.head);
+    rwlock.head.owner.store(0, Ordering::Relaxed);
+    0
+}
