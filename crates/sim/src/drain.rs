@@ -64,7 +64,7 @@ pub(crate) unsafe fn store(engine: &Engine, address: usize, size: u8, value: u64
             .set(cpu.stalled.get() + engine.time.get() - from);
     }
     let now = engine.time.get();
-    if !(engine.costs.x86 && cpu.stores.repeat(address, size, value)) {
+    if !(engine.costs.x86 && cpu.stores.repeat(address, size, value, 1)) {
         let own = engine.costs.x86 && line.private.get();
         cpu.stores.push(Store {
             address,

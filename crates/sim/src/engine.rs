@@ -216,17 +216,28 @@ impl Engine {
         }
     }
 
-    /// Lets the running CPU compute for `cycles` cycles.
+    /// How long the running CPU computes for what takes `cycles` cycles alone.
     #[inline]
-    pub(crate) fn work(&self, cycles: u64) {
-        let cpu = self.current();
-        let siblings = self.costs.smt != 1024 && self.cores[cpu.core.get()].busy.get() > 1;
-        let cycles = if siblings {
+    pub(crate) fn shared_cycles(&self, cycles: u64) -> u64 {
+        let core = &self.cores[self.current().core.get()];
+        if self.costs.smt != 1024 && core.busy.get() > 1 {
             (cycles * self.costs.smt) >> 10
         } else {
             cycles
-        };
-        let mut time = self.time.get() + cycles;
+        }
+    }
+
+    /// Lets the running CPU compute for `cycles` cycles.
+    #[inline]
+    pub(crate) fn work(&self, cycles: u64) {
+        self.work_many(cycles, 1);
+    }
+
+    /// As [`Engine::work`], so many times.
+    #[inline]
+    pub(crate) fn work_many(&self, cycles: u64, times: u64) {
+        let cpu = self.current();
+        let mut time = self.time.get() + self.shared_cycles(cycles) * times;
         if time >= cpu.next_steal.get() {
             time += self.costs.steal.1;
             cpu.stolen.set(cpu.stolen.get() + self.costs.steal.1);
@@ -269,7 +280,14 @@ impl Engine {
     /// Adds to the trace's hash and counts an access.
     #[inline(always)]
     pub(crate) fn note(&self, what: u64) {
-        self.tally.accesses.set(self.tally.accesses.get() + 1);
+        self.note_many(what, 1);
+    }
+
+    /// As [`Engine::note`], for so many accesses of one kind.
+    #[inline(always)]
+    pub(crate) fn note_many(&self, what: u64, accesses: u64) {
+        let tally = &self.tally;
+        tally.accesses.set(tally.accesses.get() + accesses);
         let key = self.time.get() ^ (what << 40) ^ ((self.current.get() as u64) << 52);
         let mixed = (self.tally.hash.get() ^ key).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         self.tally.hash.set(mixed ^ (mixed >> 32));

@@ -50,6 +50,7 @@ mod outcome;
 mod own_stores;
 mod platform;
 mod region;
+mod repeats;
 mod requests;
 mod rng;
 mod run;

@@ -72,10 +72,10 @@ impl<T: Default> Default for Word<T> {
 }
 
 impl<T: Bits> Word<T> {
-    const SIZE: u8 = size_of::<T>() as u8;
+    pub(crate) const SIZE: u8 = size_of::<T>() as u8;
 
     #[inline(always)]
-    fn address(&self) -> usize {
+    pub(crate) fn address(&self) -> usize {
         self.0.get().expose_provenance()
     }
 

@@ -73,20 +73,35 @@ impl StoreBuffer {
         stores.iter().rev().any(|store| store.line == line)
     }
 
-    /// Adds a store to the youngest, if it has the same place. Returns whether
-    /// it has.
+    /// Adds so many stores to the youngest, if it has the same place. Returns
+    /// whether it has.
     #[inline(always)]
-    pub(crate) fn repeat(&self, address: usize, size: u8, value: u64) -> bool {
+    pub(crate) fn repeat(&self, address: usize, size: u8, value: u64, times: u16) -> bool {
         let mut stores = self.stores.borrow_mut();
         match stores.back_mut() {
             Some(last) if last.address == address && last.size == size => {
                 last.value = value;
-                last.times += 1;
-                self.len.set(self.len.get() + 1);
+                last.times += times;
+                self.len.set(self.len.get() + usize::from(times));
                 true
             }
             _ => false,
         }
+    }
+
+    /// Until when further stores to the youngest's place would change nothing
+    /// but its value: until the oldest's line comes. None if they would.
+    #[inline]
+    pub(crate) fn waits_until(&self, x86: bool, address: usize, size: u8) -> Option<u64> {
+        let stores = self.stores.borrow();
+        let (oldest, youngest) = (stores.front()?, stores.back()?);
+        let same = youngest.address == address && youngest.size == size;
+        (x86 && same && self.asks_nothing() && oldest.asked.is_some()).then_some(oldest.comes)
+    }
+
+    /// The line of the oldest.
+    pub(crate) fn oldest_line(&self) -> Option<usize> {
+        self.stores.borrow().front().map(|store| store.line)
     }
 
     pub(crate) fn push(&self, store: Store) {
@@ -219,9 +234,9 @@ mod tests {
                 let line = rng.below(80);
                 if rng.below(4) == 0 {
                     let last = buffer.stores.borrow().back().map(|store| store.address);
-                    assert_eq!(buffer.repeat(line * 64, 4, 1), last == Some(line * 64));
-                    assert!(!buffer.repeat(line * 64, 2, 1));
-                    last.inspect(|&address| assert!(buffer.repeat(address, 4, 1)));
+                    assert_eq!(buffer.repeat(line * 64, 4, 1, 1), last == Some(line * 64));
+                    assert!(!buffer.repeat(line * 64, 2, 1, 1));
+                    last.inspect(|&address| assert!(buffer.repeat(address, 4, 1, 1)));
                     continue;
                 }
                 buffer.push(Store {

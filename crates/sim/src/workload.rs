@@ -7,6 +7,7 @@ use crate::engine::{Engine, engine};
 use crate::kind::LockKind;
 use crate::metrics::{acquired, operation, releases, wants};
 use crate::platform::Word;
+use crate::repeats::{Unit, repeat};
 use locklab_locks::platform::{Atomic, Ordering};
 use std::ptr::NonNull;
 
@@ -171,12 +172,24 @@ impl Buffer {
         }
     }
 
-    /// Does one unit: reads a line that no CPU writes, and writes another.
-    #[inline]
-    fn unit(&self, engine: &Engine) {
-        let word = self.from[0].load(Ordering::Relaxed);
-        self.to[0].store(word, Ordering::Relaxed);
-        engine.work(UNIT_CYCLES.saturating_sub(engine.costs.l1 + 1));
+    /// Does so many units: each reads a line that no CPU writes, and writes
+    /// another.
+    fn units(&self, engine: &Engine, count: u64) {
+        let cycles = UNIT_CYCLES.saturating_sub(engine.costs.l1 + 1);
+        let mut left = count;
+        while left > 0 {
+            let word = self.from[0].load(Ordering::Relaxed);
+            self.to[0].store(word, Ordering::Relaxed);
+            engine.work(cycles);
+            let unit = Unit {
+                read: self.from[0].address(),
+                write: (self.to[0].address(), Word::<u32>::SIZE, u64::from(word)),
+                cycles,
+            };
+            left -= 1;
+            // SAFETY: our own address and size.
+            left -= unsafe { repeat(engine, &unit, left) };
+        }
     }
 }
 
@@ -201,16 +214,12 @@ impl Thread<'_> {
                     critical,
                     non_critical,
                 } => {
-                    for _ in 0..=*non_critical {
-                        self.private.unit(engine);
-                    }
+                    self.private.units(engine, u64::from(*non_critical) + 1);
                     self.jitter(engine, (u64::from(*non_critical) + 1) * UNIT_CYCLES);
                     engine.current().masked.set(true);
                     engine.work(MASK_CYCLES);
                     self.hold(engine, 0, |thread| {
-                        for _ in 0..=*critical {
-                            thread.shared[0].unit(engine);
-                        }
+                        thread.shared[0].units(engine, u64::from(*critical) + 1);
                     });
                     engine.work(UNMASK_CYCLES);
                     engine.current().masked.set(false);
@@ -266,7 +275,7 @@ impl Thread<'_> {
             left[lock] -= 1;
             self.hold(engine, lock, |thread| {
                 for line in &thread.shared[lock..][..mix.lines_written as usize] {
-                    line.unit(engine);
+                    line.units(engine, 1);
                 }
                 engine.work((mix.inside_ns * engine.costs.clock_ghz) as u64);
             });

@@ -92,7 +92,7 @@ fn a_known_trace() {
         4,
     ))
     .unwrap();
-    assert_eq!(format!("{:016x}", outcome.trace_hash), "0600e9c7efed2794");
+    assert_eq!(format!("{:016x}", outcome.trace_hash), "1bdadf5b721b2459");
 }
 
 #[test]
