@@ -1,12 +1,14 @@
 //! Many scenarios at once, on several threads.
 //!
 //! Each scenario runs by itself, so the results do not depend on the number of
-//! threads or on their order.
+//! threads or on their order. Those of many CPUs, which take long, are begun
+//! first, or the last of them would run alone.
 
 use crate::error::SimError;
 use crate::outcome::Outcome;
 use crate::scenario::Scenario;
 use crate::simulate::run;
+use std::cmp::Reverse;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
@@ -14,13 +16,15 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 /// thread that has finished one, with the number of finished scenarios.
 ///
 /// # Errors
-/// The first error in the order of the scenarios; those not yet begun are
-/// then left out.
+/// The first error, in the order of the scenarios, of those that had begun when one
+/// failed; the others are left out.
 pub fn run_all(
     scenarios: &[Scenario],
     workers: usize,
     progress: impl Fn(usize) + Sync,
 ) -> Result<Vec<Outcome>, SimError> {
+    let mut order: Vec<usize> = (0..scenarios.len()).collect();
+    order.sort_by_key(|&at| Reverse(scenarios[at].threads));
     let next = AtomicUsize::new(0);
     let done = AtomicUsize::new(0);
     let failed = AtomicBool::new(false);
@@ -31,10 +35,10 @@ pub fn run_all(
             scope.spawn(|| {
                 while !failed.load(Ordering::Relaxed) {
                     let at = next.fetch_add(1, Ordering::Relaxed);
-                    let Some(scenario) = scenarios.get(at) else {
+                    let Some(&at) = order.get(at) else {
                         break;
                     };
-                    let result = run(scenario);
+                    let result = run(&scenarios[at]);
                     if result.is_err() {
                         failed.store(true, Ordering::Relaxed);
                     }

@@ -86,7 +86,7 @@ impl Limits {
     pub(crate) fn batch(&self) -> u64 {
         match self.precision {
             None => (self.acquisitions / 100).clamp(1, 50),
-            Some(_) => (self.warmup / 4).max(1),
+            Some(_) => (self.warmup / 16).max(1),
         }
     }
 }
