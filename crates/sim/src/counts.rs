@@ -12,6 +12,10 @@ pub(crate) const NOBODY: usize = usize::MAX;
 /// See `Outcome::starved`.
 pub(crate) const STARVED: u64 = 10;
 
+/// The warm-up lasts while the rate changes by more than this fraction: what the
+/// first accesses cost would weigh on a run that need not be precise.
+const DRIFT: f64 = 0.02;
+
 /// The state when a thread began to wait.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Wanted {
@@ -159,7 +163,7 @@ impl Counts {
         if total < limits.warmup || !batches.is_multiple_of(8) {
             return false;
         }
-        let drifts = self.batches.drifts(precision);
+        let drifts = self.batches.drifts(precision.min(DRIFT));
         if drifts != Some(false) && total >= limits.acquisitions {
             self.settled.set(false);
             return true;
