@@ -16,6 +16,9 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+/// Where make puts the image, among the objects.
+pub(crate) const BZIMAGE: &str = "arch/x86/boot/bzImage";
+
 const LINKER: &str = include_str!("../guest/ld.locklab");
 
 /// Steps of a build of the ready configuration, for the progress bar of the
@@ -141,7 +144,7 @@ pub fn build(
     let done = place.folder.join("done");
     let mut build = Build {
         vmlinux: place.folder.join("vmlinux"),
-        bzimage: place.objects.join("arch/x86/boot/bzImage"),
+        bzimage: place.folder.join("bzImage"),
         compiler,
         release: String::new(),
         seconds: None,
@@ -166,6 +169,11 @@ pub fn build(
             .and_then(|()| std::fs::write(&done, format!("{seconds:.0}\n")))
             .map_err(|e| cache.cannot_write(&done, &e))?;
         build.seconds = Some(seconds);
+    }
+    // Beside vmlinux, for the same reason.
+    if !build.bzimage.is_file() {
+        std::fs::copy(build.objects.join(BZIMAGE), &build.bzimage)
+            .map_err(|e| cache.cannot_write(&build.bzimage, &e))?;
     }
     let release = build.objects.join("include/config/kernel.release");
     build.release = std::fs::read_to_string(release)

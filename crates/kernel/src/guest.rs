@@ -1,5 +1,5 @@
-//! The contents of a guest: Locklab's first program, the plan, the workload's
-//! programs with their libraries, as one initramfs.
+//! The contents of a measured kernel's file system: Locklab's first program, the
+//! workload's programs with their libraries, modules, as one initramfs.
 //!
 //! The same inputs must give the same bytes, or counts do not repeat: files
 //! are in the order of their names and carry neither times nor owners.
@@ -11,9 +11,54 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-const INIT: &str = include_str!("../guest/init.c");
 const NGINX: &str = include_str!("../guest/nginx.conf");
-const MARKER: &str = include_str!("../include/locklab-marker.h");
+
+/// The sources of every first program: the workloads, and what they include.
+const WORKLOADS: [Source; 5] = [
+    ("workloads.c", include_str!("../guest/workloads.c")),
+    ("workloads.h", include_str!("../guest/workloads.h")),
+    ("counters.c", include_str!("../guest/counters.c")),
+    ("counters.h", include_str!("../guest/counters.h")),
+    (
+        "locklab-marker.h",
+        include_str!("../include/locklab-marker.h"),
+    ),
+];
+const INIT: [Source; 1] = [("init.c", include_str!("../guest/init.c"))];
+const BOX: [Source; 3] = [
+    ("box.c", include_str!("../guest/box.c")),
+    ("box_first.c", include_str!("../guest/box_first.c")),
+    ("box.h", include_str!("../guest/box.h")),
+];
+
+/// A source of a first program: its name and its text.
+type Source = (&'static str, &'static str);
+
+/// A first program of a measured kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FirstProgram {
+    /// Of a guest of QEMU: runs the plan in it and turns the machine off.
+    Guest,
+    /// Of a test machine: brings up its network and does what ssh asks for.
+    Box,
+}
+
+impl FirstProgram {
+    fn sources(self) -> impl Iterator<Item = &'static Source> {
+        let own: &[Source] = match self {
+            Self::Guest => &INIT,
+            Self::Box => &BOX,
+        };
+        own.iter().chain(&WORKLOADS)
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Guest => "init",
+            Self::Box => "box",
+        }
+    }
+}
 
 /// Modules behind the virtio-serial port, where the kernel has them as
 /// modules: each after those it needs.
@@ -29,17 +74,18 @@ const PORT_MODULES: &[&str] = &[
 const FOLDER: u32 = 0o040_755;
 const FILE: u32 = 0o100_755;
 
-/// The guest's first program, compiled if necessary.
+/// A first program, compiled if necessary.
 ///
 /// # Errors
 /// If there is no compiler, it cannot link statically, or the cache cannot be
 /// written.
-pub fn init_program(cache: &Cache<'_>) -> Result<PathBuf, Error> {
+pub fn first_program(cache: &Cache<'_>, first: FirstProgram) -> Result<PathBuf, Error> {
     let gcc = find("gcc", "gcc libc6-dev")?;
     let version = cache::first_line(&gcc.path, "--version")?;
-    let name = key([INIT.as_bytes(), MARKER.as_bytes(), version.as_bytes()]);
-    let folder = cache.folder(&format!("init/{name}"))?;
-    let program = folder.join("init");
+    let texts = first.sources().map(|(_, text)| text.as_bytes());
+    let name = key(texts.chain([version.as_bytes()]));
+    let folder = cache.folder(&format!("{}/{name}", first.name()))?;
+    let program = folder.join(first.name());
     if program.is_file() {
         return Ok(program);
     }
@@ -49,32 +95,34 @@ pub fn init_program(cache: &Cache<'_>) -> Result<PathBuf, Error> {
         .prefix("new-")
         .tempdir_in(&folder)
         .map_err(|e| cache.cannot_write(&folder, &e))?;
-    for (file, text) in [("init.c", INIT), ("locklab-marker.h", MARKER)] {
+    let mut arguments = words(&["-static", "-O2", "-Wall", "-pthread", "-o", first.name()]);
+    for (file, text) in first.sources() {
         let path = work.path().join(file);
         std::fs::write(&path, text).map_err(|e| cache.cannot_write(&path, &e))?;
+        if file.ends_with(".c") {
+            arguments.push(file.into());
+        }
     }
-    let arguments = words(&[
-        "-static", "-O2", "-Wall", "-pthread", "-o", "init", "init.c",
-    ]);
     let log = work.path().join("gcc");
     let limit = Duration::from_secs(300);
     let ended = cache.run(&gcc, &arguments, work.path(), &log, limit)?;
     if ended.failure().is_some() {
         let why = std::fs::read_to_string(log.with_extension("err")).unwrap_or_default();
         return Err(Error::Failed(format!(
-            "the guest's first program does not compile: {}; is libc6-dev installed?",
+            "the first program of a measured kernel does not compile: {}; is libc6-dev installed?",
             why.lines()
                 .find(|l| l.contains("error") || l.contains("cannot"))
                 .unwrap_or("no message")
         )));
     }
-    std::fs::rename(work.path().join("init"), &program)
+    std::fs::rename(work.path().join(first.name()), &program)
         .map_err(|e| cache.cannot_write(&program, &e))?;
     Ok(program)
 }
 
-/// Writes the initramfs of a workload to `path`. `modules` is the folder of
-/// the kernel's modules (as `/lib/modules/VERSION`, or a build), if it has any.
+/// Writes the initramfs of a guest of QEMU to `path`. `modules` is the folder
+/// of the kernel's modules (as `/lib/modules/VERSION`, or a build), if it has
+/// any.
 ///
 /// # Errors
 /// If a program or a module is missing (the message names the package), or a
@@ -85,53 +133,100 @@ pub fn write_initramfs(
     modules: Option<&Path>,
     path: &Path,
 ) -> Result<(), Error> {
-    let mut files: BTreeMap<String, Vec<u8>> = BTreeMap::new();
-    let read = |path: &Path| {
-        std::fs::read(path)
-            .map_err(|e| Error::Failed(format!("cannot read {}: {e}", path.display())))
-    };
-    files.insert("init".into(), read(&init_program(cache)?)?);
-    files.insert("lab/plan".into(), load.plan().into_bytes());
-    files.insert("lab/nginx.conf".into(), NGINX.into());
+    let mut files = Contents::default();
+    files.add("init", read(&first_program(cache, FirstProgram::Guest)?)?);
+    files.add("lab/plan", load.plan().into_bytes());
     // User names, because nginx looks up its own.
-    files.insert("etc/passwd".into(), b"root:x:0:0::/:/bin/false\n".to_vec());
-    files.insert("etc/group".into(), b"root:x:0:\n".to_vec());
-    let mut list = String::new();
-    if let Some(folder) = modules {
-        for module in PORT_MODULES {
-            if let Some((name, bytes)) = read_module(folder, module)? {
+    files.add("etc/passwd", "root:x:0:0::/:/bin/false\n");
+    files.add_modules(modules, PORT_MODULES)?;
+    files.add_workload(load, modules)?;
+    files.pack(path).map_err(|e| cache.cannot_write(path, &e))
+}
+
+/// The files of an initramfs, by their names.
+#[derive(Debug, Default)]
+pub struct Contents(BTreeMap<String, Vec<u8>>);
+
+impl Contents {
+    /// Adds a file, or replaces it.
+    pub fn add(&mut self, name: &str, bytes: impl Into<Vec<u8>>) {
+        self.0.insert(name.into(), bytes.into());
+    }
+
+    /// Adds a program and the libraries that it needs.
+    ///
+    /// # Errors
+    /// If it is missing, with the Debian package that has it, or a file cannot
+    /// be read.
+    pub fn add_program(&mut self, program: &str, package: &str) -> Result<(), Error> {
+        let path = Path::new(program);
+        if !path.is_file() {
+            return Err(Error::Failed(format!(
+                "{program} is missing; install it (apt-get install {package})"
+            )));
+        }
+        for file in with_libraries(path)? {
+            self.add(file.trim_start_matches('/'), read(Path::new(&file))?);
+        }
+        Ok(())
+    }
+
+    /// Adds what a workload needs, but for its plan.
+    ///
+    /// # Errors
+    /// If a program or a module is missing, or a file cannot be read.
+    pub fn add_workload(&mut self, load: &Load, modules: Option<&Path>) -> Result<(), Error> {
+        self.add("lab/nginx.conf", NGINX);
+        self.add("etc/group", "root:x:0:\n");
+        for module in load.workload.modules() {
+            let found = modules.map_or(Ok(None), |folder| read_module(folder, module))?;
+            let Some((name, bytes)) = found else {
+                return Err(Error::Failed(format!(
+                    "{} needs the module {module}, and this kernel was built without it",
+                    load.workload.name()
+                )));
+            };
+            self.add(&format!("lab/{name}"), bytes);
+        }
+        for (program, package) in load.workload.programs() {
+            self.add_program(program, package)?;
+        }
+        Ok(())
+    }
+
+    /// Adds those of these modules that the kernel has as modules, to be loaded
+    /// in this order before anything else.
+    ///
+    /// # Errors
+    /// If a module cannot be read.
+    pub fn add_modules(&mut self, folder: Option<&Path>, modules: &[&str]) -> Result<(), Error> {
+        let mut list = String::new();
+        for module in modules {
+            let found = folder.map_or(Ok(None), |folder| read_module(folder, module))?;
+            if let Some((name, bytes)) = found {
                 list.push_str(&format!("/lab/{name}\n"));
-                files.insert(format!("lab/{name}"), bytes);
+                self.add(&format!("lab/{name}"), bytes);
             }
         }
+        self.add("lab/modules", list);
+        Ok(())
     }
-    files.insert("lab/modules".into(), list.into_bytes());
-    for module in load.workload.modules() {
-        let found = modules.map_or(Ok(None), |folder| read_module(folder, module))?;
-        let Some((name, bytes)) = found else {
-            return Err(Error::Failed(format!(
-                "{} needs the module {module}, and this kernel was built without it",
-                load.workload.name()
-            )));
-        };
-        files.insert(format!("lab/{name}"), bytes);
+
+    /// Writes the files as one archive.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn pack(self, path: &Path) -> std::io::Result<()> {
+        pack(self.0, path)
     }
-    for (program, package) in load.workload.programs() {
-        let program = Path::new(program);
-        if !program.is_file() {
-            return Err(Error::Failed(format!(
-                "{} is missing; install it (apt-get install {package})",
-                program.display()
-            )));
-        }
-        for file in with_libraries(program)? {
-            files.insert(
-                file.trim_start_matches('/').to_owned(),
-                read(Path::new(&file))?,
-            );
-        }
-    }
-    pack(files, path).map_err(|e| cache.cannot_write(path, &e))
+}
+
+/// The bytes of a file.
+///
+/// # Errors
+/// [`Error::Failed`] with its name, if it cannot be read.
+pub fn read(path: &Path) -> Result<Vec<u8>, Error> {
+    std::fs::read(path).map_err(|e| Error::Failed(format!("cannot read {}: {e}", path.display())))
 }
 
 /// A module of the folder by its path, or by its name in a build's tree.
@@ -144,9 +239,7 @@ fn read_module(folder: &Path, module: &str) -> Result<Option<(String, Vec<u8>)>,
     .into_iter()
     .find(|path| path.is_file());
     let Some(path) = path else { return Ok(None) };
-    let bytes = std::fs::read(&path)
-        .map_err(|e| Error::Failed(format!("cannot read {}: {e}", path.display())))?;
-    Ok(Some((name.to_owned(), bytes)))
+    Ok(Some((name.to_owned(), read(&path)?)))
 }
 
 /// A program and the libraries that it needs, by the loader.
@@ -252,16 +345,19 @@ mod tests {
         };
         std::thread::scope(|scope| {
             let all: Vec<_> = (0..4)
-                .map(|_| scope.spawn(|| init_program(&cache).unwrap()))
+                .map(|_| scope.spawn(|| first_program(&cache, FirstProgram::Guest).unwrap()))
                 .collect();
             for one in all {
                 assert!(one.join().unwrap().is_file());
             }
         });
-        let init = std::fs::read_dir(folder.path().join("init")).unwrap();
-        let name = init.flatten().next().unwrap().path();
-        // The program, and no partial file.
-        assert_eq!(std::fs::read_dir(name).unwrap().count(), 1);
+        assert!(first_program(&cache, FirstProgram::Box).unwrap().is_file());
+        for first in ["init", "box"] {
+            let folders = std::fs::read_dir(folder.path().join(first)).unwrap();
+            let name = folders.flatten().next().unwrap().path();
+            // The program, and no partial file.
+            assert_eq!(std::fs::read_dir(name).unwrap().count(), 1);
+        }
     }
 
     #[test]

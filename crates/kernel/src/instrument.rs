@@ -9,6 +9,7 @@ use crate::boot::{Accelerator, Boot, Qemu};
 use crate::cache::{Cache, key};
 use crate::check::Check;
 use crate::guest;
+use crate::making::{Kernel, ReadyVariant};
 use crate::metrics::{source, values};
 use crate::outcome::{Measured, Outcome};
 use crate::workload::Load;
@@ -18,32 +19,7 @@ use locklab_judge::Side;
 use locklab_lab::experiment::{Cell, Design, Experiment, Invalid, Sample};
 use locklab_lab::instrument::{Instrument, Pairing, Stopped, Turn};
 use serde_json::{Value, json};
-use std::path::{Path, PathBuf};
 use std::time::Duration;
-
-/// A kernel that can be booted.
-#[derive(Clone, Debug)]
-pub struct Kernel {
-    /// One image for each layout.
-    pub images: Vec<PathBuf>,
-    /// Its modules, if it has any.
-    pub modules: Option<PathBuf>,
-    /// Command line.
-    pub cmdline: String,
-}
-
-impl Kernel {
-    /// The image of a layout; the first if there is only one.
-    ///
-    /// # Errors
-    /// [`Error::Failed`] if it has no image.
-    pub(crate) fn image(&self, layout: usize) -> Result<&Path, Error> {
-        let image = self.images.get(layout).or(self.images.first());
-        image
-            .map(PathBuf::as_path)
-            .ok_or_else(|| Error::Failed("there is no image to boot".into()))
-    }
-}
 
 /// How guests are run.
 #[derive(Clone, Copy)]
@@ -102,15 +78,6 @@ impl Guests<'_> {
         };
         self.qemu.boot(&boot, folder.path(), self.cache.interrupt)
     }
-}
-
-/// One variant of an experiment, ready to be booted.
-#[derive(Clone, Debug)]
-pub(crate) struct ReadyVariant {
-    /// Its name; empty for the only one.
-    pub(crate) name: String,
-    /// Baseline, then experiment.
-    pub(crate) kernels: [Kernel; 2],
 }
 
 /// Two kernels, in every variant, under every load.
@@ -292,7 +259,7 @@ impl Instrument for Kernels<'_> {
             .cells
             .iter()
             .flatten()
-            .find(|(variant, load)| crate::prepare::cell_key(load, &variant.name) == cell.key);
+            .find(|(variant, load)| crate::plan::cell_key(load, &variant.name) == cell.key);
         let Some((variant, load)) = found else { return };
         let run = GuestRun {
             kernel: &variant.kernels[0],

@@ -9,7 +9,8 @@
 
 use crate::boot::{Accelerator, Qemu};
 use crate::cache::Cache;
-use crate::instrument::{GuestRun, Guests, Kernel};
+use crate::instrument::{GuestRun, Guests};
+use crate::making::Kernel;
 use crate::workload::{Load, Workload};
 use locklab_host::error::Error;
 use serde::{Deserialize, Serialize};

@@ -12,8 +12,9 @@
 //! kernel's script requires, and a loaded module does not find most of them.
 //! What loads modules boots the image as it was built.
 
-use crate::build::Build;
+use crate::build::{BZIMAGE, Build};
 use crate::cache::{Cache, find};
+use crate::making::Form;
 use locklab_host::error::Error;
 use locklab_host::process::Launch;
 use std::ffi::OsString;
@@ -27,8 +28,8 @@ use std::time::Duration;
 /// # Errors
 /// If the link fails, the kernel's makefiles are not known, or the disk is
 /// full; also after Ctrl-C.
-pub fn layout(cache: &Cache<'_>, build: &Build, seed: u64) -> Result<PathBuf, Error> {
-    let path = path(build, seed);
+pub fn layout(cache: &Cache<'_>, build: &Build, seed: u64, form: Form) -> Result<PathBuf, Error> {
+    let path = path(build, seed, form);
     if path.is_file() {
         return Ok(path);
     }
@@ -41,8 +42,36 @@ pub fn layout(cache: &Cache<'_>, build: &Build, seed: u64) -> Result<PathBuf, Er
     }
     let command = link_command(&build.objects)?;
     let mut environment = environment(&build.objects)?;
-    environment.push(("LOCKLAB_LAYOUT".into(), options(seed).into()));
+    let linking = [(OsString::from("LOCKLAB_LAYOUT"), options(seed).into())];
     let log = folder.join(format!("{seed}"));
+    let linked_by = [environment.as_slice(), &linking].concat();
+    shell(cache, build, &command, linked_by, &log, seed)?;
+    let linked = build.objects.join("vmlinux");
+    let image = match form {
+        Form::Vmlinux => linked,
+        Form::BzImage => {
+            // As make does it after a link, with the variables of that make.
+            environment.push(("LOCKLAB_IMAGE".into(), BZIMAGE.into()));
+            shell(cache, build, COMPRESS, environment, &log, seed)?;
+            build.objects.join(BZIMAGE)
+        }
+    };
+    std::fs::rename(&image, &path).map_err(|e| cache.cannot_write(&path, &e))?;
+    Ok(path)
+}
+
+const COMPRESS: &str =
+    r#"make -f "$srctree/scripts/Makefile.build" obj=arch/x86/boot "$LOCKLAB_IMAGE""#;
+
+/// Runs a command of the kernel's makefiles among the objects.
+fn shell(
+    cache: &Cache<'_>,
+    build: &Build,
+    command: &str,
+    environment: Vec<(OsString, OsString)>,
+    log: &Path,
+    seed: u64,
+) -> Result<(), Error> {
     let ended = Launch {
         program: find("sh", "dash")?.path,
         arguments: vec!["-c".into(), format!("set -e; {command}").into()],
@@ -51,30 +80,31 @@ pub fn layout(cache: &Cache<'_>, build: &Build, seed: u64) -> Result<PathBuf, Er
         cpus: Vec::new(),
         fixed: false,
     }
-    .run(&log, Duration::from_secs(1800), cache.interrupt)
+    .run(log, Duration::from_secs(1800), cache.interrupt)
     .map_err(|trouble| crate::cache::stopped("the linker", trouble))?;
-    if let Some(failure) = ended.failure() {
-        let stderr = std::fs::read_to_string(log.with_extension("err")).unwrap_or_default();
-        if stderr.contains("No space left") {
-            return Err(cache.full());
-        }
-        return Err(Error::Failed(format!(
-            "linking layout {seed} failed: {}; log: {}",
-            stderr
-                .lines()
-                .find(|line| line.contains("error"))
-                .unwrap_or(&failure),
-            log.with_extension("err").display()
-        )));
+    let Some(failure) = ended.failure() else {
+        return Ok(());
+    };
+    let stderr = std::fs::read_to_string(log.with_extension("err")).unwrap_or_default();
+    if stderr.contains("No space left") {
+        return Err(cache.full());
     }
-    let linked = build.objects.join("vmlinux");
-    std::fs::rename(&linked, &path).map_err(|e| cache.cannot_write(&path, &e))?;
-    Ok(path)
+    Err(Error::Failed(format!(
+        "linking layout {seed} failed: {}; log: {}",
+        stderr.lines()
+            .find(|line| line.contains("error"))
+            .unwrap_or(&failure),
+        log.with_extension("err").display()
+    )))
 }
 
 /// Where the image of a build in the order of a seed is kept.
-pub(crate) fn path(build: &Build, seed: u64) -> PathBuf {
-    build.folder.join(format!("layouts/{seed}.vmlinux"))
+pub(crate) fn path(build: &Build, seed: u64, form: Form) -> PathBuf {
+    let end = match form {
+        Form::Vmlinux => "vmlinux",
+        Form::BzImage => "bzImage",
+    };
+    build.folder.join(format!("layouts/{seed}.{end}"))
 }
 
 /// Options of the link. Zero is no seed to lld but "reverse order".

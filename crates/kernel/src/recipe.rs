@@ -107,6 +107,11 @@ pub struct Changes {
     /// Kernel command line.
     #[serde(default)]
     pub cmdline: String,
+    /// A bzImage that exists: nothing is built, and only `modules` and
+    /// `cmdline` may be given beside it.
+    pub image: Option<PathBuf>,
+    /// The modules of that image, as `/lib/modules/VERSION`.
+    pub modules: Option<PathBuf>,
 }
 
 /// `[[variant]]`.
@@ -224,6 +229,13 @@ impl Experiment {
         Ok(())
     }
 
+    /// Whether the file compares images that exist, and builds nothing.
+    #[must_use]
+    pub fn has_images(&self) -> bool {
+        let parts = [&self.kernel, &self.baseline, &self.experiment];
+        parts.iter().any(|part| part.image.is_some())
+    }
+
     /// The variants; a single one without a name if the file has none.
     #[must_use]
     pub fn variants(&self) -> Vec<Variant> {
@@ -313,7 +325,27 @@ impl Changes {
         }
     }
 
+    /// Whether it says how a kernel is built.
+    fn builds(&self) -> bool {
+        let found = Self {
+            image: self.image.clone(),
+            modules: self.modules.clone(),
+            cmdline: self.cmdline.clone(),
+            ..Self::default()
+        };
+        *self != found
+    }
+
     fn check(&self) -> Result<(), String> {
+        if self.image.is_some() && self.builds() {
+            return Err(
+                "an image that exists is not built; beside image there may be modules and cmdline"
+                    .into(),
+            );
+        }
+        if self.modules.is_some() && self.builds() {
+            return Err("modules are those of an image; a build has its own".into());
+        }
         for option in &self.options {
             let good = option
                 .strip_prefix("CONFIG_")
@@ -362,6 +394,14 @@ impl Changes {
     }
 
     fn add(&mut self, other: &Self) {
+        for (mine, theirs) in [
+            (&mut self.image, &other.image),
+            (&mut self.modules, &other.modules),
+        ] {
+            if theirs.is_some() {
+                mine.clone_from(theirs);
+            }
+        }
         for (mine, theirs) in [
             (&mut self.source, &other.source),
             (&mut self.config, &other.config),

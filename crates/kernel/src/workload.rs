@@ -217,7 +217,7 @@ mod tests {
 
     #[test]
     fn every_workload_is_one_of_the_guests() {
-        let guest = include_str!("../guest/init.c");
+        let guest = include_str!("../guest/workloads.c");
         for workload in Workload::value_variants() {
             let name = workload.name();
             assert!(

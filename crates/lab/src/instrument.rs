@@ -72,7 +72,8 @@ pub trait Instrument {
     }
 
     /// Receives every turn that will be requested, before the first: an
-    /// instrument that works on several processors may start now.
+    /// instrument that works on several processors may start now. Not called
+    /// with [`Schedule::Shared`].
     fn announce(&mut self, _turns: &[Turn]) {}
 
     /// Prepares a cell, and checks that it can run. Called before
@@ -109,6 +110,26 @@ pub trait Instrument {
         ])
     }
 
+    /// Runs one side of a pair in every cell of `turns`, and gives each sample
+    /// to `keep` with the index of its cell as soon as it is there. Only called
+    /// with [`Schedule::Shared`]; the turns have one number and one order.
+    ///
+    /// # Errors
+    /// [`Stopped::Fatal`] if nothing more can be measured,
+    /// [`Stopped::Interrupted`] after a signal. A cell without a sample then is
+    /// one that was not run.
+    fn run_shared(
+        &mut self,
+        turns: &[Turn],
+        side: Side,
+        keep: &mut dyn FnMut(usize, Sample),
+    ) -> Result<(), Stopped> {
+        let _ = (turns, side, keep);
+        Err(Stopped::Fatal(
+            "this instrument runs no cells together, although it says so".into(),
+        ))
+    }
+
     /// Examines a pair whose two runs are done: marks them invalid where they
     /// cannot be compared. A pair that the machine disturbed is run again.
     fn settle(&mut self, _pair: &mut Pair) {}
@@ -136,6 +157,9 @@ pub enum Schedule {
     /// One pair of every cell before a second of any, so that the time that
     /// is left can be predicted.
     RoundByRound,
+    /// One run of a side measures a pair of every cell, as a boot does that
+    /// costs minutes: one coin decides for all of them.
+    Shared,
 }
 
 /// One pair to be run.

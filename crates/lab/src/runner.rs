@@ -7,6 +7,8 @@
 //!
 //! The runner measures nothing itself (see [`Instrument`]) and judges nothing.
 
+mod shared;
+
 use crate::experiment::{Cell, Design, Invalid, Order, Pair, Sample};
 use crate::instrument::{Instrument, Pairing, Schedule, Stopped, Turn};
 use crate::progress::Progress;
@@ -105,13 +107,15 @@ impl Runner<'_> {
             };
             cells.len()
         ];
-        instrument.announce(&self.turns(instrument.pairing(), instrument.schedule(), cells));
+        if instrument.schedule() != Schedule::Shared {
+            instrument.announce(&self.turns(instrument.pairing(), instrument.schedule(), cells));
+        }
         loop {
             let next = match instrument.schedule() {
                 Schedule::CellByCell => {
                     (0..cells.len()).find(|i| self.open(instrument, cells, &standings, *i, &clock))
                 }
-                Schedule::RoundByRound => (0..cells.len())
+                Schedule::RoundByRound | Schedule::Shared => (0..cells.len())
                     .filter(|i| self.open(instrument, cells, &standings, *i, &clock))
                     .min_by_key(|i| cells[*i].pairs.len()),
             };
@@ -125,14 +129,21 @@ impl Runner<'_> {
                 }
             }
             let Some(index) = next else { break };
-            let stopped = self.turn(
-                instrument,
-                cells,
-                &mut standings,
-                index,
-                &clock,
-                &mut outcome,
-            );
+            let stopped = if instrument.schedule() == Schedule::Shared {
+                let all = (0..cells.len())
+                    .filter(|i| self.open(instrument, cells, &standings, *i, &clock))
+                    .collect();
+                self.shared(instrument, cells, &mut standings, all, &clock, &mut outcome)
+            } else {
+                self.turn(
+                    instrument,
+                    cells,
+                    &mut standings,
+                    index,
+                    &clock,
+                    &mut outcome,
+                )
+            };
             match stopped {
                 Ok(()) => {}
                 Err(Stopped::Cell(why)) => {
@@ -239,7 +250,22 @@ impl Runner<'_> {
             instrument.begin(cell, index)?;
         }
         let turn = self.turn_of(instrument.pairing(), index, next_number(&cell.pairs));
-        let (mut pair, rows) = self.pair(instrument, cell, &turn, clock)?;
+        let (pair, rows) = self.pair(instrument, cell, &turn, clock)?;
+        self.close(instrument, cell, standing, pair, rows, clock, outcome)
+    }
+
+    /// Keeps a pair whose runs are done, or has it run again.
+    #[allow(clippy::too_many_arguments, reason = "the state of a runner, in parts")]
+    fn close(
+        &mut self,
+        instrument: &mut dyn Instrument,
+        cell: &mut Cell,
+        standing: &mut Standing,
+        mut pair: Pair,
+        rows: [Option<i64>; 2],
+        clock: &Clock,
+        outcome: &mut Outcome,
+    ) -> Result<(), Stopped> {
         instrument.settle(&mut pair);
         let steady = !pair.is_disturbed();
         // Where the design is by time, repeats cost time and nothing else,

@@ -123,6 +123,19 @@ impl Instrument for Script {
         })
     }
 
+    fn run_shared(
+        &mut self,
+        turns: &[Turn],
+        side: Side,
+        keep: &mut dyn FnMut(usize, Sample),
+    ) -> Result<(), Stopped> {
+        let cell = Cell::new(Key::point(2, 0, 1), Vec::new());
+        for turn in turns {
+            keep(turn.cell, self.run(&cell, turn, side)?);
+        }
+        Ok(())
+    }
+
     fn end(&mut self, _: &mut Cell) {
         self.ended += 1;
     }
@@ -482,4 +495,103 @@ fn a_design_by_time_goes_on_until_cells_are_settled_or_the_time_is_used_up() {
     };
     let outcome = run(3, &mut restless, &mut script);
     assert_eq!((outcome.repeated, lengths(&restless)), (40, vec![10]));
+}
+
+#[test]
+fn a_shared_run_measures_a_pair_of_every_cell_and_one_coin_decides() {
+    let mut cells = cells(3);
+    let mut script = Script {
+        schedule: Schedule::Shared,
+        ..Script::default()
+    };
+    let outcome = run(8, &mut cells, &mut script);
+    assert_eq!(outcome.stopped, None);
+    assert_eq!((script.begun.len(), script.ended), (3, 3));
+    for cell in &cells {
+        let coins = (0..8).map(|pair| coin(7, pair).into());
+        assert_eq!(orders(cell), coins.collect::<Vec<Order>>());
+    }
+    // One side in all cells, then the other.
+    for (pair, runs) in script.runs.chunks(6).enumerate() {
+        let sides = coin(7, pair as u64).sides().into_iter();
+        let expected = sides.flat_map(|side| (0..3).map(move |cell| (cell, side)));
+        assert_eq!(runs, expected.collect::<Vec<_>>());
+    }
+}
+
+/// What a boot measured before it broke off is stored, and its pairs are run
+/// again under a new number and with a coin of their own.
+#[test]
+fn a_shared_run_that_breaks_off_loses_no_sample() {
+    let mut cells = cells(3);
+    let mut recorder = store(&cells);
+    let mut script = Script {
+        schedule: Schedule::Shared,
+        // One pair of all, one side of the second, and one cell of its other.
+        stop_after: 6 + 3 + 1,
+        ..Script::default()
+    };
+    let outcome = run_until(8, &mut cells, &mut script, &mut recorder, None);
+    assert_eq!(outcome.stopped, Some(Stop::Interrupted));
+    // 10 runs, and for the two that lack their other half a mark of it.
+    let samples = recorder.with(|store, _| store.samples(None)).unwrap().0;
+    assert_eq!(samples.len(), 12);
+    let (mut stored, _) = recorder.with(|store, id| store.pairs(id)).unwrap();
+    for (index, cell) in cells.iter_mut().enumerate() {
+        cell.pairs = stored.remove(&cell.key).unwrap();
+        assert_eq!(cell.pairs.len(), if index == 0 { 2 } else { 1 });
+    }
+    script.stop_after = usize::MAX;
+    let outcome = run_until(8, &mut cells, &mut script, &mut recorder, None);
+    assert_eq!(outcome.stopped, None);
+    for cell in &cells {
+        let numbers: Vec<u32> = cell.pairs.iter().map(|pair| pair.index).collect();
+        assert_eq!(numbers.len(), 8);
+        assert!(numbers.is_sorted());
+    }
+}
+
+/// An instrument that promises samples and gives none.
+struct Silent;
+
+impl Instrument for Silent {
+    fn experiment(&self, _: Design) -> Experiment {
+        unreachable!("these tests run cells")
+    }
+
+    fn fingerprint(&self) -> Value {
+        Value::Null
+    }
+
+    fn bias_fingerprint(&self, _: &Cell) -> Option<Value> {
+        None
+    }
+
+    fn schedule(&self) -> Schedule {
+        Schedule::Shared
+    }
+
+    fn run(&mut self, _: &Cell, _: &Turn, _: Side) -> Result<Sample, Stopped> {
+        unreachable!("cells are run together")
+    }
+
+    fn run_shared(
+        &mut self,
+        _: &[Turn],
+        _: Side,
+        _: &mut dyn FnMut(usize, Sample),
+    ) -> Result<(), Stopped> {
+        Ok(())
+    }
+}
+
+#[test]
+fn an_instrument_without_samples_stops_its_cells_and_does_not_go_on_for_ever() {
+    let mut cells = cells(2);
+    let outcome = run(8, &mut cells, &mut Silent);
+    assert_eq!(outcome.stopped, None);
+    for cell in &cells {
+        let why = cell.stopped.as_deref();
+        assert_eq!(why, Some("its instrument gave no sample"));
+    }
 }

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0
+ *
+ * What the parts of box.c share: the first program of a measured kernel on a
+ * test machine, and the commands that it and the machine's own system answer.
+ */
+#ifndef LOCKLAB_BOX_H
+#define LOCKLAB_BOX_H
+
+/* Where files are kept that belong to a session; a file system in memory. */
+#define FOLDER "/run/locklab"
+
+/* The first program of a measured kernel; it never returns. */
+void first_program(void) __attribute__((noreturn));
+
+/* Sets what a measured kernel needs: frequency, turbo. */
+void settle_machine(void);
+/* Prints what a measured kernel is, one "KEY VALUE" per line. */
+int print_facts(void);
+
+/* Whether the workload of a command is running. */
+int is_running(void);
+/* The name of the file whose time is that of the last command. */
+#define SEEN FOLDER "/seen"
+
+/* The contents of a small file in one line; an empty text if there is none. */
+const char *line_of(const char *path);
+void write_line(const char *path, const char *text);
+
+#endif

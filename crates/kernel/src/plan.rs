@@ -1,0 +1,92 @@
+//! The plan of a comparison of two kernels, whatever runs them: the file with
+//! the options of the command line applied, and what its workloads need of both
+//! kernels. It builds nothing.
+
+use crate::cache::Cache;
+use crate::kvm::ProbeOptions;
+use crate::recipe::Experiment;
+use crate::workload::{Load, Workload};
+use locklab_host::error::Error;
+use locklab_lab::experiment::{Design, Key};
+use std::time::Duration;
+
+/// The plan of an experiment with two kernels.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The experiment file, with the options of the command line applied.
+    pub experiment: Experiment,
+    /// The loads of the guests.
+    pub loads: Vec<Load>,
+    /// CPUs of a guest.
+    pub vcpus: u64,
+    /// Whether to use KVM.
+    pub probe: ProbeOptions,
+    /// The time limit of a boot.
+    pub limit: Duration,
+    /// Its pairs are link orders, each with a seed of its own, of which the
+    /// design's is the first.
+    pub design: Design,
+    /// Which part of the experiment this process carries out.
+    pub scope: Scope,
+}
+
+/// A part of an experiment, so that its layouts can be measured apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// All of it.
+    Whole,
+    /// One layout: no other is linked, and what only a report needs (sizes,
+    /// locktorture, the repetition of the first run) is left out.
+    Layout(u32),
+    /// What only a report needs: no layout is linked.
+    Report,
+}
+
+impl Scope {
+    /// Whether this layout is linked.
+    pub(crate) fn links(self, layout: u32) -> bool {
+        match self {
+            Self::Whole => true,
+            Self::Layout(only) => layout == only,
+            Self::Report => false,
+        }
+    }
+
+    pub(crate) fn reports(self) -> bool {
+        !matches!(self, Self::Layout(_))
+    }
+}
+
+/// Adds to an experiment what its workloads, and the requested ones, need in
+/// both kernels: a patch of Locklab and the option that enables it.
+///
+/// # Errors
+/// If the cache cannot be written.
+pub fn equipped(
+    cache: &Cache<'_>,
+    experiment: &Experiment,
+    asked: impl IntoIterator<Item = Workload>,
+) -> Result<Experiment, Error> {
+    let mut experiment = experiment.clone();
+    // An image that exists has what its workloads need, or says that it has not.
+    if experiment.has_images() {
+        return Ok(experiment);
+    }
+    // Those of the file are always added, because otherwise the same file would
+    // be built twice.
+    let of_file: Vec<Workload> = experiment.workload.iter().map(|entry| entry.name).collect();
+    for workload in of_file.into_iter().chain(asked) {
+        let Some([name, text, option]) = workload.needs() else {
+            continue;
+        };
+        let patch = cache.folder("patches")?.join(name);
+        std::fs::write(&patch, text).map_err(|e| cache.cannot_write(&patch, &e))?;
+        experiment.kernel.equip(patch, option);
+    }
+    Ok(experiment)
+}
+
+/// The key of a load in a variant.
+pub fn cell_key(load: &Load, variant: &str) -> Key {
+    Key::workload(load.workload.name(), variant)
+}
