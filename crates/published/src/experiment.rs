@@ -84,7 +84,8 @@ pub struct Experiment {
     /// The rule by which the published figures were made.
     pub rule: Rule,
     /// The placement of threads on CPUs.
-    pub placement: String,
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
+    pub placement: Placement,
     /// Acquisitions per cell.
     pub acquisitions: u64,
     /// A whole published matrix.
@@ -236,7 +237,6 @@ impl Experiment {
             toml::from_str(text).map_err(|error| one_sentence(file, text, &error))?;
         let check = || {
             experiment.machine()?;
-            experiment.placement()?;
             if experiment.figures.is_empty() == experiment.matrix.is_none() {
                 return Err("it needs a `matrix` or one `figure` and more, not both".to_owned());
             }
@@ -274,10 +274,6 @@ impl Experiment {
                 }
                 machine.with(key, value)
             })
-    }
-
-    pub(crate) fn placement(&self) -> Result<Placement, String> {
-        Placement::named(&self.placement)
     }
 
     /// Its single figures, with the published values.

@@ -46,7 +46,7 @@ struct File {
     source: String,
     machine: Spanned<String>,
     rule: Option<Spanned<String>>,
-    placement: Spanned<String>,
+    placement: Placement,
     threads: Spanned<Vec<Spanned<i64>>>,
     operations: Option<Spanned<i64>>,
     #[serde(default)]
@@ -124,8 +124,6 @@ impl OwnReference {
             (end, what)
         })?;
         let rule = Rule::named(rule.get_ref()).map_err(|what| (at(rule.span()), what))?;
-        let placement = Placement::named(file.placement.get_ref())
-            .map_err(|what| (at(file.placement.span()), what))?;
         let most = machine.cpus();
         let mut threads = Vec::new();
         for number in file.threads.get_ref() {
@@ -234,7 +232,7 @@ impl OwnReference {
             source: file.source,
             machine,
             rule,
-            placement,
+            placement: file.placement,
             threads,
             operations,
             baseline,

@@ -240,7 +240,7 @@ pub fn simulate_experiment(
         .collect();
     // A published figure is a mean over runs, and each run places threads anew.
     // A matrix has so many cells that chance evens out over them.
-    let seeds = match (experiment.placement()?, &experiment.matrix) {
+    let seeds = match (experiment.placement, &experiment.matrix) {
         (Placement::Random, None) => PLACEMENTS,
         _ => 1,
     };
@@ -308,7 +308,7 @@ pub fn simulate_experiment(
 
 fn scenario(experiment: &Experiment, run: &Run, seed: u64) -> Result<Scenario, String> {
     let stop = experiment.rule.stop(experiment.acquisitions, run.threads);
-    run.scenario(experiment.machine()?, experiment.placement()?, stop, seed)
+    run.scenario(experiment.machine()?, experiment.placement, stop, seed)
 }
 
 /// Operations a second, with the stalls that are not simulated.

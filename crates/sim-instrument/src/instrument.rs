@@ -134,10 +134,7 @@ pub(crate) fn facts(spec: &Spec, machine: &Machine) -> Facts {
         ("CPUs".into(), machine.cpus().to_string()),
         ("Arbitration".into(), machine.arbitration.name().into()),
         ("Workload".into(), workload.into()),
-        (
-            "Placement".into(),
-            spec.placement(machine).unwrap_or_default().name().into(),
-        ),
+        ("Placement".into(), spec.placement(machine).name().into()),
         ("Run".into(), spec.length(machine)),
     ]
 }

@@ -38,10 +38,10 @@ pub struct Spec {
     /// Acquisitions of one run, all threads; `None` for as many as the
     /// precision requires.
     pub acquisitions: Option<u64>,
-    /// The CPUs that threads get, by the name of a [`Placement`]; `None` for
-    /// compact, and numbered on a virtual machine.
+    /// The CPUs that threads get; `None` for compact, and numbered on a virtual
+    /// machine.
     #[serde(default)]
-    pub placement: Option<String>,
+    pub placement: Option<Placement>,
     /// Number of physical CPUs (hardware threads) that are used; `None` for
     /// all.
     pub physical: Option<usize>,
@@ -99,7 +99,6 @@ impl Spec {
                 ));
             }
         }
-        self.placement(machine)?;
         let cpus = machine.cpus();
         if let Some(more) = self.threads.iter().find(|threads| **threads > cpus) {
             return Err(format!(
@@ -146,14 +145,12 @@ impl Spec {
     }
 
     /// The CPUs that threads get.
-    ///
-    /// # Errors
-    /// If no placement has that name.
-    pub fn placement(&self, machine: &Machine) -> Result<Placement, String> {
-        match &self.placement {
-            Some(name) => Placement::named(name),
-            None if machine.get("vm.vcpus") > 0.0 => Ok(Placement::Numbered),
-            None => Ok(Placement::Compact),
+    #[must_use]
+    pub fn placement(&self, machine: &Machine) -> Placement {
+        match self.placement {
+            Some(placement) => placement,
+            None if machine.get("vm.vcpus") > 0.0 => Placement::Numbered,
+            None => Placement::Compact,
         }
     }
 
@@ -216,7 +213,7 @@ impl Spec {
         scenario.seed = seed;
         scenario.stop = self.stop(machine, threads);
         // This was checked before the first run.
-        scenario.placement = self.placement(machine).unwrap_or_default();
+        scenario.placement = self.placement(machine);
         scenario
     }
 }

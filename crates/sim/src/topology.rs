@@ -3,9 +3,11 @@
 use crate::distance::Distance;
 use crate::machine::Machine;
 use crate::rng::Rng;
+use serde::{Deserialize, Serialize};
 
-/// The order in which threads are given CPUs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// The order in which threads are given CPUs. A file has its name.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(into = "&'static str", try_from = "String")]
 pub enum Placement {
     /// The cores of one socket, then their sibling threads, then the next
     /// socket, as pinned by the native instrument.
@@ -54,6 +56,20 @@ impl Placement {
                 known.join(", ")
             )
         })
+    }
+}
+
+impl From<Placement> for &'static str {
+    fn from(placement: Placement) -> Self {
+        placement.name()
+    }
+}
+
+impl TryFrom<String> for Placement {
+    type Error = String;
+
+    fn try_from(name: String) -> Result<Self, String> {
+        Self::named(&name)
     }
 }
 

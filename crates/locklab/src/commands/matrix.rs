@@ -5,7 +5,9 @@ mod native;
 mod settings;
 mod simulated;
 
-pub(super) use settings::{MatrixSettings, NativeSettings, Threads, UnitWord, distinct};
+pub(super) use settings::{
+    MatrixSettings, ModelledSettings, NativeSettings, Threads, UnitWord, distinct,
+};
 pub(super) use simulated::workers;
 
 use crate::cli::Common;

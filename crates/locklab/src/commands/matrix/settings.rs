@@ -2,10 +2,12 @@
 //! keys of a file of kind `matrix`.
 
 use crate::cli::OwnLockArgs;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use locklab_host::error::Error;
 use locklab_lab::list::{self, Cpus, Numbers};
 use locklab_lab::settings::{DesignSettings, Limit, refuse};
+use locklab_sim::Placement;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -43,7 +45,11 @@ pub struct MatrixSettings {
     #[command(flatten)]
     #[serde(flatten)]
     #[allow(missing_docs, reason = "its options have their own")]
-    pub modelled: SimulatedSettings,
+    pub modelled: ModelledSettings,
+    #[command(flatten)]
+    #[serde(flatten)]
+    #[allow(missing_docs, reason = "its options have their own")]
+    pub extras: SimulatedExtras,
     #[command(flatten)]
     #[serde(flatten)]
     #[allow(missing_docs, reason = "its option has its own")]
@@ -130,10 +136,10 @@ pub enum UnitWord {
     Ns,
 }
 
-/// Settings of a simulated machine.
+/// Settings of runs on a simulated machine.
 #[derive(Clone, Debug, Default, Args, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
-pub struct SimulatedSettings {
+pub struct ModelledSettings {
     /// Virtual CPUs of a simulated virtual machine
     #[arg(long, value_name = "N")]
     pub vcpus: Option<usize>,
@@ -141,12 +147,25 @@ pub struct SimulatedSettings {
     #[arg(long, value_name = "N")]
     pub physical: Option<usize>,
     /// CPUs that simulated threads get
-    #[arg(long, value_name = "WHERE", value_parser = ["compact", "spread", "random", "numbered"])]
-    pub placement: Option<String>,
+    #[arg(long, value_name = "WHERE", value_parser = placement())]
+    #[schemars(with = "Option<String>")]
+    pub placement: Option<Placement>,
     /// Acquisitions of a simulated run, all threads together [default: as many
     /// as its precision requires]
     #[arg(long, value_name = "N")]
     pub acquisitions: Option<u64>,
+}
+
+/// The placements, by name.
+fn placement() -> impl TypedValueParser<Value = Placement> {
+    PossibleValuesParser::new(Placement::ALL.map(|(name, _)| name))
+        .try_map(|name| Placement::named(&name))
+}
+
+/// What a matrix shows besides, on a simulated machine.
+#[derive(Clone, Debug, Default, Args, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct SimulatedExtras {
     /// Show which of the model's assumptions a simulated ratio depends on
     #[arg(long)]
     pub band: bool,
@@ -174,10 +193,10 @@ impl MatrixSettings {
         let machine = self.on.as_deref().filter(|machine| *machine != "native");
         match machine {
             Some(_) => refuse(&self.here, "is for this machine; leave it out with --on"),
-            None => refuse(
-                &self.modelled,
-                "is for simulated machines; say which, with --on MACHINE",
-            ),
+            None => {
+                let why = "is for simulated machines; say which, with --on MACHINE";
+                refuse(&self.modelled, why).and_then(|()| refuse(&self.extras, why))
+            }
         }
         .map_err(Error::Usage)?;
         Ok(machine)

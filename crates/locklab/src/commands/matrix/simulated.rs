@@ -50,7 +50,7 @@ pub(super) fn run(
     if common.dry_run {
         return dry_run(&experiment, &instrument, common);
     }
-    if let Some(path) = &modelled.trace {
+    if let Some(path) = &settings.extras.trace {
         trace(&spec, &machine, seed, path)?;
     }
     let comparing = Comparing {
@@ -61,7 +61,7 @@ pub(super) fn run(
         file: None,
     };
     let mut judged = comparing.measure(&mut instrument, experiment)?;
-    if modelled.band {
+    if settings.extras.band {
         let progress = Progress::new(1, "simulations", common.quiet);
         let bands = band(&spec, &machine, seed, workers(), |done, of| {
             progress.set(done as u64, of as u64, "band");
@@ -96,7 +96,7 @@ fn spec(settings: &MatrixSettings, aa: bool, machine: &Machine) -> Result<Spec, 
         },
         latency: cells.latency,
         acquisitions: modelled.acquisitions,
-        placement: modelled.placement.clone(),
+        placement: modelled.placement,
         physical: modelled.physical,
     })
 }

@@ -2,12 +2,11 @@
 
 use super::needs::Need;
 use crate::cli::OwnLockArgs;
-use crate::commands::matrix::{NativeSettings, Threads, distinct};
+use crate::commands::matrix::{ModelledSettings, NativeSettings, Threads, distinct};
 use crate::comparing::ComparingArgs;
 use clap::Args;
 use locklab_lab::list::Numbers;
 use locklab_lab::settings::DesignSettings;
-use serde::Serialize;
 
 /// `locklab rank`
 ///
@@ -55,25 +54,7 @@ pub struct RankArgs {
     pub on: Option<String>,
     #[command(flatten)]
     #[allow(missing_docs, reason = "its options have their own")]
-    pub modelled: ModelledArgs,
-}
-
-/// Options of a ranking on a modelled machine.
-#[derive(Debug, Args, Serialize)]
-pub struct ModelledArgs {
-    /// Virtual CPUs of a simulated virtual machine
-    #[arg(long, value_name = "N")]
-    pub vcpus: Option<usize>,
-    /// Physical CPUs (hardware threads) that a simulated machine uses
-    #[arg(long, value_name = "N")]
-    pub physical: Option<usize>,
-    /// CPUs that simulated threads get
-    #[arg(long, value_name = "WHERE", value_parser = ["compact", "spread", "random", "numbered"])]
-    pub placement: Option<String>,
-    /// Acquisitions of a simulated run, all threads together [default: as many
-    /// as its precision requires]
-    #[arg(long, value_name = "N")]
-    pub acquisitions: Option<u64>,
+    pub modelled: ModelledSettings,
 }
 
 /// The lengths to rank at.

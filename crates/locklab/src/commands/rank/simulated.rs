@@ -73,7 +73,7 @@ fn spec(args: &RankArgs, threads: Vec<usize>, question: &Question) -> Spec {
         work: Work::Units,
         latency: true,
         acquisitions: args.modelled.acquisitions,
-        placement: args.modelled.placement.clone(),
+        placement: args.modelled.placement,
         physical: args.modelled.physical,
     }
 }
