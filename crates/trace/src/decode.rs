@@ -1,0 +1,209 @@
+//! Bytes to records.
+//!
+//! It must never panic, whatever the bytes are.
+
+use crate::event::{Access, Attempt, Event, Frames, Payload, kind};
+use crate::{REMEMBERED, place};
+
+/// Reads the records of a block.
+#[derive(Clone, Debug)]
+pub struct Decoder<'a> {
+    bytes: &'a [u8],
+    at: usize,
+    tick: u64,
+    addresses: [u64; REMEMBERED],
+    damaged: bool,
+}
+
+impl<'a> Decoder<'a> {
+    /// Reads from the start of a block, or from a [`Event::Begin`].
+    #[must_use]
+    pub fn new(bytes: &'a [u8]) -> Self {
+        Self {
+            bytes,
+            at: 0,
+            tick: 0,
+            addresses: [0; REMEMBERED],
+            damaged: false,
+        }
+    }
+
+    /// Number of bytes of the records read so far.
+    #[must_use]
+    pub fn at(&self) -> usize {
+        self.at
+    }
+
+    /// Whether it ended at bytes that are no record. A record cut off by the
+    /// end of the bytes is not damage.
+    #[must_use]
+    pub fn damaged(&self) -> bool {
+        self.damaged
+    }
+
+    fn body(&mut self, tag: u8, body: &mut Body<'a>) -> Option<Event<'a>> {
+        let own = tag >> kind::OWN;
+        let flag = own & 1 == 1;
+        Some(match tag & ((1 << kind::OWN) - 1) {
+            kind::BEGIN => Event::Begin {
+                thread: body.number()?,
+                image: body.number()?,
+            },
+            kind::IMAGE => Event::Image {
+                process: body.number()?,
+                parent: body.number()?,
+                forked: flag,
+            },
+            kind::MODULE => {
+                let from = body.number()?;
+                Event::Module {
+                    from,
+                    to: from.wrapping_add(body.number()?),
+                    offset: body.number()?,
+                    path: {
+                        let length = body.number()?;
+                        Payload(body.take(length)?)
+                    },
+                }
+            }
+            kind::STACK => Event::Stack {
+                number: body.number()?,
+                frames: {
+                    let length = body.number()?.checked_mul(8)?;
+                    Frames(body.take(length)?.as_chunks().0)
+                },
+            },
+            kind::REQUEST => Event::Request {
+                lock: self.address(body)?,
+                stack: body.number()?,
+                access: Access {
+                    shared: flag,
+                    attempt: match own >> 1 {
+                        0 => Attempt::Waits,
+                        1 => Attempt::Timed,
+                        _ => Attempt::Once,
+                    },
+                },
+            },
+            kind::ACQUIRED => Event::Acquired,
+            kind::REFUSED => Event::Refused,
+            kind::RELEASE => Event::Release {
+                lock: self.address(body)?,
+            },
+            kind::RELEASED => Event::Released,
+            kind::WAIT => Event::Wait {
+                condition: self.address(body)?,
+                lock: self.address(body)?,
+                stack: body.number()?,
+                timed: flag,
+            },
+            kind::WOKEN => Event::Woken { timed_out: flag },
+            kind::SIGNAL => Event::Signal {
+                condition: self.address(body)?,
+                broadcast: flag,
+            },
+            kind::CREATE => Event::Create {
+                thread: body.number()?,
+            },
+            kind::JOIN => Event::Join {
+                handle: body.number()?,
+            },
+            kind::JOINED => Event::Joined,
+            kind::STARTED => Event::Started {
+                handle: body.number()?,
+                task: body.number()?,
+            },
+            kind::ENDED => Event::Ended,
+            kind::SWITCHES => Event::Switches {
+                voluntary: body.number()?,
+                involuntary: body.number()?,
+            },
+            kind::COST => Event::Cost {
+                ticks: body.number()?,
+            },
+            _ => {
+                self.damaged = true;
+                return None;
+            }
+        })
+    }
+
+    fn address(&mut self, body: &mut Body<'a>) -> Option<u64> {
+        match body.byte()? {
+            0 => {
+                let address = body.number()?;
+                self.addresses[place(address)] = address;
+                Some(address)
+            }
+            number => {
+                let address = self.addresses.get(usize::from(number) - 1).copied();
+                self.damaged |= address.is_none();
+                address
+            }
+        }
+    }
+}
+
+impl<'a> Iterator for Decoder<'a> {
+    /// The time, and what happened then.
+    type Item = (u64, Event<'a>);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.damaged {
+            return None;
+        }
+        let (&tag, rest) = self.bytes.get(self.at..)?.split_first()?;
+        if tag == 0 {
+            return None;
+        }
+        let mut body = Body {
+            left: rest,
+            overlong: false,
+        };
+        let since = body.number();
+        if tag == kind::BEGIN {
+            self.tick = 0;
+            self.addresses = [0; REMEMBERED];
+        }
+        let event = since.and_then(|_| self.body(tag, &mut body));
+        self.damaged |= body.overlong;
+        let event = event.filter(|_| !self.damaged)?;
+        self.tick = self.tick.saturating_add(since?);
+        self.at = self.bytes.len() - body.left.len();
+        Some((self.tick, event))
+    }
+}
+
+/// The bytes of a record behind its first, and what follows.
+struct Body<'a> {
+    left: &'a [u8],
+    overlong: bool,
+}
+
+impl<'a> Body<'a> {
+    fn byte(&mut self) -> Option<u8> {
+        let (&byte, left) = self.left.split_first()?;
+        self.left = left;
+        Some(byte)
+    }
+
+    fn number(&mut self) -> Option<u64> {
+        let mut number = 0;
+        for shift in (0..64).step_by(7) {
+            let byte = self.byte()?;
+            number |= u64::from(byte & 0x7f) << shift;
+            if byte < 0x80 {
+                return Some(number);
+            }
+        }
+        self.overlong = true;
+        None
+    }
+
+    fn take(&mut self, length: u64) -> Option<&'a [u8]> {
+        let length = usize::try_from(length).ok()?;
+        let (bytes, left) = self.left.split_at_checked(length)?;
+        self.left = left;
+        Some(bytes)
+    }
+}

@@ -1,0 +1,189 @@
+//! What a record says.
+//!
+//! Times are in ticks of the processor's counter, or in nanoseconds where there
+//! is none; [`crate::Info::nanoseconds_per_tick`] converts them.
+
+/// How a lock is requested.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Access {
+    /// Whether other readers may hold it too.
+    pub shared: bool,
+    /// For how long the thread would wait.
+    pub attempt: Attempt,
+}
+
+/// For how long a thread would wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Attempt {
+    /// Until it has the lock.
+    Waits,
+    /// Until a deadline.
+    Timed,
+    /// Not at all.
+    Once,
+}
+
+/// What happened. Locks and conditions are given by their addresses, stacks by
+/// numbers of the thread, which an [`Event::Stack`] explains.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event<'a> {
+    /// The records from here on are of this thread.
+    Begin {
+        /// Its number in the recording, from 0.
+        thread: u64,
+        /// The number of its program image, from 0: a fork and an `exec` begin
+        /// another.
+        image: u64,
+    },
+    /// What the image is; by its first thread.
+    Image {
+        /// The number of the process.
+        process: u64,
+        /// That of its parent.
+        parent: u64,
+        /// Whether a fork began it, and not an `exec`.
+        forked: bool,
+    },
+    /// A mapped part of a file of the image.
+    Module {
+        /// The first address.
+        from: u64,
+        /// The address after the last.
+        to: u64,
+        /// Offset in the file of the first address.
+        offset: u64,
+        /// The path of the file.
+        path: Payload<'a>,
+    },
+    /// The calls that a number of this thread stands for.
+    Stack {
+        /// The number.
+        number: u64,
+        /// Addresses after the calls, from the call of the lock outwards.
+        frames: Frames<'a>,
+    },
+    /// The thread asks for a lock.
+    Request {
+        /// The lock.
+        lock: u64,
+        /// The calls.
+        stack: u64,
+        /// Which way.
+        access: Access,
+    },
+    /// It has the lock that it asked for.
+    Acquired,
+    /// It does not get the lock, and waits no longer.
+    Refused,
+    /// It begins to release a lock.
+    Release {
+        /// The lock.
+        lock: u64,
+    },
+    /// The release has ended: whoever had to be woken is.
+    Released,
+    /// It begins to wait for a condition, which releases the lock.
+    Wait {
+        /// The condition variable.
+        condition: u64,
+        /// The lock.
+        lock: u64,
+        /// The calls.
+        stack: u64,
+        /// Whether there is a deadline.
+        timed: bool,
+    },
+    /// That wait has ended, and the thread has the lock again.
+    Woken {
+        /// Whether the deadline ended it.
+        timed_out: bool,
+    },
+    /// It wakes waiters of a condition.
+    Signal {
+        /// The condition variable.
+        condition: u64,
+        /// Whether it wakes all of them.
+        broadcast: bool,
+    },
+    /// It makes another thread.
+    Create {
+        /// The number that the other will have in the recording.
+        thread: u64,
+    },
+    /// It begins to wait for the end of a thread.
+    Join {
+        /// The other's `pthread_t`, as in its [`Event::Started`].
+        handle: u64,
+    },
+    /// That wait has ended.
+    Joined,
+    /// The thread runs.
+    Started {
+        /// Its `pthread_t`.
+        handle: u64,
+        /// Its number in the system.
+        task: u64,
+    },
+    /// The thread ends. Destructors of its data may still take locks.
+    Ended,
+    /// How often the system took the CPU from the thread, since its start.
+    Switches {
+        /// Because it waited.
+        voluntary: u64,
+        /// Because others were to run.
+        involuntary: u64,
+    },
+    /// What the recording of the last operation took, of those that were timed
+    /// for that; one of [`Event::COST_EVERY`].
+    Cost {
+        /// Ticks.
+        ticks: u64,
+    },
+}
+
+impl Event<'_> {
+    /// One operation of so many of a thread is timed for [`Event::Cost`].
+    pub const COST_EVERY: u32 = 64;
+}
+
+/// Bytes of a record that have a length of their own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Payload<'a>(pub &'a [u8]);
+
+/// Addresses, as they lie in the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Frames<'a>(pub &'a [[u8; 8]]);
+
+impl<'a> Frames<'a> {
+    /// The addresses, from the innermost call outwards.
+    pub fn addresses(self) -> impl Iterator<Item = u64> + 'a {
+        self.0.iter().map(|bytes| u64::from_le_bytes(*bytes))
+    }
+}
+
+/// Numbers of the kinds, which are the low five bits of a record's first byte;
+/// 0 is the end. The high three bits are the kind's own.
+pub(crate) mod kind {
+    pub(crate) const BEGIN: u8 = 1;
+    pub(crate) const IMAGE: u8 = 2;
+    pub(crate) const MODULE: u8 = 3;
+    pub(crate) const STACK: u8 = 4;
+    pub(crate) const REQUEST: u8 = 5;
+    pub(crate) const ACQUIRED: u8 = 6;
+    pub(crate) const REFUSED: u8 = 7;
+    pub(crate) const RELEASE: u8 = 8;
+    pub(crate) const RELEASED: u8 = 9;
+    pub(crate) const WAIT: u8 = 10;
+    pub(crate) const WOKEN: u8 = 11;
+    pub(crate) const SIGNAL: u8 = 12;
+    pub(crate) const CREATE: u8 = 13;
+    pub(crate) const JOIN: u8 = 14;
+    pub(crate) const JOINED: u8 = 15;
+    pub(crate) const STARTED: u8 = 16;
+    pub(crate) const ENDED: u8 = 17;
+    pub(crate) const SWITCHES: u8 = 18;
+    pub(crate) const COST: u8 = 19;
+
+    /// Where the kind's own bits begin.
+    pub(crate) const OWN: u32 = 5;
+}

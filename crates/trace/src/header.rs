@@ -1,0 +1,239 @@
+//! The start of the file, and the claims of blocks.
+//!
+//! Plain memory at fixed places: the processes of the program share it by a
+//! mapping, and it outlives each of them.
+
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+/// First bytes of the file.
+pub const MAGIC: [u8; 8] = *b"locktrac";
+/// Changes whenever what is written would be read otherwise.
+pub const VERSION: u32 = 1;
+/// Where the first block begins.
+pub const FIRST: usize = 4096;
+/// Size of a block in bytes.
+pub const BLOCK: usize = 32 << 10;
+
+/// The first [`FIRST`] bytes of the file.
+#[repr(C, align(4096))]
+#[derive(Debug)]
+pub struct Header {
+    /// [`MAGIC`].
+    pub magic: [u8; 8],
+    /// [`VERSION`].
+    pub version: u32,
+    /// 1 if ticks are nanoseconds of the monotonic clock, and not those of the
+    /// processor's counter.
+    pub clock: u32,
+    /// Nanoseconds in a tick, as the bits of an `f64`.
+    pub nanoseconds_per_tick: u64,
+    /// When the recording began, in ticks.
+    pub began: u64,
+    /// When it stops, in ticks, whatever else happens.
+    pub deadline: u64,
+    /// Number of blocks that there is room for.
+    pub blocks: u32,
+    /// Number of blocks claimed; with [`CLOSED`] once no more may be.
+    claimed: AtomicU32,
+    /// Number of threads so far.
+    pub threads: AtomicU32,
+    /// Number of program images so far.
+    pub images: AtomicU32,
+    /// When the recording stopped, in ticks; 0 before. What is later is not
+    /// part of it, so that it ends at the same time for all threads.
+    stopped: AtomicU64,
+    /// The [`Stopped`].
+    reason: AtomicU32,
+    /// The machine, in words, ending in zeros.
+    pub machine: [u8; 512],
+    /// The command line of the program, ending in zeros; cut if longer.
+    pub command: [u8; 1024],
+    /// Zeros.
+    rest: [u8; REST],
+}
+
+/// What is left of the page, so that no byte of it is without a value.
+const REST: usize = FIRST - 68 - 512 - 1024;
+const _: () = assert!(size_of::<Header>() == FIRST);
+const _: () = assert!(core::mem::offset_of!(Header, rest) == FIRST - REST);
+
+/// Marks a file as one in which no more blocks are claimed.
+const CLOSED: u32 = 1 << 31;
+
+/// Why a recording ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stopped {
+    /// It was never told to stop: the recording command did not live to see
+    /// the program's end.
+    Never,
+    /// The program ended.
+    Ended,
+    /// The file was full.
+    Full,
+    /// The time was over.
+    Deadline,
+}
+
+impl Stopped {
+    pub(crate) fn of(number: u32) -> Self {
+        match number {
+            1 => Self::Ended,
+            2 => Self::Full,
+            3 => Self::Deadline,
+            _ => Self::Never,
+        }
+    }
+
+    fn number(self) -> u32 {
+        match self {
+            Self::Never => 0,
+            Self::Ended => 1,
+            Self::Full => 2,
+            Self::Deadline => 3,
+        }
+    }
+}
+
+impl Header {
+    /// A header of a recording that begins at `began`, with room for so many
+    /// blocks. Longer texts are cut.
+    #[must_use]
+    pub fn new(
+        nanoseconds_per_tick: f64,
+        began: u64,
+        blocks: u32,
+        machine: &str,
+        command: &str,
+    ) -> Self {
+        Self {
+            magic: MAGIC,
+            version: VERSION,
+            clock: 0,
+            nanoseconds_per_tick: nanoseconds_per_tick.to_bits(),
+            began,
+            deadline: u64::MAX,
+            blocks,
+            claimed: AtomicU32::new(0),
+            threads: AtomicU32::new(0),
+            images: AtomicU32::new(0),
+            stopped: AtomicU64::new(0),
+            reason: AtomicU32::new(0),
+            machine: text(machine),
+            command: text(command),
+            rest: [0; REST],
+        }
+    }
+
+    /// The bytes for the start of a file.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        // SAFETY: plain numbers without padding, of this size. Nobody else
+        // changes them: a header that is shared is a mapping.
+        unsafe { core::slice::from_raw_parts((&raw const *self).cast(), FIRST) }
+    }
+
+    /// The place in the file of a block that nobody else writes; `None` if
+    /// there is none, or the recording is over.
+    #[must_use]
+    pub fn claim(&self) -> Option<usize> {
+        // Relaxed: what a claimant writes is its own until the file is read.
+        let claimed = self
+            .claimed
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |claimed| {
+                (claimed < self.blocks).then_some(claimed + 1)
+            });
+        claimed.ok().map(|number| FIRST + number as usize * BLOCK)
+    }
+
+    /// Ends the recording at `tick`, unless it is over already.
+    pub fn stop(&self, tick: u64, why: Stopped) {
+        let first =
+            self.stopped
+                .compare_exchange(0, tick.max(1), Ordering::Relaxed, Ordering::Relaxed);
+        if first.is_ok() {
+            self.reason.store(why.number(), Ordering::Relaxed);
+        }
+    }
+
+    /// Whether the recording is over.
+    #[must_use]
+    pub fn is_stopped(&self) -> bool {
+        self.stopped.load(Ordering::Relaxed) != 0
+    }
+}
+
+/// Ends the claims; returns the number of bytes of the file that are used.
+/// Processes that still run write to their own blocks only.
+pub fn close(header: &Header) -> u64 {
+    let claimed = header.claimed.fetch_or(CLOSED, Ordering::Relaxed) & !CLOSED;
+    file_bytes(claimed)
+}
+
+/// Size of a file with so many blocks.
+#[must_use]
+pub fn file_bytes(blocks: u32) -> u64 {
+    FIRST as u64 + u64::from(blocks) * BLOCK as u64
+}
+
+/// The number of blocks in a file of at most so many megabytes (2^20 bytes).
+#[must_use]
+pub fn room(megabytes: u32) -> u32 {
+    let blocks = ((u64::from(megabytes) << 20) - FIRST as u64) / BLOCK as u64;
+    u32::try_from(blocks).map_or(CLOSED - 1, |blocks| blocks.min(CLOSED - 1))
+}
+
+fn text<const N: usize>(text: &str) -> [u8; N] {
+    let mut bytes = [0; N];
+    let mut end = text.len().min(N);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    bytes[..end].copy_from_slice(&text.as_bytes()[..end]);
+    bytes
+}
+
+/// The fields of a header that is at the start of `bytes`, which has
+/// [`FIRST`] of them.
+pub(crate) struct Fields<'a>(pub(crate) &'a [u8]);
+
+macro_rules! fields {
+    ($($name:ident: $type:ty;)*) => {
+        impl Fields<'_> {
+            $(pub(crate) fn $name(&self) -> $type {
+                let at = core::mem::offset_of!(Header, $name);
+                let mut bytes = [0; size_of::<$type>()];
+                bytes.copy_from_slice(&self.0[at..at + size_of::<$type>()]);
+                <$type>::from_ne_bytes(bytes)
+            })*
+        }
+    };
+}
+
+fields! {
+    version: u32;
+    nanoseconds_per_tick: u64;
+    began: u64;
+    claimed: u32;
+    images: u32;
+    stopped: u64;
+    reason: u32;
+}
+
+impl Fields<'_> {
+    pub(crate) fn blocks_claimed(&self) -> u32 {
+        self.claimed() & !CLOSED
+    }
+
+    pub(crate) fn machine(&self) -> String {
+        self.text(core::mem::offset_of!(Header, machine), 512)
+    }
+
+    pub(crate) fn command(&self) -> String {
+        self.text(core::mem::offset_of!(Header, command), 1024)
+    }
+
+    fn text(&self, at: usize, length: usize) -> String {
+        let bytes = self.0[at..at + length].split(|&byte| byte == 0).next();
+        String::from_utf8_lossy(bytes.unwrap_or_default()).into_owned()
+    }
+}

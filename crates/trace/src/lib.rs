@@ -1,0 +1,42 @@
+//! Recordings of what a program's threads do with locks: the format, its writer
+//! and its reader.
+//!
+//! A recording is one file: a [`Header`], then blocks of [`BLOCK`] bytes. The
+//! processes of the program map all of it, and each of their threads claims a
+//! block at a time for itself. A record's first byte is written last, and the
+//! rest of a block is zeros: so the file is whole up to the last record of each
+//! thread however the program ends, and nothing has to be written at the end.
+//!
+//! A record is a byte with its kind, the time since the record before as a
+//! varint, and varints. An address that was seen lately takes a byte (the
+//! number of its place in a small cache that both sides keep). Each block begins
+//! with whole values, so that it can be read by itself.
+//!
+//! The writer must never allocate, and the reader must never trust a byte: any
+//! file is read without a panic.
+
+mod decode;
+mod encode;
+mod event;
+mod header;
+mod order;
+mod read;
+
+pub use decode::Decoder;
+pub use encode::{Encoder, MOST};
+pub use event::{Access, Attempt, Event, Frames, Payload};
+pub use header::{BLOCK, FIRST, Header, MAGIC, Stopped, VERSION, close, file_bytes, room};
+pub use order::InOrder;
+pub use read::{Fault, Info, Missing, Thread, Trace};
+
+/// The variable that names the file to the library in the program.
+pub const FILE_VARIABLE: &str = "LOCKLAB_RECORD";
+
+/// Number of addresses that a block can refer to by a byte.
+const REMEMBERED: usize = 64;
+
+/// The place of an address among those remembered.
+#[inline(always)]
+fn place(address: u64) -> usize {
+    (address.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 58) as usize
+}

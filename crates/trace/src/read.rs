@@ -1,0 +1,204 @@
+//! A whole recording.
+//!
+//! It must never panic: the file may be foreign, cut off or damaged.
+
+use crate::decode::Decoder;
+use crate::event::Event;
+use crate::header::{BLOCK, FIRST, Fields, MAGIC, Stopped, VERSION};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::ops::Range;
+
+/// Why a file cannot be read as a recording.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// It is something else.
+    Foreign,
+    /// It ends before its first record.
+    Short,
+    /// Another version of Locklab wrote it, in this version of the format.
+    Version(u32),
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Foreign => write!(f, "it is no recording of 'locklab record'"),
+            Self::Short => write!(f, "it is cut off before its first record"),
+            Self::Version(found) => write!(
+                f,
+                "it is a recording of format {found}, and this locklab reads format {VERSION}: \
+                 record again, or use the locklab that recorded it"
+            ),
+        }
+    }
+}
+
+/// What the header says.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Info {
+    /// Nanoseconds in a tick.
+    pub nanoseconds_per_tick: f64,
+    /// When the recording began, in ticks.
+    pub began: u64,
+    /// When it ended, in ticks: at its stop, or at its last record.
+    pub ended: u64,
+    /// Why it ended.
+    pub stopped: Stopped,
+    /// Number of program images that were recorded.
+    pub images: u32,
+    /// The machine.
+    pub machine: String,
+    /// The command line of the program.
+    pub command: String,
+}
+
+/// What a file lacks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Missing {
+    /// Number of blocks that were claimed and are not there, or in part: the
+    /// file is cut off.
+    pub blocks: u32,
+    /// Number of blocks that end in bytes that are no record.
+    pub damaged: u32,
+}
+
+/// A thread of a recording.
+#[derive(Clone, Debug)]
+pub struct Thread {
+    /// Its number in the recording.
+    pub number: u64,
+    /// The number of its program image.
+    pub image: u64,
+    /// Where its records are in the file, in order of time, with the time of
+    /// the first.
+    pieces: Vec<(u64, Range<usize>)>,
+}
+
+/// A recording that has been read.
+#[derive(Clone, Debug)]
+pub struct Trace {
+    /// What the header says.
+    pub info: Info,
+    /// What is not there.
+    pub missing: Missing,
+    /// The threads, by number.
+    pub threads: Vec<Thread>,
+    bytes: Vec<u8>,
+}
+
+impl Trace {
+    /// Reads a recording from the bytes of its file, as far as they go.
+    ///
+    /// # Errors
+    /// If they are no recording, or one of another version.
+    pub fn read(bytes: Vec<u8>) -> Result<Self, Fault> {
+        if !bytes.starts_with(&MAGIC) {
+            return Err(match bytes.is_empty() {
+                true => Fault::Short,
+                false => Fault::Foreign,
+            });
+        }
+        // The version has its place in all of them.
+        if bytes.len() < 12 {
+            return Err(Fault::Short);
+        }
+        let version = Fields(&bytes).version();
+        if version != VERSION {
+            return Err(Fault::Version(version));
+        }
+        if bytes.len() < FIRST {
+            return Err(Fault::Short);
+        }
+        let header = Fields(&bytes[..FIRST]);
+        let claimed = header.blocks_claimed();
+        let mut missing = Missing::default();
+        let mut threads: BTreeMap<u64, Thread> = BTreeMap::new();
+        let mut last = header.began();
+        let stopped = match header.stopped() {
+            0 => u64::MAX,
+            tick => tick,
+        };
+        let there = bytes[FIRST..].len().div_ceil(BLOCK);
+        for block in 0..there.min(claimed as usize) {
+            let from = FIRST + block * BLOCK;
+            let to = bytes.len().min(from + BLOCK);
+            let mut decoder = Decoder::new(&bytes[from..to]);
+            // The thread whose records are read, and where they begin.
+            let mut piece: Option<(u64, u64, usize)> = None;
+            let mut at = 0;
+            while let Some((tick, event)) = decoder.next() {
+                if let Event::Begin { thread, image } = event {
+                    finish(&mut threads, piece, from, at);
+                    threads.entry(thread).or_insert_with(|| Thread {
+                        number: thread,
+                        image,
+                        pieces: Vec::new(),
+                    });
+                    piece = Some((thread, tick, at));
+                }
+                at = decoder.at();
+                last = last.max(tick.min(stopped));
+            }
+            finish(&mut threads, piece, from, at);
+            missing.damaged += u32::from(decoder.damaged());
+            missing.blocks += u32::from(to < from + BLOCK);
+        }
+        missing.blocks += claimed.saturating_sub(u32::try_from(there).unwrap_or(u32::MAX));
+        for thread in threads.values_mut() {
+            thread.pieces.sort_by_key(|(tick, _)| *tick);
+        }
+        let nanoseconds_per_tick = f64::from_bits(header.nanoseconds_per_tick());
+        let info = Info {
+            // Only a damaged header has another; ticks stand for themselves then.
+            nanoseconds_per_tick: if nanoseconds_per_tick.is_normal() && nanoseconds_per_tick > 0.0
+            {
+                nanoseconds_per_tick
+            } else {
+                1.0
+            },
+            began: header.began(),
+            ended: if stopped == u64::MAX { last } else { stopped }.max(header.began()),
+            stopped: Stopped::of(header.reason()),
+            images: header.images(),
+            machine: header.machine(),
+            command: header.command(),
+        };
+        Ok(Self {
+            info,
+            missing,
+            threads: threads.into_values().collect(),
+            bytes,
+        })
+    }
+
+    /// The records of a thread in order, with their times in ticks, up to the end
+    /// of the recording.
+    pub fn events<'a>(&'a self, thread: &'a Thread) -> impl Iterator<Item = (u64, Event<'a>)> {
+        thread
+            .pieces
+            .iter()
+            .flat_map(|(_, range)| Decoder::new(&self.bytes[range.clone()]))
+            .take_while(|(tick, _)| *tick <= self.info.ended)
+    }
+
+    /// Nanoseconds of so many ticks.
+    #[must_use]
+    pub fn nanoseconds(&self, ticks: u64) -> f64 {
+        ticks as f64 * self.info.nanoseconds_per_tick
+    }
+}
+
+/// Gives a thread the records up to `to`, which begin where `piece` says.
+fn finish(
+    threads: &mut BTreeMap<u64, Thread>,
+    piece: Option<(u64, u64, usize)>,
+    block: usize,
+    to: usize,
+) {
+    if let Some((number, tick, from)) = piece
+        && let Some(thread) = threads.get_mut(&number)
+    {
+        thread.pieces.push((tick, block + from..block + to));
+    }
+}
