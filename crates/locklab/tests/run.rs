@@ -452,7 +452,9 @@ fn what_cannot_run_is_told_in_a_sentence() {
         ])
         .assert()
         .success()
-        .stdout(contains("LOCKLAB_LOCK=mcs LOCKLAB_WAIT=spin LOCKLAB_RWLOCK=pthread echo ran"));
+        .stdout(contains(
+            "LOCKLAB_LOCK=mcs LOCKLAB_WAIT=spin LOCKLAB_RWLOCK=pthread echo ran",
+        ));
 }
 
 #[test]

@@ -10,14 +10,14 @@ use crate::scenario::Scenario;
 use crate::simulate::run;
 use std::cmp::Reverse;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Runs each scenario on one of `workers` threads. `progress` is called, by the
 /// thread that has finished one, with the number of finished scenarios.
 ///
 /// # Errors
-/// The first error, in the order of the scenarios, of those that had begun when one
-/// failed; the others are left out.
+/// The first error in the order of the scenarios; those after it that have not
+/// begun are then left out.
 pub fn run_all(
     scenarios: &[Scenario],
     workers: usize,
@@ -27,20 +27,19 @@ pub fn run_all(
     order.sort_by_key(|&at| Reverse(scenarios[at].threads));
     let next = AtomicUsize::new(0);
     let done = AtomicUsize::new(0);
-    let failed = AtomicBool::new(false);
+    let failed = AtomicUsize::new(usize::MAX);
     let results: Vec<Mutex<Option<Result<Outcome, SimError>>>> =
         scenarios.iter().map(|_| Mutex::new(None)).collect();
     std::thread::scope(|scope| {
         for _ in 0..workers.clamp(1, scenarios.len().max(1)) {
             scope.spawn(|| {
-                while !failed.load(Ordering::Relaxed) {
-                    let at = next.fetch_add(1, Ordering::Relaxed);
-                    let Some(&at) = order.get(at) else {
-                        break;
-                    };
+                while let Some(&at) = order.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    if at > failed.load(Ordering::Relaxed) {
+                        continue;
+                    }
                     let result = run(&scenarios[at]);
                     if result.is_err() {
-                        failed.store(true, Ordering::Relaxed);
+                        failed.fetch_min(at, Ordering::Relaxed);
                     }
                     *results[at]
                         .lock()
