@@ -89,8 +89,8 @@ fn fails_today(
     let words: Vec<&str> = words.collect();
     if !fail_on.is_empty() && words.iter().all(|word| *word == "invalid") {
         return Err(
-            "--fail-on judged nothing: no point has a rank of today's lock; give more --pairs or \
-             more time"
+            "--fail-on judged nothing: what is in use today has a rank at no point; give more \
+             --pairs or more time"
                 .into(),
         );
     }
@@ -126,13 +126,12 @@ pub fn too_few_pairs(experiment: &Experiment) -> Option<String> {
 }
 
 fn too_few_blocks(experiment: &Experiment) -> Option<String> {
-    let locks = Question::of(experiment)?.subjects.len();
-    let (blocks, needed) = (experiment.design.pairs as usize, blocks_needed(locks));
+    let subjects = Question::of(experiment)?.subjects.len();
+    let (blocks, needed) = (experiment.design.pairs as usize, blocks_needed(subjects));
     (blocks < needed).then(|| {
         format!(
-            "Too few: {} of {} can show nothing; give --pairs {needed} or more.",
-            count(blocks, "block"),
-            count(locks, "lock")
+            "Too few: {} cannot rank {subjects}; give --pairs {needed} or more.",
+            count(blocks, "block")
         )
     })
 }

@@ -112,7 +112,7 @@ impl Question {
     pub fn others(&self) -> String {
         match &self.subjects[..] {
             [_, one] => one.name.clone(),
-            more => format!("{} other locks", more.len().saturating_sub(1)),
+            more => format!("{} others", more.len().saturating_sub(1)),
         }
     }
 }

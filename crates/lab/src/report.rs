@@ -23,6 +23,32 @@ use locklab_document::{Document, Section};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
+/// The words in which the report of one kind of comparison speaks of what is
+/// compared; an instrument knows what that is, a report does not.
+#[derive(Clone, Copy, Debug)]
+pub struct Words {
+    /// The noun for a subject, such as "lock".
+    pub subject: &'static str,
+    /// What is measured where there are more threads than CPUs: a clause.
+    pub oversubscribed: &'static str,
+    /// Why threads were off their CPUs: a clause.
+    pub off_cpu: &'static str,
+    /// What operations and handoffs that point opposite ways may mean: a
+    /// clause.
+    pub handoffs: &'static str,
+}
+
+impl Default for Words {
+    fn default() -> Self {
+        Self {
+            subject: "subject",
+            oversubscribed: "this measures the scheduler with them",
+            off_cpu: "something else ran, or they sleep",
+            handoffs: "read both",
+        }
+    }
+}
+
 /// The facts of a report that only the caller knows.
 #[derive(Clone, Debug, Default)]
 pub struct Context {
@@ -32,6 +58,8 @@ pub struct Context {
     pub command: String,
     /// The experiment file, where there is one.
     pub file: Option<String>,
+    /// The words for this kind of comparison.
+    pub words: Words,
     /// What the instruments that the caller knows add.
     pub reporters: &'static [Reporter],
 }

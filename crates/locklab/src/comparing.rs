@@ -14,7 +14,7 @@ use locklab_host::message;
 use locklab_lab::experiment::{Experiment, Provenance};
 use locklab_lab::gate::{FailOn, fails, not_complete, too_few_pairs};
 use locklab_lab::instrument::Instrument;
-use locklab_lab::report::{self, Context, Reporter};
+use locklab_lab::report::{self, Context, Reporter, Words};
 use locklab_lab::runner::Stop;
 use locklab_lab::session::{Measured, Session};
 use locklab_lab::store::{Listed, Store};
@@ -249,6 +249,13 @@ static REPORTERS: [Reporter; 5] = [
     locklab_kernel::report::REPORTER,
 ];
 
+/// The words in which reports of a kind speak of what is compared, where they
+/// are not those of every report.
+static WORDS: [(&str, Words); 2] = [
+    (locklab_lab::matrix::KIND, locklab_native::WORDS),
+    (locklab_lab::ranking::KIND, locklab_native::WORDS),
+];
+
 /// The date, the command and the file of a report.
 fn context(experiment: &Experiment, listed: &Listed, file: Option<String>) -> Context {
     Context {
@@ -258,6 +265,11 @@ fn context(experiment: &Experiment, listed: &Listed, file: Option<String>) -> Co
         },
         command: listed.command.clone(),
         file,
+        words: WORDS
+            .iter()
+            .find(|(kind, _)| *kind == experiment.kind)
+            .map(|(_, words)| *words)
+            .unwrap_or_default(),
         reporters: &REPORTERS,
     }
 }

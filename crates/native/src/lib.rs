@@ -40,4 +40,4 @@ pub use probe::Native;
 pub use rank::RankedSlices;
 pub use request::MOST_LOCKS;
 pub use spec::{Spec, Unit, Work, default_threads};
-pub use spread::REPORTER;
+pub use spread::{REPORTER, WORDS};

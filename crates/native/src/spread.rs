@@ -10,7 +10,7 @@ use locklab_document::number;
 use locklab_document::{Column, ColumnGroup, Part, Section, Table};
 use locklab_lab::experiment::{Cell, Experiment, Provenance, Sample};
 use locklab_lab::matrix::OPS;
-use locklab_lab::report::{Additions, Reporter};
+use locklab_lab::report::{Additions, Reporter, Words};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -34,6 +34,15 @@ struct Row {
     baseline: Spread,
     experiment: Spread,
 }
+
+/// The words in which reports speak of locks, measured or simulated.
+pub const WORDS: Words = Words {
+    subject: "lock",
+    oversubscribed: "a holder or the next in line may be off its CPU; this measures the \
+                     scheduler with the lock",
+    off_cpu: "something else ran, or the lock sleeps",
+    handoffs: "a lock that its last owner keeps re-taking looks fast",
+};
 
 /// What a matrix on this machine adds to its report.
 pub const REPORTER: Reporter = Reporter {

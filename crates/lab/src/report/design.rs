@@ -11,6 +11,7 @@ pub(super) fn facts(report: &Report) -> Facts {
     let design = &report.experiment.design;
     let pairs = taken(report);
     let layout = report.experiment.layout();
+    let subjects = number::plural(2, report.context.words.subject);
     let each = match layout {
         Layout::Matrix | Layout::Ranking => "cell",
         Layout::Workloads => "workload",
@@ -23,7 +24,7 @@ pub(super) fn facts(report: &Report) -> Facts {
         if layout == Layout::Ranking {
             fact(
                 "Blocks",
-                format!("{pairs}, every lock in each (seed {seed})"),
+                format!("{pairs}, all {subjects} in each (seed {seed})"),
             )
         } else {
             fact(

@@ -262,10 +262,10 @@ fn caveats_of(report: &Report) -> Vec<String> {
         let threads = axis(&crowded, |c| report.cell(c).key.number("threads"));
         let threads: Vec<String> = threads.iter().flatten().map(u64::to_string).collect();
         list.push(format!(
-            "Oversubscribed ('o'): {} {} are more than the CPUs, so a holder or the next in line \
-             may be off its CPU; this measures the scheduler with the lock.",
+            "Oversubscribed ('o'): {} {} are more than the CPUs, so {}.",
             threads.join(", "),
             number::plural(2, report.lengths.noun()),
+            report.context.words.oversubscribed
         ));
     }
     let starved = |f: &Figures| f.get(CPU_SHARE).is_some_and(|share| share < FULL_CPU);
@@ -276,18 +276,20 @@ fn caveats_of(report: &Report) -> Vec<String> {
         0 => {}
         n => list.push(format!(
             "In {} the threads were off their CPUs for over {:.0} % of the time that they could \
-             have had: something else ran, or the lock sleeps.",
+             have had: {}.",
             number::count(n, "cell"),
-            100.0 * (1.0 - FULL_CPU)
+            100.0 * (1.0 - FULL_CPU),
+            report.context.words.off_cpu
         )),
     }
     list.extend(placement(report));
     match report.measured().filter(|c| handoffs_disagree(c)).count() {
         0 => {}
         n => list.push(format!(
-            "In {} ('s') operations and handoffs between threads point opposite ways: a lock that \
-             its last owner keeps re-taking looks fast. Read the handoffs beside the ratio.",
-            number::count(n, "cell")
+            "In {} ('s') operations and handoffs between threads point opposite ways: {}. Read the \
+             handoffs beside the ratio.",
+            number::count(n, "cell"),
+            report.context.words.handoffs
         )),
     }
     list.extend(caveats::invalid(&judged));

@@ -18,7 +18,7 @@ use locklab_document::{
     Section, Shade, Table, Tone,
 };
 
-/// Locks of one point that a table in text has, at least.
+/// Subjects of one point that a table in text has, at least.
 const SHOWN: usize = 12;
 /// The document of a ranking.
 pub(super) fn document(report: &Report) -> Document {
@@ -28,7 +28,8 @@ pub(super) fn document(report: &Report) -> Document {
         delta: report.experiment.design.delta,
     };
     let ranking = report.verdicts.ranking.as_ref().unwrap_or(&empty);
-    let locks = number::count(ranking.question.subjects.len(), "lock");
+    let subject = report.context.words.subject;
+    let subjects = number::count(ranking.question.subjects.len(), subject);
     let today = if ranking.question.against {
         format!(" against {}", report.experiment.labels.baseline)
     } else {
@@ -37,7 +38,7 @@ pub(super) fn document(report: &Report) -> Document {
     let summary = advice::sentences(ranking);
     let caveats = caveats_of(report, ranking);
     let mut document = Document {
-        title: format!("{locks}, ranked{today}"),
+        title: format!("{subjects}, ranked{today}"),
         head: vec![
             ("Figures".into(), report.source()),
             (
@@ -228,7 +229,7 @@ fn shares(report: &Report, ranking: &Ranking, document: &mut Document) {
         .collect();
     let crowded = |p: &Point| if p.oversubscribed { "o" } else { "" };
     let grid = Grid {
-        row_title: "lock".into(),
+        row_title: report.context.words.subject.into(),
         column_title: format!(
             "{}: share of the best",
             number::plural(2, report.lengths.noun())
@@ -267,14 +268,15 @@ fn shares(report: &Report, ranking: &Ranking, document: &mut Document) {
 fn method(report: &Report, ranking: &Ranking) -> String {
     let block = match report.experiment.provenance {
         Provenance::Simulation(_) => {
-            "a block is one machine that the model's assumptions allow, with every lock on it"
+            "a block is one machine that the model's assumptions allow, with all of them on it"
         }
-        _ => "a block has slices of every lock, in an order drawn anew, at one address",
+        _ => "a block has slices of all of them, in a new random order, at one address",
     };
+    let subject = report.context.words.subject;
     format!(
-        "Complete blocks: {block}. A lock leaves the set if another one is better by the exact \
-         one-sided signed-rank test at 5 % / {}, so that the best one is in it 95 times of 100; \
-         each limit of a share holds for all locks together 95 times of 100.",
+        "Complete blocks: {block}. A {subject} leaves the set if another one is better by the exact \
+         one-sided signed-rank test at 5 % / {}, so the best one is in it 95 times of 100; \
+         each limit of a share holds for all together 95 times of 100.",
         ranking.question.subjects.len().saturating_sub(1).max(1)
     )
 }
@@ -318,7 +320,7 @@ fn bars(report: &Report, ranking: &Ranking, point: &Point, document: &mut Docume
     };
     let mut lines = vec![format!(
         "{:<wide$} {:>6} {:>5}  {:>11} {}",
-        "lock",
+        report.context.words.subject,
         "ops/s",
         "share",
         "limits",
@@ -342,7 +344,10 @@ fn bars(report: &Report, ranking: &Ranking, point: &Point, document: &mut Docume
     if !rest.is_empty() {
         lines.push(format!(
             "{} at {} of the best",
-            number::count(rest.len(), "more lock"),
+            number::count(
+                rest.len(),
+                &format!("more {}", report.context.words.subject)
+            ),
             range(&rest, number::ratio)
         ));
     }
@@ -425,7 +430,7 @@ fn caveats_of(report: &Report, ranking: &Ranking) -> Vec<String> {
         list.push(format!(
             "With {} of {} nothing can be shown: it takes {needed} (--pairs).",
             number::count(blocks, "block"),
-            number::count(subjects.len(), "lock"),
+            number::count(subjects.len(), report.context.words.subject),
         ));
     }
     let left = ranking.points.iter().filter_map(|p| p.metrics.first());
@@ -434,9 +439,9 @@ fn caveats_of(report: &Report, ranking: &Ranking) -> Vec<String> {
         .sum();
     if left > 0 {
         list.push(format!(
-            "Far behind ({}, over all points): not measured to the end, by looks that were fixed \
-             beforehand; the time went to the others.",
-            number::count(left, "lock")
+            "Far behind ({}, over all points): dropped at an interim analysis fixed in advance; \
+             the others got the time.",
+            number::count(left, report.context.words.subject)
         ));
     }
     list.extend(report.experiment.caveats.iter().cloned());

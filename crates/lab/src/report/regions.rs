@@ -41,7 +41,7 @@ fn label(part: Part, lengths: Lengths) -> String {
         }
         Part::Threads(..) => name(part, lengths),
         Part::Contended => "contended".into(),
-        Part::NonCritical(n) => format!("contended, noncr {}", number::label(n)),
+        Part::NonCritical(n) => format!("non-critical {}", number::label(n)),
     }
 }
 

@@ -10,7 +10,7 @@ use locklab_lab::experiment::{
     Provenance, Role, Sample, Source,
 };
 use locklab_lab::matrix::metrics;
-use locklab_lab::report::Context;
+use locklab_lab::report::{Context, Words};
 use locklab_lab::verdicts::{Verdicts, judge};
 use serde_json::json;
 
@@ -381,11 +381,21 @@ pub(crate) fn kernels() -> Experiment {
     }
 }
 
+/// The words of an instrument of locks.
+const WORDS: Words = Words {
+    subject: "lock",
+    oversubscribed: "a holder or the next in line may be off its CPU; this measures the \
+                     scheduler with the lock",
+    off_cpu: "something else ran, or the lock sleeps",
+    handoffs: "a lock that its last owner keeps re-taking looks fast",
+};
+
 pub(crate) fn context() -> Context {
     Context {
         date: "2026-11-20 12:00 UTC".into(),
         command: "locklab matrix virt-spin virt-spin-backoff --seed 7".into(),
         file: None,
+        words: WORDS,
         reporters: &[],
     }
 }

@@ -175,8 +175,8 @@ fn latency(report: &Report, document: &mut Document) {
     }
     let mut columns = vec![
         Column::new("threads", 7),
-        Column::new("crit", 6),
-        Column::new("noncr", 6),
+        Column::new("critical", 8),
+        Column::new("non-crit.", 9),
         Column::new("", 11),
     ];
     columns.extend(percentiles.map(|(title, _)| Column::new(title, 7)));
@@ -247,12 +247,12 @@ pub(super) fn every_cell(report: &Report, document: &mut Document) {
     };
     document.push(
         Section::new("Handoffs and fairness")
-            .note(
-                "Handoffs: acquisitions per second whose holder before was another thread. \
-                 Streak: acquisitions in a row by one owner. A lock that its last owner keeps \
-                 re-taking looks fast: cells with \u{201c}s\u{201d} gained operations and lost \
-                 handoffs, or the other way round.",
-            )
+            .note(format!(
+                "Handoffs: operations per second whose predecessor was another thread's. Streak: \
+                 operations in a row by one thread. Cells with \u{201c}s\u{201d} gained operations \
+                 and lost handoffs, or the other way round: {}.",
+                report.context.words.handoffs
+            ))
             .only(Medium::Page),
     );
     document.push(

@@ -51,7 +51,7 @@ pub(super) fn over_threads(report: &Report, ranking: &Ranking, document: &mut Do
             Section::new(heading)
                 .with(Part::Lines(charts))
                 .note(
-                    "Coloured: the locks that may be the best somewhere, and what is in use today; \
+                    "Coloured: those that may be the best somewhere, and what is in use today; \
                      grey: all others. A band is the 95 % interval over the blocks. A pointer on a \
                      mark shows its figure.",
                 )
