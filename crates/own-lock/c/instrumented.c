@@ -16,8 +16,8 @@ struct locklab_hooks {
 	uint64_t (*update)(volatile void *, unsigned, unsigned, uint64_t, int, void *);
 	uint64_t (*compare)(volatile void *, unsigned, uint64_t, uint64_t, int, int, void *);
 	void (*fence)(int, void *);
-	void (*read)(const volatile void *, size_t, void *);
-	void (*write)(const volatile void *, size_t, void *);
+	void (*read)(const volatile void *, size_t, unsigned, void *);
+	void (*write)(const volatile void *, size_t, unsigned, void *);
 	unsigned (*cpu)(void);
 	unsigned (*node)(void);
 	void (*relax)(void *, size_t, void *);
@@ -29,21 +29,31 @@ struct locklab_hooks locklab_hooks __attribute__((section(".locklab_hooks")));
 
 enum { EXCHANGE, ADD, SUB, AND, OR, XOR, NAND };
 
+/* How an access that is no atomic one is written. */
+enum { PLAIN_ACCESS, VOLATILE_ACCESS };
+
 HIDDEN void __tsan_init(void) {}
 HIDDEN void __tsan_func_entry(void *site) { (void)site; }
 HIDDEN void __tsan_func_exit(void) {}
 
+#define PLAIN_AS(NAME, SIZE, KIND)                                                       \
+	HIDDEN void __tsan_##NAME##read##SIZE(void *a)                                   \
+	{                                                                                \
+		locklab_hooks.read(a, SIZE, KIND, SITE);                                 \
+	}                                                                                \
+	HIDDEN void __tsan_##NAME##write##SIZE(void *a)                                  \
+	{                                                                                \
+		locklab_hooks.write(a, SIZE, KIND, SITE);                                \
+	}
 #define PLAIN(SIZE)                                                                      \
-	HIDDEN void __tsan_read##SIZE(void *a) { locklab_hooks.read(a, SIZE, SITE); }    \
-	HIDDEN void __tsan_write##SIZE(void *a) { locklab_hooks.write(a, SIZE, SITE); }  \
-	HIDDEN void __tsan_volatile_read##SIZE(void *a) { locklab_hooks.read(a, SIZE, SITE); } \
-	HIDDEN void __tsan_volatile_write##SIZE(void *a) { locklab_hooks.write(a, SIZE, SITE); } \
-	HIDDEN void __tsan_unaligned_read##SIZE(void *a) { locklab_hooks.read(a, SIZE, SITE); } \
-	HIDDEN void __tsan_unaligned_write##SIZE(void *a) { locklab_hooks.write(a, SIZE, SITE); } \
+	PLAIN_AS(, SIZE, PLAIN_ACCESS)                                                   \
+	PLAIN_AS(unaligned_, SIZE, PLAIN_ACCESS)                                         \
+	PLAIN_AS(volatile_, SIZE, VOLATILE_ACCESS)                                       \
+	PLAIN_AS(unaligned_volatile_, SIZE, VOLATILE_ACCESS)                             \
 	HIDDEN void __tsan_read_write##SIZE(void *a)                                     \
 	{                                                                                \
-		locklab_hooks.read(a, SIZE, SITE);                                       \
-		locklab_hooks.write(a, SIZE, SITE);                                      \
+		locklab_hooks.read(a, SIZE, PLAIN_ACCESS, SITE);                         \
+		locklab_hooks.write(a, SIZE, PLAIN_ACCESS, SITE);                        \
 	}
 PLAIN(1)
 PLAIN(2)
@@ -51,14 +61,14 @@ PLAIN(4)
 PLAIN(8)
 PLAIN(16)
 
-HIDDEN void __tsan_read_range(void *a, size_t n) { locklab_hooks.read(a, n, SITE); }
-HIDDEN void __tsan_write_range(void *a, size_t n) { locklab_hooks.write(a, n, SITE); }
+HIDDEN void __tsan_read_range(void *a, size_t n) { locklab_hooks.read(a, n, PLAIN_ACCESS, SITE); }
+HIDDEN void __tsan_write_range(void *a, size_t n) { locklab_hooks.write(a, n, PLAIN_ACCESS, SITE); }
 HIDDEN void __tsan_vptr_update(void **a, void *v)
 {
 	(void)v;
-	locklab_hooks.write(a, sizeof *a, SITE);
+	locklab_hooks.write(a, sizeof *a, PLAIN_ACCESS, SITE);
 }
-HIDDEN void __tsan_vptr_read(void **a) { locklab_hooks.read(a, sizeof *a, SITE); }
+HIDDEN void __tsan_vptr_read(void **a) { locklab_hooks.read(a, sizeof *a, PLAIN_ACCESS, SITE); }
 
 #define UPDATE(BITS, NAME, OP)                                                            \
 	HIDDEN uint##BITS##_t __tsan_atomic##BITS##_##NAME(volatile uint##BITS##_t *a,    \
@@ -88,14 +98,14 @@ HIDDEN void __tsan_vptr_read(void **a) { locklab_hooks.read(a, sizeof *a, SITE);
 		volatile uint##BITS##_t *a, uint##BITS##_t *expected, uint##BITS##_t v,   \
 		int success, int failure)                                                 \
 	{                                                                                 \
-		locklab_hooks.read(expected, BITS / 8, SITE);                             \
+		locklab_hooks.read(expected, BITS / 8, PLAIN_ACCESS, SITE);                             \
 		uint##BITS##_t wanted = *expected;                                        \
 		uint##BITS##_t old = (uint##BITS##_t)locklab_hooks.compare(               \
 			a, BITS / 8, wanted, v, success, failure, SITE);                  \
 		if (old == wanted)                                                        \
 			return 1;                                                         \
 		/* Other threads may see this memory. */                                   \
-		locklab_hooks.write(expected, BITS / 8, SITE);                            \
+		locklab_hooks.write(expected, BITS / 8, PLAIN_ACCESS, SITE);                            \
 		*expected = old;                                                          \
 		return 0;                                                                 \
 	}                                                                                 \
@@ -103,14 +113,14 @@ HIDDEN void __tsan_vptr_read(void **a) { locklab_hooks.read(a, sizeof *a, SITE);
 		volatile uint##BITS##_t *a, uint##BITS##_t *expected, uint##BITS##_t v,   \
 		int success, int failure)                                                 \
 	{                                                                                 \
-		locklab_hooks.read(expected, BITS / 8, SITE);                             \
+		locklab_hooks.read(expected, BITS / 8, PLAIN_ACCESS, SITE);                             \
 		uint##BITS##_t wanted = *expected;                                        \
 		uint##BITS##_t old = (uint##BITS##_t)locklab_hooks.compare(               \
 			a, BITS / 8, wanted, v, success, failure, SITE);                  \
 		if (old == wanted)                                                        \
 			return 1;                                                         \
 		/* Other threads may see this memory. */                                   \
-		locklab_hooks.write(expected, BITS / 8, SITE);                            \
+		locklab_hooks.write(expected, BITS / 8, PLAIN_ACCESS, SITE);                            \
 		*expected = old;                                                          \
 		return 0;                                                                 \
 	}                                                                                 \
@@ -135,8 +145,8 @@ HIDDEN void *memmove(void *to, const void *from, size_t n)
 {
 	volatile char *t = to;
 	const volatile char *f = from;
-	locklab_hooks.read(from, n, SITE);
-	locklab_hooks.write(to, n, SITE);
+	locklab_hooks.read(from, n, PLAIN_ACCESS, SITE);
+	locklab_hooks.write(to, n, PLAIN_ACCESS, SITE);
 	if (t <= f)
 		for (size_t i = 0; i < n; i++)
 			t[i] = f[i];
@@ -149,8 +159,8 @@ HIDDEN void *memcpy(void *to, const void *from, size_t n)
 {
 	volatile char *t = to;
 	const volatile char *f = from;
-	locklab_hooks.read(from, n, SITE);
-	locklab_hooks.write(to, n, SITE);
+	locklab_hooks.read(from, n, PLAIN_ACCESS, SITE);
+	locklab_hooks.write(to, n, PLAIN_ACCESS, SITE);
 	for (size_t i = 0; i < n; i++)
 		t[i] = f[i];
 	return to;
@@ -158,7 +168,7 @@ HIDDEN void *memcpy(void *to, const void *from, size_t n)
 HIDDEN void *memset(void *to, int c, size_t n)
 {
 	volatile char *t = to;
-	locklab_hooks.write(to, n, SITE);
+	locklab_hooks.write(to, n, PLAIN_ACCESS, SITE);
 	for (size_t i = 0; i < n; i++)
 		t[i] = (char)c;
 	return to;

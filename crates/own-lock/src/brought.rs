@@ -60,5 +60,6 @@ pub fn brought_to_checker(name: &str) -> Option<Candidate> {
         name: name.to_owned(),
         properties: promises(),
         drawn: false,
+        mutants: Vec::new(),
     })
 }

@@ -167,6 +167,28 @@ pub(crate) fn compile_for_checker(unit: &Unit) -> Result<Checked, Error> {
     })
 }
 
+/// The code that the compiler makes of a unit for the checker; `None` if it
+/// does not compile. A pointer of another type is an error here.
+pub(crate) fn code(unit: &Unit) -> Option<String> {
+    let folder = folder_with_headers().ok()?;
+    let compiler = Compiler::of(&unit.file, folder.path());
+    let output = folder.path().join("code.s");
+    let mut flags = words(&["-O2", "-w", "-DLOCKLAB_CHECKER", REPORTED[4]], &[]);
+    if !compiler.cpp {
+        let strict = [
+            "-Werror=incompatible-pointer-types",
+            "-Werror=int-conversion",
+        ];
+        flags.extend(words(&strict, &[]));
+    }
+    flags.extend(compiler.on(unit, "-S", &output));
+    let compiled = compiler.run(&flags).ok()?;
+    compiled
+        .status
+        .success()
+        .then(|| std::fs::read_to_string(&output).ok())?
+}
+
 /// Makes a folder to compile in, with the files of Locklab that are compiled
 /// with a lock.
 fn folder_with_headers() -> Result<TempDir, Error> {
@@ -201,6 +223,7 @@ fn instrument(
     if compiler.says_gcc() {
         arguments.push("-Wno-tsan".into());
     }
+    arguments.extend(compiler.tells_volatile(folder));
     arguments.extend(compiler.on(unit, "-S", &assembly));
     compiler.checked(unit, &arguments)?;
     let text = std::fs::read_to_string(&assembly)
@@ -278,6 +301,26 @@ impl Compiler {
     fn says_gcc(&self) -> bool {
         self.run(&["--version".to_owned()])
             .is_ok_and(|output| !String::from_utf8_lossy(&output.stdout).contains("clang"))
+    }
+
+    /// The arguments by which volatile accesses are reported as such; none if
+    /// the compiler (gcc before 11, clang before 12) has no such option, and
+    /// reports them as plain.
+    fn tells_volatile(&self, folder: &Path) -> Vec<String> {
+        let empty = folder.join("empty.c");
+        let option: &[&str] = if self.says_gcc() {
+            &["--param=tsan-distinguish-volatile=1"]
+        } else {
+            &["-mllvm", "-tsan-distinguish-volatile=1"]
+        };
+        let option = words(option, &[]);
+        let output = folder.join("empty.s");
+        let alone = words(&["-fsanitize=thread", "-S", "-o"], &[&output, &empty]);
+        let works = std::fs::write(&empty, "").is_ok()
+            && self
+                .run(&[alone, option.clone()].concat())
+                .is_ok_and(|output| output.status.success());
+        if works { option } else { Vec::new() }
     }
 
     /// The arguments that compile the user's file to `output`.

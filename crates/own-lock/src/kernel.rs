@@ -99,12 +99,13 @@ a pointer and an xchg_relaxed are taken for Acquires, and a read-modify-write \
 that is a full barrier has one before and one behind it. C11 has no \
 dependencies, and an Acquire orders more than one does, so a bug that only \
 machines without such an order show (Arm) may be missed. --c11 takes the \
-orderings as they are written. Neither is the kernel's own memory model.";
+orderings as they are written. Plain accesses are not checked for data races. Neither is the kernel's own memory model.";
 
 /// The same without dependencies.
 pub(crate) const STRICT: &str = "\
 C11 as written, without the address dependencies that the kernel relies on: \
-a promise that is broken here may be kept by every machine. Neither this nor \
+a promise that is broken here may be kept by every machine. Plain accesses \
+are not checked for data races. Neither this nor \
 the default is the kernel's own memory model.";
 
 /// The compilation unit of a kernel's lock, and the folder that contains it.

@@ -28,6 +28,7 @@ pub mod kernel;
 mod library;
 mod lines;
 mod memory;
+mod mutate;
 mod native;
 mod own_lock;
 mod repeat;

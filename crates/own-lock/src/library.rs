@@ -30,13 +30,16 @@ pub(crate) struct Hooks {
     pub(crate) update: extern "C-unwind" fn(usize, c_uint, c_uint, u64, c_int, usize) -> u64,
     pub(crate) compare: extern "C-unwind" fn(usize, c_uint, u64, u64, c_int, c_int, usize) -> u64,
     pub(crate) fence: extern "C-unwind" fn(c_int, usize),
-    pub(crate) read: extern "C-unwind" fn(usize, usize, usize),
-    pub(crate) write: extern "C-unwind" fn(usize, usize, usize),
+    pub(crate) read: extern "C-unwind" fn(usize, usize, c_uint, usize),
+    pub(crate) write: extern "C-unwind" fn(usize, usize, c_uint, usize),
     pub(crate) cpu: extern "C-unwind" fn() -> c_uint,
     pub(crate) node: extern "C-unwind" fn() -> c_uint,
     pub(crate) relax: extern "C-unwind" fn(*const u8, usize, usize),
     pub(crate) fail: extern "C-unwind" fn(*const c_char, *const c_char, c_uint),
 }
+
+/// The access of a `read` or `write` is volatile: c/instrumented.c numbers it.
+pub(crate) const VOLATILE: c_uint = 1;
 
 /// The result of a read-modify-write, by the operation numbers of
 /// c/instrumented.c.

@@ -8,6 +8,7 @@ use crate::inspect::{self, Facts};
 use crate::isolate::{Death, Lost, in_child};
 use crate::kernel;
 use crate::lines::Lines;
+use crate::mutate;
 use crate::simulate::{self, Answer};
 use crate::source::Source;
 use locklab_locks::{Fairness, Info};
@@ -169,6 +170,8 @@ impl OwnLock {
         Ok(check::promises(
             checked.library,
             checked.facts,
+            // A kernel's plain accesses are ordered by its own memory model.
+            self.unit.1.is_none(),
             (checked.folder, self.unit.clone()),
         ))
     }
@@ -193,6 +196,11 @@ impl OwnLock {
             name: self.name.clone(),
             properties: self.promises()?,
             drawn: false,
+            mutants: match self.unit.1 {
+                None => mutate::mutants(&self.unit.0),
+                // Its text is a wrapper of ours around the kernel's.
+                Some(_) => Vec::new(),
+            },
         })
     }
 

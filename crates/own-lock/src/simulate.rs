@@ -355,7 +355,7 @@ extern "C-unwind" fn fence(order: c_int, site: usize) {
     }
 }
 
-extern "C-unwind" fn read(address: usize, bytes: usize, site: usize) {
+extern "C-unwind" fn read(address: usize, bytes: usize, _: c_uint, site: usize) {
     if !enters(site) {
         return;
     }
@@ -373,7 +373,7 @@ extern "C-unwind" fn read(address: usize, bytes: usize, site: usize) {
     }
 }
 
-extern "C-unwind" fn write(address: usize, bytes: usize, site: usize) {
+extern "C-unwind" fn write(address: usize, bytes: usize, _: c_uint, site: usize) {
     if !enters(site) {
         return;
     }

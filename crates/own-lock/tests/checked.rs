@@ -145,6 +145,84 @@ fn known_bugs_of_public_locks_are_found() {
     }
 }
 
+/// What a compiler may do with plain accesses is no execution of the model, so
+/// the race itself breaks the promise; volatile accesses are relaxed ones.
+#[test]
+fn plain_accesses_that_race_break_a_promise() {
+    let name = at("bugs/plain_flag.c");
+    let said = failure(&promises_of(&name, &[]), "exclusion", 300).message;
+    let both = [
+        "data race: the ",
+        "plain write at plain_flag.c:37",
+        "atomic write at plain_flag.c:20",
+        "make both atomic",
+    ];
+    assert!(both.iter().all(|part| said.contains(part)), "{said}");
+    for mended in ["-DFIXED", "-DVOLATILE"] {
+        assert_kept(mended, &promises_of(&name, &[mended]), 100);
+    }
+}
+
+/// Plain data that a lock's own protocol protects does not race.
+#[test]
+fn plain_accesses_that_are_ordered_keep_the_promises() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("counted.c");
+    let text = "#include <locklab_lock.h>
+#include <stdatomic.h>
+struct l { _Atomic unsigned char held; int owner, taken; };
+struct c { int mine; };
+LOCKLAB_LOCK(counted, struct l, struct c);
+void lab_lock(void *p, void *q) {
+\tstruct l *l = p; struct c *c = q;
+\tc->mine++;
+\twhile (atomic_exchange_explicit(&l->held, 1, memory_order_acq_rel))
+\t\tlab_relax();
+\tl->owner = lab_cpu() + 1;
+\tl->taken += c->mine > 0;
+}
+void lab_unlock(void *p, void *c) {
+\tstruct l *l = p; (void)c;
+\tif (l->owner != (int)lab_cpu() + 1) __builtin_trap();
+\tl->owner = 0;
+\tatomic_store_explicit(&l->held, 0, memory_order_release);
+}
+";
+    std::fs::write(&path, text).unwrap();
+    assert_kept("counted.c", &promises_of(path.to_str().unwrap(), &[]), 300);
+}
+
+/// What lies between the accesses of a file is changed as well. Of the
+/// test-and-set lock all is noticed but what changes nothing: any value but 0
+/// is held, and it need not read before it tries again.
+#[test]
+fn mutants_of_a_file_are_changes_of_its_code() {
+    let name = at("ttas.c");
+    let lock = OwnLock::named(&name, &[]).unwrap().unwrap();
+    let candidate = lock.candidate().unwrap();
+    let mut fates = std::collections::BTreeMap::new();
+    for mutant in &candidate.mutants {
+        let fate = match (mutant.promises)() {
+            None => "none",
+            Some(promises) => match try_mutant(&promises, limits(300), None, true).0 {
+                Fate::Killed { .. } => "killed",
+                _ => "survives",
+            },
+        };
+        fates
+            .entry(fate)
+            .or_insert_with(Vec::new)
+            .push(format!("{} {}", mutant.line, mutant.change));
+    }
+    assert!(fates["killed"].len() >= 5, "{fates:?}");
+    let harmless = [
+        "ttas.c:14:44 1 -> 2",
+        "ttas.c:15:62 condition always false",
+        "ttas.c:24:45 1 -> 2",
+    ];
+    assert_eq!(fates["survives"], harmless, "{fates:?}");
+}
+
 /// A lock whose `lab_lock` ends so.
 fn going_wrong(how: &str) -> Failure {
     let folder = tempfile::tempdir().unwrap();

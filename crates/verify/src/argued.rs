@@ -7,7 +7,7 @@
 //! speaks of. One that stands there and is killed nevertheless counts as
 //! killed: the reason is wrong then.
 
-use crate::mutation::Mutation;
+use crate::journal::Place;
 use crate::source;
 use std::path::Path;
 
@@ -16,10 +16,9 @@ use std::path::Path;
 /// changed, and why no promise breaks.
 const REASONS: &str = include_str!("../argued.tsv");
 
-/// Why this mutant of this lock breaks no promise, if that is known.
-pub(crate) fn because(lock: &str, mutation: &Mutation) -> Option<&'static str> {
-    let place = mutation.place;
-    let description = mutation.description();
+/// Why this change at this place of this lock breaks no promise, if that is
+/// known.
+pub(crate) fn because(lock: &str, place: Place, description: &str) -> Option<&'static str> {
     let line = |line| source::line(place.file, line).unwrap_or("").trim();
     let text = line(place.line.saturating_sub(1)).to_owned() + " " + line(place.line);
     REASONS.lines().skip(1).find_map(|reason| {

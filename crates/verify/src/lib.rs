@@ -15,16 +15,18 @@
 
 mod argued;
 mod bugs;
+mod copies;
 mod coverage;
 mod execution;
 mod explore;
 mod interposer;
 mod isolate;
 mod journal;
-mod models;
+mod moment;
 mod mutants;
 mod mutation;
 mod numbers;
+mod originals;
 mod parking;
 mod planted;
 mod platform;
@@ -35,6 +37,7 @@ mod result;
 mod run;
 mod source;
 mod subject;
+mod switched;
 mod trace;
 mod verify;
 
@@ -44,6 +47,8 @@ pub use execution::{MAX_THREADS, begin_again, owns_static_data};
 pub use explore::{Explored, Failure, Limits, Outcome};
 pub use interposer::INTERPOSER;
 pub use journal::Place;
+pub use moment::Moment;
+pub use mutants::{Promises, SourceMutant};
 pub use mutation::{Change, Mutation, Part};
 pub use numbers::THREAD_NUMBERS;
 pub use parking::SPIN_THEN_PARK;

@@ -1,10 +1,18 @@
 //! Which value stands for a lock in a model.
 //!
-//! Every lock of the catalogue, by its name. Where a type holds an array for
+//! Every lock of the catalogue, by its name; compiled for the locks, and again
+//! for their copies with switches ([`super`]). Where a type holds an array for
 //! hundreds of CPUs, the model has the same code with room for four: making
 //! five hundred atomics for each of a million executions would be the whole
 //! cost, and a small array goes round within one.
 
+use super::locks::catalogue::{self, Visitor};
+use super::locks::platform::Platform;
+use super::locks::{
+    Anderson, BravoPhaseFair, McsTimeout, McsTimeoutNode, McsTp, MplockAnderson, MplockClh,
+    MplockMcs, MplockTicket, MplockTicketPadded, PhaseFair, RawLock, RqSpinlock, RwQueued, Tas,
+    TasWord, Ttas, TtasWord, Twa,
+};
 use crate::platform::Loom;
 use crate::property::{
     Property, after_a_failed_try, announced, biased, big_properties, both_sleep, called_back,
@@ -15,13 +23,6 @@ use crate::property::{
     running_keep_place, short_lived, timed, virtualized, without_node, writer_tries,
 };
 use crate::subject::{self, Subject, subject};
-use locklab_locks::catalogue::{self, Visitor};
-use locklab_locks::platform::Platform;
-use locklab_locks::{
-    Anderson, BravoPhaseFair, McsTimeout, McsTimeoutNode, McsTp, MplockAnderson, MplockClh,
-    MplockMcs, MplockTicket, MplockTicketPadded, PhaseFair, RawLock, RqSpinlock, RwQueued, Tas,
-    TasWord, Ttas, TtasWord, Twa,
-};
 use std::sync::Arc;
 
 /// CPUs, slots: no less than the threads of any model.

@@ -10,25 +10,46 @@ use crate::planted::{self, Planted};
 use crate::property::Property;
 use crate::result::{Killed, LockResult, MutantKind, Survivor};
 use crate::run::{self, Fate, Passed};
+use crate::switched::{Switch, Switched};
 use crate::verify::{Candidate, Options, in_parallel};
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+/// A change of a lock's source that makes another lock.
+pub struct SourceMutant {
+    /// Source file, line and column.
+    pub line: String,
+    /// What stands on that line.
+    pub source: String,
+    /// What was there and what is, as "== -> !=".
+    pub change: String,
+    /// The promises of the lock with the change; `None` if there is no such
+    /// lock, or it is the same as without.
+    pub promises: Promises,
+}
+
+/// Makes a lock, and names its promises.
+pub type Promises = Box<dyn Fn() -> Option<Vec<Property>> + Send + Sync>;
+
 /// A mutant of one lock.
 #[derive(Clone, Copy)]
-enum Mutant {
+enum Mutant<'a> {
     /// By the platform.
     Of(Mutation),
     /// In the source.
     In(&'static Planted),
+    /// In the source of a lock that is not ours.
+    Other(&'a SourceMutant),
+    /// By a switch in a copy of the source.
+    By(Switch),
 }
 
-impl Mutant {
+impl<'a> Mutant<'a> {
     fn kind(self) -> MutantKind {
         match self {
             Self::Of(mutation) if mutation.is_ordering() => MutantKind::Ordering,
-            Self::Of(_) => MutantKind::Structure,
+            Self::Of(_) | Self::Other(_) | Self::By(_) => MutantKind::Structure,
             Self::In(_) => MutantKind::Planted,
         }
     }
@@ -38,6 +59,7 @@ impl Mutant {
         match self {
             Self::Of(mutation) => planted::name_of(lock, &mutation).map(str::to_owned),
             Self::In(planted) => Some(planted.what.to_owned()),
+            Self::Other(_) | Self::By(_) => None,
         }
     }
 
@@ -45,6 +67,8 @@ impl Mutant {
         match self {
             Self::Of(mutation) => mutation.site(),
             Self::In(planted) => planted.file.to_owned(),
+            Self::Other(mutant) => mutant.line.clone(),
+            Self::By(switch) => switch.line(),
         }
     }
 
@@ -53,6 +77,8 @@ impl Mutant {
         match self {
             Self::Of(mutation) => mutation.text(),
             Self::In(planted) => planted.what.to_owned(),
+            Self::Other(mutant) => mutant.source.clone(),
+            Self::By(switch) => switch.source().to_owned(),
         }
     }
 
@@ -60,20 +86,24 @@ impl Mutant {
         match self {
             Self::Of(mutation) => mutation.description(),
             Self::In(_) => "planted in the source".to_owned(),
+            Self::Other(mutant) => mutant.change.clone(),
+            Self::By(switch) => switch.change().to_owned(),
         }
     }
 
     fn because(self, lock: &str) -> Option<&'static str> {
         match self {
-            Self::Of(mutation) => argued::because(lock, &mutation),
+            Self::Of(mutation) => argued::because(lock, mutation.place, &mutation.description()),
             Self::In(planted) => planted.because,
+            Self::Other(_) => None,
+            Self::By(switch) => argued::because(lock, switch.place(), switch.change()),
         }
     }
 
     /// The properties that can tell it from the lock: those whose executions
     /// pass the place. For the others it is the lock itself, as far as that is
     /// explored.
-    fn properties<'a>(self, all: &'a [Property], passed: &[Passed]) -> Vec<&'a Property> {
+    fn properties<'p>(self, all: &'p [Property], passed: &[Passed]) -> Vec<&'p Property> {
         let Self::Of(mutation) = self else {
             return all.iter().collect();
         };
@@ -85,20 +115,31 @@ impl Mutant {
             .collect()
     }
 
-    fn run(self, lock: &str, properties: &[&Property], options: Options) -> (Fate, Duration) {
+    /// What becomes of it; `None` if there is no such mutant.
+    fn run(
+        self,
+        lock: &str,
+        properties: &[&Property],
+        switched: &Switched,
+        options: Options,
+    ) -> Option<(Fate, Duration)> {
         // What is argued is not explored for ever.
         let thorough = self.because(lock).is_none() && options.mutant_executions > 0;
         let limits = Limits {
             executions: options.mutant_executions,
             ..options.limits()
         };
-        match self {
+        Some(match self {
             Self::Of(mutation) => {
                 let properties = properties.iter().copied();
                 run::try_mutant(properties, limits, Some(mutation), thorough)
             }
             Self::In(planted) => run::try_mutant(&planted.properties(), limits, None, thorough),
-        }
+            Self::Other(mutant) => run::try_mutant(&(mutant.promises)()?, limits, None, thorough),
+            Self::By(switch) => {
+                run::try_mutant(&switched.properties(switch), limits, None, thorough)
+            }
+        })
     }
 }
 
@@ -112,7 +153,8 @@ pub(crate) fn try_mutants(
     total: &AtomicUsize,
     tell: &(dyn Fn(String) + Sync),
 ) {
-    let jobs: Vec<(usize, Mutant)> = passed
+    let switched = switched(locks, results, options, total, tell);
+    let jobs: Vec<(usize, Mutant<'_>)> = passed
         .iter()
         .enumerate()
         // A lock with a fault fails under every mutant: that says nothing of
@@ -125,7 +167,10 @@ pub(crate) fn try_mutants(
                 .collect();
             let of = of.into_iter().map(Mutant::Of);
             let planted = planted::in_source(&locks[lock].name).map(Mutant::In);
-            of.chain(planted).map(move |mutant| (lock, mutant))
+            let other = locks[lock].mutants.iter().map(Mutant::Other);
+            let by = switched[lock].mutants().map(Mutant::By);
+            let all = of.chain(planted).chain(other).chain(by);
+            all.map(move |mutant| (lock, mutant))
         })
         .collect();
     total.fetch_add(jobs.len(), Ordering::Relaxed);
@@ -134,19 +179,55 @@ pub(crate) fn try_mutants(
             name, properties, ..
         } = &locks[lock];
         let able = mutant.properties(properties, &passed[lock]);
-        let tried = mutant.run(name, &able, options);
+        let tried = mutant.run(name, &able, &switched[lock], options);
         tell(format!("{name}: {}", mutant.line()));
         tried
     });
     for (lock, result) in results.iter_mut().enumerate() {
         if result.holds() {
             let of_lock = jobs.iter().zip(&fates).filter(|((l, _), _)| *l == lock);
-            count(result, of_lock.map(|((_, mutant), fate)| (*mutant, fate)));
+            let made = of_lock.filter_map(|((_, mutant), fate)| Some((*mutant, fate.as_ref()?)));
+            count(result, made);
         }
     }
 }
 
-fn count<'a>(result: &mut LockResult, tried: impl Iterator<Item = (Mutant, &'a (Fate, Duration))>) {
+/// The copies with switches of the locks that keep their promises, each with
+/// the switches that its models pass.
+fn switched(
+    locks: &[Candidate],
+    results: &[LockResult],
+    options: Options,
+    total: &AtomicUsize,
+    tell: &(dyn Fn(String) + Sync),
+) -> Vec<Switched> {
+    let copies = locks.iter().zip(results).map(|(lock, result)| {
+        let copy =
+            (options.source && lock.drawn && result.holds()).then(|| Switched::of(&lock.name));
+        copy.flatten().unwrap_or_default()
+    });
+    let mut copies: Vec<Switched> = copies.collect();
+    let jobs: Vec<(usize, usize)> = copies
+        .iter()
+        .enumerate()
+        .flat_map(|(lock, copy)| (0..copy.models()).map(move |model| (lock, model)))
+        .collect();
+    total.fetch_add(jobs.len(), Ordering::Relaxed);
+    let passed = in_parallel(options.workers, jobs.clone(), |(lock, model)| {
+        let passed = copies[lock].pass(model);
+        tell(format!("{}: its source", locks[lock].name));
+        passed
+    });
+    for ((lock, _), passed) in jobs.into_iter().zip(passed) {
+        copies[lock].add(passed);
+    }
+    copies
+}
+
+fn count<'a>(
+    result: &mut LockResult,
+    tried: impl Iterator<Item = (Mutant<'a>, &'a (Fate, Duration))>,
+) {
     for (mutant, (fate, took)) in tried {
         let seconds = took.as_secs_f64();
         result.seconds += seconds;

@@ -80,6 +80,29 @@ pub enum Change {
     OneNumber,
 }
 
+impl Change {
+    /// Whether it changes what an access does, and not how its caller goes on.
+    pub(crate) fn is_of_an_access(self) -> bool {
+        match self {
+            Self::Weaken { .. }
+            | Self::Omit
+            | Self::Repeat
+            | Self::Delay
+            | Self::DelayMore
+            | Self::Split
+            | Self::Pretend => true,
+            Self::Invert
+            | Self::NoWait
+            | Self::NegateWait
+            | Self::Patient
+            | Self::NoWake
+            | Self::Unbounded
+            | Self::OneMore
+            | Self::OneNumber => false,
+        }
+    }
+}
+
 /// A kind of operation, as far as it matters to how it can be changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Kind {

@@ -4,8 +4,8 @@
 //! build makes a copy of the lock's source with one edit. Each must break a
 //! promise of its lock, or say why it breaks none.
 
-use crate::models::{more_properties, orderings_of};
 use crate::mutation::Mutation;
+use crate::originals::models::{more_properties, orderings_of};
 use crate::property::{Property, promises};
 use crate::source;
 use crate::subject::{self, Subject};

@@ -6,9 +6,9 @@ use crate::explore::{Explored, Failure, Limits, Outcome, explore, explore_within
 use crate::interposer::{INTERPOSER, interposer_properties};
 use crate::isolate::{Crash, Ended, isolated};
 use crate::journal::{Journal, Place};
-use crate::models;
 use crate::mutation::{self, Mutation};
 use crate::numbers::{THREAD_NUMBERS, number_properties};
+use crate::originals::models;
 use crate::parking::{SPIN_THEN_PARK, park_properties};
 use crate::property::Property;
 use serde::{Deserialize, Serialize};
@@ -100,6 +100,9 @@ pub fn check_and_record(property: &Property, limits: Limits) -> (Explored, Passe
                 let files = property.structure_of;
                 mutant.is_ordering() || files.iter().any(|file| mutant.place.file.ends_with(file))
             });
+        }
+        if property.loops_are_code {
+            mutants.retain(|mutant| mutant.change.is_of_an_access());
         }
         let passed = Passed {
             places,

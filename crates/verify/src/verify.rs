@@ -4,7 +4,7 @@
 use crate::coverage::{Coverage, Covered};
 use crate::explore::{Explored, Failure, Limits, Outcome};
 use crate::interposer::INTERPOSER;
-use crate::mutants::try_mutants;
+use crate::mutants::{SourceMutant, try_mutants};
 use crate::numbers::THREAD_NUMBERS;
 use crate::parking::SPIN_THEN_PARK;
 use crate::property::Property;
@@ -24,6 +24,8 @@ use std::time::Duration;
 pub struct Options {
     /// Also change every operation in turn.
     pub mutants: bool,
+    /// Of locks of the catalogue, also every token of the source that can be.
+    pub source: bool,
     /// OS threads that explore at once.
     pub workers: usize,
     /// The most executions of one property, all bounds together.
@@ -56,6 +58,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             mutants: false,
+            source: false,
             workers: std::thread::available_parallelism().map_or(1, usize::from),
             executions: EXECUTIONS,
             mutant_executions: EXECUTIONS,
@@ -122,6 +125,9 @@ pub struct Candidate {
     pub properties: Vec<Property>,
     /// Whether random schedules are drawn of it, by its name.
     pub drawn: bool,
+    /// Changes of its source that make other locks, beside what is changed
+    /// while it runs.
+    pub mutants: Vec<SourceMutant>,
 }
 
 impl Candidate {
@@ -135,6 +141,7 @@ impl Candidate {
             name: name.to_owned(),
             properties,
             drawn: !NO_LOCKS.contains(&name),
+            mutants: Vec::new(),
         })
     }
 }

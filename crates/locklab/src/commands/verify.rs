@@ -64,6 +64,13 @@ pub struct VerifyArgs {
     /// file, crates/verify/verified.tsv.
     #[arg(long, value_name = "FILE", requires = "mutants")]
     pub record: Option<PathBuf>,
+    /// Also change each comparison, condition, constant, operator, field and
+    /// statement of a lock of the catalogue
+    ///
+    /// Of a file of yours --mutants does that anyway. Takes several times as
+    /// long, and what is changed so is in no record.
+    #[arg(long, requires = "mutants", conflicts_with = "record")]
+    pub source: bool,
     /// Take a kernel's orderings as written, without address dependencies
     ///
     /// C11 has none, so a promise that a kernel's lock keeps by them is broken
@@ -108,6 +115,7 @@ pub fn run(args: &VerifyArgs, common: &Common) -> Result<ExitCode, Error> {
     };
     let options = Options {
         mutants: args.mutants,
+        source: args.source,
         executions,
         mutant_executions: executions,
         schedules: match args.schedules {

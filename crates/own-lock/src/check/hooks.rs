@@ -1,14 +1,16 @@
 //! The functions that the compiled lock calls at each access, fence and pause.
 //!
-//! A plain read is a relaxed load whose value stays in memory until the
-//! thread's next access; a plain write is a relaxed store there. Must never
-//! run outside a model, except for `lab_init`, which precedes the model.
+//! A plain or volatile read is a relaxed load whose value stays in memory until
+//! the thread's next access; such a write is a relaxed store there. Plain ones
+//! must not race. Must never run outside a model, except for `lab_init`, which
+//! precedes the model.
 
 use super::part::{Part, order};
+use super::race::Access;
 use super::waits::{has_changed, has_updated, relax, repeats};
 use super::world::{thread, with};
 use crate::isolate;
-use crate::library::{Hooks, found_wrong, low, updated};
+use crate::library::{Hooks, VOLATILE, found_wrong, low, updated};
 use crate::memory::{compare_memory, memory, set_memory};
 use crate::repeat::Read;
 use locklab_locks::platform::{Ordering, Platform};
@@ -52,6 +54,7 @@ pub(super) extern "C-unwind" fn load(address: usize, size: c_uint, mo: c_int, si
     let me = thread();
     let part = Part::at(address, size, site);
     let handed = with(|world| world.threads[me].handed.take());
+    let began = part.before(false);
     let value = match handed {
         Some((at, bytes, value)) if (at, c_uint::from(bytes)) == (address, size) => value,
         _ => {
@@ -59,6 +62,7 @@ pub(super) extern "C-unwind" fn load(address: usize, size: c_uint, mo: c_int, si
             part.load(order(mo))
         }
     };
+    part.after(Access::ATOMIC_READ, began);
     let read = Read {
         address,
         size: size as u8,
@@ -84,7 +88,9 @@ pub(super) extern "C-unwind" fn store(
     }
     has_changed();
     let part = Part::at(address, size, site);
+    let began = part.before(false);
     part.store(low(size, value), order(mo));
+    part.after(Access::ATOMIC_WRITE, began);
 }
 
 pub(super) extern "C-unwind" fn update(
@@ -105,7 +111,9 @@ pub(super) extern "C-unwind" fn update(
         }
     }
     let part = Part::at(address, size, site);
+    let began = part.before(false);
     let old = part.headed_by(mo).update(operation, value, order(mo));
+    part.after(Access::ATOMIC_WRITE, began);
     let new = low(size, updated(operation, old, value));
     has_updated(&part, site, (old, new));
     old
@@ -130,9 +138,15 @@ pub(super) extern "C-unwind" fn compare(
         0 | 3 => Ordering::Relaxed,
         _ => Ordering::Acquire,
     };
+    let began = part.before(false);
     let old = part
         .headed_by(success)
         .compare(expected, new, order(success), failure);
+    let access = match old == expected {
+        true => Access::ATOMIC_WRITE,
+        false => Access::ATOMIC_READ,
+    };
+    part.after(access, began);
     let now = if old == expected { new } else { old };
     has_updated(&part, site, (old, now));
     old
@@ -178,21 +192,27 @@ pub(super) fn pieces(address: usize, bytes: usize) -> impl Iterator<Item = (usiz
     })
 }
 
-pub(super) extern "C-unwind" fn read(address: usize, bytes: usize, site: usize) {
+pub(super) extern "C-unwind" fn read(address: usize, bytes: usize, kind: c_uint, site: usize) {
     if !flush(site) || is_own(address) {
         return;
     }
     let me = thread();
+    let access = Access {
+        plain: kind != VOLATILE,
+        writes: false,
+    };
     // Other threads may run at each load, so memory is changed after all of
     // them.
     let mut seen = Vec::new();
     for (address, size) in pieces(address, bytes) {
         let part = Part::at(address, size.into(), site);
         let handed = with(|world| world.threads[me].handed.take());
+        let began = part.before(access.plain);
         let value = match handed {
             Some((at, width, value)) if (at, width) == (address, size) => value,
             _ => part.load(Ordering::Relaxed),
         };
+        part.after(access, began);
         let read = Read {
             address,
             size,
@@ -214,14 +234,20 @@ pub(super) extern "C-unwind" fn read(address: usize, bytes: usize, site: usize) 
     }
 }
 
-pub(super) extern "C-unwind" fn write(address: usize, bytes: usize, site: usize) {
+pub(super) extern "C-unwind" fn write(address: usize, bytes: usize, kind: c_uint, site: usize) {
     if !flush(site) || is_own(address) {
         return;
     }
     has_changed();
     let me = thread();
+    let access = Access {
+        plain: kind != VOLATILE,
+        writes: true,
+    };
     for (address, size) in pieces(address, bytes) {
         let part = Part::at(address, size.into(), site);
+        let began = part.before(access.plain);
+        part.after(access, began);
         let before = part.of(part.newest());
         with(|world| {
             world.threads[me]

@@ -6,13 +6,15 @@
 //! decides what a read sees. The boundaries and widths of words are learnt: an
 //! access that does not fit begins the model again. A plain read is a relaxed
 //! load whose value stays in memory until the thread's next access; a plain
-//! write is a relaxed store there. A loop that repeats ([`crate::repeat`])
+//! write is a relaxed store there. One that races is a failed promise
+//! ([`race`]). A loop that repeats ([`crate::repeat`])
 //! waits as `spin` does, and is pruned likewise.
 //!
 //! It must never run outside a model: its state belongs to one execution.
 
 mod hooks;
 mod part;
+mod race;
 mod waits;
 mod word;
 mod world;
@@ -31,10 +33,11 @@ use std::sync::atomic::Ordering;
 use world::{MOST_CONTEXTS, MOST_LOCKS, World, lines, make_words, thread, with};
 
 /// The promises of a lock that was compiled for the checker; `kept` lives as
-/// long as they do.
+/// long as they do. With `races`, a data race breaks a promise.
 pub(crate) fn promises(
     library: PathBuf,
     facts: Facts,
+    races: bool,
     kept: impl Send + Sync + 'static,
 ) -> Vec<Property> {
     let lock: Arc<dyn Subject> = Arc::new(Checked {
@@ -48,8 +51,8 @@ pub(crate) fn promises(
         .map(|property| {
             let world = world.clone();
             property
-                .of_orderings()
-                .after(move || World::begin(&world.0, &world.1, HOOKS))
+                .of_operations()
+                .after(move || World::begin(&world.0, &world.1, races, HOOKS))
         })
         .collect()
 }

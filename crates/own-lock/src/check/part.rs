@@ -5,12 +5,13 @@
 //! read-modify-write of the whole, or the operation of [`LockWord`] for it. It
 //! must leave memory with the newest value of the word.
 
+use super::race::{self, Access};
 use super::word::Word;
-use super::world::with;
+use super::world::{thread, with};
 use crate::library::{low, updated};
 use crate::memory::{memory, set_memory};
 use locklab_locks::platform::{LockWord, Ordering};
-use locklab_verify::Place;
+use locklab_verify::{Moment, Place};
 use std::ffi::{c_int, c_uint};
 
 /// The memory order of an access in Rust's terms.
@@ -79,6 +80,29 @@ impl Part {
             size,
             place,
         }
+    }
+
+    /// It is about to be accessed: this moment.
+    pub(super) fn before(&self, plain: bool) -> Vec<Moment> {
+        let (address, bytes) = self.memory();
+        if plain && with(|world| world.raced.learns(address, bytes)) {
+            locklab_verify::begin_again();
+        }
+        with(|world| world.raced.before(address, bytes))
+    }
+
+    /// It has been accessed, from that moment on.
+    pub(super) fn after(&self, access: Access, began: Vec<Moment>) {
+        let here = (access, self.place);
+        let race = with(|world| world.raced.after(thread(), self.memory(), here, began));
+        if let Some(other) = race {
+            panic!("{}", race::said(here, other));
+        }
+    }
+
+    fn memory(&self) -> (usize, usize) {
+        let address = self.first + (self.shift / 8) as usize;
+        (address, self.size as usize)
     }
 
     /// The same part, for an access of this memory order.

@@ -5,6 +5,7 @@
 //! words are learnt from the accesses of earlier executions. This module must
 //! never take a step of the model itself.
 
+use super::race::Raced;
 use super::word::Word;
 use crate::inspect::Facts;
 use crate::isolate;
@@ -56,6 +57,8 @@ pub(super) struct World {
     pub(super) alive: usize,
     /// Every access ever made in this child: first address and size.
     pub(super) accesses: BTreeSet<(usize, u8)>,
+    /// What is accessed by plain reads and writes.
+    pub(super) raced: Raced,
     /// The words of this execution, by their first address.
     pub(super) words: HashMap<usize, (usize, Box<Word>)>,
     pub(super) threads: [Thread; MAX_THREADS],
@@ -82,7 +85,7 @@ pub(super) fn lines(bytes: usize) -> usize {
 
 impl World {
     /// Begins an execution, with everything as it was loaded.
-    pub(super) fn begin(library: &Path, facts: &Facts, hooks: Hooks) {
+    pub(super) fn begin(library: &Path, facts: &Facts, races: bool, hooks: Hooks) {
         if WORLD.load(Ordering::Relaxed).is_null() {
             let loaded = match Library::load(library, "locklab_hooks", hooks) {
                 Ok(loaded) => loaded,
@@ -106,6 +109,7 @@ impl World {
                 contexts: 0,
                 alive: 0,
                 accesses: BTreeSet::new(),
+                raced: Raced::new(races),
                 words: HashMap::new(),
                 threads: Default::default(),
                 quiet: false,
@@ -118,6 +122,7 @@ impl World {
             world.quiet = false;
             // Discards the state that a failed or cut execution has left.
             std::mem::forget(take(&mut world.words));
+            world.raced.begin();
             world.pool.fill(Line([0; 64]));
             // SAFETY: as above; no modelled thread runs yet.
             unsafe {
@@ -193,6 +198,7 @@ impl World {
 
 /// Makes the checker's words for memory that is about to be used.
 pub(super) fn make_words(start: usize, end: usize) {
+    with(|world| world.raced.divide(start, end));
     for (first, width) in with(|world| world.layout(start, end)) {
         // SAFETY: the library's data or the pool.
         let value = unsafe { memory(first, width as u32) };

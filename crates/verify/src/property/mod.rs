@@ -60,6 +60,9 @@ pub struct Property {
     /// The source files whose structure it is there to show needed; none: of
     /// all the code that it runs.
     pub(crate) structure_of: &'static [&'static str],
+    /// Whether the lock waits by loops of its own code, and decides by its own
+    /// code whether it has succeeded: that is changed there.
+    pub(crate) loops_are_code: bool,
     /// Whether one execution at least must be what it should be
     /// ([`crate::execution::witness`]), where not every one can be.
     pub(crate) needs_witness: bool,
@@ -85,6 +88,7 @@ impl Property {
             aim: if threads > 3 { 1 } else { 2 },
             orderings_of: None,
             structure_of: &[],
+            loops_are_code: false,
             needs_witness: false,
             setting: Setting {
                 choices,
@@ -107,6 +111,7 @@ impl Property {
             aim: 2,
             orderings_of: files.first().copied(),
             structure_of: files,
+            loops_are_code: false,
             needs_witness: false,
             setting: Setting::default(),
             model: Arc::new(model),
@@ -118,10 +123,10 @@ impl Property {
         self
     }
 
-    /// The same promise, to show the orderings needed and nothing else: of
-    /// code whose structure is not the platform's to change.
-    pub fn of_orderings(mut self) -> Self {
-        self.structure_of = &["no file"];
+    /// The same promise, of a lock whose operations alone are the platform's to
+    /// change: it waits by loops of its own code.
+    pub fn of_operations(mut self) -> Self {
+        self.loops_are_code = true;
         self
     }
 

@@ -14,7 +14,7 @@ mod platform;
 
 use crate::explore::{Failure, message, silently};
 use crate::isolate::{Crash, isolated};
-use crate::models;
+use crate::originals::models;
 use crate::subject::{Context, Instance, Subject};
 use locklab_locks::{Fairness, Info, Overtakes, RawLock};
 use locklab_specification::{Answer, Interface, Operation, Reference};

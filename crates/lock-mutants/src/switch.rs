@@ -1,0 +1,98 @@
+//! The switches: which one is on, and which have been passed.
+//!
+//! The models of the checker are coroutines of one OS thread, so both belong to
+//! the OS thread.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
+
+/// What a switch changes, and where.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Site {
+    /// The source file, as `locks/src/mcs.rs`.
+    pub file: &'static str,
+    /// The line, from 1.
+    pub line: u32,
+    /// The column, from 1.
+    pub column: u32,
+    /// What was there and what is.
+    pub change: &'static str,
+}
+
+/// Every switch, by its number from 1.
+pub use crate::sites::SITES;
+
+thread_local! {
+    static ON: Cell<u32> = const { Cell::new(0) };
+    static PASSED: RefCell<Option<BTreeSet<(u32, bool)>>> = const { RefCell::new(None) };
+}
+
+/// Puts a switch on; 0: none.
+pub fn turn_on(number: u32) {
+    ON.set(number);
+}
+
+/// Notes each switch that this OS thread passes from here on.
+pub fn start() {
+    PASSED.set(Some(BTreeSet::new()));
+}
+
+/// Those passed since; of a condition, each with what it was found to be.
+pub fn stop() -> BTreeSet<(u32, bool)> {
+    PASSED.take().unwrap_or_default()
+}
+
+fn pass(number: u32, found: bool) {
+    PASSED.with_borrow_mut(|passed| {
+        if let Some(passed) = passed {
+            passed.insert((number, found));
+        }
+    });
+}
+
+/// Whether this switch is on.
+#[inline(always)]
+pub fn on(number: u32) -> bool {
+    let on = ON.get();
+    if on == 0 {
+        pass(number, true);
+    }
+    on == number
+}
+
+/// A condition, which is always true with the first switch on and never with
+/// the second.
+#[inline(always)]
+pub fn force(always: u32, never: u32, condition: bool) -> bool {
+    let on = ON.get();
+    if on == 0 {
+        // It is changed where it is not what the switch makes of it.
+        pass(if condition { never } else { always }, true);
+    }
+    (condition || on == always) && on != never
+}
+
+/// What a constant can be.
+pub trait Integer: Copy {
+    /// One more.
+    fn one_more(self) -> Self;
+}
+
+macro_rules! integers {
+    ($($integer:ty)*) => {
+        $(impl Integer for $integer {
+            #[inline(always)]
+            fn one_more(self) -> Self {
+                self.wrapping_add(1)
+            }
+        })*
+    };
+}
+
+integers!(u8 u16 u32 u64 usize i8 i16 i32 i64 isize);
+
+/// A constant, which is one more with the switch on.
+#[inline(always)]
+pub fn integer<T: Integer>(number: u32, value: T) -> T {
+    if on(number) { value.one_more() } else { value }
+}

@@ -1,0 +1,125 @@
+//! Mutants of all the source of a lock: copies of the locks have a switch at
+//! each comparison, condition, constant, operator, field and statement
+//! ([`locklab_lock_mutants`]), and their models are those of the locks.
+//!
+//! Must never put a switch on outside the process of its mutant.
+
+use crate::copies::models;
+use crate::explore::{Limits, explore_within, pruning};
+use crate::isolate::isolated;
+use crate::journal::Place;
+use crate::property::Property;
+use crate::source;
+use locklab_lock_mutants::switch::{self, SITES};
+use std::collections::BTreeSet;
+
+/// A switch, by its number from 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Switch(u32);
+
+impl Switch {
+    fn site(self) -> &'static switch::Site {
+        &SITES[self.0 as usize - 1]
+    }
+
+    /// Where it is.
+    pub(crate) fn place(self) -> Place {
+        let switch::Site {
+            file, line, column, ..
+        } = *self.site();
+        Place { file, line, column }
+    }
+
+    /// Source file, line and column.
+    pub(crate) fn line(self) -> String {
+        let Place { file, line, column } = self.place();
+        format!(
+            "{}:{line}:{column}",
+            file.rsplit('/').next().unwrap_or(file)
+        )
+    }
+
+    /// What stands on its line.
+    pub(crate) fn source(self) -> &'static str {
+        let Place { file, line, .. } = self.place();
+        source::line(file, line).unwrap_or("").trim()
+    }
+
+    /// What was there and what is.
+    pub(crate) fn change(self) -> &'static str {
+        self.site().change
+    }
+}
+
+/// The copy of a lock, and what its models pass.
+#[derive(Default)]
+pub(crate) struct Switched {
+    properties: Vec<Property>,
+    /// Of each model, in their order.
+    passed: Vec<BTreeSet<Switch>>,
+}
+
+/// The executions of a model that show what it passes.
+const EXECUTIONS: u64 = 300;
+
+impl Switched {
+    /// The copy of the lock called `name`, if it is one of the catalogue.
+    pub(crate) fn of(name: &str) -> Option<Self> {
+        Some(Self {
+            properties: models::properties_of(name)?,
+            passed: Vec::new(),
+        })
+    }
+
+    /// How many models it has.
+    pub(crate) fn models(&self) -> usize {
+        self.properties.len()
+    }
+
+    /// What a model passes, in a process of its own.
+    pub(crate) fn pass(&self, model: usize) -> BTreeSet<Switch> {
+        let property = &self.properties[model];
+        let limits = Limits {
+            executions: EXECUTIONS,
+            ..Limits::default()
+        };
+        let ended = isolated(|| {
+            switch::start();
+            for preemptions in [Some(1), None] {
+                explore_within(property, preemptions, pruning(preemptions), limits);
+            }
+            switch::stop()
+        });
+        let files = property.structure_of;
+        let is_of = |file: &str| files.is_empty() || files.contains(&file);
+        // A copy that crashes with all switches off passes nothing; that its
+        // original holds is known.
+        let passed = ended.answer.unwrap_or_default().into_iter();
+        let switches = passed.map(|(number, _)| Switch(number));
+        switches
+            .filter(|switch| (1..=SITES.len()).contains(&(switch.0 as usize)))
+            .filter(|switch| is_of(switch.place().file))
+            .collect()
+    }
+
+    /// Adds what the next model passes.
+    pub(crate) fn add(&mut self, passed: BTreeSet<Switch>) {
+        self.passed.push(passed);
+    }
+
+    /// Every mutant that a model can look at.
+    pub(crate) fn mutants(&self) -> impl Iterator<Item = Switch> + use<> {
+        let all: BTreeSet<Switch> = self.passed.iter().flatten().copied().collect();
+        all.into_iter()
+    }
+
+    /// The promises of the lock with this switch on that can tell it from the
+    /// lock.
+    pub(crate) fn properties(&self, on: Switch) -> Vec<Property> {
+        let with_passed = self.properties.iter().zip(&self.passed);
+        let able = with_passed.filter(|(_, passed)| passed.contains(&on));
+        let on = move || switch::turn_on(on.0);
+        able.map(|(property, _)| property.clone().after(on))
+            .collect()
+    }
+}
