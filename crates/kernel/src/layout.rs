@@ -91,7 +91,8 @@ fn shell(
     }
     Err(Error::Failed(format!(
         "linking layout {seed} failed: {}; log: {}",
-        stderr.lines()
+        stderr
+            .lines()
             .find(|line| line.contains("error"))
             .unwrap_or(&failure),
         log.with_extension("err").display()

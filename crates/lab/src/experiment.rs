@@ -162,6 +162,9 @@ impl Cell {
     }
 }
 
+/// The axis of the number of locks that are used at once, where it is asked.
+pub const LOCKS: &str = "locks";
+
 /// The name of a cell: coordinates on named axes, in the order in which they
 /// are printed.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -199,6 +202,14 @@ impl Key {
             number("critical", critical),
             number("non_critical", non_critical),
         ])
+    }
+
+    /// The same, of so many locks at once.
+    #[must_use]
+    pub fn with_locks(mut self, locks: u32) -> Self {
+        self.0
+            .push((LOCKS.into(), Coordinate::Number(locks.into())));
+        self
     }
 
     /// A workload, in a variant if that is not empty.

@@ -30,6 +30,7 @@ pub mod session;
 pub mod settings;
 pub mod store;
 pub mod verdicts;
+pub mod workload;
 
 /// The version of this tool, as reports print it.
 pub const VERSION: &str = concat!("locklab ", env!("CARGO_PKG_VERSION"));

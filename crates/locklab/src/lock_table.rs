@@ -27,6 +27,7 @@ pub(crate) fn row(subject: &Subject) -> Value {
         "try_lock": info.try_lock,
         "timeout": info.timeout,
         "parks": info.parks,
+        "readers_share": info.readers_share,
         "shared_memory": info.shared_memory,
         "max_cpus": (info.max_cpus < usize::MAX).then_some(info.max_cpus),
         "paper": info.paper,

@@ -65,6 +65,17 @@ pub(crate) fn named(
     OwnLock::named(name, &flags).map_err(said)
 }
 
+/// The lock that `name` denotes, as a subject of measurements.
+///
+/// # Errors
+/// The same errors as [`register`], and if there is no such lock.
+pub(crate) fn subject(name: &str, args: &OwnLockArgs) -> Result<subject::Subject, Error> {
+    match named(name, args, &[])? {
+        Some(lock) => Ok(lock.subject(name)),
+        None => subject::find(name).map_err(Error::Usage),
+    }
+}
+
 /// What is assumed of the memory orderings of some locks, by their names,
 /// beyond what their source says.
 pub(crate) type Assumptions = BTreeMap<String, &'static str>;

@@ -20,3 +20,4 @@ mod slurm;
 mod start;
 mod sweep;
 mod verify_command;
+mod workload;

@@ -17,9 +17,11 @@ use crate::request::Request;
 use crate::round_trip::{Ball, links};
 use crate::slice::{Clockwork, Slice, Tally};
 use crate::timeline::Timeline;
+use crate::turn::{Place, Worker};
 use crate::work::Section;
 use locklab_host::clock;
 use locklab_judge::fork_seed;
+use locklab_workload::Turn;
 use std::cell::{Cell, RefCell};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -81,9 +83,12 @@ pub(crate) struct PairRecord {
 pub(crate) struct Block {
     pub(crate) request: Request,
     links: Vec<(usize, usize)>,
-    lock: NonNull<u8>,
-    contexts: Vec<NonNull<u8>>,
-    shared: NonNull<Section>,
+    /// The contexts of all workers for each lock.
+    contexts: Vec<Vec<NonNull<u8>>>,
+    /// The locks as each worker uses them.
+    places: Vec<Vec<Place>>,
+    /// The turns of each worker.
+    turns: Vec<Vec<Turn>>,
     privates: Vec<NonNull<Section>>,
     control: NonNull<Control>,
     most_pairs: usize,
@@ -138,11 +143,13 @@ impl Block {
         } else {
             1
         };
-        let size = room(lock.size().max(1))
-            + 2 * SPREAD
-            + room(size_of::<Section>())
-            + threads
-                * (room(context.size().max(1)) + room(size_of::<Section>()) + 2 * SPREAD_OF_ONE)
+        let locks = request.locks.max(1) as usize;
+        let lines = request.mix.lines.max(1) as usize;
+        let of_a_lock = room(lock.size().max(1)) + 2 * SPREAD + room(size_of::<Section>() * lines);
+        let of_a_worker =
+            locks * room(context.size().max(1)) + room(size_of::<Section>()) + 2 * SPREAD_OF_ONE;
+        let size = locks * of_a_lock
+            + threads * of_a_worker
             + room(size_of::<Control>())
             + room(size_of::<PairRecord>() * most_pairs)
             + room(size_of::<SliceRecord>() * most_pairs * sides)
@@ -157,22 +164,39 @@ impl Block {
             drawn += 1;
             arena.skip((fork_seed(places, drawn) % lines) as usize * 128);
         };
-        skip(&mut arena, SPREAD);
-        let lock = arena.place(lock);
-        skip(&mut arena, SPREAD);
-        let shared = arena.put(Section::default());
-        let (mut contexts, mut privates) = (Vec::new(), Vec::new());
+        // By rising addresses, which is the order of nested pairs.
+        let placed: Vec<(NonNull<u8>, NonNull<Section>)> = (0..locks)
+            .map(|_| {
+                skip(&mut arena, SPREAD);
+                let lock = arena.place(lock);
+                skip(&mut arena, SPREAD);
+                let shared = arena.take::<Section>(lines);
+                (lock, shared)
+            })
+            .collect();
+        let (mut places, mut privates) = (Vec::new(), Vec::new());
         for _ in 0..threads {
             skip(&mut arena, SPREAD_OF_ONE);
-            contexts.push(arena.place(context));
+            let of_worker: Vec<Place> = placed
+                .iter()
+                .map(|(lock, shared)| Place {
+                    lock: *lock,
+                    context: arena.place(context),
+                    shared: *shared,
+                    lines,
+                })
+                .collect();
+            places.push(of_worker);
             skip(&mut arena, SPREAD_OF_ONE);
             privates.push(arena.put(Section::default()));
         }
         Ok(Self {
             links: links(threads.min(request.cpus.len())),
-            lock,
-            contexts,
-            shared,
+            contexts: (0..locks)
+                .map(|lock| places.iter().map(|of| of[lock].context).collect())
+                .collect(),
+            places,
+            turns: (0..threads).map(|worker| request.turns(worker)).collect(),
             privates,
             control: arena.put(Control::default()),
             most_pairs,
@@ -193,9 +217,9 @@ impl Block {
         unsafe { self.control.as_ref() }
     }
 
-    /// The address of the lock.
+    /// The address of the lock, the first if there are several.
     pub(crate) fn address(&self) -> usize {
-        self.lock.as_ptr().addr()
+        self.places[0][0].lock.as_ptr().addr()
     }
 
     /// Notes that a CPU quota stopped threads in so many periods.
@@ -254,9 +278,10 @@ impl Block {
         }
     }
 
-    fn shared(&self) -> &Section {
-        // SAFETY: in our arena, shared by design.
-        unsafe { self.shared.as_ref() }
+    /// The locks with the contexts of all workers.
+    fn locks(&self) -> impl Iterator<Item = (NonNull<u8>, &[NonNull<u8>])> {
+        let locks = self.places[0].iter().map(|place| place.lock);
+        locks.zip(self.contexts.iter().map(Vec::as_slice))
     }
 
     /// Waits for the others; the last one runs `serial`.
@@ -347,8 +372,14 @@ impl Block {
         let code = &self.request.codes[side];
         // SAFETY: the places are for this, hold nothing, and all others wait.
         unsafe {
-            self.shared.write(Section::default());
-            code.build(self.lock, &self.contexts);
+            for place in &self.places[0] {
+                for line in 0..place.lines {
+                    place.shared.add(line).write(Section::default());
+                }
+            }
+            for (lock, contexts) in self.locks() {
+                code.build(lock, contexts);
+            }
         }
         let of = self.request.slice_of(side);
         control.clockwork.set(clock::now() + of.settle, of.length);
@@ -356,11 +387,15 @@ impl Block {
 
     /// Records the results of a slice, while all workers wait.
     fn tear_down(&self, control: &Control, pair: usize, side: usize) {
-        let turns_kept = self.shared().turns();
+        // SAFETY: in our arena, shared by design.
+        let kept = |place: &Place| unsafe { place.shared.as_ref() }.turns();
+        let turns_kept = self.places[0].iter().map(kept).sum();
         // SAFETY: built by `build`, idle since all workers are here; and the
         // record is in bounds and used by nobody else now.
         unsafe {
-            self.request.codes[side].tear_down(self.lock, &self.contexts);
+            for (lock, contexts) in self.locks() {
+                self.request.codes[side].tear_down(lock, contexts);
+            }
             self.slice_at(pair, side).write(SliceRecord {
                 measured: control.clockwork.measured(),
                 turns_kept,
@@ -473,15 +508,16 @@ impl Block {
         let timed = request.is_timed(pair);
         let before = account.read();
         let slice = Slice {
-            me: worker as u64 + 1,
-            lock: self.lock,
-            context: self.contexts[worker],
-            shared: self.shared(),
-            // SAFETY: in our arena; this worker's own.
-            private: unsafe { self.privates[worker].as_ref() },
+            worker: Worker {
+                me: worker as u64 + 1,
+                places: &self.places[worker],
+                turns: &self.turns[worker],
+                // SAFETY: in our arena; this worker's own.
+                private: unsafe { self.privates[worker].as_ref() },
+                critical: request.critical[worker],
+                non_critical: request.non_critical,
+            },
             clockwork: &self.control().clockwork,
-            critical: request.critical[worker],
-            non_critical: request.non_critical,
             timeline: RefCell::new(Timeline::new(
                 request.windows_of(side),
                 turns_at,
@@ -493,7 +529,8 @@ impl Block {
                 .map(|latencies| latencies.slice(side)),
             tally: Cell::default(),
         };
-        let work = request.codes[side].slice(request.layout_of(pair, side), timed);
+        let drawn = !self.turns[worker].is_empty();
+        let work = request.codes[side].slice(request.layout_of(pair, side), timed, drawn);
         // SAFETY: `build` has built this side's lock and contexts here, and
         // they stay until all workers have met again.
         unsafe { work(&slice) };

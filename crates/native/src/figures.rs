@@ -195,7 +195,7 @@ fn sample(block: &Block, sorted: &Sorted, side: usize, alone: Option<f64>) -> Sa
     let code = &request.codes[side];
     let mut per_thread = vec![0_u64; request.threads];
     let mut layouts = vec![(0_u64, 0_u64); LAYOUTS];
-    let (mut took, mut handoffs, mut streak_max) = (0_u64, 0_u64, 0_u64);
+    let (mut took, mut handoffs, mut streak_max, mut writes) = (0_u64, 0_u64, 0_u64, 0_u64);
     let (mut cpu, mut available) = (0.0, 0.0);
     let mut windows: Vec<Vec<u64>> = Vec::new();
     let at_once = request.threads.min(request.cpus.len()) as f64;
@@ -209,6 +209,7 @@ fn sample(block: &Block, sorted: &Sorted, side: usize, alone: Option<f64>) -> Sa
         *layout = (layout.0 + turns, layout.1 + length);
         for (worker, sum) in workers.iter().zip(&mut per_thread) {
             *sum += worker.tally.turns;
+            writes += worker.tally.writes;
             handoffs += worker.tally.handoffs;
             streak_max = streak_max.max(worker.tally.streak_max);
             cpu += worker.usage.cpu as f64;
@@ -235,8 +236,8 @@ fn sample(block: &Block, sorted: &Sorted, side: usize, alone: Option<f64>) -> Sa
     set(HANDOFFS, handoffs as f64 / seconds);
     // A streak ends with a handoff, the last one with the slice. Without any
     // acquisition there was none.
-    if turns > 0 {
-        set(STREAK_MEAN, turns as f64 / handoffs.max(1) as f64);
+    if writes > 0 {
+        set(STREAK_MEAN, writes as f64 / handoffs.max(1) as f64);
     }
     set(STREAK_MAX, streak_max as f64);
     set(JAIN, jain(&per_thread));
@@ -302,13 +303,19 @@ fn sample(block: &Block, sorted: &Sorted, side: usize, alone: Option<f64>) -> Sa
 fn check(block: &Block, side: usize, name: &str) -> Option<Invalid> {
     for i in 0..block.pairs().len() {
         let workers = block.workers(i, side);
-        let turns: u64 = workers.iter().map(|w| w.tally.turns_ever).sum();
+        let made: u64 = workers.iter().map(|w| w.tally.increments_ever).sum();
+        let torn: u64 = workers.iter().map(|w| w.tally.torn_reads).sum();
         let failed: u64 = workers.iter().map(|w| w.tally.failed_calls).sum();
         let kept = block.slice_record(i, side).turns_kept;
-        if kept != turns {
+        if kept != made {
             return Some(Invalid::CheckFailed(format!(
-                "mutual exclusion was lost by {name}: of {turns} increments under the lock \
+                "mutual exclusion was lost by {name}: of {made} increments under the lock \
                  {kept} were kept"
+            )));
+        }
+        if torn > 0 {
+            return Some(Invalid::CheckFailed(format!(
+                "mutual exclusion was lost by {name}: {torn} readers saw a writer at work"
             )));
         }
         if failed > 0 {

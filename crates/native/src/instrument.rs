@@ -20,7 +20,7 @@ use locklab_host::machine::Machine;
 use locklab_host::topology::real_time;
 use locklab_judge::{Direction, Interim, Side, interim, is_look};
 use locklab_lab::experiment::{
-    Cell, Design, Experiment, Facts, Key, Labels, Provenance, Sample, Source,
+    Cell, Design, Experiment, Facts, Labels, Provenance, Sample, Source,
 };
 use locklab_lab::instrument::{Instrument, Pairing, Schedule, Stopped, Turn};
 use locklab_lab::matrix::metrics;
@@ -149,7 +149,7 @@ fn files(plan: &Plan) -> Result<Vec<File>, String> {
 
 /// A cell that has no pairs yet.
 fn empty(cell: &PlannedCell, plan: &Plan, delta: f64) -> Cell {
-    let key = Key::point(cell.threads, cell.critical, cell.non_critical);
+    let key = cell.key(&plan.spec);
     let metrics = metrics(cell.threads, plan.spec.latency, Source::Instrument);
     Cell {
         oversubscribed: cell.oversubscribed,
@@ -174,6 +174,8 @@ impl Slices {
                 })
                 .collect(),
             non_critical: cell.non_critical_units,
+            locks: cell.locks,
+            mix: plan.spec.mix,
             settle,
             length,
             slices: Vec::new(),
@@ -221,13 +223,18 @@ impl Instrument for Slices {
 
     fn bias_fingerprint(&self, _cell: &Cell) -> Option<Value> {
         let spec = &self.plan.spec;
-        Some(json!({
+        let mut print = json!({
             "baseline": spec.baseline,
             "lengths": (spec.unit, spec.work),
             "slice": (spec.slice, spec.layout),
             "set-up": (&spec.pin, spec.processes, spec.latency),
             "machine": self.machine,
-        }))
+        });
+        // What was stored before there were others is of the usual mix.
+        if !spec.mix.is_usual() {
+            print["mix"] = json!(spec.mix);
+        }
+        Some(print)
     }
 
     fn pairing(&self) -> Pairing {

@@ -30,6 +30,7 @@ pub mod spec;
 mod spread;
 pub mod subject;
 mod timeline;
+mod turn;
 pub mod work;
 mod workers;
 

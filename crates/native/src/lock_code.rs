@@ -9,6 +9,7 @@
 //! wrong data without doing anything obviously wrong*, 2009.)
 
 use crate::slice::{Slice, Timed, Untimed, work};
+use crate::turn::{AllAlike, AllDrawn};
 use locklab_locks::catalogue::Visitor;
 use locklab_locks::{Info, NativePlatform, RawLock};
 use std::alloc::Layout;
@@ -35,6 +36,9 @@ pub struct LockCode {
     drop_context: unsafe fn(NonNull<u8>),
     loops: [Loop; LAYOUTS],
     timed: Loop,
+    /// The same of turns that are drawn.
+    drawn: [Loop; LAYOUTS],
+    drawn_timed: Loop,
 }
 
 unsafe fn build<T: Default>(place: NonNull<u8>) {
@@ -69,16 +73,27 @@ impl LockCode {
             drop: drop_at::<L>,
             drop_context: drop_at::<L::Ctx>,
             loops: [
-                work::<L, Untimed, 0>,
-                work::<L, Untimed, 1>,
-                work::<L, Untimed, 2>,
-                work::<L, Untimed, 3>,
-                work::<L, Untimed, 4>,
-                work::<L, Untimed, 5>,
-                work::<L, Untimed, 6>,
-                work::<L, Untimed, 7>,
+                work::<L, Untimed, AllAlike, 0>,
+                work::<L, Untimed, AllAlike, 1>,
+                work::<L, Untimed, AllAlike, 2>,
+                work::<L, Untimed, AllAlike, 3>,
+                work::<L, Untimed, AllAlike, 4>,
+                work::<L, Untimed, AllAlike, 5>,
+                work::<L, Untimed, AllAlike, 6>,
+                work::<L, Untimed, AllAlike, 7>,
             ],
-            timed: work::<L, Timed, 0>,
+            timed: work::<L, Timed, AllAlike, 0>,
+            drawn: [
+                work::<L, Untimed, AllDrawn, 0>,
+                work::<L, Untimed, AllDrawn, 1>,
+                work::<L, Untimed, AllDrawn, 2>,
+                work::<L, Untimed, AllDrawn, 3>,
+                work::<L, Untimed, AllDrawn, 4>,
+                work::<L, Untimed, AllDrawn, 5>,
+                work::<L, Untimed, AllDrawn, 6>,
+                work::<L, Untimed, AllDrawn, 7>,
+            ],
+            drawn_timed: work::<L, Timed, AllDrawn, 0>,
         }
     }
 
@@ -99,11 +114,12 @@ impl LockCode {
 
     /// The loop that measures it; with latencies there is only one layout,
     /// since the clock costs more than any layout.
-    pub(crate) fn slice(&self, layout: usize, latency: bool) -> Loop {
-        if latency {
-            self.timed
-        } else {
-            self.loops[layout % LAYOUTS]
+    pub(crate) fn slice(&self, layout: usize, latency: bool, drawn: bool) -> Loop {
+        match (drawn, latency) {
+            (false, false) => self.loops[layout % LAYOUTS],
+            (false, true) => self.timed,
+            (true, false) => self.drawn[layout % LAYOUTS],
+            (true, true) => self.drawn_timed,
         }
     }
 

@@ -9,6 +9,8 @@ use crate::timeline::{SliceLength, pause};
 use crate::work::Calibration;
 use locklab_host::clock::{self, nanos};
 use locklab_host::topology::{Topology, ranges};
+use locklab_lab::experiment::Key;
+use locklab_workload::{mix, turns::longest};
 use std::time::Duration;
 
 /// The plan of an experiment.
@@ -67,6 +69,8 @@ pub struct PlannedCell {
     pub critical: u64,
     /// Length of its non-critical section, as specified.
     pub non_critical: u64,
+    /// Number of locks that are used at once.
+    pub locks: u32,
     /// Units of its critical section.
     pub critical_units: u64,
     /// Units of its non-critical section.
@@ -136,26 +140,35 @@ impl Plan {
                 LAYOUTS - 1
             ));
         }
+        check_mix(&spec)?;
         let mut cells = Vec::new();
-        for &non_critical in &spec.non_critical {
+        let several = spec.locks.iter().flat_map(|locks| {
+            let lengths = spec.non_critical.iter();
+            lengths.map(|non_critical| (*locks, *non_critical))
+        });
+        for (locks, non_critical) in several {
             for &threads in &spec.threads {
                 for &critical in &spec.critical {
                     let critical_units = match spec.work {
                         Work::Units => calibration.units(critical, spec.unit)?,
                         Work::Fstat => 0,
                     };
+                    if spec.work == Work::Units {
+                        spec.mix.check_fits(critical_units, critical, spec.unit)?;
+                    }
                     let non_critical_units = calibration.units(non_critical, spec.unit)?;
                     let units = critical_units as f64 * threads as f64 + non_critical_units as f64;
                     let cell = PlannedCell {
                         threads,
                         critical,
                         non_critical,
+                        locks,
                         critical_units,
                         non_critical_units,
                         oversubscribed: threads > cpus.len(),
                         round: units * calibration.unit_ns,
                     };
-                    cell.check_fits(&spec)?;
+                    cell.check_fits(&spec, calibration)?;
                     cells.push(cell);
                 }
             }
@@ -305,10 +318,23 @@ impl Plan {
 }
 
 impl PlannedCell {
+    /// Its key in an experiment of `spec`, which has an axis for the locks
+    /// where that is asked.
+    #[must_use]
+    pub fn key(&self, spec: &Spec) -> Key {
+        let key = Key::point(self.threads, self.critical, self.non_critical);
+        match mix::is_one_lock(&spec.locks) {
+            true => key,
+            false => key.with_locks(self.locks),
+        }
+    }
+
     /// Checks that every thread can have a turn in each slice.
-    fn check_fits(&self, spec: &Spec) -> Result<(), String> {
+    fn check_fits(&self, spec: &Spec, calibration: Calibration) -> Result<(), String> {
         let limit = spec.slice.unwrap_or(Duration::from_millis(50));
-        if self.round <= nanos(limit) as f64 {
+        let longest = longest(spec.mix.distribution) - 1.0;
+        let beyond = longest * self.non_critical_units as f64 * calibration.unit_ns;
+        if self.round + beyond.max(0.0) <= nanos(limit) as f64 {
             return Ok(());
         }
         let Self {
@@ -374,6 +400,20 @@ impl Spec {
     }
 }
 
+/// Whether what a turn does makes sense.
+fn check_mix(spec: &Spec) -> Result<(), String> {
+    spec.mix.check(&spec.locks)?;
+    let usual = spec.mix.is_usual() && mix::is_one_lock(&spec.locks);
+    if spec.work == Work::Fstat && !usual {
+        return Err(
+            "an fstat touches no lines and takes one lock; leave out --reads, --lines, --locks, \
+             --nested and --distribution, or use --workload units"
+                .into(),
+        );
+    }
+    Ok(())
+}
+
 fn check_lock(subject: &Subject, spec: &Spec) -> Result<(), String> {
     let info = &subject.info;
     if spec.processes && !info.shared_memory {
@@ -402,6 +442,7 @@ fn check_lock(subject: &Subject, spec: &Spec) -> Result<(), String> {
 mod tests {
     use super::*;
     use crate::spec::Unit;
+    use locklab_workload::Distribution;
 
     fn plan(change: impl FnOnce(&mut Spec)) -> Result<Plan, String> {
         let topology = Topology {
@@ -439,6 +480,29 @@ mod tests {
         assert_eq!(
             cells,
             [(1, 1, false), (1, 3, false), (4, 1, true), (4, 3, true)]
+        );
+    }
+
+    #[test]
+    fn each_number_of_locks_has_cells_of_its_own() {
+        let plan = plan(|spec| {
+            spec.locks = vec![1, 8];
+            spec.critical = vec![0];
+        })
+        .unwrap();
+        let keys: Vec<String> = plan
+            .cells
+            .iter()
+            .map(|cell| cell.key(&plan.spec).to_string())
+            .collect();
+        assert_eq!(
+            keys,
+            [
+                "1 x 0 x 1 x 1",
+                "4 x 0 x 1 x 1",
+                "1 x 0 x 1 x 8",
+                "4 x 0 x 1 x 8"
+            ]
         );
     }
 
@@ -497,6 +561,23 @@ mod tests {
                 s.critical = vec![u64::MAX];
             },
             "years",
+        );
+        refused(|s| s.mix.lines = 4, "length 0 touches, which is 1");
+        refused(|s| s.mix.reads = 101, "--reads 0 to 100");
+        refused(|s| s.locks = vec![2, 1000], "--locks 1 to 256");
+        refused(
+            |s| {
+                s.work = Work::Fstat;
+                s.mix.reads = 5;
+            },
+            "an fstat touches no lines",
+        );
+        refused(
+            |s| {
+                s.mix.distribution = Distribution::Bursty;
+                s.non_critical = vec![500_000];
+            },
+            "one turn of",
         );
         refused(|s| s.pin = Some(vec![0, 7]), "may use 0-2");
         refused(|s| s.pin = Some(vec![0, 0]), "twice");

@@ -115,6 +115,10 @@ impl Native {
         let Calibration { unit_ns, cycle_ns } = self.calibration;
         let line = |name: &str, text: String| (name.to_owned(), text);
         let mut facts = self.environment.facts();
+        let turns = spec.mix.words(&spec.locks);
+        if !turns.is_empty() {
+            facts.push(line("Turns", turns.join("; ")));
+        }
         facts.extend([
             line(
                 "Unit",

@@ -258,11 +258,9 @@ impl Instrument for RankedSlices {
             .subjects
             .iter()
             .position(|s| Some(s.name.as_str()) == cell.key.lock());
-        let place = cell.key.place();
-        let planned = |c: &crate::plan::PlannedCell| {
-            Some([c.threads as u64, c.critical, c.non_critical]) == place
-        };
-        let point = self.slices.plan.cells.iter().position(planned);
+        let plan = &self.slices.plan;
+        let place = cell.key.point_of();
+        let point = plan.cells.iter().position(|c| c.key(&plan.spec) == place);
         match (point, lock) {
             (Some(point), Some(lock)) if self.points[point].gone[lock] => {
                 // It has the samples of the block after which it left.

@@ -7,6 +7,7 @@ use crate::lock_code::{LAYOUTS, LockCode};
 use crate::timeline::{SliceLength, Windows};
 use crate::work::Critical;
 use locklab_judge::{coin, fork_seed};
+use locklab_workload::{Mix, Turn, turns};
 
 /// The multiple of its time that a block may take to get its least pairs.
 const LONGER: u64 = 3;
@@ -17,6 +18,9 @@ pub const MOST_LOCKS: usize = 64;
 /// The fork of the seed that gives the orders of many locks, beyond those of
 /// their layouts.
 const ORDERS: u64 = 1 << 32;
+
+/// That which gives the workers' turns.
+const TURNS: u64 = 1 << 33;
 
 /// The parameters of a block.
 #[derive(Clone, Debug)]
@@ -31,6 +35,10 @@ pub(crate) struct Request {
     pub(crate) critical: Vec<Critical>,
     /// Units outside it.
     pub(crate) non_critical: u64,
+    /// Number of locks that are used at once.
+    pub(crate) locks: u32,
+    /// What a turn does beyond its lengths.
+    pub(crate) mix: Mix,
     /// Start of a slice that is left out, in ns.
     pub(crate) settle: u64,
     /// Measured part of a slice, in ns.
@@ -64,6 +72,16 @@ impl Request {
     /// Whether there are more workers than CPUs.
     pub(crate) fn oversubscribed(&self) -> bool {
         self.threads > self.cpus.len()
+    }
+
+    /// The turns of a worker; none if each is like every other. All locks that
+    /// share a block have the same.
+    pub(crate) fn turns(&self, worker: usize) -> Vec<Turn> {
+        if self.locks == 1 && self.mix.is_usual() {
+            return Vec::new();
+        }
+        let seed = fork_seed(fork_seed(self.seed, TURNS), worker as u64);
+        turns(&self.mix, self.locks, self.non_critical, seed)
     }
 
     /// The slices of a lock.
@@ -195,6 +213,8 @@ pub(crate) mod tests {
             cpus: cpus.to_vec(),
             critical: vec![Critical::Units(1); threads],
             non_critical: 1,
+            locks: 1,
+            mix: Mix::default(),
             settle: 0,
             length: 1_000_000,
             slices: Vec::new(),

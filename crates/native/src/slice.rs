@@ -12,12 +12,11 @@
 
 use crate::lock_code::pad;
 use crate::timeline::Timeline;
-use crate::work::{Critical, Section, fstat};
+use crate::turn::{Kind, Turns, Worker};
 use hdrhistogram::Histogram;
 use locklab_host::clock;
 use locklab_locks::{NativePlatform, RawLock};
 use std::cell::{Cell, RefCell};
-use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
 /// The phases of a slice, in order.
@@ -109,37 +108,29 @@ fn note(word: &AtomicU64, now: u64, edge: u64) -> Option<u64> {
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 pub(crate) struct Tally {
-    /// Acquisitions from first to last.
-    pub(crate) turns_ever: u64,
-    /// Acquisitions.
+    /// Increments that it made under the locks, from first to last.
+    pub(crate) increments_ever: u64,
+    /// Turns.
     pub(crate) turns: u64,
-    /// Acquisitions after one of another worker.
+    /// Turns that wrote.
+    pub(crate) writes: u64,
+    /// Acquisitions of a writer after one of another worker.
     pub(crate) handoffs: u64,
-    /// The longest run of acquisitions without one of another worker in
+    /// The longest run of turns that wrote without one of another worker in
     /// between.
     pub(crate) streak_max: u64,
+    /// Turns that read while a writer wrote, from first to last.
+    pub(crate) torn_reads: u64,
     /// Calls of the kernel that failed, from first to last.
     pub(crate) failed_calls: u64,
 }
 
 /// One worker's part of one slice.
 pub(crate) struct Slice<'a> {
-    /// Number of the worker, from 1.
-    pub(crate) me: u64,
-    /// The lock.
-    pub(crate) lock: NonNull<u8>,
-    /// This worker's context.
-    pub(crate) context: NonNull<u8>,
-    /// The line that the critical units touch.
-    pub(crate) shared: &'a Section,
-    /// The line that the non-critical units touch.
-    pub(crate) private: &'a Section,
+    /// The worker.
+    pub(crate) worker: Worker<'a>,
     /// The phases of the slice.
     pub(crate) clockwork: &'a Clockwork,
-    /// The critical section.
-    pub(crate) critical: Critical,
-    /// Units outside it.
-    pub(crate) non_critical: u64,
     /// This worker's counts at the edges of windows.
     pub(crate) timeline: RefCell<Timeline<'a>>,
     /// The histogram of latencies, if they are measured.
@@ -152,60 +143,52 @@ pub(crate) struct Slice<'a> {
 #[derive(Clone, Copy, Default)]
 struct Counts {
     turns: u64,
+    writes: u64,
     handoffs: u64,
 }
 
 /// The measuring loop for one lock in one layout.
 ///
 /// # Safety
-/// `slice.lock` is an `L` and `slice.context` an `L::Ctx` that no other worker
-/// uses, both built and in place until all workers have returned; the
-/// critical units are this lock's alone.
+/// Each of the worker's places has an `L` and an `L::Ctx` that no other worker uses,
+/// built and in place until all workers have returned; its lines are that
+/// lock's alone.
 #[inline(never)]
-pub(crate) unsafe fn work<L: RawLock<NativePlatform>, T: Timer, const LAYOUT: usize>(
-    slice: &Slice<'_>,
-) {
+pub(crate) unsafe fn work<L, T, K, const LAYOUT: usize>(slice: &Slice<'_>)
+where
+    L: RawLock<NativePlatform>,
+    T: Timer,
+    K: Kind,
+{
     // SAFETY: the caller's promise.
-    let (lock, context) = unsafe {
-        (
-            slice.lock.cast::<L>().as_ref(),
-            slice.context.cast::<L::Ctx>().as_ref(),
-        )
-    };
+    let mut turn = unsafe { K::Turns::<'_, L>::new(&slice.worker) };
     let clockwork = slice.clockwork;
     let (mut now, mut before) = (Counts::default(), Counts::default());
     let (mut streak, mut streak_max, mut failed_calls) = (0_u64, 0_u64, 0_u64);
+    let (mut increments, mut torn_reads) = (0_u64, 0_u64);
     let mut seen = phase::SETTLE;
     let mut until_clock_read = 1_u64;
     pad::<LAYOUT>();
     loop {
         let asked = T::now();
-        // SAFETY: the context is ours, and nothing moves.
-        unsafe { lock.lock(context) };
+        turn.acquire();
         T::record(slice, asked, seen);
-        let handoff = slice.shared.enter(slice.me);
-        let well = match slice.critical {
-            Critical::Units(units) => {
-                // SAFETY: we hold the lock.
-                unsafe { slice.shared.units(units) };
-                true
-            }
-            Critical::Fstat(file) => fstat(file),
-        };
-        // SAFETY: we hold it, with this context.
-        unsafe { lock.unlock(context) };
+        let done = turn.inside_and_release(&slice.worker);
 
         now.turns += 1;
-        failed_calls += u64::from(!well);
-        if handoff {
-            now.handoffs += 1;
+        increments += done.increments;
+        failed_calls += u64::from(done.failed);
+        torn_reads += u64::from(done.torn);
+        if done.handoffs > 0 {
+            now.handoffs += done.handoffs;
             streak_max = streak_max.max(streak);
             streak = 0;
         }
-        streak += 1;
+        let wrote = u64::from(done.increments > 0);
+        now.writes += wrote;
+        streak += wrote;
 
-        // SAFETY: the section is ours alone.
-        unsafe { slice.private.units(slice.non_critical) };
+        turn.outside(&slice.worker);
 
         let phase = clockwork.phase.load(Ordering::Relaxed);
         if phase != seen {
@@ -213,23 +196,26 @@ pub(crate) unsafe fn work<L: RawLock<NativePlatform>, T: Timer, const LAYOUT: us
             // : the one before counts as done at the change.
             let then = Counts {
                 turns: now.turns - 1,
-                handoffs: now.handoffs - u64::from(handoff),
+                writes: now.writes - wrote,
+                handoffs: now.handoffs - done.handoffs,
             };
             if seen == phase::SETTLE {
                 // May be skipped to LEAVE by a worker that waited through all
                 // of the measured time; then it counts nothing.
                 before = then;
-                (streak_max, streak) = (0, 1);
+                (streak_max, streak) = (0, wrote);
                 until_clock_read = slice.begin();
             }
             if phase == phase::LEAVE {
-                let turns = then.turns - before.turns;
+                let writes = then.writes - before.writes;
                 slice.end(Tally {
-                    turns_ever: now.turns,
-                    turns,
+                    increments_ever: increments,
+                    turns: then.turns - before.turns,
+                    writes,
                     handoffs: then.handoffs - before.handoffs,
-                    streak_max: streak_max.max(streak).min(turns),
+                    streak_max: streak_max.max(streak).min(writes),
                     failed_calls,
+                    torn_reads,
                 });
                 return;
             }

@@ -3,18 +3,10 @@
 //! It does not describe how it is measured and checks nothing; see
 //! [`crate::plan`].
 
+pub use locklab_workload::Unit;
+use locklab_workload::{Mix, mix};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
-
-/// The unit of the lengths of a matrix.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Unit {
-    /// n means n + 1 units of about 15 cycles on Ice Lake.
-    Units,
-    /// Nanoseconds, turned into units by a calibration at start.
-    Nanoseconds,
-}
 
 /// The content of the critical section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -43,6 +35,12 @@ pub struct Spec {
     pub unit: Unit,
     /// The content of the critical section.
     pub work: Work,
+    /// Numbers of locks that are used at once.
+    #[serde(default = "mix::one_lock", skip_serializing_if = "mix::is_one_lock")]
+    pub locks: Vec<u32>,
+    /// What a turn does beyond its lengths.
+    #[serde(default, skip_serializing_if = "Mix::is_usual")]
+    pub mix: Mix,
     /// CPUs to pin to, in this order; `None`: cores, then siblings, then
     /// other nodes.
     pub pin: Option<Vec<usize>>,
@@ -83,6 +81,8 @@ impl Spec {
             non_critical: vec![1],
             unit: Unit::Units,
             work: Work::Units,
+            locks: mix::one_lock(),
+            mix: Mix::default(),
             pin: None,
             processes: false,
             latency: false,

@@ -50,6 +50,29 @@ impl Section {
         handoff
     }
 
+    /// What a writer notes in the other lines that it writes: the turn of the
+    /// first.
+    #[inline(always)]
+    pub(crate) fn follow(lines: &[Self]) {
+        if let [first, others @ ..] = lines {
+            let turn = first.turns.load(Ordering::Relaxed);
+            for line in others {
+                line.turns.store(turn, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// Reads every line; returns the turn of the first, or `None` if a writer
+    /// has written some of them and not all.
+    #[inline(always)]
+    pub(crate) fn read(lines: &[Self]) -> Option<u64> {
+        let turn = lines.first()?.turns.load(Ordering::Relaxed);
+        let same = |line: &Self| line.turns.load(Ordering::Relaxed) == turn;
+        // Without a short cut: all of them are read.
+        let torn = lines.iter().filter(|line| !same(line)).count();
+        (torn == 0).then_some(turn)
+    }
+
     /// Acquisitions that were not lost.
     #[must_use]
     pub fn turns(&self) -> u64 {
@@ -73,6 +96,27 @@ impl Section {
             // not overlap; the caller keeps others out.
             unsafe { slots.add(from).copy_to_nonoverlapping(slots.add(to), 1) };
         }
+    }
+}
+
+/// Does `count` units, each in the line after that of the one before.
+///
+/// # Safety
+/// As for [`Section::units`], for each of these.
+#[inline(never)]
+pub(crate) unsafe fn units_over(lines: &[Section], count: u64) {
+    let (mut before, mut at) = (0, 0);
+    for unit in 0..count {
+        descend(DEPTH);
+        let (from, to) = ((unit % 4) as usize, ((unit + 1) % 4) as usize);
+        let slots = |line: usize| lines[line].slots.get().cast::<[u8; 12]>();
+        // SAFETY: as in `units`.
+        unsafe {
+            let from = slots(before).add(from);
+            from.copy_to_nonoverlapping(slots(at).add(to), 1);
+        }
+        before = at;
+        at = if at + 1 == lines.len() { 0 } else { at + 1 };
     }
 }
 
@@ -190,6 +234,21 @@ mod tests {
             [true, false, true, true]
         );
         assert_eq!(section.turns(), 4);
+    }
+
+    #[test]
+    fn a_reader_finds_lines_that_a_writer_has_not_all_written() {
+        let lines: [Section; 3] = Default::default();
+        lines[0].enter(1);
+        assert_eq!(Section::read(&lines), None);
+        Section::follow(&lines);
+        assert_eq!(Section::read(&lines), Some(1));
+        // SAFETY: ours.
+        unsafe {
+            (*lines[0].slots.get())[0] = *b"twelve bytes";
+            units_over(&lines, 3);
+            assert_eq!(&(*lines[2].slots.get())[3], b"twelve bytes");
+        }
     }
 
     #[test]

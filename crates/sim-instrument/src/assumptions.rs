@@ -3,7 +3,7 @@
 //! The ratio and its uncertainty are in the report, whose pairs
 //! draw all assumptions together.
 
-use crate::spec::{Spec, key};
+use crate::spec::Spec;
 use locklab_document::{COLUMNS, Section};
 use locklab_lab::experiment::Key;
 use locklab_sim::{Machine, Scenario, SimError, band as variants, run_all};
@@ -65,7 +65,7 @@ pub fn band(
         let low = (0..changed.len()).min_by(order).unwrap_or(0);
         let high = (0..changed.len()).max_by(order).unwrap_or(0);
         CellBand {
-            key: key(*place),
+            key: spec.key(*place),
             threads: place[0],
             critical: place[1],
             non_critical: place[2],

@@ -2,7 +2,7 @@
 //! an experiment, so that a stored report has them too.
 
 use locklab_document::Section;
-use locklab_lab::experiment::{Cell, Experiment, Provenance};
+use locklab_lab::experiment::{Cell, Experiment, LOCKS, Provenance};
 use locklab_lab::report::{Additions, Reporter};
 use locklab_sim::{Distance, Outcome};
 use serde_json::{Map, Value, json};
@@ -24,7 +24,7 @@ fn additions(experiment: &Experiment) -> Option<Additions> {
         .cells
         .iter()
         .filter(|cell| {
-            ["critical", "non_critical"]
+            ["critical", "non_critical", LOCKS]
                 .iter()
                 .all(|axis| cell.key.number(axis) == first.key.number(axis))
         })
@@ -61,6 +61,14 @@ fn additions(experiment: &Experiment) -> Option<Additions> {
         place("non_critical"),
         steadiness(&details),
     );
+    let readers = details
+        .iter()
+        .filter_map(|d| d["most_readers"].as_u64())
+        .max();
+    let about = match readers {
+        Some(most) => format!("{about} At most {most} readers held a lock at once."),
+        None => about,
+    };
     let simulation = json!({
         "trace_hash": format!("{hash:016x}"),
         "runs": details,

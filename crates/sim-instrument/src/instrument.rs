@@ -1,7 +1,7 @@
 //! The simulator as an instrument of the laboratory.
 
 use crate::pool::Pool;
-use crate::spec::{Spec, Work, key};
+use crate::spec::{Place, Spec, Work};
 use locklab_judge::Side;
 use locklab_lab::experiment::{
     Cell, Design, Experiment, Facts, Labels, Provenance, Sample, Source, Values,
@@ -13,6 +13,7 @@ use locklab_lab::matrix::{
 };
 use locklab_published::{Question, Validation};
 use locklab_sim::band::draws;
+use locklab_sim::turns::Unit;
 use locklab_sim::{Machine, Origin, Outcome, run};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -26,7 +27,7 @@ type Both = Result<[Outcome; 2], String>;
 pub struct Simulated<'a> {
     spec: Spec,
     machine: Machine,
-    places: Vec<[u64; 3]>,
+    places: Vec<Place>,
     workers: usize,
     interrupt: &'a AtomicBool,
     pool: Option<Pool<(usize, u32, u64), Both>>,
@@ -72,7 +73,7 @@ impl<'a> Simulated<'a> {
             let place = &self.places[number];
             let threads = usize::try_from(place[0]).unwrap_or(usize::MAX);
             let metrics = metrics(threads, spec.latency, Source::Simulation);
-            let mut cell = Cell::new(key(*place), metrics);
+            let mut cell = Cell::new(spec.key(*place), metrics);
             cell.oversubscribed = spec.is_oversubscribed(machine, threads);
             cell
         });
@@ -123,20 +124,33 @@ pub(crate) fn fingerprint(run: Value, machine: &Machine) -> Value {
 /// Facts about the model and its workload.
 pub(crate) fn facts(spec: &Spec, machine: &Machine) -> Facts {
     let workload = match spec.work {
-        Work::Units => {
-            "loop { lock; critical; unlock; non-critical } in threads; length n is n + 1 \
-                 units of about 15 cycles on Ice Lake"
-        }
+        Work::Units => match spec.unit {
+            Unit::Units => {
+                "loop { lock; critical; unlock; non-critical } in threads; length n is n + 1 \
+                     units of about 15 cycles on Ice Lake"
+            }
+            Unit::Nanoseconds => {
+                "loop { lock; critical; unlock; non-critical } in threads; lengths in ns, to \
+                     the nearest unit of 15 cycles"
+            }
+        },
         Work::Fstat => "fstat(2) in threads, each on a file of its own",
     };
-    vec![
+    let mut facts: Facts = vec![
         ("Model".into(), machine.description.clone()),
         ("CPUs".into(), machine.cpus().to_string()),
         ("Arbitration".into(), machine.arbitration.name().into()),
         ("Workload".into(), workload.into()),
         ("Placement".into(), spec.placement(machine).name().into()),
         ("Run".into(), spec.length(machine)),
-    ]
+    ];
+    facts.extend(turns(spec.mix.words(&spec.locks)));
+    facts
+}
+
+/// What turns do that is not as usual, as a fact.
+fn turns(words: Vec<String>) -> Option<(String, String)> {
+    (!words.is_empty()).then(|| ("Turns".into(), words.join("; ")))
 }
 
 /// The caveats that a reader of a simulated figure must know.

@@ -7,6 +7,7 @@ use locklab_document::page::Page;
 use locklab_document::{Column, Document, Part, Section, Table, render};
 use locklab_lab::experiment::Labels;
 use locklab_sim::microbench::{Checked, check};
+use locklab_sim::turns::{Mix, Unit, mix};
 use locklab_sim::{BUILTIN, FIGURES, Machine, Origin, run};
 use serde_json::{Map, Value, json};
 
@@ -99,10 +100,9 @@ pub fn show(machine: &Machine) -> String {
 /// If a lock cannot be simulated; the message names it.
 pub fn side_by_side(
     machine: &Machine,
-    place: [u64; 3],
+    [threads, critical, non_critical]: [u64; 3],
     measured: &[(&str, Option<f64>)],
 ) -> Result<String, String> {
-    let [threads, critical, non_critical] = place;
     let head = format!(
         "Million acquisitions a second, {}, critical {critical}, non-critical {non_critical}:\n",
         count(threads as usize, "thread")
@@ -115,13 +115,16 @@ pub fn side_by_side(
             threads: vec![threads as usize],
             critical: vec![critical],
             non_critical: vec![non_critical],
+            unit: Unit::Units,
+            locks: mix::one_lock(),
+            mix: Mix::default(),
             work: Work::Units,
             latency: false,
             acquisitions: None,
             physical: None,
             placement: None,
         };
-        let simulated = run(&spec.scenario(machine, place, lock, 1))
+        let simulated = run(&spec.scenario(machine, [threads, critical, non_critical, 1], lock, 1))
             .map_err(|e| format!("{lock} cannot be simulated: {e}"))?
             .ops_per_s;
         let (here, ratio) = here.map_or(("disturbed".into(), "-".into()), |here| {

@@ -6,7 +6,7 @@
 
 use crate::instrument::{caveats, facts, fingerprint, sample};
 use crate::pool::Pool;
-use crate::spec::{Spec, key};
+use crate::spec::{Place, Spec};
 use locklab_judge::{Side, fork_seed};
 use locklab_lab::experiment::{Cell, Design, Experiment, Labels, Provenance, Sample, Source};
 use locklab_lab::instrument::{Instrument, Pairing, Schedule, Stopped, Turn};
@@ -26,7 +26,7 @@ pub struct Ranked<'a> {
     spec: Spec,
     question: Question,
     machine: Machine,
-    places: Vec<[u64; 3]>,
+    places: Vec<Place>,
     seed: u64,
     workers: usize,
     interrupt: &'a AtomicBool,
@@ -108,7 +108,7 @@ impl Instrument for Ranked<'_> {
             let threads = usize::try_from(place[0]).unwrap_or(usize::MAX);
             others.iter().map(move |other| {
                 let metrics = metrics(threads, true, Source::Simulation);
-                let mut cell = Cell::new(key(*place).of_lock(&other.name), metrics);
+                let mut cell = Cell::new(spec.key(*place).of_lock(&other.name), metrics);
                 cell.oversubscribed = spec.is_oversubscribed(machine, threads);
                 cell
             })

@@ -2,7 +2,10 @@
 //! carried out.
 
 use locklab_lab::experiment::Key;
-use locklab_sim::{Fstat, Machine, Placement, Scenario, Stop, Workload, can_be_simulated};
+use locklab_sim::turns::{Mix, Unit, mix};
+use locklab_sim::{
+    Fstat, Machine, Mixed, Placement, Scenario, Stop, UNIT_CYCLES, Workload, can_be_simulated,
+};
 use serde::{Deserialize, Serialize};
 
 /// The number of time slices of one run where virtual CPUs share physical ones.
@@ -27,10 +30,19 @@ pub struct Spec {
     pub experiment: String,
     /// Numbers of threads; each has a (virtual) CPU of its own.
     pub threads: Vec<usize>,
-    /// Lengths of the critical section: n means n + 1 units.
+    /// Lengths of the critical section.
     pub critical: Vec<u64>,
     /// Lengths of the non-critical section.
     pub non_critical: Vec<u64>,
+    /// The unit of the lengths.
+    #[serde(default, skip_serializing_if = "Unit::is_units")]
+    pub unit: Unit,
+    /// Numbers of locks that are used at once.
+    #[serde(default = "mix::one_lock", skip_serializing_if = "mix::is_one_lock")]
+    pub locks: Vec<u32>,
+    /// What a turn does beyond its lengths.
+    #[serde(default, skip_serializing_if = "Mix::is_usual")]
+    pub mix: Mix,
     /// The content of the critical section.
     pub work: Work,
     /// Whether acquisition latency is reported.
@@ -56,6 +68,10 @@ pub enum Work {
     /// One `fstat(2)` on a file of the thread's own.
     Fstat,
 }
+
+/// A cell of the matrix: threads, critical and non-critical length, number of
+/// locks.
+pub type Place = [u64; 4];
 
 /// A virtual machine with this many virtual CPUs, if requested; otherwise
 /// the machine unchanged.
@@ -99,6 +115,7 @@ impl Spec {
                 ));
             }
         }
+        self.check_mix(machine)?;
         let cpus = machine.cpus();
         if let Some(more) = self.threads.iter().find(|threads| **threads > cpus) {
             return Err(format!(
@@ -123,19 +140,67 @@ impl Spec {
         Ok(())
     }
 
-    /// The cells in the order of the report: threads, critical and
-    /// non-critical length.
+    /// Whether what a turn does makes sense.
+    fn check_mix(&self, machine: &Machine) -> Result<(), String> {
+        self.mix.check(&self.locks)?;
+        if self.work == Work::Fstat {
+            return match self.is_plain() {
+                true => Ok(()),
+                false => Err(
+                    "an fstat touches no lines, takes one lock and has no length; leave out \
+                     --reads, --lines, --locks, --nested, --distribution and --unit, or use \
+                     --workload units"
+                        .into(),
+                ),
+            };
+        }
+        self.critical.iter().try_for_each(|&length| {
+            let units = self.units(length, machine);
+            self.mix.check_fits(units, length, self.unit)
+        })
+    }
+
+    /// Whether it is the matrix of the kernel benchmark, and nothing else.
+    fn is_plain(&self) -> bool {
+        self.unit.is_units() && mix::is_one_lock(&self.locks) && self.mix.is_usual()
+    }
+
+    /// The units of a section of this length.
+    fn units(&self, length: u64, machine: &Machine) -> u64 {
+        match self.unit {
+            Unit::Units => length.saturating_add(1),
+            Unit::Nanoseconds => {
+                let cycles = length as f64 * machine.get("core.clock_ghz");
+                (cycles / UNIT_CYCLES as f64).round() as u64
+            }
+        }
+    }
+
+    /// The cells in the order of the report.
     #[must_use]
-    pub fn places(&self) -> Vec<[u64; 3]> {
+    pub fn places(&self) -> Vec<Place> {
         let mut places = Vec::new();
-        for &non_critical in &self.non_critical {
-            for &threads in &self.threads {
-                for &critical in &self.critical {
-                    places.push([threads as u64, critical, non_critical]);
+        for &locks in &self.locks {
+            for &non_critical in &self.non_critical {
+                for &threads in &self.threads {
+                    for &critical in &self.critical {
+                        places.push([threads as u64, critical, non_critical, locks.into()]);
+                    }
                 }
             }
         }
         places
+    }
+
+    /// The key of a cell, which has an axis for the locks where that is asked.
+    #[must_use]
+    pub fn key(&self, [threads, critical, non_critical, locks]: Place) -> Key {
+        let threads = usize::try_from(threads).unwrap_or(usize::MAX);
+        let key = Key::point(threads, critical, non_critical);
+        match mix::is_one_lock(&self.locks) {
+            true => key,
+            false => key.with_locks(u32::try_from(locks).unwrap_or(u32::MAX)),
+        }
     }
 
     /// Whether there are more threads than physical CPUs.
@@ -195,16 +260,22 @@ impl Spec {
     pub fn scenario(
         &self,
         machine: &Machine,
-        [threads, critical, non_critical]: [u64; 3],
+        [threads, critical, non_critical, locks]: Place,
         lock: &str,
         seed: u64,
     ) -> Scenario {
         let length = |n: u64| u32::try_from(n).unwrap_or(u32::MAX);
         let workload = match self.work {
-            Work::Units => Workload::Matrix {
+            Work::Units if self.is_plain() => Workload::Matrix {
                 critical: length(critical),
                 non_critical: length(non_critical),
             },
+            Work::Units => Workload::Mixed(Mixed {
+                critical: self.units(critical, machine),
+                non_critical: self.units(non_critical, machine),
+                locks: length(locks),
+                mix: self.mix,
+            }),
             Work::Fstat => Workload::Fstat(Fstat::default()),
         };
         let threads = usize::try_from(threads).unwrap_or(usize::MAX);
@@ -216,13 +287,4 @@ impl Spec {
         scenario.placement = self.placement(machine);
         scenario
     }
-}
-
-/// The key of a point of the matrix.
-pub(crate) fn key([threads, critical, non_critical]: [u64; 3]) -> Key {
-    Key::point(
-        usize::try_from(threads).unwrap_or(usize::MAX),
-        critical,
-        non_critical,
-    )
 }

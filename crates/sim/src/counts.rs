@@ -30,7 +30,12 @@ pub(crate) struct Wanted {
 pub(crate) struct LockState {
     /// Acquisitions, warm-up included.
     pub(crate) acquired: Cell<u64>,
+    /// The CPU that holds it alone.
     pub(crate) holder: Cell<usize>,
+    /// The readers that share it.
+    pub(crate) readers: Cell<u64>,
+    /// The last of those.
+    pub(crate) reader: Cell<usize>,
     pub(crate) last: Cell<usize>,
     pub(crate) last_core: Cell<usize>,
 }
@@ -51,6 +56,8 @@ pub(crate) struct Counts {
     pub(crate) batches: Batches,
     pub(crate) total: Cell<u64>,
     pub(crate) started: Cell<u64>,
+    /// The latest acquisition.
+    latest: Cell<u64>,
     pub(crate) transfers: Cell<u64>,
     pub(crate) stolen: Cell<u64>,
     pub(crate) ops: Box<[Cell<u64>]>,
@@ -60,6 +67,10 @@ pub(crate) struct Counts {
     /// The time when each thread was done, if it was.
     pub(crate) left: Box<[Cell<u64>]>,
     pub(crate) locks: Box<[LockState]>,
+    /// Whether readers share the locks.
+    pub(crate) readers_share: bool,
+    /// The most readers of one lock at once.
+    pub(crate) most_readers: Cell<u64>,
     pub(crate) handoffs: [Cell<u64>; 5],
     pub(crate) streak: Cell<u64>,
     /// Whether the first counted acquisition continued a streak.
@@ -83,6 +94,8 @@ pub(crate) struct Limits {
     /// The half-width, as a part of the rate, that is enough.
     pub(crate) precision: Option<f64>,
     pub(crate) longest_quiet_ns: f64,
+    /// Whether readers share the locks.
+    pub(crate) readers_share: bool,
 }
 
 impl Limits {
@@ -121,6 +134,7 @@ impl Counts {
             batches: Batches::new(limits.batch()),
             total: Cell::new(0),
             started: Cell::new(0),
+            latest: Cell::new(0),
             transfers: Cell::new(0),
             stolen: Cell::new(0),
             ops: (0..cpus).map(|_| Cell::new(0)).collect(),
@@ -132,10 +146,14 @@ impl Counts {
                 .map(|_| LockState {
                     acquired: Cell::new(0),
                     holder: Cell::new(NOBODY),
+                    readers: Cell::new(0),
+                    reader: Cell::new(NOBODY),
                     last: Cell::new(NOBODY),
                     last_core: Cell::new(NOBODY),
                 })
                 .collect(),
+            readers_share: limits.readers_share,
+            most_readers: Cell::new(0),
             handoffs: Default::default(),
             streak: Cell::new(0),
             continued: Cell::new(false),
@@ -147,6 +165,14 @@ impl Counts {
             wait: Cell::new(0),
             longest_wait: Cell::new((0, 0)),
         }
+    }
+
+    /// The time of an acquisition at `now` as counters see it, which never goes
+    /// back: a CPU that touches no shared line runs ahead, so CPUs that take
+    /// several locks, or read together, do not acquire in the order of time.
+    pub(crate) fn at(&self, now: u64) -> u64 {
+        self.latest.set(self.latest.get().max(now));
+        self.latest.get()
     }
 
     /// Whether counting can begin: after a fixed number of acquisitions, or

@@ -62,6 +62,8 @@ pub(crate) struct Engine {
     pub(crate) counts: Counts,
     pub(crate) trace: Option<Trace>,
     pub(crate) tally: Tally,
+    /// The table of visible readers: its first entry, and how many there are.
+    pub(crate) visible: Cell<(*const (), usize)>,
     pub(crate) stopped: Cell<bool>,
     pub(crate) failure: RefCell<Option<SimError>>,
 }
@@ -121,6 +123,7 @@ impl Engine {
                 writes: Cell::new(0),
                 events: Cell::new(0),
             },
+            visible: Cell::new((std::ptr::null(), 0)),
             stopped: Cell::new(false),
             failure: RefCell::new(None),
         }

@@ -45,6 +45,21 @@ pub(crate) trait LockKind {
     /// The lock is held with this context.
     unsafe fn unlock(&self, lock: NonNull<()>, context: NonNull<()>);
 
+    /// Whether several readers may hold it at once.
+    fn readers_share(&self) -> bool;
+
+    /// Waits for the lock, to read.
+    ///
+    /// # Safety
+    /// As [`LockKind::lock`].
+    unsafe fn read_lock(&self, lock: NonNull<()>, context: NonNull<()>);
+
+    /// Releases a reader.
+    ///
+    /// # Safety
+    /// The lock is held for reading with this context.
+    unsafe fn read_unlock(&self, lock: NonNull<()>, context: NonNull<()>);
+
     /// Whether it is held, as an assertion in a program would check.
     ///
     /// # Safety
@@ -107,6 +122,24 @@ impl<L: RawLock<Sim>> LockKind for Kind<L> {
     unsafe fn unlock(&self, lock: NonNull<()>, context: NonNull<()>) {
         // SAFETY: the caller's promise.
         unsafe { lock.cast::<L>().as_ref().unlock(context.cast().as_ref()) }
+    }
+
+    fn readers_share(&self) -> bool {
+        L::INFO.readers_share
+    }
+
+    unsafe fn read_lock(&self, lock: NonNull<()>, context: NonNull<()>) {
+        // SAFETY: the caller's promise.
+        unsafe { lock.cast::<L>().as_ref().read_lock(context.cast().as_ref()) }
+    }
+
+    unsafe fn read_unlock(&self, lock: NonNull<()>, context: NonNull<()>) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            lock.cast::<L>()
+                .as_ref()
+                .read_unlock(context.cast().as_ref())
+        }
     }
 
     unsafe fn is_held(&self, lock: NonNull<()>) -> bool {

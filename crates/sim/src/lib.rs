@@ -70,6 +70,8 @@ pub use batch::run_all;
 pub use distance::Distance;
 pub use error::{CpuState, SimError, StuckReport};
 pub use foreign::{Foreign, can_be_simulated, register};
+/// What the turns of [`Mixed`] do.
+pub use locklab_workload as turns;
 pub use machine::{Arbitration, Arch, BUILTIN, FIGURES, Figure, FigureKind, Machine, Origin};
 pub use machine_file::MachineError;
 pub use outcome::{Latency, Outcome};
@@ -77,4 +79,4 @@ pub use platform::{Sim, Word};
 pub use scenario::{Scenario, Simulation, Stop};
 pub use simulate::{run, simulate, simulate_lock, simulate_outside};
 pub use topology::Placement;
-pub use workload::{Fstat, Loop, UNIT_CYCLES, Workload, XfsCreate};
+pub use workload::{Fstat, Loop, Mixed, UNIT_CYCLES, Workload, XfsCreate};

@@ -49,8 +49,18 @@ pub(crate) fn is_passed_over(engine: &Engine, who: usize, now: u64) -> bool {
     passed as f64 * with > most as f64
 }
 
-/// Notes that it has acquired the lock.
-pub(crate) fn acquired(engine: &Engine, lock: usize, (since, stalled): (u64, u64)) {
+/// What a CPU does with a lock that it holds.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Use {
+    /// It writes what the lock protects.
+    Write,
+    /// It reads it.
+    Read,
+}
+
+/// Notes that it has acquired the lock. Handoffs and streaks are those of
+/// writers: readers that share a lock hand nothing on.
+pub(crate) fn acquired(engine: &Engine, lock: usize, (since, stalled): (u64, u64), to: Use) {
     let counts = &engine.counts;
     let who = engine.current.get();
     let core = engine.current().core.get();
@@ -61,19 +71,73 @@ pub(crate) fn acquired(engine: &Engine, lock: usize, (since, stalled): (u64, u64
     }
     counts.waiting[who].set(u64::MAX);
     add(&state.acquired, 1);
-    if state.holder.get() != NOBODY {
+    let shares = to == Use::Read && counts.readers_share;
+    let beside = match state.readers.get() {
+        _ if state.holder.get() != NOBODY => state.holder.get(),
+        0 => NOBODY,
+        _ if shares => NOBODY,
+        _ => state.reader.get(),
+    };
+    if beside != NOBODY {
         engine.fail(SimError::TwoHolders {
             lock: counts.lock_name.clone(),
-            holder: state.holder.get(),
+            holder: beside,
             intruder: who,
             at_ns: engine.ns(now),
             seed: counts.seed,
         });
         engine.suspend(Phase::Done);
     }
-    state.holder.set(who);
+    if shares {
+        add(&state.readers, 1);
+        state.reader.set(who);
+    } else {
+        state.holder.set(who);
+    }
     add(&counts.total, 1);
     let total = counts.total.get();
+    let handoff = (to == Use::Write).then(|| handed_to(engine, lock, who, core));
+    if !counts.counting.get() {
+        let at = counts.at(now);
+        if counts.warmed_up(total, at) {
+            restart(engine, at);
+        }
+        return;
+    }
+    if let Some(distance) = handoff {
+        let first = counts.handoffs.iter().all(|count| count.get() == 0);
+        if first && distance == Distance::Cpu {
+            counts.continued.set(true);
+        }
+        add(&counts.handoffs[distance as usize], 1);
+    }
+    let readers = state.readers.get();
+    counts
+        .most_readers
+        .set(counts.most_readers.get().max(readers));
+    let wait = now - since;
+    counts.latency.borrow_mut().saturating_record(wait.max(1));
+    add(&counts.wait, wait);
+    add(
+        &counts.line_wait,
+        (engine.current().stalled.get() - stalled).min(wait),
+    );
+    if wait > counts.longest_wait.get().0 {
+        counts.longest_wait.set((wait, who));
+    }
+    if let Some(trace) = &engine.trace {
+        trace.acquired(who, lock, since, now);
+    }
+    if counts.enough(total, counts.at(now)) {
+        engine.stopped.set(true);
+        engine.suspend(Phase::Done);
+    }
+}
+
+/// How far a lock has come from its last writer to `who` on `core`.
+fn handed_to(engine: &Engine, lock: usize, who: usize, core: usize) -> Distance {
+    let counts = &engine.counts;
+    let state = &counts.locks[lock];
     let distance = if state.last.get() == who {
         Distance::Cpu
     } else if state.last.get() == NOBODY {
@@ -91,39 +155,18 @@ pub(crate) fn acquired(engine: &Engine, lock: usize, (since, stalled): (u64, u64
         .set(counts.longest_streak.get().max(counts.streak.get()));
     state.last.set(who);
     state.last_core.set(core);
-    if !counts.counting.get() {
-        if counts.warmed_up(total, now) {
-            restart(engine);
-        }
-        return;
-    }
-    add(&counts.handoffs[distance as usize], 1);
-    if total - counts.warmup.get() == 1 && distance == Distance::Cpu {
-        counts.continued.set(true);
-    }
-    let wait = now - since;
-    counts.latency.borrow_mut().saturating_record(wait.max(1));
-    add(&counts.wait, wait);
-    add(
-        &counts.line_wait,
-        (engine.current().stalled.get() - stalled).min(wait),
-    );
-    if wait > counts.longest_wait.get().0 {
-        counts.longest_wait.set((wait, who));
-    }
-    if let Some(trace) = &engine.trace {
-        trace.acquired(who, lock, since, now);
-    }
-    if counts.enough(total, now) {
-        engine.stopped.set(true);
-        engine.suspend(Phase::Done);
-    }
+    distance
 }
 
 /// Notes that it is about to release the lock.
 #[inline]
-pub(crate) fn releases(engine: &Engine, lock: usize) {
-    engine.counts.locks[lock].holder.set(NOBODY);
+pub(crate) fn releases(engine: &Engine, lock: usize, from: Use) {
+    let state = &engine.counts.locks[lock];
+    if from == Use::Read && engine.counts.readers_share {
+        state.readers.set(state.readers.get() - 1);
+    } else {
+        state.holder.set(NOBODY);
+    }
     if let Some(trace) = &engine.trace {
         trace.releases(engine.current.get(), engine.time.get());
     }
@@ -140,14 +183,15 @@ pub(crate) fn operation(engine: &Engine) {
     add(&engine.counts.ops[engine.current.get()], 1);
 }
 
-fn restart(engine: &Engine) {
+/// Begins to count, at this time.
+fn restart(engine: &Engine, now: u64) {
     let counts = &engine.counts;
     counts.counting.set(true);
     counts.warmup.set(counts.total.get());
     counts
         .batches
-        .restart(counts.limits.batch(), counts.total.get(), engine.time.get());
-    counts.started.set(engine.time.get());
+        .restart(counts.limits.batch(), counts.total.get(), now);
+    counts.started.set(now);
     counts.transfers.set(engine.tally.transfers.get());
     counts.stolen.set(stolen(engine));
     for ops in &counts.ops {
@@ -160,6 +204,7 @@ fn restart(engine: &Engine) {
         starved.set(false);
     }
     counts.longest_streak.set(0);
+    counts.most_readers.set(0);
     counts.latency.borrow_mut().reset();
     counts.line_wait.set(0);
     counts.wait.set(0);
@@ -177,7 +222,7 @@ pub(crate) fn outcome(engine: &Engine) -> Outcome {
         .max()
         .unwrap_or(0)
         .max(engine.time.get());
-    let cycles = (end - counts.started.get()).max(1);
+    let cycles = end.saturating_sub(counts.started.get()).max(1);
     let seconds = engine.ns(cycles) * 1e-9;
     let acquisitions = counts.total.get() - counts.warmup.get();
     let precision = counts.batches.precision().filter(|_| counts.counting.get());
@@ -219,8 +264,9 @@ pub(crate) fn outcome(engine: &Engine) -> Outcome {
             .collect(),
         ops_by_thread,
         handoffs,
-        mean_streak: acquisitions as f64 / streaks.max(1) as f64,
+        mean_streak: handoffs.iter().sum::<u64>() as f64 / streaks.max(1) as f64,
         longest_streak: counts.longest_streak.get(),
+        most_readers: counts.most_readers.get(),
         latency: Latency {
             p50: percentile(0.5),
             p99: percentile(0.99),

@@ -222,6 +222,7 @@ impl Bench<'_> {
             precision: None,
             // Nothing here is an acquisition, by which progress is seen.
             longest_quiet_ns: 2e7,
+            readers_share: false,
         };
         let engine = Engine::new(
             self.machine,

@@ -41,14 +41,17 @@ pub struct Outcome {
     pub ops_by_thread: Vec<u64>,
     /// Jain's index of those: 1 if all are equal.
     pub jain: f64,
-    /// Handoffs by distance, from [`Distance::Cpu`] (the same CPU again) to
+    /// Handoffs of writers by distance, from [`Distance::Cpu`] (the same CPU again) to
     /// [`Distance::Remote`].
     pub handoffs: [u64; 5],
-    /// Acquisitions in a row by the same CPU, mean. 0 if there was no
-    /// acquisition.
+    /// Acquisitions in a row by the same CPU, mean, of those that write. 0 if
+    /// there was none.
     pub mean_streak: f64,
     /// The longest streak.
     pub longest_streak: u64,
+    /// The most readers that held one lock at once; 0 where none shares it.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub most_readers: u64,
     /// Time to acquire.
     pub latency: Latency,
     /// Lines that moved between caches per acquisition (an operation's
@@ -74,4 +77,8 @@ pub struct Outcome {
     pub accesses: u64,
     /// Events of the engine, warm-up included.
     pub events: u64,
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }

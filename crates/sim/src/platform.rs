@@ -11,7 +11,7 @@ use crate::own_stores::drain_all;
 use crate::scheduler::{halt, kick};
 use crate::spin;
 use locklab_locks::platform::{Atomic, AtomicInt, LockWord, Ordering, Patience, Platform, Poll};
-use locklab_locks::{HeldLocks, QueueNodes};
+use locklab_locks::{HeldLocks, QueueNodes, VisibleReader};
 use std::cell::UnsafeCell;
 use std::panic::Location;
 
@@ -386,6 +386,15 @@ unsafe impl Platform for Sim {
         // SAFETY: placed in the engine's arena when it was set up, and used
         // only by coroutines, which do not outlive it.
         unsafe { &*engine.cpus[cpu].nodes.get().cast() }
+    }
+
+    fn visible_readers() -> &'static [VisibleReader<Self>] {
+        let (first, count) = engine().visible.get();
+        if first.is_null() {
+            return &[];
+        }
+        // SAFETY: as the queue nodes; so many were placed one after the other.
+        unsafe { std::slice::from_raw_parts(first.cast(), count) }
     }
 
     fn held_locks(cpu: usize) -> Option<&'static HeldLocks<Self>> {

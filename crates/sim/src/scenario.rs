@@ -4,7 +4,7 @@ use crate::error::SimError;
 use crate::machine::Machine;
 use crate::outcome::Outcome;
 use crate::topology::{Placement, Topology};
-use crate::workload::{MOST_LOCKS, Workload};
+use crate::workload::Workload;
 use serde::{Deserialize, Serialize};
 
 /// The condition that ends a simulation; the warm-up precedes it.
@@ -122,8 +122,8 @@ impl Scenario {
                 }
             ));
         }
-        if self.workload.locks() > MOST_LOCKS {
-            return fault(format!("a workload uses at most {} locks", MOST_LOCKS));
+        if let Some(what) = self.workload.fault() {
+            return fault(what);
         }
         match self.stop {
             Stop::Acquisitions(0) => {

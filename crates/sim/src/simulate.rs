@@ -17,9 +17,10 @@ use crate::region::Memory;
 use crate::scenario::{Scenario, Simulation, Stop};
 use crate::topology::Topology;
 use crate::trace::Trace;
-use crate::workload::{Buffer, Thread};
+use crate::workload::{Buffer, Thread, Workload};
 use locklab_locks::catalogue::{self, BigVisitor, Visitor};
-use locklab_locks::{BigLock, HeldLocks, QueueNodes, RawLock};
+use locklab_locks::{BigLock, HeldLocks, QueueNodes, RawLock, VisibleReader};
+use locklab_workload::{Turn, fork_seed, turns as drawn};
 use std::ptr::NonNull;
 
 /// Runs a scenario.
@@ -113,6 +114,7 @@ impl Run<'_> {
             acquisitions,
             cycles,
             longest_quiet_ns: scenario.workload.longest_quiet_ns(),
+            readers_share: kind.readers_share(),
         };
         let order = Topology::new(machine).order(scenario.placement, scenario.seed);
         debug_assert!(machine.cores() <= MAX_CORES);
@@ -126,7 +128,13 @@ impl Run<'_> {
             true => Arena::lines_for::<HeldLocks<Sim>>(),
             false => 0,
         };
-        let lines = locks * (lock + Arena::lines_for::<Buffer>())
+        let visible = match shows_readers(scenario, kind) {
+            true => threads * Arena::lines_for::<VisibleReader<Sim>>(),
+            false => 0,
+        };
+        let shared = scenario.workload.lines() * Arena::lines_for::<Buffer>();
+        let lines = visible
+            + locks * (lock + shared)
             + threads
                 * (locks * context
                     + Arena::lines_for::<QueueNodes<Sim>>()
@@ -168,7 +176,27 @@ impl Run<'_> {
     }
 }
 
+/// Whether CPUs publish what they read. Where nothing reads there is no table,
+/// and a biased lock behaves as the one inside it.
+fn shows_readers(scenario: &Scenario, kind: &dyn LockKind) -> bool {
+    kind.readers_share()
+        && matches!(&scenario.workload, Workload::Mixed(mixed) if mixed.mix.reads > 0)
+}
+
 fn simulate_in(engine: &Engine, scenario: &Scenario, kind: &dyn LockKind) {
+    if shows_readers(scenario, kind) {
+        // One after the other, since each fills a line; the arena returns
+        // pointers that may reach all of it.
+        let place = |cpu: usize| {
+            let label = format!("visible reader of CPU {cpu}");
+            let entry = VisibleReader::<Sim>::default();
+            std::ptr::from_ref(engine.memory.arena.place(label, entry))
+        };
+        let entries: Vec<*const VisibleReader<Sim>> = (0..scenario.threads).map(place).collect();
+        if let Some(first) = entries.first() {
+            engine.visible.set((first.cast(), entries.len()));
+        }
+    }
     let count = scenario.workload.locks();
     let name = |what: &str, n: usize| {
         if count == 1 {
@@ -184,14 +212,24 @@ fn simulate_in(engine: &Engine, scenario: &Scenario, kind: &dyn LockKind) {
         // SAFETY: just placed, in the engine's arena.
         unsafe { kind.settle(*lock) };
     }
-    let shared: Vec<&Buffer> = (0..count)
+    let shared: Vec<&Buffer> = (0..count * scenario.workload.lines())
         .map(|n| {
-            engine
-                .memory
-                .arena
-                .place(name("shared buffer", n), Buffer::new())
+            let label = match scenario.workload.lines() {
+                1 => name("shared buffer", n),
+                lines => format!("line {} of {}", n % lines, name("shared buffer", n / lines)),
+            };
+            engine.memory.arena.place(label, Buffer::new())
         })
         .collect();
+    let turns: Vec<Vec<Turn>> = match &scenario.workload {
+        Workload::Mixed(mixed) if !mixed.is_usual() => (0..scenario.threads as u64)
+            .map(|thread| {
+                let seed = fork_seed(scenario.seed, thread);
+                drawn(&mixed.mix, mixed.locks, mixed.non_critical, seed)
+            })
+            .collect(),
+        _ => Vec::new(),
+    };
     let threads: Vec<Thread<'_>> = (0..scenario.threads)
         .map(|cpu| {
             let nodes = engine.memory.arena.place(
@@ -226,6 +264,7 @@ fn simulate_in(engine: &Engine, scenario: &Scenario, kind: &dyn LockKind) {
                     .collect(),
                 shared: &shared,
                 private,
+                turns: turns.get(cpu).map_or(&[], Vec::as_slice),
             }
         })
         .collect();

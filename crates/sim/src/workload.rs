@@ -5,10 +5,11 @@
 
 use crate::engine::{Engine, engine};
 use crate::kind::LockKind;
-use crate::metrics::{acquired, operation, releases, wants};
+use crate::metrics::{Use, acquired, operation, releases, wants};
 use crate::platform::Word;
 use crate::repeats::{Unit, repeat};
 use locklab_locks::platform::{Atomic, Ordering};
+use locklab_workload::{MOST_LOCKS, Mix, Turn, turns::longest};
 use std::ptr::NonNull;
 
 /// Cycles of one unit of work on the machine of report 3 (Ice Lake), its
@@ -22,8 +23,8 @@ pub(crate) const MASK_CYCLES: u64 = 20;
 /// Cycles of unmasking interrupts after the release.
 pub(crate) const UNMASK_CYCLES: u64 = 20;
 
-/// The most locks that a workload uses.
-pub(crate) const MOST_LOCKS: usize = 16;
+/// The most locks of [`Workload::XfsCreate`].
+const MOST_HOT_LOCKS: usize = 16;
 
 /// The work of threads, in an endless loop.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -38,6 +39,9 @@ pub enum Workload {
         /// Length of the non-critical section.
         non_critical: u32,
     },
+    /// The same with readers, several locks or lines, or times outside that
+    /// vary.
+    Mixed(Mixed),
     /// One system call on a file of the thread's own under one big lock
     /// (report 4).
     Fstat(Fstat),
@@ -45,6 +49,36 @@ pub enum Workload {
     XfsCreate(XfsCreate),
     /// One lock in a loop, as in most published benchmarks of locks.
     Loop(Loop),
+}
+
+/// Parameters of [`Workload::Mixed`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Mixed {
+    /// Units of the critical section.
+    pub critical: u64,
+    /// Units of the non-critical section, on average.
+    pub non_critical: u64,
+    /// Number of locks.
+    pub locks: u32,
+    /// What a turn does beyond its lengths.
+    pub mix: Mix,
+}
+
+impl Mixed {
+    /// [`Workload::Matrix`] of these lengths.
+    fn usual(critical: u32, non_critical: u32) -> Self {
+        Self {
+            critical: u64::from(critical) + 1,
+            non_critical: u64::from(non_critical) + 1,
+            locks: 1,
+            mix: Mix::default(),
+        }
+    }
+
+    /// Whether every turn is like every other.
+    pub(crate) fn is_usual(&self) -> bool {
+        self.locks == 1 && self.mix.is_usual()
+    }
 }
 
 /// Parameters of [`Workload::Loop`].
@@ -119,7 +153,7 @@ impl Workload {
     /// The name on the command line.
     pub fn name(&self) -> &'static str {
         match self {
-            Self::Matrix { .. } => "matrix",
+            Self::Matrix { .. } | Self::Mixed(_) => "matrix",
             Self::Fstat(_) => "fstat",
             Self::XfsCreate(_) => "xfs-create",
             Self::Loop(_) => "loop",
@@ -131,6 +165,31 @@ impl Workload {
         match self {
             Self::Matrix { .. } | Self::Fstat(_) | Self::Loop(_) => 1,
             Self::XfsCreate(mix) => 1 + mix.warm_locks as usize,
+            Self::Mixed(mixed) => mixed.locks as usize,
+        }
+    }
+
+    /// Number of shared lines that each lock protects.
+    pub(crate) fn lines(&self) -> usize {
+        match self {
+            Self::Mixed(mixed) => mixed.mix.lines as usize,
+            _ => 1,
+        }
+    }
+
+    /// Why it cannot be run; `None` if it can.
+    pub(crate) fn fault(&self) -> Option<String> {
+        let locks = self.locks();
+        match self {
+            Self::XfsCreate(_) if locks > MOST_HOT_LOCKS => {
+                Some(format!("xfs-create uses at most {MOST_HOT_LOCKS} locks"))
+            }
+            // A choice among one lock may be one cell of several.
+            Self::Mixed(mixed) => mixed.mix.check(&[mixed.locks, MOST_LOCKS]).err(),
+            _ if locks > MOST_LOCKS as usize => {
+                Some(format!("a workload uses at most {MOST_LOCKS} locks"))
+            }
+            _ => None,
         }
     }
 
@@ -141,6 +200,10 @@ impl Workload {
                 critical,
                 non_critical,
             } => (*critical).max(*non_critical) as f64 * 20.0,
+            Self::Mixed(mixed) => {
+                let outside = mixed.non_critical as f64 * longest(mixed.mix.distribution);
+                outside.max(mixed.critical as f64) * 20.0
+            }
             Self::Fstat(call) => call.outside_ns.max(call.inside_ns) * 4.0,
             Self::XfsCreate(mix) => mix.outside_ns.max(mix.inside_ns) * 4.0,
             Self::Loop(turn) => turn.outside_ns.max(turn.inside_ns + turn.long_ns) * 4.0,
@@ -191,6 +254,13 @@ impl Buffer {
             left -= unsafe { repeat(engine, &unit, left) };
         }
     }
+
+    /// Does one unit that reads the line which writers write.
+    #[inline]
+    fn read_unit(&self, engine: &Engine) {
+        self.to[0].load(Ordering::Relaxed);
+        engine.work(UNIT_CYCLES.saturating_sub(engine.costs.l1));
+    }
 }
 
 /// The state of one simulated thread.
@@ -199,31 +269,24 @@ pub(crate) struct Thread<'a> {
     pub(crate) locks: &'a [NonNull<()>],
     /// One context for each lock.
     pub(crate) contexts: Vec<NonNull<()>>,
-    /// One shared buffer for each lock.
+    /// As many shared buffers for each lock as it protects lines.
     pub(crate) shared: &'a [&'a Buffer],
     pub(crate) private: &'a Buffer,
+    /// Its turns, which it repeats; none if every turn is like every other.
+    pub(crate) turns: &'a [Turn],
 }
 
 impl Thread<'_> {
     /// Does this many operations, unless the engine ends the run before.
     pub(crate) fn run(&self, workload: &Workload, operations: u64) {
         let engine = engine();
-        for _ in 0..operations {
+        for turn in 0..operations {
             match workload {
                 Workload::Matrix {
                     critical,
                     non_critical,
-                } => {
-                    self.private.units(engine, u64::from(*non_critical) + 1);
-                    self.jitter(engine, (u64::from(*non_critical) + 1) * UNIT_CYCLES);
-                    engine.current().masked.set(true);
-                    engine.work(MASK_CYCLES);
-                    self.hold(engine, 0, |thread| {
-                        thread.shared[0].units(engine, u64::from(*critical) + 1);
-                    });
-                    engine.work(UNMASK_CYCLES);
-                    engine.current().masked.set(false);
-                }
+                } => self.mixed(engine, &Mixed::usual(*critical, *non_critical), turn),
+                Workload::Mixed(mixed) => self.mixed(engine, mixed, turn),
                 Workload::Fstat(call) => {
                     self.compute(engine, call.outside_ns);
                     self.hold(engine, 0, |thread| {
@@ -242,6 +305,47 @@ impl Thread<'_> {
         }
     }
 
+    fn mixed(&self, engine: &Engine, mixed: &Mixed, number: u64) {
+        let turn = match self.turns.len() as u64 {
+            0 => Turn::usual(mixed.non_critical),
+            n => self.turns[(number % n) as usize],
+        };
+        let outside = u64::from(turn.outside);
+        self.private.units(engine, outside);
+        self.jitter(engine, outside * UNIT_CYCLES);
+        engine.current().masked.set(true);
+        engine.work(MASK_CYCLES);
+        let to = if turn.reads { Use::Read } else { Use::Write };
+        let first = usize::from(turn.first);
+        self.hold_to(engine, first, to, |thread| match turn.nested() {
+            None => thread.inside(engine, mixed, first, to),
+            Some(second) => {
+                let second = usize::from(second);
+                thread.hold_to(engine, second, to, |thread| {
+                    thread.inside(engine, mixed, second, to);
+                });
+            }
+        });
+        engine.work(UNMASK_CYCLES);
+        engine.current().masked.set(false);
+    }
+
+    /// The units of a critical section, over the lines of its lock in turn.
+    fn inside(&self, engine: &Engine, mixed: &Mixed, lock: usize, to: Use) {
+        let lines = mixed.mix.lines as usize;
+        let of_lock = &self.shared[lock * lines..][..lines];
+        if let ([one], Use::Write) = (of_lock, to) {
+            return one.units(engine, mixed.critical);
+        }
+        for unit in 0..mixed.critical {
+            let line = of_lock[(unit % lines as u64) as usize];
+            match to {
+                Use::Write => line.units(engine, 1),
+                Use::Read => line.read_unit(engine),
+            }
+        }
+    }
+
     fn turn(&self, engine: &Engine, turn: &Loop) {
         self.compute(engine, turn.outside_ns);
         let write = engine.rng.below(100) < turn.write_percent as usize;
@@ -257,7 +361,7 @@ impl Thread<'_> {
         let holds = mix.hot + mix.warm * mix.warm_locks;
         // Holds come in a random order with equal work between.
         // (On the stack, which is given up without dropping anything.)
-        let mut left = [0; MOST_LOCKS];
+        let mut left = [0; MOST_HOT_LOCKS];
         left[1..=mix.warm_locks as usize].fill(mix.warm);
         left[0] = mix.hot;
         for remaining in (1..=holds).rev() {
@@ -283,15 +387,30 @@ impl Thread<'_> {
     }
 
     fn hold(&self, engine: &Engine, lock: usize, inside: impl FnOnce(&Self)) {
+        self.hold_to(engine, lock, Use::Write, inside);
+    }
+
+    fn hold_to(&self, engine: &Engine, lock: usize, to: Use, inside: impl FnOnce(&Self)) {
         let wanted = wants(engine, lock);
+        let (place, context) = (self.locks[lock], self.contexts[lock]);
         // SAFETY: the context is this thread's own for this lock; lock and
         // context stay in the arena; the engine has as many CPUs as threads.
-        unsafe { self.kind.lock(self.locks[lock], self.contexts[lock]) };
-        acquired(engine, lock, wanted);
+        unsafe {
+            match to {
+                Use::Write => self.kind.lock(place, context),
+                Use::Read => self.kind.read_lock(place, context),
+            }
+        }
+        acquired(engine, lock, wanted, to);
         inside(self);
-        releases(engine, lock);
+        releases(engine, lock, to);
         // SAFETY: held, with this context.
-        unsafe { self.kind.unlock(self.locks[lock], self.contexts[lock]) };
+        unsafe {
+            match to {
+                Use::Write => self.kind.unlock(place, context),
+                Use::Read => self.kind.read_unlock(place, context),
+            }
+        }
     }
 
     /// Computes for this long, plus or minus a tenth.

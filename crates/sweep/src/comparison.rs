@@ -74,10 +74,7 @@ impl Comparison {
 
 /// The key of the cell of a run.
 pub(crate) fn key(plan: &Plan, run: &Run) -> Key {
-    let [threads, critical, non_critical] = plan.blocks[run.block].places[run.cell];
-    Key::point(
-        usize::try_from(threads).unwrap_or(usize::MAX),
-        critical,
-        non_critical,
-    )
+    let block = &plan.blocks[run.block];
+    let spec = plan.spec(block, &plan.pairs[run.pair]);
+    spec.key(block.places[run.cell])
 }

@@ -5,6 +5,8 @@
 
 use crate::error::Error;
 use locklab_lab::file;
+use locklab_lab::list::Numbers;
+use locklab_lab::workload::WorkloadSettings;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -106,6 +108,10 @@ pub struct WorkloadFile {
     pub latency: bool,
     /// Hardware threads that are used; by default all.
     pub physical: Option<usize>,
+    /// What threads do around the locks. Each number of locks is a workload of
+    /// its own.
+    #[serde(flatten)]
+    pub turns: WorkloadSettings,
 }
 
 /// What the critical section is.
@@ -194,7 +200,7 @@ pub(crate) struct Place<'a> {
     pub(crate) baseline: &'a str,
     pub(crate) experiment: &'a str,
     pub(crate) work: Work,
-    pub(crate) place: [u64; 3],
+    pub(crate) place: locklab_sim_instrument::Place,
 }
 
 impl Exclusion {
@@ -206,7 +212,7 @@ impl Exclusion {
                 .is_none_or(|names| names.names().iter().any(|one| one == name))
         };
         let above = |limit: Option<u64>, n: u64| limit.is_none_or(|limit| n > limit);
-        let [threads, critical, non_critical] = at.place;
+        let [threads, critical, non_critical, _] = at.place;
         named(&self.machine, at.machine)
             && named(&self.baseline, at.baseline)
             && named(&self.experiment, at.experiment)
@@ -226,6 +232,19 @@ pub struct NativeFile {
     pub time: Option<u32>,
     /// Pairs of each cell; by default as many as fit into the time.
     pub pairs: Option<u32>,
+}
+
+/// The same workload for each of its numbers of locks.
+fn by_locks(workload: &WorkloadFile) -> Vec<WorkloadFile> {
+    let Some(Numbers(counts)) = &workload.turns.lock_counts else {
+        return vec![workload.clone()];
+    };
+    let one = |count: &u64| {
+        let mut one = workload.clone();
+        one.turns.lock_counts = Some(Numbers(vec![*count]));
+        one
+    };
+    counts.iter().map(one).collect()
 }
 
 fn one() -> u32 {
@@ -270,6 +289,7 @@ impl SweepFile {
             }
         }
         file.check().map_err(Error::File)?;
+        file.workloads = file.workloads.iter().flat_map(by_locks).collect();
         Ok(file)
     }
 
@@ -309,6 +329,7 @@ impl SweepFile {
                     number + 1
                 ));
             }
+            workload.turns.mix().check(&workload.turns.locks())?;
             if workload.threads.contains(&Threads::Number(0)) {
                 return Err("zero threads do no work; ask for at least 1".into());
             }

@@ -218,6 +218,9 @@ fn spec(file: &SweepFile, workload: usize, pair: &LockPair, cpus: usize) -> Spec
         threads: threads(&asked.threads, cpus),
         critical: asked.critical.clone(),
         non_critical: asked.non_critical.clone(),
+        unit: asked.turns.unit(),
+        locks: asked.turns.locks(),
+        mix: asked.turns.mix(),
         work: match asked.work {
             Work::Units => NativeWork::Units,
             Work::Fstat => NativeWork::Fstat,

@@ -11,10 +11,11 @@ use crate::machines::Machines;
 use crate::task::{Missing, Task};
 use locklab_document::{Column, ColumnGroup, Document, Part as Shown, Section, Table};
 use locklab_lab::VERSION;
-use locklab_lab::experiment::{Experiment, Facts, Labels, Provenance};
+use locklab_lab::experiment::{Experiment, Facts, LOCKS, Labels, Provenance};
 use locklab_lab::store::Store;
 use locklab_lab::verdicts::judge;
-use serde::Serialize;
+use locklab_workload::Mix;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
@@ -126,8 +127,10 @@ fn cells(
     let verdicts = judge(experiment).map_err(Error::lab)?;
     let labels = &experiment.labels;
     let work = experiment.spec["work"].as_str().unwrap_or_default();
-    let workload = sweep.file.workloads.iter().find(|w| w.work.word() == work);
-    let in_file: &[Threads] = workload.map_or(&[], |w| &w.threads);
+    let workloads = sweep.file.workloads.iter();
+    let of_work = workloads.filter(|w| w.work.word() == work);
+    let in_file: Vec<Threads> = of_work.flat_map(|w| w.threads.iter().copied()).collect();
+    let mix = Mix::deserialize(&experiment.spec["mix"]).unwrap_or_default();
     let mut cells: Vec<CellVerdict> = Vec::new();
     for judged in &verdicts.cells {
         let key = &experiment.cells[judged.cell].key;
@@ -138,10 +141,14 @@ fn cells(
         let Some(words) = in_file.iter().find(is_it).map(|n| threads_words(*n)) else {
             continue;
         };
-        let cell = match work {
+        let mut cell = match work {
             "fstat" => format!("fstat, {words}, non-critical {non_critical}"),
             _ => format!("{words}, critical {critical}, non-critical {non_critical}"),
         };
+        let locks = key.number(LOCKS).and_then(|n| u32::try_from(n).ok());
+        for words in mix.words(&[locks.unwrap_or(1)]) {
+            cell.push_str(&format!("; {words}"));
+        }
         cells.push(CellVerdict {
             described: (
                 format!("{} against {}", labels.experiment, labels.baseline),

@@ -13,7 +13,7 @@ use crate::error::Error;
 use crate::file::{Place, SweepFile, Work};
 use locklab_locks::catalogue;
 use locklab_sim::{Machine, Stop, can_be_simulated};
-use locklab_sim_instrument::{Spec, Work as SimulatedWork};
+use locklab_sim_instrument::{Place as CellPlace, Spec, Work as SimulatedWork};
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::sync::Arc;
@@ -36,7 +36,7 @@ pub struct Block {
     pub workload: usize,
     /// Every cell (threads, critical, non-critical length), in the order of
     /// `locklab matrix`.
-    pub places: Vec<[u64; 3]>,
+    pub places: Vec<CellPlace>,
     threads: Vec<usize>,
 }
 
@@ -244,6 +244,9 @@ impl Plan {
             threads: block.threads.clone(),
             critical: workload.critical.clone(),
             non_critical: workload.non_critical.clone(),
+            unit: workload.turns.unit(),
+            locks: workload.turns.locks(),
+            mix: workload.turns.mix(),
             work: match workload.work {
                 Work::Units => SimulatedWork::Units,
                 Work::Fstat => SimulatedWork::Fstat,
@@ -315,7 +318,7 @@ impl Plan {
 /// The estimated cost of a cell: its acquisitions, each of which costs more with
 /// more threads. A run with more threads than CPUs is limited by simulated time
 /// and has a fixed, high cost.
-fn cost(spec: &Spec, machine: &Machine, place: [u64; 3]) -> f64 {
+fn cost(spec: &Spec, machine: &Machine, place: CellPlace) -> f64 {
     let threads = usize::try_from(place[0]).unwrap_or(usize::MAX);
     if spec.is_oversubscribed(machine, threads) {
         return 1e6;
@@ -389,7 +392,7 @@ fn allowed(
     file: &SweepFile,
     machine: &Machine,
     work: Work,
-    place: [u64; 3],
+    place: CellPlace,
     pairs: &[LockPair],
     used: &mut [bool],
 ) -> Vec<u16> {

@@ -52,10 +52,10 @@ impl Regime {
 
     /// The regime of one cell of a plan.
     #[must_use]
-    pub(crate) fn of(plan: &Plan, block: &Block, place: [u64; 3]) -> Self {
+    pub(crate) fn of(plan: &Plan, block: &Block, place: locklab_sim_instrument::Place) -> Self {
         let machine = &plan.machines[block.machine];
         let workload = &plan.file.workloads[block.workload];
-        let [threads, critical, non_critical] = place;
+        let [threads, critical, non_critical, locks] = place;
         let physical = workload
             .physical
             .unwrap_or_else(|| machine.hardware_threads());
@@ -63,7 +63,7 @@ impl Regime {
             Self::Alone
         } else if threads > physical as u64 {
             Self::Oversubscribed
-        } else if load(workload.work, threads, critical, non_critical) < 1.0 {
+        } else if load(workload.work, threads, critical, non_critical) < locks as f64 {
             Self::Light
         } else if threads > a_socket(machine) {
             Self::AcrossSockets

@@ -6,6 +6,7 @@ mod fairness;
 
 use super::placed::{self, Placed, axis};
 use super::{Report, caveats, design, findings, regions, results};
+use crate::experiment::LOCKS;
 use crate::matrix::{CPU_SHARE, HANDOFFS, OPS};
 use crate::verdicts::{Figures, JudgedCell};
 use locklab_document::number;
@@ -101,6 +102,7 @@ fn placed<'a>(report: &Report<'a>, judged: &'a JudgedCell) -> Option<Placed<'a>>
         threads: on("threads"),
         critical: on("critical"),
         non_critical: on("non_critical"),
+        locks: cell.key.number(LOCKS),
         judged: &primary.judged,
         ratio: primary.ratio(),
         crowded: cell.oversubscribed,
@@ -139,20 +141,51 @@ pub(super) fn handoffs_disagree(cell: &JudgedCell) -> bool {
     }
 }
 
-/// The cells of each placement class, the class with most cells first.
-fn by_class<'a>(report: &Report<'a>) -> Vec<(Option<&'a str>, Vec<&'a JudgedCell>)> {
-    report.verdicts.by_class()
+/// Cells that tables show together.
+struct Group<'a> {
+    /// The placement class of their CPUs, if they have one.
+    class: Option<&'a str>,
+    /// Number of locks, where that was asked.
+    locks: Option<u64>,
+    cells: Vec<&'a JudgedCell>,
+}
+
+impl Group<'_> {
+    /// The locks and the class, each where there is one.
+    fn words(&self, class: impl FnOnce(&str) -> String) -> Vec<String> {
+        let locks = self.locks.map(placed::locks);
+        locks.into_iter().chain(self.class.map(class)).collect()
+    }
+}
+
+/// The cells of each number of locks and placement class, the class with most
+/// cells first.
+fn groups<'a>(report: &Report<'a>) -> Vec<Group<'a>> {
+    let mut groups = Vec::new();
+    for (class, cells) in report.verdicts.by_class() {
+        let count = |c: &&JudgedCell| report.cell(c).key.number(LOCKS);
+        for locks in axis(&cells, count) {
+            let of = cells.iter().filter(|c| count(c) == locks).copied();
+            groups.push(Group {
+                class,
+                locks,
+                cells: of.collect(),
+            });
+        }
+    }
+    groups
 }
 
 /// The cells of each placement class and non-critical length, with a title.
 fn blocks<'a>(report: &Report<'a>) -> Vec<(String, Vec<&'a JudgedCell>)> {
     let length = |c: &&JudgedCell| report.cell(c).key.number("non_critical").unwrap_or(0);
     let mut blocks = Vec::new();
-    for (class, cells) in by_class(report) {
-        let placed = class.map_or_else(String::new, |c| format!(", CPUs placed as \"{c}\""));
-        for of in axis(&cells, length) {
+    for group in groups(report) {
+        let words = group.words(|class| format!("CPUs placed as \"{class}\""));
+        let placed: String = words.iter().map(|word| format!(", {word}")).collect();
+        for of in axis(&group.cells, length) {
             let title = format!("Non-critical length {of}{}{placed}", report.lengths.unit());
-            let block = cells.iter().filter(|c| length(c) == of).copied();
+            let block = group.cells.iter().filter(|c| length(c) == of).copied();
             blocks.push((title, block.collect()));
         }
     }
@@ -170,7 +203,7 @@ fn grids(report: &Report, document: &mut Document) {
         document.push(Section::minor(title).with(Part::Grid(grid)));
     }
     let measured: Vec<&JudgedCell> = report.measured().collect();
-    let gaps = report.missing().count() > 0 || by_class(report).len() > 1;
+    let gaps = report.missing().count() > 0 || report.verdicts.by_class().len() > 1;
     let cells = all_placed(report, &measured);
     let signs = placed::legend(&cells, &design::margin(report), gaps);
     document.push(
@@ -183,24 +216,26 @@ fn grids(report: &Report, document: &mut Document) {
 /// One or two sentences per placement class that summarise the matrix, and the
 /// cells of each verdict where there are too many for a sentence.
 fn summary(report: &Report) -> (Vec<String>, Facts) {
-    let groups = by_class(report);
+    let groups = groups(report);
     let several = groups.len() > 1;
     let mut sentences: Vec<String> = regions::lead(report).into_iter().collect();
     let mut places = Facts::new();
-    for (class, cells) in &groups {
-        let cells = all_placed(report, cells);
+    for group in &groups {
+        let cells = all_placed(report, &group.cells);
         let margin = design::margin(report);
         let found = placed::summary(&cells, &report.subject(), &margin, report.lengths);
-        match class.filter(|_| several) {
-            Some(class) => {
-                sentences.push(format!("CPUs placed as \"{class}\": {}", found.sentence));
-                let named = |(word, at): (String, String)| (format!("{word}, {class}"), at);
-                places.extend(found.places.into_iter().map(named));
-            }
-            None => {
-                sentences.push(found.sentence);
-                places.extend(found.places);
-            }
+        let words = match several {
+            true => group.words(|class| format!("CPUs placed as \"{class}\"")),
+            false => Vec::new(),
+        };
+        if words.is_empty() {
+            sentences.push(found.sentence);
+            places.extend(found.places);
+        } else {
+            sentences.push(format!("{}: {}", words.join(", "), found.sentence));
+            let of = group.words(str::to_owned).join(", ");
+            let named = |(word, at): (String, String)| (format!("{word}, {of}"), at);
+            places.extend(found.places.into_iter().map(named));
         }
     }
     if report.experiment.design.aa {

@@ -17,6 +17,8 @@ pub(super) struct Placed<'a> {
     pub(super) threads: u64,
     pub(super) critical: u64,
     pub(super) non_critical: u64,
+    /// Number of locks, where that was asked.
+    pub(super) locks: Option<u64>,
     pub(super) judged: &'a Judged,
     /// experiment / baseline, unless invalid.
     pub(super) ratio: Option<Shown>,
@@ -37,13 +39,21 @@ pub(super) fn axis<T, N: Ord>(cells: &[T], of: impl Fn(&T) -> N) -> Vec<N> {
     values.into_iter().collect()
 }
 
+/// "4 locks".
+pub(super) fn locks(count: u64) -> String {
+    number::count(usize::try_from(count).unwrap_or(usize::MAX), "lock")
+}
+
 impl Placed<'_> {
     /// "4 threads, critical 0, non-critical 32".
     pub(super) fn name(&self, lengths: Lengths) -> String {
         let unit = lengths.unit();
         let threads = usize::try_from(self.threads).unwrap_or(usize::MAX);
+        let locks = self
+            .locks
+            .map_or_else(String::new, |n| format!(", {}", locks(n)));
         format!(
-            "{} {}, critical {}{unit}, non-critical {}{unit}",
+            "{} {}, critical {}{unit}, non-critical {}{unit}{locks}",
             label(self.threads),
             number::plural(threads, lengths.noun()),
             label(self.critical),

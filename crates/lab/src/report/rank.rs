@@ -9,7 +9,7 @@ pub(super) use results::Rank;
 
 use self::advice::{Regime, choose, range};
 use super::{Report, caveats, design};
-use crate::experiment::Provenance;
+use crate::experiment::{LOCKS, Provenance};
 use crate::matrix::{JAIN, JAIN_1MS, LATENCY_P99, LATENCY_P999, OPS};
 use crate::ranking::{Point, Ranked, Ranking};
 use locklab_document::number::{self, label};
@@ -78,6 +78,9 @@ pub(super) fn document(report: &Report) -> Document {
 fn place(report: &Report, ranking: &Ranking, point: &Point) -> String {
     let threads = usize::try_from(point.threads()).unwrap_or(usize::MAX);
     let mut words = number::count(threads, report.lengths.noun());
+    if let Some(locks) = point.key.number(LOCKS) {
+        words.push_str(&format!(", {}", super::placed::locks(locks)));
+    }
     for (axis, name) in [("critical", "critical"), ("non_critical", "non-critical")] {
         let of = |p: &Point| p.key.number(axis);
         if ranking.points.iter().any(|p| of(p) != of(point)) {
@@ -228,16 +231,22 @@ fn shares(report: &Report, ranking: &Ranking, document: &mut Document) {
         })
         .collect();
     let crowded = |p: &Point| if p.oversubscribed { "o" } else { "" };
+    let several = ranking.points.iter().any(|p| p.key.number(LOCKS).is_some());
     let grid = Grid {
         row_title: report.context.words.subject.into(),
         column_title: format!(
-            "{}: share of the best",
-            number::plural(2, report.lengths.noun())
+            "{}{}: share of the best",
+            number::plural(2, report.lengths.noun()),
+            if several { "/locks" } else { "" }
         ),
         columns: ranking
             .points
             .iter()
-            .map(|p| format!("{}{}", label(p.threads()), crowded(p)))
+            .map(|p| {
+                let locks = p.key.number(LOCKS);
+                let locks = locks.map_or_else(String::new, |n| format!("/{}", label(n)));
+                format!("{}{locks}{}", label(p.threads()), crowded(p))
+            })
             .collect(),
         rows,
     };

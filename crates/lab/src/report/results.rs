@@ -7,7 +7,7 @@ use super::{
     Report, matrix as matrix_report, regions as regions_report, workloads as workloads_report,
 };
 use crate::VERSION;
-use crate::experiment::{Coordinate, Design, Facts, Key, Labels, Provenance, Role, Source};
+use crate::experiment::{Coordinate, Design, Facts, Key, LOCKS, Labels, Provenance, Role, Source};
 use crate::verdicts::{Figures, JudgedCell, JudgedMetric};
 use locklab_judge::{Settings, Verdict};
 use schemars::JsonSchema;
@@ -137,6 +137,9 @@ pub(super) struct Place {
     critical: u64,
     /// Length of the non-critical section.
     non_critical: u64,
+    /// Number of locks that are used at once, where that was asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    locks: Option<u64>,
 }
 
 /// experiment / baseline of the primary metric, with its 95 % limits.
@@ -373,6 +376,7 @@ pub(super) fn place(key: &Key) -> Place {
         threads: on("threads"),
         critical: on("critical"),
         non_critical: on("non_critical"),
+        locks: key.number(LOCKS),
     }
 }
 
@@ -510,6 +514,7 @@ fn workload(report: &Report, judged: &JudgedCell) -> Workload {
                         threads: placed.threads,
                         critical: placed.critical,
                         non_critical: placed.non_critical,
+                        locks: placed.locks,
                     },
                     baseline: figure(&judged.baseline),
                     experiment: figure(&judged.experiment),

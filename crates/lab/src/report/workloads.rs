@@ -149,6 +149,7 @@ pub(super) fn inside<'a>(judged: &'a JudgedCell) -> Vec<(&'a Metric, Placed<'a>)
             threads: on("threads"),
             critical: on("critical"),
             non_critical: on("non_critical"),
+            locks: None,
             judged: &m.judged,
             ratio: m.ratio(),
             crowded: false,

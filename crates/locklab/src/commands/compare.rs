@@ -47,8 +47,9 @@ pub struct CompareArgs {
 type CarryOut = fn(&Path, &DesignSettings, &ComparingArgs, &Common) -> Result<ExitCode, Error>;
 
 /// The kinds of files that are not of programs, each with what carries it out.
-const OTHERS: [(FileKind, CarryOut); 3] = [
+const OTHERS: [(FileKind, CarryOut); 4] = [
     (super::matrix::FILE_KIND, super::matrix::file),
+    (super::rank::FILE_KIND, super::rank::file),
     (locklab_kernel::recipe::FILE_KIND, super::kernel::file),
     (super::reproduce::FILE_KIND, super::reproduce::file),
 ];

@@ -6,7 +6,7 @@ mod settings;
 mod simulated;
 
 pub(super) use settings::{
-    MatrixSettings, ModelledSettings, NativeSettings, Threads, UnitWord, distinct,
+    MatrixSettings, ModelledSettings, NativeSettings, Threads, check_shared, distinct,
 };
 pub(super) use simulated::workers;
 
@@ -90,7 +90,13 @@ fn run_settings(
         .into_iter()
         .chain(&settings.experiment)
         .map(String::as_str);
-    own::register(locks, &settings.own, machine.is_none())?;
+    own::register(locks.clone(), &settings.own, machine.is_none())?;
+    let mix = settings.turns.mix();
+    if mix.reads > 0 {
+        let subjects = locks.map(|name| own::subject(name, &settings.own));
+        let subjects: Vec<_> = subjects.collect::<Result<_, _>>()?;
+        check_shared(&mix, subjects.iter())?;
+    }
     match machine {
         Some(machine) => simulated::run(settings, comparing, common, machine),
         None => native::run(settings, comparing, common),

@@ -7,13 +7,23 @@ mod native;
 mod needs;
 mod simulated;
 
-pub use arguments::RankArgs;
+pub use arguments::{RankArgs, RankSettings};
 
 use crate::cli::Common;
+use crate::comparing::ComparingArgs;
 use crate::own;
 use locklab_host::error::Error;
-use locklab_lab::settings::refuse;
+use locklab_lab::file::{self, FileKind};
+use locklab_lab::settings::{DesignSettings, over, refuse};
+use std::path::Path;
 use std::process::ExitCode;
+
+/// The kind of experiment files of a ranking.
+pub const FILE_KIND: FileKind = FileKind {
+    word: locklab_lab::ranking::KIND,
+    formerly: None,
+    settings: &["candidates"],
+};
 
 /// Runs `locklab rank`.
 ///
@@ -23,7 +33,33 @@ use std::process::ExitCode;
 /// the store fails, [`Error::Interrupted`] after Ctrl-C. Samples that were
 /// measured are stored.
 pub fn run(args: &RankArgs, common: &Common) -> Result<ExitCode, Error> {
-    if !args.comparing.fail_on.is_empty() && args.against.is_none() {
+    run_settings(&args.settings, &args.comparing, common)
+}
+
+/// Runs an experiment file; the design of the command line takes precedence.
+///
+/// # Errors
+/// [`Error::Usage`] if the file cannot be read or is invalid; otherwise those of
+/// [`run`].
+pub fn file(
+    path: &Path,
+    design: &DesignSettings,
+    comparing: &ComparingArgs,
+    common: &Common,
+) -> Result<ExitCode, Error> {
+    let text = file::read(path).map_err(Error::Usage)?;
+    let located = |e: String| Error::Usage(format!("{}, {e}", path.display()));
+    let mut settings: RankSettings = file::parse(&text).map_err(located)?;
+    settings.design = over(design, &settings.design).map_err(Error::Usage)?;
+    run_settings(&settings, comparing, common)
+}
+
+fn run_settings(
+    args: &RankSettings,
+    comparing: &ComparingArgs,
+    common: &Common,
+) -> Result<ExitCode, Error> {
+    if !comparing.fail_on.is_empty() && args.against.is_none() {
         return Err(Error::Usage(
             "--fail-on needs to know what is in use today; give --against LOCK".into(),
         ));
@@ -40,7 +76,7 @@ pub fn run(args: &RankArgs, common: &Common) -> Result<ExitCode, Error> {
     let locks = args.locks.iter().chain(&args.against);
     own::register(locks.map(String::as_str), &args.own, machine.is_none())?;
     match machine {
-        Some(machine) => simulated::run(args, common, machine),
-        None => native::run(args, common),
+        Some(machine) => simulated::run(args, comparing, common, machine),
+        None => native::run(args, comparing, common),
     }
 }

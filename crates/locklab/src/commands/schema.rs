@@ -2,6 +2,7 @@
 //! results.
 
 use super::matrix::MatrixSettings;
+use super::rank::RankSettings;
 use crate::output::print;
 use clap::{Args, ValueEnum};
 use locklab_host::error::Error;
@@ -45,6 +46,7 @@ fn experiment() -> Value {
     let mut generator = SchemaGenerator::default();
     let kinds = [
         generator.subschema_for::<MatrixSettings>(),
+        generator.subschema_for::<RankSettings>(),
         generator.subschema_for::<locklab_programs::Settings>(),
         generator.subschema_for::<locklab_kernel::recipe::Experiment>(),
         generator.subschema_for::<locklab_published::Experiment>(),
@@ -91,6 +93,8 @@ mod tests {
         assert!(validator.is_valid(&as_json(locklab_programs::settings::EXAMPLE)));
         let matrix = "kind = 'matrix'\nbaseline = 'ticket'\nexperiment = 'mcs'\nthreads = [1, 2]";
         assert!(validator.is_valid(&as_json(matrix)));
+        let rank = "kind = 'rank'\ncandidates = ['ticket', 'mcs']\nneeds = ['fifo']\nreads = 9";
+        assert!(validator.is_valid(&as_json(rank)));
     }
 
     #[test]

@@ -128,8 +128,9 @@ impl Modelled {
         };
         let workers = taken.iter().map(|taken| WorkerRecord {
             tally: Tally {
-                turns_ever: turns / threads as u64,
+                increments_ever: turns / threads as u64,
                 turns: turns / threads as u64,
+                writes: turns / threads as u64,
                 ..Tally::default()
             },
             usage: Usage {

@@ -7,6 +7,7 @@ use locklab_judge::Family;
 use locklab_lab::experiment::{Invalid, Order};
 use locklab_lab::matrix::{LATENCY_MAX, LATENCY_P50, LATENCY_P99, OPS};
 use locklab_locks::{NativePlatform, RawLock};
+use locklab_workload::{Choice, Distribution, Mix};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 fn design() -> Design {
@@ -229,5 +230,118 @@ fn a_process_that_dies_with_the_lock_voids_the_block_and_hangs_nobody() {
             panic!("it went well");
         };
         assert_eq!(why, "a process was killed by SIGKILL");
+    }
+}
+
+/// Lets everybody in to read, beside writers too.
+#[derive(Default)]
+struct Careless(crate::peers::Pthread);
+
+// SAFETY: it is not what it says; that is the point. What it fails to protect
+// are atomics.
+unsafe impl RawLock<NativePlatform> for Careless {
+    type Ctx = ();
+    const INFO: locklab_locks::Info = locklab_locks::Info {
+        readers_share: true,
+        ..<crate::peers::Pthread as RawLock<_>>::INFO
+    };
+    unsafe fn lock(&self, (): &()) {
+        // SAFETY: of the caller.
+        unsafe { self.0.lock(&()) };
+    }
+    unsafe fn unlock(&self, (): &()) {
+        // SAFETY: of the caller.
+        unsafe { self.0.unlock(&()) };
+    }
+    unsafe fn read_lock(&self, (): &()) {}
+    unsafe fn read_unlock(&self, (): &()) {}
+}
+
+#[test]
+fn a_writer_beside_a_reader_is_found_out() {
+    if locklab_host::topology::allowed().len() == 1 {
+        return;
+    }
+    let codes = [LockCode::find("bravo").unwrap(), LockCode::of::<Careless>()];
+    let spec = Spec {
+        critical: vec![200],
+        mix: Mix {
+            reads: 50,
+            lines: 4,
+            ..Mix::default()
+        },
+        ..short(2)
+    };
+    let found = (0..50).any(|_| {
+        let [sound, careless] = block_of(codes, spec.clone(), false).unwrap();
+        assert!(!is_check_failed(&sound), "{:?}", sound.invalid);
+        is_check_failed(&careless)
+    });
+    assert!(found);
+}
+
+#[test]
+fn turns_of_every_mix_keep_the_increments_of_all_locks() {
+    let mix = Mix {
+        reads: 30,
+        lines: 3,
+        distribution: Distribution::Bursty,
+        choice: Choice::Zipf,
+        nested: true,
+    };
+    for (lock, latency, processes) in [
+        ("qspinlock", false, false),
+        ("clh", true, false),
+        ("phase-fair", false, true),
+        ("rw-queued", true, false),
+    ] {
+        let code = LockCode::find(lock).unwrap();
+        let spec = Spec {
+            critical: vec![4],
+            locks: vec![5],
+            mix,
+            latency,
+            processes,
+            ..short(2)
+        };
+        for sample in block_of([code, code], spec, false).unwrap() {
+            // A loaded machine may void a block; it may not fail a check.
+            assert!(!is_check_failed(&sample), "{lock}: {:?}", sample.invalid);
+            if sample.invalid.is_none() && sample.values.contains_key("streak_mean") {
+                assert!(sample.values["streak_mean"] >= 0.5, "{lock}");
+            }
+        }
+    }
+}
+
+/// Readers meet inside: none leaves before all have come in.
+#[test]
+fn readers_overlap_where_the_lock_lets_them() {
+    struct Meet;
+    impl locklab_locks::catalogue::Visitor<NativePlatform> for Meet {
+        type Output = ();
+        fn visit<L: RawLock<NativePlatform>>(self) {
+            const READERS: usize = 3;
+            let lock = L::default();
+            let inside = std::sync::Barrier::new(READERS);
+            std::thread::scope(|scope| {
+                for _ in 0..READERS {
+                    scope.spawn(|| {
+                        let context = L::Ctx::default();
+                        // SAFETY: the context is ours; both stay in place.
+                        unsafe { lock.read_lock(&context) };
+                        inside.wait();
+                        // SAFETY: held for reading.
+                        unsafe { lock.read_unlock(&context) };
+                    });
+                }
+            });
+        }
+    }
+    let shared = crate::subject::all().into_iter();
+    let shared: Vec<_> = shared.filter(|s| s.info.readers_share).collect();
+    assert!(shared.len() >= 3);
+    for subject in shared {
+        crate::subject::visit(subject.info.name, Meet).unwrap();
     }
 }

@@ -3,6 +3,7 @@
 
 use super::{MANY, axis, blocks, placed};
 use crate::experiment::{Pair, Sample};
+use crate::report::placed::locks;
 use crate::report::{Report, design};
 use crate::verdicts::JudgedCell;
 use locklab_document::number::{self, label};
@@ -84,7 +85,9 @@ pub(super) fn intervals(report: &Report, document: &mut Document) {
                     label(placed.threads),
                     label(placed.critical),
                     label(placed.non_critical)
-                ),
+                ) + &placed
+                    .locks
+                    .map_or_else(String::new, |n| format!(", {}", locks(n))),
                 estimate: placed.ratio.map(|r| Shown {
                     value: percent(r.value),
                     low: percent(r.low),

@@ -66,12 +66,13 @@ pub(super) fn as_text(report: &Report, document: &mut Document) {
             );
         }
         document.push(section.only(Medium::Text));
-        for (class, cells) in super::by_class(report) {
-            let cells: Vec<&JudgedCell> = cells.into_iter().filter(shared).collect();
+        for group in super::groups(report) {
+            let words = group.words(|class| format!("\"{class}\""));
+            let placed: String = words.iter().map(|word| format!(", {word}")).collect();
+            let cells: Vec<&JudgedCell> = group.cells.into_iter().filter(shared).collect();
             for length in axis(&cells, |c| on(report, c, "non_critical")) {
                 let of = |c: &&JudgedCell| on(report, c, "non_critical") == length;
                 let block: Vec<&JudgedCell> = cells.iter().copied().filter(of).collect();
-                let placed = class.map_or_else(String::new, |c| format!(", \"{c}\""));
                 let unit = report.lengths.unit();
                 let title = format!("Non-critical length {length}{unit}{placed}");
                 let table = Part::Table(table(report, &block, compact));

@@ -182,19 +182,19 @@ impl Advice<'_> {
     /// " (1.62 of today's `qspinlock`)", or of the next one where none was
     /// named.
     fn compared(&self, lock: usize, points: &[&Point]) -> String {
-        let of = |other: usize| -> String {
-            let ratios: Vec<f64> = points
+        let ratios = |other: usize| -> Vec<f64> {
+            points
                 .iter()
                 .filter_map(|p| primary(p))
                 .filter_map(|m| Some(m.share(lock)? / m.share(other)?))
-                .collect();
-            span(&ratios)
+                .collect()
         };
         if self.ranking.question.against {
             if lock == 0 {
                 return ", as today".into();
             }
-            return format!(" ({} of today's {})", of(0), self.name(0));
+            let today = format!("today's {}", self.name(0));
+            return format!(" ({})", beside(&ratios(0), &today));
         }
         let others: Vec<usize> = (0..self.ranking.question.subjects.len())
             .filter(|i| *i != lock)
@@ -216,7 +216,10 @@ impl Advice<'_> {
             };
         }
         match choose(points, self.metric(), |i| i != lock) {
-            Some(next) => format!(" ({} of {}, the next)", of(next), self.name(next)),
+            Some(next) => {
+                let name = format!("{}, the next", self.name(next));
+                format!(" ({})", beside(&ratios(next), &name))
+            }
             None => String::new(),
         }
     }
@@ -285,6 +288,22 @@ impl Advice<'_> {
     }
 }
 
+/// "1.62 of `mcs`", or, where that would read 1.00, "less than 0.5 % ahead of
+/// `mcs`".
+fn beside(ratios: &[f64], other: &str) -> String {
+    /// What rounds to 1.00.
+    const SAME: f64 = 0.005;
+    if ratios.iter().any(|ratio| (ratio - 1.0).abs() >= SAME) {
+        return format!("{} of {other}", span(ratios));
+    }
+    let ahead = ratios.iter().all(|ratio| *ratio >= 1.0);
+    let side = if ahead { "ahead of" } else { "from" };
+    format!(
+        "less than {} % {side} {other}",
+        number::percent(100.0 * SAME)
+    )
+}
+
 /// "1.62", or "1.05 to 1.62".
 fn span(ratios: &[f64]) -> String {
     range(ratios, number::ratio)
@@ -298,5 +317,19 @@ pub(super) fn range(values: &[f64], format: fn(f64) -> String) -> String {
         low
     } else {
         format!("{low} to {high}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lead_that_rounds_to_nothing_has_words() {
+        assert_eq!(beside(&[1.62], "`mcs`"), "1.62 of `mcs`");
+        assert_eq!(beside(&[1.004, 1.2], "`mcs`"), "1.00 to 1.20 of `mcs`");
+        let close = "less than 0.5 % ahead of `mcs`, the next";
+        assert_eq!(beside(&[1.004, 1.0], "`mcs`, the next"), close);
+        assert_eq!(beside(&[0.997], "`mcs`"), "less than 0.5 % from `mcs`");
     }
 }

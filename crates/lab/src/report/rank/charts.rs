@@ -2,6 +2,7 @@
 //! a lock.
 
 use super::{Report, overall};
+use crate::experiment::LOCKS;
 use crate::matrix::{LATENCY_P99, OPS};
 use crate::ranking::{Point, Ranking};
 use locklab_document::number::{self, label};
@@ -12,7 +13,8 @@ const COLOURED: usize = 7;
 
 /// One picture for each pair of lengths.
 pub(super) fn over_threads(report: &Report, ranking: &Ranking, document: &mut Document) {
-    let lengths = |p: &Point| (p.key.number("critical"), p.key.number("non_critical"));
+    let on = |p: &Point, axis: &str| p.key.number(axis);
+    let lengths = |p: &Point| (on(p, "critical"), on(p, "non_critical"), on(p, LOCKS));
     let mut seen = Vec::new();
     for point in &ranking.points {
         if !seen.contains(&lengths(point)) {
@@ -22,12 +24,16 @@ pub(super) fn over_threads(report: &Report, ranking: &Ranking, document: &mut Do
     for of in seen.iter().copied() {
         let points: Vec<&Point> = ranking.points.iter().filter(|p| lengths(p) == of).collect();
         let heading = match of {
-            (Some(critical), Some(non_critical)) if seen.len() > 1 => format!(
-                "Throughput over {}, critical {}, non-critical {}{}",
+            (Some(critical), Some(non_critical), locks) if seen.len() > 1 => format!(
+                "Throughput over {}, critical {}, non-critical {}{}{}",
                 number::plural(2, report.lengths.noun()),
                 label(critical),
                 label(non_critical),
-                report.lengths.unit()
+                report.lengths.unit(),
+                locks.map_or_else(String::new, |n| format!(
+                    ", {}",
+                    super::super::placed::locks(n)
+                ))
             ),
             _ => format!(
                 "Throughput over {}",

@@ -1,6 +1,6 @@
 //! `locklab matrix` on this machine.
 
-use super::settings::{self, MatrixSettings, UnitWord};
+use super::settings::{self, MatrixSettings};
 use crate::cli::Common;
 use crate::comparing::{Comparing, ComparingArgs, dry_run};
 use crate::output::store_path;
@@ -10,7 +10,7 @@ use locklab_host::message;
 use locklab_host::topology::{ranges, real_time};
 use locklab_judge::Family;
 use locklab_lab::settings::Limit;
-use locklab_native::{Native, Plan, Spec, Unit, Work, card, default_threads, pairs_for, subject};
+use locklab_native::{Native, Plan, Spec, Work, card, default_threads, pairs_for, subject};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -88,10 +88,9 @@ fn spec(settings: &MatrixSettings, aa: bool, cpus: usize) -> Result<Spec, Error>
         threads: cells.threads().unwrap_or_else(|| default_threads(cpus)),
         critical,
         non_critical,
-        unit: match here.unit {
-            None | Some(UnitWord::Units) => Unit::Units,
-            Some(UnitWord::Ns) => Unit::Nanoseconds,
-        },
+        unit: settings.turns.unit(),
+        locks: settings.turns.locks(),
+        mix: settings.turns.mix(),
         work: match cells.workload.unwrap_or_default() {
             settings::Work::Units => Work::Units,
             settings::Work::Fstat => Work::Fstat,
@@ -128,6 +127,6 @@ mod tests {
         let spec = spec_of("ticket mcs --pin 1,0 --unit ns", 8);
         assert_eq!(spec.pin, Some(vec![1, 0]));
         assert_eq!(spec.threads, [1, 2]);
-        assert_eq!(spec.unit, Unit::Nanoseconds);
+        assert_eq!(spec.unit, locklab_workload::Unit::Nanoseconds);
     }
 }

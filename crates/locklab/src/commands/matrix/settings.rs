@@ -7,7 +7,10 @@ use clap::{Args, ValueEnum};
 use locklab_host::error::Error;
 use locklab_lab::list::{self, Cpus, Numbers};
 use locklab_lab::settings::{DesignSettings, Limit, refuse};
+use locklab_lab::workload::{WorkloadSettings, check_readers};
+use locklab_native::subject::{self, Subject};
 use locklab_sim::Placement;
+use locklab_workload::Mix;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -34,6 +37,10 @@ pub struct MatrixSettings {
     #[serde(flatten)]
     #[allow(missing_docs, reason = "its options have their own")]
     pub cells: CellSettings,
+    #[command(flatten)]
+    #[serde(flatten)]
+    #[allow(missing_docs, reason = "its options have their own")]
+    pub turns: WorkloadSettings,
     #[command(flatten)]
     #[serde(flatten)]
     #[allow(missing_docs, reason = "its options have their own")]
@@ -118,22 +125,9 @@ pub struct NativeSettings {
     /// CPUs to pin to, in this order [default: cores, siblings, other nodes]
     #[arg(long, value_name = "LIST")]
     pub pin: Option<Cpus>,
-    /// Unit of lengths: n + 1 units of about 15 cycles, or nanoseconds
-    #[arg(long, value_enum)]
-    pub unit: Option<UnitWord>,
     /// Use processes that share memory instead of threads
     #[arg(long)]
     pub processes: bool,
-}
-
-/// `--unit`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum UnitWord {
-    /// n means n + 1 units of about 15 cycles
-    Units,
-    /// Nanoseconds, by a calibration at start
-    Ns,
 }
 
 /// Settings of runs on a simulated machine.
@@ -229,6 +223,23 @@ impl CellSettings {
     pub(super) fn threads(&self) -> Option<Vec<usize>> {
         self.threads.as_ref().map(Threads::distinct)
     }
+}
+
+/// Whether readers share any of these locks, where `mix` has readers.
+///
+/// # Errors
+/// [`Error::Usage`] if they share none.
+pub(crate) fn check_shared<'a>(
+    mix: &Mix,
+    locks: impl Iterator<Item = &'a Subject>,
+) -> Result<(), Error> {
+    let all = subject::all();
+    let able: Vec<&str> = all
+        .iter()
+        .filter(|subject| subject.info.readers_share)
+        .map(|subject| subject.info.name)
+        .collect();
+    check_readers(mix, locks.map(|lock| lock.info.readers_share), &able).map_err(Error::Usage)
 }
 
 /// A list without repetitions.

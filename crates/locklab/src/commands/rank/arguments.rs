@@ -7,18 +7,40 @@ use crate::comparing::ComparingArgs;
 use clap::Args;
 use locklab_lab::list::Numbers;
 use locklab_lab::settings::DesignSettings;
+use locklab_lab::workload::WorkloadSettings;
+use schemars::JsonSchema;
+use serde::Deserialize;
 
 /// `locklab rank`
 ///
 /// Without names it ranks every lock that does what is needed.
 #[derive(Debug, Args)]
 pub struct RankArgs {
+    #[command(flatten)]
+    #[allow(missing_docs, reason = "its options have their own")]
+    pub settings: RankSettings,
+    #[command(flatten)]
+    #[allow(missing_docs, reason = "its options have their own")]
+    pub comparing: ComparingArgs,
+}
+
+/// The settings of a ranking: options of the command line, and keys of a file
+/// of kind `rank`.
+#[derive(Clone, Debug, Args, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RankSettings {
+    /// Locks are ranked.
+    #[arg(skip)]
+    pub kind: Kind,
     /// Locks: names, C or C++ files, locks of a kernel (kernel:qspinlock)
     #[arg(value_name = "LOCK")]
+    #[serde(default, rename = "candidates")]
     pub locks: Vec<String>,
     /// What every lock must be able to do: try, timeout, fifo, recursive,
     /// shared-memory, no-context, bytes<=N
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    #[serde(default)]
+    #[schemars(with = "Vec<String>")]
     pub needs: Vec<Need>,
     /// The lock that is in use today: the report says whether to keep it
     #[arg(long, value_name = "LOCK")]
@@ -35,17 +57,22 @@ pub struct RankArgs {
     /// Measure the latency of each acquisition too, in slices of their own; a
     /// simulation always has it
     #[arg(long)]
+    #[serde(default)]
     pub latency: bool,
     #[command(flatten)]
+    #[serde(flatten)]
+    #[allow(missing_docs, reason = "its options have their own")]
+    pub turns: WorkloadSettings,
+    #[command(flatten)]
+    #[serde(flatten)]
     #[allow(missing_docs, reason = "its options have their own")]
     pub design: DesignSettings,
     #[command(flatten)]
+    #[serde(flatten)]
     #[allow(missing_docs, reason = "its option has its own")]
     pub own: OwnLockArgs,
     #[command(flatten)]
-    #[allow(missing_docs, reason = "its options have their own")]
-    pub comparing: ComparingArgs,
-    #[command(flatten)]
+    #[serde(flatten)]
     #[allow(missing_docs, reason = "its options have their own")]
     pub here: NativeSettings,
     /// Simulate on a modelled machine: a name of `locklab machine list`, or a
@@ -53,8 +80,18 @@ pub struct RankArgs {
     #[arg(long, value_name = "MACHINE")]
     pub on: Option<String>,
     #[command(flatten)]
+    #[serde(flatten)]
     #[allow(missing_docs, reason = "its options have their own")]
     pub modelled: ModelledSettings,
+}
+
+/// The only `kind` of these files.
+#[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// Locks, ranked.
+    #[default]
+    Rank,
 }
 
 /// The lengths to rank at.

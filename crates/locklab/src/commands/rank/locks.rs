@@ -1,8 +1,8 @@
 //! Which locks are ranked: those that were named, or all that do what is
 //! needed. One that cannot is left out with the reason, and the others go on.
 
-use super::arguments::RankArgs;
-use crate::cli::OwnLockArgs;
+use super::arguments::RankSettings;
+use crate::commands::matrix::check_shared;
 use crate::own;
 use locklab_document::number::count;
 use locklab_host::error::Error;
@@ -25,12 +25,12 @@ pub(super) struct Place<'a> {
 /// # Errors
 /// [`Error::Usage`] if there is no lock of a name, one is named twice, today's
 /// cannot be ranked, or fewer than two are left.
-pub(super) fn question(args: &RankArgs, place: &Place) -> Result<Question, Error> {
+pub(super) fn question(args: &RankSettings, aa: bool, place: &Place) -> Result<Question, Error> {
     let usage = |text: String| Err(Error::Usage(text));
     let all = args.locks.is_empty();
-    if args.comparing.aa {
+    if aa {
         return match (&args.locks[..], &args.against) {
-            ([name], None) => Ok(copies(&find(name, &args.own)?)),
+            ([name], None) => Ok(copies(&own::subject(name, &args.own)?)),
             _ => usage("--aa ranks copies of one lock; name that one alone".into()),
         };
     }
@@ -49,7 +49,7 @@ pub(super) fn question(args: &RankArgs, place: &Place) -> Result<Question, Error
         let every = subject::all().into_iter();
         every.chain(locklab_own_lock::brought()).collect()
     } else {
-        let named = args.locks.iter().map(|name| find(name, &args.own));
+        let named = args.locks.iter().map(|name| own::subject(name, &args.own));
         named.collect::<Result<_, _>>()?
     };
     let mut question = Question {
@@ -57,7 +57,7 @@ pub(super) fn question(args: &RankArgs, place: &Place) -> Result<Question, Error
         ..Question::default()
     };
     if let Some(today) = &args.against {
-        let today = find(today, &args.own)?;
+        let today = own::subject(today, &args.own)?;
         if let Err(why) = fits(&today, place) {
             return usage(format!("{} cannot be ranked: {why}", today.info.name));
         }
@@ -65,6 +65,7 @@ pub(super) fn question(args: &RankArgs, place: &Place) -> Result<Question, Error
         asked.retain(|subject| subject.info.name != today.info.name);
         question.subjects.push(described(&today));
     }
+    check_shared(&args.turns.mix(), asked.iter())?;
     for subject in asked {
         let lacking = args.needs.iter().find_map(|need| need.lacking(&subject));
         let name = subject.info.name;
@@ -102,13 +103,6 @@ pub(super) fn question(args: &RankArgs, place: &Place) -> Result<Question, Error
                 .into(),
         ),
         _ => Ok(question),
-    }
-}
-
-fn find(name: &str, own_locks: &OwnLockArgs) -> Result<Subject, Error> {
-    match own::named(name, own_locks, &[])? {
-        Some(lock) => Ok(lock.subject(name)),
-        None => subject::find(name).map_err(Error::Usage),
     }
 }
 

@@ -1,15 +1,14 @@
 //! `locklab rank` on this machine: all locks of a point share a block.
 
-use super::arguments::{RankArgs, lengths};
+use super::arguments::{RankSettings, lengths};
 use super::locks::{Place, question};
 use crate::cli::Common;
-use crate::commands::matrix::UnitWord;
-use crate::comparing::Comparing;
+use crate::comparing::{Comparing, ComparingArgs};
 use locklab_host::error::Error;
 use locklab_host::interrupt;
 use locklab_judge::Family;
 use locklab_lab::settings::Limit;
-use locklab_native::{Native, Plan, Spec, Unit, default_threads};
+use locklab_native::{Native, Plan, Spec, default_threads};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,7 +22,11 @@ const BLOCKS: u32 = 24;
 /// [`Error::Usage`] if a lock does not exist or an option cannot be carried
 /// out, [`Error::Failed`] if the machine or the store fails,
 /// [`Error::Interrupted`] after Ctrl-C. Samples that were measured are stored.
-pub(super) fn run(args: &RankArgs, common: &Common) -> Result<ExitCode, Error> {
+pub(super) fn run(
+    args: &RankSettings,
+    comparing: &ComparingArgs,
+    common: &Common,
+) -> Result<ExitCode, Error> {
     let native = Native::probe();
     let mut spec = spec(args, native.topology.order.len());
     let place = Place {
@@ -33,7 +36,7 @@ pub(super) fn run(args: &RankArgs, common: &Common) -> Result<ExitCode, Error> {
             _ => Ok(()),
         },
     };
-    let mut question = question(args, &place)?;
+    let mut question = question(args, comparing.aa, &place)?;
     question.early = true;
     let locks = question.subjects.len();
     let seconds = (2 * locks).clamp(10, 60) as u64;
@@ -51,7 +54,7 @@ pub(super) fn run(args: &RankArgs, common: &Common) -> Result<ExitCode, Error> {
         .ranking(question, plan, design, Arc::clone(&interrupt))
         .map_err(Error::Failed)?;
     Comparing {
-        args: &args.comparing,
+        args: comparing,
         common,
         interrupt: &interrupt,
         time_limit: args.here.time_limit.map(Limit::duration),
@@ -62,7 +65,7 @@ pub(super) fn run(args: &RankArgs, common: &Common) -> Result<ExitCode, Error> {
 
 /// The specification of the arguments without its locks, with the defaults of a
 /// machine of `cpus` CPUs.
-fn spec(args: &RankArgs, cpus: usize) -> Spec {
+fn spec(args: &RankSettings, cpus: usize) -> Spec {
     let here = &args.here;
     let pin = here.pin.as_ref().map(|cpus| cpus.0.clone());
     let cpus = pin.as_ref().map_or(cpus, Vec::len).max(1);
@@ -73,10 +76,9 @@ fn spec(args: &RankArgs, cpus: usize) -> Spec {
         },
         critical: lengths(&args.critical, 1),
         non_critical: lengths(&args.non_critical, 32),
-        unit: match here.unit {
-            None | Some(UnitWord::Units) => Unit::Units,
-            Some(UnitWord::Ns) => Unit::Nanoseconds,
-        },
+        unit: args.turns.unit(),
+        locks: args.turns.locks(),
+        mix: args.turns.mix(),
         pin,
         processes: here.processes,
         latency: args.latency,

@@ -3,10 +3,12 @@
 
 use locklab_locks::Fairness;
 use locklab_native::subject::Subject;
+use serde::Deserialize;
 use std::str::FromStr;
 
 /// What a lock must be able to do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
 pub enum Need {
     /// An attempt that does not wait.
     Try,
@@ -49,6 +51,14 @@ impl FromStr for Need {
                 WORDS.map(|(name, _)| name).join(", ")
             )),
         }
+    }
+}
+
+impl TryFrom<String> for Need {
+    type Error = String;
+
+    fn try_from(word: String) -> Result<Self, String> {
+        word.parse()
     }
 }
 

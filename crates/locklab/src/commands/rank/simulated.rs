@@ -1,11 +1,11 @@
 //! `locklab rank --on MACHINE`: the machines drawn from the band are the
 //! blocks.
 
-use super::arguments::{RankArgs, lengths};
+use super::arguments::{RankSettings, lengths};
 use super::locks::{Place, question};
 use crate::cli::Common;
 use crate::commands::matrix::workers;
-use crate::comparing::Comparing;
+use crate::comparing::{Comparing, ComparingArgs};
 use locklab_host::error::Error;
 use locklab_host::interrupt;
 use locklab_judge::Family;
@@ -25,7 +25,12 @@ const BLOCKS: u32 = 12;
 /// [`Error::Usage`] if a lock or a machine does not exist, or cannot do what is
 /// asked; [`Error::Failed`] if the store fails, [`Error::Interrupted`] after
 /// Ctrl-C.
-pub(super) fn run(args: &RankArgs, common: &Common, on: &str) -> Result<ExitCode, Error> {
+pub(super) fn run(
+    args: &RankSettings,
+    comparing: &ComparingArgs,
+    common: &Common,
+    on: &str,
+) -> Result<ExitCode, Error> {
     let machine = Machine::named(on)
         .map_err(|e| e.to_string())
         .and_then(|machine| with_vcpus(machine, args.modelled.vcpus))
@@ -42,7 +47,7 @@ pub(super) fn run(args: &RankArgs, common: &Common, on: &str) -> Result<ExitCode
             false => Err("it cannot be simulated".into()),
         },
     };
-    let question = question(args, &place)?;
+    let question = question(args, comparing.aa, &place)?;
     let design = args
         .design
         .design(BLOCKS, Family::FalseDiscovery, false)
@@ -53,7 +58,7 @@ pub(super) fn run(args: &RankArgs, common: &Common, on: &str) -> Result<ExitCode
         .map_err(Error::Usage)?;
     let experiment = instrument.experiment(design);
     Comparing {
-        args: &args.comparing,
+        args: comparing,
         common,
         interrupt: &interrupt,
         time_limit: None,
@@ -62,7 +67,7 @@ pub(super) fn run(args: &RankArgs, common: &Common, on: &str) -> Result<ExitCode
     .carry_out(&mut instrument, experiment)
 }
 
-fn spec(args: &RankArgs, threads: Vec<usize>, question: &Question) -> Spec {
+fn spec(args: &RankSettings, threads: Vec<usize>, question: &Question) -> Spec {
     let lock = |i: usize| question.subjects[i].lock.clone();
     Spec {
         baseline: lock(0),
@@ -70,6 +75,9 @@ fn spec(args: &RankArgs, threads: Vec<usize>, question: &Question) -> Spec {
         threads,
         critical: lengths(&args.critical, 1),
         non_critical: lengths(&args.non_critical, 32),
+        unit: args.turns.unit(),
+        locks: args.turns.locks(),
+        mix: args.turns.mix(),
         work: Work::Units,
         latency: true,
         acquisitions: args.modelled.acquisitions,

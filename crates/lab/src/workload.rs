@@ -1,0 +1,168 @@
+//! What threads do around locks, as options and as keys of a file: the same for
+//! a matrix, a ranking and a sweep, here and on a model.
+
+use crate::list::Numbers;
+use clap::{Args, ValueEnum};
+use locklab_workload::{Choice, Distribution, Mix, Unit, mix};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The settings.
+#[derive(Clone, Debug, Default, PartialEq, Args, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct WorkloadSettings {
+    /// Unit of lengths: n + 1 units of about 15 cycles, or nanoseconds
+    #[arg(long, value_enum)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unit: Option<UnitWord>,
+    /// Share of the acquisitions that read, in percent [default: 0]
+    #[arg(long, value_name = "PERCENT")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reads: Option<u32>,
+    /// Shared lines that a critical section touches: writers write them,
+    /// readers read them [default: 1]
+    #[arg(long, value_name = "N")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lines: Option<u32>,
+    /// Distribution of the time outside: fixed, uniform, exponential, bursty
+    /// [default: fixed]
+    #[arg(long, value_name = "NAME")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub distribution: Option<Distribution>,
+    /// Numbers of locks that are used at once, such as 1,4,64 [default: 1]
+    #[arg(long = "locks", value_name = "LIST")]
+    #[serde(rename = "locks", skip_serializing_if = "Option::is_none")]
+    pub lock_counts: Option<Numbers>,
+    /// How one of several locks is chosen: uniform, zipf [default: uniform]
+    #[arg(long, value_name = "NAME")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub choice: Option<Choice>,
+    /// Take two of the locks, one within the other, in the order of their
+    /// addresses
+    #[arg(long)]
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub nested: bool,
+}
+
+/// `--unit`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum UnitWord {
+    /// n means n + 1 units of about 15 cycles
+    Units,
+    /// Nanoseconds, by a calibration at start or by the clock of the model
+    Ns,
+}
+
+impl WorkloadSettings {
+    /// The unit of lengths.
+    #[must_use]
+    pub fn unit(&self) -> Unit {
+        match self.unit {
+            None | Some(UnitWord::Units) => Unit::Units,
+            Some(UnitWord::Ns) => Unit::Nanoseconds,
+        }
+    }
+
+    /// What a turn does beyond its lengths.
+    #[must_use]
+    pub fn mix(&self) -> Mix {
+        let usual = Mix::default();
+        Mix {
+            reads: self.reads.unwrap_or(usual.reads),
+            lines: self.lines.unwrap_or(usual.lines),
+            distribution: self.distribution.unwrap_or_default(),
+            choice: self.choice.unwrap_or_default(),
+            nested: self.nested,
+        }
+    }
+
+    /// The numbers of locks, each once.
+    #[must_use]
+    pub fn locks(&self) -> Vec<u32> {
+        let Some(Numbers(list)) = &self.lock_counts else {
+            return mix::one_lock();
+        };
+        let mut locks = Vec::with_capacity(list.len());
+        for count in list {
+            // What is too large is refused by its own sentence.
+            let count = u32::try_from(*count).unwrap_or(u32::MAX);
+            if !locks.contains(&count) {
+                locks.push(count);
+            }
+        }
+        locks
+    }
+}
+
+/// Whether `--reads` makes a difference to any of these locks, each with
+/// whether readers share it.
+///
+/// # Errors
+/// If none does: a sentence that names those of `able` that do.
+pub fn check_readers(
+    mix: &Mix,
+    mut shared: impl Iterator<Item = bool>,
+    able: &[&str],
+) -> Result<(), String> {
+    if mix.reads == 0 || shared.any(|shares| shares) {
+        return Ok(());
+    }
+    Err(format!(
+        "none of these locks lets readers share it, so --reads has nothing to show; name one that \
+         does ({})",
+        able.join(", ")
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::file;
+
+    #[test]
+    fn a_file_and_a_command_say_the_same() {
+        #[derive(clap::Parser)]
+        struct Command {
+            #[command(flatten)]
+            workload: WorkloadSettings,
+        }
+        let words = "x --reads 95 --lines 4 --distribution bursty --locks 1,4,1 --choice zipf \
+                     --nested --unit ns";
+        let typed = <Command as clap::Parser>::parse_from(words.split(' ')).workload;
+        let read: WorkloadSettings = file::parse(
+            "reads = 95\nlines = 4\ndistribution = 'bursty'\nlocks = [1, 4, 1]\nchoice = 'zipf'\n\
+             nested = true\nunit = 'ns'\n",
+        )
+        .unwrap();
+        assert_eq!(typed, read);
+        assert_eq!(typed.locks(), [1, 4]);
+        assert_eq!(typed.unit(), Unit::Nanoseconds);
+        assert_eq!((typed.mix().reads, typed.mix().lines), (95, 4));
+        let usual = WorkloadSettings::default();
+        assert!(usual.mix().is_usual() && mix::is_one_lock(&usual.locks()));
+        let error = file::parse::<WorkloadSettings>("choice = 'pareto'").unwrap_err();
+        assert!(
+            error.contains("line 1: unknown variant `pareto`"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn readers_need_a_lock_that_they_share() {
+        let mix = Mix {
+            reads: 90,
+            ..Mix::default()
+        };
+        let of = |shared: &[bool]| check_readers(&mix, shared.iter().copied(), &["bravo"]);
+        assert_eq!(of(&[false, true]), Ok(()));
+        let error = of(&[false]).unwrap_err();
+        assert!(error.contains("none of these locks") && error.contains("(bravo)"));
+        assert_eq!(
+            check_readers(&Mix::default(), [false].into_iter(), &[]),
+            Ok(())
+        );
+    }
+}

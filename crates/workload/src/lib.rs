@@ -1,0 +1,15 @@
+//! What a thread does around locks, turn by turn: whether it reads, how many
+//! lines it touches, which of several locks it takes, and how long it stays
+//! outside.
+//!
+//! Both instruments of locks take it from here, so that a question means the
+//! same natively and in the simulator. It must never run anything, and no draw
+//! may be made while a run is measured: they are [`turns`](turns::turns), made
+//! before.
+
+pub mod mix;
+pub mod turns;
+
+pub use locklab_judge::fork_seed;
+pub use mix::{Choice, Distribution, MOST_LINES, MOST_LOCKS, Mix, Unit};
+pub use turns::{TURNS, Turn, turns};

@@ -1,0 +1,314 @@
+//! The settings of a workload beyond its lengths, their checks, and the words
+//! that describe them.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::str::FromStr;
+
+/// The most locks of one workload: a turn names them by a byte.
+pub const MOST_LOCKS: u32 = 256;
+
+/// The most lines that a critical section touches.
+pub const MOST_LINES: u32 = 4096;
+
+/// The unit of the lengths of a matrix.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Unit {
+    /// n means n + 1 units of about 15 cycles on Ice Lake.
+    #[default]
+    Units,
+    /// Nanoseconds, turned into units: natively by a calibration at start, on a
+    /// model by its clock.
+    Nanoseconds,
+}
+
+impl Unit {
+    /// Whether it is the usual one.
+    #[must_use]
+    pub fn is_units(&self) -> bool {
+        *self == Self::Units
+    }
+}
+
+/// How the time outside the locks is distributed around its length, which is the
+/// mean.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Distribution {
+    /// Always the length.
+    #[default]
+    Fixed,
+    /// From none to twice the length.
+    Uniform,
+    /// Exponential: arrivals without a memory.
+    Exponential,
+    /// Seven turns of eight are followed by a tenth of the length, the eighth
+    /// by a long pause, itself exponential.
+    Bursty,
+}
+
+/// How one of several locks is chosen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Choice {
+    /// All equally often.
+    #[default]
+    Uniform,
+    /// The kth in proportion to 1 / k^0.99, as the database benchmark YCSB
+    /// chooses its keys.
+    Zipf,
+}
+
+/// A word of the command line, or the others that there are.
+fn word<T: Copy>(word: &str, all: &[(&str, T)]) -> Result<T, String> {
+    let found = all.iter().find(|(name, _)| *name == word);
+    found.map(|(_, value)| *value).ok_or_else(|| {
+        let names: Vec<&str> = all.iter().map(|(name, _)| *name).collect();
+        format!("'{word}' is none of {}", names.join(", "))
+    })
+}
+
+impl FromStr for Distribution {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        word(text, &Self::WORDS)
+    }
+}
+
+impl Distribution {
+    /// Each with its name.
+    pub const WORDS: [(&'static str, Self); 4] = [
+        ("fixed", Self::Fixed),
+        ("uniform", Self::Uniform),
+        ("exponential", Self::Exponential),
+        ("bursty", Self::Bursty),
+    ];
+}
+
+impl FromStr for Choice {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        word(text, &Self::WORDS)
+    }
+}
+
+impl Choice {
+    /// Each with its name.
+    pub const WORDS: [(&'static str, Self); 2] = [("uniform", Self::Uniform), ("zipf", Self::Zipf)];
+}
+
+impl fmt::Display for Distribution {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let own = Self::WORDS.iter().find(|(_, value)| value == self);
+        f.write_str(own.map_or("", |(name, _)| name))
+    }
+}
+
+/// What a turn does, beyond its lengths and the number of locks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Mix {
+    /// Acquisitions that read, in percent.
+    pub reads: u32,
+    /// Shared lines that a critical section touches; writers write them,
+    /// readers read them.
+    pub lines: u32,
+    /// How the time outside is distributed.
+    pub distribution: Distribution,
+    /// How one of several locks is chosen.
+    pub choice: Choice,
+    /// Whether a turn takes two of the locks, one within the other, in the
+    /// order of their addresses.
+    pub nested: bool,
+}
+
+impl Default for Mix {
+    /// One line, no readers, constant lengths.
+    fn default() -> Self {
+        Self {
+            reads: 0,
+            lines: 1,
+            distribution: Distribution::Fixed,
+            choice: Choice::Uniform,
+            nested: false,
+        }
+    }
+}
+
+impl Mix {
+    /// Whether it is the usual one: every turn is like every other.
+    #[must_use]
+    pub fn is_usual(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Whether its numbers make sense with each of these numbers of locks.
+    ///
+    /// # Errors
+    /// A sentence that says what to give instead.
+    pub fn check(&self, locks: &[u32]) -> Result<(), String> {
+        let Self { reads, lines, .. } = *self;
+        if reads > 100 {
+            return Err(format!(
+                "{reads} % of all acquisitions are more than all; give --reads 0 to 100"
+            ));
+        }
+        if !(1..=MOST_LINES).contains(&lines) {
+            return Err(format!(
+                "a critical section cannot touch {lines} lines; give --lines 1 to {MOST_LINES}"
+            ));
+        }
+        if locks.is_empty() {
+            return Err("no number of locks; give --locks 1 or more".into());
+        }
+        if let Some(n) = locks.iter().find(|n| !(1..=MOST_LOCKS).contains(n)) {
+            return Err(format!(
+                "{n} locks cannot be run; give --locks 1 to {MOST_LOCKS}"
+            ));
+        }
+        if self.nested && locks.contains(&1) {
+            return Err("--nested takes two locks at once; give --locks 2 or more".into());
+        }
+        if self.choice != Choice::Uniform && locks == [1] {
+            return Err("--choice is among several locks; give --locks 2 or more".into());
+        }
+        Ok(())
+    }
+
+    /// Whether so many lines fit a critical section of `units` units, each of
+    /// which touches one; `length` is how it was given.
+    ///
+    /// # Errors
+    /// A sentence that says what to give instead.
+    pub fn check_fits(&self, units: u64, length: u64, unit: Unit) -> Result<(), String> {
+        if u64::from(self.lines) <= units.max(1) {
+            return Ok(());
+        }
+        let ns = if unit.is_units() { "" } else { " ns" };
+        Err(format!(
+            "{} lines are more than a critical section of length {length}{ns} touches, which is \
+             {} (one for each unit of about 15 cycles); give fewer --lines, or a longer --critical",
+            self.lines,
+            units.max(1),
+        ))
+    }
+
+    /// What is not as usual, in words; empty if nothing is.
+    #[must_use]
+    pub fn words(&self, locks: &[u32]) -> Vec<String> {
+        let mut words = Vec::new();
+        if self.reads > 0 {
+            words.push(format!("{} % of the acquisitions read", self.reads));
+        }
+        if self.lines > 1 {
+            words.push(format!("a critical section touches {} lines", self.lines));
+        }
+        match self.distribution {
+            Distribution::Fixed => {}
+            Distribution::Uniform => {
+                words.push("the time outside is uniform, from none to twice the length".into());
+            }
+            Distribution::Exponential => {
+                words.push("the time outside is exponential, its mean the length".into());
+            }
+            Distribution::Bursty => words.push(
+                "the time outside is bursty: seven turns of eight a tenth of the length, the \
+                 eighth a pause that keeps the mean"
+                    .into(),
+            ),
+        }
+        if locks != [1] {
+            let counts: Vec<String> = locks.iter().map(u32::to_string).collect();
+            let chosen = match self.choice {
+                Choice::Uniform => "all equally often",
+                Choice::Zipf => "by Zipf's law with exponent 0.99",
+            };
+            let how = if self.nested {
+                "two at once, nested in the order of their addresses"
+            } else {
+                "one each turn"
+            };
+            words.push(format!("{} locks, {how}, {chosen}", counts.join(", ")));
+        }
+        words
+    }
+}
+
+/// One lock, as usual.
+#[must_use]
+pub fn one_lock() -> Vec<u32> {
+    vec![1]
+}
+
+/// Whether that is so.
+#[must_use]
+pub fn is_one_lock(locks: &[u32]) -> bool {
+    locks == [1]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_makes_no_sense_is_said_in_a_sentence() {
+        let usual = Mix::default();
+        let zipf = Mix {
+            choice: Choice::Zipf,
+            ..usual
+        };
+        for (mix, locks, part) in [
+            (
+                Mix {
+                    reads: 101,
+                    ..usual
+                },
+                vec![1],
+                "--reads 0 to 100",
+            ),
+            (Mix { lines: 0, ..usual }, vec![1], "--lines 1 to"),
+            (
+                Mix {
+                    nested: true,
+                    ..usual
+                },
+                vec![1, 4],
+                "--locks 2 or more",
+            ),
+            (zipf, vec![1], "--locks 2 or more"),
+            (usual, vec![0], "0 locks cannot be run"),
+            (usual, vec![257], "257 locks cannot be run"),
+            (usual, vec![], "no number of locks"),
+        ] {
+            let error = mix.check(&locks).unwrap_err();
+            assert!(error.contains(part), "{error}");
+        }
+        assert_eq!(zipf.check(&[1, 4]), Ok(()));
+        assert_eq!(usual.check(&[1]), Ok(()));
+        let eight = Mix { lines: 8, ..usual };
+        assert_eq!(eight.check_fits(8, 7, Unit::Units), Ok(()));
+        let error = eight.check_fits(3, 2, Unit::Units).unwrap_err();
+        assert!(error.contains("length 2 touches, which is 3"), "{error}");
+        assert!("poisson".parse::<Distribution>().is_err());
+        assert_eq!("bursty".parse(), Ok(Distribution::Bursty));
+    }
+
+    #[test]
+    fn only_what_is_not_as_usual_has_words_and_is_stored() {
+        assert!(Mix::default().words(&[1]).is_empty());
+        let mix = Mix {
+            reads: 90,
+            nested: true,
+            ..Mix::default()
+        };
+        let words = mix.words(&[2, 8]).join("; ");
+        assert!(
+            words.starts_with("90 % of the acquisitions read; 2, 8 locks"),
+            "{words}"
+        );
+        assert!(serde_json::from_str::<Mix>("{\"reads\": 5}").unwrap().lines == 1);
+    }
+}
