@@ -212,6 +212,7 @@ fn build_command() -> bool {
         "--release",
         "--package=locklab",
         "--package=locklab-preload",
+        "--package=locklab-recorder",
         "--package=locklab-qemu-plugin",
     ])
 }

@@ -12,11 +12,27 @@ use std::path::PathBuf;
 /// If the library is not there, or its path has a space or a colon, which the
 /// loader cannot handle. The message says how to build it.
 pub fn preload_library() -> Result<PathBuf, String> {
-    let found = library(
+    loadable(library(
         "LOCKLAB_PRELOAD",
         "liblocklab_preload.so",
         "locklab-preload",
-    )?;
+    )?)
+}
+
+/// The library that records a program's own locks.
+///
+/// # Errors
+/// As of [`preload_library`].
+pub fn recorder_library() -> Result<PathBuf, String> {
+    loadable(library(
+        "LOCKLAB_RECORDER",
+        "liblocklab_recorder.so",
+        "locklab-recorder",
+    )?)
+}
+
+/// A library that the loader can be told to load first.
+fn loadable(found: PathBuf) -> Result<PathBuf, String> {
     // The loader splits its list at these characters, and has no way to quote
     // them.
     let bytes = found.as_os_str().as_encoded_bytes();

@@ -116,6 +116,10 @@ pub enum Command {
     Footprint(commands::footprint::FootprintArgs),
     /// Run an unmodified program on another lock
     Run(commands::run::RunArgs),
+    /// Record what an unmodified program does with its locks
+    Record(commands::record::RecordArgs),
+    /// What a recording says: threads, waiting, the hottest call sites
+    Trace(commands::record::TraceArgs),
     /// What this machine can and cannot measure, and the remedy
     Doctor(commands::doctor::DoctorArgs),
     /// Rank workloads by what inlining could cost them

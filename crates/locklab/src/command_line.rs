@@ -28,8 +28,8 @@ fn run() -> Result<ExitCode, Error> {
     let parsed = command(Cli::command()).try_get_matches();
     match parsed.and_then(|matches| Cli::from_arg_matches(&matches)) {
         Ok(cli) => {
-            // With `run` the output belongs to the program.
-            if cli.common.json || !matches!(cli.command, Command::Run(_)) {
+            // With these the output belongs to the program.
+            if cli.common.json || !matches!(cli.command, Command::Run(_) | Command::Record(_)) {
                 start::check_output()?;
             }
             crate::run(cli)

@@ -11,6 +11,7 @@ pub mod locks;
 pub mod machine;
 pub mod matrix;
 pub mod rank;
+pub mod record;
 pub mod reproduce;
 pub mod results;
 pub mod run;

@@ -51,5 +51,7 @@ fn dispatch(cli: &Cli) -> Result<ExitCode, Error> {
         Command::Verify(args) => commands::verify::run(args, &cli.common),
         Command::Footprint(args) => commands::footprint::run(args, &cli.common),
         Command::Run(args) => commands::run::run(args, &cli.common),
+        Command::Record(args) => commands::record::record(args, &cli.common),
+        Command::Trace(args) => commands::record::trace(args, &cli.common),
     }
 }

@@ -1,15 +1,21 @@
 //! An unmodified program on another lock: the meaning of lock names, the run
-//! under the interposer, and the profile that the interposer leaves.
+//! under the interposer, and the profile that the interposer leaves. And a
+//! program on its own locks, recorded.
 //!
 //! This crate must never print: the streams belong to the program.
 
 mod names;
 mod profile;
 mod program;
+mod recorded;
+mod recording;
 mod signals;
 mod summary;
 mod symbols;
 mod wait;
+mod waiting;
 
 pub use program::{Ended, Program, Ready};
+pub use recorded::Recorded;
+pub use recording::{ReadyToRecord, Recording};
 pub use wait::Wait;

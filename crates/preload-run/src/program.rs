@@ -179,7 +179,7 @@ impl Ended {
 }
 
 /// The exit status as a shell gives it.
-fn exit_number(status: ExitStatus) -> u8 {
+pub(crate) fn exit_number(status: ExitStatus) -> u8 {
     status
         .code()
         .or_else(|| status.signal().map(|signal| 128 + signal))
@@ -189,7 +189,7 @@ fn exit_number(status: ExitStatus) -> u8 {
 
 /// Locklab's library goes first: calls that another interposer forwards should
 /// reach it.
-fn preload(library: &Path, others: Option<OsString>) -> OsString {
+pub(crate) fn preload(library: &Path, others: Option<OsString>) -> OsString {
     let mut list = OsString::from(library);
     if let Some(others) = others.filter(|others| !others.is_empty()) {
         list.push(":");

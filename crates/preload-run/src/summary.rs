@@ -14,7 +14,7 @@ const MOST: usize = 3;
 
 /// The locks that language runtimes use, by the prefix of the name of the
 /// runtime's program.
-const LOCKS_OF_RUNTIMES: [(&str, &str); 4] = [
+pub(crate) const LOCKS_OF_RUNTIMES: [(&str, &str); 4] = [
     ("python", "Python's threading.Lock is a semaphore"),
     ("pypy", "Python's threading.Lock is a semaphore"),
     (
@@ -299,7 +299,7 @@ fn links(side: &[(String, u64, f64)]) -> Vec<Value> {
         .collect()
 }
 
-fn mean(sum: f64, count: u64) -> String {
+pub(crate) fn mean(sum: f64, count: u64) -> String {
     if count == 0 {
         "-".into()
     } else {
@@ -308,7 +308,7 @@ fn mean(sum: f64, count: u64) -> String {
 }
 
 /// A time with three digits and a unit.
-fn time(nanoseconds: f64) -> String {
+pub(crate) fn time(nanoseconds: f64) -> String {
     let (value, unit) = match nanoseconds {
         t if t < 1e3 => (t, "ns"),
         t if t < 1e6 => (t / 1e3, "µs"),

@@ -2,8 +2,8 @@
 //!
 //! It must never panic, whatever the bytes are.
 
+use crate::addresses::Addresses;
 use crate::event::{Access, Attempt, Event, Frames, Payload, kind};
-use crate::{REMEMBERED, place};
 
 /// Reads the records of a block.
 #[derive(Clone, Debug)]
@@ -11,7 +11,7 @@ pub struct Decoder<'a> {
     bytes: &'a [u8],
     at: usize,
     tick: u64,
-    addresses: [u64; REMEMBERED],
+    addresses: Addresses,
     damaged: bool,
 }
 
@@ -23,7 +23,7 @@ impl<'a> Decoder<'a> {
             bytes,
             at: 0,
             tick: 0,
-            addresses: [0; REMEMBERED],
+            addresses: Addresses::NONE,
             damaged: false,
         }
     }
@@ -132,11 +132,11 @@ impl<'a> Decoder<'a> {
         match body.byte()? {
             0 => {
                 let address = body.number()?;
-                self.addresses[place(address)] = address;
+                self.addresses.remember(address);
                 Some(address)
             }
             number => {
-                let address = self.addresses.get(usize::from(number) - 1).copied();
+                let address = self.addresses.at(number - 1);
                 self.damaged |= address.is_none();
                 address
             }
@@ -163,7 +163,7 @@ impl<'a> Iterator for Decoder<'a> {
         let since = body.number();
         if tag == kind::BEGIN {
             self.tick = 0;
-            self.addresses = [0; REMEMBERED];
+            self.addresses = Addresses::NONE;
         }
         let event = since.and_then(|_| self.body(tag, &mut body));
         self.damaged |= body.overlong;

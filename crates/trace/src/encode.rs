@@ -3,8 +3,8 @@
 //! It runs inside the program that is recorded: it must never allocate, panic
 //! or call anything.
 
+use crate::addresses::Addresses;
 use crate::event::{Access, Attempt, Event, kind};
-use crate::{REMEMBERED, place};
 use core::sync::atomic::{AtomicU8, Ordering};
 
 /// The most bytes of a record without its payload.
@@ -14,14 +14,14 @@ pub const MOST: usize = 64;
 #[derive(Clone, Debug)]
 pub struct Encoder {
     tick: u64,
-    addresses: [u64; REMEMBERED],
+    addresses: Addresses,
 }
 
 impl Default for Encoder {
     fn default() -> Self {
         Self {
             tick: 0,
-            addresses: [0; REMEMBERED],
+            addresses: Addresses::NONE,
         }
     }
 }
@@ -196,11 +196,10 @@ impl Encoder {
     /// An address: the number of its place, or a 0 and all of it.
     #[inline(always)]
     fn address(&mut self, address: u64, body: &mut Body<'_>) {
-        let place = place(address);
-        if self.addresses[place] == address {
-            body.byte(1 + place as u8);
+        let (place, there) = self.addresses.remember(address);
+        if there {
+            body.byte(1 + place);
         } else {
-            self.addresses[place] = address;
             body.byte(0);
             body.number(address);
         }

@@ -15,6 +15,7 @@
 //! The writer must never allocate, and the reader must never trust a byte: any
 //! file is read without a panic.
 
+mod addresses;
 mod decode;
 mod encode;
 mod event;
@@ -31,12 +32,3 @@ pub use read::{Fault, Info, Missing, Thread, Trace};
 
 /// The variable that names the file to the library in the program.
 pub const FILE_VARIABLE: &str = "LOCKLAB_RECORD";
-
-/// Number of addresses that a block can refer to by a byte.
-const REMEMBERED: usize = 64;
-
-/// The place of an address among those remembered.
-#[inline(always)]
-fn place(address: u64) -> usize {
-    (address.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 58) as usize
-}

@@ -1,0 +1,83 @@
+//! `locklab record`: an unmodified program, and what its threads do with locks.
+//! `locklab trace` says it again.
+//!
+//! The program's streams and exit status are passed through; messages of
+//! Locklab go to standard error.
+
+use crate::cli::Common;
+use crate::output::print;
+use clap::Args;
+use locklab_host::error::Error;
+use locklab_preload_run::{Recorded, Recording};
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// `locklab record`.
+#[derive(Debug, Args)]
+pub struct RecordArgs {
+    /// The file for the recording; an older recording there is replaced
+    #[arg(long, short, value_name = "FILE")]
+    pub output: PathBuf,
+    /// Record for so long, from the start [default: until the program ends]
+    #[arg(long, value_name = "N")]
+    pub seconds: Option<f64>,
+    /// Room for the recording, which ends when it is full; an acquisition takes
+    /// about 14 bytes
+    #[arg(long, value_name = "N", default_value_t = 256)]
+    pub megabytes: u32,
+    /// The program and its arguments
+    #[arg(last = true, required = true, value_name = "CMD")]
+    pub command: Vec<std::ffi::OsString>,
+}
+
+/// `locklab trace`.
+#[derive(Debug, Args)]
+pub struct TraceArgs {
+    /// The recording
+    pub file: PathBuf,
+}
+
+/// Runs `locklab record`.
+///
+/// # Errors
+/// If the recorder is not found, there is no room for the file, or the program
+/// does not start.
+pub fn record(args: &RecordArgs, common: &Common) -> Result<ExitCode, Error> {
+    let ready = Recording {
+        file: args.output.clone(),
+        seconds: args.seconds,
+        megabytes: args.megabytes,
+        command: args.command.clone(),
+    }
+    .ready()?;
+    if common.dry_run {
+        return print(&format!("{}\n", ready.line()));
+    }
+    // Standard output is reserved for the JSON document.
+    let (status, recorded) = ready.run(common.json)?;
+    if common.json {
+        print(&format!("{:#}\n", recorded.json()))?;
+    } else if !common.quiet {
+        // A message that cannot be written is not a failure.
+        let _ = std::io::stderr()
+            .lock()
+            .write_all(recorded.text().as_bytes());
+    }
+    Ok(ExitCode::from(status))
+}
+
+/// Runs `locklab trace`.
+///
+/// # Errors
+/// If the file cannot be read, or is no recording of this version.
+pub fn trace(args: &TraceArgs, common: &Common) -> Result<ExitCode, Error> {
+    if common.dry_run {
+        return print(&format!("would read {}\n", args.file.display()));
+    }
+    let recorded = Recorded::read(&args.file)?;
+    match common.json {
+        true => print(&format!("{:#}\n", recorded.json())),
+        false => print(&recorded.text()),
+    }
+}

@@ -1,0 +1,249 @@
+//! A program that is recorded while it runs.
+//!
+//! Makes the file with all the room that it may need, so that a full disk is
+//! found before the program starts, and never by the program; gives back what
+//! was not used.
+
+use crate::program::{exit_number, preload};
+use crate::recorded::Recorded;
+use crate::signals;
+use locklab_host::environment::Environment;
+use locklab_host::error::Error;
+use locklab_preload_report::{counter, has_counter, nanoseconds};
+use locklab_trace::{FILE_VARIABLE, FIRST, Header, MAGIC, Stopped, close, file_bytes, room};
+use nix::errno::Errno;
+use nix::fcntl::posix_fallocate;
+use nix::sys::mman::{MapFlags, ProtFlags, mmap};
+use object::{Object, ObjectSection};
+use std::ffi::OsString;
+use std::fmt::Write as _;
+use std::fs::{self, File, OpenOptions};
+use std::io::{Read, Write as _};
+use std::num::NonZeroUsize;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::ptr::NonNull;
+
+/// A program to record.
+#[derive(Clone, Debug)]
+pub struct Recording {
+    /// The file for the recording.
+    pub file: PathBuf,
+    /// For how long it records, if not until the program ends.
+    pub seconds: Option<f64>,
+    /// The most room that it takes, in units of 2^20 bytes.
+    pub megabytes: u32,
+    /// The program and its arguments.
+    pub command: Vec<OsString>,
+}
+
+/// A program that is ready to be recorded.
+#[derive(Debug)]
+pub struct ReadyToRecord {
+    recording: Recording,
+    variables: [(&'static str, OsString); 2],
+}
+
+impl Recording {
+    /// Finds the recorder, and checks the file.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] if the file is there and no recording, or the time or
+    /// the room is none; [`Error::Failed`] if the recorder is not built.
+    pub fn ready(self) -> Result<ReadyToRecord, Error> {
+        if self.command.is_empty() {
+            return Err(Error::Usage("name a program to record, after --".into()));
+        }
+        if self.megabytes == 0 {
+            return Err(Error::Usage(
+                "--megabytes 0 leaves no room to record".into(),
+            ));
+        }
+        if self.seconds.is_some_and(|s| !s.is_finite() || s <= 0.0) {
+            return Err(Error::Usage("--seconds must be more than 0".into()));
+        }
+        check_file(&self.file)?;
+        let library = locklab_host::libraries::recorder_library().map_err(Error::Failed)?;
+        let file = std::path::absolute(&self.file)
+            .map_err(|e| Error::Failed(format!("{}: {e}", self.file.display())))?;
+        Ok(ReadyToRecord {
+            variables: [
+                (
+                    "LD_PRELOAD",
+                    preload(&library, std::env::var_os("LD_PRELOAD")),
+                ),
+                (FILE_VARIABLE, file.into()),
+            ],
+            recording: self,
+        })
+    }
+}
+
+/// Refuses to write over what is no recording.
+fn check_file(path: &Path) -> Result<(), Error> {
+    let Ok(mut file) = File::open(path) else {
+        return Ok(());
+    };
+    let regular = file.metadata().is_ok_and(|data| data.is_file());
+    let mut start = [0; MAGIC.len()];
+    let known = match file.read(&mut start) {
+        Ok(0) => true,
+        Ok(read) => start[..read] == MAGIC,
+        Err(_) => false,
+    };
+    if regular && known {
+        return Ok(());
+    }
+    Err(Error::Usage(format!(
+        "{} is there and is no recording; name another file",
+        path.display()
+    )))
+}
+
+impl ReadyToRecord {
+    /// The shell command for the same run, once the file is there.
+    #[must_use]
+    pub fn line(&self) -> String {
+        let mut line = String::from("env");
+        for (name, value) in &self.variables {
+            let _ = write!(line, " {name}={}", value.display());
+        }
+        for word in &self.recording.command {
+            let _ = write!(line, " {}", word.display());
+        }
+        line
+    }
+
+    /// Runs the program to its end. With `quiet_output` its standard output goes
+    /// to standard error. Returns its exit status as a shell gives it, and what
+    /// was recorded.
+    ///
+    /// # Errors
+    /// [`Error::Failed`] if there is no room for the file, or the program does
+    /// not start.
+    pub fn run(self, quiet_output: bool) -> Result<(u8, Recorded), Error> {
+        let path = &self.recording.file;
+        let failed = |why: String| Error::Failed(format!("{}: {why}", path.display()));
+        let words: Vec<_> = self
+            .recording
+            .command
+            .iter()
+            .map(|w| w.to_string_lossy())
+            .collect();
+        let (file, header) = make(&self.recording, &words.join(" ")).map_err(failed)?;
+        let program = &self.recording.command[0];
+        let mut command = Command::new(program);
+        command
+            .args(&self.recording.command[1..])
+            .envs(self.variables);
+        if quiet_output {
+            command.stdout(Stdio::from(std::io::stderr()));
+        }
+        // What was recorded until a signal is still reported.
+        signals::listen();
+        let status = match command.spawn().and_then(signals::wait) {
+            Ok(status) => status,
+            Err(e) => {
+                let _ = fs::remove_file(path);
+                let program = program.display();
+                return Err(Error::Failed(format!("{program} does not start: {e}")));
+            }
+        };
+        let now = ticks(header);
+        if now > header.deadline {
+            header.stop(header.deadline, Stopped::Deadline);
+        }
+        header.stop(now, Stopped::Ended);
+        // A file that keeps its unused room is a recording all the same.
+        let _ = file.set_len(close(header));
+        let recorded = Recorded::read(path)?.with_why_empty(why_not_loaded(program));
+        Ok((exit_number(status), recorded))
+    }
+}
+
+fn ticks(header: &Header) -> u64 {
+    match header.clock {
+        1 => nanoseconds(),
+        _ => counter(),
+    }
+}
+
+/// Makes the file, with its header mapped.
+fn make(recording: &Recording, command: &str) -> Result<(File, &'static Header), String> {
+    let blocks = room(recording.megabytes);
+    let mut file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .open(&recording.file)
+        .map_err(|e| format!("cannot be written: {e}"))?;
+    posix_fallocate(&file, 0, file_bytes(blocks).cast_signed()).map_err(|errno| {
+        let _ = fs::remove_file(&recording.file);
+        match errno {
+            Errno::ENOSPC | Errno::EDQUOT | Errno::EFBIG => format!(
+                "there is no room for {} MB, which a recording may take; --megabytes sets less",
+                recording.megabytes
+            ),
+            errno => format!("cannot be written: {errno}"),
+        }
+    })?;
+    let (nanoseconds_per_tick, clock) = match has_counter() {
+        true => (nanoseconds_per_tick(), 0),
+        false => (1.0, 1),
+    };
+    let machine = Environment::read().name();
+    let mut header = Header::new(nanoseconds_per_tick, 0, blocks, &machine, command);
+    header.clock = clock;
+    header.began = ticks(&header);
+    if let Some(seconds) = recording.seconds {
+        header.deadline = header.began + (seconds * 1e9 / nanoseconds_per_tick) as u64;
+    }
+    file.write_all(header.bytes())
+        .map_err(|e| format!("cannot be written: {e}"))?;
+    let bytes = NonZeroUsize::new(FIRST).expect("a header is not empty");
+    let protection = ProtFlags::PROT_READ | ProtFlags::PROT_WRITE;
+    // SAFETY: a new mapping, of a file that has this size.
+    let header: NonNull<Header> =
+        unsafe { mmap(None, bytes, protection, MapFlags::MAP_SHARED, &file, 0) }
+            .map_err(|errno| format!("cannot be mapped: {errno}"))?
+            .cast();
+    // SAFETY: it was just written, is never unmapped, and changes by atomics.
+    Ok((file, unsafe { header.as_ref() }))
+}
+
+/// Nanoseconds in a tick of the processor's counter, measured for 10 ms.
+fn nanoseconds_per_tick() -> f64 {
+    let (from, began) = (counter(), nanoseconds());
+    let mut now = began;
+    while now - began < 10_000_000 {
+        std::thread::sleep(std::time::Duration::from_millis(2));
+        now = nanoseconds();
+    }
+    (now - began) as f64 / counter().saturating_sub(from).max(1) as f64
+}
+
+/// Why a program would not load a library: what its file says.
+fn why_not_loaded(program: &std::ffi::OsStr) -> Option<String> {
+    let path = Path::new(program);
+    let path = match path.components().count() {
+        1 => std::env::split_paths(&std::env::var_os("PATH")?)
+            .map(|folder| folder.join(path))
+            .find(|path| path.is_file())?,
+        _ => path.to_path_buf(),
+    };
+    let mode = fs::metadata(&path).ok()?.permissions().mode();
+    let name = path.file_name()?.to_string_lossy().into_owned();
+    if mode & 0o6000 != 0 {
+        return Some(format!(
+            "{name} runs with another user's rights, and such programs load no recorder"
+        ));
+    }
+    let bytes = fs::read(&path).ok()?;
+    let elf = object::File::parse(&*bytes).ok()?;
+    let dynamic = elf
+        .sections()
+        .any(|section| section.name() == Ok(".interp"));
+    (!dynamic).then(|| format!("{name} is linked statically, and loads no recorder"))
+}

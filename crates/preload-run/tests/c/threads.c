@@ -1,0 +1,153 @@
+/* Threads whose use of locks is known: what a recording has to say of them. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t other = PTHREAD_MUTEX_INITIALIZER;
+static pthread_rwlock_t rwlock = PTHREAD_RWLOCK_INITIALIZER;
+static pthread_cond_t condition = PTHREAD_COND_INITIALIZER;
+static int ready;
+
+void take(int times)
+{
+    for (int i = 0; i < times; i++) {
+        pthread_mutex_lock(&mutex);
+        pthread_mutex_unlock(&mutex);
+    }
+}
+
+static void *take_hundred(void *unused)
+{
+    take(100);
+    return unused;
+}
+
+static void release(void *lock)
+{
+    pthread_mutex_unlock(lock);
+}
+
+static void *cancelled(void *unused)
+{
+    pthread_mutex_lock(&other);
+    __atomic_store_n(&ready, 1, __ATOMIC_RELEASE);
+    pthread_cleanup_push(release, &other);
+    for (;;)
+        pthread_cond_wait(&condition, &other);
+    pthread_cleanup_pop(1);
+    return unused;
+}
+
+static void *take_one(void *unused)
+{
+    take(1);
+    return unused;
+}
+
+static void *waits_for_two(void *unused)
+{
+    pthread_mutex_lock(&mutex);
+    __atomic_store_n(&ready, 1, __ATOMIC_RELEASE);
+    while (ready != 2)
+        pthread_cond_wait(&condition, &mutex);
+    pthread_mutex_unlock(&mutex);
+    return unused;
+}
+
+static pthread_t start(void *(*run)(void *))
+{
+    pthread_t thread;
+    if (pthread_create(&thread, 0, run, 0) != 0)
+        abort();
+    return thread;
+}
+
+/* Until the other thread is in its wait: it holds the lock until then. */
+static void until_it_waits(pthread_mutex_t *lock)
+{
+    while (!__atomic_load_n(&ready, __ATOMIC_ACQUIRE))
+        usleep(100);
+    pthread_mutex_lock(lock);
+    pthread_mutex_unlock(lock);
+}
+
+int main(int count, char **words)
+{
+    const char *what = count > 1 ? words[1] : "";
+    if (strcmp(what, "alone") == 0) {
+        take(50);
+    } else if (strcmp(what, "two") == 0) {
+        pthread_t a = start(take_hundred), b = start(take_hundred);
+        pthread_join(a, 0);
+        pthread_join(b, 0);
+    } else if (strcmp(what, "many") == 0) {
+        /* More than there are blocks, were each to take one. */
+        for (int i = 0; i < 300; i++)
+            pthread_join(start(take_hundred), 0);
+    } else if (strcmp(what, "hold") == 0) {
+        pthread_mutex_lock(&mutex);
+        pthread_t thread = start(take_one);
+        /* glibc's word is 2 once a thread sleeps for it. */
+        while (__atomic_load_n(&mutex.__data.__lock, __ATOMIC_RELAXED) != 2)
+            usleep(100);
+        pthread_mutex_unlock(&mutex);
+        pthread_join(thread, 0);
+    } else if (strcmp(what, "condition") == 0) {
+        pthread_t thread = start(waits_for_two);
+        until_it_waits(&mutex);
+        usleep(20000);
+        pthread_mutex_lock(&mutex);
+        ready = 2;
+        pthread_cond_signal(&condition);
+        pthread_mutex_unlock(&mutex);
+        pthread_join(thread, 0);
+    } else if (strcmp(what, "cancel") == 0) {
+        pthread_t thread = start(cancelled);
+        until_it_waits(&other);
+        pthread_cancel(thread);
+        pthread_join(thread, 0);
+        /* Its clean-up released the mutex. */
+        if (pthread_mutex_trylock(&other) != 0)
+            return 1;
+        pthread_mutex_unlock(&other);
+    } else if (strcmp(what, "readers") == 0) {
+        pthread_rwlock_rdlock(&rwlock);
+        if (pthread_rwlock_tryrdlock(&rwlock) != 0)
+            return 1;
+        if (pthread_rwlock_trywrlock(&rwlock) != EBUSY)
+            return 2;
+        pthread_rwlock_unlock(&rwlock);
+        pthread_rwlock_unlock(&rwlock);
+        pthread_rwlock_wrlock(&rwlock);
+        pthread_rwlock_unlock(&rwlock);
+    } else if (strcmp(what, "fork") == 0) {
+        take(10);
+        pid_t child = fork();
+        if (child == 0) {
+            take(20);
+            execl(words[0], words[0], "alone", (char *)0);
+            _exit(1);
+        }
+        int status;
+        waitpid(child, &status, 0);
+        take(5);
+        _exit(status != 0);
+    } else if (strcmp(what, "kill") == 0) {
+        take(1000);
+        raise(SIGKILL);
+    } else if (strcmp(what, "forever") == 0) {
+        for (;;)
+            take(1000);
+    } else if (strcmp(what, "long") == 0) {
+        take(400000);
+    }
+    (void)!write(1, "output\n", 7);
+    return 7;
+}

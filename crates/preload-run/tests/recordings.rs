@@ -1,0 +1,298 @@
+//! Programs that are recorded: what is said of them is what they did.
+
+use locklab_preload_run::{Recorded, Recording};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::LazyLock;
+
+/// The recorder, built as a user builds it, and named to the command's code.
+static RECORDER: LazyLock<()> = LazyLock::new(|| {
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("recorder");
+    let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("../recorder/Cargo.toml");
+    let status = Command::new(env!("CARGO"))
+        .args(["build", "--quiet", "--release", "--lib", "--manifest-path"])
+        .arg(manifest)
+        .arg("--target-dir")
+        .arg(&target)
+        .status()
+        .expect("cargo starts");
+    assert!(status.success(), "the recorder builds");
+    let library = target.join("release/liblocklab_recorder.so");
+    // SAFETY: every test waits for this first, so none reads meanwhile.
+    unsafe { std::env::set_var("LOCKLAB_RECORDER", library) };
+});
+
+/// The program beside the tests; `None`, after saying so, without a compiler.
+static PROGRAM: LazyLock<Option<PathBuf>> = LazyLock::new(|| compile("threads", &[]));
+
+fn compile(name: &str, more: &[&str]) -> Option<PathBuf> {
+    LazyLock::force(&RECORDER);
+    let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/c/threads.c");
+    let compiled = Command::new("gcc")
+        .args([
+            "-g",
+            "-O1",
+            "-fno-inline",
+            "-Wall",
+            "-Wextra",
+            "-Werror",
+            "-pthread",
+        ])
+        .args(more)
+        .arg(source)
+        .arg("-o")
+        .arg(&program)
+        .status();
+    let Ok(status) = compiled else {
+        println!("skipped: no gcc; install the package gcc");
+        return None;
+    };
+    assert!(status.success(), "the program compiles");
+    Some(program)
+}
+
+fn recording(folder: &Path, words: &[&str]) -> Recording {
+    Recording {
+        file: folder.join("recording"),
+        seconds: None,
+        megabytes: 16,
+        command: words.iter().map(Into::into).collect(),
+    }
+}
+
+/// The exit status, the text, and the findings.
+fn record(recording: Recording) -> (u8, String, Value) {
+    let (status, recorded) = recording.ready().unwrap().run(true).unwrap();
+    (status, recorded.text(), recorded.json())
+}
+
+/// Runs the program for `what`.
+fn run(what: &str) -> Option<(u8, String, Value)> {
+    let folder = tempfile::tempdir().unwrap();
+    let program = PROGRAM.as_ref()?;
+    let words = [program.to_str().unwrap(), what];
+    Some(record(recording(folder.path(), &words)))
+}
+
+fn acquired(json: &Value) -> Vec<u64> {
+    let locks = json["locks"].as_array().unwrap();
+    locks
+        .iter()
+        .map(|lock| lock["counts"]["acquired"].as_u64().unwrap())
+        .collect()
+}
+
+#[test]
+fn each_acquisition_is_there_with_its_place_and_its_thread() {
+    let Some((status, text, json)) = run("two") else {
+        return;
+    };
+    assert_eq!(status, 7);
+    assert_eq!(acquired(&json), [200]);
+    assert_eq!(json["threads"].as_array().unwrap().len(), 3);
+    assert_eq!(json["ended"], "program");
+    assert_eq!(json["missing_blocks"], 0);
+    let name = json["sites"][0]["name"].as_str().unwrap();
+    assert!(name.starts_with("take threads.c:"), "{name}");
+    // Requests, releases and two joins.
+    assert_eq!(json["operations"], 402);
+    assert!(json["overhead"]["ns_per_operation"].as_f64().unwrap() > 0.0);
+    assert!(text.contains("#1 take threads.c:"), "{text}");
+    assert!(
+        text.lines()
+            .all(|line| line.chars().count() <= 72 || line.starts_with("Command")),
+        "{text}"
+    );
+}
+
+#[test]
+fn threads_that_follow_one_another_share_blocks() {
+    let Some((_, _, json)) = run("many") else {
+        return;
+    };
+    assert_eq!(acquired(&json), [30_000]);
+    assert_eq!(json["threads"].as_array().unwrap().len(), 301);
+    assert!(
+        json["bytes"].as_u64().unwrap() < 1 << 20,
+        "{}",
+        json["bytes"]
+    );
+}
+
+#[test]
+fn a_wait_is_that_for_the_holder_and_a_condition_is_none() {
+    let Some((_, _, held)) = run("hold") else {
+        return;
+    };
+    assert_eq!(held["locks"][0]["counts"]["contended"], 1);
+    assert!(held["threads"][1]["waited_ns"].as_f64().unwrap() > 0.0);
+    // The main thread sleeps for 20 ms while the other waits for the condition.
+    let (_, text, condition) = run("condition").unwrap();
+    let waiter = &condition["threads"][1];
+    assert_eq!(waiter["waited_ns"], 0.0, "{text}");
+    assert!(waiter["idle_ns"].as_f64().unwrap() > 19e6, "{text}");
+}
+
+#[test]
+fn rwlocks_and_tries_are_recorded_with_what_they_got() {
+    let Some((status, _, json)) = run("readers") else {
+        return;
+    };
+    assert_eq!(status, 7);
+    assert_eq!(acquired(&json), [3]);
+}
+
+#[test]
+fn a_cancelled_wait_unwinds_through_the_recorder() {
+    let Some((status, text, json)) = run("cancel") else {
+        return;
+    };
+    assert_eq!(status, 7, "{text}");
+    assert_eq!(acquired(&json), [3]);
+}
+
+#[test]
+fn a_fork_and_an_exec_are_images_of_their_own_with_all_they_did() {
+    let Some((status, text, json)) = run("fork") else {
+        return;
+    };
+    assert_eq!(status, 1, "the child's status is not 0: {text}");
+    assert_eq!(acquired(&json), [15, 20, 50]);
+    let forked: Vec<_> = json["images"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|image| image["forked"].as_bool().unwrap())
+        .collect();
+    assert_eq!(forked, [false, true, false]);
+    assert_eq!(json["images"][1]["process"], json["images"][2]["process"]);
+    assert!(text.contains("3 program images were recorded, 1 of them by fork"));
+}
+
+#[test]
+fn what_was_recorded_before_a_kill_is_there() {
+    let Some((status, _, json)) = run("kill") else {
+        return;
+    };
+    assert_eq!(status, 137);
+    assert_eq!(acquired(&json), [1000]);
+}
+
+#[test]
+fn a_full_file_ends_the_recording_and_not_the_program() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(program) = &*PROGRAM else {
+        return;
+    };
+    let full = Recording {
+        megabytes: 1,
+        ..recording(folder.path(), &[program.to_str().unwrap(), "long"])
+    };
+    let (status, text, json) = record(full);
+    assert_eq!(status, 7);
+    assert_eq!(json["ended"], "full");
+    assert!(json["bytes"].as_u64().unwrap() <= 1 << 20);
+    let [taken] = acquired(&json)[..] else {
+        panic!("{json}");
+    };
+    assert!(taken > 50_000 && taken < 400_000, "{taken}");
+    assert!(text.contains("--megabytes gives it more room"), "{text}");
+    // It is read again, and says the same.
+    let again = Recorded::read(&folder.path().join("recording")).unwrap();
+    assert_eq!(again.text(), text);
+}
+
+#[test]
+fn a_time_ends_the_recording_and_not_the_program() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(program) = &*PROGRAM else {
+        return;
+    };
+    let short = Recording {
+        seconds: Some(1e-6),
+        ..recording(folder.path(), &[program.to_str().unwrap(), "long"])
+    };
+    let (status, _, json) = record(short);
+    assert_eq!(status, 7);
+    assert_eq!(json["ended"], "seconds");
+    assert!(acquired(&json).iter().sum::<u64>() < 400_000);
+}
+
+#[test]
+fn a_file_that_is_cut_off_is_read_and_judged_by_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(program) = &*PROGRAM else {
+        return;
+    };
+    let whole = recording(folder.path(), &[program.to_str().unwrap(), "many"]);
+    let file = whole.file.clone();
+    let (_, _, all) = record(whole);
+    let bytes = std::fs::read(&file).unwrap();
+    std::fs::write(&file, &bytes[..bytes.len() / 2]).unwrap();
+    let cut = Recorded::read(&file).unwrap();
+    assert!(acquired(&cut.json())[0] < acquired(&all)[0]);
+    assert!(
+        cut.text().contains("No verdict: the file is not whole"),
+        "{}",
+        cut.text()
+    );
+}
+
+#[test]
+fn bad_input_is_said_in_a_sentence() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(alone) = &*PROGRAM else {
+        return;
+    };
+    let (_, text, _) = record(recording(
+        folder.path(),
+        &[alone.to_str().unwrap(), "alone"],
+    ));
+    assert!(text.contains("Nothing to gain: one thread"), "{text}");
+    let (_, text, _) = record(recording(
+        folder.path(),
+        &[alone.to_str().unwrap(), "nothing"],
+    ));
+    assert!(
+        text.contains("No pthread lock was taken; locks that a language"),
+        "{text}"
+    );
+    let missing = recording(folder.path(), &["/no/such/program"]);
+    let error = missing
+        .ready()
+        .unwrap()
+        .run(true)
+        .err()
+        .unwrap()
+        .to_string();
+    assert!(
+        error.starts_with("/no/such/program does not start: "),
+        "{error}"
+    );
+    let foreign = Recording {
+        file: alone.clone(),
+        ..recording(folder.path(), &["true"])
+    };
+    let error = foreign.ready().unwrap_err().to_string();
+    assert!(
+        error.ends_with("is there and is no recording; name another file"),
+        "{error}"
+    );
+    let error = Recorded::read(alone).err().unwrap().to_string();
+    assert!(
+        error.ends_with("it is no recording of 'locklab record'"),
+        "{error}"
+    );
+    let Some(fixed) = compile("fixed", &["-static"]) else {
+        return;
+    };
+    let (status, text, _) = record(recording(folder.path(), &[fixed.to_str().unwrap(), "two"]));
+    assert_eq!(status, 7);
+    let flat = text.replace('\n', " ");
+    assert!(
+        flat.contains("Nothing was recorded: fixed is linked statically, and loads no recorder."),
+        "{text}"
+    );
+}

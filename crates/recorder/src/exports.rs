@@ -1,0 +1,359 @@
+//! The functions of the C library that are recorded.
+//!
+//! They are exported without a version, which matches every version. Each
+//! forwards its arguments and the result unchanged. A thread may be cancelled
+//! in some of them, which unwinds through this code: no value here has a
+//! destructor.
+
+use crate::clock::ticks;
+use crate::process::header;
+use crate::real::{self, Start};
+use crate::stacks::Site;
+use crate::thread::{self, State, current};
+use core::ffi::c_void;
+use core::ptr::NonNull;
+use core::sync::atomic::Ordering;
+use libc::{c_int, clockid_t, pthread_attr_t, pthread_t, timespec};
+use libc::{pthread_cond_t as Cond, pthread_mutex_t as Mutex, pthread_rwlock_t as Rwlock};
+use locklab_trace::{Access, Attempt, Event};
+
+const EXCLUSIVE: Access = Access {
+    shared: false,
+    attempt: Attempt::Waits,
+};
+const SHARED: Access = Access {
+    shared: true,
+    ..EXCLUSIVE
+};
+
+const fn timed(access: Access) -> Access {
+    Access {
+        attempt: Attempt::Timed,
+        ..access
+    }
+}
+
+const fn once(access: Access) -> Access {
+    Access {
+        attempt: Attempt::Once,
+        ..access
+    }
+}
+
+/// Records an operation: what `before` says at its begin, and `after` of its
+/// result at its end.
+#[inline(always)]
+fn recorded<'a>(
+    before: impl FnOnce(&mut State) -> Event<'a>,
+    operation: impl FnOnce() -> c_int,
+    after: impl FnOnce(c_int) -> Event<'a>,
+) -> c_int {
+    let Some(mut state) = current() else {
+        return operation();
+    };
+    // SAFETY: this thread's, and used by nothing else until `operation`.
+    let own = unsafe { state.as_mut() };
+    let entered = if own.is_timed() { Some(ticks()) } else { None };
+    let event = before(own);
+    let from = ticks();
+    own.put(from, &event);
+    if let Some(header) = header()
+        && from > header.deadline
+    {
+        header.stop(header.deadline, locklab_trace::Stopped::Deadline);
+    }
+    let result = operation();
+    let to = ticks();
+    // SAFETY: as above; what the operation recorded has ended.
+    let own = unsafe { state.as_mut() };
+    own.put(to, &after(result));
+    if let Some(entered) = entered {
+        cost(state, entered, from, to);
+    }
+    result
+}
+
+/// Records what the recording itself took: before the operation, and after it.
+#[cold]
+#[inline(never)]
+fn cost(mut state: NonNull<State>, entered: u64, from: u64, to: u64) {
+    let now = ticks();
+    let ticks = from.saturating_sub(entered) + now.saturating_sub(to);
+    // SAFETY: this thread's.
+    unsafe { state.as_mut() }.put(now, &Event::Cost { ticks });
+}
+
+#[inline(always)]
+fn acquire<T>(
+    lock: *mut T,
+    access: Access,
+    site: Site,
+    operation: impl FnOnce() -> c_int,
+) -> c_int {
+    recorded(
+        |state| Event::Request {
+            lock: lock as u64,
+            stack: state.stack(site),
+            access,
+        },
+        operation,
+        |result| match result {
+            0 | libc::EOWNERDEAD => Event::Acquired,
+            _ => Event::Refused,
+        },
+    )
+}
+
+#[inline(always)]
+fn release<T>(lock: *mut T, operation: impl FnOnce() -> c_int) -> c_int {
+    recorded(
+        |_| Event::Release { lock: lock as u64 },
+        operation,
+        |result| match result {
+            0 => Event::Released,
+            _ => Event::Refused,
+        },
+    )
+}
+
+#[inline(always)]
+fn wait(
+    condition: *mut Cond,
+    lock: *mut Mutex,
+    timed: bool,
+    site: Site,
+    operation: impl FnOnce() -> c_int,
+) -> c_int {
+    recorded(
+        |state| Event::Wait {
+            condition: condition as u64,
+            lock: lock as u64,
+            stack: state.stack(site),
+            timed,
+        },
+        operation,
+        |result| Event::Woken {
+            timed_out: result != 0,
+        },
+    )
+}
+
+/// The signal is recorded before the waiters can be seen to run.
+#[inline(always)]
+fn signal(condition: *mut Cond, broadcast: bool, operation: impl FnOnce() -> c_int) -> c_int {
+    if let Some(mut state) = current() {
+        // SAFETY: this thread's.
+        unsafe { state.as_mut() }.put_now(&Event::Signal {
+            condition: condition as u64,
+            broadcast,
+        });
+    }
+    operation()
+}
+
+/// What a new thread is handed.
+struct Passed {
+    start: Start,
+    argument: *mut c_void,
+    number: u64,
+}
+
+unsafe extern "C-unwind" fn run(passed: *mut c_void) -> *mut c_void {
+    // SAFETY: made by `pthread_create` for this thread, which frees it.
+    let Passed {
+        start,
+        argument,
+        number,
+    } = unsafe { passed.cast::<Passed>().read() };
+    // SAFETY: of `malloc`.
+    unsafe { libc::free(passed) };
+    if header().is_some_and(|header| !header.is_stopped()) {
+        thread::enter(number);
+    }
+    // SAFETY: of the program.
+    unsafe { start(argument) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C-unwind" fn pthread_create(
+    thread: *mut pthread_t,
+    attributes: *const pthread_attr_t,
+    start: Start,
+    argument: *mut c_void,
+) -> c_int {
+    let real = real::CREATE.get();
+    let (Some(header), Some(mut state)) = (header(), current()) else {
+        // SAFETY: of the caller.
+        return unsafe { real(thread, attributes, start, argument) };
+    };
+    // SAFETY: checked; a thread is made by an allocation of the C library too.
+    let passed = unsafe { libc::malloc(size_of::<Passed>()) }.cast::<Passed>();
+    if passed.is_null() {
+        // SAFETY: of the caller.
+        return unsafe { real(thread, attributes, start, argument) };
+    }
+    let number = header.threads.fetch_add(1, Ordering::Relaxed).into();
+    // SAFETY: room for it; the state is this thread's.
+    unsafe {
+        passed.write(Passed {
+            start,
+            argument,
+            number,
+        });
+        state.as_mut().put_now(&Event::Create { thread: number });
+    }
+    // SAFETY: of the caller; `run` is handed what it expects.
+    let result = unsafe { real(thread, attributes, run, passed.cast()) };
+    if result != 0 {
+        // SAFETY: no thread has it.
+        unsafe { libc::free(passed.cast()) };
+    }
+    result
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C-unwind" fn pthread_join(thread: pthread_t, value: *mut *mut c_void) -> c_int {
+    recorded(
+        |_| Event::Join { handle: thread },
+        // SAFETY: of the caller.
+        || unsafe { (real::JOIN.get())(thread, value) },
+        |_| Event::Joined,
+    )
+}
+
+/// Exports functions of the C library, with what is recorded of each. Those that
+/// want to know where they are called from name two registers for each
+/// architecture (`from`), which are those of two more arguments.
+macro_rules! export {
+    ($([$($symbol:ident)|+] $arguments:tt from $registers:tt
+        => $real:ident $how:ident $what:tt;)*) => {
+        $($(export!(@one $symbol $arguments $registers $real $how $what);)+)*
+    };
+    (@one $symbol:ident ($($argument:ident: $type:ty),*) []
+        $real:ident $how:ident ($($what:expr),*)) => {
+        #[unsafe(no_mangle)]
+        unsafe extern "C-unwind" fn $symbol($($argument: $type),*) -> c_int {
+            // SAFETY: the caller's promises are those of POSIX.
+            $how($($what,)* || unsafe { (real::$real.get())($($argument),*) })
+        }
+    };
+    (@one $symbol:ident ($($argument:ident: $type:ty),*)
+        [$x86:literal $x86_stack:literal, $arm:literal $arm_stack:literal]
+        $real:ident $how:ident ($($what:expr),*)) => {
+        const _: () = {
+            unsafe extern "C-unwind" fn body(
+                $($argument: $type,)* caller: usize, stack: usize
+            ) -> c_int {
+                let site = Site { caller, stack };
+                // SAFETY: the caller's promises are those of POSIX.
+                $how($($what,)* site, || unsafe { (real::$real.get())($($argument),*) })
+            }
+
+            #[unsafe(no_mangle)]
+            #[unsafe(naked)]
+            unsafe extern "C" fn $symbol($($argument: $type),*) -> c_int {
+                #[cfg(target_arch = "x86_64")]
+                core::arch::naked_asm!(
+                    concat!("mov ", $x86, ", qword ptr [rsp]"),
+                    concat!("mov ", $x86_stack, ", rsp"),
+                    "jmp {}",
+                    sym body
+                );
+                #[cfg(target_arch = "aarch64")]
+                core::arch::naked_asm!(
+                    concat!("mov ", $arm, ", x30"),
+                    concat!("mov ", $arm_stack, ", sp"),
+                    "b {}",
+                    sym body
+                );
+            }
+        };
+    };
+}
+
+export! {
+    [pthread_mutex_lock | __pthread_mutex_lock]
+        (lock: *mut Mutex) from ["rsi" "rdx", "x1" "x2"]
+        => MUTEX_LOCK acquire(lock, EXCLUSIVE);
+    [pthread_mutex_trylock | __pthread_mutex_trylock]
+        (lock: *mut Mutex) from ["rsi" "rdx", "x1" "x2"]
+        => MUTEX_TRYLOCK acquire(lock, once(EXCLUSIVE));
+    [pthread_mutex_timedlock]
+        (lock: *mut Mutex, until: *const timespec) from ["rdx" "rcx", "x2" "x3"]
+        => MUTEX_TIMEDLOCK acquire(lock, timed(EXCLUSIVE));
+    [pthread_mutex_clocklock]
+        (lock: *mut Mutex, clock: clockid_t, until: *const timespec) from ["rcx" "r8", "x3" "x4"]
+        => MUTEX_CLOCKLOCK acquire(lock, timed(EXCLUSIVE));
+    [pthread_mutex_unlock | __pthread_mutex_unlock]
+        (lock: *mut Mutex) from []
+        => MUTEX_UNLOCK release(lock);
+
+    [pthread_rwlock_rdlock | __pthread_rwlock_rdlock]
+        (lock: *mut Rwlock) from ["rsi" "rdx", "x1" "x2"]
+        => RWLOCK_RDLOCK acquire(lock, SHARED);
+    [pthread_rwlock_tryrdlock | __pthread_rwlock_tryrdlock]
+        (lock: *mut Rwlock) from ["rsi" "rdx", "x1" "x2"]
+        => RWLOCK_TRYRDLOCK acquire(lock, once(SHARED));
+    [pthread_rwlock_timedrdlock]
+        (lock: *mut Rwlock, until: *const timespec) from ["rdx" "rcx", "x2" "x3"]
+        => RWLOCK_TIMEDRDLOCK acquire(lock, timed(SHARED));
+    [pthread_rwlock_clockrdlock]
+        (lock: *mut Rwlock, clock: clockid_t, until: *const timespec) from ["rcx" "r8", "x3" "x4"]
+        => RWLOCK_CLOCKRDLOCK acquire(lock, timed(SHARED));
+    [pthread_rwlock_wrlock | __pthread_rwlock_wrlock]
+        (lock: *mut Rwlock) from ["rsi" "rdx", "x1" "x2"]
+        => RWLOCK_WRLOCK acquire(lock, EXCLUSIVE);
+    [pthread_rwlock_trywrlock | __pthread_rwlock_trywrlock]
+        (lock: *mut Rwlock) from ["rsi" "rdx", "x1" "x2"]
+        => RWLOCK_TRYWRLOCK acquire(lock, once(EXCLUSIVE));
+    [pthread_rwlock_timedwrlock]
+        (lock: *mut Rwlock, until: *const timespec) from ["rdx" "rcx", "x2" "x3"]
+        => RWLOCK_TIMEDWRLOCK acquire(lock, timed(EXCLUSIVE));
+    [pthread_rwlock_clockwrlock]
+        (lock: *mut Rwlock, clock: clockid_t, until: *const timespec) from ["rcx" "r8", "x3" "x4"]
+        => RWLOCK_CLOCKWRLOCK acquire(lock, timed(EXCLUSIVE));
+    [pthread_rwlock_unlock | __pthread_rwlock_unlock]
+        (lock: *mut Rwlock) from []
+        => RWLOCK_UNLOCK release(lock);
+
+    [pthread_cond_wait]
+        (condition: *mut Cond, lock: *mut Mutex) from ["rdx" "rcx", "x2" "x3"]
+        => COND_WAIT wait(condition, lock, false);
+    [pthread_cond_timedwait]
+        (condition: *mut Cond, lock: *mut Mutex, until: *const timespec) from ["rcx" "r8", "x3" "x4"]
+        => COND_TIMEDWAIT wait(condition, lock, true);
+    [pthread_cond_clockwait]
+        (condition: *mut Cond, lock: *mut Mutex, clock: clockid_t, until: *const timespec) from ["r8" "r9", "x4" "x5"]
+        => COND_CLOCKWAIT wait(condition, lock, true);
+    [pthread_cond_signal]
+        (condition: *mut Cond) from []
+        => COND_SIGNAL signal(condition, false);
+    [pthread_cond_broadcast]
+        (condition: *mut Cond) from []
+        => COND_BROADCAST signal(condition, true);
+    [cnd_wait]
+        (condition: *mut Cond, lock: *mut Mutex) from ["rdx" "rcx", "x2" "x3"]
+        => CND_WAIT wait(condition, lock, false);
+    [cnd_timedwait]
+        (condition: *mut Cond, lock: *mut Mutex, until: *const timespec) from ["rcx" "r8", "x3" "x4"]
+        => CND_TIMEDWAIT wait(condition, lock, true);
+    [cnd_signal]
+        (condition: *mut Cond) from []
+        => CND_SIGNAL signal(condition, false);
+    [cnd_broadcast]
+        (condition: *mut Cond) from []
+        => CND_BROADCAST signal(condition, true);
+
+    [mtx_lock]
+        (lock: *mut Mutex) from ["rsi" "rdx", "x1" "x2"]
+        => MTX_LOCK acquire(lock, EXCLUSIVE);
+    [mtx_trylock]
+        (lock: *mut Mutex) from ["rsi" "rdx", "x1" "x2"]
+        => MTX_TRYLOCK acquire(lock, once(EXCLUSIVE));
+    [mtx_timedlock]
+        (lock: *mut Mutex, until: *const timespec) from ["rdx" "rcx", "x2" "x3"]
+        => MTX_TIMEDLOCK acquire(lock, timed(EXCLUSIVE));
+    [mtx_unlock]
+        (lock: *mut Mutex) from []
+        => MTX_UNLOCK release(lock);
+}

@@ -1,0 +1,109 @@
+//! glibc's own functions.
+
+use core::ffi::CStr;
+use core::marker::PhantomData;
+use core::sync::atomic::{AtomicPtr, Ordering};
+use libc::{c_int, c_void, clockid_t, pthread_attr_t, pthread_t, timespec};
+use libc::{pthread_cond_t as Cond, pthread_mutex_t as Mutex, pthread_rwlock_t as Rwlock};
+
+/// What a thread runs.
+pub(crate) type Start = unsafe extern "C-unwind" fn(*mut c_void) -> *mut c_void;
+
+/// A function found behind the recorder's in the search order.
+pub(crate) struct Real<F> {
+    name: &'static CStr,
+    address: AtomicPtr<c_void>,
+    function: PhantomData<F>,
+}
+
+impl<F: Copy> Real<F> {
+    const fn new(name: &'static CStr) -> Self {
+        Self {
+            name,
+            address: AtomicPtr::new(core::ptr::null_mut()),
+            function: PhantomData,
+        }
+    }
+
+    /// Finds it. Without a version that is the newest, which a program built
+    /// today gets.
+    #[cold]
+    #[inline(never)]
+    fn find(&self) -> *mut c_void {
+        // SAFETY: a C string.
+        let address = unsafe { libc::dlsym(libc::RTLD_NEXT, self.name.as_ptr()) };
+        if address.is_null() {
+            crate::message::say(&[
+                "the C library lacks a function of POSIX threads; glibc 2.30 or newer is needed",
+            ]);
+            // SAFETY: ends the process without running anything of the program's.
+            unsafe { libc::_exit(2) }
+        }
+        self.address.store(address, Ordering::Relaxed);
+        address
+    }
+
+    /// The function.
+    #[inline(always)]
+    pub(crate) fn get(&self) -> F {
+        const { assert!(size_of::<F>() == size_of::<*mut c_void>()) };
+        let mut address = self.address.load(Ordering::Relaxed);
+        if address.is_null() {
+            address = self.find();
+        }
+        // SAFETY: F is the type that the C library documents for this name.
+        unsafe { core::mem::transmute_copy(&address) }
+    }
+}
+
+macro_rules! real {
+    ($($name:ident = $symbol:literal: fn($($argument:ty),*);)*) => {
+        $(pub(crate) static $name: Real<unsafe extern "C-unwind" fn($($argument),*) -> c_int> =
+            Real::new($symbol);)*
+
+        /// Looks up all that this C library has.
+        pub(crate) fn find_all() {
+            $(
+                // SAFETY: a C string.
+                let address = unsafe { libc::dlsym(libc::RTLD_NEXT, $symbol.as_ptr()) };
+                $name.address.store(address, Ordering::Relaxed);
+            )*
+        }
+    };
+}
+
+real! {
+    MUTEX_LOCK = c"pthread_mutex_lock": fn(*mut Mutex);
+    MUTEX_TRYLOCK = c"pthread_mutex_trylock": fn(*mut Mutex);
+    MUTEX_TIMEDLOCK = c"pthread_mutex_timedlock": fn(*mut Mutex, *const timespec);
+    MUTEX_CLOCKLOCK = c"pthread_mutex_clocklock": fn(*mut Mutex, clockid_t, *const timespec);
+    MUTEX_UNLOCK = c"pthread_mutex_unlock": fn(*mut Mutex);
+    COND_WAIT = c"pthread_cond_wait": fn(*mut Cond, *mut Mutex);
+    COND_TIMEDWAIT = c"pthread_cond_timedwait": fn(*mut Cond, *mut Mutex, *const timespec);
+    COND_CLOCKWAIT = c"pthread_cond_clockwait":
+        fn(*mut Cond, *mut Mutex, clockid_t, *const timespec);
+    COND_SIGNAL = c"pthread_cond_signal": fn(*mut Cond);
+    COND_BROADCAST = c"pthread_cond_broadcast": fn(*mut Cond);
+    RWLOCK_RDLOCK = c"pthread_rwlock_rdlock": fn(*mut Rwlock);
+    RWLOCK_WRLOCK = c"pthread_rwlock_wrlock": fn(*mut Rwlock);
+    RWLOCK_TRYRDLOCK = c"pthread_rwlock_tryrdlock": fn(*mut Rwlock);
+    RWLOCK_TRYWRLOCK = c"pthread_rwlock_trywrlock": fn(*mut Rwlock);
+    RWLOCK_TIMEDRDLOCK = c"pthread_rwlock_timedrdlock": fn(*mut Rwlock, *const timespec);
+    RWLOCK_TIMEDWRLOCK = c"pthread_rwlock_timedwrlock": fn(*mut Rwlock, *const timespec);
+    RWLOCK_CLOCKRDLOCK = c"pthread_rwlock_clockrdlock":
+        fn(*mut Rwlock, clockid_t, *const timespec);
+    RWLOCK_CLOCKWRLOCK = c"pthread_rwlock_clockwrlock":
+        fn(*mut Rwlock, clockid_t, *const timespec);
+    RWLOCK_UNLOCK = c"pthread_rwlock_unlock": fn(*mut Rwlock);
+    MTX_LOCK = c"mtx_lock": fn(*mut Mutex);
+    MTX_TRYLOCK = c"mtx_trylock": fn(*mut Mutex);
+    MTX_TIMEDLOCK = c"mtx_timedlock": fn(*mut Mutex, *const timespec);
+    MTX_UNLOCK = c"mtx_unlock": fn(*mut Mutex);
+    CND_WAIT = c"cnd_wait": fn(*mut Cond, *mut Mutex);
+    CND_TIMEDWAIT = c"cnd_timedwait": fn(*mut Cond, *mut Mutex, *const timespec);
+    CND_SIGNAL = c"cnd_signal": fn(*mut Cond);
+    CND_BROADCAST = c"cnd_broadcast": fn(*mut Cond);
+    CREATE = c"pthread_create":
+        fn(*mut pthread_t, *const pthread_attr_t, Start, *mut c_void);
+    JOIN = c"pthread_join": fn(pthread_t, *mut *mut c_void);
+}

@@ -1,0 +1,379 @@
+//! The records of a thread.
+//!
+//! A thread writes to a block of the file that is its own. When it ends, the
+//! block goes on with the next thread, so that many short threads need few.
+
+use crate::clock::ticks;
+use crate::modules;
+use crate::process::{self, Process, header, process};
+use crate::stacks::{self, Site, Stacks, Walked};
+use core::ffi::c_void;
+use core::ptr::{self, NonNull};
+use core::sync::atomic::{AtomicU32, Ordering, compiler_fence};
+use locklab_trace::{Encoder, Event, Frames, Header, Stopped};
+
+/// What a thread needs to write; zeros are a valid one. Never unmapped.
+#[repr(C)]
+pub(crate) struct State {
+    /// 1 while a record is written, or the stack walked: what a signal handler
+    /// or the unwinder does meanwhile is not recorded.
+    busy: u32,
+    /// What [`Process::image`] was when the thread began.
+    image: u32,
+    /// Operations so far.
+    operations: u32,
+    /// Room for records.
+    at: *mut u8,
+    end: *mut u8,
+    thread: u64,
+    encoder: Encoder,
+    stacks: Stacks,
+    /// The next in the list of free ones.
+    next: *mut State,
+}
+
+/// The key whose destructor notices the end of a thread, plus 1.
+static KEY: AtomicU32 = AtomicU32::new(0);
+
+impl State {
+    /// Writes a record.
+    #[inline(always)]
+    pub(crate) fn put(&mut self, tick: u64, event: &Event<'_>) {
+        self.busy = 1;
+        compiler_fence(Ordering::SeqCst);
+        // SAFETY: the room of a block that is this thread's alone, or none.
+        let room = unsafe {
+            match NonNull::new(self.at) {
+                Some(at) => core::slice::from_raw_parts_mut(
+                    at.as_ptr(),
+                    self.end.offset_from_unsigned(self.at),
+                ),
+                None => &mut [],
+            }
+        };
+        match self.encoder.write(tick, event, room) {
+            // SAFETY: within the block.
+            Some(used) => self.at = unsafe { self.at.add(used) },
+            None => self.turn(tick, event),
+        }
+        compiler_fence(Ordering::SeqCst);
+        self.busy = 0;
+    }
+
+    /// Writes a record of now.
+    pub(crate) fn put_now(&mut self, event: &Event<'_>) {
+        self.put(ticks(), event);
+    }
+
+    /// Goes on in a new block.
+    #[cold]
+    #[inline(never)]
+    fn turn(&mut self, tick: u64, event: &Event<'_>) {
+        let Some(header) = header() else {
+            return;
+        };
+        let Some((at, end)) = process::claim(header) else {
+            header.stop(tick, Stopped::Full);
+            return;
+        };
+        (self.at, self.end) = (at, end);
+        self.begin(tick);
+        let (voluntary, involuntary) = switches();
+        self.put(
+            tick,
+            &Event::Switches {
+                voluntary,
+                involuntary,
+            },
+        );
+        self.put(tick, event);
+    }
+
+    fn begin(&mut self, tick: u64) {
+        let (thread, image) = (self.thread, u64::from(self.image - 1));
+        self.put(tick, &Event::Begin { thread, image });
+    }
+
+    /// Runs `f`, whose locks are not recorded.
+    fn quietly<R>(&mut self, f: impl FnOnce(&mut Self) -> R) -> R {
+        self.busy = 1;
+        compiler_fence(Ordering::SeqCst);
+        let result = f(self);
+        compiler_fence(Ordering::SeqCst);
+        self.busy = 0;
+        result
+    }
+
+    /// The number of the stack of a call.
+    #[inline(always)]
+    pub(crate) fn stack(&mut self, site: Site) -> u64 {
+        match self.stacks.find(site) {
+            Some(number) => number,
+            None => self.new_stack(site),
+        }
+    }
+
+    /// Records a stack with its frames.
+    #[cold]
+    #[inline(never)]
+    fn new_stack(&mut self, site: Site) -> u64 {
+        // The unwinder may take a mutex, for code made at run time.
+        let walked = self.quietly(|state| stacks::walk(&mut state.stacks, site));
+        let new = match walked {
+            Walked::Known(number) => return number,
+            Walked::New(new) => new,
+        };
+        let known = &process().modules;
+        modules::cover(known, new.frames(), |event| self.put_now(event));
+        let number = self.stacks.add(&new);
+        self.put_now(&Event::Stack {
+            number,
+            frames: Frames(new.frames()),
+        });
+        number
+    }
+
+    /// Whether this operation is one whose recording is timed.
+    #[inline(always)]
+    pub(crate) fn is_timed(&mut self) -> bool {
+        self.operations = self.operations.wrapping_add(1);
+        self.operations.is_multiple_of(Event::COST_EVERY)
+    }
+}
+
+/// How often the system took the CPU from this thread.
+fn switches() -> (u64, u64) {
+    // SAFETY: zeros are a valid `rusage`, which is ours.
+    unsafe {
+        let mut usage: libc::rusage = core::mem::zeroed();
+        libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage);
+        (usage.ru_nvcsw as u64, usage.ru_nivcsw as u64)
+    }
+}
+
+// The pointer to the thread's state. A `thread_local!` of a shared library
+// costs a call that may allocate; a preloaded one may use the static block,
+// which stable Rust cannot ask for but in assembly.
+#[cfg(target_arch = "x86_64")]
+core::arch::global_asm!(
+    ".section .tbss.locklab_recorder_state,\"awT\",@nobits",
+    ".p2align 3",
+    ".globl locklab_recorder_state",
+    ".hidden locklab_recorder_state",
+    ".type locklab_recorder_state, @object",
+    ".size locklab_recorder_state, 8",
+    "locklab_recorder_state:",
+    ".zero 8",
+    ".text",
+);
+
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+fn own() -> *mut State {
+    let state: *mut State;
+    // SAFETY: reads the thread's own word; the symbol is in the static block
+    // because the library is there from the start (initial-exec).
+    unsafe {
+        core::arch::asm!(
+            "mov {0}, qword ptr [rip + locklab_recorder_state@GOTTPOFF]",
+            "mov {0}, qword ptr fs:[{0}]",
+            out(reg) state,
+            options(nostack, readonly, preserves_flags)
+        );
+    }
+    state
+}
+
+#[cfg(target_arch = "x86_64")]
+fn set_own(state: *mut State) {
+    // SAFETY: as in `own`.
+    unsafe {
+        core::arch::asm!(
+            "mov {0}, qword ptr [rip + locklab_recorder_state@GOTTPOFF]",
+            "mov qword ptr fs:[{0}], {1}",
+            out(reg) _,
+            in(reg) state,
+            options(nostack, preserves_flags)
+        );
+    }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+std::thread_local! {
+    static STATE: core::cell::Cell<*mut State> = const { core::cell::Cell::new(ptr::null_mut()) };
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn own() -> *mut State {
+    STATE.get()
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn set_own(state: *mut State) {
+    STATE.set(state);
+}
+
+/// The state of this thread; `None` if nothing is to be recorded now.
+#[inline(always)]
+pub(crate) fn current() -> Option<NonNull<State>> {
+    let header = header()?;
+    if header.is_stopped() {
+        return None;
+    }
+    let state = own();
+    // SAFETY: a state is never unmapped, and this one is the thread's.
+    if !state.is_null() && unsafe { (*state).image } == process().image.load(Ordering::Relaxed) {
+        // SAFETY: as above.
+        return (unsafe { (*state).busy } == 0).then_some(unsafe { NonNull::new_unchecked(state) });
+    }
+    begin(header)
+}
+
+/// The first operation of a thread that this library did not see start, or of a
+/// process that was just forked.
+#[cold]
+#[inline(never)]
+fn begin(header: &Header) -> Option<NonNull<State>> {
+    if process().image.load(Ordering::Relaxed) == 0 {
+        enter_image(true);
+    } else {
+        enter(header.threads.fetch_add(1, Ordering::Relaxed).into());
+    }
+    NonNull::new(own())
+}
+
+/// Begins an image with its first thread.
+pub(crate) fn enter_image(forked: bool) {
+    let Some(header) = header() else {
+        return;
+    };
+    let number = header.images.fetch_add(1, Ordering::Relaxed) + 1;
+    process().image.store(number, Ordering::Relaxed);
+    enter(header.threads.fetch_add(1, Ordering::Relaxed).into());
+    // SAFETY: just set; the calls have no conditions.
+    unsafe {
+        if let Some(state) = own().as_mut() {
+            state.put_now(&Event::Image {
+                process: libc::getpid() as u64,
+                parent: libc::getppid() as u64,
+                forked,
+            });
+        }
+    }
+}
+
+/// Gives this thread a state, as the thread of this number.
+pub(crate) fn enter(number: u64) {
+    let process = process();
+    let state = match take_free(process) {
+        Some(state) => state,
+        None => {
+            // SAFETY: a new mapping, which is checked.
+            let state = unsafe {
+                libc::mmap(
+                    ptr::null_mut(),
+                    size_of::<State>(),
+                    libc::PROT_READ | libc::PROT_WRITE,
+                    libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
+                    -1,
+                    0,
+                )
+            };
+            if state == libc::MAP_FAILED {
+                return;
+            }
+            state.cast()
+        }
+    };
+    // SAFETY: this thread's from here on; zeros, or what another left there.
+    unsafe {
+        (*state).image = process.image.load(Ordering::Relaxed);
+        (*state).thread = number;
+        (*state).busy = 1;
+        set_own(state);
+        libc::pthread_setspecific(KEY.load(Ordering::Relaxed) - 1, state.cast());
+        if !(*state).at.is_null() {
+            (*state).stacks.forget();
+            (*state).begin(ticks());
+        }
+        (*state).put_now(&Event::Started {
+            handle: libc::pthread_self() as u64,
+            task: libc::syscall(libc::SYS_gettid) as u64,
+        });
+    }
+}
+
+/// Makes the key; before any thread begins.
+pub(crate) fn make_key() -> Result<(), &'static str> {
+    let mut key = 0;
+    // SAFETY: `key` is ours.
+    if unsafe { libc::pthread_key_create(&raw mut key, Some(leave)) } != 0 {
+        return Err("finds no thread-specific key left");
+    }
+    KEY.store(key + 1, Ordering::Relaxed);
+    Ok(())
+}
+
+/// The end of a thread. Destructors that run later may take locks; then the
+/// thread gets another state, and number, for these.
+unsafe extern "C" fn leave(state: *mut c_void) {
+    let state = state.cast::<State>();
+    // SAFETY: states are never unmapped, and this one is the thread's still.
+    unsafe {
+        if process().image.load(Ordering::Relaxed) != (*state).image {
+            return;
+        }
+        last(&mut *state);
+        set_own(ptr::null_mut());
+        guarded(process(), |process| {
+            (*state).next = process.free.load(Ordering::Relaxed).cast();
+            process.free.store(state.cast(), Ordering::Relaxed);
+        });
+    }
+}
+
+/// The process ends by `exit`, in this thread.
+pub(crate) fn exits() {
+    if let Some(mut state) = current() {
+        // SAFETY: this thread's.
+        last(unsafe { state.as_mut() });
+    }
+}
+
+fn last(state: &mut State) {
+    let (voluntary, involuntary) = switches();
+    let tick = ticks();
+    state.put(
+        tick,
+        &Event::Switches {
+            voluntary,
+            involuntary,
+        },
+    );
+    state.put(tick, &Event::Ended);
+}
+
+fn take_free(process: &Process) -> Option<*mut State> {
+    if process.free.load(Ordering::Relaxed).is_null() {
+        return None;
+    }
+    guarded(process, |process| {
+        let state: *mut State = process.free.load(Ordering::Relaxed).cast();
+        // SAFETY: states are never unmapped.
+        let next = unsafe { state.as_ref() }?.next;
+        process.free.store(next.cast(), Ordering::Relaxed);
+        Some(state)
+    })
+}
+
+/// Runs `f` alone among the threads of the process.
+fn guarded<R>(process: &Process, f: impl FnOnce(&Process) -> R) -> R {
+    // Acquire: pairs with the release below.
+    while process.guard.swap(1, Ordering::Acquire) != 0 {
+        // SAFETY: no conditions.
+        unsafe { libc::sched_yield() };
+    }
+    let result = f(process);
+    process.guard.store(0, Ordering::Release);
+    result
+}
