@@ -210,6 +210,7 @@ pub(crate) fn refused_beside_another(lock: &Lock) -> Property {
 fn readers_share(lock: &Lock) {
     let table = Table::new(lock, 2);
     table.read();
+    table.says_it_is_locked(true);
     join(spawn(1, move || {
         table.read();
         assert!(table.try_read(), "try_read fails among readers");
@@ -218,6 +219,7 @@ fn readers_share(lock: &Lock) {
         table.read_unlock();
     }));
     table.read_unlock();
+    table.says_it_is_locked(false);
     table.finish();
 }
 
@@ -288,6 +290,7 @@ pub(crate) fn biased(lock: &Lock) -> Vec<Property> {
 fn reader_passes(lock: &Lock) {
     let table = Table::new(lock, 2);
     table.read();
+    table.says_it_is_locked(true);
     let writer = spawn(1, move || {
         table.section_and_arrive();
     });

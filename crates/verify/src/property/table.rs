@@ -276,7 +276,13 @@ impl Table {
     pub(super) fn section_and_downgrade(&self) {
         self.lock();
         self.enter();
+        let entered = self.entered.borrow().len();
         self.downgrade();
+        assert_eq!(
+            self.entered.borrow().len(),
+            entered,
+            "a writer enters while the one before becomes a reader"
+        );
         self.enter_reading();
         self.read_unlock();
     }
