@@ -176,12 +176,11 @@ impl Recorded {
         notes
     }
 
-    /// What the recording itself cost: nanoseconds an operation, and the share
-    /// of the threads' time.
+    /// What the recording itself took, in nanoseconds: of an operation, and in
+    /// all.
     fn overhead(&self) -> Option<(f64, f64)> {
-        let cost = self.waiting.cost()?;
-        let share = cost * self.waiting.operations as f64 / self.waiting.busy().max(1) as f64;
-        Some((cost * self.trace.info.nanoseconds_per_tick, share))
+        let cost = self.waiting.cost()? * self.trace.info.nanoseconds_per_tick;
+        Some((cost, cost * self.waiting.operations as f64))
     }
 
     fn document(&self) -> Document {
@@ -205,11 +204,11 @@ impl Recorded {
                 fact(
                     "Source",
                     match self.overhead() {
-                        Some((cost, share)) => format!(
-                            "hardware; the recording took {} of each operation, {} % of the \
-                             threads' time, by its own clock",
+                        Some((cost, all)) => format!(
+                            "hardware; the recording took {} of each operation, {} in all, by \
+                             its own clock",
                             time(cost),
-                            percent(100.0 * share)
+                            time(all)
                         ),
                         None => "hardware; too few operations to time the recording".into(),
                     },
@@ -326,9 +325,9 @@ impl Recorded {
             })).collect::<Vec<_>>(),
             "waiting_share": waiting.share(),
             "operations": waiting.operations,
-            "overhead": overhead.map(|(cost, share)| json!({
+            "overhead": overhead.map(|(cost, all)| json!({
                 "ns_per_operation": cost,
-                "share": share,
+                "ns": all,
             })),
             "threads": self.trace.threads.iter().zip(&waiting.threads).map(|(thread, times)| {
                 json!({
