@@ -21,6 +21,9 @@ pub(crate) struct Costs {
     /// Chance that a read before a read-modify-write asks for the only copy, in
     /// 1024ths.
     pub(crate) early_ownership: usize,
+    /// Chance that an access which a core begins while its line serves a sibling
+    /// thread is done before the line leaves, in 1024ths.
+    pub(crate) line_reuse: usize,
     /// Chance that a waiting write is served before reads, in 1024ths.
     pub(crate) writes_first: usize,
     /// Share of a transfer until the owner loses a line that no other CPU wants,
@@ -80,6 +83,7 @@ impl Costs {
             far_rmw: ns("core.far_rmw_ns"),
             wfe: cycles("core.wfe_cycles"),
             early_ownership: (machine.get("core.early_ownership") * 1024.0) as usize,
+            line_reuse: (machine.get("core.line_reuse") * 1024.0) as usize,
             writes_first: (machine.get("directory.writes_first") * 1024.0) as usize,
             travel_share: ((machine.get("transfer.request_share")
                 + machine.get("transfer.snoop_share"))

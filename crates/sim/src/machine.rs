@@ -120,6 +120,7 @@ figures! {
     "core.far_rmw_ns", "ns", 0.0..=1000.0, false, Some(0.0), "how long a far atomic keeps the line's home busy";
     "core.wfe_cycles", "cycles", 0.0..=10000.0, true, Some(0.0), "from the loss of a line until a CPU that sleeps on it (Arm `wfe`) reads it again; 0: a spin polls, with relaxes between";
     "core.early_ownership", "fraction", 0.0..=1.0, false, Some(0.0), "how often a read that a read-modify-write follows at once has asked for the only copy: execution out of order";
+    "core.line_reuse", "fraction", 0.0..=1.0, false, Some(1.0), "how often an access that a core begins while its line serves a sibling thread is done before the line leaves for a waiting core";
     "core.smt_slowdown", "factor", 1.0..=4.0, false, Some(1.0), "how much longer work takes while the sibling thread works too";
     "transfer.cluster_ns", "ns", 1.0..=10000.0, false, None, "cache line from a core to another of the same cluster";
     "transfer.socket_ns", "ns", 1.0..=10000.0, false, None, "cache line from another cluster of the same socket";

@@ -27,7 +27,7 @@ fn messages() {
         ("value = 140", "value = nan"),
         ("value = 140", "value = 170"),
         ("band = [120, 160]", "band = [120]"),
-        ("cluster_ns = { value = 53.5", "cluster_ns = { value = 60"),
+        ("cluster_ns = { value = 52.4", "cluster_ns = { value = 60"),
         (
             "clock_ghz = { value = 3.0, source = \"Intel Xeon 8380: all-core turbo 3.0 GHz\" }",
             "clock_ghz = 3.0",
@@ -43,7 +43,7 @@ fn messages() {
         ("value = \"fifo\"", "value = \"fair\""),
         ("benchmark = \"ping-pong\"", "benchmark = \"pong\""),
         ("distance = \"cluster\"", "threads = 2"),
-        ("ns = 51\n", ""),
+        ("ns = 50.3\n", ""),
         (
             "chose = \"transfer.cluster_ns\"",
             "chose = \"transfer.cluster\"",

@@ -6,7 +6,7 @@ use locklab_sim::{BUILTIN, Machine, Outcome, Placement, Scenario, Stop, Workload
 
 /// Machines whose checks are missed, by how much at most: a figure and the root
 /// mean square of the logarithms. They may only become less.
-const MISSED: [(&str, f64, f64); 2] = [("epyc-7601", 1.0, 0.35), ("xeon-e5-2699v4-2s", 0.75, 0.28)];
+const MISSED: [(&str, f64, f64); 1] = [("epyc-7601", 0.66, 0.21)];
 
 const INTEL: [&str; 3] = ["ivybridge-ex-4s", "skylake-6138-2s", "xeon-8380-2s"];
 
@@ -45,8 +45,7 @@ fn published_microbenchmarks_come_out() {
             .partition(|figure| figure.name.starts_with("own time"));
         for figure in &own {
             assert!(
-                (figure.ours - figure.published).abs()
-                    < if *name == "epyc-7601" { 0.18 } else { 0.1 },
+                (figure.ours - figure.published).abs() < 0.1,
                 "{name}: {figure:?}"
             );
         }
