@@ -33,7 +33,7 @@ use std::process::{Command, ExitCode, ExitStatus, Stdio};
 const SKIPPED: u8 = 77;
 
 const USAGE: &str = "usage: cargo xtask test [--thorough] [--no-install]
-       cargo xtask test --kernel | --processors | --slurm | --package
+       cargo xtask test --kernel | --box | --processors | --slurm | --package
 
   test           install what the tests need (Debian packages, by apt-get),
                  then run every test: unit, property, golden, doc, stress; the
@@ -50,6 +50,9 @@ const USAGE: &str = "usage: cargo xtask test [--thorough] [--no-install]
                  exits with 77 if Slurm is not here and cannot be installed
   --package      only the packages: what dist makes, installed in a fresh chroot
                  of this Debian release and used there (as root)
+  --box          only the tests of kernels on a test machine: a guest of QEMU
+                 stands in for it (a quarter of an hour without KVM); exits
+                 with 77 if what it takes cannot be installed
   --kernel       only the tests that build kernels (an hour on 2 cores the
                  first time; sources and builds are kept in the user's cache)
 
@@ -109,7 +112,7 @@ fn usage() -> ExitCode {
 
 fn test<'a>(flags: impl Iterator<Item = &'a str>) -> ExitCode {
     let (mut thorough, mut install, mut kernel, mut elsewhere) = (false, true, false, false);
-    let (mut slurm, mut package) = (false, false);
+    let (mut slurm, mut package, mut test_machine) = (false, false, false);
     for flag in flags {
         match flag {
             "--thorough" => thorough = true,
@@ -117,6 +120,7 @@ fn test<'a>(flags: impl Iterator<Item = &'a str>) -> ExitCode {
             "--kernel" => kernel = true,
             "--slurm" => slurm = true,
             "--package" => package = true,
+            "--box" => test_machine = true,
             "--processors" => elsewhere = true,
             other => {
                 eprintln!("xtask: '{other}' is not an option of test\n{USAGE}");
@@ -129,6 +133,9 @@ fn test<'a>(flags: impl Iterator<Item = &'a str>) -> ExitCode {
             packages::install(packages::DIST_PACKAGES);
         } else if slurm {
             packages::install(packages::SLURM_PACKAGES);
+        } else if test_machine {
+            packages::install(packages::BOX_PACKAGES);
+            packages::unpack_box_kernels();
         } else if elsewhere {
             packages::install(processors::PACKAGES);
         } else {
@@ -143,6 +150,17 @@ fn test<'a>(flags: impl Iterator<Item = &'a str>) -> ExitCode {
     }
     if package {
         return done(package::test());
+    }
+    if test_machine {
+        if let Some(missing) = packages::missing_for_a_box() {
+            eprintln!("xtask: there is no {missing}, so nothing was tested");
+            return ExitCode::from(SKIPPED);
+        }
+        // Of the whole workspace, so that nothing is built a second time with
+        // other features.
+        let stand_in = ["--workspace", "--test=suite", "box_stand_in::", "--"];
+        let alone = ["--ignored", "--test-threads=1"];
+        return done(cargo_test(&[&stand_in[..], &alone].concat()).report());
     }
     if slurm {
         let programs = ["munged", "slurmctld", "slurmd", "sbatch"];

@@ -61,6 +61,19 @@ pub(crate) const SLURM_PACKAGES: &[Package] = &[
     ("slurm-client", "sweeps: sbatch, squeue, scontrol"),
 ];
 
+/// And those that the stand-in for a test machine is made of.
+pub(crate) const BOX_PACKAGES: &[Package] = &[
+    ("gcc", "the program of a test machine"),
+    ("libc6-dev", "the program of a test machine"),
+    ("qemu-system-x86", "the stand-in for a test machine"),
+    ("openssh-client", "test machines"),
+    ("dropbear-bin", "ssh in measured kernels"),
+    ("busybox-static", "the stand-in's own system"),
+    ("syslinux", "the stand-in's disk"),
+    ("mtools", "the stand-in's disk"),
+    ("dosfstools", "the stand-in's disk"),
+];
+
 /// And those that packages are made and tried with.
 pub(crate) const DIST_PACKAGES: &[Package] = &[
     ("gcc", "the bundled SQLite"),
@@ -176,6 +189,53 @@ pub(crate) fn unpack_guest_kernel() {
     if !(unpack() || apt(&["update"]) && unpack()) {
         eprintln!("xtask: could not unpack {GUEST_KERNEL}; tests that boot it will be skipped");
     }
+}
+
+/// Where the two kernels of the stand-in are.
+const BOX_KERNELS: &str = "target/box-kernels";
+
+/// Unpacks two versions of the guest kernel into `target/box-kernels`: what is
+/// measured must be told apart by its name.
+pub(crate) fn unpack_box_kernels() {
+    const SCRIPT: &str = r#"
+        set -e
+        [ ! -d "$2" ] || exit 0
+        rm -rf "$2.new"
+        mkdir -p "$2.new"
+        new=$(apt-cache depends "$1" | sed -n 's/^ *Depends: \(linux-image-.*\)/\1/p' | head -n 1)
+        old=$(apt-cache pkgnames linux-image- | grep -E -- '[0-9]-cloud-amd64$' | grep -vxF "$new" |
+            sort -V | tail -n 1)
+        cd "$2.new"
+        for name in "$old" "$new"; do
+            apt-get -q download "$name" >/dev/null 2>&1
+            dpkg -x "$name"_*.deb "$name"
+            rm "$name"_*.deb
+        done
+        cd - >/dev/null
+        mv "$2.new" "$2""#;
+    let unpack = || run(Command::new("sh").args(["-c", SCRIPT, "sh", GUEST_KERNEL, BOX_KERNELS]));
+    // An old package list names a file that is no longer there.
+    if !(unpack() || apt(&["update"]) && unpack()) {
+        eprintln!("xtask: could not unpack two versions of {GUEST_KERNEL}");
+    }
+}
+
+/// What the stand-in for a test machine lacks.
+pub(crate) fn missing_for_a_box() -> Option<&'static str> {
+    let programs = [
+        "qemu-system-x86_64",
+        "ssh",
+        "dropbear",
+        "dropbearkey",
+        "busybox",
+        "syslinux",
+        "mcopy",
+        "mkfs.vfat",
+        "gcc",
+    ];
+    let program = programs.into_iter().find(|program| !there_is(program));
+    let kernels = || (!std::path::Path::new(BOX_KERNELS).is_dir()).then_some(BOX_KERNELS);
+    program.or_else(kernels)
 }
 
 fn installed(package: &str) -> bool {

@@ -10,7 +10,7 @@
  * statically. It must never write to a disk, and never start a kernel that was
  * not loaded by the same session.
  *
- * Commands: put NAME, get NAME, sum NAME, facts, load, exec, run NAME,
+ * Commands: put NAME, get NAME, sum NAME, facts, load, unload, exec, run NAME,
  * results NAME, log, watchdog SECONDS, reboot. All but get and results print
  * little, and an error is one sentence on standard error with status 1.
  */
@@ -18,6 +18,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/kexec.h>
 #include <linux/reboot.h>
 #include <linux/watchdog.h>
 #include <stdio.h>
@@ -41,18 +42,37 @@ static int refuse(const char *what, const char *name)
 	return 1;
 }
 
+const char *in_folder(const char *name)
+{
+	static char paths[8][600], folder[300];
+	static int next;
+	char *path = paths[next++ % 8], *slash;
+	ssize_t n = *folder ? 0 : readlink("/proc/self/exe", folder, sizeof(folder) - 1);
+
+	if (n > 0) {
+		folder[n] = 0;
+		slash = strrchr(folder, '/');
+		*slash = 0;
+		/* In a measured kernel the programs lie in its first file system. */
+		if (!*folder || !strcmp(folder, "/lab"))
+			strcpy(folder, FOLDER);
+	}
+	snprintf(path, sizeof(paths[0]), "%s/%.250s", folder, name);
+	return path;
+}
+
 /* A file of the session; a name has no folder. */
 static const char *path_of(const char *kind, const char *name)
 {
-	static char path[300];
+	char path[300];
 
 	for (const char *at = name; *at; at++)
 		if (!isalnum((unsigned char)*at) && !strchr("-_.", *at)) {
 			fprintf(stderr, "locklab: '%s' is not the name of a file\n", name);
 			exit(1);
 		}
-	snprintf(path, sizeof(path), FOLDER "/%s%.200s", kind, name);
-	return path;
+	snprintf(path, sizeof(path), "%s%.200s", kind, name);
+	return in_folder(path);
 }
 
 static int copy(int from, int to)
@@ -93,13 +113,13 @@ static int get(const char *path)
 static int load(void)
 {
 	static char cmdline[4096];
-	int image = open(FOLDER "/image", O_RDONLY | O_CLOEXEC);
-	int initramfs = open(FOLDER "/initramfs", O_RDONLY | O_CLOEXEC);
-	int line = open(FOLDER "/cmdline", O_RDONLY | O_CLOEXEC);
+	int image = open(in_folder("image"), O_RDONLY | O_CLOEXEC);
+	int initramfs = open(in_folder("initramfs"), O_RDONLY | O_CLOEXEC);
+	int line = open(in_folder("cmdline"), O_RDONLY | O_CLOEXEC);
 	ssize_t n = line < 0 ? -1 : read(line, cmdline, sizeof(cmdline) - 1);
 
 	if (image < 0 || initramfs < 0 || n < 0)
-		return refuse("cannot read", "image, initramfs and cmdline in " FOLDER);
+		return refuse("cannot read", "image, initramfs and cmdline");
 	while (n > 0 && cmdline[n - 1] == '\n')
 		n--;
 	cmdline[n] = 0;
@@ -111,6 +131,14 @@ static int load(void)
 			strstr(lockdown, "[none]") ? "" : lockdown);
 		return 1;
 	}
+	return 0;
+}
+
+/* Forgets a loaded kernel: a restart must not start it. */
+static int unload(void)
+{
+	if (syscall(SYS_kexec_file_load, -1, -1, 0UL, NULL, (unsigned long)KEXEC_FILE_UNLOAD))
+		return refuse("cannot unload", "the kernel");
 	return 0;
 }
 
@@ -184,7 +212,7 @@ static int print_log(void)
 
 static int lock_of_runs(int how)
 {
-	int fd = open(FOLDER "/running", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	int fd = open(in_folder("running"), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 
 	if (fd >= 0 && !flock(fd, how))
 		return fd;
@@ -276,12 +304,13 @@ static int command(char *words)
 		fprintf(stderr, "locklab: there is no shell here, only commands of locklab\n");
 		return 1;
 	}
-	mkdir(FOLDER, 0700);
-	write_line(SEEN, what);
+	write_line(in_folder(SEEN), what);
 	if (!strcmp(what, "facts"))
 		return print_facts();
 	if (!strcmp(what, "load"))
 		return load();
+	if (!strcmp(what, "unload"))
+		return unload();
 	if (!strcmp(what, "exec"))
 		return execute();
 	if (!strcmp(what, "reboot"))

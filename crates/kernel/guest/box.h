@@ -6,8 +6,11 @@
 #ifndef LOCKLAB_BOX_H
 #define LOCKLAB_BOX_H
 
-/* Where files are kept that belong to a session; a file system in memory. */
+/* Where files of a session are kept in a measured kernel. At home it is the
+ * folder in which this program lies. Both are in memory. */
 #define FOLDER "/run/locklab"
+/* The path of a file of the session; the text is overwritten by later calls. */
+const char *in_folder(const char *name);
 
 /* The first program of a measured kernel; it never returns. */
 void first_program(void) __attribute__((noreturn));
@@ -20,7 +23,7 @@ int print_facts(void);
 /* Whether the workload of a command is running. */
 int is_running(void);
 /* The name of the file whose time is that of the last command. */
-#define SEEN FOLDER "/seen"
+#define SEEN "seen"
 
 /* The contents of a small file in one line; an empty text if there is none. */
 const char *line_of(const char *path);

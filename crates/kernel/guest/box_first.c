@@ -201,7 +201,7 @@ static double silence(double start)
 {
 	struct stat seen;
 
-	if (stat(SEEN, &seen))
+	if (stat(in_folder(SEEN), &seen))
 		return now() - start;
 	return now() - (seen.st_mtim.tv_sec + seen.st_mtim.tv_nsec / 1e9);
 }
@@ -292,5 +292,7 @@ int print_facts(void)
 	print_file("boost", "/sys/devices/system/cpu/cpufreq/boost");
 	print_file("smt", "/sys/devices/system/cpu/smt/active");
 	print_file("nmi-watchdog", "/proc/sys/kernel/nmi_watchdog");
+	if (!access("/dev/watchdog", F_OK))
+		puts("watchdog yes");
 	return 0;
 }

@@ -102,11 +102,26 @@ void counters_stop(void)
 	all(PERF_EVENT_IOC_DISABLE);
 }
 
+/* Why an event is not counted; nothing if it is. */
+static const char *reason(int error)
+{
+	switch (error) {
+	case 0:
+		return NULL;
+	case ENOENT:
+	case ENODEV:
+	case EOPNOTSUPP:
+		return "the processor has no such counter";
+	default:
+		return strerror(error);
+	}
+}
+
 void counters_say(void)
 {
 	for (int event = 0; event < EVENTS && cpus; event++) {
 		uint64_t sum = 0, value[3];
-		const char *why = missing[event] ? strerror(missing[event]) : NULL;
+		const char *why = reason(missing[event]);
 
 		for (int cpu = 0; cpu < cpus && !why; cpu++) {
 			if (read(files[event][cpu], value, sizeof(value)) != sizeof(value))

@@ -131,6 +131,7 @@ pub fn build(
         tree.key.as_bytes(),
         config.base.as_bytes(),
         config.text.as_bytes(),
+        config.machine().as_bytes(),
         decided.as_bytes(),
     ]);
     // Of two commands that want the same kernel one builds and the other waits;

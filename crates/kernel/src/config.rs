@@ -12,12 +12,32 @@ use std::time::Duration;
 
 const WORKLOADS: &str = include_str!("../guest/workloads.config");
 
+/// What a test machine's own configuration gets on top: it is left and entered
+/// by kexec, its kernels are signed by nobody, and type information for BPF is
+/// half of a build.
+const BOX: &str = include_str!("../guest/box.config");
+
+/// The make target of a test machine's configuration.
+const FROM_A_MACHINE: &str = "localyesconfig";
+
 /// The base of a configuration, and the requested options.
 pub(crate) struct Config {
     /// The make target it starts from.
     pub(crate) base: &'static str,
     /// Options, one per line.
     pub(crate) text: String,
+    /// The configuration of a test machine's own kernel, and the list of its
+    /// modules, where it starts from those.
+    pub(crate) machine: Option<[String; 2]>,
+}
+
+impl Config {
+    /// What of the machine decides the build.
+    pub(crate) fn machine(&self) -> String {
+        self.machine
+            .as_ref()
+            .map_or_else(String::new, |machine| machine.concat())
+    }
 }
 
 /// The configuration of a recipe; a file's path is relative to `folder`.
@@ -25,6 +45,7 @@ pub(crate) struct Config {
 /// # Errors
 /// [`Error::Usage`] if the configuration's file cannot be read.
 pub(crate) fn config(recipe: &Changes, folder: &Path) -> Result<Config, Error> {
+    let mut machine = None;
     let (base, mut text) = match recipe.config.as_deref() {
         None | Some("workloads") => ("allnoconfig", WORKLOADS.to_owned()),
         // The reports' own, with the options of a guest that can be measured.
@@ -36,6 +57,28 @@ pub(crate) fn config(recipe: &Changes, folder: &Path) -> Result<Config, Error> {
                 .map(|line| format!("{line}\n"))
                 .collect(),
         ),
+        Some("box") => {
+            return Err(Error::Usage(
+                "the configuration box is that of a test machine; give --on ssh:root@box".into(),
+            ));
+        }
+        // Written by the instrument of test machines.
+        Some(of_box) if of_box.starts_with("box:") => {
+            let folder = Path::new(of_box.trim_start_matches("box:"));
+            machine = Some([
+                read(&folder.join("config"))?,
+                modules(&folder.join("lsmod"))?,
+            ]);
+            // Of all that the workloads need, its own number of CPUs stays.
+            let workloads = WORKLOADS
+                .lines()
+                .filter(|line| line.starts_with("CONFIG_") && !line.starts_with("CONFIG_NR_CPUS="));
+            let options = workloads.chain(BOX.lines().filter(|line| line.starts_with("CONFIG_")));
+            (
+                FROM_A_MACHINE,
+                options.map(|line| format!("{line}\n")).collect(),
+            )
+        }
         Some(path) => {
             let path = folder.join(path);
             let text = std::fs::read_to_string(&path).map_err(|e| {
@@ -52,7 +95,30 @@ pub(crate) fn config(recipe: &Changes, folder: &Path) -> Result<Config, Error> {
         text.push_str(option);
         text.push('\n');
     }
-    Ok(Config { base, text })
+    Ok(Config {
+        base,
+        text,
+        machine,
+    })
+}
+
+fn read(path: &Path) -> Result<String, Error> {
+    std::fs::read_to_string(path)
+        .map_err(|e| Error::Failed(format!("cannot read {}: {e}", path.display())))
+}
+
+/// The names of the modules in a list of lsmod: sizes and uses differ from day
+/// to day, and must not name another build.
+fn modules(path: &Path) -> Result<String, Error> {
+    let text = read(path)?;
+    let names = text
+        .lines()
+        .skip(1)
+        .filter_map(|line| line.split_whitespace().next());
+    let mut names: Vec<&str> = names.collect();
+    names.sort_unstable();
+    let lines = names.iter().map(|name| format!("{name} 0 0\n"));
+    Ok(format!("Module Size Used\n{}", lines.collect::<String>()))
 }
 
 /// Writes `.config` into the objects' folder.
@@ -70,12 +136,17 @@ pub(crate) fn configure(
     let folder = &place.objects;
     let fragment = folder.join("locklab.config");
     std::fs::write(&fragment, &config.text).map_err(|e| cache.cannot_write(&fragment, &e))?;
+    let lsmod = folder.join("locklab.lsmod");
     let run = |target: &str| {
         let mut make = make.clone();
         // Read by the make targets that start from nothing.
         if target == "allnoconfig" {
             make.environment
                 .push(("KCONFIG_ALLCONFIG".into(), fragment.clone().into()));
+        }
+        if target == FROM_A_MACHINE {
+            make.environment
+                .push(("LSMOD".into(), lsmod.clone().into()));
         }
         let mut arguments = place.arguments(variables);
         arguments.push(target.into());
@@ -86,8 +157,13 @@ pub(crate) fn configure(
             Some(failure) => Err(build_error(cache, &log, "configuration", &failure)),
         }
     };
-    run(config.base)?;
     let path = folder.join(".config");
+    if let Some([own, modules]) = &config.machine {
+        for (path, text) in [(&path, own), (&lsmod, modules)] {
+            std::fs::write(path, text).map_err(|e| cache.cannot_write(path, &e))?;
+        }
+    }
+    run(config.base)?;
     if config.base != "allnoconfig" {
         let before = std::fs::read_to_string(&path).unwrap_or_default();
         std::fs::write(&path, before + &config.text).map_err(|e| cache.cannot_write(&path, &e))?;
@@ -128,7 +204,8 @@ fn dropped(asked: &str, got: &str) -> Vec<String> {
     };
     wanted
         .into_iter()
-        .filter(|(name, value)| has(name) != *value)
+        // An empty text is as good as an option that is not there.
+        .filter(|(name, value)| has(name) != *value && (*value, has(name)) != ("\"\"", "n"))
         .map(|(name, value)| format!("{name}={value}"))
         .collect()
 }
@@ -139,9 +216,42 @@ mod tests {
 
     #[test]
     fn what_kconfig_drops_is_named() {
-        let asked = "# x\nCONFIG_A=y\nCONFIG_B=y\nCONFIG_C=4\nCONFIG_D=n\nCONFIG_B=n\nCONFIG_E=y\n";
+        let asked = "# x\nCONFIG_A=y\nCONFIG_B=y\nCONFIG_C=4\nCONFIG_D=n\nCONFIG_B=n\nCONFIG_E=y\n\
+                     CONFIG_F=\"\"\n";
         let got = "CONFIG_A=y\n# CONFIG_B is not set\nCONFIG_C=8\n";
         assert_eq!(dropped(asked, got), ["CONFIG_C=4", "CONFIG_E=y"]);
+    }
+
+    #[test]
+    fn a_test_machine_s_configuration_is_its_own_with_what_kexec_takes() {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text);
+        write("config", "CONFIG_ACPI=y\n").unwrap();
+        let recipe = |config: String| Changes {
+            config: Some(config),
+            ..Changes::default()
+        };
+        let of_box = recipe(format!("box:{}", folder.path().display()));
+        // The sizes and uses of modules are of the moment, and name no build.
+        let mut names = Vec::new();
+        for lsmod in [
+            "Module Size Used\nigb 9 1\nxfs 7 0\n",
+            "Module Size Used\nxfs 8 2\nigb 9 3\n",
+        ] {
+            write("lsmod", lsmod).unwrap();
+            let config = super::config(&of_box, Path::new("")).unwrap();
+            assert_eq!(config.base, "localyesconfig");
+            assert!(config.text.contains("CONFIG_KEXEC_FILE=y\n"));
+            assert!(config.text.contains("CONFIG_PREEMPT=y\n"));
+            assert!(!config.text.contains("NR_CPUS"));
+            names.push(config.machine());
+        }
+        assert_eq!(names[0], names[1]);
+        assert!(names[0].starts_with("CONFIG_ACPI=y\n") && names[0].contains("igb 0 0\nxfs 0 0"));
+        let error = super::config(&recipe("box".into()), Path::new(""))
+            .err()
+            .unwrap();
+        assert!(error.to_string().contains("--on ssh:root@box"), "{error}");
     }
 
     #[test]

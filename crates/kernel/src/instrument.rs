@@ -259,7 +259,7 @@ impl Instrument for Kernels<'_> {
             .cells
             .iter()
             .flatten()
-            .find(|(variant, load)| crate::plan::cell_key(load, &variant.name) == cell.key);
+            .find(|(variant, load)| crate::workload::cell_key(load, &variant.name) == cell.key);
         let Some((variant, load)) = found else { return };
         let run = GuestRun {
             kernel: &variant.kernels[0],

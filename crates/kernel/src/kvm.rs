@@ -11,6 +11,7 @@ use crate::boot::{Accelerator, Qemu};
 use crate::cache::Cache;
 use crate::instrument::{GuestRun, Guests};
 use crate::making::Kernel;
+use crate::settings::ProbeOptions;
 use crate::workload::{Load, Workload};
 use locklab_host::error::Error;
 use serde::{Deserialize, Serialize};
@@ -18,15 +19,6 @@ use std::time::Duration;
 
 const NODE: &str = "/dev/kvm";
 const LIMIT: Duration = Duration::from_secs(20);
-
-/// The options of the command line.
-#[derive(Clone, Copy, Debug)]
-pub struct ProbeOptions {
-    /// Whether to use TCG without a probe.
-    pub tcg: bool,
-    /// Whether to probe again, whatever was found before.
-    pub again: bool,
-}
 
 /// The result of a probe.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -14,13 +14,21 @@
 
 use crate::build::{BZIMAGE, Build};
 use crate::cache::{Cache, find};
-use crate::making::Form;
 use locklab_host::error::Error;
 use locklab_host::process::Launch;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+
+/// The form in which an image is booted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// As it was linked, with a PVH entry: QEMU boots it itself.
+    Vmlinux,
+    /// Compressed, with the header that a boot loader and kexec need.
+    BzImage,
+}
 
 /// The image of a build in the order of a seed; linked if the cache does not
 /// have it.

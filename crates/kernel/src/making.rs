@@ -6,12 +6,12 @@
 
 use crate::build::{Build, build};
 use crate::cache::Cache;
-use crate::layout;
-use crate::plan::{Plan, cell_key};
+use crate::layout::{self, Form};
+use crate::plan::Plan;
 use crate::recipe::{Experiment, Side, Variant};
 use crate::report::{Spec, VariantSizes, sizes};
 use crate::source::{Tree, tree};
-use crate::workload::{Load, Workload};
+use crate::workload::{Load, Workload, cell_key};
 use locklab_host::error::Error;
 use locklab_lab::experiment::{self as lab, Cell, Labels, Metric, Provenance};
 use locklab_lab::progress::Progress;
@@ -51,15 +51,6 @@ pub struct ReadyVariant {
     pub kernels: [Kernel; 2],
     /// Their builds, the baseline's first; `None` where the images existed.
     pub builds: Option<[Build; 2]>,
-}
-
-/// The form in which an image is booted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
-    /// As it was linked, with a PVH entry: QEMU boots it itself.
-    Vmlinux,
-    /// Compressed, with the header that a boot loader and kexec need.
-    BzImage,
 }
 
 /// Makes one side of a variant: its tree, and its image if it is not in the

@@ -128,25 +128,14 @@ pub type Outcome = Result<Measured, Invalid>;
 /// Reads the files that a boot left in its folder.
 pub fn read(folder: &Path, counted: bool) -> Outcome {
     let results = std::fs::read_to_string(folder.join("results")).unwrap_or_default();
-    let results = parse_results(&results);
-    if let Some(why) = results.get("failed") {
-        return Err(invalid(format!("the guest failed: {why}"), folder));
-    }
-    if !results.contains_key("done") {
-        let console = std::fs::read(folder.join("console")).unwrap_or_default();
-        let why = cause(&String::from_utf8_lossy(&console));
-        return Err(invalid(why, folder));
-    }
-    let number = |name: &str| {
-        results
-            .get(name)
-            .and_then(|value| value.parse::<u64>().ok())
-    };
-    let (Some(work), Some(elapsed_ns)) = (number("work"), number("elapsed-ns")) else {
-        return Err(invalid(
-            "the guest sent an incomplete result".into(),
-            folder,
-        ));
+    let measured = match parse(&results) {
+        Ok(measured) => measured,
+        Err(None) => {
+            let console = std::fs::read(folder.join("console")).unwrap_or_default();
+            let why = cause(&String::from_utf8_lossy(&console));
+            return Err(invalid(why, folder));
+        }
+        Err(Some(why)) => return Err(invalid(why, folder)),
     };
     let counts = if counted {
         let text = std::fs::read_to_string(folder.join("counts.json")).unwrap_or_default();
@@ -157,11 +146,30 @@ pub fn read(folder: &Path, counted: bool) -> Outcome {
     } else {
         None
     };
+    Ok(Measured { counts, ..measured })
+}
+
+/// Reads the results of a run: one `KEY VALUE` per line.
+///
+/// # Errors
+/// Why there is no result; `None` if the run broke off without saying why.
+pub fn parse(results: &str) -> Result<Measured, Option<String>> {
+    let results = parse_results(results);
+    if let Some(why) = results.get("failed") {
+        return Err(Some(format!("the workload failed: {why}")));
+    }
+    if !results.contains_key("done") {
+        return Err(None);
+    }
+    let number = |name: &str| results.get(name)?.parse::<u64>().ok();
+    let (Some(work @ 1..), Some(elapsed_ns)) = (number("work"), number("elapsed-ns")) else {
+        return Err(Some("the run gave an incomplete result".into()));
+    };
     Ok(Measured {
         work,
         unit: results.get("unit").cloned().unwrap_or_default(),
         elapsed_ns,
-        counts,
+        counts: None,
         results,
         boot_seconds: 0.0,
         wall_seconds: 0.0,

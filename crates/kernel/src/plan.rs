@@ -3,11 +3,11 @@
 //! kernels. It builds nothing.
 
 use crate::cache::Cache;
-use crate::kvm::ProbeOptions;
 use crate::recipe::Experiment;
+use crate::settings::ProbeOptions;
 use crate::workload::{Load, Workload};
 use locklab_host::error::Error;
-use locklab_lab::experiment::{Design, Key};
+use locklab_lab::experiment::Design;
 use std::time::Duration;
 
 /// The plan of an experiment with two kernels.
@@ -84,9 +84,4 @@ pub fn equipped(
         experiment.kernel.equip(patch, option);
     }
     Ok(experiment)
-}
-
-/// The key of a load in a variant.
-pub fn cell_key(load: &Load, variant: &str) -> Key {
-    Key::workload(load.workload.name(), variant)
 }

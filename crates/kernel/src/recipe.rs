@@ -4,7 +4,7 @@
 //! It only parses and checks. A recipe has everything that decides an image,
 //! so that its content can name the build in the cache.
 
-use crate::settings::GuestSettings;
+use crate::settings::{BoxSettings, GuestSettings};
 use crate::spinlock_matrix::Lengths;
 use crate::workload::{Load, Workload};
 use locklab_host::error::Error;
@@ -67,6 +67,10 @@ pub struct Experiment {
     /// The workloads that run inside.
     #[serde(default)]
     pub workload: Vec<WorkloadEntry>,
+    /// The test machine on which the kernels run; a guest of QEMU if there is
+    /// none.
+    #[serde(default, rename = "box")]
+    pub machine: BoxSettings,
     /// The folder to which paths in the file are relative.
     #[serde(skip)]
     pub folder: PathBuf,

@@ -1,7 +1,6 @@
 //! Settings of guests: options of the command line, and keys of a file of
 //! kernels.
 
-use crate::kvm::ProbeOptions;
 use clap::Args;
 use locklab_host::error::Error;
 use locklab_lab::settings::{Limit, NewName, Renamed};
@@ -34,6 +33,101 @@ pub struct GuestSettings {
     pub probe: bool,
 }
 
+/// `[box]`: a test machine on which the kernels run, reached by ssh.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct BoxSettings {
+    /// The machine, as `ssh:root@box`.
+    pub on: Option<Target>,
+    /// Address of the network card that the measured kernels use; that of the
+    /// ssh connection by default.
+    pub mac: Option<String>,
+    /// IPv4 address of the measured kernels, as `192.0.2.7/24`; that of the ssh
+    /// connection by default.
+    pub ip: Option<String>,
+    /// The router to that address; the machine's own by default.
+    pub gateway: Option<String>,
+    /// Where each measured kernel starts from.
+    pub boot: BootFrom,
+    /// CPUs that the measured kernels bring up; all by default.
+    pub cpus: Option<u64>,
+    /// A command on this machine that switches the other off and on again.
+    pub power_cycle: Option<String>,
+    /// A command on this machine that prints the other's console for as long as
+    /// it runs.
+    pub console: Option<String>,
+    /// Seconds within which a kernel is up, a workload ends, and the machine is
+    /// home again.
+    pub limit: Option<Limit>,
+}
+
+/// Where a measured kernel starts from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum BootFrom {
+    /// The machine's own system, after a restart: each kernel finds the
+    /// machine as its firmware left it.
+    #[default]
+    Home,
+    /// The kernel before it: quicker, and devices are as that one left them.
+    Chain,
+}
+
+/// A test machine, as `ssh:root@box`: what follows the colon is ssh's.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(try_from = "String", into = "String")]
+#[schemars(with = "String")]
+pub struct Target(String);
+
+impl Target {
+    /// What ssh is given as its destination.
+    #[must_use]
+    pub fn destination(&self) -> &str {
+        &self.0
+    }
+}
+
+impl TryFrom<String> for Target {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        let destination = text.strip_prefix("ssh:").unwrap_or_default();
+        let good = !destination.starts_with('-')
+            && destination
+                .chars()
+                .all(|c| !c.is_whitespace() && !c.is_control());
+        match (destination, good) {
+            ("", _) | (_, false) => Err(format!(
+                "'{text}' is not a test machine; write ssh:root@box, or another name that ssh knows"
+            )),
+            _ => Ok(Self(destination.to_owned())),
+        }
+    }
+}
+
+impl From<Target> for String {
+    fn from(target: Target) -> Self {
+        format!("ssh:{}", target.0)
+    }
+}
+
+impl std::str::FromStr for Target {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        text.to_owned().try_into()
+    }
+}
+
+/// How KVM is looked for.
+#[derive(Clone, Copy, Debug)]
+pub struct ProbeOptions {
+    /// Whether to use TCG without a probe.
+    pub tcg: bool,
+    /// Whether to probe again, whatever was found before.
+    pub again: bool,
+}
+
 /// What `time_limit` meant where kernels are booted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BootLimit {}
@@ -59,6 +153,31 @@ impl GuestSettings {
             )),
             vcpus => Ok(vcpus),
         }
+    }
+
+    /// Refuses what only guests of QEMU have.
+    ///
+    /// # Errors
+    /// If such an option was given, with what a test machine has instead.
+    pub fn refuse_on_a_box(&self) -> Result<(), String> {
+        for (given, option, instead) in [
+            (self.vcpus.is_some(), "--vcpus", "give [box] cpus"),
+            (
+                self.boot_limit.is_some(),
+                "--boot-limit",
+                "give [box] limit",
+            ),
+            (self.tcg, "--tcg", "leave it out"),
+            (self.probe, "--probe", "leave it out"),
+        ] {
+            if given {
+                return Err(format!(
+                    "{option} is of guests of QEMU, and these kernels run on a test machine; \
+                     {instead}"
+                ));
+            }
+        }
+        Ok(())
     }
 
     /// The time limit of a boot.

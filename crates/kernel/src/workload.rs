@@ -2,6 +2,7 @@
 //! first program reads.
 
 use crate::spinlock_matrix::Lengths;
+use locklab_lab::experiment::Key;
 use locklab_lab::metric::{INSTRUCTIONS_KERNEL, L1I_MISSES_KERNEL};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -208,6 +209,11 @@ impl Load {
         }
         plan
     }
+}
+
+/// The key of a load in a variant.
+pub fn cell_key(load: &Load, variant: &str) -> Key {
+    Key::workload(load.workload.name(), variant)
 }
 
 #[cfg(test)]

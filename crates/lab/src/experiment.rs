@@ -348,6 +348,8 @@ pub enum Source {
     Model,
     /// A modelled machine.
     Simulation,
+    /// The clock of a machine that a program translates: no time of anything.
+    Emulation,
     /// The program's file.
     File,
 }
@@ -367,6 +369,7 @@ impl Source {
             Self::File => "the program's file; bytes of its function symbols",
             Self::Model => "model; L1i of the stated geometry in an emulated execution",
             Self::Simulation => "simulation; counted on the modelled machine",
+            Self::Emulation => "emulation; the clock of a translated machine, no time of any",
         }
     }
 }

@@ -4,10 +4,12 @@
 mod common;
 
 mod book;
+mod box_stand_in;
 mod compare;
 mod footprint_command;
 mod icache_command;
 mod kernel;
+mod kernel_box;
 mod kernel_build;
 mod kernel_sources;
 mod matrix;

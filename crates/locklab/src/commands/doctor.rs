@@ -2,12 +2,14 @@
 //! rest.
 
 use crate::cli::{Common, StoreArgs};
+use crate::commands::kernel::{self, CacheArgs};
 use crate::output::{print, store_path};
 use clap::Args;
 use locklab_doctor::{examine, json, text};
 use locklab_host::environment::Environment;
 use locklab_host::error::Error;
 use locklab_host::{interrupt, message};
+use locklab_kernel::settings::{BoxSettings, Target};
 use locklab_native::{Native, card};
 use std::fmt::Write as _;
 use std::process::ExitCode;
@@ -23,6 +25,10 @@ pub struct DoctorArgs {
     /// the store: `matrix --dry-run` then predicts how many cells are decided
     #[arg(long)]
     pub calibrate: bool,
+    /// Look at a test machine for kernels, as ssh:root@box, instead of at this
+    /// one; nothing on it is changed
+    #[arg(long, value_name = "ssh:HOST", conflicts_with = "calibrate")]
+    pub on: Option<Target>,
 }
 
 /// The time in which a machine card is measured.
@@ -33,6 +39,9 @@ const CARD: Duration = Duration::from_secs(10);
 /// # Errors
 /// If standard output cannot be written.
 pub fn run(args: &DoctorArgs, common: &Common) -> Result<ExitCode, Error> {
+    if let Some(target) = &args.on {
+        return test_machine(target, common);
+    }
     if common.dry_run {
         return print(
             "would look at this machine's settings, try its counters, time its CPUs for a second \
@@ -44,6 +53,24 @@ pub fn run(args: &DoctorArgs, common: &Common) -> Result<ExitCode, Error> {
     }
     let machine = Environment::read().name();
     let checks = examine(store_path(&args.store).map_err(|why| why.to_string()));
+    print(&if common.json {
+        format!("{:#}\n", json(&checks, &machine))
+    } else {
+        text(&checks, &machine)
+    })
+}
+
+/// Examines a test machine for kernels.
+fn test_machine(target: &Target, common: &Common) -> Result<ExitCode, Error> {
+    if common.dry_run {
+        return print(&format!(
+            "would ask {} by ssh what it is; nothing on it would be changed\n",
+            target.destination()
+        ));
+    }
+    let interrupt = interrupt::listen()?;
+    let cache = kernel::cache(&CacheArgs::default(), common, &interrupt)?;
+    let (machine, checks) = locklab_box::doctor(&cache, target, &BoxSettings::default())?;
     print(&if common.json {
         format!("{:#}\n", json(&checks, &machine))
     } else {

@@ -68,6 +68,7 @@ pub fn file(
             file: path.to_owned(),
             kernels: KernelsArgs::default(),
         },
+        on: None,
         workload: Vec::new(),
         design: design.clone(),
         guests: GuestSettings::default(),

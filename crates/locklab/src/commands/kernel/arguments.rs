@@ -6,7 +6,7 @@ use crate::comparing::ComparingArgs;
 use clap::{Args, Subcommand};
 use locklab_host::error::Error;
 use locklab_kernel::recipe::Experiment;
-use locklab_kernel::settings::GuestSettings;
+use locklab_kernel::settings::{GuestSettings, Target};
 use locklab_kernel::typed;
 use locklab_kernel::workload::Workload;
 use locklab_lab::settings::DesignSettings;
@@ -77,6 +77,9 @@ pub struct CompareArgs {
     #[command(flatten)]
     #[allow(missing_docs, reason = "its options have their own")]
     pub file: FileArgs,
+    /// Run the kernels on a test machine, as ssh:root@box, instead of in QEMU
+    #[arg(long, value_name = "ssh:HOST")]
+    pub on: Option<Target>,
     /// Only these of the file's workloads
     #[arg(long, value_enum, value_name = "NAME", value_delimiter = ',')]
     pub workload: Vec<Workload>,

@@ -26,7 +26,7 @@ pub(super) fn bisect(
     let measured = (|| {
         let plan = plan_of(args)?;
         if common.dry_run {
-            return dry_run(&plan, common).map(|_| None);
+            return dry_run(&plan, common, cache).map(|_| None);
         }
         measure(&plan, &args.comparing, common, cache).map(Some)
     })();

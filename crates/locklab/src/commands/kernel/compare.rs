@@ -25,7 +25,7 @@ pub(super) fn compare(
 ) -> Result<ExitCode, Error> {
     let plan = plan_of(args)?;
     if common.dry_run {
-        return dry_run(&plan, common);
+        return dry_run(&plan, common, cache);
     }
     let (judged, comparing) = measure(&plan, &args.comparing, common, cache)?;
     comparing.present(judged)
@@ -37,8 +37,12 @@ pub(super) fn compare(
 /// [`Error::Usage`] if the file cannot be read or is invalid, or a number is
 /// out of range.
 pub(super) fn plan_of(args: &CompareArgs) -> Result<Plan, Error> {
+    let mut experiment = args.file.experiment()?;
+    if args.on.is_some() {
+        experiment.machine.on.clone_from(&args.on);
+    }
     plan(
-        args.file.experiment()?,
+        experiment,
         &args.workload,
         (&args.design, &args.guests),
         args.comparing.aa,
@@ -62,6 +66,9 @@ pub fn plan(
         .design(LAYOUTS, Family::Holm, aa)
         .map_err(Error::Usage)?;
     let guests = over(guests, &experiment.guests).map_err(Error::Usage)?;
+    if experiment.machine.on.is_some() {
+        guests.refuse_on_a_box().map_err(Error::Usage)?;
+    }
     let vcpus = guests.vcpus()?;
     Ok(Plan {
         loads: experiment
@@ -88,7 +95,6 @@ pub fn measure<'a>(
     cache: &'a Cache<'a>,
 ) -> Result<(Judged, Comparing<'a>), Error> {
     comparing.files.check()?;
-    let (mut instrument, experiment) = prepare(cache, plan)?;
     let comparing = Comparing {
         args: comparing,
         common,
@@ -96,12 +102,28 @@ pub fn measure<'a>(
         time_limit: None,
         file: None,
     };
+    if let Some(target) = &plan.experiment.machine.on {
+        let (mut instrument, experiment) = locklab_box::prepare(cache, plan, target)?;
+        let mut judged = comparing.measure(&mut instrument, experiment)?;
+        // What was measured is reported, wherever the machine is.
+        if let Err(error) = instrument.go_home() {
+            judged.trouble.get_or_insert(error);
+        }
+        return Ok((judged, comparing));
+    }
+    let (mut instrument, experiment) = prepare(cache, plan)?;
     let judged = comparing.measure(&mut instrument, experiment)?;
     Ok((judged, comparing))
 }
 
 /// Prints what would be done, without building anything.
-pub fn dry_run(plan: &Plan, common: &Common) -> Result<ExitCode, Error> {
+pub fn dry_run(plan: &Plan, common: &Common, cache: &Cache<'_>) -> Result<ExitCode, Error> {
+    if let Some(target) = &plan.experiment.machine.on {
+        return print(&match common.json {
+            true => format!("{:#}\n", locklab_box::dry_run::json(plan, target, cache)),
+            false => locklab_box::dry_run::text(plan, target, cache),
+        });
+    }
     let variants = plan.experiment.variants();
     let booted = variants.iter().filter(|v| !v.size_only).count() as u64;
     let boots = booted * 2 * u64::from(plan.design.pairs) * plan.loads.len() as u64;

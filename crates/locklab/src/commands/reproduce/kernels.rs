@@ -35,7 +35,7 @@ pub(super) fn dry_run(
 ) -> Result<ExitCode, Error> {
     let interrupt = interrupt::listen()?;
     let cache = cache(&args.cache, common, &interrupt)?;
-    compare::dry_run(&plan(name, args, &cache)?, common)
+    compare::dry_run(&plan(name, args, &cache)?, common, &cache)
 }
 
 /// Builds, boots and judges a report's kernels; returns the report as JSON, and

@@ -1,0 +1,142 @@
+//! What a comparison on a test machine would do: its time, its steps, and what
+//! it leaves untouched. It must never speak to the machine.
+
+use crate::prepare::last_cycle;
+use crate::states::{LIMIT, stays};
+use locklab_document::number::{count, duration};
+use locklab_document::page::Page;
+use locklab_kernel::Plan;
+use locklab_kernel::cache::Cache;
+use locklab_kernel::settings::Target;
+use serde_json::{Value, json};
+
+/// What would be done, as text.
+#[must_use]
+pub fn text(plan: &Plan, target: &Target, cache: &Cache<'_>) -> String {
+    let (name, settings) = (target.destination(), &plan.experiment.machine);
+    let boots = boots(plan);
+    let limit = settings.limit.unwrap_or(LIMIT).duration();
+    let mut page = Page::default();
+    page.title(&format!(
+        "{} on {name}: what would be done",
+        plan.experiment.name
+    ));
+    page.paragraph(&format!(
+        "{} of {}: a trial of the baseline that does not count, then {} in the order of a coin, \
+         all workloads in one boot. Nothing was asked of {name} for this.",
+        count(boots + 1, "boot"),
+        count(2 * booted(plan), "kernel"),
+        count(plan.design.pairs as usize, "pair"),
+    ));
+    page.heading("Time");
+    match last_cycle(cache, target) {
+        Some(cycle) => page.item(&format!(
+            "about {}: a boot took {} from home to home in the last session with {name}",
+            duration(cycle * u32::try_from(boots + 1).unwrap_or(u32::MAX)),
+            duration(cycle)
+        )),
+        None => page.item(&format!(
+            "not known before the trial boot: {} from home to home, which is twice the time of \
+             the firmware and the time of the workloads; the trial says how long that takes",
+            count(boots + 1, "time")
+        )),
+    }
+    page.item(&format!(
+        "each of these at most: {} until a kernel is up, for a workload, and until it is home",
+        duration(limit)
+    ));
+    if plan.experiment.has_images() {
+        page.item("nothing is built: the images exist");
+    } else {
+        page.item(&format!(
+            "before that, kernels that are not in the cache are built, on this machine, and \
+             linked in {}",
+            count(plan.design.pairs as usize, "order")
+        ));
+    }
+    page.heading("Steps of each boot");
+    let from = if stays(settings) {
+        "from the kernel before it (boot = \"chain\"); the first from its own system"
+    } else {
+        "from its own system, after a restart (boot = \"home\")"
+    };
+    let steps = [
+        format!("checked: {name} answers, {from}"),
+        "uploaded: our program, bzImage and initramfs, by ssh into memory, with their SHA-256"
+            .into(),
+        "loaded: by kexec_file_load".into(),
+        "executed: systemctl kexec stops its services and unmounts its disks; without systemd \
+         they are made read-only"
+            .into(),
+        "up: it answers with this session's key, a new boot id, and the token of this start".into(),
+        format!("ran: {}; nothing is asked while it measures", loads(plan)),
+        "collected: each result is in the store before the next run".into(),
+        "home: the machine restarts through its firmware".into(),
+    ];
+    for step in steps {
+        page.item(&step);
+    }
+    page.heading("If it does not come back");
+    page.item(match &settings.power_cycle {
+        Some(_) => "after the limit, the power_cycle command of the file",
+        None => "no power_cycle in the file: a kernel that hangs stays until somebody comes",
+    });
+    page.item("a panic restarts it after 5 s, and a silence of the limit too");
+    page.item("Ctrl-C restarts it into its own system first");
+    page.heading("Left untouched");
+    for what in [
+        "its disks: neither side mounts or writes one",
+        "its packages, its boot loader and its default kernel",
+        "its settings: governor and turbo are set in the measured kernels only",
+        "its ssh keys and yours: the session's are made anew, and lie in memory",
+    ] {
+        page.item(what);
+    }
+    page.heading("Lost");
+    page.item("whatever runs there, and every login, when the first kernel starts");
+    page.finish()
+}
+
+/// The same as one document.
+#[must_use]
+pub fn json(plan: &Plan, target: &Target, cache: &Cache<'_>) -> Value {
+    let cycle = last_cycle(cache, target);
+    let boots = boots(plan) + 1;
+    let variants: Vec<String> = plan
+        .experiment
+        .variants()
+        .into_iter()
+        .map(|v| v.name)
+        .collect();
+    json!({
+        "schema": 1,
+        "dry_run": true,
+        "kind": locklab_kernel::recipe::KIND,
+        "name": plan.experiment.name,
+        "on": String::from(target.clone()),
+        "design": plan.design,
+        "variants": variants,
+        "boots": boots,
+        "seconds": cycle.map(|cycle| cycle.as_secs_f64() * boots as f64),
+        "limit_seconds": plan.experiment.machine.limit.unwrap_or(LIMIT).duration().as_secs_f64(),
+        "workloads": plan.loads,
+    })
+}
+
+fn booted(plan: &Plan) -> usize {
+    let variants = plan.experiment.variants();
+    variants.iter().filter(|variant| !variant.size_only).count()
+}
+
+/// Boots that count.
+fn boots(plan: &Plan) -> usize {
+    booted(plan) * 2 * plan.design.pairs as usize
+}
+
+fn loads(plan: &Plan) -> String {
+    let loads = plan.loads.iter();
+    let loads: Vec<String> = loads
+        .map(|load| format!("{} ({} operations)", load.workload.name(), load.operations))
+        .collect();
+    loads.join(", ")
+}

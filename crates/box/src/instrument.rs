@@ -1,0 +1,388 @@
+//! The instrument of kernels on a test machine: a boot measures a pair of every
+//! cell of its variant, one side after the other, in the order of one coin.
+//!
+//! Time is measured, so nothing runs beside it. Counters are of one mode in a
+//! pair, user and kernel in turn.
+
+use crate::bzimage;
+use crate::contents;
+use crate::home::Network;
+use crate::states::{Facts, Machine, Start, Trouble, Up, stays, sum};
+use locklab_host::error::Error;
+use locklab_judge::Side;
+use locklab_kernel::cache::Cache;
+use locklab_kernel::making::ReadyVariant;
+use locklab_kernel::outcome::{Measured, parse};
+use locklab_kernel::settings::BoxSettings;
+use locklab_kernel::spinlock_matrix;
+use locklab_kernel::workload::{Load, Workload};
+use locklab_lab::experiment::{
+    Cell, Design, Experiment, Invalid, Metric, Role, Sample, Source, Values,
+};
+use locklab_lab::instrument::{Instrument, Pairing, Schedule, Stopped, Turn};
+use serde_json::{Value, json};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Options of every measured kernel: it restarts the machine when it dies, and
+/// the counter of the NMI watchdog is free.
+const CMDLINE: &str = "panic=5 oops=panic nmi_watchdog=0";
+
+/// Two kernels, in every variant, under every load, on a test machine.
+pub struct Boxes<'a> {
+    pub(crate) cache: &'a Cache<'a>,
+    pub(crate) machine: Machine<'a>,
+    pub(crate) settings: BoxSettings,
+    pub(crate) network: Network,
+    pub(crate) limit: Duration,
+    /// The kernels and the load of each cell; `None` where its kernels could
+    /// not be made.
+    pub(crate) cells: Vec<Option<(ReadyVariant, Load)>>,
+    /// What a boot takes, from home to home, by the trial.
+    pub(crate) cycle: Option<Duration>,
+    /// The experiment that was prepared.
+    pub(crate) prepared: Experiment,
+}
+
+impl Boxes<'_> {
+    /// Brings the machine home, at the end of a session.
+    ///
+    /// # Errors
+    /// [`Error::Failed`] if it is not home; the message says how to get it back.
+    pub fn go_home(&mut self) -> Result<(), Error> {
+        self.machine.go_home().map_err(failed)
+    }
+
+    /// Starts one side of a variant.
+    pub(crate) fn start(
+        &mut self,
+        variant: &ReadyVariant,
+        side: Side,
+        pair: u32,
+    ) -> Result<(Up, Value), Trouble> {
+        let kernel = &variant.kernels[usize::from(side == Side::Experiment)];
+        let fatal = |error: Error| Trouble::Fatal(error.to_string());
+        let pair = pair as usize % kernel.images.len().max(1);
+        let image = kernel.image(pair).map_err(fatal)?;
+        let version = bzimage::version(image).map_err(fatal)?;
+        let initramfs = self.initramfs(variant, side).map_err(fatal)?;
+        let cmdline = self.cmdline(variant, &kernel.cmdline);
+        let up = self.machine.start(&Start {
+            image,
+            initramfs: &initramfs,
+            cmdline: &cmdline,
+            version: &version,
+        })?;
+        let kernel = json!({
+            "image": image,
+            "sha256": sum(image).map_err(Trouble::Fatal)?,
+            "release": version[0],
+            "version": version[1],
+            "cmdline": up.facts.get("cmdline"),
+            "boot_id": up.facts.get("boot-id"),
+            "seconds_to_ssh": up.seconds,
+        });
+        Ok((up, kernel))
+    }
+
+    /// The command line of a measured kernel: the consoles are the machine's own.
+    fn cmdline(&self, variant: &ReadyVariant, own: &str) -> String {
+        let home = self.machine.home().get("cmdline").unwrap_or_default();
+        let mut words: Vec<String> = home
+            .split(' ')
+            .filter(|word| word.starts_with("console=") || word.starts_with("earlyprintk="))
+            .map(str::to_owned)
+            .collect();
+        words.push(CMDLINE.into());
+        if let Some(cpus) = self.settings.cpus {
+            words.push(format!("maxcpus={cpus}"));
+        }
+        for load in self.loads(variant) {
+            words.push(load.workload.cmdline().to_owned());
+        }
+        words.push(own.to_owned());
+        words.retain(|word| !word.is_empty());
+        words.join(" ")
+    }
+
+    fn loads(&self, variant: &ReadyVariant) -> Vec<Load> {
+        let cells = self.cells.iter().flatten();
+        cells
+            .filter(|(other, _)| other.name == variant.name)
+            .map(|(_, load)| load.clone())
+            .collect()
+    }
+
+    /// The initramfs of a side, made once in a session.
+    fn initramfs(&self, variant: &ReadyVariant, side: Side) -> Result<PathBuf, Error> {
+        let at = self.cells.iter().position(|cell| {
+            cell.as_ref()
+                .is_some_and(|(other, _)| other.name == variant.name)
+        });
+        let name = format!("initramfs-{}-{side:?}", at.unwrap_or(0));
+        let path = self.machine.session.file(&name);
+        if !path.is_file() {
+            let kernel = &variant.kernels[usize::from(side == Side::Experiment)];
+            let loads = self.loads(variant);
+            contents::write(
+                self.cache,
+                &self.machine.session,
+                &self.network,
+                self.limit,
+                kernel,
+                &loads.iter().collect::<Vec<_>>(),
+                &path,
+            )?;
+        }
+        Ok(path)
+    }
+
+    /// Runs a load in the kernel that is up.
+    pub(crate) fn run_load(
+        &mut self,
+        name: &str,
+        load: &Load,
+        counted: Option<&str>,
+    ) -> Result<Result<Measured, String>, Trouble> {
+        let mut plan = load.plan();
+        if let Some(mode) = counted {
+            plan.push_str(&format!("counters {mode}\n"));
+        }
+        let results = self.machine.run(name, &plan)?;
+        Ok(parse(&results)
+            .map_err(|why| why.unwrap_or_else(|| "the workload ended without a result".into())))
+    }
+
+    /// Starts a side, and measures its cells.
+    fn measure(
+        &mut self,
+        variant: &ReadyVariant,
+        turns: &[Turn],
+        side: Side,
+        keep: &mut dyn FnMut(usize, Sample),
+    ) -> Result<(), Trouble> {
+        let Some(pair) = turns.first().map(|turn| turn.pair) else {
+            return Ok(());
+        };
+        let (up, kernel) = self.start(variant, side, pair)?;
+        // The same mode for both sides of a pair.
+        let mode = if pair % 2 == 0 { "kernel" } else { "user" };
+        for turn in turns {
+            let Some(Some((_, load))) = self.cells.get(turn.cell).cloned() else {
+                continue;
+            };
+            let result = self.run_load(&turn.cell.to_string(), &load, Some(mode))?;
+            let mut sample = sample(result, &kernel);
+            // Asked between two runs, never while one measures.
+            let after = self.machine.facts();
+            let changed = after
+                .as_ref()
+                .ok()
+                .and_then(|after| changed(&up.facts, after));
+            if let (Some(changed), None) = (changed, &sample.invalid) {
+                sample.invalid = Some(Invalid::Disturbed(changed));
+            }
+            keep(turn.cell, sample);
+            after?;
+        }
+        if stays(&self.settings) {
+            return Ok(());
+        }
+        self.machine.go_home()
+    }
+}
+
+/// What a setting of the processor was, if it did not stay as it was.
+fn changed(before: &Facts, after: &Facts) -> Option<String> {
+    [
+        "governor",
+        "no-turbo",
+        "boost",
+        "smt",
+        "cpus",
+        "nmi-watchdog",
+    ]
+    .into_iter()
+    .find(|key| before.get(key) != after.get(key))
+    .map(|key| {
+        format!(
+            "{key} changed from {} to {} while it was measured",
+            before.get(key),
+            after.get(key)
+        )
+    })
+}
+
+fn failed(trouble: Trouble) -> Error {
+    match trouble {
+        Trouble::Interrupted => Error::Interrupted("interrupted; the test machine is home".into()),
+        Trouble::Fatal(why) | Trouble::Failed { why, .. } => Error::Failed(why),
+    }
+}
+
+impl From<Trouble> for Error {
+    fn from(trouble: Trouble) -> Self {
+        failed(trouble)
+    }
+}
+
+/// The sample of a run; the whole outcome is kept beside the figures.
+fn sample(result: Result<Measured, String>, kernel: &Value) -> Sample {
+    match result {
+        Ok(measured) => Sample {
+            values: values(&measured),
+            detail: json!({"kernel": kernel, "measured": measured}),
+            ..Sample::default()
+        },
+        Err(why) => Sample {
+            detail: json!({"kernel": kernel}),
+            ..Sample::invalid(Invalid::Failed(why))
+        },
+    }
+}
+
+const COUNTER: &str = "counter-";
+
+/// The counters of a run, by their names.
+pub(crate) fn counters(measured: &Measured) -> impl Iterator<Item = (&str, f64)> {
+    measured
+        .results
+        .iter()
+        .filter_map(|(key, value)| Some((key.strip_prefix(COUNTER)?, value.parse().ok()?)))
+}
+
+/// The counters that are not there, with the reason.
+pub(crate) fn uncounted(measured: &Measured) -> Vec<String> {
+    let results = measured.results.iter();
+    results
+        .filter_map(|(key, why)| Some(format!("{} ({why})", key.strip_prefix("uncounted-")?)))
+        .collect()
+}
+
+fn values(measured: &Measured) -> Values {
+    let work = measured.work as f64;
+    let mut values = Values::from([(TIME.to_owned(), measured.elapsed_ns as f64 / work)]);
+    values.extend(counters(measured).map(|(name, count)| (name.to_owned(), count / work)));
+    for (point, result) in spinlock_matrix::cells(measured) {
+        values.insert(point.metric(), result.rate());
+    }
+    values
+}
+
+const TIME: &str = "time";
+
+/// The metrics of a load: time decides, and these counters explain.
+pub(crate) fn metrics(load: &Load, counters: &[String], source: Source) -> Vec<Metric> {
+    let mut metrics = vec![Metric::lower(TIME, "ns/unit", source).with_role(Role::Primary)];
+    let counted = counters.iter();
+    metrics.extend(counted.map(|name| Metric::lower(name, "/unit", Source::Hardware)));
+    if let (Workload::SpinlockMatrix, Some(lengths)) = (load.workload, &load.lengths) {
+        metrics.extend(spinlock_matrix::metrics(lengths, load.vcpus, source));
+    }
+    metrics
+}
+
+impl Instrument for Boxes<'_> {
+    /// Of the design for which the kernels were linked.
+    fn experiment(&self, design: Design) -> Experiment {
+        Experiment {
+            design,
+            ..self.prepared.clone()
+        }
+    }
+
+    fn fingerprint(&self) -> Value {
+        let cells: Vec<Value> = self
+            .cells
+            .iter()
+            .flatten()
+            .map(|(variant, load)| {
+                let sums = variant.kernels.each_ref().map(|kernel| {
+                    let images = kernel.images.iter();
+                    images
+                        .map(|image| sum(image).unwrap_or_default())
+                        .collect::<Vec<_>>()
+                });
+                let cmdlines = variant.kernels.each_ref().map(|kernel| &kernel.cmdline);
+                json!([variant.name, load, sums, cmdlines])
+            })
+            .collect();
+        let home = self.machine.home();
+        json!([
+            cells,
+            self.machine.ssh.destination(),
+            home.processor(),
+            home.get("microcode"),
+            self.settings.boot,
+            self.settings.cpus,
+        ])
+    }
+
+    fn bias_fingerprint(&self, cell: &Cell) -> Option<Value> {
+        Some(json!([self.fingerprint(), cell.key]))
+    }
+
+    fn pairing(&self) -> Pairing {
+        Pairing::InTurn
+    }
+
+    fn schedule(&self) -> Schedule {
+        Schedule::Shared
+    }
+
+    fn estimate(&self, cells: &[Cell], pairs: u32) -> Option<Duration> {
+        let mut variants: Vec<_> = cells.iter().map(|cell| cell.key.get("variant")).collect();
+        variants.sort();
+        variants.dedup();
+        Some(self.cycle? * 2 * pairs * u32::try_from(variants.len()).ok()?)
+    }
+
+    /// Never called: cells share a boot.
+    fn run(&mut self, cell: &Cell, _: &Turn, _: Side) -> Result<Sample, Stopped> {
+        Err(Stopped::Fatal(format!("{} was to be run alone", cell.key)))
+    }
+
+    fn run_shared(
+        &mut self,
+        turns: &[Turn],
+        side: Side,
+        keep: &mut dyn FnMut(usize, Sample),
+    ) -> Result<(), Stopped> {
+        let mut variants: Vec<ReadyVariant> = Vec::new();
+        for turn in turns {
+            match self.cells.get(turn.cell).and_then(Option::as_ref) {
+                Some((variant, _)) if variants.iter().all(|v| v.name != variant.name) => {
+                    variants.push(variant.clone());
+                }
+                _ => {}
+            }
+        }
+        for variant in variants {
+            let of_variant = |turn: &&Turn| {
+                let cell = self.cells.get(turn.cell).and_then(Option::as_ref);
+                cell.is_some_and(|(other, _)| other.name == variant.name)
+            };
+            let turns: Vec<Turn> = turns.iter().filter(of_variant).copied().collect();
+            let mut missing: Vec<usize> = turns.iter().map(|turn| turn.cell).collect();
+            let measured = self.measure(&variant, &turns, side, &mut |cell, sample| {
+                missing.retain(|other| *other != cell);
+                keep(cell, sample);
+            });
+            match measured {
+                Ok(()) => {}
+                Err(Trouble::Interrupted) => return Err(Stopped::Interrupted),
+                Err(Trouble::Fatal(why)) => return Err(Stopped::Fatal(why)),
+                Err(Trouble::Failed { why, console }) => {
+                    for cell in missing {
+                        let sample = Sample {
+                            detail: json!({"console": console}),
+                            ..Sample::invalid(Invalid::Failed(why.clone()))
+                        };
+                        keep(cell, sample);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}

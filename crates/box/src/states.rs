@@ -1,0 +1,649 @@
+//! Where the machine is, and how it gets from one state to the next: home,
+//! checked, uploaded, loaded, executed, up, ran, collected, and home again.
+//!
+//! A kernel is *up* when it answers with the session's host key, with a boot id
+//! that is not the one before, and with the token of this start on its command
+//! line. Whatever happens, the machine is home before anything here returns,
+//! or the error says where it is and how to get it back. A result must never be
+//! taken from a kernel that has not proved which one it is.
+
+use crate::home::Home;
+use crate::session::{Session, token};
+use crate::ssh::{NoAnswer, Ssh, To};
+use locklab_host::interrupt::last_words;
+use locklab_host::process::{Launch, Running};
+use locklab_kernel::cache::Cache;
+use locklab_kernel::settings::{BootFrom, BoxSettings};
+use locklab_lab::settings::Limit;
+use sha2::{Digest, Sha256};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+/// The limit of a boot or of a workload, unless the file has another.
+pub(crate) const LIMIT: Limit = Limit::seconds(900);
+
+/// The longest answer to a question that is asked again and again.
+const LOOK: Duration = Duration::from_secs(20);
+
+/// Lines of a console that are kept.
+const LAST_LINES: usize = 12;
+
+/// Why a kernel gave nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Trouble {
+    /// Ctrl-C; the machine is home.
+    Interrupted,
+    /// Nothing more can be measured.
+    Fatal(String),
+    /// This start or run failed; the machine is home, and can start another.
+    Failed {
+        why: String,
+        /// The last lines of its console, or of what it left behind.
+        console: Vec<String>,
+    },
+}
+
+/// What is started.
+#[derive(Clone, Debug)]
+pub(crate) struct Start<'a> {
+    pub(crate) image: &'a Path,
+    pub(crate) initramfs: &'a Path,
+    /// The command line, without what every start has.
+    pub(crate) cmdline: &'a str,
+    /// Release and version by the image's header.
+    pub(crate) version: &'a [String; 2],
+}
+
+/// What a kernel says about itself once it is up.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Facts(pub(crate) BTreeMap<String, String>);
+
+impl Facts {
+    fn read(text: &str) -> Self {
+        let lines = text.lines().filter_map(|line| line.split_once(' '));
+        Self(
+            lines
+                .map(|(key, value)| (key.to_owned(), value.to_owned()))
+                .collect(),
+        )
+    }
+
+    pub(crate) fn get(&self, key: &str) -> &str {
+        self.0.get(key).map_or("", String::as_str)
+    }
+
+    fn token(&self) -> &str {
+        let words = self.get("cmdline").split(' ');
+        let mut tokens = words.filter_map(|word| word.strip_prefix(TOKEN));
+        tokens.next().unwrap_or("")
+    }
+}
+
+const TOKEN: &str = "locklab.token=";
+
+/// Where the machine is.
+#[derive(Clone, Debug, PartialEq)]
+enum Place {
+    /// In its own system, whose boot id was this.
+    Home(String),
+    /// In a measured kernel, or on the way to it.
+    Kernel(Up),
+}
+
+/// A measured kernel that answered.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Up {
+    pub(crate) token: String,
+    pub(crate) facts: Facts,
+    /// From the start to the first answer.
+    pub(crate) seconds: f64,
+}
+
+/// A test machine in one session.
+pub(crate) struct Machine<'a> {
+    pub(crate) ssh: Ssh,
+    pub(crate) session: Session,
+    settings: BoxSettings,
+    cache: &'a Cache<'a>,
+    place: Place,
+    home: Home,
+    /// Between two questions whether it answers.
+    pub(crate) pause: Duration,
+    console: Option<(Running, PathBuf)>,
+    /// What the console had printed when the present start began.
+    console_from: u64,
+    /// Whether measured kernels have a watchdog, which then guards the starts.
+    pub(crate) watchdog: bool,
+    /// Seconds of the last way home.
+    pub(crate) home_seconds: Option<f64>,
+}
+
+impl<'a> Machine<'a> {
+    /// Looks at the machine, which must be home.
+    pub(crate) fn at_home(
+        cache: &'a Cache<'a>,
+        session: Session,
+        ssh: Ssh,
+        settings: BoxSettings,
+    ) -> Result<Self, Trouble> {
+        let home = Home::ask(&ssh, session.path(), LOOK.max(LOOK * 3), cache.interrupt);
+        let home = home.map_err(|no| match no {
+            NoAnswer::Interrupted => Trouble::Interrupted,
+            no => Trouble::Fatal(format!(
+                "{} does not answer as its own system: {}; try ssh {} by hand",
+                ssh.destination(),
+                no.why(),
+                ssh.destination()
+            )),
+        })?;
+        let place = Place::Home(home.get("boot-id").unwrap_or_default().to_owned());
+        Ok(Self {
+            ssh,
+            session,
+            settings,
+            cache,
+            place,
+            home,
+            pause: Duration::from_secs(2),
+            console: None,
+            console_from: 0,
+            watchdog: false,
+            home_seconds: None,
+        })
+    }
+
+    pub(crate) fn home(&self) -> &Home {
+        &self.home
+    }
+
+    fn limit(&self) -> Duration {
+        self.settings.limit.unwrap_or(LIMIT).duration()
+    }
+
+    fn call(&self, to: To, command: &str, input: Option<&Path>) -> Result<String, NoAnswer> {
+        let limit = self.limit();
+        self.ssh
+            .call(to, command, input, limit, self.cache.interrupt)
+    }
+
+    /// Starts the console's command, whose output is kept.
+    pub(crate) fn listen(&mut self) -> Result<(), Trouble> {
+        let Some(command) = &self.settings.console else {
+            return Ok(());
+        };
+        let log = self.session.file("console");
+        let running = shell(command, self.session.path()).start(&log);
+        let running = running.map_err(|why| Trouble::Fatal(format!("[box] console: {why}")))?;
+        self.console = Some((running, log.with_extension("out")));
+        Ok(())
+    }
+
+    /// Starts a kernel; the machine is up in it afterwards.
+    pub(crate) fn start(&mut self, start: &Start<'_>) -> Result<Up, Trouble> {
+        let (to, before) = match &self.place {
+            Place::Home(id) => (To::Home, id.clone()),
+            Place::Kernel(up) => (To::Kernel, up.facts.get("boot-id").to_owned()),
+        };
+        let token = token();
+        let started = self.load(to, start, &token).and_then(|()| self.execute(to));
+        if started.is_err() && to == To::Home {
+            self.forget();
+        }
+        match started {
+            Ok(()) => {}
+            Err(NoAnswer::Interrupted) => return Err(self.interrupted()),
+            Err(no) if to == To::Home => {
+                return Err(Trouble::Fatal(format!(
+                    "{} does not start the kernel: {}; it is in its own system, untouched",
+                    self.ssh.destination(),
+                    no.why()
+                )));
+            }
+            Err(no) => {
+                return Err(self.failed(format!("the next kernel cannot be started: {}", no.why())));
+            }
+        }
+        let began = Instant::now();
+        self.place = Place::Kernel(Up {
+            token: token.clone(),
+            ..Up::default()
+        });
+        last_words(Some(self.how_to_get_it_back()));
+        self.wait_until_up(start, &token, &before, began)
+    }
+
+    /// Uploads what is started, checks that it arrived, and loads it.
+    fn load(&self, to: To, start: &Start<'_>, token: &str) -> Result<(), NoAnswer> {
+        let cmdline = self.session.file("cmdline");
+        let line = format!("{} {TOKEN}{token}\n", start.cmdline.trim());
+        std::fs::write(&cmdline, line).map_err(|e| NoAnswer::Refused(e.to_string()))?;
+        let program = self.session.file("box");
+        if to == To::Home {
+            let folder = self.folder();
+            let command = format!("umask 077; mkdir -p {folder} && cat >{folder}/box");
+            self.call(to, &command, Some(&program))?;
+            self.expect_sum(to, "box", &program)?;
+            self.call(to, &format!("chmod 700 {folder}/box"), None)?;
+        }
+        for (name, path) in [
+            ("image", start.image),
+            ("initramfs", start.initramfs),
+            ("cmdline", cmdline.as_path()),
+        ] {
+            self.command(to, &format!("put {name}"), Some(path))?;
+            self.expect_sum(to, name, path)?;
+        }
+        self.command(to, "load", None)?;
+        if to == To::Home && self.watchdog {
+            // What systemd holds is not ours to arm, and then it guards anyway.
+            let seconds = self.limit().as_secs();
+            let _ = self.command(to, &format!("watchdog {seconds}"), None);
+        }
+        Ok(())
+    }
+
+    /// Takes back what was loaded and uploaded to the machine's own system: a
+    /// restart must not start it.
+    fn forget(&self) {
+        let (never, folder) = (AtomicBool::new(false), self.folder());
+        let command = format!("{folder}/box unload; rm -rf {folder}");
+        let _ = self.ssh.call(To::Home, &command, None, LOOK, &never);
+    }
+
+    /// The folder of the session in the machine's own system.
+    fn folder(&self) -> String {
+        self.home.folder().unwrap_or_else(|| "/run/locklab".into())
+    }
+
+    /// Has the machine's program do something.
+    fn command(&self, to: To, command: &str, input: Option<&Path>) -> Result<String, NoAnswer> {
+        match to {
+            To::Home => self.call(to, &format!("{}/box {command}", self.folder()), input),
+            To::Kernel => self.call(to, command, input),
+        }
+    }
+
+    fn expect_sum(&self, to: To, name: &str, path: &Path) -> Result<(), NoAnswer> {
+        let command = match to {
+            To::Home => format!("sha256sum {}/{name}", self.folder()),
+            To::Kernel => format!("sum {name}"),
+        };
+        let there = self.call(to, &command, None)?;
+        let here = sum(path).map_err(NoAnswer::Refused)?;
+        if there.split(' ').next() == Some(here.as_str()) {
+            return Ok(());
+        }
+        Err(NoAnswer::Refused(format!(
+            "{name} did not arrive as it was sent"
+        )))
+    }
+
+    fn execute(&mut self, to: To) -> Result<(), NoAnswer> {
+        let heard = self
+            .console
+            .as_ref()
+            .and_then(|(_, log)| log.metadata().ok());
+        self.console_from = heard.map_or(0, |facts| facts.len());
+        match self.command(to, "exec", None) {
+            // It may be gone before its answer is.
+            Ok(_) | Err(NoAnswer::Lost(_)) => Ok(()),
+            Err(no) => Err(no),
+        }
+    }
+
+    fn wait_until_up(
+        &mut self,
+        start: &Start<'_>,
+        token: &str,
+        before: &str,
+        began: Instant,
+    ) -> Result<Up, Trouble> {
+        let mut still_home = false;
+        while began.elapsed() < self.limit() {
+            match self.look(To::Kernel, "facts") {
+                Ok(text) => {
+                    let facts = Facts::read(&text);
+                    // In a chain the kernel before answers until it is gone.
+                    if facts.get("boot-id") != before {
+                        return self.proved(start, token, facts, began);
+                    }
+                }
+                Err(NoAnswer::Interrupted) => return Err(self.interrupted()),
+                Err(_) => match self.look(To::Home, BOOT_ID) {
+                    Ok(id) if id.trim() != before => {
+                        self.arrived(&id);
+                        let why = "it came home by itself: the kernel panicked, or the machine \
+                                   was reset";
+                        return Err(self.failed(why.into()));
+                    }
+                    Ok(_) => still_home = true,
+                    Err(NoAnswer::Interrupted) => return Err(self.interrupted()),
+                    Err(_) => still_home = false,
+                },
+            }
+            std::thread::sleep(self.pause);
+        }
+        if still_home {
+            self.arrived(before);
+            return Err(Trouble::Fatal(format!(
+                "{} did not leave its own system within {} s; nothing was measured",
+                self.ssh.destination(),
+                self.limit().as_secs()
+            )));
+        }
+        let why = format!("the kernel was not up within {} s", self.limit().as_secs());
+        Err(self.silent(why))
+    }
+
+    /// Whether what answers is the kernel that was started.
+    fn proved(
+        &mut self,
+        start: &Start<'_>,
+        token: &str,
+        facts: Facts,
+        began: Instant,
+    ) -> Result<Up, Trouble> {
+        let [release, version] = start.version;
+        let found = [facts.get("release"), facts.get("version")];
+        let up = Up {
+            token: token.into(),
+            seconds: began.elapsed().as_secs_f64(),
+            facts: facts.clone(),
+        };
+        self.place = Place::Kernel(up.clone());
+        if facts.token() != token {
+            return Err(self.failed("another kernel than the one that was started answered".into()));
+        }
+        if found != [release.as_str(), version.as_str()] {
+            let why = format!(
+                "the kernel that answered is {}, and not {release}",
+                found.join(" ")
+            );
+            return Err(self.failed(why));
+        }
+        Ok(up)
+    }
+
+    /// Runs a plan in the kernel that is up, and returns its results.
+    pub(crate) fn run(&mut self, name: &str, plan: &str) -> Result<String, Trouble> {
+        let file = self.session.file("plan");
+        let sent = std::fs::write(&file, plan)
+            .map_err(|e| NoAnswer::Refused(e.to_string()))
+            .and_then(|()| self.call(To::Kernel, &format!("put plan-{name}"), Some(&file)));
+        // One command; nothing is asked while it measures.
+        let ran = sent.and_then(|_| self.call(To::Kernel, &format!("run {name}"), None));
+        match ran {
+            Ok(results) => Ok(results),
+            Err(NoAnswer::Interrupted) => Err(self.interrupted()),
+            Err(NoAnswer::Refused(why)) => Ok(format!("failed {why}\n")),
+            Err(NoAnswer::TooLong) => {
+                let limit = self.limit().as_secs();
+                Err(self.failed(format!("the workload did not end within {limit} s")))
+            }
+            Err(NoAnswer::Lost(why)) => self.collect(name, &why),
+        }
+    }
+
+    /// Collects the results of a run whose connection broke.
+    fn collect(&mut self, name: &str, why: &str) -> Result<String, Trouble> {
+        let Place::Kernel(up) = self.place.clone() else {
+            return Err(self.failed(why.into()));
+        };
+        let began = Instant::now();
+        while began.elapsed() < self.limit() {
+            match self.look(To::Kernel, "facts") {
+                Ok(text) => {
+                    let facts = Facts::read(&text);
+                    let same = |key| facts.get(key) == up.facts.get(key);
+                    if facts.token() != up.token || !same("boot-id") {
+                        return Err(
+                            self.failed("another kernel answers than the one that ran".into())
+                        );
+                    }
+                    // Waits for the end of the run.
+                    match self.call(To::Kernel, &format!("results {name}"), None) {
+                        Ok(results) => return Ok(results),
+                        Err(NoAnswer::Interrupted) => return Err(self.interrupted()),
+                        Err(_) => {}
+                    }
+                }
+                Err(NoAnswer::Interrupted) => return Err(self.interrupted()),
+                Err(_) => match self.look(To::Home, BOOT_ID) {
+                    Ok(id) => {
+                        self.arrived(&id);
+                        let why = "it came home by itself while a workload ran: the kernel \
+                                   panicked, or the machine was reset";
+                        return Err(self.failed(why.into()));
+                    }
+                    Err(NoAnswer::Interrupted) => return Err(self.interrupted()),
+                    Err(_) => {}
+                },
+            }
+            std::thread::sleep(self.pause);
+        }
+        Err(self.silent(format!("it no longer answers ({why})")))
+    }
+
+    /// What the kernel that is up says about itself now.
+    pub(crate) fn facts(&mut self) -> Result<Facts, Trouble> {
+        match self.look(To::Kernel, "facts") {
+            Ok(text) => Ok(Facts::read(&text)),
+            Err(NoAnswer::Interrupted) => Err(self.interrupted()),
+            Err(no) => Err(self.failed(format!("it no longer answers ({})", no.why()))),
+        }
+    }
+
+    fn look(&self, to: To, command: &str) -> Result<String, NoAnswer> {
+        let limit = LOOK.min(self.limit());
+        self.ssh
+            .call(to, command, None, limit, self.cache.interrupt)
+    }
+
+    fn arrived(&mut self, boot_id: &str) {
+        self.place = Place::Home(boot_id.trim().to_owned());
+        last_words(None);
+    }
+
+    /// A failed sample: brings the machine home, and keeps what its kernel said
+    /// last.
+    fn failed(&mut self, why: String) -> Trouble {
+        let console = self.last_lines();
+        let home = self.go_home();
+        self.lost_sample(why, console, home)
+    }
+
+    /// The same of a kernel that has not answered for the whole limit: nothing
+    /// is asked of it again if it can be switched off.
+    fn silent(&mut self, why: String) -> Trouble {
+        let console = self.last_lines();
+        let home = self.bring_home(self.settings.power_cycle.is_none());
+        self.lost_sample(why, console, home)
+    }
+
+    fn lost_sample(&self, why: String, console: Vec<String>, home: Result<(), Trouble>) -> Trouble {
+        match home {
+            Ok(()) => Trouble::Failed {
+                why,
+                console: if console.is_empty() {
+                    self.left_behind()
+                } else {
+                    console
+                },
+            },
+            Err(fatal) => fatal,
+        }
+    }
+
+    fn interrupted(&mut self) -> Trouble {
+        if let Place::Kernel(_) = self.place {
+            self.cache.note(&format!(
+                "interrupted; restarting {} into its own system. Ctrl-C again leaves it: {}",
+                self.ssh.destination(),
+                self.how_to_get_it_back()
+            ));
+        }
+        match self.go_home() {
+            Ok(()) => Trouble::Interrupted,
+            Err(fatal) => fatal,
+        }
+    }
+
+    /// Restarts the machine into its own system, unless it is there. Ctrl-C
+    /// does not shorten this: a second one ends the command.
+    pub(crate) fn go_home(&mut self) -> Result<(), Trouble> {
+        self.bring_home(true)
+    }
+
+    /// Brings the machine home: by asking its kernel, if that may answer, and
+    /// then by its power.
+    fn bring_home(&mut self, asking: bool) -> Result<(), Trouble> {
+        let Place::Kernel(up) = self.place.clone() else {
+            return Ok(());
+        };
+        let began = Instant::now();
+        let never = AtomicBool::new(false);
+        let mut home = false;
+        if asking {
+            let _ = self.ssh.call(To::Kernel, "reboot", None, LOOK, &never);
+            home = self.wait_for_home(&up, &never);
+        }
+        let home = home || self.power_cycle(&up, &never)?;
+        if home {
+            self.home_seconds = Some(began.elapsed().as_secs_f64());
+            last_words(None);
+            return Ok(());
+        }
+        Err(Trouble::Fatal(format!(
+            "{} is not home within {} s: {}; when it is home, the same command with --resume \
+             continues",
+            self.ssh.destination(),
+            self.limit().as_secs(),
+            self.how_to_get_it_back()
+        )))
+    }
+
+    fn wait_for_home(&mut self, up: &Up, never: &AtomicBool) -> bool {
+        let began = Instant::now();
+        while began.elapsed() < self.limit() {
+            let answer = self.ssh.call(To::Home, BOOT_ID, None, LOOK, never);
+            match answer {
+                Ok(id) if id.trim() != up.facts.get("boot-id") => {
+                    self.arrived(&id);
+                    return true;
+                }
+                _ => std::thread::sleep(self.pause),
+            }
+        }
+        false
+    }
+
+    /// Switches the machine off and on, if there is a command for it.
+    fn power_cycle(&mut self, up: &Up, never: &AtomicBool) -> Result<bool, Trouble> {
+        let Some(command) = self.settings.power_cycle.clone() else {
+            return Ok(false);
+        };
+        self.cache.note(&format!(
+            "{} is not home; power cycle by: {command}",
+            self.ssh.destination()
+        ));
+        let log = self.session.file("power-cycle");
+        let ended = shell(&command, self.session.path()).run(&log, self.limit(), never);
+        let failure = match ended {
+            Ok(ended) => ended.failure(),
+            Err(trouble) => Some(trouble.to_string()),
+        };
+        if let Some(failure) = failure {
+            let stderr = std::fs::read_to_string(log.with_extension("err")).unwrap_or_default();
+            return Err(Trouble::Fatal(format!(
+                "the power cycle of {} failed ({failure}: {}); {}",
+                self.ssh.destination(),
+                stderr.lines().last().unwrap_or("it said nothing"),
+                self.how_to_get_it_back()
+            )));
+        }
+        Ok(self.wait_for_home(up, never))
+    }
+
+    fn how_to_get_it_back(&self) -> String {
+        format!(
+            "{} may be in a measured kernel; it restarts into its own system by itself after {} s \
+             without a command, or now by: {}; a power cycle does it too",
+            self.ssh.destination(),
+            self.limit().as_secs(),
+            self.ssh.by_hand("reboot")
+        )
+    }
+
+    /// The last lines of the console since the present start.
+    fn last_lines(&self) -> Vec<String> {
+        let Some((_, log)) = &self.console else {
+            return Vec::new();
+        };
+        let bytes = std::fs::read(log).unwrap_or_default();
+        let from = usize::try_from(self.console_from).unwrap_or(0);
+        tail(&String::from_utf8_lossy(
+            bytes.get(from..).unwrap_or_default(),
+        ))
+    }
+
+    /// What a kernel that panicked left in the firmware's memory.
+    fn left_behind(&self) -> Vec<String> {
+        let never = AtomicBool::new(false);
+        let text = self.ssh.call(To::Home, PSTORE, None, LOOK, &never);
+        tail(&text.unwrap_or_default())
+    }
+}
+
+impl Drop for Machine<'_> {
+    /// Whatever ended the session, the machine is not left in a measured kernel.
+    fn drop(&mut self) {
+        if let Err(Trouble::Fatal(why)) = self.go_home() {
+            self.cache.note(&why);
+        }
+        last_words(None);
+    }
+}
+
+const BOOT_ID: &str = "cat /proc/sys/kernel/random/boot_id";
+const PSTORE: &str =
+    "cat /sys/fs/pstore/dmesg-* /var/lib/systemd/pstore/*/dmesg.txt 2>/dev/null | tail -n 40";
+
+fn tail(text: &str) -> Vec<String> {
+    let lines: Vec<&str> = text
+        .lines()
+        .filter(|line| !line.trim().is_empty())
+        .collect();
+    let from = lines.len().saturating_sub(LAST_LINES);
+    lines[from..]
+        .iter()
+        .map(|line| line.trim_end().to_owned())
+        .collect()
+}
+
+fn shell(command: &str, folder: &Path) -> Launch {
+    Launch {
+        program: "/bin/sh".into(),
+        arguments: vec!["-c".into(), command.into()],
+        environment: Vec::new(),
+        folder: folder.into(),
+        cpus: Vec::new(),
+        fixed: false,
+    }
+}
+
+/// The SHA-256 of a file, as sha256sum prints it.
+pub(crate) fn sum(path: &Path) -> Result<String, String> {
+    let bytes = std::fs::read(path).map_err(|e| format!("cannot read {}: {e}", path.display()))?;
+    let hash = Sha256::digest(&bytes);
+    Ok(hash.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// Whether the machine stays in its kernel between two starts.
+pub(crate) fn stays(settings: &BoxSettings) -> bool {
+    settings.boot == BootFrom::Chain
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,334 @@
+//! The table "when it does not come back", row by row, with a script that stands
+//! for ssh and the machine.
+
+use super::*;
+use locklab_kernel::outcome::parse;
+use std::os::unix::fs::PermissionsExt;
+use std::sync::atomic::Ordering;
+
+/// A machine that a script plays, in a folder of its own.
+struct Stage {
+    folder: tempfile::TempDir,
+    interrupt: AtomicBool,
+}
+
+impl Stage {
+    fn new() -> Self {
+        let stage = Self {
+            folder: tempfile::tempdir().unwrap(),
+            interrupt: AtomicBool::new(false),
+        };
+        for (name, text) in [
+            ("place", "home"),
+            ("count", "1"),
+            ("next", "up"),
+            ("run", "ok"),
+            ("version", "#1 SMP test"),
+            ("probe", crate::home::EXAMPLE),
+            ("log", ""),
+            ("image", "an image"),
+            ("initramfs", "an initramfs"),
+        ] {
+            stage.set(name, text);
+        }
+        let ssh = include_str!("ssh.sh").replace("STATE", stage.path("").to_str().unwrap());
+        stage.set("ssh", &ssh);
+        let mode = std::fs::Permissions::from_mode(0o755);
+        std::fs::set_permissions(stage.path("ssh"), mode).unwrap();
+        stage
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn set(&self, name: &str, text: &str) {
+        std::fs::write(self.path(name), text).unwrap();
+    }
+
+    fn get(&self, name: &str) -> String {
+        let text = std::fs::read_to_string(self.path(name)).unwrap();
+        text.trim().to_owned()
+    }
+
+    fn cache(&self) -> Cache<'_> {
+        Cache {
+            root: self.folder.path().into(),
+            interrupt: &self.interrupt,
+            quiet: true,
+        }
+    }
+
+    fn machine<'a>(&self, cache: &'a Cache<'a>, settings: BoxSettings) -> Machine<'a> {
+        let session = Session::without_keys().unwrap();
+        std::fs::write(session.file("box"), "a program").unwrap();
+        let ssh = Ssh::by(self.path("ssh"), "root@box", session.path());
+        let mut machine = Machine::at_home(cache, session, ssh, settings).unwrap();
+        machine.pause = Duration::from_millis(1);
+        machine
+    }
+
+    /// Starts the test's kernel.
+    fn start(&self, machine: &mut Machine<'_>) -> Result<Up, Trouble> {
+        machine.start(&Start {
+            image: &self.path("image"),
+            initramfs: &self.path("initramfs"),
+            cmdline: "panic=5",
+            version: &["6.1.0".into(), "#1 SMP test".into()],
+        })
+    }
+
+    /// A command that brings the machine home, whatever it does.
+    fn power_cycle(&self) -> String {
+        let folder = self.folder.path().display();
+        format!("echo 99 >{folder}/count; echo home >{folder}/place; echo cycle >>{folder}/log")
+    }
+}
+
+/// Long enough for a script, and short where it must run out.
+fn limited(seconds: f64) -> BoxSettings {
+    BoxSettings {
+        limit: Some(Limit::try_from(seconds).unwrap()),
+        ..BoxSettings::default()
+    }
+}
+
+const LONG: f64 = 100.0;
+const SHORT: f64 = 0.5;
+
+fn failed(trouble: Trouble) -> (String, Vec<String>) {
+    match trouble {
+        Trouble::Failed { why, console } => (why, console),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn fatal(trouble: Trouble) -> String {
+    match trouble {
+        Trouble::Fatal(why) => why,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_kernel_is_started_proved_and_measured_and_the_machine_is_home_again() {
+    let stage = Stage::new();
+    let cache = stage.cache();
+    let mut machine = stage.machine(&cache, limited(LONG));
+    for _ in 0..2 {
+        let up = stage.start(&mut machine).unwrap();
+        assert_eq!(up.facts.token(), up.token);
+        assert_eq!(
+            stage.get("cmdline"),
+            format!("panic=5 locklab.token={}", up.token)
+        );
+        let results = machine.run("0", "workload fstat\n").unwrap();
+        assert_eq!(parse(&results).unwrap().elapsed_ns, 50);
+        assert_eq!(stage.get("plan-0"), "workload fstat");
+        machine.go_home().unwrap();
+        assert_eq!(stage.get("place"), "home");
+    }
+    assert_eq!(stage.get("box"), "a program");
+    // Nothing is asked between the start of a run and its end.
+    let log = stage.get("log");
+    let lines: Vec<&str> = log.lines().collect();
+    let ran = lines
+        .iter()
+        .position(|line| *line == "kernel run 0")
+        .unwrap();
+    assert_eq!(lines[ran - 1], "kernel put plan-0");
+    assert_eq!(lines[ran + 1], "kernel reboot");
+}
+
+#[test]
+fn in_a_chain_the_next_kernel_is_started_from_the_one_before() {
+    let stage = Stage::new();
+    let cache = stage.cache();
+    let mut machine = stage.machine(&cache, limited(LONG));
+    let one = stage.start(&mut machine).unwrap();
+    let two = stage.start(&mut machine).unwrap();
+    assert_ne!(one.token, two.token);
+    assert!(stage.get("log").contains("kernel load\nkernel exec"));
+    drop(machine);
+    assert_eq!(stage.get("place"), "home");
+}
+
+#[test]
+fn a_kernel_that_is_refused_leaves_the_machine_untouched_and_says_why() {
+    let stage = Stage::new();
+    stage.set(
+        "refuse",
+        "locklab: the kernel refuses the image: lockdown\n",
+    );
+    let cache = stage.cache();
+    let mut machine = stage.machine(&cache, limited(LONG));
+    let why = fatal(stage.start(&mut machine).unwrap_err());
+    assert!(
+        why.contains("lockdown") && why.contains("untouched"),
+        "{why}"
+    );
+    assert_eq!(stage.get("place"), "home");
+    assert!(
+        stage
+            .get("log")
+            .contains("box unload; rm -rf /dev/shm/locklab")
+    );
+    assert!(!stage.get("log").contains("box exec"));
+}
+
+#[test]
+fn a_kernel_that_panics_costs_its_sample_and_the_next_one_starts() {
+    let stage = Stage::new();
+    stage.set("next", "panic");
+    let cache = stage.cache();
+    let mut machine = stage.machine(&cache, limited(LONG));
+    let (why, console) = failed(stage.start(&mut machine).unwrap_err());
+    assert!(why.contains("came home by itself"), "{why}");
+    assert_eq!(console, ["Kernel panic - not syncing: from pstore"]);
+    stage.set("next", "up");
+    stage.start(&mut machine).unwrap();
+    stage.set("run", "panic");
+    let (why, _) = failed(machine.run("0", "").unwrap_err());
+    assert!(why.contains("while a workload ran"), "{why}");
+    stage.start(&mut machine).unwrap();
+}
+
+#[test]
+fn a_kernel_that_hangs_is_ended_by_a_power_cycle() {
+    let stage = Stage::new();
+    stage.set("next", "hang");
+    let cache = stage.cache();
+    let settings = BoxSettings {
+        power_cycle: Some(stage.power_cycle()),
+        console: Some("echo 'last words'; exec sleep 1000".into()),
+        ..limited(SHORT)
+    };
+    let mut machine = stage.machine(&cache, settings);
+    machine.listen().unwrap();
+    let (why, console) = failed(stage.start(&mut machine).unwrap_err());
+    assert!(why.contains("not up within"), "{why}");
+    assert!(
+        console
+            .iter()
+            .all(|line| line == "last words" || line.contains("pstore"))
+    );
+    assert_eq!(stage.get("place"), "home");
+    // And one that hangs while it measures.
+    stage.set("next", "up");
+    stage.set("run", "hang");
+    stage.start(&mut machine).unwrap();
+    let (why, _) = failed(machine.run("0", "").unwrap_err());
+    assert!(why.contains("no longer answers"), "{why}");
+    assert_eq!(stage.get("log").matches("cycle").count(), 2);
+}
+
+#[test]
+fn without_a_power_cycle_a_hang_is_the_end_and_says_how_to_go_on() {
+    let stage = Stage::new();
+    stage.set("next", "hang");
+    let cache = stage.cache();
+    let mut machine = stage.machine(&cache, limited(SHORT));
+    let why = fatal(stage.start(&mut machine).unwrap_err());
+    assert!(why.contains("--resume") && why.contains("reboot"), "{why}");
+    // The same when the command fails.
+    let stage = Stage::new();
+    stage.set("next", "hang");
+    let cache = stage.cache();
+    let settings = BoxSettings {
+        power_cycle: Some("echo 'no such outlet' >&2; exit 3".into()),
+        ..limited(SHORT)
+    };
+    let mut machine = stage.machine(&cache, settings);
+    let why = fatal(stage.start(&mut machine).unwrap_err());
+    assert!(why.contains("no such outlet"), "{why}");
+}
+
+#[test]
+fn what_answers_must_prove_which_kernel_it_is() {
+    let stage = Stage::new();
+    stage.set("next", "wrong");
+    let cache = stage.cache();
+    let mut machine = stage.machine(&cache, limited(LONG));
+    let (why, _) = failed(stage.start(&mut machine).unwrap_err());
+    assert!(why.contains("another kernel"), "{why}");
+    assert_eq!(stage.get("place"), "home");
+    // The right token, and another kernel than the image's header names.
+    stage.set("next", "up");
+    stage.set("version", "#2 SMP other");
+    let (why, _) = failed(stage.start(&mut machine).unwrap_err());
+    assert!(why.contains("#2 SMP other"), "{why}");
+    assert_eq!(stage.get("place"), "home");
+}
+
+#[test]
+fn results_are_collected_after_a_broken_connection() {
+    let stage = Stage::new();
+    stage.set("run", "lost");
+    let cache = stage.cache();
+    let mut machine = stage.machine(&cache, limited(LONG));
+    stage.start(&mut machine).unwrap();
+    let results = machine.run("0", "").unwrap();
+    assert_eq!(parse(&results).unwrap().work, 10);
+    assert!(stage.get("log").contains("kernel facts\nkernel results 0"));
+}
+
+#[test]
+fn a_workload_that_cannot_run_or_does_not_end_costs_its_sample() {
+    let stage = Stage::new();
+    stage.set("run", "fail");
+    let cache = stage.cache();
+    let mut machine = stage.machine(&cache, limited(LONG));
+    stage.start(&mut machine).unwrap();
+    let results = machine.run("0", "").unwrap();
+    let why = parse(&results).unwrap_err().unwrap();
+    assert!(why.contains("no such plan"), "{why}");
+    drop(machine);
+    stage.set("run", "slow");
+    let mut machine = stage.machine(&cache, limited(SHORT));
+    stage.start(&mut machine).unwrap();
+    let (why, _) = failed(machine.run("0", "").unwrap_err());
+    assert!(why.contains("did not end"), "{why}");
+    assert_eq!(stage.get("place"), "home");
+}
+
+#[test]
+fn a_machine_that_does_not_leave_is_not_measured() {
+    let stage = Stage::new();
+    stage.set("next", "stay");
+    let cache = stage.cache();
+    let mut machine = stage.machine(&cache, limited(SHORT));
+    let why = fatal(stage.start(&mut machine).unwrap_err());
+    assert!(why.contains("did not leave"), "{why}");
+    assert_eq!(stage.get("place"), "home");
+}
+
+#[test]
+fn ctrl_c_brings_the_machine_home_first() {
+    let stage = Stage::new();
+    stage.set("run", "slow");
+    let cache = stage.cache();
+    let mut machine = stage.machine(&cache, limited(LONG));
+    stage.start(&mut machine).unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !stage.path("running").exists() {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            stage.interrupt.store(true, Ordering::Relaxed);
+        });
+        assert_eq!(machine.run("0", ""), Err(Trouble::Interrupted));
+    });
+    assert_eq!(stage.get("place"), "home");
+}
+
+#[test]
+fn a_machine_that_does_not_answer_is_said_before_anything_is_done() {
+    let stage = Stage::new();
+    stage.set("place", "gone");
+    let cache = stage.cache();
+    let session = Session::without_keys().unwrap();
+    let ssh = Ssh::by(stage.path("ssh"), "root@box", session.path());
+    let found = Machine::at_home(&cache, session, ssh, limited(LONG));
+    let why = fatal(found.err().unwrap());
+    assert!(why.contains("ssh root@box by hand"), "{why}");
+}
