@@ -96,6 +96,8 @@ enum Place {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Up {
     pub(crate) token: String,
+    /// The boot id of the system from which it was started.
+    before: String,
     pub(crate) facts: Facts,
     /// From the start to the first answer.
     pub(crate) seconds: f64,
@@ -187,31 +189,48 @@ impl<'a> Machine<'a> {
             Place::Kernel(up) => (To::Kernel, up.facts.get("boot-id").to_owned()),
         };
         let token = token();
-        let started = self.load(to, start, &token).and_then(|()| self.execute(to));
-        if started.is_err() && to == To::Home {
-            self.forget();
-        }
-        match started {
-            Ok(()) => {}
-            Err(NoAnswer::Interrupted) => return Err(self.interrupted()),
-            Err(no) if to == To::Home => {
-                return Err(Trouble::Fatal(format!(
-                    "{} does not start the kernel: {}; it is in its own system, untouched",
-                    self.ssh.destination(),
-                    no.why()
-                )));
+        if let Err(no) = self.load(to, start, &token) {
+            if to == To::Home {
+                self.forget();
             }
-            Err(no) => {
-                return Err(self.failed(format!("the next kernel cannot be started: {}", no.why())));
-            }
+            return Err(self.not_started(to, &no));
         }
-        let began = Instant::now();
+        let home = self.place.clone();
+        // From here on it may be gone, whatever is heard of it.
         self.place = Place::Kernel(Up {
             token: token.clone(),
+            before: before.clone(),
             ..Up::default()
         });
         last_words(Some(self.how_to_get_it_back()));
-        self.wait_until_up(start, &token, &before, began)
+        match self.execute(to) {
+            Ok(()) => {}
+            Err(NoAnswer::Interrupted) => return Err(self.interrupted()),
+            Err(no) => {
+                self.place = home;
+                if to == To::Home {
+                    self.forget();
+                    last_words(None);
+                }
+                return Err(self.not_started(to, &no));
+            }
+        }
+        self.wait_until_up(start, &token, &before, Instant::now())
+    }
+
+    /// The end of a start before the kernel ran.
+    fn not_started(&mut self, to: To, no: &NoAnswer) -> Trouble {
+        match (no, to) {
+            (NoAnswer::Interrupted, _) => self.interrupted(),
+            (no, To::Home) => Trouble::Fatal(format!(
+                "{} does not start the kernel: {}; it is in its own system, untouched",
+                self.ssh.destination(),
+                no.why()
+            )),
+            (no, To::Kernel) => {
+                self.failed(format!("the next kernel cannot be started: {}", no.why()))
+            }
+        }
     }
 
     /// Uploads what is started, checks that it arrived, and loads it.
@@ -286,9 +305,14 @@ impl<'a> Machine<'a> {
             .as_ref()
             .and_then(|(_, log)| log.metadata().ok());
         self.console_from = heard.map_or(0, |facts| facts.len());
-        match self.command(to, "exec", None) {
-            // It may be gone before its answer is.
-            Ok(_) | Err(NoAnswer::Lost(_)) => Ok(()),
+        let command = match to {
+            To::Home => format!("{}/box exec", self.folder()),
+            To::Kernel => "exec".to_owned(),
+        };
+        match self.look(to, &command) {
+            // It may be gone before its answer is, or before the connection
+            // ends.
+            Ok(_) | Err(NoAnswer::Lost(_) | NoAnswer::TooLong) => Ok(()),
             Err(no) => Err(no),
         }
     }
@@ -349,6 +373,10 @@ impl<'a> Machine<'a> {
         let found = [facts.get("release"), facts.get("version")];
         let up = Up {
             token: token.into(),
+            before: match &self.place {
+                Place::Home(id) => id.clone(),
+                Place::Kernel(up) => up.before.clone(),
+            },
             seconds: began.elapsed().as_secs_f64(),
             facts: facts.clone(),
         };
@@ -528,7 +556,10 @@ impl<'a> Machine<'a> {
         let began = Instant::now();
         while began.elapsed() < self.limit() {
             let answer = self.ssh.call(To::Home, BOOT_ID, None, LOOK, never);
+            // A system that is being left still answers for a while.
+            let leaving = began.elapsed() < LOOK.min(self.limit());
             match answer {
+                Ok(id) if id.trim() == up.before && leaving => std::thread::sleep(self.pause),
                 Ok(id) if id.trim() != up.facts.get("boot-id") => {
                     self.arrived(&id);
                     return true;

@@ -291,6 +291,20 @@ fn a_workload_that_cannot_run_or_does_not_end_costs_its_sample() {
     assert_eq!(stage.get("place"), "home");
 }
 
+/// The stand-in found this: the connection of the command that starts a kernel
+/// may never end, because the machine is gone before it is closed.
+#[test]
+fn a_start_whose_connection_does_not_end_is_a_start() {
+    let stage = Stage::new();
+    stage.set("next", "late");
+    let cache = stage.cache();
+    let mut machine = stage.machine(&cache, limited(SHORT));
+    stage.start(&mut machine).unwrap();
+    assert_eq!(stage.get("place"), "kernel");
+    drop(machine);
+    assert_eq!(stage.get("place"), "home");
+}
+
 #[test]
 fn a_machine_that_does_not_leave_is_not_measured() {
     let stage = Stage::new();

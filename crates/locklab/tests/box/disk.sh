@@ -60,7 +60,7 @@ DEFAULT home
 LABEL home
 LINUX /kernel
 INITRD /initrd
-APPEND console=ttyS0 panic=5 quiet
+APPEND console=ttyS0 panic=5 quiet no_timer_check
 CFG
 mcopy -i "$disk" "$disk.cfg" ::/syslinux.cfg
 syslinux --install "$disk"
