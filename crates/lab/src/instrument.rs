@@ -86,8 +86,8 @@ pub trait Instrument {
         Ok(())
     }
 
-    /// Runs one side of a pair. With [`Pairing::Together`] it is never
-    /// called.
+    /// Runs one side of a pair. It is never called, and need not be written,
+    /// with [`Pairing::Together`] or [`Schedule::Shared`].
     ///
     /// A run that fails is a sample with the reason; an error means that there
     /// is no sample, and will be none.
@@ -96,7 +96,11 @@ pub trait Instrument {
     /// [`Stopped::Cell`] if nothing more can be measured in this cell,
     /// [`Stopped::Fatal`] if nothing at all can, [`Stopped::Interrupted`] after
     /// a signal.
-    fn run(&mut self, cell: &Cell, turn: &Turn, side: Side) -> Result<Sample, Stopped>;
+    fn run(&mut self, _cell: &Cell, _turn: &Turn, _side: Side) -> Result<Sample, Stopped> {
+        Err(Stopped::Fatal(
+            "the instrument has no run of one side alone".into(),
+        ))
+    }
 
     /// Runs both sides of a pair, the baseline's sample first. Only called
     /// with [`Pairing::Together`].

@@ -9,7 +9,7 @@
 
 mod shared;
 
-use crate::experiment::{Cell, Design, Invalid, Order, Pair, Sample};
+use crate::experiment::{Cell, Design, Experiment, Invalid, Order, Pair, Sample};
 use crate::instrument::{Instrument, Pairing, Schedule, Stopped, Turn};
 use crate::progress::Progress;
 use crate::store::{Recorder, Slot};
@@ -49,6 +49,23 @@ pub struct Runner<'a> {
     pub deadline: Option<Instant>,
     /// Set by a signal.
     pub interrupt: &'a AtomicBool,
+}
+
+/// Runs an experiment whose samples are kept nowhere else, and shows no
+/// progress.
+pub fn run_unrecorded(
+    instrument: &mut dyn Instrument,
+    experiment: &mut Experiment,
+    interrupt: &AtomicBool,
+) -> Outcome {
+    Runner {
+        design: &experiment.design,
+        recorder: &mut Recorder::nowhere(),
+        progress: &Progress::hidden(),
+        deadline: None,
+        interrupt,
+    }
+    .run(instrument, &mut experiment.cells)
 }
 
 /// The runner's state of a cell besides its pairs.

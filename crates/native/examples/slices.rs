@@ -7,9 +7,7 @@
 use locklab_judge::{Family, Verdict};
 use locklab_lab::experiment::Design;
 use locklab_lab::matrix::OPS;
-use locklab_lab::progress::Progress;
-use locklab_lab::runner::Runner;
-use locklab_lab::store::Recorder;
+use locklab_lab::runner::run_unrecorded;
 use locklab_lab::verdicts::judge;
 use locklab_native::{Native, Plan, Spec, pairs_for};
 use std::sync::Arc;
@@ -67,16 +65,9 @@ fn main() -> Result<(), String> {
         };
         let interrupt = Arc::new(AtomicBool::new(false));
         let (mut slices, mut experiment) =
-            native.instrument(plan, design.clone(), Arc::clone(&interrupt))?;
+            native.instrument(plan, design, Arc::clone(&interrupt))?;
         let started = Instant::now();
-        let outcome = Runner {
-            design: &design,
-            recorder: &mut Recorder::nowhere(),
-            progress: &Progress::hidden(),
-            deadline: None,
-            interrupt: &interrupt,
-        }
-        .run(&mut slices, &mut experiment.cells);
+        let outcome = run_unrecorded(&mut slices, &mut experiment, &interrupt);
         let took = started.elapsed().as_secs_f64();
         if let Some(stop) = &outcome.stopped {
             println!("Not complete: {stop:?}");

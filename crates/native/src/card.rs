@@ -15,9 +15,7 @@ use locklab_host::machine::Machine;
 use locklab_judge::{Family, MIN_PAIRS, Verdict, estimate};
 use locklab_lab::experiment::{Cell, Design, Experiment};
 use locklab_lab::placement::gap;
-use locklab_lab::progress::Progress;
-use locklab_lab::runner::{Runner, Stop};
-use locklab_lab::store::Recorder;
+use locklab_lab::runner::{Stop, run_unrecorded};
 use locklab_lab::verdicts::{Verdicts, primary_pairs};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -93,16 +91,9 @@ pub fn measure(
     };
     let blocks = plan.blocks(design.pairs);
     let (mut slices, mut experiment) = native
-        .instrument(plan, design.clone(), Arc::clone(interrupt))
+        .instrument(plan, design, Arc::clone(interrupt))
         .map_err(|why| format!("cannot measure the machine card: {why}"))?;
-    let outcome = Runner {
-        design: &design,
-        recorder: &mut Recorder::nowhere(),
-        progress: &Progress::hidden(),
-        deadline: None,
-        interrupt,
-    }
-    .run(&mut slices, &mut experiment.cells);
+    let outcome = run_unrecorded(&mut slices, &mut experiment, interrupt);
     match outcome.stopped {
         Some(Stop::Fatal(why)) => return Err(format!("cannot measure the machine card: {why}")),
         Some(_) => return Err("interrupted before the machine card was measured".into()),

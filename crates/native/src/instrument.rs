@@ -18,7 +18,7 @@ use crate::workers::{Ending, OfThisMachine, Workers};
 use locklab_host::clock;
 use locklab_host::machine::Machine;
 use locklab_host::topology::real_time;
-use locklab_judge::{Direction, Interim, Side, interim, is_look};
+use locklab_judge::{Direction, Interim, interim, is_look};
 use locklab_lab::experiment::{
     Cell, Design, Experiment, Facts, Labels, Provenance, Sample, Source,
 };
@@ -307,14 +307,6 @@ impl Instrument for Slices {
             format!("{length} after {settle} left out, {how}"),
         ));
         Ok(())
-    }
-
-    fn run(&mut self, cell: &Cell, turn: &Turn, side: Side) -> Result<Sample, Stopped> {
-        let [baseline, experiment] = self.run_together(cell, turn)?;
-        Ok(match side {
-            Side::Baseline => baseline,
-            Side::Experiment => experiment,
-        })
     }
 
     fn run_together(&mut self, _cell: &Cell, turn: &Turn) -> Result<[Sample; 2], Stopped> {

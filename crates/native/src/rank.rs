@@ -17,7 +17,7 @@ use crate::request::MOST_LOCKS;
 use crate::settling::calibrate;
 use crate::timeline::SliceLength;
 use crate::workers::Ending;
-use locklab_judge::{Direction, Interim, Side, fork_seed, have_left};
+use locklab_judge::{Direction, Interim, fork_seed, have_left};
 use locklab_lab::experiment::{Cell, Design, Experiment, Labels, Sample};
 use locklab_lab::instrument::{Instrument, Pairing, Schedule, Stopped, Turn};
 use locklab_lab::matrix::OPS;
@@ -302,14 +302,6 @@ impl Instrument for RankedSlices {
         cell.facts
             .push(("Slices".into(), format!("{length} after {settle} left out")));
         Ok(())
-    }
-
-    fn run(&mut self, cell: &Cell, turn: &Turn, side: Side) -> Result<Sample, Stopped> {
-        let [reference, own] = self.run_together(cell, turn)?;
-        Ok(match side {
-            Side::Baseline => reference,
-            Side::Experiment => own,
-        })
     }
 
     fn run_together(&mut self, _: &Cell, turn: &Turn) -> Result<[Sample; 2], Stopped> {

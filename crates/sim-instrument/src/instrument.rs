@@ -2,7 +2,6 @@
 
 use crate::pool::Pool;
 use crate::spec::{Place, Spec, Work};
-use locklab_judge::Side;
 use locklab_lab::experiment::{
     Cell, Design, Experiment, Facts, Labels, Provenance, Sample, Source, Values,
 };
@@ -17,7 +16,7 @@ use locklab_sim::turns::Unit;
 use locklab_sim::{Machine, Origin, Outcome, run};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
 /// Both outcomes of a pair, the baseline's first, or the reason why there are
 /// none.
@@ -219,16 +218,9 @@ impl Instrument for Simulated<'_> {
         ));
     }
 
-    fn run(&mut self, _: &Cell, turn: &Turn, side: Side) -> Result<Sample, Stopped> {
-        let [baseline, experiment] = self.both(turn)?;
-        Ok(match side {
-            Side::Baseline => baseline,
-            Side::Experiment => experiment,
-        })
-    }
-
     fn run_together(&mut self, _: &Cell, turn: &Turn) -> Result<[Sample; 2], Stopped> {
-        self.both(turn)
+        let both = pool(&self.pool)?.simulated(task(turn), self.interrupt, Stopped::Fatal)?;
+        Ok(both.map(|outcome| sample(&outcome, self.spec.latency)))
     }
 }
 
@@ -236,22 +228,10 @@ fn task(turn: &Turn) -> (usize, u32, u64) {
     (turn.cell, turn.pair, turn.seed)
 }
 
-impl Simulated<'_> {
-    fn both(&mut self, turn: &Turn) -> Result<[Sample; 2], Stopped> {
-        let go_on = || !self.interrupt.load(Ordering::Relaxed);
-        let fetched = self
-            .pool
-            .as_ref()
-            .and_then(|pool| pool.fetch(task(turn), go_on));
-        match fetched {
-            Some(Ok(both)) => Ok(both.map(|outcome| sample(&outcome, self.spec.latency))),
-            Some(Err(why)) => Err(Stopped::Fatal(why)),
-            None if !go_on() => Err(Stopped::Interrupted),
-            None => Err(Stopped::Fatal(
-                "a simulation ended without an outcome".into(),
-            )),
-        }
-    }
+/// The pool that was started when the turns were announced.
+pub(crate) fn pool<P>(started: &Option<P>) -> Result<&P, Stopped> {
+    let missing = || Stopped::Fatal("no simulation was announced".into());
+    started.as_ref().ok_or_else(missing)
 }
 
 /// The metrics of one simulation, by the names used in a matrix.

@@ -4,6 +4,7 @@
 //! A result depends on its task alone, never on the number of threads
 //! or on their order.
 
+use locklab_lab::instrument::Stopped;
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -76,6 +77,30 @@ where
                 Ok((done, _)) => done,
                 Err(poisoned) => poisoned.into_inner().0,
             };
+        }
+    }
+}
+
+impl<K, T> Pool<K, Result<T, String>>
+where
+    K: Copy + Eq + Hash + Send + Sync + 'static,
+    T: Send + 'static,
+{
+    /// As [`Pool::fetch`], for an instrument: until `interrupt` is set. A
+    /// simulation that failed stops what `failed` says.
+    pub(crate) fn simulated(
+        &self,
+        task: K,
+        interrupt: &AtomicBool,
+        failed: fn(String) -> Stopped,
+    ) -> Result<T, Stopped> {
+        let go_on = || !interrupt.load(Ordering::Relaxed);
+        match self.fetch(task, go_on) {
+            Some(result) => result.map_err(failed),
+            None if !go_on() => Err(Stopped::Interrupted),
+            None => Err(Stopped::Fatal(
+                "a simulation ended without an outcome".into(),
+            )),
         }
     }
 }

@@ -4,10 +4,10 @@
 //! on it. The reference is simulated once in a block; every pair of the block
 //! has its sample.
 
-use crate::instrument::{caveats, facts, fingerprint, sample};
+use crate::instrument::{caveats, facts, fingerprint, pool, sample};
 use crate::pool::Pool;
 use crate::spec::{Place, Spec};
-use locklab_judge::{Side, fork_seed};
+use locklab_judge::fork_seed;
 use locklab_lab::experiment::{Cell, Design, Experiment, Labels, Provenance, Sample, Source};
 use locklab_lab::instrument::{Instrument, Pairing, Schedule, Stopped, Turn};
 use locklab_lab::matrix::metrics;
@@ -16,7 +16,7 @@ use locklab_sim::band::draws;
 use locklab_sim::{Machine, Outcome, run};
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
 /// One simulation: a point, a block and a lock, by their numbers.
 type Task = (usize, u32, usize);
@@ -78,16 +78,10 @@ impl<'a> Ranked<'a> {
     }
 
     fn fetch(&self, task: Task) -> Result<Sample, Stopped> {
-        let go_on = || !self.interrupt.load(Ordering::Relaxed);
-        match self.pool.as_ref().and_then(|pool| pool.fetch(task, go_on)) {
-            Some(Ok(outcome)) => Ok(sample(&outcome, true)),
-            // The others go on.
-            Some(Err(why)) => Err(Stopped::Cell(why)),
-            None if !go_on() => Err(Stopped::Interrupted),
-            None => Err(Stopped::Fatal(
-                "a simulation ended without an outcome".into(),
-            )),
-        }
+        let pool = pool(&self.pool)?;
+        // Where a lock fails, the others go on.
+        let outcome = pool.simulated(task, self.interrupt, Stopped::Cell)?;
+        Ok(sample(&outcome, true))
     }
 }
 
@@ -181,14 +175,6 @@ impl Instrument for Ranked<'_> {
                 run(&scenario).map_err(|e| e.to_string())
             },
         ));
-    }
-
-    fn run(&mut self, cell: &Cell, turn: &Turn, side: Side) -> Result<Sample, Stopped> {
-        let [baseline, experiment] = self.run_together(cell, turn)?;
-        Ok(match side {
-            Side::Baseline => baseline,
-            Side::Experiment => experiment,
-        })
     }
 
     fn run_together(&mut self, _: &Cell, turn: &Turn) -> Result<[Sample; 2], Stopped> {

@@ -17,9 +17,7 @@ use locklab_host::environment::Environment;
 use locklab_host::topology::Topology;
 use locklab_judge::{Family, Verdict, fork_seed};
 use locklab_lab::experiment::Invalid;
-use locklab_lab::progress::Progress;
-use locklab_lab::runner::Runner;
-use locklab_lab::store::Recorder;
+use locklab_lab::runner::run_unrecorded;
 use locklab_lab::verdicts::judge;
 
 const MS: u64 = 1_000_000;
@@ -254,7 +252,7 @@ fn minute(character: Character, effect: f64, seconds: u64, seed: u64) -> Minute 
     let interrupt = Arc::new(AtomicBool::new(false));
     let code = LockCode::find("ticket").unwrap();
     let (mut slices, mut experiment) = native
-        .instrument_of([code, code], plan, design.clone(), Arc::clone(&interrupt))
+        .instrument_of([code, code], plan, design, Arc::clone(&interrupt))
         .unwrap();
     let began = Instant::now();
     slices.workers = Box::new(Modelled {
@@ -266,14 +264,7 @@ fn minute(character: Character, effect: f64, seconds: u64, seed: u64) -> Minute 
         passed: 0,
         draws: 0,
     });
-    let outcome = Runner {
-        design: &design,
-        recorder: &mut Recorder::nowhere(),
-        progress: &Progress::hidden(),
-        deadline: None,
-        interrupt: &interrupt,
-    }
-    .run(&mut slices, &mut experiment.cells);
+    let outcome = run_unrecorded(&mut slices, &mut experiment, &interrupt);
     assert_eq!(outcome.stopped, None);
     let verdicts = judge(&experiment).unwrap();
     let mut minute = Minute {
