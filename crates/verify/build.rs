@@ -52,6 +52,10 @@ const TYPES: &[(&str, &str)] = &[
         "subject::shared::<P, super::MODULE::RwQueued<P>>()",
     ),
     (
+        "rw_per_cpu.rs",
+        "subject::shared::<P, super::MODULE::RwPerCpu<P, 2>>()",
+    ),
+    (
         "tas.rs",
         "subject::timed::<P, super::MODULE::Tas<P>>(|()| true)",
     ),

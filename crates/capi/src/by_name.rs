@@ -6,7 +6,7 @@ use locklab_locks::catalogue::{self, BigVisitor, Visitor};
 use locklab_locks::lock_api::{RawRwLock, RawRwLockDowngrade};
 use locklab_locks::{
     BigLock, BravoPhaseFair, Fairness, McsTimeout, McsTimeoutNode, McsTp, PhaseFair, Platform,
-    RawLock, RqSpinlock, RwQueued, Tas, TasWord, TimedLock, Ttas, TtasWord, VirtSpin,
+    RawLock, RqSpinlock, RwPerCpu, RwQueued, Tas, TasWord, TimedLock, Ttas, TtasWord, VirtSpin,
     VirtSpinBackoff, VirtSpinDelay,
 };
 
@@ -296,6 +296,7 @@ fn describe(name: &str) -> Option<&'static locklab_type> {
         "rw-queued" => const { &shared::<RwQueued<P>>() },
         "phase-fair" => const { &shared::<PhaseFair<P>>() },
         "bravo" => const { &shared::<BravoPhaseFair<P>>() },
+        "rw-per-cpu" => const { &shared::<RwPerCpu<P>>() },
         _ => {
             return catalogue::visit_big::<P, _>(name, Describe)
                 .or_else(|| catalogue::visit::<P, _>(name, Describe));

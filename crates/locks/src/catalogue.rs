@@ -10,8 +10,8 @@ use crate::{
     Anderson, BigLock, BravoPhaseFair, Clh, Cna, CohortBoMcs, CohortTktTkt, Fissile, Futex,
     FutexAdaptive, Hemlock, Hmcs, Malthusian, Mcs, McsK42, McsTimeout, McsTp, MplockAnderson,
     MplockClh, MplockMcs, MplockTicket, MplockTicketPadded, PhaseFair, QSpinlock, QSpinlockCna,
-    QSpinlockPv, QSpinlockVirt, Reciprocating, RqSpinlock, RwQueued, Tas, TasWord, Ticket,
-    TicketProp, Ttas, TtasWord, Twa, VirtSpin, VirtSpinBackoff, VirtSpinDelay,
+    QSpinlockPv, QSpinlockVirt, Reciprocating, RqSpinlock, RwPerCpu, RwQueued, Tas, TasWord,
+    Ticket, TicketProp, Ttas, TtasWord, Twa, VirtSpin, VirtSpinBackoff, VirtSpinDelay,
 };
 use lock_api::RawRwLockDowngrade;
 
@@ -156,6 +156,7 @@ catalogue! {
         RwQueued,
         PhaseFair,
         BravoPhaseFair,
+        RwPerCpu[512],
     }
     sleeping_locks {
         Futex,

@@ -32,6 +32,7 @@
 //! | code that may deadlock, and must go on | [`RqSpinlock`] | 4 bytes; an acquisition fails where it would hang |
 //! | readers and writers | [`RwQueued`], [`PhaseFair`] | waiters in order; readers wait for one writer at most |
 //! | hardly ever a writer | [`BravoPhaseFair`], [`Bravo`] around another | readers write no line that other readers use |
+//! | the same, for one lock that all CPUs read all the time | [`RwPerCpu`] | a reader costs one fence; 64 bytes for each CPU |
 //! | processes that share memory | [`Futex`], [`Ticket`], [`Ttas`], [`Anderson`], [`mplock`] | no pointers (`Info::shared_memory`) |
 //! | one lock that its holder may acquire again | [`mplock`] | recursive; all levels released at once |
 //!
@@ -44,7 +45,7 @@
 //! - [`lock_api::Mutex`] with any context-free lock: guards,
 //!   as usual. `unlock_fair` where the lock is first come, first served;
 //!   `try_lock_for` where it has no queue. [`lock_api::RwLock`] with
-//!   [`RwQueued`], [`PhaseFair`] and [`Bravo`], downgrade included.
+//!   [`RwQueued`], [`PhaseFair`], [`Bravo`] and [`RwPerCpu`], downgrade included.
 //! - [`Mutex`] with any lock except CLH, including those with a queue node:
 //!   closures.
 //! - [`QueueMutex`] with locks whose guards may be leaked: guards, and the
@@ -126,6 +127,7 @@ mod qspinlock_pv;
 mod qspinlock_virt;
 mod reciprocating;
 mod rqspinlock;
+mod rw_per_cpu;
 mod rwlock;
 mod tas;
 mod ticket;
@@ -182,6 +184,7 @@ pub use qspinlock_pv::QSpinlockPv;
 pub use qspinlock_virt::QSpinlockVirt;
 pub use reciprocating::{Reciprocating, ReciprocatingElement};
 pub use rqspinlock::{AcquireError, RqSpinlock};
+pub use rw_per_cpu::RwPerCpu;
 pub use rwlock::RwQueued;
 pub use tas::{Byte, Tas, TasWord, Ttas, TtasWord, Width, Word};
 pub use ticket::Ticket;

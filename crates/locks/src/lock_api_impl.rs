@@ -153,10 +153,12 @@ pub(crate) use shared_methods;
 /// Implements `lock_api::RawRwLock` and its downgrade for `$lock<P>`, which has
 /// the methods named above and `downgrade`.
 macro_rules! shared {
-    ($lock:ident) => {
+    ($lock:ident $(, $constant:ident: $type:ty)*) => {
         // SAFETY: readers and the writer exclude each other; `lock_api` borrows
         // the lock for as long as it is held.
-        unsafe impl<P: $crate::platform::Platform> lock_api::RawRwLock for $lock<P> {
+        unsafe impl<P: $crate::platform::Platform, $(const $constant: $type),*>
+            lock_api::RawRwLock for $lock<P, $($constant),*>
+        {
             #[allow(clippy::declare_interior_mutable_const)]
             const INIT: Self = Self::new();
             type GuardMarker = lock_api::GuardNoSend;
@@ -165,7 +167,9 @@ macro_rules! shared {
         }
 
         // SAFETY: `downgrade` leaves a reader where the writer was.
-        unsafe impl<P: $crate::platform::Platform> lock_api::RawRwLockDowngrade for $lock<P> {
+        unsafe impl<P: $crate::platform::Platform, $(const $constant: $type),*>
+            lock_api::RawRwLockDowngrade for $lock<P, $($constant),*>
+        {
             #[inline(always)]
             unsafe fn downgrade(&self) {
                 // SAFETY: of the caller.

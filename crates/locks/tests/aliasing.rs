@@ -171,6 +171,7 @@ fn guards_of_readers_and_writers() {
     guards::<RwQueued>();
     guards::<PhaseFair>();
     guards::<BravoPhaseFair>();
+    guards::<RwPerCpu<NativePlatform, 2>>();
 }
 
 #[test]

@@ -88,6 +88,7 @@ fn sizes_are_what_the_documentation_says() {
     assert_eq!(size_of::<HeldLocks<N>>(), 32 * size_of::<usize>());
     assert_eq!(size_of::<PhaseFair>(), 16);
     assert_eq!(size_of::<BravoPhaseFair>(), 32);
+    assert_eq!(size_of::<RwPerCpu>(), 128 + 512 * 64);
     assert_eq!(size_of::<VisibleReader<N>>(), 64);
     assert_eq!(size_of::<Futex>(), 4);
     assert_eq!(size_of::<FutexAdaptive>(), 8);
@@ -318,6 +319,7 @@ statics! {
     RW_QUEUED: RwQueued, ();
     PHASE_FAIR: PhaseFair, ();
     BRAVO: BravoPhaseFair, ();
+    RW_PER_CPU: RwPerCpu, ();
     FUTEX: Futex, ();
     FUTEX_ADAPTIVE: FutexAdaptive, ();
     MPLOCK_TICKET: MplockTicket, ();

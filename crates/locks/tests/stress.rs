@@ -6,7 +6,7 @@ use crate::common::yielding::{FENCES, Yielding, YieldingPortable};
 use locklab_locks::catalogue::{self, Visitor};
 use locklab_locks::{
     BravoPhaseFair, Fairness, Host, Info, NativePlatform, Platform, QSpinlock, QSpinlockCna,
-    QSpinlockPv, QueueNodes, RawLock, RqSpinlock, RwQueued, Tas, Threads,
+    QSpinlockPv, QueueNodes, RawLock, RqSpinlock, RwPerCpu, RwQueued, Tas, Threads,
 };
 use std::sync::atomic::Ordering;
 
@@ -113,6 +113,7 @@ fn queued_spinlocks_do_without_numbers() {
     stress::<P, RqSpinlock<P>>(3, 2_000);
     stress::<P, RwQueued<P>>(3, 2_000);
     stress::<P, BravoPhaseFair<P>>(3, 2_000);
+    stress::<P, RwPerCpu<P, 2>>(3, 2_000);
 }
 
 #[test]

@@ -77,6 +77,7 @@ fn readers_are_together_and_writers_alone() {
     readers_and_writers::<RwQueued<Yielding>>();
     readers_and_writers::<PhaseFair<Yielding>>();
     readers_and_writers::<BravoPhaseFair<Yielding>>();
+    readers_and_writers::<RwPerCpu<Yielding, 2>>();
     readers_and_writers::<Bravo<RwQueued<Yielding>, Yielding>>();
 }
 
@@ -143,5 +144,6 @@ fn reader_writer_locks_stand_behind_ordinary_guards() {
     guards::<RwQueued>();
     guards::<PhaseFair>();
     guards::<BravoPhaseFair>();
+    guards::<RwPerCpu>();
     guards::<Bravo<RwQueued>>();
 }

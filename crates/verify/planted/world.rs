@@ -52,9 +52,11 @@ pub(crate) mod lock_api_impl {
     }
     /// As that of the locks.
     macro_rules! shared {
-        ($lock:ident) => {
+        ($lock:ident $(, $constant:ident: $type:ty)*) => {
             // SAFETY: as the lock's own.
-            unsafe impl<P: Platform> lock_api::RawRwLock for $lock<P> {
+            unsafe impl<P: Platform, $(const $constant: $type),*> lock_api::RawRwLock
+                for $lock<P, $($constant),*>
+            {
                 #[allow(clippy::declare_interior_mutable_const)]
                 const INIT: Self = Self::new();
                 type GuardMarker = lock_api::GuardNoSend;
@@ -78,7 +80,9 @@ pub(crate) mod lock_api_impl {
                 }
             }
             // SAFETY: as the lock's own.
-            unsafe impl<P: Platform> lock_api::RawRwLockDowngrade for $lock<P> {
+            unsafe impl<P: Platform, $(const $constant: $type),*> lock_api::RawRwLockDowngrade
+                for $lock<P, $($constant),*>
+            {
                 unsafe fn downgrade(&self) {
                     unsafe { Self::downgrade(self) }
                 }

@@ -53,7 +53,7 @@ pub use mutation::{Change, Mutation, Part};
 pub use numbers::THREAD_NUMBERS;
 pub use parking::SPIN_THEN_PARK;
 pub use platform::{Loom, Word};
-pub use property::{Property, promises, properties};
+pub use property::{Property, promises, promises_of_readers, properties};
 pub use result::{
     Checker, Count, Killed, LockResult, MutantKind, PropertyResult, Survivor, Verdict,
 };

@@ -10,8 +10,8 @@ use super::locks::catalogue::{self, Visitor};
 use super::locks::platform::Platform;
 use super::locks::{
     Anderson, BravoPhaseFair, McsTimeout, McsTimeoutNode, McsTp, MplockAnderson, MplockClh,
-    MplockMcs, MplockTicket, MplockTicketPadded, PhaseFair, RawLock, RqSpinlock, RwQueued, Tas,
-    TasWord, Ttas, TtasWord, Twa,
+    MplockMcs, MplockTicket, MplockTicketPadded, PhaseFair, RawLock, RqSpinlock, RwPerCpu,
+    RwQueued, Tas, TasWord, Ttas, TtasWord, Twa,
 };
 use crate::platform::Loom;
 use crate::property::{
@@ -19,8 +19,9 @@ use crate::property::{
     comes_again_meanwhile, given_up, goes_round_meanwhile, interrupted, interrupted_in_queue,
     just_made, lets_others_in, many_turns, meanwhile, moves_between_nodes, neighbour_in_interrupt,
     one_context, one_writer_between, overtaking_in_queue, promises, read_write,
-    readers_at_the_limit, readers_wait, readers_wrap, refused_beside_another, resilient,
-    running_keep_place, short_lived, timed, virtualized, without_node, writer_tries,
+    readers_at_the_limit, readers_of_each_count, readers_of_one_count, readers_wait, readers_wrap,
+    refused_beside_another, resilient, running_keep_place, short_lived, timed, virtualized,
+    without_node, writer_tries,
 };
 use crate::subject::{self, Subject, subject};
 use std::sync::Arc;
@@ -52,6 +53,8 @@ pub(crate) fn model<P: Platform, const CPUS: usize>(name: &str) -> Option<Arc<dy
         "rw-queued" => subject::shared::<P, RwQueued<P>>(),
         "phase-fair" => subject::shared::<P, PhaseFair<P>>(),
         "bravo" => subject::shared::<P, BravoPhaseFair<P>>(),
+        // The threads beyond the first two share a count.
+        "rw-per-cpu" => subject::shared::<P, RwPerCpu<P, 2>>(),
         "mplock-ticket" => subject::big::<P, MplockTicket<P, CPUS>>(),
         "mplock-ticket-padded" => subject::big::<P, MplockTicketPadded<P, CPUS>>(),
         "mplock-anderson" => subject::big::<P, MplockAnderson<P, CPUS>>(),
@@ -217,6 +220,21 @@ pub(crate) fn more_properties(name: &str, lock: &Arc<dyn Subject>) -> Vec<Proper
             all.extend(biased(lock));
             all
         }
+        "rw-per-cpu" => {
+            let mut all = read_write(lock);
+            all.extend([
+                announced(lock),
+                readers_wait(lock),
+                readers_of_each_count(lock),
+            ]);
+            all.extend(writer_tries(lock));
+            // Where no CPU has an entry, all share one count.
+            all.extend(readers_of_one_count(&subject::shared::<
+                Loom,
+                RwPerCpu<Loom, 0>,
+            >()));
+            all
+        }
         _ => Vec::new(),
     }
 }
@@ -229,6 +247,7 @@ pub(crate) fn orderings_of(name: &str) -> Option<&'static str> {
     match name {
         "rw-queued" => Some("locks/src/rwlock.rs"),
         "bravo" => Some("locks/src/bravo.rs"),
+        "rw-per-cpu" => Some("locks/src/rw_per_cpu.rs"),
         "rqspinlock" => Some("locks/src/rqspinlock.rs"),
         "qspinlock-cna" => Some("locks/src/qspinlock_cna.rs"),
         _ => None,
@@ -244,6 +263,7 @@ pub(crate) fn structure_of(name: &str) -> &'static [&'static str] {
         "c-bo-mcs" | "c-tkt-tkt" => &["locks/src/cohort.rs", "P::preferences()"],
         "rw-queued" => &["locks/src/rwlock.rs"],
         "bravo" => &["locks/src/bravo.rs"],
+        "rw-per-cpu" => &["locks/src/rw_per_cpu.rs"],
         "rqspinlock" => &["locks/src/rqspinlock.rs"],
         "qspinlock-cna" => &["locks/src/qspinlock_cna.rs", "P::preferences()"],
         "qspinlock-virt" => &["locks/src/qspinlock_virt.rs", "locks/src/virt_spin.rs"],

@@ -64,17 +64,17 @@ pub trait Instance {
     }
 
     /// As [`locklab_locks::lock_api::RawRwLock::lock_shared`].
-    fn read(&self) {
+    unsafe fn read(&self, _: &Context) {
         unimplemented!("no readers")
     }
 
     /// As [`locklab_locks::lock_api::RawRwLock::try_lock_shared`].
-    fn try_read(&self) -> bool {
+    unsafe fn try_read(&self, _: &Context) -> bool {
         unimplemented!("no readers")
     }
 
     /// As [`locklab_locks::lock_api::RawRwLock::unlock_shared`].
-    unsafe fn read_unlock(&self) {
+    unsafe fn read_unlock(&self, _: &Context) {
         unimplemented!("no readers")
     }
 
@@ -222,15 +222,15 @@ impl<P: Platform, L: RawLock<P> + RawRwLockDowngrade> Subject for Shared<P, L> {
 impl<P: Platform, L: RawLock<P> + RawRwLockDowngrade> Instance for SharedInstance<P, L> {
     raw_lock!(L, P);
 
-    fn read(&self) {
+    unsafe fn read(&self, _: &Context) {
         self.0.lock_shared();
     }
 
-    fn try_read(&self) -> bool {
+    unsafe fn try_read(&self, _: &Context) -> bool {
         self.0.try_lock_shared()
     }
 
-    unsafe fn read_unlock(&self) {
+    unsafe fn read_unlock(&self, _: &Context) {
         // SAFETY: the caller's promise is the same.
         unsafe { self.0.unlock_shared() }
     }

@@ -21,7 +21,8 @@ pub(crate) use big::big_properties;
 pub(crate) use deadlock::resilient;
 use locklab_locks::{Fairness, RawLock};
 pub(crate) use readers::{
-    biased, read_write, readers_at_the_limit, readers_wrap, refused_beside_another, writer_tries,
+    biased, own_readers, read_write, readers_at_the_limit, readers_of_each_count,
+    readers_of_one_count, readers_wrap, refused_beside_another, writer_tries,
 };
 pub(crate) use special::{
     both_sleep, given_up, just_made, one_context, short_lived, timed, virtualized,
@@ -145,6 +146,12 @@ impl Property {
 /// The promises of lock `L`, the cheapest first.
 pub fn properties<L: RawLock<Loom>>() -> Vec<Property> {
     promises(&subject::<Loom, L>())
+}
+
+/// What a lock of the user's own promises beyond that if readers share it; `tries`
+/// if there is an attempt to read.
+pub fn promises_of_readers(lock: &Arc<dyn Subject>, tries: bool) -> Vec<Property> {
+    own_readers(lock, tries)
 }
 
 /// The promises of a lock, the cheapest first.

@@ -50,6 +50,68 @@ pub(crate) fn read_write(lock: &Lock) -> Vec<Property> {
     ]
 }
 
+/// The promises of a lock of the user's own that readers share, in which each
+/// thread has one context; `tries` if there is a `try_read`.
+pub(crate) fn own_readers(lock: &Lock, tries: bool) -> Vec<Property> {
+    let mut all = vec![
+        Property::new("a reader and a writer", 2, lock, |lock| {
+            patient_readers::<1, 1, 2>(lock);
+        }),
+        Property::new("two readers at once", 2, lock, |lock| {
+            let table = Table::new(lock, 2);
+            table.read();
+            join(spawn(1, move || table.read_section()));
+            table.read_unlock();
+            table.finish();
+        }),
+        Property::new("two readers and a writer", 3, lock, |lock| {
+            patient_readers::<2, 1, 1>(lock);
+        }),
+        Property::new("a reader and two writers", 3, lock, |lock| {
+            patient_readers::<1, 2, 1>(lock);
+        }),
+    ];
+    if tries {
+        all.push(Property::new("a reader tries", 2, lock, |lock| {
+            readers::<1, 1, 2>(lock);
+        }));
+        all.push(Property::new(
+            "a reader tries beside one",
+            2,
+            lock,
+            |lock| {
+                let table = Table::new(lock, 2);
+                table.read();
+                join(spawn(1, move || {
+                    assert!(table.try_read(), "try_read fails among readers");
+                    table.enter_reading();
+                    table.read_unlock();
+                }));
+                table.read_unlock();
+                table.finish();
+            },
+        ));
+    }
+    all
+}
+
+/// As [`readers`], by readers that do not try.
+fn patient_readers<const READERS: usize, const WRITERS: usize, const TIMES: usize>(lock: &Lock) {
+    run(
+        Table::new(lock, READERS + WRITERS),
+        READERS + WRITERS,
+        |table, cpu| {
+            for _ in 0..TIMES {
+                if cpu < WRITERS {
+                    table.section();
+                } else {
+                    table.read_section();
+                }
+            }
+        },
+    );
+}
+
 /// Readers and writers exclude each other, and readers see what writers
 /// wrote.
 fn readers<const READERS: usize, const WRITERS: usize, const TIMES: usize>(lock: &Lock) {
@@ -183,6 +245,41 @@ pub(crate) fn readers_at_the_limit(lock: &Lock) -> Property {
         // So many readers never all go.
         table.abandon();
     })
+}
+
+/// Each count has room for a last reader: that of a CPU, and the one that CPUs
+/// without an entry share. Who is refused leaves what it found.
+pub(crate) fn readers_of_each_count(lock: &Lock) -> Property {
+    Property::new("each count at the limit", 3, lock, |lock| {
+        let table = Table::with(lock, 3, true);
+        let to_the_limit = move || {
+            table.read();
+            for _ in 0..2 {
+                assert!(!table.try_read(), "a reader too many is admitted");
+                let refused = catch_unwind(AssertUnwindSafe(|| table.read()));
+                assert!(refused.is_err(), "a reader too many is admitted");
+                table.read_unlock();
+                table.read();
+            }
+        };
+        to_the_limit();
+        join(spawn(2, to_the_limit));
+        // So many readers never all go.
+        table.abandon();
+    })
+}
+
+/// Readers that share a count come, go and are refused at the same time.
+pub(crate) fn readers_of_one_count(lock: &Lock) -> Vec<Property> {
+    vec![
+        Property::new("one count, two readers", 3, lock, |lock| {
+            patient_readers::<2, 1, 1>(lock);
+        }),
+        Property {
+            name: "one count, one refused",
+            ..refused_beside_another(lock)
+        },
+    ]
 }
 
 /// A reader goes while another is refused: whoever is refused takes back what

@@ -176,11 +176,15 @@ impl Table {
     }
 
     pub(super) fn read(&self) {
-        self.call(Call::Read, || self.lock.read(), |()| Answer::Done);
+        // SAFETY: as `lock_with`.
+        let body = || unsafe { self.lock.read(self.own()) };
+        self.call(Call::Read, body, |()| Answer::Done);
     }
 
     pub(super) fn try_read(&self) -> bool {
-        self.call(Call::TryRead, || self.lock.try_read(), done_if)
+        // SAFETY: as `lock_with`.
+        let body = || unsafe { self.lock.try_read(self.own()) };
+        self.call(Call::TryRead, body, done_if)
     }
 
     /// Makes the writer a reader.
@@ -247,7 +251,7 @@ impl Table {
     /// Releases one reader.
     pub(super) fn read_unlock(&self) {
         // SAFETY: the models call it while they read.
-        let body = || unsafe { self.lock.read_unlock() };
+        let body = || unsafe { self.lock.read_unlock(self.own()) };
         self.call(Call::ReadUnlock, body, |()| Answer::Done);
     }
 

@@ -60,7 +60,7 @@ pub struct Drawn {
 pub fn draw(name: &str, seed: u64, schedules: usize) -> Option<Drawn> {
     let lock = models::model::<Random, { platform::CPUS.next_power_of_two() }>(name)?;
     let turn: Turn = match name {
-        "rw-queued" | "phase-fair" | "bravo" => readers_and_writers,
+        "rw-queued" | "phase-fair" | "bravo" | "rw-per-cpu" => readers_and_writers,
         "tas" | "ttas" | "tas-word" | "ttas-word" | "mcs-timeout" | "mcs-tp" | "rqspinlock" => {
             some_give_up
         }
@@ -239,7 +239,7 @@ impl Table {
 
     fn read_unlock(&self) {
         // SAFETY: held for reading.
-        let body = || unsafe { self.lock.read_unlock() };
+        let body = || unsafe { self.lock.read_unlock(self.context()) };
         self.call(Operation::ReadUnlock, body, |()| Answer::Done);
     }
 
@@ -356,11 +356,15 @@ fn readers_and_writers(table: &Table, task: usize) {
         let body = || unsafe { table.lock.downgrade() };
         table.call(Operation::Downgrade, body, |()| Answer::Done);
     } else if chance(1, 3) {
-        if !table.call(Operation::TryRead, || table.lock.try_read(), done_if) {
+        // SAFETY: as `lock`.
+        let body = || unsafe { table.lock.try_read(table.context()) };
+        if !table.call(Operation::TryRead, body, done_if) {
             return;
         }
     } else {
-        table.call(Operation::Read, || table.lock.read(), |()| Answer::Done);
+        // SAFETY: as `lock`.
+        let body = || unsafe { table.lock.read(table.context()) };
+        table.call(Operation::Read, body, |()| Answer::Done);
     }
     table.inside_reading();
     table.read_unlock();
