@@ -26,6 +26,12 @@ void lab_init(void *lock);               /* optional */
 int lab_trylock(void *lock, void *ctx);  /* optional: 1 if acquired */
 int lab_is_locked(const void *lock);     /* optional */
 
+/* Optional, the first two together: readers may hold the lock at the same time,
+ * and no writer beside them. Without them a reader locks as a writer does. */
+void lab_read_lock(void *lock, void *ctx);
+void lab_read_unlock(void *lock, void *ctx);
+int lab_read_trylock(void *lock, void *ctx); /* 1 if acquired */
+
 /* Provided by Locklab. */
 unsigned lab_cpu(void);  /* this CPU's number, from 0 */
 unsigned lab_node(void); /* its NUMA node */

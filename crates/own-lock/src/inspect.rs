@@ -38,6 +38,10 @@ pub struct Facts {
     pub init: bool,
     /// Whether there is a `lab_trylock`.
     pub try_lock: bool,
+    /// Whether there are `lab_read_lock` and `lab_read_unlock`.
+    pub readers_share: bool,
+    /// Whether there is a `lab_read_trylock`.
+    pub try_read: bool,
     /// Whether there is a `lab_is_locked`.
     pub is_locked: bool,
     /// Whether it serves in the order of arrival.
@@ -75,6 +79,19 @@ impl Facts {
                 return Err(Error::File(format!("{name} defines no {needed}")));
             }
         }
+        let [read_lock, read_unlock, try_read] =
+            ["lab_read_lock", "lab_read_unlock", "lab_read_trylock"]
+                .map(|function| symbols.contains_key(function));
+        if read_lock != read_unlock || (try_read && !read_lock) {
+            let missing = if read_lock {
+                "lab_read_unlock"
+            } else {
+                "lab_read_lock"
+            };
+            return Err(Error::File(format!(
+                "{name} defines functions of readers, but no {missing}; define it, or none of them"
+            )));
+        }
         let number = |bytes: &[u8], at: usize| {
             bytes.get(8 * at..8 * at + 8).map_or(0, |eight| {
                 eight
@@ -99,6 +116,8 @@ impl Facts {
             ctx_align: number(description, 4),
             init: symbols.contains_key("lab_init"),
             try_lock: symbols.contains_key("lab_trylock"),
+            readers_share: read_lock,
+            try_read,
             is_locked: symbols.contains_key("lab_is_locked"),
             fifo: symbols.contains_key("locklab_fifo"),
             max_cpus: data("locklab_cpus", 8).map(|bytes| number(bytes, 0)),

@@ -11,9 +11,9 @@ use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::ops::Range;
 use std::path::Path;
 
-/// `lab_lock`, `lab_unlock`.
+/// `lab_lock`, `lab_unlock`, `lab_read_lock`, `lab_read_unlock`.
 pub(crate) type Act = unsafe extern "C-unwind" fn(*mut c_void, *mut c_void);
-/// `lab_trylock`.
+/// `lab_trylock`, `lab_read_trylock`.
 pub(crate) type Try = unsafe extern "C-unwind" fn(*mut c_void, *mut c_void) -> c_int;
 /// `lab_init`.
 pub(crate) type Init = unsafe extern "C-unwind" fn(*mut c_void);
@@ -89,6 +89,10 @@ pub(crate) struct Library {
     pub(crate) lock: Act,
     pub(crate) unlock: Act,
     pub(crate) try_lock: Option<Try>,
+    /// As `lock` and `unlock` where readers do not share it.
+    pub(crate) read_lock: Act,
+    pub(crate) read_unlock: Act,
+    pub(crate) try_read: Option<Try>,
     pub(crate) init: Option<Init>,
     pub(crate) is_locked: Option<Ask>,
     /// Its load address.
@@ -151,11 +155,20 @@ impl Library {
                 }
             }
         }
+        let unlock = needed("lab_unlock")?;
         // SAFETY: of these types, by the header that declares them.
         unsafe {
             Ok(Self {
                 lock: std::mem::transmute::<*mut c_void, Act>(lock),
-                unlock: std::mem::transmute::<*mut c_void, Act>(needed("lab_unlock")?),
+                unlock: std::mem::transmute::<*mut c_void, Act>(unlock),
+                read_lock: std::mem::transmute::<*mut c_void, Act>(
+                    address("lab_read_lock").unwrap_or(lock),
+                ),
+                read_unlock: std::mem::transmute::<*mut c_void, Act>(
+                    address("lab_read_unlock").unwrap_or(unlock),
+                ),
+                try_read: address("lab_read_trylock")
+                    .map(|f| std::mem::transmute::<*mut c_void, Try>(f)),
                 try_lock: address("lab_trylock")
                     .map(|f| std::mem::transmute::<*mut c_void, Try>(f)),
                 init: address("lab_init").map(|f| std::mem::transmute::<*mut c_void, Init>(f)),

@@ -17,6 +17,7 @@ use locklab_native::{LockCode, subject};
 use std::cell::UnsafeCell;
 use std::ffi::{c_char, c_uint};
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The functions that the plain code calls, in the layout of c/native.c.
 #[repr(C)]
@@ -148,7 +149,8 @@ fn trial(library: &Library, facts: &Facts) -> Result<(), String> {
         // SAFETY: memory of its size, in its place.
         unsafe { init(lock as *mut _) };
     }
-    let count = Counter(UnsafeCell::new(0));
+    let count = [Counter(UnsafeCell::new(0)), Counter(UnsafeCell::new(0))];
+    let torn = AtomicBool::new(false);
     std::thread::scope(|scope| {
         for _ in 0..2 {
             scope.spawn(|| {
@@ -159,12 +161,23 @@ fn trial(library: &Library, facts: &Facts) -> Result<(), String> {
                     // thread's own.
                     unsafe {
                         let (lock, ctx) = (lock as *mut _, ctx as *mut _);
+                        // A reader sees both counts between two writers.
+                        let tried = turn % 4 == 3
+                            && library.try_read.is_some_and(|take| take(lock, ctx) != 0);
+                        if !tried {
+                            (library.read_lock)(lock, ctx);
+                        }
+                        if count[0].get() != count[1].get() {
+                            torn.store(true, Ordering::Relaxed);
+                        }
+                        (library.read_unlock)(lock, ctx);
                         let tried = turn % 2 == 1
                             && library.try_lock.is_some_and(|take| take(lock, ctx) != 0);
                         if !tried {
                             (library.lock)(lock, ctx);
                         }
-                        count.add();
+                        count[0].add();
+                        count[1].add();
                         (library.unlock)(lock, ctx);
                     }
                 }
@@ -173,7 +186,10 @@ fn trial(library: &Library, facts: &Facts) -> Result<(), String> {
             });
         }
     });
-    let kept = count.0.into_inner();
+    let [kept, _] = count.map(|count| count.0.into_inner());
+    if torn.into_inner() {
+        return Err("it does not exclude: a reader was inside beside a writer".to_owned());
+    }
     if kept != 2 * TURNS {
         return Err(format!(
             "it does not exclude: of {} increments under the lock {kept} were kept",
@@ -191,12 +207,14 @@ struct Counter(UnsafeCell<usize>);
 unsafe impl Sync for Counter {}
 
 impl Counter {
+    fn get(&self) -> usize {
+        // SAFETY: as above.
+        unsafe { self.0.get().read_volatile() }
+    }
+
     fn add(&self) {
         // SAFETY: as above.
-        unsafe {
-            let value = self.0.get().read_volatile();
-            self.0.get().write_volatile(value + 1);
-        }
+        unsafe { self.0.get().write_volatile(self.get() + 1) };
     }
 }
 
@@ -262,6 +280,8 @@ struct NativeContext<const LINES: usize, const SLOT: usize> {
     bytes: UnsafeCell<[[u8; 64]; LINES]>,
     lock: Act,
     unlock: Act,
+    read_lock: Act,
+    read_unlock: Act,
 }
 
 impl<const LINES: usize, const SLOT: usize> Default for NativeContext<LINES, SLOT> {
@@ -271,6 +291,8 @@ impl<const LINES: usize, const SLOT: usize> Default for NativeContext<LINES, SLO
             bytes: UnsafeCell::new([[0; 64]; LINES]),
             lock: library.lock,
             unlock: library.unlock,
+            read_lock: library.read_lock,
+            read_unlock: library.read_unlock,
         }
     }
 }
@@ -301,5 +323,17 @@ unsafe impl<const LINES: usize, const CONTEXT: usize, const SLOT: usize> RawLock
     unsafe fn unlock(&self, ctx: &Self::Ctx) {
         // SAFETY: the caller's promise, passed on.
         unsafe { (ctx.unlock)(self.bytes.get().cast(), ctx.bytes.get().cast()) };
+    }
+
+    #[inline(always)]
+    unsafe fn read_lock(&self, ctx: &Self::Ctx) {
+        // SAFETY: the caller's promise, passed on.
+        unsafe { (ctx.read_lock)(self.bytes.get().cast(), ctx.bytes.get().cast()) };
+    }
+
+    #[inline(always)]
+    unsafe fn read_unlock(&self, ctx: &Self::Ctx) {
+        // SAFETY: the caller's promise, passed on.
+        unsafe { (ctx.read_unlock)(self.bytes.get().cast(), ctx.bytes.get().cast()) };
     }
 }

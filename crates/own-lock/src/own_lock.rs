@@ -220,6 +220,7 @@ impl OwnLock {
                     Fairness::Unfair
                 },
                 try_lock: facts.try_lock,
+                readers_share: facts.readers_share,
                 max_cpus: facts.max_cpus.unwrap_or(locklab_locks::MAX_CPUS),
                 bytes_per_waiter: if facts.ctx_bytes > 1 {
                     facts.ctx_bytes

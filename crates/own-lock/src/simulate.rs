@@ -564,4 +564,18 @@ unsafe impl RawLock<Sim> for Simulated {
         // SAFETY: the caller's promise, passed on.
         self.call(|library| unsafe { (library.unlock)(self.address as *mut _, ctx.0 as *mut _) });
     }
+
+    unsafe fn read_lock(&self, ctx: &Context) {
+        self.call(|library| {
+            // SAFETY: the caller's promise, passed on.
+            unsafe { (library.read_lock)(self.address as *mut _, ctx.0 as *mut _) }
+        });
+    }
+
+    unsafe fn read_unlock(&self, ctx: &Context) {
+        self.call(|library| {
+            // SAFETY: the caller's promise, passed on.
+            unsafe { (library.read_unlock)(self.address as *mut _, ctx.0 as *mut _) }
+        });
+    }
 }

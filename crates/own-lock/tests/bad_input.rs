@@ -74,6 +74,11 @@ fn a_missing_function_is_named() {
         not_compiled(&[HEAD, LOCK]),
         "mylock.c defines no lab_unlock"
     );
+    let read = "void lab_read_lock(void *p, void *c) { lab_lock(p, c); }\n";
+    assert_eq!(
+        not_compiled(&[HEAD, LOCK, UNLOCK, read]),
+        "mylock.c defines functions of readers, but no lab_read_unlock; define it, or none of them"
+    );
     let text = not_compiled(&["#include <locklab_lock.h>\nstruct l { int held; };
 void lab_lock(void *p, void *c) { (void)p; (void)c; }
 void lab_unlock(void *p, void *c) { (void)p; (void)c; }\n"]);
@@ -321,6 +326,14 @@ void lab_unlock(void *p, void *c) { struct l *l = p; (void)c; atomic_store(l->wh
         lock.simulate(&scenario).unwrap().outcome.acquisitions,
         10_000
     );
+    lock.load_native().unwrap();
+}
+
+#[test]
+fn a_lock_that_readers_share_passes_the_native_trial() {
+    let file = format!("{}/tests/c/rwlock.c", env!("CARGO_MANIFEST_DIR"));
+    let lock = OwnLock::named(&file, &[]).unwrap().unwrap();
+    assert!(lock.subject("rwlock").info.readers_share);
     lock.load_native().unwrap();
 }
 

@@ -223,6 +223,46 @@ fn mutants_of_a_file_are_changes_of_its_code() {
     assert_eq!(fates["survives"], harmless, "{fates:?}");
 }
 
+#[test]
+fn readers_of_an_own_lock_share_it_and_their_bugs_are_found() {
+    let file = at("rwlock.c");
+    let promises = promises_of(&file, &[]);
+    let names: Vec<&str> = promises.iter().map(|p| p.name).collect();
+    for name in [
+        "two readers at once",
+        "a reader and two writers",
+        "a reader tries",
+    ] {
+        assert!(names.contains(&name), "{names:?}");
+    }
+    assert_kept("rwlock.c", &promises, 300);
+    // Readers that exclude each other are none.
+    let folder = tempfile::tempdir().unwrap();
+    let exclusive = folder.path().join("exclusive.c");
+    let text = std::fs::read_to_string(at("ticket.c")).unwrap()
+        + "void lab_read_lock(void *l, void *c) { lab_lock(l, c); }
+void lab_read_unlock(void *l, void *c) { lab_unlock(l, c); }
+";
+    std::fs::write(&exclusive, text).unwrap();
+    for (file, flag, promise, said) in [
+        (&*file, "-DUNFENCED", "a reader and a writer", "not ordered"),
+        (&*file, "-DBESIDE", "a reader and a writer", "not ordered"),
+        (
+            exclusive.to_str().unwrap(),
+            "-DNOTHING",
+            "two readers at once",
+            "deadlock",
+        ),
+    ] {
+        let failure = failure(&promises_of(file, &[flag]), promise, 3_000);
+        assert!(
+            failure.message.contains(said),
+            "{flag}: {}",
+            failure.message
+        );
+    }
+}
+
 /// A lock whose `lab_lock` ends so.
 fn going_wrong(how: &str) -> Failure {
     let folder = tempfile::tempdir().unwrap();

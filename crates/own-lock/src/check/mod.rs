@@ -44,9 +44,12 @@ pub(crate) fn promises(
         facts: facts.clone(),
     });
     let most = facts.max_cpus.unwrap_or(usize::MAX);
+    let mut all = locklab_verify::promises(&lock);
+    if facts.readers_share {
+        all.extend(locklab_verify::promises_of_readers(&lock, facts.try_read));
+    }
     let world = Arc::new((library, facts, kept));
-    locklab_verify::promises(&lock)
-        .into_iter()
+    all.into_iter()
         .filter(|property| property.threads <= most)
         .map(|property| {
             let world = world.clone();
@@ -74,6 +77,7 @@ impl Subject for Checked {
     fn info(&self) -> Info {
         Info {
             try_lock: self.facts.try_lock,
+            readers_share: self.facts.readers_share,
             fairness: if self.facts.fifo {
                 Fairness::Fifo
             } else {
@@ -205,6 +209,28 @@ impl Instance for CheckedLock {
         self.call(context, |library, lock, context| {
             // SAFETY: the caller's promise, passed on.
             unsafe { (library.unlock)(lock as *mut _, context as *mut _) }
+        });
+    }
+
+    unsafe fn read(&self, context: &Context) {
+        self.call(context, |library, lock, context| {
+            // SAFETY: the caller's promise, passed on.
+            unsafe { (library.read_lock)(lock as *mut _, context as *mut _) }
+        });
+    }
+
+    unsafe fn try_read(&self, context: &Context) -> bool {
+        self.call(context, |library, lock, context| match library.try_read {
+            // SAFETY: the caller's promise, passed on.
+            Some(take) => unsafe { take(lock as *mut _, context as *mut _) != 0 },
+            None => false,
+        })
+    }
+
+    unsafe fn read_unlock(&self, context: &Context) {
+        self.call(context, |library, lock, context| {
+            // SAFETY: the caller's promise, passed on.
+            unsafe { (library.read_unlock)(lock as *mut _, context as *mut _) }
         });
     }
 }
