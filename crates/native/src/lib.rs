@@ -18,6 +18,7 @@ pub mod instrument;
 mod latency;
 pub mod lock_code;
 pub mod peers;
+mod peers_with_readers;
 pub mod plan;
 pub mod probe;
 mod rank;

@@ -1,4 +1,5 @@
-//! Locks of other libraries, for comparison: `std`, `parking_lot`, `pthread`.
+//! Mutexes of other libraries, for comparison: `std`, `parking_lot`, `pthread`.
+//! Their locks with readers are in [`super::peers_with_readers`].
 //!
 //! They are called as a program would call them, behind the interface of the
 //! catalogue's locks; what the adapter adds is stated at each. They are not in
@@ -9,7 +10,7 @@ use locklab_locks::{Fairness, Info, NativePlatform, RawLock};
 use std::cell::{Cell, UnsafeCell};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-const BLOCKING: Info = Info {
+pub(crate) const BLOCKING: Info = Info {
     parks: true,
     max_cpus: usize::MAX,
     ..Info::BASE

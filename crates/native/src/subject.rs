@@ -2,6 +2,7 @@
 //! their peers.
 
 use super::peers::{ParkingLot, Pthread, Std};
+use super::peers_with_readers::{ParkingLotRwLock, PthreadReaders, PthreadWriters, StdRwLock};
 use crate::lock_code::LockCode;
 use locklab_locks::catalogue::{self, Visitor};
 use locklab_locks::{Info, NativePlatform, RawLock};
@@ -55,7 +56,7 @@ pub fn all() -> Vec<Subject> {
             context_free: entry.context_free,
             peer: false,
         })
-        .chain([peer::<Std>(), peer::<ParkingLot>(), peer::<Pthread>()])
+        .chain(peers())
         .collect()
 }
 
@@ -114,20 +115,31 @@ pub fn find(name: &str) -> Result<Subject, String> {
     })
 }
 
-/// Visits the lock called `name`; `None` if there is none.
-pub fn visit<V: Visitor<NativePlatform>>(name: &str, visitor: V) -> Option<V::Output> {
-    fn name_of<L: RawLock<NativePlatform>>() -> &'static str {
-        L::INFO.name
-    }
-    if name == name_of::<Std>() {
-        Some(visitor.visit::<Std>())
-    } else if name == name_of::<ParkingLot>() {
-        Some(visitor.visit::<ParkingLot>())
-    } else if name == name_of::<Pthread>() {
-        Some(visitor.visit::<Pthread>())
-    } else {
-        catalogue::visit(name, visitor)
-    }
+/// Lists the peers by type.
+macro_rules! peers {
+    ($($lock:ident,)*) => {
+        fn peers() -> impl Iterator<Item = Subject> {
+            [$(peer::<$lock>()),*].into_iter()
+        }
+
+        /// Visits the lock called `name`; `None` if there is none.
+        pub fn visit<V: Visitor<NativePlatform>>(name: &str, visitor: V) -> Option<V::Output> {
+            $(if name == <$lock as RawLock<NativePlatform>>::INFO.name {
+                return Some(visitor.visit::<$lock>());
+            })*
+            catalogue::visit(name, visitor)
+        }
+    };
+}
+
+peers! {
+    Std,
+    ParkingLot,
+    Pthread,
+    StdRwLock,
+    ParkingLotRwLock,
+    PthreadReaders,
+    PthreadWriters,
 }
 
 #[cfg(test)]
