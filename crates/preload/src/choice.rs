@@ -72,7 +72,10 @@ fn choose() {
         ]),
     };
     PARKS.store(variable(c"LOCKLAB_WAIT") != Some("spin"), Ordering::Relaxed);
-    if name != "pthread" {
+    if name == "pthread" {
+        SHORT.set(short::GLIBC);
+        SHORT_ALONE.set(short::GLIBC);
+    } else {
         let Some(ops) = ops else {
             die(&["there is no lock '", name, "'; 'locklab locks' lists them"]);
         };

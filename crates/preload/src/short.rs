@@ -1,8 +1,8 @@
 //! The short way: plain mutexes of this process, straight to the chosen lock.
 
-use crate::chosen::{self, Entry, PLAIN, SHORT, SHORT_ALONE};
+use crate::chosen::{self, Entries, Entry, PLAIN, SHORT, SHORT_ALONE};
 use crate::mutex::{Errno, Mutex};
-use crate::{generation, report};
+use crate::{generation, real, report};
 use core::sync::atomic::{AtomicU8, Ordering};
 use libc::pthread_mutex_t;
 use locklab_pthread_protocols::publication::{publish, published};
@@ -98,7 +98,32 @@ pub(crate) unsafe fn unlock(
 /// Lets mutexes of the plain type, touched since the last fork, take the fast
 /// path.
 pub(crate) fn allow() {
-    if !chosen::is_glibc() && !report::profiling() {
-        publish(&PLAIN, (generation::generation() as usize) << 32);
+    if report::profiling() {
+        return;
     }
+    // glibc's own say nothing of forks.
+    let generation = if chosen::is_glibc() {
+        0
+    } else {
+        generation::generation()
+    };
+    publish(&PLAIN, (generation as usize) << 32);
+}
+
+/// The targets of the fast path where every mutex is glibc's own.
+pub(crate) const GLIBC: Entries = [glibc_lock, glibc_try_lock, glibc_unlock];
+
+unsafe extern "C" fn glibc_lock(mutex: &Mutex) -> Errno {
+    // SAFETY: of the caller, here and below.
+    unsafe { (real::MUTEX_LOCK.get())(mutex.as_glibc()) }
+}
+
+unsafe extern "C" fn glibc_try_lock(mutex: &Mutex) -> Errno {
+    // SAFETY: as above.
+    unsafe { (real::MUTEX_TRYLOCK.get())(mutex.as_glibc()) }
+}
+
+unsafe extern "C" fn glibc_unlock(mutex: &Mutex) -> Errno {
+    // SAFETY: as above.
+    unsafe { (real::MUTEX_UNLOCK.get())(mutex.as_glibc()) }
 }

@@ -1,11 +1,5 @@
 /* What a lock and an unlock of one mutex cost.
  *
- * pair alone PAIRS BATCHES
- * pair beside PAIRS BATCHES
- *   One thread; with `beside`, another lives and sleeps (glibc needs no
- *   atomic operations in a process that never had a second thread). Prints
- *   the median over the batches of the nanoseconds a pair.
- *
  * pair THREADS MICROSECONDS BATCHES CRITICAL NON_CRITICAL
  *   THREADS threads, each pinned to a CPU of its own as far as there are,
  *   lock, work, unlock and work for MICROSECONDS. Work of length n is n + 1
@@ -125,29 +119,6 @@ static int order(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static void *wait_for_end(void *unused)
-{
-    pause();
-    return unused;
-}
-
-static void one_thread(long pairs)
-{
-    double *ns = malloc(batches * sizeof *ns);
-    for (long b = 0; b < batches; b++) {
-        unsigned long start = now();
-        for (long i = 0; i < pairs; i++) {
-            pthread_mutex_lock(&mutex);
-            shared.turns++;
-            pthread_mutex_unlock(&mutex);
-        }
-        ns[b] = (double)(now() - start) / pairs;
-    }
-    CHECK(shared.turns, pairs * batches);
-    qsort(ns, batches, sizeof *ns, order);
-    printf("%.3f\n", ns[batches / 2]);
-}
-
 static struct batch *results;
 static long counted;
 
@@ -223,23 +194,14 @@ static void contend(void)
 
 int main(int argc, char **argv)
 {
-    if (argc == 4 && !strcmp(argv[1], "beside")) {
-        pthread_t sleeper;
-        CHECK(pthread_create(&sleeper, NULL, wait_for_end, NULL), 0);
-    } else if (argc == 6 && (threads = atoi(argv[1])) > 0 && threads <= MOST_THREADS) {
-        batches = atol(argv[3]);
-        critical = atol(argv[4]);
-        non_critical = atol(argv[5]);
-        microseconds = atol(argv[2]);
-        contend();
-        return 0;
-    } else if (argc != 4 || strcmp(argv[1], "alone")) {
-        fputs("usage: pair alone|beside PAIRS BATCHES\n"
-              "       pair THREADS MICROSECONDS BATCHES CRITICAL NON_CRITICAL\n",
-              stderr);
+    if (argc != 6 || (threads = atoi(argv[1])) <= 0 || threads > MOST_THREADS) {
+        fputs("usage: pair THREADS MICROSECONDS BATCHES CRITICAL NON_CRITICAL\n", stderr);
         return 2;
     }
     batches = atol(argv[3]);
-    one_thread(atol(argv[2]));
+    critical = atol(argv[4]);
+    non_critical = atol(argv[5]);
+    microseconds = atol(argv[2]);
+    contend();
     return 0;
 }
