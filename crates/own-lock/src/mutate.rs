@@ -430,7 +430,7 @@ mod tests {
         );
         assert_eq!(
             all("p->a = q->b;"),
-            ["p->b = q->b;", "p->a = q->a;", ";"].map(str::to_owned)
+            [";", "p->b = q->b;", "p->a = q->a;"].map(str::to_owned)
         );
         assert_eq!(all("int y = -x; /* x + 1 */"), Vec::<String>::new());
         assert_eq!(
