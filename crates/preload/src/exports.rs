@@ -8,7 +8,7 @@
 //! before it goes on.
 
 use crate::mutex::{Errno, Mutex};
-use crate::{c11, choice, cond, locking, real, rwlock, short, spin};
+use crate::{c11, choice, cond, locking, real, rwlock_functions, short, spin};
 use libc::{
     c_int, c_void, clockid_t, pthread_cond_t, pthread_condattr_t, pthread_mutex_t,
     pthread_mutexattr_t, pthread_rwlock_t, pthread_rwlockattr_t, timespec,
@@ -212,31 +212,31 @@ export! {
 
     [pthread_rwlock_init | __pthread_rwlock_init]
         (rwlock: *mut pthread_rwlock_t, attributes: *const pthread_rwlockattr_t)
-        from ["rdx" "x2"] => rwlock::init;
+        from ["rdx" "x2"] => rwlock_functions::init;
     [pthread_rwlock_destroy | __pthread_rwlock_destroy]
-        (rwlock: *mut pthread_rwlock_t) from [] => rwlock::destroy;
+        (rwlock: *mut pthread_rwlock_t) from [] => rwlock_functions::destroy;
     [pthread_rwlock_rdlock | __pthread_rwlock_rdlock]
-        (rwlock: *mut pthread_rwlock_t) from ["rsi" "x1"] => rwlock::read;
+        (rwlock: *mut pthread_rwlock_t) from ["rsi" "x1"] => rwlock_functions::read;
     [pthread_rwlock_wrlock | __pthread_rwlock_wrlock]
-        (rwlock: *mut pthread_rwlock_t) from ["rsi" "x1"] => rwlock::write;
+        (rwlock: *mut pthread_rwlock_t) from ["rsi" "x1"] => rwlock_functions::write;
     [pthread_rwlock_tryrdlock | __pthread_rwlock_tryrdlock]
-        (rwlock: *mut pthread_rwlock_t) from ["rsi" "x1"] => rwlock::try_read;
+        (rwlock: *mut pthread_rwlock_t) from ["rsi" "x1"] => rwlock_functions::try_read;
     [pthread_rwlock_trywrlock | __pthread_rwlock_trywrlock]
-        (rwlock: *mut pthread_rwlock_t) from ["rsi" "x1"] => rwlock::try_write;
+        (rwlock: *mut pthread_rwlock_t) from ["rsi" "x1"] => rwlock_functions::try_write;
     [pthread_rwlock_timedrdlock]
         (rwlock: *mut pthread_rwlock_t, until: *const timespec)
-        from ["rdx" "x2"] => rwlock::timed_read;
+        from ["rdx" "x2"] => rwlock_functions::timed_read;
     [pthread_rwlock_timedwrlock]
         (rwlock: *mut pthread_rwlock_t, until: *const timespec)
-        from ["rdx" "x2"] => rwlock::timed_write;
+        from ["rdx" "x2"] => rwlock_functions::timed_write;
     [pthread_rwlock_clockrdlock]
         (rwlock: *mut pthread_rwlock_t, clock: clockid_t, until: *const timespec)
-        from ["rcx" "x3"] => rwlock::clock_read;
+        from ["rcx" "x3"] => rwlock_functions::clock_read;
     [pthread_rwlock_clockwrlock]
         (rwlock: *mut pthread_rwlock_t, clock: clockid_t, until: *const timespec)
-        from ["rcx" "x3"] => rwlock::clock_write;
+        from ["rcx" "x3"] => rwlock_functions::clock_write;
     [pthread_rwlock_unlock | __pthread_rwlock_unlock]
-        (rwlock: *mut pthread_rwlock_t) from ["rsi" "x1"] => rwlock::unlock;
+        (rwlock: *mut pthread_rwlock_t) from ["rsi" "x1"] => rwlock_functions::unlock;
 
     [mtx_init] (mutex: *mut pthread_mutex_t, kind: c_int) from ["rdx" "x2"] => c11_init;
     [mtx_destroy] (mutex: *mut pthread_mutex_t) from [] => mutex_destroy;

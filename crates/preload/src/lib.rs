@@ -45,6 +45,7 @@ mod reads;
 mod real;
 mod report;
 mod rwlock;
+mod rwlock_functions;
 mod shared;
 mod short;
 mod side;

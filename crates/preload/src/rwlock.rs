@@ -14,13 +14,12 @@ use crate::mutex::{Errno, Mutex, this_thread};
 use crate::reads::{Place, Reads};
 use crate::shared::{self, Held, SharedOps};
 use crate::sleepers::OF_RWLOCKS;
-use crate::{choice, generation, real, report, site, thread};
+use crate::{generation, report, site, thread};
 use core::mem::offset_of;
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use libc::{
-    EAGAIN, EBUSY, EDEADLK, EINVAL, EPERM, ETIMEDOUT, clockid_t, pthread_rwlock_t,
-    pthread_rwlockattr_t, timespec,
+    EAGAIN, EBUSY, EDEADLK, EINVAL, EPERM, ETIMEDOUT, clockid_t, pthread_rwlock_t, timespec,
 };
 
 /// The interposer's view of a `pthread_rwlock_t`.
@@ -41,7 +40,7 @@ const _: () = assert!(offset_of!(Rwlock, _kind) == 48 && offset_of!(Mutex, slot)
 
 /// Whether an acquisition admits other readers.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Mode {
+pub(crate) enum Mode {
     Read,
     Write,
 }
@@ -51,13 +50,31 @@ impl Rwlock {
     /// `rwlock` is one in the sense of POSIX, for as long as the reference is
     /// used.
     #[inline(always)]
-    unsafe fn of<'a>(rwlock: *mut pthread_rwlock_t) -> &'a Self {
+    pub(crate) unsafe fn of<'a>(rwlock: *mut pthread_rwlock_t) -> &'a Self {
         // SAFETY: same size or smaller, all fields atomic.
         unsafe { &*rwlock.cast() }
     }
 
-    fn as_glibc(&self) -> *mut pthread_rwlock_t {
+    pub(crate) fn as_glibc(&self) -> *mut pthread_rwlock_t {
         ptr::from_ref(self).cast_mut().cast()
+    }
+
+    /// Begins its life, as glibc has initialised it.
+    pub(crate) fn begin(&self, caller: usize) {
+        if self.is_shared_between_processes() {
+            report::kept_rwlock_by_glibc();
+            return;
+        }
+        self.head.adopt(generation::generation(), 0);
+        if report::profiling() {
+            site::set(&self.head, report::site(&self.head, caller));
+        }
+    }
+
+    /// Ends its life. As in glibc, one that is held can be destroyed.
+    pub(crate) fn end(&self, ops: &SharedOps) {
+        (ops.retire)(&self.head);
+        self.head.owner.store(0, Ordering::Relaxed);
     }
 
     fn is_shared_between_processes(&self) -> bool {
@@ -67,8 +84,7 @@ impl Rwlock {
     /// The chosen lock, if this rwlock is the interposer's; it is then as it was
     /// repaired after a fork.
     #[inline]
-    fn ours(&self) -> Option<&'static SharedOps> {
-        choice::make();
+    pub(crate) fn ours(&self) -> Option<&'static SharedOps> {
         let Some(ops) = shared::ops() else {
             report::rwlocks_of_glibc();
             return None;
@@ -151,7 +167,7 @@ impl Rwlock {
     /// # Safety
     /// A rwlock of ours.
     #[inline]
-    unsafe fn lock(&self, ops: &SharedOps, caller: usize, mode: Mode) -> Errno {
+    pub(crate) unsafe fn lock(&self, ops: &SharedOps, caller: usize, mode: Mode) -> Errno {
         if let Some(result) = self.again(mode, EDEADLK) {
             return result;
         }
@@ -196,7 +212,7 @@ impl Rwlock {
     /// # Safety
     /// A rwlock of ours.
     #[inline]
-    unsafe fn try_lock(&self, ops: &SharedOps, caller: usize, mode: Mode) -> Errno {
+    pub(crate) unsafe fn try_lock(&self, ops: &SharedOps, caller: usize, mode: Mode) -> Errno {
         if let Some(result) = self.again(mode, EBUSY) {
             return result;
         }
@@ -215,7 +231,7 @@ impl Rwlock {
     ///
     /// # Safety
     /// A rwlock of ours; `until` points to a time.
-    unsafe fn timed_lock(
+    pub(crate) unsafe fn timed_lock(
         &self,
         ops: &SharedOps,
         caller: usize,
@@ -249,7 +265,7 @@ impl Rwlock {
     /// # Safety
     /// A rwlock of ours.
     #[inline]
-    unsafe fn release(&self, ops: &SharedOps, caller: usize) -> Errno {
+    pub(crate) unsafe fn release(&self, ops: &SharedOps, caller: usize) -> Errno {
         let profiling = report::profiling();
         if self.is_written_by_this_thread() {
             let released = profiling
@@ -292,85 +308,4 @@ pub(crate) fn forked() {
 #[inline]
 fn reads() -> &'static AtomicPtr<Reads> {
     &thread::header().reads
-}
-
-/// The functions of POSIX: a method of a rwlock of ours, or glibc's function.
-macro_rules! operations {
-    ($($name:ident($($argument:ident: $type:ty),*) => $method:ident($($given:expr),*)
-        or $glibc:ident;)*) => {$(
-        /// # Safety
-        /// The conditions of POSIX for `pthread_rwlock_*`.
-        pub(crate) unsafe extern "C" fn $name(
-            rwlock: *mut pthread_rwlock_t,
-            $($argument: $type,)*
-            caller: usize,
-        ) -> Errno {
-            // SAFETY: of the caller, here and below.
-            let rwlock = unsafe { Rwlock::of(rwlock) };
-            match rwlock.ours() {
-                // SAFETY: as above.
-                Some(ops) => unsafe { rwlock.$method(ops, caller, $($given),*) },
-                // SAFETY: as above.
-                None => unsafe { (real::$glibc.get())(rwlock.as_glibc(), $($argument),*) },
-            }
-        }
-    )*};
-}
-
-operations! {
-    read() => lock(Mode::Read) or RWLOCK_RDLOCK;
-    write() => lock(Mode::Write) or RWLOCK_WRLOCK;
-    try_read() => try_lock(Mode::Read) or RWLOCK_TRYRDLOCK;
-    try_write() => try_lock(Mode::Write) or RWLOCK_TRYWRLOCK;
-    timed_read(until: *const timespec)
-        => timed_lock(Mode::Read, libc::CLOCK_REALTIME, until) or RWLOCK_TIMEDRDLOCK;
-    timed_write(until: *const timespec)
-        => timed_lock(Mode::Write, libc::CLOCK_REALTIME, until) or RWLOCK_TIMEDWRLOCK;
-    clock_read(clock: clockid_t, until: *const timespec)
-        => timed_lock(Mode::Read, clock, until) or RWLOCK_CLOCKRDLOCK;
-    clock_write(clock: clockid_t, until: *const timespec)
-        => timed_lock(Mode::Write, clock, until) or RWLOCK_CLOCKWRLOCK;
-    unlock() => release() or RWLOCK_UNLOCK;
-}
-
-/// # Safety
-/// `rwlock` points to memory for one, and `attributes` is null or valid.
-pub(crate) unsafe extern "C" fn init(
-    rwlock: *mut pthread_rwlock_t,
-    attributes: *const pthread_rwlockattr_t,
-    caller: usize,
-) -> Errno {
-    choice::make();
-    // glibc judges the attributes and clears the memory.
-    // SAFETY: of the caller.
-    let result = unsafe { (real::RWLOCK_INIT.get())(rwlock, attributes) };
-    if result != 0 || shared::ops().is_none() {
-        return result;
-    }
-    // SAFETY: of the caller.
-    let rwlock = unsafe { Rwlock::of(rwlock) };
-    if rwlock.is_shared_between_processes() {
-        report::kept_rwlock_by_glibc();
-    } else {
-        rwlock.head.adopt(generation::generation(), 0);
-        if report::profiling() {
-            site::set(&rwlock.head, report::site(&rwlock.head, caller));
-        }
-    }
-    0
-}
-
-/// # Safety
-/// The conditions of POSIX.
-pub(crate) unsafe extern "C" fn destroy(rwlock: *mut pthread_rwlock_t) -> Errno {
-    // SAFETY: of the caller, here and below.
-    let rwlock = unsafe { Rwlock::of(rwlock) };
-    let Some(ops) = rwlock.ours() else {
-        // SAFETY: as above.
-        return unsafe { (real::RWLOCK_DESTROY.get())(rwlock.as_glibc()) };
-    };
-    // As in glibc, one that is held can be destroyed.
-    (ops.retire)(&rwlock.head);
-    rwlock.head.owner.store(0, Ordering::Relaxed);
-    0
 }
