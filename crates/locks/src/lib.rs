@@ -98,11 +98,28 @@ pub mod catalogue;
 mod lock_api_impl;
 mod raw;
 
-// What the locks stand on, where their sources name it.
-use locklab_interface::mutex;
-#[doc(inline)]
-pub use locklab_platform::platform;
-use locklab_platform::{held_locks, line, native, qnode};
+// What the locks stand on, where their sources name it: modules of their own, so
+// that no lock imports the root, which exports all of them.
+mod mutex {
+    pub(crate) use locklab_interface::mutex::*;
+}
+/// The machine that a lock runs on, as it sees it.
+pub mod platform {
+    #[doc(inline)]
+    pub use locklab_platform::platform::*;
+}
+mod held_locks {
+    pub(crate) use locklab_platform::held_locks::*;
+}
+mod line {
+    pub(crate) use locklab_platform::line::*;
+}
+mod native {
+    pub(crate) use locklab_platform::native::*;
+}
+mod qnode {
+    pub(crate) use locklab_platform::qnode::*;
+}
 #[doc(no_inline)]
 pub use platform::Platform;
 

@@ -65,7 +65,7 @@ macro_rules! fair {
 }
 pub(crate) use fair;
 
-/// A time of [`crate::Platform::now`], in nanoseconds: the deadline of
+/// A time of [`crate::platform::Platform::now`], in nanoseconds: the deadline of
 /// `try_lock_until`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Instant(pub u64);
@@ -73,7 +73,7 @@ pub struct Instant(pub u64);
 impl Instant {
     /// The instant `time` from now, or the last representable one if that is
     /// earlier.
-    pub fn after<P: crate::Platform>(time: core::time::Duration) -> Self {
+    pub fn after<P: crate::platform::Platform>(time: core::time::Duration) -> Self {
         let nanoseconds = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         Self(P::now().saturating_add(nanoseconds))
     }
@@ -88,10 +88,10 @@ macro_rules! timed {
             lock_api::RawMutexTimed for $lock<P, $($param,)? $($constant),*>
         {
             type Duration = core::time::Duration;
-            type Instant = $crate::Instant;
+            type Instant = $crate::lock_api_impl::Instant;
 
             fn try_lock_for(&self, timeout: Self::Duration) -> bool {
-                self.try_lock_until($crate::Instant::after::<P>(timeout))
+                self.try_lock_until($crate::lock_api_impl::Instant::after::<P>(timeout))
             }
 
             fn try_lock_until(&self, timeout: Self::Instant) -> bool {
