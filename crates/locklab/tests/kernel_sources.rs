@@ -25,7 +25,10 @@ $(O)/one.o: main.c
 $(O)/two.o: $(O)/one.o
 	@sleep $${TEST_SLEEP:-0}
 	@touch $@
-bzImage modules:
+bzImage:
+	@mkdir -p $(O)/arch/x86/boot
+	@cp $(O)/.config $(O)/arch/x86/boot/bzImage
+modules:
 	@true
 "#;
 

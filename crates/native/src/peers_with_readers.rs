@@ -179,7 +179,7 @@ unsafe impl<const WRITERS: bool> RawLock<NativePlatform> for PthreadRwlock<WRITE
 
     const INFO: Info = Info {
         name: if WRITERS {
-            "pthread-rwlock-writers"
+            "pthread-rwlock-w"
         } else {
             "pthread-rwlock"
         },

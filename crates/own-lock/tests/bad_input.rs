@@ -330,14 +330,6 @@ void lab_unlock(void *p, void *c) { struct l *l = p; (void)c; atomic_store(l->wh
 }
 
 #[test]
-fn a_lock_that_readers_share_passes_the_native_trial() {
-    let file = format!("{}/tests/c/rwlock.c", env!("CARGO_MANIFEST_DIR"));
-    let lock = OwnLock::named(&file, &[]).unwrap().unwrap();
-    assert!(lock.subject("rwlock").info.readers_share);
-    lock.load_native().unwrap();
-}
-
-#[test]
 fn a_native_trial_finds_what_does_not_exclude_or_crashes() {
     let lock = "void lab_lock(void *p, void *c) { (void)p; (void)c; }\n";
     let error = compile(&[HEAD, lock, UNLOCK]).unwrap().load_native();

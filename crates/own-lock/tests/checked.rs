@@ -350,3 +350,11 @@ fn the_kernels_qspinlock_keeps_its_promises_with_dependencies() {
     assert!(lock.assumptions().contains("address dependencies"));
     assert_kept("kernel:qspinlock", &lock.promises().unwrap(), 30);
 }
+
+#[test]
+fn a_lock_that_readers_share_passes_the_native_trial() {
+    let file = format!("{}/tests/c/rwlock.c", env!("CARGO_MANIFEST_DIR"));
+    let lock = OwnLock::named(&file, &[]).unwrap().unwrap();
+    assert!(lock.subject("rwlock").info.readers_share);
+    lock.load_native().unwrap();
+}

@@ -94,7 +94,7 @@ fn limited(seconds: f64) -> BoxSettings {
 }
 
 const LONG: f64 = 100.0;
-const SHORT: f64 = 0.5;
+const SHORT: f64 = 3.0;
 
 fn failed(trouble: Trouble) -> (String, Vec<String>) {
     match trouble {

@@ -226,7 +226,8 @@ pub(super) fn summary(cells: &[Placed], subject: &str, margin: &str, lengths: Le
         }
     }
     let count = match (found.len(), cells.len()) {
-        (1, several @ 2..) => format!("all {}", number::count(several, "cell")),
+        (1, 2) => "both cells".into(),
+        (1, several @ 3..) => format!("all {}", number::count(several, "cell")),
         (_, cells) => number::count(cells, "cell"),
     };
     let join = |parts: Vec<String>| parts.join("; ");
