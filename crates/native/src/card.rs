@@ -6,7 +6,7 @@
 //! never enter a verdict.
 
 use crate::figures::Detail;
-use crate::pairs_for;
+use crate::instrument::pairs_for;
 use crate::plan::Plan;
 use crate::probe::Native;
 use crate::spec::Spec;

@@ -5,12 +5,14 @@
 //! A ratio is over addresses and layouts, so neither changes it; this module
 //! gives how much either changes one lock's own rate. It judges nothing.
 
+use crate::card;
 use crate::figures::Detail;
 use locklab_document::number;
 use locklab_document::{Column, ColumnGroup, Part, Section, Table};
 use locklab_lab::experiment::{Cell, Experiment, Provenance, Sample};
 use locklab_lab::matrix::OPS;
 use locklab_lab::report::{Additions, Reporter, Words};
+use locklab_lab::verdicts::Verdicts;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -48,10 +50,10 @@ pub const WORDS: Words = Words {
 pub const REPORTER: Reporter = Reporter {
     kind: locklab_lab::matrix::KIND,
     of: |provenance| matches!(provenance, Provenance::Hardware(_)),
-    additions: |experiment, _| additions(experiment),
+    additions,
 };
 
-fn additions(experiment: &Experiment) -> Additions {
+fn additions(experiment: &Experiment, verdicts: &Verdicts) -> Additions {
     let mut additions = Additions::default();
     let rows = rows(&experiment.cells);
     if !rows.is_empty() {
@@ -66,6 +68,11 @@ fn additions(experiment: &Experiment) -> Additions {
             .data
             .insert("throttled_periods".into(), stopped.1.into());
         additions.sections.push(quota(stopped));
+    }
+    if let Some(sentence) = card::outcome(experiment, verdicts) {
+        additions
+            .sections
+            .push(Section::new("What was predicted").prose(sentence));
     }
     additions
 }

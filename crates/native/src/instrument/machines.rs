@@ -254,6 +254,8 @@ fn minute(character: Character, effect: f64, seconds: u64, seed: u64) -> Minute 
     let (mut slices, mut experiment) = native
         .instrument_of([code, code], plan, design, Arc::clone(&interrupt))
         .unwrap();
+    let predicted = crate::card::Prediction { decided: 9, of: 12 };
+    predicted.note(&mut experiment);
     let began = Instant::now();
     slices.workers = Box::new(Modelled {
         character,
@@ -267,6 +269,10 @@ fn minute(character: Character, effect: f64, seconds: u64, seed: u64) -> Minute 
     let outcome = run_unrecorded(&mut slices, &mut experiment, &interrupt);
     assert_eq!(outcome.stopped, None);
     let verdicts = judge(&experiment).unwrap();
+    // A report says what became of the prediction.
+    let added = (crate::spread::REPORTER.additions)(&experiment, &verdicts);
+    let said = format!("{:?}", added.sections);
+    assert!(said.contains("The machine card predicted that 9"), "{said}");
     let mut minute = Minute {
         seconds: (slices.now() - began).as_secs_f64(),
         split: verdicts.places.matter(),
