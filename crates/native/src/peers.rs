@@ -1,5 +1,5 @@
 //! Mutexes of other libraries, for comparison: `std`, `parking_lot`, `pthread`.
-//! Their locks with readers are in [`super::peers_with_readers`].
+//! Their locks with readers are in `peers_with_readers`.
 //!
 //! They are called as a program would call them, behind the interface of the
 //! catalogue's locks; what the adapter adds is stated at each. They are not in
