@@ -73,6 +73,14 @@ pub fn parse<T: DeserializeOwned>(text: &str) -> Result<T, String> {
     toml::from_str(text).map_err(|e| sentence(text, culprit::<T>(text, &e), &e))
 }
 
+/// Reads the settings in an experiment file.
+///
+/// # Errors
+/// Those of [`read`] and [`parse`]; the message has the name of the file.
+pub fn settings<T: DeserializeOwned>(path: &Path) -> Result<T, String> {
+    parse(&read(path)?).map_err(|e| format!("{}, {e}", path.display()))
+}
+
 /// Where the setting is that is to blame for an error: where the error is,
 /// unless that is the whole file. serde does not know more of settings that
 /// several kinds of file share; then it is the setting without which the error

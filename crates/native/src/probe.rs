@@ -63,7 +63,8 @@ fn start(cpus: &[usize]) -> u64 {
 }
 
 impl Native {
-    /// Probes this machine for about 20 ms, and sets for the locks whether
+    /// Probes this machine for some tens of milliseconds, more where it has hundreds
+    /// of CPUs, on each of which a thread is started; and sets for the locks whether
     /// it is virtual.
     #[must_use]
     pub fn probe() -> Self {

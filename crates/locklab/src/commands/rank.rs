@@ -47,9 +47,7 @@ pub fn file(
     comparing: &ComparingArgs,
     common: &Common,
 ) -> Result<ExitCode, Error> {
-    let text = file::read(path).map_err(Error::Usage)?;
-    let located = |e: String| Error::Usage(format!("{}, {e}", path.display()));
-    let mut settings: RankSettings = file::parse(&text).map_err(located)?;
+    let mut settings: RankSettings = file::settings(path).map_err(Error::Usage)?;
     settings.design = over(design, &settings.design).map_err(Error::Usage)?;
     run_settings(&settings, comparing, common)
 }
