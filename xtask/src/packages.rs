@@ -72,6 +72,7 @@ pub(crate) const BOX_PACKAGES: &[Package] = &[
     ("syslinux", "the stand-in's disk"),
     ("mtools", "the stand-in's disk"),
     ("dosfstools", "the stand-in's disk"),
+    ("xz-utils", "modules of recent kernels"),
 ];
 
 /// And those that packages are made and tried with.

@@ -10,6 +10,7 @@ use locklab_host::error::Error;
 use locklab_kernel::Kernel;
 use locklab_kernel::cache::Cache;
 use locklab_kernel::guest::{Contents, FirstProgram, first_program, read};
+use locklab_kernel::module_file;
 use locklab_kernel::workload::Load;
 use std::path::Path;
 use std::time::Duration;
@@ -46,9 +47,9 @@ pub(crate) fn write(
     };
     let mut list = String::new();
     for module in needed {
-        let name = module.file_name().unwrap_or_default().to_string_lossy();
+        let name = module_file::plain_name(&module).unwrap_or_default();
         list.push_str(&format!("/lab/{name}\n"));
-        files.add(&format!("lab/{name}"), read(&module)?);
+        files.add(&format!("lab/{name}"), module_file::contents(&module)?);
     }
     files.add("lab/modules", list);
     for load in loads {

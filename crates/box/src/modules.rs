@@ -3,6 +3,7 @@
 //! them built in, and needs none.
 
 use locklab_host::error::Error;
+use locklab_kernel::module_file;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -10,7 +11,7 @@ use std::path::{Path, PathBuf};
 /// which they load. One that the folder does not have is built in.
 ///
 /// # Errors
-/// [`Error::Failed`] if one is compressed, or cannot be read.
+/// [`Error::Failed`] if one cannot be read or unpacked.
 pub(crate) fn in_order(folder: &Path, wanted: &[String]) -> Result<Vec<PathBuf>, Error> {
     let mut all = BTreeMap::new();
     list(folder, &mut all);
@@ -28,14 +29,7 @@ fn add(all: &BTreeMap<String, PathBuf>, name: &str, order: &mut Vec<PathBuf>) ->
     if order.contains(path) {
         return Ok(());
     }
-    if path.extension().is_none_or(|end| end != "ko") {
-        return Err(Error::Failed(format!(
-            "the module {} is compressed; unpack the modules first",
-            path.display()
-        )));
-    }
-    let bytes = locklab_kernel::guest::read(path)?;
-    for needed in depends(&bytes) {
+    for needed in depends(&module_file::contents(path)?) {
         add(all, &needed, order)?;
     }
     order.push(path.clone());
@@ -67,9 +61,8 @@ fn list(folder: &Path, all: &mut BTreeMap<String, PathBuf>) {
             list(&path, all);
             continue;
         }
-        let name = entry.file_name().to_string_lossy().into_owned();
-        if let Some((module, _)) = name.split_once(".ko") {
-            all.insert(normal(module), path);
+        if let Some(name) = module_file::plain_name(&path) {
+            all.insert(normal(name.trim_end_matches(".ko")), path);
         }
     }
 }
@@ -109,6 +102,7 @@ mod tests {
             ]
         );
         let error = in_order(folder.path(), &["other".into()]).unwrap_err();
-        assert!(error.to_string().contains("is compressed"), "{error}");
+        // It is no archive, or there is nothing to unpack it with.
+        assert!(error.to_string().contains("xz"), "{error}");
     }
 }

@@ -5,6 +5,7 @@
 //! are in the order of their names and carry neither times nor owners.
 
 use crate::cache::{self, Cache, find, key, words};
+use crate::module_file;
 use crate::workload::Load;
 use locklab_host::error::Error;
 use std::collections::BTreeMap;
@@ -237,9 +238,9 @@ fn read_module(folder: &Path, module: &str) -> Result<Option<(String, Vec<u8>)>,
         folder.join(module.trim_start_matches("kernel/")),
     ]
     .into_iter()
-    .find(|path| path.is_file());
+    .find_map(|path| module_file::existing(&path));
     let Some(path) = path else { return Ok(None) };
-    Ok(Some((name.to_owned(), read(&path)?)))
+    Ok(Some((name.to_owned(), module_file::contents(&path)?)))
 }
 
 /// A program and the libraries that it needs, by the loader.

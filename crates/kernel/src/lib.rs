@@ -30,6 +30,7 @@ pub mod kvm;
 pub mod layout;
 pub mod making;
 pub(crate) mod metrics;
+pub mod module_file;
 pub mod outcome;
 pub mod plan;
 mod prepare;

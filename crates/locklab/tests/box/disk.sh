@@ -29,8 +29,15 @@ for module in drivers/virtio/virtio_ring drivers/virtio/virtio \
 	drivers/virtio/virtio_pci_legacy_dev drivers/virtio/virtio_pci_modern_dev \
 	drivers/virtio/virtio_pci net/core/failover drivers/net/net_failover \
 	drivers/net/virtio_net; do
-	[ -f "$modules/kernel/$module.ko" ] || continue
-	cp "$modules/kernel/$module.ko" "$root/modules/"
+	# The Debian kernel for clouds has them compressed from 6.12 on.
+	plain=$modules/kernel/$module.ko
+	if [ -f "$plain" ]; then
+		cp "$plain" "$root/modules/"
+	elif [ -f "$plain.xz" ]; then
+		xz -dc "$plain.xz" >"$root/modules/${module##*/}.ko"
+	else
+		continue
+	fi
 	echo "${module##*/}" >>"$root/etc/modules"
 done
 cat >"$root/init" <<'INIT'
