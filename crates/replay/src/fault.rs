@@ -1,0 +1,38 @@
+//! Why a recording describes no program that can be run again.
+
+use std::fmt;
+
+/// Why a recording describes no program that can be run again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// It has no thread.
+    Empty,
+    /// No thread took a lock.
+    NoLock,
+    /// One thread took locks.
+    OneThread,
+    /// A part of the file is missing or damaged, so who waited for whom is not
+    /// known.
+    NotWhole,
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Empty => {
+                "nothing was recorded, because the program did not load the recorder (it is \
+                 linked statically, or runs with another user's rights)"
+            }
+            Self::NoLock => {
+                "no pthread lock was taken, so no lock can be replaced; locks that a language \
+                 brings itself (Rust, Go, Java) are not seen"
+            }
+            Self::OneThread => "nothing to gain: only one thread takes locks, and never waits",
+            Self::NotWhole => {
+                "the file is not whole, so who waited for whom is not known; record again"
+            }
+        })
+    }
+}
+
+impl std::error::Error for Fault {}

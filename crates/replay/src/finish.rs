@@ -1,0 +1,178 @@
+//! From what was read of a window to its program: which locks are kept, what was
+//! no work, which threads are alike.
+
+use crate::classes::{Trait, classes};
+use crate::fault::Fault;
+use crate::preempted::{longest_kept, without_cpu};
+use crate::program::{Program, Recorded, Step, Thread};
+use crate::reading::{Reading, median};
+use crate::shared::keep;
+use crate::thread::Running;
+use crate::window::Limits;
+
+impl Reading<'_> {
+    /// The program, in a window that ends at `to`; `recorder` is what the recorder
+    /// takes of an operation, in ticks.
+    pub(crate) fn finish(
+        mut self,
+        limits: &Limits,
+        to: u64,
+        recorder: u64,
+    ) -> Result<Program, Fault> {
+        let taking = self
+            .running
+            .iter()
+            .filter(|running| !running.sites.is_empty());
+        match taking.count() {
+            0 => return Err(Fault::NoLock),
+            1 => return Err(Fault::OneThread),
+            _ => {}
+        }
+        let part = |running: &Running| !running.sites.is_empty() || running.has_channels();
+        let (mut numbers, mut running) = (Vec::new(), Vec::new());
+        for (thread, state) in self
+            .trace
+            .threads
+            .iter()
+            .zip(std::mem::take(&mut self.running))
+        {
+            if part(&state) {
+                numbers.push(thread.number);
+                running.push(state);
+            }
+        }
+        let mut steps: Vec<Vec<Step>> = running
+            .iter_mut()
+            .map(|running| std::mem::take(&mut running.steps))
+            .collect();
+        let half = if limits.with_recorder {
+            0
+        } else {
+            recorder / 2
+        };
+        let free = self.free.each_mut().map(|ticks| {
+            let ticks = median(ticks);
+            ticks.saturating_sub(half)
+        });
+        let free = free.map(|ticks| self.nanoseconds(ticks));
+        let kept = keep(&self.locks, &mut steps, limits.locks, free);
+        let cpus = cpus(&self.trace.info.machine);
+        let preempted = match cpus {
+            Some(cpus) => {
+                let ready = running
+                    .iter()
+                    .flat_map(|state| state.ready_between(self.from, to));
+                let budget = self.nanoseconds(without_cpu(ready.collect(), cpus));
+                cut(&mut steps, budget)
+            }
+            None => 0,
+        };
+        let window_ns = self.trace.nanoseconds(to.saturating_sub(self.from));
+        let work_ns: Vec<f64> = steps.iter().map(|steps| work(steps)).collect();
+        let traits: Vec<Trait> = running
+            .iter_mut()
+            .zip(&work_ns)
+            .map(|(state, &work_ns)| Trait {
+                sites: std::mem::take(&mut state.sites),
+                work_ns,
+            })
+            .collect();
+        let (class_of, classes) = classes(&traits, &self.sites, window_ns);
+        let sum = |of: fn(&Running) -> u64| -> f64 {
+            let ticks: u64 = running.iter().map(of).sum();
+            self.trace.nanoseconds(ticks)
+        };
+        let info = &self.trace.info;
+        let recorded = Recorded {
+            from_ns: self.trace.nanoseconds(self.from.saturating_sub(info.began)),
+            window_ns,
+            whole_ns: self
+                .trace
+                .nanoseconds(info.ended.saturating_sub(info.began)),
+            cpus,
+            work_ns: work_ns.iter().sum(),
+            waited_ns: sum(|running| running.waited),
+            operations_ns: sum(|running| running.operations),
+            matched_ns: sum(|running| running.matched),
+            unmatched_ns: sum(|running| running.unmatched),
+            preempted_ns: preempted as f64,
+            acquisitions: self.acquisitions as u64,
+            recorder_ns: self.trace.nanoseconds(recorder),
+            free_ns: free[0] as f64,
+            left_out_threads: self.trace.threads.len() - running.len(),
+            private_locks: kept.private,
+            left_out_locks: kept.left_out,
+        };
+        let threads = numbers
+            .into_iter()
+            .zip(class_of)
+            .zip(steps.into_iter().zip(work_ns));
+        Ok(Program {
+            locks: kept.locks,
+            threads: threads
+                .map(|((number, class), (steps, work_ns))| Thread {
+                    number,
+                    class,
+                    steps,
+                    work_ns,
+                })
+                .collect(),
+            channels: self.channels.count(),
+            classes,
+            modules: self.modules,
+            recorded,
+        })
+    }
+}
+
+fn work(steps: &[Step]) -> f64 {
+    let of = |step: &Step| match step {
+        Step::Work(ns) => *ns as f64,
+        _ => 0.0,
+    };
+    steps.iter().map(of).sum()
+}
+
+/// Takes `budget` nanoseconds from the longest pieces of work; returns what was
+/// taken.
+fn cut(steps: &mut [Vec<Step>], budget: u64) -> u64 {
+    let lengths = steps.iter().flatten().filter_map(|step| match step {
+        Step::Work(ns) => Some(*ns),
+        _ => None,
+    });
+    let longest = longest_kept(lengths.collect(), budget);
+    let mut taken = 0;
+    for step in steps.iter_mut().flatten() {
+        if let Step::Work(ns) = step
+            && *ns > longest
+        {
+            taken += *ns - longest;
+            *ns = longest;
+        }
+    }
+    taken
+}
+
+/// The number of CPUs in the name of a machine: `EPYC, 2 CPUs`.
+fn cpus(machine: &str) -> Option<usize> {
+    let mut words = machine.split([' ', ',']).rev();
+    while let Some(word) = words.next() {
+        if matches!(word, "CPU" | "CPUs") {
+            return words.next()?.parse().ok().filter(|&cpus| cpus > 0);
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_of_a_machine_has_its_cpus() {
+        assert_eq!(cpus("AMD EPYC, 1 socket, 1 core, 2 CPUs"), Some(2));
+        assert_eq!(cpus("Neoverse, 64 CPUs, 2 sockets"), Some(64));
+        assert_eq!(cpus("one CPU"), None);
+        assert_eq!(cpus("a machine"), None);
+    }
+}

@@ -1,0 +1,254 @@
+//! A program: locks, threads with their steps, classes of threads, and what was
+//! recorded of it.
+
+/// What a thread does next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// It computes for so many nanoseconds.
+    Work(u64),
+    /// It acquires a lock, by its place in [`Program::locks`], which it does not
+    /// hold.
+    Acquire {
+        /// The lock.
+        lock: u32,
+        /// Whether other readers may hold it too.
+        shared: bool,
+    },
+    /// It releases a lock that it holds.
+    Release {
+        /// The lock.
+        lock: u32,
+    },
+    /// It waits until another thread has posted to this channel, and takes that.
+    Await {
+        /// The channel, a semaphore that is 0 at first.
+        channel: u32,
+    },
+    /// It posts so often to a channel.
+    Post {
+        /// The channel.
+        channel: u32,
+        /// How often.
+        times: u32,
+    },
+    /// It waits for so many nanoseconds, without a CPU: for a deadline, or for
+    /// something whose cause was not recorded.
+    Idle(u64),
+}
+
+/// A lock.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Lock {
+    /// The number of its program image.
+    pub image: u64,
+    /// Its address there.
+    pub address: u64,
+    /// Whether some acquisitions are shared.
+    pub shared: bool,
+    /// Acquisitions in the window.
+    pub acquired: u64,
+    /// Those of them that waited.
+    pub contended: u64,
+    /// For how long, in nanoseconds.
+    pub waited_ns: f64,
+    /// How long it was held.
+    pub held_ns: f64,
+}
+
+/// A way to a call that acquires.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Site {
+    /// The number of the program image.
+    pub image: u64,
+    /// Addresses after the calls, innermost first.
+    pub frames: Vec<u64>,
+}
+
+/// A mapped file of an image, for the names of call sites.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Module {
+    /// The number of the program image.
+    pub image: u64,
+    /// The first address.
+    pub from: u64,
+    /// The address after the last.
+    pub to: u64,
+    /// Offset in the file of the first address.
+    pub offset: u64,
+    /// The path of the file.
+    pub path: Vec<u8>,
+}
+
+/// A thread.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Thread {
+    /// Its number in the recording.
+    pub number: u64,
+    /// Its place in [`Program::classes`].
+    pub class: usize,
+    /// What it does, again and again. It holds nothing before the first step
+    /// and after the last.
+    pub steps: Vec<Step>,
+    /// What its steps compute, in nanoseconds.
+    pub work_ns: f64,
+}
+
+/// Threads that do the same.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Class {
+    /// How many were recorded.
+    pub threads: usize,
+    /// Whether there are more of them when there are more threads; otherwise
+    /// they have a role of which there is one.
+    pub scales: bool,
+    /// Acquisitions of each a second.
+    pub acquisitions_per_s: f64,
+    /// The part of its time in which it computed.
+    pub work: f64,
+    /// Where most of its acquisitions are from, with their part of all, the most
+    /// frequent first.
+    pub sites: Vec<(Site, f64)>,
+}
+
+/// What was recorded in the window.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Recorded {
+    /// When the window begins, from the start of the recording, in nanoseconds.
+    pub from_ns: f64,
+    /// Its length.
+    pub window_ns: f64,
+    /// Length of the whole recording.
+    pub whole_ns: f64,
+    /// CPUs of the machine, if the recording says.
+    pub cpus: Option<usize>,
+    /// Nanoseconds in which threads computed, all together.
+    pub work_ns: f64,
+    /// In which they waited for locks.
+    pub waited_ns: f64,
+    /// In which they acquired without waiting, and released.
+    pub operations_ns: f64,
+    /// In which they waited for other threads, whose step ends the wait.
+    pub matched_ns: f64,
+    /// In which they waited for what was not recorded.
+    pub unmatched_ns: f64,
+    /// In which threads were ready and no CPU can have run them. It is in no
+    /// step.
+    pub preempted_ns: f64,
+    /// Acquisitions.
+    pub acquisitions: u64,
+    /// What the recorder took of an operation.
+    pub recorder_ns: f64,
+    /// What an acquisition took of a lock that was free, without the recorder.
+    pub free_ns: f64,
+    /// Threads of the recording that took no lock in the window, which have no
+    /// part in the program.
+    pub left_out_threads: usize,
+    /// Locks that only one thread used, whose operations are work.
+    pub private_locks: usize,
+    /// Locks beyond the limit, whose operations are work too, and the
+    /// part of all waiting that was for them.
+    pub left_out_locks: (usize, f64),
+}
+
+impl Recorded {
+    /// The number of threads that computed at a time, on average: the rate at
+    /// which the program got on.
+    #[must_use]
+    pub fn rate(&self) -> f64 {
+        self.work_ns / self.window_ns.max(1.0)
+    }
+
+    /// The part of the time in which threads had work that they waited for
+    /// locks.
+    #[must_use]
+    pub fn waiting(&self) -> f64 {
+        self.waited_ns / (self.work_ns + self.operations_ns + self.waited_ns).max(1.0)
+    }
+
+    /// The part of the waits for other threads, by time, that no recorded step
+    /// ends.
+    #[must_use]
+    pub fn unmatched(&self) -> f64 {
+        let all = self.matched_ns + self.unmatched_ns;
+        if all > 0.0 {
+            self.unmatched_ns / all
+        } else {
+            0.0
+        }
+    }
+}
+
+/// A program that can be run again.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Program {
+    /// Its locks, the one with the most waiting first.
+    pub locks: Vec<Lock>,
+    /// Its threads, in the order of the recording.
+    pub threads: Vec<Thread>,
+    /// Number of channels.
+    pub channels: usize,
+    /// The classes of its threads, the most numerous first.
+    pub classes: Vec<Class>,
+    /// The files in which call sites are.
+    pub modules: Vec<Module>,
+    /// What was recorded.
+    pub recorded: Recorded,
+}
+
+/// A thread that runs: whose steps it takes, and from which on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Role {
+    /// The place of the thread in [`Program::threads`].
+    pub thread: usize,
+    /// The step with which it begins; it holds nothing then.
+    pub start: usize,
+}
+
+impl Program {
+    /// The recorded number of threads of the classes that scale: what
+    /// [`Program::cast`] takes.
+    #[must_use]
+    pub fn scaling_threads(&self) -> usize {
+        let scaling = self.classes.iter().filter(|class| class.scales);
+        scaling.map(|class| class.threads).sum()
+    }
+
+    /// Whether other numbers of threads can be run: what threads wait for is
+    /// known.
+    #[must_use]
+    pub fn can_be_extrapolated(&self) -> bool {
+        let recorded = &self.recorded;
+        let idle = recorded.matched_ns + recorded.unmatched_ns;
+        let lived = idle + recorded.work_ns + recorded.operations_ns + recorded.waited_ns;
+        // Of what is hardly ever waited for, nothing has to be known.
+        recorded.unmatched_ns <= 0.2 * idle || recorded.unmatched_ns <= 0.02 * lived
+    }
+}
+
+impl Thread {
+    /// The steps before which it holds nothing.
+    #[must_use]
+    pub fn rests(&self) -> Vec<usize> {
+        let mut held = 0_usize;
+        let mut rests = Vec::new();
+        for (at, step) in self.steps.iter().enumerate() {
+            if held == 0 {
+                rests.push(at);
+            }
+            match step {
+                Step::Acquire { .. } => held += 1,
+                Step::Release { .. } => held = held.saturating_sub(1),
+                _ => {}
+            }
+        }
+        rests
+    }
+
+    /// Whether other threads end some of its waits, or it theirs: then it cannot
+    /// begin anywhere.
+    #[must_use]
+    pub fn has_channels(&self) -> bool {
+        let channel = |step: &Step| matches!(step, Step::Await { .. } | Step::Post { .. });
+        self.steps.iter().any(channel)
+    }
+}

@@ -1,0 +1,452 @@
+//! From the records of a window to the steps of its threads.
+
+use crate::cause::Cause;
+use crate::channels::Channels;
+use crate::program::{Lock, Module, Site, Step};
+use crate::thread::{Asks, Hold, Idle, Running};
+use locklab_trace::{Attempt, Event, Trace};
+use std::collections::HashMap;
+
+/// Who uses a lock while the recording is read.
+#[derive(Default)]
+struct Use {
+    /// The thread that holds it alone, and how often.
+    owner: Option<(usize, u32)>,
+    readers: u32,
+    waiters: u32,
+    /// When it was acquired last.
+    acquired: u64,
+}
+
+/// What has been read of a window.
+pub(crate) struct Reading<'a> {
+    pub(crate) trace: &'a Trace,
+    pub(crate) from: u64,
+    /// Half of what the recorder takes of an operation, in ticks: each of the two
+    /// records of an operation is written after its time was taken.
+    pub(crate) recorder: u64,
+    pub(crate) running: Vec<Running>,
+    pub(crate) locks: Vec<Lock>,
+    uses: Vec<Use>,
+    pub(crate) place: HashMap<(u64, u64), usize>,
+    pub(crate) sites: Vec<Site>,
+    pub(crate) site_place: HashMap<Site, usize>,
+    pub(crate) modules: Vec<Module>,
+    pub(crate) channels: Channels,
+    pub(crate) handles: HashMap<(u64, u64), usize>,
+    pub(crate) places: HashMap<u64, usize>,
+    /// Ticks of acquisitions of free locks, and of releases that nobody waited
+    /// for.
+    pub(crate) free: [Vec<u64>; 2],
+    pub(crate) acquisitions: usize,
+}
+
+/// The median; 0 of nothing.
+pub(crate) fn median(of: &mut [u64]) -> u64 {
+    let middle = of.len() / 2;
+    match of.is_empty() {
+        true => 0,
+        false => *of.select_nth_unstable(middle).1,
+    }
+}
+
+impl<'a> Reading<'a> {
+    /// Of a window that begins at `from`.
+    pub(crate) fn new(trace: &'a Trace, from: u64, recorder: u64) -> Self {
+        let mut reading = Self {
+            trace,
+            from,
+            recorder,
+            running: trace.threads.iter().map(|_| Running::default()).collect(),
+            locks: Vec::new(),
+            uses: Vec::new(),
+            place: HashMap::new(),
+            sites: Vec::new(),
+            site_place: HashMap::new(),
+            modules: Vec::new(),
+            channels: Channels::default(),
+            handles: HashMap::new(),
+            places: HashMap::new(),
+            free: [Vec::new(), Vec::new()],
+            acquisitions: 0,
+        };
+        for (place, thread) in trace.threads.iter().enumerate() {
+            reading.places.insert(thread.number, place);
+        }
+        reading
+    }
+
+    pub(crate) fn nanoseconds(&self, ticks: u64) -> u64 {
+        self.trace.nanoseconds(ticks).round() as u64
+    }
+
+    /// Whether it is in the window.
+    fn counts(&self, tick: u64) -> bool {
+        tick >= self.from
+    }
+
+    /// Ticks of the window between two times.
+    fn within(&self, since: u64, tick: u64) -> u64 {
+        tick.saturating_sub(since.max(self.from))
+    }
+
+    fn lock(&mut self, image: u64, address: u64) -> usize {
+        *self.place.entry((image, address)).or_insert_with(|| {
+            self.uses.push(Use::default());
+            self.locks.push(Lock {
+                image,
+                address,
+                shared: false,
+                acquired: 0,
+                contended: 0,
+                waited_ns: 0.0,
+                held_ns: 0.0,
+            });
+            self.uses.len() - 1
+        })
+    }
+
+    fn site(&mut self, site: Site) -> usize {
+        if let Some(place) = self.site_place.get(&site) {
+            return *place;
+        }
+        self.sites.push(site.clone());
+        self.site_place.insert(site, self.sites.len() - 1);
+        self.sites.len() - 1
+    }
+
+    /// What a thread has computed until `tick` becomes a step.
+    fn worked(&mut self, thread: usize, tick: u64) {
+        if self.counts(tick) {
+            let ticks = self.within(self.running[thread].since, tick);
+            let work = self.nanoseconds(ticks.saturating_sub(self.recorder));
+            self.running[thread].push(Step::Work(work));
+        }
+        self.running[thread].since = tick;
+    }
+
+    /// A thread that is new in the window begins with what lets it begin.
+    fn begins(&mut self, thread: usize, tick: u64) {
+        if self.running[thread].began.is_some() {
+            return;
+        }
+        self.running[thread].began = Some(tick);
+        self.running[thread].since = tick;
+        if self.counts(tick) {
+            let late = self.nanoseconds(tick - self.from);
+            let cause = Cause::Birth(thread);
+            self.channels
+                .awaits(&mut self.running[thread], thread, cause, Some(late));
+        }
+    }
+
+    pub(crate) fn add(&mut self, thread: usize, image: u64, tick: u64, event: &Event<'_>) {
+        self.begins(thread, tick);
+        match *event {
+            Event::Request {
+                lock,
+                stack,
+                access,
+            } => {
+                self.worked(thread, tick);
+                let lock = self.lock(image, lock);
+                let used = &mut self.uses[lock];
+                let others = used.owner.is_some_and(|(owner, _)| owner != thread);
+                let contended = others || used.waiters > 0 || (!access.shared && used.readers > 0);
+                used.waiters += 1;
+                self.locks[lock].shared |= access.shared;
+                self.running[thread].asks = Some(Asks {
+                    lock,
+                    stack,
+                    since: tick,
+                    shared: access.shared,
+                    contended: contended && access.attempt != Attempt::Once,
+                });
+            }
+            Event::Acquired => {
+                if let Some(asks) = self.running[thread].asks.take() {
+                    self.acquired(thread, image, &asks, tick);
+                }
+            }
+            Event::Refused => self.refused(thread, tick),
+            Event::Release { lock } => {
+                self.worked(thread, tick);
+                let lock = self.lock(image, lock);
+                self.given_up(thread, lock, tick);
+                self.running[thread].releases = Some((lock, tick));
+            }
+            Event::Released => {
+                if let Some((lock, since)) = self.running[thread].releases.take() {
+                    let took = self.within(since, tick);
+                    self.running[thread].operations += took;
+                    if self.counts(since) && self.uses[lock].waiters == 0 {
+                        self.free[1].push(took);
+                    }
+                }
+                self.running[thread].since = tick;
+            }
+            Event::Wait {
+                condition, lock, ..
+            } => {
+                self.worked(thread, tick);
+                let lock = self.lock(image, lock);
+                self.given_up(thread, lock, tick);
+                let cause = Cause::Condition(image, condition);
+                self.channels.waits(cause, 1);
+                self.idles(thread, tick, Some(lock), Some(cause));
+            }
+            Event::Woken { timed_out } => self.woken(thread, tick, timed_out),
+            Event::Signal {
+                condition,
+                broadcast,
+            } => {
+                self.worked(thread, tick);
+                if self.counts(tick) {
+                    let cause = Cause::Condition(image, condition);
+                    self.channels
+                        .signals(&mut self.running[thread], thread, cause, broadcast);
+                }
+            }
+            Event::Create { thread: other } => {
+                self.worked(thread, tick);
+                if let Some(&other) = self.places.get(&other).filter(|_| self.counts(tick)) {
+                    self.channels
+                        .causes(&mut self.running[thread], thread, Cause::Birth(other));
+                }
+            }
+            Event::Started { handle, .. } => {
+                self.handles.insert((image, handle), thread);
+            }
+            Event::Join { handle } => {
+                self.worked(thread, tick);
+                let cause = self.handles.get(&(image, handle)).copied().map(Cause::End);
+                self.idles(thread, tick, None, cause);
+            }
+            Event::Joined => self.woken(thread, tick, false),
+            Event::Ended => {
+                self.worked(thread, tick);
+                self.running[thread].ended = Some(tick);
+                if self.counts(tick) {
+                    self.channels
+                        .causes(&mut self.running[thread], thread, Cause::End(thread));
+                }
+            }
+            Event::Stack { number, frames } => {
+                let frames = frames.addresses().collect();
+                let site = self.site(Site { image, frames });
+                self.running[thread].stacks.insert(number, site);
+            }
+            Event::Module {
+                from,
+                to,
+                offset,
+                path,
+            } => self.modules.push(Module {
+                image,
+                from,
+                to,
+                offset,
+                path: path.0.to_vec(),
+            }),
+            Event::Begin { .. }
+            | Event::Image { .. }
+            | Event::Switches { .. }
+            | Event::Cost { .. } => {}
+        }
+    }
+
+    fn acquired(&mut self, thread: usize, image: u64, asks: &Asks, tick: u64) {
+        let counts = self.counts(tick);
+        let used = &mut self.uses[asks.lock];
+        used.waiters = used.waiters.saturating_sub(1);
+        // Another thread may have come later, and first.
+        let overtaken = used.acquired >= asks.since && used.acquired > 0;
+        used.acquired = tick;
+        let mut again = false;
+        if asks.shared {
+            used.readers += 1;
+        } else {
+            let depth = match used.owner {
+                Some((owner, depth)) if owner == thread => depth.saturating_add(1),
+                _ => 1,
+            };
+            again = depth > 1;
+            used.owner = Some((thread, depth));
+        }
+        let took = self.within(asks.since, tick);
+        let running = &mut self.running[thread];
+        running.since = tick;
+        // A reader that reads twice would wait for a writer between.
+        again |= running.holds.iter().any(|hold| hold.lock == asks.lock);
+        running.holds.push(Hold {
+            lock: asks.lock,
+            since: tick,
+            step: counts && !again,
+        });
+        if !counts {
+            return;
+        }
+        let site = running.stacks.get(&asks.stack).copied();
+        let waited = asks.contended || overtaken;
+        if waited {
+            running.waited += took;
+            running.ready.push((asks.since.max(self.from), -1));
+            running.ready.push((tick, 1));
+        } else {
+            running.operations += took;
+            self.free[0].push(took);
+        }
+        if !again {
+            let (lock, shared) = (asks.lock as u32, asks.shared);
+            running.push(Step::Acquire { lock, shared });
+        }
+        let lock = &mut self.locks[asks.lock];
+        lock.acquired += 1;
+        if waited {
+            lock.contended += 1;
+            lock.waited_ns += self.trace.nanoseconds(took);
+        }
+        self.acquisitions += 1;
+        let site = match site {
+            Some(site) => site,
+            None => self.site(Site {
+                image,
+                frames: Vec::new(),
+            }),
+        };
+        *self.running[thread].sites.entry(site).or_default() += 1;
+    }
+
+    /// A request or a release has failed.
+    fn refused(&mut self, thread: usize, tick: u64) {
+        if let Some(asks) = self.running[thread].asks.take() {
+            let used = &mut self.uses[asks.lock];
+            used.waiters = used.waiters.saturating_sub(1);
+            if asks.contended && self.counts(tick) {
+                // It waited until its deadline.
+                let waited = self.within(asks.since, tick);
+                let idle = Step::Idle(self.nanoseconds(waited));
+                self.running[thread].push(idle);
+                self.running[thread].unmatched += waited;
+                self.running[thread].since = tick;
+            }
+        } else if self.running[thread].releases.take().is_some() {
+            self.running[thread].since = tick;
+        }
+    }
+
+    /// A thread holds a lock no longer.
+    fn given_up(&mut self, thread: usize, lock: usize, tick: u64) {
+        let used = &mut self.uses[lock];
+        match used.owner {
+            Some((owner, depth)) if depth > 1 => used.owner = Some((owner, depth - 1)),
+            Some(_) => used.owner = None,
+            None => used.readers = used.readers.saturating_sub(1),
+        }
+        let running = &mut self.running[thread];
+        let Some(place) = running.holds.iter().rposition(|hold| hold.lock == lock) else {
+            return;
+        };
+        let hold = running.holds.remove(place);
+        if hold.step {
+            let lock = lock as u32;
+            running.push(Step::Release { lock });
+        }
+        let held = self.within(hold.since, tick);
+        self.locks[lock].held_ns += self.trace.nanoseconds(held);
+    }
+
+    fn idles(&mut self, thread: usize, tick: u64, lock: Option<usize>, cause: Option<Cause>) {
+        self.running[thread].idle = Some(Idle {
+            since: tick,
+            lock,
+            cause,
+        });
+    }
+
+    /// A thread no longer waits for another.
+    fn woken(&mut self, thread: usize, tick: u64, timed_out: bool) {
+        let Some(idle) = self.running[thread].idle.take() else {
+            return;
+        };
+        if let (Some(cause), Some(_)) = (idle.cause, idle.lock) {
+            self.channels.waits(cause, -1);
+        }
+        let counts = self.counts(tick);
+        let idled = self.within(idle.since, tick);
+        if counts {
+            let fixed = Step::Idle(self.nanoseconds(idled));
+            let running = &mut self.running[thread];
+            running.ready.push((idle.since.max(self.from), -1));
+            running.ready.push((tick, 1));
+            // What begins before the window cannot be ended by one of its steps.
+            let whole = idle.since >= self.from;
+            let cause = idle.cause.filter(|_| !timed_out);
+            let matched = match cause {
+                Some(cause) if whole => self.channels.awaits(running, thread, cause, None),
+                Some(cause) => {
+                    self.channels.skip(cause);
+                    false
+                }
+                None => false,
+            };
+            if !matched {
+                running.push(fixed);
+            }
+            if matched || timed_out || !whole {
+                running.matched += idled;
+            } else {
+                running.unmatched += idled;
+            }
+        }
+        self.running[thread].since = tick;
+        if let Some(lock) = idle.lock {
+            // It has the lock again.
+            self.uses[lock].owner = Some((thread, 1));
+            self.uses[lock].acquired = tick;
+            let running = &mut self.running[thread];
+            let step = counts && running.holds.iter().all(|hold| hold.lock != lock);
+            if step {
+                let (lock, shared) = (lock as u32, false);
+                running.push(Step::Acquire { lock, shared });
+            }
+            let since = tick;
+            running.holds.push(Hold { lock, since, step });
+        }
+    }
+
+    /// What goes on when the window ends.
+    pub(crate) fn end(&mut self, thread: usize, to: u64) {
+        let running = &self.running[thread];
+        if running.began.is_none() {
+            return;
+        }
+        if let Some(ended) = running.ended {
+            let rest = self.nanoseconds(self.within(ended, to));
+            self.running[thread].push(Step::Idle(rest));
+        } else if let Some(idle) = running.idle {
+            let rest = self.within(idle.since, to);
+            let step = Step::Idle(self.nanoseconds(rest));
+            let running = &mut self.running[thread];
+            running.push(step);
+            running.matched += rest;
+            running.ready.push((idle.since.max(self.from), -1));
+        } else if let Some(asks) = running.asks {
+            let rest = self.within(asks.since, to);
+            let running = &mut self.running[thread];
+            running.waited += rest;
+            running.ready.push((asks.since.max(self.from), -1));
+        } else if running.releases.is_none() {
+            self.worked(thread, to);
+        }
+        let holds = std::mem::take(&mut self.running[thread].holds);
+        for hold in holds.iter().rev() {
+            let held = self.within(hold.since, to);
+            self.locks[hold.lock].held_ns += self.trace.nanoseconds(held);
+            if hold.step {
+                let lock = hold.lock as u32;
+                self.running[thread].push(Step::Release { lock });
+            }
+        }
+    }
+}

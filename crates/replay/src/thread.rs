@@ -1,0 +1,88 @@
+//! A thread while the recording is read. It must never decide what a record
+//! means.
+
+use crate::cause::Cause;
+use crate::program::Step;
+use std::collections::HashMap;
+
+/// A thread while the recording is read. Times are in ticks.
+#[derive(Default)]
+pub(crate) struct Running {
+    pub(crate) began: Option<u64>,
+    pub(crate) ended: Option<u64>,
+    /// When it began to compute what is in no step yet.
+    pub(crate) since: u64,
+    pub(crate) asks: Option<Asks>,
+    /// The lock that it releases, and since when.
+    pub(crate) releases: Option<(usize, u64)>,
+    pub(crate) idle: Option<Idle>,
+    pub(crate) holds: Vec<Hold>,
+    pub(crate) steps: Vec<Step>,
+    /// Sites by the numbers of stacks.
+    pub(crate) stacks: HashMap<u64, usize>,
+    /// Acquisitions in the window by site.
+    pub(crate) sites: HashMap<usize, u64>,
+    /// When it stopped to be ready for a CPU (-1), and was again (1).
+    pub(crate) ready: Vec<(u64, i32)>,
+    /// In the window.
+    pub(crate) waited: u64,
+    pub(crate) operations: u64,
+    pub(crate) matched: u64,
+    pub(crate) unmatched: u64,
+}
+
+/// A request that has not been answered.
+#[derive(Clone, Copy)]
+pub(crate) struct Asks {
+    pub(crate) lock: usize,
+    pub(crate) stack: u64,
+    pub(crate) since: u64,
+    pub(crate) shared: bool,
+    pub(crate) contended: bool,
+}
+
+/// A wait for another thread.
+#[derive(Clone, Copy)]
+pub(crate) struct Idle {
+    pub(crate) since: u64,
+    /// The lock that it has afterwards.
+    pub(crate) lock: Option<usize>,
+    /// What ends it, if that is known.
+    pub(crate) cause: Option<Cause>,
+}
+
+/// A lock that it holds.
+#[derive(Clone, Copy)]
+pub(crate) struct Hold {
+    pub(crate) lock: usize,
+    pub(crate) since: u64,
+    /// Whether a step has acquired it, so that a step must release it.
+    pub(crate) step: bool,
+}
+
+impl Running {
+    pub(crate) fn push(&mut self, step: Step) {
+        self.steps.push(step);
+    }
+
+    /// Whether it waits for other threads, or they for it.
+    pub(crate) fn has_channels(&self) -> bool {
+        self.steps.iter().any(|step| match step {
+            Step::Await { .. } => true,
+            Step::Post { times, .. } => *times > 0,
+            _ => false,
+        })
+    }
+
+    /// When it became ready for a CPU in the window (1), and no longer was (-1).
+    pub(crate) fn ready_between(&self, from: u64, to: u64) -> impl Iterator<Item = (u64, i32)> {
+        let lives = self.began.map(|began| {
+            let end = self.ended.unwrap_or(to).clamp(from, to);
+            [(began.clamp(from, to), 1), (end, -1)]
+        });
+        self.ready
+            .iter()
+            .copied()
+            .chain(lives.into_iter().flatten())
+    }
+}

@@ -1,0 +1,113 @@
+//! Which part of a recording is run again: a whole window, so that queues stay
+//! true, in which as many threads as ever take locks.
+
+use crate::fault::Fault;
+use locklab_trace::{Event, Trace};
+
+/// How much of a recording makes a program.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Limits {
+    /// The most acquisitions of the window.
+    pub acquisitions: usize,
+    /// The most locks; what is done with others, the least contended, is work.
+    pub locks: usize,
+    /// Whether steps take as long as they took with the recorder, as is needed to
+    /// check a replay by the recording; otherwise its part is left out.
+    pub with_recorder: bool,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            acquisitions: 30_000,
+            locks: 256,
+            with_recorder: false,
+        }
+    }
+}
+
+/// A part of a recording, in ticks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Window {
+    pub(crate) from: u64,
+    pub(crate) to: u64,
+}
+
+/// Parts in which a recording is looked at.
+const PARTS: usize = 256;
+
+/// A recording of fewer acquisitions is run again as a whole.
+const SHORT: u64 = 1000;
+
+/// Chooses the window.
+pub(crate) fn window(trace: &Trace, limits: &Limits) -> Result<Window, Fault> {
+    let (began, ended) = (trace.info.began, trace.info.ended);
+    let length = ended.saturating_sub(began).max(1);
+    let part_of = |tick: u64| {
+        let at = u128::from(tick.saturating_sub(began)) * PARTS as u128 / u128::from(length);
+        (at as usize).min(PARTS - 1)
+    };
+    let start_of = |part: usize| {
+        let at = u128::from(length) * part as u128 / PARTS as u128;
+        began.saturating_add(at as u64)
+    };
+    let mut acquired = [0_u64; PARTS];
+    let mut active = [0_usize; PARTS];
+    let mut taking = 0;
+    for thread in &trace.threads {
+        // A thread that takes a lock only now and then is there all the time.
+        let mut there: Option<(usize, usize)> = None;
+        for (tick, event) in trace.events(thread) {
+            if let Event::Acquired = event {
+                let part = part_of(tick);
+                acquired[part] += 1;
+                there = Some((there.map_or(part, |(first, _)| first.min(part)), part));
+            }
+        }
+        if let Some((first, last)) = there {
+            taking += 1;
+            for count in &mut active[first..=last.max(first)] {
+                *count += 1;
+            }
+        }
+    }
+    match taking {
+        0 => return Err(Fault::NoLock),
+        1 => return Err(Fault::OneThread),
+        _ => {}
+    }
+    let all = Window {
+        from: began,
+        to: ended,
+    };
+    if acquired.iter().sum::<u64>() < SHORT.min(limits.acquisitions as u64) {
+        return Ok(all);
+    }
+    let most = active.iter().copied().max().unwrap_or(0);
+    let busy = |part: usize| 2 * active[part] >= most;
+    let mut best = (0, 0..PARTS);
+    let mut from = 0;
+    while from < PARTS {
+        let to = (from..PARTS).find(|&part| !busy(part)).unwrap_or(PARTS);
+        let sum: u64 = acquired[from..to].iter().sum();
+        if sum > best.0 {
+            best = (sum, from..to);
+        }
+        from = to.max(from + 1);
+    }
+    let (sum, run) = best;
+    let mut first = run.start;
+    // From the middle of a run that is longer than the limit.
+    let mut before = sum.saturating_sub(limits.acquisitions as u64) / 2;
+    while first < run.end && acquired[first] <= before {
+        before -= acquired[first];
+        first += 1;
+    }
+    Ok(Window {
+        from: start_of(first),
+        to: match run.end {
+            PARTS => ended,
+            end => start_of(end),
+        },
+    })
+}

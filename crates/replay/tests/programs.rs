@@ -1,0 +1,310 @@
+//! What recordings that are written down here describe.
+
+mod common;
+
+use common::{Records, hold, trace};
+use locklab_replay::{Fault, Limits, Program, Step};
+use locklab_trace::{Access, Attempt, Event};
+
+const A: u64 = 0x1000;
+const B: u64 = 0x2000;
+const C: u64 = 0x3000;
+
+fn program(threads: &[Records], cpus: usize) -> Result<Program, Fault> {
+    Program::of(&trace(threads, cpus), &Limits::default())
+}
+
+fn acquire(lock: u32) -> Step {
+    Step::Acquire {
+        lock,
+        shared: false,
+    }
+}
+
+fn release(lock: u32) -> Step {
+    Step::Release { lock }
+}
+
+/// Two threads take one lock, nested in it a second, one of them also a third of
+/// its own.
+fn two_threads() -> Vec<Records> {
+    let mut one = hold(A, 1, [100, 120, 400]);
+    // Within the first: asked for at 200, given up at 300.
+    one.splice(2..2, hold(B, 2, [200, 220, 300]));
+    one.extend(hold(C, 3, [500, 520, 600]));
+    one.push((1000, Event::Ended));
+    let mut two = hold(A, 1, [150, 450, 500]);
+    two.extend(hold(B, 2, [600, 620, 700]));
+    two.push((1000, Event::Ended));
+    vec![one, two]
+}
+
+#[test]
+fn steps_are_work_and_locks_without_the_waiting() {
+    let program = program(&two_threads(), 2).unwrap();
+    let waiting: Vec<(u64, u64, f64)> = program
+        .locks
+        .iter()
+        .map(|lock| (lock.address, lock.contended, lock.waited_ns))
+        .collect();
+    assert_eq!(waiting, [(A, 1, 300.0), (B, 0, 0.0)]);
+    // The lock that only the first uses is work: 80 ns held, and 20 for each
+    // operation.
+    assert_eq!(
+        program.threads[0].steps,
+        [
+            // Its first record is that late.
+            Step::Idle(100),
+            acquire(0),
+            Step::Work(80),
+            acquire(1),
+            Step::Work(80),
+            release(1),
+            Step::Work(80),
+            release(0),
+            Step::Work(80 + 20 + 80 + 20 + 380),
+        ]
+    );
+    assert_eq!(
+        program.threads[1].steps,
+        [
+            Step::Idle(150),
+            acquire(0),
+            Step::Work(50),
+            release(0),
+            Step::Work(80),
+            acquire(1),
+            Step::Work(80),
+            release(1),
+            Step::Work(280),
+        ]
+    );
+    let recorded = &program.recorded;
+    assert_eq!(recorded.private_locks, 1);
+    assert_eq!(recorded.waited_ns, 300.0);
+    assert_eq!(recorded.acquisitions, 5);
+    assert_eq!(recorded.free_ns, 20.0);
+    assert_eq!(recorded.preempted_ns, 0.0);
+}
+
+#[test]
+fn a_signal_ends_the_wait_that_it_ended_and_another_is_a_delay() {
+    let condition = 0x9000;
+    let wait = |at| {
+        let (lock, stack, timed) = (A, 7, false);
+        (
+            at,
+            Event::Wait {
+                condition,
+                lock,
+                stack,
+                timed,
+            },
+        )
+    };
+    let signal = Event::Signal {
+        condition,
+        broadcast: false,
+    };
+    let woken = Event::Woken { timed_out: false };
+    let mut waiter = hold(A, 1, [100, 120, 3000]);
+    // Once a signal ends it, once nothing that was recorded.
+    waiter.splice(2..2, [wait(200), (1000, woken), wait(1100), (2000, woken)]);
+    let mut other = hold(A, 2, [800, 820, 900]);
+    other.extend([(950, signal), (4000, signal)]);
+    let program = program(&[waiter, other], 4).unwrap();
+    assert_eq!(program.channels, 1);
+    let [waiter, other] = &program.threads[..] else {
+        panic!("two threads");
+    };
+    assert_eq!(
+        waiter.steps[1..10],
+        [
+            acquire(0),
+            Step::Work(80),
+            release(0),
+            Step::Await { channel: 0 },
+            acquire(0),
+            Step::Work(100),
+            release(0),
+            Step::Idle(900),
+            acquire(0),
+        ]
+    );
+    let posts = |step: &&Step| matches!(step, Step::Post { .. });
+    let posts: Vec<&Step> = other.steps.iter().filter(posts).collect();
+    let (channel, times) = (0, 1);
+    assert_eq!(posts, [&Step::Post { channel, times }]);
+    assert_eq!(program.recorded.unmatched_ns, 900.0);
+    assert!(!program.can_be_extrapolated());
+}
+
+#[test]
+fn births_and_ends_of_threads_are_waited_for() {
+    let mut main = vec![(500, Event::Create { thread: 1 })];
+    main.extend(hold(A, 1, [600, 620, 700]));
+    main.push((800, Event::Join { handle: 77 }));
+    main.push((2000, Event::Joined));
+    main.extend(hold(A, 1, [2100, 2120, 2200]));
+    let (handle, task) = (77, 4);
+    let mut other = vec![(550, Event::Started { handle, task })];
+    other.extend(hold(A, 2, [1000, 1020, 1100]));
+    other.push((1900, Event::Ended));
+    let program = program(&[main, other], 4).unwrap();
+    let [main, other] = &program.threads[..] else {
+        panic!("two threads");
+    };
+    assert!(matches!(other.steps[0], Step::Await { channel: 0 }));
+    assert!(main.steps.contains(&Step::Post {
+        channel: 0,
+        times: 1
+    }));
+    assert!(main.steps.contains(&Step::Await { channel: 1 }));
+    assert!(other.steps.contains(&Step::Post {
+        channel: 1,
+        times: 1
+    }));
+    assert!(program.can_be_extrapolated());
+}
+
+/// Eight readers of two locks and a writer of another: 100 rounds each.
+fn readers_and_a_writer() -> Vec<Records> {
+    let read = Access {
+        shared: true,
+        attempt: Attempt::Waits,
+    };
+    let mut threads = Vec::new();
+    for reader in 0..8 {
+        let mut records = Vec::new();
+        for round in 0..100 {
+            let at = 2000 * round + 10 * reader;
+            let mut one = hold(A, 1, [at, at + 20, at + 100]);
+            let (lock, stack, access) = (A, 1, read);
+            one[0].1 = Event::Request {
+                lock,
+                stack,
+                access,
+            };
+            records.extend(one);
+            records.extend(hold(B, 2, [at + 1000, at + 1020, at + 1100]));
+        }
+        threads.push(records);
+    }
+    let mut writer = Vec::new();
+    for round in 0..100 {
+        let at = 2000 * round + 500;
+        writer.extend(hold(A, 3, [at, at + 20, at + 200]));
+    }
+    threads.push(writer);
+    threads
+}
+
+#[test]
+fn threads_that_do_the_same_are_a_class_and_scale() {
+    let mut threads = readers_and_a_writer();
+    // Stacks have numbers of their threads; these explain them alike.
+    for records in &mut threads {
+        for number in 1..4 {
+            let frames = match number {
+                1 => &[[1, 0, 0, 0, 0, 0, 0, 0]],
+                2 => &[[2, 0, 0, 0, 0, 0, 0, 0]],
+                _ => &[[3, 0, 0, 0, 0, 0, 0, 0]],
+            };
+            let frames = locklab_trace::Frames(frames);
+            records.insert(0, (0, Event::Stack { number, frames }));
+        }
+    }
+    let program = program(&threads, 16).unwrap();
+    let sizes: Vec<(usize, bool)> = program
+        .classes
+        .iter()
+        .map(|class| (class.threads, class.scales))
+        .collect();
+    assert_eq!(sizes, [(8, true), (1, false)]);
+    assert_eq!(program.classes[0].sites.len(), 2);
+    assert_eq!(program.classes[1].sites[0].0.frames, [3]);
+    assert!(program.locks[0].shared || program.locks[1].shared);
+    assert_eq!(program.scaling_threads(), 8);
+    assert_eq!(program.cast(None, 1).len(), 9);
+    assert_eq!(program.cast(Some(2), 1).len(), 3);
+    let more = program.cast(Some(20), 1);
+    assert_eq!(more.len(), 21);
+    assert_eq!(more, program.cast(Some(20), 1));
+    assert_ne!(more, program.cast(Some(20), 2));
+    for role in &more {
+        let thread = &program.threads[role.thread];
+        assert!(thread.rests().contains(&role.start));
+    }
+    // Copies begin elsewhere.
+    assert!(more.iter().any(|role| role.start > 0));
+}
+
+#[test]
+fn what_threads_without_a_cpu_lost_is_no_work() {
+    // Four threads on two CPUs: each computes 100 us, and once it seems to
+    // compute for 3 ms more.
+    let threads: Vec<Records> = (0..4)
+        .map(|thread| {
+            let mut at = 100_000;
+            let mut records = hold(A, 1, [0, 20, 40 + thread]);
+            for round in 0..40 {
+                at += if round == 10 * thread {
+                    3_000_000
+                } else {
+                    100_000
+                };
+                records.extend(hold(A, 1, [at, at + 20, at + 40]));
+            }
+            records
+        })
+        .collect();
+    let program = program(&threads, 2).unwrap();
+    let recorded = &program.recorded;
+    let missing = 2.0 * recorded.window_ns;
+    assert!(
+        recorded.preempted_ns > 0.9 * missing.min(12e6),
+        "{recorded:?}"
+    );
+    let longest = program.threads.iter().flat_map(|thread| &thread.steps);
+    let longest = longest.filter_map(|step| match step {
+        Step::Work(ns) => Some(*ns),
+        _ => None,
+    });
+    assert!(longest.max().unwrap() < 3_000_000);
+    let whole = self::program(&threads, 4).unwrap();
+    assert_eq!(whole.recorded.preempted_ns, 0.0);
+}
+
+#[test]
+fn a_limited_window_is_in_the_middle_and_whole() {
+    let limits = Limits {
+        acquisitions: 300,
+        ..Limits::default()
+    };
+    let trace = trace(&readers_and_a_writer(), 16);
+    let program = Program::of(&trace, &limits).unwrap();
+    let recorded = &program.recorded;
+    assert_eq!(recorded.acquisitions, 300);
+    assert!(recorded.from_ns > 0.3 * recorded.whole_ns, "{recorded:?}");
+    assert!(recorded.window_ns < 0.3 * recorded.whole_ns, "{recorded:?}");
+}
+
+#[test]
+fn what_cannot_be_run_again_is_said_in_a_sentence() {
+    assert_eq!(program(&[], 2).unwrap_err(), Fault::Empty);
+    let none = vec![(0, Event::Ended)];
+    assert_eq!(
+        program(std::slice::from_ref(&none), 2).unwrap_err(),
+        Fault::NoLock
+    );
+    let one = hold(A, 1, [100, 120, 140]);
+    assert_eq!(program(&[one, none], 2).unwrap_err(), Fault::OneThread);
+    for fault in [
+        Fault::Empty,
+        Fault::NoLock,
+        Fault::OneThread,
+        Fault::NotWhole,
+    ] {
+        assert!(fault.to_string().len() > 40);
+    }
+}
