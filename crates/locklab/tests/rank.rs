@@ -36,6 +36,29 @@ fn a_simulated_ranking_says_what_to_take() {
 }
 
 #[test]
+fn a_simulated_ranking_says_how_often_such_a_direction_was_right() {
+    let folder = tempfile::tempdir().unwrap();
+    let page = folder.path().join("rank.html");
+    let out = rank(&format!("ttas mcs {SMALL} --html {}", page.display()))
+        .assert()
+        .success();
+    let text = String::from_utf8_lossy(&out.get_output().stdout).replace("\n  ", " ");
+    let out = rank(&format!("ttas mcs {SMALL} --json")).assert().success();
+    let found: Value = serde_json::from_slice(&out.get_output().stdout).unwrap();
+    let page = std::fs::read_to_string(page).unwrap();
+    // The points are of one thread and of eight.
+    for kind in ["uncontended", "contended, same socket"] {
+        let score = format!("Of comparisons of this kind ({kind}) with published figures");
+        assert!(text.contains(&score), "{text}");
+        assert!(page.contains(&score), "{kind}");
+        let mut caveats = found["caveats"].as_array().unwrap().iter();
+        let said = caveats.find(|caveat| caveat.as_str().unwrap().starts_with(&score));
+        let said = said.and_then(Value::as_str).unwrap();
+        assert!(said.contains("95 % interval"), "{said}");
+    }
+}
+
+#[test]
 fn the_gate_ends_with_3_where_today_is_shown_worse() {
     let against = |today: &str| {
         rank(&format!(

@@ -150,11 +150,15 @@ fn a_sweep_is_the_same_whatever_ran_where() {
     assert_eq!(rows(&one), rows(&many));
     let page = std::fs::read_to_string(place.path("s.html")).unwrap();
     assert!(page.contains("Heat map, saturated: throughput against qspinlock"));
+    assert!(page.contains("(contended, same socket) with published figures"));
     // What is done is not done again.
     let again = place.text(&["sweep", "s.toml", "--folder", "one", "--json"]);
     let document: Value = serde_json::from_str(&again).unwrap();
     assert_eq!(document["missing"], Value::Array(vec![]));
     assert_eq!(document["runs"], 140);
+    let caveats = document["caveats"].as_array().unwrap().iter();
+    let scores = caveats.filter(|text| text.as_str().unwrap().contains("directions were right"));
+    assert_eq!(scores.count(), 2);
     assert_eq!(document.get("busy"), None);
 }
 

@@ -1,6 +1,7 @@
 //! The simulator as an instrument of the laboratory.
 
 use crate::pool::Pool;
+use crate::score;
 use crate::spec::{Place, Spec, Work};
 use locklab_lab::experiment::{
     Cell, Design, Experiment, Facts, Labels, Provenance, Sample, Source, Values,
@@ -10,12 +11,10 @@ use locklab_lab::matrix::{
     HANDOFFS, JAIN, LATENCY_MAX, LATENCY_P50, LATENCY_P99, LATENCY_P999, MIN_OVER_MAX, OPS,
     STREAK_MAX, STREAK_MEAN, metrics, min_over_max,
 };
-use locklab_published::{Question, Validation};
 use locklab_sim::band::draws;
 use locklab_sim::turns::Unit;
 use locklab_sim::{Machine, Origin, Outcome, run};
 use serde_json::{Value, json};
-use std::collections::BTreeSet;
 use std::sync::atomic::AtomicBool;
 
 /// Both outcomes of a pair, the baseline's first, or the reason why there are
@@ -86,29 +85,10 @@ impl<'a> Simulated<'a> {
             design,
             provenance: Provenance::Simulation(machine.name.clone()),
             facts: facts(spec, machine),
-            caveats: caveats(machine)
-                .into_iter()
-                .chain(self.validated())
-                .collect(),
+            caveats: caveats(spec, machine),
             cells: cells.collect(),
             interrupted: None,
         }
-    }
-}
-
-impl Simulated<'_> {
-    /// For each kind of question that the cells ask, how often a direction of that
-    /// kind was right.
-    fn validated(&self) -> impl Iterator<Item = String> + '_ {
-        let (spec, machine) = (&self.spec, &self.machine);
-        let asked: BTreeSet<Question> = self
-            .places
-            .iter()
-            .map(|place| Question::of(&spec.scenario(machine, *place, &spec.experiment, 1)))
-            .collect();
-        asked
-            .into_iter()
-            .map(|question| Validation::of(question).sentence(question))
     }
 }
 
@@ -153,7 +133,7 @@ fn turns(words: Vec<String>) -> Option<(String, String)> {
 }
 
 /// The caveats that a reader of a simulated figure must know.
-pub(crate) fn caveats(machine: &Machine) -> Vec<String> {
+pub(crate) fn caveats(spec: &Spec, machine: &Machine) -> Vec<String> {
     let assumed: Vec<String> = machine
         .figures
         .iter()
@@ -162,7 +142,7 @@ pub(crate) fn caveats(machine: &Machine) -> Vec<String> {
         })
         .map(|(key, figure)| format!("{key} {}", figure.value))
         .collect();
-    vec![
+    let mut caveats = vec![
         format!(
             "Simulated on a model. Each pair runs on a machine of its own, drawn from the bands of \
              what is assumed and not measured ({}), and with a seed of its own; better and worse \
@@ -172,7 +152,9 @@ pub(crate) fn caveats(machine: &Machine) -> Vec<String> {
         "Not modelled: cache capacity, prefetch, speculation, frequency changes, memory \
          bandwidth."
             .into(),
-    ]
+    ];
+    caveats.extend(score::sentences(score::questions(spec, machine)));
+    caveats
 }
 
 impl Instrument for Simulated<'_> {

@@ -13,6 +13,7 @@ pub mod machines;
 mod pool;
 pub mod published;
 mod rank;
+pub mod score;
 mod spec;
 
 pub use assumptions::{CellBand, band, band_section};

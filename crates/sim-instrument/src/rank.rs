@@ -117,7 +117,7 @@ impl Instrument for Ranked<'_> {
             design,
             provenance: Provenance::Simulation(machine.name.clone()),
             facts: facts(spec, machine),
-            caveats: caveats(machine),
+            caveats: caveats(spec, machine),
             cells: cells.collect(),
             interrupted: None,
         }

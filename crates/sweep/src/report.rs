@@ -4,7 +4,7 @@
 use crate::collect::Collected;
 use crate::models::Models;
 use crate::own_locks;
-use crate::plan::Plan;
+use crate::plan::{Block, Plan};
 use crate::regime::Regime;
 use crate::summary::{OfLock, OfRegime, Says, Summary};
 use locklab_document::{
@@ -13,7 +13,9 @@ use locklab_document::{
 use locklab_judge::Verdict;
 use locklab_lab::VERSION;
 use locklab_lab::experiment::{Facts, Labels};
+use locklab_sim_instrument::score;
 use serde_json::{Map, json};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// The facts of a plan: machines, locks, cells, replicates, runs.
@@ -144,7 +146,7 @@ pub(crate) fn document(models: &Models, collected: &Collected, busy: Option<f64>
     for regime in Regime::ALL {
         document.sections.extend(heat_maps(plan, summary, regime));
     }
-    document.push(caveats(collected));
+    document.push(Section::new("Caveats").items(caveats(plan, collected)));
     if let Some(busy) = busy {
         let text = format!("The cores were busy {:.1} % of the time.", 100.0 * busy);
         document.push(Section::new("").prose(text));
@@ -333,7 +335,7 @@ fn missing(collected: &Collected) -> Section {
         .items(items)
 }
 
-fn caveats(collected: &Collected) -> Section {
+fn caveats(plan: &Plan, collected: &Collected) -> Vec<String> {
     let mut items = vec![
         "Simulated on models: what a model assumes is not varied unless the file says bands; \
          'locklab machine show' has the assumptions."
@@ -342,13 +344,19 @@ fn caveats(collected: &Collected) -> Section {
          in the store ('locklab results list --store')."
             .to_owned(),
     ];
+    let questions = |block: &Block| {
+        let spec = plan.spec(block, &plan.pairs[0]);
+        score::questions(&spec, &plan.machines[block.machine])
+    };
+    let asked: BTreeSet<_> = plan.blocks.iter().flat_map(questions).collect();
+    items.extend(score::sentences(asked));
     for ((machine, lock), (runs, why)) in &collected.failed {
         items.push(format!(
             "{lock} on {machine}: {runs} samples failed and are left out; the last because {why}"
         ));
     }
     items.extend(collected.clocks.iter().cloned());
-    Section::new("Caveats").items(items)
+    items
 }
 
 fn data(
@@ -386,6 +394,7 @@ fn data(
         ),
         ("runs", json!(plan.runs())),
         ("store", json!(models.folder.store())),
+        ("caveats", json!(caveats(plan, collected))),
         ("missing", json!(missing)),
         ("failed", json!(failed)),
         ("regimes", json!(summary.regimes)),
