@@ -30,6 +30,9 @@ const LOOK: Duration = Duration::from_secs(20);
 /// Lines of a console that are kept.
 const LAST_LINES: usize = 12;
 
+/// Those of them before a panic: what the kernel was doing.
+const BEFORE_PANIC: usize = 4;
+
 /// Why a kernel gave nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Trouble {
@@ -40,7 +43,7 @@ pub(crate) enum Trouble {
     /// This start or run failed; the machine is home, and can start another.
     Failed {
         why: String,
-        /// The last lines of its console, or of what it left behind.
+        /// The lines of its console that matter, or of what it left behind.
         console: Vec<String>,
     },
 }
@@ -607,7 +610,7 @@ impl<'a> Machine<'a> {
         )
     }
 
-    /// The last lines of the console since the present start.
+    /// The lines of the console since the present start that matter.
     fn last_lines(&self) -> Vec<String> {
         let Some((_, log)) = &self.console else {
             return Vec::new();
@@ -639,16 +642,23 @@ impl Drop for Machine<'_> {
 
 const BOOT_ID: &str = "cat /proc/sys/kernel/random/boot_id";
 const PSTORE: &str =
-    "cat /sys/fs/pstore/dmesg-* /var/lib/systemd/pstore/*/dmesg.txt 2>/dev/null | tail -n 40";
+    "cat /sys/fs/pstore/dmesg-* /var/lib/systemd/pstore/*/dmesg.txt 2>/dev/null | tail -n 200";
 
+/// The lines that say most about the end of a kernel: those around its panic,
+/// which stands above a trace of any length, or else the last.
 fn tail(text: &str) -> Vec<String> {
     let lines: Vec<&str> = text
         .lines()
         .filter(|line| !line.trim().is_empty())
         .collect();
-    let from = lines.len().saturating_sub(LAST_LINES);
+    let panic = lines.iter().rposition(|line| line.contains("Kernel panic"));
+    let from = match panic {
+        Some(at) => at.saturating_sub(BEFORE_PANIC),
+        None => lines.len().saturating_sub(LAST_LINES),
+    };
     lines[from..]
         .iter()
+        .take(LAST_LINES)
         .map(|line| line.trim_end().to_owned())
         .collect()
 }

@@ -346,3 +346,21 @@ fn a_machine_that_does_not_answer_is_said_before_anything_is_done() {
     let why = fatal(found.err().unwrap());
     assert!(why.contains("ssh root@box by hand"), "{why}");
 }
+
+#[test]
+fn the_panic_is_shown_however_long_the_trace_below_it() {
+    let text = |trace: usize| {
+        let mut text: String = (0..30).map(|n| format!("boot {n}\n")).collect();
+        text.push_str("Kernel panic - not syncing: no init\n\n");
+        text.extend((0..trace).map(|n| format!("trace {n}\n")));
+        text
+    };
+    for trace in [0, 3, 200] {
+        let shown = tail(&text(trace));
+        assert!(shown.len() <= LAST_LINES);
+        assert_eq!(shown[BEFORE_PANIC], "Kernel panic - not syncing: no init");
+    }
+    let last = tail(&text(0).replace("panic", "end"));
+    assert_eq!(last.len(), LAST_LINES);
+    assert_eq!(last[LAST_LINES - 1], "Kernel end - not syncing: no init");
+}
