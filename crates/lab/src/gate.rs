@@ -157,10 +157,16 @@ fn too_few_for(family: Family, judged: usize, pairs: usize) -> Option<String> {
 /// Why cells are not complete, if some are not.
 #[must_use]
 pub fn not_complete(experiment: &Experiment) -> Option<String> {
-    let stopped = experiment
-        .cells
-        .iter()
-        .filter(|cell| cell.stopped.is_some());
-    let names: Vec<String> = stopped.map(|cell| cell.key.to_string()).collect();
-    (!names.is_empty()).then(|| format!("not complete: {}; the report says why", names.join("; ")))
+    let stopped = || experiment.cells.iter().filter(|c| c.stopped.is_some());
+    let names: Vec<String> = stopped().map(|cell| cell.key.to_string()).collect();
+    let mut reasons: Vec<&str> = stopped().filter_map(|c| c.stopped.as_deref()).collect();
+    reasons.dedup();
+    match reasons[..] {
+        [] => None,
+        [why] => Some(format!("not complete: {} ({why})", names.join("; "))),
+        _ => Some(format!(
+            "not complete: {}; the report says why",
+            names.join("; ")
+        )),
+    }
 }

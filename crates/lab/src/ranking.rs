@@ -6,7 +6,9 @@
 //! one point were made together and share the reference's sample: they are a
 //! block. Nothing here decides or prints.
 
-use crate::experiment::{Cell, Coordinate, Experiment, Key, Metric, Pair, Provenance, Sample};
+use crate::experiment::{
+    Cell, Coordinate, Experiment, Invalid, Key, Metric, Pair, Provenance, Sample,
+};
 use crate::matrix::{JAIN, JAIN_1MS, LATENCY_P99, LATENCY_P999, OPS};
 use crate::verdicts::{Figure, location};
 use locklab_judge::{Direction, Looks, Standing, best};
@@ -226,9 +228,10 @@ pub fn rank(experiment: &Experiment) -> Option<Ranking> {
             keys.push(key);
         }
     }
+    let unsound = unsound(experiment, &question);
     let points = keys
         .into_iter()
-        .map(|key| point(experiment, &question, key, delta))
+        .map(|key| point(experiment, (&question, &unsound), key, delta))
         .collect();
     Some(Ranking {
         question,
@@ -237,7 +240,31 @@ pub fn rank(experiment: &Experiment) -> Option<Ranking> {
     })
 }
 
-fn point(experiment: &Experiment, question: &Question, key: Key, delta: f64) -> Point {
+/// Which locks have failed a check of their own anywhere, as one that crashes
+/// does: they have no rank.
+fn unsound(experiment: &Experiment, question: &Question) -> Vec<bool> {
+    let failed = |sample: &Sample| matches!(sample.invalid, Some(Invalid::CheckFailed(_)));
+    let mut unsound = vec![false; question.subjects.len()];
+    for cell in &experiment.cells {
+        let name = cell.key.lock();
+        let of = |s: &Subject| Some(s.name.as_str()) == name;
+        let lock = question.subjects.iter().position(of);
+        for pair in &cell.pairs {
+            unsound[0] |= failed(&pair.baseline);
+            if let Some(lock) = lock {
+                unsound[lock] |= failed(&pair.experiment);
+            }
+        }
+    }
+    unsound
+}
+
+fn point(
+    experiment: &Experiment,
+    (question, unsound): (&Question, &[bool]),
+    key: Key,
+    delta: f64,
+) -> Point {
     let cells: Vec<&Cell> = experiment
         .cells
         .iter()
@@ -248,7 +275,10 @@ fn point(experiment: &Experiment, question: &Question, key: Key, delta: f64) -> 
     let blocks = Blocks::of(&cells, question);
     let looks = question.looks(experiment.design.pairs);
     let ranks = |metric: &Metric| {
-        let values = blocks.values(metric);
+        let mut values = blocks.values(metric);
+        for (values, _) in values.iter_mut().zip(unsound).filter(|(_, is)| **is) {
+            values.fill(f64::NAN);
+        }
         let mut standings = best(&values, metric.direction, &looks, delta);
         if matches!(experiment.provenance, Provenance::Simulation(_)) {
             hold_back(&values, metric.direction, &mut standings);
@@ -332,7 +362,9 @@ impl<'a> Blocks<'a> {
                 // the reference alone: its ratio to it belongs to the block.
                 let of_block = self.0[0].get(number).copied().flatten();
                 match of_block.map(|[_, of_block]| value(of_block)) {
-                    Some(of_block) if of_block != value(reference) => {
+                    Some(of_block)
+                        if of_block != value(reference) && value(reference).is_finite() =>
+                    {
                         value(own) * (of_block / value(reference))
                     }
                     _ => value(own),

@@ -164,7 +164,11 @@ impl Runner<'_> {
             match stopped {
                 Ok(()) => {}
                 Err(Stopped::Cell(why)) => {
-                    self.progress.note(&format!("{}: {why}", cells[index].key));
+                    // A reason that holds in many cells is told once.
+                    let told = |cell: &Cell| cell.stopped.as_ref() == Some(&why);
+                    if !cells.iter().any(told) {
+                        self.progress.note(&format!("{}: {why}", cells[index].key));
+                    }
                     cells[index].stopped = Some(why);
                 }
                 Err(Stopped::Interrupted) => outcome.stopped = Some(Stop::Interrupted),
@@ -297,12 +301,13 @@ impl Runner<'_> {
             standing.budget -= u32::from(counted);
         }
         if kept {
-            let check_failed = pair.any_invalid(|i| matches!(i, Invalid::CheckFailed(_)));
+            let unsound = match pair.invalid() {
+                Some(Invalid::CheckFailed(why)) => Some(why.clone()),
+                _ => None,
+            };
             cell.pairs.push(pair);
-            if check_failed {
-                return Err(Stopped::Cell(
-                    "stopped, because its own check failed in a run".into(),
-                ));
+            if let Some(why) = unsound {
+                return Err(Stopped::Cell(why));
             }
             return self.tolerate(&cell.pairs);
         }

@@ -17,7 +17,7 @@ fn locklab(folder: &Path, arguments: &[&str]) -> Output {
 /// A store of the test's own, for the command that has one.
 fn store(arguments: &[&str]) -> Vec<&'static str> {
     match arguments.first() {
-        Some(&"matrix") => vec!["--store", "store.sqlite"],
+        Some(&("matrix" | "rank")) => vec!["--store", "store.sqlite"],
         _ => Vec::new(),
     }
 }
@@ -125,12 +125,9 @@ fn what_is_wrong_is_said_before_anything_runs() {
     assert!(text.contains("mine.c defines no lab_unlock"), "{text}");
 }
 
-/// The trial of a lock is short: what crashes later crashes this process, and
-/// is a sentence too.
-#[test]
-fn a_crash_on_this_machine_has_its_line() {
-    let folder = tempfile::tempdir().unwrap();
-    let lock = "#include <locklab_lock.h>
+/// A lock that crashes when it has been taken 50,000 times: the trial of a lock
+/// is shorter.
+const LATE: &str = "#include <locklab_lock.h>
 #include <stdatomic.h>
 struct l { _Atomic int held; int *nowhere; };
 static long turns;
@@ -141,37 +138,69 @@ void lab_lock(void *p, void *c) { struct l *l = p; (void)c;
 \t\t*(volatile int *)l->nowhere = 1; }
 void lab_unlock(void *p, void *c) { struct l *l = p; (void)c; atomic_store(&l->held, 0); }
 ";
+
+/// A crash ends the cell with a sentence, and what was measured is reported.
+#[test]
+fn a_crash_on_this_machine_has_its_line() {
+    let folder = tempfile::tempdir().unwrap();
     let here = folder.path().join("late.c");
     let crash = "*(volatile int *)l->nowhere = 1;";
-    let call = lock.replace(crash, "((void (*)(void))l->nowhere)(); l->held = 1;");
-    let last_call = lock.replace(crash, "((void (*)(void))l->nowhere)();");
-    let assert = format!("#include <assert.h>\n{lock}").replace(crash, "assert(!turns);");
-    let crashed = |line: &str| format!("late.c: a thread crashed at {line} (address 0x0)");
+    let call = LATE.replace(crash, "((void (*)(void))l->nowhere)(); l->held = 1;");
+    let last_call = LATE.replace(crash, "((void (*)(void))l->nowhere)();");
+    let assert = format!("#include <assert.h>\n{LATE}").replace(crash, "assert(!turns);");
+    let crashed = |line: &str| format!("late.c: a thread crashed at {line} (SIGSEGV, address 0x0)");
     let asserted = "the assertion `!turns` at late.c:10 does not hold";
-    for (threads, lock, fault) in [
-        ("1", lock, crashed("late.c:9")),
-        ("2", lock, crashed("late.c:9")),
-        ("1", &call, crashed("late.c:9")),
-        ("1", &last_call, crashed("an unknown line of late.c")),
-        ("2", &assert, asserted.to_owned()),
+    for (arguments, lock, fault) in [
+        ("--threads 1", LATE, crashed("late.c:9")),
+        ("--threads 2", LATE, crashed("late.c:9")),
+        ("--threads 1", &call, crashed("late.c:9")),
+        (
+            "--threads 1",
+            &last_call,
+            crashed("an unknown line of late.c"),
+        ),
+        ("--threads 2", &assert, asserted.to_owned()),
     ] {
         std::fs::write(&here, lock).unwrap();
-        let output = locklab(
-            folder.path(),
-            &[
-                "matrix",
-                "./late.c",
-                "ticket",
-                "--threads",
-                threads,
-                "--time",
-                "1",
-            ],
-        );
+        let mut words = vec!["matrix", "./late.c", "ticket", "--time", "1"];
+        words.extend(arguments.split(' '));
+        let output = locklab(folder.path(), &words);
         assert_eq!(output.status.code(), Some(1), "{fault}: {output:?}");
-        assert_eq!(
-            String::from_utf8_lossy(&output.stderr),
-            format!("locklab: {fault}; what was measured before is stored\n")
-        );
+        let report = String::from_utf8_lossy(&output.stdout);
+        let told = report.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(told.contains(&fault), "no '{fault}' in {report}");
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(error.matches(&fault).count(), 1, "{error}");
     }
+}
+
+/// The others are ranked as if it had not been there.
+#[test]
+fn a_crash_half_way_through_a_rank_leaves_the_rank_of_the_others() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("late.c"), LATE).unwrap();
+    let rank = |locks: &[&str]| {
+        let usual = "rank --threads 1,2 --time 1 --slice-us 60 --pairs 8 --json";
+        let words: Vec<&str> = usual.split(' ').chain(locks.iter().copied()).collect();
+        locklab(folder.path(), &words)
+    };
+    let output = rank(&["./late.c", "ticket", "mcs"]);
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let fault = "late.c: a thread crashed at late.c:9 (SIGSEGV, address 0x0)";
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(error.matches(fault).count(), 1, "{error}");
+    let found: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    for point in found["points"].as_array().unwrap() {
+        for lock in point["metrics"][0]["locks"].as_array().unwrap() {
+            let ranked = lock["of_best"].as_f64().is_some();
+            assert_eq!(ranked, lock["name"] != "./late.c", "{lock}");
+        }
+    }
+    let caveats = found["caveats"].to_string();
+    assert_eq!(caveats.matches(fault).count(), 1, "{caveats}");
+    // Without it nothing is left to compare with.
+    let output = rank(&["ticket", "mcs", "--against", "./late.c"]);
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(error.contains("rank them without it"), "{error}");
 }

@@ -43,6 +43,11 @@ pub(crate) struct Control {
     pub(crate) left: AtomicU32,
     /// Number of pairs that were run.
     pairs: AtomicU32,
+    /// The lock that is built, by its number.
+    side: AtomicU32,
+    /// Whether a lock's code has crashed: the word of a
+    /// [`Watch`](crate::crash::Watch).
+    pub(crate) crashed: AtomicU32,
     /// Start of the block, in ns.
     began: AtomicU64,
 }
@@ -217,6 +222,11 @@ impl Block {
         unsafe { self.control.as_ref() }
     }
 
+    /// The lock that is built, or was last, by its number.
+    pub(crate) fn side(&self) -> usize {
+        self.control().side.load(Ordering::Relaxed) as usize
+    }
+
     /// The address of the lock, the first if there are several.
     pub(crate) fn address(&self) -> usize {
         self.places[0][0].lock.as_ptr().addr()
@@ -369,6 +379,7 @@ impl Block {
 
     /// Builds a lock and starts the clock, while all workers wait.
     fn build(&self, control: &Control, side: usize) {
+        control.side.store(side as u32, Ordering::Relaxed);
         let code = &self.request.codes[side];
         // SAFETY: the places are for this, hold nothing, and all others wait.
         unsafe {

@@ -20,7 +20,7 @@ use locklab_host::machine::Machine;
 use locklab_host::topology::real_time;
 use locklab_judge::{Direction, Interim, interim, is_look};
 use locklab_lab::experiment::{
-    Cell, Design, Experiment, Facts, Labels, Provenance, Sample, Source,
+    Cell, Design, Experiment, Facts, Invalid, Labels, Provenance, Sample, Source,
 };
 use locklab_lab::instrument::{Instrument, Pairing, Schedule, Stopped, Turn};
 use locklab_lab::matrix::metrics;
@@ -318,6 +318,12 @@ impl Instrument for Slices {
                 [(); 2].map(|()| samples.next().unwrap_or_default())
             }
             Ending::Badly(why) => [Sample::invalid(why.clone()), Sample::invalid(why)],
+            Ending::Fault(fault) => {
+                let cut = Invalid::Failed("the other lock's fault ended its block".into());
+                let mut samples = [(); 2].map(|()| Sample::invalid(cut.clone()));
+                samples[fault.side] = Sample::invalid(Invalid::CheckFailed(fault.why));
+                samples
+            }
         })
     }
 }

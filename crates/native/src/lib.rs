@@ -11,6 +11,7 @@
 mod arena;
 mod block;
 pub mod card;
+pub mod crash;
 mod disturbance;
 mod figures;
 pub mod fit;

@@ -16,9 +16,9 @@ use crate::probe::Native;
 use crate::request::MOST_LOCKS;
 use crate::settling::calibrate;
 use crate::timeline::SliceLength;
-use crate::workers::Ending;
+use crate::workers::{Ending, LockFault};
 use locklab_judge::{Direction, Interim, fork_seed, have_left};
-use locklab_lab::experiment::{Cell, Design, Experiment, Labels, Sample};
+use locklab_lab::experiment::{Cell, Design, Experiment, Invalid, Labels, Sample};
 use locklab_lab::instrument::{Instrument, Pairing, Schedule, Stopped, Turn};
 use locklab_lab::matrix::OPS;
 use locklab_lab::ranking::Question;
@@ -34,6 +34,9 @@ pub struct RankedSlices {
     design: Design,
     /// One for each point of the plan.
     points: Vec<AtPoint>,
+    /// What was wrong with the code of each lock, if something was: it is
+    /// measured nowhere any more.
+    faults: Vec<Option<String>>,
 }
 
 /// The state of one point.
@@ -90,6 +93,7 @@ impl Native {
             slices,
             question,
             design: design.clone(),
+            faults: vec![None; locks],
         };
         let experiment = ranked.experiment(design);
         Ok((ranked, experiment))
@@ -125,7 +129,7 @@ impl RankedSlices {
         there: &[usize],
         seed: u64,
         part: f64,
-    ) -> Result<Vec<Sample>, Stopped> {
+    ) -> Result<Result<Vec<Sample>, LockFault>, Stopped> {
         let state = &self.points[point];
         let mut request = self.slices.request(point, seed);
         request.codes = there.iter().map(|lock| self.slices.codes[*lock]).collect();
@@ -149,19 +153,45 @@ impl RankedSlices {
             usize::try_from(longest.unwrap_or(0) / request.windows.length).unwrap_or(0);
         let block = Arc::new(Block::new(request).map_err(Stopped::Fatal)?);
         Ok(match self.slices.workers.run(&block)? {
-            Ending::Well => figures::samples(&block),
-            Ending::Badly(why) => vec![Sample::invalid(why); there.len()],
+            Ending::Well => Ok(figures::samples(&block)),
+            Ending::Badly(why) => Ok(vec![Sample::invalid(why); there.len()]),
+            Ending::Fault(fault) => Err(LockFault {
+                side: there[fault.side],
+                ..fault
+            }),
         })
+    }
+
+    /// Leaves a lock out from now on.
+    ///
+    /// # Errors
+    /// [`Stopped::Fatal`] if it is the one that all others are compared with.
+    fn leave_out(&mut self, fault: LockFault) -> Result<(), Stopped> {
+        if fault.side == 0 {
+            return Err(Stopped::Fatal(format!(
+                "{}; all others are compared with it: rank them without it",
+                fault.why
+            )));
+        }
+        self.faults[fault.side] = Some(fault.why);
+        Ok(())
     }
 
     /// Runs a block of all locks that are still measured, and keeps their
     /// samples.
     fn block(&mut self, point: usize, number: u32, seed: u64) -> Result<(), Stopped> {
-        let there: Vec<usize> = (0..self.question.subjects.len())
-            // The reference is in every block.
-            .filter(|lock| *lock == 0 || !self.points[point].gone[*lock])
-            .collect();
-        let samples = self.samples(point, &there, seed, 1.0)?;
+        let (there, samples) = loop {
+            let there: Vec<usize> = (0..self.question.subjects.len())
+                // The reference is in every block.
+                .filter(|lock| *lock == 0 || !self.points[point].gone[*lock])
+                .filter(|lock| self.faults[*lock].is_none())
+                .collect();
+            match self.samples(point, &there, seed, 1.0)? {
+                Ok(samples) => break (there, samples),
+                // The same block again, for the others.
+                Err(fault) => self.leave_out(fault)?,
+            }
+        };
         let mut all: Vec<Option<Sample>> = vec![None; self.question.subjects.len()];
         for (lock, sample) in there.into_iter().zip(samples) {
             all[lock] = Some(sample);
@@ -306,6 +336,9 @@ impl Instrument for RankedSlices {
 
     fn run_together(&mut self, _: &Cell, turn: &Turn) -> Result<[Sample; 2], Stopped> {
         let (point, lock) = self.place(turn.cell);
+        if let Some(why) = &self.faults[lock] {
+            return Err(Stopped::Cell(why.clone()));
+        }
         // Another try of the same number is another block.
         let seed = fork_seed(fork_seed(self.design.seed, point as u64), turn.pair.into());
         let seed = fork_seed(seed, turn.seed);
@@ -315,10 +348,20 @@ impl Instrument for RankedSlices {
             // Its slices were disturbed and those of the reference were not.
             Some((_, samples)) if samples[0].as_ref().is_some_and(|s| s.invalid.is_none()) => {
                 let part = 2.0 / self.question.subjects.len() as f64;
-                let mut both = self.samples(point, &[0, lock], seed, part)?.into_iter();
-                return Ok([(); 2].map(|()| both.next().unwrap_or_default()));
+                match self.samples(point, &[0, lock], seed, part)? {
+                    Ok(both) => {
+                        let mut both = both.into_iter();
+                        return Ok([(); 2].map(|()| both.next().unwrap_or_default()));
+                    }
+                    Err(fault) => self.leave_out(fault)?,
+                }
             }
             _ => self.block(point, turn.pair, seed)?,
+        }
+        if let Some(why) = &self.faults[lock] {
+            let unsound = Sample::invalid(Invalid::CheckFailed(why.clone()));
+            let cut = Invalid::Failed("the other lock's fault ended its block".into());
+            return Ok([Sample::invalid(cut), unsound]);
         }
         let block = self.points[point].block.as_mut();
         let Some((_, samples)) = block else {

@@ -9,6 +9,7 @@
 //! others are killed if they wait for a lock that the dead one held.
 
 use crate::block::Block;
+use crate::crash::{Watch, park};
 use crate::latency::Latencies;
 use crate::rendezvous::wait;
 use locklab_host::clock::{self, Clocks, Fault, nanos};
@@ -36,6 +37,18 @@ pub(crate) enum Ending {
     Well,
     /// The block is void, for this reason, and no worker is left.
     Badly(Invalid),
+    /// The block is void, because the code of a lock is faulty. Its workers are
+    /// gone, or parked with their memory.
+    Fault(LockFault),
+}
+
+/// A fault of a lock that ended its block.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct LockFault {
+    /// The lock, by its number in the block.
+    pub(crate) side: usize,
+    /// What it did, in one sentence.
+    pub(crate) why: String,
 }
 
 /// Whoever carries blocks out: the workers of this machine, or, in tests, a
@@ -44,8 +57,7 @@ pub(crate) trait Workers: Send {
     /// Runs a block to its end.
     ///
     /// # Errors
-    /// If the workers cannot be started, or are stuck in the lock: then they
-    /// still exist, and keep their memory.
+    /// If the workers cannot be started.
     fn run(&mut self, block: &Arc<Block>) -> Result<Ending, Stopped>;
 
     /// The time, by which a run keeps its limit.
@@ -74,6 +86,9 @@ impl Workers for OfThisMachine {
         } else {
             run_threads(block, &self.interrupt)?
         };
+        if let Ending::Fault(_) = ending {
+            return Ok(ending);
+        }
         if self.interrupt.load(Ordering::Relaxed) {
             return Err(Stopped::Interrupted);
         }
@@ -139,6 +154,7 @@ fn wait_for_all(
 
 fn run_threads(block: &Arc<Block>, interrupt: &AtomicBool) -> Result<Ending, Stopped> {
     let threads = block.request.threads;
+    let watch = Watch::of(&block.control().crashed);
     let mut handles = Vec::with_capacity(threads);
     for worker in 0..threads {
         // Stuck threads keep the block.
@@ -162,13 +178,23 @@ fn run_threads(block: &Arc<Block>, interrupt: &AtomicBool) -> Result<Ending, Sto
             }
         }
     }
-    if wait_for_all(block, interrupt, || Ok(())) != Waited::AllLeft {
-        return Err(Stopped::Fatal(format!(
-            "{} of {threads} threads did not come out of the lock within {} s: it is \
-             deadlocked, or its waiters starve; nothing more can be measured in this process",
+    let waited = wait_for_all(block, interrupt, || watch.crash().map_or(Ok(()), Err));
+    let why = match waited {
+        Waited::AllLeft => None,
+        Waited::Failed(why) => Some(why),
+        Waited::Stuck => Some(format!(
+            "{} of {threads} threads did not come out of the lock within {} s: it is deadlocked, or \
+             its waiters starve",
             threads - block.control().left.load(Ordering::Relaxed) as usize,
             PATIENCE.as_secs()
-        )));
+        )),
+    };
+    if let Some(why) = why {
+        park(handles);
+        return Ok(Ending::Fault(LockFault {
+            side: block.side(),
+            why,
+        }));
     }
     for handle in handles {
         if handle.join().is_err() {

@@ -4,8 +4,10 @@
 //! On real hardware a lock cannot run in a child of its own, which would be
 //! another experiment. So the handler of a fault in its code only writes
 //! numbers into a pipe; a thread waits at the other end, holds nothing that
-//! the crashed one could hold, finds the line, prints the sentence and ends the
-//! process. A fault anywhere else must take its usual course.
+//! the crashed one could hold, finds the line, and gives the sentence to the
+//! block under way, which goes on without the lock. Where there is none, it
+//! prints the sentence and ends the process. A fault anywhere else must take
+//! its usual course.
 
 use crate::folders::remove_folders;
 use crate::isolate::{Death, Lost, called_from};
@@ -13,6 +15,7 @@ use crate::library::Library;
 use crate::own_lock::{OwnLock, Runner};
 use locklab_host::child::interrupted_at;
 use locklab_host::message;
+use locklab_native::crash::{Claim, claim, hand_over};
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, raise, sigaction};
 use std::ffi::c_int;
 use std::io::{PipeReader, Read as _};
@@ -43,8 +46,8 @@ static PIPE: AtomicI32 = AtomicI32::new(-1);
 /// What was done at each of the faults before.
 static EARLIER: OnceLock<[SigAction; 5]> = OnceLock::new();
 
-/// From now on a crash in the code of this library, which is in this slot, ends
-/// the process with a sentence.
+/// From now on a crash in the code of this library, which is in this slot, is
+/// explained in a sentence.
 ///
 /// # Errors
 /// The pipe, the thread or a handler cannot be made.
@@ -59,7 +62,7 @@ pub(crate) fn explain(lock: &OwnLock, library: &Library, slot: usize) -> std::io
     let (read, write) = std::io::pipe()?;
     std::thread::Builder::new()
         .name("explains crashes".into())
-        .spawn(move || wait_for_a_crash(read))?;
+        .spawn(move || wait_for_crashes(read))?;
     PIPE.store(write.into_raw_fd(), Ordering::Relaxed);
     let flags = SaFlags::SA_SIGINFO | SaFlags::SA_ONSTACK;
     let action = SigAction::new(SigHandler::SigAction(crashed), flags, SigSet::empty());
@@ -80,7 +83,6 @@ fn is_of_a_lock(instruction: usize) -> bool {
 }
 
 extern "C" fn crashed(signal: c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
-    static SAID: AtomicBool = AtomicBool::new(false);
     let (mut instruction, stack) = interrupted_at(context);
     if !is_of_a_lock(instruction) {
         // A copy or a jump that the lock's code has just called.
@@ -96,8 +98,7 @@ extern "C" fn crashed(signal: c_int, info: *mut libc::siginfo_t, context: *mut l
         }
         instruction = 0;
     }
-    // Several threads may crash at once: the others wait for the end too.
-    if !SAID.swap(true, Ordering::Relaxed) {
+    if is_first() {
         let death = Death {
             signal,
             address,
@@ -105,18 +106,50 @@ extern "C" fn crashed(signal: c_int, info: *mut libc::siginfo_t, context: *mut l
             stack,
             ..Death::default()
         };
-        let bytes = death.to_bytes();
-        // SAFETY: our pipe and our bytes; it may be called in a handler.
-        unsafe {
-            libc::write(
-                PIPE.load(Ordering::Relaxed),
-                bytes.as_ptr().cast(),
-                bytes.len(),
-            )
-        };
+        tell(&death.to_bytes());
     }
     loop {
         // SAFETY: it may be called in a handler.
+        unsafe { libc::pause() };
+    }
+}
+
+/// Whether nobody has told of a crash before this one: several threads may
+/// crash at once.
+fn is_first() -> bool {
+    static TOLD: AtomicBool = AtomicBool::new(false);
+    match claim() {
+        Claim::First => true,
+        Claim::Another => false,
+        Claim::NoBlock => !TOLD.swap(true, Ordering::Relaxed),
+    }
+}
+
+/// Writes to the thread that explains.
+fn tell(bytes: &[u8]) {
+    // SAFETY: our pipe and our bytes; it may be called in a handler.
+    unsafe {
+        libc::write(
+            PIPE.load(Ordering::Relaxed),
+            bytes.as_ptr().cast(),
+            bytes.len(),
+        )
+    };
+}
+
+/// Tells of a fault that a lock's code has found in itself, in one sentence,
+/// and never returns: its caller must not go on.
+pub(crate) fn give_up(why: &str) -> ! {
+    if is_first() {
+        // A death without a signal has the length of a text that follows it.
+        let header = Death {
+            address: why.len(),
+            ..Death::default()
+        };
+        tell(&[&header.to_bytes(), why.as_bytes()].concat());
+    }
+    loop {
+        // SAFETY: waits for a signal.
         unsafe { libc::pause() };
     }
 }
@@ -136,38 +169,47 @@ fn usual_course(signal: c_int, info: *mut libc::siginfo_t) {
     }
 }
 
-/// The thread that explains a crash.
-fn wait_for_a_crash(mut pipe: PipeReader) {
+/// The thread that explains crashes.
+fn wait_for_crashes(mut pipe: PipeReader) {
     let mut bytes = [0; Death::BYTES];
-    if pipe.read_exact(&mut bytes).is_err() {
-        return;
+    while pipe.read_exact(&mut bytes).is_ok() {
+        let mut death = Death::of_bytes(&bytes);
+        let why = if death.signal == 0 {
+            let mut text = vec![0; death.address];
+            if pipe.read_exact(&mut text).is_err() {
+                return;
+            }
+            String::from_utf8_lossy(&text).into_owned()
+        } else {
+            explained(&mut death)
+        };
+        if let Err(why) = hand_over(why) {
+            end(&why);
+        }
     }
-    let mut death = Death::of_bytes(&bytes);
+}
+
+/// A crash in one sentence, with the line of the lock's file.
+fn explained(death: &mut Death) -> String {
     let locks = LOCKS.lock().unwrap_or_else(PoisonError::into_inner);
     let may_be =
         |of: &&(OwnLock, Library)| death.instruction == 0 || of.1.code.contains(&death.instruction);
     let suspects: Vec<_> = locks.iter().filter(may_be).collect();
-    let why = match suspects[..] {
+    match suspects[..] {
         [(lock, library)] => {
             death.base = library.base;
-            lock.explain(Lost::Died(death), Runner::Thread, lock.native_object())
+            lock.explain(Lost::Died(*death), Runner::Thread, lock.native_object())
                 .to_string()
         }
         _ => {
             let names: Vec<&str> = suspects.iter().map(|(lock, _)| lock.name()).collect();
             format!("a thread jumped to nowhere from {}", names.join(" or "))
         }
-    };
-    end(&why)
+    }
 }
 
 /// Ends the process because of a fault of a lock.
-pub(crate) fn end(why: &str) -> ! {
-    static ENDING: AtomicBool = AtomicBool::new(false);
-    while ENDING.swap(true, Ordering::Relaxed) {
-        // Two threads may find it: one sentence is enough.
-        std::thread::park();
-    }
+fn end(why: &str) -> ! {
     message::print(format_args!(
         "locklab: {why}; what was measured before is stored"
     ));

@@ -45,7 +45,7 @@ extern "C-unwind" fn fail(text: *const c_char, file: *const c_char, line: c_uint
     if isolate::in_a_child() {
         isolate::give_up(&wrong);
     }
-    crash::end(&wrong)
+    crash::give_up(&wrong)
 }
 
 /// The loaded libraries, by the slot of their types: a type
@@ -84,7 +84,8 @@ impl OwnLock {
     }
 
     /// Loads it into this process, after a child has tried it: from here on a
-    /// crash of the lock ends the process with a sentence that has its line.
+    /// crash of the lock is a sentence that has its line, and ends what measures
+    /// it (see [`locklab_native::crash`]).
     ///
     /// # Errors
     /// If it cannot be loaded, two others are loaded already, or it did not

@@ -15,6 +15,7 @@ use locklab_locks::{Fairness, Info};
 use locklab_native::subject::Subject;
 use locklab_sim::{Foreign, Scenario, Simulation};
 use locklab_verify::{Candidate, Property};
+use nix::sys::signal::Signal;
 use serde::{Serialize, de::DeserializeOwned};
 use std::path::Path;
 use std::sync::Arc;
@@ -298,12 +299,13 @@ impl OwnLock {
                      data in the lock or the context"
                 )
             }
-            libc::SIGSEGV | libc::SIGBUS => format!(
-                "{name}: {who} crashed at {line} (address {:#x})",
+            signal @ (libc::SIGSEGV | libc::SIGBUS) => format!(
+                "{name}: {who} crashed at {line} ({}, address {:#x})",
+                name_of(signal),
                 death.address
             ),
-            libc::SIGFPE => format!("{name}: {who} divided by zero at {line}"),
-            signal => format!("{name}: {who} ended by signal {signal} at {line}"),
+            libc::SIGFPE => format!("{name}: {who} divided by zero at {line} (SIGFPE)"),
+            signal => format!("{name}: {who} was ended by {} at {line}", name_of(signal)),
         })
     }
 }
@@ -312,6 +314,11 @@ impl Foreign for OwnLock {
     fn simulate(&self, scenario: &Scenario) -> Result<Simulation, String> {
         Self::simulate(self, scenario).map_err(|e| e.to_string())
     }
+}
+
+/// "SIGSEGV", or "signal 40" of one that has no name.
+fn name_of(signal: i32) -> String {
+    Signal::try_from(signal).map_or_else(|_| format!("signal {signal}"), |s| s.to_string())
 }
 
 /// The source line at which a child died.

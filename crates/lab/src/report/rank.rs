@@ -423,14 +423,22 @@ fn caveats_of(report: &Report, ranking: &Ranking) -> Vec<String> {
         list.push(format!("{name} is left out: {why}."));
     }
     let subjects = &ranking.question.subjects;
+    let mut reasons: Vec<(usize, &str, Vec<String>)> = Vec::new();
     for point in &ranking.points {
         for (lock, why) in &point.stopped {
-            list.push(format!(
-                "{} at {}: {why}; the others stand.",
-                subjects[*lock].name,
-                place(report, ranking, point)
-            ));
+            let here = place(report, ranking, point);
+            match reasons.iter_mut().find(|r| (r.0, r.1) == (*lock, why)) {
+                Some((.., places)) => places.push(here),
+                None => reasons.push((*lock, why, vec![here])),
+            }
         }
+    }
+    for (lock, why, places) in reasons {
+        list.push(format!(
+            "{} at {}: {why}; the rank of the others stands.",
+            subjects[lock].name,
+            places.join(" and ")
+        ));
     }
     let needed = locklab_judge::blocks_needed(subjects.len());
     let few = ranking.points.iter().filter_map(|p| p.metrics.first());

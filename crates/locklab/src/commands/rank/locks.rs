@@ -8,6 +8,7 @@ use locklab_document::number::count;
 use locklab_host::error::Error;
 use locklab_lab::ranking::{Question, Subject as Ranked};
 use locklab_native::subject::{self, Subject};
+use locklab_own_lock::Source;
 
 /// Copies of one lock that `--aa` ranks.
 const COPIES: usize = 8;
@@ -75,6 +76,12 @@ pub(super) fn question(args: &RankSettings, aa: bool, place: &Place) -> Result<Q
             _ if all => {}
             (Some(why), _) | (None, Err(why)) => question.left_out.push((name.into(), why)),
         }
+    }
+    if args.against.is_none() {
+        // All others are compared with the first, so that it should be the last
+        // to fail.
+        let is_own = |name: &str| matches!(Source::parse(name), Ok(Some(_)));
+        question.subjects.sort_by_key(|ranked| is_own(&ranked.lock));
     }
     let left: Vec<String> = question
         .left_out
