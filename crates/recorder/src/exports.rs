@@ -6,6 +6,7 @@
 //! destructor.
 
 use crate::clock::ticks;
+use crate::lock::Lock;
 use crate::process::header;
 use crate::real::{self, Start};
 use crate::stacks::Site;
@@ -57,11 +58,7 @@ fn recorded<'a>(
     let event = before(own);
     let from = ticks();
     own.put(from, &event);
-    if let Some(header) = header()
-        && from > header.deadline
-    {
-        header.stop(header.deadline, locklab_trace::Stopped::Deadline);
-    }
+    past_deadline(from);
     let result = operation();
     let to = ticks();
     // SAFETY: as above; what the operation recorded has ended.
@@ -71,6 +68,15 @@ fn recorded<'a>(
         cost(state, entered, from, to);
     }
     result
+}
+
+#[inline(always)]
+fn past_deadline(tick: u64) {
+    if let Some(header) = header()
+        && tick > header.deadline
+    {
+        header.stop(header.deadline, locklab_trace::Stopped::Deadline);
+    }
 }
 
 /// Records what the recording itself took: before the operation, and after it.
@@ -84,12 +90,18 @@ fn cost(mut state: NonNull<State>, entered: u64, from: u64, to: u64) {
 }
 
 #[inline(always)]
-fn acquire<T>(
+fn acquire<T: Lock>(
     lock: *mut T,
     access: Access,
     site: Site,
     operation: impl FnOnce() -> c_int,
 ) -> c_int {
+    // SAFETY: the caller's promises are those of POSIX.
+    if unsafe { T::looks_free(lock) }
+        && let Some(result) = taken(lock, access, site)
+    {
+        return result;
+    }
     recorded(
         |state| Event::Request {
             lock: lock as u64,
@@ -104,8 +116,79 @@ fn acquire<T>(
     )
 }
 
+/// Takes a lock that looks free, and records it as one event with one look at
+/// the clock; those that are timed say how long it takes. `None` if another thread was faster: then this one waits as if it
+/// had not tried.
 #[inline(always)]
-fn release<T>(lock: *mut T, operation: impl FnOnce() -> c_int) -> c_int {
+fn taken<T: Lock>(lock: *mut T, access: Access, site: Site) -> Option<c_int> {
+    let mut state = current()?;
+    // SAFETY: this thread's, and used by nothing else until the attempt.
+    let own = unsafe { state.as_mut() };
+    let entered = if own.is_timed() { Some(ticks()) } else { None };
+    // What is new is walked before the lock is held.
+    let stack = own.stack(site);
+    let from = if entered.is_some() { ticks() } else { 0 };
+    // SAFETY: of the caller.
+    let result = unsafe { T::attempt(lock, access.shared) };
+    if result != 0 && result != libc::EOWNERDEAD {
+        return None;
+    }
+    // Behind the attempt: the one who had the lock before has released it then.
+    let to = ticks();
+    // SAFETY: as above; the attempt has ended.
+    let own = unsafe { state.as_mut() };
+    let event = Event::Request {
+        lock: lock as u64,
+        stack,
+        access,
+    };
+    past_deadline(to);
+    match entered {
+        None => own.put_whole(to, &event),
+        Some(entered) => {
+            own.put(from, &event);
+            own.put(to, &Event::Acquired);
+            cost(state, entered, from, to);
+        }
+    }
+    Some(result)
+}
+
+#[inline(always)]
+fn release<T: Lock>(lock: *mut T, operation: impl FnOnce() -> c_int) -> c_int {
+    // SAFETY: the caller's promises are those of POSIX.
+    if unsafe { T::has_no_waiters(lock) }
+        && let Some(mut state) = current()
+    {
+        // SAFETY: this thread's, and used by nothing else until the operation.
+        let entered = match unsafe { state.as_mut() }.is_timed() {
+            true => Some(ticks()),
+            false => None,
+        };
+        // Before the release: who gets the lock next has it later.
+        let from = ticks();
+        let result = operation();
+        let to = if entered.is_some() { ticks() } else { 0 };
+        // SAFETY: as above; the operation has ended.
+        let own = unsafe { state.as_mut() };
+        let event = Event::Release { lock: lock as u64 };
+        past_deadline(from);
+        match entered {
+            None if result == 0 => own.put_whole(from, &event),
+            _ => {
+                own.put(from, &event);
+                let answer = match result {
+                    0 => Event::Released,
+                    _ => Event::Refused,
+                };
+                own.put(to, &answer);
+            }
+        }
+        if let Some(entered) = entered {
+            cost(state, entered, from, to);
+        }
+        return result;
+    }
     recorded(
         |_| Event::Release { lock: lock as u64 },
         operation,

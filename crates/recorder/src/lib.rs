@@ -21,6 +21,7 @@ compile_error!("the recorder knows glibc on 64-bit Linux only");
 
 mod clock;
 mod exports;
+mod lock;
 mod message;
 mod modules;
 mod process;

@@ -39,6 +39,17 @@ impl State {
     /// Writes a record.
     #[inline(always)]
     pub(crate) fn put(&mut self, tick: u64, event: &Event<'_>) {
+        self.record(tick, event, false);
+    }
+
+    /// Writes an operation that took no time.
+    #[inline(always)]
+    pub(crate) fn put_whole(&mut self, tick: u64, event: &Event<'_>) {
+        self.record(tick, event, true);
+    }
+
+    #[inline(always)]
+    fn record(&mut self, tick: u64, event: &Event<'_>, whole: bool) {
         self.busy = 1;
         compiler_fence(Ordering::SeqCst);
         // SAFETY: the room of a block that is this thread's alone, or none.
@@ -51,10 +62,14 @@ impl State {
                 None => &mut [],
             }
         };
-        match self.encoder.write(tick, event, room) {
+        let written = match whole {
+            true => self.encoder.write_whole(tick, event, room),
+            false => self.encoder.write(tick, event, room),
+        };
+        match written {
             // SAFETY: within the block.
             Some(used) => self.at = unsafe { self.at.add(used) },
-            None => self.turn(tick, event),
+            None => self.turn(tick, event, whole),
         }
         compiler_fence(Ordering::SeqCst);
         self.busy = 0;
@@ -68,7 +83,7 @@ impl State {
     /// Goes on in a new block.
     #[cold]
     #[inline(never)]
-    fn turn(&mut self, tick: u64, event: &Event<'_>) {
+    fn turn(&mut self, tick: u64, event: &Event<'_>, whole: bool) {
         let Some(header) = header() else {
             return;
         };
@@ -86,7 +101,7 @@ impl State {
                 involuntary,
             },
         );
-        self.put(tick, event);
+        self.record(tick, event, whole);
     }
 
     fn begin(&mut self, tick: u64) {

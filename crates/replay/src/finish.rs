@@ -50,9 +50,10 @@ impl Reading<'_> {
         } else {
             recorder / 2
         };
-        let free = self.free.each_mut().map(|ticks| {
-            let ticks = median(ticks);
-            ticks.saturating_sub(half)
+        let whole = self.whole();
+        let free = [0, 1].map(|which| match whole[which] {
+            0 => median(&mut self.free[which]).saturating_sub(half),
+            ticks => ticks,
         });
         let free = free.map(|ticks| self.nanoseconds(ticks));
         let kept = keep(&self.locks, &mut steps, limits.locks, free);

@@ -26,13 +26,15 @@ impl Program {
 
 /// Reads the window.
 fn program(trace: &Trace, limits: &Limits, window: Window) -> Result<Program, Fault> {
-    let recorder = recorder_ticks(trace);
+    let timed = Timed::of(trace);
+    let recorder = timed.recorder;
     let part = if limits.with_recorder {
         0
     } else {
         recorder / 2
     };
-    let mut reading = Reading::new(trace, window.from, part);
+    let free = timed.free.map(|ticks| ticks.saturating_sub(part));
+    let mut reading = Reading::new(trace, window.from, part, free);
     let mut to = window.to;
     for (thread, tick, event) in trace.in_order() {
         if tick > to {
@@ -51,18 +53,44 @@ fn program(trace: &Trace, limits: &Limits, window: Window) -> Result<Program, Fa
     reading.finish(limits, to, recorder)
 }
 
-/// What the recorder takes of an operation, in ticks: the median, because some
-/// were interrupted.
-fn recorder_ticks(trace: &Trace) -> u64 {
-    let of_thread = |thread| trace.events(thread);
-    let mut costs: Vec<u64> = trace
-        .threads
-        .iter()
-        .flat_map(of_thread)
-        .filter_map(|(_, event)| match event {
-            Event::Cost { ticks } => Some(ticks),
-            _ => None,
-        })
-        .collect();
-    median(&mut costs)
+/// What the operations say that the recorder timed, in ticks.
+struct Timed {
+    /// What the recorder takes of an operation.
+    recorder: u64,
+    /// What an acquisition takes that does not wait, and what such a release.
+    free: [u64; 2],
+}
+
+impl Timed {
+    fn of(trace: &Trace) -> Self {
+        let (mut costs, mut free) = (Vec::new(), [Vec::new(), Vec::new()]);
+        for thread in &trace.threads {
+            // When an operation began, and how long the last one took.
+            let (mut since, mut last) = (0, None);
+            for (tick, event) in trace.events(thread) {
+                let took = tick - since;
+                match event {
+                    Event::Request { .. } | Event::Release { .. } => since = tick,
+                    Event::Acquired => last = Some((0, took)),
+                    Event::Released => last = Some((1, took)),
+                    Event::Cost { ticks } => {
+                        costs.push(ticks);
+                        if let Some((which, took)) = last.take() {
+                            free[which].push(took);
+                        }
+                    }
+                    _ => last = None,
+                }
+            }
+        }
+        Self {
+            // Some were interrupted.
+            recorder: median(&mut costs),
+            // Some waited.
+            free: free.map(|mut ticks| match ticks.len() / 4 {
+                0 => 0,
+                place => *ticks.select_nth_unstable(place).1,
+            }),
+        }
+    }
 }

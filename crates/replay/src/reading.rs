@@ -36,8 +36,11 @@ pub(crate) struct Reading<'a> {
     pub(crate) handles: HashMap<(u64, u64), usize>,
     pub(crate) places: HashMap<u64, usize>,
     /// Ticks of acquisitions of free locks, and of releases that nobody waited
-    /// for.
+    /// for, where both ends were recorded.
     pub(crate) free: [Vec<u64>; 2],
+    /// What such operations take of which one time was recorded, so that what
+    /// they take lies in the work before or behind them.
+    whole: [u64; 2],
     pub(crate) acquisitions: usize,
 }
 
@@ -52,7 +55,7 @@ pub(crate) fn median(of: &mut [u64]) -> u64 {
 
 impl<'a> Reading<'a> {
     /// Of a window that begins at `from`.
-    pub(crate) fn new(trace: &'a Trace, from: u64, recorder: u64) -> Self {
+    pub(crate) fn new(trace: &'a Trace, from: u64, recorder: u64, whole: [u64; 2]) -> Self {
         let mut reading = Self {
             trace,
             from,
@@ -68,12 +71,18 @@ impl<'a> Reading<'a> {
             handles: HashMap::new(),
             places: HashMap::new(),
             free: [Vec::new(), Vec::new()],
+            whole,
             acquisitions: 0,
         };
         for (place, thread) in trace.threads.iter().enumerate() {
             reading.places.insert(thread.number, place);
         }
         reading
+    }
+
+    /// What acquisitions and releases take of which one time was recorded.
+    pub(crate) fn whole(&self) -> [u64; 2] {
+        self.whole
     }
 
     pub(crate) fn nanoseconds(&self, ticks: u64) -> u64 {
@@ -176,14 +185,18 @@ impl<'a> Reading<'a> {
                 self.running[thread].releases = Some((lock, tick));
             }
             Event::Released => {
+                let mut since_then = tick;
                 if let Some((lock, since)) = self.running[thread].releases.take() {
-                    let took = self.within(since, tick);
-                    self.running[thread].operations += took;
-                    if self.counts(since) && self.uses[lock].waiters == 0 {
+                    let mut took = self.within(since, tick);
+                    if tick == since {
+                        took = self.whole[1];
+                        since_then += took;
+                    } else if self.counts(since) && self.uses[lock].waiters == 0 {
                         self.free[1].push(took);
                     }
+                    self.running[thread].operations += took;
                 }
-                self.running[thread].since = tick;
+                self.running[thread].since = since_then;
             }
             Event::Wait {
                 condition, lock, ..
@@ -292,9 +305,15 @@ impl<'a> Reading<'a> {
             running.waited += took;
             running.ready.push((asks.since.max(self.from), -1));
             running.ready.push((tick, 1));
-        } else {
+        } else if tick > asks.since {
             running.operations += took;
             self.free[0].push(took);
+        } else {
+            running.operations += self.whole[0];
+            if let Some(Step::Work(work)) = running.steps.last_mut() {
+                let ticks = self.trace.nanoseconds(self.whole[0]);
+                *work = work.saturating_sub(ticks.round() as u64);
+            }
         }
         if !again {
             let (lock, shared) = (asks.lock as u32, asks.shared);

@@ -12,6 +12,8 @@ pub struct Decoder<'a> {
     at: usize,
     tick: u64,
     addresses: Addresses,
+    /// What else the last record says.
+    then: Option<Event<'a>>,
     damaged: bool,
 }
 
@@ -24,6 +26,7 @@ impl<'a> Decoder<'a> {
             at: 0,
             tick: 0,
             addresses: Addresses::NONE,
+            then: None,
             damaged: false,
         }
     }
@@ -73,23 +76,29 @@ impl<'a> Decoder<'a> {
                     Frames(body.take(length)?.as_chunks().0)
                 },
             },
-            kind::REQUEST => Event::Request {
-                lock: self.address(body)?,
-                stack: body.number()?,
-                access: Access {
-                    shared: flag,
-                    attempt: match own >> 1 {
-                        0 => Attempt::Waits,
-                        1 => Attempt::Timed,
-                        _ => Attempt::Once,
+            kind @ (kind::REQUEST | kind::TAKEN) => {
+                let event = Event::Request {
+                    lock: self.address(body)?,
+                    stack: body.number()?,
+                    access: Access {
+                        shared: flag,
+                        attempt: match own >> 1 {
+                            0 => Attempt::Waits,
+                            1 => Attempt::Timed,
+                            _ => Attempt::Once,
+                        },
                     },
-                },
-            },
+                };
+                self.then = (kind == kind::TAKEN).then_some(Event::Acquired);
+                event
+            }
             kind::ACQUIRED => Event::Acquired,
             kind::REFUSED => Event::Refused,
-            kind::RELEASE => Event::Release {
-                lock: self.address(body)?,
-            },
+            kind @ (kind::RELEASE | kind::FREED) => {
+                let lock = self.address(body)?;
+                self.then = (kind == kind::FREED).then_some(Event::Released);
+                Event::Release { lock }
+            }
             kind::RELEASED => Event::Released,
             kind::WAIT => Event::Wait {
                 condition: self.address(body)?,
@@ -152,6 +161,9 @@ impl<'a> Iterator for Decoder<'a> {
         if self.damaged {
             return None;
         }
+        if let Some(event) = self.then.take() {
+            return Some((self.tick, event));
+        }
         let (&tag, rest) = self.bytes.get(self.at..)?.split_first()?;
         if tag == 0 {
             return None;
@@ -167,6 +179,9 @@ impl<'a> Iterator for Decoder<'a> {
         }
         let event = since.and_then(|_| self.body(tag, &mut body));
         self.damaged |= body.overlong;
+        if self.damaged || event.is_none() {
+            self.then = None;
+        }
         let event = event.filter(|_| !self.damaged)?;
         self.tick = self.tick.saturating_add(since?);
         self.at = self.bytes.len() - body.left.len();

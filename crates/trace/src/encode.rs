@@ -68,6 +68,25 @@ impl Encoder {
     /// several CPUs differ by a few ticks.
     #[inline(always)]
     pub fn write(&mut self, tick: u64, event: &Event<'_>, to: &mut [u8]) -> Option<usize> {
+        self.record(tick, event, false, to)
+    }
+
+    /// Writes an operation that ended when it began, in one record: a request
+    /// that was granted at once, or a release that woke nobody. It is read as two
+    /// events of the same time. Otherwise as [`Self::write`].
+    #[inline(always)]
+    pub fn write_whole(&mut self, tick: u64, event: &Event<'_>, to: &mut [u8]) -> Option<usize> {
+        self.record(tick, event, true, to)
+    }
+
+    #[inline(always)]
+    fn record(
+        &mut self,
+        tick: u64,
+        event: &Event<'_>,
+        whole: bool,
+        to: &mut [u8],
+    ) -> Option<usize> {
         let payload = match event {
             Event::Module { path, .. } => path.0.len(),
             Event::Stack { frames, .. } => frames.0.len() * 8,
@@ -83,7 +102,10 @@ impl Encoder {
         }
         body.number(tick.saturating_sub(self.tick));
         self.tick = self.tick.max(tick);
-        let tag = self.body(event, &mut body);
+        let tag = match self.body(event, &mut body) {
+            tag if whole => kind::whole(tag),
+            tag => tag,
+        };
         let used = 1 + body.used;
         // SAFETY: a byte that this thread alone writes. Release: who sees it,
         // in another process after this one was killed, sees the rest.

@@ -183,7 +183,23 @@ pub(crate) mod kind {
     pub(crate) const ENDED: u8 = 17;
     pub(crate) const SWITCHES: u8 = 18;
     pub(crate) const COST: u8 = 19;
+    /// A request with the event that it was granted, at the same time.
+    pub(crate) const TAKEN: u8 = 20;
+    /// A release with its end, at the same time.
+    pub(crate) const FREED: u8 = 21;
 
     /// Where the kind's own bits begin.
     pub(crate) const OWN: u32 = 5;
+
+    /// The first byte of the record that says the same and that it ended at
+    /// once.
+    #[inline(always)]
+    pub(crate) const fn whole(tag: u8) -> u8 {
+        const KIND: u8 = (1 << OWN) - 1;
+        match tag & KIND {
+            REQUEST => tag & !KIND | TAKEN,
+            RELEASE => tag & !KIND | FREED,
+            _ => tag,
+        }
+    }
 }

@@ -11,6 +11,8 @@ use proptest::prelude::*;
 #[derive(Clone, Debug)]
 enum Owned {
     Plain(Event<'static>),
+    /// An operation that took no time.
+    Whole(Event<'static>),
     Module(u64, u64, u64, Vec<u8>),
     Stack(u64, Vec<[u8; 8]>),
 }
@@ -18,7 +20,7 @@ enum Owned {
 impl Owned {
     fn event(&self) -> Event<'_> {
         match self {
-            Self::Plain(event) => *event,
+            Self::Plain(event) | Self::Whole(event) => *event,
             Self::Module(from, to, offset, path) => Event::Module {
                 from: *from,
                 to: *to,
@@ -29,6 +31,15 @@ impl Owned {
                 number: *number,
                 frames: Frames(frames),
             },
+        }
+    }
+
+    /// The second event of the record.
+    fn then(&self) -> Option<Event<'_>> {
+        match self {
+            Self::Whole(Event::Request { .. }) => Some(Event::Acquired),
+            Self::Whole(_) => Some(Event::Released),
+            _ => None,
         }
     }
 }
@@ -90,8 +101,17 @@ fn record() -> impl Strategy<Value = Owned> {
             }
         }),
     ];
+    let whole = prop_oneof![
+        (address(), any::<u64>(), access()).prop_map(|(lock, stack, access)| Event::Request {
+            lock,
+            stack,
+            access
+        }),
+        address().prop_map(|lock| Event::Release { lock }),
+    ];
     prop_oneof![
         12 => plain.prop_map(Owned::Plain),
+        4 => whole.prop_map(Owned::Whole),
         1 => (any::<u64>(), any::<u64>(), any::<u64>(), prop::collection::vec(any::<u8>(), 0..200))
             .prop_map(|(from, to, offset, path)| Owned::Module(from, to, offset, path)),
         1 => (any::<u64>(), prop::collection::vec(any::<[u8; 8]>(), 0..12))
@@ -124,7 +144,12 @@ fn write(threads: &[Vec<(u64, Owned)>], blocks: u32) -> File {
         for (since, record) in records {
             tick += since;
             loop {
-                match encoder.write(tick, &record.event(), &mut bytes[at..end]) {
+                let room = &mut bytes[at..end];
+                let used = match record {
+                    Owned::Whole(event) => encoder.write_whole(tick, event, room),
+                    record => encoder.write(tick, &record.event(), room),
+                };
+                match used {
                     Some(used) => {
                         at += used;
                         written[number].push((tick, record.clone()));
@@ -166,7 +191,10 @@ fn read(trace: &Trace, number: usize) -> Vec<(u64, Event<'_>)> {
 fn expected(written: &[(u64, Owned)]) -> Vec<(u64, Event<'_>)> {
     written
         .iter()
-        .map(|(tick, record)| (*tick, record.event()))
+        .flat_map(|(tick, record)| {
+            let first = (*tick, record.event());
+            std::iter::once(first).chain(record.then().map(|then| (*tick, then)))
+        })
         .collect()
 }
 
@@ -237,19 +265,23 @@ fn what_is_no_recording_is_said_in_a_sentence() {
     other[8] = VERSION as u8 + 1;
     assert_eq!(
         fault(&other).to_string(),
-        "it is a recording of format 2, and this locklab reads format 1: record again, or use \
+        "it is a recording of format 3, and this locklab reads format 2: record again, or use \
          the locklab that recorded it"
     );
 }
 
 /// An hour of a fast program must fit where a minute of a chatty format does.
 #[test]
-fn an_uncontended_pair_takes_fourteen_bytes() {
+fn a_pair_takes_fourteen_bytes_and_nine_if_nobody_waits() {
     let mut encoder = Encoder::default();
     let mut bytes = vec![0; 1 << 16];
     let mut at = 0;
-    let mut write = |tick, event: Event<'_>| {
-        at += encoder.write(tick, &event, &mut bytes[at..]).unwrap();
+    let mut write = |tick, event: Event<'_>, whole| {
+        at += match whole {
+            true => encoder.write_whole(tick, &event, &mut bytes[at..]),
+            false => encoder.write(tick, &event, &mut bytes[at..]),
+        }
+        .unwrap();
         at
     };
     let mut tick = 1 << 50;
@@ -259,6 +291,7 @@ fn an_uncontended_pair_takes_fourteen_bytes() {
             thread: 3,
             image: 0,
         },
+        false,
     );
     let access = Access {
         shared: false,
@@ -266,19 +299,20 @@ fn an_uncontended_pair_takes_fourteen_bytes() {
     };
     for round in 0..100 {
         let lock = 0x7fff_1234_5678;
-        write(
-            tick + 400,
-            Event::Request {
-                lock,
-                stack: 9,
-                access,
-            },
-        );
-        write(tick + 460, Event::Acquired);
-        write(tick + 700, Event::Release { lock });
+        let request = Event::Request {
+            lock,
+            stack: 9,
+            access,
+        };
+        write(tick + 400, request, false);
+        write(tick + 460, Event::Acquired, false);
+        write(tick + 700, Event::Release { lock }, false);
         tick += 750;
-        let now = write(tick, Event::Released);
+        let now = write(tick, Event::Released, false);
         assert!(round == 0 || now - before <= 14, "{} bytes", now - before);
-        before = now;
+        write(tick + 400, request, true);
+        tick += 700;
+        before = write(tick, Event::Release { lock }, true);
+        assert!(before - now <= 9, "{} bytes", before - now);
     }
 }

@@ -23,7 +23,7 @@ pub struct RecordArgs {
     #[arg(long, value_name = "N")]
     pub seconds: Option<f64>,
     /// Room for the recording, which ends when it is full; an acquisition takes
-    /// about 14 bytes
+    /// 9 bytes, and 14 if it waited
     #[arg(long, value_name = "N", default_value_t = 256)]
     pub megabytes: u32,
     /// The program and its arguments

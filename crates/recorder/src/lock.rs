@@ -1,0 +1,88 @@
+//! What can be seen of a lock without asking for it.
+//!
+//! An operation that is sure to take no time needs one look at the clock and one
+//! record instead of two, which is most of what recording costs. The first word
+//! of glibc's locks is 0 while they are free, and that of a plain mutex is 1
+//! while it is held and nobody waits. Both are hints: what they lead to is right
+//! whatever the word says, so that other layouts cost time and nothing else.
+
+use crate::real;
+use core::sync::atomic::{AtomicU32, Ordering};
+use libc::{c_int, pthread_mutex_t as Mutex, pthread_rwlock_t as Rwlock};
+
+/// A lock of the C library.
+pub(crate) trait Lock: Sized {
+    /// Asks for the lock once.
+    ///
+    /// # Safety
+    /// As of POSIX.
+    unsafe fn attempt(lock: *mut Self, shared: bool) -> c_int;
+
+    /// Whether nobody seems to hold the lock.
+    ///
+    /// # Safety
+    /// It points to a lock.
+    #[inline(always)]
+    unsafe fn looks_free(lock: *mut Self) -> bool {
+        // SAFETY: of the caller.
+        unsafe { word(lock, 0) == Some(0) }
+    }
+
+    /// Whether nobody seems to wait for the lock, which is held: then its
+    /// release wakes nobody. Who begins to wait just now is missed, and woken at
+    /// a cost that is not seen.
+    ///
+    /// # Safety
+    /// It points to a lock.
+    unsafe fn has_no_waiters(lock: *mut Self) -> bool;
+}
+
+impl Lock for Mutex {
+    #[inline(always)]
+    unsafe fn attempt(lock: *mut Self, _: bool) -> c_int {
+        // SAFETY: of the caller.
+        unsafe { (real::MUTEX_TRYLOCK.get())(lock) }
+    }
+
+    #[inline(always)]
+    unsafe fn has_no_waiters(lock: *mut Self) -> bool {
+        /// Where the kind stands, in words.
+        const KIND: usize = 4;
+        /// The bits of what the first word means, and the largest kind in which
+        /// that is as said above: not with priorities, nor robust.
+        const MEANING: u32 = 0x7f;
+        const PLAIN: u32 = 3;
+        // SAFETY: of the caller.
+        unsafe {
+            word(lock, 0) == Some(1) && word(lock, KIND).is_some_and(|kind| kind & MEANING <= PLAIN)
+        }
+    }
+}
+
+impl Lock for Rwlock {
+    #[inline(always)]
+    unsafe fn attempt(lock: *mut Self, shared: bool) -> c_int {
+        let attempt = match shared {
+            true => &real::RWLOCK_TRYRDLOCK,
+            false => &real::RWLOCK_TRYWRLOCK,
+        };
+        // SAFETY: of the caller.
+        unsafe { (attempt.get())(lock) }
+    }
+
+    #[inline(always)]
+    unsafe fn has_no_waiters(_: *mut Self) -> bool {
+        false
+    }
+}
+
+/// A word of a lock, if it lies where the C library would have put it.
+#[inline(always)]
+unsafe fn word<T>(lock: *mut T, number: usize) -> Option<u32> {
+    let word = lock.cast::<u32>();
+    if !word.is_aligned() {
+        return None;
+    }
+    // SAFETY: of the caller; within the lock, which others change by atomics.
+    Some(unsafe { AtomicU32::from_ptr(word.add(number)) }.load(Ordering::Relaxed))
+}
