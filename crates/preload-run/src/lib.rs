@@ -5,6 +5,8 @@
 //! This crate must never print: the streams belong to the program.
 
 mod names;
+mod perf_lines;
+mod perf_recording;
 mod profile;
 mod program;
 mod recorded;
@@ -15,6 +17,7 @@ mod symbols;
 mod wait;
 mod waiting;
 
+pub use perf_recording::FromPerf;
 pub use program::{Ended, Program, Ready};
 pub use recorded::Recorded;
 pub use recording::{ReadyToRecord, Recording};

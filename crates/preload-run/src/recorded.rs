@@ -11,7 +11,7 @@ use locklab_document::number::{count, grouped, percent, short};
 use locklab_document::render::{self, Colour};
 use locklab_document::{Column, ColumnGroup, Document, Labels, Part, Section, Table};
 use locklab_host::error::Error;
-use locklab_trace::{Missing, Stopped, Trace};
+use locklab_trace::{Missing, Source, Stopped, Trace};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::fs;
@@ -34,6 +34,8 @@ pub struct Recorded {
     bytes: u64,
     /// Why nothing was recorded, where that is known.
     why_empty: Option<String>,
+    /// What else the reader has to know.
+    note: Option<String>,
 }
 
 impl Recorded {
@@ -55,6 +57,7 @@ impl Recorded {
             file: file.into(),
             bytes: length,
             why_empty: None,
+            note: None,
         })
     }
 
@@ -63,6 +66,10 @@ impl Recorded {
             why_empty: why,
             ..self
         }
+    }
+
+    pub(crate) fn with_note(self, note: Option<String>) -> Self {
+        Self { note, ..self }
     }
 
     /// The text.
@@ -105,12 +112,15 @@ impl Recorded {
                 );
             return format!("No pthread lock was taken; {own}.");
         }
-        if self.trace.threads.len() == 1 {
+        if self.trace.threads.len() == 1 && self.trace.info.source == Source::Program {
             return "Nothing to gain: one thread, which never waits for a lock.".into();
         }
         if self.trace.missing != Missing::default() {
             return "No verdict: the file is not whole, so who waited for whom is not known."
                 .into();
+        }
+        if self.trace.info.source == Source::KernelWaits {
+            return self.waits_of_kernel();
         }
         let share = 100.0 * waiting.share();
         let spent = format!(
@@ -133,10 +143,41 @@ impl Recorded {
         }
     }
 
+    /// What to think of waits alone.
+    fn waits_of_kernel(&self) -> String {
+        let waiting = &self.waiting;
+        let sum = |of: fn(&Counts) -> u64| -> u64 {
+            waiting.locks.iter().map(|lock| of(&lock.counts)).sum()
+        };
+        let (waits, ticks) = (sum(|counts| counts.contended), sum(|counts| counts.waited));
+        let all = format!(
+            "{} {} of {} in all",
+            grouped(waits),
+            if waits == 1 { "wait" } else { "waits" },
+            time(self.trace.nanoseconds(ticks))
+        );
+        match waiting.locks.iter().max_by_key(|lock| lock.counts.waited) {
+            Some(lock) if ticks > 0 => format!(
+                "{all}; the lock at {:#x} has {} % of it.",
+                lock.address,
+                percent(100.0 * lock.counts.waited as f64 / ticks as f64)
+            ),
+            _ => format!("{all}."),
+        }
+    }
+
     /// What the reader has to know of the recording.
     fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
+        notes.extend(self.note.clone());
         let info = &self.trace.info;
+        if info.source == Source::KernelWaits {
+            notes.push(
+                "perf recorded waits only: neither holds nor acquisitions of free locks are seen, \
+                 so nothing says what another lock would gain"
+                    .into(),
+            );
+        }
         let after = time(self.length());
         match info.stopped {
             Stopped::Full => notes.push(format!(
@@ -271,7 +312,10 @@ impl Recorded {
                     all => format!("{} %", percent(100.0 * counts.waited as f64 / all as f64)),
                 },
                 mean(of(counts.waited), counts.contended),
-                mean(of(counts.held), counts.acquired),
+                match self.trace.info.source {
+                    Source::KernelWaits => "-".into(),
+                    _ => mean(of(counts.held), counts.acquired),
+                },
             ]
         });
         let table = Table {

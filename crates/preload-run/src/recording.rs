@@ -81,7 +81,7 @@ impl Recording {
 }
 
 /// Refuses to write over what is no recording.
-fn check_file(path: &Path) -> Result<(), Error> {
+pub(crate) fn check_file(path: &Path) -> Result<(), Error> {
     let Ok(mut file) = File::open(path) else {
         return Ok(());
     };

@@ -6,7 +6,7 @@
 //!
 //! Pure: a recording in, numbers out. It must never print or name.
 
-use locklab_trace::{Attempt, Event, Trace};
+use locklab_trace::{Attempt, Event, Source, Trace};
 use std::collections::{BTreeMap, HashMap};
 
 /// What a recording says of waiting. Times are in ticks.
@@ -147,6 +147,8 @@ struct Reading {
     uses: Vec<Use>,
     locks: HashMap<(u64, u64), usize>,
     sites: HashMap<(u64, Vec<u64>), usize>,
+    /// Only acquisitions that waited were recorded.
+    waits_only: bool,
 }
 
 /// Reads a recording.
@@ -160,6 +162,7 @@ pub(crate) fn waiting(trace: &Trace) -> Waiting {
         uses: Vec::new(),
         locks: HashMap::new(),
         sites: HashMap::new(),
+        waits_only: trace.info.source == Source::KernelWaits,
     };
     for (thread, tick, event) in trace.in_order() {
         reading.add(thread, trace.threads[thread].image, tick, &event);
@@ -219,7 +222,10 @@ impl Reading {
                 self.waiting.operations += 1;
                 let used = &mut self.uses[lock];
                 let others = used.owner.is_some_and(|(owner, _)| owner != thread);
-                let contended = others || used.waiters > 0 || (!access.shared && used.readers > 0);
+                let contended = self.waits_only
+                    || others
+                    || used.waiters > 0
+                    || (!access.shared && used.readers > 0);
                 used.waiters += 1;
                 let asks = Asks {
                     lock,

@@ -44,6 +44,8 @@ pub struct Header {
     stopped: AtomicU64,
     /// The [`Stopped`].
     reason: AtomicU32,
+    /// The [`Source`], as [`Source::number`].
+    pub source: u32,
     /// The machine, in words, ending in zeros.
     pub machine: [u8; 512],
     /// The command line of the program, ending in zeros; cut if longer.
@@ -53,12 +55,46 @@ pub struct Header {
 }
 
 /// What is left of the page, so that no byte of it is without a value.
-const REST: usize = FIRST - 68 - 512 - 1024;
+const REST: usize = FIRST - 72 - 512 - 1024;
 const _: () = assert!(size_of::<Header>() == FIRST);
 const _: () = assert!(core::mem::offset_of!(Header, rest) == FIRST - REST);
 
+/// The most blocks of a file.
+pub const MOST_BLOCKS: u32 = CLOSED - 1;
 /// Marks a file as one in which no more blocks are claimed.
 const CLOSED: u32 = 1 << 31;
+
+/// What was recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// A program's locks, by the recorder in it.
+    Program,
+    /// A kernel's locks: acquisitions that waited, and neither others nor
+    /// releases. Each release stands right behind its acquisition.
+    KernelWaits,
+    /// A kernel's locks: all acquisitions and releases that lockdep saw.
+    KernelLocks,
+}
+
+impl Source {
+    pub(crate) fn of(number: u32) -> Self {
+        match number {
+            1 => Self::KernelWaits,
+            2 => Self::KernelLocks,
+            _ => Self::Program,
+        }
+    }
+
+    /// What stands for it in [`Header::source`].
+    #[must_use]
+    pub fn number(self) -> u32 {
+        match self {
+            Self::Program => 0,
+            Self::KernelWaits => 1,
+            Self::KernelLocks => 2,
+        }
+    }
+}
 
 /// Why a recording ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -118,6 +154,7 @@ impl Header {
             images: AtomicU32::new(0),
             stopped: AtomicU64::new(0),
             reason: AtomicU32::new(0),
+            source: Source::Program.number(),
             machine: text(machine),
             command: text(command),
             rest: [0; REST],
@@ -217,6 +254,7 @@ fields! {
     images: u32;
     stopped: u64;
     reason: u32;
+    source: u32;
 }
 
 impl Fields<'_> {

@@ -22,13 +22,17 @@ mod event;
 mod header;
 mod order;
 mod read;
+mod write;
 
 pub use decode::Decoder;
 pub use encode::{Encoder, MOST};
 pub use event::{Access, Attempt, Event, Frames, Payload};
-pub use header::{BLOCK, FIRST, Header, MAGIC, Stopped, VERSION, close, file_bytes, room};
+pub use header::{
+    BLOCK, FIRST, Header, MAGIC, MOST_BLOCKS, Source, Stopped, VERSION, close, file_bytes, room,
+};
 pub use order::InOrder;
 pub use read::{Fault, Info, Missing, Thread, Trace};
+pub use write::file;
 
 /// The variable that names the file to the library in the program.
 pub const FILE_VARIABLE: &str = "LOCKLAB_RECORD";

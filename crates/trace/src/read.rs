@@ -4,7 +4,7 @@
 
 use crate::decode::Decoder;
 use crate::event::Event;
-use crate::header::{BLOCK, FIRST, Fields, MAGIC, Stopped, VERSION};
+use crate::header::{BLOCK, FIRST, Fields, MAGIC, Source, Stopped, VERSION};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Range;
@@ -45,6 +45,8 @@ pub struct Info {
     pub ended: u64,
     /// Why it ended.
     pub stopped: Stopped,
+    /// What was recorded.
+    pub source: Source,
     /// Number of program images that were recorded.
     pub images: u32,
     /// The machine.
@@ -160,6 +162,7 @@ impl Trace {
             began: header.began(),
             ended: if stopped == u64::MAX { last } else { stopped }.max(header.began()),
             stopped: Stopped::of(header.reason()),
+            source: Source::of(header.source()),
             images: header.images(),
             machine: header.machine(),
             command: header.command(),

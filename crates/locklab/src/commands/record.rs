@@ -8,9 +8,9 @@ use crate::cli::Common;
 use crate::output::print;
 use clap::Args;
 use locklab_host::error::Error;
-use locklab_preload_run::{Recorded, Recording};
+use locklab_preload_run::{FromPerf, Recorded, Recording};
 use std::io::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// `locklab record`.
@@ -26,8 +26,12 @@ pub struct RecordArgs {
     /// 9 bytes, and 14 if it waited
     #[arg(long, value_name = "N", default_value_t = 256)]
     pub megabytes: u32,
+    /// Make the recording from this text, which 'perf script' wrote of a kernel's
+    /// lock tracepoints, instead of running a program
+    #[arg(long, value_name = "TEXT", conflicts_with_all = ["seconds", "megabytes", "command"])]
+    pub from_perf: Option<PathBuf>,
     /// The program and its arguments
-    #[arg(last = true, required = true, value_name = "CMD")]
+    #[arg(last = true, required_unless_present = "from_perf", value_name = "CMD")]
     pub command: Vec<std::ffi::OsString>,
 }
 
@@ -44,6 +48,9 @@ pub struct TraceArgs {
 /// If the recorder is not found, there is no room for the file, or the program
 /// does not start.
 pub fn record(args: &RecordArgs, common: &Common) -> Result<ExitCode, Error> {
+    if let Some(text) = &args.from_perf {
+        return from_perf(text, args, common);
+    }
     let ready = Recording {
         file: args.output.clone(),
         seconds: args.seconds,
@@ -65,6 +72,26 @@ pub fn record(args: &RecordArgs, common: &Common) -> Result<ExitCode, Error> {
             .write_all(recorded.text().as_bytes());
     }
     Ok(ExitCode::from(status))
+}
+
+fn from_perf(text: &Path, args: &RecordArgs, common: &Common) -> Result<ExitCode, Error> {
+    if common.dry_run {
+        return print(&format!(
+            "would make {} from {}\n",
+            args.output.display(),
+            text.display()
+        ));
+    }
+    let recorded = FromPerf {
+        text: text.into(),
+        file: args.output.clone(),
+    }
+    .run()?;
+    match (common.json, common.quiet) {
+        (true, _) => print(&format!("{:#}\n", recorded.json())),
+        (false, true) => Ok(ExitCode::SUCCESS),
+        (false, false) => print(&recorded.text()),
+    }
 }
 
 /// Runs `locklab trace`.

@@ -1,0 +1,200 @@
+//! The lines that `perf script` writes of the kernel's lock tracepoints.
+//!
+//! It only reads text: what belongs together, `perf_recording` decides. A line
+//! that it does not know is an error with its number, and never skipped.
+
+/// A lock tracepoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Point {
+    /// `lock:contention_begin`.
+    ContentionBegin,
+    /// `lock:contention_end`; whether the thread has the lock.
+    ContentionEnd { got: bool },
+    /// `lock:lock_acquire`; whether the thread has the lock already.
+    Acquire { tried: bool },
+    /// `lock:lock_contended`.
+    Contended,
+    /// `lock:lock_acquired`.
+    Acquired,
+    /// `lock:lock_release`.
+    Release,
+}
+
+/// An event of a recording of perf.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct PerfEvent<'a> {
+    /// The number of its line, from 1.
+    pub(crate) line: usize,
+    /// Of the thread.
+    pub(crate) task: u64,
+    pub(crate) cpu: u64,
+    pub(crate) nanoseconds: u64,
+    pub(crate) point: Point,
+    /// The address of the lock, or of what lockdep knows of it.
+    pub(crate) lock: u64,
+    /// Whether other readers may have it too.
+    pub(crate) shared: bool,
+    /// What the lock is called, where lockdep says it.
+    pub(crate) name: &'a str,
+    /// The calls that led there, innermost first: address, and symbol with
+    /// offset.
+    pub(crate) calls: Vec<(u64, &'a str)>,
+}
+
+/// The events of a text of `perf script`, lock tracepoints only.
+///
+/// # Errors
+/// A sentence with the number of the line, if one is no line of `perf script`.
+pub(crate) fn read(text: &str) -> Result<Vec<PerfEvent<'_>>, String> {
+    let mut events: Vec<PerfEvent<'_>> = Vec::new();
+    // Whether calls belong to the last event.
+    let mut calls = false;
+    for (number, line) in text.lines().enumerate() {
+        let number = number + 1;
+        if line.trim().is_empty() || line.starts_with('#') {
+            continue;
+        }
+        if let Some(head) = head(line) {
+            calls = false;
+            if let Some(event) = event(number, &head)? {
+                events.push(event);
+                calls = true;
+            }
+            continue;
+        }
+        match call(line) {
+            Some(call) => {
+                // The tracepoint's own function is no caller.
+                let counts = call.0 != 0 && !call.1.starts_with("__traceiter_");
+                if let Some(event) = events.last_mut().filter(|_| calls && counts) {
+                    event.calls.push(call);
+                }
+            }
+            // What perf says of events that it lost.
+            None if line.contains("LOST") => calls = false,
+            None => return Err(format!("line {number} is no line of 'perf script'")),
+        }
+    }
+    Ok(events)
+}
+
+/// The parts of the line of an event.
+struct Head<'a> {
+    task: u64,
+    cpu: u64,
+    nanoseconds: u64,
+    /// The name of the event, and what it says.
+    event: &'a str,
+    says: &'a str,
+}
+
+/// `COMM PID[/TID] [CPU] SECONDS: [COUNT] GROUP:EVENT: ...`, where the name of a
+/// command may have spaces.
+fn head(line: &str) -> Option<Head<'_>> {
+    let mut before: [&str; 2] = [""; 2];
+    let mut rest = line.trim_start();
+    loop {
+        let (word, behind) = rest.split_once(char::is_whitespace)?;
+        rest = behind.trim_start();
+        if let Some(nanoseconds) = word.strip_suffix(':').and_then(time) {
+            let cpu = before[1]
+                .strip_prefix('[')
+                .and_then(|word| word.strip_suffix(']'));
+            let (task, cpu) = match cpu {
+                Some(cpu) => (before[0], cpu.parse().ok()?),
+                None => (before[1], 0),
+            };
+            let task = task.rsplit('/').next()?.parse().ok()?;
+            // The number of times that an event stands for.
+            if let Some((count, behind)) = rest.split_once(char::is_whitespace)
+                && count.parse::<u64>().is_ok()
+            {
+                rest = behind.trim_start();
+            }
+            let end = rest
+                .find(": ")
+                .or_else(|| rest.strip_suffix(':').map(str::len))?;
+            return Some(Head {
+                task,
+                cpu,
+                nanoseconds,
+                event: &rest[..end],
+                says: rest[end + 1..].trim(),
+            });
+        }
+        before = [before[1], word];
+    }
+}
+
+/// Seconds with a fraction, in nanoseconds.
+fn time(word: &str) -> Option<u64> {
+    let (seconds, fraction) = word.split_once('.')?;
+    if fraction.is_empty() || fraction.len() > 9 {
+        return None;
+    }
+    let scale = 10_u64.pow(9 - u32::try_from(fraction.len()).ok()?);
+    let fraction: u64 = fraction.parse().ok()?;
+    let seconds: u64 = seconds.parse().ok()?;
+    seconds
+        .checked_mul(1_000_000_000)?
+        .checked_add(fraction * scale)
+}
+
+/// `ADDRESS SYMBOL+0xOFFSET (FILE)`, behind white space.
+fn call(line: &str) -> Option<(u64, &str)> {
+    let words = line.strip_prefix(char::is_whitespace)?.trim_start();
+    let (address, symbol) = words.split_once(char::is_whitespace)?;
+    let address = u64::from_str_radix(address, 16).ok()?;
+    Some((address, symbol.split(" (").next()?.trim()))
+}
+
+fn event<'a>(line: usize, head: &Head<'a>) -> Result<Option<PerfEvent<'a>>, String> {
+    let Some(name) = head.event.strip_prefix("lock:") else {
+        return Ok(None);
+    };
+    let (address, rest) = head
+        .says
+        .split_once(char::is_whitespace)
+        .unwrap_or((head.says, ""));
+    let rest = rest.trim();
+    let address = address.strip_prefix("lock_addr=").unwrap_or(address);
+    let lock = address
+        .strip_prefix("0x")
+        .and_then(|digits| u64::from_str_radix(digits, 16).ok())
+        .ok_or_else(|| {
+            format!(
+                "line {line} has no address of a lock; record as root, with kernel.kptr_restrict 0"
+            )
+        })?;
+    let mut words = rest.split_whitespace().peekable();
+    let mut shared = false;
+    let point = match name {
+        "contention_begin" => {
+            shared = rest.contains("READ");
+            Point::ContentionBegin
+        }
+        "contention_end" => Point::ContentionEnd {
+            got: rest.contains("ret=0"),
+        },
+        "lock_acquire" => {
+            let tried = words.next_if_eq(&"try").is_some();
+            shared = words.next_if_eq(&"read").is_some();
+            Point::Acquire { tried }
+        }
+        "lock_contended" => Point::Contended,
+        "lock_acquired" => Point::Acquired,
+        "lock_release" => Point::Release,
+        _ => return Ok(None),
+    };
+    Ok(Some(PerfEvent {
+        line,
+        task: head.task,
+        cpu: head.cpu,
+        nanoseconds: head.nanoseconds,
+        point,
+        lock,
+        shared,
+        name: words.next().unwrap_or(""),
+        calls: Vec::new(),
+    }))
+}
