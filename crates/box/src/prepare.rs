@@ -17,7 +17,7 @@ use locklab_kernel::making::{Making, ReadyVariant, Setting, with_metrics};
 use locklab_kernel::recipe;
 use locklab_kernel::settings::{BoxSettings, Target};
 use locklab_kernel::workload::{Load, Workload};
-use locklab_kernel::{Plan, equipped, find_programs};
+use locklab_kernel::{Plan, equipped, find_programs, torture_in_qemu};
 use locklab_lab::experiment::{Cell, Experiment, Facts, Provenance, Source};
 use locklab_lab::instrument::Instrument as _;
 use std::path::PathBuf;
@@ -56,15 +56,6 @@ pub fn prepare<'a>(
     let mut plan = plan.clone();
     let settings = plan.experiment.machine.clone();
     let mut caveats = Vec::new();
-    if plan
-        .loads
-        .iter()
-        .any(|load| load.workload == Workload::Locktorture)
-    {
-        caveats.push("Locktorture was not run on the test machine; run it in QEMU.".into());
-        plan.loads
-            .retain(|load| load.workload != Workload::Locktorture);
-    }
     find_programs(&plan.loads)?;
     let session = Session::new(cache)?;
     let ssh = Ssh::new(target.destination(), session.path())?;
@@ -75,6 +66,7 @@ pub fn prepare<'a>(
             target.destination()
         )));
     }
+    let torture = tortured(cache, &mut plan, &mut caveats)?;
     let network = machine.home().network(&settings).map_err(Error::Usage)?;
     let program = first_program(cache, FirstProgram::Box)?;
     std::fs::copy(&program, machine.session.file("box"))
@@ -115,6 +107,7 @@ pub fn prepare<'a>(
     };
     let mut facts = vec![("Test machine".to_owned(), name)];
     facts.extend(trial.facts);
+    facts.extend(torture);
     let setting = Setting {
         facts,
         caveats,
@@ -140,6 +133,25 @@ pub fn prepare<'a>(
     boxes.prepared = making.experiment(setting, cells);
     let experiment = boxes.experiment(plan.design.clone());
     Ok((boxes, experiment))
+}
+
+/// Runs the kernel's torture test of its locks in QEMU, if the plan asks for it,
+/// and takes it from the plan: what a lock that fails does to a machine is not
+/// found out there.
+fn tortured(cache: &Cache<'_>, plan: &mut Plan, caveats: &mut Vec<String>) -> Result<Facts, Error> {
+    let is_torture = |load: &Load| load.workload == Workload::Locktorture;
+    if !plan.loads.iter().any(is_torture) {
+        return Ok(Facts::new());
+    }
+    let facts = if plan.experiment.has_images() {
+        caveats
+            .push("Locktorture was not run: kernels that exist need not have its modules.".into());
+        Facts::new()
+    } else {
+        torture_in_qemu(cache, plan)?
+    };
+    plan.loads.retain(|load| !is_torture(load));
+    Ok(facts)
 }
 
 /// The experiment before anything is known about it.

@@ -87,7 +87,7 @@ fn kvm(root: &Path) -> Check {
         MODELS,
         "KVM",
         State::Unknown,
-        "/dev/kvm is there, which is no proof; not probed: the vm instrument probes by booting",
+        "/dev/kvm is there, which is no proof; not probed: the kernel lab probes it by booting",
     )
 }
 

@@ -40,6 +40,7 @@ pub mod report;
 pub mod settings;
 pub mod source;
 pub mod spinlock_matrix;
+mod torture;
 pub mod typed;
 pub mod workload;
 
@@ -47,3 +48,4 @@ pub use instrument::{GuestRun, Guests, Kernels};
 pub use making::{Kernel, made};
 pub use plan::{Plan, Scope, equipped};
 pub use prepare::{find_programs, prepare};
+pub use torture::torture_in_qemu;

@@ -243,6 +243,11 @@ impl<'a> Making<'a> {
         self.facts.push((format!("{name}{comma}{variant}"), text));
     }
 
+    /// The facts, where no experiment follows.
+    pub(crate) fn into_facts(self) -> lab::Facts {
+        self.facts
+    }
+
     /// Links a build in all its orders that belong to the scope, and names the
     /// images of the others.
     fn images(&self, side: Side, made: &Build) -> Result<Vec<PathBuf>, Error> {

@@ -3,14 +3,14 @@
 
 use crate::boot::{Accelerator, Qemu};
 use crate::cache::{Cache, find};
-use crate::instrument::{GuestRun, Guests, Kernels, is_model};
+use crate::instrument::{Guests, Kernels, is_model};
 use crate::kvm::choose;
 use crate::layout::Form;
-use crate::making::{Kernel, Making, ReadyVariant, Setting, with_metrics};
+use crate::making::{Making, Setting, with_metrics};
 use crate::metrics::metrics;
 use crate::plan::{Plan, equipped};
-use crate::recipe::Variant;
 use crate::report::MODEL;
+use crate::torture::torture;
 use crate::workload::{Load, Workload};
 use locklab_host::error::Error;
 use locklab_lab::experiment::{self as lab, Provenance};
@@ -100,45 +100,4 @@ pub fn prepare<'a>(
     };
     let experiment = instrument.experiment(plan.design.clone());
     Ok((instrument, experiment))
-}
-
-/// Runs the kernel's own check of its locks, once on each side: it shows
-/// whether the locks hold, and compares nothing. It loads modules, which a
-/// kernel in another link order does not take, so it runs in the order of the
-/// build.
-fn torture(
-    making: &mut Making<'_>,
-    variant: &Variant,
-    guests: &Guests<'_>,
-    ready: &ReadyVariant,
-    load: &Load,
-    seed: u64,
-) -> Result<(), Error> {
-    let mut passed = 0;
-    for (at, kernel) in ready.kernels.iter().enumerate() {
-        let plain = Kernel {
-            images: match &ready.builds {
-                Some(builds) => vec![builds[at].vmlinux.clone()],
-                None => kernel.images.clone(),
-            },
-            ..kernel.clone()
-        };
-        let outcome = guests.run(&GuestRun {
-            kernel: &plain,
-            layout: 0,
-            load,
-            seed,
-            counted: true,
-        })?;
-        match outcome {
-            Ok(_) => passed += 1,
-            Err(invalid) => return Err(Error::Failed(format!("locktorture: {invalid}"))),
-        }
-    }
-    making.fact(
-        "Locktorture",
-        &variant.name,
-        format!("passed in {passed} of 2 boots"),
-    );
-    Ok(())
 }
