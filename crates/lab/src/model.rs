@@ -34,6 +34,33 @@ pub fn nine_of_ten(sorted: &[f64]) -> Option<(f64, f64)> {
     Some((sorted[out], sorted[last - out]))
 }
 
+/// What is left of a verdict that is held back.
+const UNDECIDED: Verdict = Verdict::Unclear {
+    detectable: None,
+    pairs_for_flat: None,
+};
+
+/// Whether nine of ten machines agree with a verdict. The band is of differences
+/// (positive is better); the margin for flat is a fraction.
+fn supports(verdict: &Verdict, (low, high): (f64, f64), margin: f64) -> bool {
+    match verdict {
+        Verdict::Better => low > 0.0,
+        Verdict::Worse => high < 0.0,
+        Verdict::Flat { .. } => low >= (1.0 - margin).ln() && high <= (1.0 + margin).ln(),
+        Verdict::Unclear { .. } | Verdict::Invalid(_) => true,
+    }
+}
+
+/// Holds a verdict back that the machines do not support. There is a difference
+/// for each machine.
+pub(crate) fn hold_back_one(verdict: &mut Verdict, differences: &[f64], margin: f64) {
+    let mut sorted = differences.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    if nine_of_ten(&sorted).is_some_and(|band| !supports(verdict, band, margin)) {
+        *verdict = UNDECIDED;
+    }
+}
+
 /// Gives each cell its band, and holds back verdicts that the band does not
 /// support.
 pub(crate) fn hold_back(experiment: &Experiment, cells: &mut [JudgedCell]) {
@@ -50,18 +77,9 @@ pub(crate) fn hold_back(experiment: &Experiment, cells: &mut [JudgedCell]) {
             continue;
         };
         let verdict = &mut primary.judged.verdict;
-        let margin = experiment.design.delta;
-        let agrees = match verdict {
-            Verdict::Better => low > 0.0,
-            Verdict::Worse => high < 0.0,
-            Verdict::Flat { .. } => low >= (1.0 - margin).ln() && high <= (1.0 + margin).ln(),
-            Verdict::Unclear { .. } | Verdict::Invalid(_) => true,
-        };
+        let agrees = supports(verdict, (low, high), experiment.design.delta);
         if !agrees {
-            *verdict = Verdict::Unclear {
-                detectable: None,
-                pairs_for_flat: None,
-            };
+            *verdict = UNDECIDED;
         }
         let (low, high) = match metric.direction {
             Direction::HigherIsBetter => (low.exp(), high.exp()),

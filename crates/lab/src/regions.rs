@@ -4,9 +4,10 @@
 //! It says which cells belong together and leaves what they show to the judge.
 
 use crate::experiment::{Cell, Experiment, Layout, Provenance};
-use crate::verdicts::JudgedCell;
+use crate::model;
+use crate::verdicts::{JudgedCell, differences};
 use locklab_judge::{Direction, JudgedRegion, Region, judge_regions};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What the cells of a region have in common.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,13 +73,34 @@ pub fn parts(cells: &[Cell]) -> Vec<Part> {
         .collect()
 }
 
+/// The mean difference over cells, of each pair that counts in all of them. Pairs
+/// of one number share a modelled machine, so the cells of a region are not
+/// independent, and a machine is one observation.
+fn of_machines<'a>(cells: impl Iterator<Item = &'a Cell>) -> Vec<f64> {
+    let mut sums: BTreeMap<u32, (f64, usize)> = BTreeMap::new();
+    let mut count = 0;
+    for cell in cells {
+        count += 1;
+        let Some(metric) = cell.primary() else {
+            continue;
+        };
+        for (pair, difference) in differences(cell.pairs.iter(), metric) {
+            let (sum, cells) = sums.entry(pair).or_default();
+            *sum += difference;
+            *cells += 1;
+        }
+    }
+    let whole = sums.into_values().filter(|(_, cells)| *cells == count);
+    whole.map(|(sum, _)| sum / count as f64).collect()
+}
+
 /// Judges the regions of an experiment, with the margin of their cells or else
 /// this one.
 pub(crate) fn judge(experiment: &Experiment, judged: &[JudgedCell], delta: f64) -> Vec<JudgedPart> {
-    let hardware = matches!(experiment.provenance, Provenance::Hardware(_));
-    if experiment.layout() != Layout::Matrix || !hardware {
+    if experiment.layout() != Layout::Matrix {
         return Vec::new();
     }
+    let hardware = matches!(experiment.provenance, Provenance::Hardware(_));
     let parts: Vec<(Part, Region)> = parts(&experiment.cells)
         .into_iter()
         .map(|part| {
@@ -91,7 +113,11 @@ pub(crate) fn judge(experiment: &Experiment, judged: &[JudgedCell], delta: f64) 
             let cell = |j: &JudgedCell| &experiment.cells[j.cell];
             let bands: Vec<f64> = of().filter_map(|j| cell(j).bias_band).collect();
             let region = Region {
-                cells: sound().map(|j| j.differences.clone()).collect(),
+                cells: if hardware {
+                    sound().map(|j| j.differences.clone()).collect()
+                } else {
+                    vec![of_machines(sound().map(cell))]
+                },
                 // Differences are positive where better.
                 direction: of()
                     .find_map(|j| Some(j.primary()?.metric.direction))
@@ -107,10 +133,16 @@ pub(crate) fn judge(experiment: &Experiment, judged: &[JudgedCell], delta: f64) 
     parts
         .into_iter()
         .zip(judge_regions(&regions))
-        .map(|((part, region), judged)| JudgedPart {
-            part,
-            delta: region.delta,
-            judged,
+        .map(|((part, region), mut judged)| {
+            let simulated = matches!(experiment.provenance, Provenance::Simulation(_));
+            if let ([of_machines], true) = (region.cells.as_slice(), simulated) {
+                model::hold_back_one(&mut judged.verdict, of_machines, region.delta);
+            }
+            JudgedPart {
+                part,
+                delta: region.delta,
+                judged,
+            }
         })
         .collect()
 }
@@ -118,7 +150,43 @@ pub(crate) fn judge(experiment: &Experiment, judged: &[JudgedCell], delta: f64) 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiment::Key;
+    use crate::experiment::{Key, Order, Pair, Sample, Source};
+
+    /// Pairs of these numbers, with these ratios.
+    fn cell(pairs: &[(u32, f64)]) -> Cell {
+        let mut cell = Cell::new(
+            Key::point(2, pairs.len() as u64, 1),
+            crate::matrix::metrics(2, true, Source::Simulation),
+        );
+        let name = cell.primary().unwrap().name.clone();
+        let sample = |value| Sample {
+            values: [(name.clone(), value)].into(),
+            ..Sample::default()
+        };
+        cell.pairs = pairs
+            .iter()
+            .map(|&(index, ratio)| Pair {
+                index,
+                order: Order::Together,
+                baseline: sample(100.0),
+                experiment: sample(100.0 * ratio),
+            })
+            .collect();
+        cell
+    }
+
+    #[test]
+    fn a_modelled_machine_is_one_observation_however_many_cells_it_ran() {
+        let cells = [
+            cell(&[(0, 2.0), (1, 4.0), (2, 1.0)]),
+            cell(&[(0, 8.0), (1, 1.0)]),
+        ];
+        let found = of_machines(cells.iter());
+        assert_eq!(found.len(), 2, "the third pair is in one cell only");
+        assert!((found[0] - 4.0_f64.ln()).abs() < 1e-12);
+        assert!((found[1] - 2.0_f64.ln()).abs() < 1e-12);
+        assert!(of_machines([].iter()).is_empty());
+    }
 
     #[test]
     fn a_region_is_more_than_a_cell_and_not_another_one() {

@@ -32,9 +32,7 @@ pub struct Verdicts {
     pub cells: Vec<JudgedCell>,
     /// The sets of the best, of an experiment that ranks.
     pub ranking: Option<Ranking>,
-    /// The regions of a matrix on hardware, each judged as one. The pairs of a
-    /// simulated matrix, and of one inside a run, share machines across cells:
-    /// such have none.
+    /// The regions of a matrix, each judged as one.
     pub regions: Vec<JudgedPart>,
 }
 
@@ -429,15 +427,24 @@ impl Group<'_> {
             baseline: figures(self.cell, &sound, |p| &p.baseline),
             experiment: figures(self.cell, &sound, |p| &p.experiment),
             differences: primary.map_or(Vec::new(), |metric| {
-                let pairs = self.pairs.iter().filter_map(|p| pair_of(p, metric));
-                pairs
-                    .filter_map(|p| p.difference(metric.direction))
-                    .collect()
+                let pairs = self.pairs.iter().copied();
+                differences(pairs, metric).map(|(_, d)| d).collect()
             }),
             band: None,
             elsewhere: self.elsewhere.clone(),
         }
     }
+}
+
+/// The differences of the pairs that count, each with the number of its pair.
+pub(crate) fn differences<'a>(
+    pairs: impl Iterator<Item = &'a Pair>,
+    metric: &Metric,
+) -> impl Iterator<Item = (u32, f64)> {
+    pairs.filter_map(|pair| {
+        let difference = pair_of(pair, metric)?.difference(metric.direction)?;
+        Some((pair.index, difference))
+    })
 }
 
 /// Every value of one side, summarised as its metric specifies.

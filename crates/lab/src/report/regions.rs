@@ -1,13 +1,18 @@
 //! The regions of a matrix as sentences and as JSON: what a reader needs first.
 
 use super::{Lengths, Report};
+use crate::experiment::Provenance;
 use crate::regions::{JudgedPart, Part};
 use locklab_document::Facts;
 use locklab_document::number;
 use locklab_judge::Verdict;
 
-/// A sentence on all contended cells.
+/// A sentence on all contended cells of a machine. On a model single cells are
+/// seldom open, and a mean over four and forty threads is no answer to put first.
 pub(super) fn lead(report: &Report) -> Option<String> {
+    if !matches!(report.experiment.provenance, Provenance::Hardware(_)) {
+        return None;
+    }
     let mut regions = report.verdicts.regions.iter();
     let all = regions.find(|r| matches!(r.part, Part::Contended))?;
     let noun = number::plural(2, report.lengths.noun());
