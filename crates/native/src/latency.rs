@@ -109,7 +109,8 @@ pub(crate) fn quantile(latencies: &Histogram<u64>, of: f64) -> f64 {
             let most = step.value_iterated_to();
             let least = latencies.lowest_equivalent(most);
             let part = (wanted - below) / here.max(1.0);
-            return least as f64 - 0.5 + part * (most - least + 1) as f64;
+            let between = least as f64 - 0.5 + part * (most - least + 1) as f64;
+            return between.min(latencies.max() as f64);
         }
         below += here;
     }
@@ -130,6 +131,9 @@ mod tests {
             assert!((found - expected).abs() < 3.0, "{of}: {found}");
         }
         assert_eq!(quantile(&histogram(), 0.5), 0.0);
+        let mut alike = histogram();
+        alike.record_n(20, 100).unwrap();
+        assert_eq!(quantile(&alike, 0.99), 20.0, "none is above the longest");
     }
 
     #[test]
