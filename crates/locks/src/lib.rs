@@ -89,6 +89,11 @@
 #[doc = include_str!("../README.md")]
 struct Readme;
 
+// So is what must not compile.
+#[cfg(doctest)]
+#[doc = include_str!("../tests/does_not_compile.md")]
+struct DoesNotCompile;
+
 #[cfg(feature = "std")]
 extern crate std;
 

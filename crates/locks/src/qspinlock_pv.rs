@@ -41,7 +41,10 @@ const SLEEPS: u32 = 2;
 ///
 /// **Size:** 4 bytes. **Per waiter:** nothing (see [`crate::QSpinlock`]). **Fairness:**
 /// waiters in the queue are served in order; others overtake them only while
-/// the head sleeps, and a kicked head forbids it as soon as it runs.
+/// the head sleeps, and a kicked head forbids it as soon as it runs. A CPU without
+/// a queue node acquires only so, or when nobody waits, and nothing bounds its
+/// wait; beside four threads with a node it had a fifth of the acquisitions
+/// ([`crate::QSpinlock`] says how that was measured).
 ///
 /// `READS` reads should take about as long as a sleep and its kick: a waiter
 /// then never loses more than twice the minimum.

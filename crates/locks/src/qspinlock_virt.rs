@@ -17,7 +17,8 @@ use crate::virt_spin;
 /// thread of 4 September 2015.
 ///
 /// **Size:** 4 bytes. **Per waiter:** nothing. **Fairness:** that of
-/// [`crate::QSpinlock`] on hardware, none in a virtual machine.
+/// [`crate::QSpinlock`] on hardware, with its words on CPUs without a queue node,
+/// which can starve; none in a virtual machine.
 #[repr(transparent)]
 pub struct QSpinlockVirt<P: Platform = NativePlatform>(QSpinlock<P>);
 

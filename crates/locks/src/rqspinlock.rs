@@ -41,6 +41,9 @@ const _: () = assert!((ENTRIES + 1).is_power_of_two());
 /// others before it in the queue gives up when it has become the head; they
 /// came before it, so with one timeout for all they give up before it. Behind
 /// one that waits without limit ([`RawLock::lock`]) it may wait as long as that.
+/// A CPU without a queue node waits as in [`crate::QSpinlock`], and can starve, or
+/// run into its timeout: beside four threads with a node it had none of 682,047
+/// acquisitions in 5 s (see there how that was measured).
 ///
 /// **Take it** where a lock may be requested by code that nobody can prove free of
 /// deadlocks (an interrupt that cannot be masked, a program of a user in a

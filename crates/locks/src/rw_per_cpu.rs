@@ -36,7 +36,8 @@ enum Refused {
 /// waiter:** nothing (the queue uses the CPU's nodes). **Fairness:** writers, and
 /// readers that have found the lock closed, are served first come, first served;
 /// readers that come while writers queue, but none has closed the lock, enter
-/// past them. **Take it** for one lock that all CPUs read all the time and hardly
+/// past them. A CPU without a queue node waits for the queue as in
+/// [`crate::QSpinlock`], which says how long that can be: for ever. **Take it** for one lock that all CPUs read all the time and hardly
 /// any writes: a reader costs one fence and no line of another CPU, a writer
 /// reads a line of every CPU. [`crate::Bravo`] has the same readers with one
 /// table for all locks, where there are many.

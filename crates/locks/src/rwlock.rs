@@ -29,7 +29,8 @@ const NOT_AT_ONCE: u32 = WRITER_MASK | WRITER_WAITS | TOO_MANY;
 /// **Fairness:** readers and writers that find the lock taken queue and are
 /// served first come, first served; only the head of the queue polls the
 /// word. Readers that arrive while only readers hold it, and no writer waits,
-/// enter at once.
+/// enter at once. A CPU without a queue node waits for the queue as in
+/// [`crate::QSpinlock`], which says how long that can be: for ever.
 ///
 /// [`RawLock`] is its exclusive mode. At most 2^22 readers hold it at once,
 /// including leaked guards: [`RwQueued::read`] panics beyond that, and
