@@ -14,6 +14,18 @@ use core::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32, AtomicUsize};
 use locklab_locks::platform::{Atomic, AtomicInt, LockWord, Ordering, Patience, Poll};
 use locklab_locks::{Host, Platform, QueueNodes};
 
+unsafe extern "C" {
+    /// glibc's: not 0 while the process has one thread.
+    static __libc_single_threaded: AtomicU8;
+}
+
+/// Whether the process has one thread.
+#[inline(always)]
+pub(crate) fn is_alone() -> bool {
+    // SAFETY: glibc's variable is there for the life of the process.
+    unsafe { __libc_single_threaded.load(RELAXED) != 0 }
+}
+
 /// The platform of the only thread.
 pub(crate) struct Alone;
 

@@ -6,7 +6,7 @@
 //! `pthread` means glibc's own mutexes, through the interposer.
 
 use crate::alone::Alone;
-use crate::chosen::{MAKING, OPS, PARKS, SHORT, SHORT_ALONE, VIRTUALIZED};
+use crate::chosen::{BARGES, MAKING, OPS, PARKS, SHORT, SHORT_ALONE, VIRTUALIZED};
 use crate::host::{SpinThenPark, Spinning};
 use crate::operations::{AloneOpsOf, OpsOf};
 use crate::process::{die, variable};
@@ -72,6 +72,8 @@ fn choose() {
         ]),
     };
     PARKS.store(variable(c"LOCKLAB_WAIT") != Some("spin"), Ordering::Relaxed);
+    let barges = matches!(variable(c"LOCKLAB_WAIT"), None | Some("barging"));
+    BARGES.store(barges, Ordering::Relaxed);
     if name == "pthread" {
         SHORT.set(short::GLIBC);
         SHORT_ALONE.set(short::GLIBC);

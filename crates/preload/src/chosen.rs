@@ -43,15 +43,13 @@ pub(crate) struct Ops {
     pub(crate) enter: fn(),
 }
 
-/// Whether a release hands the lock to a waiter, in some order, and does not
-/// leave it to the first thread that takes it.
-pub(crate) const fn is_handed_over(info: &Info) -> bool {
-    !matches!(info.fairness, Fairness::Unfair)
-}
-
 /// `Mutex::state` of the mutexes that take the fast path: of the plain type,
 /// last touched since the last fork. Until there is a choice, none.
 pub(crate) static PLAIN: AtomicUsize = AtomicUsize::new(NONE);
+
+/// The same of mutexes that are held by the word in front of a queue; one of the
+/// two is that of no mutex.
+pub(crate) static FRONTED: AtomicUsize = AtomicUsize::new(NONE);
 
 /// A value that no mutex has.
 const NONE: usize = usize::MAX - 1;
@@ -94,6 +92,9 @@ pub(crate) static VIRTUALIZED: AtomicBool = AtomicBool::new(false);
 
 pub(crate) static PARKS: AtomicBool = AtomicBool::new(false);
 
+/// Whether running threads may pass waiters.
+pub(crate) static BARGES: AtomicBool = AtomicBool::new(false);
+
 /// The chosen lock. Only after `choice::make`, and not if [`is_glibc`].
 #[inline(always)]
 pub(crate) fn ops() -> &'static Ops {
@@ -122,9 +123,16 @@ pub(crate) fn name() -> &'static str {
     info().map_or("pthread", |info| info.name)
 }
 
-/// Whether a release of the lock hands it to a waiter.
+/// Whether mutexes are held by the word in front of a queue.
+pub(crate) fn is_fronted() -> bool {
+    BARGES.load(Ordering::Relaxed) && !is_glibc()
+}
+
+/// Whether a release hands the lock to a waiter, in some order, and does not
+/// leave it to the first thread that takes it.
 pub(crate) fn hands_over() -> bool {
-    info().is_some_and(is_handed_over)
+    let in_order = |info: &Info| !matches!(info.fairness, Fairness::Unfair);
+    !BARGES.load(Ordering::Relaxed) && info().is_some_and(in_order)
 }
 
 /// Whether waiters sleep after spinning.

@@ -12,7 +12,7 @@
 //! that glibc alone provides (robust, process-shared and priority-protocol
 //! mutexes) stay with glibc (`real`) and are counted.
 //!
-//! What it does with atomics beyond the locks (the gate of `try_lock`, the
+//! What it does with atomics beyond the locks (the word in front of a queue, the gate of `try_lock`, the
 //! waiters of a condition variable, publication) is in
 //! `locklab_pthread_protocols`, which the model checker runs too.
 //!
@@ -31,6 +31,7 @@ mod cond;
 mod deadline;
 mod exports;
 mod fork;
+mod fronted;
 mod futex;
 mod generation;
 mod host;
@@ -51,7 +52,6 @@ mod short;
 mod side;
 mod site;
 mod sleep;
-mod sleepers;
 mod spin;
 mod stack;
 mod thread;

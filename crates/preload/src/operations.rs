@@ -7,7 +7,7 @@ use crate::timed;
 use locklab_locks::catalogue::Visitor;
 use locklab_locks::{Platform, RawLock};
 
-/// Makes [`Ops`] of a lock of the catalogue, whose sleepers may be passed if
+/// Makes [`Ops`] of a lock of the catalogue, whose waiters may be passed if
 /// `BARGING`.
 pub(crate) struct OpsOf<const BARGING: bool>;
 
@@ -22,7 +22,7 @@ impl<P: Platform, const BARGING: bool> Visitor<P> for OpsOf<BARGING> {
                 try_lock: Plain::<P, L, BARGING>::try_lock_entry,
                 unlock: Plain::<P, L, BARGING>::unlock_entry,
                 lock_if_free: Plain::<P, L, BARGING>::lock_if_free,
-                // The place in the queue that this keeps is behind the gate.
+                // The place in the queue that this keeps is not the lock.
                 timed_lock: if BARGING {
                     None
                 } else {

@@ -5,8 +5,8 @@
 //! before: see [`crate::locking`].
 
 use crate::alone::Alone;
-use crate::chosen::is_handed_over;
 use crate::deadline::back_off;
+use crate::fronted::front;
 use crate::mutex::{Errno, Mutex};
 use crate::report;
 use crate::side::Side;
@@ -40,21 +40,22 @@ impl<L: RawLock<Alone>, const BARGING: bool> Plain<Alone, L, BARGING> {
 const FREE: u32 = 0;
 const HELD: u32 = 1;
 
-/// `L` under a mutex; with `BARGING`, running threads may pass its sleepers.
+/// `L` under a mutex; with `BARGING`, running threads may pass its waiters.
 pub(crate) struct Plain<P, L, const BARGING: bool>(PhantomData<(P, L)>);
 
 impl<P: Platform, L: RawLock<P>, const BARGING: bool> Plain<P, L, BARGING> {
-    /// Whether its sleepers may be passed: where a release hands the lock to
-    /// a waiter. A lock that any thread may take needs no such policy.
-    const PASSED: bool = BARGING && is_handed_over(&L::INFO);
+    /// Whether its waiters may be passed. What is held then is a word in the
+    /// mutex, and `L` is the queue behind it, or what its waiters compete for:
+    /// see [`locklab_pthread_protocols::front`].
+    const PASSED: bool = BARGING;
     /// Whether `try_lock` must bypass the lock: because it has none, or
-    /// because it would admit the holder again, or because it may pass those
-    /// who queue. See [`locklab_pthread_protocols::gate`].
-    const GATED: bool = !L::INFO.try_lock || L::INFO.recursive || Self::PASSED;
+    /// because it would admit the holder again. See
+    /// [`locklab_pthread_protocols::gate`].
+    const GATED: bool = (!L::INFO.try_lock || L::INFO.recursive) && !Self::PASSED;
     /// Whether fewer threads may queue than a program could have.
     const BOUNDED: bool = L::INFO.max_cpus < MAX_CPUS;
     /// Whether the lock lives in the mutex.
-    const FITS: bool = size_of::<L>() <= 8 && align_of::<L>() <= 8 && !Self::GATED;
+    const FITS: bool = size_of::<L>() <= 8 && align_of::<L>() <= 8 && !Self::GATED && !Self::PASSED;
     const CONTEXT_FREE: bool = size_of::<L::Ctx>() == 0;
 
     pub(crate) unsafe extern "C" fn lock_entry(mutex: &Mutex) -> Errno {
@@ -89,6 +90,13 @@ impl<P: Platform, L: RawLock<P>, const BARGING: bool> Plain<P, L, BARGING> {
     /// `mutex` is one of the interposer's.
     #[inline(always)]
     unsafe fn lock(mutex: &Mutex) {
+        if Self::PASSED {
+            if !front::<P>(mutex).try_enter() {
+                // SAFETY: of the caller.
+                unsafe { Self::queue(mutex) };
+            }
+            return;
+        }
         if Self::FITS {
             // SAFETY: the context is in no other acquisition.
             unsafe { Self::acquire(Self::in_place(mutex), &mutex.slot) };
@@ -99,35 +107,44 @@ impl<P: Platform, L: RawLock<P>, const BARGING: bool> Plain<P, L, BARGING> {
             return unsafe { Self::lock_without_queueing(mutex) };
         }
         let side = Side::<L>::of(mutex);
-        if Self::PASSED {
-            if side.sleepers().may_be_passed() && side.gate::<P>().try_enter() {
-                side.sleepers().passed();
-                return;
-            }
-            let sleepers = core::ptr::from_ref(side.sleepers()).cast_mut();
-            thread::header()
-                .waits_for
-                .store(sleepers, Ordering::Relaxed);
-        }
         // SAFETY: as above.
         unsafe { Self::acquire(&side.lock, side.slot()) };
         if Self::GATED {
             side.gate::<P>().enter();
-            if Self::PASSED {
-                let passes = side.sleepers().head_came();
-                if passes != 0 {
-                    report::passed(passes);
-                }
-            }
         } else {
             side.held().store(HELD, Ordering::Relaxed);
         }
     }
 
+    /// Locks by the queue behind the word, of which the caller becomes the head.
+    ///
+    /// # Safety
+    /// The same conditions as for `lock`.
+    #[cold]
+    #[inline(never)]
+    unsafe fn queue(mutex: &Mutex) {
+        if Self::BOUNDED && thread::number() + 1 >= L::INFO.max_cpus {
+            // SAFETY: of the caller.
+            return unsafe { Self::lock_without_queueing(mutex) };
+        }
+        let side = Side::<L>::of(mutex);
+        // SAFETY: the context is in no other acquisition.
+        unsafe { Self::acquire(&side.lock, side.slot()) };
+        side.held().store(HELD, Ordering::Relaxed);
+        let slot = Self::slot(side.slot());
+        let passes = front::<P>(mutex).enter_as_head();
+        if passes != 0 {
+            report::passed(passes);
+        }
+        side.held().store(FREE, Ordering::Relaxed);
+        // SAFETY: acquired above; the word is ours, so the next may be the head.
+        unsafe { Self::release(&side.lock, slot) };
+    }
+
     /// # Safety
     /// The same conditions as for `lock`.
     pub(crate) unsafe fn lock_if_free(mutex: &Mutex) -> bool {
-        if Self::FITS {
+        if Self::FITS || Self::PASSED {
             // SAFETY: of the caller, here and below.
             return unsafe { Self::try_lock(mutex) };
         }
@@ -179,6 +196,9 @@ impl<P: Platform, L: RawLock<P>, const BARGING: bool> Plain<P, L, BARGING> {
     /// The same conditions as for `lock`.
     #[inline(always)]
     unsafe fn try_lock(mutex: &Mutex) -> bool {
+        if Self::PASSED {
+            return front::<P>(mutex).try_enter();
+        }
         if Self::FITS {
             // SAFETY: of the caller.
             return unsafe { Self::try_acquire(Self::in_place(mutex), &mutex.slot) };
@@ -218,7 +238,9 @@ impl<P: Platform, L: RawLock<P>, const BARGING: bool> Plain<P, L, BARGING> {
     /// locks but the recursive ones tolerate.
     #[inline(always)]
     unsafe fn unlock(mutex: &Mutex) {
-        if Self::FITS {
+        if Self::PASSED {
+            front::<P>(mutex).leave();
+        } else if Self::FITS {
             // SAFETY: of the caller.
             unsafe { Self::release(Self::in_place(mutex), Self::slot(&mutex.slot)) };
         } else if let Some(side) = Side::<L>::known(mutex) {
@@ -238,6 +260,9 @@ impl<P: Platform, L: RawLock<P>, const BARGING: bool> Plain<P, L, BARGING> {
     }
 
     pub(crate) unsafe fn busy(mutex: &Mutex) -> bool {
+        if Self::PASSED {
+            return front::<P>(mutex).is_held();
+        }
         if Self::GATED {
             return Side::<L>::known(mutex).is_some_and(|side| side.gate::<P>().busy());
         }
@@ -274,7 +299,9 @@ impl<P: Platform, L: RawLock<P>, const BARGING: bool> Plain<P, L, BARGING> {
     }
 
     pub(crate) unsafe fn since(mutex: &Mutex) -> &AtomicU64 {
-        if let Some(side) = Side::<L>::known(mutex).filter(|_| !Self::FITS) {
+        if Self::PASSED {
+            Side::<L>::of(mutex).since()
+        } else if let Some(side) = Side::<L>::known(mutex).filter(|_| !Self::FITS) {
             side.since()
         } else if Self::CONTEXT_FREE {
             // SAFETY: a word of the mutex that nothing else uses then.
@@ -286,6 +313,14 @@ impl<P: Platform, L: RawLock<P>, const BARGING: bool> Plain<P, L, BARGING> {
     }
 
     pub(crate) unsafe fn repair(mutex: &Mutex) {
+        if Self::PASSED {
+            // The word says what it said; nobody waits.
+            front::<P>(mutex).forget_head();
+            if Side::<L>::known(mutex).is_some() {
+                Side::<L>::replace(mutex);
+            }
+            return;
+        }
         let (lock, place) = if Self::FITS {
             // SAFETY: a mutex of ours.
             if unsafe { Self::try_lock(mutex) } {

@@ -13,7 +13,6 @@ use crate::locking::{is_clock, poll};
 use crate::mutex::{Errno, Mutex, this_thread};
 use crate::reads::{Place, Reads};
 use crate::shared::{self, Held, SharedOps};
-use crate::sleepers::OF_RWLOCKS;
 use crate::{generation, report, site, thread};
 use core::mem::offset_of;
 use core::ptr;
@@ -171,8 +170,8 @@ impl Rwlock {
         if let Some(result) = self.again(mode, EDEADLK) {
             return result;
         }
-        let waits_for = &thread::header().waits_for;
-        waits_for.store((&raw const OF_RWLOCKS).cast_mut(), Ordering::Relaxed);
+        let for_rwlock = &thread::header().for_rwlock;
+        for_rwlock.store(true, Ordering::Relaxed);
         let wait = || {
             // SAFETY: of the caller.
             unsafe {
@@ -190,7 +189,7 @@ impl Rwlock {
         } else {
             wait();
         }
-        waits_for.store(ptr::null_mut(), Ordering::Relaxed);
+        for_rwlock.store(false, Ordering::Relaxed);
         self.own(mode)
     }
 

@@ -1,10 +1,11 @@
 //! The short way: plain mutexes of this process, straight to the chosen lock.
 
-use crate::chosen::{self, Entries, Entry, PLAIN, SHORT, SHORT_ALONE};
+use crate::alone::is_alone;
+use crate::chosen::{self, Entries, Entry, FRONTED, PLAIN, SHORT, SHORT_ALONE};
 use crate::mutex::{Errno, Mutex};
-use crate::{generation, real, report};
-use core::sync::atomic::{AtomicU8, Ordering};
-use libc::pthread_mutex_t;
+use crate::{fronted, generation, real, report};
+use core::sync::atomic::Ordering;
+use libc::{EBUSY, pthread_mutex_t};
 use locklab_pthread_protocols::publication::{publish, published};
 
 /// Whether this is a plain mutex of this process, and the choice is made: a
@@ -15,18 +16,17 @@ fn short_way(mutex: &Mutex) -> bool {
     published(&mutex.state) == published(&PLAIN)
 }
 
-unsafe extern "C" {
-    /// glibc's: not 0 while the process has one thread.
-    static __libc_single_threaded: AtomicU8;
+/// Whether this is such a mutex, and is held by the word in front of a queue.
+#[inline(always)]
+fn is_fronted(mutex: &Mutex) -> bool {
+    published(&mutex.state) == published(&FRONTED)
 }
 
 /// Continues with the operation of the chosen lock: a jump, not a call, if this
 /// is the last thing a function does.
 macro_rules! go_to {
     ($operation:ident, $mutex:expr) => {{
-        // SAFETY: glibc's variable is there for the life of the process.
-        let alone = unsafe { __libc_single_threaded.load(Ordering::Relaxed) } != 0;
-        let short = if alone { &SHORT_ALONE } else { &SHORT };
+        let short = if is_alone() { &SHORT_ALONE } else { &SHORT };
         let entry = short.$operation.load(Ordering::Relaxed);
         // SAFETY: an `Entry`, set before a mutex could go the short way.
         let entry = unsafe { core::mem::transmute::<*mut (), Entry>(entry) };
@@ -48,6 +48,12 @@ pub(crate) unsafe fn lock(
 ) -> Errno {
     // SAFETY: of the caller, here and below.
     let mutex = unsafe { Mutex::of(mutex) };
+    if is_fronted(mutex) {
+        if fronted::try_enter(mutex) {
+            return 0;
+        }
+        return go_to!(lock, mutex);
+    }
     if short_way(mutex) {
         return go_to!(lock, mutex);
     }
@@ -68,6 +74,9 @@ pub(crate) unsafe fn try_lock(
 ) -> Errno {
     // SAFETY: of the caller, here and below.
     let mutex = unsafe { Mutex::of(mutex) };
+    if is_fronted(mutex) {
+        return if fronted::try_enter(mutex) { 0 } else { EBUSY };
+    }
     if short_way(mutex) {
         return go_to!(try_lock, mutex);
     }
@@ -88,6 +97,10 @@ pub(crate) unsafe fn unlock(
 ) -> Errno {
     // SAFETY: of the caller, here and below.
     let mutex = unsafe { Mutex::of(mutex) };
+    if is_fronted(mutex) {
+        fronted::leave(mutex);
+        return 0;
+    }
     if short_way(mutex) {
         return go_to!(unlock, mutex);
     }
@@ -107,7 +120,15 @@ pub(crate) fn allow() {
     } else {
         generation::generation()
     };
-    publish(&PLAIN, (generation as usize) << 32);
+    let state = (generation as usize) << 32;
+    publish(
+        if chosen::is_fronted() {
+            &FRONTED
+        } else {
+            &PLAIN
+        },
+        state,
+    );
 }
 
 /// The targets of the fast path where every mutex is glibc's own.

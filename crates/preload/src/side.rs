@@ -9,7 +9,6 @@ use crate::host::Process;
 use crate::memory;
 use crate::mutex::Mutex;
 use crate::own::Guarded;
-use crate::sleepers::Sleepers;
 use core::alloc::Layout;
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
@@ -38,8 +37,6 @@ struct Header {
     slot: AtomicPtr<()>,
     /// Time of the acquisition in ticks, with a profile.
     since: AtomicU64,
-    /// Its sleepers, where they may be passed.
-    sleepers: Sleepers,
     /// The mutex, or 0 in the pool.
     mutex: AtomicUsize,
     /// The next of the same bucket, or in the pool.
@@ -160,7 +157,6 @@ impl<L: 'static, const RW: bool> Side<L, RW> {
             let header = unsafe { &*side };
             header.mutex.store(address, Ordering::Relaxed);
             header.slot.store(ptr::null_mut(), Ordering::Relaxed);
-            header.sleepers.forget();
             if fresh {
                 let gated = gate::at_first::<Process>();
                 header.gated.store(gated, Ordering::Relaxed);
@@ -218,12 +214,8 @@ impl<L: 'static, const RW: bool> Side<L, RW> {
         &self.header.since
     }
 
-    #[inline(always)]
-    pub(crate) fn sleepers(&self) -> &Sleepers {
-        &self.header.sleepers
-    }
-
-    /// Whether a thread holds it, for locks without a gate.
+    /// Whether a thread holds it, for locks without a gate; whether there is a
+    /// head of the queue, for those behind a word.
     #[inline(always)]
     pub(crate) fn held(&self) -> &AtomicU32 {
         &self.header.held

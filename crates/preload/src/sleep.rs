@@ -1,8 +1,6 @@
 //! Sleeping for a lock, and what a profile counts of it.
 
-use crate::sleepers::OF_RWLOCKS;
 use crate::{chosen, futex, report, thread};
-use core::ptr;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 const RELAXED: Ordering = Ordering::Relaxed;
@@ -21,24 +19,13 @@ fn woken(word: &AtomicU32) -> &'static AtomicU64 {
 /// Lets the calling thread, which waits for a lock, sleep while `word` holds
 /// `expected`.
 pub(crate) fn sleep(word: &AtomicU32, expected: u32) {
-    let sleepers = thread::header().waits_for.load(RELAXED);
-    let for_rwlock = ptr::eq(sleepers, &OF_RWLOCKS);
-    // SAFETY: null, or part of a lock beside its mutex, which is never
-    // unmapped.
-    let sleepers = unsafe { sleepers.as_ref() }.filter(|_| !for_rwlock);
-    if let Some(sleepers) = sleepers {
-        sleepers.one_more();
-    }
     futex::wait(word, expected);
-    if let Some(sleepers) = sleepers {
-        sleepers.one_less();
-    }
     if report::reports() {
-        let passed = sleepers.is_some_and(|sleepers| sleepers.are_passed());
         let since = woken(word).swap(0, RELAXED);
-        // A sleeper that was passed has not kept the lock idle, and a lock that
-        // is not handed over is free meanwhile.
-        let idle = (since != 0 && !passed && !for_rwlock && chosen::hands_over())
+        // A lock that is not handed over is free meanwhile, and a writer of a
+        // rwlock may find readers.
+        let handed = chosen::hands_over() && !thread::header().for_rwlock.load(RELAXED);
+        let idle = (since != 0 && handed)
             .then(|| locklab_preload_report::nanoseconds().saturating_sub(since));
         report::slept(idle);
     }

@@ -11,10 +11,9 @@ use crate::memory;
 use crate::own::{Guarded, Own};
 use crate::process::die;
 use crate::reads::Reads;
-use crate::sleepers::Sleepers;
 use core::alloc::Layout;
 use core::ptr;
-use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use libc::c_void;
 use locklab_pthread_protocols::slot::Use;
 
@@ -58,8 +57,8 @@ pub(crate) struct Header {
     pub(crate) node: AtomicU32,
     /// Further blocks of slots.
     more: AtomicPtr<c_void>,
-    /// The sleepers of the lock that the thread last queued for, or null.
-    pub(crate) waits_for: AtomicPtr<Sleepers>,
+    /// Whether it waits for a rwlock.
+    pub(crate) for_rwlock: AtomicBool,
     /// The rwlocks that it reads, or null if it never read one.
     pub(crate) reads: AtomicPtr<Reads>,
     /// With a profile: 1 while its stack is walked, and the state of sampling.
@@ -242,7 +241,7 @@ pub(crate) fn enter<C: Default>() -> *mut Header {
                 },
                 node: AtomicU32::new(0),
                 more: AtomicPtr::new(ptr::null_mut()),
-                waits_for: AtomicPtr::new(ptr::null_mut()),
+                for_rwlock: AtomicBool::new(false),
                 reads: AtomicPtr::new(ptr::null_mut()),
                 walking: AtomicU32::new(0),
                 walks: AtomicU32::new(0),

@@ -31,7 +31,7 @@ pub(crate) const fn of<P: Platform>(info: &Info) -> Option<TimedLockOf> {
     }
 }
 
-/// The lock inside the mutex; where sleepers may be passed it lies beside the
+/// The lock inside the mutex; where waiters may be passed it lies beside the
 /// mutex.
 type InPlace<P> = Plain<P, McsTimeout<P>, false>;
 

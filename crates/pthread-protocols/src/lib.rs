@@ -5,6 +5,7 @@
 //! generic over [`Platform`](locklab_locks::Platform) as the locks are, so that
 //! the model checker (`crates/verify`) runs the code that ships.
 //!
+//! - [`front`]: a word in front of a queue, which threads that run take;
 //! - [`gate`]: `try_lock` for a lock that has none;
 //! - [`condition`]: the waiters of a condition variable;
 //! - [`publication`]: what is made once, and seen by all;
@@ -16,6 +17,7 @@
 #![no_std]
 
 pub mod condition;
+pub mod front;
 pub mod gate;
 pub mod guarded;
 pub mod publication;
