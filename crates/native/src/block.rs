@@ -10,12 +10,16 @@
 //! cell and no statistics.
 
 use crate::arena::{Arena, room};
+use crate::clockwork::Clockwork;
 use crate::disturbance::{self, Account, Disturbance, Usage};
 use crate::latency::{LATENCIES, Latencies};
+use crate::lock_code::TurnKind;
 use crate::rendezvous::{Rendezvous, wake_all};
+use crate::replay::Part;
 use crate::request::Request;
 use crate::round_trip::{Ball, links};
-use crate::slice::{Clockwork, Slice, Tally};
+use crate::slice::{Slice, Tally};
+use crate::stage::{Channel, Stage};
 use crate::timeline::Timeline;
 use crate::turn::{Place, Worker};
 use crate::work::Section;
@@ -94,6 +98,10 @@ pub(crate) struct Block {
     places: Vec<Vec<Place>>,
     /// The turns of each worker.
     turns: Vec<Vec<Turn>>,
+    /// The part of each worker in the program that is replayed; none without one.
+    parts: Vec<Part>,
+    /// The channels of that program.
+    channels: Vec<Channel>,
     privates: Vec<NonNull<Section>>,
     control: NonNull<Control>,
     most_pairs: usize,
@@ -202,6 +210,11 @@ impl Block {
                 .collect(),
             places,
             turns: (0..threads).map(|worker| request.turns(worker)).collect(),
+            parts: request.parts(),
+            channels: match &request.replay {
+                Some((replay, _)) => (0..replay.channels()).map(|_| Channel::default()).collect(),
+                None => Vec::new(),
+            },
             privates,
             control: arena.put(Control::default()),
             most_pairs,
@@ -392,6 +405,9 @@ impl Block {
                 code.build(lock, contexts);
             }
         }
+        for channel in &self.channels {
+            channel.reset();
+        }
         let of = self.request.slice_of(side);
         control.clockwork.set(clock::now() + of.settle, of.length);
     }
@@ -527,6 +543,11 @@ impl Block {
                 private: unsafe { self.privates[worker].as_ref() },
                 critical: request.critical[worker],
                 non_critical: request.non_critical,
+                stage: self.parts.get(worker).map(|part| Stage {
+                    part,
+                    clockwork: &self.control().clockwork,
+                    channels: &self.channels,
+                }),
             },
             clockwork: &self.control().clockwork,
             timeline: RefCell::new(Timeline::new(
@@ -540,8 +561,12 @@ impl Block {
                 .map(|latencies| latencies.slice(side)),
             tally: Cell::default(),
         };
-        let drawn = !self.turns[worker].is_empty();
-        let work = request.codes[side].slice(request.layout_of(pair, side), timed, drawn);
+        let turns = match (self.parts.is_empty(), self.turns[worker].is_empty()) {
+            (false, _) => TurnKind::Replayed,
+            (true, true) => TurnKind::Alike,
+            (true, false) => TurnKind::Drawn,
+        };
+        let work = request.codes[side].slice(request.layout_of(pair, side), timed, turns);
         // SAFETY: `build` has built this side's lock and contexts here, and
         // they stay until all workers have met again.
         unsafe { work(&slice) };

@@ -176,6 +176,10 @@ impl Slices {
             non_critical: cell.non_critical_units,
             locks: cell.locks,
             mix: plan.spec.mix,
+            replay: plan
+                .replay
+                .clone()
+                .map(|replay| (replay, plan.calibration.unit_ns)),
             settle,
             length,
             slices: Vec::new(),
@@ -344,3 +348,6 @@ mod resolution;
 
 #[cfg(test)]
 mod machines;
+
+#[cfg(test)]
+mod replays;

@@ -8,6 +8,7 @@
 //! layout becomes noise that averages out. (T. Mytkowicz et al., *Producing
 //! wrong data without doing anything obviously wrong*, 2009.)
 
+use crate::replayed::AllReplayed;
 use crate::slice::{Slice, Timed, Untimed, work};
 use crate::turn::{AllAlike, AllDrawn};
 use locklab_locks::catalogue::Visitor;
@@ -20,6 +21,17 @@ pub const LAYOUTS: usize = 8;
 
 /// The function that runs one slice; see [`crate::slice::work`].
 pub(crate) type Loop = unsafe fn(&Slice<'_>);
+
+/// What the turns of a worker are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TurnKind {
+    /// All alike.
+    Alike,
+    /// Drawn from a mix.
+    Drawn,
+    /// Those of a recorded program.
+    Replayed,
+}
 
 /// The code of one lock.
 #[derive(Clone, Copy, Debug)]
@@ -39,6 +51,9 @@ pub struct LockCode {
     /// The same of turns that are drawn.
     drawn: [Loop; LAYOUTS],
     drawn_timed: Loop,
+    /// The loop of a recorded program; its turns are too long for layouts to
+    /// matter.
+    replayed: [Loop; 2],
 }
 
 unsafe fn build<T: Default>(place: NonNull<u8>) {
@@ -94,6 +109,10 @@ impl LockCode {
                 work::<L, Untimed, AllDrawn, 7>,
             ],
             drawn_timed: work::<L, Timed, AllDrawn, 0>,
+            replayed: [
+                work::<L, Untimed, AllReplayed, 0>,
+                work::<L, Timed, AllReplayed, 0>,
+            ],
         }
     }
 
@@ -114,12 +133,13 @@ impl LockCode {
 
     /// The loop that measures it; with latencies there is only one layout,
     /// since the clock costs more than any layout.
-    pub(crate) fn slice(&self, layout: usize, latency: bool, drawn: bool) -> Loop {
-        match (drawn, latency) {
-            (false, false) => self.loops[layout % LAYOUTS],
-            (false, true) => self.timed,
-            (true, false) => self.drawn[layout % LAYOUTS],
-            (true, true) => self.drawn_timed,
+    pub(crate) fn slice(&self, layout: usize, latency: bool, turns: TurnKind) -> Loop {
+        match (turns, latency) {
+            (TurnKind::Alike, false) => self.loops[layout % LAYOUTS],
+            (TurnKind::Alike, true) => self.timed,
+            (TurnKind::Drawn, false) => self.drawn[layout % LAYOUTS],
+            (TurnKind::Drawn, true) => self.drawn_timed,
+            (TurnKind::Replayed, latency) => self.replayed[usize::from(latency)],
         }
     }
 

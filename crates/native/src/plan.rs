@@ -3,6 +3,7 @@
 
 use crate::lock_code::LAYOUTS;
 use crate::probe::Native;
+use crate::replay::Replay;
 use crate::spec::{Spec, Work};
 use crate::subject::{self, Subject};
 use crate::timeline::{SliceLength, pause};
@@ -11,6 +12,7 @@ use locklab_host::clock::{self, nanos};
 use locklab_host::topology::{Topology, ranges};
 use locklab_lab::experiment::Key;
 use locklab_workload::{mix, turns::longest};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The plan of an experiment.
@@ -26,6 +28,8 @@ pub struct Plan {
     pub beat: Beat,
     /// The cells, in the order of the report.
     pub cells: Vec<PlannedCell>,
+    /// The recorded program that all cells replay.
+    pub replay: Option<Arc<Replay>>,
 }
 
 /// The times by which a machine measures.
@@ -87,6 +91,10 @@ const SLICE: u64 = 25;
 /// The same for one thread: a lock without waiters keeps no state, and a
 /// shorter slice is disturbed less often.
 const SLICE_ALONE: u64 = 5;
+/// The least and the most measured part of a slice of a recorded program, in ns,
+/// and how many turns of its slowest thread it should have.
+const REPLAYED: [u64; 2] = [10_000_000, 100_000_000];
+const TURNS_REPLAYED: f64 = 20.0;
 /// The part left out at its start, in looks.
 const SETTLE_ALONE: u64 = 1;
 /// The least part left out at the start of a slice of several threads, in looks:
@@ -179,7 +187,49 @@ impl Plan {
             calibration,
             beat,
             cells,
+            replay: None,
         })
+    }
+
+    /// Plans cells in which a recorded program is replayed; the threads of the
+    /// specification are its workers.
+    ///
+    /// # Errors
+    /// As of [`Self::new`], and if the specification asks for processes.
+    pub fn replaying(spec: Spec, replay: Replay, native: &Native) -> Result<Self, String> {
+        let beat = Beat::of(native);
+        Self::replay(spec, replay, &native.topology, native.calibration, beat)
+    }
+
+    pub(crate) fn replay(
+        spec: Spec,
+        replay: Replay,
+        topology: &Topology,
+        calibration: Calibration,
+        beat: Beat,
+    ) -> Result<Self, String> {
+        if spec.processes {
+            return Err("a recorded program is replayed by threads; leave out --processes".into());
+        }
+        let turn = replay.turn_ns();
+        let slice = (TURNS_REPLAYED * turn) as u64;
+        let [least, most] = REPLAYED;
+        let spec = Spec {
+            critical: vec![0],
+            non_critical: vec![0],
+            locks: vec![u32::try_from(replay.locks()).unwrap_or(u32::MAX)],
+            trace: Some(replay.name()),
+            slice: spec
+                .slice
+                .or(Some(Duration::from_nanos(slice.clamp(least, most)))),
+            ..spec
+        };
+        let mut plan = Self::of(spec, topology, calibration, beat)?;
+        for cell in &mut plan.cells {
+            cell.round = turn.min(least as f64);
+        }
+        plan.replay = Some(Arc::new(replay));
+        Ok(plan)
     }
 
     /// The slices of a cell before calibration.

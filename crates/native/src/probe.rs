@@ -117,7 +117,9 @@ impl Native {
         let line = |name: &str, text: String| (name.to_owned(), text);
         let mut facts = self.environment.facts();
         let turns = spec.mix.words(&spec.locks);
-        if !turns.is_empty() {
+        if let Some(replay) = &plan.replay {
+            facts.extend(replay.facts());
+        } else if !turns.is_empty() {
             facts.push(line("Turns", turns.join("; ")));
         }
         facts.extend([

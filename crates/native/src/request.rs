@@ -4,10 +4,12 @@
 //! and the code that reads its records agree. Nothing here runs anything.
 
 use crate::lock_code::{LAYOUTS, LockCode};
+use crate::replay::{Part, Replay};
 use crate::timeline::{SliceLength, Windows};
 use crate::work::Critical;
 use locklab_judge::{coin, fork_seed};
 use locklab_workload::{Mix, Turn, turns};
+use std::sync::Arc;
 
 /// The multiple of its time that a block may take to get its least pairs.
 const LONGER: u64 = 3;
@@ -39,6 +41,8 @@ pub(crate) struct Request {
     pub(crate) locks: u32,
     /// What a turn does beyond its lengths.
     pub(crate) mix: Mix,
+    /// The program that is replayed, with what a unit takes in ns.
+    pub(crate) replay: Option<(Arc<Replay>, f64)>,
     /// Start of a slice that is left out, in ns.
     pub(crate) settle: u64,
     /// Measured part of a slice, in ns.
@@ -77,11 +81,21 @@ impl Request {
     /// The turns of a worker; none if each is like every other. All locks that
     /// share a block have the same.
     pub(crate) fn turns(&self, worker: usize) -> Vec<Turn> {
-        if self.locks == 1 && self.mix.is_usual() {
+        if self.replay.is_some() || (self.locks == 1 && self.mix.is_usual()) {
             return Vec::new();
         }
         let seed = fork_seed(fork_seed(self.seed, TURNS), worker as u64);
         turns(&self.mix, self.locks, self.non_critical, seed)
+    }
+
+    /// The parts of the workers in the program that they replay.
+    pub(crate) fn parts(&self) -> Vec<Part> {
+        match &self.replay {
+            Some((replay, unit_ns)) => {
+                replay.parts(self.threads, *unit_ns, fork_seed(self.seed, TURNS))
+            }
+            None => Vec::new(),
+        }
     }
 
     /// The slices of a lock.
@@ -215,6 +229,7 @@ pub(crate) mod tests {
             non_critical: 1,
             locks: 1,
             mix: Mix::default(),
+            replay: None,
             settle: 0,
             length: 1_000_000,
             slices: Vec::new(),

@@ -41,6 +41,9 @@ pub struct Spec {
     /// What a turn does beyond its lengths.
     #[serde(default, skip_serializing_if = "Mix::is_usual")]
     pub mix: Mix,
+    /// The recorded program that is replayed instead of turns of these lengths.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<String>,
     /// CPUs to pin to, in this order; `None`: cores, then siblings, then
     /// other nodes.
     pub pin: Option<Vec<usize>>,
@@ -83,6 +86,7 @@ impl Spec {
             work: Work::Units,
             locks: mix::one_lock(),
             mix: Mix::default(),
+            trace: None,
             pin: None,
             processes: false,
             latency: false,

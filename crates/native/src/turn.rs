@@ -6,6 +6,7 @@
 //! other turn is read from a list ([`locklab_workload::turns`]), eight bytes
 //! each. It allocates nothing and reads no clock.
 
+use crate::stage::Stage;
 use crate::work::{Critical, Section, fstat, units_over};
 use locklab_locks::{NativePlatform, RawLock};
 use locklab_workload::Turn;
@@ -34,6 +35,8 @@ pub(crate) struct Worker<'a> {
     pub(crate) critical: Critical,
     /// Units outside it, where each turn is like every other.
     pub(crate) non_critical: u64,
+    /// What it replays instead, if it replays a program.
+    pub(crate) stage: Option<Stage<'a>>,
 }
 
 /// What a turn did under its locks.
@@ -58,7 +61,7 @@ pub(crate) trait Turns<'a, L> {
     unsafe fn new(worker: &Worker<'a>) -> Self;
 
     /// Takes the locks of the turn.
-    fn acquire(&self);
+    fn acquire(&self, worker: &Worker<'a>);
 
     /// Does what is done under them, and releases them.
     fn inside_and_release(&self, worker: &Worker<'a>) -> Done;
@@ -87,17 +90,17 @@ impl Kind for AllDrawn {
 }
 
 /// A lock that a worker may take.
-struct Taken<'a, L: RawLock<NativePlatform>> {
-    lock: &'a L,
-    context: &'a L::Ctx,
-    lines: &'a [Section],
+pub(crate) struct Taken<'a, L: RawLock<NativePlatform>> {
+    pub(crate) lock: &'a L,
+    pub(crate) context: &'a L::Ctx,
+    pub(crate) lines: &'a [Section],
 }
 
 impl<L: RawLock<NativePlatform>> Taken<'_, L> {
     /// # Safety
     /// The place has an `L`, an `L::Ctx` and its lines, built and in place.
     #[inline(always)]
-    unsafe fn at(place: &Place) -> Self {
+    pub(crate) unsafe fn at(place: &Place) -> Self {
         // SAFETY: the caller's promise.
         unsafe {
             Self {
@@ -120,7 +123,7 @@ impl<'a, L: RawLock<NativePlatform>> Turns<'a, L> for Alike<'a, L> {
     }
 
     #[inline(always)]
-    fn acquire(&self) {
+    fn acquire(&self, _: &Worker<'a>) {
         // SAFETY: the context is ours, and nothing moves.
         unsafe { self.0.lock.lock(self.0.context) };
     }
@@ -188,7 +191,7 @@ impl<'a, L: RawLock<NativePlatform>> Turns<'a, L> for Drawn<'a, L> {
     }
 
     #[inline(always)]
-    fn acquire(&self) {
+    fn acquire(&self, _: &Worker<'a>) {
         for taken in self.all() {
             // SAFETY: the context is ours, for this lock; nothing moves.
             unsafe {

@@ -14,6 +14,8 @@ pub enum Fault {
     /// A part of the file is missing or damaged, so who waited for whom is not
     /// known.
     NotWhole,
+    /// Only waits of a kernel's locks were recorded.
+    WaitsOnly,
 }
 
 impl fmt::Display for Fault {
@@ -28,6 +30,10 @@ impl fmt::Display for Fault {
                  brings itself (Rust, Go, Java) are not seen"
             }
             Self::OneThread => "nothing to gain: only one thread takes locks, and never waits",
+            Self::WaitsOnly => {
+                "perf recorded waits only, and how long locks were held is not known; record \
+                 lock_acquire, lock_acquired and lock_release of a kernel with lockdep"
+            }
             Self::NotWhole => {
                 "the file is not whole, so who waited for whom is not known; record again"
             }

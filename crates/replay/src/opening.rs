@@ -4,7 +4,7 @@ use crate::fault::Fault;
 use crate::program::Program;
 use crate::reading::{Reading, median};
 use crate::window::{Limits, Window, window};
-use locklab_trace::{Event, Missing, Trace};
+use locklab_trace::{Event, Missing, Source, Trace};
 
 impl Program {
     /// The program of a recording, in a window where as many threads as ever
@@ -18,6 +18,9 @@ impl Program {
         }
         if trace.missing != Missing::default() {
             return Err(Fault::NotWhole);
+        }
+        if trace.info.source == Source::KernelWaits {
+            return Err(Fault::WaitsOnly);
         }
         let window = window(trace, limits)?;
         program(trace, limits, window)

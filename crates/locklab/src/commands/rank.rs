@@ -5,6 +5,7 @@ mod arguments;
 mod locks;
 mod native;
 mod needs;
+mod replayed;
 mod simulated;
 
 pub use arguments::{RankArgs, RankSettings};
@@ -71,6 +72,9 @@ fn run_settings(
         ),
     }
     .map_err(Error::Usage)?;
+    if args.trace.is_some() {
+        replayed::check(args, machine).map_err(Error::Usage)?;
+    }
     let locks = args.locks.iter().chain(&args.against);
     own::register(locks.map(String::as_str), &args.own, machine.is_none())?;
     match machine {

@@ -10,6 +10,7 @@ use locklab_lab::settings::DesignSettings;
 use locklab_lab::workload::WorkloadSettings;
 use schemars::JsonSchema;
 use serde::Deserialize;
+use std::path::PathBuf;
 
 /// `locklab rank`
 ///
@@ -48,6 +49,11 @@ pub struct RankSettings {
     /// Numbers of threads, such as 1,2,4..64 [default: as in a matrix]
     #[arg(long, value_name = "LIST")]
     pub threads: Option<Threads>,
+    /// Replay the program of this recording of 'locklab record': its threads, with
+    /// what they do under each lock and between; --threads is the number of those
+    /// that do alike [default: as recorded]
+    #[arg(long, value_name = "FILE")]
+    pub trace: Option<PathBuf>,
     /// Lengths of the critical section [default: 1]
     #[arg(long, value_name = "LIST")]
     pub critical: Option<Numbers>,

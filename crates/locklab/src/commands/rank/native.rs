@@ -2,13 +2,14 @@
 
 use super::arguments::{RankSettings, lengths};
 use super::locks::{Place, question};
+use super::replayed;
 use crate::cli::Common;
 use crate::comparing::{Comparing, ComparingArgs};
 use locklab_host::error::Error;
 use locklab_host::interrupt;
 use locklab_judge::Family;
 use locklab_lab::settings::Limit;
-use locklab_native::{Native, Plan, Spec, default_threads};
+use locklab_native::{Native, Spec, default_threads};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,6 +30,14 @@ pub(super) fn run(
 ) -> Result<ExitCode, Error> {
     let native = Native::probe();
     let mut spec = spec(args, native.topology.order.len());
+    let replay = match &args.trace {
+        Some(file) => {
+            let replay = replayed::replay(file)?;
+            spec.threads = replayed::workers(args, &replay)?;
+            Some(replay)
+        }
+        None => None,
+    };
     let place = Place {
         threads: spec.threads.iter().copied().max().unwrap_or(1),
         works: &|subject| match (spec.processes, subject.info.shared_memory) {
@@ -43,7 +52,7 @@ pub(super) fn run(
     spec.time = Duration::from_secs(args.here.time.map_or(seconds, u64::from));
     spec.baseline = question.subjects[0].lock.clone();
     spec.experiment = question.subjects[1].lock.clone();
-    let plan = Plan::new(spec, &native).map_err(Error::Usage)?;
+    let plan = replayed::plan(spec, replay, &native)?;
     // Of many copies none has a bias to be stored.
     let design = args
         .design

@@ -1,0 +1,210 @@
+//! Recorded programs that are written down, replayed in blocks of a few
+//! milliseconds. Nothing here says how fast anything is.
+
+use super::*;
+use crate::replay::{Act, Replay};
+use crate::spec::Spec;
+use locklab_judge::Family;
+use locklab_lab::experiment::Order;
+use locklab_replay::{Class, Lock, Program, Recorded, Step, Thread};
+
+const LOCK: Lock = Lock {
+    image: 0,
+    address: 0x1000,
+    shared: false,
+    acquired: 1,
+    contended: 0,
+    waited_ns: 0.0,
+    held_ns: 0.0,
+};
+
+fn acquire(lock: u32, shared: bool) -> Step {
+    Step::Acquire { lock, shared }
+}
+
+fn release(lock: u32) -> Step {
+    Step::Release { lock }
+}
+
+/// A thread with one role, and two that do alike: they nest, read, hand over and
+/// sleep.
+fn program() -> Program {
+    let thread = |number, class, steps: &[Step]| Thread {
+        number,
+        class,
+        steps: steps.to_vec(),
+        work_ns: 2000.0,
+    };
+    let worker = [
+        Step::Work(500),
+        acquire(0, false),
+        Step::Work(300),
+        acquire(1, true),
+        Step::Work(100),
+        release(0),
+        release(1),
+        Step::Post {
+            channel: 0,
+            times: 1,
+        },
+        acquire(1, false),
+        release(1),
+    ];
+    let main = [
+        Step::Await { channel: 0 },
+        acquire(0, false),
+        Step::Work(1000),
+        release(0),
+        Step::Idle(1000),
+    ];
+    let class = |threads, scales| Class {
+        threads,
+        scales,
+        acquisitions_per_s: 1.0,
+        work: 0.5,
+        sites: Vec::new(),
+    };
+    Program {
+        locks: vec![
+            LOCK,
+            Lock {
+                shared: true,
+                ..LOCK
+            },
+        ],
+        threads: vec![
+            thread(0, 1, &main),
+            thread(1, 0, &worker),
+            thread(2, 0, &worker),
+        ],
+        channels: 1,
+        classes: vec![class(2, true), class(1, false)],
+        modules: Vec::new(),
+        recorded: Recorded {
+            window_ns: 10_000.0,
+            matched_ns: 100.0,
+            work_ns: 6000.0,
+            ..Recorded::default()
+        },
+    }
+}
+
+#[test]
+fn every_step_stays_and_lengths_become_units() {
+    let replay = Replay::new(program(), "a.trace").unwrap();
+    let parts = replay.parts(3, 5.0, 1);
+    assert_eq!(
+        parts[0].acts,
+        [
+            Act::Await(0),
+            Act::Acquire {
+                place: 0,
+                shared: false
+            },
+            Act::Compute(200),
+            Act::Release {
+                place: 0,
+                shared: false
+            },
+            Act::Idle(1000),
+        ]
+    );
+    // The release of a reader is one of a reader, and that of a writer is not.
+    let releases = |act: &&Act| matches!(act, Act::Release { .. });
+    let of_worker: Vec<&Act> = parts[1].acts.iter().filter(releases).collect();
+    let shared = [(0, false), (1, true), (1, false)];
+    let expected = shared.map(|(place, shared)| Act::Release { place, shared });
+    assert!(of_worker.into_iter().eq(&expected));
+}
+
+#[test]
+fn only_classes_that_scale_have_other_numbers_of_threads() {
+    let replay = Replay::new(program(), "a.trace").unwrap();
+    assert_eq!(replay.workers(None), Ok(3));
+    assert_eq!(replay.workers(Some(2)), Ok(3));
+    assert_eq!(replay.workers(Some(5)), Ok(6));
+    assert_eq!(replay.parts(6, 5.0, 1).len(), 6);
+    assert!(replay.workers(Some(0)).is_err());
+    let unknown = Program {
+        recorded: Recorded {
+            unmatched_ns: 9000.0,
+            ..program().recorded
+        },
+        ..program()
+    };
+    let replay = Replay::new(unknown, "a.trace").unwrap();
+    assert_eq!(replay.workers(None), Ok(3));
+    assert_eq!(
+        replay.workers(Some(5)).unwrap_err(),
+        "a.trace: its threads wait for what was not recorded, so that it can be run again with \
+         its own number of threads only; leave out --threads"
+    );
+    let alone = Program {
+        locks: Vec::new(),
+        ..program()
+    };
+    assert!(Replay::new(alone, "a.trace").is_err());
+}
+
+#[test]
+fn replays_keep_the_increments_of_all_locks() {
+    let native = Native::probe();
+    for (lock, workers, latency) in [
+        ("qspinlock", 3, false),
+        ("pthread", 3, true),
+        ("phase-fair", 5, false),
+    ] {
+        let spec = Spec {
+            threads: vec![workers],
+            slice: Some(Duration::from_millis(2)),
+            time: Duration::from_millis(50),
+            latency,
+            ..Spec::new("ticket", "tas")
+        };
+        let replay = Replay::new(program(), "a.trace").unwrap();
+        let plan = Plan::replaying(spec, replay, &native).unwrap();
+        assert!(
+            native.facts(&plan)[..]
+                .iter()
+                .any(|(name, _)| name == "Program")
+        );
+        let design = Design {
+            pairs: 8,
+            seed: 3,
+            delta: 0.01,
+            family: Family::FalseDiscovery,
+            aa: false,
+        };
+        let code = LockCode::find(lock).unwrap();
+        let interrupt = Arc::new(AtomicBool::new(false));
+        let (mut slices, experiment) = native
+            .instrument_of([code, code], plan, design, interrupt)
+            .unwrap();
+        let turn = Turn {
+            cell: 0,
+            pair: 0,
+            order: Order::Together,
+            seed: 5,
+        };
+        let samples = slices.run_together(&experiment.cells[0], &turn).unwrap();
+        for sample in samples {
+            // A loaded machine may void a block; it may not fail a check.
+            let failed = matches!(sample.invalid, Some(Invalid::CheckFailed(_)));
+            assert!(!failed, "{lock}: {:?}", sample.invalid);
+        }
+    }
+}
+
+#[test]
+fn processes_are_refused() {
+    let spec = Spec {
+        processes: true,
+        ..Spec::new("ticket", "tas")
+    };
+    let replay = Replay::new(program(), "a.trace").unwrap();
+    let why = Plan::replaying(spec, replay, &Native::probe()).unwrap_err();
+    assert_eq!(
+        why,
+        "a recorded program is replayed by threads; leave out --processes"
+    );
+}

@@ -1,0 +1,207 @@
+//! A recorded program in the form in which workers run it again: its lengths in
+//! units of this machine, and which thread each worker is.
+//!
+//! It must never change what a thread does or in which order; only threads that
+//! scale may be more or fewer than were recorded.
+
+use locklab_replay::{Program, Role, Step};
+use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+
+/// What a worker does next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Act {
+    /// It computes so many units.
+    Compute(u64),
+    /// It acquires the lock of this place.
+    Acquire { place: u32, shared: bool },
+    /// It releases it.
+    Release { place: u32, shared: bool },
+    /// It waits for a post to a channel.
+    Await(u32),
+    /// It posts so often to a channel.
+    Post(u32, u32),
+    /// It sleeps for so many nanoseconds.
+    Idle(u64),
+}
+
+/// A recorded program that can be run again on this machine.
+#[derive(Clone, Debug)]
+pub struct Replay {
+    program: Program,
+    /// The file that it is from.
+    file: String,
+}
+
+impl Replay {
+    /// The program of the recording in `file`.
+    ///
+    /// # Errors
+    /// If there is no lock that several threads use.
+    pub fn new(program: Program, file: &str) -> Result<Self, String> {
+        if program.locks.is_empty() {
+            return Err(format!(
+                "{file}: no lock in it is used by two threads, so no other lock can matter"
+            ));
+        }
+        Ok(Self {
+            program,
+            file: file.into(),
+        })
+    }
+
+    /// The file with what tells it from another of the same name.
+    #[must_use]
+    pub fn name(&self) -> String {
+        let mut hasher = DefaultHasher::new();
+        for thread in &self.program.threads {
+            for step in &thread.steps {
+                format!("{step:?}").hash(&mut hasher);
+            }
+        }
+        format!("{}#{:016x}", self.file, hasher.finish())
+    }
+
+    /// Number of locks.
+    #[must_use]
+    pub fn locks(&self) -> usize {
+        self.program.locks.len()
+    }
+
+    /// The workers if the classes that scale have `threads` in all; as recorded
+    /// without a number.
+    ///
+    /// # Errors
+    /// If the recording does not say what other numbers would do.
+    pub fn workers(&self, threads: Option<usize>) -> Result<usize, String> {
+        match threads {
+            None => Ok(self.program.threads.len()),
+            Some(0) => Err("no threads take no locks; give --threads 1 or more".into()),
+            Some(_) if !self.program.can_be_extrapolated() => Err(format!(
+                "{}: its threads wait for what was not recorded, so that it can be run again \
+                 with its own number of threads only; leave out --threads",
+                self.file
+            )),
+            Some(threads) => Ok(self.program.cast(Some(threads), 0).len()),
+        }
+    }
+
+    /// Which thread each of so many workers is.
+    fn cast(&self, workers: usize, seed: u64) -> Vec<Role> {
+        let all = self.program.threads.len();
+        let roles = self.program.scaling_threads();
+        let scaling = workers.saturating_sub(all - roles.min(all));
+        let cast = match workers == all {
+            true => self.program.cast(None, seed),
+            false => self.program.cast(Some(scaling), seed),
+        };
+        debug_assert_eq!(cast.len(), workers);
+        cast
+    }
+
+    /// The parts of all workers, where a unit takes `unit_ns`.
+    pub(crate) fn parts(&self, workers: usize, unit_ns: f64, seed: u64) -> Vec<Part> {
+        let mut acts: BTreeMap<usize, Vec<Act>> = BTreeMap::new();
+        let cast = self.cast(workers, seed);
+        let parts = cast.into_iter().map(|Role { thread, start }| Part {
+            acts: acts
+                .entry(thread)
+                .or_insert_with(|| of_steps(&self.program.threads[thread].steps, unit_ns))
+                .clone(),
+            start,
+        });
+        parts.collect()
+    }
+
+    /// Number of channels.
+    pub(crate) fn channels(&self) -> usize {
+        self.program.channels
+    }
+
+    /// The longest mean time of a turn of any thread, in nanoseconds.
+    pub(crate) fn turn_ns(&self) -> f64 {
+        let of = |thread: &locklab_replay::Thread| {
+            let takes = |step: &&Step| matches!(step, Step::Acquire { .. });
+            let turns = thread.steps.iter().filter(takes).count();
+            thread.work_ns / turns.max(1) as f64
+        };
+        self.program.threads.iter().map(of).fold(0.0, f64::max)
+    }
+
+    /// What is replayed, for the head of a report.
+    pub(crate) fn facts(&self) -> Vec<(String, String)> {
+        let recorded = &self.program.recorded;
+        let sections = self.sections() as f64;
+        vec![
+            (
+                "Program".into(),
+                format!(
+                    "{}: {} threads and {} locks, replayed from {:.1} ms of {:.1} ms",
+                    self.file,
+                    self.program.threads.len(),
+                    self.program.locks.len(),
+                    recorded.window_ns * 1e-6,
+                    recorded.whole_ns * 1e-6,
+                ),
+            ),
+            (
+                "Recorded".into(),
+                format!(
+                    "{:.0} sections a second with its own locks and the recorder, which took {:.0} \
+                     ns of each operation",
+                    sections / (recorded.window_ns * 1e-9).max(1e-9),
+                    recorded.recorder_ns,
+                ),
+            ),
+        ]
+    }
+
+    /// Sections in the window, which hold a lock from first to last: what a
+    /// worker counts as turns.
+    fn sections(&self) -> usize {
+        let of = |thread: &locklab_replay::Thread| {
+            let (mut held, mut sections) = (0_usize, 0);
+            for step in &thread.steps {
+                match step {
+                    Step::Acquire { .. } => {
+                        sections += usize::from(held == 0);
+                        held += 1;
+                    }
+                    Step::Release { .. } => held = held.saturating_sub(1),
+                    _ => {}
+                }
+            }
+            sections
+        };
+        self.program.threads.iter().map(of).sum()
+    }
+}
+
+/// A worker's part: what it does again and again, and with which it begins.
+#[derive(Clone, Debug)]
+pub(crate) struct Part {
+    pub(crate) acts: Vec<Act>,
+    pub(crate) start: usize,
+}
+
+fn of_steps(steps: &[Step], unit_ns: f64) -> Vec<Act> {
+    let mut shares: BTreeMap<u32, bool> = BTreeMap::new();
+    let act = |step: &Step| match *step {
+        Step::Work(ns) => Act::Compute((ns as f64 / unit_ns).round() as u64),
+        Step::Acquire { lock, shared } => {
+            shares.insert(lock, shared);
+            Act::Acquire {
+                place: lock,
+                shared,
+            }
+        }
+        Step::Release { lock } => Act::Release {
+            place: lock,
+            shared: shares.get(&lock).copied().unwrap_or(false),
+        },
+        Step::Await { channel } => Act::Await(channel),
+        Step::Post { channel, times } => Act::Post(channel, times),
+        Step::Idle(ns) => Act::Idle(ns),
+    };
+    steps.iter().map(act).collect()
+}

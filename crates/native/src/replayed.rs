@@ -1,0 +1,170 @@
+//! Turns of a recorded program: from its first acquisition to the release after
+//! which a thread holds nothing, and what it does until the next. It allocates
+//! nothing.
+
+use crate::replay::Act;
+use crate::stage::Stage;
+use crate::turn::{Done, Kind, Taken, Turns, Worker};
+use locklab_locks::{NativePlatform, RawLock};
+use std::cell::Cell;
+
+/// They are those of a recorded program.
+pub(crate) struct AllReplayed;
+
+impl Kind for AllReplayed {
+    type Turns<'a, L: RawLock<NativePlatform>> = Replayed<'a, L>;
+}
+
+/// Turns of a recorded program.
+pub(crate) struct Replayed<'a, L: RawLock<NativePlatform>> {
+    stage: Stage<'a>,
+    /// The next of the acts.
+    at: Cell<usize>,
+    lock: std::marker::PhantomData<&'a L>,
+}
+
+impl<'a, L: RawLock<NativePlatform>> Replayed<'a, L> {
+    #[inline(always)]
+    fn next(&self) -> Act {
+        let (acts, at) = (&self.stage.part.acts, self.at.get());
+        self.at.set(if at + 1 == acts.len() { 0 } else { at + 1 });
+        acts[at]
+    }
+
+    #[inline(always)]
+    fn taken<'b>(&self, worker: &'b Worker<'a>, place: u32) -> Taken<'b, L> {
+        // SAFETY: the promise of `new`, for every place.
+        unsafe { Taken::at(&worker.places[place as usize]) }
+    }
+
+    /// Acquires a lock, and notes it in its line; returns whether it was another
+    /// worker's before.
+    #[inline(always)]
+    fn enter(&self, worker: &Worker<'a>, place: u32, shared: bool, done: &mut Done) {
+        let taken = self.taken(worker, place);
+        // SAFETY: the context is ours, for this lock, which we do not hold.
+        unsafe {
+            match shared {
+                true => taken.lock.read_lock(taken.context),
+                false => taken.lock.lock(taken.context),
+            }
+        }
+        self.note(worker, place, shared, done);
+    }
+
+    #[inline(always)]
+    fn note(&self, worker: &Worker<'a>, place: u32, shared: bool, done: &mut Done) {
+        if !shared {
+            done.increments += 1;
+            let lines = self.taken(worker, place).lines;
+            done.handoffs += u64::from(lines[0].enter(worker.me));
+        }
+    }
+
+    /// Goes on until it is about to acquire and holds nothing.
+    fn go_on(&self, worker: &Worker<'a>) {
+        loop {
+            let at = self.at.get();
+            match self.next() {
+                Act::Acquire { .. } => {
+                    self.at.set(at);
+                    return;
+                }
+                act => self.alone(act, |units| {
+                    // SAFETY: the section is ours alone.
+                    unsafe { worker.private.units(units) };
+                }),
+            }
+        }
+    }
+
+    /// What needs no lock.
+    #[inline(always)]
+    fn alone(&self, act: Act, compute: impl FnMut(u64)) {
+        match act {
+            Act::Compute(units) => self.stage.compute(units, compute),
+            Act::Await(channel) => self.stage.receive(channel),
+            Act::Post(channel, times) => self.stage.channels[channel as usize].post(times),
+            Act::Idle(ns) => self.stage.idle(ns),
+            Act::Acquire { .. } | Act::Release { .. } => {}
+        }
+    }
+}
+
+impl<'a, L: RawLock<NativePlatform>> Turns<'a, L> for Replayed<'a, L> {
+    unsafe fn new(worker: &Worker<'a>) -> Self {
+        let stage = worker.stage.expect("a replay has a stage");
+        let replayed = Self {
+            at: Cell::new(stage.part.start),
+            stage,
+            lock: std::marker::PhantomData,
+        };
+        replayed.go_on(worker);
+        replayed
+    }
+
+    #[inline(always)]
+    fn acquire(&self, worker: &Worker<'a>) {
+        // The act stays the next: what follows needs to know it.
+        if let Act::Acquire { place, shared } = self.stage.part.acts[self.at.get()] {
+            let taken = self.taken(worker, place);
+            // SAFETY: the context is ours, for this lock, which we do not hold.
+            unsafe {
+                match shared {
+                    true => taken.lock.read_lock(taken.context),
+                    false => taken.lock.lock(taken.context),
+                }
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn inside_and_release(&self, worker: &Worker<'a>) -> Done {
+        let mut done = Done::default();
+        let mut held = 0_u32;
+        // The lock whose line it computes in: the last one that it has alone.
+        let mut own = None;
+        if let Act::Acquire { place, shared } = self.next() {
+            self.note(worker, place, shared, &mut done);
+            held = 1;
+            own = (!shared).then_some(place);
+        }
+        while held > 0 {
+            match self.next() {
+                Act::Acquire { place, shared } => {
+                    self.enter(worker, place, shared, &mut done);
+                    held += 1;
+                    if !shared {
+                        own = Some(place);
+                    }
+                }
+                Act::Release { place, shared } => {
+                    let taken = self.taken(worker, place);
+                    // SAFETY: we hold it, with this context.
+                    unsafe {
+                        match shared {
+                            true => taken.lock.read_unlock(taken.context),
+                            false => taken.lock.unlock(taken.context),
+                        }
+                    }
+                    held -= 1;
+                    own = own.filter(|&own| own != place);
+                }
+                act => {
+                    let section = match own {
+                        Some(place) => &self.taken(worker, place).lines[0],
+                        None => worker.private,
+                    };
+                    // SAFETY: we hold its lock, or it is ours alone.
+                    self.alone(act, |units| unsafe { section.units(units) });
+                }
+            }
+        }
+        done
+    }
+
+    #[inline(always)]
+    fn outside(&mut self, worker: &Worker<'a>) {
+        self.go_on(worker);
+    }
+}

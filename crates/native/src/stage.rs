@@ -1,0 +1,103 @@
+//! Where a worker replays its part of a recorded program: the others post to its
+//! channels, and the slice ends while it waits.
+//!
+//! A worker that computes, sleeps or waits for long looks at the clock
+//! meanwhile, and leaves as soon as the slice is over. It allocates nothing.
+
+use crate::clockwork::Clockwork;
+use crate::rendezvous::{wait, wake_all};
+use crate::replay::Part;
+use locklab_host::clock;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+/// What a worker replays, with whom.
+#[derive(Clone, Copy)]
+pub(crate) struct Stage<'a> {
+    pub(crate) part: &'a Part,
+    pub(crate) clockwork: &'a Clockwork,
+    pub(crate) channels: &'a [Channel],
+}
+
+/// A semaphore of the program.
+#[derive(Debug, Default)]
+#[repr(C, align(128))]
+pub(crate) struct Channel {
+    posts: AtomicU32,
+    waiters: AtomicU32,
+}
+
+impl Channel {
+    /// As it is at first.
+    pub(crate) fn reset(&self) {
+        self.posts.store(0, Ordering::Relaxed);
+        self.waiters.store(0, Ordering::Relaxed);
+    }
+
+    pub(crate) fn post(&self, times: u32) {
+        // R1: SeqCst, with the waiter's two accesses: it sees the post, or we
+        // see the waiter.
+        self.posts.fetch_add(times, Ordering::SeqCst);
+        if self.waiters.load(Ordering::SeqCst) > 0 {
+            wake_all(&self.posts);
+        }
+    }
+
+    /// Takes a post, if there is one.
+    fn take(&self) -> bool {
+        let taken = self
+            .posts
+            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, |posts| {
+                posts.checked_sub(1)
+            });
+        taken.is_ok()
+    }
+}
+
+/// How long a worker waits or sleeps between two looks at the clock.
+const LOOK: Duration = Duration::from_micros(500);
+/// How much it computes between them.
+const UNITS: u64 = 20_000;
+
+impl Stage<'_> {
+    /// Whether the slice is over, after a look at the clock.
+    fn over(&self) -> bool {
+        self.clockwork.advance(clock::now());
+        self.clockwork.is_over()
+    }
+
+    pub(crate) fn compute(&self, mut units: u64, mut compute: impl FnMut(u64)) {
+        while units > UNITS {
+            compute(UNITS);
+            units -= UNITS;
+            if self.over() {
+                return;
+            }
+        }
+        compute(units);
+    }
+
+    pub(crate) fn idle(&self, ns: u64) {
+        let end = clock::now().saturating_add(ns);
+        loop {
+            let left = end.saturating_sub(clock::now());
+            if left == 0 || self.over() {
+                return;
+            }
+            std::thread::sleep(LOOK.min(Duration::from_nanos(left)));
+        }
+    }
+
+    pub(crate) fn receive(&self, channel: u32) {
+        let channel = &self.channels[channel as usize];
+        while !channel.take() {
+            // R1: as above.
+            channel.waiters.fetch_add(1, Ordering::SeqCst);
+            wait(&channel.posts, 0, Some(LOOK));
+            channel.waiters.fetch_sub(1, Ordering::SeqCst);
+            if self.over() {
+                return;
+            }
+        }
+    }
+}
