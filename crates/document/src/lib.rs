@@ -5,20 +5,22 @@
 //! and figures that are ready to be read; nothing here measures, judges or
 //! claims, nor knows an experiment or a store.
 
+pub mod bars;
+pub mod lines;
 pub mod number;
 pub mod page;
 pub mod render;
 mod shade;
 
+pub use bars::{BarRow, Bars};
+pub use lines::{Line, LinePoint, Lines};
+pub use page::COLUMNS;
 pub use shade::{Shade, mark};
 
 use locklab_judge::{Shown, Verdict};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-
-/// Columns of a text report.
-pub const COLUMNS: usize = 72;
 
 /// Facts in the order in which a report prints them: name, then value.
 pub type Facts = Vec<(String, String)>;
@@ -460,48 +462,6 @@ pub struct CurvePoint {
     pub value: f64,
     /// The limits of that, where there are any.
     pub limits: Option<(f64, f64)>,
-}
-
-/// Many lines over the same names.
-#[derive(Clone, Debug)]
-pub struct Lines {
-    /// What is shown.
-    pub title: String,
-    /// What the names are.
-    pub x_title: String,
-    /// Places on the x axis.
-    pub names: Vec<String>,
-    /// The lines, the most important first.
-    pub lines: Vec<Line>,
-    /// Whether the y axis is logarithmic; otherwise it starts at zero.
-    pub logarithmic: bool,
-}
-
-/// One of many lines.
-#[derive(Clone, Debug)]
-pub struct Line {
-    /// Its name, at its right end.
-    pub name: String,
-    /// Points from left to right.
-    pub points: Vec<LinePoint>,
-    /// Its number among those that have a colour and a mark of their own;
-    /// `None` for one in the background.
-    pub colour: Option<usize>,
-    /// Whether it is drawn thicker.
-    pub bold: bool,
-}
-
-/// A point of a line.
-#[derive(Clone, Debug)]
-pub struct LinePoint {
-    /// Which of the named places on the x axis.
-    pub place: usize,
-    /// Its height.
-    pub value: f64,
-    /// The limits of that, where there are any.
-    pub limits: Option<(f64, f64)>,
-    /// Text shown when a pointer is over it.
-    pub detail: String,
 }
 
 /// Estimates with their intervals over the pairs they come from.

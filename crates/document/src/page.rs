@@ -3,8 +3,10 @@
 //! Wraps whatever comes from outside (names, reasons, facts about a machine),
 //! so that no input makes a line longer.
 
-use crate::COLUMNS;
 use textwrap::{Options, WordSeparator, WrapAlgorithm, core::display_width};
+
+/// Columns of a text report.
+pub const COLUMNS: usize = 72;
 
 /// Lines of a report, none wider than [`COLUMNS`].
 #[derive(Debug, Default)]

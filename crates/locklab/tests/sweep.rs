@@ -127,6 +127,24 @@ fn a_plan_of_real_machines_is_text_or_json_as_asked() {
 }
 
 #[test]
+fn a_sweep_draws_throughput_over_threads_a_line_a_lock() {
+    let place = Place::new(&FILE.replace("critical = [1]", "critical = [1]\nlatency = true"));
+    let text = place.text(&["sweep", "s.toml", "--html", "s.html"]);
+    let heading = "flat-16, workload 1, critical 1, non-critical 1, 16 threads\n";
+    let (_, bars) = text.split_once(heading).unwrap();
+    let of: Vec<&str> = bars.lines().take_while(|line| !line.is_empty()).collect();
+    // The titles, three locks and the baseline.
+    assert_eq!(of.len(), 5, "{text}");
+    assert!(of[0].ends_with("p99 ns") && of[1].ends_with('#'), "{text}");
+    let page = std::fs::read_to_string(place.path("s.html")).unwrap();
+    let pictures = page.matches("p99 of the wait, ns</text>").count();
+    assert_eq!(pictures, 4, "two lengths on two machines");
+    for lock in ["qspinlock", "ticket", "mcs", "tas"] {
+        assert!(page.contains(&format!(">{lock}</text>")), "{lock}");
+    }
+}
+
+#[test]
 fn a_sweep_is_the_same_whatever_ran_where() {
     let place = Place::new(FILE);
     let words = ["sweep", "s.toml", "--folder"];

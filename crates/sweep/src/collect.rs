@@ -14,7 +14,7 @@ use crate::models::Models;
 use crate::plan::{Plan, Run};
 use crate::task::{Missing, Task, missing_units};
 use locklab_lab::experiment::Invalid;
-use locklab_lab::matrix::{JAIN, OPS};
+use locklab_lab::matrix::{JAIN, LATENCY_P99, OPS};
 use locklab_lab::progress::Progress;
 use locklab_lab::store::{Store, StoredRow};
 use serde::Deserialize;
@@ -23,20 +23,24 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 /// The figures of one run that the summary uses.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Figures {
-    /// Operations a second and Jain's index of the baseline.
-    pub baseline: [f64; 2],
-    /// Operations a second and Jain's index of the experiment.
-    pub experiment: [f64; 2],
+    /// Those of the baseline.
+    pub baseline: OfRun,
+    /// Those of the experiment.
+    pub experiment: OfRun,
 }
 
 impl Default for Figures {
     fn default() -> Self {
         Self {
-            baseline: [f64::NAN; 2],
-            experiment: [f64::NAN; 2],
+            baseline: [f64::NAN; 3],
+            experiment: [f64::NAN; 3],
         }
     }
 }
+
+/// Operations a second, Jain's index, and the 99th percentile of the wait in
+/// ns, where that was asked for; NaN where there is none.
+pub(crate) type OfRun = [f64; 3];
 
 /// What was collected.
 #[derive(Clone, Debug, Default)]
@@ -211,7 +215,7 @@ fn check_shard(
         let read: Read = serde_json::from_str(row.sample).map_err(|_| wrong("cannot be read"))?;
         let figures = &mut collected.figures[number as usize];
         let figure = |name: &str| read.values.get(name).copied().unwrap_or(f64::NAN);
-        let both = [figure(OPS), figure(JAIN)];
+        let both = [figure(OPS), figure(JAIN), figure(LATENCY_P99)];
         match side {
             "baseline" => figures.baseline = both,
             _ => figures.experiment = both,

@@ -34,6 +34,7 @@ mod local;
 pub mod machines;
 mod machines_report;
 mod models;
+mod over_threads;
 mod own_locks;
 mod pareto;
 mod plan;

@@ -3,6 +3,7 @@
 
 use crate::collect::Collected;
 use crate::models::Models;
+use crate::over_threads;
 use crate::own_locks;
 use crate::plan::{Block, Plan};
 use crate::regime::Regime;
@@ -143,6 +144,8 @@ pub(crate) fn document(models: &Models, collected: &Collected, busy: Option<f64>
             document.push(of_machine(machine.name.as_str(), regimes()));
         }
     }
+    let pictures = over_threads::sections(plan, &collected.figures);
+    document.sections.extend(pictures);
     for regime in Regime::ALL {
         document.sections.extend(heat_maps(plan, summary, regime));
     }

@@ -68,7 +68,7 @@ pub(crate) struct Spread {
 
 impl Spread {
     /// The spread of the figures of all replicates; `None` if there are none.
-    fn of(mut values: Vec<f64>) -> Option<Self> {
+    pub(crate) fn of(mut values: Vec<f64>) -> Option<Self> {
         values.sort_by(f64::total_cmp);
         let (low, high) = nine_of_ten(&values)?;
         let last = values.len() - 1;

@@ -68,7 +68,7 @@ pub(super) fn document(report: &Report) -> Document {
     grids(report, &mut document);
     fairness::as_text(report, &mut document);
     document.push(Section::new("Caveats").items(caveats));
-    charts::throughput(report, &mut document);
+    charts::over_threads(report, &mut document);
     fairness::every_cell(report, &mut document);
     charts::intervals(report, &mut document);
     charts::timelines(report, &mut document);

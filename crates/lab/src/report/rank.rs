@@ -14,7 +14,7 @@ use crate::matrix::{JAIN, JAIN_1MS, LATENCY_P99, LATENCY_P999, OPS};
 use crate::ranking::{Point, Ranked, Ranking};
 use locklab_document::number::{self, label};
 use locklab_document::{
-    COLUMNS, Column, ColumnGroup, Document, Finding, Grid, GridCell, GridRow, Medium, Part,
+    BarRow, Bars, Column, ColumnGroup, Document, Finding, Grid, GridCell, GridRow, Medium, Part,
     Section, Shade, Table, Tone,
 };
 
@@ -297,29 +297,24 @@ fn bars(report: &Report, ranking: &Ranking, point: &Point, document: &mut Docume
     };
     let order = ranked.order();
     let subjects = &ranking.question.subjects;
-    let wide = order.iter().map(|i| subjects[*i].name.chars().count());
-    let wide = wide.max().unwrap_or(0).clamp(4, 18);
-    let line = |lock: usize| -> Option<String> {
+    let waits = point.metric(LATENCY_P99).is_some();
+    let row = |lock: usize| -> Option<BarRow> {
         let shown = ranked.standings[lock].of_best?;
         let figure = |name: &str| {
             let figure = point.metric(name).and_then(|m| m.figures[lock]);
             number::or_dash(figure.map(|f| f.value), number::short)
         };
-        let share = ranked.share(lock).unwrap_or(0.0).clamp(0.0, 1.0);
-        let name: String = subjects[lock].name.chars().take(18).collect();
+        let share = format!("{}{:1}", number::ratio(shown.value), sign(ranked, lock));
         let limits = format!("{}-{}", number::ratio(shown.low), number::ratio(shown.high));
-        let mut line = format!(
-            "{name:<wide$} {:>6} {:>5}{:1} {limits:>11} ",
-            figure(OPS),
-            number::ratio(shown.value),
-            sign(ranked, lock),
-        );
-        if point.metric(LATENCY_P99).is_some() {
-            line.push_str(&format!("{:>6} ", figure(LATENCY_P99)));
+        let mut cells = vec![figure(OPS), share, limits];
+        if waits {
+            cells.push(figure(LATENCY_P99));
         }
-        let room = COLUMNS.saturating_sub(line.chars().count());
-        line.push_str(&"#".repeat((share * room as f64).round() as usize));
-        Some(line)
+        Some(BarRow {
+            name: subjects[lock].name.clone(),
+            cells,
+            share: ranked.share(lock).unwrap_or(0.0),
+        })
     };
     let least = order.iter().filter(|i| ranked.may_be_best(**i)).count();
     let shown = if order.len() <= SHOWN + 3 {
@@ -327,24 +322,19 @@ fn bars(report: &Report, ranking: &Ranking, point: &Point, document: &mut Docume
     } else {
         SHOWN.max(least)
     };
-    let mut lines = vec![format!(
-        "{:<wide$} {:>6} {:>5}  {:>11} {}",
-        report.context.words.subject,
-        "ops/s",
-        "share",
-        "limits",
-        if point.metric(LATENCY_P99).is_some() {
-            "p99 ns"
-        } else {
-            ""
-        }
-    )];
-    lines[0] = lines[0].trim_end().to_owned();
-    lines.extend(order[..shown].iter().filter_map(|lock| line(*lock)));
     let today = order[shown..].contains(&0) && ranking.question.against;
-    if today {
-        lines.extend(line(0));
+    let listed = order[..shown].iter().copied().chain(today.then_some(0));
+    let mut columns = vec![("ops/s", 6), ("share ", 6), ("limits", 11)];
+    if waits {
+        columns.push(("p99 ns", 6));
     }
+    let named = |(title, width): (&str, usize)| (title.to_owned(), width);
+    let bars = Bars {
+        title: report.context.words.subject.into(),
+        columns: columns.into_iter().map(named).collect(),
+        rows: listed.filter_map(row).collect(),
+    };
+    let mut lines = bars.lines();
     let rest: Vec<f64> = order[shown..]
         .iter()
         .filter(|i| !(today && **i == 0))

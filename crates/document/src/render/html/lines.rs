@@ -5,8 +5,8 @@
 
 use super::chart::{at, step};
 use super::clean;
+use crate::lines::{COLOURED, Line, LinePoint, Lines};
 use crate::number;
-use crate::{Line, LinePoint, Lines};
 use maud::{Markup, html};
 
 /// Pixels of one chart.
@@ -18,8 +18,6 @@ const TOP: f64 = 30.0;
 const BOTTOM: f64 = 284.0;
 /// Least distance of two names.
 const LEADING: f64 = 14.0;
-/// Marks that can be told apart.
-const MARKS: usize = 7;
 
 /// Size of charts below one another.
 pub(super) fn size(charts: &[Lines]) -> (usize, usize) {
@@ -143,7 +141,7 @@ pub(super) fn lines(chart: &Lines) -> Markup {
 /// The class of its colour.
 fn class(line: &Line) -> String {
     match line.colour {
-        Some(colour) => format!("c{}", colour % MARKS),
+        Some(colour) => format!("c{}", colour % COLOURED),
         None => "other".into(),
     }
 }
@@ -215,7 +213,7 @@ fn one(line: &Line, axis: &Axis, x: &impl Fn(usize) -> f64) -> Markup {
 /// A mark about a point: shapes differ as well as colours.
 fn mark(colour: Option<usize>, x: f64, y: f64) -> String {
     let [cx, cy] = [at(x), at(y)];
-    match colour.map(|c| c % MARKS) {
+    match colour.map(|c| c % COLOURED) {
         None => format!("M{},{cy}a2,2 0 1 0 4,0a2,2 0 1 0 -4,0", at(x - 2.0)),
         Some(0) => format!("M{},{cy}a3.5,3.5 0 1 0 7,0a3.5,3.5 0 1 0 -7,0", at(x - 3.5)),
         Some(1) => format!("M{},{}h6.4v6.4h-6.4z", at(x - 3.2), at(y - 3.2)),

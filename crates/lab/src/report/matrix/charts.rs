@@ -3,12 +3,13 @@
 
 use super::{MANY, axis, blocks, placed};
 use crate::experiment::{Pair, Sample};
+use crate::matrix::{LATENCY_P99, OPS};
 use crate::report::placed::locks;
 use crate::report::{Report, design};
 use crate::verdicts::JudgedCell;
 use locklab_document::number::{self, label};
 use locklab_document::{
-    Curve, CurvePoint, Curves, Document, IntervalRow, Intervals, Medium, Part, Section, Timeline,
+    Document, IntervalRow, Intervals, Line, LinePoint, Lines, Medium, Part, Section, Timeline,
 };
 use locklab_judge::{Shown, Verdict};
 
@@ -17,52 +18,100 @@ fn readable(cell: &JudgedCell) -> bool {
     !matches!(cell.verdict(), None | Some(Verdict::Invalid(_)))
 }
 
-/// Curves of both locks, one chart for each critical length.
-pub(super) fn throughput(report: &Report, document: &mut Document) {
+/// Throughput over threads and the p99 of the wait beside it, a line a lock,
+/// one picture for each pair of lengths.
+pub(super) fn over_threads(report: &Report, document: &mut Document) {
+    let noun = number::plural(2, report.lengths.noun());
     document.push(
-        Section::new("Throughput against threads")
+        Section::new(format!("Throughput over {noun}"))
             .note(
-                "Vertical lines are 95 % intervals; where there is none, it is narrower than the \
-                 mark or there are fewer than six runs.",
+                "A band is the 95 % interval over the runs; where there is none, there are fewer \
+                 than six runs. A pointer on a mark shows its figure.",
             )
             .only(Medium::Page),
     );
     for (title, block) in blocks(report) {
         let on = |c: &JudgedCell, axis: &str| report.cell(c).key.number(axis).unwrap_or(0);
-        let threads = axis(&block, |c| on(c, "threads"));
-        let curve = |critical: u64, baseline: bool| {
-            let points = block
-                .iter()
-                .filter(|c| on(c, "critical") == critical && readable(c))
-                .filter_map(|c| {
-                    let side = if baseline { &c.baseline } else { &c.experiment };
-                    let figure = side.0.get(&c.primary()?.metric.name)?;
-                    Some(CurvePoint {
-                        place: threads.binary_search(&on(c, "threads")).ok()?,
-                        value: figure.value,
-                        limits: figure.low.zip(figure.high),
-                    })
-                });
-            let mut points: Vec<CurvePoint> = points.collect();
-            // Cells of one thread have no placement and come last.
-            points.sort_by_key(|p| p.place);
-            Curve { points, baseline }
-        };
-        let panels = axis(&block, |c| on(c, "critical"))
+        let charts = axis(&block, |c| on(c, "critical"))
             .into_iter()
-            .map(|critical| Curves {
-                title: format!("critical {}{}", label(critical), report.lengths.unit()),
-                x_title: number::plural(2, report.lengths.noun()),
-                names: threads.iter().map(|n| label(*n)).collect(),
-                curves: vec![curve(critical, true), curve(critical, false)],
+            .flat_map(|critical| {
+                let at = |c: &&&JudgedCell| on(c, "critical") == critical && readable(c);
+                let mut cells: Vec<&JudgedCell> = block.iter().filter(at).copied().collect();
+                // Cells of one thread have no placement and come last.
+                cells.sort_by_key(|c| on(c, "threads"));
+                let length = format!("critical {}{}", label(critical), report.lengths.unit());
+                let decides = cells.iter().find_map(|c| c.primary());
+                let decides = decides.map_or(OPS, |m| m.metric.name.as_str());
+                let what = if decides == OPS {
+                    "operations a second"
+                } else {
+                    decides
+                };
+                [
+                    lines(report, &cells, decides, &format!("{what}, {length}")),
+                    lines(
+                        report,
+                        &cells,
+                        LATENCY_P99,
+                        &format!("p99 of the wait in ns, {length}"),
+                    ),
+                ]
             })
+            .flatten()
             .collect();
         document.push(
             Section::minor(title)
-                .with(Part::Curves(panels))
+                .with(Part::Lines(charts))
                 .only(Medium::Page),
         );
     }
+}
+
+/// One metric of both locks over threads; `None` where it was not measured.
+fn lines(report: &Report, cells: &[&JudgedCell], metric: &str, title: &str) -> Option<Lines> {
+    let threads = |c: &JudgedCell| report.cell(c).key.number("threads").unwrap_or(0);
+    let labels = &report.experiment.labels;
+    let line = |name: &String, is_baseline: bool| {
+        let points = cells.iter().enumerate().filter_map(|(place, cell)| {
+            let side = if is_baseline {
+                &cell.baseline
+            } else {
+                &cell.experiment
+            };
+            let figure = side.0.get(metric)?;
+            Some(LinePoint {
+                place,
+                value: figure.value,
+                limits: figure.low.zip(figure.high),
+                detail: format!(
+                    "{name}, {}: {}",
+                    number::count(
+                        usize::try_from(threads(cell)).unwrap_or(usize::MAX),
+                        report.lengths.noun()
+                    ),
+                    number::short(figure.value)
+                ),
+            })
+        });
+        Line {
+            name: name.clone(),
+            points: points.collect(),
+            colour: None,
+            bold: is_baseline,
+        }
+    };
+    let lines = Lines {
+        title: title.into(),
+        x_title: number::plural(2, report.lengths.noun()),
+        names: cells.iter().map(|c| label(threads(c))).collect(),
+        lines: vec![
+            line(&labels.baseline, true),
+            line(&labels.experiment, false),
+        ],
+        logarithmic: metric == LATENCY_P99,
+    };
+    let lines = lines.coloured(|_| Some(0));
+    (!lines.is_empty()).then_some(lines)
 }
 
 /// A chart of every pair, with the interval of its cell.

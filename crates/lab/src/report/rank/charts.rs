@@ -8,9 +8,6 @@ use crate::ranking::{Point, Ranking};
 use locklab_document::number::{self, label};
 use locklab_document::{Document, Line, LinePoint, Lines, Medium, Part, Section};
 
-/// The most lines that stand out by a colour of their own.
-const COLOURED: usize = 7;
-
 /// One picture for each pair of lengths.
 pub(super) fn over_threads(report: &Report, ranking: &Ranking, document: &mut Document) {
     let on = |p: &Point, axis: &str| p.key.number(axis);
@@ -85,18 +82,12 @@ fn lines(
         best.any(|m| m.may_be_best(lock))
     };
     // What is in use, then what leads somewhere, then what may be the best.
-    let mut coloured: Vec<usize> = Vec::new();
-    for wanted in [&today as &dyn Fn(usize) -> bool, &first, &in_a_set] {
-        for lock in order.iter().copied().filter(|lock| wanted(*lock)) {
-            if !coloured.contains(&lock) && coloured.len() < COLOURED {
-                coloured.push(lock);
-            }
-        }
-    }
-    // A few locks are all worth a colour.
-    if order.len() <= COLOURED {
-        coloured.clone_from(&order);
-    }
+    let importance = |lock: usize| match lock {
+        lock if today(lock) => Some(0),
+        lock if first(lock) => Some(1),
+        lock if in_a_set(lock) => Some(2),
+        _ => None,
+    };
     let name = |lock: usize| &ranking.question.subjects[lock].name;
     let line = |lock: usize| {
         let of = points.iter().enumerate().filter_map(|(place, point)| {
@@ -125,19 +116,19 @@ fn lines(
         Line {
             name: name(lock).clone(),
             points: of.collect(),
-            colour: coloured.iter().position(|c| *c == lock),
+            colour: None,
             bold: today(lock),
         }
     };
-    let lines: Vec<Line> = order.iter().map(|lock| line(*lock)).collect();
-    if lines.iter().all(|line| line.points.is_empty()) {
-        return None;
-    }
-    Some(Lines {
+    let lines = Lines {
         title: title.into(),
         x_title: number::plural(2, report.lengths.noun()),
         names: points.iter().map(|p| label(p.threads())).collect(),
-        lines,
+        lines: order.iter().map(|lock| line(*lock)).collect(),
         logarithmic,
-    })
+    };
+    let subjects = &ranking.question.subjects;
+    let of = |line: &Line| subjects.iter().position(|s| s.name == line.name);
+    let lines = lines.coloured(|line| importance(of(line)?));
+    (!lines.is_empty()).then_some(lines)
 }
