@@ -87,7 +87,10 @@ pub fn examine(store: Result<PathBuf, String>) -> Vec<Check> {
 }
 
 fn samples(path: Result<PathBuf, String>) -> Check {
-    let opened = path.and_then(|path| Store::open(&path).map(|_| path));
+    let opened = path.and_then(|path| match Store::open(&path) {
+        Ok(_) => Ok(path),
+        Err(why) => Err(why.to_string()),
+    });
     match opened {
         Ok(path) => Check::new(
             STORE,

@@ -425,7 +425,7 @@ pub struct GridCell {
     pub value: String,
     /// The verdict and any further mark, in at most two characters.
     pub mark: String,
-    /// Its colour.
+    /// The colour of its verdict and how large the difference is.
     pub shade: Shade,
     /// Text shown when a pointer is over it.
     pub detail: String,
@@ -458,7 +458,7 @@ pub struct Curve {
 pub struct CurvePoint {
     /// Which of the named places on the x axis.
     pub place: usize,
-    /// Its height.
+    /// Its height, in the unit of the title.
     pub value: f64,
     /// The limits of that, where there are any.
     pub limits: Option<(f64, f64)>,

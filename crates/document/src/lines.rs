@@ -40,7 +40,7 @@ pub struct Line {
 pub struct LinePoint {
     /// Which of the named places on the x axis.
     pub place: usize,
-    /// Its height.
+    /// Its height, in the unit of the title.
     pub value: f64,
     /// The limits of that, where there are any.
     pub limits: Option<(f64, f64)>,

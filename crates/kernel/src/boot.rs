@@ -43,7 +43,7 @@ pub struct Qemu {
     tool: Tool,
     /// The version that QEMU reports.
     pub version: String,
-    /// The plugin.
+    /// The file of our plugin, which counts instructions and misses.
     pub plugin: PathBuf,
 }
 

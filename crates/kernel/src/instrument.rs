@@ -37,7 +37,7 @@ pub struct Guests<'a> {
 /// The parameters of one guest.
 #[derive(Clone, Copy)]
 pub struct GuestRun<'a> {
-    /// The kernel.
+    /// The kernel that is booted, with an image for each layout.
     pub kernel: &'a Kernel,
     /// The number of the layout.
     pub layout: usize,

@@ -413,6 +413,14 @@ mod tests {
         tree
     }
 
+    fn cache<'a>(folder: &Path, interrupt: &'a AtomicBool) -> Cache<'a> {
+        Cache {
+            root: folder.join("cache"),
+            interrupt,
+            quiet: true,
+        }
+    }
+
     fn recipe(tree: &Path, change: impl FnOnce(&mut Changes)) -> Changes {
         let mut recipe = Changes {
             source: Some(tree.display().to_string()),
@@ -426,11 +434,7 @@ mod tests {
     fn a_changed_tree_is_a_copy_and_its_patch_applies() {
         let folder = tempfile::tempdir().unwrap();
         let interrupt = AtomicBool::new(false);
-        let cache = Cache {
-            root: folder.path().join("cache"),
-            interrupt: &interrupt,
-            quiet: true,
-        };
+        let cache = cache(folder.path(), &interrupt);
         let original = tiny(folder.path());
         let patch = folder.path().join("p");
         std::fs::write(
@@ -464,11 +468,7 @@ mod tests {
     fn a_patch_that_does_not_apply_names_its_hunk() {
         let folder = tempfile::tempdir().unwrap();
         let interrupt = AtomicBool::new(false);
-        let cache = Cache {
-            root: folder.path().join("cache"),
-            interrupt: &interrupt,
-            quiet: true,
-        };
+        let cache = cache(folder.path(), &interrupt);
         let original = tiny(folder.path());
         let patch = folder.path().join("p");
         std::fs::write(
@@ -487,11 +487,7 @@ mod tests {
     fn a_folder_that_is_no_kernel_is_said() {
         let folder = tempfile::tempdir().unwrap();
         let interrupt = AtomicBool::new(false);
-        let cache = Cache {
-            root: folder.path().join("cache"),
-            interrupt: &interrupt,
-            quiet: true,
-        };
+        let cache = cache(folder.path(), &interrupt);
         let error = tree(&cache, &recipe(folder.path(), |_| {}), Path::new("")).unwrap_err();
         assert!(error.to_string().contains("no kernel tree"));
         let error = original(&cache, "git:x", Path::new("")).unwrap_err();

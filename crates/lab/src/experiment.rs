@@ -416,7 +416,7 @@ pub struct Sample {
     /// Seconds from the start of the experiment to the start of the run, where
     /// the instrument has a clock: the time axis of charts of drift.
     pub started: Option<f64>,
-    /// Its figures.
+    /// What it measured, by the names of the metrics and in their units.
     pub values: Values,
     /// The placement of its CPUs, where that was measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -33,7 +33,7 @@ pub const LATENCY_P50: &str = "latency_p50";
 pub const LATENCY_P99: &str = "latency_p99";
 /// The 99.9th percentile.
 pub const LATENCY_P999: &str = "latency_p999";
-/// The longest.
+/// The longest of one run, in ns.
 pub const LATENCY_MAX: &str = "latency_max";
 
 /// The quantiles of acquisition latency that are judged, each over the blocks:

@@ -10,7 +10,7 @@ use crate::experiment::{Experiment, Pair};
 use crate::instrument::Instrument;
 use crate::progress::Progress;
 use crate::runner::{Outcome, Runner, Stop};
-use crate::store::{Listed, Recorder, Store, hash_of};
+use crate::store::{Listed, Recorder, Store, StoreError, hash_of};
 use crate::verdicts::primary_pairs;
 use locklab_judge::bias_band;
 use std::sync::atomic::AtomicBool;
@@ -55,7 +55,7 @@ impl Session<'_> {
         self,
         instrument: &mut dyn Instrument,
         mut experiment: Experiment,
-    ) -> Result<Measured, String> {
+    ) -> Result<Measured, StoreError> {
         let Self {
             store,
             command,
@@ -127,7 +127,7 @@ fn begin(
     resume: bool,
     experiment: &mut Experiment,
     progress: &Progress,
-) -> Result<i64, String> {
+) -> Result<i64, StoreError> {
     let unfinished = if resume { store.unfinished(key)? } else { None };
     let Some(id) = unfinished else {
         if resume {
@@ -179,7 +179,7 @@ fn read_bands(
     store: &Store,
     instrument: &dyn Instrument,
     experiment: &mut Experiment,
-) -> Result<(), String> {
+) -> Result<(), StoreError> {
     for cell in &mut experiment.cells {
         match instrument.bias_fingerprint(cell) {
             // A deterministic instrument has no bias.

@@ -194,9 +194,10 @@ impl fmt::Display for Limit {
 
 /// Settings of the design of every comparison.
 #[derive(Clone, Debug, Default, PartialEq, Args, Serialize, Deserialize, JsonSchema)]
+#[command(next_help_heading = "Statistics")]
 #[serde(default)]
 pub struct DesignSettings {
-    /// Pairs of each cell; a verdict needs at least 8
+    /// Pairs of each cell, of a ranking blocks; a verdict needs at least 8
     #[arg(long, value_name = "N")]
     pub pairs: Option<u32>,
     /// What counts as flat, in percent [default: 1]

@@ -7,6 +7,7 @@
 //! nothing.
 
 mod alone;
+mod error;
 pub mod export;
 mod merge;
 mod prune;
@@ -14,6 +15,7 @@ mod reading;
 mod recorder;
 mod schema;
 
+pub use error::StoreError;
 pub use merge::{Merged, StoredRow};
 pub use prune::{Prune, Pruned};
 pub use reading::{Listed, StoredSample, listing};
@@ -35,11 +37,11 @@ pub struct Store {
 /// The run that a sample belongs to.
 #[derive(Clone, Copy, Debug)]
 pub struct Slot<'a> {
-    /// Its cell.
+    /// The cell, by its key, which must not change between versions.
     pub cell: &'a Key,
     /// Its pair in the cell.
     pub pair: u32,
-    /// Its side.
+    /// Whether the run was of the baseline or of the experiment.
     pub side: Side,
     /// The order of its pair.
     pub order: Order,
@@ -60,8 +62,8 @@ impl Store {
     /// # Errors
     /// If the file cannot be made or written, is not a store, or is one of
     /// another version. The message has the path and a remedy.
-    pub fn open(path: &Path) -> Result<Self, String> {
-        let wrong = |e: &dyn std::fmt::Display| schema::unusable(path, e);
+    pub fn open(path: &Path) -> Result<Self, StoreError> {
+        let wrong = |e: &dyn std::fmt::Display| StoreError::unusable(path, e);
         let memory = path == Path::new(":memory:");
         if let Some(folder) = path.parent()
             && !memory
@@ -83,15 +85,11 @@ impl Store {
     /// # Errors
     /// If there is no store at the path, it cannot be read, is not a store, or
     /// is one of another version. The message has the path.
-    pub fn read(path: &Path) -> Result<Self, String> {
+    pub fn read(path: &Path) -> Result<Self, StoreError> {
         if !path.exists() {
-            return Err(format!(
-                "there is no store {}; 'locklab matrix' and 'locklab compare' make one, and \
-                 --store PATH names another",
-                path.display()
-            ));
+            return Err(StoreError::Absent(path.to_owned()));
         }
-        let wrong = |e: &dyn std::fmt::Display| schema::unusable(path, e);
+        let wrong = |e: &dyn std::fmt::Display| StoreError::unusable(path, e);
         let db = schema::open_for_reading(path).map_err(|e| wrong(&e))?;
         Ok(Self {
             db,
@@ -105,12 +103,11 @@ impl Store {
         &self.path
     }
 
-    fn wrong(&self, e: &rusqlite::Error) -> String {
-        format!(
-            "the store {} failed: {}",
-            self.path.display(),
-            schema::reason(e)
-        )
+    fn wrong(&self, e: &rusqlite::Error) -> StoreError {
+        StoreError::Failed {
+            path: self.path.clone(),
+            why: schema::reason(e),
+        }
     }
 
     /// Records that an experiment begins; returns its number.
@@ -118,7 +115,12 @@ impl Store {
     /// # Errors
     /// If the store cannot be written, as on a full disk; the message has the
     /// path and the reason.
-    pub fn begin(&self, key: &str, command: &str, experiment: &Experiment) -> Result<i64, String> {
+    pub fn begin(
+        &self,
+        key: &str,
+        command: &str,
+        experiment: &Experiment,
+    ) -> Result<i64, StoreError> {
         self.db
             .execute(
                 "INSERT INTO experiments (key, started, state, process, command, header)
@@ -133,7 +135,7 @@ impl Store {
     ///
     /// # Errors
     /// If the store cannot be read.
-    pub fn unfinished(&self, key: &str) -> Result<Option<i64>, String> {
+    pub fn unfinished(&self, key: &str) -> Result<Option<i64>, StoreError> {
         self.db
             .query_row(
                 "SELECT id FROM experiments WHERE key = ?1 AND state <> 'done'
@@ -149,7 +151,7 @@ impl Store {
     ///
     /// # Errors
     /// If the store cannot be written.
-    pub fn go_on(&self, experiment: i64) -> Result<(), String> {
+    pub fn go_on(&self, experiment: i64) -> Result<(), StoreError> {
         self.db
             .execute(
                 "UPDATE experiments SET state = 'running', process = ?2 WHERE id = ?1",
@@ -163,7 +165,7 @@ impl Store {
     ///
     /// # Errors
     /// If the store cannot be written.
-    pub fn finish(&self, id: i64, experiment: &Experiment) -> Result<(), String> {
+    pub fn finish(&self, id: i64, experiment: &Experiment) -> Result<(), StoreError> {
         let measured = experiment.cells.iter().any(|c| !c.pairs.is_empty());
         let state = if experiment.interrupted.is_some() {
             "interrupted"
@@ -185,7 +187,12 @@ impl Store {
     ///
     /// # Errors
     /// If the store cannot be written.
-    pub fn add(&self, experiment: i64, slot: &Slot<'_>, sample: &Sample) -> Result<i64, String> {
+    pub fn add(
+        &self,
+        experiment: i64,
+        slot: &Slot<'_>,
+        sample: &Sample,
+    ) -> Result<i64, StoreError> {
         self.insert_sample(experiment, slot, "open", sample)?;
         Ok(self.db.last_insert_rowid())
     }
@@ -196,7 +203,7 @@ impl Store {
         slot: &Slot<'_>,
         state: &str,
         sample: &Sample,
-    ) -> Result<(), String> {
+    ) -> Result<(), StoreError> {
         self.append(
             experiment,
             &StoredRow {
@@ -220,7 +227,7 @@ impl Store {
         &mut self,
         samples: [(Option<i64>, &Sample); 2],
         kept: bool,
-    ) -> Result<(), String> {
+    ) -> Result<(), StoreError> {
         let close = |db: &mut Connection| {
             let transaction = db.transaction()?;
             for (id, sample) in samples {
@@ -245,7 +252,7 @@ impl Store {
         cell: &Cell,
         band: f64,
         experiment: i64,
-    ) -> Result<(), String> {
+    ) -> Result<(), StoreError> {
         let metric = cell.primary().map_or("", |m| m.name.as_str());
         self.db
             .execute(
@@ -261,7 +268,7 @@ impl Store {
     ///
     /// # Errors
     /// If the store cannot be read.
-    pub fn band(&self, setup: &str, cell: &Cell) -> Result<Option<f64>, String> {
+    pub fn band(&self, setup: &str, cell: &Cell) -> Result<Option<f64>, StoreError> {
         let metric = cell.primary().map_or("", |m| m.name.as_str());
         self.db
             .query_row(

@@ -7,15 +7,16 @@ use locklab_workload::{Choice, Distribution, Mix, Unit, mix};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The settings.
+/// What threads do around a lock, as options and as keys of a file.
 #[derive(Clone, Debug, Default, PartialEq, Args, Serialize, Deserialize, JsonSchema)]
+#[command(next_help_heading = "What threads do")]
 #[serde(default)]
 pub struct WorkloadSettings {
     /// Unit of lengths: n + 1 units of about 15 cycles, or nanoseconds
     #[arg(long, value_enum)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unit: Option<UnitWord>,
-    /// Share of the acquisitions that read, in percent [default: 0]
+    /// Percentage of acquisitions that only read [default: 0]
     #[arg(long, value_name = "PERCENT")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reads: Option<u32>,
@@ -24,8 +25,8 @@ pub struct WorkloadSettings {
     #[arg(long, value_name = "N")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lines: Option<u32>,
-    /// Distribution of the time outside: fixed, uniform, exponential, bursty
-    /// [default: fixed]
+    /// Distribution of the time outside the critical section: fixed, uniform,
+    /// exponential, bursty [default: fixed]
     #[arg(long, value_name = "NAME")]
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]

@@ -8,7 +8,7 @@ use locklab_lab::experiment::{
 use locklab_lab::instrument::{Instrument, Pairing, Schedule, Stopped, Turn};
 use locklab_lab::progress::Progress;
 use locklab_lab::runner::{Outcome, Runner, Stop};
-use locklab_lab::store::{Recorder, Store};
+use locklab_lab::store::{Recorder, Store, StoreError};
 use serde_json::Value;
 use std::collections::HashMap;
 use std::path::Path;
@@ -347,10 +347,15 @@ fn an_interrupted_experiment_goes_on_where_it_stopped() {
 fn a_store_that_fails_costs_the_copy_only() {
     let mut cells = cells(1);
     let mut recorder = store(&cells);
-    recorder.with(|_, _| Err::<(), _>("the disk is full".into()));
+    recorder.with(|_, _| {
+        Err::<(), _>(StoreError::Failed {
+            path: "a.sqlite".into(),
+            why: "the disk is full".into(),
+        })
+    });
     run_until(8, &mut cells, &mut Script::default(), &mut recorder, None);
     assert_eq!(cells[0].pairs.len(), 8);
-    assert_eq!(recorder.failure(), Some("the disk is full"));
+    assert_eq!(recorder.failure(), Some("the store a.sqlite failed: the disk is full"));
 }
 
 #[test]
@@ -362,7 +367,7 @@ fn a_subject_that_fails_its_check_is_not_run_on() {
     };
     let outcome = run(8, &mut cells, &mut script);
     assert_eq!((outcome.stopped, cells[0].pairs.len()), (None, 1));
-    assert!(cells[0].stopped.as_ref().unwrap().contains("check failed"));
+    assert_eq!(cells[0].stopped.as_deref(), Some("lost"));
     assert_eq!((cells[1].pairs.len(), script.ended), (8, 2));
 }
 

@@ -6,7 +6,7 @@ use locklab_lab::experiment::{
     Cell, Design, Experiment, Invalid, Key, Labels, Metric, Order, Pair, Provenance, Role, Sample,
     Source,
 };
-use locklab_lab::store::{Prune, Slot, Store, hash_of};
+use locklab_lab::store::{Prune, Slot, Store, StoreError, hash_of};
 use rusqlite::Connection;
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -162,7 +162,7 @@ fn an_experiment_in_which_nothing_was_measured_failed() {
     store.finish(id, &header()).unwrap();
     assert_eq!(store.listed(None).unwrap().state, "failed");
     assert_eq!(store.unfinished("key"), Ok(Some(id)));
-    let missing = store.experiment(id + 1).unwrap_err();
+    let missing = store.experiment(id + 1).unwrap_err().to_string();
     assert!(missing.contains("has no experiment 2"), "{missing}");
 }
 
@@ -220,7 +220,13 @@ fn a_damaged_row_is_left_out_and_named() {
     );
     tamper(&path, "UPDATE experiments SET header = '?'");
     assert_eq!(store.list().unwrap()[0].state, "damaged");
-    assert!(store.experiment(id).unwrap_err().contains("results export"));
+    assert!(
+        store
+            .experiment(id)
+            .unwrap_err()
+            .to_string()
+            .contains("results export")
+    );
 }
 
 #[test]
@@ -246,7 +252,7 @@ fn a_hash_names_what_was_asked_and_nothing_else() {
 fn refused(path: &Path) -> String {
     match Store::open(path) {
         Ok(_) => panic!("{} was opened", path.display()),
-        Err(text) => text,
+        Err(error) => error.to_string(),
     }
 }
 
@@ -282,11 +288,9 @@ fn a_store_that_cannot_be_used_is_refused_in_a_sentence() {
             .unwrap();
         assert!(refused(&other).contains(words));
     }
-    let absent = match Store::read(&folder.path().join("absent")) {
-        Ok(_) => panic!("read what is not there"),
-        Err(text) => text,
-    };
-    assert!(absent.contains("there is no store"), "{absent}");
+    let absent = Store::read(&folder.path().join("absent")).err().unwrap();
+    assert!(matches!(absent, StoreError::Absent(_)), "{absent}");
+    assert!(absent.to_string().contains("there is no store"), "{absent}");
 }
 
 #[test]
@@ -349,16 +353,19 @@ fn what_is_stored_together_is_stored_whole_or_not_at_all() {
         shard.together(|shard| {
             let id = shard.begin("key", "", &header())?;
             shard.keep(id, &slot(&key, 0, Side::Baseline), &sample(1.0))?;
-            if fail { Err("no".into()) } else { Ok(id) }
+            match fail {
+                true => Err(StoreError::Empty(path.clone())),
+                false => Ok(id),
+            }
         })
     };
-    assert_eq!(write(true), Err("no".into()));
+    assert!(matches!(write(true), Err(StoreError::Empty(_))));
     assert_eq!(shard.count().unwrap(), 0);
     write(false).unwrap();
     assert_eq!(shard.count().unwrap(), 1);
     assert_eq!(shard.of_key("key").unwrap(), Some(1));
     // Another process would be refused; so is another connection of this one.
-    let refused = Store::open_alone(&path).err().unwrap();
+    let refused = Store::open_alone(&path).err().unwrap().to_string();
     assert!(
         refused.ends_with("another command is writing it"),
         "{refused}"
@@ -417,7 +424,7 @@ fn what_is_pruned_is_what_was_named_and_its_space_comes_back() {
     };
     assert_eq!(of(&both), [2]);
     for (prune, part) in [(named(4), "still running"), (named(9), "no experiment 9")] {
-        let error = store.prune(&prune).unwrap_err();
+        let error = store.prune(&prune).unwrap_err().to_string();
         assert!(error.contains(part), "{error}");
     }
     assert_eq!(store.count().unwrap(), 4 * 400);

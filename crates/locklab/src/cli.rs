@@ -25,8 +25,9 @@ pub struct Cli {
 
 /// Options of every command.
 #[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Options of every command")]
 pub struct Common {
-    /// Say what would run, run nothing
+    /// Show what would run, without running it
     #[arg(long, global = true)]
     pub dry_run: bool,
     /// Show no progress and no notes
@@ -40,7 +41,7 @@ pub struct Common {
 /// The store of a command that has one.
 #[derive(Clone, Debug, Default, Args, Serialize)]
 pub struct StoreArgs {
-    /// Store of samples (default: locklab.sqlite in the user's data folder)
+    /// The store of samples [default: locklab.sqlite in the user's data folder]
     #[arg(long, global = true, value_name = "PATH")]
     pub store: Option<PathBuf>,
 }

@@ -30,8 +30,10 @@ use std::time::{Duration, Instant};
 /// How a comparison is carried out and reported, whatever is compared. What is
 /// compared, and by which design, are settings, which a file may have too.
 #[derive(Clone, Debug, Default, Args, Serialize)]
+#[command(next_help_heading = "How it is carried out")]
 pub struct ComparingArgs {
     /// Compare the baseline with itself, and store the bias of this set-up
+    /// (rank: eight copies of one lock)
     #[arg(long)]
     pub aa: bool,
     /// Continue the same comparison where it was interrupted
@@ -52,6 +54,7 @@ pub struct ComparingArgs {
 
 /// Files to which a report is written, in addition to standard output.
 #[derive(Clone, Debug, Default, Args, Serialize)]
+#[command(next_help_heading = "Reports")]
 pub struct ReportFiles {
     /// Also write the report as one HTML file
     #[arg(long, value_name = "FILE")]
@@ -176,7 +179,7 @@ impl Comparing<'_> {
         experiment: Experiment,
     ) -> Result<Judged, Error> {
         self.args.files.check()?;
-        let store = Store::open(&store_path(&self.args.store)?).map_err(Error::Failed)?;
+        let store = Store::open(&store_path(&self.args.store)?)?;
         if !self.common.quiet {
             message::print(announcement(&experiment, instrument));
         }
@@ -188,7 +191,7 @@ impl Comparing<'_> {
             interrupt: self.interrupt,
             quiet: self.common.quiet,
         };
-        let measured = session.run(instrument, experiment).map_err(Error::Failed)?;
+        let measured = session.run(instrument, experiment)?;
         let trouble = trouble(&measured);
         let context = context(&measured.experiment, &measured.listed, self.file.clone());
         let (verdicts, document) = judged_document(&measured.experiment, &context)?;

@@ -4,12 +4,12 @@
 //! Everything comes from the lock itself and from the record of the checker's
 //! last complete run; nothing is stated here.
 
-use locklab_document::number;
+use locklab_document::page::Page;
+use locklab_document::{Column, Table, number, render};
 use locklab_locks::Fairness;
 use locklab_native::subject::{self, Subject};
 use locklab_verify::record::{Record, recorded};
 use serde_json::{Value, json};
-use std::fmt::Write as _;
 
 /// What is known of a lock, for machines.
 pub(crate) fn row(subject: &Subject) -> Value {
@@ -85,54 +85,44 @@ fn fairness(fairness: Fairness) -> &'static str {
     }
 }
 
+/// The meaning of the columns.
+const LEGEND: &str = "bytes: of the lock. wait: bytes that each waiter adds. order: who is \
+                      next (fifo; bound, a waiter may be overtaken so often and no more; none). \
+                      ctx: a thread brings a context, such as a node. NUMA: prefers a waiter of \
+                      the same node. rec: recursive. try, time: try_lock, timeout. park: a waiter \
+                      may sleep. shm: works between processes (--processes). msr: where it works: \
+                      m in a matrix here, s in a simulated one (--on MACHINE), r under an \
+                      unmodified program ('locklab run').";
+
+/// The names of the columns, each with its width: together they fill the page.
+const COLUMNS: [(&str, usize); 12] = [
+    ("lock", 20),
+    ("bytes", 5),
+    ("wait", 4),
+    ("order", 5),
+    ("ctx", 3),
+    ("NUMA", 4),
+    ("rec", 3),
+    ("try", 3),
+    ("time", 4),
+    ("park", 4),
+    ("shm", 3),
+    ("msr", 3),
+];
+
 /// A table of these locks, then a paragraph on each.
 pub(crate) fn table(asked: &[Subject]) -> String {
-    let mut text = format!(
-        "{:<16} bytes +wait order   free NUMA rec try time park shm msr\n",
-        "lock"
-    );
+    let columns = COLUMNS.map(|(title, width)| match title {
+        "bytes" | "wait" => Column::new(title, width),
+        _ => Column::words(title, width),
+    });
+    let rows = asked.iter().map(cells).collect();
+    let mut page = Page::default();
+    page.paragraph(LEGEND);
     for subject in asked {
         let info = &subject.info;
-        let order = match info.fairness {
-            Fairness::Fifo => "fifo",
-            Fairness::Bounded(_) => "bounded",
-            Fairness::Unfair => "unfair",
-        };
-        let mark = |yes: bool| if yes { "x" } else { "." };
-        let worlds: String = subject::WORLDS
-            .iter()
-            .zip(subject.works_in())
-            .map(|((letter, _), works)| if works { *letter } else { '.' })
-            .collect();
-        // A long name takes its columns from the column of bytes per waiter.
-        let wait = 6_usize.saturating_sub(info.name.len().saturating_sub(16));
-        let _ = writeln!(
-            text,
-            "{:<16} {:>5}{:>wait$} {order:<7} {:<4} {:<4} {:<3} {:<3} {:<4} {:<4} {:<3} {worlds}",
-            info.name,
-            subject.bytes,
-            info.bytes_per_waiter,
-            mark(subject.context_free),
-            mark(info.numa_aware),
-            mark(info.recursive),
-            mark(info.try_lock),
-            mark(info.timeout),
-            mark(info.parks),
-            mark(info.shared_memory),
-        );
-    }
-    text.push_str(
-        "\n\
-         bytes of the lock; +wait: bytes that each waiter adds; order: who is\n\
-         next; free: context-free, a thread brings no node; NUMA: prefers a\n\
-         waiter of the same node; rec: recursive; try, time: try_lock, timeout;\n\
-         park: a waiter may sleep; shm: works between processes (--processes).\n\
-         msr: where it works: m in a matrix here, s in a simulated one (--on\n\
-         MACHINE), r under an unmodified program ('locklab run').\n",
-    );
-    for subject in asked {
-        let info = &subject.info;
-        let _ = writeln!(text, "\n{}", info.name);
+        page.blank();
+        page.paragraph(info.name);
         let mut lines = vec![info.summary.to_owned()];
         if let Fairness::Bounded(how) = info.fairness {
             lines.push(format!("order: {how}"));
@@ -144,12 +134,50 @@ pub(crate) fn table(asked: &[Subject]) -> String {
             lines.push(format!("[{}]", info.paper));
         }
         for line in lines {
-            for part in textwrap::wrap(&line, 66) {
-                let _ = writeln!(text, "    {part}");
-            }
+            page.hanging("    ", &line);
         }
     }
-    text
+    let table = render::table(&Table::new(columns.into(), rows));
+    format!("{table}\n{}", page.finish())
+}
+
+/// The row of a lock.
+fn cells(subject: &Subject) -> Vec<String> {
+    let info = &subject.info;
+    let order = match info.fairness {
+        Fairness::Fifo => "fifo",
+        Fairness::Bounded(_) => "bound",
+        Fairness::Unfair => "none",
+    };
+    let mark = |yes: bool| if yes { "x" } else { "." }.to_owned();
+    let worlds = subject::WORLDS.iter().zip(subject.works_in());
+    let worlds = worlds.map(|((letter, _), works)| if works { *letter } else { '.' });
+    vec![
+        shortened(info.name),
+        subject.bytes.to_string(),
+        info.bytes_per_waiter.to_string(),
+        order.to_owned(),
+        mark(!subject.context_free),
+        mark(info.numa_aware),
+        mark(info.recursive),
+        mark(info.try_lock),
+        mark(info.timeout),
+        mark(info.parks),
+        mark(info.shared_memory),
+        worlds.collect(),
+    ]
+}
+
+/// A name that fits its column: of a long path the end.
+fn shortened(name: &str) -> String {
+    let (_, room) = COLUMNS[0];
+    match name.chars().count() {
+        length if length > room => {
+            let end: String = name.chars().skip(length - (room - 2)).collect();
+            format!("..{end}")
+        }
+        _ => name.to_owned(),
+    }
 }
 
 #[cfg(test)]
@@ -193,5 +221,10 @@ mod tests {
         let text = table(&subject::all());
         let long: Vec<&str> = text.lines().filter(|line| line.len() > 72).collect();
         assert!(long.is_empty(), "{long:?}");
+        // One line a lock, whose columns are under their titles.
+        let rows: Vec<&str> = text.lines().take_while(|line| !line.is_empty()).collect();
+        assert_eq!(rows.len(), 1 + subject::all().len(), "{text}");
+        assert!(rows.iter().all(|row| row.len() == 72), "{text}");
+        assert_eq!(shortened("./a/folder/with/mine.c"), "..folder/with/mine.c");
     }
 }

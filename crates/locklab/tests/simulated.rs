@@ -108,3 +108,26 @@ fn too_few_pairs_for_a_verdict_are_reported_first() {
         "{text}"
     );
 }
+
+/// The recipe of a machine: a copy of a file, under a name and with figures of
+/// its own, is a machine wherever `--on` is.
+#[test]
+fn a_copied_machine_file_is_a_machine() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("mine.toml");
+    let copied = concat!(env!("CARGO_MANIFEST_DIR"), "/../../machines/amd64-8.toml");
+    let text = std::fs::read_to_string(copied).unwrap();
+    std::fs::write(&file, text.replace("name = \"amd64-8\"", "name = \"mine\"")).unwrap();
+    let file = file.to_str().unwrap();
+    let shown = printed(&format!("machine show {file}"));
+    assert!(shown.starts_with("mine: "), "{shown}");
+    let rest = "ticket mcs --threads 8 --critical 1 --non-critical 1 --pairs 8 --on";
+    let [copy, original] = [file, "amd64-8"].map(|on| printed(&format!("matrix {rest} {on}")));
+    let cell = |text: &str| {
+        let row = text.lines().find(|line| line.starts_with("     8 |"));
+        row.unwrap_or_default().to_owned()
+    };
+    assert!(copy.contains("the modelled machine mine"), "{copy}");
+    assert_eq!(cell(&copy), cell(&original));
+    assert!(!cell(&copy).is_empty(), "{copy}");
+}

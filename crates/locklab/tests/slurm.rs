@@ -2,7 +2,7 @@
 //! --slurm` installs it; where it is missing, these tests are skipped.
 
 use crate::common::cluster::{Cluster, wait};
-use locklab_lab::store::Store;
+use locklab_lab::store::{Store, StoreError};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -99,7 +99,7 @@ fn contents(store: &Path) -> Vec<String> {
         ));
     }
     let damaged = store
-        .each_row(None, |row| {
+        .each_row(None, |row| -> Result<(), StoreError> {
             all.push(format!("{row:?}"));
             Ok(())
         })

@@ -3,7 +3,7 @@
 
 use crate::common::golden::golden;
 use assert_cmd::Command;
-use locklab_lab::store::Store;
+use locklab_lab::store::{Store, StoreError};
 use serde_json::Value;
 use std::path::Path;
 
@@ -64,7 +64,7 @@ fn rows(store: &Path) -> Vec<String> {
     let mut rows = Vec::new();
     let store = Store::read(store).unwrap();
     store
-        .each_row(None, |row| {
+        .each_row(None, |row| -> Result<(), StoreError> {
             rows.push(format!("{row:?}"));
             Ok(())
         })

@@ -95,7 +95,7 @@ pub(crate) struct Library {
     pub(crate) try_read: Option<Try>,
     pub(crate) init: Option<Init>,
     pub(crate) is_locked: Option<Ask>,
-    /// Its load address.
+    /// Where the loader put it: an address in the file is relative to this.
     pub(crate) base: usize,
     /// Address range of its code.
     pub(crate) code: Range<usize>,

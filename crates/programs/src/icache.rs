@@ -23,7 +23,7 @@ use std::time::Duration;
 /// A modelled cache and the origin of its geometry.
 #[derive(Clone, Debug)]
 pub struct Model {
-    /// The cache.
+    /// Bytes, ways and line size of the level-one instruction cache.
     pub geometry: Geometry,
     /// Whether a miss brings in the next line too.
     pub next_line: bool,

@@ -28,7 +28,7 @@ pub struct Launcher {
     pub limit: Duration,
     /// Set by Ctrl-C.
     pub interrupt: Arc<AtomicBool>,
-    /// The counters.
+    /// What the kernel and the hardware count of every run.
     pub counters: Counters,
     /// The i-cache model under which subjects run, if they do.
     pub model: Option<Model>,
@@ -45,7 +45,7 @@ pub struct Launcher {
 /// A subject's server.
 #[derive(Debug)]
 pub struct Server {
-    /// The program.
+    /// The process, whose children are killed with it.
     pub running: Running,
     counting: Option<Counting>,
     modelled: bool,

@@ -17,7 +17,7 @@ use std::cmp::Ordering;
 /// The results of a few runs of a workload.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Screened {
-    /// Its title.
+    /// The workload, as tables name it.
     pub name: String,
     /// Share of pipeline slots that the front end left empty.
     #[serde(rename = "front_end_bound")]

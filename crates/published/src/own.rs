@@ -88,7 +88,7 @@ pub struct OwnReference {
 /// A time for one operation beside the published one.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct Time {
-    /// The lock.
+    /// The name of the lock, as `locklab locks` lists it.
     pub lock: String,
     /// Number of threads.
     pub threads: usize,
@@ -240,7 +240,7 @@ impl OwnReference {
         })
     }
 
-    /// The title.
+    /// What the reference file calls the experiment.
     pub fn title(&self) -> &str {
         &self.title
     }

@@ -22,7 +22,7 @@ pub struct Reference {
     /// The numbers of threads to which every array of figures refers.
     #[serde(default)]
     pub threads: Vec<usize>,
-    /// The figures.
+    /// The tables of published figures, by the experiment's own names.
     #[serde(flatten)]
     pub(crate) figures: Table,
 }

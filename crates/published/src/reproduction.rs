@@ -118,7 +118,7 @@ pub struct Reproduction {
     pub source: String,
     /// The shape, if the figures are those of a matrix, in its order.
     pub shape: Option<Shape>,
-    /// The figures.
+    /// Ours beside the published ones, in the order of the source.
     pub figures: Vec<Reproduced>,
     /// Agreement of the figures that were published.
     pub agreement: Agreement,

@@ -47,7 +47,7 @@ pub struct Outcome {
     /// Acquisitions in a row by the same CPU, mean, of those that write. 0 if
     /// there was none.
     pub mean_streak: f64,
-    /// The longest streak.
+    /// Acquisitions in a row by one CPU, at most.
     pub longest_streak: u64,
     /// The most readers that held one lock at once; 0 where none shares it.
     #[serde(default, skip_serializing_if = "is_zero")]

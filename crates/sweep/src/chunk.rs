@@ -79,8 +79,8 @@ impl<'a> Chunk<'a> {
     fn open(models: &'a Models, task: &Task, range: Range<u64>) -> Result<Self, Error> {
         let plan = &models.plan;
         let path = models.folder.shard(task);
-        let shard = Store::open_alone(&path).map_err(Error::lab)?;
-        let stored = shard.count().map_err(Error::lab)?;
+        let shard = Store::open_alone(&path)?;
+        let stored = shard.count()?;
         if stored % 2 == 1 || stored / 2 > range.end - range.start {
             return Err(Error::Shard {
                 what: format!(
@@ -127,7 +127,7 @@ impl<'a> Chunk<'a> {
             number += 1;
         }
         let mut experiments = std::mem::take(&mut self.experiments);
-        let stored = self.shard.together(|shard| {
+        self.shard.together(|shard| -> Result<(), Error> {
             for (run, samples) in &runs {
                 let id = self.experiment(shard, &mut experiments, run)?;
                 let cell = key(self.plan, run);
@@ -142,8 +142,7 @@ impl<'a> Chunk<'a> {
                 }
             }
             Ok(())
-        });
-        stored.map_err(Error::lab)?;
+        })?;
         self.experiments = experiments;
         self.next = number;
         Ok(runs.len() as u64)
@@ -155,13 +154,12 @@ impl<'a> Chunk<'a> {
         shard: &Store,
         known: &mut HashMap<(usize, usize), i64>,
         run: &Run,
-    ) -> Result<i64, String> {
+    ) -> Result<i64, Error> {
         let of = (run.block, run.pair);
         if let Some(id) = known.get(&of) {
             return Ok(*id);
         }
-        let comparison = Comparison::new(self.plan, run.block, run.pair, &self.cells[&of])
-            .map_err(|e| e.to_string())?;
+        let comparison = Comparison::new(self.plan, run.block, run.pair, &self.cells[&of])?;
         let id = match shard.of_key(&comparison.key)? {
             Some(id) => id,
             None => shard.begin(&comparison.key, COMMAND, &comparison.experiment)?,

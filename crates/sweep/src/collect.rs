@@ -16,7 +16,7 @@ use crate::task::{Missing, Task, missing_units};
 use locklab_lab::experiment::Invalid;
 use locklab_lab::matrix::{JAIN, LATENCY_P99, OPS};
 use locklab_lab::progress::Progress;
-use locklab_lab::store::{Store, StoredRow};
+use locklab_lab::store::{Store, StoreError, StoredRow};
 use serde::Deserialize;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -182,10 +182,9 @@ fn check_shard(
         return Ok(0);
     }
     let plan = expected.plan;
-    let shard = Store::open_left(&path).map_err(Error::lab)?;
+    let shard = Store::open_left(&path)?;
     let experiments: HashMap<i64, (usize, usize)> = shard
-        .keys()
-        .map_err(Error::lab)?
+        .keys()?
         .into_iter()
         .filter_map(|(id, key)| Some((id, *expected.by_key.get(&key)?)))
         .collect();
@@ -199,11 +198,11 @@ fn check_shard(
             "experiment"
         };
         let wrong = |what: &str| {
-            format!(
+            Error::Lab(format!(
                 "sample {} of the shard {} {what}",
                 samples + 1,
                 path.display()
-            )
+            ))
         };
         if number >= runs.end {
             return Err(wrong("is one too many"));
@@ -268,13 +267,13 @@ fn merge(
     }
     let chunks = stored.len() as u64;
     let store = models.folder.new_store()?;
-    let merged = store.together(|store| {
+    store.together(|store| -> Result<(), Error> {
         let mut numbers: HashMap<(usize, usize), i64> = HashMap::new();
         for (at, cells) in &expected.comparisons {
             let Comparison {
                 key,
                 mut experiment,
-            } = Comparison::new(&models.plan, at.0, at.1, cells).map_err(|e| e.to_string())?;
+            } = Comparison::new(&models.plan, at.0, at.1, cells)?;
             experiment.interrupted = short
                 .get(at)
                 .map(|runs| format!("{runs} runs of the sweep are missing"));
@@ -294,7 +293,7 @@ fn merge(
                 .filter_map(|(id, key)| Some((id, numbers[expected.by_key.get(&key)?])))
                 .collect();
             let mut copied = 0;
-            shard.each_row(None, |row| {
+            shard.each_row(None, |row| -> Result<(), StoreError> {
                 // A task may have stored more runs since the check.
                 if copied < 2 * runs {
                     store.append(ids[&row.experiment], row)?;
@@ -304,8 +303,7 @@ fn merge(
             })?;
         }
         Ok(())
-    });
-    merged.map_err(Error::lab)
+    })
 }
 
 /// A sentence for each node whose clock differs from the folder's.

@@ -2,6 +2,7 @@
 //! with the next step.
 
 use crate::task::Task;
+use locklab_lab::store::StoreError;
 use std::path::{Path, PathBuf};
 
 /// Why an operation on a sweep has no result.
@@ -88,7 +89,11 @@ pub enum Error {
     /// Nothing can be collected yet.
     #[error("{0}")]
     Nothing(String),
-    /// What the laboratory or an instrument said.
+    /// A shard or the merged store cannot be read or written.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// What an instrument or the judge said, or the store while samples were
+    /// measured.
     #[error("{0}")]
     Lab(String),
     /// What the kernel lab said.
@@ -111,7 +116,7 @@ impl Error {
         }
     }
 
-    /// What the laboratory or an instrument said.
+    /// What an instrument or the judge said.
     pub(crate) fn lab(why: impl std::fmt::Display) -> Self {
         Self::Lab(why.to_string())
     }

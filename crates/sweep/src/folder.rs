@@ -208,7 +208,7 @@ impl Folder {
                 fs::remove_file(&old).map_err(|e| Error::write(&old, e))?;
             }
         }
-        Store::open_alone(&part).map_err(Error::lab)
+        Ok(Store::open_alone(&part)?)
     }
 
     /// Makes the new store the store of the sweep, or removes it if it is not

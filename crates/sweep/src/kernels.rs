@@ -64,7 +64,7 @@ pub(crate) struct KernelOptions {
 /// A sweep of kernels in its folder.
 #[derive(Debug)]
 pub(crate) struct KernelSweep {
-    /// Its folder.
+    /// Where its state is: plan, shards, progress, the merged store.
     pub folder: Folder,
     decided: Decided,
     experiment: recipe::Experiment,
@@ -234,9 +234,7 @@ impl KernelSweep {
         let mut missing = Vec::new();
         let store = self.folder.new_store()?;
         let mut merge = || -> Result<Listed, Error> {
-            let id = store
-                .begin(&key_of(&kernels, &experiment), COMMAND, &experiment)
-                .map_err(Error::lab)?;
+            let id = store.begin(&key_of(&kernels, &experiment), COMMAND, &experiment)?;
             for task in &tasks {
                 let why = match self.copy(task, &kernels, &experiment, &store, id) {
                     Ok(true) => continue,
@@ -250,7 +248,7 @@ impl KernelSweep {
                     why,
                 });
             }
-            let (mut pairs, damaged) = store.pairs(id).map_err(Error::lab)?;
+            let (mut pairs, damaged) = store.pairs(id)?;
             for cell in &mut experiment.cells {
                 // Counts of a model have no bias.
                 cell.bias_band = Some(0.0);
@@ -263,8 +261,8 @@ impl KernelSweep {
             let (some, all) = (missing.len(), tasks.len());
             experiment.interrupted =
                 (some > 0).then(|| format!("{some} of {all} layouts are missing"));
-            store.finish(id, &experiment).map_err(Error::lab)?;
-            store.listed(Some(id)).map_err(Error::lab)
+            store.finish(id, &experiment)?;
+            Ok(store.listed(Some(id))?)
         };
         let merged = merge();
         drop(store);
@@ -291,9 +289,9 @@ impl KernelSweep {
         }
         let number = layout(task);
         let (kernels, alone) = apart(kernels.clone(), experiment, number);
-        let shard = Store::open_left(&path).map_err(Error::lab)?;
+        let shard = Store::open_left(&path)?;
         let from = shard.of_key(&key_of(&kernels, &alone));
-        let Some(from) = from.map_err(Error::lab)? else {
+        let Some(from) = from? else {
             return Err(Error::Shard {
                 what: format!(
                     "the shard {} is of other kernels: a source, a compiler, QEMU or the plugin \
@@ -303,7 +301,7 @@ impl KernelSweep {
                 next: NEXT,
             });
         };
-        if shard.listed(Some(from)).map_err(Error::lab)?.state != "done" {
+        if shard.listed(Some(from))?.state != "done" {
             return Ok(false);
         }
         let copied = shard.each_row(Some(from), |row| {
@@ -313,7 +311,7 @@ impl KernelSweep {
             };
             store.append(id, &row)
         });
-        match copied.map_err(Error::lab)?.into_iter().next() {
+        match copied?.into_iter().next() {
             None => Ok(true),
             Some(what) => Err(Error::Shard { what, next: NEXT }),
         }

@@ -41,7 +41,7 @@ impl Fixed for Decided {
 /// A sweep over machines in its folder.
 #[derive(Debug)]
 pub struct Machines {
-    /// Its folder.
+    /// Where its state is: plan, shards, progress, the merged store.
     pub folder: Folder,
     /// The file of the sweep.
     pub file: SweepFile,

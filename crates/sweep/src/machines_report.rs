@@ -71,7 +71,7 @@ pub(crate) fn collect(sweep: &Machines) -> Result<CollectedMachines, Error> {
         if path.exists() {
             match Store::open_left(&path) {
                 Ok(shard) => {
-                    store.merge(&shard).map_err(Error::lab)?;
+                    store.merge(&shard)?;
                     let status = status.unwrap_or_default();
                     let machine = machine(sweep, feature, &status, &shard)?;
                     collected.machines.extend(machine);
@@ -108,8 +108,8 @@ fn machine(
         fingerprint: Facts::new(),
         cells: Vec::new(),
     };
-    for (id, _) in shard.keys().map_err(Error::lab)? {
-        let experiment = shard.experiment(id).map_err(Error::lab)?;
+    for (id, _) in shard.keys()? {
+        let experiment = shard.experiment(id)?;
         if let Provenance::Hardware(name) = &experiment.provenance {
             of.machine.clone_from(name);
         }

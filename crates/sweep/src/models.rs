@@ -32,7 +32,7 @@ impl Fixed for Decided {
 /// A sweep of modelled machines in its folder.
 #[derive(Debug)]
 pub struct Models {
-    /// Its folder.
+    /// Where its state is: plan, shards, progress, the merged store.
     pub folder: Folder,
     /// Every run.
     pub plan: Plan,

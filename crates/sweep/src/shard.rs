@@ -31,11 +31,10 @@ impl Shard<'_> {
         instrument: &mut dyn Instrument,
         experiment: Experiment,
     ) -> Result<Option<Measured>, Error> {
-        let store = Store::open_alone(self.path).map_err(Error::lab)?;
-        let begun = store.of_key(&key_of(instrument, &experiment));
-        let begun = begun.map_err(Error::lab)?;
+        let store = Store::open_alone(self.path)?;
+        let begun = store.of_key(&key_of(instrument, &experiment))?;
         if let Some(id) = begun
-            && store.listed(Some(id)).map_err(Error::lab)?.state == "done"
+            && store.listed(Some(id))?.state == "done"
         {
             return Ok(None);
         }
@@ -47,7 +46,7 @@ impl Shard<'_> {
             interrupt: self.interrupt,
             quiet: self.quiet,
         };
-        let measured = session.run(instrument, experiment).map_err(Error::lab)?;
+        let measured = session.run(instrument, experiment)?;
         match measured.store_failure {
             Some(failure) => Err(Error::lab(failure)),
             None => Ok(Some(measured)),

@@ -5,7 +5,7 @@
 //! write-ahead log, whose index every reader would have to share memory with;
 //! and its samples are written many at a time.
 
-use super::{Slot, Store, schema};
+use super::{Slot, Store, StoreError, schema};
 use crate::experiment::Sample;
 use rusqlite::{Connection, OpenFlags, OptionalExtension, params};
 use std::path::Path;
@@ -17,8 +17,11 @@ impl Store {
     /// # Errors
     /// If it cannot be made or written, is not a store, or another process has
     /// it open like this. The message has the path.
-    pub fn open_alone(path: &Path) -> Result<Self, String> {
-        let wrong = |e: &dyn std::fmt::Display| format!("cannot write {}: {e}", path.display());
+    pub fn open_alone(path: &Path) -> Result<Self, StoreError> {
+        let wrong = |e: &dyn std::fmt::Display| StoreError::NotWritten {
+            path: path.to_owned(),
+            why: e.to_string(),
+        };
         let mut db = Connection::open(path).map_err(|e| wrong(&schema::reason(&e)))?;
         schema::prepare_alone(&mut db).map_err(|e| wrong(&e))?;
         Ok(Self {
@@ -33,8 +36,11 @@ impl Store {
     ///
     /// # Errors
     /// If it cannot be read, is not a store, or its writer has it open.
-    pub fn open_left(path: &Path) -> Result<Self, String> {
-        let wrong = |e: &dyn std::fmt::Display| format!("cannot read {}: {e}", path.display());
+    pub fn open_left(path: &Path) -> Result<Self, StoreError> {
+        let wrong = |e: &dyn std::fmt::Display| StoreError::NotRead {
+            path: path.to_owned(),
+            why: e.to_string(),
+        };
         let db = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE)
             .map_err(|e| wrong(&schema::reason(&e)))?;
         schema::check(&db).map_err(|e| wrong(&e))?;
@@ -48,10 +54,13 @@ impl Store {
     ///
     /// # Errors
     /// The error of `work`, or one if the store cannot be written.
-    pub fn together<T>(&self, work: impl FnOnce(&Self) -> Result<T, String>) -> Result<T, String> {
+    pub fn together<T, E: From<StoreError>>(
+        &self,
+        work: impl FnOnce(&Self) -> Result<T, E>,
+    ) -> Result<T, E> {
         let run = |sql: &str| self.db.execute_batch(sql).map_err(|e| self.wrong(&e));
         run("BEGIN IMMEDIATE")?;
-        let done = work(self).and_then(|done| run("COMMIT").map(|()| done));
+        let done = work(self).and_then(|done| Ok(run("COMMIT").map(|()| done)?));
         if done.is_err() {
             // SQLite may have rolled back by itself, as on a full disk.
             let _ = run("ROLLBACK");
@@ -63,7 +72,7 @@ impl Store {
     ///
     /// # Errors
     /// If the store cannot be read.
-    pub fn of_key(&self, key: &str) -> Result<Option<i64>, String> {
+    pub fn of_key(&self, key: &str) -> Result<Option<i64>, StoreError> {
         self.db
             .query_row(
                 "SELECT id FROM experiments WHERE key = ?1 ORDER BY id LIMIT 1",
@@ -78,7 +87,7 @@ impl Store {
     ///
     /// # Errors
     /// If the store cannot be read.
-    pub fn keys(&self) -> Result<Vec<(i64, String)>, String> {
+    pub fn keys(&self) -> Result<Vec<(i64, String)>, StoreError> {
         let query = || -> rusqlite::Result<Vec<(i64, String)>> {
             self.db
                 .prepare("SELECT id, key FROM experiments ORDER BY id")?
@@ -93,7 +102,7 @@ impl Store {
     ///
     /// # Errors
     /// If the store cannot be written.
-    pub fn end(&self, experiment: i64, complete: bool) -> Result<(), String> {
+    pub fn end(&self, experiment: i64, complete: bool) -> Result<(), StoreError> {
         let state = if complete { "done" } else { "interrupted" };
         self.db
             .execute(
@@ -108,7 +117,12 @@ impl Store {
     ///
     /// # Errors
     /// If the store cannot be written.
-    pub fn keep(&self, experiment: i64, slot: &Slot<'_>, sample: &Sample) -> Result<(), String> {
+    pub fn keep(
+        &self,
+        experiment: i64,
+        slot: &Slot<'_>,
+        sample: &Sample,
+    ) -> Result<(), StoreError> {
         self.insert_sample(experiment, slot, "kept", sample)
     }
 
@@ -116,7 +130,7 @@ impl Store {
     ///
     /// # Errors
     /// If the store cannot be read.
-    pub fn count(&self) -> Result<u64, String> {
+    pub fn count(&self) -> Result<u64, StoreError> {
         self.db
             .query_row("SELECT count(*) FROM samples", [], |row| {
                 row.get::<_, i64>(0)

@@ -1,7 +1,7 @@
 //! Merges samples of one store into another: rows are copied, not
 //! parsed and written again, so that no figure changes.
 
-use super::Store;
+use super::{Store, StoreError};
 use rusqlite::{OptionalExtension, Row, params};
 use serde::Serialize;
 use std::path::Path;
@@ -71,11 +71,11 @@ impl Store {
     ///
     /// # Errors
     /// The first error of `visit`, or one if the store cannot be read.
-    pub fn each_row(
+    pub fn each_row<E: From<StoreError>>(
         &self,
         experiment: Option<i64>,
-        mut visit: impl FnMut(&StoredRow<'_>) -> Result<(), String>,
-    ) -> Result<Vec<String>, String> {
+        mut visit: impl FnMut(&StoredRow<'_>) -> Result<(), E>,
+    ) -> Result<Vec<String>, E> {
         let wrong = |e: &rusqlite::Error| self.wrong(e);
         let mut select = self
             .db
@@ -103,7 +103,7 @@ impl Store {
     ///
     /// # Errors
     /// If the store cannot be written.
-    pub fn append(&self, experiment: i64, row: &StoredRow<'_>) -> Result<(), String> {
+    pub fn append(&self, experiment: i64, row: &StoredRow<'_>) -> Result<(), StoreError> {
         self.db
             .prepare_cached(
                 "INSERT INTO samples (experiment, cell, pair, side, pair_order, state, sample)
@@ -125,7 +125,7 @@ impl Store {
     /// # Errors
     /// If either store cannot be read or this one not written; nothing was
     /// copied then.
-    pub fn merge(&self, from: &Self) -> Result<Merged, String> {
+    pub fn merge(&self, from: &Self) -> Result<Merged, StoreError> {
         self.together(|to| {
             let mut merged = Merged::default();
             for experiment in from.stored_experiments()? {
@@ -157,7 +157,7 @@ impl Store {
         })
     }
 
-    fn stored_experiments(&self) -> Result<Vec<StoredExperiment>, String> {
+    fn stored_experiments(&self) -> Result<Vec<StoredExperiment>, StoreError> {
         let query = || -> rusqlite::Result<Vec<StoredExperiment>> {
             self.db
                 .prepare(
@@ -178,7 +178,7 @@ impl Store {
         query().map_err(|e| self.wrong(&e))
     }
 
-    fn count_of(&self, experiment: i64) -> Result<i64, String> {
+    fn count_of(&self, experiment: i64) -> Result<i64, StoreError> {
         self.db
             .query_row(
                 "SELECT count(*) FROM samples WHERE experiment = ?1",
@@ -189,7 +189,7 @@ impl Store {
     }
 
     /// The same experiment in this store: its number and its number of samples.
-    fn same(&self, other: &StoredExperiment) -> Result<Option<(i64, i64)>, String> {
+    fn same(&self, other: &StoredExperiment) -> Result<Option<(i64, i64)>, StoreError> {
         let id = self
             .db
             .query_row(
@@ -205,7 +205,7 @@ impl Store {
         }
     }
 
-    fn insert(&self, other: &StoredExperiment) -> Result<i64, String> {
+    fn insert(&self, other: &StoredExperiment) -> Result<i64, StoreError> {
         self.db
             .execute(
                 "INSERT INTO experiments (key, started, state, process, command, header)
@@ -223,7 +223,7 @@ impl Store {
     }
 
     /// Empties an experiment, to be filled again.
-    fn forget(&self, id: i64, other: &StoredExperiment) -> Result<(), String> {
+    fn forget(&self, id: i64, other: &StoredExperiment) -> Result<(), StoreError> {
         let run = || {
             self.db
                 .execute("DELETE FROM samples WHERE experiment = ?1", [id])?;
@@ -237,7 +237,7 @@ impl Store {
     }
 
     /// Copies bias bands; bands that were measured here before stay.
-    fn copy_bands(&self, from: &Self, there: i64, here: i64) -> Result<(), String> {
+    fn copy_bands(&self, from: &Self, there: i64, here: i64) -> Result<(), StoreError> {
         let bands = || -> rusqlite::Result<Vec<(String, String, String, f64)>> {
             from.db
                 .prepare("SELECT setup, cell, metric, band FROM bias_bands WHERE experiment = ?1")?

@@ -4,7 +4,7 @@
 //! remove an experiment that a process is still running.
 
 use super::reading::stored;
-use super::{Listed, Store};
+use super::{Listed, Store, StoreError};
 use serde::Serialize;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -87,7 +87,7 @@ impl Store {
     /// # Errors
     /// If an experiment does not exist or is still running, or the store cannot
     /// be read.
-    pub fn prunable(&self, prune: &Prune) -> Result<Pruned, String> {
+    pub fn prunable(&self, prune: &Prune) -> Result<Pruned, StoreError> {
         Ok(self.chosen(prune)?.0)
     }
 
@@ -97,9 +97,9 @@ impl Store {
     /// # Errors
     /// The same errors as [`Store::prunable`], and one if the store cannot be
     /// written; nothing was removed then.
-    pub fn prune(&self, prune: &Prune) -> Result<Pruned, String> {
+    pub fn prune(&self, prune: &Prune) -> Result<Pruned, StoreError> {
         let before = self.bytes_on_disk();
-        let mut pruned = self.together(|store| {
+        let mut pruned = self.together(|store| -> Result<_, StoreError> {
             let (pruned, damaged) = store.chosen(prune)?;
             for experiment in &pruned.experiments {
                 for sql in [
@@ -120,21 +120,20 @@ impl Store {
                 .db
                 .execute_batch("VACUUM; PRAGMA wal_checkpoint(TRUNCATE)")
                 .err()
-                .map(|e| self.wrong(&e));
+                .map(|e| self.wrong(&e).to_string());
             pruned.freed_bytes = before.saturating_sub(self.bytes_on_disk());
         }
         Ok(pruned)
     }
 
     /// The experiments to remove, and the damaged rows of the others.
-    fn chosen(&self, prune: &Prune) -> Result<(Pruned, Vec<i64>), String> {
+    fn chosen(&self, prune: &Prune) -> Result<(Pruned, Vec<i64>), StoreError> {
         for id in &prune.ids {
             if self.listed(Some(*id))?.state == "running" {
-                return Err(format!(
-                    "experiment {id} of the store {} is still running; interrupt it first, or \
-                     leave it out",
-                    self.path.display()
-                ));
+                return Err(StoreError::Running {
+                    path: self.path.clone(),
+                    id: *id,
+                });
             }
         }
         let old = match prune.older_than {
@@ -167,13 +166,13 @@ impl Store {
         Ok((pruned, damaged))
     }
 
-    fn delete(&self, sql: &str, id: i64) -> Result<(), String> {
+    fn delete(&self, sql: &str, id: i64) -> Result<(), StoreError> {
         let delete = |sql| self.db.prepare_cached(sql)?.execute([id]);
         delete(sql).map_err(|e| self.wrong(&e)).map(|_| ())
     }
 
     /// Experiments that were started at least `age` ago.
-    fn started_before(&self, age: Duration) -> Result<Vec<i64>, String> {
+    fn started_before(&self, age: Duration) -> Result<Vec<i64>, StoreError> {
         let query = || -> rusqlite::Result<Vec<i64>> {
             self.db
                 .prepare("SELECT id FROM experiments WHERE started <= datetime('now', ?1)")?
@@ -183,7 +182,7 @@ impl Store {
         query().map_err(|e| self.wrong(&e))
     }
 
-    fn bands_of(&self, experiment: i64) -> Result<u64, String> {
+    fn bands_of(&self, experiment: i64) -> Result<u64, StoreError> {
         self.db
             .query_row(
                 "SELECT count(*) FROM bias_bands WHERE experiment = ?1",
@@ -195,7 +194,7 @@ impl Store {
     }
 
     /// Rows that cannot be read, of experiments other than these.
-    fn damaged_rows(&self, without: &[Listed]) -> Result<Vec<i64>, String> {
+    fn damaged_rows(&self, without: &[Listed]) -> Result<Vec<i64>, StoreError> {
         let query = || -> rusqlite::Result<Vec<i64>> {
             let mut select = self.db.prepare(
                 "SELECT id, experiment, cell, pair, side, pair_order, state, sample, '{}'

@@ -2,7 +2,7 @@
 //!
 //! A row with damaged bytes never fails the rest: it is left out and named.
 
-use super::Store;
+use super::{Store, StoreError};
 use crate::experiment::{Experiment, Key, Order, Pair, Sample, kind_of_today};
 use locklab_judge::Side;
 use rusqlite::Row;
@@ -15,7 +15,7 @@ use std::path::Path;
 /// One experiment in a list.
 #[derive(Clone, Debug, Serialize)]
 pub struct Listed {
-    /// Its number.
+    /// Its number in this store, by which commands name it.
     pub id: i64,
     /// The time of its start, UTC.
     pub started: String,
@@ -39,11 +39,11 @@ pub struct Listed {
 pub struct StoredSample {
     /// Number of its experiment.
     pub experiment: i64,
-    /// Its cell.
+    /// The point or workload it belongs to.
     pub cell: Key,
     /// Number of its pair.
     pub pair: u32,
-    /// Its side.
+    /// Whether it is of the baseline or of the experiment.
     pub side: Side,
     /// The name of that side.
     pub subject: String,
@@ -80,7 +80,7 @@ impl Store {
     ///
     /// # Errors
     /// If the store cannot be read.
-    pub fn list(&self) -> Result<Vec<Listed>, String> {
+    pub fn list(&self) -> Result<Vec<Listed>, StoreError> {
         let query = || -> rusqlite::Result<Vec<Listed>> {
             self.db
                 .prepare(
@@ -98,20 +98,17 @@ impl Store {
     ///
     /// # Errors
     /// If there is no such experiment, or the store cannot be read.
-    pub fn listed(&self, experiment: Option<i64>) -> Result<Listed, String> {
+    pub fn listed(&self, experiment: Option<i64>) -> Result<Listed, StoreError> {
         let found = self
             .list()?
             .into_iter()
             .find(|listed| experiment.is_none_or(|id| listed.id == id));
         found.ok_or_else(|| match experiment {
-            Some(id) => format!(
-                "the store {} has no experiment {id}; 'locklab results list' shows what it has",
-                self.path.display()
-            ),
-            None => format!(
-                "the store {} is empty; 'locklab matrix' and 'locklab compare' fill it",
-                self.path.display()
-            ),
+            Some(id) => StoreError::NoExperiment {
+                path: self.path.clone(),
+                id,
+            },
+            None => StoreError::Empty(self.path.clone()),
         })
     }
 
@@ -121,7 +118,7 @@ impl Store {
     /// # Errors
     /// If there is no experiment of this number, its header is damaged, or the
     /// store cannot be read.
-    pub fn experiment(&self, id: i64) -> Result<Experiment, String> {
+    pub fn experiment(&self, id: i64) -> Result<Experiment, StoreError> {
         self.listed(Some(id))?;
         let header: String = self
             .db
@@ -131,12 +128,11 @@ impl Store {
                 |row| row.get(0),
             )
             .map_err(|e| self.wrong(&e))?;
-        let mut experiment: Experiment = serde_json::from_str(&header).map_err(|e| {
-            format!(
-                "the store {} holds an experiment {id} that cannot be read ({e}); its samples \
-                 may be: 'locklab results export {id}'",
-                self.path.display()
-            )
+        let header = serde_json::from_str(&header);
+        let mut experiment: Experiment = header.map_err(|e| StoreError::Header {
+            path: self.path.clone(),
+            id,
+            why: e.to_string(),
         })?;
         let (mut pairs, damaged) = self.pairs(id)?;
         for cell in &mut experiment.cells {
@@ -152,7 +148,10 @@ impl Store {
     /// # Errors
     /// If the store cannot be read; a damaged row is not an error.
     #[allow(clippy::type_complexity, reason = "a map, then what is not in it")]
-    pub fn pairs(&self, experiment: i64) -> Result<(HashMap<Key, Vec<Pair>>, Vec<String>), String> {
+    pub fn pairs(
+        &self,
+        experiment: i64,
+    ) -> Result<(HashMap<Key, Vec<Pair>>, Vec<String>), StoreError> {
         let (samples, damaged) = self.samples(Some(experiment))?;
         let mut halves: BTreeMap<(Key, u32), (Order, [Option<Sample>; 2])> = BTreeMap::new();
         for stored in samples {
@@ -187,7 +186,7 @@ impl Store {
     pub fn samples(
         &self,
         experiment: Option<i64>,
-    ) -> Result<(Vec<StoredSample>, Vec<String>), String> {
+    ) -> Result<(Vec<StoredSample>, Vec<String>), StoreError> {
         let query = || -> rusqlite::Result<Vec<Result<StoredSample, String>>> {
             self.db
                 .prepare(

@@ -1,7 +1,7 @@
 //! The destination of the samples of one experiment. A store that fails is not
 //! used from then on, and the measurement continues.
 
-use super::Store;
+use super::{Store, StoreError};
 
 /// A store and the experiment that is written to it, or nothing.
 pub struct Recorder {
@@ -31,13 +31,13 @@ impl Recorder {
     /// Runs `work` on the store, if there is one that works.
     pub fn with<T>(
         &mut self,
-        work: impl FnOnce(&mut Store, i64) -> Result<T, String>,
+        work: impl FnOnce(&mut Store, i64) -> Result<T, StoreError>,
     ) -> Option<T> {
         let (store, experiment) = self.store.as_mut()?;
         match work(store, *experiment) {
             Ok(done) => Some(done),
             Err(e) => {
-                self.failure = Some(e);
+                self.failure = Some(e.to_string());
                 self.store = None;
                 None
             }

@@ -75,15 +75,6 @@ impl fmt::Display for Unfit {
     }
 }
 
-/// The error message for a file that cannot be used.
-pub(super) fn unusable(path: &Path, why: &dyn fmt::Display) -> String {
-    format!(
-        "cannot use the store {}: {why}; give another with --store PATH, or --store :memory: to \
-         keep nothing",
-        path.display()
-    )
-}
-
 /// Makes the tables in an empty file, and tries to write.
 pub(super) fn prepare(db: &mut Connection) -> Result<(), Unfit> {
     // Two commands may run at once; each write is a few hundred bytes.

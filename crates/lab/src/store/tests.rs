@@ -37,5 +37,5 @@ fn a_full_disk_is_called_by_its_name() {
         interrupted: None,
     };
     let failed = (0..1000).find_map(|_| store.begin("key", "", &header).err());
-    assert!(failed.unwrap().ends_with("the disk is full"));
+    assert!(failed.unwrap().to_string().ends_with("the disk is full"));
 }

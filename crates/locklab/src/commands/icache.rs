@@ -27,13 +27,13 @@ pub struct IcacheArgs {
     /// Bytes of the cache [default: this machine's]
     #[arg(long, value_name = "BYTES")]
     pub size: Option<u32>,
-    /// Lines of a set [default: this machine's]
+    /// Lines of each set [default: this machine's]
     #[arg(long, value_name = "N")]
     pub ways: Option<u32>,
-    /// Bytes of a line [default: this machine's]
+    /// Bytes of each line [default: this machine's]
     #[arg(long, value_name = "BYTES")]
     pub line: Option<u32>,
-    /// A miss brings in the next line too
+    /// Model a prefetcher: a miss brings in the next line too
     #[arg(long)]
     pub next_line: bool,
     /// Write the executions of each block, as CSV that footprint reads

@@ -31,7 +31,7 @@ pub enum ResultsCommand {
     List,
     /// Show the report of one experiment again
     Show {
-        /// Its number [default: the latest]
+        /// Number of the experiment [default: the latest]
         id: Option<i64>,
         #[command(flatten)]
         #[allow(missing_docs, reason = "its options have their own")]
@@ -39,7 +39,7 @@ pub enum ResultsCommand {
     },
     /// Copy experiments of other stores that this one does not have
     Merge {
-        /// Their files
+        /// Files of the other stores
         #[arg(required = true, value_name = "STORE")]
         from: Vec<PathBuf>,
     },
@@ -71,12 +71,12 @@ pub enum ExportFormat {
 /// experiment, or standard output cannot be written; [`Error::Usage`] if there
 /// is no home folder for a store or an argument is wrong.
 pub fn run(args: &ResultsArgs, common: &Common) -> Result<ExitCode, Error> {
-    let store = || Store::read(&store_path(&args.store)?).map_err(Error::Failed);
+    let store = || -> Result<Store, Error> { Ok(Store::read(&store_path(&args.store)?)?) };
     match &args.command {
         ResultsCommand::Merge { from } => merge(from, args, common),
         ResultsCommand::Prune(args) => prune::run(&store()?, args, common),
         ResultsCommand::List => {
-            let list = store()?.list().map_err(Error::Failed)?;
+            let list = store()?.list()?;
             if common.json {
                 let document = json!({ "schema": 1, "experiments": list });
                 return print(&format!("{document:#}\n"));
@@ -85,8 +85,8 @@ pub fn run(args: &ResultsArgs, common: &Common) -> Result<ExitCode, Error> {
         }
         ResultsCommand::Show { id, files } => {
             let store = store()?;
-            let listed = store.listed(*id).map_err(Error::Failed)?;
-            let experiment = store.experiment(listed.id).map_err(Error::Failed)?;
+            let listed = store.listed(*id)?;
+            let experiment = store.experiment(listed.id)?;
             show_stored(&experiment, &listed, files, common)
         }
         ResultsCommand::Export { id, format } => print_samples(&store()?, *id, *format, common),
@@ -100,9 +100,9 @@ fn print_samples(
     common: &Common,
 ) -> Result<ExitCode, Error> {
     if let Some(id) = id {
-        store.listed(Some(id)).map_err(Error::Failed)?;
+        store.listed(Some(id))?;
     }
-    let (samples, damaged) = store.samples(id).map_err(Error::Failed)?;
+    let (samples, damaged) = store.samples(id)?;
     if !common.quiet {
         damaged
             .iter()
@@ -119,7 +119,7 @@ fn print_samples(
 /// that was merged before, adds nothing.
 fn merge(from: &[PathBuf], args: &ResultsArgs, common: &Common) -> Result<ExitCode, Error> {
     let stores = from.iter().map(|path| Store::read(path));
-    let stores: Vec<Store> = stores.collect::<Result<_, _>>().map_err(Error::Failed)?;
+    let stores: Vec<Store> = stores.collect::<Result<_, _>>()?;
     let path = store_path(&args.store)?;
     if common.dry_run {
         let names = stores
@@ -132,11 +132,11 @@ fn merge(from: &[PathBuf], args: &ResultsArgs, common: &Common) -> Result<ExitCo
             path.display()
         ));
     }
-    let to = Store::open(&path).map_err(Error::Failed)?;
+    let to = Store::open(&path)?;
     let mut text = String::new();
     let mut all = Vec::new();
     for store in &stores {
-        let merged = to.merge(store).map_err(Error::Failed)?;
+        let merged = to.merge(store)?;
         all.push(json!({ "store": store.path(), "merged": merged }));
         if !common.quiet {
             merged

@@ -51,10 +51,10 @@ pub struct SweepArgs {
     /// Measure on real machines: on this one, or on a node of each feature
     #[arg(long, value_name = "native")]
     pub on: Option<On>,
-    /// Tasks that are preempted, or run out of time, wait for another turn
+    /// Put tasks that are preempted, or run out of time, back into the queue
     #[arg(long)]
     pub requeue: bool,
-    /// Submit, and do not wait
+    /// Submit without waiting
     #[arg(long, requires = "slurm")]
     pub no_wait: bool,
     /// First seed [default: the file's, or 1]

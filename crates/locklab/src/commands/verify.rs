@@ -42,7 +42,7 @@ pub struct VerifyArgs {
     /// Sixty times the executions, fifty times the schedules: hours
     #[arg(long)]
     pub thorough: bool,
-    /// Executions of a promise at most [default: 16000]
+    /// At most this many executions of each promise [default: 16000]
     ///
     /// A promise that does not end with any number of preemptions is explored
     /// with as many as this allows; the table says how many.
@@ -53,7 +53,7 @@ pub struct VerifyArgs {
     #[arg(long, value_name = "N", conflicts_with = "thorough",
           value_parser = clap::value_parser!(u32).range(1..))]
     pub schedules: Option<u32>,
-    /// Seconds for a promise at most [default: no limit]
+    /// At most this many seconds for each promise [default: no limit]
     ///
     /// With it, what is found may depend on the machine.
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]

@@ -23,7 +23,7 @@ pub struct KernelArgs {
 /// The subcommands of `locklab kernel`.
 #[derive(Debug, Subcommand)]
 pub enum KernelCommand {
-    /// Build both kernels of a file, boot them, and say what differs
+    /// Build both kernels of a file, boot them, and report what differs
     Compare(CompareArgs),
     /// Build the kernels of a file, and nothing else
     Build(FileArgs),

@@ -108,9 +108,11 @@ pub enum Work {
 
 /// Settings of a matrix on this machine.
 #[derive(Clone, Debug, Default, Args, Serialize, Deserialize, JsonSchema)]
+#[command(next_help_heading = "On this machine")]
 #[serde(default)]
 pub struct NativeSettings {
-    /// Time of all cells together, in seconds [default: 60]
+    /// Time of all cells together, in seconds [default: 60; of a ranking 2 for
+    /// each lock, from 10 to 60]
     #[arg(long, value_name = "SECONDS")]
     pub time: Option<u32>,
     /// Stop after this many seconds, and report what was measured
@@ -119,7 +121,7 @@ pub struct NativeSettings {
     /// Measured part of a slice, in microseconds [default: found for each cell]
     #[arg(long, value_name = "US")]
     pub slice_us: Option<u32>,
-    /// Code layout of both locks [default: drawn for each block of slices]
+    /// Code layout of all locks [default: drawn for each slice]
     #[arg(long, value_name = "N")]
     pub layout: Option<usize>,
     /// CPUs to pin to, in this order [default: cores, siblings, other nodes]
@@ -132,6 +134,7 @@ pub struct NativeSettings {
 
 /// Settings of runs on a simulated machine.
 #[derive(Clone, Debug, Default, Args, Serialize, Deserialize, JsonSchema)]
+#[command(next_help_heading = "On a modelled machine (--on)")]
 #[serde(default)]
 pub struct ModelledSettings {
     /// Virtual CPUs of a simulated virtual machine
@@ -140,7 +143,7 @@ pub struct ModelledSettings {
     /// Physical CPUs (hardware threads) that a simulated machine uses
     #[arg(long, value_name = "N")]
     pub physical: Option<usize>,
-    /// CPUs that simulated threads get
+    /// Which CPUs simulated threads get
     #[arg(long, value_name = "WHERE", value_parser = placement())]
     #[schemars(with = "Option<String>")]
     pub placement: Option<Placement>,

@@ -14,7 +14,7 @@ use std::time::Duration;
 #[group(required = true, multiple = true)]
 #[command(override_usage = "locklab results prune [OPTIONS] [IDS]...")]
 pub struct PruneArgs {
-    /// Their numbers
+    /// Numbers of experiments, as 'results list' shows them
     pub ids: Vec<i64>,
     /// Started at least this long ago, such as 30d, 12h or '2weeks'
     #[arg(long, value_name = "AGE", value_parser = humantime::parse_duration)]
@@ -58,8 +58,7 @@ pub(super) fn run(there: &Store, args: &PruneArgs, common: &Common) -> Result<Ex
     let pruned = match common.dry_run {
         true => there.prunable(&prune),
         false => Store::open(there.path()).and_then(|store| store.prune(&prune)),
-    };
-    let pruned = pruned.map_err(Error::Failed)?;
+    }?;
     if common.json {
         let document = json!({ "schema": 1, "dry_run": common.dry_run, "pruned": pruned });
         return print(&format!("{document:#}\n"));
