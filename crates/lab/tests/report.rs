@@ -353,7 +353,7 @@ fn html_is_one_file_that_needs_nothing() {
     assert_eq!(cells, 6 * 9 * 2);
     assert!(page.contains("prefers-color-scheme: dark"));
     assert!(page.contains("Figures: <b>hardware: measured on Example 9000, 16 CPUs</b>"));
-    // Two curves a critical length and block.
+    // Two lines a critical length and block.
     assert_eq!(elements("polyline"), 2 * 9 * 2);
     assert_eq!(charts(&page, "intervals"), 1);
     assert_eq!(
@@ -365,7 +365,8 @@ fn html_is_one_file_that_needs_nothing() {
     let titles = found
         .descendants()
         .filter(|n| n.has_tag_name(("http://www.w3.org/2000/svg", "title")));
-    assert_eq!(titles.count(), 6 * 9 * 2);
+    // One for each cell, and for the mark of each lock over threads.
+    assert_eq!(titles.count(), 3 * 6 * 9 * 2);
     assert!(picture.contains("prefers-color-scheme: dark"));
 }
 

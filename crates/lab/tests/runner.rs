@@ -355,7 +355,10 @@ fn a_store_that_fails_costs_the_copy_only() {
     });
     run_until(8, &mut cells, &mut Script::default(), &mut recorder, None);
     assert_eq!(cells[0].pairs.len(), 8);
-    assert_eq!(recorder.failure(), Some("the store a.sqlite failed: the disk is full"));
+    assert_eq!(
+        recorder.failure(),
+        Some("the store a.sqlite failed: the disk is full")
+    );
 }
 
 #[test]

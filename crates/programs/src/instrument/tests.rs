@@ -277,7 +277,7 @@ fn a_failed_check_ends_the_workload_without_a_verdict_and_the_next_goes_on() {
     assert_eq!(outcome.stopped, None);
     assert!(matches!(verdict(&experiment), Verdict::Invalid(_)));
     let stopped = |cell: usize| experiment.cells[cell].stopped.as_deref().unwrap_or("");
-    assert!(stopped(0).contains("check failed"));
+    assert!(stopped(0).contains("3 requests failed"));
     assert!(stopped(1).contains("apt-get install nginx-light"));
     assert_eq!((stopped(2), experiment.cells[2].pairs.len()), ("", 20));
 }
