@@ -10,7 +10,8 @@ use std::fmt::Write;
 use std::path::Path;
 use std::{env, fs};
 
-/// Which type of a source file is planted, and how a model is made of it.
+/// Which type of a source file is planted, and how a model is made of it; where
+/// that depends on the lock, its name stands before the file.
 const TYPES: &[(&str, &str)] = &[
     (
         "anderson.rs",
@@ -71,21 +72,77 @@ const TYPES: &[(&str, &str)] = &[
         "twa.rs",
         "subject::subject::<P, super::MODULE::Twa<P, 2>>()",
     ),
+    (
+        "qspinlock.rs",
+        "subject::subject::<P, super::MODULE::QSpinlock<P>>()",
+    ),
+    (
+        "qspinlock_pv.rs",
+        "subject::subject::<P, super::MODULE::QSpinlockPv<P>>()",
+    ),
+    (
+        "qspinlock_cna.rs",
+        "subject::subject::<P, super::MODULE::QSpinlockCna<P>>()",
+    ),
+    (
+        "rqspinlock.rs",
+        "subject::timed::<P, super::MODULE::RqSpinlock<P>>(|()| true)",
+    ),
+    (
+        "phase_fair.rs",
+        "subject::shared::<P, super::MODULE::PhaseFair<P>>()",
+    ),
+    (
+        "bravo.rs",
+        "subject::shared::<P, super::MODULE::Bravo<locklab_locks::PhaseFair<P>, P>>()",
+    ),
+    (
+        "mcs-tp mcs_timeout.rs",
+        "subject::timed::<P, super::MODULE::McsTp<P>>(super::MODULE::McsTimeoutNode::is_idle)",
+    ),
+    (
+        "c-bo-mcs cohort.rs",
+        "subject::subject::<P, super::MODULE::CohortBoMcs<P>>()",
+    ),
+    (
+        "c-tkt-tkt cohort.rs",
+        "subject::subject::<P, super::MODULE::CohortTktTkt<P>>()",
+    ),
+    (
+        "mplock/mcs.rs",
+        "subject::big::<P, locklab_locks::mplock::Mplock<super::MODULE::McsQueue<P, 4>, P>>()",
+    ),
+    (
+        "mplock/clh.rs",
+        "subject::big::<P, locklab_locks::mplock::Mplock<super::MODULE::ClhQueue<P, 4>, P>>()",
+    ),
 ];
+
+/// Locks that others are built of, whose insides these use: copied unchanged.
+const INNER: &[&str] = &["qspinlock.rs", "mcs.rs", "ticket.rs"];
 
 /// What `planted::world` has for them.
 const WORLD: &[&str] = &[
     "MAX_CPUS",
+    "Ticket",
+    "VirtSpinBackoff",
     "cna::Cna",
     "cna::CnaNode",
+    "held_locks::HELD_LOCKS",
+    "held_locks::HeldLocks",
+    "held_locks::HeldTable",
     "line::CacheLine",
     "lock_api_impl::context_free",
     "lock_api_impl::fair",
     "lock_api_impl::shared",
+    "lock_api_impl::shared_methods",
     "lock_api_impl::timed",
+    "mcs::Mcs",
+    "mcs::McsNode",
     "mutex::LeakableGuard",
     "mutex::StackContext",
     "native::NativePlatform",
+    "phase_fair::PhaseFair",
     "platform::Atomic",
     "platform::AtomicInt",
     "platform::LockWord",
@@ -93,7 +150,14 @@ const WORLD: &[&str] = &[
     "platform::Patience",
     "platform::Platform",
     "platform::Poll",
+    "qnode::NESTING",
+    "qnode::QueueNode",
+    "qspinlock::LOCKED",
+    "qspinlock::LOCKED_MASK",
+    "qspinlock::PENDING",
     "qspinlock::QSpinlock",
+    "qspinlock::node_of",
+    "qspinlock::tail_of",
     "raw::Fairness",
     "raw::Info",
     "raw::Overtakes",
@@ -125,16 +189,11 @@ fn main() {
             let module = format!("bug_{number}");
             match planted(file, body) {
                 Some(source) => {
-                    writeln!(
-                        modules,
-                        "#[allow(clippy::all, clippy::pedantic, dead_code, missing_docs, unexpected_cfgs, \
-                         unreachable_pub, unused, clippy::undocumented_unsafe_blocks)]\n\
-                         pub(super) mod {module} {{\nuse locklab_locks::lock_api;\n{source}\n}}"
-                    )
-                    .expect("a String grows");
-                    let (_, subject) = TYPES
+                    modules.push_str(&in_module(&format!("pub(super) mod {module}"), &source));
+                    let of_lock = format!("{lock} {file}");
+                    let (_, subject) = [of_lock.as_str(), file]
                         .iter()
-                        .find(|(known, _)| *known == file)
+                        .find_map(|key| TYPES.iter().find(|(known, _)| known == key))
                         .unwrap_or_else(|| panic!("planted.txt: no type is known for {file}"));
                     let subject = subject.replace("super::MODULE", &format!("bugs::{module}"));
                     format!("Made::InSource(|| {{ type P = crate::platform::Loom; {subject} }})")
@@ -156,6 +215,12 @@ fn main() {
         fs::write(Path::new(&out).join(name), text).expect("OUT_DIR can be written");
     };
     write("planted.rs", code);
+    let inner = INNER.iter().map(|file| {
+        let source = read(file).expect("a source file of the locks");
+        let module = file.trim_end_matches(".rs");
+        in_module(&format!("pub(crate) mod {module}"), &of_world(&source))
+    });
+    write("inner.rs", inner.collect());
     write("sources.rs", sources());
 }
 
@@ -192,6 +257,36 @@ fn sources_of(link: &str) -> String {
     lines.collect()
 }
 
+/// A module around a lock's source, which no lint looks at.
+fn in_module(head: &str, source: &str) -> String {
+    format!(
+        "#[allow(clippy::all, clippy::pedantic, dead_code, missing_docs, unexpected_cfgs, \
+         unreachable_pub, unused, clippy::undocumented_unsafe_blocks)]\n\
+         {head} {{\nuse locklab_locks::lock_api;\n{source}\n}}\n"
+    )
+}
+
+/// A source file of the locks, without its tests.
+fn read(file: &str) -> Option<String> {
+    let path = Path::new("locks").join(file);
+    let mut source = format!("\n{}", fs::read_to_string(path).ok()?);
+    for tests in ["\n#[cfg(all(test", "\n#[cfg(test)]"] {
+        if let Some(at) = source.find(tests) {
+            source.truncate(at);
+        }
+    }
+    Some(source)
+}
+
+/// The same source where `planted::world` is its crate.
+fn of_world(source: &str) -> String {
+    source
+        .replace("\n//!", "\n//")
+        .replace("$crate::", "crate::")
+        .replace("crate::", "crate::planted::world::")
+        .replace("super::Queue", "locklab_locks::mplock::Queue")
+}
+
 /// The source of a lock with the edit that `body` describes; `None` if its
 /// place is not there.
 fn planted(file: &str, body: &str) -> Option<String> {
@@ -203,17 +298,11 @@ fn planted(file: &str, body: &str) -> Option<String> {
     let (new, _) = rest.split_once(">>>").expect("an edit has >>>");
     let old = old.strip_suffix('\n').unwrap_or(old);
     let new = new.strip_suffix('\n').unwrap_or(new);
-    let path = Path::new("locks").join(file);
-    let source = fs::read_to_string(path).ok()?;
+    let source = read(file)?;
     if source.matches(old).count() != 1 {
         return None;
     }
-    let mut source = format!("\n{}", source.replace(old, new));
-    for tests in ["\n#[cfg(all(test", "\n#[cfg(test)]"] {
-        if let Some(at) = source.find(tests) {
-            source.truncate(at);
-        }
-    }
+    let source = source.replace(old, new);
     // What a comment names need not be there.
     let code = source
         .lines()
@@ -223,11 +312,7 @@ fn planted(file: &str, body: &str) -> Option<String> {
         println!("cargo::warning=planted.txt: planted::world has no {unknown} for {file}");
         return None;
     }
-    Some(
-        source
-            .replace("\n//!", "\n//")
-            .replace("crate::", "crate::planted::world::"),
-    )
+    Some(of_world(&source))
 }
 
 /// What the code takes from its crate.

@@ -2,7 +2,11 @@
 //! (`planted.txt`). build.rs has the list of what is here: a lock whose source
 //! asks for more is not planted until that is added.
 
-pub(crate) use locklab_locks::{MAX_CPUS, platform};
+pub(crate) use locklab_locks::{MAX_CPUS, VirtSpinBackoff, platform};
+pub(crate) use ticket::Ticket;
+
+// Locks that others are built of, as they are.
+include!(concat!(env!("OUT_DIR"), "/inner.rs"));
 
 pub(crate) mod raw {
     use locklab_locks::Platform;
@@ -25,12 +29,6 @@ pub(crate) mod raw {
         }
     }
 }
-pub(crate) mod ticket {
-    /// As that of the ticket lock, without its check of the number.
-    pub(crate) fn before(ticket: u16, word: u32) -> u16 {
-        ticket.wrapping_sub(word as u16)
-    }
-}
 pub(crate) mod native {
     pub(crate) use locklab_locks::NativePlatform;
 }
@@ -40,8 +38,14 @@ pub(crate) mod line {
 pub(crate) mod mutex {
     pub(crate) use locklab_locks::{LeakableGuard, StackContext};
 }
-pub(crate) mod qspinlock {
-    pub(crate) use locklab_locks::QSpinlock;
+pub(crate) mod phase_fair {
+    pub(crate) use locklab_locks::PhaseFair;
+}
+pub(crate) mod qnode {
+    pub(crate) use locklab_locks::{NESTING, QueueNode};
+}
+pub(crate) mod held_locks {
+    pub(crate) use locklab_platform::held_locks::{HELD_LOCKS, HeldLocks, HeldTable};
 }
 pub(crate) mod cna {
     pub(crate) use locklab_locks::{Cna, CnaNode};
@@ -49,6 +53,29 @@ pub(crate) mod cna {
 pub(crate) mod lock_api_impl {
     macro_rules! nothing {
         ($($lock:tt)*) => {};
+    }
+    /// As that of the locks.
+    macro_rules! shared_methods {
+        () => {
+            fn lock_shared(&self) {
+                self.read();
+            }
+            fn try_lock_shared(&self) -> bool {
+                self.try_read()
+            }
+            unsafe fn unlock_shared(&self) {
+                unsafe { self.read_unlock() }
+            }
+            fn lock_exclusive(&self) {
+                unsafe { crate::planted::world::raw::RawLock::lock(self, &()) }
+            }
+            fn try_lock_exclusive(&self) -> bool {
+                unsafe { crate::planted::world::raw::RawLock::try_lock(self, &()) }
+            }
+            unsafe fn unlock_exclusive(&self) {
+                unsafe { crate::planted::world::raw::RawLock::unlock(self, &()) }
+            }
+        };
     }
     /// As that of the locks.
     macro_rules! shared {
@@ -60,24 +87,7 @@ pub(crate) mod lock_api_impl {
                 #[allow(clippy::declare_interior_mutable_const)]
                 const INIT: Self = Self::new();
                 type GuardMarker = lock_api::GuardNoSend;
-                fn lock_shared(&self) {
-                    self.read();
-                }
-                fn try_lock_shared(&self) -> bool {
-                    self.try_read()
-                }
-                unsafe fn unlock_shared(&self) {
-                    unsafe { self.read_unlock() }
-                }
-                fn lock_exclusive(&self) {
-                    unsafe { RawLock::lock(self, &()) }
-                }
-                fn try_lock_exclusive(&self) -> bool {
-                    unsafe { RawLock::try_lock(self, &()) }
-                }
-                unsafe fn unlock_exclusive(&self) {
-                    unsafe { RawLock::unlock(self, &()) }
-                }
+                crate::planted::world::lock_api_impl::shared_methods!();
             }
             // SAFETY: as the lock's own.
             unsafe impl<P: Platform, $(const $constant: $type),*> lock_api::RawRwLockDowngrade
@@ -89,5 +99,7 @@ pub(crate) mod lock_api_impl {
             }
         };
     }
-    pub(crate) use {nothing as context_free, nothing as fair, nothing as timed, shared};
+    pub(crate) use {
+        nothing as context_free, nothing as fair, nothing as timed, shared, shared_methods,
+    };
 }

@@ -150,6 +150,9 @@ pub struct Hole {
     /// The source file; none of a call.
     #[serde(skip)]
     pub(crate) file: String,
+    /// The line that begins the block around it.
+    #[serde(skip)]
+    pub(crate) block: &'static str,
 }
 
 /// How much of something is reached.
@@ -194,19 +197,29 @@ const INTERFACES: [&[(&str, &[bool])]; 5] = [
     ],
 ];
 
-/// One line a reason: the locks, the file, a part of the line, what is not
-/// reached, and why.
+/// One line a reason: the locks, the file, a part of the line (after "in ": of
+/// the line that begins the block around it), what is not reached, and why.
 const REASONS: &str = include_str!("../coverage.tsv");
 
-fn because(lock: &str, file: &str, text: &str, what: &str) -> Option<&'static str> {
+fn because(lock: &str, hole: &Hole) -> Option<&'static str> {
+    let Hole {
+        file,
+        source: text,
+        what,
+        ..
+    } = hole;
+    let stands = |part: &str| match part.strip_prefix("in ") {
+        Some(head) => hole.block.contains(head),
+        None => text.contains(part),
+    };
     REASONS.lines().skip(1).find_map(|reason| {
         let mut fields = reason.split('\t');
         let (locks, of, part) = (fields.next()?, fields.next()?, fields.next()?);
         let (not, why) = (fields.next()?, fields.next()?);
         let is_it = locks.split(' ').any(|of| of == lock)
             && Path::new(file).ends_with(of)
-            && text.contains(part)
-            && not == what;
+            && stands(part)
+            && not == *what;
         is_it.then_some(why)
     })
 }
@@ -247,7 +260,7 @@ impl Coverage {
         }
         covered.values = values(&by_place);
         for hole in &mut covered.holes {
-            hole.because = because(lock, &hole.file, &hole.source, hole.what);
+            hole.because = because(lock, hole);
         }
         covered
     }
@@ -273,6 +286,7 @@ impl Coverage {
                         what,
                         because: None,
                         file: String::new(),
+                        block: "",
                     });
                 }
             }
@@ -318,6 +332,7 @@ fn hole(file: &str, line: u32, what: &'static str) -> Hole {
         line: format!("{}:{line}", file.rsplit('/').next().unwrap_or(file)),
         because: None,
         file: file.to_owned(),
+        block: source::block(file, line),
         source,
         what,
     }

@@ -116,10 +116,12 @@ struct Record {
     interrupts: [RefCell<Option<Interrupt>>; MAX_THREADS],
     /// What runs on a thread before one of its accesses: each is tried.
     at_any_access: [RefCell<Option<Interrupt>>; MAX_THREADS],
-    /// Before which access, of all executions and of this one.
-    interrupt_at: Cell<u32>,
+    /// Before which access, of all executions and of this one; and before which
+    /// after that, if one is put there again.
+    interrupt_at: Cell<[u32; 2]>,
     accesses_left: Cell<u32>,
-    interrupted: Cell<bool>,
+    /// How often that came in this execution, and at most in any of them.
+    interrupted: Cell<[u32; 2]>,
     /// A store that a mutant makes after the operation that follows it.
     delayed: [RefCell<Option<(u32, Interrupt)>>; MAX_THREADS],
     prune_after: Cell<Option<u32>>,
@@ -128,6 +130,8 @@ struct Record {
     fruitless_reads: [Cell<Option<u32>>; MAX_THREADS],
     /// Whether a thread's last bounded spin was fruitless too.
     impatient: [Cell<bool>; MAX_THREADS],
+    /// Whether a thread is interrupted at the beginning of a wait without limit.
+    without_limit: [Cell<bool>; MAX_THREADS],
     /// How often each thread has tried without success since it was last inside.
     rounds: [Cell<u32>; MAX_THREADS],
     /// How long the trace was when a thread last relaxed.
@@ -274,6 +278,7 @@ pub(crate) fn begin() {
         for cpu in 0..MAX_THREADS {
             r.fruitless_reads[cpu].set((cpu == 0).then_some(0));
             r.impatient[cpu].set(false);
+            r.without_limit[cpu].set(false);
             r.rounds[cpu].set(0);
             r.relaxed[cpu].set(usize::MAX);
             r.time[cpu].set(0);
@@ -295,7 +300,8 @@ pub(crate) fn begin() {
         r.held.begin(|_| HeldLocks::default());
         r.parked_nodes.begin(|_| QueueNodes::used(0));
         *r.lot.borrow_mut() = r.with_lot.get().map(|heavy| Box::new(Lot::new(heavy)));
-        r.accesses_left.set(r.interrupt_at.get());
+        r.accesses_left.set(r.interrupt_at.get()[0]);
+        r.interrupted.set([0, r.interrupted.get()[1]]);
         if setting.choices {
             *r.choices.borrow_mut() = (0..MAX_THREADS * CHOICES).map(|_| new_word()).collect();
             offer_choices();
@@ -363,7 +369,9 @@ pub(crate) fn access(here: Place) {
         if left > 0 {
             return None;
         }
-        r.interrupted.set(true);
+        r.accesses_left.set(r.interrupt_at.get()[1]);
+        let [times, most] = r.interrupted.get();
+        r.interrupted.set([times + 1, most.max(times + 1)]);
         handler.take()
     });
     if let Some(handler) = handler {
@@ -373,17 +381,18 @@ pub(crate) fn access(here: Place) {
     }
 }
 
-/// The interrupt of [`interrupt_anywhere`] comes before this access, from 0.
-pub(crate) fn interrupt_at(access: u32) {
+/// The interrupt of [`interrupt_anywhere`] comes before this access, from 0;
+/// one that it puts there again, before the second, counted from there.
+pub(crate) fn interrupt_at(accesses: [u32; 2]) {
     RECORD.with(|r| {
-        r.interrupt_at.set(access);
-        r.interrupted.set(false);
+        r.interrupt_at.set(accesses);
+        r.interrupted.set([0; 2]);
     });
 }
 
-/// Whether it came in an execution since then.
-pub(crate) fn was_interrupted() -> bool {
-    RECORD.with(|r| r.interrupted.get())
+/// How often they came in one execution since then, at most.
+pub(crate) fn interrupted() -> u32 {
+    RECORD.with(|r| r.interrupted.get()[1])
 }
 
 /// Makes `store` after the next so many operations of this thread.
@@ -561,8 +570,15 @@ pub(crate) fn about_to_wait() {
         if r.wait_rule[cpu].get() == WaitRule::Doorway {
             arrive(cpu);
         }
+        r.without_limit[cpu].set(true);
     });
     interrupt();
+    RECORD.with(|r| r.without_limit[cpu()].set(false));
+}
+
+/// Whether the interrupt that runs came at a wait without limit.
+pub(crate) fn waits_without_limit() -> bool {
+    RECORD.with(|r| r.without_limit[cpu()].get())
 }
 
 /// Runs the interrupt of a thread that waits, if it has one.

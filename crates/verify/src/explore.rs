@@ -225,16 +225,22 @@ pub(crate) fn explore_within(
     };
     let mut executions = 0;
     let mut outcome = Outcome::Holds;
-    for access in 0..MOST_ACCESSES {
-        execution::interrupt_at(access);
+    let mut at = [0; 2];
+    while at.iter().all(|&access| access < MOST_ACCESSES) {
+        execution::interrupt_at(at);
         let explored = explore_once(property, preemptions, prune_after, of_one);
         executions += explored.executions;
         if explored.outcome != Outcome::Holds {
             outcome = explored.outcome;
         }
-        if matches!(outcome, Outcome::Fails(_)) || !execution::was_interrupted() {
+        if matches!(outcome, Outcome::Fails(_)) {
             break;
         }
+        at = match execution::interrupted() {
+            0 => break,
+            1 => [at[0] + 1, 0],
+            _ => [at[0], at[1] + 1],
+        };
     }
     Explored {
         outcome,

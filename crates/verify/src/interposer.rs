@@ -12,11 +12,12 @@ use crate::journal::{Entry, Operation, Place};
 use crate::mutation::{self, Kind};
 use crate::parking::World;
 use crate::platform::{Loom, Word};
-use crate::property::{Property, Shared, promises};
+use crate::property::{Property, Shared, announced, passed_while_it_sleeps, promises};
 use crate::subject::subject;
 use locklab_locks::platform::{Atomic, Ordering, Platform};
 use locklab_locks::{Clh, ClhHandle, Info, RawLock, Ticket};
 use locklab_pthread_protocols::condition::{Waiter, Waiters, WakeAt};
+use locklab_pthread_protocols::front::Front;
 use locklab_pthread_protocols::gate::{Gate, at_first};
 use locklab_pthread_protocols::guarded::Guarded;
 use locklab_pthread_protocols::publication::published_or;
@@ -26,6 +27,7 @@ use loom::sync::atomic::AtomicU32;
 /// The name under which it is verified.
 pub const INTERPOSER: &str = "interposer";
 
+const FRONT: &[&str] = &["pthread-protocols/src/front.rs"];
 const GATE: &[&str] = &["pthread-protocols/src/gate.rs"];
 const CONDITION: &[&str] = &["pthread-protocols/src/condition.rs"];
 const PUBLICATION: &[&str] = &["pthread-protocols/src/publication.rs"];
@@ -81,6 +83,109 @@ unsafe impl<const ALONE: bool, const HEAVY: bool> RawLock<Loom> for Gated<ALONE,
             unsafe { self.0.unlock(handle) };
         }
     }
+}
+
+/// A ticket lock behind a word (held, passed), as under a mutex whose waiters may
+/// be passed.
+struct Fronted(Ticket<Loom>, [U32; 2]);
+
+impl Default for Fronted {
+    fn default() -> Self {
+        Self(Ticket::default(), [0; 2].map(U32::new))
+    }
+}
+
+impl Fronted {
+    fn front(&self) -> Front<'_, Loom> {
+        Front::new(&self.1[0], &self.1[1])
+    }
+}
+
+// SAFETY: this is what is being checked.
+unsafe impl RawLock<Loom> for Fronted {
+    type Ctx = ();
+
+    const INFO: Info = Info {
+        name: INTERPOSER,
+        ..Info::BASE
+    };
+
+    unsafe fn lock(&self, _: &()) {
+        if !self.front().try_enter() {
+            // SAFETY: its context is nothing; unlocked below.
+            unsafe { self.0.lock(&()) };
+            self.front().enter_as_head();
+            // SAFETY: locked above.
+            unsafe { self.0.unlock(&()) };
+        }
+    }
+
+    unsafe fn try_lock(&self, _: &()) -> bool {
+        self.front().try_enter()
+    }
+
+    fn is_locked(&self) -> Option<bool> {
+        Some(self.front().is_held())
+    }
+
+    unsafe fn unlock(&self, _: &()) {
+        self.front().leave();
+    }
+}
+
+/// What the word promises: what every lock does, and that nobody passes the head
+/// of the queue once too many have.
+fn properties_of_the_front() -> Vec<Property> {
+    let lock = subject::<Loom, Fronted>();
+    let of = |property: &Property| {
+        let name = match property.name {
+            "exclusion" => "word, exclusion",
+            "reuse" => "word, reuse",
+            "exclusion of three" => "word, three",
+            "try_lock alone" => "word, tried alone",
+            "try_lock does not wait" => "word, a try ends",
+            "try_lock races" => "word, a try races",
+            "try_lock, late" => "word, a late try",
+            "try_lock, again" => "word, tried again",
+            "try_lock races of three" => "word, tries of three",
+            "queue formed before" => "word, a queue before",
+            "one comes back" => "word, one comes back",
+            "one comes to two" => "word, one comes to two",
+            _ => return None,
+        };
+        Some(Property {
+            name,
+            ..property.clone()
+        })
+    };
+    let mut all: Vec<Property> = promises(&lock).iter().filter_map(of).collect();
+    all.push(Property {
+        name: "word, the head is next",
+        ..announced(&lock).with(|setting| setting.preferences = 0)
+    });
+    all.push(passed_while_it_sleeps(&lock));
+    for property in &mut all {
+        (property.orderings_of, property.structure_of) = (Some(FRONT[0]), FRONT);
+    }
+    all.push(Property::of_files(FRONT, "word, idle is over", 2, || {
+        let uses = |shared: &Shared<Fronted>| {
+            // SAFETY: its context is nothing.
+            unsafe { shared.inner.lock(&()) };
+            execution::arrive(0);
+            shared.add(1);
+            // SAFETY: acquired above.
+            unsafe { shared.inner.unlock(&()) };
+        };
+        let ends = |shared: &Shared<Fronted>| {
+            execution::await_arrival(0);
+            while shared.inner.front().is_held() {
+                Loom::relax();
+            }
+            shared.add(1);
+        };
+        Shared::run(Fronted::default(), [uses, ends]);
+    }));
+    all
 }
 
 /// Who finds the gate idle is the last user, however the one before came in.
@@ -244,6 +349,7 @@ pub(crate) fn interposer_properties() -> Vec<Property> {
     for property in &mut all {
         (property.orderings_of, property.structure_of) = (Some(GATE[0]), GATE);
     }
+    all.extend(properties_of_the_front());
     let take: fn(&Tokens) = |tokens| tokens.take(true);
     let give_up: fn(&Tokens) = |tokens| tokens.take(false);
     let two_puts: fn(&Tokens) = |tokens| (0..2).for_each(|_| tokens.put(1, false));

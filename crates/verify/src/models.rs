@@ -11,15 +11,16 @@ use super::locks::platform::Platform;
 use super::locks::{
     Anderson, BravoPhaseFair, McsTimeout, McsTimeoutNode, McsTp, MplockAnderson, MplockClh,
     MplockMcs, MplockTicket, MplockTicketPadded, PhaseFair, RawLock, RqSpinlock, RwPerCpu,
-    RwQueued, Tas, TasWord, Ttas, TtasWord, Twa,
+    RwQueued, Tas, TasWord, Ttas, TtasWord, Twa, VirtSpin, VirtSpinBackoff, VirtSpinDelay,
 };
 use crate::platform::Loom;
 use crate::property::{
     Property, after_a_failed_try, announced, biased, big_properties, both_sleep, called_back,
     comes_again_meanwhile, given_up, goes_round_meanwhile, interrupted, interrupted_in_queue,
     just_made, lets_others_in, many_turns, meanwhile, moves_between_nodes, neighbour_in_interrupt,
-    one_context, one_writer_between, overtaking_in_queue, promises, read_write,
-    readers_at_the_limit, readers_of_each_count, readers_of_one_count, readers_wait, readers_wrap,
+    one_context, one_writer_between, overtaking_in_queue, passed_over_in_queue, promises,
+    queue_goes_meanwhile, read_write, reader_without_number, readers_at_the_limit,
+    readers_of_each_count, readers_of_one_count, readers_wait, readers_wrap,
     refused_beside_another, resilient, running_keep_place, short_lived, timed, virtualized,
     without_node, writer_tries,
 };
@@ -47,6 +48,9 @@ pub(crate) fn model<P: Platform, const CPUS: usize>(name: &str) -> Option<Arc<dy
         "tas-word" => subject::timed::<P, TasWord<P>>(|()| true),
         "ttas" => subject::timed::<P, Ttas<P>>(|()| true),
         "ttas-word" => subject::timed::<P, TtasWord<P>>(|()| true),
+        "virt-spin" => subject::timed::<P, VirtSpin<P>>(|()| true),
+        "virt-spin-delay" => subject::timed::<P, VirtSpinDelay<P>>(|()| true),
+        "virt-spin-backoff" => subject::timed::<P, VirtSpinBackoff<P>>(|()| true),
         "mcs-timeout" => subject::timed::<P, McsTimeout<P>>(McsTimeoutNode::is_idle),
         "mcs-tp" => subject::timed::<P, McsTp<P>>(McsTimeoutNode::is_idle),
         "rqspinlock" => subject::timed::<P, RqSpinlock<P>>(|()| true),
@@ -67,8 +71,12 @@ pub(crate) fn model<P: Platform, const CPUS: usize>(name: &str) -> Option<Arc<dy
 /// What the lock called `name` promises, the cheapest first; `None` if there
 /// is no such lock.
 pub(crate) fn properties_of(name: &str) -> Option<Vec<Property>> {
-    let lock = model::<Loom, ROOM>(name)?;
-    let mut all = promises(&lock);
+    Some(properties_of_model(name, &model::<Loom, ROOM>(name)?))
+}
+
+/// What `lock`, which is that called `name` or one with a bug, promises.
+pub(crate) fn properties_of_model(name: &str, lock: &Arc<dyn Subject>) -> Vec<Property> {
+    let mut all = promises(lock);
     if name == "mcs-tp" {
         // Its waiters read the clock and each other's times at every turn, so
         // that not even one preemption of four threads ends within the limit.
@@ -78,15 +86,18 @@ pub(crate) fn properties_of(name: &str) -> Option<Vec<Property>> {
             property.setting.clock = false;
         }
     }
-    all.extend(more_properties(name, &lock));
+    all.extend(more_properties(name, lock));
     if name.starts_with("qspinlock") || name == "rqspinlock" {
-        all.extend(without_node(&lock));
+        all.extend(without_node(lock));
+        if !lock.info().parks {
+            all.push(queue_goes_meanwhile(lock));
+        }
     }
     if matches!(name, "qspinlock" | "qspinlock-pv" | "qspinlock-cna") {
-        all.push(neighbour_in_interrupt(&lock));
+        all.push(neighbour_in_interrupt(lock));
     }
     if matches!(name, "mcs-timeout" | "mcs-tp") {
-        all.push(after_a_failed_try(&lock));
+        all.push(after_a_failed_try(lock));
     }
     if matches!(
         name,
@@ -97,21 +108,24 @@ pub(crate) fn properties_of(name: &str) -> Option<Vec<Property>> {
             | "mplock-ticket-padded"
             | "mplock-anderson"
     ) {
-        all.push(goes_round_meanwhile(&lock));
+        all.push(goes_round_meanwhile(lock));
     }
-    if name == "qspinlock-cna" {
-        all.push(moves_between_nodes(&lock));
+    if matches!(name, "bravo" | "rw-per-cpu") {
+        all.push(reader_without_number(lock));
+    }
+    if lock.info().numa_aware {
+        all.push(moves_between_nodes(lock));
     }
     for property in &mut all {
         property.orderings_of = property.orderings_of.or(orderings_of(name));
         property.structure_of = structure_of(name);
     }
-    Some(all)
+    all
 }
 
 /// What some locks promise beyond what every lock does, and their `INFO` does
 /// not say.
-pub(crate) fn more_properties(name: &str, lock: &Arc<dyn Subject>) -> Vec<Property> {
+fn more_properties(name: &str, lock: &Arc<dyn Subject>) -> Vec<Property> {
     match name {
         "anderson" => {
             let two = subject::<Loom, Anderson<Loom, 2>>();
@@ -179,6 +193,7 @@ pub(crate) fn more_properties(name: &str, lock: &Arc<dyn Subject>) -> Vec<Proper
             all.extend([
                 interrupted(lock),
                 overtaking_in_queue(lock),
+                passed_over_in_queue(lock),
                 meanwhile(lock),
             ]);
             all
@@ -191,7 +206,8 @@ pub(crate) fn more_properties(name: &str, lock: &Arc<dyn Subject>) -> Vec<Proper
             }
             all
         }
-        "tas" | "tas-word" | "ttas" | "ttas-word" => timed(lock),
+        "tas" | "tas-word" | "ttas" | "ttas-word" | "virt-spin" | "virt-spin-delay"
+        | "virt-spin-backoff" => timed(lock),
         "rqspinlock" => [timed(lock), resilient(lock), vec![interrupted(lock)]].concat(),
         "rw-queued" => {
             let mut all = read_write(lock);
@@ -243,7 +259,7 @@ pub(crate) fn more_properties(name: &str, lock: &Arc<dyn Subject>) -> Vec<Proper
 /// those of all that it runs: a lock inside it, whose orderings its own
 /// promises show needed, may need fewer here, where it only orders who
 /// watches a word next.
-pub(crate) fn orderings_of(name: &str) -> Option<&'static str> {
+fn orderings_of(name: &str) -> Option<&'static str> {
     match name {
         "rw-queued" => Some("locks/src/rwlock.rs"),
         "bravo" => Some("locks/src/bravo.rs"),
@@ -257,7 +273,7 @@ pub(crate) fn orderings_of(name: &str) -> Option<&'static str> {
 /// The source files whose structure a lock is there to show needed, if it has
 /// another lock inside: that one has a row of its own, and promises more
 /// there. None named: all.
-pub(crate) fn structure_of(name: &str) -> &'static [&'static str] {
+fn structure_of(name: &str) -> &'static [&'static str] {
     match name {
         "fissile" => &["locks/src/fissile.rs"],
         "c-bo-mcs" | "c-tkt-tkt" => &["locks/src/cohort.rs", "P::preferences()"],

@@ -75,6 +75,22 @@ fn two_threads_two_numbers() {
     assert_eq!(numbers.take(2), None, "there are two");
 }
 
+/// A number that is taken without asking, as that of a thread that a fork has
+/// left, is taken until it is given back.
+fn assumed() {
+    let numbers = Numbers::<Loom, 1>::default();
+    numbers.assume(1);
+    for _ in 0..2 {
+        assert!(numbers.is_taken(1) && !numbers.is_taken(0), "not that one");
+        assert_eq!(numbers.take(2), Some(0), "the other is free");
+        assert_eq!(numbers.take(2), None, "there are two");
+        numbers.give_back(0);
+        numbers.assume(1);
+    }
+    numbers.give_back(1);
+    assert!(!numbers.is_taken(1), "given back, and still taken");
+}
+
 /// What the numbers promise.
 pub(crate) fn number_properties() -> Vec<Property> {
     let mut all = promises(&subject::<Loom, OneNumber<Loom>>());
@@ -83,5 +99,6 @@ pub(crate) fn number_properties() -> Vec<Property> {
     }
     let two = two_threads_two_numbers;
     all.push(Property::of_files(FILES, "two numbers", 2, two));
+    all.push(Property::of_files(FILES, "a number assumed", 1, assumed));
     all
 }

@@ -5,8 +5,8 @@
 //! promise of its lock, or say why it breaks none.
 
 use crate::mutation::Mutation;
-use crate::originals::models::{more_properties, orderings_of};
-use crate::property::{Property, promises};
+use crate::originals::models::properties_of_model;
+use crate::property::Property;
 use crate::source;
 use crate::subject::{self, Subject};
 use std::sync::Arc;
@@ -42,13 +42,7 @@ impl Planted {
         let Made::InSource(make) = self.made else {
             return Vec::new();
         };
-        let lock = make();
-        let mut all = promises(&lock);
-        all.extend(more_properties(self.lock, &lock));
-        for property in &mut all {
-            property.orderings_of = orderings_of(self.lock);
-        }
-        all
+        properties_of_model(self.lock, &make())
     }
 
     /// Whether this mutant is the bug, if its statement stands on this line.

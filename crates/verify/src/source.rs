@@ -31,6 +31,14 @@ pub(crate) fn line(file: &str, line: u32) -> Option<&'static str> {
     text.lines().nth(line.checked_sub(1)? as usize)
 }
 
+/// The line that begins the block around this line: an item that is not inside
+/// another.
+pub(crate) fn block(file: &str, at: u32) -> &'static str {
+    let begins = |text: &str| text.starts_with(|first: char| first.is_ascii_lowercase());
+    let lines = (1..=at).rev().filter_map(|number| line(file, number));
+    lines.into_iter().find(|line| begins(line)).unwrap_or("")
+}
+
 /// What a file of ours is called in places below its crate's folder.
 pub(crate) fn name_of(file: &str) -> Option<&'static str> {
     let mut names = FILES.iter().map(|(name, _)| *name);

@@ -54,6 +54,13 @@ pub(crate) fn resilient(lock: &Lock) -> Vec<Property> {
             aim: 1,
             ..Property::new("crossed, one mid-queue", 4, lock, crossed_in_the_middle)
         },
+        Property::new("a wait within a wait", 3, lock, |lock| {
+            waited_within(lock, true);
+        }),
+        Property::new("given up within a wait", 3, lock, |lock| {
+            waited_within(lock, false);
+        }),
+        Property::new("crossed, within a wait", 3, lock, crossed_within),
         Property::new("the table is full", 1, lock, table_is_full),
         interrupting(Property::new("released, interrupted", 2, lock, released)),
     ];
@@ -260,6 +267,84 @@ fn crossed_in_the_middle(lock: &Lock) {
     if acquires(other) {
         leave(other);
     }
+    leave(own);
+    join_all(others);
+    tables.into_iter().for_each(Table::finish);
+}
+
+/// Main holds a lock and waits for another's; an interrupt of that waits for a
+/// third, and has it or gives up. What was interrupted waits on, without limit,
+/// and is seen to.
+fn waited_within(lock: &Lock, acquired: bool) {
+    let tables = [lock; 3].map(|lock| Table::new(lock, 3));
+    let [own, other, third] = tables;
+    let mut others = Vec::new();
+    execution::set_up(|| {
+        own.lock();
+        others.push(spawn(1, move || {
+            other.lock();
+            execution::arrive(1);
+            execution::await_arrival(0);
+            assert!(!acquires(own), "not refused, and it is a deadlock");
+            leave(other);
+        }));
+        execution::await_arrival(1);
+        others.push(spawn(2, move || {
+            third.lock();
+            execution::arrive(2);
+            execution::await_arrival(3);
+            leave(third);
+        }));
+        execution::await_arrival(2);
+        execution::interrupt_wait(move || {
+            execution::interrupt_wait(|| execution::arrive(3));
+            if acquired {
+                acquires_for_sure(third);
+                leave(third);
+            } else {
+                assert!(!third.lock_until(third.own(), 0), "acquires what is held");
+            }
+            execution::arrive(0);
+        });
+    });
+    other.lock();
+    leave(other);
+    leave(own);
+    join_all(others);
+    tables.into_iter().for_each(Table::finish);
+}
+
+/// Main holds a lock and waits for another; an interrupt of that wants what a
+/// third CPU holds, and that CPU wants, without limit, what main holds. The
+/// interrupt is refused.
+fn crossed_within(lock: &Lock) {
+    let tables = [lock; 3].map(|lock| Table::new(lock, 3));
+    let [own, awaited, other] = tables;
+    let mut others = Vec::new();
+    execution::set_up(|| {
+        own.lock();
+        others.push(spawn(1, move || {
+            other.lock();
+            execution::arrive(1);
+            own.lock();
+            leave(own);
+            leave(other);
+        }));
+        execution::await_arrival(1);
+        others.push(spawn(2, move || {
+            awaited.lock();
+            execution::arrive(2);
+            execution::await_arrival(0);
+            leave(awaited);
+        }));
+        execution::await_arrival(2);
+        execution::interrupt_wait(move || {
+            assert!(!acquires(other), "not refused, and it is a deadlock");
+            execution::arrive(0);
+        });
+    });
+    awaited.lock();
+    leave(awaited);
     leave(own);
     join_all(others);
     tables.into_iter().for_each(Table::finish);

@@ -314,6 +314,60 @@ pub(super) fn passed_over(lock: &Lock) {
     table.finish();
 }
 
+/// The same in a queue whose first waiter is no part of it (a pending bit): twice
+/// a waiter of the other NUMA node is passed over, and each goes behind those
+/// before it. The head that does so the second time stops before any one access,
+/// and meanwhile the one whom it prefers comes.
+pub(crate) fn passed_over_in_queue(lock: &Lock) -> Property {
+    let property = Property::new("passed over, in the queue", 4, lock, |lock| {
+        let table = Table::new(lock, 4);
+        let mut others = Vec::new();
+        execution::set_up(|| {
+            table.lock();
+            others.push(spawn_until_it_waits(3, move || {
+                table.lock();
+                // Until the main thread waits behind 2 and 1.
+                execution::await_arrival(0);
+                table.enter();
+                table.unlock();
+                table.section_and_arrive();
+            }));
+            others.push(spawn_until_it_waits(2, move || {
+                table.lock();
+                // Until 3 waits behind the main thread.
+                execution::await_arrival(3);
+                table.enter();
+                table.unlock();
+                execution::await_arrival(1);
+                table.section();
+            }));
+            others.push(spawn_until_it_waits(1, move || table.section()));
+            table.enter();
+            table.unlock();
+        });
+        execution::interrupt_anywhere(|| {
+            execution::set_up(|| {
+                execution::arrive(1);
+                // Its doorway is still to come.
+                execution::set_wait_rule(WaitRule::Doorway);
+                let_others_wait(4 * TURNS);
+            });
+        });
+        table.lock_and_arrive();
+        execution::arrive(1);
+        table.enter();
+        table.unlock();
+        join_all(others);
+        // Before it were the main thread, 3 and 2.
+        assert_overtaken(table, 3, 3);
+        table.finish();
+    });
+    interrupting(property).with(|setting| {
+        setting.stops_only = true;
+        setting.preferences = 2;
+    })
+}
+
 /// One has been sent away, to come back when the queue is empty: the holder
 /// calls it, and the one that sent it comes again at any time.
 pub(crate) fn called_back(lock: &Lock) -> Property {

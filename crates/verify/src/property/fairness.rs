@@ -1,6 +1,7 @@
 //! How often a waiter is overtaken, where a lock says how often that can be.
 
-use super::table::{Table, join, join_all, spawn, spawn_until_it_waits};
+use super::interrupts::interrupting;
+use super::table::{TURNS, Table, join, join_all, let_others_wait, spawn, spawn_until_it_waits};
 use super::{Lock, Property, exclusion};
 use crate::execution;
 use locklab_locks::Overtakes;
@@ -92,28 +93,43 @@ pub(crate) fn announced(lock: &Lock) -> Property {
     Property::new("the head is next", 3, lock, exclusion::fifo)
 }
 
+/// Of a word in front of a queue, whose head sleeps: a thread that tries again and
+/// again passes it, in one execution at least, and not more often than it may. Once
+/// more than that if the head opens the word again in the moment of a pass.
+pub(crate) fn passed_while_it_sleeps(lock: &Lock) -> Property {
+    let property = Property::new("word, passed so often", 3, lock, |lock| {
+        let table = Table::new(lock, 3);
+        table.lock();
+        let head = spawn(1, move || table.section_and_arrive());
+        execution::await_arrival(1);
+        let passes = spawn(2, move || (0..4).for_each(|_| table.try_section()));
+        table.enter();
+        table.unlock();
+        join_all([head, passes]);
+        let entered = table.entered();
+        let before = entered.iter().take_while(|&&cpu| cpu != 1);
+        let passed = before.filter(|&&cpu| cpu == 2).count();
+        let most = execution::preferences() as usize + 1;
+        assert!(passed <= most, "the head is passed {passed} times");
+        if passed > 0 {
+            execution::witness();
+        }
+        table.finish();
+    });
+    Property {
+        needs_witness: true,
+        ..property
+    }
+}
+
 /// A lock that passes over waiters that do not run is first come, first served
 /// while time stands still: the first waits when it first looks in vain. So it
 /// is when time has passed before the second came, and the first has looked
-/// at the clock since.
+/// at the clock since; or has come since, with a node that was used before or
+/// that was passed over.
 pub(crate) fn running_keep_place(lock: &Lock) -> Vec<Property> {
     let still = Property::new("fifo, no time passes", 3, lock, |lock| {
-        let table = Table::new(lock, 3);
-        table.lock();
-        table.enter();
-        let first = spawn(1, move || {
-            execution::interrupt_wait(|| execution::arrive(1));
-            table.lock();
-            execution::arrive(1);
-            table.enter();
-            table.unlock();
-        });
-        let second = spawn(2, move || {
-            execution::await_arrival(1);
-            table.section();
-        });
-        table.unlock();
-        served_in_order(table, [first, second]);
+        in_order(Table::new(lock, 3), &[0, 1, 2]);
     });
     let looked = Property::new("fifo, time passes", 3, lock, |lock| {
         let table = Table::new(lock, 3);
@@ -124,17 +140,97 @@ pub(crate) fn running_keep_place(lock: &Lock) -> Vec<Property> {
             let second = spawn_until_it_waits(2, move || table.section());
             table.enter();
             table.unlock();
-            served_in_order(table, [first, second]);
+            served_in_order(table, [first, second], &[0, 1, 2]);
         });
     });
-    [still, looked]
+    let used = Property::new("fifo, node used before", 3, lock, |lock| {
+        let table = Table::new(lock, 3);
+        execution::set_up(|| {
+            join(spawn(1, move || table.section()));
+            execution::let_time_pass();
+        });
+        in_order(table, &[1, 0, 1, 2]);
+    });
+    let passed = interrupting(Property::new("fifo, queued again", 3, lock, queued_again));
+    [still, looked, used, passed]
         .map(|property| property.with(|setting| setting.clock = false))
         .into()
 }
 
-fn served_in_order(table: &'static Table, waiters: [JoinHandle<()>; 2]) {
+/// Thread 1 waits when it first looks in vain, and then thread 2 comes.
+fn in_order(table: &'static Table, expected: &[usize]) {
+    table.lock();
+    table.enter();
+    let first = spawn(1, move || {
+        execution::interrupt_wait(|| execution::arrive(1));
+        table.lock();
+        execution::arrive(1);
+        table.enter();
+        table.unlock();
+    });
+    let second = spawn(2, move || {
+        execution::await_arrival(1);
+        table.section();
+    });
+    table.unlock();
+    served_in_order(table, [first, second], expected);
+}
+
+/// The first waiter stops before any one access, and time passes: it is passed
+/// over if it waits. When it has queued again, the second comes.
+fn queued_again(lock: &Lock) {
+    let table = Table::new(lock, 3);
+    table.lock();
+    let first = spawn(1, move || {
+        execution::interrupt_anywhere(|| {
+            execution::set_up(|| {
+                execution::arrive(3);
+                let_others_wait(TURNS);
+            });
+        });
+        execution::interrupt_wait(move || look_again(table, TURNS));
+        table.lock();
+        execution::arrive(1);
+        table.enter();
+        table.unlock();
+    });
+    execution::await_arrival(3);
+    execution::let_time_pass();
+    table.enter();
+    table.unlock();
+    table.lock();
+    table.enter();
+    let second = spawn(2, move || {
+        execution::await_arrival(1);
+        table.section();
+    });
+    table.unlock();
+    join_all([first, second]);
+    let entered = table.entered();
+    let place = |cpu| entered.iter().position(|&entered| entered == cpu);
+    assert!(place(1) < place(2), "who runs loses its place");
+    table.finish();
+}
+
+/// This thread looks in vain: it arrives if the main thread has come again and
+/// this one waits in the queue, not for its node to come out of it; and lets that
+/// come if nothing stops this one.
+fn look_again(table: &'static Table, left: usize) {
+    let again = table.entered().len() >= 2;
+    if again && execution::waits_without_limit() {
+        execution::interrupt_wait(move || look_again(table, left));
+    } else if again {
+        execution::arrive(1);
+    } else if left > 0 {
+        execution::interrupt_wait(move || look_again(table, left - 1));
+    } else {
+        execution::arrive(3);
+    }
+}
+
+fn served_in_order(table: &'static Table, waiters: [JoinHandle<()>; 2], expected: &[usize]) {
     join_all(waiters);
-    assert_eq!(table.entered(), [0, 1, 2], "who runs loses its place");
+    assert_eq!(table.entered(), expected, "who runs loses its place");
     table.finish();
 }
 

@@ -228,21 +228,14 @@ fn formed_meanwhile(lock: &Lock, name: &'static str, last: fn(&Table)) -> Proper
 /// none: it has no number, or all its levels are in use. Such a CPU waits
 /// without a place, and the others must not wait for it to take one.
 pub(crate) fn without_node(lock: &Lock) -> Vec<Property> {
-    let last: fn(&Table) = if lock.info().held_locks {
-        |table| {
-            assert!(table.lock_until(table.own(), u64::MAX), "refused");
-            table.enter();
-            table.unlock();
-        }
-    } else {
-        Table::section
-    };
-    let of = |why, meanwhile, three| {
+    let last = section_that_may_fail(lock);
+    let of = |why, meanwhile, three, queue| {
         let three = Property::new(three, 3, lock, |lock| {
             super::exclusion::exclusion(lock, 3, 1);
         });
         let meanwhile = formed_meanwhile(lock, meanwhile, last);
-        [meanwhile, three].map(|property| {
+        let queue = Property::new(queue, 4, lock, two_queue);
+        [meanwhile, three, queue].map(|property| {
             property.with(|setting| {
                 setting.without_node = Some((1, why));
                 setting.clock = false;
@@ -255,15 +248,112 @@ pub(crate) fn without_node(lock: &Lock) -> Vec<Property> {
         number,
         "a queue forms, no number",
         "three, one no number",
+        "two queue, one no number",
     ));
     all.extend(of(
         level,
         "a queue forms, no level",
         "three, one without node",
+        "two queue, one no level",
     ));
     // Of a lock that parks, the first waiter queues too.
-    all.retain(|property| !lock.info().parks || property.threads == 3);
+    all.retain(|property| !lock.info().parks || !property.setting.interrupts);
     all
+}
+
+/// A section by the way in that can fail, of a lock that has its own queue there.
+fn section_that_may_fail(lock: &Lock) -> fn(&Table) {
+    if lock.info().held_locks {
+        |table| {
+            assert!(table.lock_until(table.own(), u64::MAX), "refused");
+            table.enter();
+            table.unlock();
+        }
+    } else {
+        Table::section
+    }
+}
+
+/// Two come when there is a holder and a first waiter, and so both need a node.
+fn two_queue(lock: &Lock) {
+    let table = Table::new(lock, 4);
+    let mut others = Vec::new();
+    execution::set_up(|| {
+        others.push(spawn_until_it_waits(2, move || {
+            table.lock();
+            leave_when_explored(table);
+        }));
+        others.push(spawn_until_it_waits(3, move || table.section()));
+    });
+    others.push(spawn(1, move || table.section()));
+    table.section();
+    join_all(others);
+    table.finish();
+}
+
+/// A CPU that takes the lock stops before any one access, and again before any
+/// other. At first a queue forms, of which nobody waits without a node. Then its
+/// head enters, lets the next in, behind whom nobody is, and comes again, as the
+/// one waiter that needs no node.
+pub(crate) fn queue_goes_meanwhile(lock: &Lock) -> Property {
+    let section = section_that_may_fail(lock);
+    let property = Property::new("a queue goes meanwhile", 4, lock, move |lock| {
+        let table = Table::new(lock, 4);
+        table.lock();
+        let stopped = spawn(1, move || {
+            let others = Rc::new(RefCell::new(Vec::new()));
+            let come = others.clone();
+            execution::interrupt_anywhere(move || {
+                execution::set_up(|| {
+                    let first = spawn_until_it_waits(2, move || {
+                        table.lock();
+                        leave_when_explored(table);
+                    });
+                    let head = spawn_until_it_waits(3, move || {
+                        section(table);
+                        execution::await_arrival(0);
+                        section(table);
+                    });
+                    come.borrow_mut().extend([first, head]);
+                    execution::arrive(1);
+                    // Until the first is inside, and the main thread behind
+                    // the head.
+                    let_others_wait(2 * TURNS);
+                });
+                let_others_wait(1);
+                execution::interrupt_anywhere(|| {
+                    execution::set_up(|| let_others_wait(2 * TURNS));
+                });
+            });
+            execution::interrupt_wait(|| execution::arrive(1));
+            section(table);
+            execution::arrive(1);
+            join_all(others.take());
+        });
+        execution::await_arrival(1);
+        table.enter();
+        table.unlock();
+        table.lock();
+        execution::arrive(0);
+        leave_when_explored(table);
+        join(stopped);
+        table.finish();
+    });
+    interrupting(property).with(|setting| {
+        setting.stops_only = true;
+        // It makes fewer accesses so, all of them to the word.
+        setting.without_node = Some((1, NoNode::Number));
+        setting.clock = false;
+    })
+}
+
+/// Holds the lock for as long as a model is set up.
+fn leave_when_explored(table: &Table) {
+    while execution::is_quiet() {
+        let_others_wait(1);
+    }
+    table.enter();
+    table.unlock();
 }
 
 /// A CPU that takes the lock stops before any one access: meanwhile the head

@@ -21,8 +21,9 @@ pub(crate) use big::big_properties;
 pub(crate) use deadlock::resilient;
 use locklab_locks::{Fairness, RawLock};
 pub(crate) use readers::{
-    biased, own_readers, read_write, readers_at_the_limit, readers_of_each_count,
-    readers_of_one_count, readers_wrap, refused_beside_another, writer_tries,
+    biased, own_readers, read_write, reader_without_number, readers_at_the_limit,
+    readers_of_each_count, readers_of_one_count, readers_wrap, refused_beside_another,
+    writer_tries,
 };
 pub(crate) use special::{
     both_sleep, given_up, just_made, one_context, short_lived, timed, virtualized,
@@ -31,14 +32,15 @@ use std::sync::Arc;
 
 pub(crate) use exclusion::{
     after_a_failed_try, called_back, goes_round_meanwhile, many_turns, moves_between_nodes,
+    passed_over_in_queue,
 };
 pub(crate) use fairness::{
-    announced, lets_others_in, one_writer_between, overtaking_in_queue, readers_wait,
-    running_keep_place,
+    announced, lets_others_in, one_writer_between, overtaking_in_queue, passed_while_it_sleeps,
+    readers_wait, running_keep_place,
 };
 pub(crate) use interrupts::{
     comes_again_meanwhile, interrupted, interrupted_in_queue, meanwhile, neighbour_in_interrupt,
-    without_node,
+    queue_goes_meanwhile, without_node,
 };
 pub(crate) use table::Shared;
 
@@ -119,7 +121,7 @@ impl Property {
         }
     }
 
-    fn with(mut self, setting: impl FnOnce(&mut Setting)) -> Self {
+    pub(crate) fn with(mut self, setting: impl FnOnce(&mut Setting)) -> Self {
         setting(&mut self.setting);
         self
     }

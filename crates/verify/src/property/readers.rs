@@ -2,7 +2,7 @@
 
 use super::table::{Table, join, run, spawn};
 use super::{Lock, Property};
-use crate::execution;
+use crate::execution::{self, NoNode};
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
@@ -43,6 +43,12 @@ pub(crate) fn read_write(lock: &Lock) -> Vec<Property> {
             });
         }),
         Property::new("downgrade, readers enter", 2, lock, downgraded),
+        Property::new("a writer tries in vain", 3, lock, |lock| {
+            try_in_vain(lock, true);
+        }),
+        Property::new("a reader tries in vain", 3, lock, |lock| {
+            try_in_vain(lock, false);
+        }),
         Property::new("nested readers", 2, lock, |lock| nested_readers(lock, 0)),
         Property::new("nested readers, crossed", 2, lock, |lock| {
             nested_readers(lock, 1);
@@ -160,6 +166,41 @@ pub(crate) fn writer_tries(lock: &Lock) -> Vec<Property> {
             });
         }),
     ]
+}
+
+/// Who tries in vain leaves nothing behind: a writer beside a reader, or a reader
+/// beside a writer, who do not let go until then. Another waits meanwhile, and
+/// the one that has tried comes again.
+fn try_in_vain(lock: &Lock, writer: bool) {
+    let table = Table::new(lock, 3);
+    match writer {
+        true => table.read(),
+        false => table.lock(),
+    }
+    let tries = spawn(1, move || {
+        let got = match writer {
+            true => table.try_lock_at_once(),
+            false => table.try_read(),
+        };
+        assert!(!got, "an attempt succeeds on a lock that is held");
+        execution::arrive(1);
+        match writer {
+            true => table.section(),
+            false => table.read_section(),
+        }
+    });
+    let waits = spawn(2, move || table.section());
+    execution::await_arrival(1);
+    match writer {
+        true => table.read_unlock(),
+        false => {
+            table.enter();
+            table.unlock();
+        }
+    }
+    join(tries);
+    join(waits);
+    table.finish();
 }
 
 /// Once the writer is a reader, others read beside it, no writer enters, and
@@ -280,6 +321,17 @@ pub(crate) fn readers_of_one_count(lock: &Lock) -> Vec<Property> {
             ..refused_beside_another(lock)
         },
     ]
+}
+
+/// One of two readers has no number of a CPU, and so no entry of its own.
+pub(crate) fn reader_without_number(lock: &Lock) -> Property {
+    let property = Property::new("readers, one no number", 3, lock, |lock| {
+        run(Table::new(lock, 3), 3, |table, cpu| match cpu {
+            2 => table.section(),
+            _ => table.read_section(),
+        });
+    });
+    property.with(|setting| setting.without_node = Some((1, NoNode::Number)))
 }
 
 /// A reader goes while another is refused: whoever is refused takes back what

@@ -121,6 +121,8 @@ pub(crate) fn timed(lock: &Lock) -> Vec<Property> {
     vec![
         Property::new("free, no time left", 1, lock, free_without_time),
         Property::new("gives up in time", 2, lock, gives_up).with(choices),
+        Property::new("gives up at the deadline", 2, lock, gives_up_at_once)
+            .with(|setting| setting.clock = false),
         Property::new("timeout", 2, lock, |lock| timeout(lock, 2)).with(choices),
         Property::new("timeout, node used before", 2, lock, timeout_of_used_node).with(choices),
         Property::new("timeout among three", 3, lock, |lock| timeout(lock, 3)).with(choices),
@@ -174,6 +176,23 @@ fn gives_up(lock: &Lock) {
     join(spawn(1, move || {
         let own = table.context();
         assert!(!table.lock_until(&own, 1), "acquires a lock that is held");
+        // Its node may still be in the queue.
+        std::mem::forget(own);
+    }));
+    table.enter();
+    table.unlock();
+    table.finish();
+}
+
+/// While another holds it, it gives up at the deadline, not after it: time
+/// stands still.
+fn gives_up_at_once(lock: &Lock) {
+    let table = Table::new(lock, 2);
+    table.lock();
+    join(spawn(1, move || {
+        let own = table.context();
+        let now = execution::now();
+        assert!(!table.lock_until(&own, now), "acquires a lock that is held");
         // Its node may still be in the queue.
         std::mem::forget(own);
     }));

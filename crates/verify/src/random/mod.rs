@@ -61,9 +61,8 @@ pub fn draw(name: &str, seed: u64, schedules: usize) -> Option<Drawn> {
     let lock = models::model::<Random, { platform::CPUS.next_power_of_two() }>(name)?;
     let turn: Turn = match name {
         "rw-queued" | "phase-fair" | "bravo" | "rw-per-cpu" => readers_and_writers,
-        "tas" | "ttas" | "tas-word" | "ttas-word" | "mcs-timeout" | "mcs-tp" | "rqspinlock" => {
-            some_give_up
-        }
+        "tas" | "ttas" | "tas-word" | "ttas-word" | "virt-spin" | "virt-spin-delay"
+        | "virt-spin-backoff" | "mcs-timeout" | "mcs-tp" | "rqspinlock" => some_give_up,
         _ => |table, _| table.section(),
     };
     Some(draw_turns(&lock, turn, seed, schedules))
