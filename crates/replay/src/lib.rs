@@ -22,6 +22,7 @@ mod program;
 mod reading;
 mod shared;
 mod thread;
+mod what_if;
 mod window;
 
 pub use fault::Fault;

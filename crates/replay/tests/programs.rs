@@ -308,3 +308,36 @@ fn what_cannot_be_run_again_is_said_in_a_sentence() {
         assert!(fault.to_string().len() > 40);
     }
 }
+
+#[test]
+fn what_if_a_lock_were_used_otherwise() {
+    let program = program(&two_threads(), 2).unwrap();
+    let shorter = program.with_holds_of(0, 0.5);
+    assert_eq!(
+        shorter.threads[1].steps[1..4],
+        [acquire(0), Step::Work(25), release(0)]
+    );
+    // What is held inside is shorter too, what is outside is not.
+    assert_eq!(shorter.threads[0].steps[4], Step::Work(40));
+    assert_eq!(shorter.threads[1].steps[4], Step::Work(80));
+    let split = program.with_split(0, 8, 1);
+    assert_eq!(split.locks.len(), program.locks.len() + 7);
+    for (thread, before) in split.threads.iter().zip(&program.threads) {
+        assert_eq!(thread.rests().len(), before.rests().len());
+    }
+    let read = program.with_readers_of(0, 2);
+    let shared = |program: &locklab_replay::Program| {
+        let steps = program.threads.iter().flat_map(|thread| &thread.steps);
+        steps
+            .filter(|step| matches!(step, Step::Acquire { shared: true, .. }))
+            .count()
+    };
+    assert_eq!((shared(&program), shared(&read)), (0, 1));
+    let free = program.without_locks();
+    assert!(
+        free.threads[0]
+            .steps
+            .iter()
+            .all(|step| !matches!(step, Step::Acquire { .. }))
+    );
+}

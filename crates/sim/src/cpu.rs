@@ -86,6 +86,8 @@ pub(crate) struct Cpu {
     pub(crate) preempt: Cell<bool>,
     pub(crate) ready_since: Cell<u64>,
     pub(crate) stolen: Cell<u64>,
+    /// Cycles that it has been halted.
+    pub(crate) halted: Cell<u64>,
     /// Counted in its core's `busy`.
     pub(crate) busy: Cell<bool>,
     pub(crate) spin: Spin,
@@ -128,6 +130,7 @@ impl Cpu {
             preempt: Cell::new(false),
             ready_since: Cell::new(0),
             stolen: Cell::new(0),
+            halted: Cell::new(0),
             busy: Cell::new(false),
             spin: Spin::default(),
             stores: StoreBuffer::default(),

@@ -1,4 +1,9 @@
 //! The state of the scheduler of CPUs on hardware threads: see `scheduler`.
+//!
+//! Its CPUs are those of a virtual machine, or the threads of a program under an
+//! operating system: both are run on too few hardware threads by slices, and
+//! sleep until another wakes them. They differ in what that costs, and in that no
+//! thread leaves its CPU because it pauses.
 
 use crate::machine::Machine;
 use std::cell::{Cell, RefCell};
@@ -29,15 +34,19 @@ pub(crate) struct Hypervisor {
     pub(crate) ple: u64,
     /// The time that a CPU must have waited before another yields to it.
     pub(crate) eligible: u64,
+    /// Before a CPU that would halt looks whether it must.
+    pub(crate) call: u64,
     pub(crate) halt: u64,
     pub(crate) kick: u64,
+    /// A kick for which nobody waits.
+    pub(crate) fruitless: u64,
     pub(crate) wake: u64,
 }
 
 impl Hypervisor {
     /// Makes the hypervisor of this many CPUs on these hardware threads.
     pub(crate) fn new(machine: &Machine, cpus: usize, hardware: &[usize]) -> Self {
-        let us = |key: &str| (machine.get(key) * 1e3 * machine.get("core.clock_ghz")) as u64;
+        let us = |key: &str| cycles(machine, key);
         let shared = cpus > hardware.len();
         Self {
             hardware: hardware
@@ -59,9 +68,28 @@ impl Hypervisor {
                 0
             },
             eligible: us("vm.ple_wait_us"),
+            call: 0,
             halt: us("vm.halt_us"),
             kick: us("vm.kick_us"),
+            fruitless: us("vm.kick_us"),
             wake: us("vm.wake_us"),
+        }
+    }
+
+    /// Makes the scheduler of an operating system that runs this many threads on
+    /// these hardware threads.
+    pub(crate) fn of_system(machine: &Machine, threads: usize, hardware: &[usize]) -> Self {
+        let us = |key: &str| cycles(machine, key);
+        Self {
+            slice: us("scheduler.slice_us").max(1),
+            switch: us("scheduler.switch_us"),
+            ple: 0,
+            call: us("scheduler.call_us"),
+            halt: us("scheduler.sleep_us"),
+            kick: us("scheduler.wake_call_us"),
+            fruitless: us("scheduler.call_us"),
+            wake: us("scheduler.wake_us"),
+            ..Self::new(machine, threads, hardware)
         }
     }
 
@@ -73,4 +101,9 @@ impl Hypervisor {
             0
         }
     }
+}
+
+/// A figure in microseconds as cycles.
+fn cycles(machine: &Machine, key: &str) -> u64 {
+    (machine.get(key) * 1e3 * machine.get("core.clock_ghz")) as u64
 }

@@ -184,7 +184,7 @@ pub(crate) fn operation(engine: &Engine) {
 }
 
 /// Begins to count, at this time.
-fn restart(engine: &Engine, now: u64) {
+pub(crate) fn restart(engine: &Engine, now: u64) {
     let counts = &engine.counts;
     counts.counting.set(true);
     counts.warmup.set(counts.total.get());

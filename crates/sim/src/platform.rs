@@ -367,6 +367,10 @@ unsafe impl Platform for Sim {
         // A full barrier, as a hypercall is; the check and the halt are one
         // step.
         drain_all(engine);
+        if engine.hypervisor.call > 0 {
+            engine.time.set(engine.time.get() + engine.hypervisor.call);
+            engine.sync();
+        }
         if word.read() == expected && word.get() == expected {
             halt(engine, word.address());
         }

@@ -183,15 +183,41 @@ pub(crate) fn halt(engine: &Engine, word: usize) {
 pub(crate) fn kick(engine: &Engine, word: usize) {
     engine.sync();
     drain_all(engine);
-    let now = engine.time.get() + engine.hypervisor.kick;
-    let mut halted = engine.hypervisor.halted.borrow_mut();
-    if let Some(place) = halted.iter().position(|&(_, awaited)| awaited == word) {
-        let (who, _) = halted.remove(place);
-        engine
-            .queue
-            .push(now + engine.hypervisor.wake, Kind::Wake, who);
-    }
+    let hypervisor = &engine.hypervisor;
+    let mut halted = hypervisor.halted.borrow_mut();
+    let first = halted.iter().position(|&(_, awaited)| awaited == word);
+    let now = engine.time.get();
+    let Some(place) = first else {
+        return engine.time.set(now + hypervisor.fruitless);
+    };
+    let now = now + hypervisor.kick;
+    let (who, _) = halted.remove(place);
+    engine.queue.push(now + hypervisor.wake, Kind::Wake, who);
     engine.time.set(now);
+}
+
+/// Lets the running CPU, a thread, sleep without its CPU for so many cycles.
+pub(crate) fn sleep(engine: &Engine, cycles: u64) {
+    engine.sync();
+    drain_all(engine);
+    let now = engine.time.get();
+    engine
+        .queue
+        .push(now + cycles.max(1), Kind::Wake, engine.current.get());
+    rest(engine, engine.hypervisor.halt);
+}
+
+/// Takes the running CPU off until an event wakes it; after so many cycles
+/// another may run.
+pub(crate) fn rest(engine: &Engine, halt: u64) {
+    let cpu = engine.current();
+    cpu.word.set((0, 0));
+    cpu.on.set(false);
+    cpu.event.set(0);
+    if engine.hypervisor.shared {
+        next_in(engine, cpu.hardware.get(), engine.time.get() + halt);
+    }
+    engine.suspend(Phase::Halted);
 }
 
 /// Makes a halted CPU ready.
@@ -199,6 +225,7 @@ pub(crate) fn woken(engine: &Engine, who: usize, now: u64) {
     let cpu = &engine.cpus[who];
     // It may have run ahead before it halted.
     let now = now.max(cpu.since.get());
+    cpu.halted.set(cpu.halted.get() + now - cpu.since.get());
     cpu.phase.set(Phase::Sync);
     cpu.ready_since.set(now);
     if !engine.hypervisor.shared {

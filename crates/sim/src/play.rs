@@ -1,0 +1,282 @@
+//! A simulated thread that takes the steps of a recorded program.
+
+use crate::engine::{Engine, engine};
+use crate::ideal::Ideal;
+use crate::kind::LockKind;
+use crate::metrics::{Use, acquired, releases, restart, wants};
+use crate::platform::{Sim, Word};
+use crate::scheduler::sleep;
+use locklab_locks::platform::{Atomic, AtomicInt, Ordering, Platform};
+use locklab_replay::Step;
+use std::cell::Cell;
+use std::ptr::NonNull;
+
+/// The longest piece of work, ns: a thread loses its CPU between two.
+const PIECE: u64 = 20_000;
+
+/// What the threads have done so far. Work is in nanoseconds, other times in
+/// cycles.
+pub(crate) struct Tally {
+    /// Work of all that ends the warm-up, and that ends the run.
+    pub(crate) warm: u64,
+    pub(crate) enough: u64,
+    pub(crate) counting: Cell<bool>,
+    pub(crate) total: Cell<u64>,
+    pub(crate) threads: Vec<OfThread>,
+    pub(crate) locks: Vec<OfLock>,
+    /// In lock operations with a CPU: waits that spin, calls of the system.
+    pub(crate) burnt: Cell<u64>,
+    /// In waits for locks, in all.
+    pub(crate) waited: Cell<u64>,
+    /// In releases.
+    pub(crate) released: Cell<u64>,
+    /// Threads that wait for no other.
+    pub(crate) awake: Cell<usize>,
+    /// Waits for another thread that were cut short, for every thread waited.
+    pub(crate) forced: Cell<u64>,
+}
+
+/// What a thread has done.
+#[derive(Default)]
+pub(crate) struct OfThread {
+    pub(crate) work: Cell<u64>,
+    holds: Cell<u32>,
+}
+
+/// What was done with a lock.
+#[derive(Default)]
+pub(crate) struct OfLock {
+    pub(crate) acquired: Cell<u64>,
+    pub(crate) waited: Cell<u64>,
+}
+
+fn add(cell: &Cell<u64>, more: u64) {
+    cell.set(cell.get() + more);
+}
+
+impl Tally {
+    pub(crate) fn new(threads: usize, locks: usize, [warm, enough]: [u64; 2]) -> Self {
+        Self {
+            warm,
+            enough,
+            counting: Cell::new(false),
+            total: Cell::new(0),
+            threads: (0..threads).map(|_| OfThread::default()).collect(),
+            locks: (0..locks).map(|_| OfLock::default()).collect(),
+            burnt: Cell::new(0),
+            waited: Cell::new(0),
+            released: Cell::new(0),
+            awake: Cell::new(threads),
+            forced: Cell::new(0),
+        }
+    }
+
+    /// The running thread has worked for so many nanoseconds.
+    fn worked(&self, engine: &Engine, ns: u64) {
+        add(&self.threads[engine.current.get()].work, ns);
+        add(&self.total, ns);
+        if !self.counting.get() && self.total.get() >= self.warm {
+            self.counting.set(true);
+            let of_threads = self.threads.iter().map(|thread| &thread.work);
+            let of_locks = self
+                .locks
+                .iter()
+                .flat_map(|lock| [&lock.acquired, &lock.waited]);
+            let others = [&self.total, &self.burnt, &self.waited, &self.released];
+            for cell in of_threads.chain(of_locks).chain(others) {
+                cell.set(0);
+            }
+            restart(engine, engine.time.get());
+        } else if self.counting.get() && self.total.get() >= self.enough {
+            engine.stopped.set(true);
+        }
+    }
+}
+
+/// The locks that threads take.
+#[derive(Clone, Copy)]
+pub(crate) enum Locks<'a> {
+    /// Of a kind, where they lie.
+    Real(&'a dyn LockKind, &'a [NonNull<()>]),
+    /// What no lock can beat.
+    Ideal(&'a Ideal),
+}
+
+/// A thread of a program.
+pub(crate) struct Player<'a> {
+    pub(crate) locks: Locks<'a>,
+    /// Its contexts, of the locks that it takes.
+    pub(crate) contexts: Vec<Option<NonNull<()>>>,
+    pub(crate) steps: &'a [Step],
+    pub(crate) start: usize,
+    pub(crate) channels: &'a [&'a Word<u32>],
+    pub(crate) tally: &'a Tally,
+}
+
+impl Player<'_> {
+    /// Takes its steps again and again, until the run ends.
+    pub(crate) fn run(&self) {
+        let engine = engine();
+        // How it holds what it holds, on the stack, which may be given up.
+        let mut at = self.start;
+        let mut shared = [0_u64; 4];
+        while let Some(step) = self.steps.get(at % self.steps.len().max(1)) {
+            if engine.stopped.get() {
+                return;
+            }
+            at += 1;
+            match *step {
+                Step::Work(ns) => self.work(engine, ns),
+                Step::Acquire { lock, shared: how } => {
+                    let lock = lock as usize;
+                    let to = if how { Use::Read } else { Use::Write };
+                    remember(&mut shared, lock, how);
+                    self.acquire(engine, lock, to);
+                }
+                Step::Release { lock } => {
+                    let lock = lock as usize;
+                    let from = if remembered(&shared, lock) {
+                        Use::Read
+                    } else {
+                        Use::Write
+                    };
+                    self.release(engine, lock, from);
+                }
+                Step::Await { channel } => self.await_post(engine, channel as usize),
+                Step::Post { channel, times } => self.post(engine, channel as usize, times),
+                Step::Idle(ns) => sleep(engine, cycles(engine, ns)),
+            }
+        }
+    }
+
+    fn work(&self, engine: &Engine, ns: u64) {
+        let me = &self.tally.threads[engine.current.get()];
+        let whole = matches!(self.locks, Locks::Ideal(_)) && me.holds.get() > 0;
+        let mut left = ns;
+        while left > 0 && !engine.stopped.get() {
+            let piece = if whole { left } else { left.min(PIECE) };
+            engine.work(cycles(engine, piece));
+            engine.sync();
+            self.tally.worked(engine, piece);
+            left -= piece;
+        }
+    }
+
+    /// Cycles that the running CPU has not run.
+    fn off(engine: &Engine) -> u64 {
+        let cpu = engine.current();
+        cpu.stolen.get() + cpu.halted.get()
+    }
+
+    fn acquire(&self, engine: &Engine, lock: usize, to: Use) {
+        let tally = self.tally;
+        let (since, off) = (engine.time.get(), Self::off(engine));
+        let wanted = wants(engine, lock);
+        match self.locks {
+            Locks::Ideal(ideal) => ideal.acquire(engine, lock, to),
+            Locks::Real(kind, places) => {
+                if let Some(context) = self.contexts[lock] {
+                    // SAFETY: the context is this thread's own for this lock; both
+                    // stay in the arena; the engine has a CPU for each thread.
+                    unsafe {
+                        match to {
+                            Use::Write => kind.lock(places[lock], context),
+                            Use::Read => kind.read_lock(places[lock], context),
+                        }
+                    }
+                }
+            }
+        }
+        acquired(engine, lock, wanted, to);
+        let me = &tally.threads[engine.current.get()];
+        me.holds.set(me.holds.get() + 1);
+        let waited = engine.time.get() - since;
+        add(&tally.waited, waited);
+        add(&tally.burnt, waited.saturating_sub(Self::off(engine) - off));
+        add(&tally.locks[lock].acquired, 1);
+        add(&tally.locks[lock].waited, waited);
+    }
+
+    fn release(&self, engine: &Engine, lock: usize, from: Use) {
+        releases(engine, lock, from);
+        let (since, off) = (engine.time.get(), Self::off(engine));
+        match self.locks {
+            Locks::Ideal(ideal) => ideal.release(engine, lock, from),
+            Locks::Real(kind, places) => {
+                if let Some(context) = self.contexts[lock] {
+                    // SAFETY: held, with this context.
+                    unsafe {
+                        match from {
+                            Use::Write => kind.unlock(places[lock], context),
+                            Use::Read => kind.read_unlock(places[lock], context),
+                        }
+                    }
+                }
+            }
+        }
+        let me = &self.tally.threads[engine.current.get()];
+        me.holds.set(me.holds.get().saturating_sub(1));
+        let took = engine.time.get() - since;
+        add(&self.tally.released, took);
+        add(
+            &self.tally.burnt,
+            took.saturating_sub(Self::off(engine) - off),
+        );
+    }
+
+    /// Waits until another thread has posted, as a semaphore on a futex.
+    fn await_post(&self, engine: &Engine, channel: usize) {
+        let (word, tally) = (self.channels[channel], self.tally);
+        while !engine.stopped.get() {
+            let posted = word.load(Ordering::Relaxed);
+            if posted > 0 {
+                let taken =
+                    word.compare_exchange(posted, posted - 1, Ordering::Acquire, Ordering::Relaxed);
+                if taken.is_ok() {
+                    return;
+                }
+            } else if tally.awake.get() == 1 {
+                // Nobody is left who could post.
+                add(&tally.forced, 1);
+                return;
+            } else {
+                tally.awake.set(tally.awake.get() - 1);
+                Sim::wait(word, 0);
+                tally.awake.set(tally.awake.get() + 1);
+            }
+        }
+    }
+
+    fn post(&self, engine: &Engine, channel: usize, times: u32) {
+        let word = self.channels[channel];
+        word.fetch_add(times, Ordering::Release);
+        for _ in 0..times {
+            let address = word.address();
+            let halted = engine.hypervisor.halted.borrow();
+            let some = halted.iter().any(|&(_, awaited)| awaited == address);
+            drop(halted);
+            if !some {
+                return;
+            }
+            Sim::wake(word);
+        }
+    }
+}
+
+fn cycles(engine: &Engine, ns: u64) -> u64 {
+    (ns as f64 * engine.costs.clock_ghz) as u64
+}
+
+/// Notes how a lock is held; of the first 256.
+fn remember(shared: &mut [u64; 4], lock: usize, how: bool) {
+    if let Some(word) = shared.get_mut(lock / 64) {
+        let bit = 1 << (lock % 64);
+        *word = if how { *word | bit } else { *word & !bit };
+    }
+}
+
+fn remembered(shared: &[u64; 4], lock: usize) -> bool {
+    shared
+        .get(lock / 64)
+        .is_some_and(|word| word & 1 << (lock % 64) != 0)
+}

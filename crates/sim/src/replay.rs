@@ -1,0 +1,372 @@
+//! A recorded program under a lock on a modelled machine with an operating
+//! system: more threads than hardware threads share those by slices, and a thread
+//! that sleeps in a lock is woken by another, which both costs.
+
+use crate::arena::Arena;
+use crate::coroutine::{Coroutines, coroutine};
+use crate::counts::{Counts, Limits};
+use crate::engine::Engine;
+use crate::error::SimError;
+use crate::hypervisor::Hypervisor;
+use crate::ideal::Ideal;
+use crate::kind::{Kind, LockKind};
+use crate::machine::Machine;
+use crate::metrics::outcome;
+use crate::outcome::Latency;
+use crate::platform::{Sim, Word};
+use crate::play::{Locks, Player, Tally};
+use crate::topology::{Placement, Topology};
+use locklab_locks::catalogue::{self, BigVisitor, Visitor};
+use locklab_locks::platform::Atomic;
+use locklab_locks::{BigLock, HeldLocks, QueueNodes, RawLock, VisibleReader};
+use locklab_replay::{Program, Role, Step};
+use std::ptr::NonNull;
+
+/// The most locks of a program.
+pub const MOST_LOCKS: usize = 256;
+/// The most threads.
+pub const MOST_THREADS: usize = 1024;
+
+/// A recorded program, a machine, and a lock in place of each of the program's.
+#[derive(Clone, Debug)]
+pub struct Replay<'a> {
+    /// The modelled machine.
+    pub machine: &'a Machine,
+    /// The name of the lock; `None` for one that nothing can beat.
+    pub lock: Option<&'a str>,
+    /// The program.
+    pub program: &'a Program,
+    /// Its threads, as [`Program::cast`] gives them.
+    pub roles: &'a [Role],
+    /// Hardware threads that are used, or none for all.
+    pub hardware_threads: Option<usize>,
+    /// The order in which they are used.
+    pub placement: Placement,
+    /// The seed of all random choices.
+    pub seed: u64,
+    /// The work that is counted, of all threads together, ns; a fifth of it
+    /// before that is not counted.
+    pub work_ns: f64,
+}
+
+/// What became of it. Times are simulated.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Replayed {
+    /// Threads that compute at a time, on average: work done by time.
+    pub rate: f64,
+    /// Acquisitions a second.
+    pub acquisitions_per_s: f64,
+    /// Time to acquire.
+    pub wait: Latency,
+    /// The part of all threads' time that they waited for locks.
+    pub waited: f64,
+    /// CPUs that are busy with lock operations, on average: that spin, or are in
+    /// calls of the system.
+    pub burnt: f64,
+    /// Jain's index of how far the threads of the largest class got.
+    pub jain: f64,
+    /// Of each lock: its acquisitions, and the part of all waiting that is for it.
+    pub locks: Vec<(u64, f64)>,
+    /// Simulated seconds that were counted.
+    pub seconds: f64,
+    /// Waits for other threads that no step would have ended, and that were cut
+    /// short.
+    pub forced: u64,
+    /// Hash of every access: the same for the same replay and seed.
+    pub trace_hash: u64,
+    /// Events of the engine.
+    pub events: u64,
+}
+
+/// Runs a program.
+///
+/// # Errors
+/// [`SimError`] if there is no such lock, the program does not fit, or the lock
+/// deadlocks, livelocks or admits two holders.
+pub fn replay(replay: &Replay<'_>) -> Result<Replayed, SimError> {
+    let Some(name) = replay.lock else {
+        let ideal = Ideal::new(replay.program.locks.len());
+        return play(replay, &Under::Ideal(&ideal));
+    };
+    catalogue::visit_big::<Sim, _>(name, Visited(replay))
+        .or_else(|| catalogue::visit::<Sim, _>(name, Visited(replay)))
+        .unwrap_or_else(|| Err(SimError::UnknownLock(name.to_owned())))
+}
+
+struct Visited<'a>(&'a Replay<'a>);
+
+impl Visitor<Sim> for Visited<'_> {
+    type Output = Result<Replayed, SimError>;
+
+    fn visit<L: RawLock<Sim>>(self) -> Self::Output {
+        play(self.0, &Under::Kind(&Kind::<L>::by_word()))
+    }
+}
+
+impl BigVisitor<Sim> for Visited<'_> {
+    type Output = Result<Replayed, SimError>;
+
+    fn visit<L: BigLock<Sim>>(self) -> Self::Output {
+        play(self.0, &Under::Kind(&Kind::by(L::held)))
+    }
+}
+
+enum Under<'a> {
+    Kind(&'a dyn LockKind),
+    Ideal(&'a Ideal),
+}
+
+impl Under<'_> {
+    fn readers_share(&self) -> bool {
+        match self {
+            Self::Kind(kind) => kind.readers_share(),
+            Self::Ideal(_) => true,
+        }
+    }
+
+    fn held_locks(&self) -> bool {
+        matches!(self, Self::Kind(kind) if kind.held_locks())
+    }
+}
+
+fn check(replay: &Replay<'_>) -> Result<usize, SimError> {
+    let machine = replay.machine;
+    let there = machine.hardware_threads();
+    let hardware = replay.hardware_threads.unwrap_or(there);
+    let fault = |what: String| Err(SimError::Scenario(what));
+    let threads = replay.roles.len();
+    if threads == 0 || threads > MOST_THREADS {
+        return fault(format!(
+            "{threads} threads of a program cannot be simulated; give 1 to {MOST_THREADS}"
+        ));
+    }
+    if replay.program.locks.len() > MOST_LOCKS {
+        return fault(format!(
+            "the program has {} locks, and at most {MOST_LOCKS} can be simulated",
+            replay.program.locks.len()
+        ));
+    }
+    if hardware == 0 || hardware > there {
+        return fault(format!(
+            "{hardware} CPUs were asked for, but {} has {there}",
+            machine.name
+        ));
+    }
+    if replay
+        .roles
+        .iter()
+        .any(|role| role.thread >= replay.program.threads.len())
+    {
+        return fault("a thread was asked for that the program does not have".to_owned());
+    }
+    Ok(hardware)
+}
+
+/// The locks that a thread takes, each once.
+fn taken(steps: &[Step], locks: usize) -> Vec<bool> {
+    let mut taken = vec![false; locks];
+    for step in steps {
+        if let Step::Acquire { lock, .. } = step {
+            taken[*lock as usize] = true;
+        }
+    }
+    taken
+}
+
+fn play(replay: &Replay<'_>, under: &Under<'_>) -> Result<Replayed, SimError> {
+    let hardware = check(replay)?;
+    let (machine, program) = (replay.machine, replay.program);
+    let (threads, locks) = (replay.roles.len(), program.locks.len());
+    let order = Topology::new(machine).order(replay.placement, replay.seed);
+    let used = &order[..hardware.min(threads)];
+    let takes: Vec<Vec<bool>> = program
+        .threads
+        .iter()
+        .map(|thread| taken(&thread.steps, locks))
+        .collect();
+    let steps = program.threads.iter().flat_map(|thread| &thread.steps);
+    let longest = steps.map(|step| match step {
+        Step::Work(ns) | Step::Idle(ns) => *ns,
+        _ => 0,
+    });
+    let limits = Limits {
+        warmup: u64::MAX,
+        acquisitions: u64::MAX,
+        cycles: u64::MAX,
+        precision: None,
+        longest_quiet_ns: longest.max().unwrap_or(0) as f64 * 4.0,
+        readers_share: under.readers_share(),
+    };
+    let (lock_lines, context_lines) = match under {
+        Under::Kind(kind) => kind.lines(),
+        Under::Ideal(_) => (0, 0),
+    };
+    let contexts: usize = replay
+        .roles
+        .iter()
+        .map(|role| takes[role.thread].iter().filter(|&&takes| takes).count())
+        .sum();
+    let nodes = Arena::lines_for::<QueueNodes<Sim>>()
+        + usize::from(under.held_locks()) * Arena::lines_for::<HeldLocks<Sim>>()
+        + usize::from(under.readers_share()) * Arena::lines_for::<VisibleReader<Sim>>();
+    let lines = locks * lock_lines + contexts * context_lines + threads * nodes + program.channels;
+    let engine = Engine::new(
+        machine,
+        Hypervisor::of_system(machine, threads, used),
+        threads,
+        (lines, Vec::new()),
+        replay.seed,
+        Counts::new(
+            replay.lock.unwrap_or("an ideal lock"),
+            &machine.name,
+            replay.seed,
+            threads,
+            // The counters are of one lock at least.
+            locks.max(1),
+            &limits,
+        ),
+        None,
+    );
+    let work = |ns: f64| ns.clamp(1.0, 1e15) as u64;
+    let tally = Tally::new(
+        threads,
+        locks,
+        [work(replay.work_ns / 5.0), work(replay.work_ns)],
+    );
+    engine.enter(|| play_in(&engine, replay, under, &takes, &tally));
+    match engine.failure.take() {
+        Some(error) => Err(error),
+        None => Ok(replayed(&engine, replay, &tally)),
+    }
+}
+
+fn play_in(
+    engine: &Engine,
+    replay: &Replay<'_>,
+    under: &Under<'_>,
+    takes: &[Vec<bool>],
+    tally: &Tally,
+) {
+    let arena = &engine.memory.arena;
+    let (program, threads) = (replay.program, replay.roles.len());
+    if under.readers_share() {
+        let place = |cpu: usize| {
+            let label = format!("visible reader of thread {cpu}");
+            std::ptr::from_ref(arena.place(label, VisibleReader::<Sim>::default()))
+        };
+        let entries: Vec<*const VisibleReader<Sim>> = (0..threads).map(place).collect();
+        if let Some(first) = entries.first() {
+            engine.visible.set((first.cast(), entries.len()));
+        }
+    }
+    let places: Vec<NonNull<()>> = match under {
+        Under::Kind(kind) => (0..program.locks.len())
+            .map(|n| kind.place_lock(arena, format!("lock {n}")))
+            .collect(),
+        Under::Ideal(_) => Vec::new(),
+    };
+    let locks = match under {
+        Under::Kind(kind) => {
+            for lock in &places {
+                // SAFETY: just placed, in the engine's arena.
+                unsafe { kind.settle(*lock) };
+            }
+            Locks::Real(*kind, &places)
+        }
+        Under::Ideal(ideal) => Locks::Ideal(ideal),
+    };
+    let channels: Vec<&Word<u32>> = (0..program.channels)
+        .map(|n| arena.place(format!("channel {n}"), Word::new(0)))
+        .collect();
+    let players: Vec<Player<'_>> = replay
+        .roles
+        .iter()
+        .enumerate()
+        .map(|(cpu, role)| {
+            let label = format!("queue nodes of thread {cpu}");
+            let nodes = arena.place(label, QueueNodes::<Sim>::default());
+            engine.cpus[cpu].nodes.set(std::ptr::from_ref(nodes).cast());
+            if under.held_locks() {
+                let label = format!("held locks of thread {cpu}");
+                let held = arena.place(label, HeldLocks::<Sim>::default());
+                engine.cpus[cpu].held.set(std::ptr::from_ref(held).cast());
+            }
+            let takes = takes[role.thread].iter().enumerate();
+            let context = |(n, &takes): (usize, &bool)| match under {
+                Under::Kind(kind) if takes => {
+                    let label = format!("context of lock {n} of thread {cpu}");
+                    Some(kind.place_context(arena, label))
+                }
+                _ => None,
+            };
+            Player {
+                locks,
+                contexts: takes.map(context).collect(),
+                steps: &program.threads[role.thread].steps,
+                start: role.start,
+                channels: &channels,
+                tally,
+            }
+        })
+        .collect();
+    let mut coroutines = Coroutines::default();
+    for (cpu, player) in players.iter().enumerate() {
+        // SAFETY: it borrows `players`, which is dropped after `coroutines`.
+        unsafe { coroutine(&mut coroutines, engine, cpu, || player.run()) };
+    }
+    coroutines.run(engine);
+}
+
+fn replayed(engine: &Engine, replay: &Replay<'_>, tally: &Tally) -> Replayed {
+    let outcome = outcome(engine);
+    let cycles = outcome.seconds * 1e9 * engine.costs.clock_ghz;
+    let of_all = cycles * replay.roles.len() as f64;
+    let waited = tally.waited.get() as f64;
+    Replayed {
+        rate: tally.total.get() as f64 / (outcome.seconds * 1e9),
+        acquisitions_per_s: outcome.acquisitions as f64 / outcome.seconds,
+        wait: outcome.latency,
+        waited: waited / of_all,
+        burnt: tally.burnt.get() as f64 / cycles,
+        jain: jain(replay, tally),
+        locks: tally
+            .locks
+            .iter()
+            .map(|lock| {
+                (
+                    lock.acquired.get(),
+                    lock.waited.get() as f64 / waited.max(1.0),
+                )
+            })
+            .collect(),
+        seconds: outcome.seconds,
+        forced: tally.forced.get(),
+        trace_hash: outcome.trace_hash,
+        events: outcome.events,
+    }
+}
+
+/// Jain's index of the work of the threads of the largest class, each by what its
+/// sequence has.
+fn jain(replay: &Replay<'_>, tally: &Tally) -> f64 {
+    let of_class = replay
+        .roles
+        .iter()
+        .zip(&tally.threads)
+        .filter_map(|(role, done)| {
+            let thread = &replay.program.threads[role.thread];
+            (thread.class == 0 && thread.work_ns > 0.0)
+                .then(|| done.work.get() as f64 / thread.work_ns)
+        });
+    let (mut count, mut sum, mut squares) = (0, 0.0, 0.0);
+    for part in of_class {
+        count += 1;
+        sum += part;
+        squares += part * part;
+    }
+    if squares > 0.0 {
+        sum * sum / (f64::from(count) * squares)
+    } else {
+        1.0
+    }
+}

@@ -1,0 +1,193 @@
+//! Programs whose answer is known, under simulated locks and schedulers.
+
+use locklab_replay::{Class, Lock, Program, Recorded, Step, Thread};
+use locklab_sim::{Machine, Placement, Replay, Replayed, SimError, replay};
+
+fn acquire(lock: u32) -> Step {
+    Step::Acquire {
+        lock,
+        shared: false,
+    }
+}
+
+fn release(lock: u32) -> Step {
+    Step::Release { lock }
+}
+
+/// A program of these threads, all of one class.
+fn program(threads: &[&[Step]], locks: usize, channels: usize) -> Program {
+    let lock = Lock {
+        image: 0,
+        address: 0,
+        shared: false,
+        acquired: 0,
+        contended: 0,
+        waited_ns: 0.0,
+        held_ns: 0.0,
+    };
+    Program {
+        locks: vec![lock; locks],
+        threads: threads
+            .iter()
+            .enumerate()
+            .map(|(number, steps)| Thread {
+                number: number as u64,
+                class: 0,
+                steps: steps.to_vec(),
+                work_ns: 1000.0,
+            })
+            .collect(),
+        channels,
+        classes: vec![Class {
+            threads: threads.len(),
+            scales: true,
+            acquisitions_per_s: 0.0,
+            work: 1.0,
+            sites: Vec::new(),
+        }],
+        modules: Vec::new(),
+        recorded: Recorded::default(),
+    }
+}
+
+fn run(program: &Program, lock: Option<&str>, cpus: usize) -> Result<Replayed, SimError> {
+    let machine = Machine::builtin("flat-16").unwrap();
+    replay(&Replay {
+        machine: &machine,
+        lock,
+        program,
+        roles: &program.cast(None, 1),
+        hardware_threads: Some(cpus),
+        placement: Placement::Spread,
+        seed: 1,
+        work_ns: 20e6,
+    })
+}
+
+/// Works outside and inside one lock for so many nanoseconds.
+fn turn(outside: u64, inside: u64) -> [Step; 4] {
+    [
+        Step::Work(outside),
+        acquire(0),
+        Step::Work(inside),
+        release(0),
+    ]
+}
+
+#[test]
+fn threads_that_never_meet_all_work() {
+    let alone = [Step::Work(5000), acquire(0), Step::Work(50), release(0)];
+    let other = [Step::Work(5000), acquire(1), Step::Work(50), release(1)];
+    let program = program(&[&alone, &other], 2, 0);
+    for lock in [None, Some("futex"), Some("mcs"), Some("hmcs")] {
+        let found = run(&program, lock, 2).unwrap();
+        assert!((1.95..=2.01).contains(&found.rate), "{lock:?}: {found:?}");
+    }
+}
+
+#[test]
+fn nothing_beats_the_ideal_lock_and_it_serialises() {
+    let turn = turn(1000, 1000);
+    let program = program(&[&turn[..]; 8], 1, 0);
+    let ideal = run(&program, None, 8).unwrap();
+    // The lock is always held: one thread inside, on average one outside.
+    assert!((1.9..=2.01).contains(&ideal.rate), "{ideal:?}");
+    for lock in ["futex", "ticket", "mcs", "ttas", "malthusian"] {
+        let found = run(&program, Some(lock), 8).unwrap();
+        assert!(found.rate < ideal.rate, "{lock}: {found:?}");
+        assert!(found.rate > 0.2 * ideal.rate, "{lock}: {found:?}");
+    }
+}
+
+#[test]
+fn threads_share_too_few_cpus() {
+    let turn = turn(20_000, 20);
+    let program = program(&[&turn[..]; 8], 1, 0);
+    for lock in [None, Some("futex")] {
+        let found = run(&program, lock, 2).unwrap();
+        assert!((1.8..=2.01).contains(&found.rate), "{lock:?}: {found:?}");
+    }
+}
+
+#[test]
+fn a_lock_in_order_of_arrival_that_spins_collapses_without_enough_cpus() {
+    let turn = turn(700, 1000);
+    let program = program(&[&turn[..]; 8], 1, 0);
+    let [sleeps, spins] = ["futex", "mcs"].map(|lock| run(&program, Some(lock), 2).unwrap());
+    assert!(spins.rate < 0.3 * sleeps.rate, "{spins:?}\n{sleeps:?}");
+    assert!(spins.burnt > 1.5, "{spins:?}");
+}
+
+#[test]
+fn who_sleeps_burns_no_cpu() {
+    let turn = turn(50_000, 200_000);
+    let program = program(&[&turn[..]; 4], 1, 0);
+    let [sleeps, spins] = ["futex", "mcs"].map(|lock| run(&program, Some(lock), 4).unwrap());
+    assert!(
+        sleeps.burnt < 0.2 && spins.burnt > 1.0,
+        "{sleeps:?}\n{spins:?}"
+    );
+    assert!(sleeps.waited > 0.5, "{sleeps:?}");
+}
+
+#[test]
+fn a_thread_waits_for_what_another_posts() {
+    let (channel, times) = (0, 1);
+    let producer = [Step::Work(10_000), Step::Post { channel, times }];
+    let consumer = [Step::Await { channel }, Step::Work(5000)];
+    let program = program(&[&producer, &consumer], 0, 1);
+    let found = run(&program, Some("futex"), 2).unwrap();
+    // The consumer works for half of the time, or a little less: the producer
+    // also wakes it.
+    assert!((1.3..=1.5).contains(&found.rate), "{found:?}");
+    assert_eq!(found.forced, 0);
+    // A wait that nobody ends is cut short, and the program goes on.
+    let waits = [Step::Await { channel }, Step::Work(5000)];
+    let program = self::program(&[&waits, &waits], 0, 1);
+    assert!(run(&program, Some("futex"), 2).unwrap().forced > 0);
+}
+
+#[test]
+fn an_idle_thread_leaves_its_cpu_to_others() {
+    let idle = [Step::Idle(1_000_000), Step::Work(1000)];
+    let busy = [Step::Work(10_000)];
+    let program = program(&[&idle, &busy], 0, 0);
+    let found = run(&program, Some("futex"), 1).unwrap();
+    assert!((0.95..=1.01).contains(&found.rate), "{found:?}");
+}
+
+#[test]
+fn readers_share_what_the_lock_lets_them() {
+    let read = [
+        Step::Work(500),
+        Step::Acquire {
+            lock: 0,
+            shared: true,
+        },
+        Step::Work(4000),
+        release(0),
+    ];
+    let program = program(&[&read[..]; 4], 1, 0);
+    let of = |lock| run(&program, lock, 4).unwrap().rate;
+    assert!(of(None) > 3.9);
+    assert!(of(Some("rw-queued")) > 3.5);
+    assert!(of(Some("mcs")) < 1.3);
+}
+
+#[test]
+fn a_seed_gives_the_same_run_and_another_another() {
+    let turn = turn(3000, 1000);
+    let program = program(&[&turn[..]; 6], 1, 0);
+    let one = run(&program, Some("futex-adaptive"), 3).unwrap();
+    assert_eq!(one, run(&program, Some("futex-adaptive"), 3).unwrap());
+}
+
+#[test]
+fn what_cannot_be_run_is_said() {
+    let turn = turn(1000, 100);
+    let program = program(&[&turn[..]], 1, 0);
+    let error = run(&program, Some("no-such"), 2).unwrap_err();
+    assert!(matches!(error, SimError::UnknownLock(_)));
+    let error = run(&program, None, 99).unwrap_err();
+    assert!(error.to_string().contains("99 CPUs"), "{error}");
+}
