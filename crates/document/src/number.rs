@@ -145,9 +145,34 @@ pub fn duration(time: Duration) -> String {
     }
 }
 
+/// A time in nanoseconds, with three digits and a unit.
+#[must_use]
+pub fn time(nanoseconds: f64) -> String {
+    let (value, unit) = match nanoseconds {
+        t if t < 1e3 => (t, "ns"),
+        t if t < 1e6 => (t / 1e3, "µs"),
+        t if t < 1e9 => (t / 1e6, "ms"),
+        t => (t / 1e9, "s"),
+    };
+    let digits = if value < 10.0 {
+        2
+    } else {
+        usize::from(value < 100.0)
+    };
+    format!("{value:.digits$} {unit}")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn times_have_three_digits() {
+        assert_eq!(time(0.0), "0.00 ns");
+        assert_eq!(time(12.34), "12.3 ns");
+        assert_eq!(time(4567.0), "4.57 µs");
+        assert_eq!(time(2.5e9), "2.50 s");
+    }
 
     #[test]
     fn times_are_read_without_counting_zeros() {

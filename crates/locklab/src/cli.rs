@@ -121,6 +121,8 @@ pub enum Command {
     Record(commands::record::RecordArgs),
     /// What a recording says: threads, waiting, the hottest call sites
     Trace(commands::record::TraceArgs),
+    /// What to do about a recorded program's locks, here and on other machines
+    Advise(commands::advise::AdviseArgs),
     /// What this machine can and cannot measure, and the remedy
     Doctor(commands::doctor::DoctorArgs),
     /// Rank workloads by what inlining could cost them

@@ -2,6 +2,7 @@
 //!
 //! They only connect parts: nothing here measures, judges or phrases a verdict.
 
+pub mod advise;
 pub mod compare;
 pub mod doctor;
 pub mod footprint;

@@ -52,6 +52,7 @@ fn dispatch(cli: &Cli) -> Result<ExitCode, Error> {
         Command::Footprint(args) => commands::footprint::run(args, &cli.common),
         Command::Run(args) => commands::run::run(args, &cli.common),
         Command::Record(args) => commands::record::record(args, &cli.common),
+        Command::Advise(args) => commands::advise::run(args, &cli.common),
         Command::Trace(args) => commands::record::trace(args, &cli.common),
     }
 }

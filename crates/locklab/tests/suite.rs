@@ -3,6 +3,7 @@
 
 mod common;
 
+mod advise;
 mod book;
 mod box_stand_in;
 mod compare;

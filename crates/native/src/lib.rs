@@ -29,6 +29,7 @@ mod replay;
 mod replayed;
 mod request;
 pub mod round_trip;
+pub mod scheduling;
 mod settling;
 mod slice;
 pub mod spec;

@@ -21,4 +21,5 @@ pub use perf_recording::FromPerf;
 pub use program::{Ended, Program, Ready};
 pub use recorded::Recorded;
 pub use recording::{ReadyToRecord, Recording};
+pub use symbols::{Call, Symbols};
 pub use wait::Wait;

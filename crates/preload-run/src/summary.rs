@@ -307,34 +307,12 @@ pub(crate) fn mean(sum: f64, count: u64) -> String {
     }
 }
 
-/// A time with three digits and a unit.
-pub(crate) fn time(nanoseconds: f64) -> String {
-    let (value, unit) = match nanoseconds {
-        t if t < 1e3 => (t, "ns"),
-        t if t < 1e6 => (t / 1e3, "µs"),
-        t if t < 1e9 => (t / 1e6, "ms"),
-        t => (t / 1e9, "s"),
-    };
-    let digits = if value < 10.0 {
-        2
-    } else {
-        usize::from(value < 100.0)
-    };
-    format!("{value:.digits$} {unit}")
-}
+pub(crate) use locklab_document::number::time;
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::names::choose;
-
-    #[test]
-    fn times_have_three_digits() {
-        assert_eq!(time(0.0), "0.00 ns");
-        assert_eq!(time(12.34), "12.3 ns");
-        assert_eq!(time(4567.0), "4.57 µs");
-        assert_eq!(time(2.5e9), "2.50 s");
-    }
 
     #[test]
     fn a_convoy_is_said_with_its_remedy_and_a_short_one_is_not() {

@@ -14,11 +14,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// A call site: the file, and the offset in it to which the call returns.
-pub(crate) type Call = (PathBuf, u64);
+pub type Call = (PathBuf, u64);
 
 /// The files that were read.
 #[derive(Default)]
-pub(crate) struct Symbols(BTreeMap<PathBuf, Option<Module>>);
+pub struct Symbols(BTreeMap<PathBuf, Option<Module>>);
 
 struct Module {
     loader: Loader,
@@ -35,7 +35,8 @@ struct Caller {
 
 impl Symbols {
     /// The name of a stack of calls, the innermost first.
-    pub(crate) fn place(&mut self, calls: &[Call]) -> String {
+    #[must_use]
+    pub fn place(&mut self, calls: &[Call]) -> String {
         let mut outermost = None;
         for (path, offset) in calls {
             let module = self

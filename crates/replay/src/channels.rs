@@ -31,6 +31,20 @@ impl Channels {
         self.numbers.len()
     }
 
+    /// Whether a thread signals conditions, or waits for them, by its steps.
+    pub(crate) fn has_conditions(&self, running: &Running) -> bool {
+        let conditions = self
+            .numbers
+            .iter()
+            .filter(|(cause, _)| matches!(cause, Cause::Condition(..)));
+        let conditions: Vec<u32> = conditions.map(|(_, channel)| *channel).collect();
+        running.steps.iter().any(|step| match step {
+            Step::Await { channel } => conditions.contains(channel),
+            Step::Post { channel, times } => *times > 0 && conditions.contains(channel),
+            _ => false,
+        })
+    }
+
     fn number(&mut self, cause: Cause) -> u32 {
         let next = self.numbers.len() as u32;
         *self.numbers.entry(cause).or_insert(next)

@@ -9,6 +9,7 @@ use crate::reading::{Reading, median};
 use crate::shared::keep;
 use crate::thread::Running;
 use crate::window::Limits;
+use std::collections::HashSet;
 
 impl Reading<'_> {
     /// The program, in a window that ends at `to`; `recorder` is what the recorder
@@ -28,8 +29,11 @@ impl Reading<'_> {
             1 => return Err(Fault::OneThread),
             _ => {}
         }
-        let part = |running: &Running| !running.sites.is_empty() || running.has_channels();
-        let (mut numbers, mut running) = (Vec::new(), Vec::new());
+        // A thread that only makes others and waits for their ends may sleep for
+        // all that is known: it is left out, and they begin without it.
+        let part =
+            |running: &Running| !running.sites.is_empty() || self.channels.has_conditions(running);
+        let (mut numbers, mut running, mut gone) = (Vec::new(), Vec::new(), HashSet::new());
         for (thread, state) in self
             .trace
             .threads
@@ -39,7 +43,19 @@ impl Reading<'_> {
             if part(&state) {
                 numbers.push(thread.number);
                 running.push(state);
+                continue;
             }
+            gone.extend(state.steps.iter().filter_map(|step| match step {
+                Step::Post { channel, .. } => Some(*channel),
+                _ => None,
+            }));
+        }
+        for state in &mut running {
+            let there = |step: &Step| match step {
+                Step::Await { channel } => !gone.contains(channel),
+                _ => true,
+            };
+            state.steps.retain(there);
         }
         let mut steps: Vec<Vec<Step>> = running
             .iter_mut()

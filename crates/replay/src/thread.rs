@@ -65,15 +65,6 @@ impl Running {
         self.steps.push(step);
     }
 
-    /// Whether it waits for other threads, or they for it.
-    pub(crate) fn has_channels(&self) -> bool {
-        self.steps.iter().any(|step| match step {
-            Step::Await { .. } => true,
-            Step::Post { times, .. } => *times > 0,
-            _ => false,
-        })
-    }
-
     /// When it became ready for a CPU in the window (1), and no longer was (-1).
     pub(crate) fn ready_between(&self, from: u64, to: u64) -> impl Iterator<Item = (u64, i32)> {
         let lives = self.began.map(|began| {

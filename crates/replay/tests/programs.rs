@@ -341,3 +341,30 @@ fn what_if_a_lock_were_used_otherwise() {
             .all(|step| !matches!(step, Step::Acquire { .. }))
     );
 }
+
+#[test]
+fn a_thread_that_only_makes_others_is_left_out() {
+    let mut main = vec![
+        (0, Event::Create { thread: 1 }),
+        (10, Event::Create { thread: 2 }),
+    ];
+    main.push((20, Event::Join { handle: 7 }));
+    main.push((5000, Event::Joined));
+    let other = |handle| {
+        let mut records = vec![(50, Event::Started { handle, task: 4 })];
+        records.extend(hold(
+            A,
+            1,
+            [100 * handle, 100 * handle + 20, 100 * handle + 50],
+        ));
+        records.push((4000, Event::Ended));
+        records
+    };
+    let program = program(&[main, other(7), other(8)], 4).unwrap();
+    assert_eq!(program.threads.len(), 2);
+    assert_eq!(program.recorded.left_out_threads, 1);
+    for thread in &program.threads {
+        let waits = |step: &Step| matches!(step, Step::Await { .. });
+        assert!(!thread.steps.iter().any(waits), "{:?}", thread.steps);
+    }
+}

@@ -90,7 +90,10 @@ proptest! {
             prop_assert!(held.is_empty(), "held at the end");
             prop_assert!(thread.class < program.classes.len());
         }
-        prop_assert_eq!(posts, awaits);
+        // Whoever waits is waited for by nobody who is not there.
+        for (posts, awaits) in posts.iter().zip(&awaits) {
+            prop_assert!(posts >= awaits);
+        }
         for role in program.cast(Some(count), 1) {
             prop_assert!(role.start <= program.threads[role.thread].steps.len());
         }

@@ -64,6 +64,8 @@ pub(crate) struct Engine {
     pub(crate) tally: Tally,
     /// The table of visible readers: its first entry, and how many there are.
     pub(crate) visible: Cell<(*const (), usize)>,
+    /// The parking lot, of `parking`'s types: its counter and its buckets.
+    pub(crate) lot: Cell<(*const (), *const ())>,
     pub(crate) stopped: Cell<bool>,
     pub(crate) failure: RefCell<Option<SimError>>,
 }
@@ -124,6 +126,7 @@ impl Engine {
                 events: Cell::new(0),
             },
             visible: Cell::new((std::ptr::null(), 0)),
+            lot: Cell::new((std::ptr::null(), std::ptr::null())),
             stopped: Cell::new(false),
             failure: RefCell::new(None),
         }

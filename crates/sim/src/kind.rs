@@ -7,8 +7,9 @@
 
 use crate::arena::Arena;
 use crate::platform::{Sim, Word};
-use locklab_locks::RawLock;
-use locklab_locks::platform::{Atomic, Ordering};
+use locklab_locks::platform::{Atomic, Ordering, Platform};
+use locklab_locks::{HeldLocks, QueueNodes, RawLock, VisibleReader};
+use std::marker::PhantomData;
 use std::ptr::NonNull;
 
 /// A type of locks, as seen by its users.
@@ -24,6 +25,19 @@ pub(crate) trait LockKind {
 
     /// Places a context of one thread for one lock.
     fn place_context(&self, arena: &Arena, label: String) -> NonNull<()>;
+
+    /// Number of lines of what a thread has for all locks: queue nodes, the table
+    /// of the locks that it holds, its entry among the visible readers.
+    fn lines_of_thread(&self) -> [usize; 3];
+
+    /// Places the queue nodes of a thread.
+    fn place_nodes(&self, arena: &Arena, label: String) -> *const ();
+
+    /// Places the table of the locks that a thread holds.
+    fn place_held(&self, arena: &Arena, label: String) -> *const ();
+
+    /// Places the entry of a thread among the visible readers.
+    fn place_reader(&self, arena: &Arena, label: String) -> *const ();
 
     /// Notifies a lock that it is in its final place.
     ///
@@ -67,12 +81,13 @@ pub(crate) trait LockKind {
     unsafe fn is_held(&self, lock: NonNull<()>) -> bool;
 }
 
-/// The kind of the locks of type `L`.
-pub(crate) struct Kind<L> {
+/// The kind of the locks of type `L` on the platform `P`.
+pub(crate) struct Kind<L, P = Sim> {
     is_held: fn(&L) -> bool,
+    platform: PhantomData<P>,
 }
 
-impl<L> Kind<L> {
+impl<L, P> Kind<L, P> {
     /// The kind of locks that can tell whether they are held only by their
     /// first word.
     pub(crate) fn by_word() -> Self {
@@ -83,16 +98,20 @@ impl<L> Kind<L> {
                 let word = unsafe { &*std::ptr::from_ref(lock).cast::<Word<u32>>() };
                 word.load(Ordering::Relaxed) != 0
             },
+            platform: PhantomData,
         }
     }
 
     /// The kind of locks for which `is_held` returns whether they are held.
     pub(crate) fn by(is_held: fn(&L) -> bool) -> Self {
-        Self { is_held }
+        Self {
+            is_held,
+            platform: PhantomData,
+        }
     }
 }
 
-impl<L: RawLock<Sim>> LockKind for Kind<L> {
+impl<P: Platform, L: RawLock<P>> LockKind for Kind<L, P> {
     fn lines(&self) -> (usize, usize) {
         (Arena::lines_for::<L>(), Arena::lines_for::<L::Ctx>())
     }
@@ -107,6 +126,26 @@ impl<L: RawLock<Sim>> LockKind for Kind<L> {
 
     fn place_context(&self, arena: &Arena, label: String) -> NonNull<()> {
         NonNull::from(arena.place(label, L::Ctx::default())).cast()
+    }
+
+    fn lines_of_thread(&self) -> [usize; 3] {
+        [
+            Arena::lines_for::<QueueNodes<P>>(),
+            Arena::lines_for::<HeldLocks<P>>(),
+            Arena::lines_for::<VisibleReader<P>>(),
+        ]
+    }
+
+    fn place_nodes(&self, arena: &Arena, label: String) -> *const () {
+        std::ptr::from_ref(arena.place(label, QueueNodes::<P>::default())).cast()
+    }
+
+    fn place_held(&self, arena: &Arena, label: String) -> *const () {
+        std::ptr::from_ref(arena.place(label, HeldLocks::<P>::default())).cast()
+    }
+
+    fn place_reader(&self, arena: &Arena, label: String) -> *const () {
+        std::ptr::from_ref(arena.place(label, VisibleReader::<P>::default())).cast()
     }
 
     unsafe fn settle(&self, lock: NonNull<()>) {

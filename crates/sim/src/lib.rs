@@ -49,6 +49,7 @@ mod metrics;
 pub mod microbench;
 mod outcome;
 mod own_stores;
+mod parking;
 mod platform;
 mod play;
 mod region;
@@ -79,7 +80,7 @@ pub use machine::{Arbitration, Arch, BUILTIN, FIGURES, Figure, FigureKind, Machi
 pub use machine_file::MachineError;
 pub use outcome::{Latency, Outcome};
 pub use platform::{Sim, Word};
-pub use replay::{MOST_LOCKS, MOST_THREADS, Replay, Replayed, replay};
+pub use replay::{MOST_LOCKS, MOST_THREADS, Replay, Replayed, Subject, Waiters, replay};
 pub use scenario::{Scenario, Simulation, Stop};
 pub use simulate::{run, simulate, simulate_lock, simulate_outside};
 pub use topology::Placement;

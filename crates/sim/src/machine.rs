@@ -144,13 +144,13 @@ figures! {
     "vm.kick_us", "us", 0.0..=1000.0, false, Some(1.0), "what a kick costs the one who kicks";
     "vm.wake_us", "us", 0.0..=1000.0, false, Some(3.0), "from the kick until the halted one runs";
     "vm.steal_per_second", "1/s", 0.0..=1e6, false, Some(0.0), "times a second that the host takes a physical CPU away, whatever the guest masks";
+    "vm.steal_us", "us", 0.0..=1e6, false, Some(0.0), "for how long";
     "scheduler.slice_us", "us", 1.0..=1e6, false, Some(2800.0), "for how long a thread runs while others wait for its CPU";
     "scheduler.switch_us", "us", 0.0..=1000.0, false, Some(1.5), "one thread out and another in";
     "scheduler.call_us", "us", 0.0..=1000.0, false, Some(0.2), "a futex call that neither sleeps nor wakes; that a wait takes until it looks at the word";
     "scheduler.sleep_us", "us", 0.0..=1000.0, false, Some(0.8), "from that look until the CPU is free for another thread";
     "scheduler.wake_call_us", "us", 0.0..=1000.0, false, Some(1.0), "a futex call that wakes a thread";
     "scheduler.wake_us", "us", 0.0..=10000.0, false, Some(3.0), "from the end of that call until the woken one runs, on an idle CPU";
-    "vm.steal_us", "us", 0.0..=1e6, false, Some(0.0), "for how long";
 }
 
 /// A modelled machine. Made by [`Machine::parse`], [`Machine::read`] or

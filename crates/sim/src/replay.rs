@@ -2,7 +2,6 @@
 //! system: more threads than hardware threads share those by slices, and a thread
 //! that sleeps in a lock is woken by another, which both costs.
 
-use crate::arena::Arena;
 use crate::coroutine::{Coroutines, coroutine};
 use crate::counts::{Counts, Limits};
 use crate::engine::Engine;
@@ -13,12 +12,13 @@ use crate::kind::{Kind, LockKind};
 use crate::machine::Machine;
 use crate::metrics::outcome;
 use crate::outcome::Latency;
+use crate::parking::{self, Lot};
 use crate::platform::{Sim, Word};
 use crate::play::{Locks, Player, Tally};
 use crate::topology::{Placement, Topology};
-use locklab_locks::catalogue::{self, BigVisitor, Visitor};
-use locklab_locks::platform::Atomic;
-use locklab_locks::{BigLock, HeldLocks, QueueNodes, RawLock, VisibleReader};
+use locklab_locks::catalogue::{self, Visitor};
+use locklab_locks::platform::{Atomic, Platform};
+use locklab_locks::{Parking, RawLock};
 use locklab_replay::{Program, Role, Step};
 use std::ptr::NonNull;
 
@@ -27,13 +27,32 @@ pub const MOST_LOCKS: usize = 256;
 /// The most threads.
 pub const MOST_THREADS: usize = 1024;
 
+/// How waiters of a lock wait that does not sleep by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Waiters {
+    /// They spin until they have it.
+    Spin,
+    /// They spin for about as long as a sleep costs, and then sleep; the lock is
+    /// handed to them in its own order.
+    SpinThenPark,
+}
+
+/// A lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Subject<'a> {
+    /// What no lock can beat.
+    Ideal,
+    /// One of the catalogue.
+    Lock(&'a str, Waiters),
+}
+
 /// A recorded program, a machine, and a lock in place of each of the program's.
 #[derive(Clone, Debug)]
 pub struct Replay<'a> {
     /// The modelled machine.
     pub machine: &'a Machine,
-    /// The name of the lock; `None` for one that nothing can beat.
-    pub lock: Option<&'a str>,
+    /// The lock in place of each of the program's.
+    pub lock: Subject<'a>,
     /// The program.
     pub program: &'a Program,
     /// Its threads, as [`Program::cast`] gives them.
@@ -84,30 +103,29 @@ pub struct Replayed {
 /// [`SimError`] if there is no such lock, the program does not fit, or the lock
 /// deadlocks, livelocks or admits two holders.
 pub fn replay(replay: &Replay<'_>) -> Result<Replayed, SimError> {
-    let Some(name) = replay.lock else {
-        let ideal = Ideal::new(replay.program.locks.len());
-        return play(replay, &Under::Ideal(&ideal));
+    let (name, found) = match replay.lock {
+        Subject::Ideal => {
+            let ideal = Ideal::new(replay.program.locks.len());
+            return play(replay, &Under::Ideal(&ideal));
+        }
+        Subject::Lock(name, Waiters::Spin) => {
+            (name, catalogue::visit::<Sim, _>(name, Visited(replay)))
+        }
+        Subject::Lock(name, Waiters::SpinThenPark) => (
+            name,
+            catalogue::visit::<Parking<Lot>, _>(name, Visited(replay)),
+        ),
     };
-    catalogue::visit_big::<Sim, _>(name, Visited(replay))
-        .or_else(|| catalogue::visit::<Sim, _>(name, Visited(replay)))
-        .unwrap_or_else(|| Err(SimError::UnknownLock(name.to_owned())))
+    found.unwrap_or_else(|| Err(SimError::UnknownLock(name.to_owned())))
 }
 
 struct Visited<'a>(&'a Replay<'a>);
 
-impl Visitor<Sim> for Visited<'_> {
+impl<P: Platform> Visitor<P> for Visited<'_> {
     type Output = Result<Replayed, SimError>;
 
-    fn visit<L: RawLock<Sim>>(self) -> Self::Output {
-        play(self.0, &Under::Kind(&Kind::<L>::by_word()))
-    }
-}
-
-impl BigVisitor<Sim> for Visited<'_> {
-    type Output = Result<Replayed, SimError>;
-
-    fn visit<L: BigLock<Sim>>(self) -> Self::Output {
-        play(self.0, &Under::Kind(&Kind::by(L::held)))
+    fn visit<L: RawLock<P>>(self) -> Self::Output {
+        play(self.0, &Under::Kind(&Kind::<L, P>::by_word()))
     }
 }
 
@@ -122,10 +140,6 @@ impl Under<'_> {
             Self::Kind(kind) => kind.readers_share(),
             Self::Ideal(_) => true,
         }
-    }
-
-    fn held_locks(&self) -> bool {
-        matches!(self, Self::Kind(kind) if kind.held_locks())
     }
 }
 
@@ -206,10 +220,15 @@ fn play(replay: &Replay<'_>, under: &Under<'_>) -> Result<Replayed, SimError> {
         .iter()
         .map(|role| takes[role.thread].iter().filter(|&&takes| takes).count())
         .sum();
-    let nodes = Arena::lines_for::<QueueNodes<Sim>>()
-        + usize::from(under.held_locks()) * Arena::lines_for::<HeldLocks<Sim>>()
-        + usize::from(under.readers_share()) * Arena::lines_for::<VisibleReader<Sim>>();
-    let lines = locks * lock_lines + contexts * context_lines + threads * nodes + program.channels;
+    let of_thread = match under {
+        Under::Kind(kind) => kind.lines_of_thread().iter().sum(),
+        Under::Ideal(_) => 0,
+    };
+    let lines = locks * lock_lines
+        + contexts * context_lines
+        + threads * of_thread
+        + program.channels
+        + parking::lines();
     let engine = Engine::new(
         machine,
         Hypervisor::of_system(machine, threads, used),
@@ -217,7 +236,10 @@ fn play(replay: &Replay<'_>, under: &Under<'_>) -> Result<Replayed, SimError> {
         (lines, Vec::new()),
         replay.seed,
         Counts::new(
-            replay.lock.unwrap_or("an ideal lock"),
+            match replay.lock {
+                Subject::Ideal => "an ideal lock",
+                Subject::Lock(name, _) => name,
+            },
             &machine.name,
             replay.seed,
             threads,
@@ -249,14 +271,15 @@ fn play_in(
 ) {
     let arena = &engine.memory.arena;
     let (program, threads) = (replay.program, replay.roles.len());
-    if under.readers_share() {
-        let place = |cpu: usize| {
-            let label = format!("visible reader of thread {cpu}");
-            std::ptr::from_ref(arena.place(label, VisibleReader::<Sim>::default()))
-        };
-        let entries: Vec<*const VisibleReader<Sim>> = (0..threads).map(place).collect();
+    parking::place(engine);
+    if let Under::Kind(kind) = under
+        && kind.readers_share()
+    {
+        // One after the other, since each fills a line.
+        let place = |thread| kind.place_reader(arena, format!("visible reader of {thread}"));
+        let entries: Vec<*const ()> = (0..threads).map(place).collect();
         if let Some(first) = entries.first() {
-            engine.visible.set((first.cast(), entries.len()));
+            engine.visible.set((*first, entries.len()));
         }
     }
     let places: Vec<NonNull<()>> = match under {
@@ -283,13 +306,13 @@ fn play_in(
         .iter()
         .enumerate()
         .map(|(cpu, role)| {
-            let label = format!("queue nodes of thread {cpu}");
-            let nodes = arena.place(label, QueueNodes::<Sim>::default());
-            engine.cpus[cpu].nodes.set(std::ptr::from_ref(nodes).cast());
-            if under.held_locks() {
-                let label = format!("held locks of thread {cpu}");
-                let held = arena.place(label, HeldLocks::<Sim>::default());
-                engine.cpus[cpu].held.set(std::ptr::from_ref(held).cast());
+            if let Under::Kind(kind) = under {
+                let label = format!("queue nodes of thread {cpu}");
+                engine.cpus[cpu].nodes.set(kind.place_nodes(arena, label));
+                if kind.held_locks() {
+                    let label = format!("held locks of thread {cpu}");
+                    engine.cpus[cpu].held.set(kind.place_held(arena, label));
+                }
             }
             let takes = takes[role.thread].iter().enumerate();
             let context = |(n, &takes): (usize, &bool)| match under {

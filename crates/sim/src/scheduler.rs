@@ -196,6 +196,23 @@ pub(crate) fn kick(engine: &Engine, word: usize) {
     engine.time.set(now);
 }
 
+/// Lets the running CPU wake all that have halted on `word`, by one call.
+pub(crate) fn kick_all(engine: &Engine, word: usize) {
+    engine.sync();
+    drain_all(engine);
+    let hypervisor = &engine.hypervisor;
+    let mut halted = hypervisor.halted.borrow_mut();
+    let mut now = engine.time.get() + hypervisor.fruitless;
+    halted.retain(|&(who, awaited)| {
+        if awaited == word {
+            now += hypervisor.kick - hypervisor.fruitless.min(hypervisor.kick);
+            engine.queue.push(now + hypervisor.wake, Kind::Wake, who);
+        }
+        awaited != word
+    });
+    engine.time.set(now);
+}
+
 /// Lets the running CPU, a thread, sleep without its CPU for so many cycles.
 pub(crate) fn sleep(engine: &Engine, cycles: u64) {
     engine.sync();

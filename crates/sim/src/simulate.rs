@@ -53,7 +53,7 @@ pub fn simulate(scenario: &Scenario) -> Result<Simulation, SimError> {
 /// # Errors
 /// The same errors as [`run`].
 pub fn simulate_lock<L: RawLock<Sim>>(scenario: &Scenario) -> Result<Simulation, SimError> {
-    Run(scenario).simulate(&Kind::<L>::by_word(), Memory::default())
+    Run(scenario).simulate(&Kind::<L, Sim>::by_word(), Memory::default())
 }
 
 /// As [`simulate_lock`], for a lock whose memory is outside its type `L`, which
@@ -66,7 +66,7 @@ pub fn simulate_outside<L: RawLock<Sim>>(
     memory: Memory<'_>,
     is_held: fn(&L) -> bool,
 ) -> Result<Simulation, SimError> {
-    Run(scenario).simulate(&Kind::by(is_held), memory)
+    Run(scenario).simulate(&Kind::<L, Sim>::by(is_held), memory)
 }
 
 struct Run<'a>(&'a Scenario);
@@ -75,7 +75,7 @@ impl Visitor<Sim> for Run<'_> {
     type Output = Result<Simulation, SimError>;
 
     fn visit<L: RawLock<Sim>>(self) -> Self::Output {
-        self.simulate(&Kind::<L>::by_word(), Memory::default())
+        self.simulate(&Kind::<L, Sim>::by_word(), Memory::default())
     }
 }
 
@@ -83,7 +83,7 @@ impl BigVisitor<Sim> for Run<'_> {
     type Output = Result<Simulation, SimError>;
 
     fn visit<L: BigLock<Sim>>(self) -> Self::Output {
-        self.simulate(&Kind::by(L::held), Memory::default())
+        self.simulate(&Kind::<L, Sim>::by(L::held), Memory::default())
     }
 }
 

@@ -1,7 +1,7 @@
 //! Programs whose answer is known, under simulated locks and schedulers.
 
 use locklab_replay::{Class, Lock, Program, Recorded, Step, Thread};
-use locklab_sim::{Machine, Placement, Replay, Replayed, SimError, replay};
+use locklab_sim::{Machine, Placement, Replay, Replayed, SimError, Subject, Waiters, replay};
 
 fn acquire(lock: u32) -> Step {
     Step::Acquire {
@@ -51,6 +51,10 @@ fn program(threads: &[&[Step]], locks: usize, channels: usize) -> Program {
 }
 
 fn run(program: &Program, lock: Option<&str>, cpus: usize) -> Result<Replayed, SimError> {
+    let lock = lock.map_or(Subject::Ideal, |lock| match lock.strip_suffix("+park") {
+        Some(lock) => Subject::Lock(lock, Waiters::SpinThenPark),
+        None => Subject::Lock(lock, Waiters::Spin),
+    });
     let machine = Machine::builtin("flat-16").unwrap();
     replay(&Replay {
         machine: &machine,
@@ -116,6 +120,29 @@ fn a_lock_in_order_of_arrival_that_spins_collapses_without_enough_cpus() {
     let [sleeps, spins] = ["futex", "mcs"].map(|lock| run(&program, Some(lock), 2).unwrap());
     assert!(spins.rate < 0.3 * sleeps.rate, "{spins:?}\n{sleeps:?}");
     assert!(spins.burnt > 1.5, "{spins:?}");
+}
+
+#[test]
+fn any_lock_spins_and_then_sleeps() {
+    let turn = turn(50_000, 200_000);
+    let program = program(&[&turn[..]; 4], 1, 0);
+    for lock in ["mcs", "ticket", "clh", "phase-fair", "bravo"] {
+        let parks = run(&program, Some(&format!("{lock}+park")), 4).unwrap();
+        let spins = run(&program, Some(lock), 4).unwrap();
+        assert!(
+            parks.burnt < 0.7 * spins.burnt,
+            "{lock}: {parks:?}\n{spins:?}"
+        );
+        assert!(
+            parks.rate > 0.8 * spins.rate,
+            "{lock}: {parks:?}\n{spins:?}"
+        );
+    }
+    // And leaves its CPU to who can go on.
+    let turn = self::turn(700, 1000);
+    let program = self::program(&[&turn[..]; 8], 1, 0);
+    let [parks, spins] = ["mcs+park", "mcs"].map(|lock| run(&program, Some(lock), 2).unwrap());
+    assert!(parks.rate > 2.0 * spins.rate, "{parks:?}\n{spins:?}");
 }
 
 #[test]

@@ -8,7 +8,7 @@ use locklab_document::number;
 use locklab_host::error::Error;
 use locklab_lab::settings::SEED;
 use locklab_native::Native;
-use locklab_native::fit;
+use locklab_native::{fit, scheduling};
 use locklab_sim::Machine;
 use locklab_sim_instrument::machines;
 use std::path::{Path, PathBuf};
@@ -103,7 +103,11 @@ fn fit(file: &Path, force: bool, common: &Common) -> Result<ExitCode, Error> {
         ));
     }
     let fit = fit::measure(&native, &pairs).map_err(Error::Failed)?;
-    let text = fit.machine_file(topology);
+    let mut text = fit.machine_file(topology);
+    let (a, b) = pairs[0];
+    if let Some(scheduling) = scheduling::measure(a, b) {
+        text.push_str(&scheduling.table());
+    }
     let machine = Machine::parse(&file.display().to_string(), &text)
         .map_err(|e| Error::Failed(format!("what was measured makes no machine: {e}")))?;
     let threads = topology.order.len().min(machine.cpus()) as u64;

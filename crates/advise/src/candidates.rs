@@ -1,0 +1,94 @@
+//! The locks that are tried, and the one that is in use today.
+
+use locklab_sim::{Machine, Subject, Waiters, can_be_simulated};
+
+/// Today's lock: glibc's normal mutex is a word in three states, which is the
+/// catalogue's `futex`.
+pub const TODAY: &str = "futex";
+
+/// Today's lock.
+pub(crate) const TODAYS: Subject<'static> = Subject::Lock(TODAY, Waiters::Spin);
+
+/// The end of a candidate's name whose waiters never sleep.
+const SPINS: &str = ":spin";
+
+/// A lock to try.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Candidate {
+    /// Its name in the catalogue.
+    pub lock: String,
+    /// How its waiters wait.
+    pub waiters: Waiters,
+}
+
+/// Tried everywhere: one of each family.
+const USUAL: [&str; 8] = [
+    "futex-adaptive",
+    "mcs",
+    "qspinlock",
+    "reciprocating",
+    "malthusian",
+    "mcs:spin",
+    "ticket:spin",
+    "ttas:spin",
+];
+/// Tried too where there are several sockets.
+const OF_SOCKETS: [&str; 2] = ["cna", "c-bo-mcs"];
+/// Tried too where a lock has readers.
+const OF_READERS: [&str; 2] = ["rw-queued", "bravo"];
+
+impl Candidate {
+    /// The lock of this name, whose waiters spin and then sleep; with `:spin` at
+    /// the end they only spin. `None` if none of that name can be simulated.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        let (lock, waiters) = match name.strip_suffix(SPINS) {
+            Some(lock) => (lock, Waiters::Spin),
+            None => (name, Waiters::SpinThenPark),
+        };
+        can_be_simulated(lock).then(|| Self {
+            lock: lock.to_owned(),
+            waiters,
+        })
+    }
+
+    /// Its name in reports.
+    #[must_use]
+    pub fn name(&self) -> String {
+        match self.waiters {
+            Waiters::Spin => format!("{}{SPINS}", self.lock),
+            Waiters::SpinThenPark => self.lock.clone(),
+        }
+    }
+
+    /// The same for the simulator.
+    pub(crate) fn subject(&self) -> Subject<'_> {
+        Subject::Lock(&self.lock, self.waiters)
+    }
+}
+
+/// The locks that are tried where none is named.
+#[must_use]
+pub fn candidates(machines: &[Machine], readers: bool) -> Vec<Candidate> {
+    let sockets = machines.iter().any(|machine| machine.sockets() > 1);
+    let more = [(sockets, OF_SOCKETS), (readers, OF_READERS)];
+    let more = more.iter().filter(|(there, _)| *there);
+    let names = USUAL.iter().chain(more.flat_map(|(_, names)| names));
+    names.filter_map(|name| Candidate::named(name)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_candidate_can_be_simulated_and_says_how_it_waits() {
+        let machine = Machine::builtin("epyc-7763-2s").unwrap();
+        let all = candidates(&[machine], true);
+        assert_eq!(all.len(), USUAL.len() + 4);
+        for candidate in all {
+            assert_eq!(Candidate::named(&candidate.name()), Some(candidate));
+        }
+        assert_eq!(Candidate::named("cardboard"), None);
+    }
+}

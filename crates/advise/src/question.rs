@@ -1,0 +1,38 @@
+//! What is asked: which machines, how many threads, which locks.
+
+use crate::candidates::Candidate;
+use locklab_sim::Machine;
+
+/// What is asked.
+#[derive(Clone, Debug)]
+pub struct Question {
+    /// The machines to advise for.
+    pub machines: Vec<Machine>,
+    /// A model of the machine that recorded.
+    pub here: Machine,
+    /// Numbers of threads; none for as recorded.
+    pub threads: Vec<usize>,
+    /// The locks to try.
+    pub locks: Vec<Candidate>,
+    /// Number of machines that the assumptions of each allow, itself included.
+    pub draws: usize,
+    /// The seed of all random choices.
+    pub seed: u64,
+    /// Number of simulations at a time.
+    pub workers: usize,
+}
+
+/// The fewest draws that make a band.
+pub(crate) const LEAST_DRAWS: usize = 2;
+
+/// A machine of so many equal cores, for one of which nothing else is known.
+///
+/// # Errors
+/// If there are too many.
+pub fn generic(cpus: usize) -> Result<Machine, String> {
+    let flat = Machine::builtin("flat-16").ok_or("there is no machine flat-16")?;
+    let mut machine = flat.with("topology.cores", cpus as f64)?;
+    machine.name = "the machine that recorded".to_owned();
+    machine.description = format!("a model of which only the number of CPUs is known: {cpus}");
+    Ok(machine)
+}

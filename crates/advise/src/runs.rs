@@ -1,0 +1,269 @@
+//! The simulations behind the advice.
+
+use crate::candidates::TODAYS;
+use crate::gate::Gate;
+use crate::question::{LEAST_DRAWS, Question};
+use crate::scheduler;
+use locklab_judge::fork_seed;
+use locklab_replay::{Program, Role};
+use locklab_sim::band::draws;
+use locklab_sim::{Machine, Placement, Replay, Replayed, SimError, Subject, Waiters, replay};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+/// Acquisitions of one simulation, about.
+const ACQUISITIONS: f64 = 12_000.0;
+/// The most simulated time of one, in nanoseconds of each thread's work.
+const MOST_WORK: f64 = 300e6;
+
+/// What was simulated on one machine with one number of threads.
+#[derive(Clone, Debug)]
+pub struct Point {
+    /// The place of the machine in [`Question::machines`].
+    pub machine: usize,
+    /// Threads of the classes that scale.
+    pub threads: usize,
+    /// All threads.
+    pub running: usize,
+    /// Today's lock, by draw of the machine.
+    pub today: Vec<Replayed>,
+    /// A lock that nothing can beat, by draw.
+    pub ideal: Vec<Replayed>,
+    /// The candidates, by draw; or why one cannot be simulated.
+    pub locks: Vec<Result<Vec<Replayed>, String>>,
+    /// No locks at all.
+    pub free: Replayed,
+    /// Today's lock, used otherwise: what is different, and what came of it.
+    pub what_ifs: Vec<(&'static str, Result<Replayed, String>)>,
+}
+
+/// Everything that was simulated.
+#[derive(Clone, Debug)]
+pub struct Advice {
+    /// As recorded.
+    pub gate: Gate,
+    /// Machine by machine, threads by threads; none if the gate is shut.
+    pub points: Vec<Point>,
+}
+
+/// What is simulated: a place, a draw, and under what.
+#[derive(Clone, Copy)]
+struct Task {
+    place: usize,
+    draw: usize,
+    what: What,
+}
+
+#[derive(Clone, Copy)]
+enum What {
+    Today,
+    Ideal,
+    Lock(usize),
+    Free,
+    WhatIf(usize),
+}
+
+/// The changes that are no locks.
+const WHAT_IFS: [&str; 4] = [
+    "its holds were a quarter shorter",
+    "it were split in two",
+    "it were split in eight",
+    "nine of ten holds only read (rw-queued)",
+];
+
+/// Simulates the answer to a question about a program; `checked` is the same
+/// with the recorder's part left in. Calls `progress` with the number of
+/// simulations that are done, and of all.
+///
+/// # Errors
+/// The reason if today's lock or no lock at all cannot be simulated: then
+/// nothing can be said. `None` if it was interrupted.
+pub fn advise(
+    program: &Program,
+    checked: &Program,
+    question: &Question,
+    interrupt: &AtomicBool,
+    progress: impl Fn(usize, usize) + Sync,
+) -> Result<Option<Advice>, String> {
+    let gate = Gate::of(checked, &question.here, question.seed).map_err(|e| e.to_string())?;
+    if !gate.passes() {
+        let points = Vec::new();
+        return Ok(Some(Advice { gate, points }));
+    }
+    let threads = match question.threads.is_empty() {
+        true => vec![program.scaling_threads()],
+        false => question.threads.clone(),
+    };
+    let places: Vec<(usize, usize, Vec<Role>)> = (0..question.machines.len())
+        .flat_map(|machine| threads.iter().map(move |&threads| (machine, threads)))
+        .map(|(machine, threads)| {
+            let roles = program.cast(Some(threads), question.seed);
+            (machine, threads, roles)
+        })
+        .collect();
+    let drawn: Vec<Vec<Machine>> = question
+        .machines
+        .iter()
+        .map(|machine| {
+            let draws = draws(machine, question.draws.max(LEAST_DRAWS));
+            let numbered = draws.iter().enumerate();
+            numbered
+                .map(|(number, machine)| scheduler::drawn(machine, number, question.seed))
+                .collect()
+        })
+        .collect();
+    let changed = [
+        program.with_holds_of(0, 0.75),
+        program.with_split(0, 2, question.seed),
+        program.with_split(0, 8, question.seed),
+        program.with_readers_of(0, 10),
+    ];
+    let free = program.without_locks();
+    let tasks = tasks(places.len(), question);
+    let run = |task: &Task| -> Result<Replayed, SimError> {
+        let (machine, _, roles) = &places[task.place];
+        let (program, lock) = match task.what {
+            What::Today => (program, TODAYS),
+            What::Ideal => (program, Subject::Ideal),
+            What::Lock(number) => (program, question.locks[number].subject()),
+            What::Free => (&free, Subject::Ideal),
+            What::WhatIf(number @ 3) => {
+                let readers = Subject::Lock("rw-queued", Waiters::SpinThenPark);
+                (&changed[number], readers)
+            }
+            What::WhatIf(number) => (&changed[number], TODAYS),
+        };
+        replay(&Replay {
+            machine: &drawn[*machine][task.draw],
+            lock,
+            program,
+            roles,
+            hardware_threads: None,
+            placement: Placement::Spread,
+            // One seed for all that is compared.
+            seed: fork_seed(
+                fork_seed(question.seed, task.place as u64),
+                task.draw as u64,
+            ),
+            work_ns: work(program, roles.len()),
+        })
+    };
+    let Some(results) = all(&tasks, question.workers, interrupt, run, progress) else {
+        return Ok(None);
+    };
+    let mut points = Vec::new();
+    let mut results = tasks.iter().zip(results).peekable();
+    for (place, (machine, threads, roles)) in places.iter().enumerate() {
+        let mut point = Gathered::default();
+        while let Some((task, result)) = results.next_if(|(task, _)| task.place == place) {
+            point.add(task.what, result.map_err(|e| e.to_string()))?;
+        }
+        points.push(point.point(*machine, *threads, roles.len(), question)?);
+    }
+    Ok(Some(Advice { gate, points }))
+}
+
+fn tasks(places: usize, question: &Question) -> Vec<Task> {
+    let draws = question.draws.max(LEAST_DRAWS);
+    let mut tasks = Vec::new();
+    for place in 0..places {
+        for draw in 0..draws {
+            let mut add = |what| tasks.push(Task { place, draw, what });
+            add(What::Today);
+            add(What::Ideal);
+            (0..question.locks.len()).for_each(|lock| add(What::Lock(lock)));
+            if draw == 0 {
+                add(What::Free);
+                (0..WHAT_IFS.len()).for_each(|number| add(What::WhatIf(number)));
+            }
+        }
+    }
+    tasks
+}
+
+/// The work after which a simulation has seen enough.
+fn work(program: &Program, running: usize) -> f64 {
+    let recorded = &program.recorded;
+    let each = recorded.work_ns / recorded.acquisitions.max(1) as f64;
+    // Every thread gets to take its turn a few times.
+    let acquisitions = ACQUISITIONS.max(100.0 * running as f64);
+    (each * acquisitions).min(MOST_WORK * running as f64)
+}
+
+/// Runs each task on one of `workers` threads; `None` if it was interrupted.
+fn all(
+    tasks: &[Task],
+    workers: usize,
+    interrupt: &AtomicBool,
+    run: impl Fn(&Task) -> Result<Replayed, SimError> + Sync,
+    progress: impl Fn(usize, usize) + Sync,
+) -> Option<Vec<Result<Replayed, SimError>>> {
+    let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let results: Vec<Mutex<Option<Result<Replayed, SimError>>>> =
+        tasks.iter().map(|_| Mutex::new(None)).collect();
+    std::thread::scope(|scope| {
+        for _ in 0..workers.clamp(1, tasks.len().max(1)) {
+            scope.spawn(|| {
+                while !interrupt.load(Ordering::Relaxed) {
+                    let at = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(task) = tasks.get(at) else { break };
+                    let result = run(task);
+                    if let Ok(mut slot) = results[at].lock() {
+                        *slot = Some(result);
+                    }
+                    progress(done.fetch_add(1, Ordering::Relaxed) + 1, tasks.len());
+                }
+            });
+        }
+    });
+    let taken = results
+        .into_iter()
+        .map(|slot| slot.into_inner().ok().flatten());
+    taken.collect()
+}
+
+/// A point whose results come one by one.
+#[derive(Default)]
+struct Gathered {
+    today: Vec<Replayed>,
+    ideal: Vec<Replayed>,
+    locks: Vec<(usize, Result<Replayed, String>)>,
+    free: Option<Replayed>,
+    what_ifs: Vec<(&'static str, Result<Replayed, String>)>,
+}
+
+impl Gathered {
+    fn add(&mut self, what: What, result: Result<Replayed, String>) -> Result<(), String> {
+        match what {
+            What::Today => self.today.push(result?),
+            What::Ideal => self.ideal.push(result?),
+            What::Free => self.free = Some(result?),
+            What::Lock(number) => self.locks.push((number, result)),
+            What::WhatIf(number) => self.what_ifs.push((WHAT_IFS[number], result)),
+        }
+        Ok(())
+    }
+
+    fn point(
+        self,
+        machine: usize,
+        threads: usize,
+        running: usize,
+        question: &Question,
+    ) -> Result<Point, String> {
+        let of = |number: usize| -> Result<Vec<Replayed>, String> {
+            let of_lock = self.locks.iter().filter(|(lock, _)| *lock == number);
+            of_lock.map(|(_, result)| result.clone()).collect()
+        };
+        Ok(Point {
+            machine,
+            threads,
+            running,
+            locks: (0..question.locks.len()).map(of).collect(),
+            today: self.today,
+            ideal: self.ideal,
+            free: self.free.ok_or("a simulation ended without an outcome")?,
+            what_ifs: self.what_ifs,
+        })
+    }
+}

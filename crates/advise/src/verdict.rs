@@ -1,0 +1,117 @@
+//! What a candidate is worth against today's lock, over the band of the model.
+
+use locklab_sim::Replayed;
+
+/// Changes below this count as none.
+pub(crate) const FLAT: f64 = 0.03;
+/// A rate below this part of today's is a collapse.
+const COLLAPSE: f64 = 0.7;
+
+/// What a lock does for a program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Class {
+    /// Better in every machine of the band.
+    Helps,
+    /// Within 3 % in all of them.
+    Flat,
+    /// Worse in all of them.
+    Worse,
+    /// Worse by more than 30 % in some.
+    Collapses,
+    /// Better in some, not in others.
+    Unclear,
+}
+
+impl Class {
+    /// In a word.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Helps => "helps",
+            Self::Flat => "flat",
+            Self::Worse => "worse",
+            Self::Collapses => "collapses",
+            Self::Unclear => "unclear",
+        }
+    }
+}
+
+/// A rate by today's lock's.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Verdict {
+    /// On the machine itself.
+    pub ratio: f64,
+    /// The least of the band.
+    pub low: f64,
+    /// The greatest of it.
+    pub high: f64,
+    /// In a word.
+    pub class: Class,
+}
+
+impl Verdict {
+    /// Judges a lock by its runs and today's, draw by draw; `None` without runs.
+    #[must_use]
+    pub fn of(lock: &[Replayed], today: &[Replayed]) -> Option<Self> {
+        let ratios = lock
+            .iter()
+            .zip(today)
+            .map(|(one, other)| one.rate / other.rate.max(1e-12));
+        let ratios: Vec<f64> = ratios.collect();
+        let ratio = *ratios.first()?;
+        let low = ratios.iter().copied().fold(f64::INFINITY, f64::min);
+        let high = ratios.iter().copied().fold(0.0, f64::max);
+        let class = if low < COLLAPSE {
+            Class::Collapses
+        } else if low > 1.0 && ratio > 1.0 + FLAT {
+            Class::Helps
+        } else if high < 1.0 && ratio < 1.0 - FLAT {
+            Class::Worse
+        } else if low >= 1.0 - FLAT && high <= 1.0 + FLAT {
+            Class::Flat
+        } else {
+            Class::Unclear
+        };
+        Some(Self {
+            ratio,
+            low,
+            high,
+            class,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use locklab_sim::Latency;
+
+    fn runs(rates: &[f64]) -> Vec<Replayed> {
+        let run = |&rate: &f64| Replayed {
+            rate,
+            acquisitions_per_s: 0.0,
+            wait: Latency::default(),
+            waited: 0.0,
+            burnt: 0.0,
+            jain: 1.0,
+            locks: Vec::new(),
+            seconds: 1.0,
+            forced: 0,
+            trace_hash: 0,
+            events: 0,
+        };
+        rates.iter().map(run).collect()
+    }
+
+    #[test]
+    fn the_class_holds_over_the_whole_band() {
+        let today = runs(&[2.0, 2.0, 2.0]);
+        let class = |rates: &[f64]| Verdict::of(&runs(rates), &today).unwrap().class;
+        assert_eq!(class(&[2.4, 2.2, 2.6]), Class::Helps);
+        assert_eq!(class(&[2.4, 1.9, 2.6]), Class::Unclear);
+        assert_eq!(class(&[2.01, 1.99, 2.0]), Class::Flat);
+        assert_eq!(class(&[1.8, 1.7, 1.9]), Class::Worse);
+        assert_eq!(class(&[2.4, 1.0, 2.6]), Class::Collapses);
+        assert_eq!(Verdict::of(&[], &today), None);
+    }
+}

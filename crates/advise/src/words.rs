@@ -1,0 +1,290 @@
+//! The advice in words: what no lock can beat first, then what is worth a try.
+
+use crate::question::Question;
+use crate::runs::{Advice, Point};
+use crate::verdict::{Class, FLAT, Verdict};
+use locklab_replay::Program;
+
+/// What is known of a point.
+pub(crate) struct Summary<'a> {
+    pub(crate) point: &'a Point,
+    /// The ideal lock by today's.
+    pub(crate) bound: Verdict,
+    /// The candidates that could be simulated, best first, by their places in
+    /// the question.
+    pub(crate) locks: Vec<(usize, Verdict)>,
+}
+
+impl<'a> Summary<'a> {
+    pub(crate) fn of(point: &'a Point) -> Option<Self> {
+        let mut locks: Vec<(usize, Verdict)> = point
+            .locks
+            .iter()
+            .enumerate()
+            .filter_map(|(number, runs)| {
+                let runs = runs.as_ref().ok()?;
+                Some((number, Verdict::of(runs, &point.today)?))
+            })
+            .collect();
+        locks.sort_by(|a, b| b.1.ratio.total_cmp(&a.1.ratio));
+        Some(Self {
+            point,
+            bound: Verdict::of(&point.ideal, &point.today)?,
+            locks,
+        })
+    }
+
+    /// `xeon-8380-2s with 32 threads`.
+    pub(crate) fn place(&self, question: &Question) -> String {
+        let machine = &question.machines[self.point.machine];
+        format!("{} with {} threads", machine.name, self.point.threads)
+    }
+
+    /// The most that a lock can gain, in percent.
+    pub(crate) fn most(&self) -> f64 {
+        (100.0 * (self.bound.high - 1.0)).max(0.0)
+    }
+
+    /// What an ideal lock is limited by.
+    pub(crate) fn limit(&self, question: &Question) -> &'static str {
+        let (ideal, free) = (self.point.ideal[0].rate, self.point.free.rate);
+        let machine = &question.machines[self.point.machine];
+        let cpus = machine.hardware_threads().min(self.point.running) as f64;
+        if ideal < (1.0 - FLAT) * free {
+            "what is done under the locks"
+        } else if free > 0.9 * cpus {
+            "the CPUs"
+        } else {
+            "waits for other threads, sleeps and I/O"
+        }
+    }
+}
+
+/// A percentage as it is said.
+fn percent(of: f64) -> String {
+    if of < 9.95 {
+        format!("{of:.1} %")
+    } else {
+        format!("{of:.0} %")
+    }
+}
+
+/// `a`, `a and b`, `a, b and c`.
+fn list(words: &[String]) -> String {
+    match words {
+        [] => String::new(),
+        [one] => one.clone(),
+        [all @ .., last] => format!("{} and {last}", all.join(", ")),
+    }
+}
+
+/// What no lock can beat, over all points.
+fn bound(summaries: &[Summary<'_>], question: &Question) -> String {
+    let mut by_gain: Vec<&Summary<'_>> = summaries.iter().collect();
+    by_gain.sort_by(|a, b| b.most().total_cmp(&a.most()));
+    let Some(most) = by_gain.first() else {
+        return String::new();
+    };
+    if summaries.len() == 1 || most.most() < 100.0 * FLAT {
+        let place = match summaries {
+            [one] => format!(" on {}", one.place(question)),
+            _ => " anywhere".to_owned(),
+        };
+        return format!(
+            "No lock can gain more than {}{place}.",
+            percent(most.most())
+        );
+    }
+    let places: Vec<String> = by_gain
+        .iter()
+        .take(4)
+        .map(|summary| format!("{} on {}", percent(summary.most()), summary.place(question)))
+        .collect();
+    let rest = match by_gain.len() {
+        0..=4 => "",
+        _ => ", less elsewhere",
+    };
+    format!("No lock can gain more than {}{rest}.", list(&places))
+}
+
+/// The candidates in words: those that help somewhere and harm nowhere, those
+/// that change nothing, those that must not be taken.
+fn classes(summaries: &[Summary<'_>], question: &Question) -> String {
+    let (mut help, mut flat, mut harm) = (Vec::new(), Vec::new(), Vec::new());
+    for (number, lock) in question.locks.iter().enumerate() {
+        let of_lock = |summary: &Summary<'_>| {
+            let found = summary.locks.iter().find(|(place, _)| *place == number);
+            found.map(|(_, verdict)| *verdict)
+        };
+        let verdicts: Vec<Verdict> = summaries.iter().filter_map(of_lock).collect();
+        let any = |class| verdicts.iter().any(|verdict| verdict.class == class);
+        if verdicts.is_empty() {
+            continue;
+        }
+        if any(Class::Collapses) {
+            harm.push(lock.name());
+        } else if any(Class::Worse) {
+            continue;
+        } else if any(Class::Helps) {
+            let best = verdicts
+                .iter()
+                .map(|verdict| verdict.ratio)
+                .fold(0.0, f64::max);
+            help.push((best, lock.name()));
+        } else if verdicts.iter().all(|verdict| verdict.class == Class::Flat) {
+            flat.push(lock.name());
+        }
+    }
+    help.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let mut words = Vec::new();
+    if !help.is_empty() {
+        let names: Vec<String> = help
+            .iter()
+            .map(|(best, name)| format!("{name} (up to {best:.2} times today's rate)"))
+            .collect();
+        words.push(format!("Worth a try: {}.", list(&names)));
+    } else if summaries
+        .iter()
+        .any(|summary| summary.most() >= 100.0 * FLAT)
+    {
+        words.push("None of the locks that were tried is shown to help everywhere.".to_owned());
+    }
+    if !flat.is_empty() {
+        words.push(format!("Nothing changes under {}.", list(&flat)));
+    }
+    if !harm.is_empty() {
+        words.push(format!(
+            "Somewhere the rate collapses under {}.",
+            list(&harm)
+        ));
+    }
+    words.join(" ")
+}
+
+/// The best change that is no lock, if it is worth more than any lock.
+fn what_if(summaries: &[Summary<'_>], question: &Question) -> Option<String> {
+    let mut best: Option<(f64, String)> = None;
+    for summary in summaries {
+        let today = summary.point.today.first()?.rate;
+        let lock = summary
+            .locks
+            .first()
+            .map_or(1.0, |(_, verdict)| verdict.ratio);
+        for (name, run) in &summary.point.what_ifs {
+            let Ok(run) = run else { continue };
+            let ratio = run.rate / today;
+            let more = ratio > 1.05 && ratio > lock.max(1.0) + FLAT;
+            if more && best.as_ref().is_none_or(|(most, _)| ratio > *most) {
+                let place = summary.place(question);
+                best = Some((
+                    ratio,
+                    format!(
+                        "How the hottest lock is used matters more than which lock it is: if {name}, \
+                         the rate is {ratio:.2} times today's on {place}."
+                    ),
+                ));
+            }
+        }
+    }
+    best.map(|(_, words)| words)
+}
+
+/// The lock to confirm first: the best that helps somewhere and collapses
+/// nowhere.
+pub(crate) fn to_confirm(summaries: &[Summary<'_>]) -> Option<usize> {
+    let collapses = |number: usize| {
+        summaries.iter().any(|summary| {
+            summary
+                .locks
+                .iter()
+                .any(|(lock, verdict)| *lock == number && verdict.class == Class::Collapses)
+        })
+    };
+    let helping = summaries.iter().flat_map(|summary| &summary.locks);
+    helping
+        .filter(|(number, verdict)| verdict.class == Class::Helps && !collapses(*number))
+        .max_by(|a, b| a.1.ratio.total_cmp(&b.1.ratio))
+        .map(|(number, _)| *number)
+}
+
+/// What to do, in a paragraph.
+pub(crate) fn paragraph(
+    advice: &Advice,
+    summaries: &[Summary<'_>],
+    program: &Program,
+    question: &Question,
+) -> String {
+    let mut words = vec![bound(summaries, question)];
+    if summaries
+        .iter()
+        .any(|summary| summary.most() >= 100.0 * FLAT)
+    {
+        words.push(classes(summaries, question));
+    } else {
+        words.push("Leave the lock as it is.".to_owned());
+    }
+    let mut limits: Vec<&str> = summaries
+        .iter()
+        .map(|summary| summary.limit(question))
+        .collect();
+    limits.dedup();
+    if let [limit] = limits[..] {
+        words.push(format!("What limits the program then: {limit}."));
+    }
+    words.extend(what_if(summaries, question));
+    if !program.can_be_extrapolated() {
+        words.push(
+            "Only the recorded number of threads was simulated, for what threads wait for is \
+             mostly not known."
+                .to_owned(),
+        );
+    }
+    words.push(format!(
+        "As recorded, the model gave {:.2} times the program's own rate.",
+        advice.gate.ratio()
+    ));
+    words.retain(|words| !words.is_empty());
+    words.join(" ")
+}
+
+/// What the recording does not see, as far as that can be told: the reasons for
+/// which the gate may be shut.
+pub(crate) fn not_seen(program: &Program, ratio: f64) -> Vec<String> {
+    let recorded = &program.recorded;
+    let lived = recorded.window_ns * program.threads.len() as f64;
+    let part = |ns: f64| percent(100.0 * ns / lived.max(1.0));
+    let mut reasons = Vec::new();
+    if recorded.unmatched_ns > 0.05 * lived {
+        reasons.push(format!(
+            "for {} of the time threads waited for conditions that no recorded signal ended",
+            part(recorded.unmatched_ns)
+        ));
+    }
+    if recorded.preempted_ns > 0.05 * lived {
+        reasons.push(format!(
+            "for {} of the time threads were ready while others had the CPUs; which of their \
+             steps that made longer is an estimate",
+            part(recorded.preempted_ns)
+        ));
+    }
+    if recorded.left_out_locks.1 > 0.05 {
+        reasons.push(format!(
+            "{} of the waiting is for locks beyond the most contended that are simulated",
+            percent(100.0 * recorded.left_out_locks.1)
+        ));
+    }
+    if ratio > 1.0 {
+        reasons.push(
+            "the program waits for something that looks like work: sleeps, I/O, semaphores, locks \
+             that are not of pthread, memory that several threads write"
+                .to_owned(),
+        );
+    } else {
+        reasons.push(
+            "the model makes the locks or the operating system slower than they are here; \
+             'locklab machine fit' measures this machine, and --here takes its file"
+                .to_owned(),
+        );
+    }
+    reasons
+}

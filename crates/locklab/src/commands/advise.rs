@@ -1,0 +1,252 @@
+//! `locklab advise`: a recorded program, simulated under other locks, on other
+//! machines and with other numbers of threads.
+
+use crate::cli::Common;
+use crate::commands::matrix::{Threads, workers};
+use crate::comparing::{ReportFiles, show};
+use crate::output::print;
+use clap::Args;
+use locklab_advise::{Candidate, Question, TODAY, advise, candidates, document, generic};
+use locklab_document::number::{count, percent};
+use locklab_host::environment::Environment;
+use locklab_host::error::Error;
+use locklab_host::interrupt;
+use locklab_lab::progress::Progress;
+use locklab_lab::settings::SEED;
+use locklab_native::scheduling;
+use locklab_preload_run::{Call, Symbols};
+use locklab_replay::{Fault, Limits, Module, Program, Site};
+use locklab_sim::Machine;
+use locklab_trace::{Info, Trace};
+use serde_json::json;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// `locklab advise`.
+#[derive(Debug, Args)]
+pub struct AdviseArgs {
+    /// The recording, of `locklab record`
+    pub file: PathBuf,
+    /// Machines to advise for: names of `locklab machine list`, or files
+    /// [default: a model of the machine that recorded]
+    #[arg(long, value_name = "MACHINE", value_delimiter = ',')]
+    pub on: Vec<String>,
+    /// Numbers of threads, such as 8,32,64; threads with a role of their own
+    /// come in addition [default: as recorded]
+    #[arg(long, value_name = "LIST")]
+    pub threads: Option<Threads>,
+    /// Locks to try, whose waiters spin and then sleep; NAME:spin only spins
+    /// [default: one of each family]
+    #[arg(long, value_name = "LOCK", value_delimiter = ',')]
+    pub locks: Vec<String>,
+    /// A model of the machine that recorded: a file of `locklab machine fit`
+    /// [default: as many equal cores as it has]
+    #[arg(long, value_name = "MACHINE")]
+    pub here: Option<String>,
+    /// Machines that the assumptions of each allow, itself included: the band
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u16).range(2..=64))]
+    pub draws: u16,
+    /// Seed of every random choice
+    #[arg(long, value_name = "N", default_value_t = SEED)]
+    pub seed: u64,
+    #[command(flatten)]
+    #[allow(missing_docs, reason = "its options have their own")]
+    pub files: ReportFiles,
+}
+
+/// The share of waiting below which no other lock is worth a look.
+const NOTHING: f64 = 0.002;
+
+/// Runs `locklab advise`.
+///
+/// # Errors
+/// [`Error::Usage`] if a machine or a lock does not exist; [`Error::Failed`] if
+/// the file is no recording of this version, describes no program that can be
+/// run again, or the simulated program does not get on as the recorded one did;
+/// [`Error::Interrupted`] after Ctrl-C.
+pub fn run(args: &AdviseArgs, common: &Common) -> Result<ExitCode, Error> {
+    args.files.check()?;
+    let on = args.on.iter().map(|name| named(name));
+    let on: Vec<Machine> = on.collect::<Result<_, _>>()?;
+    let locks = args.locks.iter().map(|name| {
+        Candidate::named(name).ok_or_else(|| {
+            Error::Usage(format!(
+                "there is no lock '{name}' that can be simulated; 'locklab locks' lists them"
+            ))
+        })
+    });
+    let locks: Vec<Candidate> = locks.collect::<Result<_, _>>()?;
+    let trace = read(&args.file)?;
+    let program = of_recording(&trace, args, false)?;
+    let recorded = &program.recorded;
+    // Elsewhere, or with more threads, there may be more of it.
+    if recorded.waiting() < NOTHING && on.is_empty() && args.threads.is_none() {
+        return nothing(recorded.waiting(), common);
+    }
+    let threads = args
+        .threads
+        .as_ref()
+        .map_or_else(Vec::new, Threads::distinct);
+    let others = threads
+        .iter()
+        .any(|&threads| threads != program.scaling_threads());
+    if others && !program.can_be_extrapolated() {
+        return Err(Error::Failed(format!(
+            "{}: for {} % of the time in which threads waited for others, no recorded signal ended \
+             the wait, so other numbers of threads cannot be run; leave out --threads",
+            args.file.display(),
+            percent(100.0 * recorded.unmatched())
+        )));
+    }
+    let mut question = question(args, &program, on, (threads, locks))?;
+    if common.dry_run {
+        return dry_run(&question);
+    }
+    if args.here.is_none() {
+        let machine = measured(question.here.clone(), &trace.info)?;
+        if question.machines == [question.here.clone()] {
+            question.machines = vec![machine.clone()];
+        }
+        question.here = machine;
+    }
+    let checked = of_recording(&trace, args, true)?;
+    let interrupt = interrupt::listen()?;
+    let bar = Progress::new(1, "simulations", common.quiet);
+    let progress = |done: usize, of: usize| bar.set(done as u64, of as u64, "");
+    let advice = advise(&program, &checked, &question, &interrupt, progress)
+        .map_err(|why| Error::Failed(format!("{}: {why}", args.file.display())))?;
+    drop(bar);
+    let Some(advice) = advice else {
+        return Err(Error::Interrupted("interrupted; nothing is kept".into()));
+    };
+    let mut symbols = Symbols::default();
+    let mut name = |site: &Site| symbols.place(&calls(&program.modules, site));
+    let document = document(&advice, &program, &question, &trace.info, &mut name);
+    let code = show(&document, common)?;
+    args.files.write(&document, &[])?;
+    match advice.gate.passes() {
+        true => Ok(code),
+        false => Err(Error::Failed(format!(
+            "no advice: the simulated program gets on at {:.2} times its recorded rate",
+            advice.gate.ratio()
+        ))),
+    }
+}
+
+fn named(name: &str) -> Result<Machine, Error> {
+    Machine::named(name).map_err(|e| Error::Usage(e.to_string()))
+}
+
+fn read(file: &Path) -> Result<Trace, Error> {
+    let failed = |why: String| Error::Failed(format!("{}: {why}", file.display()));
+    let bytes = std::fs::read(file).map_err(|e| failed(format!("cannot be read: {e}")))?;
+    Trace::read(bytes).map_err(|fault| failed(fault.to_string()))
+}
+
+fn of_recording(trace: &Trace, args: &AdviseArgs, with_recorder: bool) -> Result<Program, Error> {
+    let limits = Limits {
+        // A lock that is split becomes eight.
+        locks: locklab_sim::MOST_LOCKS - 7,
+        with_recorder,
+        ..Limits::default()
+    };
+    Program::of(trace, &limits)
+        .map_err(|fault: Fault| Error::Failed(format!("{}: {fault}", args.file.display())))
+}
+
+/// Nothing to gain, in a sentence.
+fn nothing(waiting: f64, common: &Common) -> Result<ExitCode, Error> {
+    let words = format!(
+        "Nothing to gain: {} % of the time is spent waiting for locks.",
+        percent(100.0 * waiting)
+    );
+    if common.json {
+        let document = json!({
+            "schema": 1,
+            "kind": "advice",
+            "provenance": { "source": "hardware" },
+            "advice": words,
+            "recorded": { "waiting_share": waiting },
+        });
+        return print(&format!("{document:#}\n"));
+    }
+    print(&format!("{words}\n"))
+}
+
+fn question(
+    args: &AdviseArgs,
+    program: &Program,
+    on: Vec<Machine>,
+    (threads, mut locks): (Vec<usize>, Vec<Candidate>),
+) -> Result<Question, Error> {
+    let here = match &args.here {
+        Some(name) => named(name)?,
+        None => here(program)?,
+    };
+    let machines = if on.is_empty() {
+        vec![here.clone()]
+    } else {
+        on
+    };
+    let readers = program.locks.iter().any(|lock| lock.shared);
+    if locks.is_empty() {
+        locks = candidates(&machines, readers);
+    }
+    locks.retain(|candidate| candidate.lock != TODAY);
+    Ok(Question {
+        machines,
+        here,
+        threads,
+        locks,
+        draws: args.draws.into(),
+        seed: args.seed,
+        workers: workers(),
+    })
+}
+
+/// A model of the machine that recorded, of what the recording says.
+fn here(program: &Program) -> Result<Machine, Error> {
+    let cpus = program.recorded.cpus;
+    let cpus = cpus.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
+    generic(cpus).map_err(Error::Failed)
+}
+
+/// That model with what futexes cost, if the machine is this one.
+fn measured(mut machine: Machine, info: &Info) -> Result<Machine, Error> {
+    if info.machine != Environment::read().name() {
+        return Ok(machine);
+    }
+    let order = locklab_native::Native::probe().topology.order;
+    if let [a, b, ..] = order[..]
+        && let Some(scheduling) = scheduling::measure(a, b)
+    {
+        for (key, us) in scheduling.figures() {
+            machine = machine.with(key, us).map_err(Error::Failed)?;
+        }
+        machine.description += ", and what futexes cost, measured now";
+    }
+    Ok(machine)
+}
+
+fn dry_run(question: &Question) -> Result<ExitCode, Error> {
+    let machines: Vec<&str> = question.machines.iter().map(|m| m.name.as_str()).collect();
+    let locks: Vec<String> = question.locks.iter().map(Candidate::name).collect();
+    print(&format!(
+        "Would simulate the recorded program on {}, under {} ({}).\n",
+        machines.join(", "),
+        count(locks.len(), "other lock"),
+        locks.join(", ")
+    ))
+}
+
+/// The calls of a site, in files; those in none are left out.
+fn calls(modules: &[Module], site: &Site) -> Vec<Call> {
+    let in_file = |address: &u64| {
+        let module = modules.iter().find(|module| {
+            module.image == site.image && (module.from..module.to).contains(address)
+        })?;
+        let path = PathBuf::from(String::from_utf8_lossy(&module.path).into_owned());
+        Some((path, address - module.from + module.offset))
+    };
+    site.frames.iter().filter_map(in_file).collect()
+}

@@ -1,0 +1,213 @@
+//! `locklab advise`: recordings that are written down here, what is said of
+//! them, and bad input.
+
+use assert_cmd::Command;
+use locklab_trace::{
+    Access, Attempt, BLOCK, Encoder, Event, FIRST, Header, Stopped, VERSION, close, file_bytes,
+};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+
+const LOCK: u64 = 0x5500_0000_1000;
+
+/// The file of a recording of these threads, on a machine of four CPUs.
+fn write(folder: &Path, threads: &[Vec<(u64, Event<'static>)>]) -> PathBuf {
+    let blocks = 512;
+    let header = Header::new(1.0, 0, blocks, "a machine, 4 CPUs", "./server --hot");
+    let mut bytes = vec![0; usize::try_from(file_bytes(blocks)).unwrap()];
+    let mut last = 1;
+    for (number, records) in threads.iter().enumerate() {
+        let thread = number as u64;
+        let begin = Event::Begin { thread, image: 0 };
+        let mut encoder = Encoder::default();
+        let (mut at, mut end) = (0, 0);
+        for (tick, event) in records {
+            last = last.max(*tick);
+            let used = match encoder.write(*tick, event, &mut bytes[at..end]) {
+                Some(used) => used,
+                None => {
+                    at = header.claim().expect("room for the records");
+                    end = at + BLOCK;
+                    at += encoder.write(*tick, &begin, &mut bytes[at..end]).unwrap();
+                    encoder.write(*tick, event, &mut bytes[at..end]).unwrap()
+                }
+            };
+            at += used;
+        }
+    }
+    header.stop(last, Stopped::Ended);
+    bytes.truncate(usize::try_from(close(&header)).unwrap());
+    bytes[..FIRST].copy_from_slice(header.bytes());
+    let file = folder.join("recording");
+    std::fs::write(&file, bytes).unwrap();
+    file
+}
+
+/// Four threads that take one lock in order of arrival: they compute for about
+/// `outside`, hold for `inside`, and a thread that has to wait has the lock
+/// `handoff` after the other gave it up.
+fn hot(outside: u64, inside: u64, handoff: u64) -> Vec<Vec<(u64, Event<'static>)>> {
+    let mut threads = vec![Vec::new(); 4];
+    let mut next: Vec<(u64, usize)> = (0..4).map(|thread| (97 * thread as u64, thread)).collect();
+    let (mut free_at, mut drawn) = (0, 12_345_u64);
+    for _ in 0..4000 {
+        next.sort_unstable();
+        let (asks, thread) = next[0];
+        let has = match asks >= free_at {
+            true => asks + 25,
+            false => free_at + handoff,
+        };
+        let gives_up = has + inside;
+        free_at = gives_up + 10;
+        let access = Access {
+            shared: false,
+            attempt: Attempt::Waits,
+        };
+        let (lock, stack) = (LOCK, 1);
+        let request = Event::Request {
+            lock,
+            stack,
+            access,
+        };
+        threads[thread].extend([
+            (asks, request),
+            (has, Event::Acquired),
+            (gives_up, Event::Release { lock }),
+            (gives_up + 25, Event::Released),
+        ]);
+        drawn = drawn
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        next[0].0 = gives_up + 25 + outside / 2 + (drawn >> 33) % (outside + 1);
+    }
+    threads
+}
+
+fn advise(file: &Path, arguments: &str) -> Command {
+    let mut command = Command::cargo_bin("locklab").unwrap();
+    command.args(["advise", "--quiet"]).arg(file);
+    command.args(arguments.split_whitespace());
+    command
+}
+
+const FEW: &str = "--locks mcs,ttas --draws 2";
+
+fn document(file: &Path, arguments: &str) -> Value {
+    let out = advise(file, &format!("{arguments} --json"))
+        .assert()
+        .success();
+    serde_json::from_slice(&out.get_output().stdout).unwrap()
+}
+
+#[test]
+fn advice_begins_with_what_no_lock_can_beat_and_ends_with_what_it_rests_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = write(folder.path(), &hot(100_000, 10_000, 4000));
+    let html = folder.path().join("report.html");
+    let arguments = format!("{FEW} --threads 4,8 --on flat-16 --html {}", html.display());
+    let out = advise(&file, &arguments).assert().success();
+    let text = String::from_utf8_lossy(&out.get_output().stdout).into_owned();
+    for part in [
+        "Locks of server: what to do",
+        "No lock can gain more than",
+        "simulation of that window",
+        "On flat-16",
+        "4 threads",
+        "8 threads",
+        "(ideal)",
+        "if it were split in eight",
+        "0x550000001000",
+        "What this rests on",
+    ] {
+        assert!(text.contains(part), "no '{part}' in {text}");
+    }
+    let wide: Vec<&str> = text.lines().filter(|l| l.chars().count() > 72).collect();
+    assert!(wide.is_empty(), "{wide:?}");
+    let page = std::fs::read_to_string(html).unwrap();
+    assert!(page.contains("Rate over threads"), "a chart");
+}
+
+#[test]
+fn the_same_seed_gives_the_same_advice_and_more_threads_wait_more() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = write(folder.path(), &hot(100_000, 10_000, 4000));
+    let arguments = format!("{FEW} --threads 4,12 --on flat-16");
+    let found = document(&file, &arguments);
+    assert_eq!(found, document(&file, &arguments));
+    assert_eq!(found["provenance"]["source"], "simulation");
+    assert_eq!(found["gate"]["passes"], true);
+    let rate = |point: usize, which: &str| {
+        let run = &found["points"][point];
+        match which {
+            "today" => run["today"]["threads_at_work"].as_f64().unwrap(),
+            _ => run["ideal"]["run"]["threads_at_work"].as_f64().unwrap(),
+        }
+    };
+    for point in [0, 1] {
+        assert!(rate(point, "today") <= 1.01 * rate(point, "ideal"));
+    }
+    // Twelve threads want the lock for longer than there is.
+    assert!(rate(0, "today") > 3.0, "{found:#}");
+    assert!(rate(1, "ideal") < 11.5, "{found:#}");
+}
+
+#[test]
+fn without_the_programs_own_rate_there_is_no_advice() {
+    let folder = tempfile::tempdir().unwrap();
+    // Waits are a hundred times as long as a wake-up takes.
+    let file = write(folder.path(), &hot(20_000, 10_000, 400_000));
+    let out = advise(&file, FEW).assert().code(1);
+    let text = String::from_utf8_lossy(&out.get_output().stdout).into_owned();
+    assert!(text.contains("No advice"), "{text}");
+    assert!(!text.contains("No lock can gain"), "{text}");
+    let error = String::from_utf8_lossy(&out.get_output().stderr).into_owned();
+    assert!(error.contains("times its recorded rate"), "{error}");
+}
+
+#[test]
+fn without_contention_there_is_nothing_to_gain() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut threads = hot(100_000, 100, 100);
+    for (number, records) in threads.iter_mut().enumerate() {
+        // One after the other, and each with a lock of its own most of the time.
+        for (tick, _) in records.iter_mut() {
+            *tick += 500_000_000 * number as u64;
+        }
+    }
+    let file = write(folder.path(), &threads);
+    let out = advise(&file, "").assert().success();
+    let text = String::from_utf8_lossy(&out.get_output().stdout).into_owned();
+    assert_eq!(
+        text,
+        "Nothing to gain: 0 % of the time is spent waiting for locks.\n"
+    );
+}
+
+#[test]
+fn bad_input_is_said_in_a_sentence() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = write(folder.path(), &hot(100_000, 10_000, 4000));
+    let whole = std::fs::read(&file).unwrap();
+    let says = |bytes: &[u8], arguments: &str, code: i32, words: &str| {
+        let other = folder.path().join("other");
+        std::fs::write(&other, bytes).unwrap();
+        let out = advise(&other, arguments).assert().code(code);
+        let error = String::from_utf8_lossy(&out.get_output().stderr).into_owned();
+        assert!(error.contains(words), "no '{words}' in {error}");
+    };
+    says(&whole[..whole.len() - 5000], "", 1, "not whole");
+    says(b"\x7fELF and so on", "", 1, "no recording");
+    let mut newer = whole.clone();
+    newer[8] = VERSION as u8 + 1;
+    says(&newer, "", 1, "of format");
+    says(&whole, "--on atlantis", 2, "atlantis");
+    says(&whole, "--locks cardboard", 2, "cardboard");
+    says(&whole, "--threads 0", 2, "zero threads");
+    let one = write(folder.path(), &hot(100_000, 10_000, 4000)[..1]);
+    says(&std::fs::read(one).unwrap(), "", 1, "only one thread");
+    let none = write(folder.path(), &[vec![(10, Event::Ended)]]);
+    says(&std::fs::read(none).unwrap(), "", 1, "no pthread lock");
+    let out = advise(Path::new("/nowhere/at/all"), "").assert().code(1);
+    let error = String::from_utf8_lossy(&out.get_output().stderr).into_owned();
+    assert!(error.contains("cannot be read"), "{error}");
+}

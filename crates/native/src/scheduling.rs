@@ -1,0 +1,127 @@
+//! What sleeping and waking threads cost on this machine: the figures of the
+//! simulated operating system.
+//!
+//! Each is the median of many, because preemption can only add. It runs while no
+//! other thread of the process does.
+
+use locklab_host::{clock, topology};
+use locklab_locks::NativePlatform;
+use locklab_locks::platform::Platform;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+/// How often each is measured.
+const ROUNDS: u32 = 500;
+/// For how long the waker lets the sleeper sleep, ns.
+const ASLEEP: u64 = 100_000;
+
+/// The costs, in nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Scheduling {
+    /// A wait that returns at once, because the word has changed.
+    pub call: f64,
+    /// A call that wakes a thread on an idle CPU.
+    pub wake_call: f64,
+    /// From the end of that call until the woken thread runs.
+    pub wake: f64,
+}
+
+impl Scheduling {
+    /// As figures of a machine file, in its unit.
+    #[must_use]
+    pub fn figures(&self) -> [(&'static str, f64); 3] {
+        [
+            ("scheduler.call_us", self.call / 1e3),
+            ("scheduler.wake_call_us", self.wake_call / 1e3),
+            ("scheduler.wake_us", self.wake / 1e3),
+        ]
+    }
+
+    /// The table of a machine file. What cannot be measured so has the format's
+    /// default.
+    #[must_use]
+    pub fn table(&self) -> String {
+        let lines = self.figures().map(|(key, us)| {
+            let key = key.trim_start_matches("scheduler.");
+            format!("{key} = {{ value = {us:.2}, source = \"measured: futex calls\" }}\n")
+        });
+        format!("\n[scheduler]\n{}", lines.concat())
+    }
+}
+
+/// Measures between two CPUs; `None` if the clock went backwards between them.
+#[must_use]
+pub fn measure(a: usize, b: usize) -> Option<Scheduling> {
+    let (word, ran) = (AtomicU32::new(0), AtomicU64::new(0));
+    let mut wakes = Vec::new();
+    let mut calls = Vec::new();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            topology::pin_to(b);
+            for round in 0..ROUNDS {
+                while word.load(Ordering::Relaxed) == round {
+                    NativePlatform::wait(&word, round);
+                }
+                ran.store(clock::now(), Ordering::Relaxed);
+            }
+        });
+        let waker = scope.spawn(|| {
+            topology::pin_to(a);
+            let never = AtomicU32::new(1);
+            let (mut wakes, mut calls) = (Vec::new(), Vec::new());
+            let mut before = 0;
+            for round in 0..ROUNDS {
+                let start = clock::now();
+                NativePlatform::wait(&never, 0);
+                calls.push((clock::now() - start) as f64);
+                while clock::now() - start < ASLEEP {
+                    std::hint::spin_loop();
+                }
+                let start = clock::now();
+                word.store(round + 1, Ordering::Relaxed);
+                NativePlatform::wake(&word);
+                let called = clock::now();
+                let mut now = ran.load(Ordering::Relaxed);
+                while now == before {
+                    std::hint::spin_loop();
+                    now = ran.load(Ordering::Relaxed);
+                }
+                before = now;
+                wakes.push((called.saturating_sub(start), now.saturating_sub(called)));
+            }
+            (wakes, calls)
+        });
+        (wakes, calls) = waker.join().unwrap_or_default();
+    });
+    let of = |values: Vec<f64>| median(values);
+    Some(Scheduling {
+        call: of(calls)?,
+        wake_call: of(wakes.iter().map(|(call, _)| *call as f64).collect())?,
+        wake: of(wakes.iter().map(|(_, wake)| *wake as f64).collect())?,
+    })
+}
+
+fn median(mut values: Vec<f64>) -> Option<f64> {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_is_one_of_a_machine_file() {
+        let found = Scheduling {
+            call: 200.0,
+            wake_call: 7100.0,
+            wake: 6600.0,
+        };
+        assert_eq!(
+            found.table(),
+            "\n[scheduler]\n\
+             call_us = { value = 0.20, source = \"measured: futex calls\" }\n\
+             wake_call_us = { value = 7.10, source = \"measured: futex calls\" }\n\
+             wake_us = { value = 6.60, source = \"measured: futex calls\" }\n"
+        );
+    }
+}
