@@ -69,7 +69,7 @@ pub struct Report {
     pub handoffs: AtomicU64,
     /// Total time for which the locks were idle then, in nanoseconds.
     pub idle: AtomicU64,
-    /// Number of acquisitions that passed a sleeping thread.
+    /// Number of acquisitions that passed the head of a queue.
     pub passes: AtomicU64,
     /// The mapped files; the first entries are used.
     pub modules: [Module; MODULES],

@@ -4,7 +4,7 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Wait {
     /// Spins for about as long as a sleep costs, then sleeps; a running thread
-    /// may take a free lock before those that sleep, at most 1024 times in a
+    /// may take a free lock before those that wait, at most 1024 times in a
     /// row
     Barging,
     /// Spins as long, then sleeps; a sleeper keeps its turn, and the lock is kept free for it

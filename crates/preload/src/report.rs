@@ -193,7 +193,7 @@ pub(crate) fn slept(idle: Option<u64>) {
     }
 }
 
-/// Counts acquisitions that passed a sleeper.
+/// Counts acquisitions that passed the head of a queue.
 pub(crate) fn passed(passes: u32) {
     if let Some(report) = report() {
         report.passes.fetch_add(u64::from(passes), RELAXED);
