@@ -61,9 +61,10 @@ impl<'a, L: RawLock<NativePlatform>> Replayed<'a, L> {
         }
     }
 
-    /// Goes on until it is about to acquire and holds nothing.
+    /// Goes on until it is about to acquire, or the slice is over: a thread may
+    /// only wait for others, or post to them.
     fn go_on(&self, worker: &Worker<'a>) {
-        loop {
+        while !self.stage.clockwork.is_over() {
             let at = self.at.get();
             match self.next() {
                 Act::Acquire { .. } => {

@@ -26,8 +26,8 @@ fn release(lock: u32) -> Step {
     Step::Release { lock }
 }
 
-/// A thread with one role, and two that do alike: they nest, read, hand over and
-/// sleep.
+/// Two threads with roles of their own, one of which takes no lock, and two that do
+/// alike: they nest, read, hand over and sleep.
 fn program() -> Program {
     let thread = |number, class, steps: &[Step]| Thread {
         number,
@@ -76,9 +76,10 @@ fn program() -> Program {
             thread(0, 1, &main),
             thread(1, 0, &worker),
             thread(2, 0, &worker),
+            thread(3, 1, &[Step::Work(10), Step::Idle(1000)]),
         ],
         channels: 1,
-        classes: vec![class(2, true), class(1, false)],
+        classes: vec![class(2, true), class(2, false)],
         modules: Vec::new(),
         recorded: Recorded {
             window_ns: 10_000.0,
@@ -92,7 +93,7 @@ fn program() -> Program {
 #[test]
 fn every_step_stays_and_lengths_become_units() {
     let replay = Replay::new(program(), "a.trace").unwrap();
-    let parts = replay.parts(3, 5.0, 1);
+    let parts = replay.parts(4, 5.0, 1);
     assert_eq!(
         parts[0].acts,
         [
@@ -120,10 +121,10 @@ fn every_step_stays_and_lengths_become_units() {
 #[test]
 fn only_classes_that_scale_have_other_numbers_of_threads() {
     let replay = Replay::new(program(), "a.trace").unwrap();
-    assert_eq!(replay.workers(None), Ok(3));
-    assert_eq!(replay.workers(Some(2)), Ok(3));
-    assert_eq!(replay.workers(Some(5)), Ok(6));
-    assert_eq!(replay.parts(6, 5.0, 1).len(), 6);
+    assert_eq!(replay.workers(None), Ok(4));
+    assert_eq!(replay.workers(Some(2)), Ok(4));
+    assert_eq!(replay.workers(Some(5)), Ok(7));
+    assert_eq!(replay.parts(7, 5.0, 1).len(), 7);
     assert!(replay.workers(Some(0)).is_err());
     let unknown = Program {
         recorded: Recorded {
@@ -133,7 +134,7 @@ fn only_classes_that_scale_have_other_numbers_of_threads() {
         ..program()
     };
     let replay = Replay::new(unknown, "a.trace").unwrap();
-    assert_eq!(replay.workers(None), Ok(3));
+    assert_eq!(replay.workers(None), Ok(4));
     assert_eq!(
         replay.workers(Some(5)).unwrap_err(),
         "a.trace: its threads wait for what was not recorded, so that it can be run again with \
@@ -150,9 +151,9 @@ fn only_classes_that_scale_have_other_numbers_of_threads() {
 fn replays_keep_the_increments_of_all_locks() {
     let native = Native::probe();
     for (lock, workers, latency) in [
-        ("qspinlock", 3, false),
-        ("pthread", 3, true),
-        ("phase-fair", 5, false),
+        ("qspinlock", 4, false),
+        ("pthread", 4, true),
+        ("phase-fair", 6, false),
     ] {
         let spec = Spec {
             threads: vec![workers],
