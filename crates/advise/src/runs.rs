@@ -60,7 +60,7 @@ enum What {
     Ideal,
     Lock(usize),
     Free,
-    WhatIf(usize),
+    Otherwise(usize),
 }
 
 /// The changes that are no locks.
@@ -127,11 +127,11 @@ pub fn advise(
             What::Ideal => (program, Subject::Ideal),
             What::Lock(number) => (program, question.locks[number].subject()),
             What::Free => (&free, Subject::Ideal),
-            What::WhatIf(number @ 3) => {
+            What::Otherwise(number @ 3) => {
                 let readers = Subject::Lock("rw-queued", Waiters::SpinThenPark);
                 (&changed[number], readers)
             }
-            What::WhatIf(number) => (&changed[number], TODAYS),
+            What::Otherwise(number) => (&changed[number], TODAYS),
         };
         replay(&Replay {
             machine: &drawn[*machine][task.draw],
@@ -174,7 +174,7 @@ fn tasks(places: usize, question: &Question) -> Vec<Task> {
             (0..question.locks.len()).for_each(|lock| add(What::Lock(lock)));
             if draw == 0 {
                 add(What::Free);
-                (0..WHAT_IFS.len()).for_each(|number| add(What::WhatIf(number)));
+                (0..WHAT_IFS.len()).for_each(|number| add(What::Otherwise(number)));
             }
         }
     }
@@ -239,7 +239,7 @@ impl Gathered {
             What::Ideal => self.ideal.push(result?),
             What::Free => self.free = Some(result?),
             What::Lock(number) => self.locks.push((number, result)),
-            What::WhatIf(number) => self.what_ifs.push((WHAT_IFS[number], result)),
+            What::Otherwise(number) => self.what_ifs.push((WHAT_IFS[number], result)),
         }
         Ok(())
     }

@@ -223,7 +223,13 @@ fn measured(mut machine: Machine, info: &Info) -> Result<Machine, Error> {
         for (key, us) in scheduling.figures() {
             machine = machine.with(key, us).map_err(Error::Failed)?;
         }
-        machine.description += ", and what futexes cost, measured now";
+        machine.description += &format!(
+            ", and what futexes cost, measured now: {:.1} µs for a call, {:.1} µs to wake, {:.1} µs \
+             until the woken one runs; on a busy machine that is not what a program meets",
+            scheduling.call / 1e3,
+            scheduling.wake_call / 1e3,
+            scheduling.wake / 1e3
+        );
     }
     Ok(machine)
 }
