@@ -167,20 +167,12 @@ fn without_the_programs_own_rate_there_is_no_advice() {
 #[test]
 fn without_contention_there_is_nothing_to_gain() {
     let folder = tempfile::tempdir().unwrap();
-    let mut threads = hot(100_000, 100, 100);
-    for (number, records) in threads.iter_mut().enumerate() {
-        // One after the other, and each with a lock of its own most of the time.
-        for (tick, _) in records.iter_mut() {
-            *tick += 500_000_000 * number as u64;
-        }
-    }
-    let file = write(folder.path(), &threads);
+    let file = write(folder.path(), &hot(4_000_000, 50, 100));
     let out = advise(&file, "").assert().success();
     let text = String::from_utf8_lossy(&out.get_output().stdout).into_owned();
-    assert_eq!(
-        text,
-        "Nothing to gain: 0 % of the time is spent waiting for locks.\n"
-    );
+    let words = "% of the time is spent waiting for locks.\n";
+    assert!(text.starts_with("Nothing to gain: 0"), "{text}");
+    assert!(text.ends_with(words) && text.lines().count() == 1, "{text}");
 }
 
 #[test]

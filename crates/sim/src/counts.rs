@@ -55,6 +55,8 @@ pub(crate) struct Counts {
     pub(crate) settled: Cell<bool>,
     pub(crate) batches: Batches,
     pub(crate) total: Cell<u64>,
+    /// Pieces of work of a program.
+    pub(crate) worked: Cell<u64>,
     pub(crate) started: Cell<u64>,
     /// The latest acquisition.
     latest: Cell<u64>,
@@ -133,6 +135,7 @@ impl Counts {
             settled: Cell::new(true),
             batches: Batches::new(limits.batch()),
             total: Cell::new(0),
+            worked: Cell::new(0),
             started: Cell::new(0),
             latest: Cell::new(0),
             transfers: Cell::new(0),
@@ -217,6 +220,11 @@ impl Counts {
         }
         total - self.warmup.get() >= limits.acquisitions
             || now - self.started.get() >= limits.cycles
+    }
+
+    /// What shows that something gets on: acquisitions, and the work of programs.
+    pub(crate) fn progress(&self) -> u64 {
+        self.total.get() + self.worked.get()
     }
 
     /// Acquisitions so far, warm-up included.

@@ -75,6 +75,7 @@ impl Tally {
     fn worked(&self, engine: &Engine, ns: u64) {
         add(&self.threads[engine.current.get()].work, ns);
         add(&self.total, ns);
+        add(&engine.counts.worked, 1);
         if !self.counting.get() && self.total.get() >= self.warm {
             self.counting.set(true);
             let of_threads = self.threads.iter().map(|thread| &thread.work);

@@ -9,7 +9,7 @@ use crate::error::{CpuState, SimError, StuckReport};
 pub(crate) struct Watchdog {
     interval: u64,
     patience: u64,
-    acquisitions: u64,
+    progress: u64,
     writes: u64,
     fruitless: u64,
 }
@@ -24,7 +24,7 @@ impl Watchdog {
         Self {
             interval: (5e6 * ghz) as u64 + 4 * quiet as u64 + round,
             patience: 20,
-            acquisitions: 0,
+            progress: 0,
             writes: 0,
             fruitless: 0,
         }
@@ -35,9 +35,9 @@ impl Watchdog {
     }
 
     pub(crate) fn check(&mut self, engine: &Engine, now: u64) -> Option<SimError> {
-        let acquisitions = engine.counts.total();
+        let progress = engine.counts.progress();
         let writes = engine.tally.writes.get();
-        if acquisitions != self.acquisitions {
+        if progress != self.progress {
             self.fruitless = 0;
         } else {
             self.fruitless += 1;
@@ -54,7 +54,7 @@ impl Watchdog {
                 return Some(SimError::Livelock(stuck(engine, now)));
             }
         }
-        (self.acquisitions, self.writes) = (acquisitions, writes);
+        (self.progress, self.writes) = (progress, writes);
         None
     }
 }

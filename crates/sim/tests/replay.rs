@@ -175,6 +175,26 @@ fn a_thread_waits_for_what_another_posts() {
 }
 
 #[test]
+fn a_program_that_takes_no_lock_for_long_is_not_stuck() {
+    let busy = [Step::Work(1_000_000)];
+    let mut program = program(&[&busy, &busy], 0, 0);
+    // A fifth of a second.
+    program.threads[0].steps = vec![Step::Work(200_000_000)];
+    let machine = Machine::builtin("flat-16").unwrap();
+    let found = replay(&Replay {
+        machine: &machine,
+        lock: Subject::Ideal,
+        program: &program,
+        roles: &program.cast(None, 1),
+        hardware_threads: None,
+        placement: Placement::Spread,
+        seed: 1,
+        work_ns: 1e9,
+    });
+    assert!((1.95..=2.01).contains(&found.unwrap().rate));
+}
+
+#[test]
 fn an_idle_thread_leaves_its_cpu_to_others() {
     let idle = [Step::Idle(1_000_000), Step::Work(1000)];
     let busy = [Step::Work(10_000)];
