@@ -358,6 +358,11 @@ pub(crate) fn interrupt_anywhere(handler: impl FnOnce() + 'static) {
     RECORD.with(|r| *r.at_any_access[cpu()].borrow_mut() = Some(Box::new(handler)));
 }
 
+/// No such interrupt comes any more.
+pub(crate) fn interrupt_nowhere() {
+    RECORD.with(|r| r.at_any_access[cpu()].take());
+}
+
 /// A thread is about to access memory.
 pub(crate) fn access(here: Place) {
     let handler = RECORD.with(|r| {

@@ -91,6 +91,16 @@ fn assumed() {
     assert!(!numbers.is_taken(1), "given back, and still taken");
 }
 
+/// One thread assumes a number while another takes the next: both have theirs.
+fn assumed_beside_one() {
+    let assumes = |shared: &Shared<Numbers<Loom, 1>>| shared.inner.assume(1);
+    let takes = |shared: &Shared<Numbers<Loom, 1>>| {
+        assert_eq!(shared.inner.take(1), Some(0), "the one that is free");
+    };
+    let both = Shared::run(Numbers::default(), [assumes, takes]);
+    assert!(both.inner.is_taken(0) && both.inner.is_taken(1), "lost");
+}
+
 /// What the numbers promise.
 pub(crate) fn number_properties() -> Vec<Property> {
     let mut all = promises(&subject::<Loom, OneNumber<Loom>>());
@@ -100,5 +110,7 @@ pub(crate) fn number_properties() -> Vec<Property> {
     let two = two_threads_two_numbers;
     all.push(Property::of_files(FILES, "two numbers", 2, two));
     all.push(Property::of_files(FILES, "a number assumed", 1, assumed));
+    let beside = assumed_beside_one;
+    all.push(Property::of_files(FILES, "assumed beside one", 2, beside));
     all
 }

@@ -78,21 +78,7 @@ fn lines_of_other_locks_stay() {
 /// Locks whose code or promises have changed since they were recorded. Their
 /// promises hold, but no complete run with mutants is of this source, and
 /// `locklab locks` says so. Whoever records one takes it off this list.
-const NOT_RECORDED: &[&str] = &[
-    "rqspinlock",
-    "mcs-tp",
-    "cna",
-    "hmcs",
-    "c-bo-mcs",
-    "c-tkt-tkt",
-    "fissile",
-    "rw-queued",
-    "phase-fair",
-    "bravo",
-    "rw-per-cpu",
-    "thread-numbers",
-    "interposer",
-];
+const NOT_RECORDED: &[&str] = &["rqspinlock", "mcs-tp", "thread-numbers"];
 
 /// Whoever changes the code of a lock runs `locklab verify --mutants LOCK
 /// --record crates/verify/verified.tsv`.
