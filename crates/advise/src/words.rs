@@ -49,9 +49,12 @@ impl<'a> Summary<'a> {
     pub(crate) fn limit(&self, question: &Question) -> &'static str {
         let (ideal, free) = (self.point.ideal[0].rate, self.point.free.rate);
         let machine = &question.machines[self.point.machine];
-        let cpus = machine.hardware_threads().min(self.point.running) as f64;
+        let there = machine.hardware_threads();
+        let cpus = there.min(self.point.running) as f64;
         if ideal < (1.0 - FLAT) * free {
             "what is done under the locks"
+        } else if free > 0.9 * cpus && self.point.running <= there {
+            "what the threads compute"
         } else if free > 0.9 * cpus {
             "the CPUs"
         } else {
