@@ -53,7 +53,11 @@ pub(crate) fn simulate(library: &Path, facts: &Facts, scenario: &Scenario) -> An
         regions,
         place_of: Some(&place_of),
     };
-    let outcome = simulate_outside::<Simulated>(scenario, memory, Simulated::is_held);
+    let outcome = if facts.readers_share {
+        simulate_outside::<Simulated<true>>(scenario, memory, Simulated::is_held)
+    } else {
+        simulate_outside::<Simulated<false>>(scenario, memory, Simulated::is_held)
+    };
     match outcome {
         Ok(simulation) => Answer::Well(Box::new(simulation)),
         Err(error) => Answer::Badly(explain(error, &sites)),
@@ -477,19 +481,19 @@ const HOOKS: Hooks = Hooks {
 };
 
 /// A lock in the pool, for the simulator's workloads.
-struct Simulated {
+struct Simulated<const SHARED: bool> {
     address: usize,
 }
 
 // SAFETY: a simulation is one thread.
-unsafe impl Send for Simulated {}
+unsafe impl<const SHARED: bool> Send for Simulated<SHARED> {}
 // SAFETY: as above.
-unsafe impl Sync for Simulated {}
+unsafe impl<const SHARED: bool> Sync for Simulated<SHARED> {}
 
 /// A context in the pool.
 struct Context(usize);
 
-impl Default for Simulated {
+impl<const SHARED: bool> Default for Simulated<SHARED> {
     fn default() -> Self {
         with(|world| {
             let pool = &world.pool;
@@ -511,7 +515,7 @@ impl Default for Context {
     }
 }
 
-impl Simulated {
+impl<const SHARED: bool> Simulated<SHARED> {
     /// Calls the lock's code.
     #[inline(never)]
     fn call<R>(&self, f: impl FnOnce(&Library) -> R) -> R {
@@ -541,10 +545,13 @@ impl Simulated {
 
 // SAFETY: exclusion is what a simulation finds out; the engine itself relies
 // on nothing.
-unsafe impl RawLock<Sim> for Simulated {
+unsafe impl<const SHARED: bool> RawLock<Sim> for Simulated<SHARED> {
     type Ctx = Context;
 
-    const INFO: Info = inspect::INFO;
+    const INFO: Info = Info {
+        readers_share: SHARED,
+        ..inspect::INFO
+    };
 
     fn settle(&self) {
         if let Some(init) = with(|world| world.library.init) {

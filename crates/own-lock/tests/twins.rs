@@ -2,7 +2,8 @@
 //! give the same figures.
 
 use locklab_own_lock::OwnLock;
-use locklab_sim::{Machine, Scenario, Stop, Workload, run};
+use locklab_sim::turns::Mix;
+use locklab_sim::{Machine, Mixed, Scenario, Stop, Workload, run};
 
 fn twin(file: &str, flags: &[&str]) -> OwnLock {
     let path = format!("{}/tests/c/{file}", env!("CARGO_MANIFEST_DIR"));
@@ -76,4 +77,33 @@ fn anderson_has_the_throughput_of_its_twin() {
 #[test]
 fn qspinlock_has_the_throughput_of_its_twin() {
     assert_close("qspinlock.c", "qspinlock");
+}
+
+/// Long sections by readers alone, under a lock of one's own: with readers they
+/// overlap, and with writers they do not.
+#[test]
+fn readers_of_an_own_lock_overlap_in_the_simulator() {
+    let lock = twin("rwlock.c", &[]);
+    let rate = |reads: u32| {
+        let mut scenario = scenario("xeon-8380-2s", "rwlock", 8);
+        scenario.workload = Workload::Mixed(Mixed {
+            critical: 400,
+            non_critical: 32,
+            locks: 1,
+            mix: Mix {
+                reads,
+                ..Mix::default()
+            },
+        });
+        scenario.stop = Stop::Acquisitions(2_000);
+        lock.simulate(&scenario).unwrap().outcome.ops_per_s
+    };
+    let [none, most, all] = [0, 90, 100].map(rate);
+    println!(
+        "of writers alone: 90 % read {:.2}, all {:.2}",
+        most / none,
+        all / none
+    );
+    assert!(all > 5.0 * none, "{all} with readers, {none} with writers");
+    assert!(none < most && most < all, "{none} {most} {all}");
 }
