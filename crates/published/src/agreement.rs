@@ -11,20 +11,52 @@ pub const MISS: f64 = 1.25;
 /// Figures that a rank correlation needs to mean anything.
 const LEAST_FOR_RANKS: usize = 5;
 
+/// What was published of a ratio.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Published {
+    /// The ratio.
+    Ratio(f64),
+    /// Only that it is above 1.
+    Above,
+    /// Only that it is below 1.
+    Below,
+}
+
+impl Published {
+    /// The ratio, if it has a size.
+    pub fn ratio(self) -> Option<f64> {
+        match self {
+            Self::Ratio(ratio) => Some(ratio),
+            Self::Above | Self::Below => None,
+        }
+    }
+
+    /// Whether it has a direction.
+    fn directed(self) -> bool {
+        self.ratio()
+            .is_none_or(|ratio| (ratio - 1.0).abs() > FLAT + 1e-9)
+    }
+
+    /// Whether a simulated ratio is on the same side of 1.
+    pub fn agrees(self, ours: f64) -> bool {
+        match self {
+            Self::Ratio(ratio) => (ratio - 1.0) * (ours - 1.0) > 0.0,
+            Self::Above => ours > 1.0,
+            Self::Below => ours < 1.0,
+        }
+    }
+
+    /// Whether the simulated ratio is on the other side of 1, where the published
+    /// one differs from 1 by more than [`FLAT`].
+    pub fn contradicts(self, ours: f64) -> bool {
+        self.directed() && !self.agrees(ours)
+    }
+}
+
 /// The factor by which a simulated figure is off, above or below; 1 if it is
 /// exact.
 pub fn factor_error(published: f64, ours: f64) -> f64 {
     (ours / published).ln().abs().exp()
-}
-
-/// Whether the simulated ratio is on the other side of 1, where the published
-/// one differs from 1 by more than [`FLAT`].
-pub fn wrong_direction(published: f64, ours: f64) -> bool {
-    directed(published) && (published - 1.0) * (ours - 1.0) <= 0.0
-}
-
-fn directed(published: f64) -> bool {
-    (published - 1.0).abs() > FLAT + 1e-9
 }
 
 /// Agreement of simulated figures with published ones.
@@ -33,7 +65,7 @@ pub struct Agreement {
     /// Number of figures compared.
     pub figures: usize,
     /// Number of figures whose published value differs from 1 by more than
-    /// [`FLAT`].
+    /// [`FLAT`], or is a direction only.
     pub directed: usize,
     /// Fraction of those where the simulated figure is on the same side of 1;
     /// none if there are none.
@@ -44,37 +76,35 @@ pub struct Agreement {
     /// Median of the factors by which simulated figures are off, above or
     /// below; none if there are no figures.
     pub median_factor_error: Option<f64>,
-    /// Mean of |ln(ours / published)|.
-    pub mean_abs_log_error: f64,
+    /// Mean of |ln(ours / published)|; none if no published figure has a size.
+    pub mean_abs_log_error: Option<f64>,
 }
 
-/// Compares ratios, pair by pair.
-///
-/// # Panics
-/// If the lengths differ.
-pub fn agreement(published: &[f64], ours: &[f64]) -> Agreement {
-    assert_eq!(
-        published.len(),
-        ours.len(),
-        "a figure of ours for each of theirs"
-    );
-    let pairs = || published.iter().copied().zip(ours.iter().copied());
-    let directed = pairs().filter(|(theirs, _)| directed(*theirs)).count();
-    let wrong = pairs()
-        .filter(|&(theirs, ours)| wrong_direction(theirs, ours))
+/// Compares ratios, pair by pair: directions over all, sizes where they were
+/// published.
+pub fn agreement(pairs: &[(Published, f64)]) -> Agreement {
+    let directed = pairs.iter().filter(|(theirs, _)| theirs.directed()).count();
+    let wrong = pairs
+        .iter()
+        .filter(|(theirs, ours)| theirs.contradicts(*ours))
         .count();
+    let (published, ours): (Vec<f64>, Vec<f64>) = pairs
+        .iter()
+        .filter_map(|&(theirs, ours)| Some((theirs.ratio()?, ours)))
+        .unzip();
+    let sizes = || published.iter().copied().zip(ours.iter().copied());
+    let errors: f64 = sizes()
+        .map(|(theirs, ours)| (ours / theirs).ln().abs())
+        .sum();
     Agreement {
-        figures: published.len(),
+        figures: pairs.len(),
         directed,
         direction: (directed > 0).then(|| (directed - wrong) as f64 / directed as f64),
         spearman: (published.len() >= LEAST_FOR_RANKS)
-            .then(|| correlation(&ranks(published), &ranks(ours)))
+            .then(|| correlation(&ranks(&published), &ranks(&ours)))
             .flatten(),
-        median_factor_error: median(pairs().map(|(theirs, ours)| factor_error(theirs, ours))),
-        mean_abs_log_error: pairs()
-            .map(|(theirs, ours)| (ours / theirs).ln().abs())
-            .sum::<f64>()
-            / published.len().max(1) as f64,
+        median_factor_error: median(sizes().map(|(theirs, ours)| factor_error(theirs, ours))),
+        mean_abs_log_error: (!published.is_empty()).then(|| errors / published.len() as f64),
     }
 }
 

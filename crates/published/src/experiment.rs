@@ -4,11 +4,12 @@
 //! figures. Nothing in it can tune the model: of the machine it may
 //! change only figures of the published machine's data sheet.
 
+use crate::agreement::FLAT;
 use crate::reference::{Reference, one_sentence};
 use crate::rule::Rule;
 use locklab_locks::catalogue;
-use locklab_sim::{Fstat, Loop, Machine, Placement, Scenario, Stop, Workload, XfsCreate};
-use serde::Deserialize;
+use locklab_sim::{Counter, Fstat, Loop, Machine, Placement, Scenario, Stop, Workload, XfsCreate};
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 macro_rules! experiments {
@@ -39,17 +40,40 @@ experiments!(
     "qspinlock-scaling",
     "spinlocks-5700x3d",
     "spinlocks-i5-3450",
+    "awn-ticket-opteron",
+    "cas-loops-d2191",
+    "cas-loops-e5-2680v4",
+    "fairness-graviton2",
+    "fairness-haswell",
+    "guests-dbench",
+    "guests-ebizzy",
+    "guests-kcbench",
+    "rust-spin-e5-2690v3",
+    "ticket-opteron",
+    "vcpus-kernel-build",
+    "vcpus-locktorture",
 );
 
 /// The figures of a published machine's data sheet that a file may change.
-const FACTS: [&str; 6] = [
+const FACTS: [&str; 8] = [
     "topology.sockets",
     "topology.clusters",
     "topology.cores",
     "topology.threads",
     "core.clock_ghz",
     "core.pause_cycles",
+    "vm.vcpus",
+    "vm.ple_window_cycles",
 ];
+
+/// Counters without a lock, which a file may name in the place of a lock, and
+/// whether a try after a failure reads again.
+const COUNTERS: [(&str, bool); 2] = [("counter-cas", true), ("counter-cas-seen", false)];
+
+fn reads_again(lock: &str) -> Option<bool> {
+    let found = COUNTERS.iter().find(|(known, _)| *known == lock);
+    found.map(|(_, reads_again)| *reads_again)
+}
 
 /// The kind of a published experiment, as every experiment file has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -116,6 +140,13 @@ pub struct FigureOf {
     /// Its place in the reference file: see [`Reference::figure`]. None if
     /// nothing was published.
     pub published: Option<String>,
+    /// Whether only the direction of the published figure is compared: what was
+    /// measured is near to what is simulated, and not the same.
+    #[serde(default)]
+    pub direction_only: bool,
+    /// What the ratio is of.
+    #[serde(default)]
+    pub measure: Measure,
     /// Name of a workload, with its default parameters.
     pub workload: Option<String>,
     /// Alternatively, a loop around one lock.
@@ -125,12 +156,40 @@ pub struct FigureOf {
     pub threads: Threads,
     /// Number of threads of the baseline, if different.
     pub baseline_threads: Option<usize>,
+    /// Virtual machines that share the hardware, each with so many threads; the
+    /// figure is of all of them together. Each is simulated with its part of the
+    /// hardware threads.
+    pub guests: Option<usize>,
+    /// Number of those of the baseline, if different.
+    pub baseline_guests: Option<usize>,
     /// The baseline lock.
     pub baseline: String,
     /// The lock that is compared with it.
     pub experiment: String,
     /// The side whose waiters do not pause in the published program.
     pub without_pause: Option<Side>,
+}
+
+/// What a published ratio is of.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum Measure {
+    /// Operations per second.
+    #[default]
+    Rate,
+    /// The fewest operations of a thread over the most of one.
+    Fairness,
+}
+
+/// The direction of a figure that has no size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Direction {
+    /// Above 1.
+    Above,
+    /// Below 1.
+    Below,
 }
 
 /// One number of threads, or several.
@@ -177,6 +236,9 @@ pub struct LoopOf {
     /// See [`Loop`].
     #[serde(default)]
     pub long_ns: f64,
+    /// See [`Loop`].
+    #[serde(default)]
+    pub locks: u32,
     /// Mean time per operation, divided by the number of threads, for which
     /// the holder stops all threads, so rarely and so long that it is added to
     /// the simulated time.
@@ -193,6 +255,8 @@ pub(crate) struct Run {
     pub(crate) pause: bool,
     /// Added to the simulated time of each operation, ns.
     pub(crate) stall_ns: f64,
+    /// Virtual machines that share the hardware.
+    pub(crate) guests: usize,
 }
 
 impl Run {
@@ -208,10 +272,19 @@ impl Run {
             // A turn of an empty loop.
             machine = machine.with("core.pause_cycles", 1.0)?;
         }
-        let mut scenario = Scenario::new(machine, &self.lock, self.workload, self.threads);
+        // A counter has no lock, and none is taken.
+        let lock = reads_again(&self.lock).map_or(self.lock.as_str(), |_| "tas");
+        let mut scenario = Scenario::new(machine, lock, self.workload, self.threads);
+        if self.guests > 1 {
+            let part = scenario.machine.hardware_threads() / self.guests;
+            scenario.hardware_threads = Some(part);
+        }
         scenario.seed = seed;
         scenario.placement = placement;
-        scenario.stop = stop;
+        scenario.stop = match scenario.is_oversubscribed() {
+            true => Stop::slices(&scenario.machine),
+            false => stop,
+        };
         Ok(scenario)
     }
 }
@@ -221,6 +294,8 @@ impl Run {
 pub(crate) struct Cell {
     pub(crate) name: String,
     pub(crate) published: Option<f64>,
+    pub(crate) direction: Option<Direction>,
+    pub(crate) measure: Measure,
     pub(crate) baseline: Run,
     pub(crate) experiment: Run,
 }
@@ -248,7 +323,8 @@ impl Experiment {
             let figures = experiment.figures.iter();
             let figures = figures.map(|figure| [&figure.baseline, &figure.experiment]);
             for lock in pairs.chain(figures).flatten() {
-                if !catalogue::ALL.iter().any(|entry| entry.info.name == lock) {
+                let known = catalogue::ALL.iter().any(|entry| entry.info.name == lock);
+                if !known && reads_again(lock).is_none() {
                     return Err(format!(
                         "no lock is called `{lock}`; `locklab locks` lists them"
                     ));
@@ -286,6 +362,13 @@ impl Experiment {
 impl FigureOf {
     fn check(&self) -> Result<(), String> {
         let fault = |what: &str| Err(format!("figure `{}`: {what}", self.name));
+        let counters = [&self.baseline, &self.experiment];
+        if self.turn.is_none() && counters.iter().any(|lock| reads_again(lock).is_some()) {
+            return fault("a counter has a `loop`");
+        }
+        if [self.guests, self.baseline_guests].contains(&Some(0)) {
+            return fault("0 guests do nothing; give at least 1");
+        }
         if let Some(turn) = &self.turn {
             let lengths = [
                 turn.inside_ns,
@@ -317,9 +400,17 @@ impl FigureOf {
             let published = published
                 .map(|expression| reference.figure(expression, threads, below))
                 .transpose()?;
+            let direction = match (self.direction_only, published) {
+                (false, _) => None,
+                (true, Some(ratio)) if ratio > 1.0 + FLAT => Some(Direction::Above),
+                (true, Some(ratio)) if ratio < 1.0 - FLAT => Some(Direction::Below),
+                (true, _) => return Err(format!("the figure `{name}` has no direction")),
+            };
             Ok(Cell {
                 name,
-                published,
+                published: published.filter(|_| direction.is_none()),
+                direction,
+                measure: self.measure,
                 baseline: self.run(&self.baseline, below, Side::Baseline),
                 experiment: self.run(&self.experiment, threads, Side::Experiment),
             })
@@ -335,12 +426,17 @@ impl FigureOf {
 
     fn run(&self, lock: &str, threads: usize, side: Side) -> Run {
         let workload = match (&self.turn, self.workload.as_deref()) {
+            (Some(turn), _) if reads_again(lock).is_some() => Workload::Counter(Counter {
+                outside_ns: turn.outside_ns,
+                reads_again: reads_again(lock) == Some(true),
+            }),
             (Some(turn), _) => Workload::Loop(Loop {
                 inside_ns: turn.inside_ns,
                 outside_ns: turn.outside_ns,
                 write_percent: turn.write_percent,
                 long_one_in: turn.long_one_in_per_thread * threads as u32,
                 long_ns: turn.long_ns,
+                locks: turn.locks,
             }),
             (None, Some("xfs-create")) => Workload::XfsCreate(XfsCreate::default()),
             (None, _) => Workload::Fstat(Fstat::default()),
@@ -354,6 +450,11 @@ impl FigureOf {
                 .without_pause
                 .is_none_or(|whose| whose != Side::Both && whose != side),
             stall_ns: stall / threads as f64,
+            guests: match side {
+                Side::Baseline => self.baseline_guests.or(self.guests),
+                _ => self.guests,
+            }
+            .unwrap_or(1),
         }
     }
 }

@@ -24,9 +24,10 @@ mod rule;
 mod split;
 mod validation;
 
-pub use agreement::{Agreement, FLAT, MISS, agreement, factor_error, wrong_direction};
+pub use agreement::{Agreement, FLAT, MISS, Published, agreement, factor_error};
 pub use experiment::{
-    EXPERIMENTS, Experiment, ExperimentKind, FigureOf, LoopOf, MatrixOf, Side, Threads,
+    Direction, EXPERIMENTS, Experiment, ExperimentKind, FigureOf, LoopOf, MatrixOf, Measure, Side,
+    Threads,
 };
 pub use own::{OwnReference, Time, is_experiment, log_error};
 pub use reference::Reference;

@@ -298,6 +298,7 @@ impl OwnReference {
                 figures.push(Reproduced {
                     name: format!("{lock}_over_{} threads={threads}", self.baseline),
                     published: Some(theirs),
+                    direction: None,
                     ours: rate(lock, threads) / rate(&self.baseline, threads),
                     question: Question::of(&scenario),
                 });
@@ -313,14 +314,13 @@ impl OwnReference {
             source: self.source.clone(),
             shape: None,
             figures,
-            agreement: agreement(&[], &[]),
+            agreement: agreement(&[]),
             accesses: outcomes.iter().map(|outcome| outcome.accesses).sum(),
             trace_hash: outcomes.iter().fold(0, |hash: u64, outcome| {
                 hash.rotate_left(5) ^ outcome.trace_hash
             }),
         };
-        let (theirs, ours) = report.pairs();
-        report.agreement = agreement(&theirs, &ours);
+        report.agreement = agreement(&report.pairs());
         Ok((report, times))
     }
 
@@ -332,6 +332,7 @@ impl OwnReference {
             workload: self.workload,
             pause,
             stall_ns: 0.0,
+            guests: 1,
         };
         let operations = self.operations * threads as u64;
         let stop = self.rule.stop(operations, threads);

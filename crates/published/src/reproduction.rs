@@ -1,8 +1,8 @@
 //! The simulation of published experiments, and how well the
 //! simulator agrees over several.
 
-use crate::agreement::{Agreement, MISS, agreement, factor_error, wrong_direction};
-use crate::experiment::{Cell, EXPERIMENTS, Experiment, MatrixOf, Run};
+use crate::agreement::{Agreement, MISS, Published, agreement, factor_error};
+use crate::experiment::{Cell, Direction, EXPERIMENTS, Experiment, MatrixOf, Measure, Run};
 use crate::reference::Reference;
 use crate::rule::Rule;
 use crate::split::Group;
@@ -10,8 +10,8 @@ use locklab_sim::{Outcome, Placement, Scenario, Workload, run_all};
 use serde::Serialize;
 
 /// Number of seeds over which a figure is averaged where threads are placed at
-/// random.
-const PLACEMENTS: usize = 3;
+/// random, or share CPUs.
+const SEEDS: usize = 3;
 
 /// A simulated figure beside the published one.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -20,10 +20,28 @@ pub struct Reproduced {
     pub name: String,
     /// The published figure, if there is one.
     pub published: Option<f64>,
+    /// The direction of a published figure that has no size.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub direction: Option<Direction>,
     /// The simulated figure.
     pub ours: f64,
     /// The kind of question that it answers.
     pub question: Question,
+}
+
+impl Reproduced {
+    /// What was published of it, if anything was.
+    pub fn theirs(&self) -> Option<Published> {
+        let direction = self.direction.map(|direction| match direction {
+            Direction::Above => Published::Above,
+            Direction::Below => Published::Below,
+        });
+        direction.or(self.published.map(Published::Ratio))
+    }
+
+    fn pair(&self) -> Option<(Published, f64)> {
+        Some((self.theirs()?, self.ours))
+    }
 }
 
 /// Kinds of questions, for which a model may be right or wrong independently.
@@ -79,7 +97,7 @@ impl Question {
         let machine = &scenario.machine;
         match scenario.threads {
             1 => Self::Uncontended,
-            n if n > machine.hardware_threads() => Self::Oversubscribed,
+            _ if scenario.is_oversubscribed() => Self::Oversubscribed,
             _ if machine.get("vm.vcpus") > 0.0 => Self::Backoff,
             _ if scenario.spans_sockets() => Self::AcrossSockets,
             _ => Self::SameSocket,
@@ -136,42 +154,42 @@ pub struct Miss {
     pub experiment: String,
     /// The name of the figure.
     pub figure: String,
-    /// The published figure.
-    pub published: f64,
+    /// The published figure; none if only its direction was.
+    pub published: Option<f64>,
     /// The simulated figure.
     pub ours: f64,
-    /// The factor by which the simulated figure is off, above or below.
-    pub factor: f64,
+    /// The factor by which the simulated figure is off, above or below; none
+    /// beside a direction.
+    pub factor: Option<f64>,
     /// Whether the published ratio is on the other side of 1.
     pub wrong_direction: bool,
 }
 
 impl Reproduction {
     /// The published figures and the simulated ones.
-    pub fn pairs(&self) -> (Vec<f64>, Vec<f64>) {
-        let figures = self.figures.iter();
-        figures
-            .filter_map(|figure| Some((figure.published?, figure.ours)))
-            .unzip()
+    pub fn pairs(&self) -> Vec<(Published, f64)> {
+        self.figures.iter().filter_map(Reproduced::pair).collect()
     }
 
     /// Its misses, the worst first.
     pub fn misses(&self) -> Vec<Miss> {
         let miss = |figure: &Reproduced| {
-            let (theirs, ours) = (figure.published?, figure.ours);
-            let factor = factor_error(theirs, ours);
-            let wrong_direction = wrong_direction(theirs, ours);
-            (factor > MISS || wrong_direction).then(|| Miss {
+            let (theirs, ours) = figure.pair()?;
+            let factor = theirs.ratio().map(|theirs| factor_error(theirs, ours));
+            let wrong_direction = theirs.contradicts(ours);
+            let far = factor.is_some_and(|factor| factor > MISS);
+            (far || wrong_direction).then(|| Miss {
                 experiment: self.name.clone(),
                 figure: figure.name.clone(),
-                published: theirs,
+                published: theirs.ratio(),
                 ours,
                 factor,
                 wrong_direction,
             })
         };
         let mut misses: Vec<Miss> = self.figures.iter().filter_map(miss).collect();
-        misses.sort_by(|a, b| b.factor.total_cmp(&a.factor));
+        let factor = |miss: &Miss| miss.factor.unwrap_or(1.0);
+        misses.sort_by(|a, b| factor(b).total_cmp(&factor(a)));
         misses
     }
 }
@@ -184,12 +202,12 @@ pub fn score<'a>(
     reports: impl IntoIterator<Item = &'a Reproduction>,
 ) -> Agreement {
     let of_group = reports.into_iter().filter(|r| r.group == Some(group));
-    let (theirs, ours): (Vec<f64>, Vec<f64>) = of_group
+    let pairs: Vec<_> = of_group
         .flat_map(|report| &report.figures)
         .filter(|figure| question.is_none_or(|question| figure.question == question))
-        .filter_map(|figure| Some((figure.published?, figure.ours)))
-        .unzip();
-    agreement(&theirs, &ours)
+        .filter_map(Reproduced::pair)
+        .collect();
+    agreement(&pairs)
 }
 
 /// Simulates one of [`EXPERIMENTS`].
@@ -240,8 +258,13 @@ pub fn simulate_experiment(
         .collect();
     // A published figure is a mean over runs, and each run places threads anew.
     // A matrix has so many cells that chance evens out over them.
+    let mut oversubscribed = false;
+    for run in &runs {
+        oversubscribed |= scenario(experiment, run, seed)?.is_oversubscribed();
+    }
     let seeds = match (experiment.placement, &experiment.matrix) {
-        (Placement::Random, None) => PLACEMENTS,
+        _ if oversubscribed => SEEDS,
+        (Placement::Random, None) => SEEDS,
         _ => 1,
     };
     let mut scenarios = Vec::new();
@@ -253,22 +276,25 @@ pub fn simulate_experiment(
     let total = scenarios.len();
     let outcomes = run_all(&scenarios, workers, |done| progress(done, total))
         .map_err(|error| error.to_string())?;
-    let of_run = runs.iter().zip(outcomes.chunks(seeds));
-    let rates: Vec<f64> = of_run
-        .map(|(run, outcomes)| {
-            let rates = outcomes
-                .iter()
-                .map(|outcome| rate(experiment.rule, run, outcome));
-            rates.sum::<f64>() / seeds as f64
+    let measures = cells.iter().flat_map(|cell| [cell.measure; 2]);
+    let of_run = runs.iter().zip(measures).zip(outcomes.chunks(seeds));
+    let values: Vec<f64> = of_run
+        .map(|((run, measure), outcomes)| {
+            let values = outcomes.iter().map(|outcome| match measure {
+                Measure::Rate => rate(experiment.rule, run, outcome),
+                Measure::Fairness => fairness(outcome),
+            });
+            values.sum::<f64>() / seeds as f64
         })
         .collect();
     let figures: Vec<Reproduced> = cells
         .iter()
-        .zip(rates.chunks(2).zip(scenarios.chunks(2 * seeds)))
-        .map(|(cell, (rates, scenarios))| Reproduced {
+        .zip(values.chunks(2).zip(scenarios.chunks(2 * seeds)))
+        .map(|(cell, (values, scenarios))| Reproduced {
             name: cell.name.clone(),
             published: cell.published,
-            ours: rates[1] / rates[0],
+            direction: cell.direction,
+            ours: values[1] / values[0],
             // The most demanding kind over both sides and all draws.
             question: scenarios
                 .iter()
@@ -295,14 +321,13 @@ pub fn simulate_experiment(
         source: reference.source.clone(),
         shape,
         figures,
-        agreement: agreement(&[], &[]),
+        agreement: agreement(&[]),
         accesses: outcomes.iter().map(|outcome| outcome.accesses).sum(),
         trace_hash: outcomes.iter().fold(0, |hash: u64, outcome| {
             hash.rotate_left(5) ^ outcome.trace_hash
         }),
     };
-    let (theirs, ours) = report.pairs();
-    report.agreement = agreement(&theirs, &ours);
+    report.agreement = agreement(&report.pairs());
     Ok(report)
 }
 
@@ -311,9 +336,18 @@ fn scenario(experiment: &Experiment, run: &Run, seed: u64) -> Result<Scenario, S
     run.scenario(experiment.machine()?, experiment.placement, stop, seed)
 }
 
-/// Operations a second, with the stalls that are not simulated.
+/// Operations a second of all guests, with the stalls that are not simulated.
 fn rate(rule: Rule, run: &Run, outcome: &Outcome) -> f64 {
-    1.0 / (1.0 / rule.rate(outcome) + run.stall_ns * 1e-9)
+    run.guests as f64 / (1.0 / rule.rate(outcome) + run.stall_ns * 1e-9)
+}
+
+/// The fewest operations of a thread over the most of one. None at all counts as
+/// half of one, which is less than a run can show.
+fn fairness(outcome: &Outcome) -> f64 {
+    let by_thread = outcome.ops_by_thread.iter();
+    let (fewest, most) = (by_thread.clone().min(), by_thread.max());
+    let of = |operations: Option<&u64>| operations.map_or(0.5, |n| (*n as f64).max(0.5));
+    of(fewest) / of(most)
 }
 
 /// The cells of a published matrix of the kernel benchmark.
@@ -349,12 +383,15 @@ fn cells_of(matrix: &MatrixOf, reference: &Reference) -> Result<(Vec<Cell>, Shap
                     },
                     pause: true,
                     stall_ns: 0.0,
+                    guests: 1,
                 };
                 cells.push(Cell {
                     name: format!(
                         "non_critical={non_critical} threads={threads} critical={critical}"
                     ),
                     published: Some(ratio),
+                    direction: None,
+                    measure: Measure::Rate,
                     baseline: run(&matrix.baseline),
                     experiment: run(&matrix.experiment),
                 });

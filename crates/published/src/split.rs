@@ -40,9 +40,9 @@ impl Group {
     pub fn of(name: &str) -> Option<Self> {
         let has = |list: &[String]| list.iter().any(|known| known == name);
         let split = &*SPLIT;
-        if has(&split.evaluated) {
+        if has(&split.evaluated) || has(&split.later_evaluated) {
             Some(Self::EvaluatedOnly)
-        } else if has(&split.structure) || has(&split.used_before) {
+        } else if has(&split.structure) || has(&split.later_structure) || has(&split.used_before) {
             Some(Self::Structure)
         } else {
             None
@@ -56,6 +56,8 @@ struct Split {
     used_before: Vec<String>,
     evaluated: Vec<String>,
     structure: Vec<String>,
+    later_evaluated: Vec<String>,
+    later_structure: Vec<String>,
 }
 
 static SPLIT: LazyLock<Split> = LazyLock::new(|| {
@@ -70,16 +72,29 @@ mod tests {
 
     #[test]
     fn the_lists_are_what_the_rule_makes_of_the_names() {
-        let mut names: Vec<&str> = EXPERIMENTS
-            .iter()
-            .map(|(name, ..)| *name)
-            .filter(|name| !SPLIT.used_before.iter().any(|used| used == name))
-            .collect();
-        names.sort_by_key(|name| Sha256::digest(name.as_bytes()));
-        let evaluated = (names.len() + SPLIT.used_before.len()).div_ceil(2);
-        assert_eq!(SPLIT.evaluated, names[..evaluated]);
-        assert_eq!(SPLIT.structure, names[evaluated..]);
-        assert_eq!(SPLIT.used_before.len() + names.len(), EXPERIMENTS.len());
+        let has = |list: &[String], name: &str| list.iter().any(|known| known == name);
+        let is_later =
+            |name: &&str| has(&SPLIT.later_evaluated, name) || has(&SPLIT.later_structure, name);
+        let names = EXPERIMENTS.iter().map(|(name, ..)| *name);
+        let (mut later, mut names): (Vec<&str>, Vec<&str>) = names
+            .filter(|name| !has(&SPLIT.used_before, name))
+            .partition(is_later);
+        let all = names.len() + SPLIT.used_before.len();
+        assert_eq!(all + later.len(), EXPERIMENTS.len());
+        for (names, all, evaluated, structure) in [
+            (&mut names, all, &SPLIT.evaluated, &SPLIT.structure),
+            (
+                &mut later,
+                12,
+                &SPLIT.later_evaluated,
+                &SPLIT.later_structure,
+            ),
+        ] {
+            names.sort_by_key(|name| Sha256::digest(name.as_bytes()));
+            let evaluated_only = all.div_ceil(2);
+            assert_eq!(*evaluated, names[..evaluated_only]);
+            assert_eq!(*structure, names[evaluated_only..]);
+        }
     }
 
     #[test]

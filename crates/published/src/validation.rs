@@ -33,12 +33,12 @@ impl Validation {
         let figures = reports.iter().flat_map(|report| &report.figures);
         let mut counts = Self::default();
         for figure in figures.filter(|figure| figure.question == question) {
-            let Some(theirs) = figure.published else {
+            let Some(theirs) = figure.theirs() else {
                 continue;
             };
             if (figure.ours - 1.0).abs() > FLAT {
                 counts.printed += 1;
-                counts.right += u32::from((theirs - 1.0) * (figure.ours - 1.0) > 0.0);
+                counts.right += u32::from(theirs.agrees(figure.ours));
             }
         }
         counts

@@ -4,8 +4,8 @@
 use locklab_document::{Document, Section};
 use locklab_lab::experiment::Labels;
 use locklab_published::{
-    Agreement, FLAT, Group, MISS, Question, Reproduced, Reproduction, Shape, Time, agreement,
-    log_error, score,
+    Agreement, FLAT, Group, MISS, Published, Question, Reproduced, Reproduction, Shape, Time,
+    agreement, log_error, score,
 };
 use serde_json::{Map, Value, json};
 
@@ -59,11 +59,10 @@ fn agreed(report: &Reproduction) -> Vec<String> {
     if let Some(factor) = agreement.median_factor_error {
         items.push(format!("median factor error {factor:.2}"));
     }
-    items.push(format!(
-        "mean absolute log error {:.3}{}",
-        agreement.mean_abs_log_error,
-        by_block(report)
-    ));
+    if let Some(error) = agreement.mean_abs_log_error {
+        let blocks = by_block(report);
+        items.push(format!("mean absolute log error {error:.3}{blocks}"));
+    }
     items
 }
 
@@ -78,11 +77,9 @@ fn by_block(report: &Reproduction) -> String {
         .iter()
         .zip(report.figures.chunks(cells))
         .map(|(length, figures)| {
-            let (theirs, ours): (Vec<f64>, Vec<f64>) = figures
-                .iter()
-                .filter_map(|figure| Some((figure.published?, figure.ours)))
-                .unzip();
-            let error = agreement(&theirs, &ours).mean_abs_log_error;
+            let pair = |figure: &Reproduced| Some((figure.theirs()?, figure.ours));
+            let pairs: Vec<_> = figures.iter().filter_map(pair).collect();
+            let error = agreement(&pairs).mean_abs_log_error.unwrap_or_default();
             format!("{error:.3} at non-critical length {length}")
         })
         .collect();
@@ -127,15 +124,20 @@ fn figures(report: &Reproduction) -> Section {
         "figure", "theirs", "ours", "off"
     )];
     for figure in &report.figures {
-        let (theirs, off) = figure.published.map_or_else(
-            || ("none".to_owned(), String::new()),
-            |theirs| {
-                (
-                    format!("{theirs:.2}"),
-                    format!("{:+.1} %", 100.0 * (figure.ours / theirs - 1.0)),
-                )
-            },
-        );
+        let (theirs, off) = match figure.theirs() {
+            None => ("none".to_owned(), String::new()),
+            Some(Published::Ratio(theirs)) => (
+                format!("{theirs:.2}"),
+                format!("{:+.1} %", 100.0 * (figure.ours / theirs - 1.0)),
+            ),
+            Some(direction) => (
+                side(direction).to_owned(),
+                match direction.agrees(figure.ours) {
+                    true => "right".to_owned(),
+                    false => "wrong".to_owned(),
+                },
+            ),
+        };
         let row = format!(
             "{:34} {theirs:>7} {:>7.2} {off:>8}",
             figure.name, figure.ours
@@ -143,6 +145,15 @@ fn figures(report: &Reproduction) -> Section {
         lines.push(row.trim_end().to_owned());
     }
     Section::new("").preformatted(lines.join("\n"))
+}
+
+/// A published direction without a size, as a word.
+fn side(published: Published) -> &'static str {
+    match published {
+        Published::Above => "above 1",
+        Published::Below => "below 1",
+        Published::Ratio(_) => "",
+    }
 }
 
 /// The times of a reference of one's own beside the simulated ones; none if it has
@@ -195,8 +206,8 @@ pub fn scores(reports: &[Reproduction]) -> Document {
         document.push(Section::new(title).preformatted(lines.join("\n")));
     }
     document.push(Section::new("").prose(format!(
-        "Direction: published figures that are off 1 by more than {FLAT}, with ours on the same \
-         side. Factor: the median of the factors by which ours are off. Log error: mean of \
+        "Direction: published figures that are off 1 by more than {FLAT}, or are directions only, \
+         with ours on the same side. Factor: the median of the factors by which ours are off. Log error: mean of \
          |ln(ours / theirs)|. Ranks: Spearman's correlation, from five figures on."
     )));
     document.push(trust(reports));
@@ -289,7 +300,7 @@ fn score_row(name: &str, agreement: &Agreement) -> String {
         agreement.figures,
         or_dash(agreement.direction.map(percent)),
         or_dash(agreement.median_factor_error.map(|f| format!("{f:.2}"))),
-        format!("{:.3}", agreement.mean_abs_log_error),
+        or_dash(agreement.mean_abs_log_error.map(|e| format!("{e:.3}"))),
         or_dash(agreement.spearman.map(|r| format!("{r:.2}"))),
     )
 }
@@ -299,13 +310,15 @@ fn misses(reports: &[Reproduction]) -> Vec<String> {
     for report in reports {
         let misses = report.misses();
         items.extend(misses.iter().take(MISSES_SHOWN).map(|miss| {
+            let theirs = miss.published.map(|theirs| format!("theirs {theirs:.2}, "));
+            let factor = miss.factor.map(|factor| format!(", factor {factor:.2}"));
             format!(
-                "{}: {}: theirs {:.2}, ours {:.2}, factor {:.2}{}",
+                "{}: {}: {}ours {:.2}{}{}",
                 miss.experiment,
                 miss.figure,
-                miss.published,
+                theirs.unwrap_or_default(),
                 miss.ours,
-                miss.factor,
+                factor.unwrap_or_default(),
                 if miss.wrong_direction {
                     ", wrong direction"
                 } else {

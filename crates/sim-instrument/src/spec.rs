@@ -8,9 +8,6 @@ use locklab_sim::{
 };
 use serde::{Deserialize, Serialize};
 
-/// The number of time slices of one run where virtual CPUs share physical ones.
-const SLICES: f64 = 5.0;
-
 /// A run ends when half the 95 % interval of its rate is this fraction of it:
 /// less than the differences between pairs, since each has a machine and
 /// placements of its own (a standard deviation of 6 % over the cells of report 3,
@@ -223,9 +220,7 @@ impl Spec {
     #[must_use]
     pub fn stop(&self, machine: &Machine, threads: usize) -> Stop {
         match self.acquisitions {
-            _ if self.is_oversubscribed(machine, threads) => {
-                Stop::Milliseconds(SLICES * machine.get("vm.slice_us") / 1e3)
-            }
+            _ if self.is_oversubscribed(machine, threads) => Stop::slices(machine),
             Some(acquisitions) => Stop::Acquisitions(acquisitions),
             None => Stop::Precise {
                 half_width: PRECISION,

@@ -110,6 +110,10 @@ pub(crate) fn transfer_for(engine: &Engine, line: &Line, core: usize, want: Want
         // An upgrade goes to the directory, which is as far as a neighbour.
         return (transfer(engine, Some(Distance::Cluster)), 0);
     }
+    let farthest = match engine.costs.broadcast && engine.topology.sockets > 1 {
+        true => Some(Distance::Remote),
+        false => farthest,
+    };
     (
         home(farthest),
         others.saturating_sub(1) * engine.costs.invalidate,

@@ -35,6 +35,8 @@ pub(crate) struct Costs {
     pub(crate) spread: u64,
     pub(crate) shared_read: u64,
     pub(crate) invalidate: u64,
+    /// Whether a write to a shared line waits for the farthest core of all.
+    pub(crate) broadcast: bool,
     pub(crate) rmw: u64,
     pub(crate) l1: u64,
     pub(crate) l2: u64,
@@ -92,6 +94,7 @@ impl Costs {
             spread: (machine.get("transfer.spread") * 1024.0) as u64,
             shared_read: ns("directory.shared_read_ns"),
             invalidate: ns("directory.invalidate_ns"),
+            broadcast: machine.get("directory.broadcast") > 0.0,
             rmw: cycles("core.rmw_cycles"),
             l1,
             l2: cycles("core.l2_cycles"),

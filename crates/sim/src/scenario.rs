@@ -56,6 +56,15 @@ pub struct Scenario {
     pub trace: bool,
 }
 
+impl Stop {
+    /// Enough time slices of a virtual machine, where virtual CPUs share physical
+    /// ones.
+    pub fn slices(machine: &Machine) -> Self {
+        const SLICES: f64 = 5.0;
+        Self::Milliseconds(SLICES * machine.get("vm.slice_us") / 1e3)
+    }
+}
+
 impl Scenario {
     /// The default number of acquisitions for this many threads: enough for
     /// each to acquire a hundred times.
@@ -77,6 +86,12 @@ impl Scenario {
             stop: Stop::Acquisitions(Self::acquisitions(threads)),
             trace: false,
         }
+    }
+
+    /// Whether there are more threads than hardware threads in use.
+    pub fn is_oversubscribed(&self) -> bool {
+        let there = self.machine.hardware_threads();
+        self.threads > self.hardware_threads.unwrap_or(there)
     }
 
     /// Whether its threads start on CPUs of several sockets.

@@ -49,6 +49,19 @@ pub enum Workload {
     XfsCreate(XfsCreate),
     /// One lock in a loop, as in most published benchmarks of locks.
     Loop(Loop),
+    /// A counter that all add to by compare-and-swap, without a lock; an
+    /// addition counts as an acquisition.
+    Counter(Counter),
+}
+
+/// Parameters of [`Workload::Counter`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Counter {
+    /// Computing between two additions, ns.
+    pub outside_ns: f64,
+    /// Whether a try after a failure reads the counter again; otherwise it goes on
+    /// with what the failure has seen.
+    pub reads_again: bool,
 }
 
 /// Parameters of [`Workload::Mixed`].
@@ -95,6 +108,8 @@ pub struct Loop {
     pub long_one_in: u32,
     /// Computing under the lock in such a hold, ns.
     pub long_ns: f64,
+    /// Number of locks, of which each turn takes one at random; 0 is one too.
+    pub locks: u32,
 }
 
 /// Parameters of [`Workload::Fstat`].
@@ -157,13 +172,15 @@ impl Workload {
             Self::Fstat(_) => "fstat",
             Self::XfsCreate(_) => "xfs-create",
             Self::Loop(_) => "loop",
+            Self::Counter(_) => "counter",
         }
     }
 
     /// Number of locks that it uses.
     pub fn locks(&self) -> usize {
         match self {
-            Self::Matrix { .. } | Self::Fstat(_) | Self::Loop(_) => 1,
+            Self::Matrix { .. } | Self::Fstat(_) | Self::Counter(_) => 1,
+            Self::Loop(turn) => turn.locks.max(1) as usize,
             Self::XfsCreate(mix) => 1 + mix.warm_locks as usize,
             Self::Mixed(mixed) => mixed.locks as usize,
         }
@@ -207,6 +224,7 @@ impl Workload {
             Self::Fstat(call) => call.outside_ns.max(call.inside_ns) * 4.0,
             Self::XfsCreate(mix) => mix.outside_ns.max(mix.inside_ns) * 4.0,
             Self::Loop(turn) => turn.outside_ns.max(turn.inside_ns + turn.long_ns) * 4.0,
+            Self::Counter(counter) => counter.outside_ns * 4.0,
         }
     }
 }
@@ -232,6 +250,24 @@ impl Buffer {
         let count = self.to[0].load(Ordering::Relaxed);
         if write {
             self.to[0].store(count.wrapping_add(1), Ordering::Relaxed);
+        }
+    }
+
+    /// Adds one to the line that is written, by compare-and-swap.
+    fn add(&self, reads_again: bool) {
+        let word = &self.to[0];
+        let mut seen = word.load(Ordering::Relaxed);
+        while let Err(now) = word.compare_exchange(
+            seen,
+            seen.wrapping_add(1),
+            Ordering::AcqRel,
+            Ordering::Relaxed,
+        ) {
+            seen = if reads_again {
+                word.load(Ordering::Relaxed)
+            } else {
+                now
+            };
         }
     }
 
@@ -300,6 +336,13 @@ impl Thread<'_> {
                 }
                 Workload::XfsCreate(mix) => self.create(engine, mix),
                 Workload::Loop(turn) => self.turn(engine, turn),
+                Workload::Counter(counter) => {
+                    self.compute(engine, counter.outside_ns);
+                    let wanted = wants(engine, 0);
+                    self.shared[0].add(counter.reads_again);
+                    acquired(engine, 0, wanted, Use::Write);
+                    releases(engine, 0, Use::Write);
+                }
             }
             operation(engine);
         }
@@ -350,8 +393,13 @@ impl Thread<'_> {
         self.compute(engine, turn.outside_ns);
         let write = engine.rng.below(100) < turn.write_percent as usize;
         let long = turn.long_one_in > 0 && engine.rng.below(turn.long_one_in as usize) == 0;
-        self.hold(engine, 0, |thread| {
-            thread.shared[0].count(write);
+        // One lock takes no draw.
+        let lock = match turn.locks {
+            0 | 1 => 0,
+            several => engine.rng.below(several as usize),
+        };
+        self.hold(engine, lock, |thread| {
+            thread.shared[lock].count(write);
             let more = if long { turn.long_ns } else { 0.0 };
             engine.work(((turn.inside_ns + more) * engine.costs.clock_ghz) as u64);
         });

@@ -47,6 +47,23 @@ fn a_figure_of_several_numbers_of_threads_is_a_cell_each() {
 }
 
 #[test]
+fn a_figure_of_a_direction_has_no_size_and_must_have_a_direction() {
+    let figure = FIGURE.replace("threads =", "direction_only = true\nthreads =");
+    let experiment = Experiment::parse("e.toml", &format!("{HEAD}{figure}")).unwrap();
+    let cells = experiment.cells(&reference()).unwrap();
+    let found: Vec<_> = cells.iter().map(|c| (c.published, c.direction)).collect();
+    let expected = [Direction::Below, Direction::Above].map(|side| (None, Some(side)));
+    assert_eq!(found, expected);
+    let same = figure.replace("ns.ticket / ns.mcs", "ns.mcs / ns.mcs");
+    let experiment = Experiment::parse("e.toml", &format!("{HEAD}{same}")).unwrap();
+    let error = experiment.cells(&reference()).unwrap_err();
+    assert_eq!(
+        error,
+        "the figure `mcs_over_ticket threads=1` has no direction"
+    );
+}
+
+#[test]
 fn the_yardstick_may_have_other_threads_and_a_loop_depends_on_them() {
     let figure = FIGURE
         .replace(
@@ -101,6 +118,11 @@ fn a_bad_file_gives_one_sentence_that_names_it() {
             "write_percent = 100",
             "write_percent = 101",
             "`write_percent` is above 100",
+        ),
+        (
+            "threads = [1, 4]",
+            "threads = [1, 4]\nguests = 0",
+            "0 guests do nothing",
         ),
         (
             "{ write",

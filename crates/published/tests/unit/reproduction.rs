@@ -27,6 +27,7 @@ fn report(name: &str, figures: &[(f64, f64)]) -> Reproduction {
     let figures = figures.map(|(at, &(published, ours))| Reproduced {
         name: format!("f{at}"),
         published: Some(published),
+        direction: None,
         ours,
         question: Question::SameSocket,
     });
@@ -40,7 +41,7 @@ fn report(name: &str, figures: &[(f64, f64)]) -> Reproduction {
         source: String::new(),
         shape: None,
         figures: figures.collect(),
-        agreement: agreement(&[], &[]),
+        agreement: agreement(&[]),
         accesses: 0,
         trace_hash: 0,
     }
@@ -73,6 +74,85 @@ fn misses_are_those_off_by_a_quarter_or_on_the_wrong_side() {
         .map(|miss| (miss.figure.as_str(), miss.wrong_direction))
         .collect();
     assert_eq!(names, [("f4", true), ("f1", false), ("f2", true)]);
+}
+
+#[test]
+fn a_wrong_direction_without_a_size_is_a_miss_without_a_factor() {
+    let mut report = report("x", &[(1.0, 0.9), (1.0, 0.9)]);
+    for (figure, direction) in report
+        .figures
+        .iter_mut()
+        .zip([Direction::Above, Direction::Below])
+    {
+        figure.published = None;
+        figure.direction = Some(direction);
+    }
+    let misses = report.misses();
+    assert_eq!(misses.len(), 1);
+    assert_eq!((misses[0].figure.as_str(), misses[0].factor), ("f0", None));
+}
+
+#[test]
+fn fewer_physical_cpus_than_threads_are_an_oversubscribed_machine() {
+    let machine = locklab_sim::Machine::builtin("xeon-8380-vm").unwrap();
+    let workload = Workload::Loop(locklab_sim::Loop::default());
+    let mut scenario = Scenario::new(machine, "tas", workload, 16);
+    assert_eq!(Question::of(&scenario), Question::Backoff);
+    scenario.hardware_threads = Some(8);
+    assert_eq!(Question::of(&scenario), Question::Oversubscribed);
+}
+
+#[test]
+fn guests_share_the_hardware_and_fairness_is_of_threads() {
+    let file = |figure: &str| {
+        let text = format!(
+            "kind = \"published\"\ntitle = \"t\"\nmachine = \"xeon-8380-vm\"\n\
+             facts = {{ \"topology.cores\" = 4, \"topology.threads\" = 1 }}\n\
+             reference = \"f.toml\"\nrule = \"fixed-time\"\nplacement = \"compact\"\n\
+             acquisitions = 2000\n[[figure]]\nname = \"a\"\npublished = \"of.a\"\n\
+             threads = 4\n{figure}\nloop = {{ write_percent = 0, outside_ns = 100 }}\n"
+        );
+        Experiment::parse("e.toml", &text).unwrap()
+    };
+    let text = "source = \"s\"\ndate = \"2019-03-04\"\nmachine = \"m\"\nread = \"r\"\n\
+                sure = \"s\"\n[of]\na = 0.2\n";
+    let reference = Reference::parse("f.toml", text).unwrap();
+    let one = |figure: &str| {
+        let report = simulate_experiment("own", &file(figure), &reference, 1, 2, |_, _| {});
+        report.unwrap().figures.remove(0)
+    };
+    let shared = one(
+        "direction_only = true\nguests = 2\nbaseline_guests = 1\nbaseline = \"ticket\"\n\
+         experiment = \"ticket\"",
+    );
+    assert_eq!(shared.published, None);
+    assert_eq!(shared.direction, Some(Direction::Below));
+    assert_eq!(shared.question, Question::Oversubscribed);
+    // Each of the two does less than one that has all CPUs.
+    assert!((0.0..2.0).contains(&shared.ours), "{shared:?}");
+    // A ticket lock gives each thread its turn.
+    let fair = one("measure = \"fairness\"\nbaseline = \"ticket\"\nexperiment = \"mcs\"");
+    assert!((fair.ours - 1.0).abs() < 0.02, "{fair:?}");
+}
+
+#[test]
+fn a_counter_without_a_lock_is_faster_than_one_with_a_lock() {
+    let experiment = Experiment::parse(
+        "e.toml",
+        "kind = \"published\"\ntitle = \"t\"\nmachine = \"flat-16\"\nreference = \"f.toml\"\n\
+         rule = \"fixed-work\"\nplacement = \"compact\"\nacquisitions = 2000\n\
+         [[figure]]\nname = \"a\"\nthreads = 8\nbaseline = \"ticket\"\n\
+         experiment = \"counter-cas\"\nloop = { write_percent = 100 }\n\
+         [[figure]]\nname = \"b\"\nthreads = 8\nbaseline = \"counter-cas\"\n\
+         experiment = \"counter-cas-seen\"\nloop = { write_percent = 100 }\n",
+    )
+    .unwrap();
+    let text = "source = \"s\"\ndate = \"2019-03-04\"\nmachine = \"m\"\nread = \"r\"\n\
+                sure = \"s\"\n";
+    let reference = Reference::parse("f.toml", text).unwrap();
+    let report = simulate_experiment("own", &experiment, &reference, 1, 2, |_, _| {}).unwrap();
+    assert!(report.figures[0].ours > 1.0, "{report:?}");
+    assert!(report.figures[1].ours > 0.0, "{report:?}");
 }
 
 #[test]
