@@ -193,8 +193,10 @@ pub(crate) fn explore(property: &Property, limits: Limits) -> Explored {
     })
 }
 
-/// A branch more than this in one execution: the lock makes no progress.
-const MAX_BRANCHES: usize = 4_000;
+/// A branch more than this in one execution: the lock makes no progress. A wait
+/// that looks for deadlocks reads six words a turn, so four CPUs that all wait a
+/// while take half of it.
+const MAX_BRANCHES: usize = 10_000;
 
 /// After how many fruitless reads of one wait an execution is pruned.
 pub(crate) fn pruning(preemptions: Option<usize>) -> Option<u32> {

@@ -10,7 +10,8 @@ fn the_tables_are_those_of_the_recorded_runs() {
     let text = include_str!("../../../../docs/verification-reference.md");
     let rows = |head| rows(text, head).expect("the table").2;
     let (bugs, argued) = (rows(BUGS), rows(ARGUED));
-    for record in recorded() {
+    // What has changed since is on the list of the record's own test.
+    for record in recorded().iter().filter(|record| record.is_current()) {
         let name = record.name.as_str();
         let of = |rows: &[&str]| rows.iter().filter(|row| lock_of(row) == name).count();
         assert_eq!(of(&argued), record.argued, "mutants of {name} that survive");
