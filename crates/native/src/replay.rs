@@ -4,6 +4,7 @@
 //! It must never change what a thread does or in which order; only threads that
 //! scale may be more or fewer than were recorded.
 
+use locklab_document::number;
 use locklab_replay::{Program, Role, Step};
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -136,10 +137,10 @@ impl Replay {
             (
                 "Program".into(),
                 format!(
-                    "{}: {} threads and {} locks, replayed from {:.1} ms of {:.1} ms",
+                    "{}: {} and {}, replayed from {:.1} ms of {:.1} ms",
                     self.file,
-                    self.program.threads.len(),
-                    self.program.locks.len(),
+                    number::count(self.program.threads.len(), "thread"),
+                    number::count(self.program.locks.len(), "lock"),
                     recorded.window_ns * 1e-6,
                     recorded.whole_ns * 1e-6,
                 ),
