@@ -12,7 +12,7 @@ pub const TOLERANCE: f64 = 0.15;
 pub struct Gate {
     /// Threads that computed at a time, as recorded.
     pub recorded: f64,
-    /// As simulated.
+    /// The same program under its own lock, simulated.
     pub simulated: Replayed,
 }
 

@@ -23,7 +23,7 @@ pub struct Point {
     pub machine: usize,
     /// Threads of the classes that scale.
     pub threads: usize,
-    /// All threads.
+    /// All simulated threads, with those of which there is always one.
     pub running: usize,
     /// Today's lock, by draw of the machine.
     pub today: Vec<Replayed>,
@@ -31,7 +31,7 @@ pub struct Point {
     pub ideal: Vec<Replayed>,
     /// The candidates, by draw; or why one cannot be simulated.
     pub locks: Vec<Result<Vec<Replayed>, String>>,
-    /// No locks at all.
+    /// The program without its locks, which shows whether they are what limits it.
     pub free: Replayed,
     /// Today's lock, used otherwise: what is different, and what came of it.
     pub what_ifs: Vec<(&'static str, Result<Replayed, String>)>,
@@ -40,7 +40,7 @@ pub struct Point {
 /// Everything that was simulated.
 #[derive(Clone, Debug)]
 pub struct Advice {
-    /// As recorded.
+    /// Whether the program, simulated as it was recorded, got on at its own rate.
     pub gate: Gate,
     /// Machine by machine, threads by threads; none if the gate is shut.
     pub points: Vec<Point>,

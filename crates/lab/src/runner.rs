@@ -164,7 +164,7 @@ impl Runner<'_> {
             match stopped {
                 Ok(()) => {}
                 Err(Stopped::Cell(why)) => {
-                    // A reason that holds in many cells is told once.
+                    // A reason that holds in many cells is reported once.
                     let told = |cell: &Cell| cell.stopped.as_ref() == Some(&why);
                     if !cells.iter().any(told) {
                         self.progress.note(&format!("{}: {why}", cells[index].key));

@@ -18,39 +18,39 @@ pub enum StoreError {
          to keep nothing"
     )]
     Unusable {
-        /// The file.
+        /// The path of the store's file.
         path: PathBuf,
-        /// The reason.
+        /// What the system or SQLite gave as the reason.
         why: String,
     },
     /// A store that one process writes alone cannot be written.
     #[error("cannot write {path}: {why}")]
     NotWritten {
-        /// The file.
+        /// The path of the store's file.
         path: PathBuf,
-        /// The reason.
+        /// What the system or SQLite gave as the reason.
         why: String,
     },
     /// What its only writer left cannot be read.
     #[error("cannot read {path}: {why}")]
     NotRead {
-        /// The file.
+        /// The path of the store's file.
         path: PathBuf,
-        /// The reason.
+        /// What the system or SQLite gave as the reason.
         why: String,
     },
     /// An open store could not be read or written, as on a full disk.
     #[error("the store {path} failed: {why}")]
     Failed {
-        /// The file.
+        /// The path of the store's file.
         path: PathBuf,
-        /// The reason.
+        /// What the system or SQLite gave as the reason.
         why: String,
     },
     /// It has no experiment of this number.
     #[error("the store {path} has no experiment {id}; 'locklab results list' shows what it has")]
     NoExperiment {
-        /// The file.
+        /// The path of the store's file.
         path: PathBuf,
         /// The number that was asked for.
         id: i64,
@@ -64,11 +64,11 @@ pub enum StoreError {
          be: 'locklab results export {id}'"
     )]
     Header {
-        /// The file.
+        /// The path of the store's file.
         path: PathBuf,
-        /// The experiment.
+        /// The number of the experiment in the store.
         id: i64,
-        /// The reason.
+        /// What the system or SQLite gave as the reason.
         why: String,
     },
     /// An experiment that is to be removed is still running.
@@ -76,9 +76,9 @@ pub enum StoreError {
         "experiment {id} of the store {path} is still running; interrupt it first, or leave it out"
     )]
     Running {
-        /// The file.
+        /// The path of the store's file.
         path: PathBuf,
-        /// The experiment.
+        /// The number of the experiment in the store.
         id: i64,
     },
 }
