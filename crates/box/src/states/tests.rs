@@ -78,10 +78,13 @@ impl Stage {
         })
     }
 
-    /// A command that brings the machine home, whatever it does.
+    /// A command that brings the machine home, whatever it does: in a boot of its
+    /// own, as a real one does.
     fn power_cycle(&self) -> String {
-        let folder = self.folder.path().display();
-        format!("echo 99 >{folder}/count; echo home >{folder}/place; echo cycle >>{folder}/log")
+        format!(
+            "cd {}; echo $(($(cat count) + 1)) >count; echo home >place; echo cycle >>log",
+            self.folder.path().display()
+        )
     }
 }
 
