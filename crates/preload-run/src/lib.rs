@@ -5,7 +5,6 @@
 //! This crate must never print: the streams belong to the program.
 
 mod names;
-mod perf_lines;
 mod perf_recording;
 mod profile;
 mod program;

@@ -172,11 +172,11 @@ fn bad_input_is_said_in_a_sentence() {
     let why = |text: &str| made(text.as_bytes()).map(drop).unwrap_err();
     assert_eq!(
         why("hello\n"),
-        "perf.txt: line 1 is no line of 'perf script'"
+        "perf.txt: line 1 is no line of 'perf script' or tracefs"
     );
     assert_eq!(
         why("\na 1 [000] 1.000001: lock:contention_begin: 0xa0 (flags=SPIN)\n<html>\n"),
-        "perf.txt: line 3 is no line of 'perf script'"
+        "perf.txt: line 3 is no line of 'perf script' or tracefs"
     );
     let none = "perf.txt: it has no event of a lock; 'perf lock record' or 'perf record -e lock:* \
                 -a' records them";
@@ -196,5 +196,49 @@ fn bad_input_is_said_in_a_sentence() {
     assert_eq!(
         why("PERFILE2\0\0"),
         "perf.txt: it is what 'perf record' wrote; 'perf script -i' makes text of it"
+    );
+}
+
+/// As the kernel writes it, with the options that name and number the calls.
+const TRACEFS: &str = "# tracer: nop
+#
+# entries-in-buffer/entries-written: 5/5   #P:2
+#
+#           TASK-PID     CPU#  |||||  TIMESTAMP  FUNCTION
+#              | |         |   |||||     |         |
+     my prog [x]-31052   [001] d..2.     3.219781: contention_begin: ffff888627c2ba80 (flags=SPIN)
+CPU:0 [LOST 12 EVENTS]
+          <idle>-0       [000] d.h1.     3.219782: contention_end: ffffffff82a0b0c0 (ret=0)
+     my prog [x]-31052   [001] d..2.     3.219783: <stack trace>
+ => trace_event_raw_event_contention_begin+0x8a/0xd0 <ffffffff811c4d3a>
+ => native_queued_spin_lock_slowpath+0x1f8/0x2c0 <ffffffff810f8a18>
+ => xfs_buf_lock+0x2a/0x60 [xfs] <ffffffffc0a1230a>
+     my prog [x]-31052   [001] d..2.     3.219785: contention_end: ffff888627c2ba80 (ret=0)
+";
+
+#[test]
+fn what_the_kernel_itself_writes_is_read_too() {
+    let json = json(TRACEFS);
+    assert_eq!(
+        locks(&json),
+        [("0xffff888627c2ba80".to_owned(), 1, 1, 4_000.0, 0.0)]
+    );
+    assert_eq!(
+        json["sites"][0]["name"],
+        "native_queued_spin_lock_slowpath+0x1f8"
+    );
+    let waits = locklab_trace::kernel_waits(TRACEFS).unwrap();
+    assert_eq!(waits.unmatched, 1);
+    let [wait] = waits.waits.as_slice() else {
+        panic!("{waits:?}")
+    };
+    assert_eq!(
+        (wait.lock, wait.nanoseconds),
+        (0xffff_8886_27c2_ba80, 4_000)
+    );
+    assert_eq!(wait.kind, "SPIN");
+    assert_eq!(
+        wait.calls,
+        ["native_queued_spin_lock_slowpath", "xfs_buf_lock"]
     );
 }

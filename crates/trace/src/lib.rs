@@ -12,6 +12,9 @@
 //! number of its place in a small cache that both sides keep). Each block begins
 //! with whole values, so that it can be read by itself.
 //!
+//! A kernel's locks have another source, the text of its tracepoints, from which
+//! [`recording_of_perf`] makes a recording.
+//!
 //! The writer must never allocate, and the reader must never trust a byte: any
 //! file is read without a panic.
 
@@ -21,6 +24,8 @@ mod encode;
 mod event;
 mod header;
 mod order;
+mod perf;
+mod perf_lines;
 mod read;
 mod write;
 
@@ -31,6 +36,7 @@ pub use header::{
     BLOCK, FIRST, Header, MAGIC, MOST_BLOCKS, Source, Stopped, VERSION, close, file_bytes, room,
 };
 pub use order::InOrder;
+pub use perf::{KernelWait, KernelWaits, kernel_waits, recording_of_perf};
 pub use read::{Fault, Info, Missing, Thread, Trace};
 pub use write::file;
 

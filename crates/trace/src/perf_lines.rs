@@ -1,6 +1,7 @@
-//! The lines that `perf script` writes of the kernel's lock tracepoints.
+//! The lines that `perf script` writes of the kernel's lock tracepoints, and those
+//! of the kernel itself, in `trace` of tracefs.
 //!
-//! It only reads text: what belongs together, `perf_recording` decides. A line
+//! It only reads text: what belongs together, `perf` decides. A line
 //! that it does not know is an error with its number, and never skipped.
 
 /// A lock tracepoint.
@@ -34,21 +35,34 @@ pub(crate) struct PerfEvent<'a> {
     pub(crate) lock: u64,
     /// Whether other readers may have it too.
     pub(crate) shared: bool,
-    /// What the lock is called, where lockdep says it.
+    /// What the lock is called, where lockdep says it; of a wait its kind.
     pub(crate) name: &'a str,
     /// The calls that led there, innermost first: address, and symbol with
     /// offset.
     pub(crate) calls: Vec<(u64, &'a str)>,
 }
 
-/// The events of a text of `perf script`, lock tracepoints only.
+/// What the kernel writes instead of an event's name before calls.
+const STACK: &str = "<stack trace>";
+
+/// Functions of the tracepoints themselves, which are no callers.
+const TRACING: [&str; 4] = [
+    "__traceiter_",
+    "trace_event_",
+    "event_triggers_",
+    "__trace_",
+];
+
+/// The events of a text of `perf script` or of tracefs, lock tracepoints only.
 ///
 /// # Errors
-/// A sentence with the number of the line, if one is no line of `perf script`.
+/// A sentence with the number of the line, if one is no line of such a text.
 pub(crate) fn read(text: &str) -> Result<Vec<PerfEvent<'_>>, String> {
     let mut events: Vec<PerfEvent<'_>> = Vec::new();
     // Whether calls belong to the last event.
     let mut calls = false;
+    // The event whose calls the kernel writes.
+    let mut waiting = None;
     for (number, line) in text.lines().enumerate() {
         let number = number + 1;
         if line.trim().is_empty() || line.starts_with('#') {
@@ -56,6 +70,13 @@ pub(crate) fn read(text: &str) -> Result<Vec<PerfEvent<'_>>, String> {
         }
         if let Some(head) = head(line) {
             calls = false;
+            if head.event == STACK {
+                // The kernel writes calls behind an event of their own.
+                let of = |event: &PerfEvent<'_>| (event.task, event.cpu) == (head.task, head.cpu);
+                waiting = events.iter().rposition(of);
+                continue;
+            }
+            waiting = None;
             if let Some(event) = event(number, &head)? {
                 events.push(event);
                 calls = true;
@@ -64,15 +85,22 @@ pub(crate) fn read(text: &str) -> Result<Vec<PerfEvent<'_>>, String> {
         }
         match call(line) {
             Some(call) => {
-                // The tracepoint's own function is no caller.
-                let counts = call.0 != 0 && !call.1.starts_with("__traceiter_");
-                if let Some(event) = events.last_mut().filter(|_| calls && counts) {
-                    event.calls.push(call);
+                let counts = call.0 != 0 && !TRACING.iter().any(|own| call.1.starts_with(own));
+                let last = waiting.or_else(|| events.len().checked_sub(1).filter(|_| calls));
+                if let (Some(last), true) = (last, counts) {
+                    events[last].calls.push(call);
                 }
             }
-            // What perf says of events that it lost.
-            None if line.contains("LOST") => calls = false,
-            None => return Err(format!("line {number} is no line of 'perf script'")),
+            // What perf, or the kernel, says of events that it lost.
+            None if line.contains("LOST") => {
+                calls = false;
+                waiting = None;
+            }
+            None => {
+                return Err(format!(
+                    "line {number} is no line of 'perf script' or tracefs"
+                ));
+            }
         }
     }
     Ok(events)
@@ -88,28 +116,36 @@ struct Head<'a> {
     says: &'a str,
 }
 
-/// `COMM PID[/TID] [CPU] SECONDS: [COUNT] GROUP:EVENT: ...`, where the name of a
-/// command may have spaces.
+/// `COMM PID[/TID] [CPU] SECONDS: [COUNT] GROUP:EVENT: ...`, or of tracefs
+/// `COMM-TID [CPU] FLAGS SECONDS: EVENT: ...`, where the name of a command may have
+/// spaces.
 fn head(line: &str) -> Option<Head<'_>> {
-    let mut before: [&str; 2] = [""; 2];
+    let mut before: [&str; 3] = [""; 3];
     let mut rest = line.trim_start();
     loop {
         let (word, behind) = rest.split_once(char::is_whitespace)?;
         rest = behind.trim_start();
         if let Some(nanoseconds) = word.strip_suffix(':').and_then(time) {
-            let cpu = before[1]
-                .strip_prefix('[')
-                .and_then(|word| word.strip_suffix(']'));
-            let (task, cpu) = match cpu {
-                Some(cpu) => (before[0], cpu.parse().ok()?),
-                None => (before[1], 0),
+            let (task, cpu) = match (cpu(before[1]), cpu(before[2])) {
+                (Some(cpu), _) => (before[0], cpu),
+                (None, Some(cpu)) => (before[1], cpu),
+                (None, None) => (before[2], 0),
             };
-            let task = task.rsplit('/').next()?.parse().ok()?;
+            let task = task.rsplit(['/', '-']).next()?.parse().ok()?;
             // The number of times that an event stands for.
             if let Some((count, behind)) = rest.split_once(char::is_whitespace)
                 && count.parse::<u64>().is_ok()
             {
                 rest = behind.trim_start();
+            }
+            if rest == STACK {
+                return Some(Head {
+                    task,
+                    cpu,
+                    nanoseconds,
+                    event: STACK,
+                    says: "",
+                });
             }
             let end = rest
                 .find(": ")
@@ -122,8 +158,13 @@ fn head(line: &str) -> Option<Head<'_>> {
                 says: rest[end + 1..].trim(),
             });
         }
-        before = [before[1], word];
+        before = [before[1], before[2], word];
     }
+}
+
+/// `[003]`.
+fn cpu(word: &str) -> Option<u64> {
+    word.strip_prefix('[')?.strip_suffix(']')?.parse().ok()
 }
 
 /// Seconds with a fraction, in nanoseconds.
@@ -140,17 +181,31 @@ fn time(word: &str) -> Option<u64> {
         .checked_add(fraction * scale)
 }
 
-/// `ADDRESS SYMBOL+0xOFFSET (FILE)`, behind white space.
+/// `ADDRESS SYMBOL+0xOFFSET (FILE)`, behind white space, or of tracefs
+/// `=> SYMBOL+0xOFFSET/0xLENGTH <ADDRESS>`.
 fn call(line: &str) -> Option<(u64, &str)> {
     let words = line.strip_prefix(char::is_whitespace)?.trim_start();
+    if let Some(words) = words.strip_prefix("=> ") {
+        let (symbol, address) = words.trim_end().rsplit_once(" <")?;
+        let address = u64::from_str_radix(address.strip_suffix('>')?, 16).ok()?;
+        // A function of a module has the module's name behind it.
+        let symbol = symbol.split(' ').next()?;
+        return Some((address, symbol.split('/').next()?));
+    }
     let (address, symbol) = words.split_once(char::is_whitespace)?;
     let address = u64::from_str_radix(address, 16).ok()?;
     Some((address, symbol.split(" (").next()?.trim()))
 }
 
+/// The tracepoints that the kernel writes without the name of their group, and
+/// that no other group has.
+const CONTENTION: [&str; 2] = ["contention_begin", "contention_end"];
+
 fn event<'a>(line: usize, head: &Head<'a>) -> Result<Option<PerfEvent<'a>>, String> {
-    let Some(name) = head.event.strip_prefix("lock:") else {
-        return Ok(None);
+    let name = match head.event.strip_prefix("lock:") {
+        Some(name) => name,
+        None if CONTENTION.contains(&head.event) => head.event,
+        None => return Ok(None),
     };
     let (address, rest) = head
         .says
@@ -158,8 +213,11 @@ fn event<'a>(line: usize, head: &Head<'a>) -> Result<Option<PerfEvent<'a>>, Stri
         .unwrap_or((head.says, ""));
     let rest = rest.trim();
     let address = address.strip_prefix("lock_addr=").unwrap_or(address);
-    let lock = address
-        .strip_prefix("0x")
+    let digits = match address.strip_prefix("0x") {
+        Some(digits) => Some(digits),
+        None => (address.len() == 16).then_some(address),
+    };
+    let lock = digits
         .and_then(|digits| u64::from_str_radix(digits, 16).ok())
         .ok_or_else(|| {
             format!(
@@ -168,9 +226,13 @@ fn event<'a>(line: usize, head: &Head<'a>) -> Result<Option<PerfEvent<'a>>, Stri
         })?;
     let mut words = rest.split_whitespace().peekable();
     let mut shared = false;
+    let mut kind = None;
     let point = match name {
         "contention_begin" => {
             shared = rest.contains("READ");
+            kind = rest
+                .strip_prefix("(flags=")
+                .and_then(|rest| rest.strip_suffix(')'));
             Point::ContentionBegin
         }
         "contention_end" => Point::ContentionEnd {
@@ -194,7 +256,7 @@ fn event<'a>(line: usize, head: &Head<'a>) -> Result<Option<PerfEvent<'a>>, Stri
         point,
         lock,
         shared,
-        name: words.next().unwrap_or(""),
+        name: kind.or_else(|| words.next()).unwrap_or(""),
         calls: Vec::new(),
     }))
 }
