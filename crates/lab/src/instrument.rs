@@ -54,14 +54,22 @@ pub trait Instrument {
         None
     }
 
-    /// The present time, by which that limit is kept. Only a modelled machine
+    /// The longest that these cells may take, pairs that are run again
+    /// included, where the design is not by time: from then on no pair is begun,
+    /// and what is not measured is missing. `None` where the number of repetitions
+    /// is limit enough.
+    fn longest(&self, _cells: &[Cell]) -> Option<Duration> {
+        None
+    }
+
+    /// The present time, by which those limits are kept. Only a modelled machine
     /// has another clock than this one.
     fn now(&self) -> Instant {
         Instant::now()
     }
 
-    /// Receives the end of that time, before anything is run: nothing may be
-    /// begun after it.
+    /// Receives the end of the time of the design, or of the longest time, before
+    /// anything is run: nothing may be begun after it.
     fn until(&mut self, _end: Instant) {}
 
     /// The state of a cell; unless it is open, its time goes to the others. It

@@ -33,6 +33,9 @@ pub enum Stop {
     Interrupted,
     /// The time limit was reached.
     TimeLimit,
+    /// The longest time that the instrument allows itself was used up, as by pairs
+    /// that were run again.
+    UsedUp,
     /// Nothing more can be measured, for this reason.
     Fatal(String),
 }
@@ -84,6 +87,8 @@ struct Clock {
     offset: f64,
     /// The end of a design by time.
     end: Option<Instant>,
+    /// The time from which on an instrument begins nothing more.
+    latest: Option<Instant>,
 }
 
 impl Clock {
@@ -96,6 +101,9 @@ impl Clock {
             started,
             offset,
             end: time.map(|time| started + time.saturating_sub(spent)),
+            latest: instrument
+                .longest(cells)
+                .map(|longest| started + longest.saturating_sub(spent)),
         }
     }
 
@@ -114,7 +122,7 @@ impl Runner<'_> {
             stopped: None,
         };
         let clock = Clock::start(cells, instrument);
-        if let Some(end) = clock.end {
+        if let Some(end) = clock.end.or(clock.latest) {
             instrument.until(end);
         }
         let mut standings = vec![
@@ -259,6 +267,13 @@ impl Runner<'_> {
         self.show(instrument, cells, index, clock);
         if self.deadline.is_some_and(|end| Instant::now() >= end) {
             outcome.stopped = Some(Stop::TimeLimit);
+            return Ok(());
+        }
+        if clock
+            .latest
+            .is_some_and(|latest| instrument.now() >= latest)
+        {
+            outcome.stopped = Some(Stop::UsedUp);
             return Ok(());
         }
         if self.interrupt.load(Ordering::Relaxed) {

@@ -157,6 +157,10 @@ fn missing(stop: &Stop, experiment: &Experiment) -> String {
     let why = match stop {
         Stop::Interrupted => "interrupted by a signal",
         Stop::TimeLimit => "the time limit was reached",
+        Stop::UsedUp => {
+            "the time was used up before all was measured; what the machine disturbs is measured \
+             again, so measure while it is idle, or with a longer --time"
+        }
         Stop::Fatal(why) => why,
     };
     let asked = experiment.design.pairs as usize;

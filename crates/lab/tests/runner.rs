@@ -33,6 +33,7 @@ struct Script {
     ended: usize,
     announced: Vec<Turn>,
     time: Option<Duration>,
+    longest: Option<Duration>,
     /// A cell is settled from so many pairs on.
     settled: usize,
 }
@@ -54,6 +55,7 @@ impl Default for Script {
             ended: 0,
             announced: Vec::new(),
             time: None,
+            longest: None,
             settled: usize::MAX,
         }
     }
@@ -82,6 +84,10 @@ impl Instrument for Script {
 
     fn time(&self) -> Option<Duration> {
         self.time
+    }
+
+    fn longest(&self, _: &[Cell]) -> Option<Duration> {
+        self.longest
     }
 
     fn now(&self) -> Instant {
@@ -406,6 +412,32 @@ fn a_cell_that_cannot_run_is_left_out_and_says_why() {
         assert_eq!(cell.stopped.as_deref(), Some("nginx is not installed"));
     }
     assert_eq!(script.begun, [0, 1]);
+}
+
+#[test]
+fn pairs_that_are_run_again_take_no_more_than_the_longest_time() {
+    let mut cells = cells(2);
+    // Whatever is run, the machine disturbs it.
+    let disturbed = |i| (i, Invalid::Disturbed("busy".into()));
+    let mut script = Script {
+        invalid: (0..100).map(disturbed).collect(),
+        schedule: Schedule::RoundByRound,
+        longest: Some(Duration::from_micros(10)),
+        ..Script::default()
+    };
+    let outcome = run(8, &mut cells, &mut script);
+    assert_eq!(outcome.stopped, Some(Stop::UsedUp));
+    assert_eq!((outcome.repeated, script.runs.len()), (5, 10));
+    assert_eq!(
+        script.until,
+        Some(script.started + Duration::from_micros(10))
+    );
+    // What the machine leaves in peace has its pairs within that time.
+    let mut script = Script {
+        longest: Some(Duration::from_micros(32)),
+        ..Script::default()
+    };
+    assert_eq!(run(8, &mut cells, &mut script).stopped, None);
 }
 
 #[test]

@@ -322,7 +322,7 @@ fn trouble(measured: &Measured) -> Option<Error> {
             ));
         }
         Some(Stop::Fatal(why)) => return Some(Error::Failed(why.clone())),
-        Some(Stop::TimeLimit) | None => {}
+        Some(Stop::TimeLimit | Stop::UsedUp) | None => {}
     }
     not_complete(&measured.experiment).map(Error::Failed)
 }

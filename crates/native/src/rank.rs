@@ -25,7 +25,11 @@ use locklab_lab::ranking::Question;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+/// The part of the planned time that goes in addition to what the machine
+/// disturbed, to measure it again.
+const AGAIN: u32 = 4;
 
 /// Many locks under threads or processes of this machine.
 pub struct RankedSlices {
@@ -145,6 +149,10 @@ impl RankedSlices {
             .sum();
         // The time of those that have left goes to the others.
         let time = self.slices.blocks[point] as f64 * part;
+        // A slice of a recorded program is long enough to stand alone.
+        if self.slices.plan.replay.is_some() {
+            request.least = 1;
+        }
         request.time = (time as u64).max(round * u64::from(request.least));
         let longest = (0..there.len())
             .map(|side| request.slice_of(side).length)
@@ -280,6 +288,15 @@ impl Instrument for RankedSlices {
     fn estimate(&self, _cells: &[Cell], blocks: u32) -> Option<Duration> {
         let locks = self.question.subjects.len();
         Some(self.slices.plan.estimate_of_many(locks, blocks))
+    }
+
+    fn longest(&self, cells: &[Cell]) -> Option<Duration> {
+        let planned = self.estimate(cells, self.design.pairs)?;
+        Some(planned + planned / AGAIN)
+    }
+
+    fn until(&mut self, end: Instant) {
+        self.slices.until(end);
     }
 
     fn interim(&self, cell: &Cell) -> Interim {
