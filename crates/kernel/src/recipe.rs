@@ -203,8 +203,9 @@ impl Experiment {
     /// same; the message has the line.
     pub fn parse(text: &str) -> Result<Self, String> {
         // A file of version 0.1 is refused with the line to write.
-        FileKind::of(text, &[FILE_KIND])?;
-        let experiment: Self = file::parse(text)?;
+        let kind = FileKind::of(text, &[FILE_KIND]);
+        let experiment = kind.and_then(|_| file::parse::<Self>(text));
+        let experiment = experiment.map_err(|e| e.to_string())?;
         experiment.check()?;
         Ok(experiment)
     }

@@ -5,6 +5,7 @@
 //! part: how the kind is found, and how an error names its line. It must never
 //! run anything.
 
+use crate::error::SettingsError;
 use serde::de::DeserializeOwned;
 use std::borrow::Cow;
 use std::path::Path;
@@ -29,17 +30,18 @@ impl FileKind {
     /// # Errors
     /// If the text is not TOML, or has no known `kind`, as a file of version
     /// 0.1. The message has the line, and the line to write.
-    pub fn of(text: &str, kinds: &[Self]) -> Result<Self, String> {
+    pub fn of(text: &str, kinds: &[Self]) -> Result<Self, SettingsError> {
         let table: toml::Table = toml::from_str(text).map_err(|e| located(text, &e))?;
         let words: Vec<String> = kinds.iter().map(|k| format!("\"{}\"", k.word)).collect();
-        let words = words.join(", ");
+        let known = words.join(", ");
         let Some(kind) = table.get("kind") else {
             let line = first_setting(text);
-            let kind = likely(&table, kinds);
-            return Err(format!(
-                "line {line}: the file does not say what it compares; write kind = \"{kind}\" \
-                 above this line (there are {words})"
-            ));
+            let likely = likely(&table, kinds);
+            return Err(SettingsError::NoKind {
+                line,
+                likely,
+                known,
+            });
         };
         let word = kind.as_str().unwrap_or("a value without quotes");
         let is_word = |kind: &&Self| kind.word == word || kind.formerly == Some(word);
@@ -47,11 +49,10 @@ impl FileKind {
             let sets = |line: &str| line.trim_start().starts_with("kind");
             let line = text.lines().position(sets).unwrap_or(0) + 1;
             if word == "sweep" {
-                return format!(
-                    "line {line}: a sweep is many experiments; run it with locklab sweep FILE"
-                );
+                return SettingsError::Sweep(line);
             }
-            format!("line {line}: '{word}' is no kind of experiment; there are {words}")
+            let word = word.to_owned();
+            SettingsError::UnknownKind { line, word, known }
         })
     }
 }
@@ -60,8 +61,11 @@ impl FileKind {
 ///
 /// # Errors
 /// If the file cannot be read; the message has its name.
-pub fn read(path: &Path) -> Result<String, String> {
-    std::fs::read_to_string(path).map_err(|e| format!("cannot read {}: {e}", path.display()))
+pub fn read(path: &Path) -> Result<String, SettingsError> {
+    std::fs::read_to_string(path).map_err(|e| SettingsError::NotRead {
+        path: path.to_owned(),
+        why: e.to_string(),
+    })
 }
 
 /// Parses the settings in the text of a file.
@@ -69,7 +73,7 @@ pub fn read(path: &Path) -> Result<String, String> {
 /// # Errors
 /// If it is not TOML, or a key is unknown, missing or of the wrong type; the
 /// message has the line.
-pub fn parse<T: DeserializeOwned>(text: &str) -> Result<T, String> {
+pub fn parse<T: DeserializeOwned>(text: &str) -> Result<T, SettingsError> {
     toml::from_str(text).map_err(|e| sentence(text, culprit::<T>(text, &e), &e))
 }
 
@@ -77,8 +81,8 @@ pub fn parse<T: DeserializeOwned>(text: &str) -> Result<T, String> {
 ///
 /// # Errors
 /// Those of [`read`] and [`parse`]; the message has the name of the file.
-pub fn settings<T: DeserializeOwned>(path: &Path) -> Result<T, String> {
-    parse(&read(path)?).map_err(|e| format!("{}, {e}", path.display()))
+pub fn settings<T: DeserializeOwned>(path: &Path) -> Result<T, SettingsError> {
+    parse(&read(path)?).map_err(|e| e.within(path))
 }
 
 /// Where the setting is that is to blame for an error: where the error is,
@@ -107,14 +111,15 @@ fn culprit<T: DeserializeOwned>(text: &str, error: &toml::de::Error) -> usize {
     blamed.map_or(span.start, |name| name.span().start)
 }
 
-fn located(text: &str, error: &toml::de::Error) -> String {
+fn located(text: &str, error: &toml::de::Error) -> SettingsError {
     sentence(text, error.span().map_or(0, |span| span.start), error)
 }
 
-fn sentence(text: &str, at: usize, error: &toml::de::Error) -> String {
+fn sentence(text: &str, at: usize, error: &toml::de::Error) -> SettingsError {
     let line = text[..at.min(text.len())].matches('\n').count() + 1;
     let words: Vec<&str> = error.message().split_whitespace().collect();
-    format!("line {line}: {}", words.join(" "))
+    let why = words.join(" ");
+    SettingsError::Line { line, why }
 }
 
 /// The line of the first setting or table, where one more setting can stand.
@@ -164,10 +169,14 @@ mod tests {
                 assert_eq!(FileKind::of(&text, &KINDS), Ok(kind));
             }
         }
-        let error = FileKind::of("pairs = 3\nkind = 'lock'", &KINDS).unwrap_err();
+        let error = FileKind::of("pairs = 3\nkind = 'lock'", &KINDS)
+            .unwrap_err()
+            .to_string();
         assert!(error.starts_with("line 2: 'lock' is no kind"), "{error}");
         assert!(error.ends_with("there are \"dice\", \"cards\", \"compare\""));
-        let error = FileKind::of("kind = 'sweep'", &KINDS).unwrap_err();
+        let error = FileKind::of("kind = 'sweep'", &KINDS)
+            .unwrap_err()
+            .to_string();
         assert!(error.ends_with("run it with locklab sweep FILE"), "{error}");
     }
 
@@ -179,7 +188,7 @@ mod tests {
             ("name = 'x'\n[throws]\nn = 2\n", 1, "dice"),
             ("report = 4\nsuits = 4\n", 1, "cards"),
         ] {
-            let error = FileKind::of(text, &KINDS).unwrap_err();
+            let error = FileKind::of(text, &KINDS).unwrap_err().to_string();
             let start = format!("line {line}: ");
             assert!(error.starts_with(&start), "{error}");
             assert!(error.contains(&format!("kind = \"{kind}\"")), "{error}");
@@ -208,7 +217,7 @@ mod tests {
             ("pairs = 8", "line 1: missing field `pears`"),
             ("pears = 1\npairs", "line 2: "),
         ] {
-            let error = parse::<Settings>(text).unwrap_err();
+            let error = parse::<Settings>(text).unwrap_err().to_string();
             assert!(error.contains(part), "{error}");
             assert_eq!(error.lines().count(), 1, "{error}");
         }

@@ -4,6 +4,7 @@
 //! It judges nothing itself. A gate that judged nothing fails: success would
 //! mean that nothing is worse.
 
+use crate::error::GateError;
 use crate::experiment::{Cell, Experiment, Layout, Role};
 use crate::ranking::{Question, Ranking};
 use crate::report::today_at;
@@ -48,7 +49,7 @@ pub fn fails(
     fail_on: &[FailOn],
     experiment: &Experiment,
     verdicts: &Verdicts,
-) -> Result<bool, String> {
+) -> Result<bool, GateError> {
     if let Some(ranking) = &verdicts.ranking {
         return fails_today(fail_on, experiment, ranking);
     }
@@ -60,10 +61,7 @@ pub fn fails(
         .filter(|m| m.metric.role == Role::Primary)
         .any(|m| m.judged.was_judged());
     if !fail_on.is_empty() && !judged {
-        return Err(
-            "--fail-on judged nothing: no cell has a verdict; give more --pairs or more time"
-                .into(),
-        );
+        return Err(GateError::NoVerdict);
     }
     let incomplete = experiment.interrupted.is_some()
         || experiment.cells.iter().any(|cell| {
@@ -84,15 +82,11 @@ fn fails_today(
     fail_on: &[FailOn],
     experiment: &Experiment,
     ranking: &Ranking,
-) -> Result<bool, String> {
+) -> Result<bool, GateError> {
     let words = ranking.points.iter().filter_map(today_at);
     let words: Vec<&str> = words.collect();
     if !fail_on.is_empty() && words.iter().all(|word| *word == "invalid") {
-        return Err(
-            "--fail-on judged nothing: what is in use today has a rank at no point; give more \
-             --pairs or more time"
-                .into(),
-        );
+        return Err(GateError::NoRank);
     }
     let stopped = |cell: &Cell| cell.stopped.is_some();
     let incomplete = experiment.interrupted.is_some() || experiment.cells.iter().any(stopped);

@@ -6,6 +6,7 @@
 //! one (1..8). c itself is always in the list (1,2,4..100 ends 32,64,100). This
 //! module only parses; the meaning of a number is the caller's.
 
+use crate::error::SettingsError;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::str::FromStr;
@@ -18,7 +19,7 @@ const MOST: usize = 4096;
 /// # Errors
 /// If an item is empty or not a number, a range is falling or follows no rule,
 /// or the list is too long.
-pub fn parse(text: &str) -> Result<Vec<u64>, String> {
+pub fn parse(text: &str) -> Result<Vec<u64>, SettingsError> {
     let mut list = Vec::new();
     for item in text.split(',') {
         match item.split_once("..") {
@@ -29,17 +30,15 @@ pub fn parse(text: &str) -> Result<Vec<u64>, String> {
             }
         }
         if list.len() > MOST {
-            return Err(too_long(text));
+            return Err(SettingsError::LongList(text.into(), MOST));
         }
     }
     Ok(list)
 }
 
-fn extend(list: &mut Vec<u64>, from: u64, to: u64, text: &str) -> Result<(), String> {
+fn extend(list: &mut Vec<u64>, from: u64, to: u64, text: &str) -> Result<(), SettingsError> {
     if to < from {
-        return Err(format!(
-            "'{text}' has a falling range; write the smaller number first"
-        ));
+        return Err(SettingsError::FallingRange(text.into()));
     }
     let next: Box<dyn Fn(u64) -> Option<u64>> = match *list.as_slice() {
         [.., a, b] if a > 0 && b > a && b % a == 0 && b.checked_mul(b / a) == Some(from) => {
@@ -50,18 +49,13 @@ fn extend(list: &mut Vec<u64>, from: u64, to: u64, text: &str) -> Result<(), Str
         }
         [b] if from > b => Box::new(move |n| n.checked_add(from - b)),
         [] => Box::new(|n| n.checked_add(1)),
-        _ => {
-            return Err(format!(
-                "'{text}': the numbers before '..' rise by no common step or ratio; \
-                 write them as 1,2,4..64 or 1,3,5..9"
-            ));
-        }
+        _ => return Err(SettingsError::NoStep(text.into())),
     };
     let mut n = from;
     while n < to {
         list.push(n);
         if list.len() > MOST {
-            return Err(too_long(text));
+            return Err(SettingsError::LongList(text.into(), MOST));
         }
         match next(n) {
             Some(after) => n = after,
@@ -72,23 +66,13 @@ fn extend(list: &mut Vec<u64>, from: u64, to: u64, text: &str) -> Result<(), Str
     Ok(())
 }
 
-fn too_long(text: &str) -> String {
-    format!("'{text}' has more than {MOST} numbers; make it shorter")
-}
-
-fn number(item: &str, text: &str) -> Result<u64, String> {
+fn number(item: &str, text: &str) -> Result<u64, SettingsError> {
     let item = item.trim();
     if item.is_empty() {
-        return Err(format!(
-            "'{text}' has an empty item; write a list as 1,2,4..64"
-        ));
+        return Err(SettingsError::EmptyItem(text.into()));
     }
-    item.parse().map_err(|_| {
-        format!(
-            "'{item}' is not a whole number from 0 to {}; write a list as 1,2,4..64",
-            u64::MAX
-        )
-    })
+    item.parse()
+        .map_err(|_| SettingsError::NotANumber(item.into()))
 }
 
 /// A list of numbers: `1,2,4..64` on a command line, an array in a file.
@@ -97,9 +81,9 @@ fn number(item: &str, text: &str) -> Result<u64, String> {
 pub struct Numbers(pub Vec<u64>);
 
 impl FromStr for Numbers {
-    type Err = String;
+    type Err = SettingsError;
 
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> Result<Self, SettingsError> {
         parse(text).map(Self)
     }
 }
@@ -110,10 +94,10 @@ impl FromStr for Numbers {
 pub struct Cpus(pub Vec<usize>);
 
 impl FromStr for Cpus {
-    type Err = String;
+    type Err = SettingsError;
 
-    fn from_str(text: &str) -> Result<Self, String> {
-        let cpu = |n: u64| usize::try_from(n).map_err(|_| format!("there is no CPU {n}"));
+    fn from_str(text: &str) -> Result<Self, SettingsError> {
+        let cpu = |n: u64| usize::try_from(n).map_err(|_| SettingsError::NoCpu(n));
         parse(text)?
             .into_iter()
             .map(cpu)

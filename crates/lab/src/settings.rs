@@ -8,6 +8,7 @@
 //! specification, and must never stand in one of these types, where it would
 //! take precedence over a file.
 
+use crate::error::SettingsError;
 use crate::experiment::Design;
 use clap::Args;
 use locklab_judge::Family;
@@ -25,10 +26,10 @@ use std::time::Duration;
 ///
 /// # Errors
 /// If a setting cannot be written as text, such as a path that is not UTF-8.
-pub fn over<T: Serialize + DeserializeOwned>(command: &T, file: &T) -> Result<T, String> {
+pub fn over<T: Serialize + DeserializeOwned>(command: &T, file: &T) -> Result<T, SettingsError> {
     let mut merged = as_value(file)?;
     lay_over(&mut merged, as_value(command)?);
-    serde_json::from_value(merged).map_err(|e| format!("the settings contradict one another: {e}"))
+    serde_json::from_value(merged).map_err(|e| SettingsError::Contradiction(e.to_string()))
 }
 
 /// The settings that were given, each as its option is typed.
@@ -48,15 +49,15 @@ pub fn given(settings: &impl Serialize) -> Vec<String> {
 ///
 /// # Errors
 /// If one was given: its option, and `why` it is not used.
-pub fn refuse(settings: &impl Serialize, why: &str) -> Result<(), String> {
+pub fn refuse(settings: &impl Serialize, why: &str) -> Result<(), SettingsError> {
     match given(settings).first() {
-        Some(option) => Err(format!("{option} {why}")),
+        Some(option) => Err(SettingsError::NotUsed(option.clone(), why.into())),
         None => Ok(()),
     }
 }
 
-fn as_value(settings: &impl Serialize) -> Result<Value, String> {
-    serde_json::to_value(settings).map_err(|e| format!("a setting cannot be written as text: {e}"))
+fn as_value(settings: &impl Serialize) -> Result<Value, SettingsError> {
+    serde_json::to_value(settings).map_err(|e| SettingsError::NoText(e.to_string()))
 }
 
 /// Whether a setting was given: an absent one is null, an empty list, a table
@@ -104,15 +105,13 @@ impl Default for Percent {
 }
 
 impl TryFrom<f64> for Percent {
-    type Error = String;
+    type Error = SettingsError;
 
-    fn try_from(percent: f64) -> Result<Self, String> {
+    fn try_from(percent: f64) -> Result<Self, SettingsError> {
         if percent > 0.0 && percent < 100.0 {
             return Ok(Self(percent));
         }
-        Err(format!(
-            "{percent} is no margin; give a percentage above 0 and below 100"
-        ))
+        Err(SettingsError::NoMargin(percent))
     }
 }
 
@@ -160,15 +159,13 @@ impl Limit {
 }
 
 impl TryFrom<f64> for Limit {
-    type Error = String;
+    type Error = SettingsError;
 
-    fn try_from(seconds: f64) -> Result<Self, String> {
+    fn try_from(seconds: f64) -> Result<Self, SettingsError> {
         if seconds > 0.0 && seconds <= Self::LONGEST {
             return Ok(Self(seconds));
         }
-        Err(format!(
-            "a time limit of {seconds} s is none; give seconds above 0"
-        ))
+        Err(SettingsError::NoLimit(seconds))
     }
 }
 
@@ -228,12 +225,10 @@ impl DesignSettings {
     ///
     /// # Errors
     /// If the number of pairs is zero or too large.
-    pub fn design(&self, pairs: u32, family: Family, aa: bool) -> Result<Design, String> {
+    pub fn design(&self, pairs: u32, family: Family, aa: bool) -> Result<Design, SettingsError> {
         let pairs = self.pairs.unwrap_or(pairs);
         if matches!(pairs, 0 | 100_001..) {
-            return Err(format!(
-                "{pairs} pairs show nothing; give --pairs 8 or more"
-            ));
+            return Err(SettingsError::Pairs(pairs));
         }
         Ok(Design {
             pairs,
@@ -257,10 +252,10 @@ pub trait NewName: Clone + Send + Sync + 'static {
 }
 
 impl<T: NewName> FromStr for Renamed<T> {
-    type Err = String;
+    type Err = SettingsError;
 
-    fn from_str(_: &str) -> Result<Self, String> {
-        Err(T::SENTENCE.into())
+    fn from_str(_: &str) -> Result<Self, SettingsError> {
+        Err(SettingsError::Renamed(T::SENTENCE))
     }
 }
 

@@ -1,6 +1,7 @@
 //! What threads do around locks, as options and as keys of a file: the same for
 //! a matrix, a ranking and a sweep, here and on a model.
 
+use crate::error::SettingsError;
 use crate::list::Numbers;
 use clap::{Args, ValueEnum};
 use locklab_workload::{Choice, Distribution, Mix, Unit, mix};
@@ -107,15 +108,11 @@ pub fn check_readers(
     mix: &Mix,
     mut shared: impl Iterator<Item = bool>,
     able: &[&str],
-) -> Result<(), String> {
+) -> Result<(), SettingsError> {
     if mix.reads == 0 || shared.any(|shares| shares) {
         return Ok(());
     }
-    Err(format!(
-        "none of these locks lets readers share it, so --reads has nothing to show; name one that \
-         does ({})",
-        able.join(", ")
-    ))
+    Err(SettingsError::NoReaders(able.join(", ")))
 }
 
 #[cfg(test)]
@@ -144,7 +141,9 @@ mod tests {
         assert_eq!((typed.mix().reads, typed.mix().lines), (95, 4));
         let usual = WorkloadSettings::default();
         assert!(usual.mix().is_usual() && mix::is_one_lock(&usual.locks()));
-        let error = file::parse::<WorkloadSettings>("choice = 'pareto'").unwrap_err();
+        let error = file::parse::<WorkloadSettings>("choice = 'pareto'")
+            .unwrap_err()
+            .to_string();
         assert!(
             error.contains("line 1: unknown variant `pareto`"),
             "{error}"
@@ -159,7 +158,7 @@ mod tests {
         };
         let of = |shared: &[bool]| check_readers(&mix, shared.iter().copied(), &["bravo"]);
         assert_eq!(of(&[false, true]), Ok(()));
-        let error = of(&[false]).unwrap_err();
+        let error = of(&[false]).unwrap_err().to_string();
         assert!(error.contains("none of these locks") && error.contains("(bravo)"));
         assert_eq!(
             check_readers(&Mix::default(), [false].into_iter(), &[]),

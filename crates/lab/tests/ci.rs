@@ -5,6 +5,7 @@ use clap::ValueEnum;
 use locklab_document::Document;
 use locklab_document::render::{junit, sarif};
 use locklab_judge::Family;
+use locklab_lab::error::GateError;
 use locklab_lab::experiment::Experiment;
 use locklab_lab::gate::{FailOn, fails, not_complete, too_few_pairs};
 use locklab_lab::report::{Context, document};
@@ -82,7 +83,7 @@ fn sarif_has_a_result_a_verdict() {
     );
 }
 
-fn gate(experiment: &Experiment) -> Vec<Result<bool, String>> {
+fn gate(experiment: &Experiment) -> Vec<Result<bool, GateError>> {
     let verdicts = judged(experiment);
     FailOn::value_variants()
         .iter()
@@ -123,7 +124,7 @@ fn a_gate_that_judged_nothing_fails_whatever_it_names() {
     let too_few = matrix(&[1], &[0], &[1], 4, 0.0, |_, _| 0.5);
     for experiment in [nothing, too_few] {
         for failed in gate(&experiment) {
-            assert!(failed.unwrap_err().contains("judged nothing"));
+            assert_eq!(failed, Err(GateError::NoVerdict));
         }
         let verdicts = judged(&experiment);
         assert_eq!(fails(&[], &experiment, &verdicts), Ok(false));

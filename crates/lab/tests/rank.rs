@@ -243,7 +243,7 @@ fn the_gate_fails_where_today_is_shown_worse() {
             pair.baseline = Sample::invalid(Invalid::Failed("it crashed".into()));
         }
     }
-    let refused = gate(&alone, &[FailOn::Worse]).unwrap_err();
+    let refused = gate(&alone, &[FailOn::Worse]).unwrap_err().to_string();
     assert!(refused.contains("judged nothing"), "{refused}");
 }
 

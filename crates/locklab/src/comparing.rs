@@ -214,7 +214,7 @@ impl Comparing<'_> {
             return Err(trouble);
         }
         let fail_on = &self.args.fail_on;
-        let failed = fails(fail_on, &judged.experiment, &judged.verdicts).map_err(Error::Failed)?;
+        let failed = fails(fail_on, &judged.experiment, &judged.verdicts)?;
         Ok(ExitCode::from(if failed { 3 } else { 0 }))
     }
 

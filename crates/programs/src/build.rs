@@ -5,6 +5,8 @@
 //! fills is a build as `--baseline-build` takes one. Must never reuse an older
 //! build: the source may have changed.
 
+use crate::error::Error;
+use crate::output::excerpt;
 use crate::spec::Spec;
 use crate::subject::Inline;
 use locklab_host::process::Launch;
@@ -47,13 +49,13 @@ pub fn both(
     spec: &mut Spec,
     folder: &Path,
     interrupt: &AtomicBool,
-) -> Result<(), String> {
+) -> Result<(), Error> {
     for (subject, side) in [
         (&mut spec.baseline, "baseline"),
         (&mut spec.experiment, "experiment"),
     ] {
         let Some(inline) = subject.inline else {
-            return Err("--build makes the two of --inline; give that too".into());
+            return Err(Error::BuildWithoutInline);
         };
         subject.name = Some(subject.label());
         subject.build = Some(one(template, inline, side, folder, interrupt)?);
@@ -64,12 +66,12 @@ pub fn both(
 fn one(
     template: &str,
     inline: Inline,
-    side: &str,
+    side: &'static str,
     folder: &Path,
     interrupt: &AtomicBool,
-) -> Result<PathBuf, String> {
+) -> Result<PathBuf, Error> {
     let out = folder.join(side);
-    let cannot = |e: std::io::Error| format!("cannot make the folder {}: {e}", out.display());
+    let cannot = |e: std::io::Error| Error::NotMade(out.clone(), e.to_string());
     if out.exists() {
         std::fs::remove_dir_all(&out).map_err(cannot)?;
     }
@@ -84,28 +86,21 @@ fn one(
             ("CFLAGS".into(), flags("CFLAGS", inline)),
             ("CXXFLAGS".into(), flags("CXXFLAGS", inline)),
         ],
-        folder: std::env::current_dir().map_err(|e| format!("there is no current folder: {e}"))?,
+        folder: std::env::current_dir().map_err(|e| Error::NoCurrentFolder(e.to_string()))?,
         cpus: Vec::new(),
         fixed: false,
     };
     let log = folder.join(format!("{side}-build"));
     let ended = launch
         .run(&log, LIMIT, interrupt)
-        .map_err(|e| format!("building the {side}: {e}"))?;
+        .map_err(|e| Error::Building(side, e.to_string()))?;
     if let Some(status) = ended.failure() {
         let stderr = std::fs::read_to_string(log.with_extension("err")).unwrap_or_default();
-        return Err(format!(
-            "'{command}' failed ({status}); it said: {}",
-            crate::workloads::excerpt(&stderr)
-        ));
+        return Err(Error::BuildFailed(command, status, excerpt(&stderr)));
     }
     let left = std::fs::read_dir(&out).map_err(cannot)?.count();
     if left == 0 {
-        return Err(format!(
-            "'{command}' left nothing in {}; have it put the programs into {{out}}, which is \
-             also $LOCKLAB_OUT",
-            out.display()
-        ));
+        return Err(Error::BuiltNothing(command, out));
     }
     Ok(out)
 }

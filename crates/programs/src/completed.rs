@@ -1,16 +1,13 @@
 //! A program of a run that has ended: its output, and the figures that any
 //! program has.
 
-use crate::icache::{self, Counted};
-use crate::workloads::{Fault, excerpt};
+use crate::error::Fault;
+use crate::icache::{self, Counted, ModelError};
+use crate::output::excerpt;
 use locklab_host::process::{Ended, Usage};
 use locklab_lab::experiment::{Metric, Source, Values};
 use locklab_lab::metric::{ELAPSED, INSTRUCTIONS_MODELLED, L1I_MISSES};
-use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
-
-/// The most of an output that is read: its end.
-const MOST_OUTPUT: u64 = 8 << 20;
 
 /// A program of a run that has ended.
 #[derive(Debug)]
@@ -55,7 +52,7 @@ impl Completed {
 }
 
 /// The model's figures for what a program executed by itself.
-pub(crate) fn modelled(log: &Path, ended: &Ended) -> Result<Values, String> {
+pub(crate) fn modelled(log: &Path, ended: &Ended) -> Result<Values, ModelError> {
     let counted = Counted {
         report: icache::report("the program", log, ended)?,
         ended: ended.clone(),
@@ -100,17 +97,4 @@ pub fn process_metrics() -> Vec<Metric> {
     ]
     .map(|(name, unit)| Metric::lower(name, unit, Source::Process))
     .into()
-}
-
-/// The end of a file, with any bytes.
-pub(crate) fn tail(path: &Path) -> String {
-    let read = || -> std::io::Result<Vec<u8>> {
-        let mut file = std::fs::File::open(path)?;
-        let length = file.metadata()?.len();
-        file.seek(SeekFrom::Start(length.saturating_sub(MOST_OUTPUT)))?;
-        let mut bytes = Vec::new();
-        file.read_to_end(&mut bytes)?;
-        Ok(bytes)
-    };
-    String::from_utf8_lossy(&read().unwrap_or_default()).into_owned()
 }

@@ -6,11 +6,12 @@
 //! are a model's, and must be printed as such.
 
 mod blocks;
-mod report;
+mod error;
+pub mod report;
 
-pub use report::{json, text};
+pub use error::ModelError;
 
-use crate::workloads::excerpt;
+use crate::output::excerpt;
 use locklab_host::process::{Ended, Launch, find};
 use locklab_icache::Geometry;
 use serde_json::Value;
@@ -91,7 +92,7 @@ impl Model {
         ways: Option<u32>,
         line: Option<u32>,
         next_line: bool,
-    ) -> Result<Self, String> {
+    ) -> Result<Self, ModelError> {
         let here = geometry_of_this_machine(Path::new("/"));
         let base = here.unwrap_or_default();
         let given = size.is_some() || ways.is_some() || line.is_some();
@@ -100,7 +101,7 @@ impl Model {
             ways.unwrap_or(base.ways()),
             line.unwrap_or(base.line()),
         )
-        .map_err(|e| e.to_string())?;
+        .map_err(ModelError::Geometry)?;
         Ok(Self {
             geometry,
             next_line,
@@ -109,7 +110,7 @@ impl Model {
                 (false, Some(_)) => "this machine's",
                 (false, None) => "a usual one, since this machine does not say",
             },
-            plugin: locklab_host::libraries::qemu_plugin()?,
+            plugin: locklab_host::libraries::qemu_plugin().map_err(ModelError::NoPlugin)?,
         })
     }
 
@@ -128,8 +129,8 @@ impl Model {
         log: &Path,
         hot: Option<&Path>,
         (limit, interrupt): (Duration, &AtomicBool),
-    ) -> Result<Counted, String> {
-        let file = find(program, &[]).ok_or_else(|| format!("there is no program '{program}'"))?;
+    ) -> Result<Counted, ModelError> {
+        let file = find(program, &[]).ok_or_else(|| ModelError::NoProgram(program.into()))?;
         let launch = Launch {
             program: file.clone(),
             arguments: arguments.iter().map(Into::into).collect(),
@@ -152,16 +153,16 @@ impl Model {
         let ended = self
             .emulated(&launch, name, log, blocks)?
             .run(log, limit, interrupt)
-            .map_err(|e| e.to_string())?;
+            .map_err(|e| ModelError::NotRun(e.to_string()))?;
         let report = report(program, log, &ended)?;
         if let Some(hot) = hot {
             let read = |path: &Path| {
-                std::fs::read_to_string(path)
-                    .map_err(|e| format!("cannot read {}: {e}", path.display()))
+                let text = std::fs::read_to_string(path);
+                text.map_err(|e| ModelError::NotRead(path.to_owned(), e.to_string()))
             };
             let text = blocks::in_the_file(&read(hot)?, &file, &read(&map)?)?;
             std::fs::write(hot, text)
-                .map_err(|e| format!("cannot write {}: {e}", hot.display()))?;
+                .map_err(|e| ModelError::NotWritten(hot.to_owned(), e.to_string()))?;
         }
         Ok(Counted { report, ended })
     }
@@ -180,12 +181,11 @@ impl Model {
         name: &OsStr,
         log: &Path,
         blocks: Option<(&Path, &Path)>,
-    ) -> Result<Launch, String> {
+    ) -> Result<Launch, ModelError> {
         // QEMU does not follow symbolic links such as those in
         // /etc/alternatives to a script, so they are resolved first.
         let qemu = qemu_for(&launch.program)?;
-        let qemu = find(qemu, &[])
-            .ok_or_else(|| format!("{qemu} is not installed; apt-get install qemu-user"))?;
+        let qemu = find(qemu, &[]).ok_or(ModelError::NoQemu(qemu))?;
         let counts = log.with_extension("json");
         let mut paths = vec![&*self.plugin, counts.as_path()];
         paths.extend(blocks.map(|(hot, _)| hot));
@@ -193,7 +193,7 @@ impl Model {
             .iter()
             .any(|path| path.as_os_str().as_encoded_bytes().contains(&b','))
         {
-            return Err("QEMU takes no path with a comma; use another folder".into());
+            return Err(ModelError::Comma);
         }
         let mut plugin = format!(
             "{},out={},size={},ways={},line={}",
@@ -228,45 +228,35 @@ impl Model {
 /// # Errors
 /// If the program left no counts, because it failed or became another program
 /// by exec, or the report cannot be read.
-pub fn report(program: &str, log: &Path, ended: &Ended) -> Result<Value, String> {
+pub fn report(program: &str, log: &Path, ended: &Ended) -> Result<Value, ModelError> {
     let read = |end| std::fs::read_to_string(log.with_extension(end)).unwrap_or_default();
     let text = read("json");
     if text.is_empty() {
+        let program = program.to_owned();
         return Err(match ended.failure() {
-            Some(status) => format!(
-                "{program} left no counts ({status}); it said: {}",
-                excerpt(&read("err"))
-            ),
-            None => format!(
-                "{program} left no counts: it became another program by exec; give that one"
-            ),
+            Some(status) => ModelError::NoCounts(program, status, excerpt(&read("err"))),
+            None => ModelError::Exec(program),
         });
     }
-    serde_json::from_str(&text).map_err(|e| format!("the plugin's report cannot be read: {e}"))
+    serde_json::from_str(&text).map_err(|e| ModelError::NoReport(e.to_string()))
 }
 
 /// The QEMU that runs a file.
-fn qemu_for(file: &Path) -> Result<&'static str, String> {
+fn qemu_for(file: &Path) -> Result<&'static str, ModelError> {
     let mut head = [0; 20];
     let read = std::fs::File::open(file).and_then(|mut f| f.read(&mut head));
-    let length = read.map_err(|e| format!("cannot read {}: {e}", file.display()))?;
+    let length = read.map_err(|e| ModelError::NotRead(file.to_owned(), e.to_string()))?;
     if head.starts_with(b"#!") {
-        return Err(format!(
-            "{} is a script; give its interpreter and then the script",
-            file.display()
-        ));
+        return Err(ModelError::Script(file.to_owned()));
     }
     if length < 20 || !head.starts_with(b"\x7fELF") {
-        return Err(format!("{} is no ELF program", file.display()));
+        return Err(ModelError::NotElf(file.to_owned()));
     }
     match u16::from_le_bytes([head[18], head[19]]) {
         62 => Ok("qemu-x86_64"),
         3 => Ok("qemu-i386"),
         183 => Ok("qemu-aarch64"),
         243 => Ok("qemu-riscv64"),
-        other => Err(format!(
-            "{} is for a machine (ELF number {other}) whose QEMU is not known here",
-            file.display()
-        )),
+        other => Err(ModelError::OtherMachine(file.to_owned(), other)),
     }
 }

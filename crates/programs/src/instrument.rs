@@ -7,9 +7,10 @@
 
 use crate::completed::process_metrics;
 use crate::counters::Filter;
+use crate::error::{Error, Fault};
 use crate::launcher::Launcher;
 use crate::spec::Spec;
-use crate::workloads::{Fault, Workload};
+use crate::workloads::Workload;
 use locklab_host::environment::Environment;
 use locklab_host::machine::Machine;
 use locklab_judge::Side;
@@ -45,7 +46,7 @@ impl Programs {
         environment: Environment,
         machine: Machine,
         launcher: Launcher,
-    ) -> Result<Self, String> {
+    ) -> Result<Self, Error> {
         let workloads = spec.workloads.iter().map(|w| w.workload());
         let workloads = workloads.collect::<Result<_, _>>()?;
         Ok(Self::with_workloads(
@@ -155,9 +156,7 @@ impl Programs {
                 Ok(_) => return Ok(()),
                 Err(Fault::Interrupted) => return Err(Stopped::Interrupted),
                 Err(Fault::Unrunnable(why)) => return Err(Stopped::Cell(why)),
-                Err(Fault::Failed(why) | Fault::CheckFailed(why) | Fault::Counter(why)) => {
-                    last = why;
-                }
+                Err(fault) => last = fault.to_string(),
             }
         }
         Err(Stopped::Cell(format!(
@@ -257,7 +256,7 @@ impl Instrument for Programs {
     fn begin(&mut self, cell: &mut Cell, index: usize) -> Result<(), Stopped> {
         self.workloads[index]
             .check(self.spec.subjects(), &self.launcher)
-            .map_err(Stopped::Cell)?;
+            .map_err(|e| Stopped::Cell(e.to_string()))?;
         let title = title(cell);
         for round in 1..=self.spec.warm_up {
             for side in [Side::Baseline, Side::Experiment] {

@@ -4,12 +4,13 @@
 //! It ensures that every workload treats a subject alike and counts the same
 //! processes. It must never read a figure from an output.
 
-use crate::completed::{Completed, modelled, tail};
+use crate::completed::{Completed, modelled};
 use crate::counters::{Counters, Counting, Filter};
+use crate::error::{Error, Fault};
 use crate::icache::Model;
+use crate::output::tail;
 use crate::subject::Subject;
-use crate::workloads::Fault;
-use locklab_host::process::{Launch, Running, Trouble, find};
+use locklab_host::process::{Launch, Running, find};
 use locklab_lab::experiment::Values;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -63,11 +64,11 @@ impl Launcher {
         allowed: Vec<usize>,
         limit: Duration,
         interrupt: Arc<AtomicBool>,
-    ) -> Result<Self, String> {
+    ) -> Result<Self, Error> {
         let scratch = tempfile::Builder::new()
             .prefix("locklab-")
             .tempdir()
-            .map_err(|e| format!("cannot make a temporary folder: {e}; set TMPDIR to another"))?;
+            .map_err(|e| Error::NoTemporaryFolder(e.to_string()))?;
         let logs = scratch.path().join("logs");
         let mut launcher = Self {
             allowed,
@@ -90,13 +91,9 @@ impl Launcher {
     ///
     /// # Errors
     /// If the folder cannot be made.
-    pub fn keep_logs(&mut self, folder: PathBuf) -> Result<(), String> {
-        std::fs::create_dir_all(&folder).map_err(|e| {
-            format!(
-                "cannot make the folder of logs {}: {e}; give another with --logs",
-                folder.display()
-            )
-        })?;
+    pub fn keep_logs(&mut self, folder: PathBuf) -> Result<(), Error> {
+        std::fs::create_dir_all(&folder)
+            .map_err(|e| Error::NoLogs(folder.clone(), e.to_string()))?;
         self.logs = folder;
         Ok(())
     }
@@ -190,7 +187,7 @@ impl Launcher {
         Ok(Launch {
             program: file,
             arguments: arguments.iter().cloned().map(Into::into).collect(),
-            environment: subject.environment().map_err(Fault::Unrunnable)?,
+            environment: subject.environment()?,
             folder: self.scratch().to_path_buf(),
             cpus: cpus.to_vec(),
             fixed: false,
@@ -242,14 +239,14 @@ impl Launcher {
             Some(model) => {
                 let name = launch.program.file_name().unwrap_or_default();
                 let emulated = model.emulated(launch, name, &log, None);
-                Some(emulated.map_err(Fault::Unrunnable)?)
+                Some(emulated.map_err(Error::from)?)
             }
             None => None,
         };
-        let counting = self.counters.open(self.filter).map_err(Fault::Unrunnable)?;
+        let counting = self.counters.open(self.filter).map_err(Error::from)?;
         let launch = emulated.as_ref().unwrap_or(launch);
         Ok(Server {
-            running: launch.start(&log).map_err(fault)?,
+            running: launch.start(&log)?,
             counting,
             modelled: emulated.is_some(),
             log,
@@ -281,7 +278,7 @@ impl Launcher {
             }
         });
         let done = Completed {
-            ended: ended.map_err(fault)?,
+            ended: ended?,
             out: tail(&log.with_extension("out")),
             err: tail(&log.with_extension("err")),
             counts: Values::new(),
@@ -310,13 +307,13 @@ impl Server {
     /// [`Fault`] if it took too long, was interrupted, or its counters cannot
     /// be read.
     pub fn wait(self, limit: Duration, interrupt: &AtomicBool) -> Result<Completed, Fault> {
-        let ended = self.running.wait(limit, interrupt).map_err(fault)?;
+        let ended = self.running.wait(limit, interrupt)?;
         let mut counts = match self.counting {
-            Some(counting) => counting.read().map_err(Fault::Counter),
+            Some(counting) => counting.read().map_err(|e| Fault::Counter(e.to_string())),
             None => Ok(Values::new()),
         };
         if self.modelled {
-            counts = modelled(&self.log, &ended).map_err(Fault::Failed);
+            counts = modelled(&self.log, &ended).map_err(|e| Fault::Failed(e.to_string()));
         }
         Ok(Completed {
             out: tail(&self.log.with_extension("out")),
@@ -335,14 +332,6 @@ impl Server {
     #[must_use]
     pub fn standard_error(&self) -> String {
         tail(&self.log.with_extension("err"))
-    }
-}
-
-fn fault(trouble: Trouble) -> Fault {
-    match trouble {
-        Trouble::NotStarted(why) => Fault::Unrunnable(why),
-        Trouble::Interrupted => Fault::Interrupted,
-        Trouble::TooLong(_) => Fault::Failed(trouble.to_string()),
     }
 }
 

@@ -3,6 +3,7 @@
 //!
 //! It must never judge: these figures stand beside the verdicts.
 
+use crate::error::Error;
 use crate::spec::Spec;
 use locklab_document::{Curve, CurvePoint, Curves, Medium, Part, Section};
 use locklab_footprint::Footprint;
@@ -45,7 +46,7 @@ fn additions(experiment: &Experiment) -> Additions {
     Additions { sections, data }
 }
 
-fn footprint(experiment: &Experiment) -> Result<Option<Footprint>, String> {
+fn footprint(experiment: &Experiment) -> Result<Option<Footprint>, Error> {
     match Spec::deserialize(&experiment.spec) {
         Ok(spec) => spec.footprint(),
         // The experiment is of another version, whose builds are not known.

@@ -6,10 +6,11 @@
 //! It gives medians of a few runs of one subject, and never a verdict.
 
 use crate::counters::{Counters, Filter};
+use crate::error::Fault;
 use crate::icache::Model;
 use crate::launcher::Launcher;
 use crate::subject::Subject;
-use crate::workloads::{Fault, Workload, WorkloadSpec};
+use crate::workloads::{Workload, WorkloadSpec};
 use locklab_lab::verdicts::median;
 use serde::Serialize;
 use std::cmp::Ordering;
@@ -72,11 +73,14 @@ fn one(
     model: Option<&Model>,
     launcher: &mut Launcher,
 ) -> Result<Screened, Fault> {
-    let mut workload = spec.workload().map_err(Fault::Unrunnable)?;
+    let mut workload = spec.workload()?;
     let subject = Subject::default();
     let mut screened = Screened {
         name: spec.title(),
-        not_run: workload.check([&subject, &subject], launcher).err(),
+        not_run: workload
+            .check([&subject, &subject], launcher)
+            .err()
+            .map(|e| e.to_string()),
         ..Screened::default()
     };
     let (mut front_end, mut kernel) = (Vec::new(), Vec::new());
@@ -96,12 +100,7 @@ fn one(
             }
             Ok(_) => {}
             Err(Fault::Interrupted) => return Err(Fault::Interrupted),
-            Err(
-                Fault::Failed(why)
-                | Fault::CheckFailed(why)
-                | Fault::Counter(why)
-                | Fault::Unrunnable(why),
-            ) => screened.not_run = Some(why),
+            Err(fault) => screened.not_run = Some(fault.to_string()),
         }
     }
     screened.front_end = median(front_end);
@@ -110,12 +109,7 @@ fn one(
         match modelled(workload.as_mut(), &screened.name, model, launcher) {
             Ok(mpki) => screened.modelled = Some(mpki),
             Err(Fault::Interrupted) => return Err(Fault::Interrupted),
-            Err(
-                Fault::Failed(why)
-                | Fault::CheckFailed(why)
-                | Fault::Counter(why)
-                | Fault::Unrunnable(why),
-            ) => screened.not_modelled = Some(why),
+            Err(fault) => screened.not_modelled = Some(fault.to_string()),
         }
     }
     Ok(screened)

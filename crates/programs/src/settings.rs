@@ -6,6 +6,7 @@
 //! the command line has been laid over the file.
 
 use crate::counters::Mode;
+use crate::error::Error;
 use crate::spec::Spec;
 use crate::subject::Subject;
 use crate::workloads::WorkloadSpec;
@@ -101,8 +102,8 @@ impl Settings {
     /// # Errors
     /// If the file cannot be read or parsed; the message names the file and the
     /// line.
-    pub fn read(path: &Path) -> Result<Self, String> {
-        Self::parse(&file::read(path)?).map_err(|e| format!("{}, {e}", path.display()))
+    pub fn read(path: &Path) -> Result<Self, Error> {
+        Self::parse(&file::read(path)?).map_err(|e| Error::In(path.to_owned(), Box::new(e)))
     }
 
     /// Parses the text of a file.
@@ -110,9 +111,8 @@ impl Settings {
     /// # Errors
     /// If it is not TOML, has an unknown or missing key, or a workload does not
     /// exist; the message names the line.
-    pub fn parse(text: &str) -> Result<Self, String> {
-        let form = "'locklab compare --example' shows the form";
-        let file: Self = file::parse(text).map_err(|e| format!("{e}; {form}"))?;
+    pub fn parse(text: &str) -> Result<Self, Error> {
+        let file: Self = file::parse(text).map_err(Error::Form)?;
         for workload in &file.workload {
             workload.workload()?;
         }
@@ -164,7 +164,7 @@ mod tests {
                 "not between 0 and",
             ),
         ] {
-            let error = Settings::parse(text).unwrap_err();
+            let error = Settings::parse(text).unwrap_err().to_string();
             assert!(error.contains(part), "{error}");
             assert_eq!(error.lines().count(), 1);
         }

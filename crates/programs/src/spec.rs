@@ -5,8 +5,9 @@
 //! never run anything.
 
 use crate::counters::Mode;
+use crate::error::Error;
 use crate::subject::{PTHREAD, Subject};
-use crate::workloads::{NAMES, WorkloadSpec};
+use crate::workloads::{WorkloadSpec, names};
 use locklab_footprint::Footprint;
 use locklab_host::topology::{Topology, ranges};
 use locklab_judge::Side;
@@ -66,38 +67,26 @@ impl Spec {
     /// If there is nothing to run, a build folder does not exist, two workloads
     /// have one title, or a CPU cannot be used.
     /// The message says what to change.
-    pub fn check(&self, topology: &Topology) -> Result<(), String> {
+    pub fn check(&self, topology: &Topology) -> Result<(), Error> {
         for subject in self.subjects() {
             if let Some(build) = &subject.build
                 && !build.is_dir()
             {
-                return Err(format!(
-                    "there is no folder {}; a build is the folder with its programs",
-                    build.display()
-                ));
+                return Err(Error::NoBuild(build.clone()));
             }
         }
         if self.workloads.is_empty() {
-            return Err(format!(
-                "nothing to run; give --workload ({}), or --baseline CMD --experiment CMD, or an \
-                 experiment file ('locklab compare --example' prints one)",
-                NAMES.map(|(name, _)| name).join(", ")
-            ));
+            return Err(Error::NothingToRun(names()));
         }
         for (n, workload) in self.workloads.iter().enumerate() {
             workload.workload()?;
             let title = workload.title();
             if self.workloads[..n].iter().any(|w| w.title() == title) {
-                return Err(format!(
-                    "there are two workloads '{title}'; give one of them another title"
-                ));
+                return Err(Error::TwoWorkloads(title));
             }
         }
         if let Some(cpu) = self.pin.iter().find(|cpu| !topology.order.contains(cpu)) {
-            return Err(format!(
-                "CPU {cpu} cannot be pinned to; this process may use {}",
-                ranges(&topology.order)
-            ));
+            return Err(Error::NoCpu(*cpu, ranges(&topology.order)));
         }
         Ok(())
     }
@@ -121,14 +110,14 @@ impl Spec {
     ///
     /// # Errors
     /// If a folder has no program that can be read.
-    pub fn footprint(&self) -> Result<Option<Footprint>, String> {
+    pub fn footprint(&self) -> Result<Option<Footprint>, Error> {
         let (Some(old), Some(new)) = (&self.baseline.build, &self.experiment.build) else {
             return Ok(None);
         };
         let options = locklab_footprint::Options::default();
         locklab_footprint::compare(old, new, &options)
             .map(Some)
-            .map_err(|e| format!("There is no footprint: {e}"))
+            .map_err(|e| Error::NoFootprint(e.to_string()))
     }
 }
 
@@ -160,7 +149,7 @@ mod tests {
                 "there is no folder /no/such/folder",
             ),
         ] {
-            let error = spec(text).check(&topology()).unwrap_err();
+            let error = spec(text).check(&topology()).unwrap_err().to_string();
             assert!(error.contains(part), "{error}");
             assert_eq!(error.lines().count(), 1, "{error}");
         }

@@ -4,6 +4,7 @@
 //! variables of its processes; it must never start one (see
 //! [`crate::launcher`]).
 
+use crate::error::Error;
 use locklab_host::libraries::preload_library;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -62,7 +63,7 @@ impl Inline {
     ///
     /// # Errors
     /// If the text has another form; the message shows the right one.
-    pub fn parse_pair(text: &str) -> Result<[Self; 2], String> {
+    pub fn parse_pair(text: &str) -> Result<[Self; 2], Error> {
         let of = |word: &str| match word.trim() {
             "always" => Some(Self::Always),
             "never" => Some(Self::Never),
@@ -72,9 +73,7 @@ impl Inline {
             let (b, e) = pair.split_once('|')?;
             Some([of(b)?, of(e)?])
         });
-        pair.ok_or_else(|| {
-            format!("'{text}' is not what can be inlined; write unlock=never|always")
-        })
+        pair.ok_or_else(|| Error::NoInline(text.into()))
     }
 }
 
@@ -127,7 +126,7 @@ impl Subject {
     /// # Errors
     /// If there is no library for its lock, or its build folder
     /// cannot be in `PATH`.
-    pub fn environment(&self) -> Result<Vec<(OsString, OsString)>, String> {
+    pub fn environment(&self) -> Result<Vec<(OsString, OsString)>, Error> {
         let mut all: Vec<(OsString, OsString)> = vec![("LC_ALL".into(), "C".into())];
         let mut preload: Vec<OsString> = Vec::new();
         if let Some(lock) = self.interposed() {
@@ -135,7 +134,7 @@ impl Subject {
                 PTHREAD_INTERPOSED => PTHREAD,
                 other => other,
             };
-            preload.push(preload_library()?.into());
+            preload.push(preload_library().map_err(Error::NoLibrary)?.into());
             all.push(("LOCKLAB_LOCK".into(), name.into()));
         }
         if let Some(build) = &self.build {
@@ -143,7 +142,7 @@ impl Subject {
             let path = std::env::var_os("PATH").unwrap_or_default();
             let path =
                 std::env::join_paths(folders.into_iter().chain(std::env::split_paths(&path)))
-                    .map_err(|e| format!("the build folder {}: {e}", build.display()))?;
+                    .map_err(|e| Error::NotInPath(build.clone(), e.to_string()))?;
             all.push(("PATH".into(), path));
             let libraries = std::path::absolute(build).unwrap_or_else(|_| build.clone());
             if libraries.join("lib").is_dir() {
@@ -205,7 +204,7 @@ mod tests {
         let pair = Inline::parse_pair("unlock=never|always");
         assert_eq!(pair, Ok([Inline::Never, Inline::Always]));
         for wrong in ["unlock=never", "lock=never|always", "unlock=maybe|always"] {
-            let error = Inline::parse_pair(wrong).unwrap_err();
+            let error = Inline::parse_pair(wrong).unwrap_err().to_string();
             assert!(error.contains("unlock=never|always"), "{error}");
         }
     }

@@ -71,6 +71,9 @@ pub enum StoreError {
         /// What the system or SQLite gave as the reason.
         why: String,
     },
+    /// The samples have no form as CSV.
+    #[error("cannot write the samples as CSV: {0}")]
+    NoCsv(String),
     /// An experiment that is to be removed is still running.
     #[error(
         "experiment {id} of the store {path} is still running; interrupt it first, or leave it out"

@@ -3,7 +3,7 @@
 //! Every figure is written as it was stored; nothing is rounded, averaged or
 //! left out.
 
-use super::StoredSample;
+use super::{StoreError, StoredSample};
 use crate::experiment::Placement;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
@@ -54,8 +54,8 @@ fn flat(stored: &StoredSample) -> Vec<(String, Value)> {
 ///
 /// # Errors
 /// A record could not be written to memory, which no sample is known to cause.
-pub fn csv(samples: &[StoredSample]) -> Result<String, String> {
-    write_csv(samples).map_err(|error| format!("cannot write the samples as CSV: {error}"))
+pub fn csv(samples: &[StoredSample]) -> Result<String, StoreError> {
+    write_csv(samples).map_err(|error| StoreError::NoCsv(error.to_string()))
 }
 
 fn write_csv(samples: &[StoredSample]) -> Result<String, Box<dyn std::error::Error>> {

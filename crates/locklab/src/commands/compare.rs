@@ -9,6 +9,7 @@ use crate::comparing::ComparingArgs;
 use crate::output::print;
 use clap::Args;
 use locklab_host::error::Error;
+use locklab_lab::error::SettingsError;
 use locklab_lab::file::{self, FileKind};
 use locklab_lab::settings::{DesignSettings, refuse};
 use locklab_programs::Settings;
@@ -70,10 +71,7 @@ pub fn run(args: &CompareArgs, common: &Common) -> Result<ExitCode, Error> {
     let kinds: Vec<FileKind> = OTHERS.iter().map(|(kind, _)| *kind).collect();
     let kinds = [&[locklab_programs::settings::FILE_KIND], &kinds[..]].concat();
     let kind = file::read(path)
-        .and_then(|text| {
-            FileKind::of(&text, &kinds).map_err(|e| format!("{}, {e}", path.display()))
-        })
-        .map_err(Error::Usage)?;
+        .and_then(|text| FileKind::of(&text, &kinds).map_err(|e| e.within(path)))?;
     let Some((_, carry_out)) = OTHERS.iter().find(|(other, _)| *other == kind) else {
         return programs::run(args, common);
     };
@@ -81,14 +79,13 @@ pub fn run(args: &CompareArgs, common: &Common) -> Result<ExitCode, Error> {
         "is for programs, and {} is of kind {}; leave it out",
         path.display(),
         kind.word
-    ))
-    .map_err(Error::Usage)?;
+    ))?;
     carry_out(path, &args.settings.design, &args.comparing, common)
 }
 
 impl CompareArgs {
     /// Refuses what only programs have: all but the design.
-    fn refuse_for_programs(&self, why: &str) -> Result<(), String> {
+    fn refuse_for_programs(&self, why: &str) -> Result<(), SettingsError> {
         refuse(
             &Settings {
                 design: DesignSettings::default(),
@@ -100,6 +97,7 @@ impl CompareArgs {
         if self.command.is_empty() {
             return Ok(());
         }
-        Err(format!("a command after -- {why}"))
+        let command = "a command after --".into();
+        Err(SettingsError::NotUsed(command, why.into()))
     }
 }

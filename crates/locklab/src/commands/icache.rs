@@ -7,10 +7,11 @@ use clap::Args;
 use locklab_host::error::Error;
 use locklab_host::interrupt;
 use locklab_lab::settings::{Limit, Renamed};
-use locklab_programs::icache::{self, Model};
+use locklab_programs::icache::Model;
+use locklab_programs::icache::report::{json, text};
+use locklab_programs::output::excerpt;
 use locklab_programs::settings::RunLimit;
-use locklab_programs::workloads::excerpt;
-use serde_json::json;
+use serde_json::json as value;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -60,8 +61,7 @@ pub struct IcacheArgs {
 /// cannot be emulated or failed, or a file cannot be written;
 /// [`Error::Interrupted`] after Ctrl-C.
 pub fn run(args: &IcacheArgs, common: &Common) -> Result<ExitCode, Error> {
-    let model =
-        Model::new(args.size, args.ways, args.line, args.next_line).map_err(Error::Usage)?;
+    let model = Model::new(args.size, args.ways, args.line, args.next_line)?;
     let [program, arguments @ ..] = args.command.as_slice() else {
         return Err(Error::Usage("name a program to run, after --".into()));
     };
@@ -83,24 +83,22 @@ pub fn run(args: &IcacheArgs, common: &Common) -> Result<ExitCode, Error> {
         .transpose()
         .map_err(failed)?;
     let limit = args.run_limit.duration();
-    let counted = model
-        .count(
-            program,
-            arguments,
-            &folder,
-            &log,
-            hot.as_deref(),
-            (limit, &interrupt),
-        )
-        .map_err(Error::Failed)?;
+    let counted = model.count(
+        program,
+        arguments,
+        &folder,
+        &log,
+        hot.as_deref(),
+        (limit, &interrupt),
+    )?;
     if let Some(path) = &args.output {
         std::fs::copy(log.with_extension("out"), path)
             .map_err(|e| Error::Failed(format!("cannot write {}: {e}", path.display())))?;
     }
     print(&if common.json {
-        format!("{:#}\n", icache::json(&counted, &args.command))
+        format!("{:#}\n", json(&counted, &args.command))
     } else {
-        icache::text(&counted, &model, &args.command)
+        text(&counted, &model, &args.command)
     })?;
     match counted.ended.failure() {
         Some(status) => {
@@ -118,7 +116,7 @@ pub fn run(args: &IcacheArgs, common: &Common) -> Result<ExitCode, Error> {
 fn dry_run(command: &[String], model: &Model, as_json: bool) -> String {
     let geometry = model.geometry.to_string();
     if as_json {
-        let document = json!({
+        let document = value!({
             "schema": 1, "dry_run": true, "kind": "icache", "command": command,
             "geometry": geometry,
         });

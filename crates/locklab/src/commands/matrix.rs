@@ -60,8 +60,8 @@ pub fn file(
     comparing: &ComparingArgs,
     common: &Common,
 ) -> Result<ExitCode, Error> {
-    let mut settings: MatrixSettings = file::settings(path).map_err(Error::Usage)?;
-    settings.design = over(design, &settings.design).map_err(Error::Usage)?;
+    let mut settings: MatrixSettings = file::settings(path)?;
+    settings.design = over(design, &settings.design)?;
     if settings.experiment.is_none() && !comparing.aa {
         return Err(Error::Usage(format!(
             "{} has no experiment, the lock that is compared with {}; name one, or give --aa",

@@ -48,8 +48,8 @@ pub fn file(
     comparing: &ComparingArgs,
     common: &Common,
 ) -> Result<ExitCode, Error> {
-    let mut settings: RankSettings = file::settings(path).map_err(Error::Usage)?;
-    settings.design = over(design, &settings.design).map_err(Error::Usage)?;
+    let mut settings: RankSettings = file::settings(path)?;
+    settings.design = over(design, &settings.design)?;
     run_settings(&settings, comparing, common)
 }
 
@@ -70,10 +70,9 @@ fn run_settings(
             &args.modelled,
             "is for simulated machines; say which, with --on MACHINE",
         ),
-    }
-    .map_err(Error::Usage)?;
+    }?;
     if args.trace.is_some() {
-        replayed::check(args, machine).map_err(Error::Usage)?;
+        replayed::check(args, machine)?;
     }
     let locks = args.locks.iter().chain(&args.against);
     own::register(locks.map(String::as_str), &args.own, machine.is_none())?;

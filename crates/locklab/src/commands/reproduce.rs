@@ -14,6 +14,7 @@ use locklab_document::render;
 use locklab_host::error::Error;
 use locklab_kernel::settings::GuestSettings;
 use locklab_kernel::workload::Workload;
+use locklab_lab::error::SettingsError;
 use locklab_lab::file::FileKind;
 use locklab_lab::settings::{DesignSettings, refuse};
 use locklab_published::EXPERIMENTS;
@@ -84,7 +85,7 @@ pub fn run(args: &ReproduceArgs, common: &Common) -> Result<ExitCode, Error> {
         && unknown(&&name)
         && (name.ends_with(".toml") || name.contains('/'))
     {
-        args.refuse_for_kernels().map_err(Error::Usage)?;
+        args.refuse_for_kernels()?;
         return simulation::own(Path::new(name), &args.design, &args.comparing, common);
     }
     if let Some(unknown) = names.iter().find(unknown) {
@@ -96,7 +97,7 @@ pub fn run(args: &ReproduceArgs, common: &Common) -> Result<ExitCode, Error> {
         )));
     }
     if !names.iter().any(|name| with_kernels.contains(name)) {
-        args.refuse_for_kernels().map_err(Error::Usage)?;
+        args.refuse_for_kernels()?;
     }
     if common.dry_run {
         return dry_run(args, common, &names, &with_kernels);
@@ -133,7 +134,7 @@ pub fn run(args: &ReproduceArgs, common: &Common) -> Result<ExitCode, Error> {
 
 impl ReproduceArgs {
     /// Refuses what is only used where kernels are built and booted.
-    fn refuse_for_kernels(&self) -> Result<(), String> {
+    fn refuse_for_kernels(&self) -> Result<(), SettingsError> {
         let why = "is for reports whose kernels are built and booted, and none of these is; leave \
                    it out, or name one";
         for (option, given) in [
@@ -142,7 +143,7 @@ impl ReproduceArgs {
             ("--cache", self.cache.cache.is_some()),
         ] {
             if given {
-                return Err(format!("{option} {why}"));
+                return Err(SettingsError::NotUsed(option.into(), why.into()));
             }
         }
         refuse(&self.guests, why)?;

@@ -110,7 +110,7 @@ fn print_samples(
     }
     let text = match format {
         ExportFormat::Jsonl => export::json_lines(&samples),
-        ExportFormat::Csv => export::csv(&samples).map_err(Error::Failed)?,
+        ExportFormat::Csv => export::csv(&samples)?,
     };
     print(&text)
 }

@@ -9,11 +9,12 @@ use locklab_host::interrupt;
 use locklab_host::topology::Topology;
 use locklab_lab::settings::{Limit, Renamed};
 use locklab_programs::counters::{Counters, Mode};
+use locklab_programs::error::Fault;
 use locklab_programs::icache::Model;
 use locklab_programs::launcher::Launcher;
 use locklab_programs::screen::{Screened, screen};
 use locklab_programs::settings::{RUN_LIMIT, RunLimit};
-use locklab_programs::workloads::{Fault, WorkloadSpec};
+use locklab_programs::workloads::WorkloadSpec;
 use serde_json::json;
 use std::fmt::Write as _;
 use std::process::ExitCode;
@@ -47,29 +48,30 @@ pub struct ScreenArgs {
 pub fn run(args: &ScreenArgs, common: &Common) -> Result<ExitCode, Error> {
     let mut workloads = Vec::new();
     for name in &args.workloads {
-        let mut workload = WorkloadSpec::parse(name).map_err(Error::Usage)?;
+        let mut workload = WorkloadSpec::parse(name)?;
         workload.scale = args.scale;
-        workload.workload().map_err(Error::Usage)?;
+        workload.workload()?;
         workloads.push(workload);
     }
     if common.dry_run {
         return print(&dry_run(&workloads, args.runs, common.json));
     }
     let counters = Counters::probe(Mode::Frontend);
-    let why = counters.as_ref().err().cloned();
+    let why = counters.as_ref().err().map(ToString::to_string);
     let limit = args.run_limit.duration();
-    let mut launcher = Launcher::new(Topology::read().order, limit, interrupt::listen()?)
-        .map_err(Error::Failed)?;
+    let mut launcher = Launcher::new(Topology::read().order, limit, interrupt::listen()?)?;
     launcher.counters = counters.unwrap_or_else(|_| Counters::none());
     // Where the processor has no such counter, the model is used instead.
     let model = why.as_ref().map(|_| Model::new(None, None, None, false));
-    let no_model = model.as_ref().and_then(|m| m.as_ref().err().cloned());
+    let no_model = model
+        .as_ref()
+        .and_then(|m| m.as_ref().err().map(ToString::to_string));
     let model = model.and_then(Result::ok);
     let rows =
         screen(&workloads, args.runs, model.as_ref(), &mut launcher).map_err(
             |fault| match fault {
                 Fault::Interrupted => Error::Interrupted("interrupted; nothing is stored".into()),
-                other => Error::Failed(format!("{other:?}")),
+                other => Error::Failed(other.to_string()),
             },
         )?;
     print(&if common.json {

@@ -104,7 +104,7 @@ pub fn run(args: &SweepArgs, common: &Common) -> Result<ExitCode, Error> {
     let nodes = |On::Native| machines::nodes(&args.constraint, args.slurm);
     let request = Request {
         file: file.clone(),
-        text: locklab_lab::file::read(file).map_err(Error::Usage)?,
+        text: locklab_lab::file::read(file)?,
         folder: match &args.folder {
             Some(folder) => folder.clone(),
             None => PathBuf::from(file.file_name().unwrap_or_default()).with_extension("sweep"),

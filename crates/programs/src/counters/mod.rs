@@ -18,6 +18,41 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::io;
 
+/// Why nothing is counted.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum CounterError {
+    /// The kernel lets this user count nothing of the kind.
+    #[error(
+        "There is no permission for {0}: kernel.perf_event_paranoid is {1}; 'sysctl \
+         kernel.perf_event_paranoid=1' as root allows them"
+    )]
+    NoPermission(&'static str, String),
+    /// The processor has none.
+    #[error("This machine has no {0} (no PMU, as in many virtual machines)")]
+    NoPmu(&'static str),
+    /// The kernel has none.
+    #[error("This kernel has no {0} (perf_event_open is missing)")]
+    NoSystemCall(&'static str),
+    /// They do not open, or do not count, for the reason given.
+    #[error("There are no {0} to trust: {1}")]
+    NotTrusted(&'static str, String),
+    /// No events are known for this processor that tell where slots were lost.
+    #[error("This processor's top-down events are not known here")]
+    NoTopDown,
+    /// All counters of the processor are in use.
+    #[error("{0} found no free counter on the PMU; something else counts (the NMI watchdog?)")]
+    NoneFree(&'static str),
+    /// A counter that was opened cannot be read.
+    #[error("{0} cannot be read: {1}")]
+    NotRead(&'static str, String),
+    /// Nothing was started that a counter could follow.
+    #[error("{0} was never enabled")]
+    NeverEnabled(&'static str),
+    /// A counter shared the processor's with others: its percentage of the time.
+    #[error("{0} ran for {1:.1} % of the time")]
+    PartOfTheTime(&'static str, f64),
+}
+
 /// The counters that a user selects.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize, Deserialize, JsonSchema,
@@ -91,7 +126,7 @@ impl Counters {
     /// # Errors
     /// If hardware or software counters were requested by name and are not
     /// available; the message says what to set.
-    pub fn probe(mode: Mode) -> Result<Self, String> {
+    pub fn probe(mode: Mode) -> Result<Self, CounterError> {
         let none = |why: Option<String>| Self {
             kind: Kind::None,
             why,
@@ -103,7 +138,7 @@ impl Counters {
             Mode::Frontend => {
                 hardware()?;
                 if topdown::events().is_none() {
-                    return Err("This processor's top-down events are not known here".into());
+                    return Err(CounterError::NoTopDown);
                 }
                 Self {
                     kind: Kind::Frontend,
@@ -169,7 +204,7 @@ impl Counters {
     ///
     /// # Errors
     /// If the kernel refuses to open a counter.
-    pub fn open(&self, filter: Filter) -> Result<Option<Counting>, String> {
+    pub fn open(&self, filter: Filter) -> Result<Option<Counting>, CounterError> {
         if self.kind == Kind::None {
             return Ok(None);
         }
@@ -251,23 +286,19 @@ impl Counting {
     ///
     /// # Errors
     /// If one of them did not run all the time, or not at all.
-    pub fn read(mut self) -> Result<Values, String> {
+    pub fn read(mut self) -> Result<Values, CounterError> {
         let mut figures = Values::new();
         for (name, scale, counter) in &mut self.counters {
             let read = counter.read_count_and_time().map_err(|e| match e.kind() {
-                io::ErrorKind::UnexpectedEof => format!(
-                    "{name} found no free counter on the PMU; something else counts (the NMI watchdog?)"
-                ),
-                _ => format!("{name} cannot be read: {e}"),
+                io::ErrorKind::UnexpectedEof => CounterError::NoneFree(name),
+                _ => CounterError::NotRead(name, e.to_string()),
             })?;
             if read.time_enabled == 0 {
-                return Err(format!("{name} was never enabled"));
+                return Err(CounterError::NeverEnabled(name));
             }
             if read.time_running != read.time_enabled {
-                return Err(format!(
-                    "{name} ran for {:.1} % of the time",
-                    100.0 * read.time_running as f64 / read.time_enabled as f64
-                ));
+                let share = read.time_running as f64 / read.time_enabled as f64;
+                return Err(CounterError::PartOfTheTime(name, 100.0 * share));
             }
             figures.insert((*name).into(), read.count as f64 * *scale);
         }
@@ -325,19 +356,16 @@ fn test(kind: Kind) -> io::Result<()> {
 }
 
 /// The meaning of a refusal, and the remedy.
-fn reason(e: &io::Error, what: &str) -> String {
+fn reason(e: &io::Error, what: &'static str) -> CounterError {
     let paranoid = std::fs::read_to_string("/proc/sys/kernel/perf_event_paranoid");
     match e.raw_os_error() {
-        Some(libc::EACCES | libc::EPERM) => format!(
-            "There is no permission for {what}: kernel.perf_event_paranoid is {}; 'sysctl \
-             kernel.perf_event_paranoid=1' as root allows them",
-            paranoid.as_deref().map_or("unknown", str::trim)
-        ),
-        Some(libc::ENOENT | libc::EOPNOTSUPP | libc::ENODEV) => {
-            format!("This machine has no {what} (no PMU, as in many virtual machines)")
+        Some(libc::EACCES | libc::EPERM) => {
+            let set = paranoid.as_deref().map_or("unknown", str::trim);
+            CounterError::NoPermission(what, set.into())
         }
-        Some(libc::ENOSYS) => format!("This kernel has no {what} (perf_event_open is missing)"),
-        _ => format!("There are no {what} to trust: {e}"),
+        Some(libc::ENOENT | libc::EOPNOTSUPP | libc::ENODEV) => CounterError::NoPmu(what),
+        Some(libc::ENOSYS) => CounterError::NoSystemCall(what),
+        _ => CounterError::NotTrusted(what, e.to_string()),
     }
 }
 
@@ -362,7 +390,8 @@ mod tests {
 
     #[test]
     fn a_refusal_says_what_to_set() {
-        let of = |code| reason(&io::Error::from_raw_os_error(code), "hardware counters");
+        let refused = |code| reason(&io::Error::from_raw_os_error(code), "hardware counters");
+        let of = |code| refused(code).to_string();
         assert!(of(libc::EACCES).contains("sysctl kernel.perf_event_paranoid=1"));
         assert!(of(libc::ENOENT).contains("no PMU"));
     }
@@ -390,6 +419,6 @@ mod tests {
         assert!(figures["task-clock"] > 0.0);
         // Nothing was started: nothing was enabled.
         let idle = counters.open(Filter::User).unwrap().unwrap();
-        assert!(idle.read().unwrap_err().contains("never enabled"));
+        assert!(matches!(idle.read(), Err(CounterError::NeverEnabled(_))));
     }
 }

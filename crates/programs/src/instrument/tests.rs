@@ -72,7 +72,7 @@ impl Workload for MadeUp {
             Metric::lower("faults", "", Source::Process),
         ]
     }
-    fn check(&self, _: [&Subject; 2], _: &Launcher) -> Result<(), String> {
+    fn check(&self, _: [&Subject; 2], _: &Launcher) -> Result<(), Error> {
         self.absent.clone().map_or(Ok(()), Err)
     }
     fn run(&mut self, subject: &Subject, launcher: &mut Launcher) -> Result<Values, Fault> {

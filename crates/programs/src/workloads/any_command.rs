@@ -4,7 +4,10 @@
 //! One run is the command from start to end. Invalid: an exit status other
 //! than 0, a signal, the time limit, output without the figure.
 
-use super::{Extractor, Fault, OutputMetric, Workload, WorkloadSpec, output_metric};
+use super::output_metric::{self, Extractor, OutputMetric};
+use super::spec::WorkloadSpec;
+use super::workload::Workload;
+use crate::error::{Error, Fault};
 use crate::launcher::Launcher;
 use crate::subject::Subject;
 use locklab_lab::experiment::{Metric, Source, Values};
@@ -20,28 +23,21 @@ pub(super) struct AnyCommand {
 }
 
 impl AnyCommand {
-    pub(super) fn new(spec: &WorkloadSpec) -> Result<Self, String> {
+    pub(super) fn new(spec: &WorkloadSpec) -> Result<Self, Error> {
         let metrics = spec.metric.iter().map(|p| Ok((p.clone(), p.extractor()?)));
         Ok(Self {
             command: spec.command.clone(),
-            metrics: metrics.collect::<Result<_, String>>()?,
+            metrics: metrics.collect::<Result<_, Error>>()?,
         })
     }
 
-    fn words(&self, subject: &Subject) -> Result<Vec<String>, String> {
+    fn words(&self, subject: &Subject) -> Result<Vec<String>, Error> {
         let Some(command) = subject.command.as_ref().or(self.command.as_ref()) else {
-            return Err(
-                "there is no command to run; give --baseline and --experiment, or one command \
-                 after --"
-                    .into(),
-            );
+            return Err(Error::NoCommand);
         };
         let build = subject.build.as_ref().map(|b| b.display().to_string());
         if command.contains("{build}") && build.is_none() {
-            return Err(format!(
-                "'{command}' speaks of {{build}} and there is none; give --baseline-build and \
-                 --experiment-build"
-            ));
+            return Err(Error::NoBuildOf(command.clone()));
         }
         let command = command.replace("{build}", &build.unwrap_or_default());
         // A command with shell syntax is run by a shell.
@@ -50,9 +46,7 @@ impl AnyCommand {
         }
         match shlex::split(&command) {
             Some(words) if !words.is_empty() => Ok(words),
-            _ => Err(format!(
-                "'{command}' is no command: a quote is open, or it is empty"
-            )),
+            _ => Err(Error::NoWords(command)),
         }
     }
 }
@@ -83,18 +77,15 @@ impl Workload for AnyCommand {
         self.metrics.iter().map(|(p, _)| p.metric()).collect()
     }
 
-    fn check(&self, subjects: [&Subject; 2], _: &Launcher) -> Result<(), String> {
+    fn check(&self, subjects: [&Subject; 2], _: &Launcher) -> Result<(), Error> {
         for subject in subjects {
             let words = self.words(subject)?;
             if locklab_host::process::find(&words[0], &subject.folders()).is_none() {
-                return Err(if words[0].contains('/') {
-                    format!("there is no program {}; check the path", words[0])
+                let name = words[0].clone();
+                return Err(if name.contains('/') {
+                    Error::NoProgramAt(name)
                 } else {
-                    format!(
-                        "there is no program '{0}' in PATH; 'apt-file search bin/{0}' names its \
-                         Debian package",
-                        words[0]
-                    )
+                    Error::NoProgram(name)
                 });
             }
         }
@@ -102,7 +93,7 @@ impl Workload for AnyCommand {
     }
 
     fn run(&mut self, subject: &Subject, launcher: &mut Launcher) -> Result<Values, Fault> {
-        let words = self.words(subject).map_err(Fault::Unrunnable)?;
+        let words = self.words(subject)?;
         let ended = launcher.run(subject, &words[0], &words[1..], &launcher.cpus.clone())?;
         ended.check()?;
         let mut figures = ended.figures();

@@ -11,7 +11,10 @@
 //! and L1i misses under the model. Invalid: a link, a run or a count that
 //! failed.
 
-use super::{Fault, Workload, WorkloadSpec, output_metric, program};
+use super::output_metric;
+use super::spec::WorkloadSpec;
+use super::workload::{Workload, program};
+use crate::error::{Error, Fault};
 use crate::icache::Model;
 use crate::launcher::Launcher;
 use crate::subject::{Inline, Subject};
@@ -178,7 +181,7 @@ impl Workload for CallSites {
     fn setup(&self, launcher: &Launcher) -> Vec<(String, String)> {
         let model = match Model::new(None, None, None, false) {
             Ok(model) => format!("{} ({})", model.geometry, model.source),
-            Err(why) => why,
+            Err(why) => why.to_string(),
         };
         vec![
             ("L1i model".into(), model),
@@ -198,21 +201,17 @@ impl Workload for CallSites {
         ]
     }
 
-    fn check(&self, subjects: [&Subject; 2], _: &Launcher) -> Result<(), String> {
+    fn check(&self, subjects: [&Subject; 2], _: &Launcher) -> Result<(), Error> {
         if subjects[0].inline.is_none() && subjects[1].inline.is_none() {
-            return Err(
-                "nothing says what to inline; give --inline 'unlock=never|always' (baseline, \
-                 then experiment)"
-                    .into(),
-            );
+            return Err(Error::NothingToInline);
         }
         let usual = Subject::default();
         program("gcc", "gcc", &usual)?;
         program("ld.lld", "lld", &usual)?;
         program("qemu-x86_64", "qemu-user", &usual)?;
         match &self.path {
-            Some(path) if !path.is_file() => Err(format!("there is no file {}", path.display())),
-            _ => Model::new(None, None, None, false).map(|_| ()),
+            Some(path) if !path.is_file() => Err(Error::NoFile(path.clone())),
+            _ => Ok(Model::new(None, None, None, false).map(|_| ())?),
         }
     }
 
@@ -229,7 +228,7 @@ impl Workload for CallSites {
         let throughput = output_metric::find(THROUGHPUT, r"(?m)^throughput ([0-9.]+)$", &done.out)?;
         figures.insert(THROUGHPUT.into(), throughput);
 
-        let model = Model::new(None, None, None, false).map_err(Fault::Unrunnable)?;
+        let model = Model::new(None, None, None, false).map_err(Error::from)?;
         let log = self.folder(launcher).join("model");
         let counted = model
             .count(
@@ -240,7 +239,7 @@ impl Workload for CallSites {
                 None,
                 (launcher.limit, &launcher.interrupt),
             )
-            .map_err(Fault::Failed)?;
+            .map_err(|e| Fault::Failed(e.to_string()))?;
         if let Some(status) = counted.ended.failure() {
             return Err(Fault::Failed(format!("under the model: {status}")));
         }

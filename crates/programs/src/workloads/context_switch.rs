@@ -7,79 +7,15 @@
 //! the lowest and the highest are reported, as the report on
 //! finish_task_switch() has them. Invalid: a program that failed.
 
-use super::{Fault, Workload, WorkloadSpec, output_metric, same_program};
+use super::output_metric;
+use super::spec::WorkloadSpec;
+use super::switching::{Between, By};
+use super::workload::{Workload, same_program};
 use crate::built_in;
+use crate::error::{Error, Fault};
 use crate::launcher::Launcher;
 use crate::subject::Subject;
 use locklab_lab::experiment::{Metric, Source, Values};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use std::str::FromStr;
-
-/// What is switched between.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Between {
-    /// Two processes: the address space is switched too.
-    #[default]
-    Processes,
-    /// Two threads.
-    Threads,
-}
-
-impl Between {
-    /// The word used on the command line.
-    #[must_use]
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Processes => "processes",
-            Self::Threads => "threads",
-        }
-    }
-}
-
-impl FromStr for Between {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let all = [Self::Processes, Self::Threads];
-        let found = all.into_iter().find(|b| b.word() == text);
-        found.ok_or_else(|| format!("'{text}' cannot switch; those are processes and threads"))
-    }
-}
-
-/// How one wakes the other.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum By {
-    /// A futex in shared memory.
-    #[default]
-    Futex,
-    /// A byte through a pipe.
-    Pipe,
-}
-
-impl By {
-    /// The word used on the command line.
-    #[must_use]
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Futex => "futex",
-            Self::Pipe => "pipe",
-        }
-    }
-}
-
-impl FromStr for By {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let found = [Self::Futex, Self::Pipe]
-            .into_iter()
-            .find(|b| b.word() == text);
-        found.ok_or_else(|| format!("'{text}' is no way to wake a thread; futex and pipe are"))
-    }
-}
 
 /// Number of means per run.
 const MEANS: u64 = 4;
@@ -130,7 +66,7 @@ impl Workload for ContextSwitch {
         ]
     }
 
-    fn check(&self, subjects: [&Subject; 2], _: &Launcher) -> Result<(), String> {
+    fn check(&self, subjects: [&Subject; 2], _: &Launcher) -> Result<(), Error> {
         same_program("context-switch", subjects)
     }
 

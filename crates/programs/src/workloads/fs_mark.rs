@@ -8,10 +8,15 @@
 //! an exit status other than 0, output without the figure. The mount and the
 //! image are removed at the end.
 
-use super::{Fault, Workload, WorkloadSpec, excerpt, output_metric, program};
+use super::output_metric;
+use super::spec::WorkloadSpec;
+use super::workload::{Workload, program};
+use crate::error::{Error, Fault};
 use crate::launcher::Launcher;
+use crate::output::excerpt;
 use crate::subject::Subject;
 use locklab_lab::experiment::{Metric, Source, Values};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -90,26 +95,26 @@ impl FsMark {
 }
 
 /// Makes an XFS for the session, with the report's options.
-fn xfs(launcher: &Launcher) -> Result<FileSystem, String> {
+fn xfs(launcher: &Launcher) -> io::Result<FileSystem> {
     if !nix::unistd::geteuid().is_root() {
-        return Err("only root can mount".into());
+        return Err(io::Error::other("only root can mount"));
     }
     let image = launcher.scratch().join("xfs.img");
     let folder = launcher.scratch().join("xfs");
-    let io = |e: std::io::Error| e.to_string();
-    std::fs::create_dir_all(&folder).map_err(io)?;
-    let file = std::fs::File::create(&image).map_err(io)?;
+    std::fs::create_dir_all(&folder)?;
+    let file = std::fs::File::create(&image)?;
     // The image is sparse: it occupies what is written.
-    file.set_len(8 << 30).map_err(io)?;
-    let run = |program: &str, arguments: &[&str]| -> Result<(), String> {
+    file.set_len(8 << 30)?;
+    let run = |program: &str, arguments: &[&str]| -> io::Result<()> {
         let found = locklab_host::process::find(program, &[])
-            .ok_or_else(|| format!("no {program}: apt-get install xfsprogs"))?;
-        let out = Command::new(found).args(arguments).output().map_err(io)?;
+            .ok_or_else(|| io::Error::other(format!("no {program}: apt-get install xfsprogs")))?;
+        let out = Command::new(found).args(arguments).output()?;
         if out.status.success() {
             Ok(())
         } else {
             let stderr = String::from_utf8_lossy(&out.stderr);
-            Err(format!("{program}: {}", excerpt(&stderr)))
+            let why = format!("{program}: {}", excerpt(&stderr));
+            Err(io::Error::other(why))
         }
     };
     let (image, target) = (image.display().to_string(), folder.display().to_string());
@@ -155,12 +160,12 @@ impl Workload for FsMark {
         ]
     }
 
-    fn check(&self, subjects: [&Subject; 2], _: &Launcher) -> Result<(), String> {
+    fn check(&self, subjects: [&Subject; 2], _: &Launcher) -> Result<(), Error> {
         for subject in subjects {
             program("fs_mark", "fsmark", subject)?;
         }
         match &self.path {
-            Some(path) if !path.is_dir() => Err(format!("there is no folder {}", path.display())),
+            Some(path) if !path.is_dir() => Err(Error::NoFolder(path.clone())),
             _ => Ok(()),
         }
     }
@@ -169,7 +174,7 @@ impl Workload for FsMark {
         let file_system = self.file_system(launcher)?.folder.clone();
         let folder = file_system.join("run");
         let _ = std::fs::remove_dir_all(&folder);
-        let io = |e: std::io::Error| Fault::Unrunnable(format!("{}: {e}", folder.display()));
+        let io = |e: io::Error| Fault::Unrunnable(format!("{}: {e}", folder.display()));
         let mut arguments: Vec<String> = ["-D", "100", "-S0", "-s", "0", "-L", "1", "-n"]
             .map(str::to_owned)
             .into();

@@ -5,8 +5,11 @@
 //! lets them start together and stops them after a fixed time. Calls a second
 //! decide. Invalid: a process that failed.
 
-use super::{Fault, Workload, WorkloadSpec, output_metric, same_program};
+use super::output_metric;
+use super::spec::WorkloadSpec;
+use super::workload::{Workload, same_program};
 use crate::built_in;
+use crate::error::{Error, Fault};
 use crate::launcher::Launcher;
 use crate::subject::Subject;
 use locklab_lab::experiment::{Metric, Source, Values};
@@ -57,7 +60,7 @@ impl Workload for Fstat {
         ]
     }
 
-    fn check(&self, subjects: [&Subject; 2], _: &Launcher) -> Result<(), String> {
+    fn check(&self, subjects: [&Subject; 2], _: &Launcher) -> Result<(), Error> {
         same_program("fstat", subjects)
     }
 

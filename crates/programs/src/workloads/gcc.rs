@@ -5,7 +5,9 @@
 //! what the compiler does. The file is generated, the same each time, or given
 //! as `path`. Invalid: an exit status other than 0.
 
-use super::{Fault, Workload, WorkloadSpec, program};
+use super::spec::WorkloadSpec;
+use super::workload::{Workload, program};
+use crate::error::{Error, Fault};
 use crate::launcher::Launcher;
 use crate::subject::Subject;
 use locklab_lab::experiment::{Metric, Source, Values};
@@ -96,12 +98,12 @@ impl Workload for Gcc {
         vec![Metric::lower("user", "s", Source::Process)]
     }
 
-    fn check(&self, subjects: [&Subject; 2], _: &Launcher) -> Result<(), String> {
+    fn check(&self, subjects: [&Subject; 2], _: &Launcher) -> Result<(), Error> {
         for subject in subjects {
             program("gcc", "gcc", subject)?;
         }
         match &self.path {
-            Some(path) if !path.is_file() => Err(format!("there is no file {}", path.display())),
+            Some(path) if !path.is_file() => Err(Error::NoFile(path.clone())),
             _ => Ok(()),
         }
     }

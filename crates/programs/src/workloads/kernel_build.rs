@@ -7,7 +7,9 @@
 //! once into the user's cache folder, or given as `path`; it is never written
 //! to, objects go to the scratch folder. Invalid: an exit status other than 0.
 
-use super::{Fault, Workload, WorkloadSpec, program};
+use super::spec::WorkloadSpec;
+use super::workload::{Workload, program};
+use crate::error::{Error, Fault};
 use crate::launcher::Launcher;
 use crate::subject::Subject;
 use locklab_lab::experiment::{Metric, Source, Values};
@@ -38,8 +40,7 @@ impl KernelBuild {
     /// Unpacks Debian's sources, once per user.
     fn unpack(launcher: &mut Launcher) -> Result<PathBuf, Fault> {
         let unrunnable = Fault::Unrunnable;
-        let archive = archive()
-            .ok_or_else(|| unrunnable(format!("no kernel sources; apt-get install {PACKAGES}")))?;
+        let archive = archive().ok_or(Error::NoSources(PACKAGES))?;
         let cache = directories::ProjectDirs::from("", "", "locklab")
             .map(|dirs| dirs.cache_dir().to_path_buf())
             .ok_or_else(|| unrunnable("there is no home folder to unpack sources in".into()))?;
@@ -101,18 +102,13 @@ impl Workload for KernelBuild {
         vec![Metric::lower(ELAPSED, "s", Source::Process)]
     }
 
-    fn check(&self, subjects: [&Subject; 2], _: &Launcher) -> Result<(), String> {
+    fn check(&self, subjects: [&Subject; 2], _: &Launcher) -> Result<(), Error> {
         for subject in subjects {
             program("make", "make", subject)?;
         }
         match &self.path {
-            Some(path) if !path.join("Makefile").is_file() => Err(format!(
-                "{} is no kernel tree: it has no Makefile",
-                path.display()
-            )),
-            None if archive().is_none() => {
-                Err(format!("no kernel sources; apt-get install {PACKAGES}"))
-            }
+            Some(path) if !path.join("Makefile").is_file() => Err(Error::NoTree(path.clone())),
+            None if archive().is_none() => Err(Error::NoSources(PACKAGES)),
             _ => Ok(()),
         }
     }

@@ -15,57 +15,15 @@ mod nginx_churn;
 mod output_metric;
 mod rocksdb;
 mod spec;
+pub(crate) mod switching;
+mod workload;
 
-use crate::launcher::Launcher;
-use crate::subject::Subject;
-use locklab_lab::experiment::{Facts, Metric, Values};
-use std::path::PathBuf;
+use crate::error::Error;
 
-pub use context_switch::{Between, By};
-pub use output_metric::{Extractor, OutputMetric, excerpt};
+pub use output_metric::{Extractor, OutputMetric};
 pub use spec::WorkloadSpec;
-
-/// Why a run yields no figures.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Fault {
-    /// This run failed; another may not.
-    Failed(String),
-    /// The workload's own check failed.
-    CheckFailed(String),
-    /// Counters did not run all the time.
-    Counter(String),
-    /// No run of it can succeed, for the reason given.
-    Unrunnable(String),
-    /// SIGINT or SIGTERM was received.
-    Interrupted,
-}
-
-/// A workload.
-pub trait Workload {
-    /// A sentence that describes one run.
-    fn about(&self) -> String;
-    /// The facts of its set-up on this machine, for the report.
-    fn setup(&self, launcher: &Launcher) -> Facts;
-    /// Whether all that it measures is done by the program that it starts and
-    /// not by others that this one starts: only that can be modelled.
-    fn is_one_process(&self) -> bool {
-        false
-    }
-    /// The metrics that it measures besides the kernel's accounting; the first
-    /// decides.
-    fn metrics(&self) -> Vec<Metric>;
-    /// Checks that it can run for both subjects, before anything runs.
-    ///
-    /// # Errors
-    /// If a program is missing or a setting is wrong; the message says what to
-    /// install or to change.
-    fn check(&self, subjects: [&Subject; 2], launcher: &Launcher) -> Result<(), String>;
-    /// Runs it once for one subject.
-    ///
-    /// # Errors
-    /// [`Fault`]: why there are no figures.
-    fn run(&mut self, subject: &Subject, launcher: &mut Launcher) -> Result<Values, Fault>;
-}
+pub use switching::{Between, By};
+pub use workload::Workload;
 
 /// Every workload, with its description.
 pub const NAMES: [(&str, &str); 10] = [
@@ -99,23 +57,48 @@ pub const NAMES: [(&str, &str); 10] = [
     ),
 ];
 
-/// Finds `program` for `subject`.
-///
-/// # Errors
-/// If it is not installed; the message names the package.
-fn program(name: &str, package: &str, subject: &Subject) -> Result<PathBuf, String> {
-    locklab_host::process::find(name, &subject.folders())
-        .ok_or_else(|| format!("{name} is not installed; apt-get install {package}"))
+/// Their names, as a sentence lists them.
+pub(crate) fn names() -> String {
+    NAMES.map(|(name, _)| name).join(", ")
 }
 
-/// Refuses two builds for a workload whose program is Locklab's own, because
-/// they would not differ.
-fn same_program(name: &str, subjects: [&Subject; 2]) -> Result<(), String> {
-    if subjects[0].build != subjects[1].build || subjects[0].command != subjects[1].command {
-        return Err(format!(
-            "{name} runs a program of Locklab's own, in which two builds or commands do not \
-             differ; compare locks or environments, or use --workload command"
-        ));
+impl WorkloadSpec {
+    /// Makes the workload.
+    ///
+    /// # Errors
+    /// If there is no such workload, it has a setting that it does not know, or
+    /// a number is out of range.
+    pub fn workload(&self) -> Result<Box<dyn Workload>, Error> {
+        if let Some(scale) = self.scale
+            && !(scale > 0.0 && scale <= 1e4)
+        {
+            return Err(Error::Scale(scale, self.name.clone()));
+        }
+        if self.threads == Some(0) {
+            return Err(Error::NoThreads(self.name.clone()));
+        }
+        Ok(match self.name.as_str() {
+            "nginx-churn" => Box::new(nginx_churn::NginxChurn::new(self)),
+            "rocksdb-deleteseq" | "readwhilewriting" => Box::new(rocksdb::RocksDb::new(self)),
+            "fstat" => Box::new(fstat::Fstat::new(self)),
+            "context-switch" => Box::new(context_switch::ContextSwitch::new(self)),
+            "call-sites" => Box::new(call_sites::CallSites::new(self)),
+            "gcc" => Box::new(gcc::Gcc::new(self)),
+            "fs-mark" => Box::new(fs_mark::FsMark::new(self)),
+            "kernel-build" => Box::new(kernel_build::KernelBuild::new(self)),
+            "command" => Box::new(any_command::AnyCommand::new(self)?),
+            other => {
+                let near = NAMES
+                    .iter()
+                    .map(|(name, _)| (strsim::damerau_levenshtein(name, other), name))
+                    .min()
+                    .filter(|(distance, _)| *distance <= 3);
+                let name = other.to_owned();
+                return Err(match near {
+                    Some((_, near)) => Error::Misspelled(name, near),
+                    None => Error::NoWorkload(name, names()),
+                });
+            }
+        })
     }
-    Ok(())
 }

@@ -7,8 +7,12 @@
 //! requests, and ends it. Requests a second decide. Invalid: a request that
 //! failed or was not answered by 2xx, an nginx that does not start or end.
 
-use super::{Fault, Workload, WorkloadSpec, excerpt, output_metric, program};
+use super::output_metric;
+use super::spec::WorkloadSpec;
+use super::workload::{Workload, program};
+use crate::error::{Error, Fault};
 use crate::launcher::{Launcher, Server};
+use crate::output::excerpt;
 use crate::subject::Subject;
 use locklab_lab::experiment::{Metric, Source, Values};
 use locklab_lab::metric::ELAPSED;
@@ -61,17 +65,12 @@ http {{
 }
 
 impl NginxChurn {
-    fn free_port(&self) -> Result<u16, Fault> {
-        let bind = |port| TcpListener::bind((Ipv4Addr::LOCALHOST, port));
-        match (self.port, bind(self.port.unwrap_or(0))) {
-            (_, Ok(listener)) => match listener.local_addr() {
-                Ok(address) => Ok(address.port()),
-                Err(e) => Err(Fault::Unrunnable(format!("cannot ask for a port: {e}"))),
-            },
-            (Some(port), Err(e)) => Err(Fault::Unrunnable(format!(
-                "port {port} cannot be had ({e}); leave it out, and a free one is taken"
-            ))),
-            (None, Err(e)) => Err(Fault::Unrunnable(format!("there is no free port: {e}"))),
+    fn free_port(&self) -> Result<u16, Error> {
+        let bound = TcpListener::bind((Ipv4Addr::LOCALHOST, self.port.unwrap_or(0)));
+        match (self.port, bound.and_then(|listener| listener.local_addr())) {
+            (_, Ok(address)) => Ok(address.port()),
+            (Some(port), Err(e)) => Err(Error::NoPort(port, e.to_string())),
+            (None, Err(e)) => Err(Error::NoFreePort(e.to_string())),
         }
     }
 
@@ -139,16 +138,13 @@ impl Workload for NginxChurn {
         ]
     }
 
-    fn check(&self, subjects: [&Subject; 2], _: &Launcher) -> Result<(), String> {
+    fn check(&self, subjects: [&Subject; 2], _: &Launcher) -> Result<(), Error> {
         for subject in subjects {
             program("nginx", "nginx-light", subject)?;
         }
         program("ab", "apache2-utils", &Subject::default())?;
         if self.port.is_some() {
-            self.free_port().map_err(|fault| match fault {
-                Fault::Unrunnable(why) => why,
-                other => format!("{other:?}"),
-            })?;
+            self.free_port()?;
         }
         Ok(())
     }

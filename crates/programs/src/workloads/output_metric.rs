@@ -1,6 +1,7 @@
 //! Values in the output of a program: by regular expression or JSON path.
 
-use super::Fault;
+use crate::error::{Error, Fault};
+use crate::output::excerpt;
 use locklab_lab::experiment::{Metric, Source};
 use regex::Regex;
 use schemars::JsonSchema;
@@ -50,13 +51,8 @@ impl OutputMetric {
     ///
     /// # Errors
     /// If the text has another form; the message shows the right one.
-    pub fn parse(text: &str) -> Result<Self, String> {
-        let form = || {
-            format!(
-                "'{text}' is no metric; write name[unit]:higher=PATTERN, as \
-                 'throughput[ops/s]:higher=([0-9.]+) ops/sec', or json:/path for PATTERN"
-            )
-        };
+    pub fn parse(text: &str) -> Result<Self, Error> {
+        let form = || Error::NoMetric(text.into());
         let (head, place) = text.split_once('=').ok_or_else(form)?;
         let (name, better) = head.rsplit_once(':').ok_or_else(form)?;
         let better = match better.trim() {
@@ -97,31 +93,24 @@ impl OutputMetric {
     /// # Errors
     /// If neither or both are given, the expression is invalid, or it has no
     /// group for the number.
-    pub fn extractor(&self) -> Result<Extractor, String> {
+    pub fn extractor(&self) -> Result<Extractor, Error> {
         match (&self.pattern, &self.json) {
             (Some(pattern), None) => {
                 let regex = Regex::new(pattern).map_err(|e| {
                     let reason = e.to_string();
-                    let last = reason.lines().last().unwrap_or_default();
-                    format!(
-                        "the pattern of metric '{}' is no regular expression ({last}): {pattern}",
-                        self.name
-                    )
+                    Error::NoRegex {
+                        name: self.name.clone(),
+                        why: reason.lines().last().unwrap_or_default().into(),
+                        pattern: pattern.clone(),
+                    }
                 })?;
                 if regex.captures_len() < 2 {
-                    return Err(format!(
-                        "the pattern of metric '{}' has no group for the number; put it in \
-                         parentheses: {pattern}",
-                        self.name
-                    ));
+                    return Err(Error::NoGroup(self.name.clone(), pattern.clone()));
                 }
                 Ok(Extractor::Regex(regex))
             }
             (None, Some(path)) => Ok(Extractor::Json(pointer(path))),
-            _ => Err(format!(
-                "metric '{}' needs either a pattern or a json path",
-                self.name
-            )),
+            _ => Err(Error::NoPlace(self.name.clone())),
         }
     }
 }
@@ -183,19 +172,6 @@ pub(super) fn find(name: &str, pattern: &str, output: &str) -> Result<f64, Fault
     read(name, &extractor, output)
 }
 
-/// The end of an output, in one line.
-#[must_use]
-pub fn excerpt(output: &str) -> String {
-    let words: Vec<&str> = output.split_whitespace().collect();
-    let line = words.join(" ");
-    let chars = line.chars().count();
-    match chars {
-        0 => "(nothing)".into(),
-        1..=240 => line,
-        _ => format!("... {}", line.chars().skip(chars - 240).collect::<String>()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -230,7 +206,7 @@ mod tests {
             ("x:lower=(", "no regular expression"),
             ("x:lower=[0-9]+", "no group for the number"),
         ] {
-            let error = OutputMetric::parse(text).unwrap_err();
+            let error = OutputMetric::parse(text).unwrap_err().to_string();
             assert!(error.contains(part), "{error}");
             assert_eq!(error.lines().count(), 1, "{error}");
         }

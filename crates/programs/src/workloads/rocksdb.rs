@@ -6,7 +6,10 @@
 //! deleteseq is one thread with a large footprint; readwhilewriting is
 //! readers beside a writer, for contention on the program's own locks.
 
-use super::{Fault, Workload, WorkloadSpec, output_metric, program};
+use super::output_metric;
+use super::spec::WorkloadSpec;
+use super::workload::{Workload, program};
+use crate::error::{Error, Fault};
 use crate::launcher::Launcher;
 use crate::subject::Subject;
 use locklab_lab::experiment::{Metric, Source, Values};
@@ -72,7 +75,7 @@ impl Workload for RocksDb {
         vec![Metric::higher(THROUGHPUT, "ops/s", Source::Output)]
     }
 
-    fn check(&self, subjects: [&Subject; 2], _: &Launcher) -> Result<(), String> {
+    fn check(&self, subjects: [&Subject; 2], _: &Launcher) -> Result<(), Error> {
         for subject in subjects {
             program("db_bench", "rocksdb-tools", subject)?;
         }

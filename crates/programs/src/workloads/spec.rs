@@ -1,9 +1,8 @@
 //! A workload as specified by a user: by name, with settings.
 
-use super::{
-    Between, By, NAMES, OutputMetric, Workload, any_command, call_sites, context_switch, fs_mark,
-    fstat, gcc, kernel_build, nginx_churn, rocksdb,
-};
+use super::output_metric::OutputMetric;
+use super::switching::{Between, By};
+use crate::error::Error;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -12,7 +11,7 @@ use std::path::PathBuf;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct WorkloadSpec {
-    /// The name: see [`NAMES`].
+    /// The name: see [`super::NAMES`].
     pub name: String,
     /// Its title in the report; its name if absent.
     pub title: Option<String>,
@@ -41,7 +40,7 @@ impl WorkloadSpec {
     ///
     /// # Errors
     /// If there is no such workload or variant; the message lists the names.
-    pub fn parse(text: &str) -> Result<Self, String> {
+    pub fn parse(text: &str) -> Result<Self, Error> {
         let (name, variants) = text.split_once(':').unwrap_or((text, ""));
         let mut spec = Self {
             name: name.trim().into(),
@@ -56,12 +55,7 @@ impl WorkloadSpec {
                 "pipe" => spec.by = Some(By::Pipe),
                 number => match number.parse() {
                     Ok(threads) => spec.threads = Some(threads),
-                    Err(_) => {
-                        return Err(format!(
-                            "'{variant}' in '{text}' is no variant; those are processes, \
-                             threads, futex, pipe, or a number of threads"
-                        ));
-                    }
+                    Err(_) => return Err(Error::NoVariant(variant.into(), text.into())),
                 },
             }
         }
@@ -79,54 +73,5 @@ impl WorkloadSpec {
     pub(super) fn scaled(&self, usual: u64, least: u64) -> u64 {
         let scale = self.scale.unwrap_or(1.0);
         ((usual as f64 * scale).round() as u64).max(least)
-    }
-
-    /// Makes the workload.
-    ///
-    /// # Errors
-    /// If there is no such workload, it has a setting that it does not know, or
-    /// a number is out of range.
-    pub fn workload(&self) -> Result<Box<dyn Workload>, String> {
-        if let Some(scale) = self.scale
-            && !(scale > 0.0 && scale <= 1e4)
-        {
-            return Err(format!(
-                "scale {scale} of {} is not between 0 and 10000; 1 is the usual length",
-                self.name
-            ));
-        }
-        if self.threads == Some(0) {
-            return Err(format!(
-                "zero threads of {} do no work; ask for 1",
-                self.name
-            ));
-        }
-        Ok(match self.name.as_str() {
-            "nginx-churn" => Box::new(nginx_churn::NginxChurn::new(self)),
-            "rocksdb-deleteseq" | "readwhilewriting" => Box::new(rocksdb::RocksDb::new(self)),
-            "fstat" => Box::new(fstat::Fstat::new(self)),
-            "context-switch" => Box::new(context_switch::ContextSwitch::new(self)),
-            "call-sites" => Box::new(call_sites::CallSites::new(self)),
-            "gcc" => Box::new(gcc::Gcc::new(self)),
-            "fs-mark" => Box::new(fs_mark::FsMark::new(self)),
-            "kernel-build" => Box::new(kernel_build::KernelBuild::new(self)),
-            "command" => Box::new(any_command::AnyCommand::new(self)?),
-            other => {
-                let near = NAMES
-                    .iter()
-                    .map(|(name, _)| (strsim::damerau_levenshtein(name, other), name))
-                    .min()
-                    .filter(|(distance, _)| *distance <= 3);
-                return Err(match near {
-                    Some((_, near)) => {
-                        format!("there is no workload '{other}'; did you mean {near}?")
-                    }
-                    None => format!(
-                        "there is no workload '{other}'; those are {}",
-                        NAMES.map(|(name, _)| name).join(", ")
-                    ),
-                });
-            }
-        })
     }
 }

@@ -2,6 +2,7 @@
 //! tables of its subjects and workloads.
 
 use clap::Args;
+use locklab_host::error::Error;
 use locklab_host::libraries::preload_library;
 use locklab_lab::settings::over;
 use locklab_programs::subject::{PTHREAD, PTHREAD_INTERPOSED};
@@ -79,7 +80,7 @@ impl ProgramOptions {
         command: &[String],
         aa: bool,
         file: &Settings,
-    ) -> Result<Settings, String> {
+    ) -> Result<Settings, Error> {
         let [never, always] = match &self.inline {
             Some(pair) => Inline::parse_pair(pair)?.map(Some),
             None => [None, None],
@@ -119,11 +120,15 @@ impl ProgramOptions {
     }
 
     /// Writes what is said of all workloads into each of them.
-    fn write_workloads(&self, command: &[String], settings: &mut Settings) -> Result<(), String> {
+    fn write_workloads(&self, command: &[String], settings: &mut Settings) -> Result<(), Error> {
         let command = (!command.is_empty())
             .then(|| shlex::try_join(command.iter().map(String::as_str)))
             .transpose()
-            .map_err(|e| format!("the command after -- cannot be written as a line: {e}"))?;
+            .map_err(|e| {
+                Error::Usage(format!(
+                    "the command after -- cannot be written as a line: {e}"
+                ))
+            })?;
         let has_command = command.is_some() || settings.baseline.command.is_some();
         if settings.workload.is_empty() && has_command {
             settings.workload.push(WorkloadSpec {
@@ -138,10 +143,10 @@ impl ProgramOptions {
                 ("--metric", !self.metric.is_empty()),
             ] {
                 if given {
-                    return Err(format!(
+                    return Err(Error::Usage(format!(
                         "{option} is for the workload 'command', which is not among those that \
                          run; add it to --workload, or leave it out"
-                    ));
+                    )));
                 }
             }
         }
@@ -161,22 +166,22 @@ impl ProgramOptions {
             && self.build.is_none()
             && !settings.workload.iter().all(builds_itself)
         {
-            return Err(
+            return Err(Error::Usage(
                 "--inline is of call-sites, which builds its own program; for another give \
                  --build CMD, which builds it twice"
                     .into(),
-            );
+            ));
         }
         Ok(())
     }
 }
 
-fn variables(given: &[String]) -> Result<BTreeMap<String, String>, String> {
+fn variables(given: &[String]) -> Result<BTreeMap<String, String>, Error> {
     let variable = |one: &String| {
         let (name, value) = one
             .split_once('=')
             .filter(|(name, _)| !name.is_empty())
-            .ok_or_else(|| format!("'{one}' sets no variable; write NAME=VALUE"))?;
+            .ok_or_else(|| Error::Usage(format!("'{one}' sets no variable; write NAME=VALUE")))?;
         Ok((name.to_owned(), value.to_owned()))
     };
     given.iter().map(variable).collect()
@@ -184,14 +189,18 @@ fn variables(given: &[String]) -> Result<BTreeMap<String, String>, String> {
 
 /// Checks that there is such a lock, and the interposer that puts it under
 /// mutexes.
-fn check_lock(subject: &Subject) -> Result<(), String> {
+fn check_lock(subject: &Subject) -> Result<(), Error> {
     let Some(lock) = subject.lock.as_deref().filter(|lock| *lock != PTHREAD) else {
         return Ok(());
     };
-    if lock != PTHREAD_INTERPOSED && locklab_native::subject::find(lock)?.peer {
-        return Err(format!(
+    if lock != PTHREAD_INTERPOSED
+        && locklab_native::subject::find(lock)
+            .map_err(Error::Usage)?
+            .peer
+    {
+        return Err(Error::Usage(format!(
             "'{lock}' cannot be put under pthread mutexes; 'locklab locks' lists those that can"
-        ));
+        )));
     }
-    preload_library().map(|_| ())
+    preload_library().map(|_| ()).map_err(Error::Usage)
 }

@@ -38,19 +38,16 @@ const PAIRS: u32 = 20;
 pub(super) fn run(args: &CompareArgs, common: &Common) -> Result<ExitCode, Error> {
     let topology = Topology::read();
     let file = match &args.file {
-        Some(path) => Settings::read(path),
-        None => Ok(Settings::default()),
+        Some(path) => Settings::read(path)?,
+        None => Settings::default(),
     };
     let options = &args.programs;
-    let settings = file
-        .and_then(|file| options.settings(&args.settings, &args.command, args.comparing.aa, &file))
-        .map_err(Error::Usage)?;
+    let settings = options.settings(&args.settings, &args.command, args.comparing.aa, &file)?;
     let mut spec = settings.spec();
-    spec.check(&topology).map_err(Error::Usage)?;
+    spec.check(&topology)?;
     let design = settings
         .design
-        .design(PAIRS, Family::Holm, args.comparing.aa)
-        .map_err(Error::Usage)?;
+        .design(PAIRS, Family::Holm, args.comparing.aa)?;
     if let Some(plot) = &options.plot {
         check_writable(plot)?;
     }
@@ -74,7 +71,7 @@ pub(super) fn run(args: &CompareArgs, common: &Common) -> Result<ExitCode, Error
                 temporary.path().to_path_buf()
             }
         };
-        build::both(template, &mut spec, &folder, &interrupt).map_err(Error::Failed)?;
+        build::both(template, &mut spec, &folder, &interrupt)?;
     }
     let mut instrument = instrument(options, spec, &topology, beside, &interrupt)?;
     let mut experiment = instrument.experiment(design);
@@ -119,17 +116,17 @@ fn instrument(
     interrupt: &Arc<AtomicBool>,
 ) -> Result<Programs, Error> {
     let limit = spec.run_limit.duration();
-    let mut launcher = Launcher::new(topology.order.clone(), limit, Arc::clone(interrupt))
-        .map_err(Error::Failed)?;
+    let mut launcher = Launcher::new(topology.order.clone(), limit, Arc::clone(interrupt))?;
     launcher.cpus.clone_from(&spec.pin);
-    launcher.counters = Counters::probe(spec.counters).map_err(Error::Usage)?;
+    launcher.counters =
+        Counters::probe(spec.counters).map_err(locklab_programs::error::Error::from)?;
     if let Some(folder) = &args.logs {
         let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.clone());
-        launcher.keep_logs(folder).map_err(Error::Failed)?;
+        launcher.keep_logs(folder)?;
     }
     let environment = Environment::read();
     let machine = Machine::new(&environment, &topology.order);
-    let instrument = Programs::new(spec, environment, machine, launcher).map_err(Error::Usage)?;
+    let instrument = Programs::new(spec, environment, machine, launcher)?;
     Ok(match beside {
         Some(folder) if args.logs.is_none() => instrument.with_logs_below(folder.join("logs")),
         _ => instrument,

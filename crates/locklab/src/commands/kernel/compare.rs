@@ -61,11 +61,9 @@ pub fn plan(
     (design, guests): (&DesignSettings, &GuestSettings),
     aa: bool,
 ) -> Result<Plan, Error> {
-    let design = over(design, &experiment.design).map_err(Error::Usage)?;
-    let design = design
-        .design(LAYOUTS, Family::Holm, aa)
-        .map_err(Error::Usage)?;
-    let guests = over(guests, &experiment.guests).map_err(Error::Usage)?;
+    let design = over(design, &experiment.design)?;
+    let design = design.design(LAYOUTS, Family::Holm, aa)?;
+    let guests = over(guests, &experiment.guests)?;
     if experiment.machine.on.is_some() {
         guests.refuse_on_a_box().map_err(Error::Usage)?;
     }

@@ -37,8 +37,7 @@ pub(super) fn run(
     let pairs = pairs_for(plan.cells.len());
     let design = settings
         .design
-        .design(pairs, Family::FalseDiscovery, args.aa)
-        .map_err(Error::Usage)?;
+        .design(pairs, Family::FalseDiscovery, args.aa)?;
     let only = (plan.cpus.len() == 1).then(|| ranges(&plan.cpus));
     let interrupt = interrupt::listen()?;
     // Without a store there is no card either.

@@ -188,14 +188,13 @@ impl MatrixSettings {
     /// [`Error::Usage`] with the first such setting.
     pub(super) fn machine(&self) -> Result<Option<&str>, Error> {
         let machine = self.on.as_deref().filter(|machine| *machine != "native");
-        match machine {
-            Some(_) => refuse(&self.here, "is for this machine; leave it out with --on"),
-            None => {
-                let why = "is for simulated machines; say which, with --on MACHINE";
-                refuse(&self.modelled, why).and_then(|()| refuse(&self.extras, why))
-            }
+        if machine.is_some() {
+            refuse(&self.here, "is for this machine; leave it out with --on")?;
+        } else {
+            let why = "is for simulated machines; say which, with --on MACHINE";
+            refuse(&self.modelled, why)?;
+            refuse(&self.extras, why)?;
         }
-        .map_err(Error::Usage)?;
         Ok(machine)
     }
 }
@@ -242,7 +241,8 @@ pub(crate) fn check_shared<'a>(
         .filter(|subject| subject.info.readers_share)
         .map(|subject| subject.info.name)
         .collect();
-    check_readers(mix, locks.map(|lock| lock.info.readers_share), &able).map_err(Error::Usage)
+    let shared = locks.map(|lock| lock.info.readers_share);
+    Ok(check_readers(mix, shared, &able)?)
 }
 
 /// A list without repetitions.
@@ -300,7 +300,8 @@ impl FromStr for Threads {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        list::parse(text)?.try_into()
+        let list = list::parse(text).map_err(|e| e.to_string())?;
+        list.try_into()
     }
 }
 
@@ -333,7 +334,7 @@ mod tests {
             ("delta = 0.0", "line 4: 0 is no margin"),
         ] {
             let settings = file::parse::<MatrixSettings>(&format!("{head}{text}\n"));
-            let error = settings.unwrap_err();
+            let error = settings.unwrap_err().to_string();
             assert!(error.contains(part), "{error}");
         }
     }

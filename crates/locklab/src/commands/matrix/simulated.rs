@@ -43,8 +43,7 @@ pub(super) fn run(
         .map_err(Error::Usage)?;
     let design = settings
         .design
-        .design(PAIRS, Family::FalseDiscovery, args.aa)
-        .map_err(Error::Usage)?;
+        .design(PAIRS, Family::FalseDiscovery, args.aa)?;
     let seed = design.seed;
     let experiment = instrument.experiment(design);
     if common.dry_run {

@@ -54,10 +54,7 @@ pub(super) fn run(
     spec.experiment = question.subjects[1].lock.clone();
     let plan = replayed::plan(spec, replay, &native)?;
     // Of many copies none has a bias to be stored.
-    let design = args
-        .design
-        .design(BLOCKS, Family::FalseDiscovery, false)
-        .map_err(Error::Usage)?;
+    let design = args.design.design(BLOCKS, Family::FalseDiscovery, false)?;
     let interrupt = interrupt::listen()?;
     let (mut instrument, experiment) = native
         .ranking(question, plan, design, Arc::clone(&interrupt))

@@ -12,21 +12,21 @@ use std::path::Path;
 const MOST_LOCKS: usize = 64;
 
 /// Refuses what a recording says itself.
-pub(super) fn check(args: &RankSettings, machine: Option<&str>) -> Result<(), String> {
+pub(super) fn check(args: &RankSettings, machine: Option<&str>) -> Result<(), Error> {
     const WHY: &str = "does not go with --trace: the recording says what threads do";
     if let Some(machine) = machine {
-        return Err(format!(
+        return Err(Error::Usage(format!(
             "--trace is replayed on this machine; leave out --on {machine}"
-        ));
+        )));
     }
     let lengths = [
         ("--critical", args.critical.is_some()),
         ("--non-critical", args.non_critical.is_some()),
     ];
     if let Some((option, _)) = lengths.iter().find(|(_, given)| *given) {
-        return Err(format!("{option} {WHY}"));
+        return Err(Error::Usage(format!("{option} {WHY}")));
     }
-    refuse(&args.turns, WHY)
+    Ok(refuse(&args.turns, WHY)?)
 }
 
 /// The program of the recording in `file`.

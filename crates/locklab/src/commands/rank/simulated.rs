@@ -48,10 +48,7 @@ pub(super) fn run(
         },
     };
     let question = question(args, comparing.aa, &place)?;
-    let design = args
-        .design
-        .design(BLOCKS, Family::FalseDiscovery, false)
-        .map_err(Error::Usage)?;
+    let design = args.design.design(BLOCKS, Family::FalseDiscovery, false)?;
     let spec = spec(args, threads, &question);
     let interrupt = interrupt::listen()?;
     let mut instrument = Ranked::new(spec, question, machine, design.seed, workers(), &interrupt)

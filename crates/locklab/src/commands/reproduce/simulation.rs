@@ -35,11 +35,10 @@ pub fn file(
     };
     let why = "is for comparisons that are judged; a published experiment is simulated beside its \
                figures";
-    refuse(&measured, why)
-        .and_then(|()| refuse(comparing, why))
-        .map_err(Error::Usage)?;
+    refuse(&measured, why)?;
+    refuse(comparing, why)?;
     let name = path.display().to_string();
-    let text = read(path).map_err(Error::Usage)?;
+    let text = read(path)?;
     let experiment = Experiment::parse(&name, &text).map_err(Error::Usage)?;
     let reference = reference_of(path, &experiment.reference)?;
     if common.dry_run {
@@ -80,7 +79,7 @@ pub(super) fn own(
     common: &Common,
 ) -> Result<ExitCode, Error> {
     let name = path.display().to_string();
-    let text = read(path).map_err(Error::Usage)?;
+    let text = read(path)?;
     if locklab_published::is_experiment(&text) {
         return file(path, design, comparing, common);
     }
@@ -121,7 +120,7 @@ fn reference_of(path: &Path, reference: &str) -> Result<Reference, Error> {
             path.display()
         ))
     })?;
-    let text = read(found).map_err(Error::Usage)?;
+    let text = read(found)?;
     Reference::parse(reference, &text).map_err(Error::Usage)
 }
 
