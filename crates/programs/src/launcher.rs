@@ -342,7 +342,6 @@ fn unusable(folder: &Path, e: &std::io::Error) -> Fault {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::workloads::Fault;
 
     fn launcher(limit: Duration) -> Launcher {
         let never = Arc::new(AtomicBool::new(false));

@@ -25,7 +25,7 @@ struct MadeUp {
     runs: u32,
     effect: f64,
     fail_at: Option<(u32, Fault)>,
-    absent: Option<String>,
+    absent: Option<Error>,
     /// The subject and the seed of every run, and what was counted.
     log: Rc<RefCell<Vec<(String, u64, Filter)>>>,
 }
@@ -267,7 +267,7 @@ fn one_failed_run_costs_its_pair_alone() {
 fn a_failed_check_ends_the_workload_without_a_verdict_and_the_next_goes_on() {
     let failed = Fault::CheckFailed("3 requests failed".into());
     let mut absent = MadeUp::new(2, 1.0);
-    absent.absent = Some("nginx is not installed; apt-get install nginx-light".into());
+    absent.absent = Some(Error::NotInstalled("nginx".into(), "nginx-light".into()));
     let mut all = instrument(vec![
         MadeUp::failing(1, 1.2, 30, failed),
         absent,
