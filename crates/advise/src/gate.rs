@@ -7,9 +7,21 @@ use locklab_sim::{Machine, Placement, Replay, Replayed, SimError, replay};
 /// By how much the simulated rate may differ from the recorded one.
 pub const TOLERANCE: f64 = 0.15;
 
+/// Whether the program was replayed by real threads, under its own lock, on the
+/// machine that recorded.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Here {
+    /// At so many times its recorded rate.
+    Rate(f64),
+    /// It was not, for this reason.
+    Not(String),
+}
+
 /// How the program's own rate was met.
 #[derive(Clone, Debug)]
 pub struct Gate {
+    /// By real threads.
+    pub here: Here,
     /// Threads that computed at a time, as recorded.
     pub recorded: f64,
     /// The same program under its own lock, simulated.
@@ -19,7 +31,12 @@ pub struct Gate {
 impl Gate {
     /// Simulates a program, read with the recorder's part, on a model of the
     /// machine that recorded.
-    pub(crate) fn of(program: &Program, here: &Machine, seed: u64) -> Result<Self, SimError> {
+    pub(crate) fn of(
+        program: &Program,
+        here: &Machine,
+        replayed: Here,
+        seed: u64,
+    ) -> Result<Self, SimError> {
         let roles = program.cast(None, seed);
         let cpus = here.hardware_threads();
         let simulated = replay(&Replay {
@@ -33,6 +50,7 @@ impl Gate {
             work_ns: program.recorded.work_ns,
         })?;
         Ok(Self {
+            here: replayed,
             recorded: program.recorded.rate(),
             simulated,
         })
@@ -47,6 +65,83 @@ impl Gate {
     /// Whether advice may be given.
     #[must_use]
     pub fn passes(&self) -> bool {
-        (1.0 - TOLERANCE..=1.0 + TOLERANCE).contains(&self.ratio())
+        within(self.ratio()) && self.passes_here()
+    }
+
+    /// Whether the replay by real threads does not forbid it.
+    #[must_use]
+    pub fn passes_here(&self) -> bool {
+        match self.here {
+            Here::Rate(ratio) => within(ratio),
+            Here::Not(_) => true,
+        }
+    }
+
+    /// Which rates were not met, in words; empty if all were.
+    #[must_use]
+    pub fn misses(&self) -> String {
+        let simulated = match within(self.ratio()) {
+            false => Some(format!(
+                "the simulated program gets on at {:.2} times its recorded rate",
+                self.ratio()
+            )),
+            true => None,
+        };
+        let here = match self.here {
+            Here::Rate(ratio) if !within(ratio) => Some(format!(
+                "replayed here by real threads it has {ratio:.2} times its recorded rate"
+            )),
+            _ => None,
+        };
+        let all: Vec<String> = simulated.into_iter().chain(here).collect();
+        all.join(", and ")
+    }
+}
+
+fn within(ratio: f64) -> bool {
+    (1.0 - TOLERANCE..=1.0 + TOLERANCE).contains(&ratio)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use locklab_sim::Latency;
+
+    fn gate(simulated: f64, here: Here) -> Gate {
+        Gate {
+            here,
+            recorded: 1.0,
+            simulated: Replayed {
+                rate: simulated,
+                acquisitions_per_s: 0.0,
+                wait: Latency::default(),
+                waited: 0.0,
+                burnt: 0.0,
+                jain: 1.0,
+                locks: Vec::new(),
+                seconds: 1.0,
+                forced: 0,
+                trace_hash: 0,
+                events: 0,
+            },
+        }
+    }
+
+    #[test]
+    fn either_replay_shuts_the_gate_and_none_does_not() {
+        assert!(gate(1.1, Here::Rate(0.9)).passes());
+        assert!(gate(1.1, Here::Not("it is elsewhere".into())).passes());
+        let simulated = gate(1.5, Here::Rate(1.0));
+        assert!(!simulated.passes() && simulated.passes_here());
+        assert_eq!(
+            simulated.misses(),
+            "the simulated program gets on at 1.50 times its recorded rate"
+        );
+        let here = gate(1.0, Here::Rate(0.5));
+        assert!(!here.passes());
+        assert_eq!(
+            here.misses(),
+            "replayed here by real threads it has 0.50 times its recorded rate"
+        );
     }
 }

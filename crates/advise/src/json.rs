@@ -1,7 +1,9 @@
 //! The advice for programs: one document, whose figures are those of the report.
 
+use crate::gate::Here;
 use crate::question::Question;
 use crate::runs::Advice;
+use crate::validation;
 use crate::verdict::Verdict;
 use crate::words::{Summary, not_seen, paragraph};
 use locklab_replay::Program;
@@ -79,6 +81,10 @@ pub(crate) fn data(
         ("advice", advised),
         ("confirm", json!(confirm)),
         (
+            "validation",
+            json!(validation::sentences(summaries, question)),
+        ),
+        (
             "gate",
             json!({
                 "passes": advice.gate.passes(),
@@ -86,10 +92,14 @@ pub(crate) fn data(
                 "recorded_threads_at_work": advice.gate.recorded,
                 "simulated_threads_at_work": advice.gate.simulated.rate,
                 "machine": question.here.name,
+                "replayed_here": match &advice.gate.here {
+                    Here::Rate(ratio) => json!({ "ratio": ratio, "passes": advice.gate.passes_here() }),
+                    Here::Not(why) => json!({ "why": why }),
+                },
                 "not_seen": if advice.gate.passes() {
                     Vec::new()
                 } else {
-                    not_seen(program, advice.gate.ratio())
+                    not_seen(program, &advice.gate)
                 },
             }),
         ),

@@ -15,12 +15,12 @@ mod json;
 mod question;
 mod report;
 mod runs;
-mod scheduler;
+mod validation;
 mod verdict;
 mod words;
 
 pub use candidates::{Candidate, TODAY, candidates};
-pub use gate::{Gate, TOLERANCE};
+pub use gate::{Gate, Here, TOLERANCE};
 pub use question::{Question, generic};
 pub use report::document;
 pub use runs::{Advice, Point, advise};

@@ -1,6 +1,7 @@
 //! What is asked: which machines, how many threads, which locks.
 
 use crate::candidates::Candidate;
+use crate::gate::Here;
 use locklab_sim::Machine;
 
 /// What is asked.
@@ -10,6 +11,8 @@ pub struct Question {
     pub machines: Vec<Machine>,
     /// A model of the machine that recorded.
     pub here: Machine,
+    /// What a replay by real threads on the machine that recorded gave.
+    pub replayed: Here,
     /// Numbers of threads; none for as recorded.
     pub threads: Vec<usize>,
     /// The locks to try.

@@ -1,10 +1,11 @@
 //! The advice as a report.
 
 use crate::candidates::{Candidate, TODAY};
-use crate::gate::TOLERANCE;
+use crate::gate::{Here, TOLERANCE};
 use crate::json::data;
 use crate::question::Question;
 use crate::runs::{Advice, Point};
+use crate::validation;
 use crate::verdict::Verdict;
 use crate::words::{Summary, not_seen, paragraph, to_confirm};
 use locklab_document::number::{count, grouped, percent, short, time};
@@ -32,7 +33,7 @@ pub fn document(
     let command = confirm(&summaries, question, &info.command);
     let mut document = Document {
         title: format!("Locks of {}: what to do", of_program(&info.command)),
-        head: head(program, question, info),
+        head: head(advice, program, question, info),
         labels: Labels {
             baseline: "today's lock".into(),
             experiment: "another".into(),
@@ -73,7 +74,7 @@ pub fn document(
     }
     document.push(threads(program, name));
     document.push(locks(program));
-    document.push(limits(program));
+    document.push(limits(program, &summaries, question));
     document
 }
 
@@ -82,7 +83,12 @@ fn of_program(command: &str) -> &str {
     word.rsplit('/').next().unwrap_or(word)
 }
 
-fn head(program: &Program, question: &Question, info: &Info) -> Vec<(String, String)> {
+fn head(
+    advice: &Advice,
+    program: &Program,
+    question: &Question,
+    info: &Info,
+) -> Vec<(String, String)> {
     let recorded = &program.recorded;
     let fact = |name: &str, text: String| (name.to_owned(), text);
     vec![
@@ -105,6 +111,21 @@ fn head(program: &Program, question: &Question, info: &Info) -> Vec<(String, Str
                  measured but the recording",
                 count(question.draws, "machine")
             ),
+        ),
+        fact(
+            "Gate",
+            match &advice.gate.here {
+                Here::Rate(ratio) => format!(
+                    "under its own lock {:.2} times its recorded rate simulated, {ratio:.2} times \
+                     replayed here by real threads",
+                    advice.gate.ratio()
+                ),
+                Here::Not(why) => format!(
+                    "under its own lock {:.2} times its recorded rate simulated; not replayed by \
+                     real threads: {why}",
+                    advice.gate.ratio()
+                ),
+            },
         ),
         fact(
             "Today's lock",
@@ -269,21 +290,20 @@ fn chart(summaries: &[&Summary<'_>], question: &Question) -> Section {
 /// No advice, and why.
 fn shut(advice: &Advice, program: &Program) -> Section {
     let gate = &advice.gate;
-    let ratio = gate.ratio();
     Section::new("")
         .with(Part::Prose(
             format!(
-                "No advice: under its own lock, as recorded, the simulated program gets on at \
-                 {ratio:.2} times its own rate ({:.2} threads compute at a time, {:.2} did), and \
-                 must within {:.0} %.",
+                "No advice: under its own lock, as recorded, {}; it must be within {:.0} %. (Of the \
+                 threads {:.2} compute at a time in the simulation, {:.2} did.)",
+                gate.misses(),
+                100.0 * TOLERANCE,
                 gate.simulated.rate,
                 gate.recorded,
-                100.0 * TOLERANCE
             ),
             Tone::Lead,
         ))
         .prose("What the recording does not see, or the model does not know:")
-        .items(not_seen(program, ratio))
+        .items(not_seen(program, gate))
 }
 
 fn threads(program: &Program, name: &mut dyn FnMut(&Site) -> String) -> Section {
@@ -348,7 +368,7 @@ fn locks(program: &Program) -> Section {
         ))
 }
 
-fn limits(program: &Program) -> Section {
+fn limits(program: &Program, summaries: &[Summary<'_>], question: &Question) -> Section {
     let mut items = vec![
         "Work takes as long as where it was recorded, on every machine; what threads do to one \
          another's caches outside the locks is not simulated."
@@ -370,5 +390,6 @@ fn limits(program: &Program) -> Section {
             time(program.recorded.preempted_ns)
         ));
     }
+    items.extend(validation::sentences(summaries, question));
     Section::new("What this rests on").items(items)
 }

@@ -3,16 +3,19 @@
 use crate::candidates::TODAYS;
 use crate::gate::Gate;
 use crate::question::{LEAST_DRAWS, Question};
-use crate::scheduler;
 use locklab_judge::fork_seed;
 use locklab_replay::{Program, Role};
-use locklab_sim::band::draws;
+use locklab_sim::band::{draws, with_system};
 use locklab_sim::{Machine, Placement, Replay, Replayed, SimError, Subject, Waiters, replay};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 /// Acquisitions of one simulation, about.
 const ACQUISITIONS: f64 = 12_000.0;
+/// With more threads than CPUs, how often each CPU at least passes from one thread
+/// to the next: a lock in order of arrival collapses once a waiter has lost its CPU,
+/// and that may be after many of its turns.
+const SLICES: f64 = 50.0;
 /// The most simulated time of one, in nanoseconds of each thread's work.
 const MOST_WORK: f64 = 300e6;
 
@@ -85,7 +88,13 @@ pub fn advise(
     interrupt: &AtomicBool,
     progress: impl Fn(usize, usize) + Sync,
 ) -> Result<Option<Advice>, String> {
-    let gate = Gate::of(checked, &question.here, question.seed).map_err(|e| e.to_string())?;
+    let gate = Gate::of(
+        checked,
+        &question.here,
+        question.replayed.clone(),
+        question.seed,
+    )
+    .map_err(|e| e.to_string())?;
     if !gate.passes() {
         let points = Vec::new();
         return Ok(Some(Advice { gate, points }));
@@ -108,7 +117,7 @@ pub fn advise(
             let draws = draws(machine, question.draws.max(LEAST_DRAWS));
             let numbered = draws.iter().enumerate();
             numbered
-                .map(|(number, machine)| scheduler::drawn(machine, number, question.seed))
+                .map(|(number, machine)| with_system(machine, number, question.seed))
                 .collect()
         })
         .collect();
@@ -145,7 +154,7 @@ pub fn advise(
                 fork_seed(question.seed, task.place as u64),
                 task.draw as u64,
             ),
-            work_ns: work(program, roles.len()),
+            work_ns: work(program, &question.machines[*machine], roles.len()),
         })
     };
     let Some(results) = all(&tasks, question.workers, interrupt, run, progress) else {
@@ -182,12 +191,19 @@ fn tasks(places: usize, question: &Question) -> Vec<Task> {
 }
 
 /// The work after which a simulation has seen enough.
-fn work(program: &Program, running: usize) -> f64 {
+fn work(program: &Program, machine: &Machine, running: usize) -> f64 {
     let recorded = &program.recorded;
     let each = recorded.work_ns / recorded.acquisitions.max(1) as f64;
     // Every thread gets to take its turn a few times.
     let acquisitions = ACQUISITIONS.max(100.0 * running as f64);
-    (each * acquisitions).min(MOST_WORK * running as f64)
+    let cpus = machine.hardware_threads();
+    let slices = match running > cpus {
+        true => SLICES * 1e3 * machine.get("scheduler.slice_us") * cpus as f64,
+        false => 0.0,
+    };
+    (each * acquisitions)
+        .max(slices)
+        .min(MOST_WORK * running as f64)
 }
 
 /// Runs each task on one of `workers` threads; `None` if it was interrupted.
@@ -265,5 +281,31 @@ impl Gathered {
             free: self.free.ok_or("a simulation ended without an outcome")?,
             what_ifs: self.what_ifs,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::question::generic;
+    use locklab_replay::Recorded;
+
+    #[test]
+    fn more_threads_than_cpus_are_simulated_for_many_slices() {
+        let program = Program {
+            locks: Vec::new(),
+            threads: Vec::new(),
+            channels: 0,
+            classes: Vec::new(),
+            modules: Vec::new(),
+            recorded: Recorded {
+                work_ns: 1e6,
+                acquisitions: 1000,
+                ..Recorded::default()
+            },
+        };
+        let machine = generic(2).unwrap();
+        assert_eq!(work(&program, &machine, 2), 12e6);
+        assert_eq!(work(&program, &machine, 8), 50.0 * 2.8e6 * 2.0);
     }
 }

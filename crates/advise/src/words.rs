@@ -1,5 +1,6 @@
 //! The advice in words: what no lock can beat first, then what is worth a try.
 
+use crate::gate::{Gate, Here, TOLERANCE};
 use crate::question::Question;
 use crate::runs::{Advice, Point};
 use crate::verdict::{Class, FLAT, Verdict};
@@ -252,7 +253,7 @@ pub(crate) fn paragraph(
 
 /// What the recording does not see, as far as that can be told: the reasons for
 /// which the gate may be shut.
-pub(crate) fn not_seen(program: &Program, ratio: f64) -> Vec<String> {
+pub(crate) fn not_seen(program: &Program, gate: &Gate) -> Vec<String> {
     let recorded = &program.recorded;
     let lived = recorded.window_ns * program.threads.len() as f64;
     let part = |ns: f64| percent(100.0 * ns / lived.max(1.0));
@@ -276,16 +277,28 @@ pub(crate) fn not_seen(program: &Program, ratio: f64) -> Vec<String> {
             percent(100.0 * recorded.left_out_locks.1)
         ));
     }
-    if ratio > 1.0 {
+    let here = match gate.here {
+        Here::Rate(ratio) => ratio,
+        Here::Not(_) => 1.0,
+    };
+    if gate.ratio() > 1.0 + TOLERANCE || here > 1.0 + TOLERANCE {
         reasons.push(
             "the program waits for something that looks like work: sleeps, I/O, semaphores, locks \
              that are not of pthread, memory that several threads write"
                 .to_owned(),
         );
-    } else {
+    }
+    if gate.ratio() < 1.0 - TOLERANCE {
         reasons.push(
             "the model makes the locks or the operating system slower than they are here; \
              'locklab machine fit' measures this machine, and --here takes its file"
+                .to_owned(),
+        );
+    }
+    if here < 1.0 - TOLERANCE {
+        reasons.push(
+            "this machine is busier, or slower, than it was when it recorded; advise while it is \
+             idle"
                 .to_owned(),
         );
     }

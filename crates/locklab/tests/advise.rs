@@ -136,6 +136,8 @@ fn the_same_seed_gives_the_same_advice_and_more_threads_wait_more() {
     assert_eq!(found, document(&file, &arguments));
     assert_eq!(found["provenance"]["source"], "simulation");
     assert_eq!(found["gate"]["passes"], true);
+    let score = found["validation"][0].as_str().unwrap();
+    assert!(score.contains("(contended, same socket) with published figures"));
     let rate = |point: usize, which: &str| {
         let run = &found["points"][point];
         match which {

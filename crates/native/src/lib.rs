@@ -16,6 +16,7 @@ pub mod crash;
 mod disturbance;
 mod figures;
 pub mod fit;
+pub mod gate;
 pub mod instrument;
 mod latency;
 pub mod lock_code;

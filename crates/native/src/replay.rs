@@ -69,6 +69,11 @@ impl Replay {
         self.program.locks.len()
     }
 
+    /// Whether the lock with the most waiting has readers.
+    pub(crate) fn hottest_is_shared(&self) -> bool {
+        self.program.locks.first().is_some_and(|lock| lock.shared)
+    }
+
     /// The workers if the classes that scale have `threads` in all; as recorded
     /// without a number.
     ///
@@ -132,7 +137,6 @@ impl Replay {
     /// What is replayed, for the head of a report.
     pub(crate) fn facts(&self) -> Vec<(String, String)> {
         let recorded = &self.program.recorded;
-        let sections = self.sections() as f64;
         vec![
             (
                 "Program".into(),
@@ -150,11 +154,16 @@ impl Replay {
                 format!(
                     "{:.0} sections a second with its own locks and the recorder, which took {:.0} \
                      ns of each operation",
-                    sections / (recorded.window_ns * 1e-9).max(1e-9),
+                    self.recorded_per_s(),
                     recorded.recorder_ns,
                 ),
             ),
         ]
+    }
+
+    /// Sections a second as they were recorded.
+    pub(crate) fn recorded_per_s(&self) -> f64 {
+        self.sections() as f64 / (self.program.recorded.window_ns * 1e-9).max(1e-9)
     }
 
     /// Sections in the window, which hold a lock from first to last: what a

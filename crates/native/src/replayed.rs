@@ -37,10 +37,9 @@ impl<'a, L: RawLock<NativePlatform>> Replayed<'a, L> {
         unsafe { Taken::at(&worker.places[place as usize]) }
     }
 
-    /// Acquires a lock, and notes it in its line; returns whether it was another
-    /// worker's before.
+    /// Acquires a lock.
     #[inline(always)]
-    fn enter(&self, worker: &Worker<'a>, place: u32, shared: bool, done: &mut Done) {
+    fn enter(&self, worker: &Worker<'a>, place: u32, shared: bool) {
         let taken = self.taken(worker, place);
         // SAFETY: the context is ours, for this lock, which we do not hold.
         unsafe {
@@ -49,9 +48,11 @@ impl<'a, L: RawLock<NativePlatform>> Replayed<'a, L> {
                 false => taken.lock.lock(taken.context),
             }
         }
-        self.note(worker, place, shared, done);
     }
 
+    /// Notes in the line of a section's first lock that the worker has it. The locks
+    /// within it have none: what it took the program to move its data from CPU to
+    /// CPU is in the recorded times, and each further line would be moved in addition.
     #[inline(always)]
     fn note(&self, worker: &Worker<'a>, place: u32, shared: bool, done: &mut Done) {
         if !shared {
@@ -108,14 +109,7 @@ impl<'a, L: RawLock<NativePlatform>> Turns<'a, L> for Replayed<'a, L> {
     fn acquire(&self, worker: &Worker<'a>) {
         // The act stays the next: what follows needs to know it.
         if let Act::Acquire { place, shared } = self.stage.part.acts[self.at.get()] {
-            let taken = self.taken(worker, place);
-            // SAFETY: the context is ours, for this lock, which we do not hold.
-            unsafe {
-                match shared {
-                    true => taken.lock.read_lock(taken.context),
-                    false => taken.lock.lock(taken.context),
-                }
-            }
+            self.enter(worker, place, shared);
         }
     }
 
@@ -123,21 +117,15 @@ impl<'a, L: RawLock<NativePlatform>> Turns<'a, L> for Replayed<'a, L> {
     fn inside_and_release(&self, worker: &Worker<'a>) -> Done {
         let mut done = Done::default();
         let mut held = 0_u32;
-        // The lock whose line it computes in: the last one that it has alone.
-        let mut own = None;
         if let Act::Acquire { place, shared } = self.next() {
             self.note(worker, place, shared, &mut done);
             held = 1;
-            own = (!shared).then_some(place);
         }
         while held > 0 {
             match self.next() {
                 Act::Acquire { place, shared } => {
-                    self.enter(worker, place, shared, &mut done);
+                    self.enter(worker, place, shared);
                     held += 1;
-                    if !shared {
-                        own = Some(place);
-                    }
                 }
                 Act::Release { place, shared } => {
                     let taken = self.taken(worker, place);
@@ -149,16 +137,9 @@ impl<'a, L: RawLock<NativePlatform>> Turns<'a, L> for Replayed<'a, L> {
                         }
                     }
                     held -= 1;
-                    own = own.filter(|&own| own != place);
                 }
-                act => {
-                    let section = match own {
-                        Some(place) => &self.taken(worker, place).lines[0],
-                        None => worker.private,
-                    };
-                    // SAFETY: we hold its lock, or it is ours alone.
-                    self.alone(act, |units| unsafe { section.units(units) });
-                }
+                // SAFETY: the section is ours alone.
+                act => self.alone(act, |units| unsafe { worker.private.units(units) }),
             }
         }
         done

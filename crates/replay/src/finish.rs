@@ -99,6 +99,10 @@ impl Reading<'_> {
             let ticks: u64 = running.iter().map(of).sum();
             self.trace.nanoseconds(ticks)
         };
+        let wakes = self.wakes.costs().map(|(call, wake)| {
+            let [call, wake] = [call, wake].map(|ticks| self.trace.nanoseconds(ticks));
+            (call, wake)
+        });
         let info = &self.trace.info;
         let recorded = Recorded {
             from_ns: self.trace.nanoseconds(self.from.saturating_sub(info.began)),
@@ -116,6 +120,7 @@ impl Reading<'_> {
             acquisitions: self.acquisitions as u64,
             recorder_ns: self.trace.nanoseconds(recorder),
             free_ns: free[0] as f64,
+            wake_ns: wakes,
             left_out_threads: self.trace.threads.len() - running.len(),
             private_locks: kept.private,
             left_out_locks: kept.left_out,

@@ -22,6 +22,7 @@ mod program;
 mod reading;
 mod shared;
 mod thread;
+mod wakes;
 mod what_if;
 mod window;
 

@@ -140,6 +140,9 @@ pub struct Recorded {
     pub recorder_ns: f64,
     /// What an acquisition took of a lock that was free, without the recorder.
     pub free_ns: f64,
+    /// What a call took that woke a thread, and how long after its end that ran,
+    /// in nanoseconds, if there were enough.
+    pub wake_ns: Option<(f64, f64)>,
     /// Threads of the recording that took no lock in the window, which have no
     /// part in the program.
     pub left_out_threads: usize,

@@ -3,7 +3,8 @@
 use crate::cause::Cause;
 use crate::channels::Channels;
 use crate::program::{Lock, Module, Site, Step};
-use crate::thread::{Asks, Hold, Idle, Running};
+use crate::thread::{Asks, Hold, Idle, Releases, Running};
+use crate::wakes::Wakes;
 use locklab_trace::{Attempt, Event, Trace};
 use std::collections::HashMap;
 
@@ -16,6 +17,8 @@ struct Use {
     waiters: u32,
     /// When it was acquired last.
     acquired: u64,
+    /// When the last release began that may have woken a waiter.
+    woke: Option<u64>,
 }
 
 /// What has been read of a window.
@@ -38,6 +41,7 @@ pub(crate) struct Reading<'a> {
     /// Ticks of acquisitions of free locks, and of releases that nobody waited
     /// for, where both ends were recorded.
     pub(crate) free: [Vec<u64>; 2],
+    pub(crate) wakes: Wakes,
     /// What such operations take of which one time was recorded, so that what
     /// they take lies in the work before or behind them.
     whole: [u64; 2],
@@ -71,6 +75,7 @@ impl<'a> Reading<'a> {
             handles: HashMap::new(),
             places: HashMap::new(),
             free: [Vec::new(), Vec::new()],
+            wakes: Wakes::new(whole[1]),
             whole,
             acquisitions: 0,
         };
@@ -182,17 +187,34 @@ impl<'a> Reading<'a> {
                 self.worked(thread, tick);
                 let lock = self.lock(image, lock);
                 self.given_up(thread, lock, tick);
-                self.running[thread].releases = Some((lock, tick));
+                let awaited = self.uses[lock].waiters > 0;
+                if awaited {
+                    self.uses[lock].woke = Some(tick);
+                }
+                self.running[thread].releases = Some(Releases {
+                    lock,
+                    since: tick,
+                    awaited,
+                });
             }
             Event::Released => {
                 let mut since_then = tick;
-                if let Some((lock, since)) = self.running[thread].releases.take() {
+                if let Some(release) = self.running[thread].releases.take() {
+                    let Releases {
+                        lock,
+                        since,
+                        awaited,
+                    } = release;
                     let mut took = self.within(since, tick);
                     if tick == since {
                         took = self.whole[1];
                         since_then += took;
                     } else if self.counts(since) && self.uses[lock].waiters == 0 {
                         self.free[1].push(took);
+                    }
+                    let woke = awaited && self.wakes.released(took);
+                    if awaited && !woke && self.uses[lock].woke == Some(since) {
+                        self.uses[lock].woke = None;
                     }
                     self.running[thread].operations += took;
                 }
@@ -272,6 +294,12 @@ impl<'a> Reading<'a> {
         let counts = self.counts(tick);
         let used = &mut self.uses[asks.lock];
         used.waiters = used.waiters.saturating_sub(1);
+        if let Some(woke) = used.woke.take()
+            && counts
+            && asks.since < woke
+        {
+            self.wakes.ran(tick - woke);
+        }
         // Another thread may have come later, and first.
         let overtaken = used.acquired >= asks.since && used.acquired > 0;
         used.acquired = tick;

@@ -13,8 +13,7 @@ pub(crate) struct Running {
     /// When it began to compute what is in no step yet.
     pub(crate) since: u64,
     pub(crate) asks: Option<Asks>,
-    /// The lock that it releases, and since when.
-    pub(crate) releases: Option<(usize, u64)>,
+    pub(crate) releases: Option<Releases>,
     pub(crate) idle: Option<Idle>,
     pub(crate) holds: Vec<Hold>,
     pub(crate) steps: Vec<Step>,
@@ -39,6 +38,15 @@ pub(crate) struct Asks {
     pub(crate) since: u64,
     pub(crate) shared: bool,
     pub(crate) contended: bool,
+}
+
+/// A release that has not ended.
+#[derive(Clone, Copy)]
+pub(crate) struct Releases {
+    pub(crate) lock: usize,
+    pub(crate) since: u64,
+    /// Whether a thread waited for the lock when it began.
+    pub(crate) awaited: bool,
 }
 
 /// A wait for another thread.

@@ -6,7 +6,7 @@
 //! parts as there are draws, and each part is used once). [`variants`] changes
 //! one figure at a time, to show which of them matters.
 
-use crate::machine::{Arbitration, Machine, Origin};
+use crate::machine::{Arbitration, FIGURES, Machine, Origin};
 use crate::rng::Rng;
 
 /// Copies of the machine with one assumption changed, each with its
@@ -76,6 +76,34 @@ pub fn draws(machine: &Machine, count: usize) -> Vec<Machine> {
     draws
 }
 
+/// How much less or more an assumed figure of the operating system may be.
+const SYSTEM_FACTOR: f64 = 2.0;
+
+/// The `number`th of the operating systems that a machine's assumptions allow; the
+/// first is its own. What a wake-up or a call takes differs between systems by more
+/// than between machines, so these figures have no band of a machine file.
+#[must_use]
+pub fn with_system(machine: &Machine, number: usize, seed: u64) -> Machine {
+    let mut drawn = machine.clone();
+    if number == 0 {
+        return drawn;
+    }
+    let rng = Rng::new(seed.wrapping_add((number as u64) << 32));
+    let keys = FIGURES.iter().map(|figure| figure.key);
+    for key in keys.filter(|key| key.starts_with("scheduler.")) {
+        let factor = SYSTEM_FACTOR.powf(2.0 * rng.unit() - 1.0);
+        let figure = machine.figures.get(key);
+        if !figure.is_some_and(|figure| matches!(figure.origin, Origin::Assumption(_))) {
+            continue;
+        }
+        // A value that is not allowed stays what it was.
+        if let Ok(changed) = drawn.clone().with(key, machine.get(key) * factor) {
+            drawn = changed;
+        }
+    }
+    drawn
+}
+
 /// Corrects figures that were drawn separately and cannot be true together.
 fn reconcile(machine: &Machine, drawn: &mut Machine) {
     let [cluster, socket, remote] = [
@@ -106,6 +134,24 @@ fn reconcile(machine: &Machine, drawn: &mut Machine) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn systems_differ_in_what_is_assumed_only_and_by_twice_at_most() {
+        let machine = Machine::builtin("flat-16").unwrap();
+        let measured = machine.clone().with("scheduler.wake_us", 7.0).unwrap();
+        assert_eq!(with_system(&measured, 0, 1), measured);
+        let drawn = with_system(&measured, 3, 1);
+        assert_eq!(drawn, with_system(&measured, 3, 1));
+        assert_ne!(drawn, with_system(&measured, 4, 1));
+        assert_ne!(
+            drawn.get("scheduler.call_us"),
+            measured.get("scheduler.call_us")
+        );
+        for figure in FIGURES {
+            let by = drawn.get(figure.key) / measured.get(figure.key);
+            assert!(by.is_nan() || (0.5..=2.0).contains(&by), "{}", figure.key);
+        }
+    }
 
     #[test]
     fn each_part_of_each_band_is_drawn_once() {

@@ -1,23 +1,23 @@
 //! `locklab advise`: a recorded program, simulated under other locks, on other
 //! machines and with other numbers of threads.
 
+mod here;
+
 use crate::cli::Common;
 use crate::commands::matrix::{Threads, workers};
 use crate::comparing::{ReportFiles, show};
 use crate::output::print;
 use clap::Args;
-use locklab_advise::{Candidate, Question, TODAY, advise, candidates, document, generic};
+use locklab_advise::{Candidate, Here, Question, TODAY, advise, candidates, document, generic};
 use locklab_document::number::{count, percent};
-use locklab_host::environment::Environment;
 use locklab_host::error::Error;
 use locklab_host::interrupt;
 use locklab_lab::progress::Progress;
 use locklab_lab::settings::SEED;
-use locklab_native::scheduling;
 use locklab_preload_run::{Call, Symbols};
 use locklab_replay::{Fault, Limits, Module, Program, Site};
 use locklab_sim::Machine;
-use locklab_trace::{Info, Trace};
+use locklab_trace::Trace;
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -102,15 +102,19 @@ pub fn run(args: &AdviseArgs, common: &Common) -> Result<ExitCode, Error> {
     if common.dry_run {
         return dry_run(&question);
     }
-    if args.here.is_none() {
-        let machine = measured(question.here.clone(), &trace.info)?;
-        if question.machines == [question.here.clone()] {
-            question.machines = vec![machine.clone()];
-        }
-        question.here = machine;
-    }
-    let checked = of_recording(&trace, args, true)?;
     let interrupt = interrupt::listen()?;
+    let native = here::native(&trace.info);
+    let mut machine = question.here.clone();
+    if let (None, Ok(native)) = (&args.here, &native) {
+        machine = here::measured(machine, native)?;
+    }
+    machine = here::as_recorded(machine, &program.recorded)?;
+    if question.machines == [question.here.clone()] {
+        question.machines = vec![machine.clone()];
+    }
+    question.here = machine;
+    let checked = of_recording(&trace, args, true)?;
+    question.replayed = here::replayed(native, &trace, args, &interrupt)?;
     let bar = Progress::new(1, "simulations", common.quiet);
     let progress = |done: usize, of: usize| bar.set(done as u64, of as u64, "");
     let advice = advise(&program, &checked, &question, &interrupt, progress)
@@ -127,8 +131,8 @@ pub fn run(args: &AdviseArgs, common: &Common) -> Result<ExitCode, Error> {
     match advice.gate.passes() {
         true => Ok(code),
         false => Err(Error::Failed(format!(
-            "no advice: the simulated program gets on at {:.2} times its recorded rate",
-            advice.gate.ratio()
+            "no advice: {}",
+            advice.gate.misses()
         ))),
     }
 }
@@ -144,9 +148,18 @@ fn read(file: &Path) -> Result<Trace, Error> {
 }
 
 fn of_recording(trace: &Trace, args: &AdviseArgs, with_recorder: bool) -> Result<Program, Error> {
+    // A lock that is split becomes eight.
+    program(trace, args, locklab_sim::MOST_LOCKS - 7, with_recorder)
+}
+
+fn program(
+    trace: &Trace,
+    args: &AdviseArgs,
+    locks: usize,
+    with_recorder: bool,
+) -> Result<Program, Error> {
     let limits = Limits {
-        // A lock that is split becomes eight.
-        locks: locklab_sim::MOST_LOCKS - 7,
+        locks,
         with_recorder,
         ..Limits::default()
     };
@@ -196,6 +209,7 @@ fn question(
     Ok(Question {
         machines,
         here,
+        replayed: Here::Not("it was not asked for".into()),
         threads,
         locks,
         draws: args.draws.into(),
@@ -209,29 +223,6 @@ fn here(program: &Program) -> Result<Machine, Error> {
     let cpus = program.recorded.cpus;
     let cpus = cpus.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
     generic(cpus).map_err(Error::Failed)
-}
-
-/// That model with what futexes cost, if the machine is this one.
-fn measured(mut machine: Machine, info: &Info) -> Result<Machine, Error> {
-    if info.machine != Environment::read().name() {
-        return Ok(machine);
-    }
-    let order = locklab_native::Native::probe().topology.order;
-    if let [a, b, ..] = order[..]
-        && let Some(scheduling) = scheduling::measure(a, b)
-    {
-        for (key, us) in scheduling.figures() {
-            machine = machine.with(key, us).map_err(Error::Failed)?;
-        }
-        machine.description += &format!(
-            ", and what futexes cost, measured now: {:.1} µs for a call, {:.1} µs to wake, {:.1} µs \
-             until the woken one runs; on a busy machine that is not what a program meets",
-            scheduling.call / 1e3,
-            scheduling.wake_call / 1e3,
-            scheduling.wake / 1e3
-        );
-    }
-    Ok(machine)
 }
 
 fn dry_run(question: &Question) -> Result<ExitCode, Error> {

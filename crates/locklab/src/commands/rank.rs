@@ -9,6 +9,7 @@ mod replayed;
 mod simulated;
 
 pub use arguments::{RankArgs, RankSettings};
+pub(crate) use replayed::MOST_LOCKS;
 
 use crate::cli::Common;
 use crate::comparing::ComparingArgs;

@@ -9,7 +9,7 @@ use locklab_trace::Trace;
 use std::path::Path;
 
 /// The most locks that are replayed; what is done with others is work.
-const MOST_LOCKS: usize = 64;
+pub(crate) const MOST_LOCKS: usize = 64;
 
 /// Refuses what a recording says itself.
 pub(super) fn check(args: &RankSettings, machine: Option<&str>) -> Result<(), Error> {

@@ -1,0 +1,60 @@
+//! How often a direction of the model was right where the answer is published, for
+//! the kinds of question that the advice answers.
+//!
+//! The counts and their words are those of every report on models
+//! ([`locklab_sim_instrument::score`]). It must never give a kind of question the
+//! score of another.
+
+use crate::question::Question;
+use crate::words::Summary;
+use locklab_published::Question as Kind;
+use locklab_sim::Machine;
+use locklab_sim_instrument::score;
+use std::collections::BTreeSet;
+
+/// Said of more threads than CPUs: what is published of them is of virtual CPUs,
+/// and here the operating system shares out the CPUs.
+const MORE_THREADS: &str = "No comparison of more threads than CPUs under an operating system \
+    has published figures: how often a direction is right there is not known.";
+
+/// One sentence for each kind of question.
+pub(crate) fn sentences(summaries: &[Summary<'_>], question: &Question) -> Vec<String> {
+    let kinds: BTreeSet<Option<Kind>> = summaries
+        .iter()
+        .map(|summary| {
+            let point = summary.point;
+            kind(&question.machines[point.machine], point.running)
+        })
+        .collect();
+    let mut sentences = score::sentences(kinds.iter().flatten().copied());
+    if kinds.contains(&None) {
+        sentences.push(MORE_THREADS.to_owned());
+    }
+    sentences
+}
+
+/// The kind of question of so many threads, spread over a machine; none if they
+/// are more than its CPUs.
+fn kind(machine: &Machine, running: usize) -> Option<Kind> {
+    match running {
+        0 | 1 => Some(Kind::Uncontended),
+        _ if running > machine.hardware_threads() => None,
+        _ if machine.sockets() > 1 => Some(Kind::AcrossSockets),
+        _ => Some(Kind::SameSocket),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn more_threads_than_cpus_are_a_kind_without_a_score() {
+        let two_sockets = Machine::builtin("epyc-7763-2s").unwrap();
+        let one = Machine::builtin("flat-16").unwrap();
+        assert_eq!(kind(&two_sockets, 32), Some(Kind::AcrossSockets));
+        assert_eq!(kind(&one, 16), Some(Kind::SameSocket));
+        assert_eq!(kind(&one, 1), Some(Kind::Uncontended));
+        assert_eq!(kind(&one, 17), None);
+    }
+}

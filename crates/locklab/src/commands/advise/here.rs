@@ -1,0 +1,99 @@
+//! What this machine adds to advice, if it is the one that recorded: what futexes
+//! cost, and whether the recorded program gets on here as it did.
+//!
+//! On another machine nothing is measured, and the advice says so.
+
+use super::{AdviseArgs, program};
+use crate::commands::rank::MOST_LOCKS;
+use locklab_advise::Here;
+use locklab_host::environment::Environment;
+use locklab_host::error::Error;
+use locklab_native::{Native, Replay, gate, scheduling};
+use locklab_replay::Recorded;
+use locklab_sim::Machine;
+use locklab_trace::{Info, Trace};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+/// For how long the program is replayed.
+const TIME: Duration = Duration::from_secs(2);
+
+/// This machine.
+///
+/// # Errors
+/// Why it cannot say anything of the recording.
+pub(super) fn native(info: &Info) -> Result<Native, String> {
+    let name = Environment::read().name();
+    match info.machine == name {
+        true => Ok(Native::probe()),
+        false => Err(format!(
+            "it was recorded on {}, and this is {name}",
+            info.machine
+        )),
+    }
+}
+
+/// A model with what futexes cost on this machine.
+pub(super) fn measured(mut machine: Machine, native: &Native) -> Result<Machine, Error> {
+    if let [a, b, ..] = native.topology.order[..]
+        && let Some(scheduling) = scheduling::measure(a, b)
+    {
+        for (key, us) in scheduling.figures() {
+            machine = machine.with(key, us).map_err(Error::Failed)?;
+        }
+        machine.description += &format!(
+            ", and what futexes cost, measured now: {:.1} µs for a call, {:.1} µs to wake, {:.1} µs \
+             until the woken one runs; on a busy machine that is not what a program meets",
+            scheduling.call / 1e3,
+            scheduling.wake_call / 1e3,
+            scheduling.wake / 1e3
+        );
+    }
+    Ok(machine)
+}
+
+/// A model with what waking a thread took while the program was recorded, if the
+/// recording has enough of it: on a machine that is not idle, and in some virtual
+/// machines from minute to minute, that is several times what it is at another time.
+pub(super) fn as_recorded(machine: Machine, recorded: &Recorded) -> Result<Machine, Error> {
+    let Some((call, wake)) = recorded.wake_ns else {
+        return Ok(machine);
+    };
+    let mut machine = machine
+        .with("scheduler.wake_call_us", call / 1e3)
+        .map_err(Error::Failed)?;
+    machine.description += &format!("; as recorded, {:.1} µs to wake a thread", call / 1e3);
+    // With more threads than CPUs it waited for a CPU too.
+    if recorded.preempted_ns < 0.01 * recorded.work_ns {
+        machine = machine
+            .with("scheduler.wake_us", wake / 1e3)
+            .map_err(Error::Failed)?;
+        machine.description += &format!(", {:.1} µs until it ran", wake / 1e3);
+    }
+    Ok(machine)
+}
+
+/// Replays the program, with the recorder's part of each operation, by real
+/// threads under its own lock.
+///
+/// # Errors
+/// [`Error::Failed`] if the recording describes no program.
+pub(super) fn replayed(
+    native: Result<Native, String>,
+    trace: &Trace,
+    args: &AdviseArgs,
+    interrupt: &Arc<AtomicBool>,
+) -> Result<Here, Error> {
+    let native = match native {
+        Ok(native) => native,
+        Err(why) => return Ok(Here::Not(why)),
+    };
+    let program = program(trace, args, MOST_LOCKS, true)?;
+    let rate = Replay::new(program, &args.file.display().to_string())
+        .and_then(|replay| gate::replayed_by_recorded(&native, replay, TIME, interrupt));
+    Ok(match rate {
+        Ok(rate) => Here::Rate(rate),
+        Err(why) => Here::Not(why),
+    })
+}
