@@ -21,10 +21,14 @@ pub(crate) struct Wakes {
 }
 
 impl Wakes {
-    /// Where a release of a free lock takes so many ticks.
+    /// Where a release of a free lock takes so many ticks; 0 if the recording does
+    /// not say, and then nothing is known of wake-ups.
     pub(crate) fn new(free: u64) -> Self {
         Self {
-            least: MANY * free.max(1),
+            least: match free {
+                0 => u64::MAX,
+                free => MANY * free,
+            },
             calls: Vec::new(),
             until: Vec::new(),
         }
@@ -82,6 +86,16 @@ mod tests {
             wakes.ran(9_000_000);
         }
         assert_eq!(wakes.costs(), Some((10_000, 15_000)));
+    }
+
+    #[test]
+    fn without_the_time_of_a_free_release_nothing_is_a_wake_up() {
+        let mut wakes = Wakes::new(0);
+        for _ in 0..100 {
+            assert!(!wakes.released(10_000));
+            wakes.ran(25_000);
+        }
+        assert_eq!(wakes.costs(), None);
     }
 
     #[test]

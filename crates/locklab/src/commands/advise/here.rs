@@ -53,11 +53,19 @@ pub(super) fn measured(mut machine: Machine, native: &Native) -> Result<Machine,
     Ok(machine)
 }
 
+/// How many times what the model has a recorded wake-up may take: beyond that the
+/// recording lacks what was waited for, and the gate has to say so.
+const PLAUSIBLE: f64 = 10.0;
+
 /// A model with what waking a thread took while the program was recorded, if the
 /// recording has enough of it: on a machine that is not idle, and in some virtual
 /// machines from minute to minute, that is several times what it is at another time.
 pub(super) fn as_recorded(machine: Machine, recorded: &Recorded) -> Result<Machine, Error> {
-    let Some((call, wake)) = recorded.wake_ns else {
+    let us = |key| 1e3 * machine.get(key);
+    let (own_call, own_wake) = (us("scheduler.wake_call_us"), us("scheduler.wake_us"));
+    let plausible =
+        |&(call, wake): &(f64, f64)| call <= PLAUSIBLE * own_call && wake <= PLAUSIBLE * own_wake;
+    let Some((call, wake)) = recorded.wake_ns.filter(plausible) else {
         return Ok(machine);
     };
     let mut machine = machine

@@ -1,0 +1,257 @@
+//! What advice says of programs, beside what is measured: `cargo run --release -p
+//! locklab --example truth -- [--keep FILE] [--pairs N] [--real-time] [PROGRAM...]` prints the
+//! table of docs/record.md.
+//!
+//! Each program is recorded once under glibc's mutex. `locklab advise`, on a
+//! machine file that was fitted here at first, and `locklab rank --trace` predict the ratio of each
+//! lock's rate to that, and `locklab compare` measures it. A program takes a minute
+//! or two, and its row is kept in FILE, so that one can be made at a time; without
+//! PROGRAM all are made that FILE has not, and `--keep FILE none` only prints.
+//!
+//! With `--real-time` programs that have no more threads than there are CPUs run
+//! with real-time priority, for a machine that is not quite idle: a lock in order of
+//! arrival stops whenever the next in its queue has lost its CPU.
+//!
+//! It needs gcc, libsqlite3-dev, python3, and the packages rocksdb-tools,
+//! memcached, libmemcached-tools and stress-ng; the command, the interposer and the
+//! recorder in the release folder; and an idle machine.
+
+mod programs;
+mod table;
+
+use programs::{Program, prepare, programs};
+use serde_json::{Map, Value, json};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// How far a replay of the recorded lock may be from the program's own rate.
+const GATE: f64 = 0.15;
+
+struct Truth {
+    locklab: PathBuf,
+    folder: PathBuf,
+    pairs: String,
+    real_time: bool,
+}
+
+fn main() -> Result<(), String> {
+    let (mut pairs, mut keep, mut names) = ("6".to_owned(), None, Vec::new());
+    let mut real_time = false;
+    let mut words = std::env::args().skip(1);
+    while let Some(word) = words.next() {
+        match word.as_str() {
+            "--pairs" => pairs = words.next().unwrap_or_default(),
+            "--keep" => keep = words.next().map(PathBuf::from),
+            "--real-time" => real_time = true,
+            _ => names.push(word),
+        }
+    }
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let locklab = root.join("target/release/locklab");
+    let locklab = locklab.canonicalize().map_err(
+        |_| "there is no target/release/locklab; cargo build --release builds it and its libraries",
+    )?;
+    // The folder stays beside what is kept, so that data is made once.
+    let drawn = tempfile::tempdir().map_err(|e| e.to_string())?;
+    let folder = match &keep {
+        Some(file) => file.with_extension("data"),
+        None => drawn.path().into(),
+    };
+    std::fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+    let folder = folder.canonicalize().map_err(|e| e.to_string())?;
+    let mut kept: Value = match keep.as_ref().and_then(|file| std::fs::read(file).ok()) {
+        Some(bytes) => serde_json::from_slice(&bytes).map_err(|e| e.to_string())?,
+        None => json!({}),
+    };
+    prepare(&folder);
+    let truth = Truth {
+        locklab,
+        folder,
+        pairs,
+        real_time,
+    };
+    let asked = |program: &&Program| match names.is_empty() {
+        true => kept.get(program.name).is_none(),
+        false => names.iter().any(|name| name == program.name),
+    };
+    let all = programs(&truth.folder);
+    let asked: Vec<&Program> = all.iter().filter(asked).collect();
+    for program in asked {
+        kept[program.name] = match truth.of(program) {
+            Ok(row) => row,
+            Err(why) => json!({ "why": why }),
+        };
+        if let Some(file) = &keep {
+            let text = format!("{kept:#}\n");
+            std::fs::write(file, text).map_err(|e| format!("{}: {e}", file.display()))?;
+        }
+    }
+    print!("{}", table::table(&kept));
+    Ok(())
+}
+
+impl Truth {
+    /// The gates of a program, and what was predicted and measured of its locks.
+    fn of(&self, program: &Program) -> Result<Value, String> {
+        let trace = self.folder.join("trace");
+        let command = self.command(program);
+        let words: Vec<&str> = command.split(' ').collect();
+        self.json(&[&["record", "--json", "-o", text(&trace), "--"], &words[..]].concat())?;
+        let (simulated_gate, simulated) = self.simulated(program, &trace);
+        let (replayed_gate, replayed) = self.replayed(program, &trace);
+        let mut locks = Vec::new();
+        for lock in program.locks().iter().copied() {
+            let measured = match self.measured(program, lock) {
+                Ok(measured) => measured,
+                Err(why) => {
+                    eprintln!("{}, {lock}: {why}", program.name);
+                    continue;
+                }
+            };
+            locks.push(json!({
+                "lock": lock,
+                "simulated": simulated.get(lock).cloned(),
+                "replayed": replayed.get(lock).cloned(),
+                "measured": measured,
+            }));
+        }
+        Ok(json!({
+            "about": program.about,
+            "simulated_gate": simulated_gate,
+            "replayed_gate": replayed_gate,
+            "locks": locks,
+        }))
+    }
+
+    fn command(&self, program: &Program) -> String {
+        match self.real_time && program.fits {
+            true => format!("chrt -r 1 {}", program.command),
+            false => program.command.clone(),
+        }
+    }
+
+    /// The gate of `locklab advise`, and what it says of the locks.
+    fn simulated(&self, program: &Program, trace: &Path) -> (Value, Value) {
+        let here = self.folder.join("here.toml");
+        if !here.exists()
+            && let Err(why) = self.output(&["machine", "fit", text(&here)])
+        {
+            return (json!({ "why": why }), json!({}));
+        }
+        let locks = program.locks().join(",");
+        let options = ["--json", "--here", text(&here), "--locks", &locks];
+        let advice = match self.json(&[&["advise", text(trace)], &options[..]].concat()) {
+            Ok(advice) => advice,
+            Err(why) => return (json!({ "why": why }), json!({})),
+        };
+        if advice["gate"].is_null() {
+            // Nothing to gain: no lock changes anything.
+            let all = program.locks().iter();
+            let same: Map<String, Value> = all
+                .map(|lock| ((*lock).to_owned(), json!({ "ratio": 1.0, "class": "flat" })))
+                .collect();
+            return (
+                json!({ "why": "nothing to gain", "passes": true }),
+                json!(same),
+            );
+        }
+        let mut said = json!({});
+        let locks = advice["points"][0]["locks"].as_array();
+        for lock in locks.into_iter().flatten() {
+            let verdict = &lock["verdict"];
+            said[lock["name"].as_str().unwrap_or_default()] = json!({
+                "ratio": verdict["ratio"],
+                "low": verdict["ratio_low"],
+                "high": verdict["ratio_high"],
+                "class": verdict["class"],
+            });
+        }
+        (advice["gate"].clone(), said)
+    }
+
+    /// The replayed rate of glibc's mutex as a part of the program's own, and the
+    /// replayed ratios of the locks that wait in the replay as in the program.
+    fn replayed(&self, program: &Program, trace: &Path) -> (Value, Value) {
+        match self.ranked(program, trace) {
+            Ok(found) => found,
+            Err(why) => (json!({ "why": why }), json!({})),
+        }
+    }
+
+    fn ranked(&self, program: &Program, trace: &Path) -> Result<(Value, Value), String> {
+        let alike = |lock: &&str| lock.ends_with(":spin") || lock.starts_with("futex");
+        let locks: Vec<&str> = program.locks().iter().copied().filter(alike).collect();
+        let names = locks.iter().map(|lock| lock.trim_end_matches(":spin"));
+        let today = program.today();
+        let mut words = vec!["rank", today];
+        words.extend(names);
+        words.extend(["--trace", text(trace), "--against", today]);
+        words.extend(["--json", "--store", ":memory:"]);
+        let ranked = self.json(&words)?;
+        let rates = ranked["points"][0]["metrics"][0]["locks"].as_array();
+        let rate = |lock: &str| {
+            let found = rates?.iter().find(|of| of["lock"] == lock)?;
+            found["value"].as_f64()
+        };
+        let own = rate(today).ok_or("no rate was replayed of glibc's lock")?;
+        let recorded = ranked["environment"]["Recorded"].as_str();
+        let recorded: f64 = recorded
+            .and_then(|rate| rate.split(' ').next())
+            .and_then(|rate| rate.parse().ok())
+            .ok_or("the recording says no rate")?;
+        let mut said = json!({});
+        for lock in locks {
+            if let Some(rate) = rate(lock.trim_end_matches(":spin")) {
+                said[lock] = json!({ "ratio": rate / own });
+            }
+        }
+        let ratio = own / recorded;
+        let passes = (1.0 - GATE..=1.0 + GATE).contains(&ratio);
+        Ok((json!({ "ratio": ratio, "passes": passes }), said))
+    }
+
+    /// The program's rate under a lock by that under glibc's.
+    fn measured(&self, program: &Program, lock: &str) -> Result<Value, String> {
+        let (name, wait) = match lock.strip_suffix(":spin") {
+            Some(name) => (name, "spin"),
+            None => (lock, "spin-then-park"),
+        };
+        let locklab = text(&self.locklab);
+        let command = &self.command(program);
+        let experiment = format!("{locklab} run --lock {name} --wait {wait} -- {command}");
+        let sides = ["--baseline", command, "--experiment", &experiment];
+        let options = ["--pairs", &self.pairs, "--metric", program.metric];
+        let kept_nowhere = ["--json", "--store", ":memory:"];
+        let words = [&["compare"], &sides[..], &options, &kept_nowhere].concat();
+        let compared = self.json(&words)?;
+        let metric = &compared["workloads"][0]["metrics"][0];
+        let ratio = |key: &str| metric[key].as_f64().map(|percent| 1.0 + percent / 100.0);
+        match ratio("delta_percent") {
+            Some(of) => Ok(json!({ "ratio": of, "low": ratio("low"), "high": ratio("high") })),
+            None => Err("compare gave no ratio".into()),
+        }
+    }
+
+    fn json(&self, words: &[&str]) -> Result<Value, String> {
+        let (output, errors) = self.output(words)?;
+        let last = errors.trim().lines().last().unwrap_or_default();
+        serde_json::from_slice(&output).map_err(|_| format!("locklab {}: {last}", words[0]))
+    }
+
+    fn output(&self, words: &[&str]) -> Result<(Vec<u8>, String), String> {
+        let output = Command::new(&self.locklab)
+            .args(words)
+            .stdin(Stdio::null())
+            .current_dir(&self.folder)
+            .output()
+            .map_err(|e| e.to_string())?;
+        Ok((
+            output.stdout,
+            String::from_utf8_lossy(&output.stderr).into_owned(),
+        ))
+    }
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().unwrap_or_default()
+}

@@ -1,0 +1,207 @@
+//! The programs of the table, each with a command that prints its rate. They must
+//! take glibc's locks, and end by themselves within two seconds or so.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// A program: its name, what it is, its command, and how its output gives its rate.
+pub(crate) struct Program {
+    pub(crate) name: &'static str,
+    pub(crate) about: &'static str,
+    pub(crate) command: String,
+    pub(crate) metric: &'static str,
+    /// Whether it has no more threads than two CPUs, so that real-time priority keeps
+    /// others from its CPUs and changes nothing else.
+    pub(crate) fits: bool,
+}
+
+/// The locks that are compared with glibc's, as `advise` names them.
+const LOCKS: [&str; 7] = [
+    "futex-adaptive",
+    "ticket:spin",
+    "mcs:spin",
+    "ttas:spin",
+    "mcs",
+    "qspinlock",
+    "malthusian",
+];
+/// The same with readers.
+const LOCKS_WITH_READERS: [&str; 6] = [
+    "rw-queued:spin",
+    "phase-fair:spin",
+    "bravo:spin",
+    "rw-queued",
+    "phase-fair",
+    "bravo",
+];
+
+impl Program {
+    pub(crate) fn locks(&self) -> &'static [&'static str] {
+        match self.name {
+            "readers" => &LOCKS_WITH_READERS,
+            _ => &LOCKS,
+        }
+    }
+
+    /// The lock of the catalogue that is glibc's.
+    pub(crate) fn today(&self) -> &'static str {
+        match self.name {
+            "readers" => "pthread-rwlock",
+            _ => "pthread",
+        }
+    }
+}
+
+/// The rate as the programs here print it.
+const RATE: &str = "rate[/s]:higher=rate ([0-9]+)";
+
+/// All programs, whose files are in `folder` once [`prepare`] has made them.
+pub(crate) fn programs(folder: &Path) -> Vec<Program> {
+    let own = |name, about, file: &str, arguments: &str| Program {
+        name,
+        about,
+        command: format!("{} {arguments}", folder.join(file).display()),
+        metric: RATE,
+        fits: !arguments.starts_with('4'),
+    };
+    let source = |name, about, with: &str, file: &str, arguments: &str| Program {
+        name,
+        about,
+        command: format!("{with} {} {arguments}", sources().join(file).display()),
+        metric: RATE,
+        fits: false,
+    };
+    let db_bench = |name, about, what: &str| Program {
+        name,
+        about,
+        command: format!(
+            "db_bench --db={} --num=200000 {what} --duration=1",
+            folder.join("db").display()
+        ),
+        metric: "rate[/s]:higher=([0-9]+) ops/sec ",
+        fits: false,
+    };
+    const READS: &str = "--use_existing_db --benchmarks=readwhilewriting";
+    vec![
+        own(
+            "hot-short",
+            "2 threads, one lock, short sections",
+            "synthetic",
+            "2 10 100",
+        ),
+        own(
+            "hot-long",
+            "2 threads, one lock, long sections",
+            "synthetic",
+            "2 2000 2000",
+        ),
+        own(
+            "no-contention",
+            "2 threads, a lock each",
+            "synthetic",
+            "2 10 1000 1",
+        ),
+        own(
+            "hot-4",
+            "4 threads, one lock, short sections",
+            "synthetic",
+            "4 10 100",
+        ),
+        own(
+            "readers",
+            "2 threads, one rwlock, 1 of 20 writes",
+            "readers",
+            "2 20",
+        ),
+        own("sqlite", "2 threads, one connection", "queries", "2"),
+        source(
+            "python-pool",
+            "a pool of 2 threads",
+            "python3",
+            "pool.py",
+            "2",
+        ),
+        source(
+            "memcached",
+            "2 threads, its own load generator",
+            "sh",
+            "memcached.sh",
+            "2",
+        ),
+        Program {
+            name: "stress-ng",
+            about: "its mutex stressor, 2 threads",
+            command: "stress-ng --mutex 1 --mutex-procs 2 --timeout 1 --metrics-brief".into(),
+            metric: "rate[/s]:higher=mutex +[0-9]+ +[0-9.]+ +[0-9.]+ +[0-9.]+ +([0-9.]+)",
+            fits: false,
+        },
+        db_bench(
+            "db_bench-2",
+            "readwhilewriting, 2 threads",
+            &format!("{READS} --threads=2"),
+        ),
+        db_bench(
+            "db_bench-4",
+            "readwhilewriting, 4 threads",
+            &format!("{READS} --threads=4"),
+        ),
+        db_bench(
+            "db_bench-8",
+            "readwhilewriting, 8 threads",
+            &format!("{READS} --threads=8"),
+        ),
+        Program {
+            name: "fillrandom",
+            about: "db_bench fillrandom, 2 threads",
+            command: format!(
+                "db_bench --db={} --num=100000 --benchmarks=fillrandom --threads=2",
+                folder.join("filled").display()
+            ),
+            metric: "rate[/s]:higher=([0-9]+) ops/sec ",
+            fits: false,
+        },
+    ]
+}
+
+/// The folder of the sources.
+fn sources() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/truth")
+}
+
+/// Builds the programs in `folder` that are not there, and their data. What cannot
+/// be had is missing, and its program says so in its row.
+pub(crate) fn prepare(folder: &Path) {
+    for (file, libraries) in [
+        ("synthetic", &[][..]),
+        ("readers", &[]),
+        ("queries", &["-lsqlite3"]),
+    ] {
+        let program = folder.join(file);
+        if program.exists() {
+            continue;
+        }
+        let mut gcc = Command::new("gcc");
+        gcc.args(["-O2", "-pthread"])
+            .arg(sources().join(file).with_extension("c"))
+            .arg("-o")
+            .arg(program)
+            .args(libraries);
+        succeeds(&mut gcc);
+    }
+    let db = folder.join("db");
+    if !db.exists() {
+        let mut fills = Command::new("db_bench");
+        let db = format!("--db={}", db.display());
+        fills.args([&db, "--num=200000", "--benchmarks=fillrandom"]);
+        succeeds(&mut fills);
+    }
+}
+
+/// Says what failed, and goes on.
+fn succeeds(command: &mut Command) {
+    match command.output() {
+        Ok(output) if output.status.success() => {}
+        Ok(output) => eprintln!("{}", String::from_utf8_lossy(&output.stderr)),
+        Err(e) => eprintln!("{}: {e}", command.get_program().to_string_lossy()),
+    }
+}

@@ -1,0 +1,63 @@
+/* Threads that look rows up in one SQLite database in memory, all through one
+ * connection, whose mutex SQLite takes for each call. */
+#include <pthread.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+enum { MOST = 64, ROWS = 10000 };
+
+static sqlite3 *database;
+static unsigned long turns[MOST][16];
+static volatile int over;
+
+static void *run(void *argument)
+{
+    long me = (long)argument;
+    unsigned long drawn = (unsigned long)me + 1;
+    sqlite3_stmt *query;
+    if (sqlite3_prepare_v2(database, "SELECT value FROM rows WHERE id = ?", -1, &query, NULL))
+        return NULL;
+    while (!over) {
+        drawn = drawn * 6364136223846793005ul + 1442695040888963407ul;
+        sqlite3_bind_int(query, 1, (int)((drawn >> 33) % ROWS));
+        sqlite3_step(query);
+        sqlite3_reset(query);
+        for (int i = 0; i < 300; i++)
+            drawn = drawn * 6364136223846793005ul + 1442695040888963407ul;
+        turns[me][0]++;
+    }
+    sqlite3_finalize(query);
+    return NULL;
+}
+
+int main(int count, char **words)
+{
+    pthread_t threads[MOST];
+    unsigned long all = 0;
+    long number = count > 1 ? atol(words[1]) : 2;
+    if (number < 1 || number > MOST)
+        return 2;
+    sqlite3_config(SQLITE_CONFIG_SERIALIZED);
+    if (sqlite3_open(":memory:", &database))
+        return 2;
+    if (sqlite3_exec(database,
+                     "CREATE TABLE rows (id INTEGER PRIMARY KEY, value TEXT);"
+                     "WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n"
+                     " WHERE i < 9999) INSERT INTO rows SELECT i, 'row ' || i FROM n;",
+                     NULL, NULL, NULL))
+        return 2;
+    for (long i = 0; i < number; i++)
+        if (pthread_create(&threads[i], NULL, run, (void *)i))
+            return 2;
+    struct timespec while_running = {.tv_nsec = 500000000};
+    nanosleep(&while_running, NULL);
+    over = 1;
+    for (long i = 0; i < number; i++)
+        pthread_join(threads[i], NULL);
+    for (long i = 0; i < number; i++)
+        all += turns[i][0];
+    printf("rate %lu\n", all);
+    return 0;
+}
