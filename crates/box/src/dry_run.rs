@@ -60,6 +60,10 @@ pub fn text(plan: &Plan, target: &Target, cache: &Cache<'_>) -> String {
     } else {
         "from its own system, after a restart (boot = \"home\")"
     };
+    let profiled = match plan.experiment.guests.lock_profile {
+        true => "; each once more, to profile the kernel's locks",
+        false => "",
+    };
     let steps = [
         format!("checked: {name} answers, {from}"),
         "uploaded: our program, bzImage and initramfs, by ssh into memory, with their SHA-256"
@@ -69,7 +73,10 @@ pub fn text(plan: &Plan, target: &Target, cache: &Cache<'_>) -> String {
          they are made read-only"
             .into(),
         "up: it answers with this session's key, a new boot id, and the token of this start".into(),
-        format!("ran: {}; nothing is asked while it measures", loads(plan)),
+        format!(
+            "ran: {}; nothing is asked while it measures{profiled}",
+            loads(plan)
+        ),
         "collected: each result is in the store before the next run".into(),
         "home: the machine restarts through its firmware".into(),
     ];
@@ -84,8 +91,15 @@ pub fn text(plan: &Plan, target: &Target, cache: &Cache<'_>) -> String {
     page.item("a panic restarts it after 5 s, and a silence of the limit too");
     page.item("Ctrl-C restarts it into its own system first");
     page.heading("Left untouched");
+    let disk = plan.loads.iter().find_map(|load| load.disk.as_deref());
+    page.item(&match disk {
+        Some(serial) => format!(
+            "its disks but the one with the serial number {serial}, on which fs-mark makes XFS \
+             in every boot; it must be empty, or from an earlier comparison"
+        ),
+        None => "its disks: neither side mounts or writes one".to_owned(),
+    });
     for what in [
-        "its disks: neither side mounts or writes one",
         "its packages, its boot loader and its default kernel",
         "its settings: governor and turbo are set in the measured kernels only",
         "its ssh keys and yours: the session's are made anew, and lie in memory",

@@ -27,7 +27,8 @@ pub(crate) struct Network {
     pub(crate) prefix: u32,
     pub(crate) gateway: Option<Ipv4Addr>,
     pub(crate) port: u16,
-    /// Modules of the card and its buses, the outermost bus last.
+    /// Modules of the card and its buses, the outermost bus last, and of what else
+    /// is needed before a workload.
     pub(crate) drivers: Vec<String>,
 }
 
@@ -55,7 +56,7 @@ impl Home {
         }
     }
 
-    fn read(text: &str) -> Self {
+    pub(crate) fn read(text: &str) -> Self {
         let mut facts: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for line in text.lines() {
             let (key, value) = line.split_once(' ').unwrap_or((line, ""));
@@ -74,7 +75,7 @@ impl Home {
         Self { facts }
     }
 
-    fn all(&self, key: &str) -> &[String] {
+    pub(crate) fn all(&self, key: &str) -> &[String] {
         self.facts.get(key).map_or(&[], Vec::as_slice)
     }
 

@@ -11,6 +11,7 @@ use crate::states::{Facts, Machine, Start, Trouble, Up, stays, sum};
 use locklab_host::error::Error;
 use locklab_judge::Side;
 use locklab_kernel::cache::Cache;
+use locklab_kernel::lock_report;
 use locklab_kernel::making::ReadyVariant;
 use locklab_kernel::outcome::{Measured, parse};
 use locklab_kernel::settings::BoxSettings;
@@ -40,6 +41,8 @@ pub struct Boxes<'a> {
     pub(crate) cells: Vec<Option<(ReadyVariant, Load)>>,
     /// What a boot takes, from home to home, by the trial.
     pub(crate) cycle: Option<Duration>,
+    /// Whether each load is run once more to profile the kernel's locks.
+    pub(crate) lock_profile: bool,
     /// The experiment that was prepared.
     pub(crate) prepared: Experiment,
 }
@@ -98,7 +101,7 @@ impl Boxes<'_> {
             words.push(format!("maxcpus={cpus}"));
         }
         for load in self.loads(variant) {
-            words.push(load.workload.cmdline().to_owned());
+            words.push(load.cmdline().to_owned());
         }
         words.push(own.to_owned());
         words.retain(|word| !word.is_empty());
@@ -153,6 +156,19 @@ impl Boxes<'_> {
             .map_err(|why| why.unwrap_or_else(|| "the workload ended without a result".into())))
     }
 
+    /// Runs a load that was measured once more, and adds to its sample which of the
+    /// kernel's locks were waited for.
+    fn profile(&mut self, cell: usize, load: &Load, sample: &mut Sample) -> Result<(), Trouble> {
+        let load = Load {
+            profile: true,
+            ..load.clone()
+        };
+        let outcome = self.run_load(&format!("{cell}-locks"), &load, None)?;
+        let translated = self.machine.home().translated().is_some();
+        sample.detail[lock_report::KEY] = lock_report::detail(&load, outcome, translated);
+        Ok(())
+    }
+
     /// Starts a side, and measures its cells.
     fn measure(
         &mut self,
@@ -182,8 +198,13 @@ impl Boxes<'_> {
             if let (Some(changed), None) = (changed, &sample.invalid) {
                 sample.invalid = Some(Invalid::Disturbed(changed));
             }
+            let mut profiled = Ok(());
+            if self.lock_profile && sample.invalid.is_none() && after.is_ok() {
+                profiled = self.profile(turn.cell, &load, &mut sample);
+            }
             keep(turn.cell, sample);
             after?;
+            profiled?;
         }
         if stays(&self.settings) {
             return Ok(());
@@ -308,14 +329,18 @@ impl Instrument for Boxes<'_> {
             })
             .collect();
         let home = self.machine.home();
-        json!([
-            cells,
-            self.machine.ssh.destination(),
-            home.processor(),
-            home.get("microcode"),
-            self.settings.boot,
-            self.settings.cpus,
-        ])
+        let mut all = vec![
+            json!(cells),
+            json!(self.machine.ssh.destination()),
+            json!(home.processor()),
+            json!(home.get("microcode")),
+            json!(self.settings.boot),
+            json!(self.settings.cpus),
+        ];
+        if self.lock_profile {
+            all.push(json!(lock_report::KEY));
+        }
+        json!(all)
     }
 
     fn bias_fingerprint(&self, cell: &Cell) -> Option<Value> {

@@ -16,6 +16,7 @@
 
 mod bzimage;
 mod contents;
+mod disk;
 pub mod dry_run;
 pub mod home;
 mod instrument;

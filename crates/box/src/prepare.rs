@@ -2,6 +2,7 @@
 //! the kernels made for it, and a trial boot of the baseline that does not
 //! count.
 
+use crate::disk::Disk;
 use crate::home::Home;
 use crate::instrument::{Boxes, counters, metrics, uncounted};
 use crate::session::Session;
@@ -67,7 +68,14 @@ pub fn prepare<'a>(
         )));
     }
     let torture = tortured(cache, &mut plan, &mut caveats)?;
-    let network = machine.home().network(&settings).map_err(Error::Usage)?;
+    let mut network = machine.home().network(&settings).map_err(Error::Usage)?;
+    let disk = match plan.loads.iter().find_map(|load| load.disk.as_ref()) {
+        Some(serial) => Some(Disk::find(machine.home(), serial).map_err(Error::Usage)?),
+        None => None,
+    };
+    if let Some(disk) = &disk {
+        network.drivers.extend(disk.drivers.iter().cloned());
+    }
     let program = first_program(cache, FirstProgram::Box)?;
     std::fs::copy(&program, machine.session.file("box"))
         .map_err(|e| cache.cannot_write(&program, &e))?;
@@ -99,6 +107,7 @@ pub fn prepare<'a>(
             .map(|(_, load, ready)| ready.clone().map(|r| (r, (*load).clone())))
             .collect(),
         cycle: None,
+        lock_profile: plan.experiment.guests.lock_profile,
         prepared: empty(&plan),
     };
     let trial = match boxes.cells.iter().flatten().next().cloned() {
@@ -106,6 +115,7 @@ pub fn prepare<'a>(
         None => Trial::default(),
     };
     let mut facts = vec![("Test machine".to_owned(), name)];
+    facts.extend(disk.map(|disk| ("Scratch disk".to_owned(), disk.fact)));
     facts.extend(trial.facts);
     facts.extend(torture);
     let setting = Setting {

@@ -1,5 +1,5 @@
 # Prints what this system is, one "KEY VALUE" per line. It changes nothing, and
-# needs only sh, cat, grep, uname, readlink and head.
+# needs only sh, cat, grep, uname, readlink, head, tail and tr.
 say() { [ -n "$2" ] && echo "$1 $2"; }
 first() { [ -r "$1" ] && head -n 1 "$1"; }
 say boot-id "$(first /proc/sys/kernel/random/boot_id)"
@@ -45,6 +45,23 @@ for path in /sys/class/net/*; do
 	while [ -n "$device" ] && [ "$device" != /sys/devices ]; do
 		module=$(readlink -f "$device/driver/module" 2>/dev/null)
 		[ -n "$module" ] && say driver "${path##*/} ${module##*/}"
+		device=${device%/*}
+	done
+done
+for path in /sys/block/*; do
+	disk=${path##*/} use=free serial=$(first "$path/serial")
+	[ -n "$serial" ] || serial=$(first "$path/device/serial")
+	[ -n "$serial" ] || [ ! -r "$path/device/vpd_pg80" ] ||
+		serial=$(tail -c +5 "$path/device/vpd_pg80" | tr -d '\000')
+	[ -n "$serial" ] || continue
+	grep -q "^/dev/$disk[p0-9]* " /proc/mounts /proc/swaps && use=mounted
+	for part in "$path"/*/partition; do [ -e "$part" ] && use=partitions; done
+	for held in "$path"/holders/*; do [ -e "$held" ] && use=held; done
+	say disk "$disk $use $(first "$path/size") $serial"
+	device=$(readlink -f "$path/device")
+	while [ -n "$device" ] && [ "$device" != /sys/devices ]; do
+		module=$(readlink -f "$device/driver/module" 2>/dev/null)
+		[ -n "$module" ] && say disk-driver "$disk ${module##*/}"
 		device=${device%/*}
 	done
 done

@@ -33,7 +33,9 @@
 #include <time.h>
 #include <unistd.h>
 #include "counters.h"
+#include "disk.h"
 #include "locklab-marker.h"
+#include "locks.h"
 #include "workloads.h"
 
 int results = -1;
@@ -42,8 +44,9 @@ pid_t leader;
 static struct timespec begun, ended;
 
 /* What the plan may say. */
-static char workload[64], type[64], counted[16];
+static char workload[64], type[64], counted[16], disk[256];
 static long operations = 1000, processes = 1, concurrency = 8, seconds = 5, vcpus = 1;
+static int profiled;
 static char threads[256] = "1", critical[256] = "0", non_critical[256] = "1";
 
 void say(const char *format, ...)
@@ -73,6 +76,7 @@ void fail(const char *format, ...)
 	dprintf(2, "locklab: %s\n", why);
 	if (getpid() != leader)
 		_exit(1);
+	locks_close();
 	say("failed %s", why);
 	finish();
 }
@@ -80,6 +84,7 @@ void fail(const char *format, ...)
 static void begin(void)
 {
 	counters_start();
+	locks_start();
 	clock_gettime(CLOCK_MONOTONIC, &begun);
 	locklab_begin();
 }
@@ -88,6 +93,7 @@ static void end(void)
 {
 	locklab_end();
 	clock_gettime(CLOCK_MONOTONIC, &ended);
+	locks_stop();
 	counters_stop();
 }
 
@@ -141,6 +147,10 @@ void read_plan(const char *path)
 			vcpus = atol(value);
 		else if (!strcmp(key, "counters"))
 			snprintf(counted, sizeof(counted), "%.15s", value);
+		else if (!strcmp(key, "disk"))
+			snprintf(disk, sizeof(disk), "%s", value);
+		else if (!strcmp(key, "profile") && !strcmp(value, "locks"))
+			profiled = 1;
 		else if (!strcmp(key, "threads"))
 			snprintf(threads, sizeof(threads), "%s", value);
 		else if (!strcmp(key, "critical"))
@@ -422,17 +432,18 @@ static void run_deleteseq(void)
 	say("work %ld", operations);
 }
 
-/* ---- fs-mark: XFS on a RAM disk ------------------------------------------- */
+/* ---- fs-mark: XFS on a RAM disk, or on a disk that may be overwritten ------------------------------------------- */
 
 static void run_fs_mark(void)
 {
 	char n[32], t[32];
-	char *mkfs[] = { "/usr/sbin/mkfs.xfs", "-q", "-f", "/dev/ram0", NULL };
+	const char *device = disk[0] ? scratch_disk(disk) : "/dev/ram0";
+	char *mkfs[] = { "/usr/sbin/mkfs.xfs", "-q", "-f", "-L", OUR_LABEL, (char *)device, NULL };
 	char *arguments[] = { "/usr/bin/fs_mark", "-d", "/mnt/marks", "-n", n, "-s", "4096",
 			      "-t", t, "-S", "1", "-k", NULL };
 
 	wait_for(start("/tmp/mkfs.out", mkfs), "mkfs.xfs", "/tmp/mkfs.out");
-	must_mount("/dev/ram0", "/mnt", "xfs", NULL);
+	must_mount(device, "/mnt", "xfs", NULL);
 	mkdir("/mnt/marks", 0755);
 	if (chdir("/tmp"))
 		fail("there is no /tmp");
@@ -441,6 +452,9 @@ static void run_fs_mark(void)
 	begin();
 	wait_for(start("/tmp/fs_mark.out", arguments), "fs_mark", "/tmp/fs_mark.out");
 	end();
+	/* Another run in this kernel makes it anew. */
+	if (umount2("/mnt", 0))
+		fail("cannot unmount %s: %s", device, strerror(errno));
 	say("unit file");
 	say("work %ld", operations * processes);
 }
@@ -598,6 +612,8 @@ void run_planned(void)
 		pin(0);
 	if (counted[0])
 		counters_open(counted);
+	if (profiled)
+		locks_open();
 	if (!strcmp(workload, "boot")) {
 		begin();
 		end();
@@ -624,5 +640,6 @@ void run_planned(void)
 	elapsed = (ended.tv_sec - begun.tv_sec) * 1000000000LL + ended.tv_nsec - begun.tv_nsec;
 	say("elapsed-ns %lld", elapsed);
 	counters_say();
+	locks_say();
 	say("done");
 }

@@ -68,6 +68,9 @@ pub struct Boot<'a> {
     /// Whether the plugin counts; without it TCG runs for a comparison of
     /// speed.
     pub counted: bool,
+    /// Whether the guest is told that it runs on a machine of its own: a guest
+    /// that knows better spins for a lock without telling its tracepoints.
+    pub alone: bool,
     /// The time limit of a run.
     pub limit: Duration,
 }
@@ -111,7 +114,11 @@ impl Qemu {
             // A check, never a time: with instructions as the clock CPUs would
             // take turns, and never wait for one another.
             Accelerator::Tcg if boot.vcpus > 1 => {
-                add(&["-accel", "tcg,thread=multi", "-cpu", "max,la57=off"]);
+                let cpu = match boot.alone {
+                    true => "max,la57=off,-hypervisor",
+                    false => "max,la57=off",
+                };
+                add(&["-accel", "tcg,thread=multi", "-cpu", cpu]);
             }
             Accelerator::Tcg => {
                 // Five levels of page tables are slow to walk in software.
@@ -276,6 +283,7 @@ mod tests {
                 seed: 1,
                 accelerator: Accelerator::Tcg,
                 counted,
+                alone: !counted,
                 limit: Duration::from_secs(1),
             };
             qemu().arguments(&boot).join(&OsString::from(" "))
@@ -284,6 +292,7 @@ mod tests {
         assert!(one.contains("-icount") && one.contains("nolapic_timer"));
         let two = arguments(2, false).into_string().unwrap();
         assert!(two.contains("tcg,thread=multi") && two.contains("-smp 2,"));
+        assert!(two.contains(",-hypervisor"));
         assert!(!two.contains("-icount") && !two.contains("nolapic_timer"));
     }
 

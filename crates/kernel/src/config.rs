@@ -20,6 +20,9 @@ const BOX: &str = include_str!("../guest/box.config");
 /// The make target of a test machine's configuration.
 const FROM_A_MACHINE: &str = "localyesconfig";
 
+/// The option that turns on tracing of events where nothing else does.
+const EVENTS_ONLY: &str = "CONFIG_ENABLE_DEFAULT_TRACERS";
+
 /// The base of a configuration, and the requested options.
 pub(crate) struct Config {
     /// The make target it starts from.
@@ -204,6 +207,8 @@ fn dropped(asked: &str, got: &str) -> Vec<String> {
     };
     wanted
         .into_iter()
+        // Where functions can be traced, events are, and this cannot be asked for.
+        .filter(|(name, _)| *name != EVENTS_ONLY || has("CONFIG_GENERIC_TRACER") != "y")
         // An empty text is as good as an option that is not there.
         .filter(|(name, value)| has(name) != *value && (*value, has(name)) != ("\"\"", "n"))
         .map(|(name, value)| format!("{name}={value}"))
@@ -220,6 +225,10 @@ mod tests {
                      CONFIG_F=\"\"\n";
         let got = "CONFIG_A=y\n# CONFIG_B is not set\nCONFIG_C=8\n";
         assert_eq!(dropped(asked, got), ["CONFIG_C=4", "CONFIG_E=y"]);
+        // What traces functions traces events too.
+        let events = "CONFIG_ENABLE_DEFAULT_TRACERS=y\n";
+        assert_eq!(dropped(events, "CONFIG_GENERIC_TRACER=y\n"), [""; 0]);
+        assert_eq!(dropped(events, ""), ["CONFIG_ENABLE_DEFAULT_TRACERS=y"]);
     }
 
     #[test]

@@ -15,11 +15,15 @@ use std::time::Duration;
 const NGINX: &str = include_str!("../guest/nginx.conf");
 
 /// The sources of every first program: the workloads, and what they include.
-const WORKLOADS: [Source; 5] = [
+const WORKLOADS: [Source; 9] = [
     ("workloads.c", include_str!("../guest/workloads.c")),
     ("workloads.h", include_str!("../guest/workloads.h")),
     ("counters.c", include_str!("../guest/counters.c")),
     ("counters.h", include_str!("../guest/counters.h")),
+    ("disk.c", include_str!("../guest/disk.c")),
+    ("disk.h", include_str!("../guest/disk.h")),
+    ("locks.c", include_str!("../guest/locks.c")),
+    ("locks.h", include_str!("../guest/locks.h")),
     (
         "locklab-marker.h",
         include_str!("../include/locklab-marker.h"),

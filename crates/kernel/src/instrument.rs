@@ -9,6 +9,7 @@ use crate::boot::{Accelerator, Boot, Qemu};
 use crate::cache::{Cache, key};
 use crate::check::Check;
 use crate::guest;
+use crate::lock_report;
 use crate::making::{Kernel, ReadyVariant};
 use crate::metrics::{source, values};
 use crate::outcome::{Measured, Outcome};
@@ -64,7 +65,7 @@ impl Guests<'_> {
         let initramfs = folder.path().join("initramfs");
         let (kernel, load) = (run.kernel, run.load);
         guest::write_initramfs(self.cache, load, kernel.modules.as_deref(), &initramfs)?;
-        let cmdline = format!("{} {}", load.workload.cmdline(), kernel.cmdline);
+        let cmdline = format!("{} {}", load.cmdline(), kernel.cmdline);
         let boot = Boot {
             image: kernel.image(run.layout)?,
             initramfs: &initramfs,
@@ -73,7 +74,8 @@ impl Guests<'_> {
             vcpus: load.vcpus,
             seed: run.seed,
             accelerator: self.accelerator,
-            counted: run.counted,
+            counted: run.counted && !load.profile,
+            alone: load.profile,
             limit: self.limit,
         };
         self.qemu.boot(&boot, folder.path(), self.cache.interrupt)
@@ -94,6 +96,8 @@ pub struct Kernels<'a> {
     pub(crate) cells: Vec<Option<(ReadyVariant, Load)>>,
     /// Whether the first run has been repeated.
     pub(crate) checked: bool,
+    /// Whether locks are profiled beside each run.
+    pub(crate) lock_profile: bool,
     /// The experiment that was prepared.
     pub(crate) prepared: Experiment,
 }
@@ -145,7 +149,41 @@ impl Kernels<'_> {
                 counted: true,
             })
             .map_err(stopped)?;
-        Ok(sample(&outcome, self.accelerator, seed))
+        let mut sample = sample(&outcome, self.accelerator, seed);
+        if self.lock_profile && outcome.is_ok() {
+            let load = profiled(load, self.accelerator);
+            let outcome = self.guests().run(&GuestRun {
+                kernel,
+                layout: turn.pair as usize,
+                load: &load,
+                seed,
+                counted: false,
+            });
+            let outcome = outcome.map_err(stopped)?.map_err(|invalid| invalid.why);
+            sample.detail[lock_report::KEY] =
+                lock_report::detail(&load, outcome, is_model(self.accelerator));
+        }
+        Ok(sample)
+    }
+}
+
+/// CPUs of a translated guest while its locks are profiled: what one CPU runs alone
+/// never waits for another.
+const PROFILED_CPUS: u64 = 2;
+
+/// The load whose run is profiled: in the translator on more CPUs, and with a
+/// process for each.
+#[must_use]
+pub fn profiled(load: &Load, accelerator: Accelerator) -> Load {
+    let least = match accelerator {
+        Accelerator::Tcg => PROFILED_CPUS,
+        Accelerator::Kvm => 1,
+    };
+    Load {
+        vcpus: load.vcpus.max(least),
+        processes: load.processes.max(least),
+        profile: true,
+        ..load.clone()
     }
 }
 
@@ -197,12 +235,16 @@ impl Instrument for Kernels<'_> {
                 json!([variant.name, load, images, cmdlines])
             })
             .collect();
-        json!([
-            cells,
-            self.accelerator,
-            self.qemu.version,
-            plugin_hash(&self.qemu)
-        ])
+        let mut all = vec![
+            json!(cells),
+            json!(self.accelerator),
+            json!(self.qemu.version),
+            json!(plugin_hash(&self.qemu)),
+        ];
+        if self.lock_profile {
+            all.push(json!(lock_report::KEY));
+        }
+        json!(all)
     }
 
     /// Counts of a model repeat exactly, and both sides of a pair have the
@@ -293,4 +335,19 @@ fn plugin_hash(qemu: &Qemu) -> String {
 /// Whether the figures of an accelerator are a model's.
 pub(crate) fn is_model(accelerator: Accelerator) -> bool {
     source(accelerator) == locklab_lab::experiment::Source::Model
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workload::Workload;
+
+    #[test]
+    fn a_translated_guest_is_profiled_on_two_cpus() {
+        let load = Load::new(Workload::Fstat);
+        let two = profiled(&load, Accelerator::Tcg);
+        assert_eq!((two.vcpus, two.processes), (2, 2));
+        assert!(two.plan().ends_with("vcpus 2\nprofile locks\n"));
+        assert_eq!(profiled(&load, Accelerator::Kvm).vcpus, 1);
+    }
 }

@@ -8,6 +8,7 @@
 //! [`boot`] runs QEMU, under KVM where [`kvm`] finds it, [`outcome`] is the
 //! result. [`prepare()`] makes everything that an experiment needs, and
 //! [`Kernels`] is the instrument: a pair is one link order and one seed.
+//! [`lock_profile`] says which locks were waited for meanwhile, if asked.
 //! [`report`] has the sections that only kernels add to a report, and
 //! [`published`] puts the published figures beside ours.
 //!
@@ -28,6 +29,8 @@ pub mod inline_change;
 mod instrument;
 pub mod kvm;
 pub mod layout;
+pub mod lock_profile;
+pub mod lock_report;
 pub mod making;
 pub(crate) mod metrics;
 pub mod module_file;
@@ -44,7 +47,7 @@ mod torture;
 pub mod typed;
 pub mod workload;
 
-pub use instrument::{GuestRun, Guests, Kernels};
+pub use instrument::{GuestRun, Guests, Kernels, profiled};
 pub use making::{Kernel, made};
 pub use plan::{Plan, Scope, equipped};
 pub use prepare::{find_programs, prepare};

@@ -4,6 +4,7 @@
 //! gives its last console lines and no counts; it must never be treated as a
 //! result.
 
+use crate::lock_profile::{self, LockProfile};
 use crate::workload::Load;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -44,6 +45,9 @@ pub struct Measured {
     pub counts: Option<Counts>,
     /// All values that the guest sent.
     pub results: BTreeMap<String, String>,
+    /// Waits for the kernel's locks, where they were asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub locks: Option<LockProfile>,
     /// Time from QEMU's start to the workload, on this machine, in seconds.
     pub boot_seconds: f64,
     /// Time of the whole run on this machine, in seconds.
@@ -153,8 +157,8 @@ pub fn read(folder: &Path, counted: bool) -> Outcome {
 ///
 /// # Errors
 /// Why there is no result; `None` if the run broke off without saying why.
-pub fn parse(results: &str) -> Result<Measured, Option<String>> {
-    let results = parse_results(results);
+pub fn parse(text: &str) -> Result<Measured, Option<String>> {
+    let results = parse_results(text);
     if let Some(why) = results.get("failed") {
         return Err(Some(format!("the workload failed: {why}")));
     }
@@ -171,6 +175,7 @@ pub fn parse(results: &str) -> Result<Measured, Option<String>> {
         elapsed_ns,
         counts: None,
         results,
+        locks: LockProfile::read(text).map_err(Some)?,
         boot_seconds: 0.0,
         wall_seconds: 0.0,
         cpu_seconds: 0.0,
@@ -180,6 +185,7 @@ pub fn parse(results: &str) -> Result<Measured, Option<String>> {
 fn parse_results(results: &str) -> BTreeMap<String, String> {
     results
         .lines()
+        .filter(|line| !lock_profile::is_line(line))
         .map(|line| line.split_once(' ').unwrap_or((line, "")))
         .map(|(key, value)| (key.to_owned(), value.to_owned()))
         .collect()
@@ -265,6 +271,7 @@ pub fn sample(misses: u64) -> Outcome {
             kernel: mode(4000, misses),
         }),
         results: Default::default(),
+        locks: None,
         boot_seconds: 1.0,
         wall_seconds: 1.0,
         cpu_seconds: 1.0,

@@ -3,6 +3,7 @@
 //! kernels. It builds nothing.
 
 use crate::cache::Cache;
+use crate::lock_profile::OPTIONS;
 use crate::recipe::Experiment;
 use crate::settings::ProbeOptions;
 use crate::workload::{Load, Workload};
@@ -58,7 +59,8 @@ impl Scope {
 }
 
 /// Adds to an experiment what its workloads, and the requested ones, need in
-/// both kernels: a patch of Locklab and the option that enables it.
+/// both kernels: a patch of Locklab and the option that enables it, or the options
+/// without which locks cannot be profiled.
 ///
 /// # Errors
 /// If the cache cannot be written.
@@ -82,6 +84,10 @@ pub fn equipped(
         let patch = cache.folder("patches")?.join(name);
         std::fs::write(&patch, text).map_err(|e| cache.cannot_write(&patch, &e))?;
         experiment.kernel.equip(patch, option);
+    }
+    if experiment.guests.lock_profile {
+        let options = OPTIONS.map(str::to_owned);
+        experiment.kernel.options.extend(options);
     }
     Ok(experiment)
 }

@@ -95,6 +95,7 @@ pub fn prepare<'a>(
         seed: plan.design.seed,
         cells: ready,
         checked: !plan.scope.reports(),
+        lock_profile: plan.experiment.guests.lock_profile,
         qemu,
         prepared,
     };

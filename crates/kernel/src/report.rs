@@ -4,6 +4,7 @@
 //! judge.
 
 use crate::build::Build;
+use crate::lock_report;
 use crate::published;
 use crate::recipe::Variant;
 use locklab_document::Section;
@@ -120,9 +121,11 @@ fn additions(experiment: &Experiment, verdicts: &Verdicts) -> Additions {
     let reference = spec.reference.as_deref().unwrap_or_default();
     let figures = published::beside(experiment, verdicts, reference).unwrap_or_default();
     let mut sections = sections(&spec);
+    sections.extend(lock_report::sections(experiment));
     sections.extend(published::section(&figures));
     let mut data = data(&spec);
     data.insert("figures".into(), json!(figures));
+    data.extend(lock_report::data(experiment));
     Additions { sections, data }
 }
 

@@ -25,6 +25,10 @@ pub struct GuestSettings {
     #[arg(long, hide = true)]
     #[schemars(skip)]
     pub time_limit: Option<Renamed<BootLimit>>,
+    /// Run each workload once more in every pair and record which of the kernel's locks
+    /// were waited for; kernels that are built then have its tracepoints
+    #[arg(long)]
+    pub lock_profile: bool,
     /// Do not use KVM; count by the model
     #[arg(long)]
     pub tcg: bool,
@@ -56,9 +60,58 @@ pub struct BoxSettings {
     /// A command on this machine that prints the other's console for as long as
     /// it runs.
     pub console: Option<String>,
+    /// Serial number of a disk of the machine that fs-mark makes a file system on:
+    /// what is there is lost. `--scratch-disk` must say the same; a RAM disk
+    /// without both.
+    pub scratch_disk: Option<String>,
+    /// What `--scratch-disk` says.
+    #[serde(skip)]
+    pub typed_disk: Option<String>,
     /// Seconds within which a kernel is up, a workload ends, and the machine is
     /// home again.
     pub limit: Option<Limit>,
+}
+
+impl BoxSettings {
+    /// The serial number of the disk that may be overwritten, if there is one.
+    ///
+    /// # Errors
+    /// If the file and the command line do not name the same, or it is no serial
+    /// number.
+    pub fn disk(&self) -> Result<Option<&str>, String> {
+        let serial = match (self.scratch_disk.as_deref(), self.typed_disk.as_deref()) {
+            (None, None) => return Ok(None),
+            (Some(file), Some(typed)) if file == typed => file,
+            (Some(file), Some(typed)) => {
+                return Err(format!(
+                    "the file names the disk {file}, and --scratch-disk {typed}: nothing is \
+                     overwritten unless both name the same"
+                ));
+            }
+            (Some(file), None) => {
+                return Err(format!(
+                    "fs-mark would overwrite the disk with the serial number {file}; confirm it \
+                     by --scratch-disk {file}, or leave scratch_disk out of [box]"
+                ));
+            }
+            (None, Some(typed)) => {
+                return Err(format!(
+                    "--scratch-disk {typed} is overwritten by fs-mark only if the file says so \
+                     too; write scratch_disk = \"{typed}\" in [box]"
+                ));
+            }
+        };
+        if self.on.is_none() {
+            return Err("a scratch disk is one of a test machine; give --on ssh:root@box".into());
+        }
+        let good = serial.trim() == serial
+            && (1..=128).contains(&serial.len())
+            && !serial.chars().any(char::is_control);
+        match good {
+            true => Ok(Some(serial)),
+            false => Err(format!("'{serial}' is not the serial number of a disk")),
+        }
+    }
 }
 
 /// Where a measured kernel starts from.

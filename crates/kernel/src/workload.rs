@@ -112,16 +112,6 @@ impl Workload {
         }
     }
 
-    /// The options that it needs on the kernel's command line.
-    #[must_use]
-    pub fn cmdline(self) -> &'static str {
-        match self {
-            // XFS needs 300 MB; pages are allocated as they are written.
-            Self::FsMark => "brd.rd_nr=1 brd.rd_size=524288",
-            _ => "",
-        }
-    }
-
     /// Units of work by default: seconds of a run under TCG.
     #[must_use]
     pub fn operations(self) -> u64 {
@@ -154,6 +144,14 @@ pub struct Load {
     /// The cells of a matrix, for the workload that has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lengths: Option<Lengths>,
+    /// The serial number of the disk that fs-mark overwrites; it takes a RAM disk
+    /// without one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub disk: Option<String>,
+    /// Whether the kernel's waits for locks are recorded, and nothing else is
+    /// taken from the run.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub profile: bool,
 }
 
 impl Load {
@@ -166,6 +164,8 @@ impl Load {
             processes: 1,
             vcpus: 1,
             lengths: (workload == Workload::SpinlockMatrix).then(Lengths::default),
+            disk: None,
+            profile: false,
         }
     }
 
@@ -181,6 +181,16 @@ impl Load {
         match &self.lengths {
             Some(lengths) => lengths.check(self.vcpus),
             None => Ok(()),
+        }
+    }
+
+    /// The options that it needs on the kernel's command line.
+    #[must_use]
+    pub fn cmdline(&self) -> &'static str {
+        match (self.workload, &self.disk) {
+            // XFS needs 300 MB; pages are allocated as they are written.
+            (Workload::FsMark, None) => "brd.rd_nr=1 brd.rd_size=524288",
+            _ => "",
         }
     }
 
@@ -206,6 +216,12 @@ impl Load {
                 list(&lengths.critical),
                 list(&lengths.non_critical)
             ));
+        }
+        if let Some(serial) = &self.disk {
+            plan.push_str(&format!("disk {serial}\n"));
+        }
+        if self.profile {
+            plan.push_str("profile locks\n");
         }
         plan
     }

@@ -19,6 +19,10 @@ use std::time::{Duration, Instant};
 /// Long enough for a boot in the translator beside other tests.
 const PATIENCE: Duration = Duration::from_secs(600);
 
+/// Disks beside its own: files with their serial numbers. The first is empty, on the
+/// other is something.
+const DISKS: [(&str, &str); 2] = [("scratch", "S3EW-1"), ("precious", "S3EW-2")];
+
 /// A ready kernel, unpacked from its package.
 struct Ready {
     image: PathBuf,
@@ -92,6 +96,18 @@ impl Machine {
                 "1024",
             ])
             .args(["-drive", "file=disk,format=raw,if=virtio", "-nic", &card])
+            .args(
+                DISKS
+                    .map(|(name, serial)| {
+                        [
+                            "-drive".to_owned(),
+                            format!("file={name},format=raw,if=none,id={name}"),
+                            "-device".to_owned(),
+                            format!("virtio-blk-pci,drive={name},serial={serial}"),
+                        ]
+                    })
+                    .concat(),
+            )
             .args(["-serial", "stdio", "-qmp", "unix:qmp,server=on,wait=off"])
             .current_dir(folder)
             .stdin(Stdio::null())
@@ -202,6 +218,14 @@ impl StandIn {
             .arg(script)
             .args([&home.image, &home.modules])
             .args(["user.pub", "disk"]));
+        for (name, _) in DISKS {
+            let disk = std::fs::File::create(folder.join(name)).unwrap();
+            disk.set_len(512 << 20).unwrap();
+        }
+        let precious = std::fs::File::options()
+            .write(true)
+            .open(folder.join("precious"));
+        std::os::unix::fs::FileExt::write_all_at(&precious.unwrap(), b"letters", 70_000).unwrap();
         let (inner, break_one) = (
             Arc::new(AtomicU16::new(0)),
             Arc::new(AtomicBool::new(false)),
@@ -278,6 +302,21 @@ impl StandIn {
             side(new),
         );
         std::fs::write(self.path("experiment.toml"), text).unwrap();
+    }
+
+    /// Writes an experiment file in which fs-mark may overwrite a disk.
+    fn file_with_disk(&self, serial: &str) {
+        self.file(500, "");
+        let path = self.path("experiment.toml");
+        let text = std::fs::read_to_string(&path).unwrap();
+        let (name, rest) = text.split_once("[kernel]").unwrap();
+        let (sides, _) = rest.split_once("[[workload]]").unwrap();
+        let (_, machine) = rest.split_once("[box]\n").unwrap();
+        let text = format!(
+            "{name}lock_profile = true\n[kernel]{sides}[[workload]]\nname = \"fs-mark\"\n\
+             operations = 20\n[box]\nscratch_disk = \"{serial}\"\n{machine}"
+        );
+        std::fs::write(path, text).unwrap();
     }
 
     fn command(&self, arguments: &[&str]) -> Command {
@@ -418,6 +457,84 @@ fn a_kernel_that_panics_costs_its_sample_and_shows_its_last_lines() {
             let console = sample["detail"]["console"].to_string();
             assert!(console.contains("Kernel panic"), "{sample}");
         }
+    }
+    assert!(stand_in.boot_id().is_some());
+}
+
+#[test]
+#[ignore = "boots a test machine's stand-in: cargo xtask test --box"]
+fn fs_mark_overwrites_the_disk_that_both_named_and_locks_are_profiled() {
+    let stand_in = StandIn::new("disk");
+    let [(_, scratch), (_, precious)] = DISKS;
+    // What is there is found before anything is written.
+    stand_in.file_with_disk(precious);
+    let before = std::fs::read(stand_in.path("precious")).unwrap();
+    let (output, error) = ended(stand_in.compare(&["--pairs", "1", "--scratch-disk", precious]));
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    assert!(
+        error.contains("is not empty and is not overwritten"),
+        "{error}"
+    );
+    assert!(before == std::fs::read(stand_in.path("precious")).unwrap());
+    // A name that no disk has.
+    stand_in.file_with_disk("S3EW-3");
+    let (output, error) = ended(stand_in.compare(&["--pairs", "1", "--scratch-disk", "S3EW-3"]));
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    assert!(error.contains("S3EW-1 (vdb), S3EW-2 (vdc)"), "{error}");
+
+    stand_in.file_with_disk(scratch);
+    let (output, error) = ended(stand_in.compare(&["--pairs", "1", "--scratch-disk", scratch]));
+    let report = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(report.contains("S3EW-1 (vdb, 512 MiB)"), "{report}{error}");
+    let samples = stand_in.samples();
+    assert_eq!(samples.len(), 2, "{report}{error}");
+    stand_in.assert_kernels();
+    for sample in samples {
+        assert!(sample["invalid"].is_null(), "{sample}");
+        assert!(sample["time"].as_f64().unwrap() > 0.0, "{sample}");
+        // One CPU of a translator may wait for nothing.
+        assert!(
+            sample["detail"]["locks"]["run"]["translated"] == true,
+            "{sample}"
+        );
+    }
+    assert!(report.contains("Locks waited for, fs-mark"), "{report}");
+    let written = std::fs::read(stand_in.path("scratch")).unwrap();
+    assert_eq!(&written[..4], b"XFSB");
+    assert!(before == std::fs::read(stand_in.path("precious")).unwrap());
+}
+
+/// By hand, because it builds a kernel: LOCKLAB_BOX_CONFIG names a whole
+/// configuration of Linux 6.1 that the stand-in then says it has, and
+/// LOCKLAB_BOX_CACHE a folder of kernel builds.
+#[test]
+#[ignore = "boots a test machine's stand-in: cargo xtask test --box"]
+fn a_kernel_of_the_machine_s_own_configuration_is_built_and_booted() {
+    let variable = |name| std::env::var(name).ok();
+    let [Some(_), Some(cache)] = ["LOCKLAB_BOX_CONFIG", "LOCKLAB_BOX_CACHE"].map(variable) else {
+        println!("skipped: LOCKLAB_BOX_CONFIG and LOCKLAB_BOX_CACHE are not set");
+        return;
+    };
+    let stand_in = StandIn::new("config");
+    stand_in.file(500, "");
+    let path = stand_in.path("experiment.toml");
+    let text = std::fs::read_to_string(&path).unwrap();
+    let (_, rest) = text.split_once("[[workload]]").unwrap();
+    let text = format!(
+        "kind = \"kernel\"\nname = \"own-configuration\"\n[kernel]\nsource = \"debian:6.1\"\n\
+         config = \"box\"\ncmdline = \"no_timer_check\"\n[experiment]\ncmdline = \"quiet\"\n\
+         [[workload]]{rest}"
+    );
+    std::fs::write(&path, text).unwrap();
+    let (output, error) = ended(stand_in.compare(&["--pairs", "1", "--cache", &cache]));
+    let samples = stand_in.samples();
+    assert_eq!(samples.len(), 4, "{output:?}{error}");
+    for sample in samples {
+        assert!(sample["invalid"].is_null(), "{sample}");
+        let release = sample["detail"]["kernel"]["release"].as_str().unwrap();
+        assert!(release.starts_with("6.1"), "{sample}");
+        let cmdline = sample["detail"]["kernel"]["cmdline"].to_string();
+        assert_eq!(cmdline.contains(" quiet"), sample["side"] == "experiment");
     }
     assert!(stand_in.boot_id().is_some());
 }

@@ -69,6 +69,7 @@ pub fn file(
             kernels: KernelsArgs::default(),
         },
         on: None,
+        scratch_disk: None,
         workload: Vec::new(),
         design: design.clone(),
         guests: GuestSettings::default(),

@@ -4,6 +4,7 @@
 #
 #   disk.sh KERNEL MODULES AUTHORIZED_KEYS DISK
 #
+# LOCKLAB_BOX_CONFIG may name the configuration that the system says it has.
 # It needs busybox-static, dropbear-bin, syslinux, mtools and dosfstools. It
 # must not need root: the disk is written by mtools, never mounted.
 set -e
@@ -25,10 +26,14 @@ chmod 700 "$root/root" "$root/root/.ssh"
 echo 'root:x:0:0::/root:/bin/sh' >"$root/etc/passwd"
 echo 'root:x:0:' >"$root/etc/group"
 : >"$root/etc/modules"
+if [ -n "$LOCKLAB_BOX_CONFIG" ]; then
+	mkdir "$root/boot"
+	cp "$LOCKLAB_BOX_CONFIG" "$root/boot/config-${modules##*/}"
+fi
 for module in drivers/virtio/virtio_ring drivers/virtio/virtio \
 	drivers/virtio/virtio_pci_legacy_dev drivers/virtio/virtio_pci_modern_dev \
 	drivers/virtio/virtio_pci net/core/failover drivers/net/net_failover \
-	drivers/net/virtio_net; do
+	drivers/net/virtio_net drivers/block/virtio_blk; do
 	# The Debian kernel for clouds has them compressed from 6.12 on.
 	plain=$modules/kernel/$module.ko
 	if [ -f "$plain" ]; then

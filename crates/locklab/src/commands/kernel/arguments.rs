@@ -80,6 +80,10 @@ pub struct CompareArgs {
     /// Run the kernels on a test machine, as ssh:root@box, instead of in QEMU
     #[arg(long, value_name = "ssh:HOST")]
     pub on: Option<Target>,
+    /// Serial number of the test machine's disk that fs-mark overwrites, as in the file's
+    /// [box] scratch_disk: what is on that disk is lost
+    #[arg(long, value_name = "SERIAL")]
+    pub scratch_disk: Option<String>,
     /// Only these of the file's workloads
     #[arg(long, value_enum, value_name = "NAME", value_delimiter = ',')]
     pub workload: Vec<Workload>,

@@ -8,10 +8,12 @@ use locklab_host::error::Error;
 use locklab_kernel::boot::{Accelerator, Qemu};
 use locklab_kernel::cache::Cache;
 use locklab_kernel::kvm::choose;
+use locklab_kernel::lock_report;
+use locklab_kernel::outcome::Measured;
 use locklab_kernel::settings::GuestSettings;
 use locklab_kernel::spinlock_matrix;
 use locklab_kernel::workload::{Load, Workload};
-use locklab_kernel::{GuestRun, Guests, Kernel};
+use locklab_kernel::{GuestRun, Guests, Kernel, profiled};
 use locklab_lab::settings::SEED;
 use serde_json::json;
 use std::path::PathBuf;
@@ -81,6 +83,9 @@ pub(super) fn boot(args: &BootArgs, common: &Common, cache: &Cache<'_>) -> Resul
         accelerator,
         limit: args.guests.limit(),
     };
+    if args.guests.lock_profile {
+        load = profiled(&load, accelerator);
+    }
     let once = |counted: bool| {
         let run = GuestRun {
             kernel: &kernel,
@@ -94,6 +99,9 @@ pub(super) fn boot(args: &BootArgs, common: &Common, cache: &Cache<'_>) -> Resul
             .map_err(|invalid| Error::Failed(invalid.to_string()))
     };
     let measured = once(true)?;
+    if load.profile {
+        return profile(&load, &measured, (accelerator, &why), common);
+    }
     let plain = if args.slowdown {
         Some(once(false)?)
     } else {
@@ -106,10 +114,7 @@ pub(super) fn boot(args: &BootArgs, common: &Common, cache: &Cache<'_>) -> Resul
             json!({
                 "schema": 1,
                 "kind": "kernel-boot",
-                "provenance": match accelerator {
-                    Accelerator::Tcg => "model",
-                    Accelerator::Kvm => "hardware",
-                },
+                "provenance": provenance(accelerator),
                 "accelerator": why,
                 "load": load,
                 "measured": measured,
@@ -120,6 +125,35 @@ pub(super) fn boot(args: &BootArgs, common: &Common, cache: &Cache<'_>) -> Resul
         measured.text(&load, &why, slowdown)
             + &spinlock_matrix::table(&measured, accelerator.clock_unit())
     })
+}
+
+/// Prints which locks of the kernel were waited for.
+fn profile(
+    load: &Load,
+    measured: &Measured,
+    (accelerator, why): (Accelerator, &str),
+    common: &Common,
+) -> Result<ExitCode, Error> {
+    let translated = accelerator == Accelerator::Tcg;
+    if !common.json {
+        return print(&lock_report::text(load, measured, translated));
+    }
+    let document = json!({
+        "schema": 1,
+        "kind": "kernel-boot",
+        "provenance": provenance(accelerator),
+        "accelerator": why,
+        "load": load,
+        "lock_profile": lock_report::json(load, measured, translated),
+    });
+    print(&format!("{document:#}\n"))
+}
+
+fn provenance(accelerator: Accelerator) -> &'static str {
+    match accelerator {
+        Accelerator::Tcg => "model",
+        Accelerator::Kvm => "hardware",
+    }
 }
 
 fn dry_run(args: &BootArgs, load: &Load, qemu: &Qemu, common: &Common) -> Result<ExitCode, Error> {

@@ -8,8 +8,8 @@ use locklab_host::error::Error;
 use locklab_judge::Family;
 use locklab_kernel::cache::Cache;
 use locklab_kernel::recipe::Experiment;
-use locklab_kernel::settings::GuestSettings;
-use locklab_kernel::workload::Workload;
+use locklab_kernel::settings::{BoxSettings, GuestSettings};
+use locklab_kernel::workload::{Load, Workload};
 use locklab_kernel::{Plan, Scope, prepare};
 use locklab_lab::settings::{DesignSettings, over};
 use serde_json::json;
@@ -41,6 +41,7 @@ pub(super) fn plan_of(args: &CompareArgs) -> Result<Plan, Error> {
     if args.on.is_some() {
         experiment.machine.on.clone_from(&args.on);
     }
+    experiment.machine.typed_disk.clone_from(&args.scratch_disk);
     plan(
         experiment,
         &args.workload,
@@ -56,7 +57,7 @@ pub(super) fn plan_of(args: &CompareArgs) -> Result<Plan, Error> {
 /// [`Error::Usage`] if a number is out of range, or several vCPUs are combined
 /// with `--tcg`.
 pub fn plan(
-    experiment: Experiment,
+    mut experiment: Experiment,
     workloads: &[Workload],
     (design, guests): (&DesignSettings, &GuestSettings),
     aa: bool,
@@ -68,10 +69,13 @@ pub fn plan(
         guests.refuse_on_a_box().map_err(Error::Usage)?;
     }
     let vcpus = guests.vcpus()?;
+    experiment.guests.lock_profile = guests.lock_profile;
+    let mut loads = experiment
+        .loads(workloads, guests.operations, vcpus)
+        .map_err(Error::Usage)?;
+    disk(&experiment.machine, &mut loads).map_err(Error::Usage)?;
     Ok(Plan {
-        loads: experiment
-            .loads(workloads, guests.operations, vcpus)
-            .map_err(Error::Usage)?,
+        loads,
         experiment,
         vcpus,
         probe: guests.probe_options(),
@@ -79,6 +83,22 @@ pub fn plan(
         design,
         scope: Scope::Whole,
     })
+}
+
+/// Gives fs-mark the disk that the file and the command line name.
+fn disk(machine: &BoxSettings, loads: &mut [Load]) -> Result<(), String> {
+    let is_fs_mark = |load: &Load| load.workload == Workload::FsMark;
+    if !loads.iter().any(is_fs_mark) {
+        return match &machine.typed_disk {
+            Some(_) => Err("--scratch-disk is for fs-mark, which does not run here".into()),
+            None => Ok(()),
+        };
+    }
+    let disk = machine.disk()?.map(str::to_owned);
+    for load in loads.iter_mut().filter(|load| is_fs_mark(load)) {
+        load.disk.clone_from(&disk);
+    }
+    Ok(())
 }
 
 /// Builds and boots the kernels of `plan`, and judges.
@@ -124,7 +144,8 @@ pub fn dry_run(plan: &Plan, common: &Common, cache: &Cache<'_>) -> Result<ExitCo
     }
     let variants = plan.experiment.variants();
     let booted = variants.iter().filter(|v| !v.size_only).count() as u64;
-    let boots = booted * 2 * u64::from(plan.design.pairs) * plan.loads.len() as u64;
+    let runs = 1 + u64::from(plan.experiment.guests.lock_profile);
+    let boots = booted * 2 * runs * u64::from(plan.design.pairs) * plan.loads.len() as u64;
     if common.json {
         let names: Vec<&str> = variants.iter().map(|v| v.name.as_str()).collect();
         let document = json!({

@@ -1,0 +1,368 @@
+//! The section of a report on locks that were waited for: beside the figures, what
+//! each side waited for, in how many pairs, and how long.
+//!
+//! Times of QEMU's translator are those of no machine and must never be printed:
+//! of these there are counts and shares only.
+
+use crate::lock_profile::{LockProfile, LockWaits};
+use crate::outcome::Measured;
+use crate::workload::Load;
+use locklab_document::number::{grouped, percent, short, time};
+use locklab_document::{Column, ColumnGroup, Part, Section, Table};
+use locklab_judge::Side;
+use locklab_lab::experiment::{Cell, Experiment, Sample};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+/// Where a sample keeps it.
+pub const KEY: &str = "locks";
+
+/// Locks that are shown.
+const MOST: usize = 10;
+
+/// What a profiled run gave.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Profiled {
+    Run(Run),
+    Failed(String),
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Run {
+    profile: LockProfile,
+    cpus: u64,
+    processes: u64,
+    work: u64,
+    /// Whether it ran in the translator.
+    translated: bool,
+}
+
+/// What a sample keeps of a profiled run, or why there is nothing.
+pub fn detail(load: &Load, outcome: Result<Measured, String>, translated: bool) -> Value {
+    let profiled = match outcome {
+        Ok(measured) => Profiled::Run(Run {
+            profile: measured.locks.unwrap_or_default(),
+            cpus: load.vcpus,
+            processes: load.processes,
+            work: measured.work,
+            translated,
+        }),
+        Err(why) => Profiled::Failed(why),
+    };
+    json!(profiled)
+}
+
+/// The waits of one boot as text.
+#[must_use]
+pub fn text(load: &Load, measured: &Measured, translated: bool) -> String {
+    let profile = measured.locks.clone().unwrap_or_default();
+    let all = profile.nanoseconds();
+    let mut text = format!(
+        "{}: {} x 1 {}, {} CPUs, {} processes\n{}\n",
+        load.workload.name(),
+        measured.work,
+        measured.unit,
+        load.vcpus,
+        load.processes,
+        caveat(translated)
+    );
+    let _ = writeln!(
+        text,
+        "{:<32} {:<12} {:>6} {:>9} {:>7} {:>9} {:>9}",
+        "Lock", "Kind", "Locks", "Waits", "Of all", "Mean", "Longest"
+    );
+    for lock in &profile.locks {
+        let times = match translated {
+            true => ["-".to_owned(), "-".to_owned()],
+            false => [
+                mean(lock.nanoseconds, lock.waits),
+                time(lock.longest as f64),
+            ],
+        };
+        let _ = writeln!(
+            text,
+            "{:<32} {:<12} {:>6} {:>9} {:>7} {:>9} {:>9}",
+            lock.name,
+            lock.kind,
+            lock.locks,
+            grouped(lock.waits),
+            share(lock.nanoseconds, all),
+            times[0],
+            times[1]
+        );
+    }
+    if profile.locks.is_empty() {
+        text.push_str("No lock was waited for.\n");
+    }
+    for note in losses(&[&profile]) {
+        let _ = writeln!(text, "{note}");
+    }
+    text
+}
+
+/// The same for programs.
+#[must_use]
+pub fn json(load: &Load, measured: &Measured, translated: bool) -> Value {
+    let profiled = detail(load, Ok(measured.clone()), translated);
+    Profiled::deserialize(profiled).map_or(Value::Null, |profiled| document(&profiled))
+}
+
+/// A section for each cell that was profiled.
+pub(crate) fn sections(experiment: &Experiment) -> Vec<Section> {
+    experiment.cells.iter().filter_map(section).collect()
+}
+
+/// The same for programs, pair by pair.
+pub(crate) fn data(experiment: &Experiment) -> Map<String, Value> {
+    let cells: Vec<Value> = experiment
+        .cells
+        .iter()
+        .filter_map(|cell| {
+            let pairs: Vec<Value> = cell
+                .pairs
+                .iter()
+                .filter(|pair| pair.samples().iter().any(|s| profiled(s).is_some()))
+                .map(|pair| {
+                    json!({
+                        "pair": pair.index,
+                        "baseline": profiled(&pair.baseline).as_ref().map(document),
+                        "experiment": profiled(&pair.experiment).as_ref().map(document),
+                    })
+                })
+                .collect();
+            (!pairs.is_empty()).then(|| json!({"cell": cell.key.to_string(), "pairs": pairs}))
+        })
+        .collect();
+    match cells.is_empty() {
+        true => Map::new(),
+        false => Map::from_iter([("lock_profile".to_owned(), json!(cells))]),
+    }
+}
+
+fn profiled(sample: &Sample) -> Option<Profiled> {
+    Profiled::deserialize(sample.detail.get(KEY)?).ok()
+}
+
+/// One side of a pair, without times of a translator.
+fn document(profiled: &Profiled) -> Value {
+    match profiled {
+        Profiled::Failed(why) => json!({"failed": why}),
+        Profiled::Run(run) => {
+            let all = run.profile.nanoseconds();
+            let locks = run.profile.locks.iter().map(|lock| {
+                let time = |ns: u64| (!run.translated).then_some(ns);
+                json!({
+                    "name": lock.name,
+                    "kind": lock.kind,
+                    "locks": lock.locks,
+                    "waits": lock.waits,
+                    "share": lock.nanoseconds as f64 / all.max(1) as f64,
+                    "waited_ns": time(lock.nanoseconds),
+                    "longest_ns": time(lock.longest),
+                })
+            });
+            json!({
+                "translated": run.translated,
+                "cpus": run.cpus,
+                "processes": run.processes,
+                "work": run.work,
+                "lost": run.profile.lost,
+                "unmatched": run.profile.unmatched,
+                "locks": locks.collect::<Vec<_>>(),
+            })
+        }
+    }
+}
+
+/// The waits of one side for the locks of a name, over the pairs.
+#[derive(Default)]
+struct Sum {
+    waits: u64,
+    nanoseconds: u64,
+    pairs: Vec<u32>,
+}
+
+fn section(cell: &Cell) -> Option<Section> {
+    let mut rows: BTreeMap<(String, String), [Sum; 2]> = BTreeMap::new();
+    let mut runs: [Vec<Run>; 2] = [Vec::new(), Vec::new()];
+    let mut failed = Vec::new();
+    for pair in &cell.pairs {
+        for (side, sample) in [Side::Baseline, Side::Experiment]
+            .into_iter()
+            .zip(pair.samples())
+        {
+            let at = usize::from(side == Side::Experiment);
+            match profiled(sample) {
+                None => {}
+                Some(Profiled::Failed(why)) => failed.push(why),
+                Some(Profiled::Run(run)) => {
+                    for lock in &run.profile.locks {
+                        let key = (lock.name.clone(), lock.kind.clone());
+                        rows.entry(key).or_default()[at].add(lock, pair.index);
+                    }
+                    runs[at].push(run);
+                }
+            }
+        }
+    }
+    let first = runs.iter().flatten().next().cloned();
+    if first.is_none() && failed.is_empty() {
+        return None;
+    }
+    let mut section = Section::new(format!("Locks waited for, {}", cell.key));
+    if let Some(why) = failed.first() {
+        section = section.note(format!(
+            "{} of its profiled runs failed, the first because {why}",
+            failed.len()
+        ));
+    }
+    let Some(first) = first else {
+        return Some(section);
+    };
+    section = section.note(format!(
+        "Each pair was run once more for this, with {} CPUs and {} processes; waits are those \
+         of a run, on average. {}",
+        first.cpus,
+        first.processes,
+        caveat(first.translated)
+    ));
+    let all: Vec<&LockProfile> = runs.iter().flatten().map(|run| &run.profile).collect();
+    for note in losses(&all) {
+        section = section.note(note);
+    }
+    if rows.is_empty() {
+        return Some(section.prose("No lock was waited for."));
+    }
+    Some(section.with(Part::Table(table(rows, &runs, first.translated))))
+}
+
+fn table(
+    rows: BTreeMap<(String, String), [Sum; 2]>,
+    runs: &[Vec<Run>; 2],
+    translated: bool,
+) -> Table {
+    let totals = runs.each_ref().map(|runs| {
+        let each = runs.iter().map(|run| run.profile.nanoseconds());
+        each.sum::<u64>()
+    });
+    let mut rows: Vec<_> = rows.into_iter().collect();
+    // Shares of each side, so that the longer of two does not decide.
+    let weight = |sums: &[Sum; 2]| {
+        let of = |at: usize| sums[at].nanoseconds as f64 / totals[at].max(1) as f64;
+        (of(0) + of(1), sums[0].waits + sums[1].waits)
+    };
+    rows.sort_by(|(_, a), (_, b)| {
+        weight(b)
+            .partial_cmp(&weight(a))
+            .unwrap_or(std::cmp::Ordering::Equal)
+    });
+    let side = |title: &str| {
+        let mut columns = vec![Column::new("waits", 5), Column::new("of all", 6)];
+        if !translated {
+            columns.push(Column::new("mean", 7));
+        }
+        columns.push(Column::new("pairs", 5));
+        ColumnGroup::new(title, columns)
+    };
+    let cells = |at: usize, sum: &Sum| {
+        let many = runs[at].len();
+        if sum.waits == 0 {
+            return vec!["-".to_owned(); if translated { 3 } else { 4 }];
+        }
+        let mut cells = vec![
+            short(sum.waits as f64 / many as f64),
+            share(sum.nanoseconds, totals[at]),
+        ];
+        if !translated {
+            cells.push(mean(sum.nanoseconds, sum.waits));
+        }
+        cells.push(match (sum.pairs.as_slice(), sum.pairs.len() == many) {
+            (_, true) => "all".into(),
+            ([one], _) => format!("#{}", one + 1),
+            (some, _) => format!("{}/{many}", some.len()),
+        });
+        cells
+    };
+    Table {
+        groups: vec![
+            ColumnGroup::new(
+                "",
+                vec![Column::words("lock", 16), Column::words("kind", 5)],
+            ),
+            side("baseline"),
+            side("experiment"),
+        ],
+        rows: rows
+            .into_iter()
+            .take(MOST)
+            .map(|((name, kind), [baseline, experiment])| {
+                let mut row = vec![name, kind];
+                row.extend(cells(0, &baseline));
+                row.extend(cells(1, &experiment));
+                row
+            })
+            .collect(),
+    }
+}
+
+impl Sum {
+    fn add(&mut self, lock: &LockWaits, pair: u32) {
+        self.waits += lock.waits;
+        self.nanoseconds += lock.nanoseconds;
+        self.pairs.push(pair);
+    }
+}
+
+/// What the reader of any profile has to know.
+fn caveat(translated: bool) -> &'static str {
+    match translated {
+        true => {
+            "In QEMU's translator: how often locks were waited for, and which share of the \
+             waiting each had, there; no times, which would be those of no machine. \
+             The tracepoints tell of waits that queue or sleep; a spinlock that was free again \
+             at once is not seen."
+        }
+        false => {
+            "The tracepoints take time and are off while figures are measured; times are to \
+             1 µs. They tell of waits that queue or sleep; a spinlock that was free again at \
+             once is not seen, nor are the spinlocks of a guest of KVM."
+        }
+    }
+}
+
+fn losses(profiles: &[&LockProfile]) -> Vec<String> {
+    let sum = |of: fn(&LockProfile) -> u64| profiles.iter().map(|p| of(p)).sum::<u64>();
+    let mut notes = Vec::new();
+    let (lost, unmatched) = (sum(|p| p.lost), sum(|p| p.unmatched));
+    if lost > 0 {
+        notes.push(format!(
+            "{} events found no room: this is of the first part of the run; fewer operations \
+             have room.",
+            grouped(lost)
+        ));
+    }
+    if unmatched > 0 {
+        notes.push(format!(
+            "{} ends of waits without a begin were left out.",
+            grouped(unmatched)
+        ));
+    }
+    notes
+}
+
+fn share(part: u64, all: u64) -> String {
+    match all {
+        0 => "-".into(),
+        all => format!("{} %", percent(100.0 * part as f64 / all as f64)),
+    }
+}
+
+fn mean(nanoseconds: u64, waits: u64) -> String {
+    time(nanoseconds as f64 / waits.max(1) as f64)
+}
+
+#[cfg(test)]
+mod tests;
