@@ -95,7 +95,14 @@ impl Machine {
                 "-m",
                 "1024",
             ])
-            .args(["-drive", "file=disk,format=raw,if=virtio", "-nic", &card])
+            // The first of the disks, and the one from which it starts.
+            .args(["-drive", "file=disk,format=raw,if=none,id=disk"])
+            .args([
+                "-device",
+                "virtio-blk-pci,drive=disk,bootindex=0",
+                "-nic",
+                &card,
+            ])
             .args(
                 DISKS
                     .map(|(name, serial)| {
