@@ -68,8 +68,8 @@ typedef struct {
   bool (*virtualized)(void);
 } locklab_host_t;
 
-/* Sets the host of the library, which must stay valid. To be called before any
- * lock is contended: a waiter that sleeps by one host is not woken by another.
+/* Sets the host of the library, which must stay valid. Call it before any
+ * lock is contended: a waiter that sleeps through one host is not woken by another.
  * NULL removes the host. */
 void locklab_set_host(const locklab_host_t *host);
 
@@ -132,7 +132,7 @@ typedef struct LOCKLAB_ALIGNED(64) {
 
  Locks and contexts stay in place while in use. The nodes of some queue
  locks (those that say so in `locklab locks`) pass from one context to
- another: free a lock and the contexts that it has met together.
+ another: free a lock only together with all contexts used with it.
  */
 typedef struct {
   /*
@@ -156,7 +156,7 @@ typedef struct {
    */
   size_t context_align;
   /*
-   Most CPUs (threads) that may use one lock at a time.
+   The largest number of CPUs (threads) that may use a lock at a time.
    */
   size_t max_cpus;
   /*
@@ -319,7 +319,7 @@ bool locklab_qspinlock_trylock(locklab_qspinlock_t *lock);
 void locklab_qspinlock_unlock(locklab_qspinlock_t *lock);
 
 /*
- Slow path of the inline acquire: waits, after `word`, not zero, was read.
+ Slow path of the inline acquire, after a read that returned `word`, not 0.
 
  Requires:
  `lock` points to a qspinlock.

@@ -17,7 +17,7 @@ use locklab_locks::{
 ///
 /// Locks and contexts stay in place while in use. The nodes of some queue
 /// locks (those that say so in `locklab locks`) pass from one context to
-/// another: free a lock and the contexts that it has met together.
+/// another: free a lock only together with all contexts used with it.
 #[repr(C)]
 pub struct locklab_type {
     /// The name, ending in a zero byte.
@@ -30,7 +30,7 @@ pub struct locklab_type {
     pub context_size: usize,
     /// Alignment of a context.
     pub context_align: usize,
-    /// Most CPUs (threads) that may use one lock at a time.
+    /// The largest number of CPUs (threads) that may use a lock at a time.
     pub max_cpus: usize,
     /// First come, first served.
     pub fifo: bool,

@@ -120,7 +120,7 @@ pub unsafe extern "C" fn locklab_qspinlock_unlock(lock: *mut locklab_qspinlock) 
     unsafe { RawLock::<P>::unlock(&*lock.cast::<QSpinlock<P>>(), &()) }
 }
 
-/// Slow path of the inline acquire: waits, after `word`, not zero, was read.
+/// Slow path of the inline acquire, after a read that returned `word`, not 0.
 ///
 /// # Safety
 /// `lock` points to a qspinlock.

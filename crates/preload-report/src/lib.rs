@@ -8,6 +8,8 @@
 //! It must stay plain memory: atomics and bytes at fixed places.
 #![no_std]
 
+pub mod unwind;
+
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// The variable that names the folder for the files.
@@ -86,7 +88,7 @@ pub struct Report {
 pub struct Module {
     /// 1 once the other fields are set.
     pub known: AtomicU32,
-    /// The first address.
+    /// The lowest mapped address.
     pub from: AtomicU64,
     /// The address after the last.
     pub to: AtomicU64,

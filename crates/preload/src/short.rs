@@ -35,77 +35,47 @@ macro_rules! go_to {
     }};
 }
 
-/// As the C library's function of this name, for `caller`; what does not go the
-/// short way goes `slowly`.
-///
-/// # Safety
-/// `mutex` is a mutex in the sense of POSIX.
-#[inline(always)]
-pub(crate) unsafe fn lock(
-    mutex: *mut pthread_mutex_t,
-    caller: usize,
-    slowly: unsafe extern "C" fn(&Mutex, usize) -> Errno,
-) -> Errno {
-    // SAFETY: of the caller, here and below.
-    let mutex = unsafe { Mutex::of(mutex) };
-    if is_fronted(mutex) {
+/// Defines operations on a mutex, each as the C library's function of this name
+/// for `caller`, with what it does where the word in front of a queue decides
+/// it; what does not go the short way goes `slowly`.
+macro_rules! operations {
+    ($($operation:ident($mutex:ident) fronted $fronted:block)*) => {$(
+        /// # Safety
+        /// `mutex` is a mutex in the sense of POSIX.
+        #[inline(always)]
+        pub(crate) unsafe fn $operation(
+            mutex: *mut pthread_mutex_t,
+            caller: usize,
+            slowly: unsafe extern "C" fn(&Mutex, usize) -> Errno,
+        ) -> Errno {
+            // SAFETY: of the caller, here and below.
+            let $mutex = unsafe { Mutex::of(mutex) };
+            if is_fronted($mutex) {
+                $fronted
+            }
+            if short_way($mutex) {
+                return go_to!($operation, $mutex);
+            }
+            // SAFETY: as above.
+            unsafe { slowly($mutex, caller) }
+        }
+    )*};
+}
+
+operations! {
+    lock(mutex) fronted {
         if fronted::try_enter(mutex) {
             return 0;
         }
         return go_to!(lock, mutex);
     }
-    if short_way(mutex) {
-        return go_to!(lock, mutex);
-    }
-    // SAFETY: as above.
-    unsafe { slowly(mutex, caller) }
-}
-
-/// As the C library's function of this name, for `caller`; what does not go the
-/// short way goes `slowly`.
-///
-/// # Safety
-/// `mutex` is a mutex in the sense of POSIX.
-#[inline(always)]
-pub(crate) unsafe fn try_lock(
-    mutex: *mut pthread_mutex_t,
-    caller: usize,
-    slowly: unsafe extern "C" fn(&Mutex, usize) -> Errno,
-) -> Errno {
-    // SAFETY: of the caller, here and below.
-    let mutex = unsafe { Mutex::of(mutex) };
-    if is_fronted(mutex) {
+    try_lock(mutex) fronted {
         return if fronted::try_enter(mutex) { 0 } else { EBUSY };
     }
-    if short_way(mutex) {
-        return go_to!(try_lock, mutex);
-    }
-    // SAFETY: as above.
-    unsafe { slowly(mutex, caller) }
-}
-
-/// As the C library's function of this name, for `caller`; what does not go the
-/// short way goes `slowly`.
-///
-/// # Safety
-/// `mutex` is a mutex in the sense of POSIX.
-#[inline(always)]
-pub(crate) unsafe fn unlock(
-    mutex: *mut pthread_mutex_t,
-    caller: usize,
-    slowly: unsafe extern "C" fn(&Mutex, usize) -> Errno,
-) -> Errno {
-    // SAFETY: of the caller, here and below.
-    let mutex = unsafe { Mutex::of(mutex) };
-    if is_fronted(mutex) {
+    unlock(mutex) fronted {
         fronted::leave(mutex);
         return 0;
     }
-    if short_way(mutex) {
-        return go_to!(unlock, mutex);
-    }
-    // SAFETY: as above.
-    unsafe { slowly(mutex, caller) }
 }
 
 /// Lets mutexes of the plain type, touched since the last fork, take the fast

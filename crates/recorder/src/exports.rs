@@ -304,13 +304,15 @@ unsafe extern "C-unwind" fn pthread_join(thread: pthread_t, value: *mut *mut c_v
     )
 }
 
-/// Exports functions of the C library, with what is recorded of each. Those that
-/// want to know where they are called from name two registers for each
-/// architecture (`from`), which are those of two more arguments.
+/// Exports functions of the C library, by their arguments, with what is recorded
+/// of each. Those that want to know where they are called from name two
+/// registers for each architecture (`from`), which are those of two more
+/// arguments.
 macro_rules! export {
-    ($([$($symbol:ident)|+] $arguments:tt from $registers:tt
-        => $real:ident $how:ident $what:tt;)*) => {
-        $($(export!(@one $symbol $arguments $registers $real $how $what);)+)*
+    ($($arguments:tt from $registers:tt {
+        $($($symbol:ident)|+ => $real:ident $how:ident $what:tt;)*
+    })*) => {
+        $($($(export!(@one $symbol $arguments $registers $real $how $what);)+)*)*
     };
     (@one $symbol:ident ($($argument:ident: $type:ty),*) []
         $real:ident $how:ident ($($what:expr),*)) => {
@@ -355,88 +357,57 @@ macro_rules! export {
 }
 
 export! {
-    [pthread_mutex_lock | __pthread_mutex_lock]
-        (lock: *mut Mutex) from ["rsi" "rdx", "x1" "x2"]
-        => MUTEX_LOCK acquire(lock, EXCLUSIVE);
-    [pthread_mutex_trylock | __pthread_mutex_trylock]
-        (lock: *mut Mutex) from ["rsi" "rdx", "x1" "x2"]
-        => MUTEX_TRYLOCK acquire(lock, once(EXCLUSIVE));
-    [pthread_mutex_timedlock]
-        (lock: *mut Mutex, until: *const timespec) from ["rdx" "rcx", "x2" "x3"]
-        => MUTEX_TIMEDLOCK acquire(lock, timed(EXCLUSIVE));
-    [pthread_mutex_clocklock]
-        (lock: *mut Mutex, clock: clockid_t, until: *const timespec) from ["rcx" "r8", "x3" "x4"]
-        => MUTEX_CLOCKLOCK acquire(lock, timed(EXCLUSIVE));
-    [pthread_mutex_unlock | __pthread_mutex_unlock]
-        (lock: *mut Mutex) from []
-        => MUTEX_UNLOCK release(lock);
+    (lock: *mut Mutex) from ["rsi" "rdx", "x1" "x2"] {
+        pthread_mutex_lock | __pthread_mutex_lock => MUTEX_LOCK acquire(lock, EXCLUSIVE);
+        pthread_mutex_trylock | __pthread_mutex_trylock => MUTEX_TRYLOCK acquire(lock, once(EXCLUSIVE));
+        mtx_lock => MTX_LOCK acquire(lock, EXCLUSIVE);
+        mtx_trylock => MTX_TRYLOCK acquire(lock, once(EXCLUSIVE));
+    }
+    (lock: *mut Mutex, until: *const timespec) from ["rdx" "rcx", "x2" "x3"] {
+        pthread_mutex_timedlock => MUTEX_TIMEDLOCK acquire(lock, timed(EXCLUSIVE));
+        mtx_timedlock => MTX_TIMEDLOCK acquire(lock, timed(EXCLUSIVE));
+    }
+    (lock: *mut Mutex, clock: clockid_t, until: *const timespec) from ["rcx" "r8", "x3" "x4"] {
+        pthread_mutex_clocklock => MUTEX_CLOCKLOCK acquire(lock, timed(EXCLUSIVE));
+    }
+    (lock: *mut Mutex) from [] {
+        pthread_mutex_unlock | __pthread_mutex_unlock => MUTEX_UNLOCK release(lock);
+        mtx_unlock => MTX_UNLOCK release(lock);
+    }
 
-    [pthread_rwlock_rdlock | __pthread_rwlock_rdlock]
-        (lock: *mut Rwlock) from ["rsi" "rdx", "x1" "x2"]
-        => RWLOCK_RDLOCK acquire(lock, SHARED);
-    [pthread_rwlock_tryrdlock | __pthread_rwlock_tryrdlock]
-        (lock: *mut Rwlock) from ["rsi" "rdx", "x1" "x2"]
-        => RWLOCK_TRYRDLOCK acquire(lock, once(SHARED));
-    [pthread_rwlock_timedrdlock]
-        (lock: *mut Rwlock, until: *const timespec) from ["rdx" "rcx", "x2" "x3"]
-        => RWLOCK_TIMEDRDLOCK acquire(lock, timed(SHARED));
-    [pthread_rwlock_clockrdlock]
-        (lock: *mut Rwlock, clock: clockid_t, until: *const timespec) from ["rcx" "r8", "x3" "x4"]
-        => RWLOCK_CLOCKRDLOCK acquire(lock, timed(SHARED));
-    [pthread_rwlock_wrlock | __pthread_rwlock_wrlock]
-        (lock: *mut Rwlock) from ["rsi" "rdx", "x1" "x2"]
-        => RWLOCK_WRLOCK acquire(lock, EXCLUSIVE);
-    [pthread_rwlock_trywrlock | __pthread_rwlock_trywrlock]
-        (lock: *mut Rwlock) from ["rsi" "rdx", "x1" "x2"]
-        => RWLOCK_TRYWRLOCK acquire(lock, once(EXCLUSIVE));
-    [pthread_rwlock_timedwrlock]
-        (lock: *mut Rwlock, until: *const timespec) from ["rdx" "rcx", "x2" "x3"]
-        => RWLOCK_TIMEDWRLOCK acquire(lock, timed(EXCLUSIVE));
-    [pthread_rwlock_clockwrlock]
-        (lock: *mut Rwlock, clock: clockid_t, until: *const timespec) from ["rcx" "r8", "x3" "x4"]
-        => RWLOCK_CLOCKWRLOCK acquire(lock, timed(EXCLUSIVE));
-    [pthread_rwlock_unlock | __pthread_rwlock_unlock]
-        (lock: *mut Rwlock) from []
-        => RWLOCK_UNLOCK release(lock);
+    (lock: *mut Rwlock) from ["rsi" "rdx", "x1" "x2"] {
+        pthread_rwlock_rdlock | __pthread_rwlock_rdlock => RWLOCK_RDLOCK acquire(lock, SHARED);
+        pthread_rwlock_tryrdlock | __pthread_rwlock_tryrdlock => RWLOCK_TRYRDLOCK acquire(lock, once(SHARED));
+        pthread_rwlock_wrlock | __pthread_rwlock_wrlock => RWLOCK_WRLOCK acquire(lock, EXCLUSIVE);
+        pthread_rwlock_trywrlock | __pthread_rwlock_trywrlock => RWLOCK_TRYWRLOCK acquire(lock, once(EXCLUSIVE));
+    }
+    (lock: *mut Rwlock, until: *const timespec) from ["rdx" "rcx", "x2" "x3"] {
+        pthread_rwlock_timedrdlock => RWLOCK_TIMEDRDLOCK acquire(lock, timed(SHARED));
+        pthread_rwlock_timedwrlock => RWLOCK_TIMEDWRLOCK acquire(lock, timed(EXCLUSIVE));
+    }
+    (lock: *mut Rwlock, clock: clockid_t, until: *const timespec) from ["rcx" "r8", "x3" "x4"] {
+        pthread_rwlock_clockrdlock => RWLOCK_CLOCKRDLOCK acquire(lock, timed(SHARED));
+        pthread_rwlock_clockwrlock => RWLOCK_CLOCKWRLOCK acquire(lock, timed(EXCLUSIVE));
+    }
+    (lock: *mut Rwlock) from [] {
+        pthread_rwlock_unlock | __pthread_rwlock_unlock => RWLOCK_UNLOCK release(lock);
+    }
 
-    [pthread_cond_wait]
-        (condition: *mut Cond, lock: *mut Mutex) from ["rdx" "rcx", "x2" "x3"]
-        => COND_WAIT wait(condition, lock, false);
-    [pthread_cond_timedwait]
-        (condition: *mut Cond, lock: *mut Mutex, until: *const timespec) from ["rcx" "r8", "x3" "x4"]
-        => COND_TIMEDWAIT wait(condition, lock, true);
-    [pthread_cond_clockwait]
-        (condition: *mut Cond, lock: *mut Mutex, clock: clockid_t, until: *const timespec) from ["r8" "r9", "x4" "x5"]
-        => COND_CLOCKWAIT wait(condition, lock, true);
-    [pthread_cond_signal]
-        (condition: *mut Cond) from []
-        => COND_SIGNAL signal(condition, false);
-    [pthread_cond_broadcast]
-        (condition: *mut Cond) from []
-        => COND_BROADCAST signal(condition, true);
-    [cnd_wait]
-        (condition: *mut Cond, lock: *mut Mutex) from ["rdx" "rcx", "x2" "x3"]
-        => CND_WAIT wait(condition, lock, false);
-    [cnd_timedwait]
-        (condition: *mut Cond, lock: *mut Mutex, until: *const timespec) from ["rcx" "r8", "x3" "x4"]
-        => CND_TIMEDWAIT wait(condition, lock, true);
-    [cnd_signal]
-        (condition: *mut Cond) from []
-        => CND_SIGNAL signal(condition, false);
-    [cnd_broadcast]
-        (condition: *mut Cond) from []
-        => CND_BROADCAST signal(condition, true);
-
-    [mtx_lock]
-        (lock: *mut Mutex) from ["rsi" "rdx", "x1" "x2"]
-        => MTX_LOCK acquire(lock, EXCLUSIVE);
-    [mtx_trylock]
-        (lock: *mut Mutex) from ["rsi" "rdx", "x1" "x2"]
-        => MTX_TRYLOCK acquire(lock, once(EXCLUSIVE));
-    [mtx_timedlock]
-        (lock: *mut Mutex, until: *const timespec) from ["rdx" "rcx", "x2" "x3"]
-        => MTX_TIMEDLOCK acquire(lock, timed(EXCLUSIVE));
-    [mtx_unlock]
-        (lock: *mut Mutex) from []
-        => MTX_UNLOCK release(lock);
+    (condition: *mut Cond, lock: *mut Mutex) from ["rdx" "rcx", "x2" "x3"] {
+        pthread_cond_wait => COND_WAIT wait(condition, lock, false);
+        cnd_wait => CND_WAIT wait(condition, lock, false);
+    }
+    (condition: *mut Cond, lock: *mut Mutex, until: *const timespec) from ["rcx" "r8", "x3" "x4"] {
+        pthread_cond_timedwait => COND_TIMEDWAIT wait(condition, lock, true);
+        cnd_timedwait => CND_TIMEDWAIT wait(condition, lock, true);
+    }
+    (condition: *mut Cond, lock: *mut Mutex, clock: clockid_t, until: *const timespec) from ["r8" "r9", "x4" "x5"] {
+        pthread_cond_clockwait => COND_CLOCKWAIT wait(condition, lock, true);
+    }
+    (condition: *mut Cond) from [] {
+        pthread_cond_signal => COND_SIGNAL signal(condition, false);
+        pthread_cond_broadcast => COND_BROADCAST signal(condition, true);
+        cnd_signal => CND_SIGNAL signal(condition, false);
+        cnd_broadcast => CND_BROADCAST signal(condition, true);
+    }
 }

@@ -9,26 +9,11 @@
 //! where the unwinder would take the loader's lock (before glibc 2.35), only
 //! the call itself is recorded.
 
-use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicU32, Ordering};
+use locklab_preload_report::unwind::Walk;
 
-#[link(name = "gcc_s")]
-unsafe extern "C" {
-    fn _Unwind_Backtrace(
-        step: unsafe extern "C" fn(*mut c_void, *mut c_void) -> c_int,
-        argument: *mut c_void,
-    ) -> c_int;
-    fn _Unwind_GetIP(context: *mut c_void) -> usize;
-}
-
-/// Tells the unwinder to continue.
-const GO_ON: c_int = 0;
-/// Tells the unwinder to stop.
-const STOP: c_int = 5;
 /// The most frames of a stack.
 const FRAMES: usize = 12;
-/// The most frames of the recorder before the program's.
-const OURS: u32 = 24;
 /// Number of stacks that a thread remembers; a power of two.
 const REMEMBERED: usize = 256;
 /// How far from its place a stack may be.
@@ -111,13 +96,14 @@ pub(crate) enum Walked {
 /// The frames of a call that is not remembered.
 pub(crate) struct New {
     key: u64,
-    walk: Walk,
+    frames: [[u8; 8]; FRAMES],
+    depth: usize,
 }
 
 impl New {
     /// Addresses after the calls, from the call of the lock outwards.
     pub(crate) fn frames(&self) -> &[[u8; 8]] {
-        &self.walk.frames[..self.walk.depth.min(FRAMES)]
+        &self.frames[..self.depth]
     }
 }
 
@@ -136,22 +122,13 @@ pub(crate) fn walk(stacks: &mut Stacks, site: Site) -> Walked {
         }
         key
     };
-    let mut walk = Walk {
-        caller: site.caller,
-        ours: 0,
-        depth: 0,
-        frames: [[0; 8]; FRAMES],
-    };
+    let mut walk = Walk::new(site.caller);
     if may_walk {
         stacks.walks += 1;
-        // SAFETY: `step` gets what it expects.
-        unsafe { _Unwind_Backtrace(step, (&raw mut walk).cast()) };
+        walk = walk.walked();
     }
-    if walk.depth == 0 {
-        walk.frames[0] = (site.caller as u64).to_le_bytes();
-        walk.depth = 1;
-    }
-    Walked::New(New { key, walk })
+    let (frames, depth) = walk.into_frames();
+    Walked::New(New { key, frames, depth })
 }
 
 /// Whether the unwinder finds its tables without a lock.
@@ -167,31 +144,4 @@ fn walks_without_locks() -> bool {
         }
         answer => answer == 2,
     }
-}
-
-struct Walk {
-    caller: usize,
-    ours: u32,
-    depth: usize,
-    frames: [[u8; 8]; FRAMES],
-}
-
-unsafe extern "C" fn step(context: *mut c_void, walk: *mut c_void) -> c_int {
-    // SAFETY: of `walk` above, which lives until the unwinder returns.
-    let walk = unsafe { &mut *walk.cast::<Walk>() };
-    // SAFETY: the unwinder's own context.
-    let address = unsafe { _Unwind_GetIP(context) };
-    if walk.depth == 0 && address != walk.caller {
-        walk.ours += 1;
-        return if walk.ours > OURS { STOP } else { GO_ON };
-    }
-    let Some(place) = walk.frames.get_mut(walk.depth) else {
-        return STOP;
-    };
-    if address == 0 {
-        return STOP;
-    }
-    *place = (address as u64).to_le_bytes();
-    walk.depth += 1;
-    GO_ON
 }
