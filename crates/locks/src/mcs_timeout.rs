@@ -154,6 +154,7 @@ impl<P: Platform, const SILENT: u32> McsTimeout<P, SILENT> {
                 }
             }
         }
+        // Nobody finds it yet.
         node.next.store(ptr::null_mut(), Ordering::Relaxed);
         node.state.store(WAITING, Ordering::Relaxed);
         // A3: Acquire pairs with A7 (free at once); Release: the node is reset

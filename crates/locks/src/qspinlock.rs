@@ -143,7 +143,9 @@ impl<P: Platform> QSpinlock<P> {
         let node = &nodes[level as usize];
         node.next.store(ptr::null_mut(), Ordering::Relaxed);
         node.granted.store(0, Ordering::Relaxed);
-        if self.take_if_free().is_err() {
+        // Q1'': as Q1. Read first: where the lock is still held, the swap would
+        // only take the line away from the holder and from who waits on it.
+        if !self.word.take_if_zero(LOCKED, Ordering::Acquire) {
             queue(self, tail_of(cpu, level as usize), node);
         }
         // Pairs with an interrupt: it does not find our level free while the
@@ -248,7 +250,7 @@ unsafe impl<P: Platform> RawLock<P> for QSpinlock<P> {
 
     #[inline(always)]
     unsafe fn unlock(&self, _: &()) {
-        // Q9: pairs with Q1, Q1', Q2, Q3 and Q7.
+        // Q9: pairs with Q1, Q1', Q1'', Q2, Q3 and Q7.
         self.word.store_low_byte(0, Ordering::Release);
     }
 }

@@ -86,7 +86,7 @@ impl<P: Platform> RwQueued<P> {
     /// The caller holds the lock for reading.
     #[inline(always)]
     pub unsafe fn read_unlock(&self) {
-        // X6: pairs with X3, X4, X5: the reader has read before a writer
+        // X6: pairs with X3, X3', X5: the reader has read before a writer
         // writes.
         self.word.fetch_sub(READER, Ordering::Release);
     }
@@ -140,7 +140,8 @@ impl<P: Platform> RwQueued<P> {
     fn wait_to_write(&self) {
         // SAFETY: no context; unlocked below.
         unsafe { self.queue.lock(&()) };
-        if !self.take_if_free() {
+        // X3': as X3; read first, for readers and a writer need the line.
+        if !self.word.take_if_zero(WRITER, Ordering::Acquire) {
             // From here on readers that come go to the queue.
             self.word.fetch_or(WRITER_WAITS, Ordering::Relaxed);
             loop {
@@ -212,7 +213,7 @@ unsafe impl<P: Platform> RawLock<P> for RwQueued<P> {
 
     #[inline(always)]
     unsafe fn unlock(&self, _: &()) {
-        // X7: pairs with X1, X1', X2, X3 and X5.
+        // X7: pairs with X1, X1', X2, X3, X3' and X5.
         self.word.store_low_byte(0, Ordering::Release);
     }
 

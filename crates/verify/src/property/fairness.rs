@@ -177,7 +177,8 @@ fn in_order(table: &'static Table, expected: &[usize]) {
 }
 
 /// The first waiter stops before any one access, and time passes: it is passed
-/// over if it waits. When it has queued again, the second comes.
+/// over if it waits. Where it first looks in vain after that, it stops once more: the
+/// second comes, and the holder lets go.
 fn queued_again(lock: &Lock) {
     let table = Table::new(lock, 3);
     table.lock();
@@ -202,8 +203,10 @@ fn queued_again(lock: &Lock) {
     table.enter();
     let second = spawn(2, move || {
         execution::await_arrival(1);
+        execution::interrupt_wait(|| execution::arrive(2));
         table.section();
     });
+    execution::await_arrival(2);
     table.unlock();
     join_all([first, second]);
     let entered = table.entered();
@@ -212,20 +215,25 @@ fn queued_again(lock: &Lock) {
     table.finish();
 }
 
-/// This thread looks in vain: it arrives if the main thread has come again and
-/// this one waits in the queue, not for its node to come out of it; and lets that
-/// come if nothing stops this one.
+/// This thread looks in vain: it arrives, and stops, if the main thread has come
+/// again and this one waits in the queue, not for its node to come out of it; at its
+/// second look if it had not looked before, as the time that it has shown then may be
+/// older than its stop. It lets the main thread come if nothing stops this one.
 fn look_again(table: &'static Table, left: usize) {
     let again = table.entered().len() >= 2;
     if again && execution::waits_without_limit() {
         execution::interrupt_wait(move || look_again(table, left));
-    } else if again {
-        execution::arrive(1);
+    } else if again && left < TURNS {
+        execution::set_up(|| {
+            execution::arrive(1);
+            let_others_wait(TURNS);
+        });
     } else if left > 0 {
         execution::interrupt_wait(move || look_again(table, left - 1));
     } else {
         // It is not stopped where it looks for the hundredth time.
         execution::interrupt_nowhere();
+        execution::interrupt_wait(move || look_again(table, left));
         execution::arrive(3);
     }
 }
