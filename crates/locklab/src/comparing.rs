@@ -22,7 +22,7 @@ use locklab_lab::verdicts::{Verdicts, judge};
 use serde::Serialize;
 use serde_json::json;
 use std::fmt::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
@@ -112,6 +112,21 @@ impl ReportFiles {
 }
 
 impl ComparingArgs {
+    /// Refuses to continue what no store has kept.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] if the store is kept in memory.
+    pub(crate) fn check_resume(&self) -> Result<(), Error> {
+        if self.resume && store_path(&self.store)? == Path::new(":memory:") {
+            return Err(Error::Usage(
+                "--resume continues a stored experiment, and --store :memory: keeps none; leave \
+                 one of them out"
+                    .into(),
+            ));
+        }
+        Ok(())
+    }
+
     /// The words of `--fail-on`; a regression always fails a test file.
     fn failing(&self) -> Vec<&'static str> {
         if self.fail_on.is_empty() {
@@ -161,6 +176,7 @@ impl Comparing<'_> {
         experiment: Experiment,
     ) -> Result<ExitCode, Error> {
         if self.common.dry_run {
+            self.args.check_resume()?;
             return dry_run(&experiment, instrument, self.common);
         }
         let judged = self.measure(instrument, experiment)?;
@@ -178,6 +194,7 @@ impl Comparing<'_> {
         instrument: &mut dyn Instrument,
         experiment: Experiment,
     ) -> Result<Judged, Error> {
+        self.args.check_resume()?;
         self.args.files.check()?;
         let store = Store::open(&store_path(&self.args.store)?)?;
         if !self.common.quiet {

@@ -37,12 +37,17 @@ pub(crate) fn register<'a>(
             }
         }
     }
-    match &args.cflags {
-        Some(_) if own == 0 => Err(Error::Usage(
-            "--cflags is for locks of your own, and none of these is; leave it out".into(),
-        )),
-        _ => Ok(()),
+    refuse_for_ours("--cflags", args.cflags.is_some() && own == 0)
+}
+
+/// Refuses an option that was given although no lock needs a compiler.
+pub(crate) fn refuse_for_ours(option: &str, given_for_ours: bool) -> Result<(), Error> {
+    if given_for_ours {
+        return Err(Error::Usage(format!(
+            "{option} is for locks of your own, and none of these is; leave it out"
+        )));
     }
+    Ok(())
 }
 
 /// The lock of the user's own that `name` denotes, compiled with the arguments
@@ -84,7 +89,8 @@ pub(crate) type Assumptions = BTreeMap<String, &'static str>;
 /// the assumptions about some of them.
 ///
 /// # Errors
-/// A name is no lock's, is a peer's, or its file does not compile.
+/// A name is no lock's, is a peer's, or its file does not compile; or an option
+/// is for locks that are compiled, and none of these is.
 pub(crate) fn candidates(
     locks: &[String],
     c11: bool,
@@ -100,8 +106,10 @@ pub(crate) fn candidates(
     };
     let strict: &[&str] = if c11 { &["-DLOCKLAB_STRICT"] } else { &[] };
     let mut candidates = Vec::new();
+    let mut ours = true;
     for name in &names {
         if let Some(lock) = named(name, own, strict)? {
+            ours = false;
             candidates.push(lock.candidate().map_err(said)?);
             if !lock.assumptions().is_empty() {
                 assumptions.insert(lock.name().to_owned(), lock.assumptions());
@@ -121,6 +129,8 @@ pub(crate) fn candidates(
         }
         candidates.push(Candidate::named(name).map_err(|e| Error::Usage(e.to_string()))?);
     }
+    refuse_for_ours("--cflags", ours && own.cflags.is_some())?;
+    refuse_for_ours("--c11", ours && c11)?;
     Ok((candidates, assumptions))
 }
 

@@ -103,6 +103,42 @@ fn an_option_that_is_not_used_is_refused() {
         ),
         ("matrix tas mcs --band", "--band is for simulated machines"),
         (
+            "matrix tas mcs --resume --store :memory:",
+            "--resume continues a stored experiment",
+        ),
+        (
+            "verify tas --cflags -O1",
+            "--cflags is for locks of your own",
+        ),
+        ("verify tas --c11", "--c11 is for locks of your own"),
+        (
+            "locks tas --cflags -O1",
+            "--cflags is for locks of your own",
+        ),
+        (
+            "compare --baseline true --plot x.svg",
+            "--plot shows workloads",
+        ),
+        (
+            "compare --baseline true --scale 2",
+            "--scale is for workloads",
+        ),
+        ("compare --workload gcc:futex", "gcc does not use 'by'"),
+        (
+            "compare --workload fs-mark:4",
+            "fs-mark does not use 'threads'",
+        ),
+        (
+            "run --lock pthread --wait spin -- true",
+            "--wait is for locks",
+        ),
+        ("sweep s.toml --requeue", "--requeue is for the queue"),
+        ("sweep s.toml --collect --workers 2", "cannot be used with"),
+        (
+            "sweep s.toml --slurm --no-wait --html x.html",
+            "--html is for a report",
+        ),
+        (
             "matrix tas mcs --on flat-16 --time-limit 5",
             "--time-limit is for this machine",
         ),

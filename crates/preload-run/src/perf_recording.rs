@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 /// A text of `perf script` to make a recording of.
 #[derive(Clone, Debug)]
 pub struct FromPerf {
-    /// The text.
+    /// The file with the text.
     pub text: PathBuf,
     /// The file for the recording.
     pub file: PathBuf,

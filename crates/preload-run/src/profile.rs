@@ -54,7 +54,7 @@ pub(crate) struct Summary {
     pub(crate) outside: u64,
     pub(crate) sleeps: u64,
     pub(crate) handoffs: u64,
-    /// Seconds.
+    /// Seconds for which locks that were handed to a sleeping thread stood idle.
     pub(crate) idle: f64,
     pub(crate) passes: u64,
     /// Run time of the program in seconds.

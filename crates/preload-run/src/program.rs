@@ -4,7 +4,7 @@
 //! the profile that the interposer left. The program's streams and exit status
 //! are passed through.
 
-use crate::names::{Chosen, choose};
+use crate::names::{Chosen, GLIBC, choose};
 use crate::profile::{Clock, Summary, read};
 use crate::signals;
 use crate::wait::Wait;
@@ -61,12 +61,19 @@ impl Program {
     /// Finds the lock and the interposer.
     ///
     /// # Errors
-    /// [`Error::Usage`] if there is no program or no such lock,
+    /// [`Error::Usage`] if there is no program, no such lock, or none that could
+    /// wait as was asked for,
     /// [`Error::Failed`] if the interposer is not built.
     pub fn ready(self) -> Result<Ready, Error> {
         let mut chosen = choose(&self.lock, self.wait)?;
         if let Some(rwlock) = &self.rwlock {
             chosen = chosen.with_rwlock(rwlock)?;
+        }
+        if self.wait.is_some() && chosen.lock == GLIBC && chosen.rwlock == GLIBC {
+            return Err(Error::Usage(
+                "--wait is for locks of Locklab's, and glibc's wait as glibc does; leave it out"
+                    .into(),
+            ));
         }
         let library = locklab_host::libraries::preload_library().map_err(Error::Failed)?;
         if self.command.is_empty() {

@@ -47,7 +47,7 @@ pub(crate) struct Module {
 pub(crate) struct ThreadTimes {
     /// From its start to its end.
     pub(crate) lived: u64,
-    /// For locks.
+    /// Waiting for locks.
     pub(crate) waited: u64,
     /// In releases of locks that others wanted: they are woken there.
     pub(crate) woke: u64,

@@ -40,6 +40,9 @@ pub enum Error {
     /// Two workloads have one title.
     #[error("there are two workloads '{0}'; give one of them another title")]
     TwoWorkloads(String),
+    /// A workload was given a setting that it does not use.
+    #[error("{0} does not use '{1}'; leave it out")]
+    NotUsed(String, &'static str),
     /// A workload has no such variant.
     #[error(
         "'{0}' in '{1}' is no variant; those are processes, threads, futex, pipe, or a number of \

@@ -36,7 +36,7 @@ pub struct Model {
 /// The result of an emulated execution.
 #[derive(Clone, Debug)]
 pub struct Counted {
-    /// The plugin's report.
+    /// The JSON document that the plugin wrote.
     pub report: Value,
     /// How the program ended.
     pub ended: Ended,

@@ -1,6 +1,7 @@
-//! Files of `tests/golden`: what a report prints, to the letter.
+//! Files of `tests/golden`: what a report or a command prints, to the letter.
+//! The tests of lab and of the command share it.
 //!
-//! `UPDATE_GOLDEN=1 cargo test -p locklab-lab` renews them; read the diff.
+//! `UPDATE_GOLDEN=1 cargo test` renews them; read the diff.
 
 use std::path::Path;
 

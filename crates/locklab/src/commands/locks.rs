@@ -30,17 +30,22 @@ pub struct LocksArgs {
 /// [`Error::Usage`] if there is no lock of that name, [`Error::Failed`] if
 /// standard output cannot be written.
 pub fn run(args: &LocksArgs, common: &Common) -> Result<ExitCode, Error> {
+    let mut ours = true;
     let asked: Vec<Subject> = if args.names.is_empty() {
         subject::all().into_iter().chain(brought()).collect()
     } else {
         args.names
             .iter()
             .map(|name| match own::named(name, &args.own, &[])? {
-                Some(lock) => Ok(lock.subject(name)),
+                Some(lock) => {
+                    ours = false;
+                    Ok(lock.subject(name))
+                }
                 None => subject::find(name).map_err(Error::Usage),
             })
             .collect::<Result<_, _>>()?
     };
+    own::refuse_for_ours("--cflags", ours && args.own.cflags.is_some())?;
     if common.json {
         let locks: Vec<Value> = asked.iter().map(row).collect();
         return print(&format!("{:#}\n", json!({ "schema": 1, "locks": locks })));

@@ -83,6 +83,7 @@ fn run_settings(
     comparing: &ComparingArgs,
     common: &Common,
 ) -> Result<ExitCode, Error> {
+    comparing.check_resume()?;
     let machine = settings.machine()?;
     let locks = [&settings.baseline]
         .into_iter()

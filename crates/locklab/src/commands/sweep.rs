@@ -7,6 +7,7 @@ use crate::comparing::{ReportFiles, show, show_stored};
 use crate::output::{duration, print};
 use clap::{Args, ValueEnum};
 use locklab_host::error::Error;
+use locklab_lab::settings::refuse;
 use locklab_sweep::conduct::{self, Executor, Request};
 use locklab_sweep::slurm::Options;
 use locklab_sweep::{Report, Task, machines};
@@ -28,7 +29,7 @@ pub struct SweepArgs {
     #[arg(long, value_name = "N", conflicts_with = "slurm")]
     pub workers: Option<usize>,
     /// Run nothing; merge and show what is there
-    #[arg(long)]
+    #[arg(long, conflicts_with = "workers")]
     pub collect: bool,
     /// Chunks, each a task [default: 256 or more]; of kernels, layouts [default: 8]
     #[arg(long, value_name = "N")]
@@ -96,6 +97,17 @@ pub fn run(args: &SweepArgs, common: &Common) -> Result<ExitCode, Error> {
             "the file of a sweep says what is compiled: write cflags = \"{text}\" there, and \
              leave out --cflags"
         )));
+    }
+    if args.requeue && !args.slurm {
+        return Err(Error::Usage(
+            "--requeue is for the queue of a cluster; leave it out, or add --slurm".into(),
+        ));
+    }
+    if args.no_wait {
+        refuse(
+            &args.files,
+            "is for a report, and --no-wait ends before there is one",
+        )?;
     }
     let Some(file) = &args.file else {
         return Err(Error::Usage("a sweep needs its file".into()));

@@ -57,6 +57,20 @@ pub const NAMES: [(&str, &str); 10] = [
     ),
 ];
 
+/// The settings that a workload of this name uses, besides its title.
+fn settings(name: &str) -> &'static [&'static str] {
+    match name {
+        "nginx-churn" => &["scale", "port"],
+        "rocksdb-deleteseq" | "readwhilewriting" | "fstat" => &["scale", "threads"],
+        "context-switch" => &["scale", "between", "by"],
+        "gcc" | "fs-mark" => &["scale", "path"],
+        "kernel-build" => &["threads", "path"],
+        "call-sites" => &["scale", "threads", "path"],
+        "command" => &["command", "metric"],
+        _ => &[],
+    }
+}
+
 /// Their names, as a sentence lists them.
 pub(crate) fn names() -> String {
     NAMES.map(|(name, _)| name).join(", ")
@@ -69,6 +83,34 @@ impl WorkloadSpec {
     /// If there is no such workload, it has a setting that it does not know, or
     /// a number is out of range.
     pub fn workload(&self) -> Result<Box<dyn Workload>, Error> {
+        let workload = self.by_name()?;
+        let given = [
+            ("scale", self.scale.is_some()),
+            ("threads", self.threads.is_some()),
+            ("between", self.between.is_some()),
+            ("by", self.by.is_some()),
+            ("path", self.path.is_some()),
+            ("port", self.port.is_some()),
+            ("command", self.command.is_some()),
+            ("metric", !self.metric.is_empty()),
+        ];
+        let used = settings(&self.name);
+        match given
+            .iter()
+            .find(|(name, given)| *given && !used.contains(name))
+        {
+            Some((setting, _)) => Err(Error::NotUsed(self.name.clone(), setting)),
+            None => Ok(workload),
+        }
+    }
+
+    /// Whether the work of a run can be scaled.
+    #[must_use]
+    pub fn has_scale(&self) -> bool {
+        settings(&self.name).contains(&"scale")
+    }
+
+    fn by_name(&self) -> Result<Box<dyn Workload>, Error> {
         if let Some(scale) = self.scale
             && !(scale > 0.0 && scale <= 1e4)
         {

@@ -150,8 +150,23 @@ impl ProgramOptions {
                 }
             }
         }
+        let is_of = |name: &str| settings.workload.iter().any(|w| w.name == name);
+        if self.plot.is_some() && !is_of("call-sites") {
+            return Err(Error::Usage(
+                "--plot shows workloads of call-sites, and none of these is; leave it out".into(),
+            ));
+        }
+        if self.scale.is_some() && !settings.workload.iter().any(WorkloadSpec::has_scale) {
+            return Err(Error::Usage(
+                "--scale is for workloads whose work can be scaled, and none of these is; leave \
+                 it out"
+                    .into(),
+            ));
+        }
         for workload in &mut settings.workload {
-            workload.scale = self.scale.or(workload.scale);
+            if workload.has_scale() {
+                workload.scale = self.scale.or(workload.scale);
+            }
             if workload.name == "command" {
                 if command.is_some() {
                     workload.command.clone_from(&command);
