@@ -401,7 +401,7 @@ pub struct Grid {
     pub row_title: String,
     /// What the columns are.
     pub column_title: String,
-    /// The columns' names.
+    /// A name above each column.
     pub columns: Vec<String>,
     /// The rows, from the top.
     pub rows: Vec<GridRow>,
@@ -440,7 +440,7 @@ pub struct Curves {
     pub x_title: String,
     /// Places on the x axis.
     pub names: Vec<String>,
-    /// The lines.
+    /// One line for each side.
     pub curves: Vec<Curve>,
 }
 

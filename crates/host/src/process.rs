@@ -28,7 +28,7 @@ pub struct Launch {
     pub arguments: Vec<OsString>,
     /// Variables that are set in addition to the inherited ones.
     pub environment: Vec<(OsString, OsString)>,
-    /// The working directory.
+    /// The folder that it runs in.
     pub folder: PathBuf,
     /// CPUs that it may use; empty for all.
     pub cpus: Vec<usize>,
@@ -61,7 +61,7 @@ pub struct Usage {
 /// How a program ended.
 #[derive(Clone, Debug)]
 pub struct Ended {
-    /// The exit status.
+    /// Its exit code, or the signal that ended it.
     pub status: ExitStatus,
     /// The resources it used.
     pub usage: Usage,

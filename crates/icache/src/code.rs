@@ -30,14 +30,6 @@ impl Block {
         self.instructions.into()
     }
 
-    /// The same lines, counted as `instructions`.
-    pub fn with_instructions(self, instructions: u16) -> Self {
-        Block {
-            instructions,
-            ..self
-        }
-    }
-
     /// Lines that the block touches.
     pub fn lines(self) -> u16 {
         self.lines

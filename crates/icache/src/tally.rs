@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 /// Instructions, line fetches and misses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Instructions executed.
+    /// Instructions that the program executed, each time that it did.
     pub instructions: u64,
     /// Fetches of a line other than the one fetched before.
     pub fetches: u64,

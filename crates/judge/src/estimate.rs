@@ -65,7 +65,7 @@ impl Interval {
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(Serialize))]
 pub struct Shown {
-    /// The estimate.
+    /// The most likely value.
     pub value: f64,
     /// Lower 95 % limit.
     pub low: f64,

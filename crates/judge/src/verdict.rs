@@ -26,7 +26,7 @@ pub enum Reason {
         failed: usize,
         /// The number of all pairs.
         of: usize,
-        /// The first fault.
+        /// What went wrong in the first of them.
         first: Fault,
     },
     /// A fault that is never tolerated.

@@ -38,7 +38,7 @@ pub struct Build {
     pub bzimage: PathBuf,
     /// The compiler, as text.
     pub compiler: String,
-    /// Kernel release.
+    /// What `uname -r` prints in a guest of it.
     pub release: String,
     /// Time of the build, in seconds; `None` where it came from the cache.
     pub seconds: Option<f64>,
@@ -49,7 +49,7 @@ pub struct Build {
 pub struct Place {
     /// The build's folder in the cache, for logs and layouts.
     pub(crate) folder: PathBuf,
-    /// The kernel's sources.
+    /// The tree of sources that make reads.
     source: PathBuf,
     /// The folder of make's output.
     pub(crate) objects: PathBuf,

@@ -25,7 +25,7 @@ pub struct Kernel {
     pub images: Vec<PathBuf>,
     /// Its modules, if it has any.
     pub modules: Option<PathBuf>,
-    /// Command line.
+    /// What the kernel is booted with.
     pub cmdline: String,
 }
 

@@ -14,7 +14,7 @@ use std::path::Path;
 /// Counts of one mode between the markers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ModeCounts {
-    /// Instructions.
+    /// Executed instructions.
     pub instructions: u64,
     /// Fetches of lines.
     pub l1i_fetches: u64,

@@ -504,9 +504,9 @@ pub struct Pair {
     pub index: u32,
     /// The order in which its runs were made.
     pub order: Order,
-    /// The baseline's run.
+    /// What the run of the baseline yielded.
     pub baseline: Sample,
-    /// The experiment's run.
+    /// What the run of the experiment yielded.
     pub experiment: Sample,
 }
 

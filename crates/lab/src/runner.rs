@@ -46,7 +46,7 @@ pub struct Runner<'a> {
     pub design: &'a Design,
     /// The destination of samples.
     pub recorder: &'a mut Recorder,
-    /// The progress bar.
+    /// Shows how much is done, and for how long it will go on.
     pub progress: &'a Progress,
     /// The time after which no pair is started.
     pub deadline: Option<Instant>,

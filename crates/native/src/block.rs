@@ -60,7 +60,7 @@ pub(crate) struct Control {
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 pub(crate) struct WorkerRecord {
-    /// The worker's counts.
+    /// What it did in the slice.
     pub(crate) tally: Tally,
     /// The resources that the machine gave it.
     pub(crate) usage: Usage,

@@ -29,7 +29,7 @@ const LOCK: &str = "ticket";
 /// What a machine resolves.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Card {
-    /// The machine.
+    /// The processor, the CPUs and the kernel that were measured.
     pub machine: Machine,
     /// Seconds for which it was measured.
     pub seconds: f64,

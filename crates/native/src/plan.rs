@@ -18,7 +18,7 @@ use std::time::Duration;
 /// The plan of an experiment.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// The specification.
+    /// What was asked for, with every default decided.
     pub spec: Spec,
     /// CPUs to pin to, best first.
     pub cpus: Vec<usize>,

@@ -16,7 +16,7 @@ use locklab_lab::experiment::Facts;
 pub struct Native {
     /// Its settings before the first run.
     pub environment: Environment,
-    /// Its CPUs.
+    /// Its CPUs that this process may use, by socket and core.
     pub topology: Topology,
     /// The identity of the machine.
     pub machine: Machine,

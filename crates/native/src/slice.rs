@@ -27,7 +27,7 @@ use std::sync::atomic::{Ordering, fence};
 pub(crate) struct Tally {
     /// Increments that it made under the locks, from first to last.
     pub(crate) increments_ever: u64,
-    /// Turns.
+    /// Turns, of reading and writing.
     pub(crate) turns: u64,
     /// Turns that wrote.
     pub(crate) writes: u64,
@@ -44,7 +44,7 @@ pub(crate) struct Tally {
 
 /// One worker's part of one slice.
 pub(crate) struct Slice<'a> {
-    /// The worker.
+    /// What the worker does in each turn.
     pub(crate) worker: Worker<'a>,
     /// The phases of the slice.
     pub(crate) clockwork: &'a Clockwork,
@@ -52,7 +52,7 @@ pub(crate) struct Slice<'a> {
     pub(crate) timeline: RefCell<Timeline<'a>>,
     /// The histogram of latencies, if they are measured.
     pub(crate) latencies: Option<&'a RefCell<Histogram<u64>>>,
-    /// The resulting counts.
+    /// What it has done so far.
     pub(crate) tally: Cell<Tally>,
 }
 

@@ -31,7 +31,7 @@ pub(crate) struct Worker<'a> {
     pub(crate) turns: &'a [Turn],
     /// The line that the non-critical units touch.
     pub(crate) private: &'a Section,
-    /// The critical section.
+    /// What is done while the lock is held.
     pub(crate) critical: Critical,
     /// Units outside it, where each turn is like every other.
     pub(crate) non_critical: u64,

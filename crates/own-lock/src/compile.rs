@@ -21,7 +21,7 @@ const NATIVE: &str = include_str!("../c/native.c");
 /// The source that a lock is compiled from.
 #[derive(Clone, Debug)]
 pub(crate) struct Unit {
-    /// The source file.
+    /// The path of the source file, as it was given.
     pub(crate) file: PathBuf,
     /// The name in reports.
     pub(crate) name: String,

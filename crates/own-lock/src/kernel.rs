@@ -86,12 +86,6 @@ const EMPTY: [&str; 24] = [
     "trace/events/lock.h",
 ];
 
-/// The assumptions of `verify` about a kernel's lock, for its report.
-pub const ASSUMES: &str = "Kernel orderings are mapped to C11: what heads an address dependency (a \
-    relaxed read of a pointer, a relaxed exchange) counts as Acquire, which may hide a fault that \
-    Arm would show; --cflags -DLOCKLAB_STRICT takes it as Relaxed, which may show one that no CPU \
-    has. Neither is the kernel's own memory model.";
-
 /// How the checker maps a kernel's orderings, for a report.
 pub(crate) const WITH_DEPENDENCIES: &str = "\
 C11, with the address dependencies that the kernel relies on: a READ_ONCE of \

@@ -23,7 +23,7 @@ pub struct Reproduced {
     /// The direction of a published figure that has no size.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub direction: Option<Direction>,
-    /// The simulated figure.
+    /// The simulated figure, in the unit of the published one.
     pub ours: f64,
     /// The kind of question that it answers.
     pub question: Question,
@@ -156,7 +156,7 @@ pub struct Miss {
     pub figure: String,
     /// The published figure; none if only its direction was.
     pub published: Option<f64>,
-    /// The simulated figure.
+    /// The simulated figure, in the unit of the published one.
     pub ours: f64,
     /// The factor by which the simulated figure is off, above or below; none
     /// beside a direction.

@@ -9,14 +9,14 @@ pub enum Step {
     /// It acquires a lock, by its place in [`Program::locks`], which it does not
     /// hold.
     Acquire {
-        /// The lock.
+        /// Its place in [`Program::locks`].
         lock: u32,
         /// Whether other readers may hold it too.
         shared: bool,
     },
     /// It releases a lock that it holds.
     Release {
-        /// The lock.
+        /// Its place in [`Program::locks`].
         lock: u32,
     },
     /// It waits until another thread has posted to this channel, and takes that.
@@ -26,9 +26,9 @@ pub enum Step {
     },
     /// It posts so often to a channel.
     Post {
-        /// The channel.
+        /// The number of the semaphore, which is 0 at first.
         channel: u32,
-        /// How often.
+        /// How many waits this ends.
         times: u32,
     },
     /// It waits for so many nanoseconds, without a CPU: for a deadline, or for
@@ -41,7 +41,7 @@ pub enum Step {
 pub struct Lock {
     /// The number of its program image.
     pub image: u64,
-    /// Its address there.
+    /// Its address in that image.
     pub address: u64,
     /// Whether some acquisitions are shared.
     pub shared: bool,
@@ -69,7 +69,7 @@ pub struct Site {
 pub struct Module {
     /// The number of the program image.
     pub image: u64,
-    /// The first address.
+    /// The lowest mapped address.
     pub from: u64,
     /// The address after the last.
     pub to: u64,
@@ -115,7 +115,7 @@ pub struct Class {
 pub struct Recorded {
     /// When the window begins, from the start of the recording, in nanoseconds.
     pub from_ns: f64,
-    /// Its length.
+    /// Nanoseconds from its first step to its last.
     pub window_ns: f64,
     /// Length of the whole recording.
     pub whole_ns: f64,
@@ -134,7 +134,7 @@ pub struct Recorded {
     /// In which threads were ready and no CPU can have run them. It is in no
     /// step.
     pub preempted_ns: f64,
-    /// Acquisitions.
+    /// Acquisitions in the window, of all threads.
     pub acquisitions: u64,
     /// What the recorder took of an operation.
     pub recorder_ns: f64,

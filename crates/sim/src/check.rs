@@ -49,7 +49,7 @@ pub enum Benchmark {
     /// operation on one word, each as often as the others, and end: elapsed
     /// time by all operations.
     FixedWork {
-        /// The operation.
+        /// What each thread repeats.
         operation: Operation,
         /// Number of threads.
         threads: usize,
@@ -57,7 +57,7 @@ pub enum Benchmark {
     /// The same, but the mean of the threads' own times as a part of the elapsed
     /// time: 1 if all end together, a half if one thread goes after the other.
     OwnTime {
-        /// The operation.
+        /// What each thread repeats.
         operation: Operation,
         /// Number of threads.
         threads: usize,
@@ -123,7 +123,7 @@ pub enum State {
 /// A published figure.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Check {
-    /// The microbenchmark.
+    /// What the publication measured.
     pub benchmark: Benchmark,
     /// The published figure, ns; a fraction for [`Benchmark::OwnTime`].
     pub ns: f64,

@@ -19,13 +19,13 @@ pub enum SimError {
         "{lock} admitted CPU {intruder} while CPU {holder} held it, at {at_ns:.0} ns of simulated time (seed {seed}): it does not exclude"
     )]
     TwoHolders {
-        /// The lock.
+        /// The name of the lock in the catalogue.
         lock: String,
         /// The CPU that held it.
         holder: usize,
         /// The CPU that entered as well.
         intruder: usize,
-        /// Simulated time.
+        /// Simulated time since the start, in nanoseconds.
         at_ns: f64,
         /// The seed that reproduces it.
         seed: u64,
@@ -62,11 +62,11 @@ impl SimError {
 /// The state of every CPU.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StuckReport {
-    /// The lock.
+    /// The name of the lock in the catalogue.
     pub lock: String,
-    /// The machine.
+    /// The name of the modelled machine.
     pub machine: String,
-    /// The seed.
+    /// The seed that reproduces it.
     pub seed: u64,
     /// Simulated time, in ns.
     pub at_ns: f64,

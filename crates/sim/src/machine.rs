@@ -162,7 +162,7 @@ pub struct Machine {
     pub name: String,
     /// One line on what it represents.
     pub description: String,
-    /// Instruction set.
+    /// The instruction set, which decides how stores become visible.
     pub arch: Arch,
     /// How a contended line is arbitrated.
     pub arbitration: Arbitration,

@@ -29,7 +29,7 @@ pub enum MachineError {
     /// A file with a fault in it.
     #[error("{file}:{line}: {what}")]
     Invalid {
-        /// The file.
+        /// The path of the file, or the name of a machine of Locklab.
         file: String,
         /// The line, from 1.
         line: usize,
@@ -41,7 +41,7 @@ pub enum MachineError {
         "there is no machine called `{name}`; there are {known}, and any machine file by its path"
     )]
     Unknown {
-        /// The requested name.
+        /// What was asked for.
         name: String,
         /// The names that exist.
         known: String,

@@ -13,7 +13,7 @@ pub struct Latency {
     pub p99: f64,
     /// 99.9th percentile.
     pub p999: f64,
-    /// Longest.
+    /// The longest of all.
     pub max: f64,
 }
 

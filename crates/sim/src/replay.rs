@@ -49,11 +49,11 @@ pub enum Subject<'a> {
 /// A recorded program, a machine, and a lock in place of each of the program's.
 #[derive(Clone, Debug)]
 pub struct Replay<'a> {
-    /// The modelled machine.
+    /// The machine, with every assumed figure as it is to be used.
     pub machine: &'a Machine,
     /// The lock in place of each of the program's.
     pub lock: Subject<'a>,
-    /// The program.
+    /// The recorded steps of its threads.
     pub program: &'a Program,
     /// Its threads, as [`Program::cast`] gives them.
     pub roles: &'a [Role],

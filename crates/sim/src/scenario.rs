@@ -21,7 +21,7 @@ pub enum Stop {
     Precise {
         /// The requested half-width, such as 0.01.
         half_width: f64,
-        /// The most acquisitions.
+        /// Acquisitions after which it ends however wide the interval is.
         most: u64,
     },
     /// When each thread has done this many operations, without a warm-up, and
@@ -34,7 +34,7 @@ pub enum Stop {
 /// The description of a simulation.
 #[derive(Clone, Debug)]
 pub struct Scenario {
-    /// The modelled machine.
+    /// The machine, with every assumed figure as it is to be used.
     pub machine: Machine,
     /// The name of the lock.
     pub lock: String,
@@ -165,7 +165,7 @@ impl Scenario {
 /// An outcome, and a trace if one was requested.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Simulation {
-    /// The outcome.
+    /// Counts, rates and latencies of the run.
     pub outcome: Outcome,
     /// The trace as JSON for Perfetto.
     pub trace: Option<String>,

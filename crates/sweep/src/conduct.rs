@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// A sweep that is to be carried out or collected.
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// Its file.
+    /// The path of the file that defines it.
     pub file: PathBuf,
     /// Text of the file.
     pub text: String,

@@ -21,9 +21,9 @@ pub enum Error {
          cluster, the folder must lie where all nodes share it"
     )]
     NoSweep {
-        /// The folder.
+        /// The folder as it was given.
         folder: PathBuf,
-        /// This machine.
+        /// The name of the machine that looked.
         node: String,
         /// What is missing there.
         why: String,
@@ -31,7 +31,7 @@ pub enum Error {
     /// A folder has another sweep than the one that is asked for.
     #[error("{folder} {has}; {next}")]
     OtherSweep {
-        /// The folder.
+        /// The folder as it was given.
         folder: PathBuf,
         /// What it has.
         has: String,
@@ -44,13 +44,13 @@ pub enum Error {
          two versions are not one sweep; use that one, or begin another with --folder"
     )]
     OtherBuild {
-        /// The folder.
+        /// The folder as it was given.
         folder: PathBuf,
         /// The build that began it.
         began: String,
-        /// This build.
+        /// What this build calls itself.
         here: String,
-        /// This machine.
+        /// The name of the machine that looked.
         node: String,
     },
     /// A lock of the user's own is not what it was when the sweep began, or
@@ -62,13 +62,13 @@ pub enum Error {
     Write {
         /// The file or folder.
         path: PathBuf,
-        /// The reason.
+        /// What the system gave as the reason.
         why: String,
     },
     /// A sweep has no such task.
     #[error("there is no {task}; the sweep in {folder} has {count} of its kind")]
     NoTask {
-        /// The task.
+        /// The task that was asked for.
         task: Task,
         /// The folder of the sweep.
         folder: PathBuf,

@@ -34,7 +34,7 @@ impl Fixed for Decided {
 pub struct Models {
     /// Where its state is: plan, shards, progress, the merged store.
     pub folder: Folder,
-    /// Every run.
+    /// Every run, in the order in which chunks are cut.
     pub plan: Plan,
     /// First run of each chunk, then the number of runs.
     cuts: Vec<u64>,

@@ -60,7 +60,7 @@ impl Options {
 /// A job that was submitted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Job {
-    /// Its job number.
+    /// The number that Slurm gave it.
     pub id: String,
     /// Name that the job was submitted with.
     pub name: String,

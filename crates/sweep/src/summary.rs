@@ -22,7 +22,7 @@ pub(crate) struct Summary {
 /// One machine in one regime.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct OfRegime {
-    /// The machine.
+    /// The name of the modelled machine.
     pub machine: String,
     /// The lock that others are compared with.
     pub baseline: String,

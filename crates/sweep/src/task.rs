@@ -90,7 +90,7 @@ impl FromStr for Task {
 /// What is missing of a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Missing {
-    /// The task.
+    /// The task that is not complete.
     pub task: Task,
     /// What it did not do: of a chunk the runs, by their numbers in the plan.
     pub units: Range<u64>,

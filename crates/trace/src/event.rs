@@ -46,7 +46,7 @@ pub enum Event<'a> {
     },
     /// A mapped part of a file of the image.
     Module {
-        /// The first address.
+        /// The lowest mapped address.
         from: u64,
         /// The address after the last.
         to: u64,
@@ -57,18 +57,18 @@ pub enum Event<'a> {
     },
     /// The calls that a number of this thread stands for.
     Stack {
-        /// The number.
+        /// What later events of the thread call the stack.
         number: u64,
         /// Addresses after the calls, from the call of the lock outwards.
         frames: Frames<'a>,
     },
     /// The thread asks for a lock.
     Request {
-        /// The lock.
+        /// The address of the lock in the image.
         lock: u64,
-        /// The calls.
+        /// The number of the stack of calls, as in [`Event::Stack`].
         stack: u64,
-        /// Which way.
+        /// Whether it reads, and whether it would wait.
         access: Access,
     },
     /// It has the lock that it asked for.
@@ -77,18 +77,18 @@ pub enum Event<'a> {
     Refused,
     /// It begins to release a lock.
     Release {
-        /// The lock.
+        /// The address of the lock in the image.
         lock: u64,
     },
     /// The release has ended: whoever had to be woken is.
     Released,
     /// It begins to wait for a condition, which releases the lock.
     Wait {
-        /// The condition variable.
+        /// The address of the condition variable in the image.
         condition: u64,
-        /// The lock.
+        /// The address of the lock in the image.
         lock: u64,
-        /// The calls.
+        /// The number of the stack of calls, as in [`Event::Stack`].
         stack: u64,
         /// Whether there is a deadline.
         timed: bool,
@@ -100,7 +100,7 @@ pub enum Event<'a> {
     },
     /// It wakes waiters of a condition.
     Signal {
-        /// The condition variable.
+        /// The address of the condition variable in the image.
         condition: u64,
         /// Whether it wakes all of them.
         broadcast: bool,
@@ -136,7 +136,7 @@ pub enum Event<'a> {
     /// What the recording of the last operation took, of those that were timed
     /// for that; one of [`Event::COST_EVERY`].
     Cost {
-        /// Ticks.
+        /// Ticks of the recording's clock.
         ticks: u64,
     },
 }

@@ -49,7 +49,7 @@ pub struct Info {
     pub source: Source,
     /// Number of program images that were recorded.
     pub images: u32,
-    /// The machine.
+    /// The name of the machine that recorded, with its processor.
     pub machine: String,
     /// The command line of the program.
     pub command: String,

@@ -50,7 +50,7 @@ impl fmt::Display for Fact {
 /// The machine and its settings at one moment.
 #[derive(Clone, Debug)]
 pub struct Environment {
-    /// Processor model.
+    /// The processor's name, as the kernel reports it.
     pub processor: Fact,
     /// Sockets, cores, CPUs.
     pub topology: Fact,

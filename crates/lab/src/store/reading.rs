@@ -24,7 +24,7 @@ pub struct Listed {
     pub state: String,
     /// The kind of comparison.
     pub kind: String,
-    /// The command line.
+    /// The command line that began it.
     pub command: String,
     /// Name of the baseline.
     pub baseline: String,
