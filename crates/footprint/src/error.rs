@@ -37,25 +37,25 @@ pub enum Error {
     /// The file has no bytes.
     #[error("{} is empty; build or copy it again.", path.display())]
     EmptyFile {
-        /// The file.
+        /// The path as given, or below the folder that was given.
         path: PathBuf,
     },
     /// The folder holds nothing that can be compared.
     #[error("{} holds no ELF file and no archive of them; give the folder of the build.", path.display())]
     EmptyFolder {
-        /// The folder.
+        /// The path as given.
         path: PathBuf,
     },
     /// The archive has no ELF member.
     #[error("{} is an archive without an ELF member; give one made of object files.", path.display())]
     EmptyArchive {
-        /// The archive.
+        /// The path as given, or below the folder that was given.
         path: PathBuf,
     },
     /// The file is of another format.
     #[error("{} is {what}, not an ELF file or an archive of them; {remedy}.", path.display())]
     NotElf {
-        /// The file.
+        /// The path as given, or below the folder that was given.
         path: PathBuf,
         /// What the file is, as far as its first bytes tell.
         what: &'static str,
@@ -93,7 +93,7 @@ pub enum Error {
     Counts {
         /// The line, from 1.
         line: usize,
-        /// The line's text.
+        /// What the line has instead.
         text: String,
     },
 }

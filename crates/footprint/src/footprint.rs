@@ -132,7 +132,7 @@ pub struct Changes {
 /// A function: all symbols whose [normalised](crate::normalise) name is the same.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SymbolSize {
-    /// The normalised name.
+    /// Its name, without what compilers append to clones.
     pub name: String,
     /// Bytes; 0 where the side does not have it.
     #[serde(flatten)]
@@ -146,7 +146,7 @@ pub struct SymbolSize {
 /// A symbol that is not a function.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DataSize {
-    /// The normalised name.
+    /// Its name, without what compilers append to clones.
     pub name: String,
     /// Where it lies.
     pub class: Class,
@@ -179,7 +179,7 @@ pub struct InlinedCopies {
 /// A function and the copies of its body in other functions.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InlinedFunction {
-    /// The normalised name.
+    /// Its name, without what compilers append to clones.
     pub name: String,
     /// Call sites in the machine code at which a copy replaced a call: a call
     /// in a function that was itself inlined at ten places is ten.
@@ -191,7 +191,7 @@ pub struct InlinedFunction {
 /// The call sites at which one function was inlined.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CallSites {
-    /// The requested function.
+    /// The normalised name of the function that was asked for.
     pub function: String,
     /// The call sites, in order of caller, file and line.
     pub sites: Vec<CallSite>,

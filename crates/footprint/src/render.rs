@@ -2,17 +2,18 @@
 //! mail. Exists so that a mailing list can read what the JSON holds. Must never
 //! show less than was requested without stating how much was left out.
 
-use std::fmt::{Display, Write};
-
 use crate::elf::Class;
 use crate::footprint::{CallSites, Footprint, HotPair, InlinedCopies, Pair};
+use locklab_document::page::Page;
+use locklab_document::{COLUMNS, Column, Table, render as forms};
 
-const WIDTH: usize = 72;
+/// What a name has of a line, behind three columns of figures.
+const NAME: usize = COLUMNS - 35;
 
 /// The report, with at most `rows` rows in each table of symbols.
 pub fn render(footprint: &Footprint, rows: usize) -> String {
     let mut report = Report {
-        text: String::new(),
+        page: Page::default(),
         rows,
     };
     report.heading(footprint);
@@ -29,15 +30,17 @@ pub fn render(footprint: &Footprint, rows: usize) -> String {
     if let Some(hot) = &footprint.hot {
         report.hot(hot);
     }
+    let page = &mut report.page;
     if let Some(why) = uncounted(footprint) {
-        report.line(&format!("\nAs bloat-o-meter counts: nothing, {why}"));
+        page.heading(&format!("As bloat-o-meter counts: nothing, {why}"));
     } else {
         let rules = &footprint.bloat_o_meter.rules;
-        report.line(&format!("\nAs bloat-o-meter counts, rules of {rules}:"));
-        report.line(&footprint.bloat_o_meter.totals.to_string());
+        page.heading(&format!("As bloat-o-meter counts, rules of {rules}:"));
+        let totals = footprint.bloat_o_meter.totals.to_string();
+        totals.lines().for_each(|line| page.paragraph(line));
     }
     report.notes(&footprint.notes);
-    report.text
+    report.page.finish()
 }
 
 /// Why symbols cannot be compared, if a side has none: a change of 0.00 %
@@ -53,266 +56,230 @@ fn uncounted(f: &Footprint) -> Option<&'static str> {
 }
 
 struct Report {
-    text: String,
+    page: Page,
     rows: usize,
 }
 
 impl Report {
-    fn line(&mut self, line: &str) {
-        self.text.push_str(line.trim_end());
-        self.text.push('\n');
-    }
-
-    /// Three columns of figures, and what they are of.
-    fn row(&mut self, figures: [&dyn Display; 3], name: &str) {
-        let mut line = String::new();
-        // Writing to a string cannot fail.
-        for (figure, width) in figures.iter().zip([10, 12, 11]) {
-            let _ = write!(line, "{figure:>width$}");
+    /// A table of figures under these titles and widths, and of what they are.
+    fn table(&mut self, figures: &[(&str, usize)], name: &str, rows: Vec<Vec<String>>) {
+        let mut columns: Vec<Column> = figures.iter().map(|(t, w)| Column::new(*t, *w)).collect();
+        // An empty column is a second space before the names.
+        columns.extend([Column::words("", 0), Column::words(name, 0)]);
+        let table = forms::table(&Table::new(columns, rows));
+        for line in table.lines() {
+            self.page.row(line, line.chars().count());
         }
-        let room = WIDTH.saturating_sub(line.len() + 2);
-        let _ = write!(line, "  {}", shortened(name, room));
-        self.line(&line);
     }
 
-    fn figures(&mut self, pair: Pair, name: &str) {
-        let delta = signed(pair.delta());
-        self.row([&pair.baseline, &pair.experiment, &delta], name);
+    /// Both sides of each row, and their difference.
+    fn pairs(&mut self, name: &str, pairs: &[(Pair, String)], left: usize, noun: &str) {
+        let row = |(pair, name): &(Pair, String)| {
+            let (old, new) = (pair.baseline.to_string(), pair.experiment.to_string());
+            let delta = signed(pair.delta());
+            vec![old, new, delta, String::new(), shortened(name, NAME)]
+        };
+        let mut rows: Vec<_> = pairs.iter().map(row).collect();
+        rows.extend(rest(3, left, noun));
+        let figures = [("baseline", 10), ("experiment", 11), ("delta", 10)];
+        self.table(&figures, name, rows);
     }
 
-    fn rest(&mut self, left: usize, what: &str) {
-        if left > 0 {
-            self.line(&format!("{:33}  ... and {left} more {what}", ""));
-        }
+    /// The pairs that differ, as many as are shown.
+    fn changed(&mut self, name: &str, changed: &[(Pair, String)], noun: &str) {
+        let shown = changed.len().min(self.rows);
+        self.pairs(name, &changed[..shown], changed.len() - shown, noun);
     }
 
     fn heading(&mut self, f: &Footprint) {
-        self.line("Footprint: what two builds hold, old against new\n");
-        for (side, input) in [
+        let title = "Footprint: what two builds hold, old against new";
+        self.page.paragraph(title);
+        let sides = [
             ("Baseline", &f.inputs.baseline),
             ("Experiment", &f.inputs.experiment),
-        ] {
+        ];
+        self.page.facts(&sides.map(|(side, input)| {
             let images = match input.images {
                 1 => String::new(),
                 images => format!(" ({images} ELF images)"),
             };
-            let room = WIDTH - 12 - images.len();
-            let path = shortened_left(&input.path, room);
-            self.line(&format!("{side:<12}{path}{images}"));
-        }
+            let path = shortened_left(&input.path, COLUMNS - 12 - images.len());
+            (side.to_owned(), format!("{path}{images}"))
+        }));
     }
 
     fn totals(&mut self, f: &Footprint) {
-        self.line("\nBytes");
-        self.row([&"baseline", &"experiment", &"delta"], "");
+        self.page.heading("Bytes");
+        let mut pairs = Vec::new();
         if uncounted(f).is_none() {
-            self.figures(f.text, "function symbols, as nm counts");
+            pairs.push((f.text, "function symbols, as nm counts".to_owned()));
         }
-        for class in &f.classes {
-            if class.bytes != Pair::default() {
-                self.figures(class.bytes, &format!("sections: {}", class.class.name()));
-            }
-        }
+        let classes = f.classes.iter().filter(|c| c.bytes != Pair::default());
+        pairs.extend(classes.map(|c| (c.bytes, format!("sections: {}", c.class.name()))));
+        self.pairs("", &pairs, 0, "");
     }
 
     fn sections(&mut self, f: &Footprint) {
         let is_loaded = |class| !matches!(class, Class::Debug | Class::Other);
-        let changed: Vec<_> = f
-            .sections
-            .iter()
-            .filter(|s| is_loaded(s.class) && s.bytes.delta() != 0)
-            .collect();
-        if changed.is_empty() {
-            return;
+        let sections = f.sections.iter().filter(|s| is_loaded(s.class));
+        let changed = differing(sections.map(|s| (s.bytes, s.name.clone())));
+        if !changed.is_empty() {
+            self.page.heading("Loaded sections that changed");
+            self.changed("section", &changed, "sections");
         }
-        self.line("\nLoaded sections that changed");
-        self.row([&"baseline", &"experiment", &"delta"], "section");
-        for section in changed.iter().take(self.rows) {
-            self.figures(section.bytes, &section.name);
-        }
-        self.rest(changed.len().saturating_sub(self.rows), "sections");
     }
 
     fn symbols(&mut self, f: &Footprint) {
         if let Some(why) = uncounted(f) {
-            self.line(&format!("\nFunctions: not compared, {why}"));
-            return;
+            let text = format!("Functions: not compared, {why}");
+            return self.page.heading(&text);
         }
         let c = f.changes;
-        self.line(&format!(
-            "\nFunctions: {} added, {} removed, {} grown, {} shrunk, {} of the same size",
+        self.page.heading(&format!(
+            "Functions: {} added, {} removed, {} grown, {} shrunk, {} of the same size",
             c.added, c.removed, c.grown, c.shrunk, c.same
         ));
-        let changed: Vec<_> = f.symbols.iter().filter(|s| s.bytes.delta() != 0).collect();
+        let changed = differing(f.symbols.iter().map(|s| (s.bytes, s.name.clone())));
         if !changed.is_empty() {
-            self.row([&"baseline", &"experiment", &"delta"], "function");
+            self.changed("function", &changed, "functions");
         }
-        for symbol in changed.iter().take(self.rows) {
-            self.figures(symbol.bytes, &symbol.name);
+        let data = f.data.iter();
+        let data = data.map(|s| (s.bytes, format!("{} ({})", s.name, s.class.name())));
+        let changed = differing(data);
+        if !changed.is_empty() {
+            let (some, all) = (changed.len(), f.data.len());
+            self.page
+                .heading(&format!("Data: {some} of {all} symbols changed"));
+            self.changed("symbol", &changed, "symbols");
         }
-        self.rest(changed.len().saturating_sub(self.rows), "functions");
-
-        let changed: Vec<_> = f.data.iter().filter(|s| s.bytes.delta() != 0).collect();
-        if changed.is_empty() {
-            return;
-        }
-        self.line(&format!(
-            "\nData: {} of {} symbols changed",
-            changed.len(),
-            f.data.len()
-        ));
-        self.row([&"baseline", &"experiment", &"delta"], "symbol");
-        for symbol in changed.iter().take(self.rows) {
-            let name = format!("{} ({})", symbol.name, symbol.class.name());
-            self.figures(symbol.bytes, &name);
-        }
-        self.rest(changed.len().saturating_sub(self.rows), "symbols");
     }
 
     fn files(&mut self, f: &Footprint) {
-        let changed: Vec<_> = f.files.iter().filter(|s| s.bytes.delta() != 0).collect();
-        if changed.is_empty() {
-            return;
+        // The end of a path is more informative than its start.
+        let path = |path: &str| shortened_left(path, NAME);
+        let changed = differing(f.files.iter().map(|s| (s.bytes, path(&s.path))));
+        if !changed.is_empty() {
+            let (some, all) = (changed.len(), f.files.len());
+            self.page
+                .heading(&format!("Files: the functions of {some} of {all} changed"));
+            self.changed("file", &changed, "files");
         }
-        self.line(&format!(
-            "\nFiles: the functions of {} of {} changed",
-            changed.len(),
-            f.files.len()
-        ));
-        self.row([&"baseline", &"experiment", &"delta"], "file");
-        for file in changed.iter().take(self.rows) {
-            // The end of a path is more informative than its start.
-            let path = shortened_left(&file.path, WIDTH - 35);
-            self.figures(file.bytes, &path);
-        }
-        self.rest(changed.len().saturating_sub(self.rows), "files");
     }
 
     fn inlined(&mut self, inlined: &InlinedCopies) {
         let is_changed = |p: Pair| p.delta() != 0;
-        let changed: Vec<_> = inlined
-            .functions
-            .iter()
+        let functions = inlined.functions.iter();
+        let changed: Vec<_> = functions
             .filter(|f| is_changed(f.call_sites) || is_changed(f.bytes))
             .collect();
-        self.line(&format!(
-            "\nInlined copies, from debug information: {} of {} functions changed",
+        self.page.heading(&format!(
+            "Inlined copies, from debug information: {} of {} functions changed",
             changed.len(),
             inlined.functions.len()
         ));
         if changed.is_empty() {
             return;
         }
-        self.line(&format!("{:>20}{:>22}", "call sites", "bytes of code"));
-        let mut line = String::new();
-        for head in ["old", "new", "old", "new", "delta"] {
-            let _ = write!(line, "{head:>10}");
-        }
-        self.line(&format!("{line}  function"));
-        for f in changed.iter().take(self.rows) {
-            let mut line = String::new();
-            for figure in [
-                f.call_sites.baseline,
-                f.call_sites.experiment,
-                f.bytes.baseline,
-                f.bytes.experiment,
-            ] {
-                let _ = write!(line, "{figure:>10}");
-            }
-            let _ = write!(line, "{:>10}", signed(f.bytes.delta()));
-            let room = WIDTH.saturating_sub(line.len() + 2);
-            self.line(&format!("{line}  {}", shortened(&f.name, room)));
-        }
-        let left = changed.len().saturating_sub(self.rows);
-        if left > 0 {
-            self.line(&format!("{:50}  ... and {left} more", ""));
-        }
+        let above = format!("{:>20}{:>22}", "call sites", "bytes of code");
+        self.page.row(&above, above.len());
+        let shown = changed.iter().take(self.rows);
+        let mut rows: Vec<_> = shown
+            .map(|f| {
+                let (calls, bytes) = (f.call_sites, f.bytes);
+                let figures = [
+                    calls.baseline,
+                    calls.experiment,
+                    bytes.baseline,
+                    bytes.experiment,
+                ];
+                let mut row: Vec<_> = figures.iter().map(ToString::to_string).collect();
+                let name = shortened(&f.name, COLUMNS - 52);
+                row.extend([signed(bytes.delta()), String::new(), name]);
+                row
+            })
+            .collect();
+        rows.extend(rest(5, changed.len().saturating_sub(self.rows), ""));
+        let figures = ["old", "new", "old", "new", "delta"];
+        let mut widths = [9; 5];
+        widths[0] = 10;
+        let figures: Vec<_> = figures.into_iter().zip(widths).collect();
+        self.table(&figures, "function", rows);
     }
 
     fn call_sites(&mut self, sites: &CallSites) {
-        self.line(&format!(
-            "\nInlined copies of {}, and their bytes",
+        self.page.heading(&format!(
+            "Inlined copies of {}, and their bytes",
             shortened(&sites.function, 36)
         ));
-        self.line(&format!(
-            "{:>8}{:>8}{:>10}  caller, and the line of the call",
-            "old", "new", "delta"
-        ));
         // Asked for by name, so all of them are shown.
-        for site in &sites.sites {
-            let line = format!(
-                "{:>8}{:>8}{:>10}  ",
-                site.copies.baseline,
-                site.copies.experiment,
-                signed(site.bytes.delta())
-            );
+        let rows = sites.sites.iter().flat_map(|site| {
             let caller = match &site.through {
                 Some(through) => format!("{}, through {through}", site.caller),
                 None => site.caller.clone(),
             };
-            let room = WIDTH - line.len();
-            self.line(&format!("{line}{}", shortened(&caller, room)));
             let place = format!("{}:{}", site.file, site.line);
-            self.line(&format!("{:30}{}", "", shortened_left(&place, WIDTH - 30)));
-        }
+            let (old, new) = (site.copies.baseline, site.copies.experiment);
+            let delta = signed(site.bytes.delta());
+            let row = [old.to_string(), new.to_string(), delta, String::new()];
+            let (caller, place) = (shortened(&caller, 44), shortened_left(&place, 44));
+            let empty = [const { String::new() }; 4];
+            [(row, caller), (empty, place)].map(|(row, name)| [&row[..], &[name]].concat())
+        });
+        let figures = [("old", 8), ("new", 7), ("delta", 9)];
+        let name = "caller, and the line of the call";
+        self.table(&figures, name, rows.collect());
     }
 
     fn hot(&mut self, hot: &HotPair) {
         let percent = hot.share * 100.0;
-        self.line(&format!(
-            "\nHot text: holds {percent} % of executed instructions"
+        self.page.heading(&format!(
+            "Hot text: holds {percent} % of executed instructions"
         ));
-        self.row([&"baseline", &"experiment", &"delta"], "");
         let (old, new) = (hot.text.baseline, hot.text.experiment);
-        let mut row = |baseline, experiment, name: &str| {
+        let pair = |baseline, experiment, name: &str| {
             let pair = Pair {
                 baseline,
                 experiment,
             };
-            self.figures(pair, name);
+            (pair, name.to_owned())
         };
         let lines = format!("lines of {} bytes", hot.line_bytes);
-        row(old.bytes, new.bytes, "bytes");
-        row(old.lines, new.lines, &lines);
-        row(
-            old.executed_bytes,
-            new.executed_bytes,
-            "bytes executed at all",
-        );
-        row(
-            old.executed_lines,
-            new.executed_lines,
-            "lines executed at all",
-        );
-        row(old.executed, new.executed, "instructions counted");
-        row(
-            hot.unplaced.baseline,
-            hot.unplaced.experiment,
-            "counted outside the file",
-        );
+        let (bytes, touched) = ("bytes executed at all", "lines executed at all");
+        let pairs = [
+            pair(old.bytes, new.bytes, "bytes"),
+            pair(old.lines, new.lines, &lines),
+            pair(old.executed_bytes, new.executed_bytes, bytes),
+            pair(old.executed_lines, new.executed_lines, touched),
+            pair(old.executed, new.executed, "instructions counted"),
+            (hot.unplaced, "counted outside the file".to_owned()),
+        ];
+        self.pairs("", &pairs, 0, "");
     }
 
     fn notes(&mut self, notes: &[String]) {
         if !notes.is_empty() {
-            self.line("\nNotes");
+            self.page.heading("Notes");
         }
         for note in notes.iter().take(self.rows) {
-            let mut line = String::from("-");
-            for word in note.split_whitespace() {
-                if line.len() > 1 && line.chars().count() + 1 + word.chars().count() > WIDTH {
-                    self.line(&line);
-                    line = String::from(" ");
-                }
-                line.push(' ');
-                line.push_str(word);
-            }
-            self.line(&line);
+            self.page.item(note);
         }
         let left = notes.len().saturating_sub(self.rows);
         if left > 0 {
-            self.line(&format!("- ... and {left} more notes"));
+            self.page.item(&format!("... and {left} more notes"));
         }
     }
+}
+
+/// Those of which the two sides differ.
+fn differing(pairs: impl Iterator<Item = (Pair, String)>) -> Vec<(Pair, String)> {
+    pairs.filter(|(pair, _)| pair.delta() != 0).collect()
+}
+
+/// The row that says how many rows were left out behind so many figures.
+fn rest(figures: usize, left: usize, noun: &str) -> Option<Vec<String>> {
+    let mut row = vec![String::new(); figures + 1];
+    row.push(format!("... and {left} more {noun}"));
+    (left > 0).then_some(row)
 }
 
 fn signed(delta: i64) -> String {
