@@ -4,10 +4,13 @@
 //! Pairs of one comparison that were measured in two circumstances (the host
 //! moved a virtual machine's CPUs) are pooled, because both sides of a pair
 //! share them. That is right unless the difference itself depends on them, which
-//! this test decides once for a session. It must never decide what belongs to a
-//! circumstance, nor be asked again until it agrees.
+//! this test decides once for a session, and then for each comparison. It must
+//! never decide what belongs to a circumstance, nor be asked again until it agrees.
 
+use crate::estimate::ALPHA;
+use crate::family::Family;
 use crate::pair::fork_seed;
+use crate::signed_rank::p_two_sided;
 
 /// Below this p the differences depend on the circumstances. One in a hundred
 /// sessions in which they do not is split for nothing, which costs width and no
@@ -20,10 +23,20 @@ const TOSSES: u64 = 999;
 /// The fewest matched pairs of a comparison: fewer could not show anything.
 const LEAST: usize = 3;
 
-/// p of the hypothesis that in no comparison the differences depend on the
-/// circumstance of their pair. Each comparison lists its pairs as difference and
-/// whether it was measured in the second circumstance. `None` if no comparison
-/// has at least three pairs in each.
+/// What the pairs of a session say of the circumstances in which they ran.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Interaction {
+    /// p of the hypothesis that in no comparison the differences depend on the
+    /// circumstance of their pair.
+    pub p: f64,
+    /// The comparisons whose differences do: where p is below [`INTERACTION`],
+    /// those found by a test of their own at a false discovery rate of 5 %.
+    pub depends: Vec<bool>,
+}
+
+/// Whether differences depend on circumstances. Each comparison lists its pairs
+/// as difference and whether it was measured in the second circumstance. `None`
+/// if no comparison has at least three pairs in each.
 ///
 /// Each pair of the rarer circumstance is matched with some of the other, by lot,
 /// and their mean subtracted. If both circumstances have one centre, the result
@@ -32,14 +45,16 @@ const LEAST: usize = 3;
 /// does depend on the circumstances. (A test that deals out the circumstances
 /// anew, as Kruskal's and Wallis's, takes that for an interaction.) The statistic
 /// is the sum of the squares of the comparisons' signed-rank statistics, so that
-/// an interaction counts in whichever direction it goes in each.
+/// an interaction counts in whichever direction it goes in each. The test of one
+/// comparison is the signed-rank test of its matched differences.
 #[must_use]
-pub fn interaction(comparisons: &[Vec<(f64, bool)>], seed: u64) -> Option<f64> {
-    let strata: Vec<Vec<f64>> = comparisons
+pub fn interaction(comparisons: &[Vec<(f64, bool)>], seed: u64) -> Option<Interaction> {
+    let matched: Vec<Vec<f64>> = comparisons
         .iter()
         .enumerate()
-        .filter_map(|(at, pairs)| signed_ranks(matched(pairs, fork_seed(seed, at as u64))))
+        .map(|(at, pairs)| matched(pairs, fork_seed(seed, at as u64)))
         .collect();
+    let strata: Vec<Vec<f64>> = matched.iter().filter_map(|d| signed_ranks(d)).collect();
     if strata.is_empty() {
         return None;
     }
@@ -64,7 +79,16 @@ pub fn interaction(comparisons: &[Vec<(f64, bool)>], seed: u64) -> Option<f64> {
             statistic(&tossed) >= seen * (1.0 - 1e-9)
         })
         .count();
-    Some((1.0 + as_far as f64) / (1.0 + TOSSES as f64))
+    let p = (1.0 + as_far as f64) / (1.0 + TOSSES as f64);
+    let each: Vec<f64> = matched.iter().map(|d| p_two_sided(d)).collect();
+    let adjusted = Family::FalseDiscovery.adjust(&each);
+    Some(Interaction {
+        p,
+        depends: adjusted
+            .iter()
+            .map(|each| p < INTERACTION && *each < ALPHA)
+            .collect(),
+    })
 }
 
 /// The differences in the rarer circumstance, each less the mean of as many of
@@ -96,7 +120,8 @@ fn matched(pairs: &[(f64, bool)], seed: u64) -> Vec<f64> {
 }
 
 /// The ranks of the sizes, with their signs; `None` if there are too few.
-fn signed_ranks(mut differences: Vec<f64>) -> Option<Vec<f64>> {
+fn signed_ranks(differences: &[f64]) -> Option<Vec<f64>> {
+    let mut differences = differences.to_vec();
     differences.retain(|d| *d != 0.0);
     differences.sort_by(|a, b| a.abs().total_cmp(&b.abs()));
     let ranks = differences.iter().zip(1_u32..);
@@ -137,11 +162,37 @@ mod tests {
             .collect()
     }
 
+    fn found(session: &[Vec<(f64, bool)>]) -> Interaction {
+        interaction(session, 7).unwrap()
+    }
+
+    #[test]
+    fn comparisons_that_depend_are_told_from_those_that_do_not() {
+        // The first three of twelve depend on their circumstance.
+        let (mut right, mut wrong, sessions) = (0, 0, 200);
+        for seed in 0..sessions {
+            let mut mixed = session(seed, 0.0, 1.0);
+            for (at, pairs) in mixed.iter_mut().take(3).enumerate() {
+                for i in 0..40 {
+                    let second = i % 2 == 1;
+                    let noise = uniform(fork_seed(seed, 99 + at as u64), i) - 0.5;
+                    pairs.push((noise + f64::from(u8::from(second)), second));
+                }
+            }
+            let depends = found(&mixed).depends;
+            right += depends[..3].iter().filter(|d| **d).count();
+            wrong += depends[3..].iter().filter(|d| **d).count();
+        }
+        let all = 3 * usize::try_from(sessions).unwrap();
+        assert!(right * 10 > all * 9, "{right} of {all} found");
+        assert!(wrong * 20 < right + wrong, "{wrong} wrong, {right} right");
+    }
+
     #[test]
     fn one_session_in_a_hundred_is_split_for_nothing_and_a_real_dependence_is_found() {
         let split = |effect: f64, width: f64| {
             (0..400)
-                .filter(|s| interaction(&session(*s, effect, width), 7).unwrap() < INTERACTION)
+                .filter(|s| found(&session(*s, effect, width)).p < INTERACTION)
                 .count()
         };
         // More noise in a circumstance is no dependence.

@@ -100,7 +100,7 @@ pub use best::{Looks, Standing, best, blocks_needed, have_left};
 pub use early_stop::{EarlyStop, Stopping};
 pub use estimate::{ALPHA, Estimate, Interval, Shown, estimate};
 pub use family::{Family, fewest_callable, pairs_needed, smallest_p};
-pub use interaction::{INTERACTION, interaction};
+pub use interaction::{INTERACTION, Interaction, interaction};
 pub use interim::{Interim, LOOKS, MORE, interim, is_look};
 pub use judge::{Comparison, Role, judge};
 pub use pair::{Direction, Fault, FaultKind, Order, Pair, Side, Validity, coin, fork_seed};

@@ -2,13 +2,13 @@
 //! matters.
 //!
 //! A pair compares both sides in one place, so pairs of several places are
-//! pooled, in the proportion in which the host gave them. Only where the ratio
+//! pooled, in the proportion in which the host gave them. Only in cells whose ratio
 //! itself depends on the place (a test of interaction, fixed beforehand:
 //! [`locklab_judge::interaction`]) are they told apart. Which round trips belong
 //! to one place is read off the run's own: no figure of any machine is in here.
 
 use crate::experiment::{Cell, Experiment, Pair};
-use locklab_judge::{INTERACTION, MIN_PAIRS, interaction};
+use locklab_judge::{MIN_PAIRS, interaction};
 use std::collections::BTreeMap;
 
 /// The names of two places.
@@ -27,6 +27,8 @@ pub struct Places {
     far: BTreeMap<u64, f64>,
     /// p of the test of interaction; `None` where there was nothing to test.
     pub p: Option<f64>,
+    /// The cells whose ratio depends on the place.
+    apart: Vec<bool>,
 }
 
 impl Places {
@@ -46,6 +48,7 @@ impl Places {
                 .filter_map(|(threads, trips)| Some((threads, gap(trips, MIN_PAIRS)?)))
                 .collect(),
             p: None,
+            apart: Vec::new(),
         };
         let comparisons: Vec<Vec<(f64, bool)>> = experiment
             .cells
@@ -55,21 +58,25 @@ impl Places {
                 cell.pairs.iter().filter_map(of).collect()
             })
             .collect();
-        places.p = interaction(&comparisons, experiment.design.seed);
+        if let Some(found) = interaction(&comparisons, experiment.design.seed) {
+            places.p = Some(found.p);
+            places.apart = found.depends;
+        }
         places
     }
 
-    /// Whether the ratio depends on the place.
+    /// Whether the ratio of some cell depends on the place.
     #[must_use]
     pub fn matter(&self) -> bool {
-        self.p.is_some_and(|p| p < INTERACTION)
+        self.apart.contains(&true)
     }
 
-    /// The name of the place of a pair; `None` where there is only one, or where
-    /// it was not measured.
+    /// The name of the place of a pair of the cell of this number; `None` where
+    /// the ratio does not depend on it, and where the place was not measured.
     #[must_use]
-    pub fn name(&self, cell: &Cell, pair: &Pair) -> Option<&'static str> {
-        Some(NAMES[usize::from(self.is_far(cell, pair)?)])
+    pub fn apart(&self, index: usize, cell: &Cell, pair: &Pair) -> Option<&'static str> {
+        let far = self.is_far(cell, pair)?;
+        self.apart.get(index)?.then_some(NAMES[usize::from(far)])
     }
 
     fn is_far(&self, cell: &Cell, pair: &Pair) -> Option<bool> {

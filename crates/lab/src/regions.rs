@@ -94,6 +94,12 @@ fn of_machines<'a>(cells: impl Iterator<Item = &'a Cell>) -> Vec<f64> {
     whole.map(|(sum, _)| sum / count as f64).collect()
 }
 
+/// The differences of a cell, those of each placement apart.
+fn strata(cell: &JudgedCell) -> impl Iterator<Item = Vec<f64>> {
+    let elsewhere = cell.elsewhere.iter().map(|(_, differences)| differences);
+    std::iter::once(&cell.differences).chain(elsewhere).cloned()
+}
+
 /// Judges the regions of an experiment, with the margin of their cells or else
 /// this one.
 pub(crate) fn judge(experiment: &Experiment, judged: &[JudgedCell], delta: f64) -> Vec<JudgedPart> {
@@ -114,7 +120,7 @@ pub(crate) fn judge(experiment: &Experiment, judged: &[JudgedCell], delta: f64) 
             let bands: Vec<f64> = of().filter_map(|j| cell(j).bias_band).collect();
             let region = Region {
                 cells: if hardware {
-                    sound().map(|j| j.differences.clone()).collect()
+                    sound().flat_map(strata).collect()
                 } else {
                     vec![of_machines(sound().map(cell))]
                 },

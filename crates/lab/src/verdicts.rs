@@ -13,6 +13,7 @@ use crate::ranking::{self, Ranking};
 use crate::regions::{self, JudgedPart};
 use locklab_judge::{
     BadSetting, Comparison, Family, FaultKind, Judged, Settings, Shown, Side, Verdict, estimate,
+    pairs_needed,
 };
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -24,9 +25,9 @@ pub struct Verdicts {
     pub settings: Settings,
     /// Where the CPUs were, and whether that matters.
     pub places: Places,
-    /// Judged cells, in the order of the experiment's. Where the ratio depends
-    /// on the placement of the CPUs, a cell with enough pairs in each of two
-    /// placements is here twice, the one with more pairs first. A cell that was not measured is
+    /// Judged cells, in the order of the experiment's. One whose ratio depends on
+    /// the placement of the CPUs, with enough pairs in each of two placements, is
+    /// here twice, the one with more pairs first. A cell that was not measured is
     /// here too, invalid: it stays in the family, which was decided before the
     /// run.
     pub cells: Vec<JudgedCell>,
@@ -60,8 +61,8 @@ pub struct JudgedCell {
     pub differences: Vec<f64>,
     /// The interval of nine in ten ratios of a simulation.
     pub band: Option<Band>,
-    /// Pairs of this cell in other placements, too few to be judged.
-    pub elsewhere: Vec<(String, usize)>,
+    /// The same in other placements, where so few pairs are not judged apart.
+    pub elsewhere: Vec<(String, Vec<f64>)>,
 }
 
 /// One metric with its verdict.
@@ -159,26 +160,19 @@ impl JudgedMetric {
 }
 
 impl Verdicts {
-    /// The measured cells by the placement of their CPUs, the one with most
-    /// cells first. Cells without a class (one thread, one CPU) go with the first
-    /// group; where no cell has one, there is one group, named `None`.
+    /// The measured cells by the placement of their CPUs: those over all
+    /// placements first, without a name, then the placement with most cells.
     #[must_use]
     pub fn by_class(&self) -> Vec<(Option<&str>, Vec<&JudgedCell>)> {
-        let measured = || self.cells.iter().filter(|c| c.is_measured());
         let mut groups: Vec<(Option<&str>, Vec<&JudgedCell>)> = Vec::new();
-        for cell in measured().filter(|c| c.class.is_some()) {
+        for cell in self.cells.iter().filter(|c| c.is_measured()) {
             let class = cell.class.as_deref();
             match groups.iter_mut().find(|(name, _)| *name == class) {
                 Some((_, cells)) => cells.push(cell),
                 None => groups.push((class, vec![cell])),
             }
         }
-        groups.sort_by_key(|(_, cells)| std::cmp::Reverse(cells.len()));
-        let unclassed = measured().filter(|c| c.class.is_none());
-        match groups.first_mut() {
-            Some((_, cells)) => cells.extend(unclassed),
-            None => groups.push((None, unclassed.collect())),
-        }
+        groups.sort_by_key(|(class, cells)| (class.is_some(), std::cmp::Reverse(cells.len())));
         groups
     }
 
@@ -218,8 +212,9 @@ pub fn judge(experiment: &Experiment) -> Result<Verdicts, BadSetting> {
     });
     let mut cells = Vec::new();
     let mut groups = Vec::new();
+    let least = least_apart(experiment, &places, &settings);
     for (index, cell) in experiment.cells.iter().enumerate() {
-        for group in by_class(cell, &places, settings.min_pairs) {
+        for group in by_class(index, cell, &places, least) {
             cells.push(group.summary(index));
             groups.push(group);
         }
@@ -288,14 +283,25 @@ struct Group<'a> {
     cell: &'a Cell,
     class: Option<String>,
     pairs: Vec<&'a Pair>,
-    elsewhere: Vec<(String, usize)>,
+    elsewhere: Vec<(String, Vec<&'a Pair>)>,
 }
 
-/// One group of all pairs, unless the ratio depends on the placement of the
-/// CPUs: then groups by it. The first has most pairs, and those without a
-/// placement: a run that failed.
-fn by_class<'a>(cell: &'a Cell, places: &Places, min_pairs: usize) -> Vec<Group<'a>> {
-    let class_of = |pair: &Pair| places.name(cell, pair).filter(|_| places.matter());
+/// The fewest pairs in the rarer placement of a cell that are judged apart: as
+/// many as one of all these comparisons needs before it can be called. Fewer
+/// could answer nothing, and would only make the family larger.
+fn least_apart(experiment: &Experiment, places: &Places, settings: &Settings) -> usize {
+    let cells = experiment.cells.iter().enumerate();
+    let members = cells
+        .map(|(index, cell)| by_class(index, cell, places, settings.min_pairs).len())
+        .sum();
+    pairs_needed(settings.family, members).max(settings.min_pairs)
+}
+
+/// One group of all pairs, unless the ratio of this cell depends on the placement
+/// of the CPUs: then groups by it. The first has most pairs, and those without a
+/// placement: a run that failed. Others have at least `least` pairs.
+fn by_class<'a>(index: usize, cell: &'a Cell, places: &Places, least: usize) -> Vec<Group<'a>> {
+    let class_of = |pair: &Pair| places.apart(index, cell, pair);
     let mut classes: Vec<(String, Vec<&Pair>)> = Vec::new();
     for pair in cell.pairs.iter().filter(|pair| !pair.is_half()) {
         let Some(class) = class_of(pair) else {
@@ -309,7 +315,7 @@ fn by_class<'a>(cell: &'a Cell, places: &Places, min_pairs: usize) -> Vec<Group<
     classes.sort_by_key(|(_, pairs)| std::cmp::Reverse(pairs.len()));
     let mut classes = classes.into_iter();
     let main = classes.next().map(|(class, _)| class);
-    let (others, few): (Vec<_>, Vec<_>) = classes.partition(|(_, p)| p.len() >= min_pairs);
+    let (others, few): (Vec<_>, Vec<_>) = classes.partition(|(_, p)| p.len() >= least);
     let mut groups = vec![Group {
         cell,
         pairs: cell
@@ -319,7 +325,7 @@ fn by_class<'a>(cell: &'a Cell, places: &Places, min_pairs: usize) -> Vec<Group<
             .filter(|p| class_of(p).is_none_or(|c| Some(c) == main.as_deref()))
             .collect(),
         class: main,
-        elsewhere: few.into_iter().map(|(c, p)| (c, p.len())).collect(),
+        elsewhere: few,
     }];
     groups.extend(others.into_iter().map(|(class, pairs)| Group {
         cell,
@@ -416,7 +422,12 @@ impl Group<'_> {
         };
         let low = trips().min_by(f64::total_cmp);
         let high = trips().max_by(f64::total_cmp);
-        let primary = self.cell.primary();
+        let of = |pairs: &[&Pair]| {
+            self.cell.primary().map_or(Vec::new(), |metric| {
+                let differences = differences(pairs.iter().copied(), metric);
+                differences.map(|(_, d)| d).collect()
+            })
+        };
         JudgedCell {
             cell: index,
             class: self.class.clone(),
@@ -426,12 +437,13 @@ impl Group<'_> {
             zero: Vec::new(),
             baseline: figures(self.cell, &sound, |p| &p.baseline),
             experiment: figures(self.cell, &sound, |p| &p.experiment),
-            differences: primary.map_or(Vec::new(), |metric| {
-                let pairs = self.pairs.iter().copied();
-                differences(pairs, metric).map(|(_, d)| d).collect()
-            }),
+            differences: of(&self.pairs),
             band: None,
-            elsewhere: self.elsewhere.clone(),
+            elsewhere: self
+                .elsewhere
+                .iter()
+                .map(|(class, pairs)| (class.clone(), of(pairs)))
+                .collect(),
         }
     }
 }

@@ -162,10 +162,10 @@ fn placements_are_pooled_where_the_ratio_does_not_depend_on_them() {
 
 #[test]
 fn placements_on_which_the_ratio_depends_are_never_compared_with_one_another() {
-    let cells = vec![moved(0, 9, 1.2), moved(1, 18, 1.2)];
+    let cells = vec![moved(0, 9, 1.2), moved(1, 14, 1.2), moved(2, 18, 1.2)];
     let verdicts = judge(&experiment(cells, Family::Holm)).unwrap();
     assert!(verdicts.places.matter());
-    let [near, far, alone] = verdicts.cells.as_slice() else {
+    let [near, far, alone, pooled] = verdicts.cells.as_slice() else {
         panic!("{} groups", verdicts.cells.len());
     };
     assert_eq!(
@@ -176,10 +176,15 @@ fn placements_on_which_the_ratio_depends_are_never_compared_with_one_another() {
         (far.class.as_deref(), far.differences.len()),
         (Some("far"), 9)
     );
-    assert_eq!(alone.elsewhere, [("near".to_owned(), 2)]);
+    let [(place, differences)] = alone.elsewhere.as_slice() else {
+        panic!("{:?}", alone.elsewhere);
+    };
+    assert_eq!((place.as_str(), differences.len()), ("near", 6));
+    // Two pairs cannot show that this cell depends on its place.
+    assert_eq!((&pooled.class, pooled.differences.len()), (&None, 20));
     let groups = verdicts.by_class();
     let classes: Vec<_> = groups.iter().map(|(class, _)| *class).collect();
-    assert_eq!(classes, [Some("far"), Some("near")]);
+    assert_eq!(classes, [None, Some("far"), Some("near")]);
 }
 
 #[test]

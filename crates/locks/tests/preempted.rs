@@ -168,8 +168,9 @@ fn every_lock_survives_stops_between_its_steps() {
     for entry in catalogue::ALL {
         let before = STOPS.load(Ordering::Relaxed);
         let _torment = Tormented::begin(libc::SIGUSR1);
-        catalogue::visit(entry.info.name, BetweenSteps).expect("a lock");
-        let stops = STOPS.load(Ordering::Relaxed) - before;
-        assert!(stops > 0, "{}: nobody was stopped", entry.info.name);
+        // On a busy machine the threads may be done before the first signal.
+        while STOPS.load(Ordering::Relaxed) == before {
+            catalogue::visit(entry.info.name, BetweenSteps).expect("a lock");
+        }
     }
 }

@@ -237,8 +237,7 @@ impl Card {
             return None;
         }
         let blocks = plan.blocks(design.pairs);
-        // The planned pairs take six tenths of the time.
-        let rounds = f64::from(design.pairs) / 0.6;
+        let rounds = plan.rounds(design.pairs);
         let (mut decided, mut of) = (0.0, 0);
         for (cell, block) in plan.cells.iter().zip(blocks) {
             let row = match cell.threads {

@@ -104,6 +104,10 @@ const SETTLE: u64 = 6;
 const CALIBRATIONS: u64 = 10;
 /// The share of its time that starting and ending a block may take.
 const STARTS: u64 = 12;
+/// The part of its time in which a cell has the pairs that let it be called. Many
+/// short blocks are worth more than a few long ones: what the address of a block
+/// and the place of its CPUs do to a ratio scatters more than its slices.
+const FIRST_ROUNDS: u64 = 7;
 /// The longest block, in ns: within some seconds each cell of a matrix has its
 /// turn, so that a noisy one affects all of them.
 const LONGEST_BLOCK: u64 = 400_000_000;
@@ -291,13 +295,17 @@ impl Plan {
     }
 
     /// The time of one block of each cell, in ns, so that `pairs` rounds take
-    /// six tenths of the requested time: more where threads contend, because
+    /// a small part of the requested time: more where threads contend, because
     /// one thread alone is decided in less. The rest goes to the cells that are
     /// still open after those rounds.
     #[must_use]
     pub fn blocks(&self, pairs: u32) -> Vec<u64> {
-        let round = nanos(self.spec.time) / 10 * 6 / u64::from(pairs.max(1));
+        let time = nanos(self.spec.time) / u64::from(pairs.max(1));
         let least = |cell: &PlannedCell| self.least_block(cell, 2);
+        let crowded = self.cells.iter().filter(|cell| cell.oversubscribed);
+        let crowded: u64 = crowded.map(least).sum();
+        // Slices of crowded cells are long: most of a round is for the others.
+        let round = (time / FIRST_ROUNDS).max(3 * crowded).min(time / 10 * 6);
         let weight = |cell: &PlannedCell| match cell.threads {
             _ if cell.oversubscribed => 0.0,
             1 => 0.3,
@@ -318,6 +326,13 @@ impl Plan {
                 (least + part as u64).min(LONGEST_BLOCK.max(least))
             })
             .collect()
+    }
+
+    /// The number of such rounds that the requested time has room for.
+    #[must_use]
+    pub(crate) fn rounds(&self, pairs: u32) -> f64 {
+        let round = self.with_starts(self.blocks(pairs).into_iter());
+        nanos(self.spec.time) as f64 / round.max(1) as f64
     }
 
     /// The time of the calibration of one cell, in ns, of those that have one.
@@ -563,11 +578,14 @@ mod tests {
             spec.time = Duration::from_secs(20);
         })
         .unwrap();
-        for pairs in [14, 30] {
+        for pairs in [8, 14] {
             let blocks = plan.blocks(pairs);
             let all = blocks.iter().sum::<u64>() * u64::from(pairs);
-            assert!(all <= 12_000_000_000, "{pairs} pairs: {all}");
-            assert!(all >= 8_000_000_000, "{pairs} pairs: {all}");
+            let asked = nanos(plan.spec.time);
+            assert!(all <= asked / 10 * 6, "{pairs} pairs: {all}");
+            assert!(all >= asked / 8, "{pairs} pairs: {all}");
+            let crowded: u64 = blocks[4..].iter().sum();
+            assert!(crowded < blocks[..4].iter().sum());
             // Contended cells have more than those of one thread; those of
             // more threads than CPUs have one pair of slices.
             assert!(blocks[2] > blocks[0]);

@@ -41,6 +41,8 @@ pub struct RankedSlices {
     /// What was wrong with the code of each lock, if something was: it is
     /// measured nowhere any more.
     faults: Vec<Option<String>>,
+    /// The end of the requested time, from the first calibration on.
+    end: Option<Instant>,
 }
 
 /// The state of one point.
@@ -98,6 +100,7 @@ impl Native {
             question,
             design: design.clone(),
             faults: vec![None; locks],
+            end: None,
         };
         let experiment = ranked.experiment(design);
         Ok((ranked, experiment))
@@ -148,7 +151,7 @@ impl RankedSlices {
             })
             .sum();
         // The time of those that have left goes to the others.
-        let time = self.slices.blocks[point] as f64 * part;
+        let time = self.slices.blocks[point] as f64 * part * self.pace();
         // A slice of a recorded program is long enough to stand alone.
         if self.slices.plan.replay.is_some() {
             request.least = 1;
@@ -168,6 +171,21 @@ impl RankedSlices {
                 ..fault
             }),
         })
+    }
+
+    /// The part of its planned time that a block has, so that those to come end
+    /// in the requested time although calibrations and repetitions took some of it.
+    fn pace(&self) -> f64 {
+        let Some(end) = self.end else { return 1.0 };
+        let left = end.saturating_duration_since(self.slices.workers.now());
+        let blocks = self.points.iter().zip(&self.slices.blocks);
+        let to_come: u64 = blocks
+            .map(|(point, block)| {
+                let done = point.block.as_ref().map_or(0, |(number, _)| number + 1);
+                block * u64::from(self.design.pairs.saturating_sub(done))
+            })
+            .sum();
+        (left.as_nanos() as f64 / to_come.max(1) as f64).min(1.0)
     }
 
     /// Leaves a lock out from now on.
@@ -323,6 +341,8 @@ impl Instrument for RankedSlices {
 
     fn begin(&mut self, cell: &mut Cell, index: usize) -> Result<(), Stopped> {
         let (point, lock) = self.place(index);
+        let now = self.slices.workers.now();
+        self.end.get_or_insert(now + self.slices.plan.spec.time);
         // What an interrupted session left.
         for pair in &cell.pairs {
             note(&mut self.points[point].rates[0], pair.index, &pair.baseline);

@@ -143,8 +143,10 @@ pub(super) fn handoffs_disagree(cell: &JudgedCell) -> bool {
 
 /// Cells that tables show together.
 struct Group<'a> {
-    /// The placement class of their CPUs, if they have one.
+    /// The placement class of their CPUs; none where they are over all.
     class: Option<&'a str>,
+    /// Whether other cells are split by it.
+    split: bool,
     /// Number of locks, where that was asked.
     locks: Option<u64>,
     cells: Vec<&'a JudgedCell>,
@@ -154,20 +156,24 @@ impl Group<'_> {
     /// The locks and the class, each where there is one.
     fn words(&self, class: impl FnOnce(&str) -> String) -> Vec<String> {
         let locks = self.locks.map(placed::locks);
-        locks.into_iter().chain(self.class.map(class)).collect()
+        let over_all = self.split.then(|| "over all placements".to_owned());
+        let class = self.class.map(class).or(over_all);
+        locks.into_iter().chain(class).collect()
     }
 }
 
-/// The cells of each number of locks and placement class, the class with most
-/// cells first.
+/// The cells of each number of locks and placement class.
 fn groups<'a>(report: &Report<'a>) -> Vec<Group<'a>> {
     let mut groups = Vec::new();
-    for (class, cells) in report.verdicts.by_class() {
+    let classes = report.verdicts.by_class();
+    let split = classes.len() > 1;
+    for (class, cells) in classes {
         let count = |c: &&JudgedCell| report.cell(c).key.number(LOCKS);
         for locks in axis(&cells, count) {
             let of = cells.iter().filter(|c| count(c) == locks).copied();
             groups.push(Group {
                 class,
+                split,
                 locks,
                 cells: of.collect(),
             });
@@ -232,7 +238,11 @@ fn summary(report: &Report) -> (Vec<String>, Facts) {
             sentences.push(found.sentence);
             places.extend(found.places);
         } else {
-            sentences.push(format!("{}: {}", words.join(", "), found.sentence));
+            sentences.push(capitalised(format!(
+                "{}: {}",
+                words.join(", "),
+                found.sentence
+            )));
             let of = group.words(str::to_owned).join(", ");
             let named = |(word, at): (String, String)| (format!("{word}, {of}"), at);
             places.extend(found.places.into_iter().map(named));
@@ -242,6 +252,12 @@ fn summary(report: &Report) -> (Vec<String>, Facts) {
         sentences.push(aa(report));
     }
     (sentences, places)
+}
+
+fn capitalised(sentence: String) -> String {
+    let mut letters = sentence.chars();
+    let first = letters.next().map(char::to_uppercase);
+    first.into_iter().flatten().chain(letters).collect()
 }
 
 /// Whether baseline against baseline found more than chance allows.
@@ -353,22 +369,22 @@ fn placement(report: &Report) -> Vec<String> {
     };
     if !places.matter() {
         return vec![format!(
-            "{between}: the host moved the CPUs. The ratio does not depend on where they were \
-             (test of interaction: p = {p:.2}), so each cell is over all placements."
+            "{between}: the host moved the CPUs. The ratio is not shown to depend on where they \
+             were in any cell (test of interaction: p = {p:.3}), so each cell is over all placements."
         )];
     }
     let mut list = vec![format!(
         "{between}, and the ratio depends on where the host put them (test of interaction: p = \
-         {p:.3}): cells are split by placement, and tables of different placements must not be \
-         compared with one another."
+         {p:.3}): cells in which it does are split by placement, and tables of different \
+         placements must not be compared with one another."
     )];
     let mut elsewhere: BTreeMap<&str, usize> = BTreeMap::new();
     for (class, pairs) in cells().flat_map(|c| &c.elsewhere) {
-        *elsewhere.entry(class).or_default() += pairs;
+        *elsewhere.entry(class).or_default() += pairs.len();
     }
     for (class, pairs) in elsewhere {
         list.push(format!(
-            "{} in placement \"{class}\" left out: too few in their cells to be judged.",
+            "{} in placement \"{class}\" count in the regions only: so few in a cell could not be called.",
             number::count(pairs, "pair")
         ));
     }
