@@ -12,7 +12,7 @@ use locklab_judge::{MIN_PAIRS, interaction};
 use std::collections::BTreeMap;
 
 /// The names of two places.
-const NAMES: [&str; 2] = ["near", "far"];
+pub const NAMES: [&str; 2] = ["near", "far"];
 
 /// The share of the variance that places must explain. Of round trips that are
 /// spread evenly, the best division in two explains three quarters; more needs
@@ -75,8 +75,15 @@ impl Places {
     /// the ratio does not depend on it, and where the place was not measured.
     #[must_use]
     pub fn apart(&self, index: usize, cell: &Cell, pair: &Pair) -> Option<&'static str> {
-        let far = self.is_far(cell, pair)?;
-        self.apart.get(index)?.then_some(NAMES[usize::from(far)])
+        let place = self.name(cell, pair)?;
+        self.apart.get(index)?.then_some(place)
+    }
+
+    /// The name of the place of a pair, whether or not it matters; `None` where
+    /// there is only one, or where it was not measured.
+    #[must_use]
+    pub fn name(&self, cell: &Cell, pair: &Pair) -> Option<&'static str> {
+        Some(NAMES[usize::from(self.is_far(cell, pair)?)])
     }
 
     fn is_far(&self, cell: &Cell, pair: &Pair) -> Option<bool> {

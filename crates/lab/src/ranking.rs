@@ -86,7 +86,7 @@ pub struct Ranked {
     pub metric: Metric,
     /// One for each lock, in the order of the question.
     pub standings: Vec<Standing>,
-    /// The figure of each lock.
+    /// The figure of each lock, over all blocks.
     pub figures: Vec<Option<Figure>>,
     /// Number of blocks.
     pub blocks: usize,
@@ -283,10 +283,7 @@ fn point(
         if matches!(experiment.provenance, Provenance::Simulation(_)) {
             hold_back(&values, metric.direction, &mut standings);
         }
-        let figures = values.iter().map(|values| {
-            let finite: Vec<f64> = values.iter().copied().filter(|x| x.is_finite()).collect();
-            location(&finite, metric)
-        });
+        let figures = values.iter().map(|own| figure(own, &values[0], metric));
         Ranked {
             metric: metric.clone(),
             standings,
@@ -311,6 +308,30 @@ fn point(
         stopped: stopped.collect(),
         key,
     }
+}
+
+/// The figure of a lock over all blocks. Of one that left before the end it is
+/// that of its blocks, times what the reference did in all blocks over what it did
+/// in those: machines change, and rates of different blocks must not be compared.
+fn figure(own: &[f64], reference: &[f64], metric: &Metric) -> Option<Figure> {
+    let finite = |values: &mut dyn Iterator<Item = f64>| -> Vec<f64> {
+        values.filter(|x| x.is_finite()).collect()
+    };
+    let found = location(&finite(&mut own.iter().copied()), metric)?;
+    let shared = own.iter().zip(reference).filter(|(own, _)| own.is_finite());
+    let there = location(&finite(&mut shared.map(|(_, r)| *r)), metric);
+    let all = location(&finite(&mut reference.iter().copied()), metric);
+    // Jain's index is no rate.
+    let rate = ![JAIN, JAIN_1MS].contains(&metric.name.as_str());
+    let times = match (all, there) {
+        (Some(all), Some(there)) if rate && there.value > 0.0 => all.value / there.value,
+        _ => 1.0,
+    };
+    Some(Figure {
+        value: found.value * times,
+        low: found.low.map(|low| low * times),
+        high: found.high.map(|high| high * times),
+    })
 }
 
 /// The metrics that locks are ranked by.

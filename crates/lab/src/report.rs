@@ -9,6 +9,7 @@ mod design;
 mod findings;
 mod matrix;
 mod placed;
+mod placement;
 mod rank;
 mod region;
 mod regions;

@@ -6,7 +6,8 @@ use crate::common::{Random, context, fact, judged, xml};
 use locklab_document::render::{Colour, html, json, junit, text};
 use locklab_judge::Family;
 use locklab_lab::experiment::{
-    Cell, Design, Experiment, Invalid, Key, Labels, Order, Pair, Provenance, Sample, Source, Values,
+    Cell, Design, Experiment, Invalid, Key, Labels, Order, Pair, Placement, Provenance, Sample,
+    Source, Values,
 };
 use locklab_lab::gate::{FailOn, fails, too_few_pairs};
 use locklab_lab::matrix::metrics;
@@ -279,4 +280,61 @@ fn too_few_blocks_are_announced() {
     };
     assert!(warned(7).unwrap().contains("--pairs 8"));
     assert_eq!(warned(8), None);
+}
+
+/// Far apart, the order of two locks is another one.
+#[test]
+fn where_the_host_moved_the_cpus_the_best_of_each_place_is_named() {
+    let locks = [
+        lock("ticket", true, &[(1e6, 9.0), (4e6, 9.0)]),
+        lock("mcs", false, &[(1e6, 9.0), (5e6, 9.0)]),
+        lock("clh", false, &[(1e6, 9.0), (4.5e6, 9.0)]),
+    ];
+    let mut experiment = ranking(false, 80, &locks);
+    for cell in &mut experiment.cells {
+        if cell.key.number("threads") == Some(1) {
+            continue;
+        }
+        let slower = cell.key.lock() == Some("mcs");
+        for pair in &mut cell.pairs {
+            let far = pair.index % 4 == 0;
+            for sample in pair.samples_mut() {
+                sample.placement = Some(Placement {
+                    before: 50.0,
+                    after: 50.0,
+                    typical: Some(if far { 400.0 } else { 50.0 }),
+                });
+            }
+            if far && slower {
+                *pair.experiment.values.get_mut("ops_per_s").unwrap() *= 0.5;
+            }
+        }
+    }
+    let text = text(
+        &document(&experiment, &judged(&experiment), &context()),
+        Colour::Plain,
+    );
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let said = "The most operations with 4 threads, by the place of their CPUs: \"near\" mcs (60 \
+                blocks), \"far\" clh (20 blocks).";
+    assert!(words.contains(said), "{text}");
+}
+
+/// A lock that left while the machine was fast must not look faster than those that
+/// stayed.
+#[test]
+fn figures_of_a_lock_that_left_are_those_of_all_blocks() {
+    let locks = [
+        lock("ticket", true, &[(4e6, 9.0)]),
+        lock("mcs", false, &[(3e6, 9.0)]),
+    ];
+    let mut experiment = ranking(false, 24, &locks);
+    for pair in &mut experiment.cells[0].pairs[12..] {
+        *pair.baseline.values.get_mut("ops_per_s").unwrap() *= 0.25;
+        pair.experiment.values.clear();
+    }
+    let verdicts = judged(&experiment);
+    let figures = &verdicts.ranking.unwrap().points[0].metrics[0].figures;
+    let [ticket, mcs] = [0, 1].map(|lock| figures[lock].unwrap().value);
+    assert!((mcs / ticket - 0.75).abs() < 0.05, "{mcs} of {ticket}");
 }

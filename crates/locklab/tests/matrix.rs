@@ -53,8 +53,9 @@ fn a_matrix_is_measured_judged_printed_and_stored() {
     let cells = document["cells"].as_array().unwrap();
     assert!(!cells.is_empty());
     for cell in cells {
-        // Two pairs show nothing, and the report says so.
-        assert_eq!(cell["verdict"], "unclear");
+        let words = ["better", "worse", "flat", "unclear"];
+        let word = cell["verdict"].as_str().unwrap();
+        assert!(words.contains(&word), "{word}");
         for field in ["threads", "critical", "non_critical"] {
             assert!(cell[field].is_u64(), "{field}");
         }

@@ -5,14 +5,13 @@ mod charts;
 mod fairness;
 
 use super::placed::{self, Placed, axis};
-use super::{Report, caveats, design, findings, regions, results};
+use super::{Report, caveats, design, findings, placement, regions, results};
 use crate::experiment::LOCKS;
 use crate::matrix::{CPU_SHARE, HANDOFFS, OPS};
 use crate::verdicts::{Figures, JudgedCell};
 use locklab_document::number;
 use locklab_document::{Document, Facts, Medium, Part, Section, Tone};
 use locklab_judge::{Judged, Verdict, aa_check};
-use std::collections::BTreeMap;
 
 /// Below this share of CPU time other programs ran, or the lock sleeps.
 const FULL_CPU: f64 = 0.95;
@@ -333,7 +332,7 @@ fn caveats_of(report: &Report) -> Vec<String> {
             report.context.words.off_cpu
         )),
     }
-    list.extend(placement(report));
+    list.extend(placement::of_matrix(report));
     match report.measured().filter(|c| handoffs_disagree(c)).count() {
         0 => {}
         n => list.push(format!(
@@ -345,48 +344,5 @@ fn caveats_of(report: &Report) -> Vec<String> {
     }
     list.extend(caveats::invalid(&judged));
     list.extend(caveats::warnings(&judged));
-    list
-}
-
-/// Where the CPUs were while it was measured, and what that means for the
-/// ratios.
-fn placement(report: &Report) -> Vec<String> {
-    let cells = || report.verdicts.cells.iter();
-    let trips = || cells().filter_map(|c| c.round_trip);
-    let low = trips().map(|t| t.0).fold(f64::INFINITY, f64::min);
-    let high = trips().map(|t| t.1).fold(0.0, f64::max);
-    if high == 0.0 {
-        return Vec::new();
-    }
-    let between = format!(
-        "A cache line's round trip between the CPUs took {} to {} ns",
-        number::short(low),
-        number::short(high)
-    );
-    let places = &report.verdicts.places;
-    let Some(p) = places.p else {
-        return vec![format!("{between}.")];
-    };
-    if !places.matter() {
-        return vec![format!(
-            "{between}: the host moved the CPUs. The ratio is not shown to depend on where they \
-             were in any cell (test of interaction: p = {p:.3}), so each cell is over all placements."
-        )];
-    }
-    let mut list = vec![format!(
-        "{between}, and the ratio depends on where the host put them (test of interaction: p = \
-         {p:.3}): cells in which it does are split by placement, and tables of different \
-         placements must not be compared with one another."
-    )];
-    let mut elsewhere: BTreeMap<&str, usize> = BTreeMap::new();
-    for (class, pairs) in cells().flat_map(|c| &c.elsewhere) {
-        *elsewhere.entry(class).or_default() += pairs.len();
-    }
-    for (class, pairs) in elsewhere {
-        list.push(format!(
-            "{} in placement \"{class}\" count in the regions only: so few in a cell could not be called.",
-            number::count(pairs, "pair")
-        ));
-    }
     list
 }

@@ -8,7 +8,7 @@ mod results;
 pub(super) use results::Rank;
 
 use self::advice::{Regime, choose, range};
-use super::{Report, caveats, design};
+use super::{Report, caveats, design, placement};
 use crate::experiment::{LOCKS, Provenance};
 use crate::matrix::{JAIN, JAIN_1MS, LATENCY_P99, LATENCY_P999, OPS};
 use crate::ranking::{Point, Ranked, Ranking};
@@ -452,5 +452,6 @@ fn caveats_of(report: &Report, ranking: &Ranking) -> Vec<String> {
         ));
     }
     list.extend(report.experiment.caveats.iter().cloned());
+    list.extend(placement::of_ranking(report, ranking));
     list
 }
