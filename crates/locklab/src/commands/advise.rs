@@ -5,6 +5,7 @@ mod here;
 
 use crate::cli::Common;
 use crate::commands::matrix::{Threads, workers};
+use crate::commands::rank::MOST_LOCKS;
 use crate::comparing::{ReportFiles, show};
 use crate::output::print;
 use clap::Args;
@@ -114,7 +115,8 @@ pub fn run(args: &AdviseArgs, common: &Common) -> Result<ExitCode, Error> {
     }
     question.here = machine;
     let checked = of_recording(&trace, args, true)?;
-    question.replayed = here::replayed(native, &trace, args, &interrupt)?;
+    let recorded = || self::program(&trace, args, MOST_LOCKS, true);
+    question.replayed = here::replayed(native, recorded, &args.file, &interrupt)?;
     let bar = Progress::new(1, "simulations", common.quiet);
     let progress = |done: usize, of: usize| bar.set(done as u64, of as u64, "");
     let advice = advise(&program, &checked, &question, &interrupt, progress)

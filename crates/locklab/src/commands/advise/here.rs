@@ -3,15 +3,14 @@
 //!
 //! On another machine nothing is measured, and the advice says so.
 
-use super::{AdviseArgs, program};
-use crate::commands::rank::MOST_LOCKS;
 use locklab_advise::Here;
 use locklab_host::environment::Environment;
 use locklab_host::error::Error;
 use locklab_native::{Native, Replay, gate, scheduling};
-use locklab_replay::Recorded;
+use locklab_replay::{Program, Recorded};
 use locklab_sim::Machine;
-use locklab_trace::{Info, Trace};
+use locklab_trace::Info;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -82,23 +81,22 @@ pub(super) fn as_recorded(machine: Machine, recorded: &Recorded) -> Result<Machi
     Ok(machine)
 }
 
-/// Replays the program, with the recorder's part of each operation, by real
-/// threads under its own lock.
+/// Replays the program of this recording, with the recorder's part of each
+/// operation, by real threads under its own lock.
 ///
 /// # Errors
 /// [`Error::Failed`] if the recording describes no program.
 pub(super) fn replayed(
     native: Result<Native, String>,
-    trace: &Trace,
-    args: &AdviseArgs,
+    program: impl FnOnce() -> Result<Program, Error>,
+    file: &Path,
     interrupt: &Arc<AtomicBool>,
 ) -> Result<Here, Error> {
     let native = match native {
         Ok(native) => native,
         Err(why) => return Ok(Here::Not(why)),
     };
-    let program = program(trace, args, MOST_LOCKS, true)?;
-    let rate = Replay::new(program, &args.file.display().to_string())
+    let rate = Replay::new(program()?, &file.display().to_string())
         .and_then(|replay| gate::replayed_by_recorded(&native, replay, TIME, interrupt));
     Ok(match rate {
         Ok(rate) => Here::Rate(rate),
