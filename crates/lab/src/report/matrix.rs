@@ -332,7 +332,7 @@ fn caveats_of(report: &Report) -> Vec<String> {
             report.context.words.off_cpu
         )),
     }
-    list.extend(placement::of_matrix(report));
+    list.extend(placement::of_matrix(report.verdicts));
     match report.measured().filter(|c| handoffs_disagree(c)).count() {
         0 => {}
         n => list.push(format!(

@@ -1,17 +1,17 @@
 //! Where a virtual machine's CPUs were while it was measured, and what that means
 //! for the ratios, in sentences for the caveats of a report.
 
-use super::Report;
+use crate::experiment::Experiment;
 use crate::placement::NAMES;
 use crate::ranking::{Point, Ranking};
-use crate::verdicts::{differences, median};
+use crate::verdicts::{Verdicts, differences, median};
 use locklab_document::number;
 use std::collections::BTreeMap;
 
 /// How far apart the CPUs were, up to the full stop; `None` where that was not
 /// measured.
-fn between(report: &Report) -> Option<String> {
-    let trips = || report.verdicts.cells.iter().filter_map(|c| c.round_trip);
+fn between(verdicts: &Verdicts) -> Option<String> {
+    let trips = || verdicts.cells.iter().filter_map(|c| c.round_trip);
     let low = trips().map(|t| t.0).fold(f64::INFINITY, f64::min);
     let high = trips().map(|t| t.1).fold(0.0, f64::max);
     (high > 0.0).then(|| {
@@ -25,11 +25,11 @@ fn between(report: &Report) -> Option<String> {
 
 /// Where the CPUs were while it was measured, and what that means for the
 /// ratios.
-pub(super) fn of_matrix(report: &Report) -> Vec<String> {
-    let Some(between) = between(report) else {
+pub(super) fn of_matrix(verdicts: &Verdicts) -> Vec<String> {
+    let Some(between) = between(verdicts) else {
         return Vec::new();
     };
-    let places = &report.verdicts.places;
+    let places = &verdicts.places;
     let Some(p) = places.p else {
         return vec![format!("{between}.")];
     };
@@ -45,7 +45,7 @@ pub(super) fn of_matrix(report: &Report) -> Vec<String> {
          placements must not be compared with one another."
     )];
     let mut elsewhere: BTreeMap<&str, usize> = BTreeMap::new();
-    for (class, pairs) in report.verdicts.cells.iter().flat_map(|c| &c.elsewhere) {
+    for (class, pairs) in verdicts.cells.iter().flat_map(|c| &c.elsewhere) {
         *elsewhere.entry(class).or_default() += pairs.len();
     }
     for (class, pairs) in elsewhere {
@@ -60,11 +60,16 @@ pub(super) fn of_matrix(report: &Report) -> Vec<String> {
 
 /// The same of a ranking: which lock does most in each place, where that may
 /// differ.
-pub(super) fn of_ranking(report: &Report, ranking: &Ranking) -> Vec<String> {
-    let Some(between) = between(report) else {
+pub(super) fn of_ranking(
+    experiment: &Experiment,
+    verdicts: &Verdicts,
+    ranking: &Ranking,
+    noun: &str,
+) -> Vec<String> {
+    let Some(between) = between(verdicts) else {
         return Vec::new();
     };
-    let places = &report.verdicts.places;
+    let places = &verdicts.places;
     if !places.matter() {
         return vec![format!("{between}.")];
     }
@@ -78,7 +83,7 @@ pub(super) fn of_ranking(report: &Report, ranking: &Ranking) -> Vec<String> {
         let of: Vec<String> = NAMES
             .iter()
             .filter_map(|place| {
-                let (lock, blocks) = best_in(report, ranking, point, place)?;
+                let (lock, blocks) = best_in((experiment, verdicts), ranking, point, place)?;
                 Some(format!(
                     "\"{place}\" {lock} ({})",
                     number::count(blocks, "block")
@@ -89,10 +94,7 @@ pub(super) fn of_ranking(report: &Report, ranking: &Ranking) -> Vec<String> {
             list.push(format!(
                 "The most operations with {} {}, by the place of their CPUs: {}.",
                 point.threads(),
-                number::plural(
-                    usize::try_from(point.threads()).unwrap_or(usize::MAX),
-                    report.lengths.noun()
-                ),
+                number::plural(usize::try_from(point.threads()).unwrap_or(usize::MAX), noun),
                 of.join(", ")
             ));
         }
@@ -103,7 +105,7 @@ pub(super) fn of_ranking(report: &Report, ranking: &Ranking) -> Vec<String> {
 /// The lock with the highest median at a point in one place of the CPUs, and the
 /// number of blocks there.
 fn best_in<'a>(
-    report: &Report,
+    (experiment, verdicts): (&Experiment, &Verdicts),
     ranking: &'a Ranking,
     point: &Point,
     place: &str,
@@ -111,11 +113,10 @@ fn best_in<'a>(
     let subjects = &ranking.question.subjects;
     let (mut best, mut blocks) = ((subjects.first()?.name.as_str(), 0.0), 0);
     let of_point = |cell: &&crate::experiment::Cell| cell.key.point_of() == point.key;
-    for cell in report.experiment.cells.iter().filter(of_point) {
+    for cell in experiment.cells.iter().filter(of_point) {
         let metric = cell.primary()?;
-        let here = |pair: &&crate::experiment::Pair| {
-            report.verdicts.places.name(cell, pair) == Some(place)
-        };
+        let here =
+            |pair: &&crate::experiment::Pair| verdicts.places.name(cell, pair) == Some(place);
         let found: Vec<f64> = differences(cell.pairs.iter().filter(here), metric)
             .map(|(_, difference)| difference)
             .collect();

@@ -452,6 +452,11 @@ fn caveats_of(report: &Report, ranking: &Ranking) -> Vec<String> {
         ));
     }
     list.extend(report.experiment.caveats.iter().cloned());
-    list.extend(placement::of_ranking(report, ranking));
+    list.extend(placement::of_ranking(
+        report.experiment,
+        report.verdicts,
+        ranking,
+        report.lengths.noun(),
+    ));
     list
 }
