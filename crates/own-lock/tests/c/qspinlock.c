@@ -101,7 +101,7 @@ static __attribute__((noinline)) void wait(union qspinlock *l, uint32_t word)
 	struct node *node = &nodes[cpu].level[level];
 	atomic_store_explicit(&node->next, 0, memory_order_relaxed);
 	atomic_store_explicit(&node->granted, 0, memory_order_relaxed);
-	if (!take_if_free(l, &word))
+	if (atomic_load_explicit(&l->word, memory_order_relaxed) || !take_if_free(l, &word))
 		queue(l, (uint16_t)((cpu + 1) << 2 | level), node);
 	atomic_store_explicit(depth, level, memory_order_relaxed);
 }
