@@ -29,8 +29,9 @@ use crate::walsh;
 /// The greatest number of interim analyses of one comparison.
 pub const LOOKS: u32 = 10;
 
-/// The multiple of the present pairs that might still be measured.
-pub const MORE: u32 = 9;
+/// The multiple of the present pairs that might still be measured: after the first
+/// of these analyses, about as many as a minute has room for in one cell.
+pub const MORE: u32 = 29;
 
 /// The state of a comparison at an interim analysis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -154,7 +155,7 @@ mod tests {
     fn clear_cases_end_and_doubtful_ones_do_not() {
         let spread = |centre: f64, width: f64| -> Vec<f64> {
             (0..14)
-                .map(|i| centre + width * (f64::from(i * 5 % 14) / 14.0 - 0.5))
+                .map(|i| centre + width * ((f64::from(i * 5 % 14) + 0.5) / 14.0 - 0.5))
                 .collect()
         };
         for decided in [spread(0.0, 0.002), spread(0.2, 0.02), spread(-0.2, 0.02)] {
@@ -163,7 +164,7 @@ mod tests {
         for open in [spread(0.0, 0.05), spread(0.012, 0.01), spread(0.2, 0.4)] {
             assert_eq!(at(&open), Interim::Open);
         }
-        for hopeless in [spread(0.0, 0.5), spread(0.02, 0.5), spread(0.0, 0.2)] {
+        for hopeless in [spread(0.0, 0.9), spread(0.02, 0.9), spread(0.0, 0.6)] {
             assert_eq!(at(&hopeless), Interim::Hopeless);
         }
         assert_eq!(at(&[0.0; 5]), Interim::Open);
