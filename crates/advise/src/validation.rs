@@ -55,6 +55,18 @@ fn kind(machine: &Machine, running: usize) -> Option<Kind> {
 mod tests {
     use super::*;
 
+    /// The table is measured, so its counts are written down twice; they must agree.
+    #[test]
+    fn the_counts_of_programs_are_those_of_the_docs() {
+        let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/record.md");
+        let page = std::fs::read_to_string(page).unwrap();
+        let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let page = words(&page);
+        assert!(page.contains("right in 6 of 14 simulated predictions"));
+        assert!(page.contains("and in 11 of 12 replayed ones"));
+        assert!(words(PROGRAMS).contains("6 of 14 simulated directions were right, and 11 of 12"));
+    }
+
     #[test]
     fn more_threads_than_cpus_are_a_kind_without_a_score() {
         let two_sockets = Machine::builtin("epyc-7763-2s").unwrap();
