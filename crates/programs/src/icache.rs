@@ -168,7 +168,7 @@ impl Model {
     }
 
     /// The launch of `launch` under the model: what it executes by itself is
-    /// counted into the file that [`report`] reads for the same `log`, what it
+    /// counted into the file that [`report()`] reads for the same `log`, what it
     /// starts is not. It is called `name`, wherever it lies. `blocks` are the
     /// files for the execution counts of its blocks and for where they lay.
     ///
