@@ -213,7 +213,8 @@ pub(super) fn warnings(judged: &[&Judged]) -> Vec<String> {
         .collect()
 }
 
-fn sentence_case(text: &str) -> String {
+/// The text with a capital first letter.
+pub(super) fn sentence_case(text: &str) -> String {
     let mut chars = text.chars();
     chars
         .next()

@@ -237,9 +237,9 @@ fn summary(report: &Report) -> (Vec<String>, Facts) {
             sentences.push(found.sentence);
             places.extend(found.places);
         } else {
-            sentences.push(capitalised(format!(
-                "{}: {}",
-                words.join(", "),
+            let words = words.join(", ");
+            sentences.push(caveats::sentence_case(&format!(
+                "{words}: {}",
                 found.sentence
             )));
             let of = group.words(str::to_owned).join(", ");
@@ -251,12 +251,6 @@ fn summary(report: &Report) -> (Vec<String>, Facts) {
         sentences.push(aa(report));
     }
     (sentences, places)
-}
-
-fn capitalised(sentence: String) -> String {
-    let mut letters = sentence.chars();
-    let first = letters.next().map(char::to_uppercase);
-    first.into_iter().flatten().chain(letters).collect()
 }
 
 /// Whether baseline against baseline found more than chance allows.

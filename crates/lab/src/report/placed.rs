@@ -2,6 +2,7 @@
 //!
 //! They serve a matrix of cells, and a matrix that each run gives whole.
 
+use super::caveats::sentence_case;
 use super::{Lengths, region};
 use locklab_document::number::{self, label};
 use locklab_document::{Facts, Grid, GridCell, GridRow, Shade, mark};
@@ -258,8 +259,7 @@ pub(super) fn summary(cells: &[Placed], subject: &str, margin: &str, lengths: Le
     );
     if !others.is_empty() {
         let others = join(others.iter().map(part).collect());
-        let (first, rest) = others.split_at(1);
-        sentence += &format!(" {}{rest}.", first.to_uppercase());
+        sentence += &format!(" {}.", sentence_case(&others));
     }
     let places = found
         .into_iter()

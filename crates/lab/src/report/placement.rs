@@ -1,7 +1,7 @@
 //! Where a virtual machine's CPUs were while it was measured, and what that means
 //! for the ratios, in sentences for the caveats of a report.
 
-use crate::experiment::Experiment;
+use crate::experiment::{Cell, Experiment, Pair};
 use crate::placement::NAMES;
 use crate::ranking::{Point, Ranking};
 use crate::verdicts::{Verdicts, differences, median};
@@ -112,11 +112,10 @@ fn best_in<'a>(
 ) -> Option<(&'a str, usize)> {
     let subjects = &ranking.question.subjects;
     let (mut best, mut blocks) = ((subjects.first()?.name.as_str(), 0.0), 0);
-    let of_point = |cell: &&crate::experiment::Cell| cell.key.point_of() == point.key;
+    let of_point = |cell: &&Cell| cell.key.point_of() == point.key;
     for cell in experiment.cells.iter().filter(of_point) {
         let metric = cell.primary()?;
-        let here =
-            |pair: &&crate::experiment::Pair| verdicts.places.name(cell, pair) == Some(place);
+        let here = |pair: &&Pair| verdicts.places.name(cell, pair) == Some(place);
         let found: Vec<f64> = differences(cell.pairs.iter().filter(here), metric)
             .map(|(_, difference)| difference)
             .collect();

@@ -18,7 +18,7 @@ use std::time::Duration;
 /// For how long the program is replayed.
 const TIME: Duration = Duration::from_secs(2);
 
-/// This machine.
+/// The machine that runs this command, if the recording was made on it.
 ///
 /// # Errors
 /// Why it cannot say anything of the recording.
