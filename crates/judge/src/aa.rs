@@ -21,12 +21,19 @@ use crate::verdict::{Judged, Verdict};
 /// The band holds for the workload, metric and machine on which the A/A pairs
 /// were measured. It shrinks with the number of pairs, and is roughly 0.47 s_d
 /// at 20 of them: it includes what the pairs could not rule out as well as what
-/// they found. `None` with fewer than [`MIN_PAIRS`] usable pairs.
+/// they found.
+///
+/// `None` where the pairs say nothing about the bias: with fewer than
+/// [`MIN_PAIRS`] usable pairs, and where they neither found a bias nor ruled out
+/// one of `delta`, the margin for flat, as a fraction. With such a band
+/// nothing could be flat in any later session, for the only reason that this
+/// one was short; a set-up whose bias is not known is reported as one.
 #[must_use]
-pub fn bias_band(aa_pairs: &[Pair]) -> Option<f64> {
+pub fn bias_band(aa_pairs: &[Pair], delta: f64) -> Option<f64> {
     let aa = estimate(aa_pairs, Direction::HigherIsBetter)?;
     let outer = aa.ci95.low.abs().max(aa.ci95.high.abs());
-    (aa.pairs >= MIN_PAIRS).then(|| outer.exp_m1())
+    let tells = aa.ci95.excludes_zero() || outer < delta.ln_1p();
+    (aa.pairs >= MIN_PAIRS && tells).then(|| outer.exp_m1())
 }
 
 /// Whether comparisons of a subject with itself called more than 5 % allow.
@@ -121,9 +128,24 @@ mod tests {
             .iter()
             .map(|p| Pair::new(p.experiment, p.baseline, p.order))
             .collect();
-        let band = bias_band(&pairs).unwrap();
+        let band = bias_band(&pairs, 0.01).unwrap();
         assert!(band > 0.002 && band < 0.004, "{band}");
-        assert_eq!(bias_band(&swapped), Some(band));
-        assert_eq!(bias_band(&pairs[..7]), None);
+        assert_eq!(bias_band(&swapped, 0.01), Some(band));
+        assert_eq!(bias_band(&pairs[..7], 0.01), None);
+    }
+
+    /// A short A/A run once made all later runs of its set-up unclear.
+    #[test]
+    fn pairs_that_say_nothing_about_the_bias_give_no_band() {
+        let pairs = |bias: f64, noise: f64| -> Vec<Pair> {
+            (0..20)
+                .map(|i| bias + noise * f64::from(i * 13 % 20 - 10) / 10.0)
+                .map(|d| Pair::new(100.0, 100.0 * d.exp(), Order::BaselineFirst))
+                .collect()
+        };
+        assert_eq!(bias_band(&pairs(0.0, 0.05), 0.01), None);
+        // A bias that was found counts however wide its interval is.
+        assert!(bias_band(&pairs(0.05, 0.05), 0.01).unwrap() > 0.05);
+        assert!(bias_band(&pairs(0.0, 0.005), 0.01).unwrap() < 0.01);
     }
 }

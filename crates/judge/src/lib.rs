@@ -27,7 +27,7 @@
 //! };
 //!
 //! // Baseline against baseline first: how far off may this set-up be?
-//! let band = bias_band(&pairs(1, 1.0));
+//! let band = bias_band(&pairs(1, 1.0), 0.01);
 //!
 //! let mut faster = Comparison::primary(pairs(2, 1.05), Direction::HigherIsBetter);
 //! faster.bias_band = band;

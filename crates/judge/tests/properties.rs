@@ -254,7 +254,7 @@ proptest! {
             .into_iter()
             .enumerate()
             .map(|(i, pairs)| {
-                let _ = bias_band(&pairs);
+                let _ = bias_band(&pairs, 0.01);
                 let mut c = if i % 3 == 2 {
                     Comparison::screening(pairs, direction)
                 } else {

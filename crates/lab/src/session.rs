@@ -12,6 +12,7 @@ use crate::progress::Progress;
 use crate::runner::{Outcome, Runner, Stop};
 use crate::store::{Listed, Recorder, Store, StoreError, hash_of};
 use crate::verdicts::primary_pairs;
+use locklab_document::number;
 use locklab_judge::bias_band;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
@@ -95,7 +96,8 @@ impl Session<'_> {
             .as_ref()
             .map(|stop| missing(stop, &experiment));
         if experiment.design.aa {
-            keep_bands(&mut recorder, instrument, &experiment);
+            let unknown = keep_bands(&mut recorder, instrument, &experiment);
+            experiment.caveats.extend(unknown);
         }
         recorder.with(|store, id| store.finish(id, &experiment));
         Ok(Measured {
@@ -197,15 +199,34 @@ fn read_bands(
     Ok(())
 }
 
-/// Stores the bands of an A/A run for later experiments.
-fn keep_bands(recorder: &mut Recorder, instrument: &dyn Instrument, experiment: &Experiment) {
+/// Stores the bands of an A/A run for later experiments, and returns the caveat
+/// of the cells in which it was too short to give one; these keep that of an
+/// older run.
+fn keep_bands(
+    recorder: &mut Recorder,
+    instrument: &dyn Instrument,
+    experiment: &Experiment,
+) -> Option<String> {
+    let mut without = 0;
     for cell in &experiment.cells {
         let Some(setup) = instrument.bias_fingerprint(cell) else {
             continue;
         };
-        if let Some(band) = bias_band(&primary_pairs(cell)) {
-            let setup = hash_of(&(setup, VERSION));
-            recorder.with(|store, id| store.keep_band(&setup, cell, band, id));
+        let delta = cell.delta.unwrap_or(experiment.design.delta);
+        match bias_band(&primary_pairs(cell), delta) {
+            Some(band) => {
+                let setup = hash_of(&(setup, VERSION));
+                recorder.with(|store, id| store.keep_band(&setup, cell, band, id));
+            }
+            None => without += 1,
         }
     }
+    (without > 0).then(|| {
+        format!(
+            "In {} these pairs neither found a bias nor ruled out one as large as the margin: \
+             later comparisons will say that the bias of this set-up is not known; a longer A/A \
+             run would bound it.",
+            number::count(without, "cell")
+        )
+    })
 }

@@ -228,3 +228,23 @@ fn an_instrument_gets_bias_bands_of_aa_runs_for_nothing() {
         assert!((0.0..0.02).contains(&band), "{band}");
     }
 }
+
+/// A short A/A run once made every later comparison of its set-up unclear.
+#[test]
+fn an_aa_run_too_short_to_bound_the_bias_says_so_and_judges_nothing_later() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("store");
+    let strict = |aa| {
+        let mut strict = experiment(aa);
+        strict.design.delta = 0.0001;
+        strict
+    };
+    let again = run(&path, false, strict(true), &mut Dice::new(1.0)).experiment;
+    let said = again.caveats.join(" ");
+    assert!(said.contains("neither found a bias"), "{said}");
+
+    let after = run(&path, false, strict(false), &mut Dice::new(1.25)).experiment;
+    assert!(after.cells.iter().all(|cell| cell.bias_band.is_none()));
+    let judged = judge(&after).unwrap();
+    assert!(judged.primaries().all(|v| v.word() == "better"));
+}

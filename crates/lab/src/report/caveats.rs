@@ -178,6 +178,15 @@ pub(super) fn invalid(judged: &[&Judged]) -> Vec<String> {
         .collect()
 }
 
+/// Whether this was decided with a bias that an A/A run had measured.
+fn has_band(judged: &Judged) -> bool {
+    let unknown = |warning: &Warning| matches!(warning, Warning::BandUnknown);
+    matches!(
+        judged.verdict,
+        Verdict::Flat { .. } | Verdict::Better | Verdict::Worse
+    ) && !judged.warnings.iter().any(unknown)
+}
+
 /// Each kind of warning once, with the number of cells that carry it.
 pub(super) fn warnings(judged: &[&Judged]) -> Vec<String> {
     let mut kinds: Vec<(&Warning, usize)> = Vec::new();
@@ -195,6 +204,9 @@ pub(super) fn warnings(judged: &[&Judged]) -> Vec<String> {
         .into_iter()
         .map(|(warning, n)| match warning {
             // It holds for all, so the number says nothing.
+            Warning::BandUnknown if judged.iter().any(|j| has_band(j)) => {
+                format!("In {}, {warning}.", number::count(n, "cell"))
+            }
             Warning::BandUnknown | Warning::TooFewForFamily { .. } => {
                 sentence_case(&format!("{warning}."))
             }
