@@ -198,3 +198,20 @@ fn copies_of_one_lock_are_not_told_apart() {
     let point = &found["points"][0]["metrics"][0];
     assert_eq!(point["set"].as_array().unwrap().len(), 8);
 }
+
+/// Two at most were once measured on this machine in one run.
+#[test]
+fn three_locks_of_the_users_own_are_ranked_on_this_machine() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../own-lock/tests/c");
+    let names = ["ticket.c", "ttas.c", "mcs.c"];
+    let files: Vec<String> = names
+        .iter()
+        .map(|name| format!("{folder}/{name}"))
+        .collect();
+    let out = rank("--threads 1 --critical 1 --non-critical 1 --time 1 --json --store :memory:")
+        .args(files)
+        .assert()
+        .success();
+    let found: Value = serde_json::from_slice(&out.get_output().stdout).unwrap();
+    assert_eq!(found["locks"].as_array().unwrap().len(), names.len());
+}

@@ -12,6 +12,7 @@
 use crate::folders::remove_folders;
 use crate::isolate::{Death, Lost, called_from};
 use crate::library::Library;
+use crate::native::LIBRARIES;
 use crate::own_lock::{OwnLock, Runner};
 use locklab_host::child::interrupted_at;
 use locklab_host::message;
@@ -38,7 +39,8 @@ static LOCKS: Mutex<Vec<(OwnLock, Library)>> = Mutex::new(Vec::new());
 /// Start and end of the code of each, for the handler. Nothing is between
 /// zeros. A lock's code is called by threads that are started after its range
 /// was stored, so Relaxed will do.
-static CODE: [[AtomicUsize; 2]; 2] = [const { [const { AtomicUsize::new(0) }; 2] }; 2];
+static CODE: [[AtomicUsize; 2]; LIBRARIES] =
+    [const { [const { AtomicUsize::new(0) }; 2] }; LIBRARIES];
 
 /// The pipe to the thread that explains.
 static PIPE: AtomicI32 = AtomicI32::new(-1);

@@ -48,10 +48,14 @@ extern "C-unwind" fn fail(text: *const c_char, file: *const c_char, line: c_uint
     crash::give_up(&wrong)
 }
 
+/// The greatest number of libraries in one process. Each has types of its own,
+/// whose measured loops are compiled for it.
+pub(crate) const LIBRARIES: usize = 8;
+
 /// The loaded libraries, by the slot of their types: a type
-/// cannot hold a value, and an instrument constructs locks of two sides
+/// cannot hold a value, and an instrument constructs locks of all of them
 /// alternately.
-static SLOTS: [OnceLock<Library>; 2] = [const { OnceLock::new() }; 2];
+static SLOTS: [OnceLock<Library>; LIBRARIES] = [const { OnceLock::new() }; LIBRARIES];
 
 fn library<const SLOT: usize>() -> &'static Library {
     SLOTS[SLOT].get().expect("set before its types are visited")
@@ -88,7 +92,7 @@ impl OwnLock {
     /// it (see [`locklab_native::crash`]).
     ///
     /// # Errors
-    /// If it cannot be loaded, two others are loaded already, or it did not
+    /// If it cannot be loaded, eight others are loaded already, or it did not
     /// survive the trial.
     pub fn load_native(&self) -> Result<NativeLibrary, Error> {
         let facts = self.facts();
@@ -100,7 +104,8 @@ impl OwnLock {
             .position(|slot| slot.set(library.clone()).is_ok())
             .ok_or_else(|| {
                 Error::Usage(format!(
-                    "{}: two locks of your own at most are measured in one run",
+                    "{}: {LIBRARIES} locks of your own at most are measured on this machine in \
+                     one run; measure the others in a second one",
                     self.name()
                 ))
             })?;
@@ -230,11 +235,18 @@ impl NativeLibrary {
     /// # Errors
     /// If it is larger than 64 KiB, or its context larger than 4 KiB.
     pub fn visit<V: Visitor<NativePlatform>>(&self, visitor: V) -> Result<V::Output, Error> {
-        Ok(match (self.lock_lines, self.ctx_lines, self.slot) {
-            (..=1, ..=1, 0) => visitor.visit::<NativeLock<1, 1, 0>>(),
-            (..=1, ..=1, _) => visitor.visit::<NativeLock<1, 1, 1>>(),
-            (..=1024, ..=64, 0) => visitor.visit::<NativeLock<1024, 64, 0>>(),
-            (..=1024, ..=64, _) => visitor.visit::<NativeLock<1024, 64, 1>>(),
+        /// The type of a lock of this size in this slot.
+        macro_rules! of_slot {
+            ($lines:literal, $context:literal, $($slot:literal)*) => {
+                match self.slot {
+                    $($slot => visitor.visit::<NativeLock<$lines, $context, $slot>>(),)*
+                    slot => unreachable!("{slot} is not below {LIBRARIES}"),
+                }
+            };
+        }
+        Ok(match (self.lock_lines, self.ctx_lines) {
+            (..=1, ..=1) => of_slot!(1, 1, 0 1 2 3 4 5 6 7),
+            (..=1024, ..=64) => of_slot!(1024, 64, 0 1 2 3 4 5 6 7),
             _ => {
                 return Err(Error::Usage(format!(
                     "{} cannot be measured on this machine: its lock must have at most 64 KiB and \
