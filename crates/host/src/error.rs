@@ -3,6 +3,7 @@
 //! 0 done; 1 failed; 2 bad arguments; 3 a regression was found and
 //! `--fail-on worse` was given; 130 interrupted.
 
+use crate::libraries::LibraryError;
 use std::fmt;
 use std::process::ExitCode;
 
@@ -37,3 +38,9 @@ impl fmt::Display for Error {
 }
 
 impl std::error::Error for Error {}
+
+impl From<LibraryError> for Error {
+    fn from(error: LibraryError) -> Self {
+        Self::Failed(error.to_string())
+    }
+}

@@ -6,12 +6,50 @@
 
 use std::path::PathBuf;
 
+/// Why a library cannot be loaded into another program.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LibraryError {
+    /// The loader splits its list at some characters, and has no way to quote
+    /// them.
+    #[error("the loader cannot load {0}: its path has a space or a colon; move it")]
+    NotLoadable(PathBuf),
+    /// The environment variable names a path without a file.
+    #[error(
+        "{variable} names {path}, which is no file; cargo build --release -p {package} makes it"
+    )]
+    NoFile {
+        /// The variable.
+        variable: &'static str,
+        /// The path that it names.
+        path: PathBuf,
+        /// The package of the library.
+        package: &'static str,
+    },
+    /// It is in none of the usual folders.
+    #[error(
+        "{file} is not beside locklab; cargo build --release -p {package} makes it, or {variable} \
+         names another"
+    )]
+    Missing {
+        /// The library's file.
+        file: &'static str,
+        /// Its package.
+        package: &'static str,
+        /// The environment variable that may name another.
+        variable: &'static str,
+    },
+    /// The path of the command itself, beside which it is looked for, is
+    /// unknown.
+    #[error("cannot tell where locklab itself is: {0}; name the library by {1}")]
+    NoCommand(String, &'static str),
+}
+
 /// The interposer that puts a lock under pthread mutexes.
 ///
 /// # Errors
 /// If the library is not there, or its path has a space or a colon, which the
-/// loader cannot handle. The message says how to build it.
-pub fn preload_library() -> Result<PathBuf, String> {
+/// loader cannot handle.
+pub fn preload_library() -> Result<PathBuf, LibraryError> {
     loadable(library(
         "LOCKLAB_PRELOAD",
         "liblocklab_preload.so",
@@ -23,7 +61,7 @@ pub fn preload_library() -> Result<PathBuf, String> {
 ///
 /// # Errors
 /// As of [`preload_library`].
-pub fn recorder_library() -> Result<PathBuf, String> {
+pub fn recorder_library() -> Result<PathBuf, LibraryError> {
     loadable(library(
         "LOCKLAB_RECORDER",
         "liblocklab_recorder.so",
@@ -32,15 +70,10 @@ pub fn recorder_library() -> Result<PathBuf, String> {
 }
 
 /// A library that the loader can be told to load first.
-fn loadable(found: PathBuf) -> Result<PathBuf, String> {
-    // The loader splits its list at these characters, and has no way to quote
-    // them.
+fn loadable(found: PathBuf) -> Result<PathBuf, LibraryError> {
     let bytes = found.as_os_str().as_encoded_bytes();
     if bytes.iter().any(|b| b": ".contains(b)) {
-        return Err(format!(
-            "the loader cannot load {}: its path has a space or a colon; move it",
-            found.display()
-        ));
+        return Err(LibraryError::NotLoadable(found));
     }
     Ok(found)
 }
@@ -48,8 +81,8 @@ fn loadable(found: PathBuf) -> Result<PathBuf, String> {
 /// The QEMU plugin with the i-cache model.
 ///
 /// # Errors
-/// If the plugin is not there. The message says how to build it.
-pub fn qemu_plugin() -> Result<PathBuf, String> {
+/// If the plugin is not there.
+pub fn qemu_plugin() -> Result<PathBuf, LibraryError> {
     library(
         "LOCKLAB_QEMU_PLUGIN",
         "liblocklab_qemu_plugin.so",
@@ -59,20 +92,24 @@ pub fn qemu_plugin() -> Result<PathBuf, String> {
 
 /// Finds a library beside the command, in the release folder beside the
 /// command's own, or where the environment variable says.
-fn library(variable: &str, file: &str, package: &str) -> Result<PathBuf, String> {
+fn library(
+    variable: &'static str,
+    file: &'static str,
+    package: &'static str,
+) -> Result<PathBuf, LibraryError> {
     if let Some(path) = std::env::var_os(variable) {
         let path = PathBuf::from(path);
-        return if path.is_file() {
-            std::path::absolute(&path).map_err(|e| format!("{variable}: {e}"))
-        } else {
-            Err(format!(
-                "{variable} names {}, which is no file; cargo build --release -p {package} makes \
-                 it",
-                path.display()
-            ))
+        return match std::path::absolute(&path) {
+            Ok(absolute) if absolute.is_file() => Ok(absolute),
+            _ => Err(LibraryError::NoFile {
+                variable,
+                path,
+                package,
+            }),
         };
     }
-    let command = std::env::current_exe().map_err(|e| format!("cannot find myself: {e}"))?;
+    let command =
+        std::env::current_exe().map_err(|e| LibraryError::NoCommand(e.to_string(), variable))?;
     let here = command.parent().unwrap_or(&command);
     // A test's executable lies one folder deeper.
     let folders = [
@@ -89,10 +126,9 @@ fn library(variable: &str, file: &str, package: &str) -> Result<PathBuf, String>
         .flatten()
         .map(|folder| folder.join(file))
         .find(|path| path.is_file())
-        .ok_or_else(|| {
-            format!(
-                "{file} is not beside locklab; cargo build --release -p {package} makes it, or \
-                 {variable} names another"
-            )
+        .ok_or(LibraryError::Missing {
+            file,
+            package,
+            variable,
         })
 }

@@ -84,7 +84,7 @@ impl Qemu {
     pub fn find() -> Result<Self, Error> {
         let tool = find("qemu-system-x86_64", "qemu-system-x86")?;
         let version = first_line(&tool.path, "--version")?;
-        let plugin = locklab_host::libraries::qemu_plugin().map_err(Error::Failed)?;
+        let plugin = locklab_host::libraries::qemu_plugin()?;
         if plugin.as_os_str().as_encoded_bytes().contains(&b',') {
             return Err(Error::Failed(format!(
                 "{} has a comma in its path, which QEMU does not take for a plugin; move it",

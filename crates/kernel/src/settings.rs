@@ -10,6 +10,7 @@ use std::time::Duration;
 
 /// How guests are run.
 #[derive(Clone, Debug, Default, PartialEq, Args, Serialize, Deserialize, JsonSchema)]
+#[command(next_help_heading = "Kernels in a guest")]
 #[serde(default)]
 pub struct GuestSettings {
     /// Units of work in the measured part [default: the workload's]
@@ -29,10 +30,10 @@ pub struct GuestSettings {
     /// were waited for; kernels that are built then have its tracepoints
     #[arg(long)]
     pub lock_profile: bool,
-    /// Do not use KVM; count by the model
+    /// Do not use KVM; count in QEMU's translator
     #[arg(long)]
     pub tcg: bool,
-    /// Probe KVM again, whatever was found since the machine was started
+    /// Test KVM again, even if it was tested since this machine was booted
     #[arg(long, conflicts_with = "tcg")]
     pub probe: bool,
 }

@@ -144,7 +144,9 @@ fn begin(
     for cell in &mut experiment.cells {
         cell.pairs = pairs.remove(&cell.key).unwrap_or_default();
     }
-    experiment.caveats.extend(damaged);
+    experiment
+        .caveats
+        .extend(damaged.iter().map(ToString::to_string));
     store.go_on(id)?;
     let done: usize = experiment.cells.iter().map(|c| c.pairs.len()).sum();
     progress.note(&format!(

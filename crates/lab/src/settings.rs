@@ -194,7 +194,7 @@ impl fmt::Display for Limit {
 #[command(next_help_heading = "Statistics")]
 #[serde(default)]
 pub struct DesignSettings {
-    /// Pairs of each cell, of a ranking blocks; a verdict needs at least 8
+    /// Pairs of runs for each cell (blocks in a ranking); a verdict needs at least 8
     #[arg(long, value_name = "N")]
     pub pairs: Option<u32>,
     /// What counts as flat, in percent [default: 1]
@@ -237,6 +237,21 @@ impl DesignSettings {
             family,
             aa,
         })
+    }
+}
+
+impl Design {
+    /// The design of a comparison for which nobody chose another than this many
+    /// pairs.
+    #[must_use]
+    pub fn usual(pairs: u32) -> Self {
+        Self {
+            pairs,
+            seed: SEED,
+            delta: Percent::default().fraction(),
+            family: Family::FalseDiscovery,
+            aa: false,
+        }
     }
 }
 

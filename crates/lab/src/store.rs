@@ -18,7 +18,7 @@ mod schema;
 pub use error::StoreError;
 pub use merge::{Merged, StoredRow};
 pub use prune::{Prune, Pruned};
-pub use reading::{Listed, StoredSample, listing};
+pub use reading::{DamagedRow, Listed, StoredSample, listing};
 pub use recorder::Recorder;
 
 use crate::experiment::{Cell, Experiment, Key, Order, Sample};

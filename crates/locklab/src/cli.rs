@@ -48,6 +48,7 @@ pub struct StoreArgs {
 
 /// How locks of the user's own are compiled.
 #[derive(Clone, Debug, Default, Args, Serialize, Deserialize, JsonSchema)]
+#[command(next_help_heading = "Locks of your own")]
 #[serde(default)]
 pub struct OwnLockArgs {
     /// Compiler arguments for a lock of your own, such as '-DSLOTS=64

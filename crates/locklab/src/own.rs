@@ -77,7 +77,7 @@ pub(crate) fn named(
 pub(crate) fn subject(name: &str, args: &OwnLockArgs) -> Result<subject::Subject, Error> {
     match named(name, args, &[])? {
         Some(lock) => Ok(lock.subject(name)),
-        None => subject::find(name).map_err(Error::Usage),
+        None => Ok(subject::find(name)?),
     }
 }
 
@@ -121,7 +121,7 @@ pub(crate) fn candidates(
             continue;
         }
         if !known.contains(&name.as_str()) {
-            subject::find(name).map_err(Error::Usage)?;
+            subject::find(name)?;
             return Err(Error::Usage(format!(
                 "'{name}' is not ours to verify: it is a peer's lock; 'locklab verify' takes \
                  those that 'locklab locks' lists with a paper, and files"

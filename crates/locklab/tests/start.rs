@@ -263,6 +263,36 @@ fn help_fits_the_terminal() {
     assert!(seen > 30, "{seen} commands only");
 }
 
+/// The options under a heading of a help text.
+fn options_under(help: &str, heading: &str) -> Vec<String> {
+    let below = help.lines().skip_while(|line| *line != heading).skip(1);
+    let section = below.take_while(|line| line.is_empty() || line.starts_with(' '));
+    let words = section.filter_map(|line| line.split_whitespace().next());
+    let options = words.filter(|word| word.starts_with("--"));
+    options.map(str::to_owned).collect()
+}
+
+/// An option does not stand under the heading of those declared before it.
+#[test]
+fn options_stand_under_their_own_heading() {
+    for command in [
+        &["matrix"][..],
+        &["rank"],
+        &["compare"],
+        &["reproduce"],
+        &["kernel", "compare"],
+    ] {
+        let output = locklab(&[command, &["--help"]].concat()).output().unwrap();
+        let help = String::from_utf8(output.stdout).unwrap();
+        let statistics = options_under(&help, "Statistics:");
+        assert_eq!(statistics, ["--pairs", "--delta", "--seed"], "{command:?}");
+        let own = options_under(&help, "Locks of your own:");
+        assert!(own.len() <= 1, "{command:?}: {own:?}");
+        let here = options_under(&help, "On this machine:");
+        assert!(!here.contains(&"--on".to_owned()), "{command:?}: {here:?}");
+    }
+}
+
 /// Lists and descriptions are reports too: 72 columns, so that they can be
 /// mailed.
 #[test]

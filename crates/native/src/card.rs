@@ -12,7 +12,7 @@ use crate::probe::Native;
 use crate::spec::Spec;
 use locklab_document::number;
 use locklab_host::machine::Machine;
-use locklab_judge::{Family, MIN_PAIRS, Verdict, estimate};
+use locklab_judge::{MIN_PAIRS, Verdict, estimate};
 use locklab_lab::experiment::{Cell, Design, Experiment};
 use locklab_lab::placement::gap;
 use locklab_lab::runner::{Stop, run_unrecorded};
@@ -83,11 +83,8 @@ pub fn measure(
     };
     let plan = Plan::new(spec, native)?;
     let design = Design {
-        pairs: pairs_for(plan.cells.len()),
-        seed: 1,
-        delta: 0.01,
-        family: Family::FalseDiscovery,
         aa: true,
+        ..Design::usual(pairs_for(plan.cells.len()))
     };
     let blocks = plan.blocks(design.pairs);
     let (mut slices, mut experiment) = native
@@ -376,13 +373,7 @@ mod tests {
             ..Spec::new("ticket", "mcs")
         };
         let plan = Plan::of(spec, &topology, calibration, beat).unwrap();
-        let design = Design {
-            pairs: 13,
-            seed: 1,
-            delta: 0.01,
-            family: Family::FalseDiscovery,
-            aa: false,
-        };
+        let design = Design::usual(13);
         card.predict(&plan, &design, &card.machine)
     }
 

@@ -12,7 +12,6 @@ use crate::round_trip;
 use crate::spec::Spec;
 use locklab_document::number;
 use locklab_host::topology::Topology;
-use locklab_judge::Family;
 use locklab_lab::VERSION;
 use locklab_lab::experiment::{Design, Order};
 use locklab_lab::instrument::{Instrument as _, Turn};
@@ -244,13 +243,7 @@ fn rates_of(
         time: Duration::from_secs(1),
         ..Spec::new(locks[0], locks[1])
     };
-    let design = Design {
-        pairs: blocks,
-        seed: 1,
-        delta: 0.01,
-        family: Family::FalseDiscovery,
-        aa: false,
-    };
+    let design = Design::usual(blocks);
     let plan = Plan::new(spec, native)?;
     let interrupt = Arc::new(AtomicBool::new(false));
     let (mut instrument, experiment) = native.instrument(plan, design, interrupt)?;

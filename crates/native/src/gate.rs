@@ -7,7 +7,6 @@ use crate::plan::Plan;
 use crate::probe::Native;
 use crate::replay::Replay;
 use crate::spec::Spec;
-use locklab_judge::Family;
 use locklab_lab::experiment::{Design, Pair, Sample};
 use locklab_lab::matrix::OPS;
 use locklab_lab::runner::{Stop, run_unrecorded};
@@ -41,11 +40,8 @@ pub fn replayed_by_recorded(
     };
     let plan = Plan::replaying(spec, replay, native)?;
     let design = Design {
-        pairs: BLOCKS,
-        seed: 1,
-        delta: 0.01,
-        family: Family::FalseDiscovery,
         aa: true,
+        ..Design::usual(BLOCKS)
     };
     let (mut slices, mut experiment) = native.instrument(plan, design, Arc::clone(interrupt))?;
     match run_unrecorded(&mut slices, &mut experiment, interrupt).stopped {

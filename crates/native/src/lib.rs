@@ -14,6 +14,7 @@ pub mod card;
 mod clockwork;
 pub mod crash;
 mod disturbance;
+pub mod error;
 mod figures;
 pub mod fit;
 pub mod gate;

@@ -1,6 +1,7 @@
 //! From the specification to a plan: every cell with its units and its share of
 //! the time, and every reason why it cannot run, before anything is measured.
 
+use crate::error::PlanError;
 use crate::lock_code::LAYOUTS;
 use crate::probe::Native;
 use crate::replay::Replay;
@@ -119,7 +120,7 @@ impl Plan {
     /// If a lock does not exist or does not work as required, the time or the
     /// slices are too short, or a number is out of range. The message says what
     /// to change.
-    pub fn new(spec: Spec, native: &Native) -> Result<Self, String> {
+    pub fn new(spec: Spec, native: &Native) -> Result<Self, PlanError> {
         let beat = Beat::of(native);
         Self::of(spec, &native.topology, native.calibration, beat)
     }
@@ -129,28 +130,24 @@ impl Plan {
         topology: &Topology,
         calibration: Calibration,
         beat: Beat,
-    ) -> Result<Self, String> {
+    ) -> Result<Self, PlanError> {
         let cpus = cpus(&spec, topology)?;
         for name in [&spec.baseline, &spec.experiment] {
             spec.fits(&subject::find(name)?)?;
         }
         if spec.time.is_zero() {
-            return Err("no time shows nothing; give --time 10 or more".into());
+            return Err(PlanError::NoTime);
         }
         if spec.slice.is_some_and(|slice| nanos(slice) < 50_000) {
-            return Err(
-                "a slice shorter than 50 microseconds is over before the locks have settled; \
-                 give --slice-us 50 or more"
-                    .into(),
-            );
+            return Err(PlanError::ShortSlice);
         }
         if let Some(layout) = spec.layout
             && layout >= LAYOUTS
         {
-            return Err(format!(
-                "there is no layout {layout}; give --layout 0 to {}",
-                LAYOUTS - 1
-            ));
+            return Err(PlanError::NoLayout {
+                asked: layout,
+                last: LAYOUTS - 1,
+            });
         }
         check_mix(&spec)?;
         let mut cells = Vec::new();
@@ -200,7 +197,7 @@ impl Plan {
     ///
     /// # Errors
     /// As of [`Self::new`], and if the specification asks for processes.
-    pub fn replaying(spec: Spec, replay: Replay, native: &Native) -> Result<Self, String> {
+    pub fn replaying(spec: Spec, replay: Replay, native: &Native) -> Result<Self, PlanError> {
         let beat = Beat::of(native);
         Self::replay(spec, replay, &native.topology, native.calibration, beat)
     }
@@ -211,9 +208,9 @@ impl Plan {
         topology: &Topology,
         calibration: Calibration,
         beat: Beat,
-    ) -> Result<Self, String> {
+    ) -> Result<Self, PlanError> {
         if spec.processes {
-            return Err("a recorded program is replayed by threads; leave out --processes".into());
+            return Err(PlanError::ReplayedProcesses);
         }
         let turn = replay.turn_ns();
         let slice = (TURNS_REPLAYED * turn) as u64;
@@ -395,27 +392,20 @@ impl PlannedCell {
     }
 
     /// Checks that every thread can have a turn in each slice.
-    fn check_fits(&self, spec: &Spec, calibration: Calibration) -> Result<(), String> {
+    fn check_fits(&self, spec: &Spec, calibration: Calibration) -> Result<(), PlanError> {
         let limit = spec.slice.unwrap_or(Duration::from_millis(50));
         let longest = longest(spec.mix.distribution) - 1.0;
         let beyond = longest * self.non_critical_units as f64 * calibration.unit_ns;
         if self.round + beyond.max(0.0) <= nanos(limit) as f64 {
             return Ok(());
         }
-        let Self {
-            threads,
-            critical,
-            non_critical,
-            ..
-        } = self;
-        Err(format!(
-            "with critical length {critical} and non-critical length {non_critical}, one turn of \
-             {threads} {} takes {}, more than the slice of {}; shorten the lengths or give a \
-             longer --slice-us",
-            if *threads == 1 { "thread" } else { "threads" },
-            seconds(self.round * 1e-9),
-            seconds(limit.as_secs_f64())
-        ))
+        Err(PlanError::LongTurn {
+            critical: self.critical,
+            non_critical: self.non_critical,
+            threads: self.threads,
+            turn: seconds(self.round * 1e-9),
+            slice: seconds(limit.as_secs_f64()),
+        })
     }
 }
 
@@ -432,7 +422,7 @@ pub fn seconds(s: f64) -> String {
     }
 }
 
-fn cpus(spec: &Spec, topology: &Topology) -> Result<Vec<usize>, String> {
+fn cpus(spec: &Spec, topology: &Topology) -> Result<Vec<usize>, PlanError> {
     let Some(pin) = &spec.pin else {
         return Ok(topology.order.clone());
     };
@@ -440,17 +430,17 @@ fn cpus(spec: &Spec, topology: &Topology) -> Result<Vec<usize>, String> {
         if !topology.order.contains(cpu) {
             let mut allowed = topology.order.clone();
             allowed.sort_unstable();
-            return Err(format!(
-                "--pin names CPU {cpu}, which this process may not use; it may use {}",
-                ranges(&allowed)
-            ));
+            return Err(PlanError::ForeignCpu {
+                cpu: *cpu,
+                allowed: ranges(&allowed),
+            });
         }
         if pin[..i].contains(cpu) {
-            return Err(format!("--pin names CPU {cpu} twice; name each CPU once"));
+            return Err(PlanError::CpuTwice(*cpu));
         }
     }
     if pin.is_empty() {
-        return Err("--pin names no CPU; name one at least, or leave it out".into());
+        return Err(PlanError::NoCpu);
     }
     Ok(pin.clone())
 }
@@ -460,45 +450,40 @@ impl Spec {
     ///
     /// # Errors
     /// A sentence that says why it cannot, and what could.
-    pub fn fits(&self, subject: &Subject) -> Result<(), String> {
+    pub fn fits(&self, subject: &Subject) -> Result<(), PlanError> {
         check_lock(subject, self)
     }
 }
 
 /// Whether what a turn does makes sense.
-fn check_mix(spec: &Spec) -> Result<(), String> {
+fn check_mix(spec: &Spec) -> Result<(), PlanError> {
     spec.mix.check(&spec.locks)?;
     let usual = spec.mix.is_usual() && mix::is_one_lock(&spec.locks);
     if spec.work == Work::Fstat && !usual {
-        return Err(
-            "an fstat touches no lines and takes one lock; leave out --reads, --lines, --locks, \
-             --nested and --distribution, or use --workload units"
-                .into(),
-        );
+        return Err(PlanError::Fstat);
     }
     Ok(())
 }
 
-fn check_lock(subject: &Subject, spec: &Spec) -> Result<(), String> {
+fn check_lock(subject: &Subject, spec: &Spec) -> Result<(), PlanError> {
     let info = &subject.info;
     if spec.processes && !info.shared_memory {
-        let able: Vec<&str> = subject::all()
+        let able = subject::all()
             .iter()
             .filter(|s| s.info.shared_memory)
             .map(|s| s.info.name)
             .collect();
-        return Err(format!(
-            "'{}' does not work between processes, because it holds pointers or memory of one \
-             process; those that do are {}",
-            info.name,
-            able.join(", ")
-        ));
+        return Err(PlanError::NotShared {
+            lock: info.name,
+            able,
+        });
     }
     match spec.threads.iter().max() {
-        Some(most) if *most > info.max_cpus => Err(format!(
-            "'{}' serves at most {} threads, and {most} were asked for; ask for fewer",
-            info.name, info.max_cpus
-        )),
+        Some(&asked) if asked > info.max_cpus => Err(PlanError::TooManyThreads {
+            lock: info.name,
+            most: info.max_cpus,
+            asked,
+        }),
         _ => Ok(()),
     }
 }
@@ -509,7 +494,7 @@ mod tests {
     use crate::spec::Unit;
     use locklab_workload::Distribution;
 
-    fn plan(change: impl FnOnce(&mut Spec)) -> Result<Plan, String> {
+    fn plan(change: impl FnOnce(&mut Spec)) -> Result<Plan, PlanError> {
         let topology = Topology {
             order: vec![0, 2, 1],
             known: true,
@@ -603,7 +588,7 @@ mod tests {
     #[test]
     fn what_cannot_run_is_refused_in_a_sentence() {
         let refused = |change: fn(&mut Spec), part: &str| {
-            let text = plan(change).unwrap_err();
+            let text = plan(change).unwrap_err().to_string();
             assert!(text.contains(part), "{text}");
         };
         refused(|s| s.baseline = "tiket".into(), "the closest are ticket");

@@ -8,6 +8,7 @@
 //! slices goes to the others.
 
 use crate::block::Block;
+use crate::error::NoSuchLock;
 use crate::figures;
 use crate::instrument::Slices;
 use crate::lock_code::{LAYOUTS, LockCode};
@@ -82,7 +83,8 @@ impl Native {
         }
         let code = |name: &str| {
             LockCode::find(name).ok_or_else(|| {
-                format!("there is no lock called '{name}'; 'locklab locks' lists them all")
+                let (name, close) = (name.to_owned(), Vec::new());
+                NoSuchLock { name, close }.to_string()
             })
         };
         let codes: Result<Vec<LockCode>, String> =

@@ -4,6 +4,7 @@
 //! It must never change what a thread does or in which order; only threads that
 //! scale may be more or fewer than were recorded.
 
+use crate::error::PlanError;
 use locklab_document::number;
 use locklab_replay::{Program, Role, Step};
 use std::collections::BTreeMap;
@@ -39,11 +40,9 @@ impl Replay {
     ///
     /// # Errors
     /// If there is no lock that several threads use.
-    pub fn new(program: Program, file: &str) -> Result<Self, String> {
+    pub fn new(program: Program, file: &str) -> Result<Self, PlanError> {
         if program.locks.is_empty() {
-            return Err(format!(
-                "{file}: no lock in it is used by two threads, so no other lock can matter"
-            ));
+            return Err(PlanError::NoContention(file.into()));
         }
         Ok(Self {
             program,
@@ -79,15 +78,13 @@ impl Replay {
     ///
     /// # Errors
     /// If the recording does not say what other numbers would do.
-    pub fn workers(&self, threads: Option<usize>) -> Result<usize, String> {
+    pub fn workers(&self, threads: Option<usize>) -> Result<usize, PlanError> {
         match threads {
             None => Ok(self.program.threads.len()),
-            Some(0) => Err("no threads take no locks; give --threads 1 or more".into()),
-            Some(_) if !self.program.can_be_extrapolated() => Err(format!(
-                "{}: its threads wait for what was not recorded, so that it can be run again \
-                 with its own number of threads only; leave out --threads",
-                self.file
-            )),
+            Some(0) => Err(PlanError::NoThreads),
+            Some(_) if !self.program.can_be_extrapolated() => {
+                Err(PlanError::OwnThreadsOnly(self.file.clone()))
+            }
             Some(threads) => Ok(self.program.cast(Some(threads), 0).len()),
         }
     }

@@ -3,6 +3,7 @@
 
 use super::peers::{ParkingLot, Pthread, Std};
 use super::peers_with_readers::{ParkingLotRwLock, PthreadReaders, PthreadWriters, StdRwLock};
+use crate::error::NoSuchLock;
 use crate::lock_code::LockCode;
 use locklab_locks::catalogue::{self, Visitor};
 use locklab_locks::{Info, NativePlatform, RawLock};
@@ -81,7 +82,7 @@ pub(crate) fn registered(name: &str) -> Option<(Subject, LockCode)> {
 ///
 /// # Errors
 /// If there is no such lock; the message names the closest ones.
-pub fn find(name: &str) -> Result<Subject, String> {
+pub fn find(name: &str) -> Result<Subject, NoSuchLock> {
     if let Some((subject, _)) = registered(name) {
         return Ok(subject);
     }
@@ -89,7 +90,7 @@ pub fn find(name: &str) -> Result<Subject, String> {
     if let Some(subject) = all.iter().find(|s| s.info.name == name) {
         return Ok(*subject);
     }
-    let mut close: Vec<(f64, &str)> = all
+    let mut close: Vec<(f64, &'static str)> = all
         .iter()
         .map(|s| {
             // A shared prefix counts for more than in Jaro-Winkler:
@@ -101,17 +102,9 @@ pub fn find(name: &str) -> Result<Subject, String> {
         .filter(|(likeness, _)| *likeness > 0.75)
         .collect();
     close.sort_by(|a, b| b.0.total_cmp(&a.0));
-    let names: Vec<&str> = close.iter().take(3).map(|(_, name)| *name).collect();
-    Err(match names.as_slice() {
-        [] => format!("there is no lock called '{name}'; 'locklab locks' lists them all"),
-        [one] => format!(
-            "there is no lock called '{name}'; did you mean {one}? ('locklab locks' lists them all)"
-        ),
-        [first @ .., last] => format!(
-            "there is no lock called '{name}'; the closest are {} and {last} ('locklab locks' \
-             lists them all)",
-            first.join(", ")
-        ),
+    Err(NoSuchLock {
+        name: name.to_owned(),
+        close: close.iter().take(3).map(|(_, name)| *name).collect(),
     })
 }
 
@@ -156,10 +149,10 @@ mod tests {
             ("qspin", "qspinlock"),
             ("parking-lot", "parking_lot"),
         ] {
-            let text = find(wrong).unwrap_err();
+            let text = find(wrong).unwrap_err().to_string();
             assert!(text.contains(meant), "{text}");
         }
-        let text = find("zzzzzz").unwrap_err();
+        let text = find("zzzzzz").unwrap_err().to_string();
         assert!(text.contains("'locklab locks'"), "{text}");
     }
 

@@ -13,6 +13,7 @@
 //! This module never acquires a lock, and reads a clock only to calibrate the
 //! unit.
 
+use crate::error::PlanError;
 use crate::spec::Unit;
 use locklab_host::clock;
 use std::cell::UnsafeCell;
@@ -198,11 +199,9 @@ impl Calibration {
     ///
     /// # Errors
     /// If the number of units is too large to count.
-    pub fn units(&self, n: u64, unit: Unit) -> Result<u64, String> {
+    pub fn units(&self, n: u64, unit: Unit) -> Result<u64, PlanError> {
         match unit {
-            Unit::Units => n.checked_add(1).ok_or_else(|| {
-                format!("a length of {n} is {n} + 1 units, which is more than a machine can count")
-            }),
+            Unit::Units => n.checked_add(1).ok_or(PlanError::Length(n)),
             // Saturates; the plan refuses whatever does not fit a run.
             Unit::Nanoseconds => Ok((n as f64 / self.unit_ns).round() as u64),
         }

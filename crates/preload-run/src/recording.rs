@@ -64,7 +64,7 @@ impl Recording {
             return Err(Error::Usage("--seconds must be more than 0".into()));
         }
         check_file(&self.file)?;
-        let library = locklab_host::libraries::recorder_library().map_err(Error::Failed)?;
+        let library = locklab_host::libraries::recorder_library()?;
         let file = std::path::absolute(&self.file)
             .map_err(|e| Error::Failed(format!("{}: {e}", self.file.display())))?;
         Ok(ReadyToRecord {

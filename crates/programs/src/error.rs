@@ -3,6 +3,7 @@
 
 use crate::counters::CounterError;
 use crate::icache::ModelError;
+use locklab_host::libraries::LibraryError;
 use locklab_host::process::Trouble;
 use locklab_lab::error::SettingsError;
 use std::path::PathBuf;
@@ -147,8 +148,8 @@ pub enum Error {
     #[error("there is no free port: {0}")]
     NoFreePort(String),
     /// The library that puts a lock under a program's mutexes is missing.
-    #[error("{0}")]
-    NoLibrary(String),
+    #[error(transparent)]
+    NoLibrary(#[from] LibraryError),
     /// A build folder that cannot stand in `PATH`.
     #[error("the build folder {0}: {1}")]
     NotInPath(PathBuf, String),

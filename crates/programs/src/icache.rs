@@ -110,7 +110,7 @@ impl Model {
                 (false, Some(_)) => "this machine's",
                 (false, None) => "a usual one, since this machine does not say",
             },
-            plugin: locklab_host::libraries::qemu_plugin().map_err(ModelError::NoPlugin)?,
+            plugin: locklab_host::libraries::qemu_plugin()?,
         })
     }
 

@@ -18,6 +18,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
+/// The heading of options for programs.
+pub const HEADING: &str = "Programs";
+
 /// The settings; the subjects and workloads are tables of a file, for which
 /// the command line has short options.
 #[derive(Clone, Debug, Default, PartialEq, Args, Serialize, Deserialize, JsonSchema)]
@@ -34,21 +37,21 @@ pub struct Settings {
     #[allow(missing_docs, reason = "its settings have their own")]
     pub design: DesignSettings,
     /// Warm-up runs of each side before the first pair [default: 1]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", help_heading = HEADING)]
     pub warm_up: Option<u32>,
     /// Time limit of one run in seconds, after which it is killed [default:
     /// 120]
-    #[arg(long, value_name = "SECONDS")]
+    #[arg(long, value_name = "SECONDS", help_heading = HEADING)]
     pub run_limit: Option<Limit>,
     /// Its old name.
     #[arg(long, hide = true)]
     #[schemars(skip)]
     pub time_limit: Option<Renamed<RunLimit>>,
     /// CPUs to use [default: the workload's choice]
-    #[arg(long, value_name = "LIST")]
+    #[arg(long, value_name = "LIST", help_heading = HEADING)]
     pub pin: Option<Cpus>,
     /// Which counters are read [default: auto]
-    #[arg(long, value_enum)]
+    #[arg(long, value_enum, help_heading = HEADING)]
     pub counters: Option<Mode>,
     /// The existing subject.
     #[arg(skip)]

@@ -134,7 +134,7 @@ impl Subject {
                 PTHREAD_INTERPOSED => PTHREAD,
                 other => other,
             };
-            preload.push(preload_library().map_err(Error::NoLibrary)?.into());
+            preload.push(preload_library()?.into());
             all.push(("LOCKLAB_LOCK".into(), name.into()));
         }
         if let Some(build) = &self.build {

@@ -139,7 +139,7 @@ impl Spec {
 
     /// Whether what a turn does makes sense.
     fn check_mix(&self, machine: &Machine) -> Result<(), String> {
-        self.mix.check(&self.locks)?;
+        self.mix.check(&self.locks).map_err(|e| e.to_string())?;
         if self.work == Work::Fstat {
             return match self.is_plain() {
                 true => Ok(()),
@@ -153,7 +153,8 @@ impl Spec {
         }
         self.critical.iter().try_for_each(|&length| {
             let units = self.units(length, machine);
-            self.mix.check_fits(units, length, self.unit)
+            let fits = self.mix.check_fits(units, length, self.unit);
+            fits.map_err(|e| e.to_string())
         })
     }
 

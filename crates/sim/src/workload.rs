@@ -202,7 +202,10 @@ impl Workload {
                 Some(format!("xfs-create uses at most {MOST_HOT_LOCKS} locks"))
             }
             // A choice among one lock may be one cell of several.
-            Self::Mixed(mixed) => mixed.mix.check(&[mixed.locks, MOST_LOCKS]).err(),
+            Self::Mixed(mixed) => {
+                let wrong = mixed.mix.check(&[mixed.locks, MOST_LOCKS]).err();
+                wrong.map(|wrong| wrong.to_string())
+            }
             _ if locks > MOST_LOCKS as usize => {
                 Some(format!("a workload uses at most {MOST_LOCKS} locks"))
             }

@@ -4,7 +4,6 @@
 use crate::error::Error;
 use crate::own_locks;
 use crate::plan::{Plan, Run};
-use locklab_judge::Family;
 use locklab_lab::experiment::{Design, Experiment, Key};
 use locklab_lab::session::key_of;
 use locklab_lab::store::hash_of;
@@ -39,11 +38,9 @@ impl Comparison {
         let instrument = Simulated::new(spec, machine, 1, &never).map_err(Error::lab)?;
         let file = &plan.file;
         let design = Design {
-            pairs: plan.replicates(),
             seed: file.seed,
-            delta: file.delta / 100.0,
-            family: Family::FalseDiscovery,
-            aa: false,
+            delta: file.delta.fraction(),
+            ..Design::usual(plan.replicates())
         };
         let mut experiment = instrument.experiment_of(cells.iter().copied(), design);
         for cell in &mut experiment.cells {

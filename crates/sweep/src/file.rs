@@ -6,6 +6,7 @@
 use crate::error::Error;
 use locklab_lab::file;
 use locklab_lab::list::Numbers;
+use locklab_lab::settings::Percent;
 use locklab_lab::workload::WorkloadSettings;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -42,8 +43,8 @@ pub struct SweepFile {
     #[serde(default = "first_seed")]
     pub seed: u64,
     /// What counts as flat, in percent.
-    #[serde(default = "one_percent")]
-    pub delta: f64,
+    #[serde(default)]
+    pub delta: Percent,
     /// What the threads do. Each workload has its own cells.
     #[serde(rename = "workload")]
     pub workloads: Vec<WorkloadFile>,
@@ -259,10 +260,6 @@ fn first_seed() -> u64 {
     1
 }
 
-fn one_percent() -> f64 {
-    1.0
-}
-
 fn no_length() -> Vec<u64> {
     vec![0]
 }
@@ -288,7 +285,7 @@ impl SweepFile {
                 workload.critical = vec![0];
             }
         }
-        file.check().map_err(Error::File)?;
+        file.check()?;
         file.workloads = file.workloads.iter().flat_map(by_locks).collect();
         Ok(file)
     }
@@ -300,22 +297,18 @@ impl SweepFile {
         self
     }
 
-    fn check(&self) -> Result<(), String> {
+    fn check(&self) -> Result<(), Error> {
         for (what, n) in [("seeds", self.seeds), ("bands", self.bands)] {
             if n == 0 || n > MOST {
-                return Err(format!(
+                return Err(Error::File(format!(
                     "{what} = {n} is no number of runs; give 1 to {MOST}"
-                ));
+                )));
             }
         }
-        if !(self.delta > 0.0 && self.delta < 100.0) {
-            return Err(format!(
-                "delta = {} is no margin; give a percentage above 0 and below 100",
-                self.delta
-            ));
-        }
         if self.workloads.is_empty() {
-            return Err("a sweep has no cells without a [[workload]]; add one".into());
+            return Err(Error::File(
+                "a sweep has no cells without a [[workload]]; add one".into(),
+            ));
         }
         for (number, workload) in self.workloads.iter().enumerate() {
             let empty = [
@@ -324,14 +317,18 @@ impl SweepFile {
                 (workload.non_critical.is_empty(), "non_critical"),
             ];
             if let Some((_, what)) = empty.into_iter().find(|(empty, _)| *empty) {
-                return Err(format!(
+                return Err(Error::File(format!(
                     "workload {} has no cells: give '{what}' at least one number",
                     number + 1
-                ));
+                )));
             }
-            workload.turns.mix().check(&workload.turns.locks())?;
+            let mix = workload.turns.mix();
+            mix.check(&workload.turns.locks())
+                .map_err(|why| Error::File(why.to_string()))?;
             if workload.threads.contains(&Threads::Number(0)) {
-                return Err("zero threads do no work; ask for at least 1".into());
+                return Err(Error::File(
+                    "zero threads do no work; ask for at least 1".into(),
+                ));
             }
         }
         Ok(())

@@ -257,7 +257,9 @@ impl KernelSweep {
                     kernels.end(cell);
                 }
             }
-            experiment.caveats.extend(damaged);
+            experiment
+                .caveats
+                .extend(damaged.iter().map(ToString::to_string));
             let (some, all) = (missing.len(), tasks.len());
             experiment.interrupted =
                 (some > 0).then(|| format!("{some} of {all} layouts are missing"));

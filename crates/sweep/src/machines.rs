@@ -13,7 +13,6 @@ use crate::own_locks::{self, KeptLock};
 use crate::plan::{LockPair, lock_pairs};
 use crate::shard::Shard;
 use crate::task::Task;
-use locklab_judge::Family;
 use locklab_lab::experiment::Design;
 use locklab_native::{Native, Plan, Spec, Work as NativeWork, pairs_for, subject};
 use serde::{Deserialize, Serialize};
@@ -183,11 +182,9 @@ impl Machines {
         let plan = Plan::new(spec, native).map_err(Error::lab)?;
         let pairs = file.native.pairs;
         let design = Design {
-            pairs: pairs.unwrap_or_else(|| pairs_for(plan.cells.len())),
             seed: file.seed,
-            delta: file.delta / 100.0,
-            family: Family::FalseDiscovery,
-            aa: false,
+            delta: file.delta.fraction(),
+            ..Design::usual(pairs.unwrap_or_else(|| pairs_for(plan.cells.len())))
         };
         let made = native.instrument(plan, design, Arc::clone(interrupt));
         let (mut instrument, mut experiment) = made.map_err(Error::lab)?;

@@ -108,11 +108,11 @@ impl Plan {
             allowed: Vec::new(),
             runs: 0,
         };
-        plan.lay_out().map_err(Error::File)?;
+        plan.lay_out()?;
         Ok(plan)
     }
 
-    fn lay_out(&mut self) -> Result<(), String> {
+    fn lay_out(&mut self) -> Result<(), Error> {
         let mut used = vec![false; self.file.exclusions.len()];
         let mut known: HashMap<Vec<u16>, u32> = HashMap::new();
         let mut too_small: BTreeMap<usize, Vec<String>> = BTreeMap::new();
@@ -142,7 +142,7 @@ impl Plan {
                 };
                 let spec = self.spec(&block, &self.pairs[0]);
                 spec.check(machine)
-                    .map_err(|e| format!("workload {}: {e}", workload + 1))?;
+                    .map_err(|e| Error::File(format!("workload {}: {e}", workload + 1)))?;
                 block.places = spec.places();
                 for (cell, place) in block.places.iter().enumerate() {
                     let pairs = allowed(
@@ -173,13 +173,15 @@ impl Plan {
             }
         }
         if let Some(unused) = used.iter().position(|used| !used) {
-            return Err(format!(
+            return Err(Error::File(format!(
                 "exclusion {} leaves out nothing: no run agrees with all that it says",
                 unused + 1
-            ));
+            )));
         }
         if self.runs == 0 {
-            return Err("the exclusions leave no run; take one of them away".into());
+            return Err(Error::File(
+                "the exclusions leave no run; take one of them away".into(),
+            ));
         }
         self.notes = too_small
             .into_iter()

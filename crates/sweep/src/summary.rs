@@ -183,7 +183,7 @@ fn of_regime(
     regime: Regime,
     gathered: &Gathered,
 ) -> OfRegime {
-    let delta = plan.file.delta / 100.0;
+    let delta = plan.file.delta.fraction();
     let beaten = beaten(&gathered.points, [delta.ln_1p(), delta]);
     let locks = gathered
         .locks

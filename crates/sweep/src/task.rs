@@ -70,11 +70,16 @@ impl fmt::Display for Task {
     }
 }
 
-impl FromStr for Task {
-    type Err = String;
+/// A word that names no task.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("'{0}' is no part of a sweep; give chunk:N or node:FEATURE")]
+pub struct NoSuchTask(String);
 
-    fn from_str(text: &str) -> Result<Self, String> {
-        let unknown = || format!("'{text}' is no part of a sweep; give chunk:N or node:FEATURE");
+impl FromStr for Task {
+    type Err = NoSuchTask;
+
+    fn from_str(text: &str) -> Result<Self, NoSuchTask> {
+        let unknown = || NoSuchTask(text.to_owned());
         let (kind, which) = text.split_once(':').ok_or_else(unknown)?;
         let number = || which.parse().map_err(|_| unknown());
         match kind {

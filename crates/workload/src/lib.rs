@@ -11,5 +11,5 @@ pub mod mix;
 pub mod turns;
 
 pub use locklab_judge::fork_seed;
-pub use mix::{Choice, Distribution, MOST_LINES, MOST_LOCKS, Mix, Unit};
+pub use mix::{Choice, Distribution, MOST_LINES, MOST_LOCKS, Mix, MixError, Unit, UnknownWord};
 pub use turns::{TURNS, Turn, turns};

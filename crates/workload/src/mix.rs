@@ -60,19 +60,66 @@ pub enum Choice {
     Zipf,
 }
 
-/// A word of the command line, or the others that there are.
-fn word<T: Copy>(word: &str, all: &[(&str, T)]) -> Result<T, String> {
+/// A word that is not one of those that a setting may be.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("'{word}' is none of {}", known.join(", "))]
+pub struct UnknownWord {
+    word: String,
+    known: Vec<&'static str>,
+}
+
+/// The meaning of a word of the command line.
+fn word<T: Copy>(word: &str, all: &[(&'static str, T)]) -> Result<T, UnknownWord> {
     let found = all.iter().find(|(name, _)| *name == word);
-    found.map(|(_, value)| *value).ok_or_else(|| {
-        let names: Vec<&str> = all.iter().map(|(name, _)| *name).collect();
-        format!("'{word}' is none of {}", names.join(", "))
+    found.map(|(_, value)| *value).ok_or_else(|| UnknownWord {
+        word: word.to_owned(),
+        known: all.iter().map(|(name, _)| *name).collect(),
     })
 }
 
-impl FromStr for Distribution {
-    type Err = String;
+/// Why a workload cannot be run, with what to give instead.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum MixError {
+    /// The share of readers is more than the whole.
+    #[error("{0} % of all acquisitions are more than all; give --reads 0 to 100")]
+    Reads(u32),
+    /// The number of lines is zero, or more than a section can touch.
+    #[error("a critical section cannot touch {0} lines; give --lines 1 to {MOST_LINES}")]
+    Lines(u32),
+    /// There is no number of locks.
+    #[error("no number of locks; give --locks 1 or more")]
+    NoLocks,
+    /// The number of locks is zero, or more than a turn can name.
+    #[error("{0} locks cannot be run; give --locks 1 to {MOST_LOCKS}")]
+    Locks(u32),
+    /// Two locks are to be held, and there is one.
+    #[error("--nested takes two locks at once; give --locks 2 or more")]
+    Nested,
+    /// One lock is to be chosen, and there is one.
+    #[error("--choice is among several locks; give --locks 2 or more")]
+    Choice,
+    /// A section is too short for the lines that it is to touch.
+    #[error(
+        "{lines} lines are more than a critical section of length {length}{} touches, which is \
+         {units} (one for each unit of about 15 cycles); give fewer --lines, or a longer --critical",
+        if unit.is_units() { "" } else { " ns" }
+    )]
+    TooShort {
+        /// The lines.
+        lines: u32,
+        /// The length of the section, as it was given.
+        length: u64,
+        /// The unit in which it was given.
+        unit: Unit,
+        /// The lines that the section can touch.
+        units: u64,
+    },
+}
 
-    fn from_str(text: &str) -> Result<Self, String> {
+impl FromStr for Distribution {
+    type Err = UnknownWord;
+
+    fn from_str(text: &str) -> Result<Self, UnknownWord> {
         word(text, &Self::WORDS)
     }
 }
@@ -88,9 +135,9 @@ impl Distribution {
 }
 
 impl FromStr for Choice {
-    type Err = String;
+    type Err = UnknownWord;
 
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> Result<Self, UnknownWord> {
         word(text, &Self::WORDS)
     }
 }
@@ -148,32 +195,26 @@ impl Mix {
     /// Whether its numbers make sense with each of these numbers of locks.
     ///
     /// # Errors
-    /// A sentence that says what to give instead.
-    pub fn check(&self, locks: &[u32]) -> Result<(), String> {
+    /// The first number that makes none.
+    pub fn check(&self, locks: &[u32]) -> Result<(), MixError> {
         let Self { reads, lines, .. } = *self;
         if reads > 100 {
-            return Err(format!(
-                "{reads} % of all acquisitions are more than all; give --reads 0 to 100"
-            ));
+            return Err(MixError::Reads(reads));
         }
         if !(1..=MOST_LINES).contains(&lines) {
-            return Err(format!(
-                "a critical section cannot touch {lines} lines; give --lines 1 to {MOST_LINES}"
-            ));
+            return Err(MixError::Lines(lines));
         }
         if locks.is_empty() {
-            return Err("no number of locks; give --locks 1 or more".into());
+            return Err(MixError::NoLocks);
         }
         if let Some(n) = locks.iter().find(|n| !(1..=MOST_LOCKS).contains(n)) {
-            return Err(format!(
-                "{n} locks cannot be run; give --locks 1 to {MOST_LOCKS}"
-            ));
+            return Err(MixError::Locks(*n));
         }
         if self.nested && locks.contains(&1) {
-            return Err("--nested takes two locks at once; give --locks 2 or more".into());
+            return Err(MixError::Nested);
         }
         if self.choice != Choice::Uniform && locks == [1] {
-            return Err("--choice is among several locks; give --locks 2 or more".into());
+            return Err(MixError::Choice);
         }
         Ok(())
     }
@@ -182,18 +223,17 @@ impl Mix {
     /// which touches one; `length` is how it was given.
     ///
     /// # Errors
-    /// A sentence that says what to give instead.
-    pub fn check_fits(&self, units: u64, length: u64, unit: Unit) -> Result<(), String> {
+    /// [`MixError::TooShort`] if they do not.
+    pub fn check_fits(&self, units: u64, length: u64, unit: Unit) -> Result<(), MixError> {
         if u64::from(self.lines) <= units.max(1) {
             return Ok(());
         }
-        let ns = if unit.is_units() { "" } else { " ns" };
-        Err(format!(
-            "{} lines are more than a critical section of length {length}{ns} touches, which is \
-             {} (one for each unit of about 15 cycles); give fewer --lines, or a longer --critical",
-            self.lines,
-            units.max(1),
-        ))
+        Err(MixError::TooShort {
+            lines: self.lines,
+            length,
+            unit,
+            units: units.max(1),
+        })
     }
 
     /// What is not as usual, in words; empty if nothing is.
@@ -283,14 +323,14 @@ mod tests {
             (usual, vec![257], "257 locks cannot be run"),
             (usual, vec![], "no number of locks"),
         ] {
-            let error = mix.check(&locks).unwrap_err();
+            let error = mix.check(&locks).unwrap_err().to_string();
             assert!(error.contains(part), "{error}");
         }
         assert_eq!(zipf.check(&[1, 4]), Ok(()));
         assert_eq!(usual.check(&[1]), Ok(()));
         let eight = Mix { lines: 8, ..usual };
         assert_eq!(eight.check_fits(8, 7, Unit::Units), Ok(()));
-        let error = eight.check_fits(3, 2, Unit::Units).unwrap_err();
+        let error = eight.check_fits(3, 2, Unit::Units).unwrap_err().to_string();
         assert!(error.contains("length 2 touches, which is 3"), "{error}");
         assert!("poisson".parse::<Distribution>().is_err());
         assert_eq!("bursty".parse(), Ok(Distribution::Bursty));

@@ -50,9 +50,9 @@ impl Root<'_> {
 
     /// Reads a file, with a reason of its own if the file does not exist.
     fn read_or(&self, path: &str, why: &str) -> Fact {
-        match self.read(path) {
-            Fact::Unknown(error) if error.starts_with("no /") => Fact::Unknown(why.into()),
-            fact => fact,
+        match self.0.join(path).try_exists() {
+            Ok(false) => Fact::Unknown(why.into()),
+            _ => self.read(path),
         }
     }
 

@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// One experiment in a list.
 #[derive(Clone, Debug, Serialize)]
@@ -138,12 +138,14 @@ impl Store {
         for cell in &mut experiment.cells {
             cell.pairs = pairs.remove(&cell.key).unwrap_or_default();
         }
-        experiment.caveats.extend(damaged);
+        experiment
+            .caveats
+            .extend(damaged.iter().map(ToString::to_string));
         Ok(experiment)
     }
 
     /// The complete pairs of an experiment that count, by cell, in their order;
-    /// then a sentence for each row that could not be read.
+    /// then each row that could not be read.
     ///
     /// # Errors
     /// If the store cannot be read; a damaged row is not an error.
@@ -151,7 +153,7 @@ impl Store {
     pub fn pairs(
         &self,
         experiment: i64,
-    ) -> Result<(HashMap<Key, Vec<Pair>>, Vec<String>), StoreError> {
+    ) -> Result<(HashMap<Key, Vec<Pair>>, Vec<DamagedRow>), StoreError> {
         let (samples, damaged) = self.samples(Some(experiment))?;
         let mut halves: BTreeMap<(Key, u32), (Order, [Option<Sample>; 2])> = BTreeMap::new();
         for stored in samples {
@@ -186,8 +188,8 @@ impl Store {
     pub fn samples(
         &self,
         experiment: Option<i64>,
-    ) -> Result<(Vec<StoredSample>, Vec<String>), StoreError> {
-        let query = || -> rusqlite::Result<Vec<Result<StoredSample, String>>> {
+    ) -> Result<(Vec<StoredSample>, Vec<DamagedRow>), StoreError> {
+        let query = || -> rusqlite::Result<Vec<Result<StoredSample, DamagedRow>>> {
             self.db
                 .prepare(
                     "SELECT s.id, s.experiment, s.cell, s.pair, s.side, s.pair_order, s.state,
@@ -241,17 +243,26 @@ fn listed(row: &Row<'_>) -> rusqlite::Result<Listed> {
     })
 }
 
-/// Reads a row; the error is a sentence that names it.
-pub(super) fn stored(row: &Row<'_>, path: &Path) -> Result<StoredSample, String> {
-    let id: i64 = row.get(0).unwrap_or_default();
-    let damaged = |column: &str| {
-        format!(
-            "row {id} of the samples in {} is damaged ({column} cannot be read) and left out; \
-             'locklab results prune --damaged' removes such rows",
-            path.display()
-        )
+/// A row of the samples that cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "row {id} of the samples in {path} is damaged ({column} cannot be read) and left out; \
+     'locklab results prune --damaged' removes such rows"
+)]
+pub struct DamagedRow {
+    id: i64,
+    path: PathBuf,
+    column: &'static str,
+}
+
+/// Reads a row.
+pub(super) fn stored(row: &Row<'_>, path: &Path) -> Result<StoredSample, DamagedRow> {
+    let damaged = |column: &'static str| DamagedRow {
+        id: row.get(0).unwrap_or_default(),
+        path: path.to_owned(),
+        column,
     };
-    let read = |index: usize, column: &str| text(row, index).ok_or_else(|| damaged(column));
+    let read = |index: usize, column: &'static str| text(row, index).ok_or_else(|| damaged(column));
     let side: Side = quoted(&read(4, "side")?).ok_or_else(|| damaged("side"))?;
     let header: serde_json::Value = text(row, 8).and_then(|t| parse(&t)).unwrap_or_default();
     Ok(StoredSample {

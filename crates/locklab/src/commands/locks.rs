@@ -41,9 +41,9 @@ pub fn run(args: &LocksArgs, common: &Common) -> Result<ExitCode, Error> {
                     ours = false;
                     Ok(lock.subject(name))
                 }
-                None => subject::find(name).map_err(Error::Usage),
+                None => Ok(subject::find(name)?),
             })
-            .collect::<Result<_, _>>()?
+            .collect::<Result<_, Error>>()?
     };
     own::refuse_for_ours("--cflags", ours && args.own.cflags.is_some())?;
     if common.json {

@@ -6,7 +6,7 @@ mod settings;
 mod simulated;
 
 pub(super) use settings::{
-    MatrixSettings, ModelledSettings, NativeSettings, Threads, check_shared, distinct,
+    MODELLED, MatrixSettings, ModelledSettings, NativeSettings, Threads, check_shared, distinct,
 };
 pub(super) use simulated::workers;
 

@@ -15,7 +15,7 @@ use crate::work::Calibration;
 use locklab_host::clock::Fault;
 use locklab_host::environment::Environment;
 use locklab_host::topology::Topology;
-use locklab_judge::{Family, Verdict, fork_seed};
+use locklab_judge::{Verdict, fork_seed};
 use locklab_lab::experiment::Invalid;
 use locklab_lab::runner::run_unrecorded;
 use locklab_lab::verdicts::judge;
@@ -243,11 +243,9 @@ fn minute(character: Character, effect: f64, seconds: u64, seed: u64) -> Minute 
     };
     let plan = Plan::of(spec, &native.topology, native.calibration, beat).unwrap();
     let design = Design {
-        pairs: pairs_for(plan.cells.len()),
         seed,
-        delta: 0.01,
-        family: Family::FalseDiscovery,
         aa: effect == 0.0,
+        ..Design::usual(pairs_for(plan.cells.len()))
     };
     let interrupt = Arc::new(AtomicBool::new(false));
     let code = LockCode::find("ticket").unwrap();

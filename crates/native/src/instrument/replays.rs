@@ -4,7 +4,6 @@
 use super::*;
 use crate::replay::{Act, Replay};
 use crate::spec::Spec;
-use locklab_judge::Family;
 use locklab_lab::experiment::Order;
 use locklab_replay::{Class, Lock, Program, Recorded, Step, Thread};
 
@@ -136,7 +135,7 @@ fn only_classes_that_scale_have_other_numbers_of_threads() {
     let replay = Replay::new(unknown, "a.trace").unwrap();
     assert_eq!(replay.workers(None), Ok(4));
     assert_eq!(
-        replay.workers(Some(5)).unwrap_err(),
+        replay.workers(Some(5)).unwrap_err().to_string(),
         "a.trace: its threads wait for what was not recorded, so that it can be run again with \
          its own number of threads only; leave out --threads"
     );
@@ -170,11 +169,8 @@ fn replays_keep_the_increments_of_all_locks() {
                 .any(|(name, _)| name == "Program")
         );
         let design = Design {
-            pairs: 8,
             seed: 3,
-            delta: 0.01,
-            family: Family::FalseDiscovery,
-            aa: false,
+            ..Design::usual(8)
         };
         let code = LockCode::find(lock).unwrap();
         let interrupt = Arc::new(AtomicBool::new(false));
@@ -203,7 +199,9 @@ fn processes_are_refused() {
         ..Spec::new("ticket", "tas")
     };
     let replay = Replay::new(program(), "a.trace").unwrap();
-    let why = Plan::replaying(spec, replay, &Native::probe()).unwrap_err();
+    let why = Plan::replaying(spec, replay, &Native::probe())
+        .unwrap_err()
+        .to_string();
     assert_eq!(
         why,
         "a recorded program is replayed by threads; leave out --processes"

@@ -1,6 +1,7 @@
 //! Why the model has no counts of a program: one sentence each, with the next
 //! step.
 
+use locklab_host::libraries::LibraryError;
 use locklab_icache::GeometryError;
 use std::path::PathBuf;
 
@@ -11,8 +12,8 @@ pub enum ModelError {
     #[error("{0}")]
     Geometry(GeometryError),
     /// The plugin that has the model is not built.
-    #[error("{0}")]
-    NoPlugin(String),
+    #[error(transparent)]
+    NoPlugin(#[from] LibraryError),
     /// There is no program of this name.
     #[error("there is no program '{0}'")]
     NoProgram(String),

@@ -97,6 +97,7 @@ pub(super) fn replayed(
         Err(why) => return Ok(Here::Not(why)),
     };
     let rate = Replay::new(program()?, &file.display().to_string())
+        .map_err(String::from)
         .and_then(|replay| gate::replayed_by_recorded(&native, replay, TIME, interrupt));
     Ok(match rate {
         Ok(rate) => Here::Rate(rate),

@@ -5,6 +5,7 @@ use clap::Args;
 use locklab_host::error::Error;
 use locklab_host::libraries::preload_library;
 use locklab_lab::settings::over;
+use locklab_programs::settings::HEADING;
 use locklab_programs::subject::{PTHREAD, PTHREAD_INTERPOSED};
 use locklab_programs::workloads::{OutputMetric, WorkloadSpec};
 use locklab_programs::{Inline, Settings, Subject};
@@ -14,8 +15,9 @@ use std::path::PathBuf;
 
 /// The options, each with the setting that it is short for.
 #[derive(Clone, Debug, Default, Args, Serialize)]
+#[command(next_help_heading = HEADING)]
 pub struct ProgramOptions {
-    /// Workloads, separated by commas
+    /// Workloads, separated by commas; docs/compare.md lists them
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub workload: Vec<String>,
     /// The command of the baseline
@@ -45,7 +47,7 @@ pub struct ProgramOptions {
     /// Whether unlock is inlined: baseline, then experiment
     #[arg(long, value_name = "unlock=never|always")]
     pub inline: Option<String>,
-    /// Build both sides of --inline by this: {inline} is always or never,
+    /// Build both sides of --inline with this command: {inline} is always or never,
     /// {out} the folder for the programs, and CFLAGS sets the C header
     #[arg(long, value_name = "CMD", requires = "inline")]
     pub build: Option<String>,
@@ -56,7 +58,7 @@ pub struct ProgramOptions {
     /// name:lower=json:PATH; the first decides [default: elapsed time]
     #[arg(long, value_name = "METRIC")]
     pub metric: Vec<String>,
-    /// Amount of work of a run, relative to the default
+    /// Amount of work in a run, relative to the default
     #[arg(long, value_name = "FACTOR")]
     pub scale: Option<f64>,
     /// Reduce noise (watchdog, governor, turbo, ASLR), and restore it at the
@@ -208,14 +210,12 @@ fn check_lock(subject: &Subject) -> Result<(), Error> {
     let Some(lock) = subject.lock.as_deref().filter(|lock| *lock != PTHREAD) else {
         return Ok(());
     };
-    if lock != PTHREAD_INTERPOSED
-        && locklab_native::subject::find(lock)
-            .map_err(Error::Usage)?
-            .peer
-    {
+    if lock != PTHREAD_INTERPOSED && locklab_native::subject::find(lock)?.peer {
         return Err(Error::Usage(format!(
             "'{lock}' cannot be put under pthread mutexes; 'locklab locks' lists those that can"
         )));
     }
-    preload_library().map(|_| ()).map_err(Error::Usage)
+    preload_library()
+        .map(|_| ())
+        .map_err(|e| Error::Usage(e.to_string()))
 }

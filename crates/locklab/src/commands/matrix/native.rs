@@ -29,11 +29,11 @@ pub(super) fn run(
     // Names are checked first, so that a typo is reported before the
     // calibration.
     for name in std::iter::once(&settings.baseline).chain(&settings.experiment) {
-        subject::find(name).map_err(Error::Usage)?;
+        subject::find(name)?;
     }
     let native = Native::probe();
     let spec = spec(settings, args.aa, native.topology.order.len())?;
-    let plan = Plan::new(spec, &native).map_err(Error::Usage)?;
+    let plan = Plan::new(spec, &native)?;
     let pairs = pairs_for(plan.cells.len());
     let design = settings
         .design

@@ -47,7 +47,7 @@ pub struct MatrixSettings {
     pub here: NativeSettings,
     /// Simulate on a modelled machine: a name of `locklab machine list`, or a
     /// file
-    #[arg(long, value_name = "MACHINE")]
+    #[arg(long, value_name = "MACHINE", help_heading = MODELLED)]
     pub on: Option<String>,
     #[command(flatten)]
     #[serde(flatten)]
@@ -74,6 +74,7 @@ pub enum Kind {
 
 /// The cells of a matrix, and what runs in them.
 #[derive(Clone, Debug, Default, Args, Serialize, Deserialize, JsonSchema)]
+#[command(next_help_heading = "Cells")]
 #[serde(default)]
 pub struct CellSettings {
     /// Numbers of threads, such as 1,2,4..64 [default: 1, half the CPUs, all]
@@ -88,7 +89,7 @@ pub struct CellSettings {
     /// Content of the critical section [default: units]
     #[arg(long, value_enum)]
     pub workload: Option<Work>,
-    /// Measure the latency of each acquisition too, in slices of its own
+    /// Measure the latency of each acquisition too, in separate slices
     #[arg(long)]
     pub latency: bool,
 }
@@ -111,8 +112,8 @@ pub enum Work {
 #[command(next_help_heading = "On this machine")]
 #[serde(default)]
 pub struct NativeSettings {
-    /// Time of all cells together, in seconds [default: 60; of a ranking 2 for
-    /// each lock, from 10 to 60]
+    /// Time of all cells together, in seconds [default: 60; in a ranking 2 for
+    /// each lock, but at least 10 and at most 60]
     #[arg(long, value_name = "SECONDS")]
     pub time: Option<u32>,
     /// Stop after this many seconds, and report what was measured
@@ -132,9 +133,12 @@ pub struct NativeSettings {
     pub processes: bool,
 }
 
+/// The heading of options for modelled machines.
+pub(crate) const MODELLED: &str = "On a modelled machine";
+
 /// Settings of runs on a simulated machine.
 #[derive(Clone, Debug, Default, Args, Serialize, Deserialize, JsonSchema)]
-#[command(next_help_heading = "On a modelled machine (--on)")]
+#[command(next_help_heading = MODELLED)]
 #[serde(default)]
 pub struct ModelledSettings {
     /// Virtual CPUs of a simulated virtual machine

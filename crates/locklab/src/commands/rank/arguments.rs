@@ -2,7 +2,7 @@
 
 use super::needs::Need;
 use crate::cli::OwnLockArgs;
-use crate::commands::matrix::{ModelledSettings, NativeSettings, Threads, distinct};
+use crate::commands::matrix::{MODELLED, ModelledSettings, NativeSettings, Threads, distinct};
 use crate::comparing::ComparingArgs;
 use clap::Args;
 use locklab_lab::list::Numbers;
@@ -49,9 +49,9 @@ pub struct RankSettings {
     /// Numbers of threads, such as 1,2,4..64 [default: as in a matrix]
     #[arg(long, value_name = "LIST")]
     pub threads: Option<Threads>,
-    /// Replay the program of this recording of 'locklab record': its threads, with
-    /// what they do under each lock and between; --threads is the number of those
-    /// that do alike [default: as recorded]
+    /// Replay the program that 'locklab record' recorded in this file: what each
+    /// thread does while it holds a lock and between; --threads sets how many
+    /// threads do the same work [default: as recorded]
     #[arg(long, value_name = "FILE")]
     pub trace: Option<PathBuf>,
     /// Lengths of the critical section [default: 1]
@@ -60,7 +60,7 @@ pub struct RankSettings {
     /// Lengths of the non-critical section [default: 32]
     #[arg(long, value_name = "LIST")]
     pub non_critical: Option<Numbers>,
-    /// Measure the latency of each acquisition too, in slices of their own; a
+    /// Measure the latency of each acquisition too, in separate slices; a
     /// simulation always has it
     #[arg(long)]
     #[serde(default)]
@@ -83,7 +83,7 @@ pub struct RankSettings {
     pub here: NativeSettings,
     /// Simulate on a modelled machine: a name of `locklab machine list`, or a
     /// file
-    #[arg(long, value_name = "MACHINE")]
+    #[arg(long, value_name = "MACHINE", help_heading = MODELLED)]
     pub on: Option<String>,
     #[command(flatten)]
     #[serde(flatten)]

@@ -39,7 +39,7 @@ pub(super) fn replay(file: &Path) -> Result<Replay, Error> {
         ..Limits::default()
     };
     let program = Program::of(&trace, &limits).map_err(|fault| failed(fault.to_string()))?;
-    Replay::new(program, &file.display().to_string()).map_err(Error::Failed)
+    Replay::new(program, &file.display().to_string()).map_err(|e| Error::Failed(e.to_string()))
 }
 
 /// The numbers of workers for the numbers of threads that were asked for.
@@ -49,14 +49,13 @@ pub(super) fn workers(args: &RankSettings, replay: &Replay) -> Result<Vec<usize>
         None => vec![None],
     };
     let workers = asked.into_iter().map(|threads| replay.workers(threads));
-    workers.collect::<Result<_, _>>().map_err(Error::Usage)
+    Ok(workers.collect::<Result<_, _>>()?)
 }
 
 /// The plan of the specification, with the program where there is one.
 pub(super) fn plan(spec: Spec, replay: Option<Replay>, native: &Native) -> Result<Plan, Error> {
-    match replay {
+    Ok(match replay {
         Some(replay) => Plan::replaying(spec, replay, native),
         None => Plan::new(spec, native),
-    }
-    .map_err(Error::Usage)
+    }?)
 }
