@@ -218,13 +218,17 @@ fn grids(report: &Report, document: &mut Document) {
     );
 }
 
-/// One or two sentences per placement class that summarise the matrix, and the
+/// At most three sentences that summarise the matrix (the answer over all lengths,
+/// what single cells show, and what depends on the placement of the CPUs), and the
 /// cells of each verdict where there are too many for a sentence.
 fn summary(report: &Report) -> (Vec<String>, Facts) {
     let groups = groups(report);
     let several = groups.len() > 1;
-    let mut sentences: Vec<String> = regions::lead(report).into_iter().collect();
+    let lead = regions::lead(report);
+    let counted = lead.is_some();
+    let mut sentences: Vec<String> = lead.into_iter().collect();
     let mut places = Facts::new();
+    let mut by_placement = Vec::new();
     for group in &groups {
         let cells = all_placed(report, &group.cells);
         let margin = design::margin(report);
@@ -236,16 +240,24 @@ fn summary(report: &Report) -> (Vec<String>, Facts) {
         if words.is_empty() {
             sentences.push(found.sentence);
             places.extend(found.places);
+            continue;
+        }
+        let of = group.words(str::to_owned).join(", ");
+        if counted && group.class.is_some() {
+            by_placement.push(format!("{of}, {}", placed::counts(&cells)));
         } else {
             let words = words.join(", ");
-            sentences.push(caveats::sentence_case(&format!(
-                "{words}: {}",
-                found.sentence
-            )));
-            let of = group.words(str::to_owned).join(", ");
-            let named = |(word, at): (String, String)| (format!("{word}, {of}"), at);
-            places.extend(found.places.into_iter().map(named));
+            let sentence = found.sentence.replacen("In ", "in ", 1);
+            sentences.push(caveats::sentence_case(&format!("{words}: {sentence}")));
         }
+        let named = |(word, at): (String, String)| (format!("{word}, {of}"), at);
+        places.extend(found.places.into_iter().map(named));
+    }
+    if !by_placement.is_empty() {
+        sentences.push(format!(
+            "Where the ratio depends on the placement of the CPUs: {}.",
+            by_placement.join("; ")
+        ));
     }
     if report.experiment.design.aa {
         sentences.push(aa(report));

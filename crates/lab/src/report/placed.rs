@@ -272,7 +272,24 @@ pub(super) fn summary(cells: &[Placed], subject: &str, margin: &str, lengths: Le
     }
 }
 
-/// "12 to 95 %", or or "a factor of 1.12 to 24.0" where percentages mislead.
+/// "better in 2, flat in 5 of 7 cells".
+pub(super) fn counts(cells: &[Placed]) -> String {
+    let found: Vec<String> = ["better", "worse", "flat", "unclear", "invalid"]
+        .into_iter()
+        .filter_map(|word| {
+            let of = cells.iter().filter(|c| c.judged.verdict.word() == word);
+            let count = of.count();
+            (count > 0).then(|| format!("{word} in {count}"))
+        })
+        .collect();
+    format!(
+        "{} of {}",
+        found.join(", "),
+        number::count(cells.len(), "cell")
+    )
+}
+
+/// "12 to 95 %", or "a factor of 1.12 to 24.0" where percentages mislead.
 fn extent(cells: &[&Placed]) -> String {
     let ratios: Vec<f64> = cells.iter().filter_map(|c| Some(c.ratio?.value)).collect();
     let low = ratios.iter().copied().fold(f64::INFINITY, f64::min);

@@ -7,20 +7,89 @@ use locklab_document::Facts;
 use locklab_document::number;
 use locklab_judge::Verdict;
 
-/// A sentence on all contended cells of a machine. On a model single cells are
-/// seldom open, and a mean over four and forty threads is no answer to put first.
+/// The answer over all lengths, in one sentence: what is shown with one thread and
+/// with several. On a model single cells are seldom open, and a mean over four and
+/// forty threads is no answer to put first.
 pub(super) fn lead(report: &Report) -> Option<String> {
     if !matches!(report.experiment.provenance, Provenance::Hardware(_)) {
         return None;
     }
-    let mut regions = report.verdicts.regions.iter();
-    let all = regions.find(|r| matches!(r.part, Part::Contended))?;
-    let noun = number::plural(2, report.lengths.noun());
-    Some(format!(
-        "{} over all cells of several {noun} on CPUs of their own: {}.",
-        report.subject(),
-        found(all)
-    ))
+    let all = &report.verdicts.regions;
+    let contended = all.iter().any(|r| r.part == Part::Contended);
+    let answers = |r: &&JudgedPart| match r.part {
+        // All numbers of several threads are one.
+        Part::Threads(n, crowded) => n == 1 || crowded || !contended,
+        Part::Contended => true,
+        Part::NonCritical(_) => false,
+    };
+    let mut clauses: Vec<(String, Vec<String>)> = Vec::new();
+    let mut regions: Vec<&JudgedPart> = all.iter().filter(answers).collect();
+    regions.sort_by_key(|r| matches!(r.part, Part::Threads(_, true)));
+    for region in regions {
+        let (shown, place) = (shown(region), with(region.part, report.lengths));
+        match clauses.iter_mut().find(|(clause, _)| *clause == shown) {
+            Some((_, places)) => places.push(place),
+            None => clauses.push((shown, vec![place])),
+        }
+    }
+    let clauses: Vec<String> = clauses
+        .into_iter()
+        .map(|(shown, places)| format!("{shown} {}", places.join(" and ")))
+        .collect();
+    (!clauses.is_empty()).then(|| {
+        format!(
+            "Over all lengths, {} is {}.",
+            report.subject(),
+            clauses.join("; ")
+        )
+    })
+}
+
+/// "better by 9.1 % (8.0 to 10 %)", "shown flat within 1 %", "unclear (0.98 to 1.03)".
+fn shown(region: &JudgedPart) -> String {
+    let verdict = &region.judged.verdict;
+    let Some(ratio) = region.judged.ratio() else {
+        return "not measured".into();
+    };
+    let bounded = region.judged.ci95.low.is_finite();
+    match verdict {
+        Verdict::Flat { .. } => flat(region),
+        Verdict::Better | Verdict::Worse if ratio.value < 3.0 => {
+            let percent = |r: f64| number::percent((100.0 * (r - 1.0)).abs());
+            let [value, low, high] = [ratio.value, ratio.low, ratio.high].map(percent);
+            let (near, far) = if ratio.value > 1.0 {
+                (low, high)
+            } else {
+                (high, low)
+            };
+            format!("{} by {value} % ({near} to {far} %)", verdict.word())
+        }
+        Verdict::Better | Verdict::Worse => {
+            let [value, low, high] = [ratio.value, ratio.low, ratio.high].map(number::ratio);
+            format!(
+                "{} by a factor of {value} ({low} to {high})",
+                verdict.word()
+            )
+        }
+        _ if bounded => format!(
+            "{} ({} to {})",
+            verdict.word(),
+            fine(ratio.low),
+            fine(ratio.high)
+        ),
+        _ => verdict.word().into(),
+    }
+}
+
+/// "with 2 threads".
+fn with(part: Part, lengths: Lengths) -> String {
+    match part {
+        Part::Contended => format!(
+            "with several {} on CPUs of their own",
+            number::plural(2, lengths.noun())
+        ),
+        part => format!("with {}", name(part, lengths)),
+    }
 }
 
 /// A line for each region, the rows first.
@@ -76,15 +145,20 @@ fn found(region: &JudgedPart) -> String {
         return "not measured".into();
     };
     let [value, low, high] = [ratio.value, ratio.low, ratio.high].map(fine);
-    let margin = number::percent(100.0 * region.delta);
     let verdict = match &region.judged.verdict {
-        Verdict::Flat { .. } => format!("shown flat within {margin} %"),
+        Verdict::Flat { .. } => flat(region),
         verdict => verdict.word().to_owned(),
     };
     if !region.judged.ci95.low.is_finite() {
         return format!("{value}, too few pairs for an interval, {verdict}");
     }
     format!("{value} ({low} to {high}), {verdict}")
+}
+
+/// "shown flat within 1 %".
+fn flat(region: &JudgedPart) -> String {
+    let margin = number::percent(100.0 * region.delta);
+    format!("shown flat within {margin} %")
 }
 
 /// A ratio with the digits that a region resolves.
