@@ -40,7 +40,7 @@ impl Accelerator {
 /// QEMU and the plugin.
 #[derive(Clone, Debug)]
 pub struct Qemu {
-    tool: Tool,
+    pub(crate) tool: Tool,
     /// The version that QEMU reports.
     pub version: String,
     /// The file of our plugin, which counts instructions and misses.
@@ -69,7 +69,9 @@ pub struct Boot<'a> {
     /// speed.
     pub counted: bool,
     /// Whether the guest is told that it runs on a machine of its own: a guest
-    /// that knows better spins for a lock without telling its tracepoints.
+    /// that knows better waits by `virt_spin_lock()` instead of in the queue of
+    /// its queued spinlocks, and its tracepoints see nothing of that. One CPU
+    /// that is counted is always told the truth: it never waits.
     pub alone: bool,
     /// The time limit of a run.
     pub limit: Duration,
@@ -110,7 +112,13 @@ impl Qemu {
         add(&["-display", "none", "-smp", &cpus]);
         add(&["-m", &boot.memory_mib.to_string()]);
         match boot.accelerator {
-            Accelerator::Kvm => add(&["-accel", "kvm", "-cpu", "host"]),
+            Accelerator::Kvm => {
+                let cpu = match boot.alone {
+                    true => "host,-hypervisor,kvm=off",
+                    false => "host",
+                };
+                add(&["-accel", "kvm", "-cpu", cpu]);
+            }
             // A check, never a time: with instructions as the clock CPUs would
             // take turns, and never wait for one another.
             Accelerator::Tcg if boot.vcpus > 1 => {

@@ -15,8 +15,12 @@ use std::time::Duration;
 const NGINX: &str = include_str!("../guest/nginx.conf");
 
 /// The sources of every first program: the workloads, and what they include.
-const WORKLOADS: [Source; 9] = [
+const WORKLOADS: [Source; 13] = [
     ("workloads.c", include_str!("../guest/workloads.c")),
+    ("calls.c", include_str!("../guest/calls.c")),
+    ("programs.c", include_str!("../guest/programs.c")),
+    ("kernel_locks.c", include_str!("../guest/kernel_locks.c")),
+    ("plan.h", include_str!("../guest/plan.h")),
     ("workloads.h", include_str!("../guest/workloads.h")),
     ("counters.c", include_str!("../guest/counters.c")),
     ("counters.h", include_str!("../guest/counters.h")),

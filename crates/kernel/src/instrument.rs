@@ -20,6 +20,7 @@ use locklab_judge::Side;
 use locklab_lab::experiment::{Cell, Design, Experiment, Invalid, Sample};
 use locklab_lab::instrument::{Instrument, Pairing, Stopped, Turn};
 use serde_json::{Value, json};
+use std::path::Path;
 use std::time::Duration;
 
 /// How guests are run.
@@ -48,6 +49,9 @@ pub struct GuestRun<'a> {
     pub seed: u64,
     /// Whether the plugin counts.
     pub counted: bool,
+    /// Whether the guest is told that it runs on a machine of its own; a translated
+    /// guest whose locks are profiled is, whatever this says.
+    pub alone: bool,
 }
 
 impl Guests<'_> {
@@ -66,19 +70,31 @@ impl Guests<'_> {
         let (kernel, load) = (run.kernel, run.load);
         guest::write_initramfs(self.cache, load, kernel.modules.as_deref(), &initramfs)?;
         let cmdline = format!("{} {}", load.cmdline(), kernel.cmdline);
-        let boot = Boot {
-            image: kernel.image(run.layout)?,
-            initramfs: &initramfs,
-            cmdline: cmdline.trim(),
+        let boot = self.parameters(run, &initramfs, cmdline.trim())?;
+        self.qemu.boot(&boot, folder.path(), self.cache.interrupt)
+    }
+
+    /// How QEMU boots a guest.
+    pub(crate) fn parameters<'b>(
+        &self,
+        run: &GuestRun<'b>,
+        initramfs: &'b Path,
+        cmdline: &'b str,
+    ) -> Result<Boot<'b>, Error> {
+        let load = run.load;
+        let told_by_tracepoints = load.profile && self.accelerator == Accelerator::Tcg;
+        Ok(Boot {
+            image: run.kernel.image(run.layout)?,
+            initramfs,
+            cmdline,
             memory_mib: load.workload.memory_mib(),
             vcpus: load.vcpus,
             seed: run.seed,
             accelerator: self.accelerator,
             counted: run.counted && !load.profile,
-            alone: load.profile,
+            alone: run.alone || told_by_tracepoints,
             limit: self.limit,
-        };
-        self.qemu.boot(&boot, folder.path(), self.cache.interrupt)
+        })
     }
 }
 
@@ -147,6 +163,7 @@ impl Kernels<'_> {
                 load,
                 seed,
                 counted: true,
+                alone: false,
             })
             .map_err(stopped)?;
         let mut sample = sample(&outcome, self.accelerator, seed);
@@ -158,6 +175,7 @@ impl Kernels<'_> {
                 load: &load,
                 seed,
                 counted: false,
+                alone: false,
             });
             let outcome = outcome.map_err(stopped)?.map_err(|invalid| invalid.why);
             sample.detail[lock_report::KEY] =
@@ -309,6 +327,7 @@ impl Instrument for Kernels<'_> {
             load,
             seed: self.seed_of(index),
             counted: true,
+            alone: false,
         };
         match Check::of(&self.guests(), &run, first, &cell.pairs) {
             Ok(check) => {

@@ -139,6 +139,7 @@ fn probe(cache: &Cache<'_>, qemu: &Qemu, kernel: &Kernel) -> Result<Probe, Error
         load: &Load::new(Workload::Boot),
         seed: 1,
         counted: false,
+        alone: false,
     };
     match guests.run(&run) {
         Ok(Ok(_)) => Ok(Probe::Works),

@@ -1,6 +1,12 @@
-//! The kernel's own torture test of its locks, on two CPUs: it shows whether
+//! The kernel's own torture test of its locks, on several CPUs: it shows whether
 //! both kernels' locks exclude, before anything is compared. It must never be
 //! timed: in the translator each CPU is a thread of the host.
+//!
+//! A kernel has two locks of one name. On a machine of its own a CPU waits in the
+//! queue of its queued spinlock; a guest of a hypervisor that it does not know waits
+//! by `virt_spin_lock()`, without a queue. Which one runs is decided by one bit of
+//! CPUID, so each kernel is booted with it and without it, and must say that it saw
+//! what was meant. The check must never pass on a lock that nothing waited by.
 
 use crate::boot::Qemu;
 use crate::cache::Cache;
@@ -8,20 +14,31 @@ use crate::instrument::{GuestRun, Guests};
 use crate::kvm::choose;
 use crate::layout::Form;
 use crate::making::{Kernel, Making, ReadyVariant};
+use crate::outcome::Measured;
 use crate::plan::{Plan, Scope, equipped};
 use crate::recipe::Variant;
 use crate::workload::{Load, Workload};
 use locklab_host::error::Error;
 use locklab_lab::experiment::Facts;
 
-/// CPUs of the guest: what one CPU runs alone never waits for another.
-const CPUS: u64 = 2;
+/// CPUs of the guest. Of two, one holds the lock and the other waits at its pending
+/// bit; only with more does anybody wait in the queue.
+const CPUS: u64 = 4;
 
-/// Runs it once with each kernel of a variant. It loads modules, which a kernel
-/// in another link order does not take, so it runs in the order of the build.
+/// As what each kernel runs: whether it is told that it runs on a machine of its
+/// own, and what the report calls that.
+const PLACES: [(bool, &str); 2] = [
+    (true, "on a machine of its own"),
+    (false, "as a guest of an unknown hypervisor"),
+];
+
+/// Runs it with each kernel of a variant in each place. It loads modules, which a
+/// kernel in another link order does not take, so it runs in the order of the
+/// build.
 ///
 /// # Errors
-/// If a lock fails, or a guest; also after Ctrl-C.
+/// If a lock fails, or a guest; if a guest was not told what it runs on; also after
+/// Ctrl-C.
 pub(crate) fn torture(
     making: &mut Making<'_>,
     variant: &Variant,
@@ -30,11 +47,7 @@ pub(crate) fn torture(
     load: &Load,
     seed: u64,
 ) -> Result<(), Error> {
-    let load = Load {
-        vcpus: CPUS,
-        processes: load.processes.max(2 * CPUS),
-        ..load.clone()
-    };
+    let load = tortured(load);
     for (at, kernel) in ready.kernels.iter().enumerate() {
         let plain = Kernel {
             images: match &ready.builds {
@@ -43,29 +56,69 @@ pub(crate) fn torture(
             },
             ..kernel.clone()
         };
-        let outcome = guests.run(&GuestRun {
-            kernel: &plain,
-            layout: 0,
-            load: &load,
-            seed,
-            counted: false,
-        })?;
-        if let Err(invalid) = outcome {
-            return Err(Error::Failed(format!(
-                "locktorture of the {} kernel on {CPUS} CPUs: {invalid}",
-                ["baseline", "experiment"][at]
-            )));
+        for (run, place) in runs(&plain, &load, seed) {
+            let found = guests.run(&run)?.map_err(|invalid| invalid.to_string());
+            if let Err(why) = found.and_then(|measured| saw(&measured, run.alone)) {
+                return Err(Error::Failed(format!(
+                    "locktorture of the {} kernel, {place}, on {CPUS} CPUs: {why}",
+                    ["baseline", "experiment"][at]
+                )));
+            }
         }
     }
-    making.fact(
-        "Locktorture",
-        &variant.name,
-        format!(
-            "both kernels passed on {CPUS} CPUs in QEMU ({} threads, {} s each)",
-            load.processes, load.operations
-        ),
-    );
+    making.fact("Locktorture", &variant.name, fact(&load));
     Ok(())
+}
+
+/// The load on as many CPUs as a check takes, with two threads for each.
+fn tortured(load: &Load) -> Load {
+    Load {
+        vcpus: CPUS,
+        processes: load.processes.max(2 * CPUS),
+        ..load.clone()
+    }
+}
+
+/// The runs of a kernel, each with the name of its place.
+fn runs<'a>(
+    kernel: &'a Kernel,
+    load: &'a Load,
+    seed: u64,
+) -> impl Iterator<Item = (GuestRun<'a>, &'static str)> {
+    PLACES.into_iter().map(move |(alone, place)| {
+        let run = GuestRun {
+            kernel,
+            layout: 0,
+            load,
+            seed,
+            counted: false,
+            alone,
+        };
+        (run, place)
+    })
+}
+
+/// Whether the guest saw what it was meant to run on: by this its lock was chosen.
+fn saw(measured: &Measured, alone: bool) -> Result<(), String> {
+    let hypervisor = measured.results.get("hypervisor").map(String::as_str);
+    let meant = if alone { "no" } else { "yes" };
+    if hypervisor == Some(meant) {
+        return Ok(());
+    }
+    Err(format!(
+        "the guest was to see {} hypervisor and says '{}', so another of its locks was tortured",
+        if alone { "no" } else { "a" },
+        hypervisor.unwrap_or("nothing")
+    ))
+}
+
+/// What the report says of a check that passed.
+fn fact(load: &Load) -> String {
+    format!(
+        "both kernels passed on {CPUS} CPUs in QEMU ({} threads, {} s each), {} (where a queued \
+         spinlock queues) and {} (where it is virt_spin_lock())",
+        load.processes, load.operations, PLACES[0].1, PLACES[1].1
+    )
 }
 
 /// Builds the kernels of an experiment with the ready configuration and tortures
@@ -112,5 +165,76 @@ pub fn torture_in_qemu(cache: &Cache<'_>, plan: &Plan) -> Result<Facts, Error> {
             variant.name
         ))),
         None => Ok(making.into_facts()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::boot::Accelerator;
+    use crate::cache::{Cache, Tool};
+    use std::path::Path;
+    use std::sync::atomic::AtomicBool;
+    use std::time::Duration;
+
+    #[test]
+    fn a_kernel_is_tortured_with_each_of_its_locks() {
+        let interrupt = AtomicBool::new(false);
+        let cache = Cache {
+            root: "/none".into(),
+            interrupt: &interrupt,
+            quiet: true,
+        };
+        let qemu = Qemu {
+            tool: Tool {
+                name: "q",
+                path: "/q".into(),
+                environment: Vec::new(),
+            },
+            version: String::new(),
+            plugin: "/p.so".into(),
+        };
+        let kernel = Kernel {
+            images: vec!["vmlinux".into()],
+            modules: None,
+            cmdline: String::new(),
+        };
+        let load = tortured(&Load::new(Workload::Locktorture));
+        for accelerator in [Accelerator::Tcg, Accelerator::Kvm] {
+            let guests = Guests {
+                cache: &cache,
+                qemu: &qemu,
+                accelerator,
+                limit: Duration::from_secs(1),
+            };
+            let hidden: Vec<bool> = runs(&kernel, &load, 1)
+                .map(|(run, _)| {
+                    let boot = guests.parameters(&run, Path::new("i"), "").unwrap();
+                    let words = qemu.arguments(&boot);
+                    // Somebody waits in the queue only if there are three.
+                    assert!(
+                        words
+                            .iter()
+                            .any(|word| word.to_string_lossy().starts_with("4,"))
+                    );
+                    words
+                        .iter()
+                        .any(|word| word.to_string_lossy().contains("-hypervisor"))
+                })
+                .collect();
+            assert_eq!(hidden, [true, false]);
+        }
+    }
+
+    #[test]
+    fn a_guest_that_saw_something_else_has_not_passed() {
+        let measured = |text: &str| crate::outcome::parse(text).unwrap();
+        let results = "unit second\nwork 5\nelapsed-ns 5\n";
+        let of = |word: &str| measured(&format!("hypervisor {word}\n{results}done\n"));
+        assert_eq!(saw(&of("no"), true), Ok(()));
+        assert_eq!(saw(&of("yes"), false), Ok(()));
+        let why = saw(&of("yes"), true).unwrap_err();
+        assert!(why.contains("another of its locks"), "{why}");
+        assert!(saw(&measured(&format!("{results}done\n")), true).is_err());
     }
 }

@@ -243,7 +243,7 @@ mod tests {
         for workload in Workload::value_variants() {
             let name = workload.name();
             assert!(
-                guest.contains(&format!("!strcmp(workload, \"{name}\")")),
+                guest.contains(&format!("!strcmp(plan.workload, \"{name}\")")),
                 "{name}"
             );
             let value = workload.to_possible_value().unwrap();

@@ -93,6 +93,7 @@ pub(super) fn boot(args: &BootArgs, common: &Common, cache: &Cache<'_>) -> Resul
             load: &load,
             seed: args.seed,
             counted,
+            alone: false,
         };
         guests
             .run(&run)?
