@@ -21,6 +21,7 @@ pub mod dry_run;
 pub mod home;
 mod instrument;
 mod modules;
+mod patience;
 mod prepare;
 mod session;
 mod ssh;

@@ -8,6 +8,7 @@
 //! taken from a kernel that has not proved which one it is.
 
 use crate::home::Home;
+use crate::patience::Patience;
 use crate::session::{Session, token};
 use crate::ssh::{NoAnswer, Ssh, To};
 use locklab_host::interrupt::last_words;
@@ -26,6 +27,9 @@ pub(crate) const LIMIT: Limit = Limit::seconds(900);
 
 /// The longest answer to a question that is asked again and again.
 const LOOK: Duration = Duration::from_secs(20);
+
+/// A command that switches a machine off and on has at least this long.
+const POWER: Duration = Duration::from_secs(300);
 
 /// Lines of a console that are kept.
 const LAST_LINES: usize = 12;
@@ -116,6 +120,10 @@ pub(crate) struct Machine<'a> {
     home: Home,
     /// Between two questions whether it answers.
     pub(crate) pause: Duration,
+    /// The longest answer to such a question.
+    look: Duration,
+    /// How often it is asked at most; only the limit ends this but in tests.
+    looks: u32,
     console: Option<(Running, PathBuf)>,
     /// What the console had printed when the present start began.
     console_from: u64,
@@ -133,7 +141,7 @@ impl<'a> Machine<'a> {
         ssh: Ssh,
         settings: BoxSettings,
     ) -> Result<Self, Trouble> {
-        let home = Home::ask(&ssh, session.path(), LOOK.max(LOOK * 3), cache.interrupt);
+        let home = Home::ask(&ssh, session.path(), LOOK * 3, cache.interrupt);
         let home = home.map_err(|no| match no {
             NoAnswer::Interrupted => Trouble::Interrupted,
             no => Trouble::Fatal(format!(
@@ -152,6 +160,8 @@ impl<'a> Machine<'a> {
             place,
             home,
             pause: Duration::from_secs(2),
+            look: LOOK,
+            looks: u32::MAX,
             console: None,
             console_from: 0,
             watchdog: false,
@@ -165,6 +175,10 @@ impl<'a> Machine<'a> {
 
     fn limit(&self) -> Duration {
         self.settings.limit.unwrap_or(LIMIT).duration()
+    }
+
+    fn patience(&self) -> Patience {
+        Patience::new(self.limit(), self.looks)
     }
 
     fn call(&self, to: To, command: &str, input: Option<&Path>) -> Result<String, NoAnswer> {
@@ -327,8 +341,8 @@ impl<'a> Machine<'a> {
         before: &str,
         began: Instant,
     ) -> Result<Up, Trouble> {
-        let mut still_home = false;
-        while began.elapsed() < self.limit() {
+        let (mut still_home, mut patience) = (false, self.patience());
+        while patience.lasts() {
             match self.look(To::Kernel, "facts") {
                 Ok(text) => {
                     let facts = Facts::read(&text);
@@ -422,8 +436,8 @@ impl<'a> Machine<'a> {
         let Place::Kernel(up) = self.place.clone() else {
             return Err(self.failed(why.into()));
         };
-        let began = Instant::now();
-        while began.elapsed() < self.limit() {
+        let mut patience = self.patience();
+        while patience.lasts() {
             match self.look(To::Kernel, "facts") {
                 Ok(text) => {
                     let facts = Facts::read(&text);
@@ -467,7 +481,7 @@ impl<'a> Machine<'a> {
     }
 
     fn look(&self, to: To, command: &str) -> Result<String, NoAnswer> {
-        let limit = LOOK.min(self.limit());
+        let limit = self.look.min(self.limit());
         self.ssh
             .call(to, command, None, limit, self.cache.interrupt)
     }
@@ -556,8 +570,8 @@ impl<'a> Machine<'a> {
     }
 
     fn wait_for_home(&mut self, up: &Up, never: &AtomicBool) -> bool {
-        let began = Instant::now();
-        while began.elapsed() < self.limit() {
+        let (began, mut patience) = (Instant::now(), self.patience());
+        while patience.lasts() {
             let answer = self.ssh.call(To::Home, BOOT_ID, None, LOOK, never);
             // A system that is being left still answers for a while.
             let leaving = began.elapsed() < LOOK.min(self.limit());
@@ -583,7 +597,7 @@ impl<'a> Machine<'a> {
             self.ssh.destination()
         ));
         let log = self.session.file("power-cycle");
-        let ended = shell(&command, self.session.path()).run(&log, self.limit(), never);
+        let ended = shell(&command, self.session.path()).run(&log, self.limit().max(POWER), never);
         let failure = match ended {
             Ok(ended) => ended.failure(),
             Err(trouble) => Some(trouble.to_string()),

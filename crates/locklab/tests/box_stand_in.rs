@@ -6,380 +6,17 @@
 //! Both kernels are ready ones of Debian, of different versions: a sample says
 //! which kernel it is of, so that no sample can be of the wrong one.
 
+mod configuration;
+mod machine;
+mod stand_in;
+
+use machine::DISKS;
 use serde_json::Value;
-use std::io::{Read, Write};
-use std::net::{Shutdown, TcpListener, TcpStream};
-use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU16, Ordering};
-use std::time::{Duration, Instant};
-
-/// Long enough for a boot in the translator beside other tests.
-const PATIENCE: Duration = Duration::from_secs(600);
-
-/// Disks beside its own: files with their serial numbers. The first is empty, on the
-/// other is something.
-const DISKS: [(&str, &str); 2] = [("scratch", "S3EW-1"), ("precious", "S3EW-2")];
-
-/// A ready kernel, unpacked from its package.
-struct Ready {
-    image: PathBuf,
-    modules: PathBuf,
-    release: String,
-}
-
-/// The two kernels in `target/box-kernels`, the older first.
-fn kernels() -> Option<[Ready; 2]> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/box-kernels");
-    let root = root.canonicalize().ok()?;
-    let mut found: Vec<Ready> = std::fs::read_dir(&root)
-        .ok()?
-        .flatten()
-        .filter_map(|entry| {
-            let folder = entry.path();
-            let modules = std::fs::read_dir(folder.join("lib/modules")).ok()?;
-            let modules = modules.flatten().next()?.path();
-            let release = modules.file_name()?.to_str()?.to_owned();
-            let image = folder.join(format!("boot/vmlinuz-{release}"));
-            image.is_file().then_some(Ready {
-                image,
-                modules,
-                release,
-            })
-        })
-        .collect();
-    found.sort_by(|one, other| one.release.cmp(&other.release));
-    found.try_into().ok()
-}
-
-/// The stand-in: QEMU, started again by a power cycle, behind a port whose
-/// connections can be broken.
-struct StandIn {
-    folder: PathBuf,
-    kernels: [Ready; 2],
-    machine: Machine,
-    /// Whether the next connection that only waits is broken.
-    break_one: Arc<AtomicBool>,
-}
-
-/// The running machine.
-struct Machine {
-    folder: PathBuf,
-    inner: Arc<AtomicU16>,
-    child: Child,
-}
-
-impl Machine {
-    fn start(folder: &Path, inner: Arc<AtomicU16>) -> Self {
-        let port = TcpListener::bind("127.0.0.1:0").unwrap();
-        let port = port.local_addr().unwrap().port();
-        let card = format!("user,model=virtio-net-pci,hostfwd=tcp:127.0.0.1:{port}-:22");
-        let _ = std::fs::remove_file(folder.join("qmp"));
-        // One log of all power cycles.
-        let serial = std::fs::File::options()
-            .create(true)
-            .append(true)
-            .open(folder.join("serial"))
-            .unwrap();
-        let child = Command::new("qemu-system-x86_64")
-            .args(["-nodefaults", "-display", "none", "-vga", "none"])
-            .args([
-                "-accel",
-                "tcg",
-                "-cpu",
-                "max,la57=off",
-                "-smp",
-                "1",
-                "-m",
-                "1024",
-            ])
-            // The first of the disks, and the one from which it starts.
-            .args(["-drive", "file=disk,format=raw,if=none,id=disk"])
-            .args([
-                "-device",
-                "virtio-blk-pci,drive=disk,bootindex=0",
-                "-nic",
-                &card,
-            ])
-            .args(
-                DISKS
-                    .map(|(name, serial)| {
-                        [
-                            "-drive".to_owned(),
-                            format!("file={name},format=raw,if=none,id={name}"),
-                            "-device".to_owned(),
-                            format!("virtio-blk-pci,drive={name},serial={serial}"),
-                        ]
-                    })
-                    .concat(),
-            )
-            .args(["-serial", "stdio", "-qmp", "unix:qmp,server=on,wait=off"])
-            .current_dir(folder)
-            .stdin(Stdio::null())
-            .stdout(serial)
-            .spawn()
-            .unwrap();
-        inner.store(port, Ordering::Relaxed);
-        Self {
-            folder: folder.into(),
-            inner,
-            child,
-        }
-    }
-
-    fn cycle(&mut self) {
-        self.child.kill().unwrap();
-        self.child.wait().unwrap();
-        *self = Self::start(&self.folder.clone(), self.inner.clone());
-    }
-
-    /// Stops its processor for good, as a kernel that hangs.
-    fn hang(&self) {
-        let mut qmp = UnixStream::connect(self.folder.join("qmp")).unwrap();
-        for command in ["qmp_capabilities", "stop"] {
-            writeln!(qmp, "{{\"execute\": \"{command}\"}}").unwrap();
-        }
-        // Its answers: a greeting, and one for each command.
-        let (mut heard, mut buffer) = (String::new(), [0; 1024]);
-        while heard.matches("\"return\"").count() < 2 {
-            let n = qmp.read(&mut buffer).unwrap();
-            heard.push_str(&String::from_utf8_lossy(&buffer[..n]));
-        }
-    }
-}
-
-impl Drop for Machine {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-/// Passes connections on to the machine, and breaks one that only waits if that
-/// was asked for.
-fn proxy(inner: Arc<AtomicU16>, break_one: Arc<AtomicBool>) -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = listener.local_addr().unwrap().port();
-    std::thread::spawn(move || {
-        for client in listener.incoming() {
-            let (inner, break_one) = (inner.clone(), break_one.clone());
-            std::thread::spawn(move || {
-                let client = client.ok()?;
-                let port = inner.load(Ordering::Relaxed);
-                let machine = TcpStream::connect(("127.0.0.1", port)).ok()?;
-                let idle = Arc::new(AtomicBool::new(false));
-                let up = (client.try_clone().ok()?, machine.try_clone().ok()?);
-                let one = idle.clone();
-                std::thread::spawn(move || pass(up.0, up.1, &one));
-                let down = (machine.try_clone().ok()?, client.try_clone().ok()?);
-                let other = idle.clone();
-                std::thread::spawn(move || pass(down.0, down.1, &other));
-                // A run is the only call that is silent for so long once it was
-                // let in; an upload never is.
-                loop {
-                    idle.store(true, Ordering::Relaxed);
-                    std::thread::sleep(Duration::from_secs(4));
-                    if client.peer_addr().is_err() || machine.peer_addr().is_err() {
-                        return Some(());
-                    }
-                    if idle.load(Ordering::Relaxed) && break_one.swap(false, Ordering::Relaxed) {
-                        let _ = client.shutdown(Shutdown::Both);
-                        let _ = machine.shutdown(Shutdown::Both);
-                        return Some(());
-                    }
-                }
-            });
-        }
-    });
-    port
-}
-
-fn pass(mut from: TcpStream, mut to: TcpStream, idle: &AtomicBool) {
-    let mut buffer = [0; 16384];
-    while let Ok(n @ 1..) = from.read(&mut buffer) {
-        idle.store(false, Ordering::Relaxed);
-        if to.write_all(&buffer[..n]).is_err() {
-            break;
-        }
-    }
-    let _ = to.shutdown(Shutdown::Write);
-}
-
-impl StandIn {
-    fn new(name: &str) -> Self {
-        let kernels =
-            kernels().expect("two kernels in target/box-kernels (cargo xtask test --box)");
-        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("box-{name}"));
-        let _ = std::fs::remove_dir_all(&folder);
-        std::fs::create_dir_all(folder.join("bin")).unwrap();
-        let run = |command: &mut Command| {
-            let output = command.current_dir(&folder).output().unwrap();
-            assert!(output.status.success(), "{output:?}");
-        };
-        run(Command::new("ssh-keygen").args(["-q", "-t", "ed25519", "-N", "", "-f", "user"]));
-        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/box/disk.sh");
-        let [_, home] = &kernels;
-        run(Command::new("sh")
-            .arg(script)
-            .args([&home.image, &home.modules])
-            .args(["user.pub", "disk"]));
-        for (name, _) in DISKS {
-            let disk = std::fs::File::create(folder.join(name)).unwrap();
-            disk.set_len(512 << 20).unwrap();
-        }
-        let precious = std::fs::File::options()
-            .write(true)
-            .open(folder.join("precious"));
-        std::os::unix::fs::FileExt::write_all_at(&precious.unwrap(), b"letters", 70_000).unwrap();
-        let (inner, break_one) = (
-            Arc::new(AtomicU16::new(0)),
-            Arc::new(AtomicBool::new(false)),
-        );
-        let machine = Machine::start(&folder, inner.clone());
-        let port = proxy(inner, break_one.clone());
-        // A user's configuration, which locklab must go by.
-        let at = folder.display();
-        let config = format!(
-            "Host stand-in\n HostName 127.0.0.1\n Port {port}\n User root\n IdentityFile {at}/user\n \
-             StrictHostKeyChecking accept-new\n UserKnownHostsFile {at}/known\n"
-        );
-        std::fs::write(folder.join("config"), config).unwrap();
-        let ssh = format!("#!/bin/sh\nexec /usr/bin/ssh -F {at}/config \"$@\"\n");
-        std::fs::write(folder.join("bin/ssh"), ssh).unwrap();
-        run(Command::new("chmod").args(["755", "bin/ssh"]));
-        let stand_in = Self {
-            folder,
-            kernels,
-            machine,
-            break_one,
-        };
-        stand_in.wait("it boots its own system", || stand_in.boot_id().is_some());
-        stand_in
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.folder.join(name)
-    }
-
-    fn wait(&self, what: &str, done: impl Fn() -> bool) {
-        let began = Instant::now();
-        while !done() {
-            assert!(began.elapsed() < PATIENCE, "{what}: not in time");
-            std::thread::sleep(Duration::from_millis(500));
-        }
-    }
-
-    /// The boot id of its own system, if that answers.
-    fn boot_id(&self) -> Option<String> {
-        let output = Command::new(self.path("bin/ssh"))
-            .args(["-o", "BatchMode=yes", "-o", "ConnectTimeout=10", "stand-in"])
-            .arg("cat /proc/sys/kernel/random/boot_id")
-            .stdin(Stdio::null())
-            .output()
-            .unwrap();
-        let id = String::from_utf8(output.stdout).ok()?;
-        output.status.success().then(|| id.trim().to_owned())
-    }
-
-    /// How often a measured kernel began to boot: the machine's own is quiet.
-    fn boots(&self) -> usize {
-        let serial = std::fs::read(self.path("serial")).unwrap_or_default();
-        let serial = String::from_utf8_lossy(&serial);
-        serial.matches("] Linux version ").count()
-    }
-
-    /// Writes the experiment file; `more` is added to the experiment's command
-    /// line. A translator beside other work is too slow for the check of the
-    /// timer, which panics then.
-    fn file(&self, operations: u64, more: &str) {
-        let [old, new] = &self.kernels;
-        let side =
-            |ready: &Ready| format!("image = {:?}\nmodules = {:?}\n", ready.image, ready.modules);
-        let at = self.folder.display();
-        let text = format!(
-            "kind = \"kernel\"\nname = \"two-ready-kernels\"\n[kernel]\ncmdline = \"no_timer_check\"\n[baseline]\n{}[experiment]\n{}cmdline = \"{more}\"\n\
-             [[workload]]\nname = \"fstat\"\noperations = 1000\nprocesses = 2\n\
-             [[workload]]\nname = \"context-switch\"\noperations = {operations}\n\
-             [box]\non = \"ssh:stand-in\"\nlimit = 150\n\
-             console = \"exec tail -n 0 -F {at}/serial\"\n\
-             power_cycle = \"touch {at}/cycle; while [ -e {at}/cycle ]; do sleep 1; done\"\n",
-            side(old),
-            side(new),
-        );
-        std::fs::write(self.path("experiment.toml"), text).unwrap();
-    }
-
-    /// Writes an experiment file in which fs-mark may overwrite a disk.
-    fn file_with_disk(&self, serial: &str) {
-        self.file(500, "");
-        let path = self.path("experiment.toml");
-        let text = std::fs::read_to_string(&path).unwrap();
-        let (name, rest) = text.split_once("[kernel]").unwrap();
-        let (sides, _) = rest.split_once("[[workload]]").unwrap();
-        let (_, machine) = rest.split_once("[box]\n").unwrap();
-        let text = format!(
-            "{name}lock_profile = true\n[kernel]{sides}[[workload]]\nname = \"fs-mark\"\n\
-             operations = 20\n[box]\nscratch_disk = \"{serial}\"\n{machine}"
-        );
-        std::fs::write(path, text).unwrap();
-    }
-
-    fn command(&self, arguments: &[&str]) -> Command {
-        let mut path = std::ffi::OsString::from(self.path("bin"));
-        path.push(":");
-        path.push(std::env::var_os("PATH").unwrap());
-        let mut command = Command::new(env!("CARGO_BIN_EXE_locklab"));
-        command
-            .args(arguments)
-            .arg("--store")
-            .arg(self.path("store.sqlite"))
-            .env("PATH", path)
-            .env("XDG_CACHE_HOME", self.path("cache"))
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
-        command
-    }
-
-    fn compare(&self, arguments: &[&str]) -> Child {
-        let file = self.path("experiment.toml");
-        let all = [&["kernel", "compare", file.to_str().unwrap()], arguments].concat();
-        self.command(&all).spawn().unwrap()
-    }
-
-    /// Every sample of the store.
-    fn samples(&self) -> Vec<Value> {
-        let output = self
-            .command(&["results", "export", "--format", "jsonl"])
-            .output()
-            .unwrap();
-        assert!(output.status.success(), "{output:?}");
-        let text = String::from_utf8(output.stdout).unwrap();
-        text.lines()
-            .map(|line| serde_json::from_str(line).unwrap())
-            .collect()
-    }
-
-    /// Every sample that counts is of the kernel that it names.
-    fn assert_kernels(&self) {
-        for sample in self.samples() {
-            let kernel = &sample["detail"]["kernel"];
-            if !sample["invalid"].is_null() {
-                continue;
-            }
-            let [old, new] = &self.kernels;
-            let side = if sample["side"] == "baseline" {
-                old
-            } else {
-                new
-            };
-            assert_eq!(kernel["release"], side.release.as_str(), "{sample}");
-            assert_eq!(kernel["image"], side.image.to_str().unwrap(), "{sample}");
-        }
-    }
-}
+use stand_in::{PATIENT, StandIn};
+use std::path::PathBuf;
+use std::process::{Child, Output};
+use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 fn ended(child: Child) -> (Output, String) {
     let output = child.wait_with_output().unwrap();
@@ -392,7 +29,7 @@ fn ended(child: Child) -> (Output, String) {
 fn three_pairs_with_a_broken_connection_and_a_hang_lose_nothing_else() {
     let mut stand_in = StandIn::new("pairs");
     // Long enough in the translator to be found waiting.
-    stand_in.file(60_000, "");
+    stand_in.file(60_000, "", stand_in.limit_of_a_hang());
     let doctor = stand_in
         .command(&["doctor", "--on", "ssh:stand-in"])
         .output()
@@ -402,13 +39,12 @@ fn three_pairs_with_a_broken_connection_and_a_hang_lose_nothing_else() {
     let before = stand_in.boot_id();
     assert!(before.is_some(), "the doctor changed nothing");
 
-    let child = stand_in.compare(&["--pairs", "3"]);
-    let (child, done) = (std::cell::RefCell::new(child), AtomicBool::new(false));
+    let mut child = stand_in.compare(&["--pairs", "3"]);
     let mut hung = false;
     // The trial, then the first boot that counts.
-    stand_in.wait("the first boot", || stand_in.boots() >= 2);
+    stand_in.wait(&mut child, "the first boot", || stand_in.boots() >= 2);
     stand_in.break_one.store(true, Ordering::Relaxed);
-    while !done.load(Ordering::Relaxed) {
+    while child.try_wait().unwrap().is_none() {
         if !hung && stand_in.boots() >= 4 {
             stand_in.machine.hang();
             hung = true;
@@ -417,13 +53,9 @@ fn three_pairs_with_a_broken_connection_and_a_hang_lose_nothing_else() {
             stand_in.machine.cycle();
             std::fs::remove_file(stand_in.path("cycle")).unwrap();
         }
-        done.store(
-            child.borrow_mut().try_wait().unwrap().is_some(),
-            Ordering::Relaxed,
-        );
         std::thread::sleep(Duration::from_millis(100));
     }
-    let (output, error) = ended(child.into_inner());
+    let (output, error) = ended(child);
     assert!(
         hung && !stand_in.break_one.load(Ordering::Relaxed),
         "{error}"
@@ -450,7 +82,7 @@ fn three_pairs_with_a_broken_connection_and_a_hang_lose_nothing_else() {
 fn a_kernel_that_panics_costs_its_sample_and_shows_its_last_lines() {
     let stand_in = StandIn::new("panic");
     // There is no such first program.
-    stand_in.file(500, "rdinit=/none");
+    stand_in.file(500, "rdinit=/none", PATIENT);
     let (output, error) = ended(stand_in.compare(&["--pairs", "1"]));
     let samples = stand_in.samples();
     assert_eq!(samples.len(), 4, "{output:?}{error}");
@@ -511,26 +143,30 @@ fn fs_mark_overwrites_the_disk_that_both_named_and_locks_are_profiled() {
     assert!(before == std::fs::read(stand_in.path("precious")).unwrap());
 }
 
-/// By hand, because it builds a kernel: LOCKLAB_BOX_CONFIG names a whole
-/// configuration of Linux 6.1 that the stand-in then says it has, and
-/// LOCKLAB_BOX_CACHE a folder of kernel builds.
+/// The first time it builds a kernel of some 1,100 files, which is kept in
+/// target/tmp/box-builds, or where LOCKLAB_BOX_CACHE says. The stand-in then says that
+/// it has a configuration of a machine like it; LOCKLAB_BOX_CONFIG may name another
+/// whole one, of the source that the test takes.
 #[test]
 #[ignore = "boots a test machine's stand-in: cargo xtask test --box"]
-fn a_kernel_of_the_machine_s_own_configuration_is_built_and_booted() {
-    let variable = |name| std::env::var(name).ok();
-    let [Some(_), Some(cache)] = ["LOCKLAB_BOX_CONFIG", "LOCKLAB_BOX_CACHE"].map(variable) else {
-        println!("skipped: LOCKLAB_BOX_CONFIG and LOCKLAB_BOX_CACHE are not set");
-        return;
-    };
-    let stand_in = StandIn::new("config");
-    stand_in.file(500, "");
+fn the_machine_s_own_configuration_is_built_and_booted() {
+    let stand_in = StandIn::of_configuration("config", |kernels, folder| {
+        let given = std::env::var_os("LOCKLAB_BOX_CONFIG").map(PathBuf::from);
+        Some(given.unwrap_or_else(|| configuration::write(&kernels[0].config, folder)))
+    });
+    let cache = std::env::var("LOCKLAB_BOX_CACHE")
+        .unwrap_or_else(|_| format!("{}/box-builds", env!("CARGO_TARGET_TMPDIR")));
+    stand_in.file(500, "", PATIENT);
     let path = stand_in.path("experiment.toml");
     let text = std::fs::read_to_string(&path).unwrap();
     let (_, rest) = text.split_once("[[workload]]").unwrap();
+    // Debian's source of the kernel whose configuration it is, as 6.1 of 6.1.0-56.
+    let release: Vec<&str> = stand_in.kernels[0].release.splitn(3, '.').collect();
+    let source = format!("{}.{}", release[0], release[1]);
     let text = format!(
-        "kind = \"kernel\"\nname = \"own-configuration\"\n[kernel]\nsource = \"debian:6.1\"\n\
-         config = \"box\"\ncmdline = \"no_timer_check\"\n[experiment]\ncmdline = \"quiet\"\n\
-         [[workload]]{rest}"
+        "kind = \"kernel\"\nname = \"own-configuration\"\nlock_profile = true\n[kernel]\n\
+         source = \"debian:{source}\"\nconfig = \"box\"\ncmdline = \"no_timer_check\"\n\
+         [experiment]\ncmdline = \"quiet\"\n[[workload]]{rest}"
     );
     std::fs::write(&path, text).unwrap();
     let (output, error) = ended(stand_in.compare(&["--pairs", "1", "--cache", &cache]));
@@ -538,10 +174,13 @@ fn a_kernel_of_the_machine_s_own_configuration_is_built_and_booted() {
     assert_eq!(samples.len(), 4, "{output:?}{error}");
     for sample in samples {
         assert!(sample["invalid"].is_null(), "{sample}");
-        let release = sample["detail"]["kernel"]["release"].as_str().unwrap();
-        assert!(release.starts_with("6.1"), "{sample}");
-        let cmdline = sample["detail"]["kernel"]["cmdline"].to_string();
+        let kernel = &sample["detail"]["kernel"];
+        let release = kernel["release"].as_str().unwrap();
+        assert!(release.starts_with(&source), "{sample}");
+        let cmdline = kernel["cmdline"].to_string();
         assert_eq!(cmdline.contains(" quiet"), sample["side"] == "experiment");
+        // It has the tracepoints that its file asked for.
+        assert!(sample["detail"]["locks"]["run"].is_object(), "{sample}");
     }
     assert!(stand_in.boot_id().is_some());
 }
@@ -550,10 +189,10 @@ fn a_kernel_of_the_machine_s_own_configuration_is_built_and_booted() {
 #[ignore = "boots a test machine's stand-in: cargo xtask test --box"]
 fn ctrl_c_brings_it_home_and_resume_goes_on() {
     let stand_in = StandIn::new("interrupt");
-    stand_in.file(500, "");
-    let child = stand_in.compare(&["--pairs", "1"]);
+    stand_in.file(500, "", PATIENT);
+    let mut child = stand_in.compare(&["--pairs", "1"]);
     // The trial was the first.
-    stand_in.wait("a measured kernel", || stand_in.boots() >= 2);
+    stand_in.wait(&mut child, "a measured kernel", || stand_in.boots() >= 2);
     let pid = nix::unistd::Pid::from_raw(i32::try_from(child.id()).unwrap());
     nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGINT).unwrap();
     let (output, error) = ended(child);

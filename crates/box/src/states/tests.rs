@@ -88,7 +88,7 @@ impl Stage {
     }
 }
 
-/// Long enough for a script, and short where it must run out.
+/// Long enough for a script on any machine, or short where it must run out.
 fn limited(seconds: f64) -> BoxSettings {
     BoxSettings {
         limit: Some(Limit::try_from(seconds).unwrap()),
@@ -96,8 +96,10 @@ fn limited(seconds: f64) -> BoxSettings {
     }
 }
 
-const LONG: f64 = 100.0;
-const SHORT: f64 = 3.0;
+const LONG: f64 = 3600.0;
+
+/// Where a limit must run out, by looks and not by time.
+const FEW_LOOKS: u32 = 20;
 
 fn failed(trouble: Trouble) -> (String, Vec<String>) {
     match trouble {
@@ -204,9 +206,10 @@ fn a_kernel_that_hangs_is_ended_by_a_power_cycle() {
     let settings = BoxSettings {
         power_cycle: Some(stage.power_cycle()),
         console: Some("echo 'last words'; exec sleep 1000".into()),
-        ..limited(SHORT)
+        ..limited(LONG)
     };
     let mut machine = stage.machine(&cache, settings);
+    machine.looks = FEW_LOOKS;
     machine.listen().unwrap();
     let (why, console) = failed(stage.start(&mut machine).unwrap_err());
     assert!(why.contains("not up within"), "{why}");
@@ -230,7 +233,8 @@ fn without_a_power_cycle_a_hang_is_the_end_and_says_how_to_go_on() {
     let stage = Stage::new();
     stage.set("next", "hang");
     let cache = stage.cache();
-    let mut machine = stage.machine(&cache, limited(SHORT));
+    let mut machine = stage.machine(&cache, limited(LONG));
+    machine.looks = FEW_LOOKS;
     let why = fatal(stage.start(&mut machine).unwrap_err());
     assert!(why.contains("--resume") && why.contains("reboot"), "{why}");
     // The same when the command fails.
@@ -239,9 +243,10 @@ fn without_a_power_cycle_a_hang_is_the_end_and_says_how_to_go_on() {
     let cache = stage.cache();
     let settings = BoxSettings {
         power_cycle: Some("echo 'no such outlet' >&2; exit 3".into()),
-        ..limited(SHORT)
+        ..limited(LONG)
     };
     let mut machine = stage.machine(&cache, settings);
+    machine.looks = FEW_LOOKS;
     let why = fatal(stage.start(&mut machine).unwrap_err());
     assert!(why.contains("no such outlet"), "{why}");
 }
@@ -287,8 +292,10 @@ fn a_workload_that_cannot_run_or_does_not_end_costs_its_sample() {
     assert!(why.contains("no such plan"), "{why}");
     drop(machine);
     stage.set("run", "slow");
-    let mut machine = stage.machine(&cache, limited(SHORT));
+    let mut machine = stage.machine(&cache, limited(LONG));
     stage.start(&mut machine).unwrap();
+    // The only time that must pass: the workload never ends.
+    machine.settings.limit = limited(1.0).limit;
     let (why, _) = failed(machine.run("0", "").unwrap_err());
     assert!(why.contains("did not end"), "{why}");
     assert_eq!(stage.get("place"), "home");
@@ -301,7 +308,8 @@ fn a_start_whose_connection_does_not_end_is_a_start() {
     let stage = Stage::new();
     stage.set("next", "late");
     let cache = stage.cache();
-    let mut machine = stage.machine(&cache, limited(SHORT));
+    let mut machine = stage.machine(&cache, limited(LONG));
+    machine.look = Duration::from_secs(1);
     stage.start(&mut machine).unwrap();
     assert_eq!(stage.get("place"), "kernel");
     drop(machine);
@@ -313,7 +321,8 @@ fn a_machine_that_does_not_leave_is_not_measured() {
     let stage = Stage::new();
     stage.set("next", "stay");
     let cache = stage.cache();
-    let mut machine = stage.machine(&cache, limited(SHORT));
+    let mut machine = stage.machine(&cache, limited(LONG));
+    machine.looks = FEW_LOOKS;
     let why = fatal(stage.start(&mut machine).unwrap_err());
     assert!(why.contains("did not leave"), "{why}");
     assert_eq!(stage.get("place"), "home");

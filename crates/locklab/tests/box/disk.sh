@@ -2,13 +2,13 @@
 # Makes the disk of the stand-in for a test machine: a small system of its own,
 # which boots from firmware, has ssh and nothing else, and keeps nothing.
 #
-#   disk.sh KERNEL MODULES AUTHORIZED_KEYS DISK
+#   disk.sh KERNEL MODULES AUTHORIZED_KEYS DISK [CONFIG]
 #
-# LOCKLAB_BOX_CONFIG may name the configuration that the system says it has.
+# CONFIG is the configuration that the system says it has.
 # It needs busybox-static, dropbear-bin, syslinux, mtools and dosfstools. It
 # must not need root: the disk is written by mtools, never mounted.
 set -e
-kernel=$1 modules=$2 keys=$3 disk=$4
+kernel=$1 modules=$2 keys=$3 disk=$4 config=$5
 root=$disk.root
 rm -rf "$root" "$disk"
 mkdir -p "$root/bin" "$root/dev" "$root/proc" "$root/sys" "$root/run" "$root/tmp" \
@@ -26,9 +26,9 @@ chmod 700 "$root/root" "$root/root/.ssh"
 echo 'root:x:0:0::/root:/bin/sh' >"$root/etc/passwd"
 echo 'root:x:0:' >"$root/etc/group"
 : >"$root/etc/modules"
-if [ -n "$LOCKLAB_BOX_CONFIG" ]; then
+if [ -n "$config" ]; then
 	mkdir "$root/boot"
-	cp "$LOCKLAB_BOX_CONFIG" "$root/boot/config-${modules##*/}"
+	cp "$config" "$root/boot/config-${modules##*/}"
 fi
 for module in drivers/virtio/virtio_ring drivers/virtio/virtio \
 	drivers/virtio/virtio_pci_legacy_dev drivers/virtio/virtio_pci_modern_dev \
