@@ -25,6 +25,9 @@ pub enum Part {
 pub struct JudgedPart {
     /// The cells that it has.
     pub part: Part,
+    /// Number of its cells that have a pair, each once, whatever the placements
+    /// of its pairs.
+    pub cells: usize,
     /// The margin for flat in it, as a fraction.
     pub delta: f64,
     /// What they show together.
@@ -107,7 +110,7 @@ pub(crate) fn judge(experiment: &Experiment, judged: &[JudgedCell], delta: f64) 
         return Vec::new();
     }
     let hardware = matches!(experiment.provenance, Provenance::Hardware(_));
-    let parts: Vec<(Part, Region)> = parts(&experiment.cells)
+    let parts: Vec<(Part, usize, Region)> = parts(&experiment.cells)
         .into_iter()
         .map(|part| {
             let of = || {
@@ -117,6 +120,8 @@ pub(crate) fn judge(experiment: &Experiment, judged: &[JudgedCell], delta: f64) 
             };
             let sound = || of().filter(|j| !j.is_invalid());
             let cell = |j: &JudgedCell| &experiment.cells[j.cell];
+            let measured = |j: &&JudgedCell| strata(j).any(|differences| !differences.is_empty());
+            let cells = sound().filter(measured).map(|j| j.cell);
             let bands: Vec<f64> = of().filter_map(|j| cell(j).bias_band).collect();
             let region = Region {
                 cells: if hardware {
@@ -132,20 +137,21 @@ pub(crate) fn judge(experiment: &Experiment, judged: &[JudgedCell], delta: f64) 
                 // That of their mean, were all off in one direction.
                 bias_band: bands.iter().sum::<f64>() / bands.len().max(1) as f64,
             };
-            (part, region)
+            (part, cells.collect::<BTreeSet<_>>().len(), region)
         })
         .collect();
-    let regions: Vec<Region> = parts.iter().map(|(_, region)| region.clone()).collect();
+    let regions: Vec<Region> = parts.iter().map(|(.., region)| region.clone()).collect();
     parts
         .into_iter()
         .zip(judge_regions(&regions))
-        .map(|((part, region), mut judged)| {
+        .map(|((part, cells, region), mut judged)| {
             let simulated = matches!(experiment.provenance, Provenance::Simulation(_));
             if let ([of_machines], true) = (region.cells.as_slice(), simulated) {
                 model::hold_back_one(&mut judged.verdict, of_machines, region.delta);
             }
             JudgedPart {
                 part,
+                cells,
                 delta: region.delta,
                 judged,
             }

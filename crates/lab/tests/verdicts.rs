@@ -187,6 +187,23 @@ fn placements_on_which_the_ratio_depends_are_never_compared_with_one_another() {
     assert_eq!(classes, [None, Some("far"), Some("near")]);
 }
 
+/// A cell was once counted for each placement of its pairs.
+#[test]
+fn a_region_counts_a_cell_once_wherever_its_cpus_were() {
+    let mut cells = vec![moved(0, 9, 1.2), moved(1, 14, 1.2), moved(2, 18, 1.2)];
+    for (cell, critical) in cells.iter_mut().zip(0..) {
+        cell.key = Key::point(2, critical, 1);
+    }
+    let mut of = experiment(cells, Family::FalseDiscovery);
+    of.kind = locklab_lab::matrix::KIND.into();
+    let verdicts = judge(&of).unwrap();
+    assert!(verdicts.places.matter());
+    let [region] = verdicts.regions.as_slice() else {
+        panic!("{:?}", verdicts.regions);
+    };
+    assert_eq!((region.cells, region.judged.cells), (3, 5));
+}
+
 #[test]
 fn a_pair_that_the_machine_disturbed_is_no_failure_and_too_few_are_unclear() {
     let mut disturbed = cell(0, 1.5, 20);

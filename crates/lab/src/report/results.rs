@@ -358,7 +358,7 @@ pub(super) fn matrix(
             .iter()
             .map(|r| RegionOfCells {
                 name: regions_report::name(r.part, report.lengths),
-                cells: r.judged.cells,
+                cells: r.cells,
                 pairs: r.judged.pairs,
                 delta: r.delta,
                 ratio: ratio(r.judged.ratio()),
