@@ -150,7 +150,8 @@ impl fmt::Display for Warning {
             }
             Self::TooFewPairs { usable, needed } => write!(
                 f,
-                "only {usable} pairs can be used and {needed} are needed; measure for longer"
+                "only {usable} {} can be used and {needed} are needed; measure for longer",
+                if *usable == 1 { "pair" } else { "pairs" }
             ),
             Self::NoVariation => f.write_str(
                 "every pair gave the same difference; vary the seed, the layout or the boot \
