@@ -68,7 +68,7 @@ impl Session {
         Ok(Self { folder })
     }
 
-    /// Its folder.
+    /// The folder of the session's keys and sockets.
     pub(crate) fn path(&self) -> &Path {
         self.folder.path()
     }

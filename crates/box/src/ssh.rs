@@ -30,7 +30,7 @@ pub(crate) enum NoAnswer {
     TooLong,
     /// The command ran and failed, with this message.
     Refused(String),
-    /// Ctrl-C.
+    /// The user pressed Ctrl-C.
     Interrupted,
 }
 

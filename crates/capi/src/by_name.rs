@@ -44,7 +44,7 @@ pub struct locklab_type {
     pub init: unsafe extern "C" fn(lock: *mut c_void),
     /// Makes an idle context of uninitialised memory.
     pub init_context: unsafe extern "C" fn(context: *mut c_void),
-    /// Acquires.
+    /// Waits until it has the lock.
     pub lock: unsafe extern "C" fn(lock: *mut c_void, context: *mut c_void),
     /// Acquires if that needs no waiting; returns whether it did.
     pub try_lock: unsafe extern "C" fn(lock: *mut c_void, context: *mut c_void) -> bool,

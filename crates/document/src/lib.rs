@@ -126,7 +126,7 @@ pub enum Medium {
 }
 
 impl Section {
-    /// A chapter.
+    /// A chapter with this heading and no parts yet.
     #[must_use]
     pub fn new(heading: impl Into<String>) -> Self {
         Self {
@@ -205,9 +205,9 @@ impl Section {
 pub enum Part {
     /// Names and values.
     Facts(Facts),
-    /// A paragraph.
+    /// A paragraph, and how loudly it is said.
     Prose(String, Tone),
-    /// A list.
+    /// A list with a mark before each item.
     Items(Vec<String>),
     /// Metrics of one workload with their verdicts.
     Metrics(Vec<MetricRow>),

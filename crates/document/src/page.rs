@@ -3,7 +3,7 @@
 //! Wraps whatever comes from outside (names, reasons, facts about a machine),
 //! so that no input makes a line longer.
 
-use textwrap::{Options, WordSeparator, WrapAlgorithm, core::display_width};
+use textwrap::{Options, WordSeparator, WordSplitter, WrapAlgorithm, core::display_width};
 
 /// Columns of a text report.
 pub const COLUMNS: usize = 72;
@@ -75,7 +75,7 @@ impl Page {
         }
     }
 
-    /// The text.
+    /// The page as text, each line ended.
     #[must_use]
     pub fn finish(self) -> String {
         self.text
@@ -100,6 +100,16 @@ impl Page {
     }
 }
 
+/// Text as lines of a page, with a head before the first; the others line up
+/// with it.
+#[must_use]
+pub fn wrapped(head: &str, text: &str) -> String {
+    let mut page = Page::default();
+    page.hanging(head, text);
+    page.text.truncate(page.text.trim_end().len());
+    page.finish()
+}
+
 fn wrap(text: &str) -> Vec<String> {
     wrap_with(text, options())
 }
@@ -111,12 +121,14 @@ fn wrap_with(text: &str, options: Options) -> Vec<String> {
         .collect()
 }
 
-/// First fit and breaks at spaces only: the algorithm that looks ahead lets
-/// a line grow too long where it finds that prettier.
+/// First fit and breaks at spaces only, so that a name with hyphens can be
+/// copied: the algorithm that looks ahead lets a line grow too long where it
+/// finds that prettier.
 fn options() -> Options<'static> {
     Options::new(COLUMNS)
         .wrap_algorithm(WrapAlgorithm::FirstFit)
         .word_separator(WordSeparator::AsciiSpace)
+        .word_splitter(WordSplitter::NoHyphenation)
 }
 
 /// Without control characters: a machine's name must not move the cursor.
@@ -156,5 +168,16 @@ mod tests {
                 prop_assert!(display_width(line) <= COLUMNS, "{line}");
             }
         }
+    }
+
+    #[test]
+    fn a_name_is_not_broken_at_its_hyphens() {
+        let text = "x ".repeat(30) + "locklab matrix --non-critical 32 mcs-timeout";
+        let lines = wrapped("  ", &text);
+        assert_eq!(lines.lines().count(), 2, "{lines}");
+        assert!(
+            lines.ends_with("  matrix --non-critical 32 mcs-timeout"),
+            "{lines}"
+        );
     }
 }

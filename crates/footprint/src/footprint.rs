@@ -97,7 +97,7 @@ pub struct InputSummary {
 pub struct ClassSize {
     /// What the bytes are for.
     pub class: Class,
-    /// Bytes.
+    /// Their sizes in the two files.
     #[serde(flatten)]
     pub bytes: Pair,
 }
@@ -109,7 +109,7 @@ pub struct SectionSize {
     pub name: String,
     /// What the bytes are for.
     pub class: Class,
-    /// Bytes.
+    /// Their sizes in the two files.
     #[serde(flatten)]
     pub bytes: Pair,
 }

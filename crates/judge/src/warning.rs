@@ -33,7 +33,7 @@ pub enum Warning {
     Autocorrelated {
         /// Lag-1 autocorrelation of d.
         rho: f64,
-        /// 2/√n.
+        /// The bound that chance exceeds once in twenty, 2/√n.
         limit: f64,
     },
     /// A claim was made without an A/A run behind it.

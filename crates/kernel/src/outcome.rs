@@ -14,11 +14,11 @@ use std::path::Path;
 /// Counts of one mode between the markers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ModeCounts {
-    /// Executed instructions.
+    /// Instructions that were executed in this mode.
     pub instructions: u64,
-    /// Fetches of lines.
+    /// Fetches of a line of instructions by the modelled cache.
     pub l1i_fetches: u64,
-    /// Misses of the modelled cache.
+    /// Those that missed.
     pub l1i_misses: u64,
 }
 

@@ -74,7 +74,7 @@ pub fn force(always: u32, never: u32, condition: bool) -> bool {
 
 /// What a constant can be.
 pub trait Integer: Copy {
-    /// One more.
+    /// The constant plus one.
     fn one_more(self) -> Self;
 }
 

@@ -154,7 +154,7 @@ pub struct Comparing<'a> {
 pub struct Judged {
     /// The experiment with all its samples.
     pub experiment: Experiment,
-    /// Its verdicts.
+    /// What the judge says of its cells.
     pub verdicts: Verdicts,
     /// The report, with the sections of its instrument.
     pub document: Document,

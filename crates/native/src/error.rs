@@ -85,7 +85,7 @@ pub enum PlanError {
     /// A pinned CPU is not one of this process.
     #[error("--pin names CPU {cpu}, which this process may not use; it may use {allowed}")]
     ForeignCpu {
-        /// The CPU.
+        /// The CPU that was named.
         cpu: usize,
         /// The CPUs of this process, as ranges.
         allowed: String,
@@ -103,7 +103,7 @@ pub enum PlanError {
         able.join(", ")
     )]
     NotShared {
-        /// The lock.
+        /// The lock that does not.
         lock: &'static str,
         /// Those that do.
         able: Vec<&'static str>,
@@ -111,7 +111,7 @@ pub enum PlanError {
     /// A lock serves fewer threads.
     #[error("'{lock}' serves at most {most} threads, and {asked} were asked for; ask for fewer")]
     TooManyThreads {
-        /// The lock.
+        /// The lock that cannot.
         lock: &'static str,
         /// What it serves.
         most: usize,

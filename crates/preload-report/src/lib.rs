@@ -38,7 +38,7 @@ pub const LINKS: usize = 8192;
 /// does not contend where the locks do not.
 pub const STRIPES: usize = 8;
 
-/// The file.
+/// The file, as it is mapped.
 #[repr(C, align(64))]
 pub struct Report {
     /// [`MAGIC`].

@@ -72,7 +72,7 @@ impl Recorded {
         Self { note, ..self }
     }
 
-    /// The text.
+    /// The report as text.
     #[must_use]
     pub fn text(&self) -> String {
         render::text(&self.document(), Colour::Plain)

@@ -197,7 +197,7 @@ pub enum Direction {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(untagged)]
 pub enum Threads {
-    /// One.
+    /// The same for all figures.
     One(usize),
     /// Several, each with a figure of its own.
     Each(Vec<usize>),
@@ -208,11 +208,11 @@ pub enum Threads {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Side {
-    /// The baseline.
+    /// The baseline only.
     Baseline,
-    /// The experiment.
+    /// The experiment only.
     Experiment,
-    /// Both.
+    /// Both locks.
     Both,
 }
 

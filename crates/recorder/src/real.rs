@@ -43,7 +43,7 @@ impl<F: Copy> Real<F> {
         address
     }
 
-    /// The function.
+    /// The C library's function; it is looked up the first time.
     #[inline(always)]
     pub(crate) fn get(&self) -> F {
         const { assert!(size_of::<F>() == size_of::<*mut c_void>()) };

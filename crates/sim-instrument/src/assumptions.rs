@@ -4,7 +4,8 @@
 //! draw all assumptions together.
 
 use crate::spec::Spec;
-use locklab_document::{COLUMNS, Section};
+use locklab_document::Section;
+use locklab_document::page::wrapped;
 use locklab_lab::experiment::Key;
 use locklab_sim::{Machine, Scenario, SimError, band as variants, run_all};
 use serde::Serialize;
@@ -88,13 +89,8 @@ pub fn band_section(bands: &[CellBand]) -> Section {
             "{:8} {:7} {:4} {:5.2} {:5.2}  ",
             cell.non_critical, cell.threads, cell.critical, cell.low, cell.high,
         );
-        let hanging = " ".repeat(figures.len());
-        let options = textwrap::Options::new(COLUMNS)
-            .initial_indent(&figures)
-            .subsequent_indent(&hanging);
         let ends = format!("{}, {}", cell.low_at, cell.high_at);
-        let wrapped = textwrap::wrap(&ends, options);
-        lines.extend(wrapped.iter().map(ToString::to_string));
+        lines.push(wrapped(&figures, &ends));
     }
     Section::new("Which assumption matters: the ratio with one at a time changed, one seed")
         .preformatted(lines.join("\n"))

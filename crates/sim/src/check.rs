@@ -87,7 +87,7 @@ impl Operation {
         ("ticket-word", Self::Ticket),
     ];
 
-    /// A description.
+    /// What its threads do, for a report.
     fn name(self) -> &'static str {
         match self {
             Self::FetchAdds => "two fetch-and-adds",
@@ -98,10 +98,10 @@ impl Operation {
     }
 }
 
-/// An access.
+/// What is timed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// A load.
+    /// A load, until its value is there.
     Load,
     /// A store, until it is visible.
     Store,

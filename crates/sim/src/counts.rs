@@ -40,7 +40,7 @@ pub(crate) struct LockState {
     pub(crate) last_core: Cell<usize>,
 }
 
-/// The counters.
+/// What a run counts beside its time.
 pub(crate) struct Counts {
     pub(crate) lock_name: String,
     pub(crate) machine_name: String,

@@ -192,7 +192,7 @@ impl Machine {
         self.get(key) as usize
     }
 
-    /// Sockets.
+    /// The number of sockets.
     pub fn sockets(&self) -> usize {
         self.count("topology.sockets")
     }

@@ -24,7 +24,7 @@ use std::ptr::NonNull;
 
 /// The most locks of a program.
 pub const MOST_LOCKS: usize = 256;
-/// The most threads.
+/// The most threads of a program.
 pub const MOST_THREADS: usize = 1024;
 
 /// How waiters of a lock wait that does not sleep by itself.

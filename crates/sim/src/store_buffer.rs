@@ -99,7 +99,7 @@ impl StoreBuffer {
         (x86 && same && self.asks_nothing() && oldest.asked.is_some()).then_some(oldest.comes)
     }
 
-    /// The line of the oldest.
+    /// The line of the oldest store, which is visible first.
     pub(crate) fn oldest_line(&self) -> Option<usize> {
         self.stores.borrow().front().map(|store| store.line)
     }

@@ -152,7 +152,7 @@ pub enum Threads {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Part {
-    /// A quarter.
+    /// A quarter of them, one at least.
     Quarter,
     /// Half of them.
     Half,

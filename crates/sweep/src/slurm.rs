@@ -23,15 +23,15 @@ const WARNING: u32 = 30;
 /// Options that are passed to `sbatch`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Options {
-    /// `--partition`.
+    /// `--partition`: where the tasks run.
     pub partition: Option<String>,
-    /// `--account`.
+    /// `--account`: who is charged for them.
     pub account: Option<String>,
-    /// `--time`.
+    /// `--time`: the limit of one task.
     pub time: Option<String>,
-    /// `--constraint`.
+    /// `--constraint`: features that nodes must have.
     pub constraint: Option<String>,
-    /// `--requeue`.
+    /// `--requeue`: whether a task that was preempted is queued again.
     pub requeue: bool,
 }
 

@@ -18,9 +18,9 @@ pub const BLOCK: usize = 32 << 10;
 #[repr(C, align(4096))]
 #[derive(Debug)]
 pub struct Header {
-    /// [`MAGIC`].
+    /// [`MAGIC`], by which a recording is known.
     pub magic: [u8; 8],
-    /// [`VERSION`].
+    /// [`VERSION`] of the format.
     pub version: u32,
     /// 1 if ticks are nanoseconds of the monotonic clock, and not those of the
     /// processor's counter.
@@ -42,7 +42,7 @@ pub struct Header {
     /// When the recording stopped, in ticks; 0 before. What is later is not
     /// part of it, so that it ends at the same time for all threads.
     stopped: AtomicU64,
-    /// The [`Stopped`].
+    /// The [`Stopped`] that says why.
     reason: AtomicU32,
     /// The [`Source`], as [`Source::number`].
     pub source: u32,
@@ -50,7 +50,7 @@ pub struct Header {
     pub machine: [u8; 512],
     /// The command line of the program, ending in zeros; cut if longer.
     pub command: [u8; 1024],
-    /// Zeros.
+    /// Zeros up to the size of a page.
     rest: [u8; REST],
 }
 

@@ -7,17 +7,17 @@
 /// A lock tracepoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Point {
-    /// `lock:contention_begin`.
+    /// `lock:contention_begin`: a thread begins to wait.
     ContentionBegin,
     /// `lock:contention_end`; whether the thread has the lock.
     ContentionEnd { got: bool },
     /// `lock:lock_acquire`; whether the thread has the lock already.
     Acquire { tried: bool },
-    /// `lock:lock_contended`.
+    /// `lock:lock_contended`: the lock is held, so its thread waits.
     Contended,
-    /// `lock:lock_acquired`.
+    /// `lock:lock_acquired`: the wait is over.
     Acquired,
-    /// `lock:lock_release`.
+    /// `lock:lock_release`: the lock is free.
     Release,
 }
 
@@ -26,7 +26,7 @@ pub(crate) enum Point {
 pub(crate) struct PerfEvent<'a> {
     /// The number of its line, from 1.
     pub(crate) line: usize,
-    /// Of the thread.
+    /// The thread's number in the system.
     pub(crate) task: u64,
     pub(crate) cpu: u64,
     pub(crate) nanoseconds: u64,

@@ -183,7 +183,7 @@ impl<T> OfCpus<T> {
 /// How a thread may wait while it is inside the lock's code.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum WaitRule {
-    /// Anything.
+    /// It may wait as it likes.
     #[default]
     Free,
     /// It is in `lock`: its first wait without limit, or its first sleep, tells

@@ -52,7 +52,7 @@ pub enum Outcome {
 pub struct Failure {
     /// What is wrong.
     pub message: String,
-    /// Its steps.
+    /// What each thread did, in order.
     pub trace: Vec<Step>,
 }
 

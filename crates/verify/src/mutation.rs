@@ -149,9 +149,9 @@ impl Kind {
 /// One change at one place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Mutation {
-    /// Where.
+    /// The operation that is changed.
     pub place: Place,
-    /// What.
+    /// What is different there.
     pub change: Change,
 }
 

@@ -11,7 +11,7 @@ use std::fmt::Write;
 /// How a lock has been verified.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// The lock.
+    /// Name of the lock.
     pub name: String,
     /// Promises explored to the end, within a bound that is not below
     /// `preemptions`.

@@ -31,7 +31,7 @@ pub enum Checker {
 /// One promise of one lock.
 #[derive(Clone, Debug, Serialize)]
 pub struct PropertyResult {
-    /// The property.
+    /// Name of the promise, as the docs list it.
     pub name: &'static str,
     /// Who checked it.
     pub checker: Checker,
@@ -83,7 +83,7 @@ pub struct Survivor {
     pub source: String,
     /// What was changed, and to what.
     pub weakened: String,
-    /// Its kind.
+    /// What sort of change it is.
     pub kind: MutantKind,
     /// CPU time that the promises took under it, in seconds.
     pub seconds: f64,
@@ -103,13 +103,13 @@ pub struct Killed {
     pub line: String,
     /// What was changed.
     pub weakened: String,
-    /// Its kind.
+    /// What sort of change it is.
     pub kind: MutantKind,
     /// CPU time until a promise broke, in seconds.
     pub seconds: f64,
     /// The promise that it breaks.
     pub by: String,
-    /// How.
+    /// The message of the execution that broke it.
     pub how: String,
 }
 
@@ -118,7 +118,7 @@ pub struct Killed {
 pub struct LockResult {
     /// Name of the lock, as the catalogue or the user has it.
     pub name: String,
-    /// Its promises.
+    /// What became of each of its promises.
     pub properties: Vec<PropertyResult>,
     /// The source files of its operations, each with a hash of its code.
     #[serde(skip)]

@@ -105,7 +105,7 @@ pub enum MixError {
         if unit.is_units() { "" } else { " ns" }
     )]
     TooShort {
-        /// The lines.
+        /// The lines that it is to touch.
         lines: u32,
         /// The length of the section, as it was given.
         length: u64,

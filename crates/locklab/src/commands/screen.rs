@@ -3,7 +3,7 @@
 use crate::cli::Common;
 use crate::output::print;
 use clap::Args;
-use locklab_document::COLUMNS;
+use locklab_document::page::wrapped;
 use locklab_host::error::Error;
 use locklab_host::interrupt;
 use locklab_host::topology::Topology;
@@ -139,7 +139,7 @@ fn text(rows: &[Screened], why: Option<&str>, model: Result<&Model, Option<Strin
     }
     notes.push("Medians of a few runs; to choose workloads by, not to conclude from.".into());
     for note in notes {
-        let _ = writeln!(text, "\n{}", textwrap::fill(&note, COLUMNS));
+        let _ = writeln!(text, "\n{}", wrapped("", &note));
     }
     text
 }

@@ -31,9 +31,9 @@ pub struct OutputMetric {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Better {
-    /// Throughput.
+    /// More is better, as of throughput.
     Higher,
-    /// Latency.
+    /// Less is better, as of latency.
     Lower,
 }
 

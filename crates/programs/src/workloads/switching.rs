@@ -12,7 +12,7 @@ pub enum Between {
     /// Two processes: the address space is switched too.
     #[default]
     Processes,
-    /// Two threads.
+    /// Two threads of one process: the address space stays.
     Threads,
 }
 

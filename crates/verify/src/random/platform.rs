@@ -42,7 +42,7 @@ struct Record {
     nodes: RefCell<Vec<QueueNodes<Random>>>,
     /// Not for all tasks.
     readers: RefCell<Vec<VisibleReader<Random>>>,
-    /// The same.
+    /// Not for all tasks either.
     held: RefCell<Vec<HeldLocks<Random>>>,
     /// Who sleeps on the word at which address, in order.
     sleeping: RefCell<VecDeque<(usize, shuttle::thread::Thread)>>,

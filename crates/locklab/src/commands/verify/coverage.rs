@@ -1,6 +1,7 @@
 //! What the models of each lock reach, and what they do not, as plain text of
 //! 72 columns.
 
+use locklab_document::page::wrapped;
 use locklab_verify::{LockResult, Share};
 use std::fmt::Write;
 
@@ -39,7 +40,7 @@ pub(super) fn coverage(locks: &[LockResult]) -> String {
                 "\n{}, {}: {}",
                 lock.name, hole.line, hole.source
             ));
-            line(format_args!("{}", indented(&reason)));
+            line(format_args!("{}", wrapped("    ", &reason)));
         }
     }
     for lock in locks {
@@ -48,15 +49,11 @@ pub(super) fn coverage(locks: &[LockResult]) -> String {
         }
         line(format_args!("\nvalues of {}", lock.name));
         for (name, values) in &lock.covered.values {
-            line(format_args!("{}", indented(&format!("{name}: {values}"))));
+            line(format_args!(
+                "{}",
+                wrapped("    ", &format!("{name}: {values}"))
+            ));
         }
     }
     text
-}
-
-fn indented(text: &str) -> String {
-    let options = textwrap::Options::new(72)
-        .initial_indent("    ")
-        .subsequent_indent("    ");
-    textwrap::fill(text, options)
 }

@@ -2,6 +2,7 @@
 //! document for machines, and what was assumed.
 
 use crate::own::Assumptions;
+use locklab_document::page::wrapped;
 use locklab_verify::{Candidate, LockResult, Options};
 use serde_json::{Value, json};
 
@@ -33,7 +34,7 @@ pub(super) fn document(
 pub(super) fn assumed(assumptions: &Assumptions) -> String {
     let paragraphs = assumptions.iter().map(|(name, assumed)| {
         let sentence = format!("{name}: checked under {assumed}");
-        format!("\n{}\n", textwrap::fill(&sentence, 72))
+        format!("\n{}\n", wrapped("", &sentence))
     });
     paragraphs.collect()
 }
