@@ -15,6 +15,7 @@ mod json;
 mod question;
 mod report;
 mod runs;
+mod timeline;
 mod validation;
 mod verdict;
 mod words;

@@ -5,6 +5,7 @@ use crate::gate::{Here, TOLERANCE};
 use crate::json::data;
 use crate::question::Question;
 use crate::runs::{Advice, Point};
+use crate::timeline::timeline;
 use crate::validation;
 use crate::verdict::Verdict;
 use crate::words::{Summary, not_seen, paragraph, to_confirm};
@@ -74,6 +75,9 @@ pub fn document(
     }
     document.push(threads(program, name));
     document.push(locks(program));
+    if let Some(timeline) = timeline(program) {
+        document.push(timeline);
+    }
     document.push(limits(program, &summaries, question));
     document
 }

@@ -298,6 +298,7 @@ mod tests {
             channels: 0,
             classes: Vec::new(),
             modules: Vec::new(),
+            timeline: Vec::new(),
             recorded: Recorded {
                 work_ns: 1e6,
                 acquisitions: 1000,

@@ -22,7 +22,7 @@ use crate::slice::{Slice, Tally};
 use crate::stage::{Channel, Stage};
 use crate::timeline::Timeline;
 use crate::turn::{Place, Worker};
-use crate::work::Section;
+use crate::work::{Head, Section};
 use locklab_host::clock;
 use locklab_judge::fork_seed;
 use locklab_workload::Turn;
@@ -157,6 +157,11 @@ impl Block {
             1
         };
         let locks = request.locks.max(1) as usize;
+        let moved = request.moved();
+        // With room for a head beside it.
+        let (lock, beside) = lock
+            .extend(std::alloc::Layout::new::<Head>())
+            .map_err(|e| format!("a lock does not fit the address space: {e}"))?;
         let lines = request.mix.lines.max(1) as usize;
         let of_a_lock = room(lock.size().max(1)) + 2 * SPREAD + room(size_of::<Section>() * lines);
         let of_a_worker =
@@ -192,11 +197,21 @@ impl Block {
             skip(&mut arena, SPREAD_OF_ONE);
             let of_worker: Vec<Place> = placed
                 .iter()
-                .map(|(lock, shared)| Place {
-                    lock: *lock,
-                    context: arena.place(context),
-                    shared: *shared,
-                    lines,
+                .enumerate()
+                .map(|(number, (lock, shared))| {
+                    let moved = moved.get(number).copied().flatten();
+                    Place {
+                        lock: *lock,
+                        context: arena.place(context),
+                        shared: *shared,
+                        lines,
+                        head: match moved {
+                            // SAFETY: in what was placed for the lock, behind it.
+                            Some(_) => unsafe { lock.add(beside) }.cast(),
+                            None => shared.cast(),
+                        },
+                        moved: moved.unwrap_or(0),
+                    }
                 })
                 .collect();
             places.push(of_worker);
@@ -400,6 +415,7 @@ impl Block {
                 for line in 0..place.lines {
                     place.shared.add(line).write(Section::default());
                 }
+                place.head.write(Head::default());
             }
             for (lock, contexts) in self.locks() {
                 code.build(lock, contexts);
@@ -415,7 +431,7 @@ impl Block {
     /// Records the results of a slice, while all workers wait.
     fn tear_down(&self, control: &Control, pair: usize, side: usize) {
         // SAFETY: in our arena, shared by design.
-        let kept = |place: &Place| unsafe { place.shared.as_ref() }.turns();
+        let kept = |place: &Place| unsafe { place.head.as_ref() }.turns();
         let turns_kept = self.places[0].iter().map(kept).sum();
         // SAFETY: built by `build`, idle since all workers are here; and the
         // record is in bounds and used by nobody else now.

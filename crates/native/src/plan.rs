@@ -4,7 +4,7 @@
 use crate::error::PlanError;
 use crate::lock_code::LAYOUTS;
 use crate::probe::Native;
-use crate::replay::Replay;
+use crate::replay::{Replay, act_ns};
 use crate::spec::{Spec, Work};
 use crate::subject::{self, Subject};
 use crate::timeline::{SliceLength, pause};
@@ -199,7 +199,9 @@ impl Plan {
     /// As of [`Self::new`], and if the specification asks for processes.
     pub fn replaying(spec: Spec, replay: Replay, native: &Native) -> Result<Self, PlanError> {
         let beat = Beat::of(native);
-        Self::replay(spec, replay, &native.topology, native.calibration, beat)
+        let calibration = native.calibration;
+        let replay = replay.with_acts_of(act_ns(calibration.unit_ns));
+        Self::replay(spec, replay, &native.topology, calibration, beat)
     }
 
     pub(crate) fn replay(

@@ -5,7 +5,10 @@
 //! scale may be more or fewer than were recorded.
 
 use crate::error::PlanError;
+use crate::work::Section;
 use locklab_document::number;
+use locklab_host::clock;
+use locklab_judge::fork_seed;
 use locklab_replay::{Program, Role, Step};
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -33,6 +36,8 @@ pub struct Replay {
     program: Program,
     /// The file that it is from.
     file: String,
+    /// What a piece of work takes here beside its units, in nanoseconds.
+    act_ns: f64,
 }
 
 impl Replay {
@@ -47,7 +52,13 @@ impl Replay {
         Ok(Self {
             program,
             file: file.into(),
+            act_ns: 0.0,
         })
+    }
+
+    /// The same, where a piece of work takes so long beside its units.
+    pub(crate) fn with_acts_of(self, act_ns: f64) -> Self {
+        Self { act_ns, ..self }
     }
 
     /// The file with what tells it from another of the same name.
@@ -109,11 +120,21 @@ impl Replay {
         let parts = cast.into_iter().map(|Role { thread, start }| Part {
             acts: acts
                 .entry(thread)
-                .or_insert_with(|| of_steps(&self.program.threads[thread].steps, unit_ns))
+                .or_insert_with(|| {
+                    of_steps(&self.program.threads[thread].steps, unit_ns, self.act_ns)
+                })
                 .clone(),
             start,
         });
         parts.collect()
+    }
+
+    /// Of each lock by how many units a section is longer if another worker had it, if
+    /// that was recorded.
+    pub(crate) fn moved(&self, unit_ns: f64) -> Vec<Option<u64>> {
+        let units = |ns: f64| (ns / unit_ns).round() as u64;
+        let locks = self.program.locks.iter();
+        locks.map(|lock| lock.moved_ns.map(units)).collect()
     }
 
     /// Number of channels.
@@ -184,6 +205,41 @@ impl Replay {
     }
 }
 
+/// What a piece of work takes beside its units: to find out what the next act is, and
+/// how long it lasts, both of which no processor foresees.
+pub(crate) fn act_ns(unit_ns: f64) -> f64 {
+    const PIECES: u64 = 4096;
+    const ROUNDS: usize = 20;
+    let lengths = (0..PIECES).map(|piece| 1 + fork_seed(piece, 0) % 24);
+    // As in a program, there is an act of another kind between two.
+    let other = |piece: u64| match fork_seed(piece, 1) % 2 {
+        0 => Act::Post(0, 0),
+        _ => Act::Idle(0),
+    };
+    let acts: Vec<Act> = lengths
+        .clone()
+        .zip(0..)
+        .flat_map(|(units, piece)| [Act::Compute(units), other(piece)])
+        .collect();
+    let (section, mut others) = (Section::default(), [0_u64; 2]);
+    let round = |others: &mut [u64; 2]| {
+        let start = clock::now();
+        for act in &acts {
+            match *act {
+                // SAFETY: the section is ours alone.
+                Act::Compute(units) => unsafe { section.units(units) },
+                Act::Post(..) => others[0] += 1,
+                _ => others[1] += 1,
+            }
+        }
+        clock::now() - start
+    };
+    let least = (0..ROUNDS).map(|_| round(&mut others)).min().unwrap_or(0);
+    std::hint::black_box(others);
+    let units = lengths.sum::<u64>() as f64 * unit_ns;
+    ((least as f64 - units) / PIECES as f64).clamp(0.0, 50.0)
+}
+
 /// A worker's part: what it does again and again, and with which it begins.
 #[derive(Clone, Debug)]
 pub(crate) struct Part {
@@ -191,10 +247,11 @@ pub(crate) struct Part {
     pub(crate) start: usize,
 }
 
-fn of_steps(steps: &[Step], unit_ns: f64) -> Vec<Act> {
+fn of_steps(steps: &[Step], unit_ns: f64, act_ns: f64) -> Vec<Act> {
     let mut shares: BTreeMap<u32, bool> = BTreeMap::new();
     let act = |step: &Step| match *step {
-        Step::Work(ns) => Act::Compute((ns as f64 / unit_ns).round() as u64),
+        // What the act itself takes is part of what was recorded.
+        Step::Work(ns) => Act::Compute(((ns as f64 - act_ns).max(0.0) / unit_ns).round() as u64),
         Step::Acquire { lock, shared } => {
             shares.insert(lock, shared);
             Act::Acquire {

@@ -50,15 +50,22 @@ impl<'a, L: RawLock<NativePlatform>> Replayed<'a, L> {
         }
     }
 
-    /// Notes in the line of a section's first lock that the worker has it. The locks
-    /// within it have none: what it took the program to move its data from CPU to
-    /// CPU is in the recorded times, and each further line would be moved in addition.
+    /// Notes beside a section's first lock that the worker has it, and takes as long
+    /// as it takes to move what it protects if another had it. Where the recording does
+    /// not say how long, a line of its own is moved. The locks within the section have
+    /// none: what they protect was moved with the first.
     #[inline(always)]
     fn note(&self, worker: &Worker<'a>, place: u32, shared: bool, done: &mut Done) {
         if !shared {
             done.increments += 1;
-            let lines = self.taken(worker, place).lines;
-            done.handoffs += u64::from(lines[0].enter(worker.me));
+            let place = &worker.places[place as usize];
+            // SAFETY: built with the lock, which we hold.
+            let handoff = unsafe { place.head.as_ref() }.enter(worker.me);
+            done.handoffs += u64::from(handoff);
+            if handoff && place.moved > 0 {
+                // SAFETY: the section is ours alone.
+                unsafe { worker.private.units(place.moved) };
+            }
         }
     }
 

@@ -98,6 +98,15 @@ impl Request {
         }
     }
 
+    /// Of each lock by how many units a section is longer if another worker had it, if
+    /// that was recorded.
+    pub(crate) fn moved(&self) -> Vec<Option<u64>> {
+        match &self.replay {
+            Some((replay, unit_ns)) => replay.moved(*unit_ns),
+            None => Vec::new(),
+        }
+    }
+
     /// The slices of a lock.
     pub(crate) fn slice_of(&self, side: usize) -> SliceLength {
         self.slices.get(side).copied().unwrap_or(SliceLength {

@@ -7,7 +7,7 @@
 //! each. It allocates nothing and reads no clock.
 
 use crate::stage::Stage;
-use crate::work::{Critical, Section, fstat, units_over};
+use crate::work::{Critical, Head, Section, fstat, units_over};
 use locklab_locks::{NativePlatform, RawLock};
 use locklab_workload::Turn;
 use std::ptr::NonNull;
@@ -19,6 +19,11 @@ pub(crate) struct Place {
     pub(crate) context: NonNull<u8>,
     pub(crate) shared: NonNull<Section>,
     pub(crate) lines: usize,
+    /// What holders of a replayed lock write: in the first of the lines, or beside the
+    /// lock.
+    pub(crate) head: NonNull<Head>,
+    /// Units that a replayed section takes longer if another worker had its lock.
+    pub(crate) moved: u64,
 }
 
 /// What a worker does its turns with.

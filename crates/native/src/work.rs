@@ -20,14 +20,21 @@ use std::cell::UnsafeCell;
 use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// One cache line: a head that counts and four slots of 12 bytes.
+/// What each holder of a lock writes.
 #[derive(Default)]
-#[repr(C, align(64))]
-pub struct Section {
+#[repr(C)]
+pub(crate) struct Head {
     /// Number of the last holder; 0 for none.
     owner: AtomicU64,
     /// Acquisitions so far, by plain addition: two holders at once lose some.
     turns: AtomicU64,
+}
+
+/// One cache line: a head that counts and four slots of 12 bytes.
+#[derive(Default)]
+#[repr(C, align(64))]
+pub struct Section {
+    head: Head,
     slots: UnsafeCell<[[u8; 12]; 4]>,
 }
 
@@ -35,11 +42,10 @@ pub struct Section {
 // lock or own the section.
 unsafe impl Sync for Section {}
 
-impl Section {
-    /// Notes that `me` has the lock; returns whether another worker had it
-    /// before.
+impl Head {
+    /// As [`Section::enter`].
     #[inline(always)]
-    pub fn enter(&self, me: u64) -> bool {
+    pub(crate) fn enter(&self, me: u64) -> bool {
         // These are not read-modify-writes: the lock under test must make
         // them safe, and `turns` shows it if it does not.
         let turns = self.turns.load(Ordering::Relaxed);
@@ -51,14 +57,28 @@ impl Section {
         handoff
     }
 
+    /// As [`Section::turns`].
+    pub(crate) fn turns(&self) -> u64 {
+        self.turns.load(Ordering::Relaxed)
+    }
+}
+
+impl Section {
+    /// Notes that `me` has the lock; returns whether another worker had it
+    /// before.
+    #[inline(always)]
+    pub fn enter(&self, me: u64) -> bool {
+        self.head.enter(me)
+    }
+
     /// What a writer notes in the other lines that it writes: the turn of the
     /// first.
     #[inline(always)]
     pub(crate) fn follow(lines: &[Self]) {
         if let [first, others @ ..] = lines {
-            let turn = first.turns.load(Ordering::Relaxed);
+            let turn = first.head.turns.load(Ordering::Relaxed);
             for line in others {
-                line.turns.store(turn, Ordering::Relaxed);
+                line.head.turns.store(turn, Ordering::Relaxed);
             }
         }
     }
@@ -67,8 +87,8 @@ impl Section {
     /// has written some of them and not all.
     #[inline(always)]
     pub(crate) fn read(lines: &[Self]) -> Option<u64> {
-        let turn = lines.first()?.turns.load(Ordering::Relaxed);
-        let same = |line: &Self| line.turns.load(Ordering::Relaxed) == turn;
+        let turn = lines.first()?.head.turns.load(Ordering::Relaxed);
+        let same = |line: &Self| line.head.turns.load(Ordering::Relaxed) == turn;
         // Without a short cut: all of them are read.
         let torn = lines.iter().filter(|line| !same(line)).count();
         (torn == 0).then_some(turn)
@@ -77,7 +97,7 @@ impl Section {
     /// Acquisitions that were not lost.
     #[must_use]
     pub fn turns(&self) -> u64 {
-        self.turns.load(Ordering::Relaxed)
+        self.head.turns()
     }
 
     /// Does `count` units in this line.

@@ -3,11 +3,13 @@
 
 use crate::classes::{Trait, classes};
 use crate::fault::Fault;
+use crate::moved::{fetched, moved, shorten};
 use crate::preempted::{longest_kept, without_cpu};
 use crate::program::{Program, Recorded, Step, Thread};
 use crate::reading::{Reading, median};
 use crate::shared::keep;
 use crate::thread::Running;
+use crate::timeline::timeline;
 use crate::window::Limits;
 use std::collections::HashSet;
 
@@ -29,6 +31,7 @@ impl Reading<'_> {
             1 => return Err(Fault::OneThread),
             _ => {}
         }
+        self.without_moves();
         // A thread that only makes others and waits for their ends may sleep for
         // all that is known: it is left out, and they begin without it.
         let part =
@@ -66,7 +69,7 @@ impl Reading<'_> {
         } else {
             recorder / 2
         };
-        let whole = self.whole();
+        let whole = self.whole;
         let free = [0, 1].map(|which| match whole[which] {
             0 => median(&mut self.free[which]).saturating_sub(half),
             ticks => ticks,
@@ -83,6 +86,11 @@ impl Reading<'_> {
                 cut(&mut steps, budget)
             }
             None => 0,
+        };
+        let hottest = kept.locks.first().map(|lock| (lock.image, lock.address));
+        let timeline = match hottest.and_then(|lock| self.place.get(&lock)) {
+            Some(&lock) => timeline(&self.stretches, lock, (self.from, to)),
+            None => Vec::new(),
         };
         let window_ns = self.trace.nanoseconds(to.saturating_sub(self.from));
         let work_ns: Vec<f64> = steps.iter().map(|steps| work(steps)).collect();
@@ -143,7 +151,33 @@ impl Reading<'_> {
             classes,
             modules: self.modules,
             recorded,
+            timeline,
         })
+    }
+}
+
+impl Reading<'_> {
+    /// Takes from the sections what moving their data took, and from what is before
+    /// them what fetching their lock took, where that is known: both are as long as
+    /// after the thread's own.
+    fn without_moves(&mut self) {
+        let moved = moved(&self.sections, self.locks.len());
+        for (lock, ticks) in self.locks.iter_mut().zip(&moved) {
+            lock.moved_ns = ticks.map(|ticks| self.trace.nanoseconds(ticks));
+        }
+        let sections = std::mem::take(&mut self.sections);
+        let fetched = fetched(&sections);
+        for section in sections.iter().filter(|section| section.after_other) {
+            let ns = self.nanoseconds(moved[section.lock].unwrap_or(0));
+            let steps = &mut self.running[section.thread].steps;
+            shorten(steps, section.step, ns);
+            if section.before_ns.is_some()
+                && let Some(Step::Work(before)) = steps.get_mut(section.step.wrapping_sub(1))
+            {
+                let fetched = fetched.get(&(section.lock, section.site));
+                *before = before.saturating_sub(fetched.copied().unwrap_or(0));
+            }
+        }
     }
 }
 

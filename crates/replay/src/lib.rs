@@ -11,21 +11,25 @@
 //! Pure: a recording in, a program out. It must never print, name a call site,
 //! run anything, or panic, whatever the recording is.
 
+mod acquiring;
 mod cause;
 mod channels;
 mod classes;
 mod fault;
 mod finish;
+mod moved;
 mod opening;
 mod preempted;
 mod program;
 mod reading;
 mod shared;
 mod thread;
+mod timeline;
 mod wakes;
 mod what_if;
 mod window;
 
 pub use fault::Fault;
 pub use program::{Class, Lock, Module, Program, Recorded, Role, Site, Step, Thread};
+pub use timeline::Moment;
 pub use window::Limits;

@@ -36,7 +36,11 @@ fn program(trace: &Trace, limits: &Limits, window: Window) -> Result<Program, Fa
     } else {
         recorder / 2
     };
-    let free = timed.free.map(|ticks| ticks.saturating_sub(part));
+    // 0 is of what was not timed, so that a known one is more.
+    let free = timed.free.map(|ticks| match ticks {
+        0 => 0,
+        ticks => ticks.saturating_sub(part).max(1),
+    });
     let mut reading = Reading::new(trace, window.from, part, free);
     let mut to = window.to;
     for (thread, tick, event) in trace.in_order() {

@@ -1,6 +1,8 @@
 //! A program: locks, threads with their steps, classes of threads, and what was
 //! recorded of it.
 
+use crate::timeline::Moment;
+
 /// What a thread does next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
@@ -53,6 +55,10 @@ pub struct Lock {
     pub waited_ns: f64,
     /// How long it was held.
     pub held_ns: f64,
+    /// By how much its sections are longer if another thread had it before, because
+    /// what it protects has to move: in no step. `None` if the recording does not say,
+    /// and then steps have it where it was.
+    pub moved_ns: Option<f64>,
 }
 
 /// A way to a call that acquires.
@@ -196,6 +202,8 @@ pub struct Program {
     pub modules: Vec<Module>,
     /// What was recorded.
     pub recorded: Recorded,
+    /// The first of the locks in the course of the window; empty if that is short.
+    pub timeline: Vec<Moment>,
 }
 
 /// A thread that runs: whose steps it takes, and from which on.

@@ -2,23 +2,26 @@
 
 use crate::cause::Cause;
 use crate::channels::Channels;
+use crate::moved::Section;
 use crate::program::{Lock, Module, Site, Step};
 use crate::thread::{Asks, Hold, Idle, Releases, Running};
+use crate::timeline::Stretch;
 use crate::wakes::Wakes;
 use locklab_trace::{Attempt, Event, Trace};
 use std::collections::HashMap;
 
 /// Who uses a lock while the recording is read.
 #[derive(Default)]
-struct Use {
+pub(crate) struct Use {
     /// The thread that holds it alone, and how often.
-    owner: Option<(usize, u32)>,
-    readers: u32,
-    waiters: u32,
-    /// When it was acquired last.
-    acquired: u64,
+    pub(crate) owner: Option<(usize, u32)>,
+    pub(crate) readers: u32,
+    pub(crate) waiters: u32,
+    /// When it was acquired last, and by which thread alone.
+    pub(crate) acquired: u64,
+    pub(crate) last: Option<usize>,
     /// When the last release began that may have woken a waiter.
-    woke: Option<u64>,
+    pub(crate) woke: Option<u64>,
 }
 
 /// What has been read of a window.
@@ -30,7 +33,7 @@ pub(crate) struct Reading<'a> {
     pub(crate) recorder: u64,
     pub(crate) running: Vec<Running>,
     pub(crate) locks: Vec<Lock>,
-    uses: Vec<Use>,
+    pub(crate) uses: Vec<Use>,
     pub(crate) place: HashMap<(u64, u64), usize>,
     pub(crate) sites: Vec<Site>,
     pub(crate) site_place: HashMap<Site, usize>,
@@ -44,8 +47,12 @@ pub(crate) struct Reading<'a> {
     pub(crate) wakes: Wakes,
     /// What such operations take of which one time was recorded, so that what
     /// they take lies in the work before or behind them.
-    whole: [u64; 2],
+    pub(crate) whole: [u64; 2],
     pub(crate) acquisitions: usize,
+    /// The sections of which is known who had the lock before.
+    pub(crate) sections: Vec<Section>,
+    /// When locks were held and waited for.
+    pub(crate) stretches: Vec<Stretch>,
 }
 
 /// The median; 0 of nothing.
@@ -75,9 +82,11 @@ impl<'a> Reading<'a> {
             handles: HashMap::new(),
             places: HashMap::new(),
             free: [Vec::new(), Vec::new()],
-            wakes: Wakes::new(whole[1]),
+            wakes: Wakes::new(whole[1], trace.info.nanoseconds_per_tick),
             whole,
             acquisitions: 0,
+            sections: Vec::new(),
+            stretches: Vec::new(),
         };
         for (place, thread) in trace.threads.iter().enumerate() {
             reading.places.insert(thread.number, place);
@@ -85,22 +94,17 @@ impl<'a> Reading<'a> {
         reading
     }
 
-    /// What acquisitions and releases take of which one time was recorded.
-    pub(crate) fn whole(&self) -> [u64; 2] {
-        self.whole
-    }
-
     pub(crate) fn nanoseconds(&self, ticks: u64) -> u64 {
         self.trace.nanoseconds(ticks).round() as u64
     }
 
     /// Whether it is in the window.
-    fn counts(&self, tick: u64) -> bool {
+    pub(crate) fn counts(&self, tick: u64) -> bool {
         tick >= self.from
     }
 
     /// Ticks of the window between two times.
-    fn within(&self, since: u64, tick: u64) -> u64 {
+    pub(crate) fn within(&self, since: u64, tick: u64) -> u64 {
         tick.saturating_sub(since.max(self.from))
     }
 
@@ -115,12 +119,13 @@ impl<'a> Reading<'a> {
                 contended: 0,
                 waited_ns: 0.0,
                 held_ns: 0.0,
+                moved_ns: None,
             });
             self.uses.len() - 1
         })
     }
 
-    fn site(&mut self, site: Site) -> usize {
+    pub(crate) fn site(&mut self, site: Site) -> usize {
         if let Some(place) = self.site_place.get(&site) {
             return *place;
         }
@@ -290,119 +295,6 @@ impl<'a> Reading<'a> {
         }
     }
 
-    fn acquired(&mut self, thread: usize, image: u64, asks: &Asks, tick: u64) {
-        let counts = self.counts(tick);
-        let used = &mut self.uses[asks.lock];
-        used.waiters = used.waiters.saturating_sub(1);
-        if let Some(woke) = used.woke.take()
-            && counts
-            && asks.since < woke
-        {
-            self.wakes.ran(tick - woke);
-        }
-        // Another thread may have come later, and first.
-        let overtaken = used.acquired >= asks.since && used.acquired > 0;
-        used.acquired = tick;
-        let mut again = false;
-        if asks.shared {
-            used.readers += 1;
-        } else {
-            let depth = match used.owner {
-                Some((owner, depth)) if owner == thread => depth.saturating_add(1),
-                _ => 1,
-            };
-            again = depth > 1;
-            used.owner = Some((thread, depth));
-        }
-        let took = self.within(asks.since, tick);
-        let running = &mut self.running[thread];
-        running.since = tick;
-        // A reader that reads twice would wait for a writer between.
-        again |= running.holds.iter().any(|hold| hold.lock == asks.lock);
-        running.holds.push(Hold {
-            lock: asks.lock,
-            since: tick,
-            step: counts && !again,
-        });
-        if !counts {
-            return;
-        }
-        let site = running.stacks.get(&asks.stack).copied();
-        let waited = asks.contended || overtaken;
-        if waited {
-            running.waited += took;
-            running.ready.push((asks.since.max(self.from), -1));
-            running.ready.push((tick, 1));
-        } else if tick > asks.since {
-            running.operations += took;
-            self.free[0].push(took);
-        } else {
-            running.operations += self.whole[0];
-            if let Some(Step::Work(work)) = running.steps.last_mut() {
-                let ticks = self.trace.nanoseconds(self.whole[0]);
-                *work = work.saturating_sub(ticks.round() as u64);
-            }
-        }
-        if !again {
-            let (lock, shared) = (asks.lock as u32, asks.shared);
-            running.push(Step::Acquire { lock, shared });
-        }
-        let lock = &mut self.locks[asks.lock];
-        lock.acquired += 1;
-        if waited {
-            lock.contended += 1;
-            lock.waited_ns += self.trace.nanoseconds(took);
-        }
-        self.acquisitions += 1;
-        let site = match site {
-            Some(site) => site,
-            None => self.site(Site {
-                image,
-                frames: Vec::new(),
-            }),
-        };
-        *self.running[thread].sites.entry(site).or_default() += 1;
-    }
-
-    /// A request or a release has failed.
-    fn refused(&mut self, thread: usize, tick: u64) {
-        if let Some(asks) = self.running[thread].asks.take() {
-            let used = &mut self.uses[asks.lock];
-            used.waiters = used.waiters.saturating_sub(1);
-            if asks.contended && self.counts(tick) {
-                // It waited until its deadline.
-                let waited = self.within(asks.since, tick);
-                let idle = Step::Idle(self.nanoseconds(waited));
-                self.running[thread].push(idle);
-                self.running[thread].unmatched += waited;
-                self.running[thread].since = tick;
-            }
-        } else if self.running[thread].releases.take().is_some() {
-            self.running[thread].since = tick;
-        }
-    }
-
-    /// A thread holds a lock no longer.
-    fn given_up(&mut self, thread: usize, lock: usize, tick: u64) {
-        let used = &mut self.uses[lock];
-        match used.owner {
-            Some((owner, depth)) if depth > 1 => used.owner = Some((owner, depth - 1)),
-            Some(_) => used.owner = None,
-            None => used.readers = used.readers.saturating_sub(1),
-        }
-        let running = &mut self.running[thread];
-        let Some(place) = running.holds.iter().rposition(|hold| hold.lock == lock) else {
-            return;
-        };
-        let hold = running.holds.remove(place);
-        if hold.step {
-            let lock = lock as u32;
-            running.push(Step::Release { lock });
-        }
-        let held = self.within(hold.since, tick);
-        self.locks[lock].held_ns += self.trace.nanoseconds(held);
-    }
-
     fn idles(&mut self, thread: usize, tick: u64, lock: Option<usize>, cause: Option<Cause>) {
         self.running[thread].idle = Some(Idle {
             since: tick,
@@ -451,14 +343,20 @@ impl<'a> Reading<'a> {
             // It has the lock again.
             self.uses[lock].owner = Some((thread, 1));
             self.uses[lock].acquired = tick;
+            self.uses[lock].last = Some(thread);
             let running = &mut self.running[thread];
             let step = counts && running.holds.iter().all(|hold| hold.lock != lock);
             if step {
                 let (lock, shared) = (lock as u32, false);
                 running.push(Step::Acquire { lock, shared });
             }
-            let since = tick;
-            running.holds.push(Hold { lock, since, step });
+            let hold = Hold {
+                lock,
+                since: tick,
+                step,
+                section: None,
+            };
+            running.holds.push(hold);
         }
     }
 

@@ -2,6 +2,7 @@
 //! means.
 
 use crate::cause::Cause;
+use crate::moved::Section;
 use crate::program::Step;
 use std::collections::HashMap;
 
@@ -66,6 +67,9 @@ pub(crate) struct Hold {
     pub(crate) since: u64,
     /// Whether a step has acquired it, so that a step must release it.
     pub(crate) step: bool,
+    /// Its section, if nothing else was held before, as far as it is known when the
+    /// lock is acquired; with the time that the thread had waited until then.
+    pub(crate) section: Option<(Section, u64)>,
 }
 
 impl Running {

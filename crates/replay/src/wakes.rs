@@ -2,11 +2,13 @@
 //! they differ by a factor of three between an idle machine and a busy one, and
 //! between virtual machines by more.
 //!
-//! A release that takes many times what a free one takes was a call of the system
-//! that woke a waiter. It must never count a release that nobody waited for.
+//! A release that takes many times what a free one takes, and as long as a call of the
+//! system, woke a waiter. It must never count a release that nobody waited for.
 
 /// How many times a release of a free lock one takes that wakes a waiter.
 const MANY: u64 = 8;
+/// No call of the system that wakes a thread takes less, in nanoseconds.
+const LEAST_NS: f64 = 1000.0;
 /// The fewest wake-ups that say something.
 const FEWEST: usize = 50;
 /// Of all, the part that is left out, the longest: those that lost their CPU.
@@ -23,11 +25,12 @@ pub(crate) struct Wakes {
 impl Wakes {
     /// Where a release of a free lock takes so many ticks; 0 if the recording does
     /// not say, and then nothing is known of wake-ups.
-    pub(crate) fn new(free: u64) -> Self {
+    pub(crate) fn new(free: u64, nanoseconds_per_tick: f64) -> Self {
+        let least = (LEAST_NS / nanoseconds_per_tick.max(1e-3)) as u64;
         Self {
             least: match free {
                 0 => u64::MAX,
-                free => MANY * free,
+                free => least.max(MANY * free),
             },
             calls: Vec::new(),
             until: Vec::new(),
@@ -75,10 +78,10 @@ mod tests {
 
     #[test]
     fn wake_ups_are_long_releases_and_the_longest_lost_their_cpu() {
-        let mut wakes = Wakes::new(20);
+        let mut wakes = Wakes::new(20, 1.0);
         for _ in 0..98 {
             assert!(wakes.released(10_000));
-            assert!(!wakes.released(30), "it only looked so");
+            assert!(!wakes.released(100), "it only looked so");
             wakes.ran(25_000);
         }
         for _ in 0..2 {
@@ -90,7 +93,7 @@ mod tests {
 
     #[test]
     fn without_the_time_of_a_free_release_nothing_is_a_wake_up() {
-        let mut wakes = Wakes::new(0);
+        let mut wakes = Wakes::new(0, 1.0);
         for _ in 0..100 {
             assert!(!wakes.released(10_000));
             wakes.ran(25_000);
@@ -99,8 +102,15 @@ mod tests {
     }
 
     #[test]
+    fn a_free_release_of_a_tick_makes_no_wake_up_of_a_few() {
+        let mut wakes = Wakes::new(1, 10.0);
+        assert!(!wakes.released(99));
+        assert!(wakes.released(100));
+    }
+
+    #[test]
     fn few_wake_ups_say_nothing() {
-        let mut wakes = Wakes::new(20);
+        let mut wakes = Wakes::new(20, 1.0);
         for _ in 0..49 {
             wakes.released(10_000);
             wakes.ran(25_000);

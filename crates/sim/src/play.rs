@@ -46,6 +46,10 @@ pub(crate) struct OfThread {
 /// What was done with a lock.
 #[derive(Default)]
 pub(crate) struct OfLock {
+    /// Cycles that a section takes longer if another thread had the lock before.
+    moved: u64,
+    /// The thread that had it alone last, plus 1.
+    last: Cell<usize>,
     pub(crate) acquired: Cell<u64>,
     pub(crate) waited: Cell<u64>,
 }
@@ -55,14 +59,22 @@ fn add(cell: &Cell<u64>, more: u64) {
 }
 
 impl Tally {
-    pub(crate) fn new(threads: usize, locks: usize, [warm, enough]: [u64; 2]) -> Self {
+    /// Of so many threads, and locks of which each costs so many cycles when it
+    /// passes to another thread.
+    pub(crate) fn new(threads: usize, moved: Vec<u64>, [warm, enough]: [u64; 2]) -> Self {
         Self {
             warm,
             enough,
             counting: Cell::new(false),
             total: Cell::new(0),
             threads: (0..threads).map(|_| OfThread::default()).collect(),
-            locks: (0..locks).map(|_| OfLock::default()).collect(),
+            locks: moved
+                .into_iter()
+                .map(|moved| OfLock {
+                    moved,
+                    ..OfLock::default()
+                })
+                .collect(),
             burnt: Cell::new(0),
             waited: Cell::new(0),
             released: Cell::new(0),
@@ -190,12 +202,28 @@ impl Player<'_> {
         }
         acquired(engine, lock, wanted, to);
         let me = &tally.threads[engine.current.get()];
+        let first = me.holds.get() == 0;
         me.holds.set(me.holds.get() + 1);
         let waited = engine.time.get() - since;
         add(&tally.waited, waited);
         add(&tally.burnt, waited.saturating_sub(Self::off(engine) - off));
         add(&tally.locks[lock].acquired, 1);
         add(&tally.locks[lock].waited, waited);
+        if first && to == Use::Write {
+            self.move_data(engine, lock);
+        }
+    }
+
+    /// What a lock protects comes from the thread that had it last. An ideal lock
+    /// passes to others no more often than it must, so nothing moves.
+    fn move_data(&self, engine: &Engine, lock: usize) {
+        let of = &self.tally.locks[lock];
+        let last = of.last.replace(engine.current.get() + 1);
+        let moves = last != 0 && last != engine.current.get() + 1;
+        if moves && of.moved > 0 && matches!(self.locks, Locks::Real(..)) {
+            engine.work(of.moved);
+            engine.sync();
+        }
     }
 
     fn release(&self, engine: &Engine, lock: usize, from: Use) {

@@ -250,9 +250,12 @@ fn play(replay: &Replay<'_>, under: &Under<'_>) -> Result<Replayed, SimError> {
         None,
     );
     let work = |ns: f64| ns.clamp(1.0, 1e15) as u64;
+    let moved = |lock: &locklab_replay::Lock| {
+        (lock.moved_ns.unwrap_or(0.0) * machine.get("core.clock_ghz")) as u64
+    };
     let tally = Tally::new(
         threads,
-        locks,
+        program.locks.iter().map(moved).collect(),
         [work(replay.work_ns / 5.0), work(replay.work_ns)],
     );
     engine.enter(|| play_in(&engine, replay, under, &takes, &tally));

@@ -24,6 +24,7 @@ fn program(threads: &[&[Step]], locks: usize, channels: usize) -> Program {
         contended: 0,
         waited_ns: 0.0,
         held_ns: 0.0,
+        moved_ns: None,
     };
     Program {
         locks: vec![lock; locks],
@@ -46,6 +47,7 @@ fn program(threads: &[&[Step]], locks: usize, channels: usize) -> Program {
             sites: Vec::new(),
         }],
         modules: Vec::new(),
+        timeline: Vec::new(),
         recorded: Recorded::default(),
     }
 }
@@ -101,6 +103,25 @@ fn nothing_beats_the_ideal_lock_and_it_serialises() {
         assert!(found.rate < ideal.rate, "{lock}: {found:?}");
         assert!(found.rate > 0.2 * ideal.rate, "{lock}: {found:?}");
     }
+}
+
+#[test]
+fn data_that_moves_with_a_lock_costs_each_handoff_and_no_ideal_lock() {
+    let turn = turn(10, 1000);
+    let with = |moved_ns| {
+        let mut program = program(&[&turn[..]; 2], 1, 0);
+        program.locks[0].moved_ns = moved_ns;
+        program
+    };
+    let rate = |lock, moved_ns| run(&with(moved_ns), lock, 2).unwrap().rate;
+    for lock in ["ticket", "mcs"] {
+        let (free, dear) = (rate(Some(lock), None), rate(Some(lock), Some(1000.0)));
+        assert!(
+            (0.45..0.65).contains(&(dear / free)),
+            "{lock}: {free} {dear}"
+        );
+    }
+    assert_eq!(rate(None, None), rate(None, Some(1000.0)));
 }
 
 #[test]

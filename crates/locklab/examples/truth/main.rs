@@ -8,6 +8,11 @@
 //! or two, and its row is kept in FILE, so that one can be made at a time; without
 //! PROGRAM all are made that FILE has not, and `--keep FILE none` only prints.
 //!
+//! A host moves the CPUs of a virtual machine nearer to each other and apart, and
+//! then what is recorded does not hold a minute later. So a row is of one place: what
+//! was begun in one and ended in another, or while other programs had much of the
+//! CPUs, is done again, a few times.
+//!
 //! With `--real-time` programs that have no more threads than there are CPUs run
 //! with real-time priority, for a machine that is not quite idle: a lock in order of
 //! arrival stops whenever the next in its queue has lost its CPU.
@@ -16,9 +21,11 @@
 //! memcached, libmemcached-tools and stress-ng; the command, the interposer and the
 //! recorder in the release folder; and an idle machine.
 
+mod place;
 mod programs;
 mod table;
 
+use place::{Place, Span};
 use programs::{Program, prepare, programs};
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
@@ -96,29 +103,52 @@ impl Truth {
         let trace = self.folder.join("trace");
         let command = self.command(program);
         let words: Vec<&str> = command.split(' ').collect();
-        self.json(&[&["record", "--json", "-o", text(&trace), "--"], &words[..]].concat())?;
-        let (simulated_gate, simulated) = self.simulated(program, &trace);
-        let (replayed_gate, replayed) = self.replayed(program, &trace);
+        let record = [&["record", "--json", "-o", text(&trace), "--"], &words[..]].concat();
+        let mut place = Place::here();
+        // Recorded once more if the CPUs moved meanwhile: where they are now counts.
+        let mut span = Span::default();
+        for _ in 0..place::ATTEMPTS {
+            place = Place::here();
+            let (recorded, during) = place.during(|| self.json(&record));
+            recorded?;
+            span = during;
+            if span.counts() {
+                break;
+            }
+        }
+        let mut spans = vec![span];
+        let mut stage = |what: &mut dyn FnMut() -> Result<Value, String>| {
+            let (found, span) = place.repeat(what);
+            spans.push(span);
+            found
+        };
+        let advised = stage(&mut || self.advised(program, &trace));
+        let replayed = stage(&mut || self.ranked(program, &trace));
         let mut locks = Vec::new();
         for lock in program.locks().iter().copied() {
-            let measured = match self.measured(program, lock) {
-                Ok(measured) => measured,
-                Err(why) => {
-                    eprintln!("{}, {lock}: {why}", program.name);
-                    continue;
-                }
-            };
-            locks.push(json!({
-                "lock": lock,
-                "simulated": simulated.get(lock).cloned(),
-                "replayed": replayed.get(lock).cloned(),
-                "measured": measured,
-            }));
+            match stage(&mut || self.measured(program, lock)) {
+                Ok(measured) => locks.push(json!({ "lock": lock, "measured": measured })),
+                Err(why) => eprintln!("{}, {lock}: {why}", program.name),
+            }
         }
+        let why = |why: &String| json!({ "gate": { "why": why }, "locks": {} });
+        let [advised, replayed] =
+            [advised, replayed].map(|found| found.unwrap_or_else(|e| why(&e)));
+        for lock in &mut locks {
+            let name = lock["lock"].as_str().unwrap_or_default().to_owned();
+            lock["simulated"] = advised["locks"][&name].clone();
+            lock["replayed"] = replayed["locks"][&name].clone();
+        }
+        let gate = match &advised["replayed_here"] {
+            Value::Null => &replayed["gate"],
+            here => here,
+        };
         Ok(json!({
             "about": program.about,
-            "simulated_gate": simulated_gate,
-            "replayed_gate": replayed_gate,
+            "round_trip": place.round_trip,
+            "spans": spans.iter().map(Span::json).collect::<Vec<_>>(),
+            "simulated_gate": advised["gate"],
+            "replayed_gate": gate,
             "locks": locks,
         }))
     }
@@ -130,30 +160,22 @@ impl Truth {
         }
     }
 
-    /// The gate of `locklab advise`, and what it says of the locks.
-    fn simulated(&self, program: &Program, trace: &Path) -> (Value, Value) {
+    /// The gates of `locklab advise`, and what it says of the locks.
+    fn advised(&self, program: &Program, trace: &Path) -> Result<Value, String> {
+        // Of this place, because a row is.
         let here = self.folder.join("here.toml");
-        if !here.exists()
-            && let Err(why) = self.output(&["machine", "fit", text(&here)])
-        {
-            return (json!({ "why": why }), json!({}));
-        }
+        self.output(&["machine", "fit", text(&here)])?;
         let locks = program.locks().join(",");
         let options = ["--json", "--here", text(&here), "--locks", &locks];
-        let advice = match self.json(&[&["advise", text(trace)], &options[..]].concat()) {
-            Ok(advice) => advice,
-            Err(why) => return (json!({ "why": why }), json!({})),
-        };
+        let advice = self.json(&[&["advise", text(trace)], &options[..]].concat())?;
         if advice["gate"].is_null() {
             // Nothing to gain: no lock changes anything.
             let all = program.locks().iter();
             let same: Map<String, Value> = all
                 .map(|lock| ((*lock).to_owned(), json!({ "ratio": 1.0, "class": "flat" })))
                 .collect();
-            return (
-                json!({ "why": "nothing to gain", "passes": true }),
-                json!(same),
-            );
+            let gate = json!({ "why": "nothing to gain", "passes": true });
+            return Ok(json!({ "gate": gate, "replayed_here": gate, "locks": same }));
         }
         let mut said = json!({});
         let locks = advice["points"][0]["locks"].as_array();
@@ -166,19 +188,13 @@ impl Truth {
                 "class": verdict["class"],
             });
         }
-        (advice["gate"].clone(), said)
+        let gate = &advice["gate"];
+        Ok(json!({ "gate": gate, "replayed_here": gate["replayed_here"], "locks": said }))
     }
 
     /// The replayed rate of glibc's mutex as a part of the program's own, and the
     /// replayed ratios of the locks that wait in the replay as in the program.
-    fn replayed(&self, program: &Program, trace: &Path) -> (Value, Value) {
-        match self.ranked(program, trace) {
-            Ok(found) => found,
-            Err(why) => (json!({ "why": why }), json!({})),
-        }
-    }
-
-    fn ranked(&self, program: &Program, trace: &Path) -> Result<(Value, Value), String> {
+    fn ranked(&self, program: &Program, trace: &Path) -> Result<Value, String> {
         let alike = |lock: &&str| lock.ends_with(":spin") || lock.starts_with("futex");
         let locks: Vec<&str> = program.locks().iter().copied().filter(alike).collect();
         let names = locks.iter().map(|lock| lock.trim_end_matches(":spin"));
@@ -186,7 +202,7 @@ impl Truth {
         let mut words = vec!["rank", today];
         words.extend(names);
         words.extend(["--trace", text(trace), "--against", today]);
-        words.extend(["--json", "--store", ":memory:"]);
+        words.extend(["--time", "8", "--json", "--store", ":memory:"]);
         let ranked = self.json(&words)?;
         let rates = ranked["points"][0]["metrics"][0]["locks"].as_array();
         let rate = |lock: &str| {
@@ -207,7 +223,7 @@ impl Truth {
         }
         let ratio = own / recorded;
         let passes = (1.0 - GATE..=1.0 + GATE).contains(&ratio);
-        Ok((json!({ "ratio": ratio, "passes": passes }), said))
+        Ok(json!({ "gate": { "ratio": ratio, "passes": passes }, "locks": said }))
     }
 
     /// The program's rate under a lock by that under glibc's.

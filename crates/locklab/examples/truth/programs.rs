@@ -16,13 +16,14 @@ pub(crate) struct Program {
 }
 
 /// The locks that are compared with glibc's, as `advise` names them.
-const LOCKS: [&str; 7] = [
+const LOCKS: [&str; 8] = [
     "futex-adaptive",
     "ticket:spin",
     "mcs:spin",
     "ttas:spin",
+    "qspinlock:spin",
+    "reciprocating:spin",
     "mcs",
-    "qspinlock",
     "malthusian",
 ];
 /// The same with readers.
@@ -93,7 +94,7 @@ pub(crate) fn programs(folder: &Path) -> Vec<Program> {
             "hot-long",
             "2 threads, one lock, long sections",
             "synthetic",
-            "2 2000 2000",
+            "2 2000 500",
         ),
         own(
             "no-contention",

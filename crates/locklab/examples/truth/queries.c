@@ -1,16 +1,11 @@
 /* Threads that look rows up in one SQLite database in memory, all through one
  * connection, whose mutex SQLite takes for each call. */
-#include <pthread.h>
+#include "threads.h"
 #include <sqlite3.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <time.h>
 
-enum { MOST = 64, ROWS = 10000 };
+enum { ROWS = 10000 };
 
 static sqlite3 *database;
-static unsigned long turns[MOST][16];
-static volatile int over;
 
 static void *run(void *argument)
 {
@@ -34,11 +29,7 @@ static void *run(void *argument)
 
 int main(int count, char **words)
 {
-    pthread_t threads[MOST];
-    unsigned long all = 0;
     long number = count > 1 ? atol(words[1]) : 2;
-    if (number < 1 || number > MOST)
-        return 2;
     sqlite3_config(SQLITE_CONFIG_SERIALIZED);
     if (sqlite3_open(":memory:", &database))
         return 2;
@@ -48,16 +39,5 @@ int main(int count, char **words)
                      " WHERE i < 9999) INSERT INTO rows SELECT i, 'row ' || i FROM n;",
                      NULL, NULL, NULL))
         return 2;
-    for (long i = 0; i < number; i++)
-        if (pthread_create(&threads[i], NULL, run, (void *)i))
-            return 2;
-    struct timespec while_running = {.tv_nsec = 500000000};
-    nanosleep(&while_running, NULL);
-    over = 1;
-    for (long i = 0; i < number; i++)
-        pthread_join(threads[i], NULL);
-    for (long i = 0; i < number; i++)
-        all += turns[i][0];
-    printf("rate %lu\n", all);
-    return 0;
+    return measured(number);
 }

@@ -7,17 +7,27 @@ use std::fmt::Write as _;
 const FLAT: f64 = 0.05;
 
 /// What was predicted and measured of a lock under a program: ratios to glibc's.
+#[derive(Clone, Copy)]
 struct Pair {
     predicted: f64,
     measured: f64,
 }
 
+/// How well ratios were predicted of all locks under all programs whose gate passes.
+#[derive(Default)]
+struct Score {
+    pairs: Vec<Pair>,
+    /// Measured so widely that they may be better and worse: there is no truth to be
+    /// right about.
+    undecided: usize,
+}
+
 /// The table of the rows that are kept, and its scores.
 pub(crate) fn table(kept: &Value) -> String {
-    let mut text = "| program | gate | lock | simulated | replayed | measured |\n\
+    let mut text = "| program, round trip | gate | lock | simulated | replayed | measured |\n\
                     | --- | --- | --- | --- | --- | --- |\n"
         .to_owned();
-    let (mut simulated, mut replayed) = (Vec::new(), Vec::new());
+    let (mut simulated, mut replayed) = (Score::default(), Score::default());
     let mut advised = Vec::new();
     for (program, row) in kept.as_object().into_iter().flatten() {
         if let Some(why) = row["why"].as_str() {
@@ -27,7 +37,11 @@ pub(crate) fn table(kept: &Value) -> String {
         let gates = [&row["simulated_gate"], &row["replayed_gate"]];
         for (number, lock) in row["locks"].as_array().into_iter().flatten().enumerate() {
             let name = match number {
-                0 => format!("{program}: {}", row["about"].as_str().unwrap_or_default()),
+                0 => format!(
+                    "{program}: {}, {}",
+                    row["about"].as_str().unwrap_or_default(),
+                    trips(row)
+                ),
                 _ => String::new(),
             };
             let gate = match number {
@@ -46,16 +60,21 @@ pub(crate) fn table(kept: &Value) -> String {
             let Some(measured_ratio) = measured["ratio"].as_f64() else {
                 continue;
             };
-            for (which, gate, pairs) in [
+            let at = |key: &str| measured[key].as_f64().unwrap_or(measured_ratio);
+            let undecided = at("low") < 1.0 - FLAT && at("high") > 1.0 + FLAT;
+            for (which, gate, score) in [
                 ("simulated", gates[0], &mut simulated),
                 ("replayed", gates[1], &mut replayed),
             ] {
                 let predicted = lock[which]["ratio"].as_f64();
                 if let Some(predicted) = predicted.filter(|_| gate["passes"] == true) {
-                    pairs.push(Pair {
-                        predicted,
-                        measured: measured_ratio,
-                    });
+                    match undecided {
+                        true => score.undecided += 1,
+                        false => score.pairs.push(Pair {
+                            predicted,
+                            measured: measured_ratio,
+                        }),
+                    }
                 }
             }
             if lock["simulated"]["class"] == "helps" && gates[0]["passes"] == true {
@@ -67,14 +86,20 @@ pub(crate) fn table(kept: &Value) -> String {
         }
     }
     text.push('\n');
-    for (which, pairs) in [("Simulated", simulated), ("Replayed", replayed)] {
+    for (which, score) in [("Simulated", simulated), ("Replayed", replayed)] {
+        let pairs = &score.pairs;
         let right = pairs.iter().filter(|pair| pair.right()).count();
+        // What differs from glibc's by less than counts is a tie with it.
+        let level: Vec<Pair> = pairs.iter().map(Pair::level).collect();
         let _ = writeln!(
             text,
-            "{which}: of {} that pass their gate the direction is right in {right}, rank \
-             correlation {:.2}.",
+            "{which}: of {} that pass their gate the direction is right in {right}; rank \
+             correlation over all of them {:.2}, and {:.2} where what is within 5 % of glibc's \
+             counts as equal to it. {} more were measured too widely to have a direction.",
             pairs.len(),
-            correlation(&pairs)
+            correlation(pairs),
+            correlation(&level),
+            score.undecided
         );
     }
     let worse = |&&(_, measured): &&(f64, f64)| measured < 1.0 - FLAT;
@@ -113,7 +138,37 @@ fn ratio(of: &Value) -> String {
     }
 }
 
+/// The round trips between the CPUs while the row was made, and what disturbed it.
+fn trips(row: &Value) -> String {
+    let spans = row["spans"].as_array().map_or(&[][..], Vec::as_slice);
+    let trip = |of: &Value| of["round_trip"].as_f64().filter(|ns| *ns > 0.0);
+    let all: Vec<f64> = spans.iter().chain([row]).filter_map(trip).collect();
+    let low = all.iter().copied().fold(f64::INFINITY, f64::min);
+    let high = all.iter().copied().fold(0.0, f64::max);
+    let disturbed = |of: &&Value| of["stayed"] == false || of["others"].as_f64() > Some(0.1);
+    match (all.is_empty(), spans.iter().filter(disturbed).count()) {
+        (true, _) => "round trips unknown".into(),
+        (false, 0) => format!("{low:.0} to {high:.0} ns"),
+        (false, some) => format!(
+            "{low:.0} to {high:.0} ns, {some} of {} parts disturbed",
+            spans.len()
+        ),
+    }
+}
+
 impl Pair {
+    /// With a tie where there is no direction.
+    fn level(&self) -> Self {
+        let level = |ratio| match direction(ratio) {
+            0 => 1.0,
+            _ => ratio,
+        };
+        Self {
+            predicted: level(self.predicted),
+            measured: level(self.measured),
+        }
+    }
+
     fn right(&self) -> bool {
         direction(self.predicted) == direction(self.measured)
     }

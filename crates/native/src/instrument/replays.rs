@@ -15,6 +15,9 @@ const LOCK: Lock = Lock {
     contended: 0,
     waited_ns: 0.0,
     held_ns: 0.0,
+    // Its holders write beside it; those of a lock of which that is not known, in a
+    // line of its own.
+    moved_ns: Some(40.0),
 };
 
 fn acquire(lock: u32, shared: bool) -> Step {
@@ -68,6 +71,7 @@ fn program() -> Program {
             LOCK,
             Lock {
                 shared: true,
+                moved_ns: None,
                 ..LOCK
             },
         ],
@@ -80,6 +84,7 @@ fn program() -> Program {
         channels: 1,
         classes: vec![class(2, true), class(2, false)],
         modules: Vec::new(),
+        timeline: Vec::new(),
         recorded: Recorded {
             window_ns: 10_000.0,
             matched_ns: 100.0,
@@ -115,6 +120,12 @@ fn every_step_stays_and_lengths_become_units() {
     let shared = [(0, false), (1, true), (1, false)];
     let expected = shared.map(|(place, shared)| Act::Release { place, shared });
     assert!(of_worker.into_iter().eq(&expected));
+}
+
+#[test]
+fn what_moves_with_a_lock_becomes_units() {
+    let replay = Replay::new(program(), "a.trace").unwrap();
+    assert_eq!(replay.moved(5.0), [Some(8), None]);
 }
 
 #[test]
@@ -206,4 +217,16 @@ fn processes_are_refused() {
         why,
         "a recorded program is replayed by threads; leave out --processes"
     );
+}
+
+#[test]
+fn what_an_act_takes_is_part_of_the_recorded_work() {
+    let of = |act_ns| {
+        let replay = Replay::new(program(), "a.trace").unwrap();
+        replay.with_acts_of(act_ns).parts(4, 5.0, 1)[0].acts[2]
+    };
+    assert_eq!(of(0.0), Act::Compute(200));
+    assert_eq!(of(50.0), Act::Compute(190));
+    assert_eq!(of(1e6), Act::Compute(0));
+    assert!((0.0..=50.0).contains(&crate::replay::act_ns(5.0)));
 }

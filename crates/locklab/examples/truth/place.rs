@@ -1,0 +1,140 @@
+//! Where the CPUs are while a row is made, and whether others used them.
+//!
+//! It must never decide what a row says, only whether a part is done again.
+
+use locklab_native::{Native, round_trip};
+use serde_json::{Value, json};
+use std::time::{Duration, Instant};
+
+/// How often a part is tried.
+pub(crate) const ATTEMPTS: usize = 3;
+/// Round trips that differ by more are of another place.
+const SAME: f64 = 1.6;
+/// The share of one CPU that others may have.
+const OTHERS: f64 = 0.10;
+/// For how long the CPUs are waited for before a part, if they are elsewhere.
+const PATIENCE: Duration = Duration::from_secs(6);
+
+/// How far apart the CPUs are.
+#[derive(Clone, Copy)]
+pub(crate) struct Place {
+    cpus: (usize, usize),
+    /// The round trip of a line between two of them, in nanoseconds.
+    pub(crate) round_trip: f64,
+}
+
+/// What happened while a part was done.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Span {
+    /// The round trip after it.
+    after: f64,
+    /// Whether that, and the one before, are those of the place.
+    stayed: bool,
+    /// CPUs that others had.
+    others: f64,
+}
+
+impl Span {
+    /// Whether it says something of the place.
+    pub(crate) fn counts(&self) -> bool {
+        self.stayed && self.others <= OTHERS
+    }
+
+    pub(crate) fn json(&self) -> Value {
+        json!({ "round_trip": self.after, "stayed": self.stayed, "others": self.others })
+    }
+}
+
+impl Place {
+    /// Where they are now.
+    pub(crate) fn here() -> Self {
+        let cpus = match Native::probe().topology.order[..] {
+            [a, b, ..] => (a, b),
+            _ => (0, 0),
+        };
+        let round_trip = trip(cpus);
+        Self { cpus, round_trip }
+    }
+
+    fn is(&self, round_trip: f64) -> bool {
+        let (low, high) = (self.round_trip / SAME, self.round_trip * SAME);
+        (low..=high).contains(&round_trip)
+    }
+
+    /// Does a part once.
+    pub(crate) fn during<T>(&self, what: impl FnOnce() -> T) -> (T, Span) {
+        let before = trip(self.cpus);
+        let (since, used) = (Instant::now(), Used::now());
+        let done = what();
+        let others = used.others_until(&Used::now()) / since.elapsed().as_secs_f64().max(1e-3);
+        let after = trip(self.cpus);
+        let stayed = self.is(before) && self.is(after);
+        let span = Span {
+            after,
+            stayed,
+            others,
+        };
+        (done, span)
+    }
+
+    /// Does a part until it is of this place, or often enough: then the last counts.
+    pub(crate) fn repeat<T>(&self, what: &mut dyn FnMut() -> T) -> (T, Span) {
+        let mut last = None;
+        for _ in 0..ATTEMPTS {
+            let since = Instant::now();
+            while !self.is(trip(self.cpus)) && since.elapsed() < PATIENCE {
+                std::thread::sleep(Duration::from_millis(300));
+            }
+            let (done, span) = self.during(&mut *what);
+            let counts = span.counts();
+            last = Some((done, span));
+            if counts {
+                break;
+            }
+        }
+        last.unwrap_or_else(|| self.during(what))
+    }
+}
+
+fn trip((a, b): (usize, usize)) -> f64 {
+    match a == b {
+        true => 0.0,
+        false => round_trip::measure(a, b).unwrap_or(0.0),
+    }
+}
+
+/// CPU time in seconds: of all programs, and of this one with those it has run.
+struct Used {
+    all: f64,
+    own: f64,
+}
+
+impl Used {
+    fn now() -> Self {
+        let stat = std::fs::read_to_string("/proc/stat").unwrap_or_default();
+        let line = stat.lines().next().unwrap_or_default();
+        let ticks: Vec<f64> = line
+            .split_whitespace()
+            .filter_map(|n| n.parse().ok())
+            .collect();
+        // User, nice and system time, of hundredths of a second.
+        let all = ticks.iter().take(3).sum::<f64>() / 100.0;
+        let of = |who| {
+            // SAFETY: zeros are a valid `rusage`, which is ours.
+            unsafe {
+                let mut usage: libc::rusage = std::mem::zeroed();
+                libc::getrusage(who, &raw mut usage);
+                let seconds = |t: libc::timeval| t.tv_sec as f64 + t.tv_usec as f64 * 1e-6;
+                seconds(usage.ru_utime) + seconds(usage.ru_stime)
+            }
+        };
+        Self {
+            all,
+            own: of(libc::RUSAGE_SELF) + of(libc::RUSAGE_CHILDREN),
+        }
+    }
+
+    fn others_until(&self, later: &Self) -> f64 {
+        (later.all - self.all - (later.own - self.own)).max(0.0)
+    }
+}

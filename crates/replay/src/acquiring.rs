@@ -1,0 +1,169 @@
+//! What becomes of the records of a lock that is acquired, refused or given up: steps,
+//! and what they say of the lock. It must never read a record of anything else.
+
+use crate::moved::Section;
+use crate::program::{Site, Step};
+use crate::reading::Reading;
+use crate::thread::{Asks, Hold};
+use crate::timeline::Stretch;
+
+/// A thread that waited so long for a lock has called the system, and may have slept.
+const SLEPT_NS: f64 = 2000.0;
+
+impl Reading<'_> {
+    pub(crate) fn acquired(&mut self, thread: usize, image: u64, asks: &Asks, tick: u64) {
+        let counts = self.counts(tick);
+        let used = &mut self.uses[asks.lock];
+        used.waiters = used.waiters.saturating_sub(1);
+        if let Some(woke) = used.woke.take()
+            && counts
+            && asks.since < woke
+        {
+            self.wakes.ran(tick - woke);
+        }
+        // Another thread may have come later, and first.
+        let overtaken = used.acquired >= asks.since && used.acquired > 0;
+        used.acquired = tick;
+        let mut again = false;
+        let mut last = None;
+        if asks.shared {
+            used.readers += 1;
+        } else {
+            last = used.last.replace(thread);
+            let depth = match used.owner {
+                Some((owner, depth)) if owner == thread => depth.saturating_add(1),
+                _ => 1,
+            };
+            again = depth > 1;
+            used.owner = Some((thread, depth));
+        }
+        let took = self.within(asks.since, tick);
+        let running = &mut self.running[thread];
+        running.since = tick;
+        // A reader that reads twice would wait for a writer between.
+        again |= running.holds.iter().any(|hold| hold.lock == asks.lock);
+        let site = running.stacks.get(&asks.stack).copied();
+        let waited = asks.contended || overtaken;
+        let section = last
+            .zip(site)
+            .filter(|_| counts && running.holds.is_empty());
+        let hold = Hold {
+            lock: asks.lock,
+            since: tick,
+            step: counts && !again,
+            section: None,
+        };
+        running.holds.push(hold);
+        if !counts {
+            return;
+        }
+        if waited {
+            running.waited += took;
+            running.ready.push((asks.since.max(self.from), -1));
+            running.ready.push((tick, 1));
+        } else if tick > asks.since {
+            running.operations += took;
+            self.free[0].push(took);
+        } else {
+            running.operations += self.whole[0];
+            if let Some(Step::Work(work)) = running.steps.last_mut() {
+                let ticks = self.trace.nanoseconds(self.whole[0]);
+                *work = work.saturating_sub(ticks.round() as u64);
+            }
+        }
+        if !again {
+            let (lock, shared) = (asks.lock as u32, asks.shared);
+            if let (Some((last, site)), Some(hold)) = (section, running.holds.last_mut()) {
+                let section = Section {
+                    thread,
+                    step: running.steps.len(),
+                    lock: asks.lock,
+                    site,
+                    after_other: last != thread,
+                    slept: self.trace.nanoseconds(took) >= SLEPT_NS,
+                    ticks: 0,
+                    before_ns: match running.steps.last() {
+                        Some(Step::Work(before)) if tick == asks.since => Some(*before),
+                        _ => None,
+                    },
+                };
+                hold.section = Some((section, running.waited));
+            }
+            running.push(Step::Acquire { lock, shared });
+        }
+        let lock = &mut self.locks[asks.lock];
+        lock.acquired += 1;
+        if waited {
+            self.stretches.push(Stretch {
+                lock: asks.lock,
+                from: asks.since,
+                to: tick,
+                waits: true,
+            });
+            lock.contended += 1;
+            lock.waited_ns += self.trace.nanoseconds(took);
+        }
+        self.acquisitions += 1;
+        let site = match site {
+            Some(site) => site,
+            None => self.site(Site {
+                image,
+                frames: Vec::new(),
+            }),
+        };
+        *self.running[thread].sites.entry(site).or_default() += 1;
+    }
+
+    /// A request or a release has failed.
+    pub(crate) fn refused(&mut self, thread: usize, tick: u64) {
+        if let Some(asks) = self.running[thread].asks.take() {
+            let used = &mut self.uses[asks.lock];
+            used.waiters = used.waiters.saturating_sub(1);
+            if asks.contended && self.counts(tick) {
+                // It waited until its deadline.
+                let waited = self.within(asks.since, tick);
+                let idle = Step::Idle(self.nanoseconds(waited));
+                self.running[thread].push(idle);
+                self.running[thread].unmatched += waited;
+                self.running[thread].since = tick;
+            }
+        } else if self.running[thread].releases.take().is_some() {
+            self.running[thread].since = tick;
+        }
+    }
+
+    /// A thread holds a lock no longer.
+    pub(crate) fn given_up(&mut self, thread: usize, lock: usize, tick: u64) {
+        let used = &mut self.uses[lock];
+        match used.owner {
+            Some((owner, depth)) if depth > 1 => used.owner = Some((owner, depth - 1)),
+            Some(_) => used.owner = None,
+            None => used.readers = used.readers.saturating_sub(1),
+        }
+        let running = &mut self.running[thread];
+        let Some(place) = running.holds.iter().rposition(|hold| hold.lock == lock) else {
+            return;
+        };
+        let hold = running.holds.remove(place);
+        if hold.step {
+            let lock = lock as u32;
+            running.push(Step::Release { lock });
+        }
+        // One that waited within, or gave up its locks in another order, says nothing.
+        if let Some((section, waited)) = hold.section
+            && running.holds.is_empty()
+            && running.waited == waited
+        {
+            let ticks = tick.saturating_sub(hold.since);
+            self.sections.push(Section { ticks, ..section });
+        }
+        self.stretches.push(Stretch {
+            lock,
+            from: hold.since,
+            to: tick,
+            waits: false,
+        });
+        let held = self.within(hold.since, tick);
+        self.locks[lock].held_ns += self.trace.nanoseconds(held);
+    }
+}
