@@ -53,7 +53,7 @@ pub(crate) fn write(
     }
     files.add("lab/modules", list);
     for load in loads {
-        files.add_workload(load, kernel.modules.as_deref())?;
+        files.add_workload(load, kernel)?;
     }
     files.pack(path).map_err(|e| cache.cannot_write(path, &e))
 }

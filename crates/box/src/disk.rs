@@ -3,11 +3,15 @@
 //! It only looks; the measured kernel looks again before it writes. A disk that is
 //! in use must never get so far.
 
-use crate::home::Home;
+use crate::home::{Home, check};
+use locklab_doctor::{Check, State};
+
+const PART: &str = "A disk for fs-mark";
 
 /// A disk that may be overwritten.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Disk {
+    name: String,
     /// What the report says of it.
     pub(crate) fact: String,
     /// Modules of the disk and its buses, the outermost bus last, and of XFS.
@@ -47,13 +51,7 @@ impl Disk {
                 ));
             }
         };
-        let in_use = match state {
-            "free" => None,
-            "partitions" => Some("it has partitions"),
-            "mounted" => Some("it is mounted, or swapped to"),
-            _ => Some("it is part of another device"),
-        };
-        if let Some(why) = in_use {
+        if let Some(why) = in_use(state) {
             return Err(format!(
                 "the disk {serial} ({name}) is not overwritten: {why}"
             ));
@@ -67,9 +65,78 @@ impl Disk {
         // XFS asks for its checksum by name, and nothing here loads it then.
         drivers.extend(["crc32c_generic", "xfs"].map(str::to_owned));
         Ok(Self {
+            name: name.to_owned(),
             fact: format!("{serial} ({name}, {} MiB)", sectors / 2048),
             drivers,
         })
+    }
+}
+
+/// Why a disk in this state is never overwritten, if so.
+fn in_use(state: &str) -> Option<&'static str> {
+    match state {
+        "free" => None,
+        "partitions" => Some("it has partitions"),
+        "mounted" => Some("it is mounted, or swapped to"),
+        _ => Some("it is part of another device"),
+    }
+}
+
+/// What the doctor says of the machine's disks: of the one with this serial number, or
+/// of each if none is asked for.
+pub(crate) fn checks(home: &Home, asked: Option<&str>) -> Vec<Check> {
+    if let Some(serial) = asked {
+        return match Disk::find(home, serial) {
+            Ok(disk) => {
+                let (state, what) = held(home, &disk.name);
+                let found = format!("{}: {what}", disk.fact);
+                vec![check(PART, "Scratch disk", state, found, EMPTY_IT)]
+            }
+            Err(why) => vec![check(PART, "Scratch disk", State::Missing, why, ANOTHER)],
+        };
+    }
+    let disks = home.all("disk").iter().filter_map(|line| parts(line));
+    let mut checks: Vec<Check> = disks
+        .map(|(name, state, sectors, serial)| {
+            let (state, what) = match in_use(state) {
+                Some(why) => (State::Ok, format!("never overwritten: {why}")),
+                None => held(home, name),
+            };
+            let found = format!("{serial}, {} MiB: {what}", sectors / 2048);
+            check(PART, &format!("Disk {name}"), state, found, EMPTY_IT)
+        })
+        .collect();
+    if checks.is_empty() {
+        let found = "none has a serial number: fs-mark has a RAM disk";
+        checks.push(check(PART, "Disks", State::Ok, found.into(), ""));
+    }
+    checks
+}
+
+const EMPTY_IT: &str = "if nothing on it is wanted, empty it by hand (wipefs -a, and dd if=/dev/zero \
+                        of its first and last MiB)";
+const ANOTHER: &str = "name another by [box] scratch_disk and --scratch-disk";
+
+/// What is on a disk that nothing uses, by its first and last MiB.
+fn held(home: &Home, disk: &str) -> (State, String) {
+    let mut lines = home.all("disk-holds").iter();
+    let holds = lines
+        .find_map(|line| line.split_once(' ').filter(|(name, _)| *name == disk))
+        .map(|(_, holds)| holds);
+    match holds {
+        Some("nothing") => (State::Ok, "empty; fs-mark may overwrite it".into()),
+        Some("ours") => (
+            State::Ok,
+            "a file system of an earlier comparison; fs-mark may overwrite it".into(),
+        ),
+        Some(_) => (
+            State::Limited,
+            "something is on it, so it is not overwritten".into(),
+        ),
+        None => (
+            State::Unknown,
+            "what is on it could not be read; measured kernels look before they write".into(),
+        ),
     }
 }
 
@@ -84,6 +151,43 @@ fn parts(line: &str) -> Option<(&str, &str, u64, &str)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_doctor_says_what_each_disk_is_and_whether_it_may_be_overwritten() {
+        let home = home(
+            "disk vda mounted 131072 system\ndisk vdb free 2097152 S3EW-1\n\
+             disk-holds vdb nothing\ndisk vdc free 4096 S3EW-2\ndisk-holds vdc data\n\
+             disk vdd free 4096 S3EW-3\ndisk-holds vdd ours\ndisk vde free 4096 S3EW-4\n",
+        );
+        let found = |checks: Vec<Check>| -> Vec<(String, State, String)> {
+            let one = |check: Check| (check.name, check.state, check.found);
+            checks.into_iter().map(one).collect()
+        };
+        let all = found(checks(&home, None));
+        assert_eq!(all.len(), 5);
+        assert_eq!(
+            all[0].2,
+            "system, 64 MiB: never overwritten: it is mounted, or swapped to"
+        );
+        assert_eq!(all[1].0, "Disk vdb");
+        assert_eq!(
+            all[1].2,
+            "S3EW-1, 1024 MiB: empty; fs-mark may overwrite it"
+        );
+        assert_eq!(all[2].1, State::Limited);
+        assert!(all[3].2.contains("of an earlier comparison"));
+        assert_eq!(all[4].1, State::Unknown);
+        let one = checks(&home, Some("S3EW-2")).pop().unwrap();
+        assert_eq!(
+            one.found,
+            "S3EW-2 (vdc, 2 MiB): something is on it, so it is not overwritten"
+        );
+        assert!(one.remedy.unwrap().contains("wipefs"));
+        let none = checks(&home, Some("S3EW-9")).pop().unwrap();
+        assert_eq!(none.state, State::Missing);
+        let bare = checks(&Home::read("end yes\n"), None).pop().unwrap();
+        assert!(bare.found.contains("RAM disk"));
+    }
 
     fn home(disks: &str) -> Home {
         Home::read(&format!("{disks}disk-driver vdb virtio_blk\nend yes\n"))

@@ -5,10 +5,12 @@ use crate::prepare::last_cycle;
 use crate::states::{LIMIT, stays};
 use locklab_document::number::{count, duration};
 use locklab_document::page::Page;
-use locklab_kernel::Plan;
 use locklab_kernel::cache::Cache;
 use locklab_kernel::settings::Target;
+use locklab_kernel::workload::Workload;
+use locklab_kernel::{Plan, torture_load};
 use serde_json::{Value, json};
+use std::time::Duration;
 
 /// What would be done, as text.
 #[must_use]
@@ -37,8 +39,10 @@ pub fn text(plan: &Plan, target: &Target, cache: &Cache<'_>) -> String {
         )),
         None => page.item(&format!(
             "not known before the trial boot: {} from home to home, which is twice the time of \
-             the firmware and the time of the workloads; the trial says how long that takes",
-            count(boots + 1, "time")
+             the firmware and the time of the workloads: {} for each minute that this takes, and \
+             the trial says how long it does",
+            count(boots + 1, "time"),
+            duration(Duration::from_secs(60 * (boots as u64 + 1)))
         )),
     }
     page.item(&format!(
@@ -53,6 +57,12 @@ pub fn text(plan: &Plan, target: &Target, cache: &Cache<'_>) -> String {
              linked in {}",
             count(plan.design.pairs as usize, "order")
         ));
+    }
+    if torture_load(plan).is_some() && !plan.experiment.has_images() {
+        page.item(
+            "and locktorture of both kernels runs in QEMU, on this machine: nothing is started there \
+             if a lock fails",
+        );
     }
     page.heading("Steps of each boot");
     let from = if stays(settings) {
@@ -150,6 +160,7 @@ fn boots(plan: &Plan) -> usize {
 fn loads(plan: &Plan) -> String {
     let loads = plan.loads.iter();
     let loads: Vec<String> = loads
+        .filter(|load| load.workload != Workload::Locktorture)
         .map(|load| format!("{} ({} operations)", load.workload.name(), load.operations))
         .collect();
     loads.join(", ")

@@ -506,7 +506,13 @@ const STARTING: &str = "Starting kernels";
 const RETURNING: &str = "When one does not come back";
 const MEASURING: &str = "What is measured";
 
-fn check(part: &'static str, name: &str, state: State, found: String, remedy: &str) -> Check {
+pub(crate) fn check(
+    part: &'static str,
+    name: &str,
+    state: State,
+    found: String,
+    remedy: &str,
+) -> Check {
     Check {
         part,
         name: name.into(),

@@ -2,7 +2,7 @@
 //! the kernels made for it, and a trial boot of the baseline that does not
 //! count.
 
-use crate::disk::Disk;
+use crate::disk::{self, Disk};
 use crate::home::Home;
 use crate::instrument::{Boxes, counters, metrics, uncounted};
 use crate::session::Session;
@@ -18,7 +18,7 @@ use locklab_kernel::making::{Making, ReadyVariant, Setting, with_metrics};
 use locklab_kernel::recipe;
 use locklab_kernel::settings::{BoxSettings, Target};
 use locklab_kernel::workload::{Load, Workload};
-use locklab_kernel::{Plan, equipped, find_programs, torture_in_qemu};
+use locklab_kernel::{Plan, equipped, find_programs, torture_in_qemu, torture_load};
 use locklab_lab::experiment::{Cell, Experiment, Facts, Provenance, Source};
 use locklab_lab::instrument::Instrument as _;
 use std::path::PathBuf;
@@ -40,7 +40,9 @@ pub fn doctor(
     let machine = Machine::at_home(cache, session, ssh, settings.clone())?;
     let home = machine.home();
     let name = format!("{} ({})", home.processor(), target.destination());
-    Ok((name, home.checks(settings)))
+    let mut checks = home.checks(settings);
+    checks.extend(disk::checks(home, settings.scratch_disk.as_deref()));
+    Ok((name, checks))
 }
 
 /// Makes everything that `plan` needs: the instrument, and the experiment
@@ -145,12 +147,12 @@ pub fn prepare<'a>(
     Ok((boxes, experiment))
 }
 
-/// Runs the kernel's torture test of its locks in QEMU, if the plan asks for it,
-/// and takes it from the plan: what a lock that fails does to a machine is not
-/// found out there.
+/// Runs the kernel's torture test of its locks in QEMU, if the plan asks for it or a
+/// patch changes a lock, and takes it from the plan: what a lock that fails does to a
+/// machine is not found out there.
 fn tortured(cache: &Cache<'_>, plan: &mut Plan, caveats: &mut Vec<String>) -> Result<Facts, Error> {
     let is_torture = |load: &Load| load.workload == Workload::Locktorture;
-    if !plan.loads.iter().any(is_torture) {
+    if torture_load(plan).is_none() {
         return Ok(Facts::new());
     }
     let facts = if plan.experiment.has_images() {

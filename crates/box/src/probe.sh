@@ -1,5 +1,5 @@
 # Prints what this system is, one "KEY VALUE" per line. It changes nothing, and
-# needs only sh, cat, grep, uname, readlink, head, tail and tr.
+# needs only sh, cat, dd, grep, uname, readlink, head, tail and tr.
 say() { [ -n "$2" ] && echo "$1 $2"; }
 first() { [ -r "$1" ] && head -n 1 "$1"; }
 say boot-id "$(first /proc/sys/kernel/random/boot_id)"
@@ -57,7 +57,20 @@ for path in /sys/block/*; do
 	grep -q "^/dev/$disk[p0-9]* " /proc/mounts /proc/swaps && use=mounted
 	for part in "$path"/*/partition; do [ -e "$part" ] && use=partitions; done
 	for held in "$path"/holders/*; do [ -e "$held" ] && use=held; done
-	say disk "$disk $use $(first "$path/size") $serial"
+	sectors=$(first "$path/size")
+	say disk "$disk $use $sectors $serial"
+	# What fs-mark would look at before it overwrites a disk: the first and the last MiB.
+	if [ $use = free ] && [ -r "/dev/$disk" ] && [ "$sectors" -ge 4096 ]; then
+		part() { dd if="/dev/$disk" bs="$1" skip="$2" count="$3" 2>/dev/null | tr -d '\000'; }
+		holds=data
+		if [ "$(part 4 0 1)" = XFSB ] && [ "$(part 1 108 12)" = locklab ]; then
+			holds=ours
+		elif [ -z "$(part 512 0 2048 | head -c 1)" ] &&
+			[ -z "$(part 512 $((sectors - 2048)) 2048 | head -c 1)" ]; then
+			holds=nothing
+		fi
+		say disk-holds "$disk $holds"
+	fi
 	device=$(readlink -f "$path/device")
 	while [ -n "$device" ] && [ "$device" != /sys/devices ]; do
 		module=$(readlink -f "$device/driver/module" 2>/dev/null)

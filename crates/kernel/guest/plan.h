@@ -23,6 +23,7 @@ void run_context_switch(int threads);
 void run_nginx(void);
 void run_deleteseq(void);
 void run_fs_mark(void);
+void run_kernel_build(void);
 /* kernel_locks.c */
 void run_spinlock_matrix(void);
 void run_locktorture(void);

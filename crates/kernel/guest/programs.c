@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * Workloads of other programs: nginx with ab, db_bench, fs_mark. A run
+ * Workloads of other programs: nginx with ab, db_bench, fs_mark, make. A run
  * of a program that does not do all of its work must never count.
  */
 #define _GNU_SOURCE
@@ -179,4 +179,28 @@ void run_fs_mark(void)
 		fail("cannot unmount %s: %s", device, strerror(errno));
 	say("unit file");
 	say("work %ld", plan.operations * plan.processes);
+}
+
+/* ---- kernel-build: make of some files of the kernel -------------------------- */
+
+static void make(const char *target, long jobs)
+{
+	char j[32];
+	char *arguments[] = { "/usr/bin/make", "-s", "-C", "/lab/build/objects", "-f",
+			      "locklab.mk", j, (char *)target, NULL };
+
+	snprintf(j, sizeof(j), "-j%ld", jobs);
+	wait_for(start("/tmp/make.out", arguments), "make", "/tmp/make.out");
+}
+
+void run_kernel_build(void)
+{
+	/* make and gcc look for programs there. */
+	setenv("PATH", "/usr/bin:/bin", 1);
+	make("out/warm.o", 1);
+	begin();
+	make("all", plan.processes > 1 ? plan.processes : plan.vcpus);
+	end();
+	say("unit file");
+	say("work %ld", plan.operations);
 }

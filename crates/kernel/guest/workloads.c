@@ -231,6 +231,8 @@ void run_planned(void)
 		run_deleteseq();
 	else if (!strcmp(plan.workload, "fs-mark"))
 		run_fs_mark();
+	else if (!strcmp(plan.workload, "kernel-build"))
+		run_kernel_build();
 	else if (!strcmp(plan.workload, "spinlock-matrix"))
 		run_spinlock_matrix();
 	else if (!strcmp(plan.workload, "locktorture"))

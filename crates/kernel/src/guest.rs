@@ -5,8 +5,10 @@
 //! are in the order of their names and carry neither times nor owners.
 
 use crate::cache::{self, Cache, find, key, words};
+use crate::kernel_build;
+use crate::making::Kernel;
 use crate::module_file;
-use crate::workload::Load;
+use crate::workload::{Load, Workload};
 use locklab_host::error::Error;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -129,9 +131,7 @@ pub fn first_program(cache: &Cache<'_>, first: FirstProgram) -> Result<PathBuf, 
     Ok(program)
 }
 
-/// Writes the initramfs of a guest of QEMU to `path`. `modules` is the folder
-/// of the kernel's modules (as `/lib/modules/VERSION`, or a build), if it has
-/// any.
+/// Writes the initramfs of a guest of QEMU to `path`.
 ///
 /// # Errors
 /// If a program or a module is missing (the message names the package), or a
@@ -139,7 +139,7 @@ pub fn first_program(cache: &Cache<'_>, first: FirstProgram) -> Result<PathBuf, 
 pub fn write_initramfs(
     cache: &Cache<'_>,
     load: &Load,
-    modules: Option<&Path>,
+    kernel: &Kernel,
     path: &Path,
 ) -> Result<(), Error> {
     let mut files = Contents::default();
@@ -147,8 +147,8 @@ pub fn write_initramfs(
     files.add("lab/plan", load.plan().into_bytes());
     // User names, because nginx looks up its own.
     files.add("etc/passwd", "root:x:0:0::/:/bin/false\n");
-    files.add_modules(modules, PORT_MODULES)?;
-    files.add_workload(load, modules)?;
+    files.add_modules(kernel.modules.as_deref(), PORT_MODULES)?;
+    files.add_workload(load, kernel)?;
     files.pack(path).map_err(|e| cache.cannot_write(path, &e))
 }
 
@@ -184,7 +184,8 @@ impl Contents {
     ///
     /// # Errors
     /// If a program or a module is missing, or a file cannot be read.
-    pub fn add_workload(&mut self, load: &Load, modules: Option<&Path>) -> Result<(), Error> {
+    pub fn add_workload(&mut self, load: &Load, kernel: &Kernel) -> Result<(), Error> {
+        let modules = kernel.modules.as_deref();
         self.add("lab/nginx.conf", NGINX);
         self.add("etc/group", "root:x:0:\n");
         for module in load.workload.modules() {
@@ -199,6 +200,13 @@ impl Contents {
         }
         for (program, package) in load.workload.programs() {
             self.add_program(program, package)?;
+        }
+        if load.workload == Workload::KernelBuild {
+            let needed = kernel_build::needed(load, kernel.source.as_deref())?;
+            self.0.extend(needed.files);
+            for program in needed.programs {
+                self.add_program(&program.display().to_string(), "gcc")?;
+            }
         }
         Ok(())
     }

@@ -68,7 +68,7 @@ impl Guests<'_> {
             .map_err(|e| self.cache.cannot_write(&runs, &e))?;
         let initramfs = folder.path().join("initramfs");
         let (kernel, load) = (run.kernel, run.load);
-        guest::write_initramfs(self.cache, load, kernel.modules.as_deref(), &initramfs)?;
+        guest::write_initramfs(self.cache, load, kernel, &initramfs)?;
         let cmdline = format!("{} {}", load.cmdline(), kernel.cmdline);
         let boot = self.parameters(run, &initramfs, cmdline.trim())?;
         self.qemu.boot(&boot, folder.path(), self.cache.interrupt)

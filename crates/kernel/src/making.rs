@@ -25,6 +25,9 @@ pub struct Kernel {
     pub images: Vec<PathBuf>,
     /// Its modules, if it has any.
     pub modules: Option<PathBuf>,
+    /// The objects of the baseline's build, whose source a guest compiles; none of
+    /// a kernel that existed.
+    pub source: Option<PathBuf>,
     /// What the kernel is booted with.
     pub cmdline: String,
 }
@@ -200,6 +203,7 @@ impl<'a> Making<'a> {
                 (Some(builds), _) => Kernel {
                     images: self.images(side, &builds[at])?,
                     modules: Some(builds[at].objects.clone()),
+                    source: Some(builds[0].objects.clone()),
                     cmdline: recipe.cmdline.clone(),
                 },
                 (None, Some(image)) => Kernel {
@@ -208,6 +212,7 @@ impl<'a> Making<'a> {
                         Some(modules) => Some(self.existing(modules)?),
                         None => None,
                     },
+                    source: None,
                     cmdline: recipe.cmdline.clone(),
                 },
                 (None, None) => {

@@ -16,7 +16,7 @@ use crate::layout::Form;
 use crate::making::{Kernel, Making, ReadyVariant};
 use crate::outcome::Measured;
 use crate::plan::{Plan, Scope, equipped};
-use crate::recipe::Variant;
+use crate::recipe::{Experiment, Side, Variant};
 use crate::workload::{Load, Workload};
 use locklab_host::error::Error;
 use locklab_lab::experiment::Facts;
@@ -121,6 +121,45 @@ fn fact(load: &Load) -> String {
     )
 }
 
+/// Files of the kernel whose change is one of a lock, by what their paths contain.
+const LOCKS: [&str; 8] = [
+    "kernel/locking/",
+    "spinlock",
+    "rwlock",
+    "rwsem",
+    "mutex",
+    "seqlock",
+    "lockref",
+    "/atomic",
+];
+
+/// The check that kernels take before they go to a test machine: the one that the file
+/// asks for, or one of the usual length where a patch changes a lock.
+#[must_use]
+pub fn torture_load(plan: &Plan) -> Option<Load> {
+    let mut loads = plan.loads.iter();
+    let asked = loads.find(|load| load.workload == Workload::Locktorture);
+    let changed = || !plan.experiment.has_images() && changes_a_lock(&plan.experiment);
+    asked
+        .cloned()
+        .or_else(|| changed().then(|| Load::new(Workload::Locktorture)))
+}
+
+/// Whether a patch of either kernel changes a lock. One that cannot be read is an
+/// error of its own when it is applied.
+fn changes_a_lock(experiment: &Experiment) -> bool {
+    let variants = experiment.variants();
+    let recipes = variants
+        .iter()
+        .flat_map(|variant| Side::BOTH.map(|side| experiment.recipe(side, Some(variant))));
+    let mut patches = recipes.flat_map(|recipe| recipe.patches);
+    patches.any(|patch| {
+        let text = std::fs::read_to_string(experiment.folder.join(patch)).unwrap_or_default();
+        let mut files = text.lines().filter_map(|line| line.strip_prefix("+++ "));
+        files.any(|file| LOCKS.iter().any(|lock| file.contains(lock)))
+    })
+}
+
 /// Builds the kernels of an experiment with the ready configuration and tortures
 /// their locks in QEMU, before kernels of the same sources go to a test machine.
 /// Returns what a report says of it.
@@ -130,8 +169,7 @@ fn fact(load: &Load) -> String {
 /// also after Ctrl-C.
 pub fn torture_in_qemu(cache: &Cache<'_>, plan: &Plan) -> Result<Facts, Error> {
     let mut plan = plan.clone();
-    plan.loads
-        .retain(|load| load.workload == Workload::Locktorture);
+    plan.loads = torture_load(&plan).into_iter().collect();
     plan.experiment.kernel.config = None;
     // In the order of the build: no other is linked.
     plan.scope = Scope::Report;
@@ -160,7 +198,7 @@ pub fn torture_in_qemu(cache: &Cache<'_>, plan: &Plan) -> Result<Facts, Error> {
     match missed {
         Some(variant) => Err(Error::Failed(format!(
             "locktorture{}{} has not passed in QEMU (the reason is above), and nothing was started \
-             on the test machine; leave the workload locktorture out to go on without this check",
+             on the test machine",
             if variant.name.is_empty() { "" } else { " of " },
             variant.name
         ))),
@@ -197,6 +235,7 @@ mod tests {
         let kernel = Kernel {
             images: vec!["vmlinux".into()],
             modules: None,
+            source: None,
             cmdline: String::new(),
         };
         let load = tortured(&Load::new(Workload::Locktorture));
@@ -224,6 +263,25 @@ mod tests {
                 .collect();
             assert_eq!(hidden, [true, false]);
         }
+    }
+
+    #[test]
+    fn a_patch_of_a_lock_is_tortured_without_being_asked() {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text);
+        write("lock.patch", "--- a/x\n+++ b/kernel/locking/qspinlock.c\n").unwrap();
+        write("other.patch", "--- a/x\n+++ b/fs/xfs/xfs_log.c\n").unwrap();
+        let changes = |patch: &str| {
+            let text =
+                format!("kind = 'kernel'\nname = 'x'\n[experiment]\npatches = ['{patch}.patch']\n");
+            let file = folder.path().join("x.toml");
+            std::fs::write(&file, text).unwrap();
+            changes_a_lock(&Experiment::read(&file).unwrap())
+        };
+        assert!(changes("lock"));
+        assert!(!changes("other"));
+        // What is not there is said where patches are applied.
+        assert!(!changes("none"));
     }
 
     #[test]

@@ -27,6 +27,8 @@ pub enum Workload {
     RocksdbDeleteseq,
     /// fs_mark on XFS on a RAM disk
     FsMark,
+    /// make of files of the kernel with gcc, from a RAM file system
+    KernelBuild,
     /// Threads in the kernel that hold a spinlock for chosen lengths
     SpinlockMatrix,
     /// The kernel's own torture test of a lock: a check, not a comparison
@@ -48,6 +50,7 @@ impl Workload {
             Self::NginxChurn => "nginx-churn",
             Self::RocksdbDeleteseq => "rocksdb-deleteseq",
             Self::FsMark => "fs-mark",
+            Self::KernelBuild => "kernel-build",
             Self::SpinlockMatrix => "spinlock-matrix",
             Self::Locktorture => "locktorture",
         }
@@ -66,6 +69,8 @@ impl Workload {
                 ("/usr/bin/fs_mark", "fsmark"),
                 ("/usr/sbin/mkfs.xfs", "xfsprogs"),
             ],
+            // And the compiler, wherever it is.
+            Self::KernelBuild => &[("/usr/bin/make", "make"), ("/bin/sh", "dash")],
             _ => &[],
         }
     }
@@ -107,7 +112,7 @@ impl Workload {
     #[must_use]
     pub fn memory_mib(self) -> u32 {
         match self {
-            Self::RocksdbDeleteseq | Self::FsMark => 1536,
+            Self::RocksdbDeleteseq | Self::FsMark | Self::KernelBuild => 1536,
             _ => 512,
         }
     }
@@ -122,6 +127,7 @@ impl Workload {
             Self::NginxChurn => 500,
             Self::RocksdbDeleteseq => 50_000,
             Self::FsMark => 500,
+            Self::KernelBuild => 2,
             Self::SpinlockMatrix => 2_000,
             Self::Locktorture => 5,
         }

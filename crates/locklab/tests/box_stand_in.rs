@@ -36,6 +36,13 @@ fn three_pairs_with_a_broken_connection_and_a_hang_lose_nothing_else() {
         .unwrap();
     let text = String::from_utf8_lossy(&doctor.stdout).into_owned();
     assert!(text.contains("mean nothing"), "{doctor:?}");
+    let [(_, scratch), (_, precious)] = DISKS;
+    for (serial, what) in [(scratch, "empty"), (precious, "something is on it")] {
+        assert!(
+            text.contains(&format!("{serial}, 512 MiB: {what}")),
+            "{text}"
+        );
+    }
     let before = stand_in.boot_id();
     assert!(before.is_some(), "the doctor changed nothing");
 

@@ -309,7 +309,7 @@ fn a_start_whose_connection_does_not_end_is_a_start() {
     stage.set("next", "late");
     let cache = stage.cache();
     let mut machine = stage.machine(&cache, limited(LONG));
-    machine.look = Duration::from_secs(1);
+    machine.look = Duration::from_secs(5);
     stage.start(&mut machine).unwrap();
     assert_eq!(stage.get("place"), "kernel");
     drop(machine);

@@ -29,6 +29,10 @@ pub struct DoctorArgs {
     /// one; nothing on it is changed
     #[arg(long, value_name = "ssh:HOST", conflicts_with = "calibrate")]
     pub on: Option<Target>,
+    /// Say of the test machine's disk with this serial number whether fs-mark may
+    /// overwrite it; without it, of each of its disks
+    #[arg(long, value_name = "SERIAL", requires = "on")]
+    pub scratch_disk: Option<String>,
 }
 
 /// The time in which a machine card is measured.
@@ -40,7 +44,7 @@ const CARD: Duration = Duration::from_secs(10);
 /// If standard output cannot be written.
 pub fn run(args: &DoctorArgs, common: &Common) -> Result<ExitCode, Error> {
     if let Some(target) = &args.on {
-        return test_machine(target, common);
+        return test_machine(target, args.scratch_disk.clone(), common);
     }
     if common.dry_run {
         return print(
@@ -61,7 +65,11 @@ pub fn run(args: &DoctorArgs, common: &Common) -> Result<ExitCode, Error> {
 }
 
 /// Examines a test machine for kernels.
-fn test_machine(target: &Target, common: &Common) -> Result<ExitCode, Error> {
+fn test_machine(
+    target: &Target,
+    scratch_disk: Option<String>,
+    common: &Common,
+) -> Result<ExitCode, Error> {
     if common.dry_run {
         return print(&format!(
             "would ask {} by ssh what it is; nothing on it would be changed\n",
@@ -70,7 +78,11 @@ fn test_machine(target: &Target, common: &Common) -> Result<ExitCode, Error> {
     }
     let interrupt = interrupt::listen()?;
     let cache = kernel::cache(&CacheArgs::default(), common, &interrupt)?;
-    let (machine, checks) = locklab_box::doctor(&cache, target, &BoxSettings::default())?;
+    let settings = BoxSettings {
+        scratch_disk,
+        ..BoxSettings::default()
+    };
+    let (machine, checks) = locklab_box::doctor(&cache, target, &settings)?;
     print(&if common.json {
         format!("{:#}\n", json(&checks, &machine))
     } else {

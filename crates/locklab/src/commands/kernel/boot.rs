@@ -74,6 +74,7 @@ pub(super) fn boot(args: &BootArgs, common: &Common, cache: &Cache<'_>) -> Resul
     let kernel = Kernel {
         images: vec![args.image.clone()],
         modules: args.modules.clone(),
+        source: None,
         cmdline: args.cmdline.clone(),
     };
     let (accelerator, why) = choose(cache, &qemu, &kernel, args.guests.probe_options(), vcpus)?;
