@@ -127,7 +127,7 @@ impl Workload {
             Self::NginxChurn => 500,
             Self::RocksdbDeleteseq => 50_000,
             Self::FsMark => 500,
-            Self::KernelBuild => 2,
+            Self::KernelBuild => 10,
             Self::SpinlockMatrix => 2_000,
             Self::Locktorture => 5,
         }
