@@ -134,7 +134,13 @@ fn test<'a>(flags: impl Iterator<Item = &'a str>) -> ExitCode {
         } else if slurm {
             packages::install(packages::SLURM_PACKAGES);
         } else if test_machine {
-            packages::install(packages::BOX_PACKAGES);
+            // The workloads' programs, and what builds one kernel.
+            let all = [
+                packages::BOX_PACKAGES,
+                packages::PACKAGES,
+                packages::KERNEL_PACKAGES,
+            ];
+            packages::install(&all.concat());
             packages::unpack_box_kernels();
         } else if elsewhere {
             packages::install(processors::PACKAGES);
