@@ -1,6 +1,6 @@
 //! Every lock of the catalogue for C, by name.
 
-use crate::P;
+use crate::host::P;
 use core::ffi::{CStr, c_char, c_int, c_void};
 use locklab_locks::catalogue::{self, BigVisitor, Visitor};
 use locklab_locks::lock_api::{RawRwLock, RawRwLockDowngrade};

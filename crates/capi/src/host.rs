@@ -12,6 +12,9 @@ pub(crate) use freestanding::Host;
 #[cfg(not(feature = "std"))]
 pub use freestanding::{locklab_host, locklab_queue_nodes, locklab_set_host};
 
+/// The platform of every lock in the library.
+pub(crate) type P = locklab_locks::Native<Host>;
+
 #[cfg(not(feature = "std"))]
 mod freestanding {
     use core::ptr;

@@ -22,6 +22,3 @@ pub use by_name::{
 #[cfg(not(feature = "std"))]
 pub use host::{locklab_host, locklab_queue_nodes, locklab_set_host};
 pub use typed::*;
-
-/// The platform of every lock in the library.
-pub(crate) type P = locklab_locks::Native<host::Host>;

@@ -3,7 +3,7 @@
 //!
 //! All-zero bytes are a free lock of each of them, and an idle node.
 
-use crate::P;
+use crate::host::P;
 use core::ffi::c_void;
 use locklab_locks::{Mcs, McsNode, QSpinlock, RawLock, Ticket};
 

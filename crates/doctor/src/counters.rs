@@ -4,7 +4,7 @@
 //! stays at zero. So each is opened alone and pinned, run over a loop, and
 //! read; it must have counted, and must have run all the time.
 
-use super::{COUNTERS, Check, State};
+use crate::check::{COUNTERS, Check, State};
 use locklab_host::environment::{Environment, Fact};
 
 /// Checks each counter that reports need, then the settings that affect them.

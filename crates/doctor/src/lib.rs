@@ -4,71 +4,21 @@
 //! answer. A device node that exists does not prove that the device works, so
 //! a device that was not probed is reported as not probed.
 
+mod check;
 mod counters;
 mod placement;
 mod programs;
 mod report;
 mod settings;
 
+pub use check::{Check, State};
 pub use report::{json, text};
 
+use check::STORE;
 use locklab_host::environment::Environment;
 use locklab_host::topology::Topology;
 use locklab_lab::store::Store;
-use serde::Serialize;
 use std::path::{Path, PathBuf};
-
-/// Result of a check.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum State {
-    /// Nothing is wrong.
-    Ok,
-    /// It works, but figures mean less than they could.
-    Limited,
-    /// It is missing; what needs it cannot be measured.
-    Missing,
-    /// It cannot be known from here, or was not tried on purpose.
-    Unknown,
-}
-
-/// What was examined, the result, and the remedy.
-#[derive(Clone, Debug, Serialize)]
-pub struct Check {
-    /// The part of the laboratory that depends on it.
-    pub part: &'static str,
-    /// The thing that was checked.
-    pub name: String,
-    /// Whether it works, works with limits, is missing, or is not known.
-    pub state: State,
-    /// What was found and what it means.
-    pub found: String,
-    /// What to do about it, if anything can be done.
-    pub remedy: Option<String>,
-}
-
-impl Check {
-    fn new(part: &'static str, name: &str, state: State, found: impl Into<String>) -> Self {
-        Self {
-            part,
-            name: name.into(),
-            state,
-            found: found.into(),
-            remedy: None,
-        }
-    }
-
-    fn remedy(mut self, remedy: impl Into<String>) -> Self {
-        self.remedy = Some(remedy.into());
-        self
-    }
-}
-
-const LOCKS: &str = "Locks on this machine";
-const COUNTERS: &str = "Hardware counters";
-const MODELS: &str = "Other kernels and machines";
-const WORKLOADS: &str = "Workloads";
-const STORE: &str = "Samples";
 
 /// Runs every check, including whether samples can be stored in `store` (or why
 /// there is no store). Takes about a second: the placement of the CPUs
@@ -105,6 +55,7 @@ fn samples(path: Result<PathBuf, String>) -> Check {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::check::WORKLOADS;
 
     #[test]
     fn every_check_that_is_not_ok_says_why() {

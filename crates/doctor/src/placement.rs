@@ -1,7 +1,7 @@
 //! Whether virtual CPUs stay on the same physical CPUs: the time that a cache
 //! line takes between neighbours, measured several times within a second.
 
-use super::{Check, LOCKS, State};
+use crate::check::{Check, LOCKS, State};
 use locklab_native::round_trip;
 
 /// Whether virtual CPUs stay on the same physical CPUs.

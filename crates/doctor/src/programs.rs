@@ -1,7 +1,7 @@
 //! Programs that instruments and workloads start, and the Debian packages
 //! that have them.
 
-use super::{Check, MODELS, State, WORKLOADS};
+use crate::check::{Check, MODELS, State, WORKLOADS};
 use std::path::{Path, PathBuf};
 
 /// What the kernel and machine instruments need. `root` is where /dev is.

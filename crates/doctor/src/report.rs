@@ -1,6 +1,6 @@
 //! What the doctor found, as text and as JSON.
 
-use super::{Check, State};
+use crate::check::{Check, State};
 use locklab_document::page::Page;
 use locklab_lab::VERSION;
 use serde_json::{Value, json as value};

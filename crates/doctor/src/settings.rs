@@ -2,7 +2,7 @@
 //!
 //! Reads them and changes none.
 
-use super::{Check, LOCKS, State};
+use crate::check::{Check, LOCKS, State};
 use locklab_host::environment::{Environment, Fact};
 use locklab_host::topology::Topology;
 

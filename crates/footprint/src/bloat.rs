@@ -7,11 +7,9 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use crate::Error;
 use crate::elf::Symbol;
 use crate::tally::Tally;
 
@@ -82,19 +80,6 @@ impl fmt::Display for BloatTotals {
             self.before, self.after
         )
     }
-}
-
-/// Compares two inputs as `scripts/bloat-o-meter OLD NEW` does. Unlike it,
-/// takes folders too, whose symbols are summed.
-///
-/// # Errors
-/// The same errors as [`crate::compare`].
-pub fn bloat_o_meter_totals(old: &Path, new: &Path) -> Result<BloatOMeter, Error> {
-    let options = crate::Options {
-        inlined: false,
-        ..crate::Options::default()
-    };
-    Ok(crate::compare(old, new, &options)?.bloat_o_meter)
 }
 
 /// Bytes under each of bloat-o-meter's names.

@@ -5,7 +5,8 @@
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::Error;
+use crate::bloat::BloatOMeter;
+use crate::error::Error;
 use crate::footprint::{Footprint, Pair};
 use crate::hot::{Place, SHARE};
 use crate::input::Input;
@@ -112,4 +113,17 @@ pub fn compare(old: &Path, new: &Path, options: &Options<'_>) -> Result<Footprin
     let is_folder = old_input.is_folder;
     let sides = [&old_tally, &new_tally];
     Ok(pair([old, new], sides, options, is_folder))
+}
+
+/// Compares two inputs as `scripts/bloat-o-meter OLD NEW` does. Unlike it,
+/// takes folders too, whose symbols are summed.
+///
+/// # Errors
+/// The same errors as [`compare`].
+pub fn bloat_o_meter_totals(old: &Path, new: &Path) -> Result<BloatOMeter, Error> {
+    let options = Options {
+        inlined: false,
+        ..Options::default()
+    };
+    Ok(compare(old, new, &options)?.bloat_o_meter)
 }

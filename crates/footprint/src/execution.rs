@@ -9,8 +9,9 @@ use iced_x86::{Decoder, DecoderOptions};
 use object::{Architecture, Object};
 
 use crate::elf::{Code, Elf, Symbol};
+use crate::error::Error;
 use crate::hot::{Executed, Place};
-use crate::{Error, normalise};
+use crate::names::normalise;
 
 /// The stretches, and the sum of counts that are not in this image.
 pub(crate) fn place(

@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::Error;
+use crate::error::Error;
 
 /// A stretch of code and how many instructions were executed in it: one
 /// instruction, a basic block or a function, as fine as the counts are.

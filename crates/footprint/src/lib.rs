@@ -41,8 +41,8 @@ mod pairing;
 mod render;
 mod tally;
 
-pub use bloat::{BloatOMeter, BloatTotals, bloat_o_meter_totals};
-pub use compare::{HotCounts, Options, compare};
+pub use bloat::{BloatOMeter, BloatTotals};
+pub use compare::{HotCounts, Options, bloat_o_meter_totals, compare};
 pub use elf::Class;
 pub use error::Error;
 pub use footprint::{

@@ -11,10 +11,13 @@ use object::{Object, ObjectSection};
 
 use crate::bloat::BloatSizes;
 use crate::elf::{Class, Elf};
+use crate::error::Error;
+use crate::execution;
+use crate::hot::LINE_BYTES;
 use crate::hot::{HotText, Place, hot_text};
 use crate::inlined::{self, Inlined, Sum};
 use crate::input::Input;
-use crate::{Error, LINE_BYTES, execution, normalise};
+use crate::names::normalise;
 
 /// What is read of a side besides its symbols.
 #[derive(Default)]

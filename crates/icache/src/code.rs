@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use crate::Geometry;
+use crate::geometry::Geometry;
 use crate::geometry::PAGE;
 
 /// A line of code, numbered by [`CodeMap`].

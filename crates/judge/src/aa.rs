@@ -10,8 +10,8 @@ use serde::Serialize;
 
 use crate::estimate::{ALPHA, estimate};
 use crate::family::Family;
-use crate::judge::Role;
 use crate::pair::{Direction, Pair};
+use crate::role::Role;
 use crate::settings::MIN_PAIRS;
 use crate::verdict::{Judged, Verdict};
 

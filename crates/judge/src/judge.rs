@@ -4,31 +4,16 @@
 //! Must never widen δ to fit the noise, nor use one comparison to decide
 //! what belongs to the family of another.
 
-#[cfg(feature = "serde")]
-use serde::{Deserialize, Serialize};
-
 use crate::early_stop::{EarlyStop, Stopping};
 use crate::estimate::{ALPHA, Estimate, estimate};
 use crate::family::{Family, fewest_callable, pairs_needed, smallest_p};
 use crate::normal;
 use crate::pair::{Direction, Fault, FaultKind, Pair};
+use crate::role::Role;
 use crate::settings::{BadSetting, Settings};
 use crate::signed_rank::Method;
 use crate::verdict::{Judged, Reason, Verdict};
 use crate::warning::Warning;
-
-/// The role of a comparison.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "serde", derive(Serialize, Deserialize))]
-#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
-pub enum Role {
-    /// It decides: one metric per workload, or a cell of a matrix. It shares
-    /// the 5 % with the other primary ones as [`Settings::family`] says.
-    Primary,
-    /// It explains, as counters do: Benjamini-Hochberg at 5 % over all
-    /// screening comparisons, and it must be shown as screening.
-    Screening,
-}
 
 /// One metric of one workload (or one cell of a matrix), to be judged.
 #[derive(Clone, Debug, PartialEq)]

@@ -9,8 +9,8 @@ use std::fmt;
 use serde::Serialize;
 
 use crate::estimate::Estimate;
-use crate::judge::Role;
 use crate::pair::{Fault, FaultKind};
+use crate::role::Role;
 use crate::warning::Warning;
 
 /// Why a comparison is invalid.

@@ -11,8 +11,7 @@
 
 use crate::folders::remove_folders;
 use crate::isolate::{Death, Lost, called_from};
-use crate::library::Library;
-use crate::native::LIBRARIES;
+use crate::library::{LIBRARIES, Library};
 use crate::own_lock::{OwnLock, Runner};
 use locklab_host::child::interrupted_at;
 use locklab_host::message;

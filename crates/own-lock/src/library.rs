@@ -11,6 +11,10 @@ use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::ops::Range;
 use std::path::Path;
 
+/// The greatest number of libraries in one process. Each has types of its own,
+/// whose measured loops are compiled for it.
+pub(crate) const LIBRARIES: usize = 8;
+
 /// `lab_lock`, `lab_unlock`, `lab_read_lock`, `lab_read_unlock`.
 pub(crate) type Act = unsafe extern "C-unwind" fn(*mut c_void, *mut c_void);
 /// `lab_trylock`, `lab_read_trylock`.

@@ -9,7 +9,7 @@ use crate::crash;
 use crate::error::Error;
 use crate::inspect::{self, Facts};
 use crate::isolate;
-use crate::library::{Act, Library, found_wrong};
+use crate::library::{Act, LIBRARIES, Library, found_wrong};
 use crate::own_lock::{OwnLock, Runner};
 use locklab_locks::catalogue::Visitor;
 use locklab_locks::{Host, Info, NativePlatform, RawLock, Threads};
@@ -47,10 +47,6 @@ extern "C-unwind" fn fail(text: *const c_char, file: *const c_char, line: c_uint
     }
     crash::give_up(&wrong)
 }
-
-/// The greatest number of libraries in one process. Each has types of its own,
-/// whose measured loops are compiled for it.
-pub(crate) const LIBRARIES: usize = 8;
 
 /// The loaded libraries, by the slot of their types: a type
 /// cannot hold a value, and an instrument constructs locks of all of them

@@ -5,47 +5,13 @@
 //! guessed, and nothing here panics on a machine without /proc or /sys.
 //! This module never changes a setting.
 
+mod fact;
 mod root;
 
+pub use fact::Fact;
+
 use root::{Root, bracketed, on_off};
-use std::fmt;
 use std::path::Path;
-
-/// A fact about the machine, or why it could not be read.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Fact {
-    /// The value that the machine reports.
-    Known(String),
-    /// The reason why there is no value.
-    Unknown(String),
-}
-
-impl Fact {
-    /// The value, if there is one.
-    #[must_use]
-    pub fn known(&self) -> Option<&str> {
-        match self {
-            Self::Known(value) => Some(value),
-            Self::Unknown(_) => None,
-        }
-    }
-
-    fn map(self, f: impl FnOnce(&str) -> String) -> Self {
-        match self {
-            Self::Known(value) => Self::Known(f(&value)),
-            unknown @ Self::Unknown(_) => unknown,
-        }
-    }
-}
-
-impl fmt::Display for Fact {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Known(value) => f.write_str(value),
-            Self::Unknown(why) => write!(f, "unknown ({why})"),
-        }
-    }
-}
 
 /// The machine and its settings at one moment.
 #[derive(Clone, Debug)]

@@ -3,7 +3,7 @@
 //! There is one function per fact, each of which returns the reason if it finds
 //! none.
 
-use super::Fact;
+use super::fact::Fact;
 use std::path::{Path, PathBuf};
 
 /// Boot options that change what is measured; the others are left out of reports.
