@@ -150,7 +150,7 @@ fn fs_mark_overwrites_the_disk_that_both_named_and_locks_are_profiled() {
     assert!(before == std::fs::read(stand_in.path("precious")).unwrap());
 }
 
-/// The first time it builds a kernel of some 1,100 files, which is kept in
+/// The first time it builds a kernel of some 1,400 files, which is kept in
 /// target/tmp/box-builds, or where LOCKLAB_BOX_CACHE says. The stand-in then says that
 /// it has a configuration of a machine like it; LOCKLAB_BOX_CONFIG may name another
 /// whole one, of the source that the test takes.
