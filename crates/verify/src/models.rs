@@ -21,8 +21,8 @@ use crate::property::{
     one_context, one_writer_between, overtaking_in_queue, passed_over_in_queue, promises,
     queue_goes_meanwhile, read_write, reader_without_number, readers_at_the_limit,
     readers_of_each_count, readers_of_one_count, readers_wait, readers_wrap,
-    refused_beside_another, resilient, running_keep_place, short_lived, timed, virtualized,
-    without_node, writer_tries,
+    refused_beside_another, resilient, running_keep_place, short_lived, taken_meanwhile, timed,
+    virtualized, without_node, writer_tries,
 };
 use crate::subject::{self, Subject, subject};
 use std::sync::Arc;
@@ -90,8 +90,11 @@ pub(crate) fn properties_of_model(name: &str, lock: &Arc<dyn Subject>) -> Vec<Pr
     if name.starts_with("qspinlock") || name == "rqspinlock" {
         all.extend(without_node(lock));
         if !lock.info().parks {
-            all.push(queue_goes_meanwhile(lock));
+            all.extend(queue_goes_meanwhile(lock));
         }
+    }
+    if matches!(name, "qspinlock" | "qspinlock-virt") {
+        all.push(taken_meanwhile(lock));
     }
     if matches!(name, "qspinlock" | "qspinlock-pv" | "qspinlock-cna") {
         all.push(neighbour_in_interrupt(lock));

@@ -10,6 +10,7 @@ mod deadlock;
 mod exclusion;
 mod fairness;
 mod interrupts;
+mod meanwhile;
 mod readers;
 mod special;
 mod table;
@@ -38,9 +39,9 @@ pub(crate) use fairness::{
     announced, lets_others_in, one_writer_between, overtaking_in_queue, passed_while_it_sleeps,
     readers_wait, running_keep_place,
 };
-pub(crate) use interrupts::{
-    comes_again_meanwhile, interrupted, interrupted_in_queue, meanwhile, neighbour_in_interrupt,
-    queue_goes_meanwhile, without_node,
+pub(crate) use interrupts::{interrupted, interrupted_in_queue, neighbour_in_interrupt};
+pub(crate) use meanwhile::{
+    comes_again_meanwhile, meanwhile, queue_goes_meanwhile, taken_meanwhile, without_node,
 };
 pub(crate) use table::Shared;
 

@@ -418,6 +418,7 @@ pub(crate) fn biased(lock: &Lock) -> Vec<Property> {
                 }
             });
         }),
+        Property::new("biased, another is read", 2, lock, another_is_read),
         Property::new("two biased locks", 2, lock, |lock| {
             let tables = [biased_table(lock, 2), biased_table(lock, 2)];
             let reader = spawn(1, move || {
@@ -433,6 +434,28 @@ pub(crate) fn biased(lock: &Lock) -> Vec<Property> {
             }
         }),
     ]
+}
+
+/// Beside a reader of one lock, whose entry is in the table of all, a writer
+/// of another enters at once.
+fn another_is_read(lock: &Lock) {
+    let tables = [biased_table(lock, 2), biased_table(lock, 2)];
+    let [read, written] = tables;
+    let reader = spawn(1, move || {
+        read.read();
+        execution::arrive(1);
+        execution::await_arrival(0);
+        read.enter_reading();
+        read.read_unlock();
+    });
+    execution::await_arrival(1);
+    assert!(!read.try_lock(), "a writer enters beside a reader");
+    assert!(written.try_lock(), "try_lock fails on a free lock");
+    written.enter();
+    written.unlock();
+    execution::arrive(0);
+    join(reader);
+    tables.into_iter().for_each(Table::finish);
 }
 
 /// A reader that has biased the lock enters again, although a writer waits.
