@@ -9,9 +9,12 @@ use crate::ticket::before;
 /// One ticket: the high half of the word counts the tickets drawn.
 const TICKET: u32 = 1 << 16;
 
-/// A ticket lock whose waiters relax `RELAXES` times for each CPU before
-/// them. That should be about as long as the shortest time the lock is held and
-/// handed over: with more, the next waiter is late.
+/// A ticket lock whose waiters relax once, and `RELAXES` times more for each
+/// other waiter before them, between two reads. That should be about as long as
+/// the shortest time the lock is held and handed over: with more, a waiter is
+/// late. The next in line waits for one release only and reads as often as that
+/// of [`crate::Ticket`]: it alone would gain nothing by a longer pause, since
+/// rereading a word that nobody writes moves no line.
 ///
 /// **Paper:** J. M. Mellor-Crummey and M. L. Scott, "Algorithms for Scalable
 /// Synchronization on Shared-Memory Multiprocessors", ACM TOCS 9(1), 1991,
@@ -48,7 +51,7 @@ impl<P: Platform, const RELAXES: u32> TicketProp<P, RELAXES> {
             .spin(Ordering::Acquire, Patience::Forever, |word| {
                 match before(ticket, word) {
                     0 => Poll::Done,
-                    before_us => Poll::Relax(u32::from(before_us) * RELAXES),
+                    before_us => Poll::Relax(1 + u32::from(before_us - 1) * RELAXES),
                 }
             });
     }

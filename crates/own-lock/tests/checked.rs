@@ -216,9 +216,10 @@ fn mutants_of_a_file_are_changes_of_its_code() {
     }
     assert!(fates["killed"].len() >= 5, "{fates:?}");
     let harmless = [
-        "ttas.c:14:44 1 -> 2",
-        "ttas.c:15:62 condition always false",
-        "ttas.c:24:45 1 -> 2",
+        "ttas.c:14:42 1 -> 2",
+        "ttas.c:19:62 condition always false",
+        "ttas.c:23:20 1 -> 2",
+        "ttas.c:31:45 1 -> 2",
     ];
     assert_eq!(fates["survives"], harmless, "{fates:?}");
 }

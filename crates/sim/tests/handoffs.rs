@@ -39,7 +39,7 @@ const PAPER: &[(&str, f64, &str)] = &[
     (
         "qspinlock",
         10.5,
-        "fast path fails 1, node reset 1, tail swapped 0 or 1 (the line may be there since the fast path), linked 1, the link seen 1, head granted 1, seen 1, word read by the head 1, released 1, seen 1, locked byte set 1",
+        "fast path fails 1, level given back and node reset 1, tail swapped 0 or 1 (the line may be there since the fast path), linked 1, the link seen 1, head granted 1, seen 1, word read by the head 1, released 1, seen 1, locked byte set 1",
     ),
     (
         "hemlock",

@@ -11,9 +11,16 @@ void lab_lock(void *lock, void *ctx)
 {
 	struct ttas *l = lock;
 	(void)ctx;
-	while (atomic_exchange_explicit(&l->held, 1, memory_order_acquire))
+	if (!atomic_exchange_explicit(&l->held, 1, memory_order_acquire))
+		return;
+	unsigned char none;
+	do {
+		lab_relax();
 		while (atomic_load_explicit(&l->held, memory_order_relaxed))
 			lab_relax();
+		none = 0;
+	} while (!atomic_compare_exchange_strong_explicit(
+		&l->held, &none, 1, memory_order_acquire, memory_order_relaxed));
 }
 
 int lab_trylock(void *lock, void *ctx)
