@@ -35,7 +35,8 @@ pub struct JudgedPart {
 }
 
 impl Part {
-    fn has(self, cell: &Cell) -> bool {
+    /// Whether it has this cell.
+    pub(crate) fn has(self, cell: &Cell) -> bool {
         let on = |axis: &str| cell.key.number(axis);
         let contended = !cell.oversubscribed && on("threads") > Some(1);
         match self {

@@ -217,6 +217,18 @@ fn an_aa_matrix_says_whether_it_passed() {
     }
 }
 
+/// A row whose cells differ both ways has a mean that is none of them.
+#[test]
+fn the_answer_over_all_lengths_says_what_cells_show_against_it() {
+    let mixed = |_, critical| if critical < 2 { 0.9 } else { 1.1 };
+    let text = as_text(&matrix(&[2], &[0, 1, 2, 4], &[1], 40, 0.002, mixed));
+    let answer = text.split("\n\n").nth(1).unwrap().replace('\n', " ");
+    assert!(answer.starts_with("Over all lengths, "), "{answer}");
+    assert!(answer.contains("2 of 4 cells, with 2 threads."), "{answer}");
+    let alike = as_text(&matrix(&[2], &[0, 1, 2, 4], &[1], 40, 0.002, |_, _| 1.1));
+    assert!(!alike.contains(" but "), "{alike}");
+}
+
 /// A cell that was measured in two placements, on which its ratio depends, is
 /// judged in each and never across them.
 #[test]
