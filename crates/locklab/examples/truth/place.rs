@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
 /// How often a part is tried.
-pub(crate) const ATTEMPTS: usize = 3;
+pub(crate) const ATTEMPTS: usize = 2;
 /// Round trips that differ by more are of another place.
 const SAME: f64 = 1.6;
 /// The share of one CPU that others may have.
