@@ -184,7 +184,7 @@ typedef struct {
    */
   void (*init_context)(void *context);
   /*
-   Acquires.
+   Waits until it has the lock.
    */
   void (*lock)(void *lock, void *context);
   /*

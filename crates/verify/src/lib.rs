@@ -36,6 +36,7 @@ pub mod record;
 mod result;
 mod run;
 mod source;
+mod spin_then_park;
 mod subject;
 mod switched;
 mod trace;
@@ -51,7 +52,6 @@ pub use moment::Moment;
 pub use mutants::{Promises, SourceMutant};
 pub use mutation::{Change, Mutation, Part};
 pub use numbers::THREAD_NUMBERS;
-pub use parking::SPIN_THEN_PARK;
 pub use platform::{Loom, Word};
 pub use property::{Property, promises, promises_of_readers, properties};
 pub use result::{
@@ -59,6 +59,7 @@ pub use result::{
 };
 pub use run::{Fate, Passed, check, check_and_record, check_within, properties_of, try_mutant};
 pub use source::add_source;
+pub use spin_then_park::SPIN_THEN_PARK;
 pub use subject::{Context, Instance, Subject, subject};
 pub use trace::{LEGEND, SHOWN, Step, interleaving};
 pub use verify::{

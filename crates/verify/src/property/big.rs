@@ -1,7 +1,7 @@
 //! What a lock promises over a whole kernel: recursion, `held`, `init`.
 
+use super::definition::{Lock, Property};
 use super::table::{Table, join, run, spawn};
-use super::{Lock, Property};
 use crate::execution;
 
 /// What a lock promises beyond the rest as a big lock.

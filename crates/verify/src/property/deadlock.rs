@@ -1,11 +1,11 @@
 //! A lock whose acquisition fails where it would be a deadlock, and nowhere
 //! else. No time passes in these models.
 
+use super::definition::{Lock, Property};
 use super::interrupts::interrupting;
 use super::table::{
     TURNS, Table, join, join_all, let_others_wait, run, spawn, spawn_until_it_waits,
 };
-use super::{Lock, Property};
 use crate::execution::{self, HOUR};
 use locklab_locks::HELD_LOCKS;
 

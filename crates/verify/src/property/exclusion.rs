@@ -1,12 +1,12 @@
 //! One holder at a time, nobody waits for ever, and nobody is lost: with few
 //! threads from the beginning, and from queues that have formed before.
 
+use super::definition::{Lock, Property};
 use super::fairness::assert_overtaken;
 use super::interrupts::interrupting;
 use super::table::{
     TURNS, Table, join, join_all, let_others_wait, run, spawn, spawn_until_it_waits,
 };
-use super::{Lock, Property};
 use crate::execution::{self, WaitRule};
 
 /// One at a time, each sees what the one before wrote, everyone gets there.

@@ -1,8 +1,9 @@
 //! How often a waiter is overtaken, where a lock says how often that can be.
 
+use super::definition::{Lock, Property};
+use super::exclusion;
 use super::interrupts::interrupting;
 use super::table::{TURNS, Table, join, join_all, let_others_wait, spawn, spawn_until_it_waits};
-use super::{Lock, Property, exclusion};
 use crate::execution;
 use locklab_locks::Overtakes;
 use loom::thread::JoinHandle;

@@ -1,7 +1,7 @@
 //! Interrupts that take locks too, on a CPU that is taking one.
 
+use super::definition::{Lock, Property};
 use super::table::{TURNS, Table, join_all, let_others_wait, spawn};
-use super::{Lock, Property};
 use crate::execution;
 use locklab_locks::NESTING;
 

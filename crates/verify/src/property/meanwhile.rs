@@ -3,9 +3,9 @@
 //! What it read before is over then. Nothing here may depend on where it stops:
 //! that is every access in turn.
 
+use super::definition::{Lock, Property};
 use super::interrupts::interrupting;
 use super::table::{TURNS, Table, join, join_all, let_others_wait, spawn, spawn_until_it_waits};
-use super::{Lock, Property};
 use crate::execution::{self, NoNode};
 use std::cell::RefCell;
 use std::rc::Rc;

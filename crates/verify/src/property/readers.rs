@@ -1,7 +1,7 @@
 //! What a lock promises that readers share.
 
+use super::definition::{Lock, Property};
 use super::table::{Table, join, run, spawn};
-use super::{Lock, Property};
 use crate::execution::{self, NoNode};
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};

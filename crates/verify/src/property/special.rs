@@ -1,8 +1,9 @@
 //! What only some locks promise: contexts that end, timeouts, sleep,
 //! hypervisors.
 
+use super::definition::{Lock, Property};
+use super::exclusion::exclusion;
 use super::table::{Table, join, join_all, run, spawn};
-use super::{Lock, Property, exclusion::exclusion};
 use crate::execution::{self, Setting};
 use crate::platform::Loom;
 use locklab_locks::platform::Platform;

@@ -1,7 +1,7 @@
 //! What the models are made of: a lock, a context for each thread, the data
 //! that the lock protects, and the threads themselves.
 
-use super::Lock;
+use super::definition::Lock;
 use crate::coverage;
 use crate::execution::{self, MAX_THREADS, WaitRule};
 use crate::journal::Operation;

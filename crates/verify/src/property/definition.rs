@@ -1,0 +1,109 @@
+//! What a promise is: a name, its threads, and the model that checks it.
+//!
+//! It must not know any promise, so that the files of promises need only this one
+//! and what they share.
+
+use crate::execution::Setting;
+use crate::subject::Subject;
+use std::sync::Arc;
+
+/// A lock that a model makes.
+pub(super) type Lock = Arc<dyn Subject>;
+
+/// A promise and the model that checks it.
+#[derive(Clone)]
+pub struct Property {
+    /// What a table calls it.
+    pub name: &'static str,
+    /// How many threads take part.
+    pub threads: usize,
+    /// The bound on preemptions for which the limit of executions is
+    /// stretched. Most are explored with more, or with any number.
+    pub aim: usize,
+    /// The source file whose orderings it is there to show needed; `None`:
+    /// those of all the code that it runs.
+    pub(crate) orderings_of: Option<&'static str>,
+    /// The source files whose structure it is there to show needed; none: of
+    /// all the code that it runs.
+    pub(crate) structure_of: &'static [&'static str],
+    /// Whether the lock waits by loops of its own code, and decides by its own
+    /// code whether it has succeeded: that is changed there.
+    pub(crate) loops_are_code: bool,
+    /// Whether one execution at least must be what it should be
+    /// ([`crate::execution::witness`]), where not every one can be.
+    pub(crate) needs_witness: bool,
+    pub(crate) setting: Setting,
+    pub(crate) model: Arc<dyn Fn() + Send + Sync>,
+}
+
+impl Property {
+    /// A promise of `lock`, among so many threads, that `model` checks.
+    pub(super) fn new(
+        name: &'static str,
+        threads: usize,
+        lock: &Lock,
+        model: impl Fn(&Lock) + Send + Sync + 'static,
+    ) -> Self {
+        let lock = lock.clone();
+        // With three threads sleeps end when they are ended: the choice at
+        // each would leave no room for more than one preemption.
+        let choices = lock.info().parks && threads < 3;
+        Self {
+            name,
+            threads,
+            aim: if threads > 3 { 1 } else { 2 },
+            orderings_of: None,
+            structure_of: &[],
+            loops_are_code: false,
+            needs_witness: false,
+            setting: Setting {
+                choices,
+                ..Setting::default()
+            },
+            model: Arc::new(move || model(&lock)),
+        }
+    }
+
+    /// A promise of code that is no lock: of these source files.
+    pub(crate) fn of_files(
+        files: &'static [&'static str],
+        name: &'static str,
+        threads: usize,
+        model: impl Fn() + Send + Sync + 'static,
+    ) -> Self {
+        Self {
+            name,
+            threads,
+            aim: 2,
+            orderings_of: files.first().copied(),
+            structure_of: files,
+            loops_are_code: false,
+            needs_witness: false,
+            setting: Setting::default(),
+            model: Arc::new(model),
+        }
+    }
+
+    pub(crate) fn with(mut self, setting: impl FnOnce(&mut Setting)) -> Self {
+        setting(&mut self.setting);
+        self
+    }
+
+    /// The same promise, of a lock whose operations alone are the platform's to
+    /// change: it waits by loops of its own code.
+    pub fn of_operations(mut self) -> Self {
+        self.loops_are_code = true;
+        self
+    }
+
+    /// The same promise; `before` is called at the beginning of each
+    /// execution, before the lock is made.
+    pub fn after(mut self, before: impl Fn() + Send + Sync + 'static) -> Self {
+        let model = self.model.clone();
+        self.model = Arc::new(move || {
+            before();
+            model();
+        });
+        self
+    }
+}

@@ -1,0 +1,107 @@
+//! Locks of the catalogue whose waiters spin, then sleep, and what they promise.
+//!
+//! The parking lot itself is [`crate::parking`], which must not know of promises.
+
+use crate::parking::World;
+use crate::platform::Loom;
+use crate::property::{Property, promises};
+use crate::subject::{Subject, subject};
+use locklab_locks::{Clh, Info, Mcs, Parking, QSpinlock, RawLock, Ticket};
+use std::sync::Arc;
+
+/// The name under which the parking lot is verified.
+pub const SPIN_THEN_PARK: &str = "spin-then-park";
+
+/// Lock `L` of a parking platform as one of the checker's own.
+#[derive(Default)]
+struct Parked<L, const HEAVY: bool>(L);
+
+// SAFETY: that of `L`.
+unsafe impl<L, const HEAVY: bool> RawLock<Loom> for Parked<L, HEAVY>
+where
+    L: RawLock<Parking<World<HEAVY>>>,
+{
+    type Ctx = L::Ctx;
+    const INFO: Info = Info {
+        name: SPIN_THEN_PARK,
+        parks: true,
+        ..L::INFO
+    };
+
+    unsafe fn lock(&self, ctx: &L::Ctx) {
+        // SAFETY: the caller's promise is the same.
+        unsafe { self.0.lock(ctx) }
+    }
+
+    unsafe fn try_lock(&self, ctx: &L::Ctx) -> bool {
+        // SAFETY: the caller's promise is the same.
+        unsafe { self.0.try_lock(ctx) }
+    }
+
+    unsafe fn unlock(&self, ctx: &L::Ctx) {
+        // SAFETY: the caller's promise is the same.
+        unsafe { self.0.unlock(ctx) }
+    }
+}
+
+/// No wake-up is lost, whatever a lock's waiters wait for: a counter that all
+/// of them watch (ticket), a word of their own (mcs), or one that its writer
+/// leaves behind (clh).
+pub(crate) fn park_properties() -> Vec<Property> {
+    type Heavy = Parking<World<true>>;
+    type Without = Parking<World<false>>;
+    let mut all = Vec::new();
+    let mut add = |lock: Arc<dyn Subject>, names: &[(&str, &'static str)]| {
+        let of = promises(&lock);
+        for &(name, called) in names {
+            let property = of.iter().find(|property| property.name == name);
+            all.push(Property {
+                name: called,
+                // The lock's own are shown needed by its own promises.
+                orderings_of: Some("platform/src/parking.rs"),
+                ..property.expect("a property of every lock").clone()
+            });
+        }
+    };
+    add(
+        subject::<Loom, Parked<Ticket<Heavy>, true>>(),
+        &[
+            ("exclusion", "ticket"),
+            ("reuse", "ticket, reuse"),
+            ("exclusion of three", "ticket, three"),
+            ("waiters sleep", "ticket, waiters sleep"),
+        ],
+    );
+    add(
+        subject::<Loom, Parked<Mcs<Heavy>, true>>(),
+        &[
+            ("exclusion", "mcs"),
+            ("reuse", "mcs, reuse"),
+            ("exclusion of three", "mcs, three"),
+        ],
+    );
+    add(
+        subject::<Loom, Parked<Clh<Heavy>, true>>(),
+        &[("reuse", "clh, reuse")],
+    );
+    // Its word is written in parts.
+    add(
+        subject::<Loom, Parked<QSpinlock<Heavy>, true>>(),
+        &[
+            ("exclusion", "qspinlock"),
+            ("try_lock races", "qspinlock, try_lock"),
+        ],
+    );
+    add(
+        subject::<Loom, Parked<Ticket<Without>, false>>(),
+        &[
+            ("exclusion", "ticket, no heavy fence"),
+            ("exclusion of three", "three, no heavy fence"),
+        ],
+    );
+    add(
+        subject::<Loom, Parked<Mcs<Without>, false>>(),
+        &[("reuse", "mcs, no heavy fence")],
+    );
+    all
+}
