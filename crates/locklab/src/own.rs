@@ -31,7 +31,7 @@ pub(crate) fn register<'a>(
         if let Some(lock) = named(name, args, &[])? {
             own += 1;
             if is_here {
-                lock.register_here(name).map_err(said)?;
+                lock.register_here(name).map_err(of_own_lock)?;
             } else {
                 lock.register(name);
             }
@@ -67,7 +67,7 @@ pub(crate) fn named(
     };
     let flags = flags.iter().map(|flag| (*flag).to_owned());
     let flags: Vec<String> = asked.into_iter().chain(flags).collect();
-    OwnLock::named(name, &flags).map_err(said)
+    OwnLock::named(name, &flags).map_err(of_own_lock)
 }
 
 /// The lock that `name` denotes, as a subject of measurements.
@@ -110,7 +110,7 @@ pub(crate) fn candidates(
     for name in &names {
         if let Some(lock) = named(name, own, strict)? {
             ours = false;
-            candidates.push(lock.candidate().map_err(said)?);
+            candidates.push(lock.candidate().map_err(of_own_lock)?);
             if !lock.assumptions().is_empty() {
                 assumptions.insert(lock.name().to_owned(), lock.assumptions());
             }
@@ -135,7 +135,7 @@ pub(crate) fn candidates(
 }
 
 /// Converts an error about a lock.
-pub(crate) fn said(error: OwnError) -> Error {
+pub(crate) fn of_own_lock(error: OwnError) -> Error {
     match error {
         OwnError::Usage(text) => Error::Usage(text),
         other => Error::Failed(other.to_string()),
@@ -157,7 +157,7 @@ pub(crate) fn new_lock(file: &Path, common: &Common) -> Result<String, Error> {
             false => Ok(format!("Would write {}.\n", file.display())),
         };
     }
-    locklab_own_lock::write_template(file).map_err(said)?;
+    locklab_own_lock::write_template(file).map_err(of_own_lock)?;
     let shown = file.display();
     Ok(format!(
         "Wrote {shown}, a ticket lock to start from.\nTry: locklab matrix {shown} qspinlock --on \

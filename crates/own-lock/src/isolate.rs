@@ -211,7 +211,7 @@ fn answer<T: Serialize>(write: RawFd, patience: Duration, work: impl FnOnce() ->
     let message = match catch_unwind(AssertUnwindSafe(work)) {
         Ok(answer) => match serde_json::to_vec(&answer) {
             Ok(json) => [b"A", &*json].concat(),
-            Err(e) => format!("Pan answer that cannot be said: {e}").into_bytes(),
+            Err(e) => format!("Pan answer that cannot be written: {e}").into_bytes(),
         },
         Err(payload) => {
             let text = payload

@@ -1,7 +1,7 @@
 //! Published experiments and their simulation side by side, and how far the two
 //! agree. Only text and tables: `locklab_published` does the simulation.
 
-use locklab_document::{Document, Section};
+use locklab_document::{Column, ColumnGroup, Document, Part, Section, Table};
 use locklab_lab::experiment::Labels;
 use locklab_published::{
     Agreement, FLAT, Group, MISS, Published, Question, Reproduced, Reproduction, Shape, Time,
@@ -119,11 +119,7 @@ fn matrix(report: &Reproduction, shape: &Shape) -> Vec<Section> {
 }
 
 fn figures(report: &Reproduction) -> Section {
-    let mut lines = vec![format!(
-        "{:34} {:>7} {:>7} {:>8}",
-        "figure", "theirs", "ours", "off"
-    )];
-    for figure in &report.figures {
+    let rows = report.figures.iter().map(|figure| {
         let (theirs, off) = match figure.theirs() {
             None => ("none".to_owned(), String::new()),
             Some(Published::Ratio(theirs)) => (
@@ -138,13 +134,20 @@ fn figures(report: &Reproduction) -> Section {
                 },
             ),
         };
-        let row = format!(
-            "{:34} {theirs:>7} {:>7.2} {off:>8}",
-            figure.name, figure.ours
-        );
-        lines.push(row.trim_end().to_owned());
-    }
-    Section::new("").preformatted(lines.join("\n"))
+        vec![
+            figure.name.clone(),
+            theirs,
+            format!("{:.2}", figure.ours),
+            off,
+        ]
+    });
+    let columns = vec![
+        Column::words("figure", 34),
+        Column::new("theirs", 7),
+        Column::new("ours", 7),
+        Column::new("off", 8),
+    ];
+    Section::new("").with(Part::Table(Table::new(columns, rows.collect())))
 }
 
 /// A published direction without a size, as a word.
@@ -161,23 +164,26 @@ fn side(published: Published) -> &'static str {
 #[must_use]
 pub fn times(times: &[Time]) -> Option<Section> {
     let error = log_error(times)?;
-    let mut lines = vec![format!(
-        "{:24} {:>7} {:>9} {:>9} {:>7}",
-        "lock", "threads", "theirs", "ours", "factor"
-    )];
-    lines.extend(times.iter().map(|time| {
-        format!(
-            "{:24} {:>7} {:>9.1} {:>9.1} {:>7.2}",
-            time.lock,
-            time.threads,
-            time.published,
-            time.ours,
-            time.ours / time.published
-        )
-    }));
-    lines.push(format!("root mean square of log errors: {error:.3}"));
+    let rows = times.iter().map(|time| {
+        vec![
+            time.lock.clone(),
+            time.threads.to_string(),
+            format!("{:.1}", time.published),
+            format!("{:.1}", time.ours),
+            format!("{:.2}", time.ours / time.published),
+        ]
+    });
+    let columns = vec![
+        Column::words("lock", 24),
+        Column::new("threads", 7),
+        Column::new("theirs", 9),
+        Column::new("ours", 9),
+        Column::new("factor", 7),
+    ];
     Some(
-        Section::new("Time of an operation, ns, by the file's rule").preformatted(lines.join("\n")),
+        Section::new("Time of an operation, ns, by the file's rule")
+            .with(Part::Table(Table::new(columns, rows.collect())))
+            .prose(format!("Root mean square of log errors: {error:.3}")),
     )
 }
 
@@ -195,15 +201,20 @@ pub fn alone(section: Section) -> Document {
 pub fn scores(reports: &[Reproduction]) -> Document {
     let mut document = titled("Published experiments that were simulated: two scores".into());
     for group in Group::ALL {
-        let mut lines = vec![format!(
-            "{:28} {:>7} {:>9} {:>7} {:>9} {:>7}",
-            "experiment", "figures", "direction", "factor", "log error", "ranks"
-        )];
         let of_group = reports.iter().filter(|report| report.group == Some(group));
-        lines.extend(of_group.map(|report| score_row(&report.name, &report.agreement)));
-        lines.push(score_row("all figures", &score(group, None, reports)));
+        let rows = of_group.map(|report| score_row(&report.name, &report.agreement));
+        let all = score_row("all figures", &score(group, None, reports));
+        let columns = vec![
+            Column::words("experiment", 28),
+            Column::new("figures", 7),
+            Column::new("direction", 9),
+            Column::new("factor", 7),
+            Column::new("log error", 9),
+            Column::new("ranks", 7),
+        ];
+        let table = Table::new(columns, rows.chain([all]).collect());
         let title = format!("Group: {}", group.title());
-        document.push(Section::new(title).preformatted(lines.join("\n")));
+        document.push(Section::new(title).with(Part::Table(table)));
     }
     document.push(Section::new("").prose(format!(
         "Direction: published figures that are off 1 by more than {FLAT}, or are directions only, \
@@ -227,31 +238,40 @@ const ENOUGH: usize = 5;
 
 /// The section on what may be trusted, by the kind of question.
 fn trust(reports: &[Reproduction]) -> Section {
-    let mut lines = vec![format!(
-        "{:32} {:>18}   {:>18}",
-        "", "evaluated only", "informing"
-    )];
-    let heads = format!("{:>5} {:>5} {:>6}", "figs", "dir.", "factor");
-    lines.push(format!("{:32} {heads}   {heads}", "question"));
+    let cells = |score: &Agreement| {
+        let of = |part: Option<f64>, digits: usize| {
+            part.map_or_else(|| "-".to_owned(), |part| format!("{part:.digits$}"))
+        };
+        [
+            score.figures.to_string(),
+            of(score.direction.map(|part| 100.0 * part), 0),
+            of(score.median_factor_error, 2),
+        ]
+    };
+    let scores = |title| {
+        let columns = [("figs", 5), ("dir.", 5), ("factor", 6)];
+        let columns = columns.map(|(title, width)| Column::new(title, width));
+        ColumnGroup::new(title, columns.into())
+    };
+    let mut rows = Vec::new();
+    let mut verdicts = Vec::new();
     for question in Question::ALL {
         let [informing, evaluated] = Group::ALL.map(|group| score(group, Some(question), reports));
-        let cells = |score: &Agreement| {
-            let of = |part: Option<f64>, digits: usize| {
-                part.map_or_else(|| "-".to_owned(), |part| format!("{part:.digits$}"))
-            };
-            let direction = of(score.direction.map(|part| 100.0 * part), 0);
-            let factor = of(score.median_factor_error, 2);
-            format!("{:>5} {direction:>5} {factor:>6}", score.figures)
-        };
-        lines.push(format!(
-            "{:32} {}   {}",
+        let mut row = vec![question.title().to_owned()];
+        row.extend(cells(&evaluated));
+        row.extend(cells(&informing));
+        rows.push(row);
+        verdicts.push(format!(
+            "{}: {}",
             question.title(),
-            cells(&evaluated),
-            cells(&informing)
+            believe(&evaluated, &informing)
         ));
-        lines.push(format!("    {}", believe(&evaluated, &informing)));
     }
-    Section::new("What to trust, by the kind of question").preformatted(lines.join("\n"))
+    let question = ColumnGroup::new("", vec![Column::words("question", 30)]);
+    let groups = vec![question, scores("evaluated only"), scores("informing")];
+    Section::new("What to trust, by the kind of question")
+        .with(Part::Table(Table { groups, rows }))
+        .items(verdicts)
 }
 
 /// The same as JSON: the score of each group by the kind of question.
@@ -292,17 +312,17 @@ fn believe(evaluated: &Agreement, informing: &Agreement) -> String {
     }
 }
 
-fn score_row(name: &str, agreement: &Agreement) -> String {
+fn score_row(name: &str, agreement: &Agreement) -> Vec<String> {
     let percent = |part: f64| format!("{:.0} %", 100.0 * part);
     let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
-    format!(
-        "{name:28} {:>7} {:>9} {:>7} {:>9} {:>7}",
-        agreement.figures,
+    vec![
+        name.to_owned(),
+        agreement.figures.to_string(),
         or_dash(agreement.direction.map(percent)),
         or_dash(agreement.median_factor_error.map(|f| format!("{f:.2}"))),
         or_dash(agreement.mean_abs_log_error.map(|e| format!("{e:.3}"))),
         or_dash(agreement.spearman.map(|r| format!("{r:.2}"))),
-    )
+    ]
 }
 
 fn misses(reports: &[Reproduction]) -> Vec<String> {

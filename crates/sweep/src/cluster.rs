@@ -35,21 +35,21 @@ pub(crate) fn submit_open<S: Sweep>(sweep: &S, options: &Options) -> Result<Stri
             open.len()
         ));
     }
-    let (mut said, mut after) = (Vec::new(), None);
+    let (mut jobs, mut after) = (Vec::new(), None);
     for batch in slurm::batches(&sweep.before()) {
         let job = slurm::submit(folder, batch, None, options)?;
         let kind = batch[0].words().0;
-        said.push(format!("job {}: {} {kind}s, then", job.id, batch.len()));
+        jobs.push(format!("job {}: {} {kind}s, then", job.id, batch.len()));
         after = Some(job.id);
     }
     for batch in slurm::batches(&rest) {
         let job = slurm::submit(folder, batch, after.as_deref(), options)?;
-        said.push(match &batch[0] {
+        jobs.push(match &batch[0] {
             Task::Node(feature) => format!("job {}: {feature}", job.id),
             _ => format!("job {}: {} of {} {noun}s", job.id, batch.len(), all.len()),
         });
     }
-    Ok(format!("Submitted {}; one task each.", said.join("; ")).replace("then; ", "then "))
+    Ok(format!("Submitted {}; one task each.", jobs.join("; ")).replace("then; ", "then "))
 }
 
 /// Waits until no task of a sweep is in the queue; returns false if it was

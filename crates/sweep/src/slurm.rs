@@ -357,16 +357,16 @@ fn run(words: &[String]) -> Result<String, Error> {
 }
 
 /// The error for a refusal of Slurm: its reason, and what to do next.
-fn refusal(command: &str, said: &str) -> String {
-    let said = said
+fn refusal(command: &str, reply: &str) -> String {
+    let reply = reply
         .lines()
         .map(|line| line.trim().trim_start_matches(&format!("{command}: ")))
         .map(|line| line.trim_start_matches("error: ").trim())
         .find(|line| !line.is_empty())
         .unwrap_or("it does not say why");
     let has = |words: &[&str]| {
-        let said = said.to_lowercase();
-        words.iter().any(|word| said.contains(word))
+        let reply = reply.to_lowercase();
+        words.iter().any(|word| reply.contains(word))
     };
     let next = if has(&["partition"]) {
         "'sinfo' lists the partitions, and --partition names one"
@@ -394,7 +394,7 @@ fn refusal(command: &str, said: &str) -> String {
     } else {
         "nothing was lost, and the same command tries again"
     };
-    format!("{command} failed: {}; {next}", said.trim_end_matches('.'))
+    format!("{command} failed: {}; {next}", reply.trim_end_matches('.'))
 }
 
 #[cfg(test)]

@@ -102,11 +102,11 @@ pub fn run(args: &IcacheArgs, common: &Common) -> Result<ExitCode, Error> {
     })?;
     match counted.ended.failure() {
         Some(status) => {
-            let said = std::fs::read_to_string(log.with_extension("err")).unwrap_or_default();
+            let log_text = std::fs::read_to_string(log.with_extension("err")).unwrap_or_default();
             Err(Error::Failed(format!(
                 "{program} did not end well ({status}), so the counts are those of a failure; it \
                  said: {}",
-                excerpt(&said)
+                excerpt(&log_text)
             )))
         }
         None => Ok(ExitCode::SUCCESS),

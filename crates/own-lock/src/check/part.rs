@@ -96,7 +96,7 @@ impl Part {
         let here = (access, self.place);
         let race = with(|world| world.raced.after(thread(), self.memory(), here, began));
         if let Some(other) = race {
-            panic!("{}", race::said(here, other));
+            panic!("{}", race::describe(here, other));
         }
     }
 

@@ -161,7 +161,7 @@ impl Raced {
 }
 
 /// What a race is called.
-pub(super) fn said((access, place): (Access, Place), (other, at): (Access, Place)) -> String {
+pub(super) fn describe((access, place): (Access, Place), (other, at): (Access, Place)) -> String {
     let (access, other) = (access.name(), other.name());
     format!(
         "data race: the {access} at {place} and the {other} at {at} of another thread are not \

@@ -44,10 +44,10 @@ pub(crate) fn read_write(lock: &Lock) -> Vec<Property> {
         }),
         Property::new("downgrade, readers enter", 2, lock, downgraded),
         Property::new("a writer tries in vain", 3, lock, |lock| {
-            try_in_vain(lock, true);
+            refused_try(lock, true);
         }),
         Property::new("a reader tries in vain", 3, lock, |lock| {
-            try_in_vain(lock, false);
+            refused_try(lock, false);
         }),
         Property::new("nested readers", 2, lock, |lock| nested_readers(lock, 0)),
         Property::new("nested readers, crossed", 2, lock, |lock| {
@@ -171,7 +171,7 @@ pub(crate) fn writer_tries(lock: &Lock) -> Vec<Property> {
 /// Who tries in vain leaves nothing behind: a writer beside a reader, or a reader
 /// beside a writer, who do not let go until then. Another waits meanwhile, and
 /// the one that has tried comes again.
-fn try_in_vain(lock: &Lock, writer: bool) {
+fn refused_try(lock: &Lock, writer: bool) {
     let table = Table::new(lock, 3);
     match writer {
         true => table.read(),

@@ -167,8 +167,8 @@ impl Table {
 
     /// Says whether the lock is held, as the calling thread, alone, knows.
     pub(super) fn says_it_is_locked(&self, held: bool) {
-        let said = self.lock.is_locked();
-        assert_ne!(said, Some(!held), "the lock is wrong about being held");
+        let answer = self.lock.is_locked();
+        assert_ne!(answer, Some(!held), "the lock is wrong about being held");
     }
 
     pub(super) fn is_idle(&self, context: &Context) -> bool {

@@ -2,32 +2,37 @@
 //! 72 columns.
 
 use locklab_document::page::wrapped;
+use locklab_document::{Column, Table, render};
 use locklab_verify::{LockResult, Share};
 use std::fmt::Write;
 
 /// One line a lock, then what is not reached, then the values of its words.
 pub(super) fn coverage(locks: &[LockResult]) -> String {
-    let mut text = format!(
-        "\n{:<24} {:>9} {:>12} {:>11} {:>12}\n",
-        "coverage of", "calls", "operations", "both ways", "unexplained"
-    );
+    let of = |share: Share| format!("{}/{}", share.reached, share.of);
+    let rows = locks.iter().map(|lock| {
+        let covered = &lock.covered;
+        let unexplained = covered.holes.iter().filter(|hole| hole.because.is_none());
+        vec![
+            lock.name.clone(),
+            of(covered.calls),
+            of(covered.operations),
+            of(covered.both_ways),
+            unexplained.count().to_string(),
+        ]
+    });
+    let columns = vec![
+        Column::words("coverage of", 24),
+        Column::new("calls", 9),
+        Column::new("operations", 12),
+        Column::new("both ways", 11),
+        Column::new("unexplained", 12),
+    ];
+    let table = Table::new(columns, rows.collect());
+    let mut text = format!("\n{}", render::table(&table));
     let mut line = |part: std::fmt::Arguments<'_>| {
         text.write_fmt(part).expect("a String grows");
         text.push('\n');
     };
-    let of = |share: Share| format!("{}/{}", share.reached, share.of);
-    for lock in locks {
-        let covered = &lock.covered;
-        let unexplained = covered.holes.iter().filter(|hole| hole.because.is_none());
-        line(format_args!(
-            "{:<24} {:>9} {:>12} {:>11} {:>12}",
-            lock.name,
-            of(covered.calls),
-            of(covered.operations),
-            of(covered.both_ways),
-            unexplained.count()
-        ));
-    }
     line(format_args!(
         "calls: with each answer. operations: of the lock's source. both ways:\n\
          compare-and-swaps that succeed and fail, waits that wait and do not."
