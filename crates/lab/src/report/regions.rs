@@ -3,9 +3,11 @@
 use super::{Lengths, Report};
 use crate::experiment::Provenance;
 use crate::regions::{JudgedPart, Part};
+use crate::verdicts::JudgedCell;
 use locklab_document::Facts;
 use locklab_document::number;
 use locklab_judge::Verdict;
+use std::collections::BTreeSet;
 
 /// The answer over all lengths, in one sentence: what is shown with one thread and
 /// with several. On a model single cells are seldom open, and a mean over four and
@@ -89,25 +91,24 @@ const NOTEWORTHY: f64 = 0.1;
 /// ", but worse in 4 of 18 cells": what single cells show against the whole, which
 /// has a verdict of its own even where lengths matter more than the locks do.
 fn against(report: &Report, region: &JudgedPart) -> String {
-    let cells = || {
+    // A cell that was judged in two placements is one cell.
+    let count = |has: &dyn Fn(&JudgedCell) -> bool| {
         let of = report.measured();
-        of.filter(|judged| region.part.has(report.cell(judged)))
+        let of = of.filter(|c| region.part.has(report.cell(c)) && has(c));
+        of.map(|c| c.cell).collect::<BTreeSet<_>>().len()
     };
-    let called = |verdict: Verdict| {
-        let against = region.judged.verdict != verdict;
-        let of = cells().filter(|c| against && c.verdict() == Some(&verdict));
-        (verdict.word(), of.count())
-    };
+    let all = count(&|_| true);
     let called: Vec<String> = [Verdict::Better, Verdict::Worse]
-        .map(called)
         .into_iter()
-        .filter(|(_, count)| *count as f64 > NOTEWORTHY * cells().count() as f64)
+        .filter(|verdict| region.judged.verdict != *verdict)
+        .map(|verdict| (verdict.word(), count(&|c| c.verdict() == Some(&verdict))))
+        .filter(|(_, count)| *count as f64 > NOTEWORTHY * all as f64)
         .map(|(word, count)| format!("{word} in {count}"))
         .collect();
     if called.is_empty() {
         return String::new();
     }
-    let all = number::count(cells().count(), "cell");
+    let all = number::count(all, "cell");
     format!(", but {} of {all},", called.join(" and "))
 }
 
