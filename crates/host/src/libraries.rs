@@ -18,7 +18,7 @@ pub enum LibraryError {
         "{variable} names {path}, which is no file; cargo build --release -p {package} makes it"
     )]
     NoFile {
-        /// The variable.
+        /// The environment variable that names the path.
         variable: &'static str,
         /// The path that it names.
         path: PathBuf,
@@ -33,7 +33,7 @@ pub enum LibraryError {
     Missing {
         /// The library's file.
         file: &'static str,
-        /// Its package.
+        /// The package that the library is built from.
         package: &'static str,
         /// The environment variable that may name another.
         variable: &'static str,

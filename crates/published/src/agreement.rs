@@ -14,7 +14,7 @@ const LEAST_FOR_RANKS: usize = 5;
 /// What was published of a ratio.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Published {
-    /// Its size.
+    /// The published ratio itself.
     Ratio(f64),
     /// Only that it is above 1.
     Above,

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// Percentiles of the time to acquire the lock, in ns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Latency {
-    /// The median.
+    /// Half of the acquisitions took this long at most.
     pub p50: f64,
     /// 99th percentile.
     pub p99: f64,
