@@ -49,8 +49,8 @@ pub struct GuestRun<'a> {
     pub seed: u64,
     /// Whether the plugin counts.
     pub counted: bool,
-    /// Whether the guest is told that it runs on a machine of its own; a translated
-    /// guest whose locks are profiled is, whatever this says.
+    /// Whether the hypervisor bit is hidden from the guest, which then takes itself
+    /// for a machine; it always is from a translated guest whose locks are profiled.
     pub alone: bool,
 }
 

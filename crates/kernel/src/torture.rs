@@ -25,8 +25,8 @@ use locklab_lab::experiment::Facts;
 /// bit; only with more does anybody wait in the queue.
 const CPUS: u64 = 4;
 
-/// As what each kernel runs: whether it is told that it runs on a machine of its
-/// own, and what the report calls that.
+/// The two places in which each kernel runs: whether the hypervisor bit is hidden
+/// from it, and what the report calls that.
 const PLACES: [(bool, &str); 2] = [
     (true, "on a machine of its own"),
     (false, "as a guest of an unknown hypervisor"),
