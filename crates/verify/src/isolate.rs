@@ -201,6 +201,8 @@ mod linux {
         work: impl FnOnce() -> R,
     ) {
         journal.install();
+        #[cfg(target_pointer_width = "64")]
+        crate::stacks::keep();
         // What a lock says before it aborts is part of the failure.
         // SAFETY: descriptors of this process.
         unsafe { libc::dup2(stderr.as_raw_fd(), libc::STDERR_FILENO) };

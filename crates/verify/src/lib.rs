@@ -37,6 +37,9 @@ mod result;
 mod run;
 mod source;
 mod spin_then_park;
+#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+#[doc(hidden)]
+pub mod stacks;
 mod subject;
 mod switched;
 mod trace;

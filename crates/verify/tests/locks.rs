@@ -7,6 +7,8 @@ use locklab_verify::{
     verify,
 };
 
+locklab_verify::keep_stacks!();
+
 fn check(names: &[&str], mutants: bool, executions: u64) -> Vec<LockResult> {
     let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
     let options = Options {

@@ -8,6 +8,8 @@ use locklab_locks::{Info, RawLock};
 use locklab_verify::random::{Random, draw_lock};
 use locklab_verify::{Failure, Limits, Loom, Outcome, SHOWN, check, interleaving, properties};
 
+locklab_verify::keep_stacks!();
+
 /// A test-and-set lock that goes wrong when it finds itself held.
 struct Wrong<P: Platform, const HOW: u8>(P::U32);
 
