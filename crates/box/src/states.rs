@@ -11,6 +11,7 @@ use crate::home::Home;
 use crate::patience::Patience;
 use crate::session::{Session, token};
 use crate::ssh::{NoAnswer, Ssh, To};
+use locklab_host::error::Error;
 use locklab_host::interrupt::last_words;
 use locklab_host::process::{Launch, Running};
 use locklab_kernel::cache::Cache;
@@ -140,11 +141,14 @@ impl<'a> Machine<'a> {
         session: Session,
         ssh: Ssh,
         settings: BoxSettings,
-    ) -> Result<Self, Trouble> {
+    ) -> Result<Self, Error> {
         let home = Home::ask(&ssh, session.path(), LOOK * 3, cache.interrupt);
         let home = home.map_err(|no| match no {
-            NoAnswer::Interrupted => Trouble::Interrupted,
-            no => Trouble::Fatal(format!(
+            NoAnswer::Interrupted => Error::Interrupted(format!(
+                "interrupted; nothing was started on {}",
+                ssh.destination()
+            )),
+            no => Error::Failed(format!(
                 "{} does not answer as its own system: {}; try ssh {} by hand",
                 ssh.destination(),
                 no.why(),
@@ -436,6 +440,10 @@ impl<'a> Machine<'a> {
         let Place::Kernel(up) = self.place.clone() else {
             return Err(self.failed(why.into()));
         };
+        self.cache.note(&format!(
+            "the connection to {} broke while a workload ran ({why}); looking for its results",
+            self.ssh.destination()
+        ));
         let mut patience = self.patience();
         while patience.lasts() {
             match self.look(To::Kernel, "facts") {
@@ -551,8 +559,7 @@ impl<'a> Machine<'a> {
         let never = AtomicBool::new(false);
         let mut home = false;
         if asking {
-            let _ = self.ssh.call(To::Kernel, "reboot", None, LOOK, &never);
-            home = self.wait_for_home(&up, &never);
+            home = self.wait_for_home(&up, &never, true);
         }
         let home = home || self.power_cycle(&up, &never)?;
         if home {
@@ -569,9 +576,14 @@ impl<'a> Machine<'a> {
         )))
     }
 
-    fn wait_for_home(&mut self, up: &Up, never: &AtomicBool) -> bool {
+    /// Waits until its own system answers, and meanwhile asks the measured kernel to
+    /// restart if that may answer: one that is still booting hears only a later call.
+    fn wait_for_home(&mut self, up: &Up, never: &AtomicBool, asking: bool) -> bool {
         let (began, mut patience) = (Instant::now(), self.patience());
         while patience.lasts() {
+            if asking {
+                let _ = self.ssh.call(To::Kernel, "reboot", None, LOOK, never);
+            }
             let answer = self.ssh.call(To::Home, BOOT_ID, None, LOOK, never);
             // A system that is being left still answers for a while.
             let leaving = began.elapsed() < LOOK.min(self.limit());
@@ -611,7 +623,7 @@ impl<'a> Machine<'a> {
                 self.how_to_get_it_back()
             )));
         }
-        Ok(self.wait_for_home(up, never))
+        Ok(self.wait_for_home(up, never, false))
     }
 
     fn how_to_get_it_back(&self) -> String {

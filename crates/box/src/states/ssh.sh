@@ -14,6 +14,11 @@ arrive() {
 	echo $number >$state/count
 	echo "$1" >$state/place
 }
+# A kernel that boots answers only after three calls.
+if [ "$place" = booting ] && [ $to = kernel ]; then
+	echo . >>$state/calls
+	[ $(wc -l <$state/calls) -lt 3 ] || arrive kernel
+fi
 [ "$to" = "$place" ] || { echo 'Connection refused' >&2; exit 255; }
 boot_id=$place-$(cat $state/count)
 case "$to $last" in
@@ -31,6 +36,7 @@ case "$to $last" in
 	up) arrive kernel ;;
 	panic) arrive home ;;
 	hang) arrive gone ;;
+	slow) arrive booting ;;
 	wrong) echo 'locklab.token=another' >$state/cmdline; arrive kernel ;;
 	late) arrive kernel; exec sleep 1000 ;;
 	stay) ;;

@@ -348,6 +348,25 @@ fn ctrl_c_brings_the_machine_home_first() {
 }
 
 #[test]
+fn ctrl_c_in_a_boot_is_heard_by_the_kernel_once_it_is_up() {
+    let stage = Stage::new();
+    stage.set("next", "slow");
+    let cache = stage.cache();
+    let mut machine = stage.machine(&cache, limited(LONG));
+    machine.looks = FEW_LOOKS;
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while stage.get("place") != "booting" {
+                std::thread::yield_now();
+            }
+            stage.interrupt.store(true, Ordering::Relaxed);
+        });
+        assert_eq!(stage.start(&mut machine), Err(Trouble::Interrupted));
+    });
+    assert_eq!(stage.get("place"), "home");
+}
+
+#[test]
 fn a_machine_that_does_not_answer_is_said_before_anything_is_done() {
     let stage = Stage::new();
     stage.set("place", "gone");
@@ -355,8 +374,17 @@ fn a_machine_that_does_not_answer_is_said_before_anything_is_done() {
     let session = Session::without_keys().unwrap();
     let ssh = Ssh::by(stage.path("ssh"), "root@box", session.path());
     let found = Machine::at_home(&cache, session, ssh, limited(LONG));
-    let why = fatal(found.err().unwrap());
+    let why = found.err().unwrap().to_string();
     assert!(why.contains("ssh root@box by hand"), "{why}");
+    // Nothing is claimed of a machine that has not answered yet.
+    stage.interrupt.store(true, Ordering::Relaxed);
+    let (session, ssh) = (
+        Session::without_keys().unwrap(),
+        Ssh::by(stage.path("ssh"), "root@box", stage.path("").as_path()),
+    );
+    let found = Machine::at_home(&cache, session, ssh, limited(LONG));
+    let why = found.err().unwrap().to_string();
+    assert!(why.contains("nothing was started on root@box"), "{why}");
 }
 
 #[test]
