@@ -171,8 +171,10 @@ static void network_up(void)
 
 static pid_t start_dropbear(void)
 {
-	char *arguments[] = { "/usr/sbin/dropbear", "-F", "-E", "-s", "-j", "-k", "-r",
-			      "/lab/hostkey", "-p", port, "-P", "/run/dropbear.pid", NULL };
+	/* In a chain images are uploaded to it, so its window is large. */
+	char *arguments[] = { "/usr/sbin/dropbear", "-F", "-E", "-s", "-j", "-k", "-W",
+			      "1000000", "-r", "/lab/hostkey", "-p", port, "-P",
+			      "/run/dropbear.pid", NULL };
 	pid_t child = fork();
 
 	if (child < 0)

@@ -28,8 +28,8 @@ fn ended(child: Child) -> (Output, String) {
 #[ignore = "boots a test machine's stand-in: cargo xtask test --box"]
 fn three_pairs_with_a_broken_connection_and_a_hang_lose_nothing_else() {
     let mut stand_in = StandIn::new("pairs");
-    // Long enough in the translator to be found waiting.
-    stand_in.file(60_000, "", stand_in.limit_of_a_hang());
+    // Long enough in the translator for its connection to be broken.
+    stand_in.file(200_000, "", stand_in.limit_of_a_hang());
     let doctor = stand_in
         .command(&["doctor", "--on", "ssh:stand-in"])
         .output()
@@ -67,6 +67,7 @@ fn three_pairs_with_a_broken_connection_and_a_hang_lose_nothing_else() {
         hung && !stand_in.break_one.load(Ordering::Relaxed),
         "{error}"
     );
+    assert!(error.contains("looking for its results"), "{error}");
     let report = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(report.contains("mean nothing"), "{report}{error}");
     let samples = stand_in.samples();
@@ -150,7 +151,8 @@ fn fs_mark_overwrites_the_disk_that_both_named_and_locks_are_profiled() {
     assert!(before == std::fs::read(stand_in.path("precious")).unwrap());
 }
 
-/// The first time it builds a kernel of some 1,400 files, which is kept in
+/// The first time it builds two kernels, the machine's own of some 1,400 files and the
+/// ready one, in which locks are tortured before, and keeps them in
 /// target/tmp/box-builds, or where LOCKLAB_BOX_CACHE says. The stand-in then says that
 /// it has a configuration of a machine like it; LOCKLAB_BOX_CONFIG may name another
 /// whole one, of the source that the test takes.
@@ -173,12 +175,18 @@ fn the_machine_s_own_configuration_is_built_and_booted() {
     let text = format!(
         "kind = \"kernel\"\nname = \"own-configuration\"\nlock_profile = true\n[kernel]\n\
          source = \"debian:{source}\"\nconfig = \"box\"\ncmdline = \"no_timer_check\"\n\
-         [experiment]\ncmdline = \"quiet\"\n[[workload]]{rest}"
+         [experiment]\ncmdline = \"quiet\"\n[[workload]]\nname = \"locktorture\"\n\
+         operations = 2\n[[workload]]{rest}"
     );
     std::fs::write(&path, text).unwrap();
     let (output, error) = ended(stand_in.compare(&["--pairs", "1", "--cache", &cache]));
     let samples = stand_in.samples();
     assert_eq!(samples.len(), 4, "{output:?}{error}");
+    // In QEMU first, with the ready configuration, and then on the machine.
+    let report = String::from_utf8_lossy(&output.stdout).into_owned();
+    let words = report.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains("both kernels passed on 4 CPUs"), "{report}");
+    assert!(words.contains("of the test machine"), "{report}");
     for sample in samples {
         assert!(sample["invalid"].is_null(), "{sample}");
         let kernel = &sample["detail"]["kernel"];

@@ -59,7 +59,7 @@ ip addr add 10.0.2.15/24 dev eth0
 ip link set eth0 up
 ip route add default via 10.0.2.2
 echo 'stand-in: at home' >/dev/kmsg
-while :; do dropbear -F -E -s -j -k -r /etc/dropbear/key -p 22; done
+while :; do dropbear -F -E -s -j -k -W 1000000 -r /etc/dropbear/key -p 22; done
 INIT
 chmod 755 "$root/init"
 (cd "$root" && find . | busybox cpio -o -H newc -R 0:0 2>/dev/null | gzip -1) >"$disk.initramfs"

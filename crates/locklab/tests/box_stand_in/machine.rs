@@ -107,49 +107,56 @@ impl Drop for Machine {
     }
 }
 
-/// Passes connections on to the machine, and breaks one that only waits if that
-/// was asked for.
-pub(super) fn proxy(inner: Arc<AtomicU16>, break_one: Arc<AtomicBool>) -> u16 {
+/// Passes connections on to the machine. If `break_one` asks for it, it breaks one in
+/// which a workload runs: `log` is what ssh says of a run, and says when the machine
+/// has started it.
+pub(super) fn proxy(inner: Arc<AtomicU16>, break_one: Arc<AtomicBool>, log: PathBuf) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     std::thread::spawn(move || {
         for client in listener.incoming() {
-            let (inner, break_one) = (inner.clone(), break_one.clone());
+            let (inner, break_one, log) = (inner.clone(), break_one.clone(), log.clone());
             std::thread::spawn(move || {
                 let client = client.ok()?;
                 let port = inner.load(Ordering::Relaxed);
                 let machine = TcpStream::connect(("127.0.0.1", port)).ok()?;
-                let idle = Arc::new(AtomicBool::new(false));
+                // Uploads come in pieces, each of which waits for an answer.
+                for side in [&client, &machine] {
+                    side.set_nodelay(true).ok()?;
+                }
                 let up = (client.try_clone().ok()?, machine.try_clone().ok()?);
-                let one = idle.clone();
-                std::thread::spawn(move || pass(up.0, up.1, &one));
+                let up = std::thread::spawn(move || pass(up.0, up.1));
                 let down = (machine.try_clone().ok()?, client.try_clone().ok()?);
-                let other = idle.clone();
-                std::thread::spawn(move || pass(down.0, down.1, &other));
-                // A run is the only call that is silent for so long once it was
-                // let in; an upload never is.
-                loop {
-                    idle.store(true, Ordering::Relaxed);
-                    std::thread::sleep(Duration::from_secs(4));
-                    if client.peer_addr().is_err() || machine.peer_addr().is_err() {
-                        return Some(());
+                let down = std::thread::spawn(move || pass(down.0, down.1));
+                while !up.is_finished() && !down.is_finished() {
+                    std::thread::sleep(Duration::from_millis(500));
+                    // One call follows the other, so the log is of this one.
+                    let runs = break_one.load(Ordering::Relaxed) && is_started(&log);
+                    if !runs {
+                        continue;
                     }
-                    if idle.load(Ordering::Relaxed) && break_one.swap(false, Ordering::Relaxed) {
+                    // Until the workload is in a session of its own.
+                    std::thread::sleep(Duration::from_secs(2));
+                    if !up.is_finished() && !down.is_finished() {
+                        break_one.store(false, Ordering::Relaxed);
                         let _ = client.shutdown(Shutdown::Both);
                         let _ = machine.shutdown(Shutdown::Both);
-                        return Some(());
                     }
                 }
+                Some(())
             });
         }
     });
     port
 }
 
-fn pass(mut from: TcpStream, mut to: TcpStream, idle: &AtomicBool) {
+fn is_started(log: &Path) -> bool {
+    std::fs::read_to_string(log).is_ok_and(|text| text.contains("exec request accepted"))
+}
+
+fn pass(mut from: TcpStream, mut to: TcpStream) {
     let mut buffer = [0; 16384];
     while let Ok(n @ 1..) = from.read(&mut buffer) {
-        idle.store(false, Ordering::Relaxed);
         if to.write_all(&buffer[..n]).is_err() {
             break;
         }

@@ -54,7 +54,7 @@ pub(super) struct StandIn {
     folder: PathBuf,
     pub(super) kernels: [Ready; 2],
     pub(super) machine: Machine,
-    /// Whether the next connection that only waits is broken.
+    /// Whether the next connection in which a workload runs is broken.
     pub(super) break_one: Arc<AtomicBool>,
     /// What its own system took to answer for the first time.
     first_boot: Duration,
@@ -103,7 +103,7 @@ impl StandIn {
             Arc::new(AtomicBool::new(false)),
         );
         let machine = Machine::start(&folder, inner.clone());
-        let port = proxy(inner, break_one.clone());
+        let port = proxy(inner, break_one.clone(), folder.join("run.log"));
         // A user's configuration, which locklab must go by.
         let at = folder.display();
         let config = format!(
@@ -111,7 +111,12 @@ impl StandIn {
              StrictHostKeyChecking accept-new\n UserKnownHostsFile {at}/known\n"
         );
         std::fs::write(folder.join("config"), config).unwrap();
-        let ssh = format!("#!/bin/sh\nexec /usr/bin/ssh -F {at}/config \"$@\"\n");
+        // Of a run ssh says when it began.
+        let ssh = format!(
+            "#!/bin/sh\nrm -f {at}/run.log\nfor last; do :; done\ncase $last in\n\
+             'run '*) exec /usr/bin/ssh -vv -E {at}/run.log -F {at}/config \"$@\" ;;\n\
+             *) exec /usr/bin/ssh -F {at}/config \"$@\" ;;\nesac\n"
+        );
         std::fs::write(folder.join("bin/ssh"), ssh).unwrap();
         run(Command::new("chmod").args(["755", "bin/ssh"]));
         let mut stand_in = Self {
@@ -209,12 +214,15 @@ impl StandIn {
         let mut path = std::ffi::OsString::from(self.path("bin"));
         path.push(":");
         path.push(std::env::var_os("PATH").unwrap());
+        let plugin = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("../../target/release/liblocklab_qemu_plugin.so");
         let mut command = Command::new(env!("CARGO_BIN_EXE_locklab"));
         command
             .args(arguments)
             .arg("--store")
             .arg(self.path("store.sqlite"))
             .env("PATH", path)
+            .env("LOCKLAB_QEMU_PLUGIN", plugin)
             .env("XDG_CACHE_HOME", self.path("cache"))
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
