@@ -26,7 +26,7 @@ pub fn text(plan: &Plan, target: &Target, cache: &Cache<'_>) -> String {
     page.paragraph(&format!(
         "{} of {}: a trial of the baseline that does not count, then {} in the order of a coin, \
          all workloads in one boot. Nothing was asked of {name} for this.",
-        count(boots + 1, "boot"),
+        count(boots + 1 + torture_boots(plan), "boot"),
         count(2 * booted(plan), "kernel"),
         count(plan.design.pairs as usize, "pair"),
     ));
@@ -63,6 +63,12 @@ pub fn text(plan: &Plan, target: &Target, cache: &Cache<'_>) -> String {
             "and locktorture of both kernels runs in QEMU, on this machine: nothing is started there \
              if a lock fails",
         );
+        if torture_boots(plan) > 0 {
+            page.item(&format!(
+                "then locktorture there, on all CPUs, in {} more",
+                count(torture_boots(plan), "boot")
+            ));
+        }
     }
     page.heading("Steps of each boot");
     let from = if stays(settings) {
@@ -155,6 +161,16 @@ fn booted(plan: &Plan) -> usize {
 /// Boots that count.
 fn boots(plan: &Plan) -> usize {
     booted(plan) * 2 * plan.design.pairs as usize
+}
+
+/// Boots in which locks are tortured, if the file asks for that.
+fn torture_boots(plan: &Plan) -> usize {
+    let mut loads = plan.loads.iter();
+    let asked = loads.any(|load| load.workload == Workload::Locktorture);
+    match asked && !plan.experiment.has_images() {
+        true => 2 * booted(plan),
+        false => 0,
+    }
 }
 
 fn loads(plan: &Plan) -> String {

@@ -12,7 +12,7 @@ use locklab_host::error::Error;
 use locklab_judge::Side;
 use locklab_kernel::cache::Cache;
 use locklab_kernel::lock_report;
-use locklab_kernel::making::ReadyVariant;
+use locklab_kernel::making::{Kernel, ReadyVariant};
 use locklab_kernel::outcome::{Measured, parse};
 use locklab_kernel::settings::BoxSettings;
 use locklab_kernel::spinlock_matrix;
@@ -22,7 +22,7 @@ use locklab_lab::experiment::{
 };
 use locklab_lab::instrument::{Instrument, Pairing, Schedule, Stopped, Turn};
 use serde_json::{Value, json};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Options of every measured kernel: it restarts the machine when it dies, and
@@ -64,15 +64,25 @@ impl Boxes<'_> {
         pair: u32,
     ) -> Result<(Up, Value), Trouble> {
         let kernel = &variant.kernels[usize::from(side == Side::Experiment)];
-        let fatal = |error: Error| Trouble::Fatal(error.to_string());
         let pair = pair as usize % kernel.images.len().max(1);
         let image = kernel.image(pair).map_err(fatal)?;
-        let version = bzimage::version(image).map_err(fatal)?;
         let initramfs = self.initramfs(variant, side).map_err(fatal)?;
+        self.start_image(variant, kernel, image, &initramfs)
+    }
+
+    /// Starts this image of a kernel of a variant.
+    pub(crate) fn start_image(
+        &mut self,
+        variant: &ReadyVariant,
+        kernel: &Kernel,
+        image: &Path,
+        initramfs: &Path,
+    ) -> Result<(Up, Value), Trouble> {
+        let version = bzimage::version(image).map_err(fatal)?;
         let cmdline = self.cmdline(variant, &kernel.cmdline);
         let up = self.machine.start(&Start {
             image,
-            initramfs: &initramfs,
+            initramfs,
             cmdline: &cmdline,
             version: &version,
         })?;
@@ -211,6 +221,10 @@ impl Boxes<'_> {
         }
         self.machine.go_home()
     }
+}
+
+fn fatal(error: Error) -> Trouble {
+    Trouble::Fatal(error.to_string())
 }
 
 /// What a setting of the processor was, if it did not stay as it was.

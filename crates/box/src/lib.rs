@@ -26,6 +26,7 @@ mod prepare;
 mod session;
 mod ssh;
 mod states;
+mod torture;
 
 pub use instrument::Boxes;
 pub use prepare::{doctor, prepare};

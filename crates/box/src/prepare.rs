@@ -8,6 +8,7 @@ use crate::instrument::{Boxes, counters, metrics, uncounted};
 use crate::session::Session;
 use crate::ssh::{Ssh, To};
 use crate::states::{LIMIT, Machine, Trouble};
+use crate::torture;
 use locklab_doctor::Check;
 use locklab_host::error::Error;
 use locklab_judge::Side;
@@ -18,7 +19,7 @@ use locklab_kernel::making::{Making, ReadyVariant, Setting, with_metrics};
 use locklab_kernel::recipe;
 use locklab_kernel::settings::{BoxSettings, Target};
 use locklab_kernel::workload::{Load, Workload};
-use locklab_kernel::{Plan, equipped, find_programs, torture_in_qemu, torture_load};
+use locklab_kernel::{Plan, equipped, find_programs};
 use locklab_lab::experiment::{Cell, Experiment, Facts, Provenance, Source};
 use locklab_lab::instrument::Instrument as _;
 use std::path::PathBuf;
@@ -69,7 +70,7 @@ pub fn prepare<'a>(
             target.destination()
         )));
     }
-    let torture = tortured(cache, &mut plan, &mut caveats)?;
+    let (in_qemu, torture) = torture::in_qemu(cache, &mut plan, &mut caveats)?;
     let mut network = machine.home().network(&settings).map_err(Error::Usage)?;
     let disk = match plan.loads.iter().find_map(|load| load.disk.as_ref()) {
         Some(serial) => Some(Disk::find(machine.home(), serial).map_err(Error::Usage)?),
@@ -81,7 +82,7 @@ pub fn prepare<'a>(
     let program = first_program(cache, FirstProgram::Box)?;
     std::fs::copy(&program, machine.session.file("box"))
         .map_err(|e| cache.cannot_write(&program, &e))?;
-    configure(cache, &mut plan, &machine, target)?;
+    configure(cache, &mut plan, &machine, target, &network.drivers)?;
     let asked = plan.loads.iter().map(|load| load.workload);
     let experiment = equipped(cache, &plan.experiment, asked)?;
     let mut making = Making::new(cache, &plan, &experiment, Form::BzImage);
@@ -119,7 +120,10 @@ pub fn prepare<'a>(
     let mut facts = vec![("Test machine".to_owned(), name)];
     facts.extend(disk.map(|disk| ("Scratch disk".to_owned(), disk.fact)));
     facts.extend(trial.facts);
-    facts.extend(torture);
+    facts.extend(in_qemu);
+    if let Some(load) = torture {
+        facts.extend(torture::on_machine(&mut boxes, &load, trial.cpus)?);
+    }
     let setting = Setting {
         facts,
         caveats,
@@ -147,25 +151,6 @@ pub fn prepare<'a>(
     Ok((boxes, experiment))
 }
 
-/// Runs the kernel's torture test of its locks in QEMU, if the plan asks for it or a
-/// patch changes a lock, and takes it from the plan: what a lock that fails does to a
-/// machine is not found out there.
-fn tortured(cache: &Cache<'_>, plan: &mut Plan, caveats: &mut Vec<String>) -> Result<Facts, Error> {
-    let is_torture = |load: &Load| load.workload == Workload::Locktorture;
-    if torture_load(plan).is_none() {
-        return Ok(Facts::new());
-    }
-    let facts = if plan.experiment.has_images() {
-        caveats
-            .push("Locktorture was not run: kernels that exist need not have its modules.".into());
-        Facts::new()
-    } else {
-        torture_in_qemu(cache, plan)?
-    };
-    plan.loads.retain(|load| !is_torture(load));
-    Ok(facts)
-}
-
 /// The experiment before anything is known about it.
 fn empty(plan: &Plan) -> Experiment {
     Experiment {
@@ -191,6 +176,7 @@ fn configure(
     plan: &mut Plan,
     machine: &Machine<'_>,
     target: &Target,
+    drivers: &[String],
 ) -> Result<(), Error> {
     let kernel = &mut plan.experiment.kernel;
     let ready = matches!(kernel.config.as_deref(), None | Some("workloads" | "box"));
@@ -213,6 +199,10 @@ fn configure(
         let path = folder.join(name);
         std::fs::write(&path, text).map_err(|e| cache.cannot_write(&path, &e))?;
     }
+    // Checked before anything is compiled: make leaves out what it does not know.
+    let path = folder.join("drivers");
+    let lines: String = drivers.iter().map(|name| format!("{name}\n")).collect();
+    std::fs::write(&path, lines).map_err(|e| cache.cannot_write(&path, &e))?;
     plan.experiment.kernel.config = Some(format!("box:{}", folder.display()));
     Ok(())
 }

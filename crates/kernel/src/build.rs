@@ -6,6 +6,7 @@
 
 use crate::cache::{Cache, Tool, find, first_line, key, stopped, words};
 use crate::config::{config, configure};
+use crate::drivers;
 use crate::recipe::Changes;
 use crate::source::{self, Tree};
 use locklab_host::error::Error;
@@ -42,6 +43,9 @@ pub struct Build {
     pub release: String,
     /// Time of the build, in seconds; `None` where it came from the cache.
     pub seconds: Option<f64>,
+    /// Where make found the sources, and the variables that it was given.
+    pub(crate) place: Place,
+    pub(crate) variables: Vec<String>,
 }
 
 /// The folders of a build.
@@ -50,7 +54,7 @@ pub struct Place {
     /// The build's folder in the cache, for logs and layouts.
     pub(crate) folder: PathBuf,
     /// The tree of sources that make reads.
-    source: PathBuf,
+    pub(crate) source: PathBuf,
     /// The folder of make's output.
     pub(crate) objects: PathBuf,
 }
@@ -143,6 +147,17 @@ pub fn build(
     )?;
     let place = Place::new(cache, &name, tree)?;
     let done = place.folder.join("done");
+    let loaded = config.machine.as_ref().map_or("", |[_, modules]| modules);
+    let has_drivers = || {
+        let (source, objects) = (&place.source, &place.objects);
+        drivers::built_in(cache, source, objects, &config.drivers, loaded)
+    };
+    let ccache = locklab_host::process::find("ccache", &[]).is_some();
+    variables.push(format!(
+        "CC={}{}",
+        if ccache { "ccache " } else { "" },
+        cc.name
+    ));
     let mut build = Build {
         vmlinux: place.folder.join("vmlinux"),
         bzimage: place.folder.join("bzImage"),
@@ -151,17 +166,14 @@ pub fn build(
         seconds: None,
         folder: place.folder.clone(),
         objects: place.objects.clone(),
+        place: place.clone(),
+        variables: variables.clone(),
     };
     if !done.is_file() {
         let make = make(cache, &linker)?;
-        let ccache = locklab_host::process::find("ccache", &[]).is_some();
-        variables.push(format!(
-            "CC={}{}",
-            if ccache { "ccache " } else { "" },
-            cc.name
-        ));
         let started = Instant::now();
         configure(cache, &make, &place, &config, &variables)?;
+        has_drivers()?;
         compile(cache, &make, &place, &variables, label)?;
         // Moved away, so that links of other layouts do not overwrite it.
         let linked = place.objects.join("vmlinux");
@@ -170,6 +182,9 @@ pub fn build(
             .and_then(|()| std::fs::write(&done, format!("{seconds:.0}\n")))
             .map_err(|e| cache.cannot_write(&done, &e))?;
         build.seconds = Some(seconds);
+    } else {
+        // The machine may have another card than when it was built.
+        has_drivers()?;
     }
     // Beside vmlinux, for the same reason.
     if !build.bzimage.is_file() {
@@ -184,13 +199,13 @@ pub fn build(
     Ok(build)
 }
 
-struct Linker {
+pub(crate) struct Linker {
     folder: PathBuf,
     version: String,
 }
 
 /// Puts Locklab's link program into the cache, for the build's PATH.
-fn linker(cache: &Cache<'_>) -> Result<Linker, Error> {
+pub(crate) fn linker(cache: &Cache<'_>) -> Result<Linker, Error> {
     use std::os::unix::fs::PermissionsExt;
     let lld = find("ld.lld", "lld")?;
     let folder = cache.folder("bin")?;
@@ -207,7 +222,7 @@ fn linker(cache: &Cache<'_>) -> Result<Linker, Error> {
 }
 
 /// make, with everything fixed that differs from day to day.
-fn make(cache: &Cache<'_>, linker: &Linker) -> Result<Tool, Error> {
+pub(crate) fn make(cache: &Cache<'_>, linker: &Linker) -> Result<Tool, Error> {
     for (program, package) in [
         ("flex", "flex"),
         ("bison", "bison"),

@@ -32,6 +32,9 @@ pub(crate) struct Config {
     /// The configuration of a test machine's own kernel, and the list of its
     /// modules, where it starts from those.
     pub(crate) machine: Option<[String; 2]>,
+    /// The drivers that this machine cannot be without. They are checked, and decide
+    /// nothing of the build.
+    pub(crate) drivers: Vec<String>,
 }
 
 impl Config {
@@ -48,7 +51,7 @@ impl Config {
 /// # Errors
 /// [`Error::Usage`] if the configuration's file cannot be read.
 pub(crate) fn config(recipe: &Changes, folder: &Path) -> Result<Config, Error> {
-    let mut machine = None;
+    let (mut machine, mut drivers) = (None, Vec::new());
     let (base, mut text) = match recipe.config.as_deref() {
         None | Some("workloads") => ("allnoconfig", WORKLOADS.to_owned()),
         // The reports' own, with the options of a guest that can be measured.
@@ -72,6 +75,8 @@ pub(crate) fn config(recipe: &Changes, folder: &Path) -> Result<Config, Error> {
                 read(&folder.join("config"))?,
                 modules(&folder.join("lsmod"))?,
             ]);
+            let names = read(&folder.join("drivers"))?;
+            drivers = names.lines().map(str::to_owned).collect();
             // Of all that the workloads need, its own number of CPUs stays.
             let workloads = WORKLOADS
                 .lines()
@@ -102,6 +107,7 @@ pub(crate) fn config(recipe: &Changes, folder: &Path) -> Result<Config, Error> {
         base,
         text,
         machine,
+        drivers,
     })
 }
 
@@ -236,6 +242,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text);
         write("config", "CONFIG_ACPI=y\n").unwrap();
+        write("drivers", "igb\n").unwrap();
         let recipe = |config: String| Changes {
             config: Some(config),
             ..Changes::default()
@@ -253,6 +260,7 @@ mod tests {
             assert!(config.text.contains("CONFIG_KEXEC_FILE=y\n"));
             assert!(config.text.contains("CONFIG_PREEMPT=y\n"));
             assert!(!config.text.contains("NR_CPUS"));
+            assert_eq!(config.drivers, ["igb"]);
             names.push(config.machine());
         }
         assert_eq!(names[0], names[1]);

@@ -1,0 +1,127 @@
+//! The kernel's own torture test of its locks on the test machine, on all its CPUs:
+//! a queue of waiters on several sockets is what no translator shows.
+//!
+//! It is a check before anything is measured, in boots of its own, of the kernels as
+//! they were built: one in another link order does not load its modules. It must never
+//! be timed, and never run before the same sources have passed in QEMU.
+
+use crate::contents;
+use crate::instrument::Boxes;
+use crate::states::Trouble;
+use locklab_host::error::Error;
+use locklab_kernel::making::{Kernel, ReadyVariant};
+use locklab_kernel::workload::{Load, Workload};
+use locklab_kernel::{Plan, torture_in_qemu, torture_load, torture_modules};
+use locklab_lab::experiment::Facts;
+
+/// What is said where kernels exist already.
+const NOT_OF_IMAGES: &str =
+    "Locktorture was not run: kernels that exist need not have its modules.";
+
+/// Runs the check in QEMU, if the plan asks for it or a patch changes a lock, and
+/// takes it from the plan: what a lock that fails does to a machine is not found out
+/// there. Returns the load that the file asks for on the machine too.
+///
+/// # Errors
+/// If a lock fails, or the check cannot be run; also after Ctrl-C.
+pub(crate) fn in_qemu(
+    cache: &locklab_kernel::cache::Cache<'_>,
+    plan: &mut Plan,
+    caveats: &mut Vec<String>,
+) -> Result<(Facts, Option<Load>), Error> {
+    let is_torture = |load: &&Load| load.workload == Workload::Locktorture;
+    if torture_load(plan).is_none() {
+        return Ok((Facts::new(), None));
+    }
+    let mut asked = plan.loads.iter().find(is_torture).cloned();
+    let facts = if plan.experiment.has_images() {
+        caveats.push(NOT_OF_IMAGES.into());
+        asked = None;
+        Facts::new()
+    } else {
+        torture_in_qemu(cache, plan)?
+    };
+    plan.loads.retain(|load| !is_torture(&load));
+    Ok((facts, asked))
+}
+
+/// Boots both kernels of every variant on the machine and tortures their locks on all
+/// CPUs, `cpus` of them. The machine is home afterwards.
+///
+/// # Errors
+/// If a lock fails, or a kernel; also after Ctrl-C.
+pub(crate) fn on_machine(boxes: &mut Boxes<'_>, load: &Load, cpus: u64) -> Result<Facts, Error> {
+    let load = Load {
+        vcpus: cpus,
+        processes: load.processes.max(2 * cpus),
+        ..load.clone()
+    };
+    let mut variants: Vec<ReadyVariant> = Vec::new();
+    for (variant, _) in boxes.cells.iter().flatten() {
+        if variants.iter().all(|other| other.name != variant.name) {
+            variants.push(variant.clone());
+        }
+    }
+    for (number, variant) in variants.iter().enumerate() {
+        for (at, side) in ["baseline", "experiment"].into_iter().enumerate() {
+            let words = [variant.name.as_str(), side];
+            let words: Vec<&str> = words.into_iter().filter(|word| !word.is_empty()).collect();
+            let name = words.join(", ");
+            boxes.cache.note(&format!(
+                "locktorture of the {name} on {}",
+                boxes.machine.ssh.destination()
+            ));
+            let why = match tortured(boxes, variant, at, &load, number) {
+                Ok(Ok(())) => continue,
+                Ok(Err(why)) | Err(Trouble::Failed { why, .. }) => why,
+                Err(other) => return Err(other.into()),
+            };
+            return Err(Error::Failed(format!(
+                "locktorture of the {name} on {}, on {cpus} CPUs: {why}; nothing was measured",
+                boxes.machine.ssh.destination()
+            )));
+        }
+    }
+    Ok(vec![(
+        "Locktorture there".into(),
+        format!(
+            "both kernels passed on {cpus} CPUs of the test machine ({} threads, {} s each)",
+            load.processes, load.operations
+        ),
+    )])
+}
+
+/// One kernel: booted, tortured, and left; why its lock failed, if it did.
+fn tortured(
+    boxes: &mut Boxes<'_>,
+    variant: &ReadyVariant,
+    at: usize,
+    load: &Load,
+    number: usize,
+) -> Result<Result<(), String>, Trouble> {
+    let fatal = |error: Error| Trouble::Fatal(error.to_string());
+    let Some(build) = variant.builds.as_ref().map(|builds| &builds[at]) else {
+        return Err(Trouble::Fatal(NOT_OF_IMAGES.into()));
+    };
+    let kernel = Kernel {
+        images: vec![build.bzimage.clone()],
+        modules: Some(torture_modules(boxes.cache, build).map_err(fatal)?),
+        ..variant.kernels[at].clone()
+    };
+    let session = &boxes.machine.session;
+    let initramfs = session.file(&format!("initramfs-torture-{number}-{at}"));
+    contents::write(
+        boxes.cache,
+        session,
+        &boxes.network,
+        boxes.limit,
+        &kernel,
+        &[load],
+        &initramfs,
+    )
+    .map_err(fatal)?;
+    boxes.start_image(variant, &kernel, &build.bzimage, &initramfs)?;
+    let found = boxes.run_load("torture", load, None)?;
+    boxes.machine.go_home()?;
+    Ok(found.map(|_| ()))
+}
