@@ -17,6 +17,7 @@ use crate::making::{Kernel, Making, ReadyVariant};
 use crate::outcome::Measured;
 use crate::plan::{Plan, Scope, equipped};
 use crate::recipe::{Experiment, Side, Variant};
+use crate::torture_modules::torture_modules;
 use crate::workload::{Load, Workload};
 use locklab_host::error::Error;
 use locklab_lab::experiment::Facts;
@@ -53,6 +54,10 @@ pub(crate) fn torture(
             images: match &ready.builds {
                 Some(builds) => vec![builds[at].vmlinux.clone()],
                 None => kernel.images.clone(),
+            },
+            modules: match &ready.builds {
+                Some(builds) => Some(torture_modules(guests.cache, &builds[at])?),
+                None => kernel.modules.clone(),
             },
             ..kernel.clone()
         };

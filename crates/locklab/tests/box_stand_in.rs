@@ -29,7 +29,7 @@ fn ended(child: Child) -> (Output, String) {
 fn three_pairs_with_a_broken_connection_and_a_hang_lose_nothing_else() {
     let mut stand_in = StandIn::new("pairs");
     // Long enough in the translator for its connection to be broken.
-    stand_in.file(200_000, "", stand_in.limit_of_a_hang());
+    stand_in.file(100_000, "", stand_in.limit_of_a_hang());
     let doctor = stand_in
         .command(&["doctor", "--on", "ssh:stand-in"])
         .output()
