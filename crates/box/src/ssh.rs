@@ -9,7 +9,7 @@ use locklab_host::error::Error;
 use locklab_host::process::{Launch, Trouble, find};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// Which system of the machine is spoken to.
@@ -145,6 +145,10 @@ impl Ssh {
         limit: Duration,
         interrupt: &AtomicBool,
     ) -> Result<String, NoAnswer> {
+        // A call that is refused at once would end before it looked at this.
+        if interrupt.load(Ordering::Relaxed) {
+            return Err(NoAnswer::Interrupted);
+        }
         let input = input.unwrap_or(Path::new("/dev/null"));
         // A shell opens the input; the words are its arguments, so that none of
         // them is read as shell.

@@ -14,8 +14,9 @@ arrive() {
 	echo $number >$state/count
 	echo "$1" >$state/place
 }
-# A kernel that boots answers only after three calls.
+# A kernel that boots does not answer, until it was asked three times to restart.
 if [ "$place" = booting ] && [ $to = kernel ]; then
+	[ "$last" = reboot ] || exec sleep 1000
 	echo . >>$state/calls
 	[ $(wc -l <$state/calls) -lt 3 ] || arrive kernel
 fi
