@@ -27,7 +27,7 @@ pub struct GuestSettings {
     #[schemars(skip)]
     pub time_limit: Option<Renamed<BootLimit>>,
     /// Run each workload once more in every pair and record which of the kernel's locks
-    /// were waited for; kernels that are built then have its tracepoints
+    /// were waited for; kernels are then built with its tracepoints
     #[arg(long)]
     pub lock_profile: bool,
     /// Do not use KVM; count in QEMU's translator

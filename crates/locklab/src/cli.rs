@@ -96,7 +96,7 @@ pub struct NewLockArgs {
 pub enum Command {
     /// Compare two locks: threads x critical x non-critical length
     Matrix(Box<commands::matrix::MatrixArgs>),
-    /// Rank any number of locks: which to take, and what for
+    /// Rank any number of locks, and say which to use for what
     Rank(Box<commands::rank::RankArgs>),
     /// Write a lock of your own to start from: a C file
     NewLock(NewLockArgs),
@@ -120,7 +120,7 @@ pub enum Command {
     Run(commands::run::RunArgs),
     /// Record what an unmodified program does with its locks
     Record(commands::record::RecordArgs),
-    /// What a recording says: threads, waiting, the hottest call sites
+    /// Show a recording: threads, waiting, the hottest call sites
     Trace(commands::record::TraceArgs),
     /// What to do about a recorded program's locks, here and on other machines
     Advise(commands::advise::AdviseArgs),
@@ -128,11 +128,11 @@ pub enum Command {
     Doctor(commands::doctor::DoctorArgs),
     /// Rank workloads by what inlining could cost them
     Screen(commands::screen::ScreenArgs),
-    /// Instructions and modelled L1i misses of a program
+    /// Count instructions and modelled L1i misses of a program
     Icache(commands::icache::IcacheArgs),
     /// Build, boot and compare real kernels
     Kernel(Box<commands::kernel::KernelArgs>),
-    /// JSON schemas of experiment files and of results
+    /// Print the JSON schemas of experiment files and of results
     Schema(commands::schema::SchemaArgs),
     /// Programs that workloads run
     #[command(hide = true)]

@@ -251,11 +251,11 @@ pub(crate) fn undefined(stderr: &str, unit: &Unit) -> Error {
             "an atomic of this size is a library call; use sizes 1, 2, 4 or 8, aligned"
         }
         _ if symbol.starts_with("__cxa_guard") => {
-            "a static that is initialised at run time takes a lock of its own; make it constant"
+            "a static that is initialised at run time needs a lock itself; make it constant"
         }
         _ => "a lock stands alone: define it in the file, or do without",
     };
     Error::File(format!(
-        "{place}: '{symbol}' is not there in a simulation; {instead}"
+        "{place}: '{symbol}' cannot be used in a simulation; {instead}"
     ))
 }

@@ -150,7 +150,7 @@ mod linux {
                 format!("crash: access through a null pointer (address {address:#x})")
             }
             (MEMORY_FAULT, _) => {
-                format!("crash: access to memory that is not there (address {address:#x})")
+                format!("crash: access to unmapped memory (address {address:#x})")
             }
             (_, Ok(WaitStatus::Signaled(_, signal, _))) => match last_words(stderr) {
                 Some(words) => format!("crash: {signal} ({words})"),

@@ -96,7 +96,7 @@ fn what_ends_a_process_is_a_failed_promise() {
         (failure::<NULL>(), "null pointer (address 0x8)"),
         (
             failure::<WILD>(),
-            "memory that is not there (address 0x400000000000)",
+            "unmapped memory (address 0x400000000000)",
         ),
         (failure::<ENDLESS>(), "endless loop"),
         (failure::<DEEP>(), "the stack overflows"),

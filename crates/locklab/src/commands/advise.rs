@@ -29,22 +29,23 @@ pub struct AdviseArgs {
     /// The recording, of `locklab record`
     pub file: PathBuf,
     /// Machines to advise for: names of `locklab machine list`, or files
-    /// [default: a model of the machine that recorded]
+    /// [default: a model of the machine that made the recording]
     #[arg(long, value_name = "MACHINE", value_delimiter = ',')]
     pub on: Vec<String>,
-    /// Numbers of threads, such as 8,32,64; threads with a role of their own
-    /// come in addition [default: as recorded]
+    /// Numbers of threads, such as 8,32,64; a thread with a special role, such
+    /// as the only writer, is added to these [default: as recorded]
     #[arg(long, value_name = "LIST")]
     pub threads: Option<Threads>,
     /// Locks to try, whose waiters spin and then sleep; NAME:spin only spins
     /// [default: one of each family]
     #[arg(long, value_name = "LOCK", value_delimiter = ',')]
     pub locks: Vec<String>,
-    /// A model of the machine that recorded: a file of `locklab machine fit`
-    /// [default: as many equal cores as it has]
+    /// A model of the machine that made the recording: a file that `locklab
+    /// machine fit` wrote [default: as many equal cores as it has]
     #[arg(long, value_name = "MACHINE")]
     pub here: Option<String>,
-    /// Machines that the assumptions of each allow, itself included: the band
+    /// Variants of each machine for the band, its own figures included; the
+    /// others are drawn from the range of each assumption
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u16).range(2..=64))]
     pub draws: u16,
     /// Seed of every random choice
@@ -55,7 +56,7 @@ pub struct AdviseArgs {
     pub files: ReportFiles,
 }
 
-/// The share of waiting below which no other lock is worth a look.
+/// The share of waiting below which no other lock is worth trying.
 const NOTHING: f64 = 0.002;
 
 /// Runs `locklab advise`.
@@ -63,7 +64,7 @@ const NOTHING: f64 = 0.002;
 /// # Errors
 /// [`Error::Usage`] if a machine or a lock does not exist; [`Error::Failed`] if
 /// the file is no recording of this version, describes no program that can be
-/// run again, or the simulated program does not get on as the recorded one did;
+/// run again, or the simulated program does not run as fast as the recorded one;
 /// [`Error::Interrupted`] after Ctrl-C.
 pub fn run(args: &AdviseArgs, common: &Common) -> Result<ExitCode, Error> {
     args.files.check()?;

@@ -21,16 +21,16 @@ pub struct DoctorArgs {
     #[command(flatten)]
     #[allow(missing_docs, reason = "its option has its own")]
     pub store: StoreArgs,
-    /// Measure what this machine resolves in a minute (10 s), and keep it beside
-    /// the store: `matrix --dry-run` then predicts how many cells are decided
+    /// Measure, in 10 s, how small a difference this machine shows in a minute,
+    /// and store that: `matrix --dry-run` then predicts how many cells are decided
     #[arg(long)]
     pub calibrate: bool,
-    /// Look at a test machine for kernels, as ssh:root@box, instead of at this
-    /// one; nothing on it is changed
+    /// Examine a test machine for kernels, such as ssh:root@box, instead of this
+    /// machine; nothing on it is changed
     #[arg(long, value_name = "ssh:HOST", conflicts_with = "calibrate")]
     pub on: Option<Target>,
-    /// Say of the test machine's disk with this serial number whether fs-mark may
-    /// overwrite it; without it, of each of its disks
+    /// Report whether fs-mark may overwrite the test machine's disk with this
+    /// serial number [default: report on each disk]
     #[arg(long, value_name = "SERIAL", requires = "on")]
     pub scratch_disk: Option<String>,
 }

@@ -19,15 +19,15 @@ pub struct RecordArgs {
     /// The file for the recording; an older recording there is replaced
     #[arg(long, short, value_name = "FILE")]
     pub output: PathBuf,
-    /// Record for so long, from the start [default: until the program ends]
+    /// Record the first N seconds only [default: until the program ends]
     #[arg(long, value_name = "N")]
     pub seconds: Option<f64>,
     /// Room for the recording, which ends when it is full; an acquisition takes
     /// 9 bytes, and 14 if it waited
     #[arg(long, value_name = "N", default_value_t = 256)]
     pub megabytes: u32,
-    /// Make the recording from this text, which 'perf script' wrote of a kernel's
-    /// lock tracepoints, instead of running a program
+    /// Make the recording from a file with the output of 'perf script' for a
+    /// kernel's lock tracepoints, instead of running a program
     #[arg(long, value_name = "TEXT", conflicts_with_all = ["seconds", "megabytes", "command"])]
     pub from_perf: Option<PathBuf>,
     /// The program and its arguments

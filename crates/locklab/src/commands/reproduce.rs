@@ -36,12 +36,12 @@ const REPORTS: [&str; 3] = ["virt-backoff", "mplock-anderson", "qspinlock-xfs"];
 /// `locklab reproduce`.
 #[derive(Debug, Args)]
 pub struct ReproduceArgs {
-    /// In simulation: virt-backoff, mplock-anderson, qspinlock-xfs. With
-    /// kernels that are built and booted: inline-unlock, finish-task-switch
-    /// [default: those in simulation]. Or the path of a reference file of your
-    /// own: figures with their machine, rule and loop
+    /// Reports. Simulated: virt-backoff, mplock-anderson, qspinlock-xfs. With
+    /// kernels that are built and booted: inline-unlock, finish-task-switch.
+    /// Or the path of a reference file of your own: figures with their machine,
+    /// rule and loop [default: the simulated reports]
     pub names: Vec<String>,
-    /// Simulate every published experiment that can be, and print two scores
+    /// Simulate every published experiment in reference/, and print two scores
     #[arg(long, conflicts_with = "names")]
     pub all: bool,
     /// Variants of a kernel report to run [default: all]

@@ -24,13 +24,13 @@ pub struct RunArgs {
     pub rwlock: Option<String>,
     /// How a waiter waits [default: barging]
     ///
-    /// Where threads outnumber CPUs, locks in order of arrival form convoys
-    /// under spin-then-park, and all but stop under spin: a waiter that only
+    /// With more threads than CPUs, first-come locks form convoys under
+    /// spin-then-park, and almost stop under spin, because a waiter that only
     /// spins keeps a CPU from the holder.
     #[arg(long, value_enum)]
     pub wait: Option<Wait>,
-    /// Time each acquisition; print the waiters and holders by place in the
-    /// program (with '--lock pthread': of glibc's own mutexes)
+    /// Time each acquisition, and print who waits and who holds, by place in the
+    /// program (with '--lock pthread': for glibc's own mutexes)
     #[arg(long)]
     pub profile: bool,
     /// Write the profile as an HTML page too

@@ -28,7 +28,7 @@ pub struct ScreenArgs {
     /// Runs of each, after one warm-up run
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
     pub runs: u32,
-    /// Factor for the usual amount of work of a run
+    /// Amount of work in a run, relative to the default
     #[arg(long, value_name = "FACTOR")]
     pub scale: Option<f64>,
     /// Time limit of one run, in seconds

@@ -31,7 +31,8 @@ pub struct SweepArgs {
     /// Run nothing; merge and show what is there
     #[arg(long, conflicts_with = "workers")]
     pub collect: bool,
-    /// Chunks, each a task [default: 256 or more]; of kernels, layouts [default: 8]
+    /// Number of tasks: chunks of runs [default: 256 or more]; for kernels, layouts
+    /// [default: 8]
     #[arg(long, value_name = "N")]
     pub array: Option<u64>,
     /// Run on a Slurm cluster, whose nodes share the folder

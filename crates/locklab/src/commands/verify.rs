@@ -29,23 +29,23 @@ use table::{table, traces};
 pub struct VerifyArgs {
     /// The locks, 'spin-then-park', 'thread-numbers' and 'interposer' [default: all]
     ///
-    /// A lock of your own is a C or C++ file, or kernel:qspinlock[=TREE]; for it,
-    /// no random schedules are drawn, and only orderings are weakened.
+    /// A lock of your own is a C or C++ file, or kernel:qspinlock[=TREE]; no
+    /// random schedules are run for it.
     #[arg(value_name = "LOCK")]
     pub locks: Vec<String>,
     /// Change each operation in turn: each must break a promise
     ///
-    /// Orderings one step weaker; stores, waits and wake-ups left out; bugs
-    /// from a list are planted in the source.
+    /// Orderings are weakened by one step; stores, waits and wake-ups are left
+    /// out; bugs from a list are planted in the source.
     #[arg(long)]
     pub mutants: bool,
-    /// Sixty times the executions, fifty times the schedules: hours
+    /// Sixty times the executions, fifty times the schedules; takes hours
     #[arg(long)]
     pub thorough: bool,
     /// At most this many executions of each promise [default: 16000]
     ///
-    /// A promise that does not end with any number of preemptions is explored
-    /// with as many as this allows; the table says how many.
+    /// A promise that cannot be explored without a bound on preemptions is
+    /// explored with the largest bound that this allows; the table has it.
     #[arg(long, value_name = "N", conflicts_with = "thorough",
           value_parser = clap::value_parser!(u64).range(1..))]
     pub executions: Option<u64>,
@@ -55,7 +55,7 @@ pub struct VerifyArgs {
     pub schedules: Option<u32>,
     /// At most this many seconds for each promise [default: no limit]
     ///
-    /// With it, what is found may depend on the machine.
+    /// With this limit the result may depend on the machine.
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
     pub seconds: Option<u64>,
     /// Also write one line per lock to this file, in place of its old one
@@ -67,14 +67,14 @@ pub struct VerifyArgs {
     /// Also change each comparison, condition, constant, operator, field and
     /// statement of a lock of the catalogue
     ///
-    /// Of a file of yours --mutants does that anyway. Takes several times as
-    /// long, and what is changed so is in no record.
+    /// For a file of yours --mutants always does that. It takes several times
+    /// as long, and these changes are not recorded.
     #[arg(long, requires = "mutants", conflicts_with = "record")]
     pub source: bool,
     /// Take a kernel's orderings as written, without address dependencies
     ///
-    /// C11 has none, so a promise that a kernel's lock keeps by them is broken
-    /// then. By default, the read that starts one counts as an Acquire.
+    /// C11 has none, so a promise that depends on them is reported as broken. By
+    /// default, the read that starts a dependency counts as an Acquire.
     #[arg(long)]
     pub c11: bool,
     /// Also write the named bugs, and what found each, as Markdown
@@ -85,8 +85,8 @@ pub struct VerifyArgs {
     pub bugs: Option<PathBuf>,
     /// Also print what the models of each lock reach, and what they do not
     ///
-    /// Calls with each of their answers, operations of the source and how they
-    /// end, and the kinds of values that words take.
+    /// That is: calls with each of their answers, operations of the source and
+    /// their results, and the kinds of values that words take.
     #[arg(long)]
     pub coverage: bool,
     /// Also write every step of each failure to this file

@@ -27,7 +27,7 @@ pub enum KernelCommand {
     Compare(CompareArgs),
     /// Build the kernels of a file, and nothing else
     Build(FileArgs),
-    /// Boot a kernel that exists, with one workload
+    /// Boot an existing kernel with one workload
     Boot(boot::BootArgs),
     /// At which call sites a function was inlined, in each build of a file
     Inlined(builds::InlinedArgs),

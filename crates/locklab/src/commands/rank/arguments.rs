@@ -49,9 +49,9 @@ pub struct RankSettings {
     /// Numbers of threads, such as 1,2,4..64 [default: as in a matrix]
     #[arg(long, value_name = "LIST")]
     pub threads: Option<Threads>,
-    /// Replay the program that 'locklab record' recorded in this file: what each
-    /// thread does while it holds a lock and between; --threads sets how many
-    /// threads do the same work [default: as recorded]
+    /// Replay the program in this recording of 'locklab record': the work of each
+    /// thread, under its locks and between them; --threads changes how many
+    /// threads do that work [default: as recorded]
     #[arg(long, value_name = "FILE")]
     pub trace: Option<PathBuf>,
     /// Lengths of the critical section [default: 1]
