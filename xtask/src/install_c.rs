@@ -8,7 +8,7 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// Builds and installs.
 pub(crate) fn install(prefix: &Path) -> ExitCode {
-    if !crate::cargo(&["build", "--quiet", "--release", "--package", "locklab-capi"]) {
+    if !crate::process::cargo(&["build", "--quiet", "--release", "--package", "locklab-capi"]) {
         return ExitCode::FAILURE;
     }
     match copy(prefix) {

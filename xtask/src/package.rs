@@ -6,7 +6,7 @@
 //! that are built go to `target/tools`, and the package is tried in a chroot of
 //! its own.
 
-use crate::{cargo, run};
+use crate::process::{build_command, cargo, heard, run};
 use std::path::Path;
 use std::process::Command;
 
@@ -23,7 +23,7 @@ const DIST: &str = "target/dist";
 /// made.
 pub(crate) fn dist() -> bool {
     let _ = std::fs::create_dir_all(DIST);
-    let made = crate::build_command() && man_pages() && debian() && book();
+    let made = build_command() && man_pages() && debian() && book();
     made && static_command()
 }
 
@@ -74,7 +74,7 @@ fn book() -> bool {
         .arg("build")
         .arg("--dest-dir")
         .arg(folder.join("book"));
-    match crate::heard(command, false) {
+    match heard(command, false) {
         Ok((status, output)) => {
             print!("{output}");
             // It warns, of tags that do not close for one, and goes on.

@@ -4,7 +4,7 @@
 //! first. Must never fail because one package is not in this release: the
 //! others are installed, and the tests say what they miss.
 
-use crate::run;
+use crate::process::run;
 use std::process::{Command, Stdio};
 
 /// A package, with what uses it.

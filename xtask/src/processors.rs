@@ -156,7 +156,7 @@ impl Library {
             processor.target,
             features.join(" ")
         );
-        let mut outcome = crate::hear_tests(cargo);
+        let mut outcome = crate::process::hear_tests(cargo);
         outcome.skipped.extend(NOT_THERE.map(|test| Skip {
             program: format!("the locks on {}", processor.target),
             test: test.into(),
@@ -199,5 +199,5 @@ fn unpack(folder: &Path) -> bool {
         for package in *.deb; do dpkg -x "$package" .; rm "$package"; done
         cd - >/dev/null
         mv "$1.new" "$1""#;
-    crate::run(Command::new("sh").args(["-c", SCRIPT, "sh"]).arg(folder))
+    crate::process::run(Command::new("sh").args(["-c", SCRIPT, "sh"]).arg(folder))
 }

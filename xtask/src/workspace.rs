@@ -5,7 +5,7 @@
 //! each as cargo does, and must never leave one out.
 
 use crate::outcome::{self, Outcome};
-use crate::{cargo, cargo_test, command, heard};
+use crate::process::{cargo, cargo_test, command, heard};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};

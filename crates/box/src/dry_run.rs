@@ -20,12 +20,12 @@ pub fn text(plan: &Plan, target: &Target, cache: &Cache<'_>) -> String {
     let limit = settings.limit.unwrap_or(LIMIT).duration();
     let mut page = Page::default();
     page.title(&format!(
-        "{} on {name}: what would be done",
+        "{} on {name}: what would happen",
         plan.experiment.name
     ));
     page.paragraph(&format!(
-        "{} of {}: a trial of the baseline that does not count, then {} in the order of a coin, \
-         all workloads in one boot. Nothing was asked of {name} for this.",
+        "{} of {}: a trial of the baseline that does not count, then {} in random order, with all \
+         workloads in each boot. {name} was not contacted for this.",
         count(boots + 1 + torture_boots(plan), "boot"),
         count(2 * booted(plan), "kernel"),
         count(plan.design.pairs as usize, "pair"),
@@ -33,35 +33,35 @@ pub fn text(plan: &Plan, target: &Target, cache: &Cache<'_>) -> String {
     page.heading("Time");
     match last_cycle(cache, target) {
         Some(cycle) => page.item(&format!(
-            "about {}: a boot took {} from home to home in the last session with {name}",
+            "about {}: in the last session with {name} a boot, there and back, took {}",
             duration(cycle * u32::try_from(boots + 1).unwrap_or(u32::MAX)),
             duration(cycle)
         )),
         None => page.item(&format!(
-            "not known before the trial boot: {} from home to home, which is twice the time of \
-             the firmware and the time of the workloads: {} for each minute that this takes, and \
-             the trial says how long it does",
+            "not known before the trial boot: {} there and back, each with two starts of the \
+             firmware and all workloads. That is {} in all for each minute that one takes; the \
+             trial shows how long that is",
             count(boots + 1, "time"),
             duration(Duration::from_secs(60 * (boots as u64 + 1)))
         )),
     }
     page.item(&format!(
-        "each of these at most: {} until a kernel is up, for a workload, and until it is home",
+        "limit of each step: {} for a boot, for a workload, and for the way back",
         duration(limit)
     ));
     if plan.experiment.has_images() {
         page.item("nothing is built: the images exist");
     } else {
         page.item(&format!(
-            "before that, kernels that are not in the cache are built, on this machine, and \
+            "before that, kernels that are not in the cache are built on this machine, and \
              linked in {}",
             count(plan.design.pairs as usize, "order")
         ));
     }
     if torture_load(plan).is_some() && !plan.experiment.has_images() {
         page.item(
-            "and locktorture of both kernels runs in QEMU, on this machine: nothing is started there \
-             if a lock fails",
+            "locktorture of both kernels runs in QEMU on this machine; if a lock fails, nothing \
+             is started on the test machine",
         );
         if torture_boots(plan) > 0 {
             page.item(&format!(
@@ -90,7 +90,7 @@ pub fn text(plan: &Plan, target: &Target, cache: &Cache<'_>) -> String {
             .into(),
         "up: it answers with this session's key, a new boot id, and the token of this start".into(),
         format!(
-            "ran: {}; nothing is asked while it measures{profiled}",
+            "ran: {}; the machine is left alone while it measures{profiled}",
             loads(plan)
         ),
         "collected: each result is in the store before the next run".into(),
@@ -102,28 +102,28 @@ pub fn text(plan: &Plan, target: &Target, cache: &Cache<'_>) -> String {
     page.heading("If it does not come back");
     page.item(match &settings.power_cycle {
         Some(_) => "after the limit, the power_cycle command of the file",
-        None => "no power_cycle in the file: a kernel that hangs stays until somebody comes",
+        None => "the file has no power_cycle: a kernel that hangs stays until somebody comes",
     });
-    page.item("a panic restarts it after 5 s, and a silence of the limit too");
+    page.item("it restarts itself 5 s after a panic, or when it hears nothing for the limit");
     page.item("Ctrl-C restarts it into its own system first");
     page.heading("Left untouched");
     let disk = plan.loads.iter().find_map(|load| load.disk.as_deref());
     page.item(&match disk {
         Some(serial) => format!(
-            "its disks but the one with the serial number {serial}, on which fs-mark makes XFS \
-             in every boot; it must be empty, or from an earlier comparison"
+            "its disks, except the one with the serial number {serial}, which is formatted with \
+             XFS in every boot; it must be empty, or from an earlier comparison"
         ),
         None => "its disks: neither side mounts or writes one".to_owned(),
     });
     for what in [
         "its packages, its boot loader and its default kernel",
         "its settings: governor and turbo are set in the measured kernels only",
-        "its ssh keys and yours: the session's are made anew, and lie in memory",
+        "its ssh keys and yours: the session has new ones, which are only in memory",
     ] {
         page.item(what);
     }
     page.heading("Lost");
-    page.item("whatever runs there, and every login, when the first kernel starts");
+    page.item("everything that runs there, and every login, when the first kernel starts");
     page.finish()
 }
 

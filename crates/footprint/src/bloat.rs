@@ -11,7 +11,6 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::elf::Symbol;
-use crate::tally::Tally;
 
 /// Totals over all symbols, as bloat-o-meter computes them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -110,8 +109,12 @@ impl BloatSizes {
     }
 }
 
-pub(crate) fn totals(old_side: &Tally, new: &Tally) -> BloatOMeter {
-    let (old, new) = (&old_side.bloat.0, &new.bloat.0);
+/// The totals, by the rules of the version of Linux that the old side names.
+pub(crate) fn totals(
+    BloatSizes(old): &BloatSizes,
+    BloatSizes(new): &BloatSizes,
+    linux: Option<(u32, u32)>,
+) -> BloatOMeter {
     let mut all = BloatTotals::default();
     let mut without_weak = BloatTotals::default();
     let none = Sizes::default();
@@ -127,7 +130,7 @@ pub(crate) fn totals(old_side: &Tally, new: &Tally) -> BloatOMeter {
             after.strong.saturating_add(after.weak),
         );
     }
-    let (totals, rules) = match old_side.linux {
+    let (totals, rules) = match linux {
         Some(version) if version < WEAK_SINCE => (without_weak, of(version)),
         Some(version) => (all, of(version)),
         None => (all, "Linux 6.6 and later (no kernel named)".into()),

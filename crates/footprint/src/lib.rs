@@ -36,13 +36,14 @@ mod hot;
 mod inlined;
 mod input;
 mod names;
+mod options;
 mod origins;
 mod pairing;
 mod render;
 mod tally;
 
 pub use bloat::{BloatOMeter, BloatTotals};
-pub use compare::{HotCounts, Options, bloat_o_meter_totals, compare};
+pub use compare::{bloat_o_meter_totals, compare};
 pub use elf::Class;
 pub use error::Error;
 pub use footprint::{
@@ -53,4 +54,5 @@ pub use hot::{
     BLOCKS, Executed, HotText, LINE_BYTES, PROGRAM, Place, SHARE, hot_text, parse_counts,
 };
 pub use names::normalise;
+pub use options::{HotCounts, Options};
 pub use render::render;

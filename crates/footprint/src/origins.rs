@@ -8,7 +8,7 @@ use std::collections::HashMap;
 
 use gimli::{AttributeValue, DebugInfoOffset, Dwarf, Reader, Unit, UnitHeader, UnitOffset};
 
-use crate::normalise;
+use crate::names::normalise;
 
 /// Stands for a normalised name.
 pub(crate) type NameId = u32;

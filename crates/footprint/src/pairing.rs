@@ -7,7 +7,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use crate::bloat;
-use crate::compare::Options;
 use crate::elf::Class;
 use crate::footprint::{
     CallSite, CallSites, Change, Changes, ClassSize, DataSize, FileSize, Footprint, HotPair,
@@ -15,6 +14,7 @@ use crate::footprint::{
 };
 use crate::hot::LINE_BYTES;
 use crate::inlined::Sum;
+use crate::options::Options;
 use crate::tally::Tally;
 
 pub(crate) fn pair(
@@ -65,7 +65,7 @@ pub(crate) fn pair(
         data: data(old, new),
         files,
         hot: hot(old, new, options),
-        bloat_o_meter: bloat::totals(old, new),
+        bloat_o_meter: bloat::totals(&old.bloat, &new.bloat, old.linux),
         notes: notes(paths, sides, options, inlined.as_ref()),
         inlined,
     }

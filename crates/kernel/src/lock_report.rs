@@ -8,7 +8,7 @@ use crate::lock_profile::{LockProfile, LockWaits};
 use crate::outcome::Measured;
 use crate::workload::Load;
 use locklab_document::number::{grouped, percent, short, time};
-use locklab_document::{Column, ColumnGroup, Part, Section, Table};
+use locklab_document::{Column, ColumnGroup, Part, Section, Table, render};
 use locklab_judge::Side;
 use locklab_lab::experiment::{Cell, Experiment, Sample};
 use serde::{Deserialize, Serialize};
@@ -69,12 +69,7 @@ pub fn text(load: &Load, measured: &Measured, translated: bool) -> String {
         load.processes,
         caveat(translated)
     );
-    let _ = writeln!(
-        text,
-        "{:<32} {:<12} {:>6} {:>9} {:>7} {:>9} {:>9}",
-        "Lock", "Kind", "Locks", "Waits", "Of all", "Mean", "Longest"
-    );
-    for lock in &profile.locks {
+    let rows = profile.locks.iter().map(|lock| {
         let times = match translated {
             true => ["-".to_owned(), "-".to_owned()],
             false => [
@@ -82,20 +77,29 @@ pub fn text(load: &Load, measured: &Measured, translated: bool) -> String {
                 time(lock.longest as f64),
             ],
         };
-        let _ = writeln!(
-            text,
-            "{:<32} {:<12} {:>6} {:>9} {:>7} {:>9} {:>9}",
-            lock.name,
-            lock.kind,
-            lock.locks,
+        let mut row = vec![
+            lock.name.clone(),
+            lock.kind.to_string(),
+            lock.locks.to_string(),
             grouped(lock.waits),
             share(lock.nanoseconds, all),
-            times[0],
-            times[1]
-        );
-    }
+        ];
+        row.extend(times);
+        row
+    });
+    let columns = vec![
+        Column::words("Lock", 24),
+        Column::words("Kind", 8),
+        Column::new("Locks", 5),
+        Column::new("Waits", 7),
+        Column::new("Of all", 6),
+        Column::new("Mean", 7),
+        Column::new("Longest", 7),
+    ];
     if profile.locks.is_empty() {
         text.push_str("No lock was waited for.\n");
+    } else {
+        text += &render::table(&Table::new(columns, rows.collect()));
     }
     for note in losses(&[&profile]) {
         let _ = writeln!(text, "{note}");

@@ -6,6 +6,7 @@
 
 use crate::lock_profile::{self, LockProfile};
 use crate::workload::Load;
+use locklab_document::{Column, Table, render};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -71,20 +72,22 @@ impl Measured {
         );
         match &self.counts {
             Some(counts) => {
-                let _ = writeln!(
-                    text,
-                    "{:<8} {:>16} {:>14} {:>12}",
-                    "Model", "Instructions", "L1i misses", "Instr/unit"
-                );
-                for (name, mode) in [("user", counts.user), ("kernel", counts.kernel)] {
-                    let _ = writeln!(
-                        text,
-                        "{name:<8} {:>16} {:>14} {:>12.1}",
-                        mode.instructions,
-                        mode.l1i_misses,
-                        mode.instructions as f64 / self.work as f64
-                    );
-                }
+                let modes = [("user", counts.user), ("kernel", counts.kernel)];
+                let rows = modes.map(|(name, mode)| {
+                    vec![
+                        name.to_owned(),
+                        mode.instructions.to_string(),
+                        mode.l1i_misses.to_string(),
+                        format!("{:.1}", mode.instructions as f64 / self.work as f64),
+                    ]
+                });
+                let columns = vec![
+                    Column::words("Model", 8),
+                    Column::new("Instructions", 16),
+                    Column::new("L1i misses", 14),
+                    Column::new("Instr/unit", 12),
+                ];
+                text += &render::table(&Table::new(columns, rows.to_vec()));
             }
             None => {
                 let _ = writeln!(

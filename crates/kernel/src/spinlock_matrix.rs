@@ -6,6 +6,7 @@
 //! threads than the guest has CPUs are left out, which the report says.
 
 use crate::outcome::Measured;
+use locklab_document::{Column, Table, render};
 use locklab_lab::experiment::{Key, Metric, Role, Source};
 use locklab_lab::matrix::OPS;
 use serde::{Deserialize, Serialize};
@@ -214,25 +215,29 @@ pub fn table(measured: &Measured, unit: &str) -> String {
     if cells.is_empty() {
         return String::new();
     }
-    let mut text = format!(
-        "{:>7} {:>9} {:>13} {:>13} {:>9}  {}\n",
-        "Threads", "Critical", "Non-critical", "Acquisitions", "Each", "Slow/fast"
-    );
-    for (point, done) in cells {
-        text.push_str(&format!(
-            "{:>7} {:>9} {:>13} {:>13} {:>9.1}  {:.2}\n",
-            point.threads,
-            point.critical,
-            point.non_critical,
-            done.total,
-            done.ns as f64 / done.total as f64,
-            done.least as f64 / done.most as f64
-        ));
-    }
-    text + &format!(
-        "Each: {unit} for an acquisition of any thread. Slow/fast:\n\
+    let rows = cells.into_iter().map(|(point, done)| {
+        vec![
+            point.threads.to_string(),
+            point.critical.to_string(),
+            point.non_critical.to_string(),
+            done.total.to_string(),
+            format!("{:.1}", done.ns as f64 / done.total as f64),
+            format!("{:.2}", done.least as f64 / done.most as f64),
+        ]
+    });
+    let columns = vec![
+        Column::new("Threads", 7),
+        Column::new("Critical", 9),
+        Column::new("Non-critical", 13),
+        Column::new("Acquisitions", 13),
+        Column::new("Each", 9),
+        Column::new("Slow/fast", 10),
+    ];
+    render::table(&Table::new(columns, rows.collect()))
+        + &format!(
+            "Each: {unit} for an acquisition of any thread. Slow/fast:\n\
          acquisitions of the slowest thread over those of the fastest.\n"
-    )
+        )
 }
 
 #[cfg(test)]

@@ -6,8 +6,8 @@
 
 use crate::error::GateError;
 use crate::experiment::{Cell, Experiment, Layout, Role};
+use crate::ranking::Point;
 use crate::ranking::{Question, Ranking};
-use crate::report::today_at;
 use crate::verdicts::Verdicts;
 use clap::ValueEnum;
 use locklab_document::number::count;
@@ -83,7 +83,7 @@ fn fails_today(
     experiment: &Experiment,
     ranking: &Ranking,
 ) -> Result<bool, GateError> {
-    let words = ranking.points.iter().filter_map(today_at);
+    let words = ranking.points.iter().filter_map(Point::today);
     let words: Vec<&str> = words.collect();
     if !fail_on.is_empty() && words.iter().all(|word| *word == "invalid") {
         return Err(GateError::NoRank);

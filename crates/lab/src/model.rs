@@ -8,22 +8,11 @@
 //! (model). It must never make an unclear verdict firm.
 
 use crate::experiment::Experiment;
-use crate::verdicts::JudgedCell;
+use crate::judged::{Band, JudgedCell};
 use locklab_judge::{Direction, Verdict};
 
 /// Fraction of the pairs that may lie outside the band at either end.
 const OUTSIDE: f64 = 0.05;
-
-/// The band of nine of ten of a cell's ratios.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Band {
-    /// experiment / baseline, lower end.
-    pub low: f64,
-    /// experiment / baseline, upper end.
-    pub high: f64,
-    /// Whether the judge had a firm verdict that the band does not support.
-    pub holds_back: bool,
-}
 
 /// The range of nine of ten of sorted figures; `None` if there are none.
 #[must_use]

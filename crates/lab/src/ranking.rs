@@ -9,8 +9,9 @@
 use crate::experiment::{
     Cell, Coordinate, Experiment, Invalid, Key, Metric, Pair, Provenance, Sample,
 };
+use crate::judged::Figure;
 use crate::matrix::{JAIN, JAIN_1MS, LATENCY_P99, LATENCY_P999, OPS};
-use crate::verdicts::{Figure, location};
+use crate::pairs::location;
 use locklab_judge::{Direction, Looks, Standing, best};
 use serde::{Deserialize, Serialize};
 
@@ -155,6 +156,18 @@ impl Point {
     #[must_use]
     pub fn threads(&self) -> u64 {
         self.key.number("threads").unwrap_or(0)
+    }
+
+    /// The verdict on what is in use today; `None` where nothing was ranked.
+    pub(crate) fn today(&self) -> Option<&'static str> {
+        let ranked = self.metrics.first()?;
+        let standing = &ranked.standings[0];
+        Some(match standing.of_best {
+            None => "invalid",
+            Some(_) if ranked.is_shown_worse(0, self.delta) => "worse",
+            Some(_) if standing.within_delta => "flat",
+            Some(_) => "unclear",
+        })
     }
 }
 

@@ -4,8 +4,9 @@
 //! It says which cells belong together and leaves what they show to the judge.
 
 use crate::experiment::{Cell, Experiment, Layout, Provenance};
+use crate::judged::JudgedCell;
 use crate::model;
-use crate::verdicts::{JudgedCell, differences};
+use crate::pairs::differences;
 use locklab_judge::{Direction, JudgedRegion, Region, judge_regions};
 use std::collections::{BTreeMap, BTreeSet};
 

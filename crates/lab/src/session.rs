@@ -8,10 +8,10 @@
 use crate::VERSION;
 use crate::experiment::{Experiment, Pair};
 use crate::instrument::Instrument;
+use crate::pairs::primary_pairs;
 use crate::progress::Progress;
 use crate::runner::{Outcome, Runner, Stop};
 use crate::store::{Listed, Recorder, Store, StoreError, hash_of};
-use crate::verdicts::primary_pairs;
 use locklab_document::number;
 use locklab_judge::bias_band;
 use std::sync::atomic::AtomicBool;

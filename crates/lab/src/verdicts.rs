@@ -1,22 +1,19 @@
 //! From samples to judged cells.
 //!
-//! It turns pairs of samples into the judge's pairs: which of them count, which
-//! belong together (one cell, one placement class), which metric decides.
+//! It groups the pairs that belong together (one cell, one placement class), and
+//! says which metric decides.
 //! It must never decide anything itself and never print.
 
-use crate::experiment::{
-    Cell, Experiment, Invalid, Layout, Metric, Pair, Provenance, Role, Sample, Summary,
-};
-use crate::model::{self, Band};
+pub use crate::judged::{Band, Figure, Figures, JudgedCell, JudgedMetric};
+pub use crate::pairs::{median, primary_pairs};
+
+use crate::experiment::{Cell, Experiment, Layout, Metric, Pair, Provenance, Role};
+use crate::model;
+use crate::pairs::{differences, fault, figures, pair_of};
 use crate::placement::Places;
 use crate::ranking::{self, Ranking};
 use crate::regions::{self, JudgedPart};
-use locklab_judge::{
-    BadSetting, Comparison, Family, FaultKind, Judged, Settings, Shown, Side, Verdict, estimate,
-    pairs_needed,
-};
-use serde::Serialize;
-use std::collections::BTreeMap;
+use locklab_judge::{BadSetting, Comparison, Family, FaultKind, Settings, Verdict, pairs_needed};
 
 /// An experiment with a verdict in each cell.
 #[derive(Clone, Debug)]
@@ -35,128 +32,6 @@ pub struct Verdicts {
     pub ranking: Option<Ranking>,
     /// The regions of a matrix, each judged as one.
     pub regions: Vec<JudgedPart>,
-}
-
-/// One cell, over all placements of its CPUs or in one.
-#[derive(Clone, Debug)]
-pub struct JudgedCell {
-    /// Its index in the experiment.
-    pub cell: usize,
-    /// The placement of its pairs; `None` where the verdict is over all.
-    pub class: Option<String>,
-    /// Lowest and highest cache-line round trip around its runs, in ns.
-    pub round_trip: Option<(f64, f64)>,
-    /// Number of pairs that are judged here, including those that do not count.
-    pub pairs: usize,
-    /// Its metrics, judged; the primary one first.
-    pub metrics: Vec<JudgedMetric>,
-    /// Metrics that cannot be judged because they were zero in some run.
-    pub zero: Vec<String>,
-    /// The baseline by itself.
-    pub baseline: Figures,
-    /// The experiment by itself.
-    pub experiment: Figures,
-    /// d = ln(experiment / baseline) of the primary metric, of each pair that
-    /// counts, in order; positive is better.
-    pub differences: Vec<f64>,
-    /// The interval of nine in ten ratios of a simulation.
-    pub band: Option<Band>,
-    /// The same in other placements, where so few pairs are not judged apart.
-    pub elsewhere: Vec<(String, Vec<f64>)>,
-}
-
-/// One metric with its verdict.
-#[derive(Clone, Debug)]
-pub struct JudgedMetric {
-    /// What was measured.
-    pub metric: Metric,
-    /// What the judge made of its pairs.
-    pub judged: Judged,
-}
-
-/// The figures of one side in one cell, over the runs that count: every value
-/// by its name.
-#[derive(Clone, Debug, Default, Serialize)]
-pub struct Figures(pub BTreeMap<String, Figure>);
-
-/// A value over the runs of one side.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct Figure {
-    /// The summary of the runs: their location, by one estimator for all
-    /// metrics, or the greatest.
-    pub value: f64,
-    /// Lower 95 % limit, of the primary metric only.
-    pub low: Option<f64>,
-    /// Upper 95 % limit, of the primary metric only.
-    pub high: Option<f64>,
-}
-
-impl Figures {
-    /// A value by the name of its metric.
-    #[must_use]
-    pub fn get(&self, metric: &str) -> Option<f64> {
-        self.0.get(metric).map(|figure| figure.value)
-    }
-}
-
-impl JudgedCell {
-    /// The primary metric, judged.
-    #[must_use]
-    pub fn primary(&self) -> Option<&JudgedMetric> {
-        let decides = |m: &&JudgedMetric| m.metric.role == Role::Primary && m.metric.at.is_none();
-        self.metrics.iter().find(decides)
-    }
-
-    /// A metric by its name, judged.
-    #[must_use]
-    pub fn metric(&self, name: &str) -> Option<&Judged> {
-        let found = self.metrics.iter().find(|m| m.metric.name == name)?;
-        Some(&found.judged)
-    }
-
-    /// The verdict on the primary metric.
-    #[must_use]
-    pub fn verdict(&self) -> Option<&Verdict> {
-        self.primary().map(|m| &m.judged.verdict)
-    }
-
-    /// experiment / baseline of the primary metric, with its 95 %
-    /// limits; `None` where the cell is invalid or has no pair that counts.
-    #[must_use]
-    pub fn ratio(&self) -> Option<Shown> {
-        self.primary().and_then(JudgedMetric::ratio)
-    }
-
-    /// Whether a firm verdict is held back, because it depends on what the
-    /// model's assumptions.
-    #[must_use]
-    pub fn is_held_back(&self) -> bool {
-        self.band.is_some_and(|band| band.holds_back)
-    }
-
-    /// Whether it must not be read.
-    #[must_use]
-    pub fn is_invalid(&self) -> bool {
-        matches!(self.verdict(), None | Some(Verdict::Invalid(_)))
-    }
-
-    /// Whether anything was measured.
-    #[must_use]
-    pub fn is_measured(&self) -> bool {
-        self.pairs > 0
-    }
-}
-
-impl JudgedMetric {
-    /// experiment / baseline with its 95 % limits; `None` where it is invalid
-    /// or has no pair that counts.
-    #[must_use]
-    pub fn ratio(&self) -> Option<Shown> {
-        match self.judged.verdict {
-            Verdict::Invalid(_) => None,
-            _ => self.judged.estimate.map(|e| e.ratio()),
-        }
-    }
 }
 
 impl Verdicts {
@@ -262,22 +137,6 @@ pub fn judge(experiment: &Experiment) -> Result<Verdicts, BadSetting> {
     })
 }
 
-/// The judge's pairs of a cell's primary metric that count: the pairs that a
-/// bias band is computed from.
-#[must_use]
-pub fn primary_pairs(cell: &Cell) -> Vec<locklab_judge::Pair> {
-    let Some(metric) = cell.primary() else {
-        return Vec::new();
-    };
-    let mut pairs: Vec<_> = cell
-        .pairs
-        .iter()
-        .filter_map(|p| pair_of(p, metric))
-        .collect();
-    pairs.retain(|pair| pair.fault().is_none());
-    pairs
-}
-
 /// The pairs of a cell that may be compared with one another.
 struct Group<'a> {
     cell: &'a Cell,
@@ -334,41 +193,6 @@ fn by_class<'a>(index: usize, cell: &'a Cell, places: &Places, least: usize) -> 
         elsewhere: Vec::new(),
     }));
     groups
-}
-
-/// The reason why a pair does not count, if so.
-fn fault(pair: &Pair) -> Option<(FaultKind, Option<Side>, String)> {
-    if let Some(invalid) = pair.invalid() {
-        let side = if pair.baseline.invalid.as_ref() == Some(invalid) {
-            Side::Baseline
-        } else {
-            Side::Experiment
-        };
-        let kind = match invalid {
-            Invalid::CheckFailed(_) => FaultKind::CheckFailed,
-            Invalid::Failed(_) | Invalid::Interrupted(_) => FaultKind::RunFailed,
-            Invalid::Disturbed(_) => FaultKind::Disturbed,
-            Invalid::Counter(_) => FaultKind::CounterPartial,
-        };
-        return Some((kind, Some(side), invalid.why().to_owned()));
-    }
-    None
-}
-
-/// A pair in the judge's form; `None` if it counts and did not measure
-/// this metric.
-fn pair_of(pair: &Pair, metric: &Metric) -> Option<locklab_judge::Pair> {
-    let order = pair.order.judged();
-    if let Some((kind, side, why)) = fault(pair) {
-        return Some(locklab_judge::Pair::invalid(kind, side, why, order));
-    }
-    let value = |sample: &Sample| sample.values.get(&metric.name).copied();
-    let (b, e) = (value(&pair.baseline), value(&pair.experiment));
-    if metric.role != Role::Primary && (b.is_none() || e.is_none()) {
-        return None;
-    }
-    let or_nan = |value: Option<f64>| value.unwrap_or(f64::NAN);
-    Some(locklab_judge::Pair::new(or_nan(b), or_nan(e), order))
 }
 
 impl Group<'_> {
@@ -446,100 +270,4 @@ impl Group<'_> {
                 .collect(),
         }
     }
-}
-
-/// The differences of the pairs that count, each with the number of its pair.
-pub(crate) fn differences<'a>(
-    pairs: impl Iterator<Item = &'a Pair>,
-    metric: &Metric,
-) -> impl Iterator<Item = (u32, f64)> {
-    pairs.filter_map(|pair| {
-        let difference = pair_of(pair, metric)?.difference(metric.direction)?;
-        Some((pair.index, difference))
-    })
-}
-
-/// Every value of one side, summarised as its metric specifies.
-fn figures<'a>(cell: &Cell, pairs: &[&'a Pair], side: impl Fn(&'a Pair) -> &'a Sample) -> Figures {
-    let samples: Vec<&Sample> = pairs.iter().map(|p| side(p)).collect();
-    let mut figures = BTreeMap::new();
-    for metric in &cell.metrics {
-        let values: Vec<f64> = samples
-            .iter()
-            .filter_map(|s| s.values.get(&metric.name).copied())
-            .filter(|x| x.is_finite())
-            .collect();
-        let figure = match metric.summary {
-            Summary::Median => location(&values, metric),
-            Summary::Greatest => values.into_iter().max_by(f64::total_cmp).map(plain),
-        };
-        if let Some(figure) = figure {
-            figures.insert(metric.name.clone(), figure);
-        }
-    }
-    Figures(figures)
-}
-
-fn plain(value: f64) -> Figure {
-    Figure {
-        value,
-        low: None,
-        high: None,
-    }
-}
-
-/// The location of one sample is the judge's estimate against a constant, for
-/// every metric alike: handoffs can then never exceed the operations that
-/// they are part of.
-pub(crate) fn location(values: &[f64], metric: &Metric) -> Option<Figure> {
-    if values.iter().any(|x| *x <= 0.0) {
-        return walsh_median(values).map(plain);
-    }
-    let against_one: Vec<_> = values
-        .iter()
-        .map(|x| locklab_judge::Pair::new(1.0, *x, locklab_judge::Order::BaselineFirst))
-        .collect();
-    let shown = estimate(&against_one, metric.direction)?.ratio();
-    let limit = |x: f64| {
-        let decides = metric.role == Role::Primary;
-        (decides && x.is_finite() && x > 0.0).then_some(x)
-    };
-    // Because of a rounded logarithm a location may lie slightly outside its
-    // sample.
-    let least = values.iter().copied().fold(f64::INFINITY, f64::min);
-    let greatest = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    Some(Figure {
-        value: shown.value.clamp(least, greatest),
-        low: limit(shown.low),
-        high: limit(shown.high),
-    })
-}
-
-/// The same estimate where some value has no logarithm: the median of the
-/// geometric means of all pairs of values, or of the arithmetic ones if any is
-/// negative.
-fn walsh_median(values: &[f64]) -> Option<f64> {
-    let negative = values.iter().any(|x| *x < 0.0);
-    let mean = |a: f64, b: f64| match negative {
-        true => 0.5 * a + 0.5 * b,
-        false => a.sqrt() * b.sqrt(),
-    };
-    let pairs = values.iter().enumerate();
-    let means = pairs.flat_map(|(i, a)| values[i..].iter().map(move |b| mean(*a, *b)));
-    let (low, high) = middle(means.collect())?;
-    Some(mean(low, high))
-}
-
-/// The middle value, or the mean of the two middle ones.
-#[must_use]
-pub fn median(values: Vec<f64>) -> Option<f64> {
-    middle(values).map(|(low, high)| low + 0.5 * (high - low))
-}
-
-/// The two middle values, or the middle one twice.
-fn middle(mut values: Vec<f64>) -> Option<(f64, f64)> {
-    values.retain(|x| x.is_finite());
-    values.sort_by(f64::total_cmp);
-    let low = values.get(values.len().checked_sub(1)? / 2)?;
-    Some((*low, values[values.len() / 2]))
 }

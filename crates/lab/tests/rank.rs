@@ -149,8 +149,8 @@ fn the_words_follow_the_figures() {
     for (rates, words) in [
         (
             [6.2e6, 1e7, 8e6, 9.6e6],
-            "Take `clh` for throughput (1.61 of today's `today`), `ticket` if a waiter must bring \
-             no memory (0.96 of the best).",
+            "Use `clh` for throughput (1.61 times today's `today`), `ticket` if waiters must not \
+             supply memory (0.96 of the best).",
         ),
         (
             [1e7, 1e7, 1e7, 1e7],
@@ -186,7 +186,7 @@ fn the_words_follow_the_figures() {
     // Without a lock of today the next one is named.
     let mut open = contended(&[6e6, 1e7, 8e6, 7e6]);
     open.spec["against"] = json!(false);
-    assert!(lead(&open)[0].starts_with("Take `clh` for throughput (1.25 of `mcs`, the next)"));
+    assert!(lead(&open)[0].starts_with("Use `clh` for throughput (1.25 times `mcs`, the next)"));
 }
 
 #[test]

@@ -39,7 +39,7 @@ fn cells_that_got_more_pairs_than_planned_are_counted() {
         ..last.clone()
     }));
     let found = as_text(&experiment);
-    let said = format!("{planned} to {} a cell", planned + 3);
+    let said = format!("{planned} to {} for each cell", planned + 3);
     assert!(found.contains(&said), "no '{said}' in {found}");
 }
 

@@ -280,7 +280,7 @@ static WORDS: [(&str, Words); 2] = [
 fn context(experiment: &Experiment, listed: &Listed, file: Option<String>) -> Context {
     Context {
         date: match experiment.provenance {
-            Provenance::Simulation(_) => "any day: the same seed gives the same figures".into(),
+            Provenance::Simulation(_) => "irrelevant: the same seed gives the same figures".into(),
             _ => format!("{} UTC", listed.started),
         },
         command: listed.command.clone(),

@@ -101,7 +101,7 @@ fn a_disk_is_overwritten_only_if_file_and_command_line_name_the_same() {
     assert_eq!(code, Some(0), "{error}");
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(
-        text.contains("but the one with the serial number S3EW"),
+        text.contains("except the one with the serial number S3EW"),
         "{text}"
     );
     // Without fs-mark nothing is overwritten, and nothing has to be confirmed.

@@ -24,7 +24,7 @@ fn a_simulated_ranking_says_what_to_take() {
     assert!(text.starts_with("4 locks, ranked against ttas\n"), "{text}");
     for part in [
         "simulation: the modelled machine flat-16",
-        "Take `",
+        "Use `",
         "throughput, contended",
         "* may be the best",
         "in use today",
@@ -108,7 +108,7 @@ fn an_interrupted_ranking_is_what_the_store_shows() {
         .success();
     let lead = |out: &[u8]| {
         let text = String::from_utf8_lossy(out).into_owned();
-        let at = text.find("Take `").unwrap();
+        let at = text.find("Use `").unwrap();
         text[at..at + 60].to_owned()
     };
     assert_eq!(

@@ -479,11 +479,12 @@ impl Block {
     /// some slice of forty is disturbed nearly always.
     fn note_disturbances(&self, pair: usize) {
         let sides = 0..self.request.codes.len();
-        let of_pair = (sides.len() == 2)
-            .then(|| disturbance::of([0, 1].map(|side| self.workers(pair, side)), &self.request));
+        let usages = |side| self.workers(pair, side).iter().map(|worker| worker.usage);
+        let of_pair =
+            (sides.len() == 2).then(|| disturbance::of(usages(0).chain(usages(1)), &self.request));
         for side in sides {
-            let disturbance = of_pair
-                .unwrap_or_else(|| disturbance::of([self.workers(pair, side)], &self.request));
+            let disturbance =
+                of_pair.unwrap_or_else(|| disturbance::of(usages(side), &self.request));
             // SAFETY: as in `tear_down`.
             unsafe { (*self.slice_at(pair, side).as_ptr()).disturbance = disturbance };
         }

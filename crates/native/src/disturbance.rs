@@ -5,7 +5,6 @@
 //! whether its slice counts. With more workers than CPUs, time-slicing is part
 //! of what is measured, so nothing is dropped here.
 
-use crate::block::WorkerRecord;
 use crate::request::Request;
 use locklab_host::clock;
 use serde::Serialize;
@@ -163,16 +162,13 @@ pub(crate) fn grain() -> u64 {
     seen[INTERVALS * 9 / 10]
 }
 
-/// The disturbance of slices that count together.
-pub(crate) fn of<const SLICES: usize>(
-    slices: [&[WorkerRecord]; SLICES],
-    request: &Request,
-) -> Disturbance {
+/// The disturbance of slices that count together, from what each worker got in
+/// each.
+pub(crate) fn of(usages: impl Iterator<Item = Usage>, request: &Request) -> Disturbance {
     if request.oversubscribed() {
         return Disturbance::None;
     }
-    let usages = || slices.iter().copied().flatten().map(|w| w.usage);
-    let worst = usages().max_by(|a, b| a.share(request.grain).total_cmp(&b.share(request.grain)));
+    let worst = usages.max_by(|a, b| a.share(request.grain).total_cmp(&b.share(request.grain)));
     match worst {
         Some(usage) if usage.share(request.grain) > SHARE => {
             if usage.involuntary > 0 {
@@ -190,41 +186,32 @@ mod tests {
     use super::*;
     use crate::request::tests::request;
 
-    fn record(usage: Usage) -> WorkerRecord {
-        WorkerRecord {
-            usage,
-            ..WorkerRecord::default()
-        }
-    }
-
     #[test]
     fn only_time_that_the_machine_took_disturbs() {
-        let quiet = record(Usage {
+        let quiet = Usage {
             wall: 1_000_000,
             cpu: 999_000,
             ..Usage::default()
-        });
-        let taken = |us: u64, involuntary| {
-            record(Usage {
-                cpu: 1_000_000 - 1000 * us,
-                involuntary,
-                ..quiet.usage
-            })
+        };
+        let taken = |us: u64, involuntary| Usage {
+            cpu: 1_000_000 - 1000 * us,
+            involuntary,
+            ..quiet
         };
         // It slept in the lock, which is part of the lock's behaviour, and
         // waited for its CPU after it woke.
-        let slept = record(Usage {
+        let slept = Usage {
             cpu: 100_000,
             waited: 90_000,
             voluntary: 9,
-            ..quiet.usage
-        });
-        let cut = record(Usage {
+            ..quiet
+        };
+        let cut = Usage {
             involuntary: 1,
-            ..slept.usage
-        });
+            ..slept
+        };
         let [two, four] = [2, 4].map(|threads| request(threads, &[0, 1]));
-        let of_two = |a, b| of([&[quiet, a], &[b, quiet]], &two);
+        let of_two = |a, b| of([quiet, a, b, quiet].into_iter(), &two);
         assert_eq!(of_two(quiet, quiet), Disturbance::None);
         // A kernel thread that runs for 5 us, and one for 30.
         assert_eq!(of_two(quiet, taken(5, 1)), Disturbance::None);
@@ -232,7 +219,10 @@ mod tests {
         assert_eq!(of_two(taken(30, 0), quiet), Disturbance::Stolen);
         assert_eq!(of_two(slept, quiet), Disturbance::None);
         assert_eq!(of_two(cut, quiet), Disturbance::Preempted);
-        assert_eq!(of([&[taken(30, 1)], &[quiet]], &four), Disturbance::None);
+        assert_eq!(
+            of([taken(30, 1), quiet].into_iter(), &four),
+            Disturbance::None
+        );
     }
 
     #[test]

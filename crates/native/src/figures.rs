@@ -7,7 +7,7 @@
 use crate::block::Block;
 use crate::disturbance::Disturbance;
 use crate::latency::{quantile, saved};
-use crate::lock_code::LAYOUTS;
+use crate::layout::LAYOUTS;
 use crate::round_trip::median;
 use locklab_lab::experiment::{Invalid, Placement, Sample, Values};
 use locklab_lab::matrix::{

@@ -12,6 +12,7 @@ use crate::probe::Native;
 use crate::request::Request;
 use crate::settling::calibrate;
 use crate::spec::Work;
+use crate::subject;
 use crate::timeline::{SliceLength, Windows};
 use crate::work::Critical;
 use crate::workers::{Ending, OfThisMachine, Workers};
@@ -77,7 +78,7 @@ impl Native {
         interrupt: Arc<AtomicBool>,
     ) -> Result<(Slices, Experiment), String> {
         let code = |name: &str| {
-            LockCode::find(name).ok_or_else(|| {
+            subject::code(name).ok_or_else(|| {
                 format!("there is no lock called '{name}'; 'locklab locks' lists them all")
             })
         };

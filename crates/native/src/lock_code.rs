@@ -8,16 +8,13 @@
 //! layout becomes noise that averages out. (T. Mytkowicz et al., *Producing
 //! wrong data without doing anything obviously wrong*, 2009.)
 
+use crate::layout::LAYOUTS;
 use crate::replayed::AllReplayed;
 use crate::slice::{Slice, Timed, Untimed, work};
 use crate::turn::{AllAlike, AllDrawn};
-use locklab_locks::catalogue::Visitor;
 use locklab_locks::{Info, NativePlatform, RawLock};
 use std::alloc::Layout;
 use std::ptr::NonNull;
-
-/// The number of layouts of a loop.
-pub const LAYOUTS: usize = 8;
 
 /// The function that runs one slice; see [`crate::slice::work`].
 pub(crate) type Loop = unsafe fn(&Slice<'_>);
@@ -116,21 +113,6 @@ impl LockCode {
         }
     }
 
-    /// The code of the lock called `name`; `None` if there is none.
-    #[must_use]
-    pub fn find(name: &str) -> Option<Self> {
-        struct Find;
-        impl Visitor<NativePlatform> for Find {
-            type Output = LockCode;
-            fn visit<L: RawLock<NativePlatform>>(self) -> LockCode {
-                LockCode::of::<L>()
-            }
-        }
-        crate::subject::registered(name)
-            .map(|(_, code)| code)
-            .or_else(|| crate::subject::visit(name, Find))
-    }
-
     /// The loop that measures it; with latencies there is only one layout,
     /// since the clock costs more than any layout.
     pub(crate) fn slice(&self, layout: usize, latency: bool, turns: TurnKind) -> Loop {
@@ -170,24 +152,5 @@ impl LockCode {
             }
             (self.drop)(lock);
         }
-    }
-}
-
-/// Puts the code that follows at one of [`LAYOUTS`] offsets: four from a cache
-/// line, by 16 bytes as compilers align loops, on an even or an odd line of
-/// two. Executed once a slice, in the part that is left out.
-#[inline(always)]
-pub(crate) fn pad<const LAYOUT: usize>() {
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: no-operations only.
-    unsafe {
-        core::arch::asm!(".p2align 7", ".nops {pad}", pad = const LAYOUT * 16 + 1,
-            options(nomem, nostack, preserves_flags));
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    // SAFETY: no-operations only.
-    unsafe {
-        core::arch::asm!(".p2align 7", ".rept {pad}", "nop", ".endr", pad = const LAYOUT * 4,
-            options(nomem, nostack, preserves_flags));
     }
 }

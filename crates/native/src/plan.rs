@@ -2,7 +2,7 @@
 //! the time, and every reason why it cannot run, before anything is measured.
 
 use crate::error::PlanError;
-use crate::lock_code::LAYOUTS;
+use crate::layout::LAYOUTS;
 use crate::probe::Native;
 use crate::replay::{Replay, act_ns};
 use crate::spec::{Spec, Work};
@@ -389,7 +389,7 @@ impl PlannedCell {
         let key = Key::point(self.threads, self.critical, self.non_critical);
         match mix::is_one_lock(&spec.locks) {
             true => key,
-            false => key.with_locks(self.locks),
+            false => key.at_once(self.locks),
         }
     }
 

@@ -11,11 +11,13 @@ use crate::block::Block;
 use crate::error::NoSuchLock;
 use crate::figures;
 use crate::instrument::Slices;
-use crate::lock_code::{LAYOUTS, LockCode};
+use crate::layout::LAYOUTS;
+use crate::lock_code::LockCode;
 use crate::plan::{Plan, seconds};
 use crate::probe::Native;
 use crate::request::MOST_LOCKS;
 use crate::settling::calibrate;
+use crate::subject;
 use crate::timeline::SliceLength;
 use crate::workers::{Ending, LockFault};
 use locklab_judge::{Direction, Interim, fork_seed, have_left};
@@ -82,7 +84,7 @@ impl Native {
             ));
         }
         let code = |name: &str| {
-            LockCode::find(name).ok_or_else(|| {
+            subject::code(name).ok_or_else(|| {
                 let (name, close) = (name.to_owned(), Vec::new());
                 NoSuchLock { name, close }.to_string()
             })

@@ -3,7 +3,8 @@
 //! All choices follow from the seed, so that the code that carries a block out
 //! and the code that reads its records agree. Nothing here runs anything.
 
-use crate::lock_code::{LAYOUTS, LockCode};
+use crate::layout::LAYOUTS;
+use crate::lock_code::LockCode;
 use crate::replay::{Part, Replay};
 use crate::timeline::{SliceLength, Windows};
 use crate::work::Critical;
@@ -229,7 +230,7 @@ pub(crate) mod tests {
 
     /// A request of `threads` workers of one lock on `cpus`.
     pub(crate) fn request(threads: usize, cpus: &[usize]) -> Request {
-        let code = LockCode::find("ticket").unwrap();
+        let code = crate::subject::code("ticket").unwrap();
         Request {
             codes: vec![code, code],
             threads,

@@ -11,7 +11,7 @@
 //! a fork.
 
 use crate::clockwork::{Clockwork, phase};
-use crate::lock_code::pad;
+use crate::layout::pad;
 use crate::timeline::Timeline;
 use crate::turn::{Kind, Turns, Worker};
 use hdrhistogram::Histogram;

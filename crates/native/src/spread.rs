@@ -40,8 +40,12 @@ struct Row {
 /// The words in which reports speak of locks, measured or simulated.
 pub const WORDS: Words = Words {
     subject: "lock",
-    oversubscribed: "a holder or the next in line may be off its CPU; this measures the \
-                     scheduler with the lock",
+    lean: [
+        "waiters without memory",
+        "if waiters must not supply memory",
+    ],
+    oversubscribed: "a holder or the next in line may be off its CPU; the figures include the \
+                     scheduler",
     off_cpu: "something else ran, or the lock sleeps",
     handoffs: "a lock that its last owner keeps re-taking looks fast",
 };

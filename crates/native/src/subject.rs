@@ -73,9 +73,22 @@ pub fn register(subject: Subject, code: LockCode) {
 }
 
 /// The lock that was registered under this name.
-pub(crate) fn registered(name: &str) -> Option<(Subject, LockCode)> {
+fn registered(name: &str) -> Option<(Subject, LockCode)> {
     let registered = REGISTERED.read().unwrap_or_else(PoisonError::into_inner);
     registered.get(name).copied()
+}
+
+/// The code of the lock called `name`; `None` if there is none.
+pub(crate) fn code(name: &str) -> Option<LockCode> {
+    struct Find;
+    impl Visitor<NativePlatform> for Find {
+        type Output = LockCode;
+        fn visit<L: RawLock<NativePlatform>>(self) -> LockCode {
+            LockCode::of::<L>()
+        }
+    }
+    let registered = registered(name).map(|(_, code)| code);
+    registered.or_else(|| visit(name, Find))
 }
 
 /// The lock called `name`.
@@ -164,9 +177,9 @@ mod tests {
             ..like.info
         };
         assert!(find(info.name).is_err());
-        register(Subject { info, ..like }, LockCode::find("ticket").unwrap());
+        register(Subject { info, ..like }, code("ticket").unwrap());
         assert_eq!(find(info.name).unwrap().info.name, info.name);
-        assert_eq!(LockCode::find(info.name).unwrap().info.name, "ticket");
+        assert_eq!(code(info.name).unwrap().info.name, "ticket");
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! The figures that only a simulation can give, read back from the samples of
 //! an experiment, so that a stored report has them too.
 
-use locklab_document::Section;
-use locklab_lab::experiment::{Cell, Experiment, LOCKS, Provenance};
+use locklab_document::{Column, Part, Section, Table};
+use locklab_lab::experiment::{AT_ONCE, Cell, Experiment, Provenance};
 use locklab_lab::report::{Additions, Reporter};
 use locklab_sim::{Distance, Outcome};
 use serde_json::{Map, Value, json};
@@ -24,7 +24,7 @@ fn additions(experiment: &Experiment) -> Option<Additions> {
         .cells
         .iter()
         .filter(|cell| {
-            ["critical", "non_critical", LOCKS]
+            ["critical", "non_critical", AT_ONCE]
                 .iter()
                 .all(|axis| cell.key.number(axis) == first.key.number(axis))
         })
@@ -34,14 +34,14 @@ fn additions(experiment: &Experiment) -> Option<Additions> {
         .into_iter()
         .enumerate()
         .map(|(side, lock)| {
-            let head = "threads  lines line ns lock ns longest core cluster socket other starved";
             let rows = shown.iter().filter_map(|cell| {
                 let pair = cell.pairs.first()?;
                 let outcome = outcome(&pair.samples()[side].detail)?;
                 Some(row(cell.key.number("threads")?, &outcome))
             });
-            let lines: Vec<String> = std::iter::once(head.to_owned()).chain(rows).collect();
-            Section::minor(lock.as_str()).preformatted(lines.join("\n"))
+            let columns = COLUMNS.map(|(title, width)| Column::new(title, width));
+            let table = Table::new(columns.into(), rows.collect());
+            Section::minor(lock.as_str()).with(Part::Table(table))
         });
     let samples = experiment.cells.iter().flat_map(|cell| &cell.pairs);
     let details: Vec<&Value> = samples
@@ -110,25 +110,39 @@ fn outcome(detail: &Value) -> Option<Outcome> {
     serde_json::from_value(detail.clone()).ok()
 }
 
-fn row(threads: u64, run: &Outcome) -> String {
+/// The columns of a lock's table, each with its width.
+const COLUMNS: [(&str, usize); 10] = [
+    ("threads", 7),
+    ("lines", 6),
+    ("line ns", 7),
+    ("lock ns", 7),
+    ("longest", 7),
+    ("core", 4),
+    ("cluster", 7),
+    ("socket", 6),
+    ("other", 5),
+    ("starved", 7),
+];
+
+fn row(threads: u64, run: &Outcome) -> Vec<String> {
     let share = |distance: Distance| {
-        100.0 * run.handoffs[distance as usize] as f64 / run.acquisitions.max(1) as f64
+        let part = run.handoffs[distance as usize] as f64 / run.acquisitions.max(1) as f64;
+        format!("{:.0}", 100.0 * part)
     };
-    let row = format!(
-        "{:7} {:6.1} {:7.0} {:7.0} {:7.0} {:4.0} {:7.0} {:6.0} {:5.0} {:>7}",
-        threads,
-        run.lines_moved,
-        run.line_wait_ns,
-        run.lock_wait_ns,
-        run.longest_wait_ns / 1e3,
+    let starved = match run.starved.len() {
+        0 => String::new(),
+        starved => starved.to_string(),
+    };
+    vec![
+        threads.to_string(),
+        format!("{:.1}", run.lines_moved),
+        format!("{:.0}", run.line_wait_ns),
+        format!("{:.0}", run.lock_wait_ns),
+        format!("{:.0}", run.longest_wait_ns / 1e3),
         share(Distance::Core),
         share(Distance::Cluster),
         share(Distance::Socket),
         share(Distance::Remote),
-        match run.starved.len() {
-            0 => String::new(),
-            starved => starved.to_string(),
-        }
-    );
-    row.trim_end().to_owned()
+        starved,
+    ]
 }

@@ -144,9 +144,10 @@ pub(crate) fn caveats(spec: &Spec, machine: &Machine) -> Vec<String> {
         .collect();
     let mut caveats = vec![
         format!(
-            "Simulated on a model. Each pair runs on a machine of its own, drawn from the bands of \
-             what is assumed and not measured ({}), and with a seed of its own; better and worse \
-             stand where nine of ten agree. --band shows which assumption matters.",
+            "Simulated on a model. Each pair runs with its own seed on its own variant of the \
+             machine, drawn from the bands of the figures that are assumed and not measured ({}). \
+             Better and worse are printed only where nine of ten pairs agree. --band shows which \
+             assumption matters.",
             assumed.join(", ")
         ),
         "Not modelled: cache capacity, prefetch, speculation, frequency changes, memory \

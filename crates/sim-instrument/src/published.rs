@@ -90,30 +90,35 @@ fn matrix(report: &Reproduction, shape: &Shape) -> Vec<Section> {
     let mut figures = report.figures.iter();
     let mut sections = Vec::new();
     for non_critical in &shape.non_critical {
-        let mut lines = Vec::new();
-        let mut row =
-            |head: &str, cells: Vec<String>| lines.push(format!("{head:>8}|{}", cells.concat()));
-        row(
-            "",
-            shape.critical.iter().map(|n| format!("{n:>7}")).collect(),
-        );
+        let mut rows = Vec::new();
         for threads in &shape.threads {
             let cells: Vec<_> = figures.by_ref().take(shape.critical.len()).collect();
-            row(
-                &format!("{threads} ours"),
-                cells.iter().map(|c| format!("{:>7.2}", c.ours)).collect(),
-            );
-            let theirs = |c: &&Reproduced| {
-                c.published
-                    .map_or_else(|| format!("{:>7}", "-"), |ratio| format!("{ratio:>7.2}"))
+            let row = |whose: String, figure: &dyn Fn(&Reproduced) -> String| -> Vec<String> {
+                let figures = cells.iter().map(|cell| figure(cell));
+                std::iter::once(whose).chain(figures).collect()
             };
-            row("theirs", cells.iter().map(theirs).collect());
+            rows.push(row(format!("{threads} ours"), &|c| {
+                format!("{:.2}", c.ours)
+            }));
+            rows.push(row("theirs".to_owned(), &|c| {
+                c.published
+                    .map_or_else(|| "-".to_owned(), |ratio| format!("{ratio:.2}"))
+            }));
         }
+        let columns = shape.critical.iter();
+        let columns = columns.map(|n| Column::new(n.to_string(), 6)).collect();
+        let table = Table {
+            groups: vec![
+                ColumnGroup::new("", vec![Column::new("threads", 8)]),
+                ColumnGroup::new("", columns),
+            ],
+            rows,
+        };
         let title = format!(
-            "Non-critical length {non_critical}: rows threads, columns critical length, each \
-             ratio ours and below it theirs"
+            "Non-critical length {non_critical}: columns are critical lengths; each ratio of ours \
+             has theirs below it"
         );
-        sections.push(Section::new(title).preformatted(lines.join("\n")));
+        sections.push(Section::new(title).with(Part::Table(table)));
     }
     sections
 }

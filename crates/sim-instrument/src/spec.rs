@@ -197,7 +197,7 @@ impl Spec {
         let key = Key::point(threads, critical, non_critical);
         match mix::is_one_lock(&self.locks) {
             true => key,
-            false => key.with_locks(u32::try_from(locks).unwrap_or(u32::MAX)),
+            false => key.at_once(u32::try_from(locks).unwrap_or(u32::MAX)),
         }
     }
 

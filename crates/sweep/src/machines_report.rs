@@ -11,7 +11,7 @@ use crate::machines::Machines;
 use crate::task::{Missing, Task};
 use locklab_document::{Column, ColumnGroup, Document, Part as Shown, Section, Table};
 use locklab_lab::VERSION;
-use locklab_lab::experiment::{Experiment, Facts, LOCKS, Labels, Provenance};
+use locklab_lab::experiment::{AT_ONCE, Experiment, Facts, Labels, Provenance};
 use locklab_lab::store::Store;
 use locklab_lab::verdicts::judge;
 use locklab_workload::Mix;
@@ -145,7 +145,7 @@ fn cells(
             "fstat" => format!("fstat, {words}, non-critical {non_critical}"),
             _ => format!("{words}, critical {critical}, non-critical {non_critical}"),
         };
-        let locks = key.number(LOCKS).and_then(|n| u32::try_from(n).ok());
+        let locks = key.number(AT_ONCE).and_then(|n| u32::try_from(n).ok());
         for words in mix.words(&[locks.unwrap_or(1)]) {
             cell.push_str(&format!("; {words}"));
         }

@@ -47,8 +47,8 @@ impl Regime {
     /// What the names mean, for a report.
     pub(crate) const MEANING: &'static str = "Regimes: alone, one thread; light, several threads that together hold the lock for less \
          than the whole time (threads x critical / (critical + non-critical) below 1, the lock's \
-         own time left out); saturated, for more, on one socket; across sockets, the same on \
-         several; oversubscribed, more threads than physical CPUs.";
+         own time left out); saturated, several threads on one socket where that is 1 or more; \
+         across sockets, the same on several; oversubscribed, more threads than physical CPUs.";
 
     /// The regime of one cell of a plan.
     #[must_use]

@@ -161,11 +161,11 @@ pub(crate) fn document(models: &Models, collected: &Collected, busy: Option<f64>
 fn about(plan: &Plan) -> Section {
     Section::new("Locks that no other beats")
         .prose(format!(
-            "A lock beats another if, over the cells of a regime, it is behind neither in \
-             throughput nor in fairness by more than {} %, and ahead in one of them by more, in \
-             every replicate. Of each lock that none beats: throughput against the baseline (the \
-             geometric mean over the cells; the median of the replicates), then Jain's index of \
-             fairness.",
+            "A lock beats another if, over the cells of a regime and in every replicate, it is \
+             behind by more than {} % in neither throughput nor fairness, and ahead by more than \
+             that in one of them. Each lock that no other beats is listed with its throughput \
+             against the baseline (the geometric mean over the cells, the median of the \
+             replicates) and with Jain's index of fairness.",
             plan.file.delta
         ))
         .note(Regime::MEANING)

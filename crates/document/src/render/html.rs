@@ -7,7 +7,9 @@
 mod chart;
 mod lines;
 
-use super::{Colour, text};
+use super::clean::clean;
+use super::colour::Colour;
+use super::text;
 use crate::Facts;
 use crate::number;
 use crate::{Document, Grid, Level, Medium, MetricRow, Part, Section, Shade, Table, Tone};
@@ -294,15 +296,4 @@ fn legend(signs: &[(String, String)]) -> Markup {
             "Blue is better, orange is worse, grey is flat, hatched is unclear; a pointer on a cell shows its interval."
         }
     }
-}
-
-/// Without the characters that XML does not allow.
-pub(super) fn clean(text: &str) -> String {
-    text.chars()
-        .map(|c| match c {
-            '\t' | '\n' | '\r' => c,
-            c if c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}') => '\u{fffd}',
-            c => c,
-        })
-        .collect()
 }

@@ -1,6 +1,6 @@
 //! Verdicts as JUnit XML, the form that continuous integration reads.
 
-use super::html::clean;
+use super::clean::clean;
 use crate::{Document, Finding};
 use maud::{PreEscaped, html};
 

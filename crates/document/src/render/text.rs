@@ -1,7 +1,7 @@
 //! A document as text: lines of at most 72 columns of ASCII that can be
 //! pasted into a mail. Charts are left out.
 
-use super::Colour;
+use super::colour::Colour;
 use crate::COLUMNS;
 use crate::number;
 use crate::page::{Page, one_line};

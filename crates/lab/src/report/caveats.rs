@@ -3,7 +3,7 @@
 //! They are those of the instrument, of the machine, and of the judge; each
 //! kind once, with the number of cells that it concerns.
 
-use super::Report;
+use super::inputs::Report;
 use crate::experiment::Provenance;
 use locklab_document::number;
 use locklab_judge::{Judged, Reason, Verdict, Warning};
@@ -42,17 +42,17 @@ pub(super) fn unclear(report: &Report, judged: &[&Judged]) -> Option<String> {
         let middle = detectable[detectable.len() / 2];
         let [low, high, middle] = [*low, *high, middle].map(effect);
         words.push(if low == high {
-            format!("So many pairs find a difference of {low} four times in five.")
+            format!("This number of pairs finds a difference of {low} four times in five.")
         } else {
             format!(
-                "So many pairs find a difference of {low} to {high} (half the cells: {middle}) \
-                 four times in five."
+                "This number of pairs finds a difference of {low} to {high} (half the cells: \
+                 {middle}) four times in five."
             )
         });
     }
     if blind > 0 {
         words.push(format!(
-            "In {} so few pairs cannot call any difference, however large.",
+            "In {} there are too few pairs to show any difference, however large.",
             number::count(blind, "cell")
         ));
     }
@@ -61,11 +61,11 @@ pub(super) fn unclear(report: &Report, judged: &[&Judged]) -> Option<String> {
         let middle = needed[needed.len() / 2];
         let [few, many] = [*low, *high].map(number::grouped);
         words.push(if low == high {
-            format!("Where there is none, about {few} pairs a cell would show it flat.")
+            format!("About {few} pairs for each cell would show that there is none.")
         } else {
             format!(
-                "Where there is none, about {few} to {many} pairs a cell would show it flat \
-                 (half the cells: {}).",
+                "About {few} to {many} pairs for each cell (half the cells: {}) would show that \
+                 there is none.",
                 number::grouped(middle)
             )
         });

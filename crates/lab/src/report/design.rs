@@ -1,6 +1,6 @@
 //! The design of a comparison as text: how it was made and judged.
 
-use super::Report;
+use super::inputs::Report;
 use crate::VERSION;
 use crate::experiment::{Facts, Layout, Pair};
 use locklab_document::number;
@@ -30,10 +30,11 @@ pub(super) fn facts(report: &Report) -> Facts {
             fact(
                 "Pairs",
                 if in_turn {
-                    format!("{pairs} a {each}, a coin for the order (seed {seed})")
+                    format!("{pairs} for each {each}, in random order (seed {seed})")
                 } else {
                     format!(
-                        "{pairs} a {each}, both runs of a pair alike but for what is compared (seed {seed})"
+                        "{pairs} for each {each}; the runs of a pair differ only in what is \
+                         compared (seed {seed})"
                     )
                 },
             )

@@ -1,6 +1,7 @@
 //! The primary verdicts, one by one, for tools that pass or fail.
 
-use super::{Report, workloads};
+use super::inputs::Report;
+use super::workloads;
 use crate::experiment::Role;
 use crate::verdicts::{JudgedCell, JudgedMetric};
 use locklab_document::Finding;

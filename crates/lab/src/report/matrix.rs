@@ -4,9 +4,10 @@
 mod charts;
 mod fairness;
 
+use super::inputs::{Lengths, Report};
 use super::placed::{self, Placed, axis};
-use super::{Report, caveats, design, findings, placement, regions, results};
-use crate::experiment::LOCKS;
+use super::{caveats, design, findings, placement, regions, results};
+use crate::experiment::AT_ONCE;
 use crate::matrix::{CPU_SHARE, HANDOFFS, OPS};
 use crate::verdicts::{Figures, JudgedCell};
 use locklab_document::number;
@@ -101,7 +102,7 @@ fn placed<'a>(report: &Report<'a>, judged: &'a JudgedCell) -> Option<Placed<'a>>
         threads: on("threads"),
         critical: on("critical"),
         non_critical: on("non_critical"),
-        locks: cell.key.number(LOCKS),
+        at_once: cell.key.number(AT_ONCE),
         judged: &primary.judged,
         ratio: primary.ratio(),
         crowded: cell.oversubscribed,
@@ -146,34 +147,37 @@ struct Group<'a> {
     class: Option<&'a str>,
     /// Whether other cells are split by it.
     split: bool,
-    /// Number of locks, where that was asked.
-    locks: Option<u64>,
+    /// Number of subjects in use at once, where that was asked.
+    at_once: Option<u64>,
+    lengths: Lengths,
     cells: Vec<&'a JudgedCell>,
 }
 
 impl Group<'_> {
-    /// The locks and the class, each where there is one.
+    /// How many are in use at once, and the class, each where there is one.
     fn words(&self, class: impl FnOnce(&str) -> String) -> Vec<String> {
-        let locks = self.locks.map(placed::locks);
+        let at_once = self.lengths.at_once(self.at_once);
+        let at_once = at_once.strip_prefix(", ").map(str::to_owned);
         let over_all = self.split.then(|| "over all placements".to_owned());
         let class = self.class.map(class).or(over_all);
-        locks.into_iter().chain(class).collect()
+        at_once.into_iter().chain(class).collect()
     }
 }
 
-/// The cells of each number of locks and placement class.
+/// The cells of each number in use at once and placement class.
 fn groups<'a>(report: &Report<'a>) -> Vec<Group<'a>> {
     let mut groups = Vec::new();
     let classes = report.verdicts.by_class();
     let split = classes.len() > 1;
     for (class, cells) in classes {
-        let count = |c: &&JudgedCell| report.cell(c).key.number(LOCKS);
-        for locks in axis(&cells, count) {
-            let of = cells.iter().filter(|c| count(c) == locks).copied();
+        let count = |c: &&JudgedCell| report.cell(c).key.number(AT_ONCE);
+        for at_once in axis(&cells, count) {
+            let of = cells.iter().filter(|c| count(c) == at_once).copied();
             groups.push(Group {
                 class,
                 split,
-                locks,
+                at_once,
+                lengths: report.lengths,
                 cells: of.collect(),
             });
         }

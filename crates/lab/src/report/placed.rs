@@ -3,7 +3,8 @@
 //! They serve a matrix of cells, and a matrix that each run gives whole.
 
 use super::caveats::sentence_case;
-use super::{Lengths, region};
+use super::inputs::Lengths;
+use super::region;
 use locklab_document::number::{self, label};
 use locklab_document::{Facts, Grid, GridCell, GridRow, Shade, mark};
 use locklab_judge::{Judged, Shown, Verdict};
@@ -18,8 +19,8 @@ pub(super) struct Placed<'a> {
     pub(super) threads: u64,
     pub(super) critical: u64,
     pub(super) non_critical: u64,
-    /// Number of locks, where that was asked.
-    pub(super) locks: Option<u64>,
+    /// Number of subjects in use at once, where that was asked.
+    pub(super) at_once: Option<u64>,
     pub(super) judged: &'a Judged,
     /// experiment / baseline, unless invalid.
     pub(super) ratio: Option<Shown>,
@@ -40,21 +41,14 @@ pub(super) fn axis<T, N: Ord>(cells: &[T], of: impl Fn(&T) -> N) -> Vec<N> {
     values.into_iter().collect()
 }
 
-/// "4 locks".
-pub(super) fn locks(count: u64) -> String {
-    number::count(usize::try_from(count).unwrap_or(usize::MAX), "lock")
-}
-
 impl Placed<'_> {
     /// "4 threads, critical 0, non-critical 32".
     pub(super) fn name(&self, lengths: Lengths) -> String {
         let unit = lengths.unit();
         let threads = usize::try_from(self.threads).unwrap_or(usize::MAX);
-        let locks = self
-            .locks
-            .map_or_else(String::new, |n| format!(", {}", locks(n)));
+        let at_once = lengths.at_once(self.at_once);
         format!(
-            "{} {}, critical {}{unit}, non-critical {}{unit}{locks}",
+            "{} {}, critical {}{unit}, non-critical {}{unit}{at_once}",
             label(self.threads),
             number::plural(threads, lengths.noun()),
             label(self.critical),

@@ -2,9 +2,10 @@
 //! for the ratios, in sentences for the caveats of a report.
 
 use crate::experiment::{Cell, Experiment, Pair};
+use crate::pairs::{differences, median};
 use crate::placement::NAMES;
 use crate::ranking::{Point, Ranking};
-use crate::verdicts::{Verdicts, differences, median};
+use crate::verdicts::Verdicts;
 use locklab_document::number;
 use std::collections::BTreeMap;
 

@@ -8,8 +8,9 @@ mod results;
 pub(super) use results::Rank;
 
 use self::advice::{Regime, choose, range};
-use super::{Report, caveats, design, placement};
-use crate::experiment::{LOCKS, Provenance};
+use super::inputs::{Report, Words};
+use super::{caveats, design, placement};
+use crate::experiment::{AT_ONCE, Provenance};
 use crate::matrix::{JAIN, JAIN_1MS, LATENCY_P99, LATENCY_P999, OPS};
 use crate::ranking::{Point, Ranked, Ranking};
 use locklab_document::number::{self, label};
@@ -35,7 +36,8 @@ pub(super) fn document(report: &Report) -> Document {
     } else {
         String::new()
     };
-    let summary = advice::sentences(ranking);
+    let words = report.context.words;
+    let summary = advice::sentences(ranking, &words);
     let caveats = caveats_of(report, ranking);
     let mut document = Document {
         title: format!("{subjects}, ranked{today}"),
@@ -60,7 +62,8 @@ pub(super) fn document(report: &Report) -> Document {
     facts.extend(design::facts(report));
     document.push(Section::new("").facts(facts.clone()).only(Medium::Text));
     charts::over_threads(report, ranking, &mut document);
-    document.push(Section::new("What is best for what").with(Part::Table(best_for(ranking))));
+    document
+        .push(Section::new("What is best for what").with(Part::Table(best_for(ranking, &words))));
     shares(report, ranking, &mut document);
     for point in &ranking.points {
         bars(report, ranking, point, &mut document);
@@ -78,9 +81,7 @@ pub(super) fn document(report: &Report) -> Document {
 fn place(report: &Report, ranking: &Ranking, point: &Point) -> String {
     let threads = usize::try_from(point.threads()).unwrap_or(usize::MAX);
     let mut words = number::count(threads, report.lengths.noun());
-    if let Some(locks) = point.key.number(LOCKS) {
-        words.push_str(&format!(", {}", super::placed::locks(locks)));
-    }
+    words.push_str(&report.lengths.at_once(point.key.number(AT_ONCE)));
     for (axis, name) in [("critical", "critical"), ("non_critical", "non-critical")] {
         let of = |p: &Point| p.key.number(axis);
         if ranking.points.iter().any(|p| of(p) != of(point)) {
@@ -92,7 +93,7 @@ fn place(report: &Report, ranking: &Ranking, point: &Point) -> String {
 }
 
 /// One row for each purpose.
-fn best_for(ranking: &Ranking) -> Table {
+fn best_for(ranking: &Ranking, words: &Words) -> Table {
     let subjects = &ranking.question.subjects;
     let mut rows = Vec::new();
     let mut row = |what: &str, points: &[&Point], metric: &str, allowed: &dyn Fn(usize) -> bool| {
@@ -144,9 +145,7 @@ fn best_for(ranking: &Ranking) -> Table {
     row("p99.9 of the wait, ns", &several, LATENCY_P999, &|_| true);
     row("fair within 1 ms (Jain)", &several, JAIN_1MS, &|_| true);
     row("fair over a run (Jain)", &several, JAIN, &|_| true);
-    row("waiters without memory", &all, OPS, &|i| {
-        subjects[i].is_lean()
-    });
+    row(words.lean[0], &all, OPS, &|i| subjects[i].is_lean());
     let least = subjects.iter().map(|s| s.bytes).min().unwrap_or(0);
     let small = format!("smallest ({})", number::count(least as usize, "byte"));
     row(&small, &all, OPS, &|i| subjects[i].bytes == least);
@@ -155,7 +154,7 @@ fn best_for(ranking: &Ranking) -> Table {
             "",
             vec![
                 Column::new("for", 24),
-                Column::new("take", 8),
+                Column::new("use", 8),
                 Column::new("figure", 6),
                 Column::new("of best", 7),
                 Column::new("ties", 4),
@@ -231,21 +230,26 @@ fn shares(report: &Report, ranking: &Ranking, document: &mut Document) {
         })
         .collect();
     let crowded = |p: &Point| if p.oversubscribed { "o" } else { "" };
-    let several = ranking.points.iter().any(|p| p.key.number(LOCKS).is_some());
+    let mut points = ranking.points.iter();
+    let several = points.any(|p| p.key.number(AT_ONCE).is_some());
+    let subject = report.context.words.subject;
     let grid = Grid {
-        row_title: report.context.words.subject.into(),
+        row_title: subject.into(),
         column_title: format!(
             "{}{}: share of the best",
             number::plural(2, report.lengths.noun()),
-            if several { "/locks" } else { "" }
+            match several {
+                true => format!("/{}", number::plural(2, subject)),
+                false => String::new(),
+            }
         ),
         columns: ranking
             .points
             .iter()
             .map(|p| {
-                let locks = p.key.number(LOCKS);
-                let locks = locks.map_or_else(String::new, |n| format!("/{}", label(n)));
-                format!("{}{locks}{}", label(p.threads()), crowded(p))
+                let at_once = p.key.number(AT_ONCE);
+                let at_once = at_once.map_or_else(String::new, |n| format!("/{}", label(n)));
+                format!("{}{at_once}{}", label(p.threads()), crowded(p))
             })
             .collect(),
         rows,
@@ -277,15 +281,15 @@ fn shares(report: &Report, ranking: &Ranking, document: &mut Document) {
 fn method(report: &Report, ranking: &Ranking) -> String {
     let block = match report.experiment.provenance {
         Provenance::Simulation(_) => {
-            "a block is one machine that the model's assumptions allow, with all of them on it"
+            "runs all of them on one machine that the model's assumptions allow"
         }
-        _ => "a block has slices of all of them, in a new random order, at one address",
+        _ => "has slices of all of them, in a new random order, at one address",
     };
     let subject = report.context.words.subject;
     format!(
-        "Complete blocks: {block}. A {subject} leaves the set if another one is better by the exact \
-         one-sided signed-rank test at 5 % / {}, so the best one is in it 95 times of 100; \
-         each limit of a share holds for all together 95 times of 100.",
+        "Each block {block}. A {subject} is shown to be behind if another one is better by the \
+         exact one-sided signed-rank test at 5 % / {}, so those that may be the best include the \
+         best one 95 times in 100. The limits of all shares hold together 95 times in 100.",
         ranking.question.subjects.len().saturating_sub(1).max(1)
     )
 }
@@ -365,7 +369,7 @@ fn findings(report: &Report, ranking: &Ranking) -> Vec<Finding> {
     let today = &report.experiment.labels.baseline;
     let finding = |point: &Point| {
         let ranked = point.metrics.first()?;
-        let verdict = today_at(point)?;
+        let verdict = point.today()?;
         let best = ranked.order().first().map_or("none", |i| {
             let subject = &ranking.question.subjects[*i];
             subject.name.as_str()
@@ -392,19 +396,6 @@ fn findings(report: &Report, ranking: &Ranking) -> Vec<Finding> {
         })
     };
     ranking.points.iter().filter_map(finding).collect()
-}
-
-/// The verdict on what is in use today at one point; `None` where nothing was
-/// ranked.
-pub(crate) fn today_at(point: &Point) -> Option<&'static str> {
-    let ranked = point.metrics.first()?;
-    let standing = &ranked.standings[0];
-    Some(match standing.of_best {
-        None => "invalid",
-        Some(_) if ranked.is_shown_worse(0, point.delta) => "worse",
-        Some(_) if standing.within_delta => "flat",
-        Some(_) => "unclear",
-    })
 }
 
 fn caveats_of(report: &Report, ranking: &Ranking) -> Vec<String> {

@@ -1,6 +1,6 @@
 //! The regions of a matrix as sentences and as JSON: what a reader needs first.
 
-use super::{Lengths, Report};
+use super::inputs::{Lengths, Report};
 use crate::experiment::Provenance;
 use crate::regions::{JudgedPart, Part};
 use crate::verdicts::JudgedCell;

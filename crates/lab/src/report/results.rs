@@ -3,11 +3,12 @@
 //! Fields may be added; none is removed or changes its meaning. A figure of
 //! which there is none (no pair counts, no finite limit) is null.
 
-use super::{
-    Report, matrix as matrix_report, regions as regions_report, workloads as workloads_report,
-};
+use super::inputs::Report;
+use super::{matrix as matrix_report, regions as regions_report, workloads as workloads_report};
 use crate::VERSION;
-use crate::experiment::{Coordinate, Design, Facts, Key, LOCKS, Labels, Provenance, Role, Source};
+use crate::experiment::{
+    AT_ONCE, Coordinate, Design, Facts, Key, Labels, Provenance, Role, Source,
+};
 use crate::verdicts::{Figures, JudgedCell, JudgedMetric};
 use locklab_judge::{Settings, Verdict};
 use schemars::JsonSchema;
@@ -376,7 +377,7 @@ pub(super) fn place(key: &Key) -> Place {
         threads: on("threads"),
         critical: on("critical"),
         non_critical: on("non_critical"),
-        locks: key.number(LOCKS),
+        locks: key.number(AT_ONCE),
     }
 }
 
@@ -514,7 +515,7 @@ fn workload(report: &Report, judged: &JudgedCell) -> Workload {
                         threads: placed.threads,
                         critical: placed.critical,
                         non_critical: placed.non_critical,
-                        locks: placed.locks,
+                        locks: placed.at_once,
                     },
                     baseline: figure(&judged.baseline),
                     experiment: figure(&judged.experiment),

@@ -6,8 +6,9 @@ mod words;
 
 pub(super) use words::sentence;
 
+use super::inputs::Report;
 use super::placed::{self, Placed, axis};
-use super::{Report, caveats, design, findings, results};
+use super::{caveats, design, findings, results};
 use crate::experiment::{Cell, Metric, Pair, Role};
 use crate::verdicts::{JudgedCell, JudgedMetric};
 use locklab_document::number;
@@ -18,9 +19,9 @@ use locklab_document::{
 use locklab_judge::{Family, Judged, Verdict};
 
 /// The legend of the `Sig` column.
-const LEGEND: &str = "Sig: **+ better and **- worse beyond noise, *+ and *- the same as \
-                      screening; flat: shown to be within the margin (flat!0: small but not \
-                      zero); ns: not shown either way; inval: not to be read. All figures are \
+const LEGEND: &str = "Sig: **+ better and **- worse beyond noise, *+ and *- the same for a \
+                      screening metric; flat: shown to be within the margin (flat!0: small but not \
+                      zero); ns: not shown either way; inval: invalid. All figures are \
                       Hodges-Lehmann locations of logarithms: Baseline and Experiment over the \
                       runs of one side, Delta over the pairs.";
 
@@ -149,7 +150,7 @@ pub(super) fn inside<'a>(judged: &'a JudgedCell) -> Vec<(&'a Metric, Placed<'a>)
             threads: on("threads"),
             critical: on("critical"),
             non_critical: on("non_critical"),
-            locks: None,
+            at_once: None,
             judged: &m.judged,
             ratio: m.ratio(),
             crowded: false,

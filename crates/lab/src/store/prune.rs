@@ -47,14 +47,7 @@ impl Pruned {
     /// The experiments, one per line, and their totals.
     #[must_use]
     pub fn text(&self, dry_run: bool) -> String {
-        let mut text = String::new();
-        for e in &self.experiments {
-            let _ = writeln!(
-                text,
-                "{:>4}  {:<19}  {:<11}  {} vs {}",
-                e.id, e.started, e.state, e.experiment, e.baseline
-            );
-        }
+        let mut text: String = self.experiments.iter().map(Listed::line).collect();
         let count = |n: u64, noun: &str| format!("{n} {noun}{}", if n == 1 { "" } else { "s" });
         let samples = self.experiments.iter().map(|e| e.runs).sum::<u64>() + self.damaged_rows;
         let verb = if dry_run { "Would remove" } else { "Removed" };

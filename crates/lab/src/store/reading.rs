@@ -9,7 +9,6 @@ use rusqlite::Row;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::collections::{BTreeMap, HashMap};
-use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 /// One experiment in a list.
@@ -66,13 +65,19 @@ pub fn listing(list: &[Listed]) -> String {
         "id", "started (UTC)", "state", "kind", "runs", "experiment vs baseline"
     );
     for e in list {
-        let _ = writeln!(
-            text,
-            "{:>4}  {:<19}  {:<11}  {:<8}  {:>6}  {} vs {}",
-            e.id, e.started, e.state, e.kind, e.runs, e.experiment, e.baseline
-        );
+        text.push_str(&e.line());
     }
     text
+}
+
+impl Listed {
+    /// One line, however long its names are: a list can be searched by grep.
+    pub(super) fn line(&self) -> String {
+        format!(
+            "{:>4}  {:<19}  {:<11}  {:<8}  {:>6}  {} vs {}\n",
+            self.id, self.started, self.state, self.kind, self.runs, self.experiment, self.baseline
+        )
+    }
 }
 
 impl Store {

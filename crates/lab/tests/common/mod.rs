@@ -384,8 +384,12 @@ pub(crate) fn kernels() -> Experiment {
 /// The words of an instrument of locks.
 const WORDS: Words = Words {
     subject: "lock",
-    oversubscribed: "a holder or the next in line may be off its CPU; this measures the \
-                     scheduler with the lock",
+    lean: [
+        "waiters without memory",
+        "if waiters must not supply memory",
+    ],
+    oversubscribed: "a holder or the next in line may be off its CPU; the figures include the \
+                     scheduler",
     off_cpu: "something else ran, or the lock sleeps",
     handoffs: "a lock that its last owner keeps re-taking looks fast",
 };

@@ -4,6 +4,7 @@ use crate::cli::Common;
 use crate::output::print;
 use clap::Args;
 use locklab_document::page::wrapped;
+use locklab_document::{Column, Table, render};
 use locklab_host::error::Error;
 use locklab_host::interrupt;
 use locklab_host::topology::Topology;
@@ -106,23 +107,27 @@ fn text(rows: &[Screened], why: Option<&str>, model: Result<&Model, Option<Strin
     } else {
         "front end"
     };
-    let mut text = format!("{:<32}{front:>16}{:>16}\n", "Workload", "in the kernel");
     let share = |x: Option<f64>| x.map_or("-".into(), |x| format!("{:.1} %", 100.0 * x));
-    for row in rows {
+    let cells = rows.iter().map(|row| {
         let first = match why {
             Some(_) => row.modelled.map_or("-".into(), |x| format!("{x:.2}")),
             None => share(row.front_end),
         };
-        let name: String = row.name.chars().take(31).collect();
-        let _ = writeln!(text, "{name:<32}{first:>16}{:>16}", share(row.kernel));
-        if let Some(why) = &row.not_run {
-            let _ = writeln!(text, "  not run: {why}");
-        }
-        if let Some(why) = &row.not_modelled {
-            let _ = writeln!(text, "  not modelled: {why}");
-        }
-    }
+        vec![row.name.clone(), first, share(row.kernel)]
+    });
+    let columns = vec![
+        Column::words("Workload", 31),
+        Column::new(front, 16),
+        Column::new("in the kernel", 16),
+    ];
+    let mut text = render::table(&Table::new(columns, cells.collect()));
     let mut notes = Vec::new();
+    for row in rows {
+        let why = row.not_run.iter().map(|why| format!("not run: {why}"));
+        let unmodelled = row.not_modelled.iter();
+        let why = why.chain(unmodelled.map(|why| format!("not modelled: {why}")));
+        notes.extend(why.map(|why| format!("{}: {why}", row.name)));
+    }
     if let Some(why) = why {
         notes.push(format!("No front-end figures. {why}."));
         notes.push(match model {
@@ -137,7 +142,9 @@ fn text(rows: &[Screened], why: Option<&str>, model: Result<&Model, Option<Strin
             }
         });
     }
-    notes.push("Medians of a few runs; to choose workloads by, not to conclude from.".into());
+    notes.push(
+        "Medians of a few runs: good enough to choose workloads, not to conclude from.".into(),
+    );
     for note in notes {
         let _ = writeln!(text, "\n{}", wrapped("", &note));
     }

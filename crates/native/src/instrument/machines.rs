@@ -248,7 +248,7 @@ fn minute(character: Character, effect: f64, seconds: u64, seed: u64) -> Minute 
         ..Design::usual(pairs_for(plan.cells.len()))
     };
     let interrupt = Arc::new(AtomicBool::new(false));
-    let code = LockCode::find("ticket").unwrap();
+    let code = crate::subject::code("ticket").unwrap();
     let (mut slices, mut experiment) = native
         .instrument_of([code, code], plan, design, Arc::clone(&interrupt))
         .unwrap();

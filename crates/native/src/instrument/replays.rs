@@ -183,7 +183,7 @@ fn replays_keep_the_increments_of_all_locks() {
             seed: 3,
             ..Design::usual(8)
         };
-        let code = LockCode::find(lock).unwrap();
+        let code = crate::subject::code(lock).unwrap();
         let interrupt = Arc::new(AtomicBool::new(false));
         let (mut slices, experiment) = native
             .instrument_of([code, code], plan, design, interrupt)

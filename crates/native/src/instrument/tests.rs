@@ -58,7 +58,7 @@ fn is_check_failed(sample: &Sample) -> bool {
 fn every_lock_runs_and_keeps_its_count() {
     for subject in crate::subject::all() {
         for threads in [1, 3] {
-            let code = LockCode::find(subject.info.name).unwrap();
+            let code = crate::subject::code(subject.info.name).unwrap();
             let samples = block_of([code, code], short(threads), false).unwrap();
             // A loaded machine may void a block; it may not fail a check.
             for sample in samples {
@@ -87,7 +87,7 @@ fn processes_run_every_lock_that_can() {
         if !subject.info.shared_memory {
             continue;
         }
-        let code = LockCode::find(subject.info.name).unwrap();
+        let code = crate::subject::code(subject.info.name).unwrap();
         let spec = Spec {
             processes: true,
             latency: true,
@@ -106,7 +106,7 @@ fn processes_run_every_lock_that_can() {
 
 #[test]
 fn latency_and_fstat_are_measured() {
-    let code = LockCode::find("tas").unwrap();
+    let code = crate::subject::code("tas").unwrap();
     let spec = Spec {
         work: crate::Work::Fstat,
         critical: vec![0],
@@ -124,7 +124,7 @@ fn latency_and_fstat_are_measured() {
 
 #[test]
 fn both_sides_share_address_and_slices_and_another_block_has_others() {
-    let code = LockCode::find("mcs").unwrap();
+    let code = crate::subject::code("mcs").unwrap();
     let native = Native::probe();
     let plan = Plan::new(short(1), &native).unwrap();
     let (mut slices, experiment) = native
@@ -144,7 +144,7 @@ fn both_sides_share_address_and_slices_and_another_block_has_others() {
 
 #[test]
 fn an_interrupt_ends_a_block_without_a_sample() {
-    let code = LockCode::find("ticket").unwrap();
+    let code = crate::subject::code("ticket").unwrap();
     for processes in [false, true] {
         let spec = Spec {
             processes,
@@ -176,7 +176,10 @@ fn a_lock_that_does_not_exclude_is_found_out() {
     if locklab_host::topology::allowed().len() == 1 {
         return;
     }
-    let codes = [LockCode::find("ticket").unwrap(), LockCode::of::<Open>()];
+    let codes = [
+        crate::subject::code("ticket").unwrap(),
+        LockCode::of::<Open>(),
+    ];
     // No units: they would race.
     let spec = Spec {
         unit: crate::Unit::Nanoseconds,
@@ -262,7 +265,10 @@ fn a_writer_beside_a_reader_is_found_out() {
     if locklab_host::topology::allowed().len() == 1 {
         return;
     }
-    let codes = [LockCode::find("bravo").unwrap(), LockCode::of::<Careless>()];
+    let codes = [
+        crate::subject::code("bravo").unwrap(),
+        LockCode::of::<Careless>(),
+    ];
     let spec = Spec {
         critical: vec![200],
         mix: Mix {
@@ -295,7 +301,7 @@ fn turns_of_every_mix_keep_the_increments_of_all_locks() {
         ("phase-fair", false, true),
         ("rw-queued", true, false),
     ] {
-        let code = LockCode::find(lock).unwrap();
+        let code = crate::subject::code(lock).unwrap();
         let spec = Spec {
             critical: vec![4],
             locks: vec![5],

@@ -3,6 +3,7 @@
 
 use super::{Counted, Model};
 use locklab_document::number::grouped;
+use locklab_document::{Column, Table, render};
 use locklab_lab::VERSION;
 use serde_json::{Value, json as value};
 use std::fmt::Write as _;
@@ -32,19 +33,26 @@ pub fn text(counted: &Counted, model: &Model, command: &[String]) -> String {
     let _ = writeln!(text, "L1i model: {} ({})", model.geometry, model.source);
     let shown: String = command.join(" ").chars().take(60).collect();
     let _ = writeln!(text, "Program:   {shown}\n");
-    let _ = writeln!(text, "{:<14}{:>18}{:>18}", "", "user", "kernel");
-    for (label, name) in [
+    let mut rows = [
         ("instructions", "instructions"),
         ("L1i fetches", "l1i_fetches"),
         ("L1i misses", "l1i_misses"),
-    ] {
+    ]
+    .map(|(label, name)| {
         let user = report["user"][name].as_u64().map_or("-".into(), grouped);
-        let _ = writeln!(text, "{label:<14}{user:>18}{:>18}", "not executed");
-    }
+        vec![label.to_owned(), user, "not executed".to_owned()]
+    })
+    .to_vec();
     if counted.instructions() > 0 {
         let mpki = 1000.0 * counted.misses() as f64 / counted.instructions() as f64;
-        let _ = writeln!(text, "{:<14}{mpki:>18.4}", "MPKI");
+        rows.push(vec!["MPKI".to_owned(), format!("{mpki:.4}")]);
     }
+    let columns = vec![
+        Column::words("", 13),
+        Column::new("user", 17),
+        Column::new("kernel", 17),
+    ];
+    text += &render::table(&Table::new(columns, rows));
     text += "\nSource: model, in an emulated execution of the program alone. Not\n\
              modelled: prefetch, micro-op cache, speculation, L2. One layout of one\n\
              build: compare over several link orders before you conclude.\n";

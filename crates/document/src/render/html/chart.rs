@@ -5,8 +5,8 @@
 //! and light. What colour shows is shown by a sign, a shape or a dash as
 //! well. Figures that are not finite are left out, never drawn at a border.
 
-use super::clean;
 use crate::number;
+use crate::render::clean::clean;
 use crate::{CurvePoint, Curves, Grid, IntervalRow, Intervals, Timeline};
 use locklab_judge::Shown;
 use maud::{Markup, html};

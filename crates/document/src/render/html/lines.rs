@@ -4,9 +4,9 @@
 //! common colour deficiencies tell apart.
 
 use super::chart::{at, step};
-use super::clean;
 use crate::lines::{COLOURED, Line, LinePoint, Lines};
 use crate::number;
+use crate::render::clean::clean;
 use maud::{Markup, html};
 
 /// Pixels of one chart.

@@ -4,8 +4,9 @@
 use super::{MANY, axis, blocks, placed};
 use crate::experiment::{Pair, Sample};
 use crate::matrix::{LATENCY_P99, OPS};
-use crate::report::placed::locks;
-use crate::report::{Report, design};
+
+use crate::report::design;
+use crate::report::inputs::Report;
 use crate::verdicts::JudgedCell;
 use locklab_document::number::{self, label};
 use locklab_document::{
@@ -134,9 +135,7 @@ pub(super) fn intervals(report: &Report, document: &mut Document) {
                     label(placed.threads),
                     label(placed.critical),
                     label(placed.non_critical)
-                ) + &placed
-                    .locks
-                    .map_or_else(String::new, |n| format!(", {}", locks(n))),
+                ) + &report.lengths.at_once(placed.at_once),
                 estimate: placed.ratio.map(|r| Shown {
                     value: percent(r.value),
                     low: percent(r.low),

@@ -8,7 +8,7 @@ use crate::matrix::{
     HANDOFFS, JAIN, JAIN_1MS, LATENCY_MAX, LATENCY_P99, LATENCY_P999, MIN_OVER_MAX,
     MIN_OVER_MAX_1MS, OPS, STREAK_MAX, STREAK_MEAN, TAILS,
 };
-use crate::report::Report;
+use crate::report::inputs::Report;
 use crate::verdicts::{Figures, JudgedCell};
 use locklab_document::mark;
 use locklab_document::number::{self, label};

@@ -5,15 +5,20 @@
 
 use crate::matrix::{JAIN_1MS, LATENCY_P99, LATENCY_P999};
 use crate::ranking::{Point, Ranked, Ranking};
+use crate::report::inputs::Words;
 use locklab_document::number;
 
 /// What to take, in one to three sentences.
-pub(super) fn sentences(ranking: &Ranking) -> Vec<String> {
+pub(super) fn sentences(ranking: &Ranking, words: &Words) -> Vec<String> {
     let points: Vec<&Point> = ranking.points.iter().filter(|p| is_ranked(p)).collect();
     if points.is_empty() {
         return vec!["Nothing could be ranked, so nothing is recommended.".into()];
     }
-    let advice = Advice { ranking, points };
+    let advice = Advice {
+        ranking,
+        points,
+        words,
+    };
     let mut sentences = vec![advice.throughput()];
     sentences.extend(advice.beside());
     sentences
@@ -80,6 +85,7 @@ pub(super) fn choose(
 struct Advice<'a> {
     ranking: &'a Ranking,
     points: Vec<&'a Point>,
+    words: &'a Words,
 }
 
 impl Advice<'_> {
@@ -142,8 +148,8 @@ impl Advice<'_> {
         } else {
             self.by_regime(&mut parts)
         };
-        parts.extend(main.and_then(|main| self.without_memory(main)));
-        format!("Take {}.", parts.join(", "))
+        parts.extend(main.and_then(|main| self.lean(main)));
+        format!("Use {}.", parts.join(", "))
     }
 
     /// A part for each regime that has its own best lock; returns the first.
@@ -179,7 +185,7 @@ impl Advice<'_> {
         chosen.first().map(|(lock, ..)| *lock)
     }
 
-    /// " (1.62 of today's `qspinlock`)", or of the next one where none was
+    /// " (1.62 times today's `qspinlock`)", or the next one where none was
     /// named.
     fn compared(&self, lock: usize, points: &[&Point]) -> String {
         let ratios = |other: usize| -> Vec<f64> {
@@ -224,8 +230,8 @@ impl Advice<'_> {
         }
     }
 
-    /// The best lock whose waiters bring nothing, if the main one's do.
-    fn without_memory(&self, main: usize) -> Option<String> {
+    /// The best that is lean, if the main one is not.
+    fn lean(&self, main: usize) -> Option<String> {
         let subjects = &self.ranking.question.subjects;
         if subjects[main].is_lean() {
             return None;
@@ -237,8 +243,9 @@ impl Advice<'_> {
             .filter_map(|p| primary(p)?.share(lock))
             .collect();
         Some(format!(
-            "{} if a waiter must bring no memory ({} of the best)",
+            "{} {} ({} of the best)",
             self.name(lock),
+            self.words.lean[1],
             span(&shares)
         ))
     }
@@ -284,17 +291,17 @@ impl Advice<'_> {
                 whats.join(" and ")
             ));
         }
-        (!named.is_empty()).then(|| format!("Take {}.", named.join(", ")))
+        (!named.is_empty()).then(|| format!("Use {}.", named.join(", ")))
     }
 }
 
-/// "1.62 of `mcs`", or, where that would read 1.00, "less than 0.5 % ahead of
+/// "1.62 times `mcs`", or, where that would read 1.00, "less than 0.5 % ahead of
 /// `mcs`".
 fn beside(ratios: &[f64], other: &str) -> String {
     /// What rounds to 1.00.
     const SAME: f64 = 0.005;
     if ratios.iter().any(|ratio| (ratio - 1.0).abs() >= SAME) {
-        return format!("{} of {other}", span(ratios));
+        return format!("{} times {other}", span(ratios));
     }
     let ahead = ratios.iter().all(|ratio| *ratio >= 1.0);
     let side = if ahead { "ahead of" } else { "from" };
@@ -326,8 +333,8 @@ mod tests {
 
     #[test]
     fn a_lead_that_rounds_to_nothing_has_words() {
-        assert_eq!(beside(&[1.62], "`mcs`"), "1.62 of `mcs`");
-        assert_eq!(beside(&[1.004, 1.2], "`mcs`"), "1.00 to 1.20 of `mcs`");
+        assert_eq!(beside(&[1.62], "`mcs`"), "1.62 times `mcs`");
+        assert_eq!(beside(&[1.004, 1.2], "`mcs`"), "1.00 to 1.20 times `mcs`");
         let close = "less than 0.5 % ahead of `mcs`, the next";
         assert_eq!(beside(&[1.004, 1.0], "`mcs`, the next"), close);
         assert_eq!(beside(&[0.997], "`mcs`"), "less than 0.5 % from `mcs`");

@@ -1,17 +1,18 @@
 //! The picture of a ranking: throughput over threads and p99 beside it, a line
 //! a lock.
 
-use super::{Report, overall};
-use crate::experiment::LOCKS;
+use super::overall;
+use crate::experiment::AT_ONCE;
 use crate::matrix::{LATENCY_P99, OPS};
 use crate::ranking::{Point, Ranking};
+use crate::report::inputs::Report;
 use locklab_document::number::{self, label};
 use locklab_document::{Document, Line, LinePoint, Lines, Medium, Part, Section};
 
 /// One picture for each pair of lengths.
 pub(super) fn over_threads(report: &Report, ranking: &Ranking, document: &mut Document) {
     let on = |p: &Point, axis: &str| p.key.number(axis);
-    let lengths = |p: &Point| (on(p, "critical"), on(p, "non_critical"), on(p, LOCKS));
+    let lengths = |p: &Point| (on(p, "critical"), on(p, "non_critical"), on(p, AT_ONCE));
     let mut seen = Vec::new();
     for point in &ranking.points {
         if !seen.contains(&lengths(point)) {
@@ -21,16 +22,13 @@ pub(super) fn over_threads(report: &Report, ranking: &Ranking, document: &mut Do
     for of in seen.iter().copied() {
         let points: Vec<&Point> = ranking.points.iter().filter(|p| lengths(p) == of).collect();
         let heading = match of {
-            (Some(critical), Some(non_critical), locks) if seen.len() > 1 => format!(
+            (Some(critical), Some(non_critical), at_once) if seen.len() > 1 => format!(
                 "Throughput over {}, critical {}, non-critical {}{}{}",
                 number::plural(2, report.lengths.noun()),
                 label(critical),
                 label(non_critical),
                 report.lengths.unit(),
-                locks.map_or_else(String::new, |n| format!(
-                    ", {}",
-                    super::super::placed::locks(n)
-                ))
+                report.lengths.at_once(at_once)
             ),
             _ => format!(
                 "Throughput over {}",

@@ -2,8 +2,8 @@
 //! changes its meaning.
 
 use super::super::results::{Place, Shared, fields as as_fields, place, shared};
-use super::Report;
 use crate::ranking::{Point, Ranked, Ranking, Subject};
+use crate::report::inputs::Report;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};

@@ -3,7 +3,8 @@
 
 use super::{inside, name, warnings_inside};
 use crate::experiment::{Role, Source};
-use crate::report::{Report, caveats as shared, design, placed};
+use crate::report::inputs::Report;
+use crate::report::{caveats as shared, design, placed};
 use crate::verdicts::JudgedCell;
 use locklab_document::number;
 use locklab_judge::{Estimate, Judged, Verdict, Warning};
@@ -86,15 +87,16 @@ fn verdict(name: &str, judged: &Judged) -> String {
             if let Some(effect) = detectable {
                 let effect = number::percent(100.0 * effect);
                 text += &format!(
-                    " As many pairs would find an effect of {effect} % four times in five."
+                    " The same number of pairs would find an effect of {effect} % four times in \
+                     five."
                 );
             }
             match pairs_for_flat {
                 Some(pairs) if *pairs <= 100_000 => {
                     let pairs = number::grouped(*pairs);
-                    text += &format!(" About {pairs} pairs would settle flatness.");
+                    text += &format!(" About {pairs} pairs could show it flat.");
                 }
-                Some(_) => text += " No number of pairs in reason settles flatness.",
+                Some(_) => text += " No reasonable number of pairs could show it flat.",
                 None => {}
             }
             text
@@ -178,7 +180,7 @@ pub(super) fn conclusion(report: &Report) -> Vec<String> {
         list.push(format!(
             "{}This holds for these workloads, on this machine, as it was set up.",
             if unsettled {
-                "Unclear is not equal, and invalid is nothing. "
+                "Unclear does not mean equal, and what is invalid says nothing. "
             } else {
                 ""
             }

@@ -52,8 +52,8 @@ pub(super) fn table(locks: &[LockResult]) -> String {
     };
     line(format_args!(
         "thr: threads. pre: most preemptions in a run. holds: in every run\n\
-         within that bound. passes: in all runs drawn. cut: in those explored,\n\
-         but the limit came before all with one preemption were."
+         within that bound. passes: in all random runs. cut: in those explored,\n\
+         which the limit ended before all with one preemption were done."
     ));
     if locks.iter().any(|lock| lock.mutants.is_some()) {
         let of = |count: Count| format!("{}/{}", count.killed, count.mutants);
@@ -86,7 +86,7 @@ pub(super) fn table(locks: &[LockResult]) -> String {
         }
         line(format_args!(
             "n/m: n of m break a promise. argued: they break none, for a reason\n\
-             in docs/verification-reference.md. survivors: nobody knows why."
+             in docs/verification-reference.md. survivors: without a known reason."
         ));
         for lock in locks {
             for survivor in &lock.survivors {

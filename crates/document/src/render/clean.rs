@@ -1,0 +1,13 @@
+//! Text as XML and HTML may have it. Every renderer of these must pass foreign
+//! text through here.
+
+/// Without the characters that XML does not allow.
+pub(super) fn clean(text: &str) -> String {
+    text.chars()
+        .map(|c| match c {
+            '\t' | '\n' | '\r' => c,
+            c if c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}') => '\u{fffd}',
+            c => c,
+        })
+        .collect()
+}

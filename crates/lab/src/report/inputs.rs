@@ -1,0 +1,187 @@
+//! The inputs of a report: an experiment with its verdicts, the facts that only
+//! the caller knows, and the words for what is compared.
+//!
+//! Every part of a report reads these, and none of them says how a report looks.
+
+use crate::experiment::{Cell, Experiment, Provenance};
+use crate::verdicts::{JudgedCell, Verdicts};
+use locklab_document::{Section, number};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+/// The words in which the report of one kind of comparison speaks of what is
+/// compared; an instrument knows what that is, a report does not.
+#[derive(Clone, Copy, Debug)]
+pub struct Words {
+    /// The noun for a subject, such as "lock".
+    pub subject: &'static str,
+    /// What waiters of a lean subject do without, which is why some users can
+    /// take no other: a noun phrase and a clause with "if".
+    pub lean: [&'static str; 2],
+    /// What is measured where there are more threads than CPUs: a clause.
+    pub oversubscribed: &'static str,
+    /// Why threads were off their CPUs: a clause.
+    pub off_cpu: &'static str,
+    /// What operations and handoffs that point opposite ways may mean: a
+    /// clause.
+    pub handoffs: &'static str,
+}
+
+impl Default for Words {
+    fn default() -> Self {
+        Self {
+            subject: "subject",
+            lean: ["lean", "if it must be lean"],
+            oversubscribed: "the figures include the scheduler",
+            off_cpu: "something else ran, or they sleep",
+            handoffs: "read both",
+        }
+    }
+}
+
+/// The facts of a report that only the caller knows.
+#[derive(Clone, Debug, Default)]
+pub struct Context {
+    /// The date of the measurement, as it is to be printed.
+    pub date: String,
+    /// The command line that repeats it.
+    pub command: String,
+    /// The experiment file, where there is one.
+    pub file: Option<String>,
+    /// The words for this kind of comparison.
+    pub words: Words,
+    /// What the instruments that the caller knows add.
+    pub reporters: &'static [Reporter],
+}
+
+/// What only one instrument adds to the report of an experiment: sections, and
+/// fields of its JSON.
+#[derive(Clone, Debug, Default)]
+pub struct Additions {
+    /// Sections after the others.
+    pub sections: Vec<Section>,
+    /// Fields of the JSON document.
+    pub data: Map<String, Value>,
+}
+
+/// How an instrument adds to the report of a stored experiment, from what is
+/// stored alone. The command lists those of its instruments.
+#[derive(Clone, Copy, Debug)]
+pub struct Reporter {
+    /// The kind of experiment that it adds to.
+    pub kind: &'static str,
+    /// Whether it adds to an experiment of this provenance.
+    pub of: fn(&Provenance) -> bool,
+    /// What it adds.
+    pub additions: fn(&Experiment, &Verdicts) -> Additions,
+}
+
+/// The inputs of a report.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Report<'a> {
+    pub(super) experiment: &'a Experiment,
+    pub(super) verdicts: &'a Verdicts,
+    pub(super) context: &'a Context,
+    pub(super) lengths: Lengths,
+}
+
+/// The unit of the lengths of a matrix, and who competes: the two fields of a
+/// matrix's `spec` that its report must read, with the noun for its subjects.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Lengths {
+    unit: Unit,
+    /// Processes and shared memory instead of threads.
+    processes: bool,
+    /// The noun of [`Words`].
+    #[serde(skip)]
+    subject: &'static str,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Unit {
+    #[default]
+    Units,
+    Nanoseconds,
+}
+
+impl Lengths {
+    /// " [ns]" where lengths are nanoseconds.
+    pub(super) fn unit(self) -> &'static str {
+        match self.unit {
+            Unit::Units => "",
+            Unit::Nanoseconds => " [ns]",
+        }
+    }
+
+    /// The noun for those that compete.
+    pub(super) fn noun(self) -> &'static str {
+        if self.processes { "process" } else { "thread" }
+    }
+
+    /// ", 4 locks", where the number of those in use at once was asked.
+    pub(super) fn at_once(self, count: Option<u64>) -> String {
+        count.map_or_else(String::new, |n| {
+            let n = usize::try_from(n).unwrap_or(usize::MAX);
+            format!(", {}", number::count(n, self.subject))
+        })
+    }
+}
+
+impl<'a> Report<'a> {
+    pub(super) fn new(
+        experiment: &'a Experiment,
+        verdicts: &'a Verdicts,
+        context: &'a Context,
+    ) -> Self {
+        Self {
+            experiment,
+            verdicts,
+            context,
+            lengths: Lengths {
+                subject: context.words.subject,
+                ..Lengths::deserialize(&experiment.spec).unwrap_or_default()
+            },
+        }
+    }
+
+    /// The cell of a judged cell.
+    pub(super) fn cell(&self, judged: &JudgedCell) -> &'a Cell {
+        &self.experiment.cells[judged.cell]
+    }
+
+    /// Cells that were measured, as they were judged.
+    pub(super) fn measured(&self) -> impl Iterator<Item = &'a JudgedCell> {
+        self.verdicts.cells.iter().filter(|c| c.is_measured())
+    }
+
+    /// Cells without any pair.
+    pub(super) fn missing(&self) -> impl Iterator<Item = &'a Cell> {
+        let cells = self.verdicts.cells.iter().filter(|c| !c.is_measured());
+        cells.map(|judged| self.cell(judged))
+    }
+
+    /// The source of every figure, as text.
+    pub(super) fn source(&self) -> String {
+        match &self.experiment.provenance {
+            Provenance::Hardware(name) => format!("hardware: measured on {name}"),
+            Provenance::Simulation(name) => {
+                format!("simulation: the modelled machine {name}; no figure was measured")
+            }
+            Provenance::Model(name) => {
+                format!("model: computed by {name} from a real execution; not measured")
+            }
+        }
+    }
+
+    /// "mcs against ticket".
+    pub(super) fn subject(&self) -> String {
+        let labels = &self.experiment.labels;
+        if self.experiment.design.aa {
+            format!("{} against itself", labels.baseline)
+        } else {
+            format!("{} against {}", labels.experiment, labels.baseline)
+        }
+    }
+}
