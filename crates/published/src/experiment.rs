@@ -5,6 +5,7 @@
 //! change only figures of the published machine's data sheet.
 
 use crate::agreement::FLAT;
+use crate::program_locks;
 use crate::reference::{Reference, one_sentence};
 use crate::rule::Rule;
 use locklab_locks::catalogue;
@@ -324,7 +325,7 @@ impl Experiment {
             let figures = figures.map(|figure| [&figure.baseline, &figure.experiment]);
             for lock in pairs.chain(figures).flatten() {
                 let known = catalogue::ALL.iter().any(|entry| entry.info.name == lock);
-                if !known && reads_again(lock).is_none() {
+                if !known && reads_again(lock).is_none() && !program_locks::is_known(lock) {
                     return Err(format!(
                         "no lock is called `{lock}`; `locklab locks` lists them"
                     ));

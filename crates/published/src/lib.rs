@@ -18,6 +18,7 @@
 mod agreement;
 mod experiment;
 mod own;
+mod program_locks;
 mod reference;
 mod reproduction;
 mod rule;

@@ -3,6 +3,7 @@
 
 use crate::agreement::{Agreement, MISS, Published, agreement, factor_error};
 use crate::experiment::{Cell, Direction, EXPERIMENTS, Experiment, MatrixOf, Measure, Run};
+use crate::program_locks;
 use crate::reference::Reference;
 use crate::rule::Rule;
 use crate::split::Group;
@@ -247,6 +248,7 @@ pub fn simulate_experiment(
     workers: usize,
     progress: impl Fn(usize, usize) + Sync,
 ) -> Result<Reproduction, String> {
+    program_locks::register();
     let (cells, shape) = match &experiment.matrix {
         Some(matrix) => cells_of(matrix, reference).map(|(cells, shape)| (cells, Some(shape))),
         None => experiment.cells(reference).map(|cells| (cells, None)),

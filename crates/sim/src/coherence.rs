@@ -62,6 +62,16 @@ pub(crate) fn is_in_socket(engine: &Engine, line: &Line, core: usize) -> bool {
     copies > mine as u32
 }
 
+/// The core that answers every read of a line which it has written and others
+/// share: a directory that knows no more than the owner sends each read there, one
+/// after the other.
+#[inline]
+pub(crate) fn answers(engine: &Engine, line: &Line) -> Option<usize> {
+    let owner = line.owner.get();
+    let only = engine.costs.broadcast && line.exclusive.get() == NOBODY && owner != NOBODY;
+    (only && line.readable(usize::from(owner), u64::MAX)).then_some(usize::from(owner))
+}
+
 #[inline]
 pub(crate) fn transfer(engine: &Engine, distance: Option<Distance>) -> u64 {
     match distance {
@@ -72,6 +82,14 @@ pub(crate) fn transfer(engine: &Engine, distance: Option<Distance>) -> u64 {
 
 /// The time that `want` of `core` would take if granted at once.
 pub(crate) fn transfer_for(engine: &Engine, line: &Line, core: usize, want: Want) -> (u64, u64) {
+    if want == Want::Shared
+        && let Some(owner) = answers(engine, line)
+    {
+        return (
+            transfer(engine, Some(engine.topology.distance(core, owner))),
+            0,
+        );
+    }
     if want == Want::Shared && engine.costs.llc_is_nearest && is_in_socket(engine, line, core) {
         return (engine.costs.llc, 0);
     }

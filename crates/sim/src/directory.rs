@@ -21,7 +21,7 @@
 //! of CPUs that spin are answered here, one after the other as long as no
 //! other event is due, without an event or a switch for each.
 
-use crate::coherence::{arm, request, transfer_for, travel, vary};
+use crate::coherence::{answers, arm, request, transfer_for, travel, vary};
 use crate::cpu::Phase;
 use crate::distance::Distance;
 use crate::engine::Engine;
@@ -107,7 +107,11 @@ pub(crate) fn grant(
     if want == Want::Shared {
         let done = now + rest.max(1);
         if exclusive == NOBODY {
-            line.free_at.set(now + engine.costs.shared_read);
+            let busy = match answers(engine, line) {
+                Some(_) => rest.max(1),
+                None => engine.costs.shared_read,
+            };
+            line.free_at.set(now + busy);
         } else {
             // The owner's copy goes to the reader and to the directory.
             line.exclusive.set(NOBODY);

@@ -132,7 +132,7 @@ figures! {
     "transfer.spread", "fraction", 0.0..=0.9, false, Some(0.35), "how much a transfer may take less or more, by where its line has its home";
     "directory.shared_read_ns", "ns", 0.0..=1000.0, false, None, "how long one shared read keeps a line's directory entry busy";
     "directory.invalidate_ns", "ns", 0.0..=1000.0, false, None, "added to a write for each further sharer it invalidates";
-    "directory.broadcast", "", 0.0..=1.0, true, Some(0.0), "1: a write to a shared line waits for the farthest core of the machine, since nobody knows who shares it";
+    "directory.broadcast", "", 0.0..=1.0, true, Some(0.0), "1: the directory knows the owner of a line and not who shares it: a write to a shared line waits for the farthest core of the machine, and the owner answers every read of what it wrote, one after the other";
     "directory.writes_first", "fraction", 0.0..=1.0, false, Some(0.0), "how often a write that waits for a line is served before the reads that wait";
     "interrupts.per_second", "1/s", 0.0..=1e6, false, Some(0.0), "interrupts a CPU, held off while interrupts are masked";
     "interrupts.us", "us", 0.0..=10000.0, false, Some(0.0), "length of one";
