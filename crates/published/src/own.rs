@@ -128,6 +128,10 @@ impl OwnReference {
         let mut threads = Vec::new();
         for number in file.threads.get_ref() {
             match usize::try_from(*number.get_ref()) {
+                Ok(n) if threads.contains(&n) => {
+                    let what = format!("{n} threads are listed twice; give each number once");
+                    return Err((at(number.span()), what));
+                }
                 Ok(n) if (1..=most).contains(&n) => threads.push(n),
                 _ => {
                     let what = format!(
@@ -215,7 +219,15 @@ impl OwnReference {
                 return Err((at(value.span()), what));
             }
         };
-        let without_pause = file.without_pause.iter().map(is_lock);
+        let without_pause = file.without_pause.iter().map(|name| {
+            let named = is_lock(name)?;
+            if named != baseline && !rows.iter().any(|(lock, _)| *lock == named) {
+                let what = format!("`without_pause` has `{named}`, which has no row of figures");
+                return Err((at(name.span()), what));
+            }
+            Ok(named)
+        });
+        let without_pause = without_pause.collect::<Result<Vec<_>, _>>()?;
         Ok(Self {
             workload: Workload::Loop(Loop {
                 inside_ns: length(&file.inside_ns, "inside_ns")?,
@@ -223,7 +235,7 @@ impl OwnReference {
                 write_percent,
                 ..Loop::default()
             }),
-            without_pause: without_pause.collect::<Result<_, _>>()?,
+            without_pause,
             figures: rows
                 .into_iter()
                 .map(|(lock, row)| (lock, row.into_iter().map(scale).collect()))
@@ -258,8 +270,8 @@ impl OwnReference {
         progress: impl Fn(usize, usize) + Sync,
     ) -> Result<(Reproduction, Vec<Time>), String> {
         let mut locks = vec![&self.baseline];
-        locks.extend(self.figures.iter().map(|(lock, _)| lock));
-        locks.dedup();
+        let rows = self.figures.iter().map(|(lock, _)| lock);
+        locks.extend(rows.filter(|lock| **lock != self.baseline));
         let mut scenarios = Vec::new();
         for lock in &locks {
             for &threads in &self.threads {

@@ -34,6 +34,8 @@ pub fn document(report: &Reproduction) -> Document {
     document.head = facts;
     match &report.shape {
         Some(shape) => document.sections.extend(matrix(report, shape)),
+        // One's own times of one lock have no ratios.
+        None if report.figures.is_empty() => {}
         None => document.push(figures(report)),
     }
     document.push(Section::new("").items(agreed(report)));

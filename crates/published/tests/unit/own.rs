@@ -75,6 +75,16 @@ fn every_fault_is_one_sentence_with_its_line() {
         ("[1, 4]", "[1, 0]", "mine.toml:6: 0 threads"),
         ("[1, 4]", "[]", "mine.toml:6: `threads` is empty"),
         (
+            "[1, 4]",
+            "[4, 4]",
+            "mine.toml:6: 4 threads are listed twice",
+        ),
+        (
+            "outside_ns = 100",
+            "without_pause = [\"clh\"]",
+            "mine.toml:9: `without_pause` has `clh`, which has no row",
+        ),
+        (
             "[60, 80]",
             "[60, -1]",
             "mine.toml:12: a figure of `ticket` is -1; it must be above 0",
