@@ -69,6 +69,14 @@ const TYPES: &[(&str, &str)] = &[
         "subject::subject::<P, super::MODULE::TicketProp<P, 4>>()",
     ),
     (
+        "virt-spin-backoff virt_spin.rs",
+        "subject::timed::<P, super::MODULE::VirtSpinBackoff<P>>(|()| true)",
+    ),
+    (
+        "mplock/ticket.rs",
+        "subject::big::<P, locklab_locks::mplock::Mplock<super::MODULE::TicketQueue<P, super::MODULE::Packed<P>, 4>, P>>()",
+    ),
+    (
         "twa.rs",
         "subject::subject::<P, super::MODULE::Twa<P, 2>>()",
     ),

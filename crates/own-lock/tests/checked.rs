@@ -91,7 +91,9 @@ fn the_twins_of_our_locks_keep_the_same_promises() {
     for file in TWINS {
         let properties = promises_of(&at(file), &[]);
         let ours = locklab_verify::properties_of(file.trim_end_matches(".c")).unwrap();
-        for property in &properties {
+        // Ours start shortly before their counters wrap around instead.
+        let of_both = properties.iter().filter(|p| p.name != "used before");
+        for property in of_both {
             assert!(
                 ours.iter().any(|ours| ours.name == property.name),
                 "{file}: {}",

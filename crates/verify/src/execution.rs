@@ -99,6 +99,8 @@ impl Setting {
 #[derive(Default)]
 struct Record {
     nodes: OfCpus<QueueNodes<Loom>>,
+    /// Whether a lock has queue nodes of its own for each CPU.
+    numbered: Cell<bool>,
     readers: OfCpus<VisibleReader<Loom>>,
     held: OfCpus<HeldLocks<Loom>>,
     lot: RefCell<Option<Box<Lot>>>,
@@ -207,6 +209,7 @@ pub(crate) fn configure(prune_after: Option<u32>, setting: Setting) {
         r.setting.set(setting);
         r.prune_after.set(prune_after);
         r.nodes.asked.set(false);
+        r.numbered.set(false);
         r.readers.asked.set(false);
         r.held.asked.set(false);
         r.parked_nodes.asked.set(false);
@@ -526,7 +529,15 @@ pub(crate) fn lot(heavy: bool) -> &'static Lot {
 /// Whether the lock under test uses queue nodes of CPUs, as far as is known:
 /// the first execution that asks for one begins the model again.
 pub(crate) fn with_queue_nodes() -> bool {
-    RECORD.with(|r| r.nodes.asked.get())
+    RECORD.with(|r| r.nodes.asked.get() || r.numbered.get())
+}
+
+/// A lock that is not written in Rust asks for the number of its CPU, by which
+/// it finds the queue nodes of its own: begins the model again if it had not.
+pub fn asks_for_number() {
+    if !RECORD.with(|r| r.numbered.replace(true)) {
+        begin_again();
+    }
 }
 
 /// Notes an operation. Anything but a fruitless read is progress.

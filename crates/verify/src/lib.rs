@@ -47,7 +47,7 @@ mod verify;
 
 pub use bugs::markdown;
 pub use coverage::{Coverage, Covered, Hole, Share};
-pub use execution::{MAX_THREADS, begin_again, owns_static_data};
+pub use execution::{MAX_THREADS, asks_for_number, begin_again, owns_static_data};
 pub use explore::{Explored, Failure, Limits, Outcome};
 pub use interposer::INTERPOSER;
 pub use journal::Place;
@@ -56,7 +56,7 @@ pub use mutants::{Promises, SourceMutant};
 pub use mutation::{Change, Mutation, Part};
 pub use numbers::THREAD_NUMBERS;
 pub use platform::{Loom, Word};
-pub use property::{Property, promises, promises_of_readers, properties};
+pub use property::{Property, promises, promises_of_own, promises_of_readers, properties};
 pub use result::{
     Checker, Count, Killed, LockResult, MutantKind, PropertyResult, Survivor, Verdict,
 };

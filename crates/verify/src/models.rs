@@ -17,12 +17,12 @@ use crate::platform::Loom;
 use crate::property::{
     Property, after_a_failed_try, announced, biased, big_properties, both_sleep, called_back,
     comes_again_meanwhile, given_up, goes_round_meanwhile, interrupted, interrupted_in_queue,
-    just_made, lets_others_in, many_turns, meanwhile, moves_between_nodes, neighbour_in_interrupt,
-    one_context, one_writer_between, overtaking_in_queue, passed_over_in_queue, promises,
-    queue_goes_meanwhile, read_write, reader_without_number, readers_at_the_limit,
-    readers_of_each_count, readers_of_one_count, readers_wait, readers_wrap,
-    refused_beside_another, resilient, running_keep_place, short_lived, taken_meanwhile, timed,
-    virtualized, without_node, writer_tries,
+    just_made, lets_others_in, loses_races, many_turns, meanwhile, moves_between_nodes,
+    neighbour_in_interrupt, one_context, one_writer_between, overtaking_in_one_order,
+    overtaking_in_queue, passed_over_in_queue, promises, queue_goes_meanwhile, read_write,
+    reader_without_number, readers_at_the_limit, readers_of_each_count, readers_of_one_count,
+    readers_wait, readers_wrap, refused_beside_another, resilient, running_keep_place, short_lived,
+    taken_meanwhile, timed, virtualized, without_node, writer_tries,
 };
 use crate::subject::{self, Subject, subject};
 use std::sync::Arc;
@@ -98,6 +98,22 @@ pub(crate) fn properties_of_model(name: &str, lock: &Arc<dyn Subject>) -> Vec<Pr
     }
     if matches!(name, "qspinlock" | "qspinlock-pv" | "qspinlock-cna") {
         all.push(neighbour_in_interrupt(lock));
+    }
+    let races = [
+        "tas",
+        "tas-word",
+        "ttas",
+        "ttas-word",
+        "virt-spin",
+        "virt-spin-delay",
+        "virt-spin-backoff",
+        "fissile",
+        "mcs-k42",
+        "futex",
+        "futex-adaptive",
+    ];
+    if races.contains(&name) {
+        all.push(loses_races(lock));
     }
     if matches!(name, "mcs-timeout" | "mcs-tp") {
         all.push(after_a_failed_try(lock));
@@ -196,6 +212,7 @@ fn more_properties(name: &str, lock: &Arc<dyn Subject>) -> Vec<Property> {
             all.extend([
                 interrupted(lock),
                 overtaking_in_queue(lock),
+                overtaking_in_one_order(lock),
                 passed_over_in_queue(lock),
                 meanwhile(lock),
             ]);
@@ -228,8 +245,8 @@ fn more_properties(name: &str, lock: &Arc<dyn Subject>) -> Vec<Property> {
                 announced(lock),
                 readers_wait(lock),
                 one_writer_between(lock),
-                readers_wrap(lock),
             ]);
+            all.extend(readers_wrap(lock));
             all.extend(writer_tries(lock));
             all
         }

@@ -4,8 +4,9 @@
 
 use crate::parking::World;
 use crate::platform::Loom;
-use crate::property::{Property, promises};
+use crate::property::{Property, join_all, promises, spawn};
 use crate::subject::{Subject, subject};
+use locklab_locks::platform::{Atomic, AtomicInt, LockWord, Ordering, Platform};
 use locklab_locks::{Clh, Info, Mcs, Parking, QSpinlock, RawLock, Ticket};
 use std::sync::Arc;
 
@@ -42,6 +43,66 @@ where
         // SAFETY: the caller's promise is the same.
         unsafe { self.0.unlock(ctx) }
     }
+}
+
+/// A word whose waiters park.
+type Parked32 = <Parking<World<true>> as Platform>::U32;
+
+/// What somebody does with it.
+type Write = fn(&Parked32);
+
+/// What it is before it is written, so that each write below changes it.
+const BEFORE: u32 = 0x1_0101;
+
+/// Every way to write a word ends the wait of who waits for its change: a lock
+/// that joins the catalogue may release by any of them.
+const WRITES: [(&str, Write); 11] = [
+    ("a store wakes", |word| word.store(0, Ordering::Release)),
+    ("a swap wakes", |word| {
+        word.swap(0, Ordering::Release);
+    }),
+    ("an exchange wakes", |word| {
+        let (success, failure) = (Ordering::Release, Ordering::Relaxed);
+        let changed = word.compare_exchange(BEFORE, 0, success, failure);
+        assert_eq!(changed, Ok(BEFORE), "nobody else writes it");
+    }),
+    ("an addition wakes", |word| {
+        word.fetch_add(1, Ordering::Release);
+    }),
+    ("a subtraction wakes", |word| {
+        word.fetch_sub(1, Ordering::Release);
+    }),
+    ("bits that go wake", |word| {
+        word.fetch_and(!1, Ordering::Release);
+    }),
+    ("bits that come wake", |word| {
+        word.fetch_or(2, Ordering::Release);
+    }),
+    ("a low byte wakes", |word| {
+        word.store_low_byte(0, Ordering::Release)
+    }),
+    ("a low half wakes", |word| {
+        word.store_low_half(0, Ordering::Release)
+    }),
+    ("one more below wakes", |word| {
+        word.increment_low_half(Ordering::Release)
+    }),
+    ("a high half wakes", |word| {
+        word.swap_high_half(0, Ordering::Release);
+    }),
+];
+
+fn writes_wake() -> impl Iterator<Item = Property> {
+    const FILES: &[&str] = &["platform/src/parking.rs"];
+    WRITES.iter().map(|&(name, write)| {
+        Property::of_files(FILES, name, 2, move || {
+            let word = Arc::new(Parked32::new(BEFORE));
+            let written = word.clone();
+            let writer = spawn(1, move || write(&written));
+            word.spin_until(Ordering::Acquire, |value| value != BEFORE);
+            join_all([writer]);
+        })
+    })
 }
 
 /// No wake-up is lost, whatever a lock's waiters wait for: a counter that all
@@ -103,5 +164,6 @@ pub(crate) fn park_properties() -> Vec<Property> {
         subject::<Loom, Parked<Mcs<Without>, false>>(),
         &[("reuse", "mcs, no heavy fence")],
     );
+    all.extend(writes_wake());
     all
 }

@@ -258,6 +258,7 @@ pub(super) extern "C-unwind" fn write(address: usize, bytes: usize, kind: c_uint
 }
 
 pub(super) extern "C-unwind" fn cpu() -> c_uint {
+    locklab_verify::asks_for_number();
     Loom::cpu() as c_uint
 }
 

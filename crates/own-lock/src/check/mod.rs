@@ -45,6 +45,8 @@ pub(crate) fn promises(
     });
     let most = facts.max_cpus.unwrap_or(usize::MAX);
     let mut all = locklab_verify::promises(&lock);
+    let numbered = facts.max_cpus.is_some();
+    all.extend(locklab_verify::promises_of_own(&lock, numbered));
     if facts.readers_share {
         all.extend(locklab_verify::promises_of_readers(&lock, facts.try_read));
     }

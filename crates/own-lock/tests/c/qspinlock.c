@@ -67,10 +67,13 @@ static void queue(union qspinlock *l, uint16_t tail, struct node *node)
 	while ((word = atomic_load_explicit(&l->word, memory_order_acquire)) &
 	       (LOCKED_MASK | PENDING))
 		lab_relax();
-	if (word >> 16 == tail &&
-	    atomic_compare_exchange_strong_explicit(&l->word, &word, LOCKED, memory_order_relaxed,
-						    memory_order_relaxed))
-		return;
+	/* Whoever has set pending meanwhile has seen the queue, and takes the bit
+	 * back; it may have no node to queue with. */
+	while (word >> 16 == tail)
+		if (atomic_compare_exchange_strong_explicit(&l->word, &word, LOCKED | (word & PENDING),
+							    memory_order_relaxed,
+							    memory_order_relaxed))
+			return;
 	atomic_store_explicit(&l->locked, LOCKED, memory_order_relaxed);
 	struct node *next;
 	while (!(next = atomic_load_explicit(&node->next, memory_order_acquire)))

@@ -12,10 +12,16 @@ pub(crate) fn big_properties(lock: &Lock) -> Vec<Property> {
         Property::new("init", 2, lock, init),
         Property::new("init of any memory", 2, lock, init_of_garbage),
         Property::new("init between uses", 1, lock, init_between_uses),
-        Property::new("held, asked in a wait", 2, lock, held_while_waiting),
+        Property::new("held, asked in a wait", 2, lock, |lock| {
+            held_while_waiting(lock, false);
+        }),
         Property::new("many levels", 2, lock, many_levels),
         Property::new("the last CPU", 4, lock, last_cpu),
     ];
+    if lock.counts() {
+        let wraps = |lock: &Lock| held_while_waiting(lock, true);
+        all.push(Property::new("held, asked at the wrap", 2, lock, wraps));
+    }
     if lock.info().try_lock {
         let queue = super::exclusion::queue_behind_try_lock;
         all.push(Property::new("queue behind try_lock", 3, lock, queue));
@@ -111,8 +117,8 @@ fn init_between_uses(lock: &Lock) {
 
 /// An interrupt of a CPU that waits asks whether that holds the lock, which
 /// another does.
-fn held_while_waiting(lock: &Lock) {
-    let table = Table::new(lock, 2);
+fn held_while_waiting(lock: &Lock, wraps: bool) {
+    let table = Table::with(lock, 2, wraps);
     table.lock();
     let waiter = spawn(1, move || {
         execution::interrupt_wait(|| {

@@ -24,8 +24,8 @@ pub(super) fn exclusion(lock: &Lock, threads: usize, times: usize) {
 
 /// On a free lock, alone, `try_lock` succeeds, again and again; a lock
 /// without it says no.
-pub(super) fn try_lock_alone(lock: &Lock) {
-    let table = Table::new(lock, 1);
+pub(super) fn try_lock_alone(lock: &Lock, wraps: bool) {
+    let table = Table::with(lock, 1, wraps);
     for _ in 0..2 {
         let got = table.try_lock_at_once();
         if table.info.try_lock {
@@ -431,6 +431,18 @@ pub(crate) fn many_turns(lock: &Lock) -> [Property; 2] {
         property("many turns").with(|setting| setting.preferences = 2),
         property("many turns, no bound").with(|setting| setting.preferences = 1_000),
     ]
+}
+
+/// A lock that was used often before: counters that no model can set have gone on,
+/// past what a byte counts, and tables have gone round.
+pub(super) fn used_before(lock: &Lock) {
+    const USES: usize = 300;
+    let table = Table::new(lock, 2);
+    execution::set_up(|| (0..USES).for_each(|_| table.section()));
+    let other = spawn(1, move || table.section());
+    table.section();
+    join(other);
+    table.finish();
 }
 
 /// Counters pass their last value while both threads are at it.

@@ -35,10 +35,32 @@ pub(super) fn assert_overtaken(table: &Table, before: usize, others: usize) {
 /// holder comes once more, which is once too often for a bound that never
 /// counts, and leaves few enough executions to explore.
 pub(super) fn overtaking(lock: &Lock) {
+    let again = if lock.info().parks { 1 } else { 2 };
+    come_again(lock, 0, again, true);
+}
+
+/// The same with a lock that was used before when nobody waited, and with others
+/// that come once more than a bound of two allows: a count that began before, or
+/// stays where it is, is none of who waits. Where waiters sleep, in one order of
+/// many, as so many sleeps are too many to explore.
+pub(super) fn overtaking_a_used_lock(lock: &Lock) {
+    come_again(lock, 3, 2, !lock.info().parks);
+}
+
+fn come_again(lock: &Lock, before: usize, again: usize, explored: bool) {
     let table = Table::new(lock, 3);
-    let again = if table.info.parks { 1 } else { 2 };
     let mut others = Vec::new();
+    let go_on = || {
+        table.enter();
+        table.unlock();
+        for _ in 0..again {
+            table.section();
+        }
+    };
     execution::set_up(|| {
+        for _ in 0..before {
+            table.section();
+        }
         table.lock();
         others.push(spawn_until_it_waits(1, move || table.section()));
         others.push(spawn_until_it_waits(2, move || {
@@ -46,14 +68,16 @@ pub(super) fn overtaking(lock: &Lock) {
                 table.section();
             }
         }));
+        if !explored {
+            go_on();
+            others.drain(..).for_each(join);
+        }
     });
-    table.enter();
-    table.unlock();
-    for _ in 0..again {
-        table.section();
+    if explored {
+        go_on();
+        join_all(others);
     }
-    join_all(others);
-    assert_overtaken(table, 1, 2);
+    assert_overtaken(table, before + 1, 2);
     table.finish();
 }
 
@@ -85,6 +109,34 @@ pub(crate) fn overtaking_in_queue(lock: &Lock) -> Property {
     Property {
         needs_witness: true,
         ..property
+    }
+}
+
+/// The same with a bound of two and others that come more often than that: in
+/// one order of many, as four threads that come so often are too many to explore.
+pub(crate) fn overtaking_in_one_order(lock: &Lock) -> Property {
+    let property = Property::new("overtaking, one order", 4, lock, |lock| {
+        let table = Table::new(lock, 4);
+        let mut others = Vec::new();
+        execution::set_up(|| {
+            table.lock();
+            for (cpu, times) in [(3, 1), (2, 3), (1, 1)] {
+                others.push(spawn_until_it_waits(cpu, move || {
+                    (0..times).for_each(|_| table.section());
+                }));
+            }
+            table.enter();
+            table.unlock();
+            (0..2).for_each(|_| table.section());
+            join_all(others);
+        });
+        // Before it were the holder, thread 3 and thread 2.
+        assert_overtaken(table, 3, 3);
+        table.finish();
+    });
+    Property {
+        needs_witness: true,
+        ..property.with(|setting| setting.preferences = 2)
     }
 }
 

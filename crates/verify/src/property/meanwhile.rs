@@ -229,6 +229,48 @@ pub(crate) fn taken_meanwhile(lock: &Lock) -> Property {
     })
 }
 
+/// A CPU that waits stops before any one access, and again before any other:
+/// each time it is another that takes the lock which it has just seen free. Who
+/// has lost one race may lose the next.
+pub(crate) fn loses_races(lock: &Lock) -> Property {
+    let property = Property::new("loses two races", 2, lock, |lock| {
+        let table = Table::new(lock, 2);
+        table.lock();
+        let stopped = spawn(1, move || {
+            let stop = |place| {
+                execution::set_up(|| {
+                    execution::arrive(place);
+                    let_others_wait(2 * TURNS);
+                })
+            };
+            execution::interrupt_anywhere(move || {
+                stop(2);
+                execution::interrupt_anywhere(move || stop(3));
+            });
+            table.section();
+            execution::arrive(2);
+            execution::arrive(3);
+        });
+        for place in [2, 3] {
+            table.enter();
+            table.unlock();
+            execution::await_arrival(place);
+            table.lock();
+            while execution::is_quiet() {
+                let_others_wait(1);
+            }
+        }
+        table.enter();
+        table.unlock();
+        join(stopped);
+        table.finish();
+    });
+    interrupting(property).with(|setting| {
+        setting.stops_only = true;
+        setting.clock = false;
+    })
+}
+
 /// Holds the lock for as long as a model is set up.
 fn leave_when_explored(table: &Table) {
     while execution::is_quiet() {

@@ -38,14 +38,15 @@ pub(crate) use exclusion::{
     passed_over_in_queue,
 };
 pub(crate) use fairness::{
-    announced, lets_others_in, one_writer_between, overtaking_in_queue, passed_while_it_sleeps,
-    readers_wait, running_keep_place,
+    announced, lets_others_in, one_writer_between, overtaking_in_one_order, overtaking_in_queue,
+    passed_while_it_sleeps, readers_wait, running_keep_place,
 };
 pub(crate) use interrupts::{interrupted, interrupted_in_queue, neighbour_in_interrupt};
 pub(crate) use meanwhile::{
-    comes_again_meanwhile, meanwhile, queue_goes_meanwhile, taken_meanwhile, without_node,
+    comes_again_meanwhile, loses_races, meanwhile, queue_goes_meanwhile, taken_meanwhile,
+    without_node,
 };
-pub(crate) use table::Shared;
+pub(crate) use table::{Shared, join_all, spawn};
 
 /// The promises of lock `L`, the cheapest first.
 pub fn properties<L: RawLock<Loom>>() -> Vec<Property> {
@@ -56,6 +57,22 @@ pub fn properties<L: RawLock<Loom>>() -> Vec<Property> {
 /// if there is an attempt to read.
 pub fn promises_of_readers(lock: &Arc<dyn Subject>, tries: bool) -> Vec<Property> {
     own_readers(lock, tries)
+}
+
+/// What a lock of the user's own promises beyond that, as nobody says of its
+/// counters where they are near their end; `numbered` if it has something for each
+/// CPU, as queue nodes.
+pub fn promises_of_own(lock: &Arc<dyn Subject>, numbered: bool) -> Vec<Property> {
+    let mut all = vec![Property::new(
+        "used before",
+        2,
+        lock,
+        exclusion::used_before,
+    )];
+    if numbered {
+        all.push(meanwhile(lock));
+    }
+    all
 }
 
 /// The promises of a lock, the cheapest first.
@@ -72,7 +89,7 @@ pub fn promises(lock: &Arc<dyn Subject>) -> Vec<Property> {
     add("exclusion", 2, |lock| exclusion(lock, 2, 1));
     add("reuse", 2, |lock| exclusion(lock, 2, 2));
     add("exclusion of three", 3, |lock| exclusion(lock, 3, 1));
-    add("try_lock alone", 1, try_lock_alone);
+    add("try_lock alone", 1, |lock| try_lock_alone(lock, false));
     if info.try_lock {
         add("try_lock does not wait", 2, try_lock_never_waits);
         add("try_lock races", 2, |lock| try_lock_races(lock, 2));
@@ -91,6 +108,7 @@ pub fn promises(lock: &Arc<dyn Subject>) -> Vec<Property> {
     }
     if lock.counts() {
         add("wrap-around", 2, wrap_around);
+        add("alone, at the wrap", 1, |lock| try_lock_alone(lock, true));
     }
     add("queue formed before", 3, queue_formed_before);
     add("one comes back", 3, one_comes_back);
@@ -98,6 +116,11 @@ pub fn promises(lock: &Arc<dyn Subject>) -> Vec<Property> {
     if info.numa_aware || info.overtakes.is_some() {
         let passed = Property::new("passed over twice", 4, lock, exclusion::passed_over);
         all.push(passed.with(|setting| setting.preferences = 2));
+        if info.overtakes.is_some() {
+            let model = fairness::overtaking_a_used_lock;
+            let used = Property::new("overtaking, used before", 3, lock, model);
+            all.push(used.with(|setting| setting.preferences = 2));
+        }
     }
     if info.numa_aware {
         let alone = Property::new("one NUMA node", 3, lock, one_comes_back);

@@ -252,9 +252,10 @@ fn try_to_write(table: &'static Table) {
     }
 }
 
-/// Counts of readers pass their last value.
-pub(crate) fn readers_wrap(lock: &Lock) -> Property {
-    Property::new("readers wrap around", 2, lock, |lock| {
+/// Counts of readers pass their last value: while some have come and gone, and
+/// while the one that passes it is inside.
+pub(crate) fn readers_wrap(lock: &Lock) -> [Property; 2] {
+    let all = Property::new("readers wrap around", 2, lock, |lock| {
         run(Table::with(lock, 2, true), 2, |table, cpu| {
             for _ in 0..=cpu {
                 table.read_section();
@@ -263,7 +264,14 @@ pub(crate) fn readers_wrap(lock: &Lock) -> Property {
                 table.section();
             }
         });
-    })
+    });
+    let first = Property::new("a writer at the wrap", 2, lock, |lock| {
+        run(Table::with(lock, 2, true), 2, |table, cpu| match cpu {
+            0 => table.section(),
+            _ => table.read_section(),
+        });
+    });
+    [all, first]
 }
 
 /// The last reader that there is room for is admitted, and a second one is

@@ -393,7 +393,7 @@ pub(crate) fn join(thread: loom::thread::JoinHandle<()>) {
     execution::set_part(execution::cpu(), true);
 }
 
-pub(super) fn join_all(threads: impl IntoIterator<Item = loom::thread::JoinHandle<()>>) {
+pub(crate) fn join_all(threads: impl IntoIterator<Item = loom::thread::JoinHandle<()>>) {
     threads.into_iter().for_each(join);
 }
 
