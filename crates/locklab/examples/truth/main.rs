@@ -4,9 +4,10 @@
 //!
 //! Each program is recorded once under glibc's mutex. `locklab advise`, on a
 //! machine file that was fitted here at first, and `locklab rank --trace` predict the ratio of each
-//! lock's rate to that, and `locklab compare` measures it. A program takes a minute
-//! or two, and its row is kept in FILE, so that one can be made at a time; without
-//! PROGRAM all are made that FILE has not, and `--keep FILE none` only prints.
+//! lock's rate to that, and `locklab compare` measures it. A program takes two to six
+//! minutes. What is done of its row is kept in FILE, lock by lock, so that an interrupted
+//! command goes on where it was; without PROGRAM all are made that FILE has not whole, and
+//! `--keep FILE none` only prints.
 //!
 //! A host moves the CPUs of a virtual machine nearer to each other and apart, and
 //! then what is recorded does not hold a minute later. So a row is of one place: what
@@ -77,29 +78,77 @@ fn main() -> Result<(), String> {
         pairs,
         real_time,
     };
+    let all = programs(&truth.folder);
     let asked = |program: &&Program| match names.is_empty() {
-        true => kept.get(program.name).is_none(),
+        true => !whole(&kept[program.name], program),
         false => names.iter().any(|name| name == program.name),
     };
-    let all = programs(&truth.folder);
     let asked: Vec<&Program> = all.iter().filter(asked).collect();
     for program in asked {
-        kept[program.name] = match truth.of(program) {
-            Ok(row) => row,
-            Err(why) => json!({ "why": why }),
+        let mut row = match whole(&kept[program.name], program) {
+            true => Value::Null,
+            false => kept[program.name].take(),
         };
-        if let Some(file) = &keep {
-            let text = format!("{kept:#}\n");
-            std::fs::write(file, text).map_err(|e| format!("{}: {e}", file.display()))?;
+        loop {
+            let more = truth.goes_on(program, &mut row);
+            let over = !matches!(more, Ok(true));
+            if let Err(why) = more {
+                row = json!({ "why": why });
+            }
+            kept[program.name] = row.clone();
+            if let Some(file) = &keep {
+                let text = format!("{kept:#}\n");
+                std::fs::write(file, text).map_err(|e| format!("{}: {e}", file.display()))?;
+            }
+            if over {
+                break;
+            }
         }
     }
     print!("{}", table::table(&kept));
     Ok(())
 }
 
+/// Whether every lock of a row was tried.
+fn whole(row: &Value, program: &Program) -> bool {
+    let tried = row["locks"].as_array().map_or(0, Vec::len);
+    tried >= program.locks().len()
+}
+
 impl Truth {
-    /// The gates of a program, and what was predicted and measured of its locks.
-    fn of(&self, program: &Program) -> Result<Value, String> {
+    /// Does the next part of a row: the gates and what is predicted at first, then what
+    /// is measured of a lock. Whether there is more to do.
+    fn goes_on(&self, program: &Program, row: &mut Value) -> Result<bool, String> {
+        let Some(place) = row["round_trip"].as_f64().map(Place::at) else {
+            *row = self.predicted(program)?;
+            return Ok(true);
+        };
+        let tried = row["locks"].as_array().map_or(0, Vec::len);
+        let Some(lock) = program.locks().get(tried).copied() else {
+            return Ok(false);
+        };
+        let (measured, span) = place.repeat(&mut || self.measured(program, lock));
+        let measured = measured.unwrap_or_else(|why| {
+            eprintln!("{}, {lock}: {why}", program.name);
+            json!({ "why": why })
+        });
+        let predicted = &row["predicted"];
+        let of_lock = json!({
+            "lock": lock,
+            "measured": measured,
+            "simulated": predicted["simulated"][lock],
+            "replayed": predicted["replayed"][lock],
+        });
+        for (key, value) in [("locks", of_lock), ("spans", span.json())] {
+            if let Some(all) = row[key].as_array_mut() {
+                all.push(value);
+            }
+        }
+        Ok(!whole(row, program))
+    }
+
+    /// Records a program: its gates, and what is predicted of the locks.
+    fn predicted(&self, program: &Program) -> Result<Value, String> {
         let trace = self.folder.join("trace");
         let command = self.command(program);
         let words: Vec<&str> = command.split(' ').collect();
@@ -120,25 +169,11 @@ impl Truth {
         let mut stage = |what: &mut dyn FnMut() -> Result<Value, String>| {
             let (found, span) = place.repeat(what);
             spans.push(span);
-            found
+            let why = |why| json!({ "gate": { "why": why }, "locks": {} });
+            found.unwrap_or_else(why)
         };
         let advised = stage(&mut || self.advised(program, &trace));
         let replayed = stage(&mut || self.ranked(program, &trace));
-        let mut locks = Vec::new();
-        for lock in program.locks().iter().copied() {
-            match stage(&mut || self.measured(program, lock)) {
-                Ok(measured) => locks.push(json!({ "lock": lock, "measured": measured })),
-                Err(why) => eprintln!("{}, {lock}: {why}", program.name),
-            }
-        }
-        let why = |why: &String| json!({ "gate": { "why": why }, "locks": {} });
-        let [advised, replayed] =
-            [advised, replayed].map(|found| found.unwrap_or_else(|e| why(&e)));
-        for lock in &mut locks {
-            let name = lock["lock"].as_str().unwrap_or_default().to_owned();
-            lock["simulated"] = advised["locks"][&name].clone();
-            lock["replayed"] = replayed["locks"][&name].clone();
-        }
         let gate = match &advised["replayed_here"] {
             Value::Null => &replayed["gate"],
             here => here,
@@ -149,7 +184,8 @@ impl Truth {
             "spans": spans.iter().map(Span::json).collect::<Vec<_>>(),
             "simulated_gate": advised["gate"],
             "replayed_gate": gate,
-            "locks": locks,
+            "predicted": { "simulated": advised["locks"], "replayed": replayed["locks"] },
+            "locks": [],
         }))
     }
 

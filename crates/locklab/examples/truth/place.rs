@@ -48,11 +48,14 @@ impl Span {
 impl Place {
     /// Where they are now.
     pub(crate) fn here() -> Self {
-        let cpus = match Native::probe().topology.order[..] {
-            [a, b, ..] => (a, b),
-            _ => (0, 0),
-        };
+        let cpus = cpus();
         let round_trip = trip(cpus);
+        Self { cpus, round_trip }
+    }
+
+    /// Where they were when this was measured.
+    pub(crate) fn at(round_trip: f64) -> Self {
+        let cpus = cpus();
         Self { cpus, round_trip }
     }
 
@@ -93,6 +96,14 @@ impl Place {
             }
         }
         last.unwrap_or_else(|| self.during(what))
+    }
+}
+
+/// Two of them.
+fn cpus() -> (usize, usize) {
+    match Native::probe().topology.order[..] {
+        [a, b, ..] => (a, b),
+        _ => (0, 0),
     }
 }
 

@@ -127,6 +127,9 @@ fn gate(gate: &Value) -> String {
 
 /// A ratio with its interval, if it has one.
 fn ratio(of: &Value) -> String {
+    if let Some(why) = of["why"].as_str() {
+        return why.to_owned();
+    }
     match (
         of["ratio"].as_f64(),
         of["low"].as_f64(),
