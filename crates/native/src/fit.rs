@@ -2,8 +2,9 @@
 //! its CPUs are, its cycle, what a pause and an atomic operation cost; and the
 //! rates of locks to compare the file with.
 //!
-//! They are measured as in a matrix: the same round trips, the same cycle, the
-//! same blocks of slices. A figure that cannot be measured this way is an
+//! They are measured as in a matrix: the same cycle, the same blocks of slices. A
+//! transfer is that of alternating compare-and-swaps, as in published tables of
+//! machines. A figure that cannot be measured this way is an
 //! assumption in the file, and marked as one.
 
 use crate::plan::Plan;
@@ -66,7 +67,7 @@ impl Fit {
         let remote = self.far.max(middle);
         format!(
             "# Made by `locklab machine fit`, {version}.\n\
-             # One-way latency of {pairs} of CPUs, ns: least {least:.1}, median {median:.1}, greatest {most:.1}.\n\
+             # One-way latency of {pairs} of CPUs by compare-and-swap, ns: least {least:.1}, median {median:.1}, greatest {most:.1}.\n\
              # Measured three times; moved meanwhile: {moved}.\n\
              name = \"this-machine\"\n\
              description = \"Measured where `locklab machine fit` ran\"\n\
@@ -129,7 +130,8 @@ pub fn measure(native: &Native, pairs: &[(usize, usize)]) -> Result<Fit, String>
     let mut passes = vec![Vec::new(); pairs.len()];
     for _ in 0..PASSES {
         for (trips, (a, b)) in passes.iter_mut().zip(pairs) {
-            trips.extend(round_trip::measure(*a, *b));
+            // As the figures of machine files are, and as the simulator takes them.
+            trips.extend(round_trip::alternating(*a, *b));
         }
     }
     let cycle = native.calibration.cycle_ns;
