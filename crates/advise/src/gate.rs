@@ -1,8 +1,10 @@
 //! The gate: the program under its own lock, as recorded, must get on as it did.
 
 use crate::candidates::TODAYS;
+use crate::fewer::Predicted;
+use crate::question::Question;
 use locklab_replay::Program;
-use locklab_sim::{Machine, Placement, Replay, Replayed, SimError, replay};
+use locklab_sim::{Placement, Replay, Replayed, SimError, replay};
 
 /// By how much the simulated rate may differ from the recorded one.
 pub const TOLERANCE: f64 = 0.15;
@@ -26,17 +28,15 @@ pub struct Gate {
     pub recorded: f64,
     /// The same program under its own lock, simulated.
     pub simulated: Replayed,
+    /// What a recording of fewer threads predicts, if there is one.
+    pub fewer: Option<Predicted>,
 }
 
 impl Gate {
     /// Simulates a program, read with the recorder's part, on a model of the
     /// machine that recorded.
-    pub(crate) fn of(
-        program: &Program,
-        here: &Machine,
-        replayed: Here,
-        seed: u64,
-    ) -> Result<Self, SimError> {
+    pub(crate) fn of(program: &Program, question: &Question) -> Result<Self, SimError> {
+        let (here, seed) = (&question.here, question.seed);
         let roles = program.cast(None, seed);
         let cpus = here.hardware_threads();
         let simulated = replay(&Replay {
@@ -49,10 +49,13 @@ impl Gate {
             seed,
             work_ns: program.recorded.work_ns,
         })?;
+        let fewer = question.fewer.as_ref();
+        let fewer = fewer.map(|fewer| fewer.predicts(program, seed));
         Ok(Self {
-            here: replayed,
+            here: question.replayed.clone(),
             recorded: program.recorded.rate(),
             simulated,
+            fewer: fewer.transpose()?,
         })
     }
 
@@ -65,7 +68,12 @@ impl Gate {
     /// Whether advice may be given.
     #[must_use]
     pub fn passes(&self) -> bool {
-        within(self.ratio()) && self.passes_here()
+        within(self.ratio()) && self.passes_here() && self.predicted().is_none_or(within)
+    }
+
+    /// What a recording of fewer threads predicts of this one, by what it has.
+    pub(crate) fn predicted(&self) -> Option<f64> {
+        self.fewer.as_ref()?.ratio.as_ref().ok().copied()
     }
 
     /// Whether the replay by real threads does not forbid it.
@@ -93,7 +101,14 @@ impl Gate {
             )),
             _ => None,
         };
-        let all: Vec<String> = simulated.into_iter().chain(here).collect();
+        let fewer = match self.predicted() {
+            Some(ratio) if !within(ratio) => Some(format!(
+                "the recording of fewer threads predicts {ratio:.2} times the acquisitions a \
+                 second of the one of more"
+            )),
+            _ => None,
+        };
+        let all: Vec<String> = simulated.into_iter().chain(here).chain(fewer).collect();
         all.join(", and ")
     }
 }
@@ -105,6 +120,7 @@ fn within(ratio: f64) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use locklab_replay::NoGrowth;
     use locklab_sim::Latency;
 
     fn gate(simulated: f64, here: Here) -> Gate {
@@ -124,7 +140,28 @@ mod tests {
                 trace_hash: 0,
                 events: 0,
             },
+            fewer: None,
         }
+    }
+
+    #[test]
+    fn so_does_a_recording_of_fewer_threads_that_predicts_another_rate() {
+        let with = |ratio| Gate {
+            fewer: Some(Predicted {
+                threads: [2, 8],
+                ratio,
+                growth: Err(NoGrowth::NoPlace),
+            }),
+            ..gate(1.0, Here::Rate(1.0))
+        };
+        assert!(with(Ok(0.9)).passes());
+        assert!(with(Err("it has one thread".into())).passes());
+        assert!(!with(Ok(1.3)).passes());
+        assert_eq!(
+            with(Ok(1.3)).misses(),
+            "the recording of fewer threads predicts 1.30 times the acquisitions a second of the \
+             one of more"
+        );
     }
 
     #[test]

@@ -6,7 +6,7 @@ use crate::runs::Advice;
 use crate::validation;
 use crate::verdict::Verdict;
 use crate::words::{Summary, not_seen, paragraph};
-use locklab_replay::Program;
+use locklab_replay::{Growth, Program};
 use locklab_sim::Replayed;
 use locklab_trace::Info;
 use serde_json::{Map, Value, json};
@@ -96,6 +96,13 @@ pub(crate) fn data(
                     Here::Rate(ratio) => json!({ "ratio": ratio, "passes": advice.gate.passes_here() }),
                     Here::Not(why) => json!({ "why": why }),
                 },
+                "fewer_threads": advice.gate.fewer.as_ref().map(|fewer| json!({
+                    "threads": fewer.threads,
+                    "ratio": fewer.ratio.as_ref().ok(),
+                    "why": fewer.ratio.as_ref().err(),
+                    "holds_longer": fewer.growth.as_ref().ok().map(|growth| growth.times),
+                    "power": fewer.growth.as_ref().ok().map(Growth::overall),
+                })),
                 "not_seen": if advice.gate.passes() {
                     Vec::new()
                 } else {

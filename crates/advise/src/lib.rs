@@ -10,6 +10,8 @@
 //! the gate and the model's band allow.
 
 mod candidates;
+mod chart;
+mod fewer;
 mod gate;
 mod json;
 mod question;
@@ -21,6 +23,7 @@ mod verdict;
 mod words;
 
 pub use candidates::{Candidate, TODAY, candidates};
+pub use fewer::{Fewer, Predicted};
 pub use gate::{Gate, Here, TOLERANCE};
 pub use question::{Question, generic};
 pub use report::document;

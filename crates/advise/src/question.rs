@@ -1,6 +1,7 @@
 //! What is asked: which machines, how many threads, which locks.
 
 use crate::candidates::Candidate;
+use crate::fewer::Fewer;
 use crate::gate::Here;
 use locklab_sim::Machine;
 
@@ -13,6 +14,8 @@ pub struct Question {
     pub here: Machine,
     /// What a replay by real threads on the machine that recorded gave.
     pub replayed: Here,
+    /// A recording of fewer threads, if there is one.
+    pub fewer: Option<Fewer>,
     /// Numbers of threads; none for as recorded.
     pub threads: Vec<usize>,
     /// The locks to try.

@@ -1,19 +1,17 @@
 //! The advice as a report.
 
 use crate::candidates::{Candidate, TODAY};
+use crate::chart::chart;
 use crate::gate::{Here, TOLERANCE};
 use crate::json::data;
 use crate::question::Question;
-use crate::runs::{Advice, Point};
+use crate::runs::Advice;
 use crate::timeline::timeline;
 use crate::validation;
 use crate::verdict::Verdict;
 use crate::words::{Summary, not_seen, paragraph, to_confirm};
 use locklab_document::number::{count, grouped, percent, short, time};
-use locklab_document::{
-    Column, ColumnGroup, Document, Labels, Line, LinePoint, Lines, Medium, Part, Section, Table,
-    Tone,
-};
+use locklab_document::{Column, ColumnGroup, Document, Labels, Part, Section, Table, Tone};
 use locklab_replay::{Program, Site};
 use locklab_sim::{Replayed, Waiters};
 use locklab_trace::Info;
@@ -95,7 +93,7 @@ fn head(
 ) -> Vec<(String, String)> {
     let recorded = &program.recorded;
     let fact = |name: &str, text: String| (name.to_owned(), text);
-    vec![
+    let mut facts = vec![
         fact("Command", info.command.clone()),
         fact("Recorded on", info.machine.clone()),
         fact(
@@ -135,7 +133,11 @@ fn head(
             "Today's lock",
             format!("glibc's normal mutex, simulated by its description ({TODAY})"),
         ),
-    ]
+    ];
+    if let Some(fewer) = &advice.gate.fewer {
+        facts.push(fact("Fewer threads", fewer.words()));
+    }
+    facts
 }
 
 /// The command that confirms the advice here.
@@ -245,52 +247,6 @@ fn row(name: &str, verdict: Option<Verdict>, run: &Replayed, word: &str) -> Vec<
     ]
 }
 
-/// The rates over the numbers of threads: today's lock, the best, the ideal one.
-fn chart(summaries: &[&Summary<'_>], question: &Question) -> Section {
-    let best = summaries
-        .last()
-        .and_then(|summary| summary.locks.first())
-        .map(|(number, _)| *number);
-    let line = |name: &str, colour, of: &dyn Fn(&Point) -> Option<f64>| Line {
-        name: name.to_owned(),
-        points: summaries
-            .iter()
-            .enumerate()
-            .filter_map(|(place, summary)| {
-                let value = of(summary.point)?;
-                Some(LinePoint {
-                    place,
-                    value,
-                    limits: None,
-                    detail: format!("{name}: {value:.2}"),
-                })
-            })
-            .collect(),
-        colour,
-        bold: true,
-    };
-    let mut lines = vec![
-        line("today's", Some(0), &|point| Some(point.today[0].rate)),
-        line("(ideal)", None, &|point| Some(point.ideal[0].rate)),
-    ];
-    if let Some(best) = best {
-        let of = |point: &Point| Some(point.locks[best].as_ref().ok()?.first()?.rate);
-        lines.insert(1, line(&question.locks[best].name(), Some(1), &of));
-    }
-    Section::minor("Rate over threads")
-        .only(Medium::Page)
-        .with(Part::Lines(vec![Lines {
-            title: "threads that compute at a time, simulated".into(),
-            x_title: "threads".into(),
-            names: summaries
-                .iter()
-                .map(|summary| summary.point.threads.to_string())
-                .collect(),
-            lines,
-            logarithmic: false,
-        }]))
-}
-
 /// No advice, and why.
 fn shut(advice: &Advice, program: &Program) -> Section {
     let gate = &advice.gate;
@@ -387,6 +343,17 @@ fn limits(program: &Program, summaries: &[Summary<'_>], question: &Question) -> 
         "Figures of a machine's [scheduler] that are assumed vary by a factor of two in the band."
             .to_owned(),
     ];
+    if question
+        .fewer
+        .as_ref()
+        .is_some_and(|fewer| fewer.growth.is_ok())
+    {
+        items.push(
+            "Holds grow as a power of the number of threads that run at a time, fitted to two \
+             recordings; what is done between holds does not."
+                .to_owned(),
+        );
+    }
     if program.recorded.preempted_ns > 0.0 {
         items.push(format!(
             "Of what was recorded as work, {} was taken away: there were more ready threads than \

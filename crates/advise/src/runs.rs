@@ -7,6 +7,7 @@ use locklab_judge::fork_seed;
 use locklab_replay::{Program, Role};
 use locklab_sim::band::{draws, with_system};
 use locklab_sim::{Machine, Placement, Replay, Replayed, SimError, Subject, Waiters, replay};
+use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
@@ -38,6 +39,8 @@ pub struct Point {
     pub free: Replayed,
     /// Today's lock, used otherwise: what is different, and what came of it.
     pub what_ifs: Vec<(&'static str, Result<Replayed, String>)>,
+    /// How many times as long the same takes as it was recorded, because holds grow.
+    pub longer: f64,
 }
 
 /// Everything that was simulated.
@@ -74,6 +77,29 @@ const WHAT_IFS: [&str; 4] = [
     "nine of ten holds only read (rw-queued)",
 ];
 
+/// The program, and what it would be otherwise.
+struct Variants {
+    as_is: Program,
+    /// By the numbers of [`WHAT_IFS`].
+    changed: [Program; 4],
+    free: Program,
+}
+
+impl Variants {
+    fn of(program: Program, seed: u64) -> Self {
+        Self {
+            changed: [
+                program.with_holds_of(0, 0.75),
+                program.with_split(0, 2, seed),
+                program.with_split(0, 8, seed),
+                program.with_readers_of(0, 10),
+            ],
+            free: program.without_locks(),
+            as_is: program,
+        }
+    }
+}
+
 /// Simulates the answer to a question about a program; `checked` is the same
 /// with the recorder's part left in. Calls `progress` with the number of
 /// simulations that are done, and of all.
@@ -88,13 +114,7 @@ pub fn advise(
     interrupt: &AtomicBool,
     progress: impl Fn(usize, usize) + Sync,
 ) -> Result<Option<Advice>, String> {
-    let gate = Gate::of(
-        checked,
-        &question.here,
-        question.replayed.clone(),
-        question.seed,
-    )
-    .map_err(|e| e.to_string())?;
+    let gate = Gate::of(checked, question).map_err(|e| e.to_string())?;
     if !gate.passes() {
         let points = Vec::new();
         return Ok(Some(Advice { gate, points }));
@@ -121,26 +141,40 @@ pub fn advise(
                 .collect()
         })
         .collect();
-    let changed = [
-        program.with_holds_of(0, 0.75),
-        program.with_split(0, 2, question.seed),
-        program.with_split(0, 8, question.seed),
-        program.with_readers_of(0, 10),
-    ];
-    let free = program.without_locks();
+    let running = |machine: usize, roles: &[Role]| {
+        let there = question.machines[machine].hardware_threads();
+        there.min(roles.len())
+    };
+    // Holds are as long as with the threads that run at a time; without another
+    // recording, always as long as recorded.
+    let mut variants: BTreeMap<usize, Variants> = BTreeMap::new();
+    let growth = question
+        .fewer
+        .as_ref()
+        .and_then(|fewer| fewer.growth.as_ref().ok());
+    let which = |machine, roles: &[Role]| growth.map_or(0, |_| running(machine, roles));
+    for (machine, _, roles) in &places {
+        let running = which(*machine, roles);
+        variants.entry(running).or_insert_with(|| match growth {
+            Some(growth) => Variants::of(program.with_running(growth, running), question.seed),
+            None => Variants::of(program.clone(), question.seed),
+        });
+    }
     let tasks = tasks(places.len(), question);
     let run = |task: &Task| -> Result<Replayed, SimError> {
         let (machine, _, roles) = &places[task.place];
+        let variants = &variants[&which(*machine, roles)];
+        let as_is = &variants.as_is;
         let (program, lock) = match task.what {
-            What::Today => (program, TODAYS),
-            What::Ideal => (program, Subject::Ideal),
-            What::Lock(number) => (program, question.locks[number].subject()),
-            What::Free => (&free, Subject::Ideal),
+            What::Today => (as_is, TODAYS),
+            What::Ideal => (as_is, Subject::Ideal),
+            What::Lock(number) => (as_is, question.locks[number].subject()),
+            What::Free => (&variants.free, Subject::Ideal),
             What::Otherwise(number @ 3) => {
                 let readers = Subject::Lock("rw-queued", Waiters::SpinThenPark);
-                (&changed[number], readers)
+                (&variants.changed[number], readers)
             }
-            What::Otherwise(number) => (&changed[number], TODAYS),
+            What::Otherwise(number) => (&variants.changed[number], TODAYS),
         };
         replay(&Replay {
             machine: &drawn[*machine][task.draw],
@@ -167,7 +201,10 @@ pub fn advise(
         while let Some((task, result)) = results.next_if(|(task, _)| task.place == place) {
             point.add(task.what, result.map_err(|e| e.to_string()))?;
         }
-        points.push(point.point(*machine, *threads, roles.len(), question)?);
+        let mut point = point.point(*machine, *threads, roles.len(), question)?;
+        let variants = &variants[&which(*machine, roles)];
+        point.longer = variants.as_is.recorded.work_ns / program.recorded.work_ns.max(1.0);
+        points.push(point);
     }
     Ok(Some(Advice { gate, points }))
 }
@@ -280,6 +317,7 @@ impl Gathered {
             ideal: self.ideal,
             free: self.free.ok_or("a simulation ended without an outcome")?,
             what_ifs: self.what_ifs,
+            longer: 1.0,
         })
     }
 }
@@ -298,6 +336,7 @@ mod tests {
             channels: 0,
             classes: Vec::new(),
             modules: Vec::new(),
+            holds: Vec::new(),
             timeline: Vec::new(),
             recorded: Recorded {
                 work_ns: 1e6,

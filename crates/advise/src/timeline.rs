@@ -4,9 +4,6 @@
 use locklab_document::{Line, LinePoint, Lines, Medium, Part, Section};
 use locklab_replay::{Moment, Program};
 
-/// Every so many parts of the window have a name on the axis.
-const NAMED: usize = 8;
-
 /// The chart, if the window is long enough for one.
 pub(crate) fn timeline(program: &Program) -> Option<Section> {
     let (lock, moments) = (program.locks.first()?, &program.timeline);
@@ -29,10 +26,8 @@ pub(crate) fn timeline(program: &Program) -> Option<Section> {
         colour: Some(colour),
         bold: true,
     };
-    let name = |part: usize| match part.is_multiple_of(NAMED) {
-        true => format!("{:.1}", part as f64 * part_ms),
-        false => String::new(),
-    };
+    // Of all: the page leaves out those that have no room.
+    let name = |part: usize| format!("{:.1}", part as f64 * part_ms);
     let lines = Lines {
         title: format!(
             "threads that held lock {:#x}, and that waited for it",

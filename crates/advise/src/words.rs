@@ -295,6 +295,21 @@ pub(crate) fn not_seen(program: &Program, gate: &Gate) -> Vec<String> {
                 .to_owned(),
         );
     }
+    let predicted = gate.predicted().unwrap_or(1.0);
+    if predicted > 1.0 + TOLERANCE {
+        reasons.push(
+            "with more threads something takes longer that is no hold: memory that several \
+             threads write outside the locks, or a wait that looks like work"
+                .to_owned(),
+        );
+    }
+    if predicted < 1.0 - TOLERANCE {
+        reasons.push(
+            "with fewer threads the program waited for something that more threads do not wait \
+             for, or did something else"
+                .to_owned(),
+        );
+    }
     if here < 1.0 - TOLERANCE {
         reasons.push(
             "this machine is busier, or slower, than it was when it recorded; advise while it is \

@@ -3,7 +3,8 @@
 
 use assert_cmd::Command;
 use locklab_trace::{
-    Access, Attempt, BLOCK, Encoder, Event, FIRST, Header, Stopped, VERSION, close, file_bytes,
+    Access, Attempt, BLOCK, Encoder, Event, FIRST, Frames, Header, Stopped, VERSION, close,
+    file_bytes,
 };
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -38,7 +39,8 @@ fn write(folder: &Path, threads: &[Vec<(u64, Event<'static>)>]) -> PathBuf {
     header.stop(last, Stopped::Ended);
     bytes.truncate(usize::try_from(close(&header)).unwrap());
     bytes[..FIRST].copy_from_slice(header.bytes());
-    let file = folder.join("recording");
+    let drawn = threads.iter().map(Vec::len).sum::<usize>();
+    let file = folder.join(format!("recording-{}-{drawn}", threads.len()));
     std::fs::write(&file, bytes).unwrap();
     file
 }
@@ -47,8 +49,18 @@ fn write(folder: &Path, threads: &[Vec<(u64, Event<'static>)>]) -> PathBuf {
 /// `outside`, hold for `inside`, and a thread that has to wait has the lock
 /// `handoff` after the other gave it up.
 fn hot(outside: u64, inside: u64, handoff: u64) -> Vec<Vec<(u64, Event<'static>)>> {
-    let mut threads = vec![Vec::new(); 4];
-    let mut next: Vec<(u64, usize)> = (0..4).map(|thread| (97 * thread as u64, thread)).collect();
+    hot_of(4, [outside, inside, handoff])
+}
+
+/// The same of so many threads.
+fn hot_of(threads: usize, [outside, inside, handoff]: [u64; 3]) -> Vec<Vec<(u64, Event<'static>)>> {
+    let stack = Event::Stack {
+        number: 1,
+        frames: Frames(&[[7, 0, 0, 0, 0, 0, 0, 0]]),
+    };
+    let of = threads;
+    let mut threads = vec![vec![(0, stack)]; of];
+    let mut next: Vec<(u64, usize)> = (0..of).map(|thread| (97 * thread as u64, thread)).collect();
     let (mut free_at, mut drawn) = (0, 12_345_u64);
     for _ in 0..4000 {
         next.sort_unstable();
@@ -125,6 +137,11 @@ fn advice_begins_with_what_no_lock_can_beat_and_ends_with_what_it_rests_on() {
     assert!(wide.is_empty(), "{wide:?}");
     let page = std::fs::read_to_string(html).unwrap();
     assert!(page.contains("Rate over threads"), "a chart");
+    // Its lines have names, and the axis of the timeline has times.
+    for name in [">today's</text>", ">(ideal)</text>"] {
+        assert!(page.contains(name), "no {name}");
+    }
+    assert!(!page.contains("></text>"), "an axis without names");
 }
 
 #[test]
@@ -154,6 +171,41 @@ fn the_same_seed_gives_the_same_advice_and_more_threads_wait_more() {
 }
 
 #[test]
+fn a_second_recording_says_how_holds_grow_and_must_predict_the_other() {
+    let folder = tempfile::tempdir().unwrap();
+    let few = write(folder.path(), &hot_of(2, [100_000, 8_000, 4000]));
+    let many = write(folder.path(), &hot_of(4, [100_000, 10_000, 4000]));
+    let arguments = format!("{FEW} --threads 16 --on flat-16");
+    let both = format!("{} {arguments}", few.display());
+    let found = document(&many, &both);
+    let said = &found["gate"]["fewer_threads"];
+    assert_eq!(said["threads"], serde_json::json!([2, 4]), "{said}");
+    let close = |value: &Value, to: f64, by: f64| (value.as_f64().unwrap() / to - 1.0).abs() < by;
+    assert!(close(&said["ratio"], 1.0, 0.1), "{said}");
+    assert!(close(&said["holds_longer"], 1.25, 0.02), "{said}");
+    // In either order they are the same two recordings.
+    let other = format!("{} {arguments}", many.display());
+    assert_eq!(found, document(&few, &other));
+    // With sixteen threads holds are longer than recorded, and the lock limits more.
+    let alone = document(&many, &arguments);
+    let rate = |found: &Value| found["points"][0]["ideal"]["run"]["acquisitions_per_s"].as_f64();
+    assert!(rate(&found) < rate(&alone).map(|rate| 0.8 * rate));
+    assert_eq!(alone["gate"]["fewer_threads"], Value::Null);
+    // One that computed four times as long between its holds predicts another rate.
+    let slow = write(folder.path(), &hot_of(3, [400_000, 10_000, 4000]));
+    let both = format!("{} {arguments}", slow.display());
+    let out = advise(&many, &both).assert().code(1);
+    let error = String::from_utf8_lossy(&out.get_output().stderr).into_owned();
+    assert!(
+        error.contains("the recording of fewer threads predicts 0."),
+        "{error}"
+    );
+    let out = advise(&many, &many.display().to_string()).assert().code(1);
+    let error = String::from_utf8_lossy(&out.get_output().stderr).into_owned();
+    assert!(error.contains("both recordings have 4 threads"), "{error}");
+}
+
+#[test]
 fn without_the_programs_own_rate_there_is_no_advice() {
     let folder = tempfile::tempdir().unwrap();
     // Waits are a hundred times as long as a wake-up takes.
@@ -175,6 +227,14 @@ fn without_contention_there_is_nothing_to_gain() {
     let words = "% of the time is spent waiting for locks.\n";
     assert!(text.starts_with("Nothing to gain: 0"), "{text}");
     assert!(text.ends_with(words) && text.lines().count() == 1, "{text}");
+    // One thread waits for nobody, on no machine.
+    let one = write(folder.path(), &hot(100_000, 10_000, 4000)[..1]);
+    let out = advise(&one, "--on flat-16 --threads 8").assert().success();
+    let text = String::from_utf8_lossy(&out.get_output().stdout).into_owned();
+    assert_eq!(
+        text,
+        "Nothing to gain: only one thread takes locks, and never waits.\n"
+    );
 }
 
 #[test]
@@ -197,8 +257,6 @@ fn bad_input_is_said_in_a_sentence() {
     says(&whole, "--on atlantis", 2, "atlantis");
     says(&whole, "--locks cardboard", 2, "cardboard");
     says(&whole, "--threads 0", 2, "zero threads");
-    let one = write(folder.path(), &hot(100_000, 10_000, 4000)[..1]);
-    says(&std::fs::read(one).unwrap(), "", 1, "only one thread");
     let none = write(folder.path(), &[vec![(10, Event::Ended)]]);
     says(&std::fs::read(none).unwrap(), "", 1, "no pthread lock");
     let out = advise(Path::new("/nowhere/at/all"), "").assert().code(1);

@@ -3,6 +3,7 @@
 //! Threads are alike if their acquisitions come from the same call sites in
 //! similar parts and at similar rates.
 
+use crate::growth::{Place, place};
 use crate::program::{Class, Program, Role, Site};
 use locklab_judge::fork_seed;
 use std::collections::HashMap;
@@ -14,6 +15,8 @@ const ALIKE: f64 = 0.8;
 const RATES: f64 = 4.0;
 /// Number of sites by which a class is described.
 const SITES: usize = 3;
+/// The least likeness, by those sites, of classes of two recordings.
+const LIKE: f64 = 0.5;
 
 /// What tells the class of a thread.
 pub(crate) struct Trait {
@@ -125,15 +128,38 @@ impl Program {
         let Some(threads) = threads.filter(|&threads| threads != program.scaling_threads()) else {
             return (0..program.threads.len()).map(begin).collect();
         };
+        program.of_sizes(&sizes(&program.classes, threads), seed)
+    }
+
+    /// The threads that run if there are as many of each class as of the class of
+    /// another recording whose threads do the same; `None` if a class has none.
+    #[must_use]
+    pub fn cast_as(&self, other: &Self, seed: u64) -> Option<Vec<Role>> {
+        let mut sizes = vec![0; self.classes.len()];
+        for class in &other.classes {
+            let there = places(other, class);
+            let likeness = |own: &Class| likeness(&there, &places(self, own));
+            let likenesses = self.classes.iter().map(likeness).enumerate();
+            let (best, most) = likenesses.max_by(|a, b| a.1.total_cmp(&b.1))?;
+            if most < LIKE {
+                return None;
+            }
+            sizes[best] += class.threads;
+        }
+        Some(self.of_sizes(&sizes, seed))
+    }
+
+    /// So many threads of each class.
+    fn of_sizes(&self, sizes: &[usize], seed: u64) -> Vec<Role> {
         let mut roles = Vec::new();
-        for (number, size) in sizes(&program.classes, threads).into_iter().enumerate() {
-            let of_class = |&thread: &usize| program.threads[thread].class == number;
-            let members: Vec<usize> = (0..program.threads.len()).filter(of_class).collect();
+        for (number, &size) in sizes.iter().enumerate() {
+            let of_class = |&thread: &usize| self.threads[thread].class == number;
+            let members: Vec<usize> = (0..self.threads.len()).filter(of_class).collect();
             for copy in 0..size {
                 let Some(&thread) = members.get(copy % members.len().max(1)) else {
                     break;
                 };
-                let whose = &program.threads[thread];
+                let whose = &self.threads[thread];
                 let start = if copy < members.len() || whose.has_channels() {
                     0
                 } else {
@@ -146,6 +172,22 @@ impl Program {
         }
         roles
     }
+}
+
+/// Where a class acquires most, with the part of each place.
+fn places(program: &Program, class: &Class) -> Vec<(Place, f64)> {
+    let place = |(site, part): &(Site, f64)| (place(program, site), *part);
+    class.sites.iter().map(place).collect()
+}
+
+/// How alike two classes are, by the places that describe them: 1 if they are equal.
+fn likeness(one: &[(Place, f64)], two: &[(Place, f64)]) -> f64 {
+    let all = |of: &[(Place, f64)]| of.iter().map(|(_, part)| part).sum::<f64>().max(1e-9);
+    let common = one.iter().filter_map(|(place, part)| {
+        let (_, there) = two.iter().find(|(other, _)| other == place)?;
+        Some((part / all(one) * there / all(two)).sqrt())
+    });
+    common.sum()
 }
 
 /// A number below `bound` that the seed and `number` give.

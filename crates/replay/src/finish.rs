@@ -3,15 +3,15 @@
 
 use crate::classes::{Trait, classes};
 use crate::fault::Fault;
-use crate::moved::{fetched, moved, shorten};
+use crate::moved::{fetched, lengths, mean_fetch, moved, shorten};
 use crate::preempted::{longest_kept, without_cpu};
-use crate::program::{Program, Recorded, Step, Thread};
+use crate::program::{Held, Lock, Program, Recorded, Step, Thread};
 use crate::reading::{Reading, median};
 use crate::shared::keep;
 use crate::thread::Running;
 use crate::timeline::timeline;
 use crate::window::Limits;
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
 impl Reading<'_> {
     /// The program, in a window that ends at `to`; `recorder` is what the recorder
@@ -28,10 +28,10 @@ impl Reading<'_> {
             .filter(|running| !running.sites.is_empty());
         match taking.count() {
             0 => return Err(Fault::NoLock),
-            1 => return Err(Fault::OneThread),
+            1 if !limits.one_thread => return Err(Fault::OneThread),
             _ => {}
         }
-        self.without_moves();
+        let Moves { lengths, fetch_ns } = self.without_moves();
         // A thread that only makes others and waits for their ends may sleep for
         // all that is known: it is left out, and they begin without it.
         let part =
@@ -107,6 +107,18 @@ impl Reading<'_> {
             let ticks: u64 = running.iter().map(of).sum();
             self.trace.nanoseconds(ticks)
         };
+        let holds = lengths.into_iter().map(|((lock, site), (count, ticks))| {
+            let of = &self.locks[lock];
+            let is = |kept: &Lock| kept.image == of.image && kept.address == of.address;
+            let kept = kept.locks.iter().position(is);
+            Held {
+                lock: kept.and_then(|lock| u32::try_from(lock).ok()),
+                site: self.sites[site].clone(),
+                count,
+                mean_ns: self.trace.nanoseconds(ticks),
+            }
+        });
+        let holds = holds.collect();
         let wakes = self.wakes.costs().map(|(call, wake)| {
             let [call, wake] = [call, wake].map(|ticks| self.trace.nanoseconds(ticks));
             (call, wake)
@@ -129,6 +141,7 @@ impl Reading<'_> {
             recorder_ns: self.trace.nanoseconds(recorder),
             free_ns: free[0] as f64,
             wake_ns: wakes,
+            fetch_ns,
             left_out_threads: self.trace.threads.len() - running.len(),
             private_locks: kept.private,
             left_out_locks: kept.left_out,
@@ -149,6 +162,7 @@ impl Reading<'_> {
                 .collect(),
             channels: self.channels.count(),
             classes,
+            holds,
             modules: self.modules,
             recorded,
             timeline,
@@ -156,11 +170,19 @@ impl Reading<'_> {
     }
 }
 
+/// What is known when moves are in no step.
+struct Moves {
+    /// How often and for how many ticks locks were held, by lock and site.
+    lengths: BTreeMap<(usize, usize), (u64, u64)>,
+    /// What fetching a lock took that another thread had.
+    fetch_ns: Option<f64>,
+}
+
 impl Reading<'_> {
     /// Takes from the sections what moving their data took, and from what is before
     /// them what fetching their lock took, where that is known: both are as long as
     /// after the thread's own.
-    fn without_moves(&mut self) {
+    fn without_moves(&mut self) -> Moves {
         let moved = moved(&self.sections, self.locks.len());
         for (lock, ticks) in self.locks.iter_mut().zip(&moved) {
             lock.moved_ns = ticks.map(|ticks| self.trace.nanoseconds(ticks));
@@ -177,6 +199,10 @@ impl Reading<'_> {
                 let fetched = fetched.get(&(section.lock, section.site));
                 *before = before.saturating_sub(fetched.copied().unwrap_or(0));
             }
+        }
+        Moves {
+            lengths: lengths(&sections, &moved),
+            fetch_ns: mean_fetch(&sections, &fetched),
         }
     }
 }

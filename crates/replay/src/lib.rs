@@ -17,6 +17,7 @@ mod channels;
 mod classes;
 mod fault;
 mod finish;
+mod growth;
 mod moved;
 mod opening;
 mod preempted;
@@ -30,6 +31,7 @@ mod what_if;
 mod window;
 
 pub use fault::Fault;
-pub use program::{Class, Lock, Module, Program, Recorded, Role, Site, Step, Thread};
+pub use growth::{Growth, NoGrowth};
+pub use program::{Class, Held, Lock, Module, Program, Recorded, Role, Site, Step, Thread};
 pub use timeline::Moment;
 pub use window::Limits;

@@ -36,6 +36,9 @@ pub(crate) struct Section {
 /// a free lock take no longer.
 const LINE_NS: u64 = 250;
 
+/// No line comes from another CPU in less, in nanoseconds.
+const LEAST_NS: f64 = 10.0;
+
 /// By how many nanoseconds an acquisition takes longer whose lock another thread had,
 /// by place in the program: as much longer as what seems to be computed before it. The
 /// shorter half is compared, because in a long time another thread is likelier to have
@@ -54,6 +57,22 @@ pub(crate) fn fetched(sections: &[Section]) -> BTreeMap<(usize, usize), u64> {
         Some((place, longer.min(LINE_NS)))
     };
     places.into_iter().filter_map(longer).collect()
+}
+
+/// The mean of what fetching took, over all acquisitions that did; none if no place
+/// says what it took.
+pub(crate) fn mean_fetch(
+    sections: &[Section],
+    fetched: &BTreeMap<(usize, usize), u64>,
+) -> Option<f64> {
+    let of = |section: &Section| match section.after_other && section.before_ns.is_some() {
+        true => fetched.get(&(section.lock, section.site)),
+        false => None,
+    };
+    let all: Vec<u64> = sections.iter().filter_map(of).copied().collect();
+    let mean = all.iter().sum::<u64>() as f64 / all.len().max(1) as f64;
+    // Where both took as long, nothing was fetched, or not noticed.
+    (mean >= LEAST_NS).then_some(mean)
 }
 
 /// Of each lock by how many ticks its sections are longer after another thread's;
@@ -88,6 +107,28 @@ pub(crate) fn moved(sections: &[Section], locks: usize) -> Vec<Option<u64>> {
     sums.into_iter().map(mean).collect()
 }
 
+/// How often, and for how many ticks, each lock was held from each place, without what
+/// moving its data took.
+pub(crate) fn lengths(
+    sections: &[Section],
+    moved: &[Option<u64>],
+) -> BTreeMap<(usize, usize), (u64, u64)> {
+    let mut places: BTreeMap<(usize, usize), Vec<u64>> = BTreeMap::new();
+    for section in sections {
+        let more = match section.after_other {
+            true => moved.get(section.lock).copied().flatten().unwrap_or(0),
+            false => 0,
+        };
+        let place = places.entry((section.lock, section.site)).or_default();
+        place.push(section.ticks.saturating_sub(more));
+    }
+    let of = |(place, mut ticks): (_, Vec<u64>)| {
+        let count = ticks.len() as u64;
+        (place, (count, middle(&mut ticks)))
+    };
+    places.into_iter().map(of).collect()
+}
+
 /// The mean of the lower half. Of at least two.
 fn lower(of: &mut [u64]) -> u64 {
     of.sort_unstable();
@@ -96,11 +137,11 @@ fn lower(of: &mut [u64]) -> u64 {
 }
 
 /// The mean of the middle half: a counter may tick only every 10 ns, and then medians
-/// are of its ticks. Of at least four.
+/// are of its ticks. Of at least one.
 fn middle(of: &mut [u64]) -> u64 {
     of.sort_unstable();
     let half = &of[of.len() / 4..of.len() - of.len() / 4];
-    half.iter().sum::<u64>() / half.len() as u64
+    half.iter().sum::<u64>() / half.len().max(1) as u64
 }
 
 /// Takes so much from the work of a section that begins with this step, the longest
@@ -174,7 +215,10 @@ mod tests {
         };
         // Sometimes another had it because the thread computed for long.
         let sections = [one(false, 100), one(true, 160), one(true, 9000)].repeat(FEWEST);
-        assert_eq!(fetched(&sections), BTreeMap::from([((1, 3), 60)]));
+        let found = fetched(&sections);
+        assert_eq!(found, BTreeMap::from([((1, 3), 60)]));
+        assert_eq!(mean_fetch(&sections, &found), Some(60.0));
+        assert_eq!(mean_fetch(&sections, &BTreeMap::new()), None);
         assert_eq!(fetched(&sections[..9]), BTreeMap::new());
     }
 

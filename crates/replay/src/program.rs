@@ -61,6 +61,21 @@ pub struct Lock {
     pub moved_ns: Option<f64>,
 }
 
+/// Sections of one lock that were entered at one place while nothing else was held:
+/// those that held it alone.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Held {
+    /// Its place in [`Program::locks`]; `None` of a lock that is not among them.
+    pub lock: Option<u32>,
+    /// Where it was acquired.
+    pub site: Site,
+    /// How many were recorded.
+    pub count: u64,
+    /// How long they took, without what moving their data took; the longest and the
+    /// shortest quarter do not count.
+    pub mean_ns: f64,
+}
+
 /// A way to a call that acquires.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Site {
@@ -149,6 +164,9 @@ pub struct Recorded {
     /// What a call took that woke a thread, and how long after its end that ran,
     /// in nanoseconds, if there were enough.
     pub wake_ns: Option<(f64, f64)>,
+    /// How much longer the acquisition of a free lock took that another thread had
+    /// had, on average, in nanoseconds, if there were enough of both: in no step.
+    pub fetch_ns: Option<f64>,
     /// Threads of the recording that took no lock in the window, which have no
     /// part in the program.
     pub left_out_threads: usize,
@@ -198,6 +216,8 @@ pub struct Program {
     pub channels: usize,
     /// The classes of its threads, the most numerous first.
     pub classes: Vec<Class>,
+    /// How long its locks were held, by place.
+    pub holds: Vec<Held>,
     /// The files in which call sites are.
     pub modules: Vec<Module>,
     /// What was recorded.

@@ -67,7 +67,7 @@ proptest! {
         locks in 0_usize..4,
         count in 1_usize..20,
     ) {
-        let limits = Limits { acquisitions, locks, with_recorder: false };
+        let limits = Limits { acquisitions, locks, ..Limits::default() };
         let Ok(program) = Program::of(&trace(&threads, cpus), &limits) else {
             return Ok(());
         };

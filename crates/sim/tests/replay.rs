@@ -47,6 +47,7 @@ fn program(threads: &[&[Step]], locks: usize, channels: usize) -> Program {
             sites: Vec::new(),
         }],
         modules: Vec::new(),
+        holds: Vec::new(),
         timeline: Vec::new(),
         recorded: Recorded::default(),
     }

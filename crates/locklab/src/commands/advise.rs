@@ -2,6 +2,7 @@
 //! machines and with other numbers of threads.
 
 mod here;
+mod recordings;
 
 use crate::cli::Common;
 use crate::commands::matrix::{Threads, workers};
@@ -19,6 +20,7 @@ use locklab_preload_run::{Call, Symbols};
 use locklab_replay::{Fault, Limits, Module, Program, Site};
 use locklab_sim::Machine;
 use locklab_trace::Trace;
+use recordings::Recordings;
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -28,6 +30,10 @@ use std::process::ExitCode;
 pub struct AdviseArgs {
     /// The recording, of `locklab record`
     pub file: PathBuf,
+    /// A second recording of the program, with another number of threads: how much
+    /// longer holds take with more threads is taken from the two
+    #[arg(value_name = "FILE2")]
+    pub other: Option<PathBuf>,
     /// Machines to advise for: names of `locklab machine list`, or files
     /// [default: a model of the machine that made the recording]
     #[arg(long, value_name = "MACHINE", value_delimiter = ',')]
@@ -78,12 +84,24 @@ pub fn run(args: &AdviseArgs, common: &Common) -> Result<ExitCode, Error> {
         })
     });
     let locks: Vec<Candidate> = locks.collect::<Result<_, _>>()?;
-    let trace = read(&args.file)?;
-    let program = of_recording(&trace, args, false)?;
+    let recordings = Recordings::read(args)?;
+    let (file, trace) = (recordings.file, &recordings.trace);
+    let program = match self::program(trace, SPLIT_LOCKS, false) {
+        // Nor is there more of it elsewhere, or with more threads.
+        Err(fault @ Fault::OneThread) => {
+            return nothing(&sentence(&fault.to_string()), 0.0, common);
+        }
+        program => program.map_err(|fault| failed(file, fault))?,
+    };
     let recorded = &program.recorded;
     // Elsewhere, or with more threads, there may be more of it.
     if recorded.waiting() < NOTHING && on.is_empty() && args.threads.is_none() {
-        return nothing(recorded.waiting(), common);
+        let waiting = recorded.waiting();
+        let words = format!(
+            "Nothing to gain: {} % of the time is spent waiting for locks.",
+            percent(100.0 * waiting)
+        );
+        return nothing(&words, waiting, common);
     }
     let threads = args
         .threads
@@ -96,7 +114,7 @@ pub fn run(args: &AdviseArgs, common: &Common) -> Result<ExitCode, Error> {
         return Err(Error::Failed(format!(
             "{}: for {} % of the time in which threads waited for others, no recorded signal ended \
              the wait, so other numbers of threads cannot be run; leave out --threads",
-            args.file.display(),
+            file.display(),
             percent(100.0 * recorded.unmatched())
         )));
     }
@@ -110,18 +128,19 @@ pub fn run(args: &AdviseArgs, common: &Common) -> Result<ExitCode, Error> {
     if let (None, Ok(native)) = (&args.here, &native) {
         machine = here::measured(machine, native)?;
     }
+    question.fewer = recordings.fewer(&program, &machine)?;
     machine = here::as_recorded(machine, &program.recorded)?;
     if question.machines == [question.here.clone()] {
         question.machines = vec![machine.clone()];
     }
     question.here = machine;
-    let checked = of_recording(&trace, args, true)?;
-    let recorded = || self::program(&trace, args, MOST_LOCKS, true);
-    question.replayed = here::replayed(native, recorded, &args.file, &interrupt)?;
+    let checked = self::program(trace, SPLIT_LOCKS, true).map_err(|fault| failed(file, fault))?;
+    let recorded = || self::program(trace, MOST_LOCKS, true).map_err(|fault| failed(file, fault));
+    question.replayed = here::replayed(native, recorded, file, &interrupt)?;
     let bar = Progress::new(1, "simulations", common.quiet);
     let progress = |done: usize, of: usize| bar.set(done as u64, of as u64, "");
     let advice = advise(&program, &checked, &question, &interrupt, progress)
-        .map_err(|why| Error::Failed(format!("{}: {why}", args.file.display())))?;
+        .map_err(|why| Error::Failed(format!("{}: {why}", file.display())))?;
     drop(bar);
     let Some(advice) = advice else {
         return Err(Error::Interrupted("interrupted; nothing is kept".into()));
@@ -144,38 +163,32 @@ fn named(name: &str) -> Result<Machine, Error> {
     Machine::named(name).map_err(|e| Error::Usage(e.to_string()))
 }
 
-fn read(file: &Path) -> Result<Trace, Error> {
-    let failed = |why: String| Error::Failed(format!("{}: {why}", file.display()));
-    let bytes = std::fs::read(file).map_err(|e| failed(format!("cannot be read: {e}")))?;
-    Trace::read(bytes).map_err(|fault| failed(fault.to_string()))
-}
+/// The locks of a program that can be simulated: one that is split becomes eight.
+const SPLIT_LOCKS: usize = locklab_sim::MOST_LOCKS - 7;
 
-fn of_recording(trace: &Trace, args: &AdviseArgs, with_recorder: bool) -> Result<Program, Error> {
-    // A lock that is split becomes eight.
-    program(trace, args, locklab_sim::MOST_LOCKS - 7, with_recorder)
-}
-
-fn program(
-    trace: &Trace,
-    args: &AdviseArgs,
-    locks: usize,
-    with_recorder: bool,
-) -> Result<Program, Error> {
+fn program(trace: &Trace, locks: usize, with_recorder: bool) -> Result<Program, Fault> {
     let limits = Limits {
         locks,
         with_recorder,
         ..Limits::default()
     };
     Program::of(trace, &limits)
-        .map_err(|fault: Fault| Error::Failed(format!("{}: {fault}", args.file.display())))
+}
+
+/// What is wrong with a recording.
+fn failed(file: &Path, why: impl std::fmt::Display) -> Error {
+    Error::Failed(format!("{}: {why}", file.display()))
+}
+
+/// A clause as a sentence.
+fn sentence(clause: &str) -> String {
+    let mut letters = clause.chars();
+    let first = letters.next().map(|first| first.to_ascii_uppercase());
+    first.into_iter().chain(letters).chain(['.']).collect()
 }
 
 /// Nothing to gain, in a sentence.
-fn nothing(waiting: f64, common: &Common) -> Result<ExitCode, Error> {
-    let words = format!(
-        "Nothing to gain: {} % of the time is spent waiting for locks.",
-        percent(100.0 * waiting)
-    );
+fn nothing(words: &str, waiting: f64, common: &Common) -> Result<ExitCode, Error> {
     if common.json {
         let document = json!({
             "schema": 1,
@@ -213,6 +226,7 @@ fn question(
         machines,
         here,
         replayed: Here::Not("it was not asked for".into()),
+        fewer: None,
         threads,
         locks,
         draws: args.draws.into(),

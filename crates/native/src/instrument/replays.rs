@@ -84,6 +84,7 @@ fn program() -> Program {
         channels: 1,
         classes: vec![class(2, true), class(2, false)],
         modules: Vec::new(),
+        holds: Vec::new(),
         timeline: Vec::new(),
         recorded: Recorded {
             window_ns: 10_000.0,

@@ -6,7 +6,7 @@
 use locklab_advise::Here;
 use locklab_host::environment::Environment;
 use locklab_host::error::Error;
-use locklab_native::{Native, Replay, gate, scheduling};
+use locklab_native::{Native, Replay, gate, round_trip, scheduling};
 use locklab_replay::{Program, Recorded};
 use locklab_sim::Machine;
 use locklab_trace::Info;
@@ -33,11 +33,17 @@ pub(super) fn native(info: &Info) -> Result<Native, String> {
     }
 }
 
-/// A model with what futexes cost on this machine.
+/// A model with what futexes cost on this machine, and a transfer between two of its
+/// CPUs, as all are of a model of which nothing else is known.
 pub(super) fn measured(mut machine: Machine, native: &Native) -> Result<Machine, Error> {
-    if let [a, b, ..] = native.topology.order[..]
-        && let Some(scheduling) = scheduling::measure(a, b)
-    {
+    let [a, b, ..] = native.topology.order[..] else {
+        return Ok(machine);
+    };
+    if let Some(trip) = round_trip::alternating(a, b) {
+        machine = with_transfers(machine, trip / 2.0)?;
+        machine.description += &format!(", {:.0} ns between two of them", trip / 2.0);
+    }
+    if let Some(scheduling) = scheduling::measure(a, b) {
         for (key, us) in scheduling.figures() {
             machine = machine.with(key, us).map_err(Error::Failed)?;
         }
@@ -52,14 +58,45 @@ pub(super) fn measured(mut machine: Machine, native: &Native) -> Result<Machine,
     Ok(machine)
 }
 
+/// Between which CPUs a line may be transferred.
+const TRANSFERS: [&str; 3] = [
+    "transfer.cluster_ns",
+    "transfer.socket_ns",
+    "transfer.remote_ns",
+];
+
+/// A model in which every transfer takes so long.
+fn with_transfers(mut machine: Machine, ns: f64) -> Result<Machine, Error> {
+    let ns = ns.max(1.0);
+    let mut keys = TRANSFERS;
+    // What is nearer never takes longer, not even meanwhile.
+    if ns > machine.get(TRANSFERS[2]) {
+        keys.reverse();
+    }
+    for key in keys {
+        machine = machine.with(key, ns).map_err(Error::Failed)?;
+    }
+    Ok(machine)
+}
+
 /// How many times what the model has a recorded wake-up may take: beyond that the
 /// recording lacks what was waited for, and the gate has to say so.
 const PLAUSIBLE: f64 = 10.0;
 
-/// A model with what waking a thread took while the program was recorded, if the
-/// recording has enough of it: on a machine that is not idle, and in some virtual
-/// machines from minute to minute, that is several times what it is at another time.
-pub(super) fn as_recorded(machine: Machine, recorded: &Recorded) -> Result<Machine, Error> {
+/// A model with what waking a thread took while the program was recorded, and what
+/// fetching a lock that another thread had, if the recording has enough of them: on a
+/// machine that is not idle, and in some virtual machines from minute to minute, that is
+/// several times what it is at another time.
+pub(super) fn as_recorded(mut machine: Machine, recorded: &Recorded) -> Result<Machine, Error> {
+    // Where all are as far apart; otherwise it is not known which they were.
+    let [near, _, far] = TRANSFERS.map(|key| machine.get(key));
+    if let Some(fetch) = recorded.fetch_ns
+        && near == far
+    {
+        machine = with_transfers(machine, fetch)?;
+        machine.description +=
+            &format!("; as recorded, {fetch:.0} ns to fetch a lock that another thread had");
+    }
     let us = |key| 1e3 * machine.get(key);
     let (own_call, own_wake) = (us("scheduler.wake_call_us"), us("scheduler.wake_us"));
     let plausible =
