@@ -2,8 +2,8 @@
 //! costs the verdict a negligible amount.
 //!
 //! Pairs that decide nothing more could be spent on another
-//! comparison. There are three reasons to end, none of which makes a wrong call
-//! more likely:
+//! comparison. There are three reasons to end or to have fewer pairs from then on,
+//! none of which makes a wrong call more likely:
 //! - **Flat beyond doubt**: the 99.9 % interval lies within the margin, at
 //!   one of a few interim analyses fixed before the run. Such an extreme
 //!   boundary leaves the 5 % of the last analysis unchanged (J. L. Haybittle
@@ -38,11 +38,21 @@ pub const MORE: u32 = 29;
 pub enum Interim {
     /// More pairs may decide it.
     Open,
+    /// Its verdict is beyond doubt, and more pairs would narrow its interval.
+    Wide,
     /// Its verdict is beyond doubt, and its interval is narrow compared with
     /// the margin or with the effect.
     Decided,
     /// It is unclear, and would remain so with [`MORE`] times as many pairs.
     Hopeless,
+}
+
+impl Interim {
+    /// Whether the verdict is beyond doubt.
+    #[must_use]
+    pub fn is_beyond_doubt(self) -> bool {
+        matches!(self, Self::Wide | Self::Decided)
+    }
 }
 
 /// Probability of each tail of the 99.9 % interval.
@@ -74,8 +84,11 @@ pub fn interim(pairs: &[Pair], direction: Direction, delta: f64, band: f64) -> I
         .filter_map(|pair| pair.difference(direction))
         .collect();
     sorted.sort_by(f64::total_cmp);
-    if flat(&sorted, delta, band) || different(&sorted, delta, band) {
+    let found = [flat(&sorted, delta, band), different(&sorted, delta, band)];
+    if found.contains(&Some(Precision::Narrow)) {
         Interim::Decided
+    } else if found.contains(&Some(Precision::Wide)) {
+        Interim::Wide
     } else if is_hopeless(&sorted, delta, band) {
         Interim::Hopeless
     } else {
@@ -100,19 +113,39 @@ fn is_hopeless(sorted: &[f64], delta: f64, band: f64) -> bool {
     centre - half <= band && (centre + half_of_flat >= delta || band >= delta)
 }
 
-fn flat(sorted: &[f64], delta: f64, band: f64) -> bool {
+/// How well a difference is known that is beyond doubt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Precision {
+    Wide,
+    Narrow,
+}
+
+impl Precision {
+    /// That of these differences, for which an interval of `width` is narrow.
+    fn of(sorted: &[f64], width: f64) -> Self {
+        match interval(sorted, 0.025) {
+            Some((low, high)) if high - low <= width => Self::Narrow,
+            _ => Self::Wide,
+        }
+    }
+}
+
+fn flat(sorted: &[f64], delta: f64, band: f64) -> Option<Precision> {
     let within = interval(sorted, TAIL).is_some_and(|(low, high)| -delta < low && high < delta);
-    within && band < delta && is_narrow(sorted, delta / 4.0)
+    (within && band < delta).then(|| Precision::of(sorted, delta / 4.0))
 }
 
 /// Whether these differences would be called if all their signs were the same.
 /// With mixed signs such sizes are not an effect but bimodal noise; then the
 /// comparison ends unclear, which is correct.
-fn different(sorted: &[f64], delta: f64, band: f64) -> bool {
+fn different(sorted: &[f64], delta: f64, band: f64) -> Option<Precision> {
     let mut sizes: Vec<f64> = sorted.iter().map(|d| d.abs()).collect();
     sizes.sort_by(f64::total_cmp);
-    interval(&sizes, TAIL).is_some_and(|(low, _)| low > band.max(delta))
-        && is_narrow(&sizes, sizes[0].max(delta) / 3.0)
+    let called = interval(&sizes, TAIL).is_some_and(|(low, _)| low > band.max(delta));
+    let smallest = *sizes.first()?;
+    let alike = Precision::of(&sizes, smallest.max(delta) / 3.0) == Precision::Narrow;
+    let typical = sizes[sizes.len() / 2];
+    (called && alike).then(|| Precision::of(&sizes, (delta / 4.0).max(typical / 60.0)))
 }
 
 /// The interval of the location of `sorted` with probability `tail` in each
@@ -121,11 +154,6 @@ fn interval(sorted: &[f64], tail: f64) -> Option<(f64, f64)> {
     let (k, _) = limit_rank(sorted.len(), tail)?;
     let last = walsh::count(sorted.len()) + 1 - k;
     Some((walsh::kth(sorted, k), walsh::kth(sorted, last)))
-}
-
-/// Whether the 95 % interval is at most `width` wide.
-fn is_narrow(sorted: &[f64], width: f64) -> bool {
-    interval(sorted, 0.025).is_some_and(|(low, high)| high - low <= width)
 }
 
 #[cfg(test)]
@@ -158,8 +186,11 @@ mod tests {
                 .map(|i| centre + width * ((f64::from(i * 5 % 14) + 0.5) / 14.0 - 0.5))
                 .collect()
         };
-        for decided in [spread(0.0, 0.002), spread(0.2, 0.02), spread(-0.2, 0.02)] {
+        for decided in [spread(0.0, 0.002), spread(0.2, 0.007), spread(-0.2, 0.007)] {
             assert_eq!(at(&decided), Interim::Decided);
+        }
+        for wide in [spread(0.0, 0.012), spread(0.2, 0.02), spread(-0.2, 0.1)] {
+            assert_eq!(at(&wide), Interim::Wide);
         }
         for open in [spread(0.0, 0.05), spread(0.012, 0.01), spread(0.2, 0.4)] {
             assert_eq!(at(&open), Interim::Open);
@@ -213,7 +244,7 @@ mod tests {
     fn session(seed: u64, theta: f64, sigma: f64) -> (Verdict, Interim) {
         let mut pairs = Vec::new();
         let mut standing = Interim::Open;
-        while pairs.len() < 72 && standing == Interim::Open {
+        while pairs.len() < 72 && matches!(standing, Interim::Open | Interim::Wide) {
             pairs.push(pair(theta + sigma * normal(seed, pairs.len() as u64)));
             if is_look(pairs.len(), 14) {
                 standing = interim(&pairs, Direction::HigherIsBetter, 0.01, 0.0);

@@ -76,8 +76,21 @@ pub fn run_unrecorded(
 struct Standing {
     begun: bool,
     closed: bool,
+    /// Its verdict was beyond doubt at an interim analysis.
+    decided: bool,
     /// Pairs that may still be repeated.
     budget: u32,
+}
+
+/// How many pairs an open cell has for one of a cell that is decided and still
+/// wide.
+const OPEN_FIRST: usize = 4;
+
+impl Standing {
+    /// The cell with the least of these figures has the next turn.
+    fn due(&self, pairs: usize) -> usize {
+        pairs * if self.decided { OPEN_FIRST } else { 1 }
+    }
 }
 
 /// The time of samples and of the design.
@@ -142,7 +155,7 @@ impl Runner<'_> {
                 }
                 Schedule::RoundByRound | Schedule::Shared => (0..cells.len())
                     .filter(|i| self.open(instrument, cells, &standings, *i, &clock))
-                    .min_by_key(|i| cells[*i].pairs.len()),
+                    .min_by_key(|i| standings[*i].due(cells[*i].pairs.len())),
             };
             for index in 0..cells.len() {
                 let standing = &mut standings[index];
@@ -220,7 +233,7 @@ impl Runner<'_> {
         };
         standing.budget > 0
             && !enough(&cell.pairs, asked)
-            && instrument.interim(cell) == Interim::Open
+            && matches!(instrument.interim(cell), Interim::Open | Interim::Wide)
     }
 
     /// The pairs that are missing, in the order in which they will be run.
@@ -264,7 +277,7 @@ impl Runner<'_> {
         clock: &Clock,
         outcome: &mut Outcome,
     ) -> Result<(), Stopped> {
-        self.show(instrument, cells, index, clock);
+        self.show(instrument, (cells, standings), index, clock);
         if self.deadline.is_some_and(|end| Instant::now() >= end) {
             outcome.stopped = Some(Stop::TimeLimit);
             return Ok(());
@@ -321,6 +334,7 @@ impl Runner<'_> {
                 _ => None,
             };
             cell.pairs.push(pair);
+            standing.decided |= instrument.interim(cell).is_beyond_doubt();
             if let Some(why) = unsound {
                 return Err(Stopped::Cell(why));
             }
@@ -425,7 +439,13 @@ impl Runner<'_> {
         self.keep(cell, turn, other, &Sample::invalid(not_run));
     }
 
-    fn show(&self, instrument: &dyn Instrument, cells: &[Cell], now: usize, clock: &Clock) {
+    fn show(
+        &self,
+        instrument: &dyn Instrument,
+        (cells, standings): (&[Cell], &[Standing]),
+        now: usize,
+        clock: &Clock,
+    ) {
         let pairs = self.design.pairs;
         let running = || cells.iter().filter(|c| c.stopped.is_none());
         let of: u64 = running().map(|_| 2 * u64::from(pairs)).sum();
@@ -438,9 +458,7 @@ impl Runner<'_> {
         };
         let left = end.saturating_duration_since(instrument.now());
         let done = 1.0 - left.as_secs_f64() / time.as_secs_f64().max(1e-9);
-        let decided = running()
-            .filter(|cell| instrument.interim(cell) == Interim::Decided)
-            .count();
+        let decided = standings.iter().filter(|standing| standing.decided).count();
         let now = format!("{decided} of {} cells decided; {key}", cells.len());
         self.progress
             .set((done.clamp(0.0, 1.0) * of as f64) as u64, of, &now);

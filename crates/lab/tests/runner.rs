@@ -36,6 +36,8 @@ struct Script {
     longest: Option<Duration>,
     /// A cell is settled from so many pairs on.
     settled: usize,
+    /// The first cell is beyond doubt at so many pairs, and goes on.
+    wide: usize,
 }
 
 impl Default for Script {
@@ -57,6 +59,7 @@ impl Default for Script {
             time: None,
             longest: None,
             settled: usize::MAX,
+            wide: usize::MAX,
         }
     }
 }
@@ -101,6 +104,8 @@ impl Instrument for Script {
     fn interim(&self, cell: &Cell) -> Interim {
         if cell.pairs.len() >= self.settled {
             Interim::Decided
+        } else if cell.pairs.len() == self.wide && cell.key.number("critical") == Some(0) {
+            Interim::Wide
         } else {
             Interim::Open
         }
@@ -155,6 +160,10 @@ fn design(pairs: u32) -> Design {
         family: Family::FalseDiscovery,
         aa: false,
     }
+}
+
+fn lengths(cells: &[Cell]) -> Vec<usize> {
+    cells.iter().map(|cell| cell.pairs.len()).collect()
 }
 
 fn cells(count: u64) -> Vec<Cell> {
@@ -501,7 +510,6 @@ fn round_by_round_every_cell_has_a_pair_before_any_has_two() {
 
 #[test]
 fn a_design_by_time_goes_on_until_cells_are_settled_or_the_time_is_used_up() {
-    let lengths = |cells: &[Cell]| cells.iter().map(|c| c.pairs.len()).collect::<Vec<_>>();
     let mut settled = cells(3);
     let mut script = Script {
         time: Some(Duration::from_secs(3600)),
@@ -535,6 +543,33 @@ fn a_design_by_time_goes_on_until_cells_are_settled_or_the_time_is_used_up() {
     };
     let outcome = run(3, &mut restless, &mut script);
     assert_eq!((outcome.repeated, lengths(&restless)), (40, vec![10]));
+}
+
+#[test]
+fn a_cell_beyond_doubt_and_wide_goes_on_with_a_quarter_of_the_pairs() {
+    let mut all = cells(3);
+    let mut script = Script {
+        time: Some(Duration::from_secs(4)),
+        takes: Duration::from_millis(5),
+        wide: 12,
+        schedule: Schedule::RoundByRound,
+        ..Script::default()
+    };
+    let outcome = run(12, &mut all, &mut script);
+    assert_eq!(outcome.stopped, None);
+    // 400 pairs: from the 48th on the first cell has one for four of the others.
+    assert_eq!(lengths(&all), [45, 178, 177]);
+    // Alone, it has all of them.
+    let mut alone = cells(1);
+    let mut script = Script {
+        time: Some(Duration::from_secs(4)),
+        takes: Duration::from_millis(5),
+        wide: 12,
+        schedule: Schedule::RoundByRound,
+        ..Script::default()
+    };
+    run(12, &mut alone, &mut script);
+    assert_eq!(lengths(&alone), [400]);
 }
 
 #[test]

@@ -2,13 +2,14 @@
 //! It is one pair of the laboratory.
 //!
 //! Baseline and experiment are built in place, alternately, at one address,
-//! with one set of contexts and one shared section; another block has another
-//! address. (On one virtual machine, the address of a contended line changed
+//! with one set of contexts and one shared section; another pair of slices has
+//! another address. (On one virtual machine, the address of a contended line changed
 //! results by up to 25 % for the life of a process; see docs/native.md.) All
 //! that must be done between slices is done by the worker that arrives last,
 //! while the others wait: no controller thread wakes up. This module knows one
 //! cell and no statistics.
 
+use crate::addresses::{Addresses, Sizes};
 use crate::arena::{Arena, room};
 use crate::clockwork::Clockwork;
 use crate::disturbance::{self, Account, Disturbance, Usage};
@@ -24,7 +25,6 @@ use crate::timeline::Timeline;
 use crate::turn::{Place, Worker};
 use crate::work::{Head, Section};
 use locklab_host::clock;
-use locklab_judge::fork_seed;
 use locklab_workload::Turn;
 use std::cell::{Cell, RefCell};
 use std::ptr::NonNull;
@@ -92,17 +92,14 @@ pub(crate) struct PairRecord {
 pub(crate) struct Block {
     pub(crate) request: Request,
     links: Vec<(usize, usize)>,
-    /// The contexts of all workers for each lock.
-    contexts: Vec<Vec<NonNull<u8>>>,
-    /// The locks as each worker uses them.
-    places: Vec<Vec<Place>>,
+    /// The addresses of which each pair uses one set.
+    addresses: Vec<Addresses>,
     /// The turns of each worker.
     turns: Vec<Vec<Turn>>,
     /// The part of each worker in the program that is replayed; none without one.
     parts: Vec<Part>,
     /// The channels of that program.
     channels: Vec<Channel>,
-    privates: Vec<NonNull<Section>>,
     control: NonNull<Control>,
     most_pairs: usize,
     pairs: NonNull<PairRecord>,
@@ -127,12 +124,6 @@ unsafe impl Send for Block {}
 // SAFETY: as above.
 unsafe impl Sync for Block {}
 
-/// The bytes over which lock and shared section are spread: many lines in
-/// several pages.
-const SPREAD: usize = 64 * 1024;
-/// The same for the data of one worker.
-const SPREAD_OF_ONE: usize = 4096;
-
 impl Block {
     /// Allocates the memory of a block.
     ///
@@ -143,31 +134,13 @@ impl Block {
         let most_pairs = request.most_pairs();
         let sides = request.codes.len();
         let slices = sides * most_pairs * threads;
-        let larger = |a: std::alloc::Layout, b: std::alloc::Layout| {
-            let align = a.align().max(b.align());
-            std::alloc::Layout::from_size_align(a.size().max(b.size()), align).unwrap_or(a)
-        };
-        let none = std::alloc::Layout::new::<()>();
-        let codes = request.codes.iter();
-        let lock = codes.clone().map(|code| code.lock).fold(none, larger);
-        let context = codes.map(|code| code.context).fold(none, larger);
         let latencies = if request.latency {
             sides * threads * 2 * LATENCIES
         } else {
             1
         };
-        let locks = request.locks.max(1) as usize;
-        let moved = request.moved();
-        // With room for a head beside it.
-        let (lock, beside) = lock
-            .extend(std::alloc::Layout::new::<Head>())
-            .map_err(|e| format!("a lock does not fit the address space: {e}"))?;
-        let lines = request.mix.lines.max(1) as usize;
-        let of_a_lock = room(lock.size().max(1)) + 2 * SPREAD + room(size_of::<Section>() * lines);
-        let of_a_worker =
-            locks * room(context.size().max(1)) + room(size_of::<Section>()) + 2 * SPREAD_OF_ONE;
-        let size = locks * of_a_lock
-            + threads * of_a_worker
+        let sizes = Sizes::of(&request)?;
+        let size = sizes.room()
             + room(size_of::<Control>())
             + room(size_of::<PairRecord>() * most_pairs)
             + room(size_of::<SliceRecord>() * most_pairs * sides)
@@ -175,62 +148,15 @@ impl Block {
             + room(8 * (slices * request.windows.count).max(1))
             + room(8 * latencies);
         let mut arena = Arena::new(size)?;
-        let mut drawn = 0;
-        let places = fork_seed(request.seed, 0);
-        let mut skip = |arena: &mut Arena, spread: usize| {
-            let lines = (spread / 128) as u64;
-            drawn += 1;
-            arena.skip((fork_seed(places, drawn) % lines) as usize * 128);
-        };
-        // By rising addresses, which is the order of nested pairs.
-        let placed: Vec<(NonNull<u8>, NonNull<Section>)> = (0..locks)
-            .map(|_| {
-                skip(&mut arena, SPREAD);
-                let lock = arena.place(lock);
-                skip(&mut arena, SPREAD);
-                let shared = arena.take::<Section>(lines);
-                (lock, shared)
-            })
-            .collect();
-        let (mut places, mut privates) = (Vec::new(), Vec::new());
-        for _ in 0..threads {
-            skip(&mut arena, SPREAD_OF_ONE);
-            let of_worker: Vec<Place> = placed
-                .iter()
-                .enumerate()
-                .map(|(number, (lock, shared))| {
-                    let moved = moved.get(number).copied().flatten();
-                    Place {
-                        lock: *lock,
-                        context: arena.place(context),
-                        shared: *shared,
-                        lines,
-                        head: match moved {
-                            // SAFETY: in what was placed for the lock, behind it.
-                            Some(_) => unsafe { lock.add(beside) }.cast(),
-                            None => shared.cast(),
-                        },
-                        moved: moved.unwrap_or(0),
-                    }
-                })
-                .collect();
-            places.push(of_worker);
-            skip(&mut arena, SPREAD_OF_ONE);
-            privates.push(arena.put(Section::default()));
-        }
         Ok(Self {
             links: links(threads.min(request.cpus.len())),
-            contexts: (0..locks)
-                .map(|lock| places.iter().map(|of| of[lock].context).collect())
-                .collect(),
-            places,
+            addresses: sizes.draw(&mut arena, &request),
             turns: (0..threads).map(|worker| request.turns(worker)).collect(),
             parts: request.parts(),
             channels: match &request.replay {
                 Some((replay, _)) => (0..replay.channels()).map(|_| Channel::default()).collect(),
                 None => Vec::new(),
             },
-            privates,
             control: arena.put(Control::default()),
             most_pairs,
             pairs: arena.take(most_pairs),
@@ -255,9 +181,26 @@ impl Block {
         self.control().side.load(Ordering::Relaxed) as usize
     }
 
-    /// The address of the lock, the first if there are several.
-    pub(crate) fn address(&self) -> usize {
-        self.places[0][0].lock.as_ptr().addr()
+    /// The number of sets of addresses.
+    pub(crate) fn addresses(&self) -> usize {
+        self.addresses.len()
+    }
+
+    /// All sets of addresses.
+    #[cfg(test)]
+    pub(crate) fn sets(&self) -> &[Addresses] {
+        &self.addresses
+    }
+
+    /// The set of addresses that a pair uses, by its number.
+    pub(crate) fn address_of(&self, pair: usize) -> usize {
+        self.request.turn_of(pair) % self.addresses.len()
+    }
+
+    /// The address of the lock of a pair, the first if there are several.
+    pub(crate) fn address(&self, pair: usize) -> usize {
+        let places = self.addresses[self.address_of(pair)].places(0);
+        places[0].lock.as_ptr().addr()
     }
 
     /// Notes that a CPU quota stopped threads in so many periods.
@@ -316,12 +259,6 @@ impl Block {
         }
     }
 
-    /// The locks with the contexts of all workers.
-    fn locks(&self) -> impl Iterator<Item = (NonNull<u8>, &[NonNull<u8>])> {
-        let locks = self.places[0].iter().map(|place| place.lock);
-        locks.zip(self.contexts.iter().map(Vec::as_slice))
-    }
-
     /// Waits for the others; the last one runs `serial`.
     fn meet(&self, serial: impl FnOnce(&Control)) {
         // With more workers than CPUs, a spinning worker keeps others from
@@ -354,7 +291,7 @@ impl Block {
             self.measure_link(pair, worker);
             let draw = self.request.draw(pair);
             let sides = draw.sides();
-            self.meet(|control| self.build(control, sides[0]));
+            self.meet(|control| self.build(control, pair, sides[0]));
             for (at, &side) in sides.iter().enumerate() {
                 if control.over.load(Ordering::Relaxed) {
                     break 'pairs;
@@ -363,7 +300,7 @@ impl Block {
                 self.meet(|control| {
                     self.tear_down(control, pair, side);
                     match sides.get(at + 1) {
-                        Some(next) => self.build(control, *next),
+                        Some(next) => self.build(control, pair, *next),
                         None => self.end_pair(control, pair),
                     }
                 });
@@ -406,18 +343,19 @@ impl Block {
     }
 
     /// Builds a lock and starts the clock, while all workers wait.
-    fn build(&self, control: &Control, side: usize) {
+    fn build(&self, control: &Control, pair: usize, side: usize) {
         control.side.store(side as u32, Ordering::Relaxed);
         let code = &self.request.codes[side];
+        let addresses = &self.addresses[self.address_of(pair)];
         // SAFETY: the places are for this, hold nothing, and all others wait.
         unsafe {
-            for place in &self.places[0] {
+            for place in addresses.places(0) {
                 for line in 0..place.lines {
                     place.shared.add(line).write(Section::default());
                 }
                 place.head.write(Head::default());
             }
-            for (lock, contexts) in self.locks() {
+            for (lock, contexts) in addresses.locks() {
                 code.build(lock, contexts);
             }
         }
@@ -432,11 +370,12 @@ impl Block {
     fn tear_down(&self, control: &Control, pair: usize, side: usize) {
         // SAFETY: in our arena, shared by design.
         let kept = |place: &Place| unsafe { place.head.as_ref() }.turns();
-        let turns_kept = self.places[0].iter().map(kept).sum();
+        let addresses = &self.addresses[self.address_of(pair)];
+        let turns_kept = addresses.places(0).iter().map(kept).sum();
         // SAFETY: built by `build`, idle since all workers are here; and the
         // record is in bounds and used by nobody else now.
         unsafe {
-            for (lock, contexts) in self.locks() {
+            for (lock, contexts) in addresses.locks() {
                 self.request.codes[side].tear_down(lock, contexts);
             }
             self.slice_at(pair, side).write(SliceRecord {
@@ -550,14 +489,15 @@ impl Block {
             std::slice::from_raw_parts_mut(first, windows.count)
         };
         let timed = request.is_timed(pair);
+        let addresses = &self.addresses[self.address_of(pair)];
         let before = account.read();
         let slice = Slice {
             worker: Worker {
                 me: worker as u64 + 1,
-                places: &self.places[worker],
+                places: addresses.places(worker),
                 turns: &self.turns[worker],
                 // SAFETY: in our arena; this worker's own.
-                private: unsafe { self.privates[worker].as_ref() },
+                private: unsafe { addresses.private(worker).as_ref() },
                 critical: request.critical[worker],
                 non_critical: request.non_critical,
                 stage: self.parts.get(worker).map(|part| Stage {

@@ -54,8 +54,8 @@ impl Native {
             line(
                 "Method",
                 format!(
-                    "alternating slices by the same threads, both locks at one address; a pair is \
-                     a block of such slices; another address each block; {}",
+                    "alternating slices by the same threads, both locks at one address, then at \
+                     another; a pair is a block of such slices; {}",
                     match spec.layout {
                         None => format!("{} code layouts in turn", LAYOUTS),
                         Some(layout) => format!("code layout {layout}, as asked"),

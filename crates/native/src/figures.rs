@@ -4,6 +4,7 @@
 //! slice did little work, but the slice is not left out for that. This module
 //! judges nothing.
 
+use crate::anova::between;
 use crate::block::Block;
 use crate::disturbance::Disturbance;
 use crate::latency::{quantile, saved};
@@ -24,8 +25,12 @@ pub(crate) struct Detail {
     per_thread: Vec<u64>,
     /// Acquisitions and nanoseconds in each code layout.
     pub(crate) layouts: Vec<(u64, u64)>,
-    /// The address of the lock.
+    /// The address of the lock in the first pair of slices.
     address: String,
+    /// The variance of the rate from one address to another, without that between
+    /// slices, relative to the square of the rate; `None` if no address had two.
+    #[serde(default)]
+    pub(crate) address_variance: Option<f64>,
     /// The pairs of slices, by outcome.
     pub(crate) slices: Slices,
     /// In how many periods a CPU quota stopped threads during the block.
@@ -195,6 +200,7 @@ fn sample(block: &Block, sorted: &Sorted, side: usize, alone: Option<f64>) -> Sa
     let code = &request.codes[side];
     let mut per_thread = vec![0_u64; request.threads];
     let mut layouts = vec![(0_u64, 0_u64); LAYOUTS];
+    let mut at_addresses = vec![Vec::new(); block.addresses()];
     let (mut took, mut handoffs, mut streak_max, mut writes) = (0_u64, 0_u64, 0_u64, 0_u64);
     let (mut cpu, mut available) = (0.0, 0.0);
     let mut windows: Vec<Vec<u64>> = Vec::new();
@@ -207,6 +213,7 @@ fn sample(block: &Block, sorted: &Sorted, side: usize, alone: Option<f64>) -> Sa
         took += length;
         let layout = &mut layouts[request.layout_of(pair, side) % LAYOUTS];
         *layout = (layout.0 + turns, layout.1 + length);
+        at_addresses[block.address_of(pair)].push(turns as f64 / length.max(1) as f64);
         for (worker, sum) in workers.iter().zip(&mut per_thread) {
             *sum += worker.tally.turns;
             writes += worker.tally.writes;
@@ -277,7 +284,9 @@ fn sample(block: &Block, sorted: &Sorted, side: usize, alone: Option<f64>) -> Sa
     let detail = Detail {
         per_thread,
         layouts,
-        address: format!("{:#x}", block.address()),
+        address: format!("{:#x}", block.address(0)),
+        address_variance: between(&at_addresses)
+            .map(|of| of / (turns as f64 / took.max(1) as f64).powi(2)),
         slices: sorted.slices[side],
         throttled: block.throttled(),
     };

@@ -8,6 +8,8 @@
 //! This crate knows nothing of statistics, stores nothing and prints nothing.
 //! The method, its calibration and its limits are in docs/native.md.
 
+mod addresses;
+mod anova;
 mod arena;
 mod block;
 pub mod card;

@@ -106,8 +106,8 @@ const CALIBRATIONS: u64 = 10;
 /// The share of its time that starting and ending a block may take.
 const STARTS: u64 = 12;
 /// The part of its time in which a cell has the pairs that let it be called. Many
-/// short blocks are worth more than a few long ones: what the address of a block
-/// and the place of its CPUs do to a ratio scatters more than its slices.
+/// short blocks are worth more than a few long ones: what the moment and the place
+/// of its CPUs do to a ratio scatters more than its slices.
 const FIRST_ROUNDS: u64 = 7;
 /// The longest block, in ns: within some seconds each cell of a matrix has its
 /// turn, so that a noisy one affects all of them.

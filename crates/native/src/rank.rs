@@ -281,7 +281,8 @@ impl Instrument for RankedSlices {
             if name == "Method" {
                 *fact = format!(
                     "slices of every lock by the same threads, in an order drawn anew each round, \
-                     at one address, in {} code layouts in turn; another address each block",
+                     all of a round at one address; another address each round; {} code layouts \
+                     in turn",
                     LAYOUTS
                 );
             }

@@ -191,10 +191,15 @@ impl Request {
         Draw { order, count }
     }
 
+    /// The number of pair `pair` among those of its kind: timed ones and others each
+    /// have their own turn through addresses and layouts.
+    pub(crate) fn turn_of(&self, pair: usize) -> usize {
+        if self.latency { pair / 2 } else { pair }
+    }
+
     /// The code layout of a lock in pair `pair`.
     pub(crate) fn layout_of(&self, pair: usize, side: usize) -> usize {
-        // Each kind of pair has its own turn through the layouts.
-        let pair = if self.latency { pair / 2 } else { pair };
+        let pair = self.turn_of(pair);
         self.layout.unwrap_or_else(|| {
             // All layouts equally often, in an order of the block's own; after
             // each round against others of the other locks.

@@ -5,8 +5,10 @@
 //! A ratio is over addresses and layouts, so neither changes it; this module
 //! gives how much either changes one lock's own rate. It judges nothing.
 
+use crate::anova::{between, mean, variance};
 use crate::card;
 use crate::figures::Detail;
+use crate::round_trip::median;
 use locklab_document::number;
 use locklab_document::{Column, ColumnGroup, Part, Section, Table};
 use locklab_lab::experiment::{Cell, Experiment, Provenance, Sample};
@@ -22,8 +24,11 @@ const LEAST_BLOCKS: usize = 6;
 /// Standard deviations of one lock's rate, as fractions of it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub(crate) struct Spread {
-    /// From one block to another: another address, and another minute.
+    /// From one block to another: other addresses, and another moment.
     pub(crate) blocks: f64,
+    /// From one address to another, within a block; without the noise of the
+    /// slices. `None` where blocks are too short to tell.
+    pub(crate) addresses: Option<f64>,
     /// From one code layout to another, within a block; without the noise of
     /// the slices. `None` where one layout was fixed.
     pub(crate) layouts: Option<f64>,
@@ -111,6 +116,7 @@ fn section(rows: &[Row]) -> Section {
         groups: vec![
             ColumnGroup::new("", vec![Column::new("threads", 7)]),
             sides("block to block"),
+            sides("addresses"),
             sides("code layouts"),
         ],
         rows: rows
@@ -119,6 +125,7 @@ fn section(rows: &[Row]) -> Section {
                 let sides = [&row.baseline, &row.experiment];
                 let mut line = vec![row.threads.to_string()];
                 line.extend(sides.map(|spread| percent(spread.blocks)));
+                line.extend(sides.map(|spread| number::or_dash(spread.addresses, percent)));
                 line.extend(sides.map(|spread| number::or_dash(spread.layouts, percent)));
                 line
             })
@@ -127,9 +134,9 @@ fn section(rows: &[Row]) -> Section {
     Section::new("What place and layout are worth")
         .note(
             "Standard deviation of one lock's own rate, median over the cells: from one block \
-             to another (another address, another moment), and between layouts of the same \
-             code within a block (none: no more than chance). Ratios are over all of them; a \
-             program has one of each.",
+             to another (another moment and place), and within a block between addresses and \
+             between layouts of the same code (none: no more than chance). Ratios are over all \
+             of them; a program has one of each.",
         )
         .with(Part::Table(table))
 }
@@ -168,22 +175,27 @@ fn rows(cells: &[Cell]) -> Vec<Row> {
 
 /// The medians of each figure.
 fn middle(spreads: &[Spread]) -> Spread {
-    let layouts: Vec<f64> = spreads.iter().filter_map(|s| s.layouts).collect();
+    let known = |of: fn(&Spread) -> Option<f64>| {
+        let list: Vec<f64> = spreads.iter().filter_map(of).collect();
+        (!list.is_empty()).then(|| median(&list))
+    };
     let blocks: Vec<f64> = spreads.iter().map(|s| s.blocks).collect();
     Spread {
-        blocks: crate::round_trip::median(&blocks),
-        layouts: (!layouts.is_empty()).then(|| crate::round_trip::median(&layouts)),
+        blocks: median(&blocks),
+        addresses: known(|s| s.addresses),
+        layouts: known(|s| s.layouts),
     }
 }
 
 /// The spread of one lock in one cell, from its samples.
 fn spread<'a>(samples: impl Iterator<Item = &'a Sample>) -> Option<Spread> {
-    let mut rates = Vec::new();
+    let (mut rates, mut of_addresses) = (Vec::new(), Vec::new());
     let mut of_layout: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
     for sample in samples {
         let rate = *sample.values.get(OPS)?;
         let detail = Detail::of(sample)?;
         rates.push(rate);
+        of_addresses.extend(detail.address_variance);
         for (layout, (turns, ns)) in detail.layouts.iter().enumerate() {
             if *ns > 0 {
                 // Relative to the block's own rate, because the block's effect
@@ -195,43 +207,11 @@ fn spread<'a>(samples: impl Iterator<Item = &'a Sample>) -> Option<Spread> {
     }
     (rates.len() >= LEAST_BLOCKS).then(|| Spread {
         blocks: variance(&rates).sqrt() / mean(&rates),
-        layouts: between(&of_layout.into_values().collect::<Vec<_>>()),
+        addresses: (of_addresses.len() >= LEAST_BLOCKS)
+            .then(|| mean(&of_addresses).max(0.0).sqrt()),
+        layouts: between(&of_layout.into_values().collect::<Vec<_>>())
+            .map(|component| component.max(0.0).sqrt()),
     })
-}
-
-/// The standard deviation between groups, from which the variation within them
-/// is subtracted: the variance component of an unbalanced one-way layout
-/// (Searle, Casella and McCulloch 1992, section 3.6).
-fn between(groups: &[Vec<f64>]) -> Option<f64> {
-    let all: Vec<f64> = groups.iter().flatten().copied().collect();
-    let (k, n) = (groups.len() as f64, all.len() as f64);
-    if groups.len() < 2 || all.len() <= groups.len() {
-        return None;
-    }
-    let grand = mean(&all);
-    let sizes = || groups.iter().map(|group| group.len() as f64);
-    let inside: f64 = groups
-        .iter()
-        .map(|group| variance(group) * (group.len() as f64 - 1.0))
-        .sum();
-    let apart: f64 = groups
-        .iter()
-        .map(|group| group.len() as f64 * (mean(group) - grand).powi(2))
-        .sum();
-    let size = (n - sizes().map(|s| s * s).sum::<f64>() / n) / (k - 1.0);
-    let component = (apart / (k - 1.0) - inside / (n - k)) / size;
-    Some(component.max(0.0).sqrt())
-}
-
-fn mean(list: &[f64]) -> f64 {
-    list.iter().sum::<f64>() / list.len().max(1) as f64
-}
-
-/// Variance of a sample; 0 for one figure.
-fn variance(list: &[f64]) -> f64 {
-    let mean = mean(list);
-    let squares: f64 = list.iter().map(|x| (x - mean).powi(2)).sum();
-    squares / (list.len().max(2) - 1) as f64
 }
 
 #[cfg(test)]
@@ -275,10 +255,23 @@ mod tests {
     }
 
     #[test]
-    fn chance_within_layouts_is_no_difference_between_them() {
-        let noisy = [vec![0.9, 1.1, 0.9, 1.1], vec![1.1, 0.9, 1.1, 0.9]];
-        assert_eq!(between(&noisy), Some(0.0));
-        assert_eq!(between(&[vec![1.0, 1.0]]), None);
+    fn what_addresses_are_worth_is_the_mean_over_blocks() {
+        // Chance makes some components negative; what counts is their mean.
+        let blocks: Vec<Sample> = [0.0009, -0.0001, 0.0004, 0.0004, 0.0004, 0.0004]
+            .map(|component| {
+                let mut block = sample(1000.0, &[1000.0]);
+                block.detail["address_variance"] = component.into();
+                block
+            })
+            .into();
+        let addresses = spread(blocks.iter()).unwrap().addresses.unwrap();
+        assert!((addresses - 0.02).abs() < 1e-9, "{addresses}");
+        assert_eq!(
+            spread(blocks[..5].iter().chain([&sample(1000.0, &[1000.0])]))
+                .unwrap()
+                .addresses,
+            None
+        );
     }
 
     #[test]

@@ -283,7 +283,7 @@ fn method(report: &Report, ranking: &Ranking) -> String {
         Provenance::Simulation(_) => {
             "runs all of them on one machine that the model's assumptions allow"
         }
-        _ => "has slices of all of them, in a new random order, at one address",
+        _ => "has slices of all of them, each round in a new random order and at another address",
     };
     let subject = report.context.words.subject;
     format!(

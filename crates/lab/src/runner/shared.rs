@@ -27,7 +27,7 @@ impl Runner<'_> {
         outcome: &mut Outcome,
     ) -> Result<(), Stopped> {
         if let Some(first) = open.first() {
-            self.show(instrument, cells, *first, clock);
+            self.show(instrument, (cells, standings), *first, clock);
         }
         if self.deadline.is_some_and(|end| Instant::now() >= end) {
             outcome.stopped = Some(super::Stop::TimeLimit);

@@ -28,7 +28,7 @@ struct Character {
     /// Standard deviation of a contended slice of 1 ms, and of one of a thread
     /// alone: shorter ones have more.
     noise: [f64; 2],
-    /// Standard deviation of the ratio from block to block: another address.
+    /// Standard deviation of the ratio from block to block: other addresses.
     address: f64,
     /// The host moves the CPUs so often, in ns: to three times the distance.
     moves: Option<u64>,
