@@ -23,8 +23,11 @@ type Wide = <Sim as Platform>::Usize;
 const FREE: u8 = 0;
 const HELD: u8 = 1;
 
-/// The locks: name, what it is, and how it is simulated.
-const LOCKS: [(&str, fn() -> Arc<dyn Foreign>); 9] = [
+/// Makes a lock that the simulator can run.
+type Make = fn() -> Arc<dyn Foreign>;
+
+/// The locks: their names, and how each is made.
+const LOCKS: [(&str, Make); 9] = [
     // T. Downs, concurrency-hierarchy-bench, fairlocks: "pure spin", "pause spin".
     ("program:ttas-swap", simulated::<ReadFirst<true>>),
     // spinlock-performance-comparison in Rust: TTASLock.
