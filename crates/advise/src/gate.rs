@@ -2,22 +2,13 @@
 
 use crate::candidates::TODAYS;
 use crate::fewer::Predicted;
+use crate::here::Here;
 use crate::question::Question;
 use locklab_replay::Program;
 use locklab_sim::{Placement, Replay, Replayed, SimError, replay};
 
 /// By how much the simulated rate may differ from the recorded one.
 pub const TOLERANCE: f64 = 0.15;
-
-/// Whether the program was replayed by real threads, under its own lock, on the
-/// machine that recorded.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Here {
-    /// At so many times its recorded rate.
-    Rate(f64),
-    /// It was not, for this reason.
-    Not(String),
-}
 
 /// How the program's own rate was met.
 #[derive(Clone, Debug)]

@@ -1,6 +1,6 @@
 //! The advice for programs: one document, whose figures are those of the report.
 
-use crate::gate::Here;
+use crate::here::Here;
 use crate::question::Question;
 use crate::runs::Advice;
 use crate::validation;

@@ -13,6 +13,7 @@ mod candidates;
 mod chart;
 mod fewer;
 mod gate;
+mod here;
 mod json;
 mod question;
 mod report;
@@ -24,7 +25,8 @@ mod words;
 
 pub use candidates::{Candidate, TODAY, candidates};
 pub use fewer::{Fewer, Predicted};
-pub use gate::{Gate, Here, TOLERANCE};
+pub use gate::{Gate, TOLERANCE};
+pub use here::Here;
 pub use question::{Question, generic};
 pub use report::document;
 pub use runs::{Advice, Point, advise};

@@ -2,7 +2,7 @@
 
 use crate::candidates::Candidate;
 use crate::fewer::Fewer;
-use crate::gate::Here;
+use crate::here::Here;
 use locklab_sim::Machine;
 
 /// What is asked.

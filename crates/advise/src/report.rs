@@ -2,7 +2,8 @@
 
 use crate::candidates::{Candidate, TODAY};
 use crate::chart::chart;
-use crate::gate::{Here, TOLERANCE};
+use crate::gate::TOLERANCE;
+use crate::here::Here;
 use crate::json::data;
 use crate::question::Question;
 use crate::runs::Advice;

@@ -1,6 +1,7 @@
 //! The advice in words: what no lock can beat first, then what is worth a try.
 
-use crate::gate::{Gate, Here, TOLERANCE};
+use crate::gate::{Gate, TOLERANCE};
+use crate::here::Here;
 use crate::question::Question;
 use crate::runs::{Advice, Point};
 use crate::verdict::{Class, FLAT, Verdict};

@@ -20,9 +20,9 @@ use locklab_preload_run::{Call, Symbols};
 use locklab_replay::{Fault, Limits, Module, Program, Site};
 use locklab_sim::Machine;
 use locklab_trace::Trace;
-use recordings::Recordings;
+use recordings::{Recordings, failed};
 use serde_json::json;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// `locklab advise`.
@@ -84,7 +84,7 @@ pub fn run(args: &AdviseArgs, common: &Common) -> Result<ExitCode, Error> {
         })
     });
     let locks: Vec<Candidate> = locks.collect::<Result<_, _>>()?;
-    let recordings = Recordings::read(args)?;
+    let recordings = Recordings::read(&args.file, args.other.as_deref())?;
     let (file, trace) = (recordings.file, &recordings.trace);
     let program = match self::program(trace, SPLIT_LOCKS, false) {
         // Nor is there more of it elsewhere, or with more threads.
@@ -173,11 +173,6 @@ fn program(trace: &Trace, locks: usize, with_recorder: bool) -> Result<Program, 
         ..Limits::default()
     };
     Program::of(trace, &limits)
-}
-
-/// What is wrong with a recording.
-fn failed(file: &Path, why: impl std::fmt::Display) -> Error {
-    Error::Failed(format!("{}: {why}", file.display()))
 }
 
 /// A clause as a sentence.

@@ -3,7 +3,7 @@
 //!
 //! It must never compare recordings of different programs or machines.
 
-use super::{AdviseArgs, failed, here};
+use super::here;
 use locklab_advise::Fewer;
 use locklab_host::error::Error;
 use locklab_replay::{Fault, Growth, Limits, Program};
@@ -20,11 +20,10 @@ pub(super) struct Recordings<'a> {
 }
 
 impl<'a> Recordings<'a> {
-    /// Reads them.
-    pub(super) fn read(args: &'a AdviseArgs) -> Result<Self, Error> {
-        let (file, trace) = (args.file.as_path(), read(&args.file)?);
-        let fewer = None;
-        let Some(other) = &args.other else {
+    /// Reads them, in any order.
+    pub(super) fn read(file: &'a Path, other: Option<&'a Path>) -> Result<Self, Error> {
+        let (trace, fewer) = (read(file)?, None);
+        let Some(other) = other else {
             return Ok(Self { file, trace, fewer });
         };
         let second = read(other)?;
@@ -79,6 +78,11 @@ impl<'a> Recordings<'a> {
             program: read_as(file, trace, true)?,
         }))
     }
+}
+
+/// What is wrong with a recording.
+pub(super) fn failed(file: &Path, why: impl std::fmt::Display) -> Error {
+    Error::Failed(format!("{}: {why}", file.display()))
 }
 
 fn read(file: &Path) -> Result<Trace, Error> {
