@@ -547,29 +547,23 @@ fn a_design_by_time_goes_on_until_cells_are_settled_or_the_time_is_used_up() {
 
 #[test]
 fn a_cell_beyond_doubt_and_wide_goes_on_with_a_quarter_of_the_pairs() {
-    let mut all = cells(3);
-    let mut script = Script {
-        time: Some(Duration::from_secs(4)),
-        takes: Duration::from_millis(5),
-        wide: 12,
-        schedule: Schedule::RoundByRound,
-        ..Script::default()
+    let lengths_of = |count: u64| {
+        let mut cells = cells(count);
+        let mut script = Script {
+            time: Some(Duration::from_secs(4)),
+            takes: Duration::from_millis(5),
+            wide: 12,
+            schedule: Schedule::RoundByRound,
+            ..Script::default()
+        };
+        let outcome = run(12, &mut cells, &mut script);
+        assert_eq!(outcome.stopped, None);
+        lengths(&cells)
     };
-    let outcome = run(12, &mut all, &mut script);
-    assert_eq!(outcome.stopped, None);
     // 400 pairs: from the 48th on the first cell has one for four of the others.
-    assert_eq!(lengths(&all), [45, 178, 177]);
+    assert_eq!(lengths_of(3), [45, 178, 177]);
     // Alone, it has all of them.
-    let mut alone = cells(1);
-    let mut script = Script {
-        time: Some(Duration::from_secs(4)),
-        takes: Duration::from_millis(5),
-        wide: 12,
-        schedule: Schedule::RoundByRound,
-        ..Script::default()
-    };
-    run(12, &mut alone, &mut script);
-    assert_eq!(lengths(&alone), [400]);
+    assert_eq!(lengths_of(1), [400]);
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! The variance between groups of figures, apart from that within them: how the
-//! effect of an address or of a code layout is told from the noise of slices.
+//! The variance between groups of figures, apart from that within them, by which the
+//! effect of an address or of a code layout is separated from the noise of slices.
 //! Knows no blocks and no locks.
 
 /// The variance between groups, from which the variation within them is
