@@ -121,18 +121,23 @@ enum Precision {
 }
 
 impl Precision {
-    /// That of these differences, for which an interval of `width` is narrow.
-    fn of(sorted: &[f64], width: f64) -> Self {
-        match interval(sorted, 0.025) {
-            Some((low, high)) if high - low <= width => Self::Narrow,
+    /// That of an interval of `width`, where one of `narrow` is narrow.
+    fn of(width: Option<f64>, narrow: f64) -> Self {
+        match width {
+            Some(width) if width <= narrow => Self::Narrow,
             _ => Self::Wide,
         }
     }
 }
 
+/// The width of the 95 % interval of these differences, if so few have one.
+fn width(sorted: &[f64]) -> Option<f64> {
+    interval(sorted, 0.025).map(|(low, high)| high - low)
+}
+
 fn flat(sorted: &[f64], delta: f64, band: f64) -> Option<Precision> {
     let within = interval(sorted, TAIL).is_some_and(|(low, high)| -delta < low && high < delta);
-    (within && band < delta).then(|| Precision::of(sorted, delta / 4.0))
+    (within && band < delta).then(|| Precision::of(width(sorted), delta / 4.0))
 }
 
 /// Whether these differences would be called if all their signs were the same.
@@ -143,9 +148,13 @@ fn different(sorted: &[f64], delta: f64, band: f64) -> Option<Precision> {
     sizes.sort_by(f64::total_cmp);
     let called = interval(&sizes, TAIL).is_some_and(|(low, _)| low > band.max(delta));
     let smallest = *sizes.first()?;
-    let alike = Precision::of(&sizes, smallest.max(delta) / 3.0) == Precision::Narrow;
+    if !called {
+        return None;
+    }
+    let width = width(&sizes);
     let typical = sizes[sizes.len() / 2];
-    (called && alike).then(|| Precision::of(&sizes, (delta / 4.0).max(typical / 60.0)))
+    (Precision::of(width, smallest.max(delta) / 3.0) == Precision::Narrow)
+        .then(|| Precision::of(width, (delta / 4.0).max(typical / 100.0)))
 }
 
 /// The interval of the location of `sorted` with probability `tail` in each

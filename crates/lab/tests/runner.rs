@@ -19,6 +19,8 @@ use std::time::{Duration, Instant};
 struct Script {
     /// Time that each run takes, on its own clock.
     takes: Duration,
+    /// The factor by which runs of the first cell take longer.
+    first_takes: u32,
     spent: Duration,
     started: Instant,
     until: Option<Instant>,
@@ -44,6 +46,7 @@ impl Default for Script {
     fn default() -> Self {
         Self {
             takes: Duration::from_micros(1),
+            first_takes: 1,
             spent: Duration::ZERO,
             started: Instant::now(),
             until: None,
@@ -126,7 +129,10 @@ impl Instrument for Script {
             return Err(self.outcome.clone());
         }
         self.runs.push((turn.cell, side));
-        self.spent += self.takes;
+        self.spent += match turn.cell {
+            0 => self.takes * self.first_takes,
+            _ => self.takes,
+        };
         Ok(Sample {
             values: [("rate".to_owned(), 1.0 + turn.seed as f64)].into(),
             invalid: self.invalid.get(&number).cloned(),
@@ -547,23 +553,48 @@ fn a_design_by_time_goes_on_until_cells_are_settled_or_the_time_is_used_up() {
 
 #[test]
 fn a_cell_beyond_doubt_and_wide_goes_on_with_a_quarter_of_the_pairs() {
-    let lengths_of = |count: u64| {
+    let lengths_of = |count: u64, interrupted: bool| {
         let mut cells = cells(count);
-        let mut script = Script {
+        let script = |stop_after| Script {
             time: Some(Duration::from_secs(4)),
             takes: Duration::from_millis(5),
             wide: 12,
             schedule: Schedule::RoundByRound,
+            stop_after,
             ..Script::default()
         };
-        let outcome = run(12, &mut cells, &mut script);
+        if interrupted {
+            let outcome = run(12, &mut cells, &mut script(120));
+            assert_eq!(outcome.stopped, Some(Stop::Interrupted));
+        }
+        let outcome = run(12, &mut cells, &mut script(usize::MAX));
         assert_eq!(outcome.stopped, None);
         lengths(&cells)
     };
     // 400 pairs: from the 48th on the first cell has one for four of the others.
-    assert_eq!(lengths_of(3), [45, 178, 177]);
+    assert_eq!(lengths_of(3, false), [45, 178, 177]);
     // Alone, it has all of them.
-    assert_eq!(lengths_of(1), [400]);
+    assert_eq!(lengths_of(1, false), [400]);
+    // A session that is resumed knows what the one before had decided.
+    let resumed = lengths_of(3, true);
+    assert!((44..=46).contains(&resumed[0]), "{resumed:?}");
+}
+
+#[test]
+fn a_cell_whose_pairs_cost_four_times_as_much_has_half_as_many() {
+    let mut cells = cells(3);
+    let mut script = Script {
+        time: Some(Duration::from_secs(4)),
+        takes: Duration::from_millis(5),
+        first_takes: 4,
+        schedule: Schedule::RoundByRound,
+        ..Script::default()
+    };
+    assert_eq!(run(12, &mut cells, &mut script).stopped, None);
+    let [first, second, third] = lengths(&cells)[..] else {
+        unreachable!("three cells")
+    };
+    assert!(first.abs_diff(second / 2) <= 1 && second.abs_diff(third) <= 1);
 }
 
 #[test]
