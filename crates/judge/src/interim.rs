@@ -195,7 +195,7 @@ mod tests {
                 .map(|i| centre + width * ((f64::from(i * 5 % 14) + 0.5) / 14.0 - 0.5))
                 .collect()
         };
-        for decided in [spread(0.0, 0.002), spread(0.2, 0.007), spread(-0.2, 0.007)] {
+        for decided in [spread(0.0, 0.002), spread(0.2, 0.004), spread(-0.2, 0.004)] {
             assert_eq!(at(&decided), Interim::Decided);
         }
         for wide in [spread(0.0, 0.012), spread(0.2, 0.02), spread(-0.2, 0.1)] {

@@ -13,6 +13,7 @@ use locklab_document::number;
 use locklab_document::{Column, ColumnGroup, Part, Section, Table};
 use locklab_lab::experiment::{Cell, Experiment, Provenance, Sample};
 use locklab_lab::matrix::OPS;
+use locklab_lab::placement::gap;
 use locklab_lab::report::{Additions, Reporter, Words};
 use locklab_lab::verdicts::Verdicts;
 use serde::Serialize;
@@ -20,6 +21,11 @@ use std::collections::BTreeMap;
 
 /// The fewest blocks from which a spread is estimated.
 const LEAST_BLOCKS: usize = 6;
+
+/// The fewest blocks of one of two modes.
+const LEAST_OF_A_MODE: usize = 8;
+/// The least ratio between two modes: less would not make an interval wide.
+const APART: f64 = 1.02;
 
 /// Standard deviations of one lock's rate, as fractions of it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -69,7 +75,11 @@ fn additions(experiment: &Experiment, verdicts: &Verdicts) -> Additions {
         // Our own types, with string keys: this cannot fail.
         let value = serde_json::to_value(&rows).unwrap_or_default();
         additions.data.insert("spread".into(), value);
-        additions.sections.push(section(&rows));
+        let mut section = section(&rows);
+        if let Some(note) = modes_note(&modes(&experiment.cells)) {
+            section = section.note(note);
+        }
+        additions.sections.push(section);
     }
     let stopped = throttled(&experiment.cells);
     if stopped.0 > 0 {
@@ -139,6 +149,59 @@ fn section(rows: &[Row]) -> Section {
              of them; a program has one of each.",
         )
         .with(Part::Table(table))
+}
+
+/// A cell of one thread whose ratio was one of two from block to block.
+struct Modes {
+    cell: String,
+    /// The two ratios: medians over their blocks.
+    ratios: [f64; 2],
+    /// The number of blocks with each.
+    blocks: [usize; 2],
+}
+
+/// The cells of one thread whose ratio was one of two, the farthest apart first.
+/// Placement explains no such thing with one thread, and each block is over
+/// addresses and layouts.
+fn modes(cells: &[Cell]) -> Vec<Modes> {
+    let one = cells.iter().filter(|c| c.key.number("threads") == Some(1));
+    let mut found: Vec<Modes> = one
+        .filter_map(|cell| {
+            let sound = cell.pairs.iter().filter(|p| p.invalid().is_none());
+            let ratios: Vec<f64> = sound
+                .filter_map(|p| Some(p.experiment.values.get(OPS)? / p.baseline.values.get(OPS)?))
+                .collect();
+            let upper = gap(ratios.clone(), LEAST_OF_A_MODE)?;
+            let (high, low): (Vec<f64>, Vec<f64>) = ratios.iter().partition(|r| **r >= upper);
+            let mode = Modes {
+                cell: cell.key.to_string(),
+                ratios: [median(&low), median(&high)],
+                blocks: [low.len(), high.len()],
+            };
+            (mode.ratios[1] / mode.ratios[0] > APART).then_some(mode)
+        })
+        .collect();
+    found.sort_by(|a, b| b.apart().total_cmp(&a.apart()));
+    found
+}
+
+impl Modes {
+    fn apart(&self) -> f64 {
+        self.ratios[1] / self.ratios[0]
+    }
+}
+
+fn modes_note(modes: &[Modes]) -> Option<String> {
+    let first = modes.first()?;
+    let ([low, high], [of_low, of_high]) = (first.ratios, first.blocks);
+    Some(format!(
+        "In {} of one thread the ratio was one of two from block to block (at {}: {low:.2} in \
+         {of_low} blocks, {high:.2} in {of_high}), so intervals are wide there. Every block has \
+         many addresses and layouts, so these do not explain it: the processor, or its host, \
+         runs the same instructions at two speeds.",
+        number::count(modes.len(), "cell"),
+        first.cell,
+    ))
 }
 
 /// A row for each number of threads that has enough blocks.
@@ -272,6 +335,32 @@ mod tests {
                 .addresses,
             None
         );
+    }
+
+    #[test]
+    fn a_ratio_that_is_one_of_two_is_reported() {
+        use locklab_lab::experiment::{Key, Order, Pair};
+        let cell = |threads, ratio: fn(u32) -> f64| {
+            let mut cell = Cell::new(Key::point(threads, 2, 1), vec![]);
+            cell.pairs.extend((0..30).map(|index| Pair {
+                index,
+                order: Order::BaselineFirst,
+                baseline: sample(1000.0, &[1000.0]),
+                experiment: sample(1000.0 * ratio(index), &[1000.0]),
+            }));
+            cell
+        };
+        let wobble = |index: u32| 1.0 + 0.001 * f64::from(index % 5);
+        let two = |index| if index % 3 == 0 { 0.94 } else { 1.13 };
+        let found = modes(&[cell(1, wobble), cell(1, two), cell(2, two)]);
+        assert_eq!(found.len(), 1);
+        let note = modes_note(&found).unwrap();
+        assert!(
+            note.contains("In 1 cell of one thread")
+                && note.contains("0.94 in 10 blocks, 1.13 in 20"),
+            "{note}"
+        );
+        assert_eq!(modes_note(&modes(&[cell(1, wobble)])), None);
     }
 
     #[test]
