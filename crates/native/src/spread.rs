@@ -153,7 +153,8 @@ fn section(rows: &[Row]) -> Section {
 
 /// A cell of one thread whose ratio was one of two from block to block.
 struct Modes {
-    cell: String,
+    /// Critical and non-critical length, in units.
+    lengths: [u64; 2],
     /// The two ratios: medians over their blocks.
     ratios: [f64; 2],
     /// The number of blocks with each.
@@ -174,7 +175,10 @@ fn modes(cells: &[Cell]) -> Vec<Modes> {
             let upper = gap(ratios.clone(), LEAST_OF_A_MODE)?;
             let (high, low): (Vec<f64>, Vec<f64>) = ratios.iter().partition(|r| **r >= upper);
             let mode = Modes {
-                cell: cell.key.to_string(),
+                lengths: [
+                    cell.key.number("critical")?,
+                    cell.key.number("non_critical")?,
+                ],
                 ratios: [median(&low), median(&high)],
                 blocks: [low.len(), high.len()],
             };
@@ -195,12 +199,13 @@ fn modes_note(modes: &[Modes]) -> Option<String> {
     let first = modes.first()?;
     let ([low, high], [of_low, of_high]) = (first.ratios, first.blocks);
     Some(format!(
-        "In {} of one thread the ratio was one of two from block to block (at {}: {low:.2} in \
-         {of_low} blocks, {high:.2} in {of_high}), so intervals are wide there. Every block has \
+        "In {} of one thread the ratio was one of two from block to block (critical length {}, \
+         non-critical length {}: {low:.2} in {of_low} blocks, {high:.2} in {of_high}), so intervals are wide there. Every block has \
          many addresses and layouts, so these do not explain it: the processor, or its host, \
          runs the same instructions at two speeds.",
         number::count(modes.len(), "cell"),
-        first.cell,
+        first.lengths[0],
+        first.lengths[1],
     ))
 }
 

@@ -39,14 +39,14 @@ pub(super) fn unclear(report: &Report, judged: &[&Judged]) -> Option<String> {
     )];
     detectable.sort_by(f64::total_cmp);
     if let (Some(low), Some(high)) = (detectable.first(), detectable.last()) {
-        let middle = detectable[detectable.len() / 2];
-        let [low, high, middle] = [*low, *high, middle].map(effect);
+        let half = in_half(&detectable, |middle| effect(*middle));
+        let [low, high] = [*low, *high].map(effect);
         words.push(if low == high {
             format!("This number of pairs finds a difference of {low} four times in five.")
         } else {
             format!(
-                "This number of pairs finds a difference of {low} to {high} (half the cells: \
-                 {middle}) four times in five."
+                "This number of pairs finds a difference of {low} to {high}{half} four times in \
+                 five."
             )
         });
     }
@@ -58,18 +58,16 @@ pub(super) fn unclear(report: &Report, judged: &[&Judged]) -> Option<String> {
     }
     needed.sort_unstable();
     if let (Some(low), Some(high)) = (needed.first(), needed.last()) {
-        let middle = needed[needed.len() / 2];
+        let half = in_half(&needed, |middle| number::grouped(*middle));
         let [few, many] = [*low, *high].map(number::grouped);
         words.push(if low == high {
             format!("About {few} pairs for each cell would show that there is none.")
         } else {
             format!(
-                "About {few} to {many} pairs for each cell (half the cells: {}) would show that \
-                 there is none.",
-                number::grouped(middle)
+                "About {few} to {many} pairs for each cell{half} would show that there is none."
             )
         });
-        if middle > HOPELESS {
+        if needed[needed.len() / 2] > HOPELESS {
             words.push(
                 match report.experiment.provenance {
                     Provenance::Hardware(_) => {
@@ -85,6 +83,14 @@ pub(super) fn unclear(report: &Report, judged: &[&Judged]) -> Option<String> {
         }
     }
     Some(words.join(" "))
+}
+
+/// What half of the cells need at most, where there are enough of them to ask.
+fn in_half<T>(sorted: &[T], text: impl Fn(&T) -> String) -> String {
+    match sorted.len() {
+        0..5 => String::new(),
+        n => format!(" (in half of the cells at most {})", text(&sorted[n / 2])),
+    }
 }
 
 /// A difference in percent; beyond a factor of ten the figure has no meaning.
