@@ -106,6 +106,9 @@ pub struct Experiment {
     pub facts: BTreeMap<String, f64>,
     /// File of the published figures.
     pub reference: String,
+    /// What would settle the figures that the model misses: a measurement that nobody
+    /// has published, as far as is known.
+    pub settled_by: Option<String>,
     /// The rule by which the published figures were made.
     pub rule: Rule,
     /// The placement of threads on CPUs.

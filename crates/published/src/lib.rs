@@ -16,6 +16,7 @@
 //! experiments of [`Group::EvaluatedOnly`] are simulated only to print a score.
 
 mod agreement;
+mod awn;
 mod experiment;
 mod own;
 mod program_locks;

@@ -42,8 +42,8 @@ enum Kind {
 struct File {
     #[serde(rename = "kind")]
     _kind: Option<Kind>,
-    title: String,
-    source: String,
+    title: Spanned<String>,
+    source: Spanned<String>,
     machine: Spanned<String>,
     rule: Option<Spanned<String>>,
     placement: Placement,
@@ -65,6 +65,29 @@ struct File {
 
 /// The figures of each lock, one for each number of threads.
 type Figures = BTreeMap<Spanned<String>, Spanned<Vec<Spanned<f64>>>>;
+
+/// What the figures of a file are.
+#[derive(Clone, Copy, PartialEq)]
+enum Form {
+    Times,
+    Rates,
+    Ratios,
+}
+
+impl Form {
+    /// What no lock on any machine is outside of: a figure that is was mistyped, or is
+    /// in another unit.
+    fn range(self) -> (std::ops::RangeInclusive<f64>, &'static str) {
+        match self {
+            Self::Times => (
+                1e-3..=1e9,
+                "a time for one operation is from 0.001 to 1e9 ns",
+            ),
+            Self::Rates => (1.0..=1e12, "a rate is from 1 to 1e12 operations per second"),
+            Self::Ratios => (1e-6..=1e6, "a ratio is from 0.000001 to 1,000,000"),
+        }
+    }
+}
 
 /// A reference file of anybody's own.
 #[derive(Clone, Debug)]
@@ -115,6 +138,12 @@ impl OwnReference {
     fn check(file: File, text: &str) -> Result<Self, (usize, String)> {
         let at = |spanned: std::ops::Range<usize>| spanned.start;
         let end = text.trim_end().len();
+        for (value, key) in [(&file.title, "title"), (&file.source, "source")] {
+            if value.get_ref().trim().is_empty() {
+                let what = format!("`{key}` is empty; a report begins with it");
+                return Err((at(value.span()), what));
+            }
+        }
         let machine = Machine::named(file.machine.get_ref())
             .map_err(|error| (at(file.machine.span()), error.to_string()))?;
         let known = Rule::ALL.map(|(name, _)| name).join(", ");
@@ -147,10 +176,10 @@ impl OwnReference {
             let what = "`threads` is empty; give the numbers of threads of the rows".to_owned();
             return Err((at(file.threads.span()), what));
         }
-        let (figures, are_ratios, in_ns) = match (&file.ns, &file.ops_per_s, &file.ratio) {
-            (Some(figures), None, None) => (figures, false, true),
-            (None, Some(figures), None) => (figures, false, false),
-            (None, None, Some(figures)) => (figures, true, false),
+        let (figures, form) = match (&file.ns, &file.ops_per_s, &file.ratio) {
+            (Some(figures), None, None) => (figures, Form::Times),
+            (None, Some(figures), None) => (figures, Form::Rates),
+            (None, None, Some(figures)) => (figures, Form::Ratios),
             (None, None, None) => {
                 let what = "it has no figures: give `[ns]`, `[ops_per_s]` or `[ratio]`";
                 return Err((end, what.to_owned()));
@@ -163,7 +192,8 @@ impl OwnReference {
                 return Err((last, what.to_owned()));
             }
         };
-        let rows = rows(figures.get_ref(), threads.len())?;
+        let are_ratios = form == Form::Ratios;
+        let rows = rows(figures, threads.len(), form)?;
         let baseline = match &file.baseline {
             Some(name) => {
                 let named = is_lock(name)?;
@@ -179,16 +209,20 @@ impl OwnReference {
             }
             None => rows[0].0.clone(),
         };
-        let scale = |figure: f64| {
-            if in_ns || are_ratios {
-                figure
-            } else {
-                1e9 / figure
-            }
+        let itself = rows.iter().find(|(lock, _)| *lock == baseline);
+        if let (true, Some((lock, row))) = (are_ratios, itself)
+            && row.iter().any(|ratio| *ratio != 1.0)
+        {
+            let what = format!("`{lock}` is the baseline, whose ratio is 1; leave its row out");
+            return Err((at(figures.span()), what));
+        }
+        let scale = |figure: f64| match form {
+            Form::Times | Form::Ratios => figure,
+            Form::Rates => 1e9 / figure,
         };
         let length = |value: &Option<Spanned<f64>>, key: &str| match value {
             None => Ok(0.0),
-            Some(value) if (0.0..1e6).contains(value.get_ref()) => Ok(*value.get_ref()),
+            Some(value) if (0.0..=1e6).contains(value.get_ref()) => Ok(*value.get_ref()),
             Some(value) => Err((
                 at(value.span()),
                 format!(
@@ -240,8 +274,8 @@ impl OwnReference {
                 .into_iter()
                 .map(|(lock, row)| (lock, row.into_iter().map(scale).collect()))
                 .collect(),
-            title: file.title,
-            source: file.source,
+            title: file.title.into_inner(),
+            source: file.source.into_inner(),
             machine,
             rule,
             placement: file.placement,
@@ -324,6 +358,7 @@ impl OwnReference {
             machine: self.machine.name.clone(),
             near: None,
             source: self.source.clone(),
+            settled_by: None,
             shape: None,
             figures,
             agreement: agreement(&[]),
@@ -373,8 +408,13 @@ fn is_lock(name: &Spanned<String>) -> Result<String, (usize, String)> {
 type Row = (String, Vec<f64>);
 
 /// The rows in the order of the file, each of the right length and above 0.
-fn rows(figures: &Figures, length: usize) -> Result<Vec<Row>, (usize, String)> {
-    let mut rows: Vec<_> = figures.iter().collect();
+fn rows(
+    figures: &Spanned<Figures>,
+    length: usize,
+    form: Form,
+) -> Result<Vec<Row>, (usize, String)> {
+    let (range, allowed) = form.range();
+    let mut rows: Vec<_> = figures.get_ref().iter().collect();
     rows.sort_by_key(|(lock, _)| lock.span().start);
     let mut checked = Vec::new();
     for (lock, row) in rows {
@@ -392,13 +432,17 @@ fn rows(figures: &Figures, length: usize) -> Result<Vec<Row>, (usize, String)> {
                 let what = format!("a figure of `{name}` is {value}; it must be above 0");
                 return Err((figure.span().start, what));
             }
+            if !range.contains(&value) {
+                let what = format!("a figure of `{name}` is {value:e}; {allowed}");
+                return Err((figure.span().start, what));
+            }
         }
         let row = row.get_ref().iter().map(|figure| *figure.get_ref());
         checked.push((name, row.collect()));
     }
     if checked.is_empty() {
         return Err((
-            0,
+            figures.span().start,
             "its table of figures is empty; give a row for each lock".to_owned(),
         ));
     }

@@ -10,6 +10,7 @@
 //! They are here to be simulated. Nothing else must use them, and none of them is
 //! part of the catalogue.
 
+use crate::awn::{Awn, YieldingTicket};
 use locklab_locks::platform::{Atomic, AtomicInt, Ordering, Platform};
 use locklab_locks::{Info, RawLock, Tas};
 use locklab_sim::{Foreign, Scenario, Sim, Simulation, simulate_lock};
@@ -27,9 +28,11 @@ const HELD: u8 = 1;
 type Make = fn() -> Arc<dyn Foreign>;
 
 /// The locks: their names, and how each is made.
-const LOCKS: [(&str, Make); 9] = [
-    // T. Downs, concurrency-hierarchy-bench, fairlocks: "pure spin", "pause spin".
-    ("program:ttas-swap", simulated::<ReadFirst<true>>),
+const LOCKS: [(&str, Make); 11] = [
+    // T. Downs, concurrency-hierarchy-bench, fairlocks: "pure spin", "pause spin". Both
+    // of their functions are in a file of their own, so that each is a call; those of
+    // the ticket lock below are a template, which the compiler inlines.
+    ("program:ttas-swap", simulated::<Called<ReadFirst<true>>>),
     // spinlock-performance-comparison in Rust: TTASLock.
     ("program:ttas-cas", simulated::<ReadFirst<false>>),
     // T. Downs, the same: "ticket spin".
@@ -47,6 +50,9 @@ const LOCKS: [(&str, Make); 9] = [
     // lock-bench in Rust: the counter is in the line of its lock.
     ("program:rust-spin", simulated::<WithCounter<CasFirst>>),
     ("program:rust-amd", simulated::<WithCounter<ReadOnce>>),
+    // ConcurrencyFreaks, C11: a ticket lock, and its variant "AWN, ends on egress".
+    ("program:awn-ticket", simulated::<YieldingTicket>),
+    ("program:awn", simulated::<Awn>),
 ];
 
 /// Whether an experiment may name this lock of a program.
@@ -219,6 +225,28 @@ unsafe impl RawLock<Sim> for TwoLines {
         let served = self.served.0.load(Ordering::Relaxed);
         let next = served.wrapping_add(1);
         self.served.0.store(next, Ordering::Release);
+    }
+}
+
+/// A lock whose functions are not inlined.
+#[derive(Default)]
+struct Called<L>(L);
+
+// SAFETY: the lock's.
+unsafe impl<L: RawLock<Sim>> RawLock<Sim> for Called<L> {
+    type Ctx = L::Ctx;
+    const INFO: Info = INFO;
+
+    unsafe fn lock(&self, context: &L::Ctx) {
+        Sim::function_call();
+        // SAFETY: the caller's promise is the same.
+        unsafe { self.0.lock(context) }
+    }
+
+    unsafe fn unlock(&self, context: &L::Ctx) {
+        Sim::function_call();
+        // SAFETY: the caller's promise is the same.
+        unsafe { self.0.unlock(context) }
     }
 }
 

@@ -135,6 +135,9 @@ pub struct Reproduction {
     pub near: Option<String>,
     /// The source of the published figures.
     pub source: String,
+    /// What would settle the figures that the model misses.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub settled_by: Option<String>,
     /// The shape, if the figures are those of a matrix, in its order.
     pub shape: Option<Shape>,
     /// Ours beside the published ones, in the order of the source.
@@ -321,6 +324,7 @@ pub fn simulate_experiment(
         },
         near: experiment.near.clone(),
         source: reference.source.clone(),
+        settled_by: experiment.settled_by.clone(),
         shape,
         figures,
         agreement: agreement(&[]),

@@ -360,6 +360,9 @@ fn misses(reports: &[Reproduction]) -> Vec<String> {
                 misses.len() - MISSES_SHOWN
             ));
         }
+        if let (false, Some(settled)) = (misses.is_empty(), &report.settled_by) {
+            items.push(format!("{}: what would settle it: {settled}", report.name));
+        }
     }
     items
 }

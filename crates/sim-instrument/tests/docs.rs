@@ -57,3 +57,13 @@ fn the_counts_that_reports_quote_are_those_of_today() {
         assert_eq!(written, comment + &counted);
     }
 }
+
+#[test]
+#[ignore = "simulates every published experiment: cargo xtask test --thorough"]
+fn whatever_is_missed_names_what_would_settle_it() {
+    let silent = REPORTS
+        .iter()
+        .filter(|report| report.settled_by.is_none() && !report.misses().is_empty());
+    let silent: Vec<_> = silent.map(|report| &report.name).collect();
+    assert!(silent.is_empty(), "{silent:?} have no `settled_by`");
+}

@@ -43,6 +43,8 @@ pub(crate) struct Costs {
     pub(crate) pause: u64,
     pub(crate) store_buffer: usize,
     pub(crate) drain: u64,
+    /// A system call that finds nothing to do.
+    pub(crate) system_call: u64,
     /// The slowdown beside a sibling thread, in 1024ths.
     pub(crate) smt: u64,
     pub(crate) clock_ghz: f64,
@@ -101,6 +103,7 @@ impl Costs {
             pause: cycles("core.pause_cycles"),
             store_buffer: cycles("core.store_buffer") as usize,
             drain: cycles("core.drain_cycles"),
+            system_call: (machine.get("scheduler.call_us") * 1e3 * ghz) as u64,
             smt: (machine.get("core.smt_slowdown") * 1024.0) as u64,
             clock_ghz: ghz,
             x86: machine.arch == Arch::X86_64,

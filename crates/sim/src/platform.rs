@@ -19,6 +19,29 @@ use std::panic::Location;
 #[derive(Debug)]
 pub struct Sim;
 
+/// What the code of a published program does between its accesses, where that is not
+/// the lock's own computing.
+impl Sim {
+    /// Calls a function that the compiler has not inlined, and returns from it.
+    pub fn function_call() {
+        /// A call and its return in a loop: 1.3e9 cycles for 268 million of them on
+        /// Haswell (Stack Overflow, question 77656326); the return reads what the call
+        /// has just stored.
+        const X86: u64 = 5;
+        /// Arm keeps the return address in a register: a cycle for each of the two
+        /// branches (its software optimisation guides).
+        const ARM: u64 = 2;
+        let engine = engine();
+        engine.work(if engine.costs.x86 { X86 } else { ARM });
+    }
+
+    /// Calls the operating system, which finds nothing to do.
+    pub fn system_call() {
+        let engine = engine();
+        engine.work(engine.costs.system_call);
+    }
+}
+
 /// An atomic of the simulator.
 #[repr(transparent)]
 pub struct Word<T>(UnsafeCell<T>);

@@ -100,9 +100,44 @@ fn every_fault_is_one_sentence_with_its_line() {
             "mine.toml:12: a figure of `ticket` is NaN",
         ),
         (
+            "[60, 80]",
+            "[60, 1e300]",
+            "mine.toml:12: a figure of `ticket` is 1e300; a time for one operation is from 0.001",
+        ),
+        (
+            "[ns]\nticket = [60, 80]",
+            "[ops_per_s]\nticket = [0.001, 80]",
+            "mine.toml:12: a figure of `ticket` is 1e-3; a rate is from 1 to 1e12",
+        ),
+        (
             "90.5]",
             "90.5, 3]",
             "mine.toml:13: `mcs` has 3 figures for 2 numbers of threads",
+        ),
+        (
+            "title = \"t\"",
+            "title = \" \"",
+            "mine.toml:1: `title` is empty",
+        ),
+        (
+            "source = \"s\"",
+            "source = \"\"",
+            "mine.toml:2: `source` is empty",
+        ),
+        (
+            "ticket = [60, 80]\nmcs = [70, 90.5]\n",
+            "",
+            "mine.toml:11: its table of figures is empty",
+        ),
+        (
+            "[ns]",
+            "baseline = \"mcs\"\n[ratio]",
+            "mine.toml:12: `mcs` is the baseline, whose ratio is 1; leave its row out",
+        ),
+        (
+            "outside_ns = 100",
+            "outside_ns = 1000001",
+            "mine.toml:9: `outside_ns` is 1000001; it is from 0 to 1,000,000 ns",
         ),
         ("mcs = ", "mcz = ", "mine.toml:13: no lock is called `mcz`"),
         (

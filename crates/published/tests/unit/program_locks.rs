@@ -37,3 +37,27 @@ fn a_ticket_of_two_words_is_released_by_a_store_where_ours_is_not() {
     let (one, two) = (rate("ticket"), rate("program:ticket-two-words"));
     assert!(two > 1.1 * one, "{two} is not above {one}");
 }
+
+#[test]
+fn a_lock_that_is_not_inlined_takes_two_calls_longer() {
+    let ns = |lock: Arc<dyn Foreign>| {
+        let machine = Machine::builtin("xeon-e5-10c-2s").unwrap();
+        let machine = machine.with("interrupts.per_second", 0.0).unwrap();
+        let clock = machine.get("core.clock_ghz");
+        let turn = Workload::Loop(Loop::default());
+        let mut scenario = Scenario::new(machine, "program:ttas-swap", turn, 1);
+        scenario.stop = Stop::Acquisitions(1_000);
+        clock * 1e9 / lock.simulate(&scenario).unwrap().outcome.ops_per_s
+    };
+    let inlined = ns(simulated::<ReadFirst<true>>());
+    let called = ns(simulated::<Called<ReadFirst<true>>>());
+    assert!((called - inlined - 10.0).abs() < 0.5, "{called} {inlined}");
+}
+
+#[test]
+fn waiters_that_yield_read_too_seldom_to_slow_a_release_down() {
+    let per_second = |lock: &str| simulate(lock, "opteron-6168-4s", 24).ops_per_s;
+    let ratio = per_second("program:awn") / per_second("program:awn-ticket");
+    let without_yields = per_second("anderson") / per_second("ticket");
+    assert!(ratio < without_yields, "{ratio} {without_yields}");
+}

@@ -39,6 +39,7 @@ fn report(name: &str, figures: &[(f64, f64)]) -> Reproduction {
         machine: String::new(),
         near: None,
         source: String::new(),
+        settled_by: None,
         shape: None,
         figures: figures.collect(),
         agreement: agreement(&[]),
