@@ -64,7 +64,7 @@ impl<'a, L: RawLock<NativePlatform>> Replayed<'a, L> {
             done.handoffs += u64::from(handoff);
             if handoff && place.moved > 0 {
                 // SAFETY: the section is ours alone.
-                unsafe { worker.private.units(place.moved) };
+                unsafe { worker.private.units_outside(place.moved) };
             }
         }
     }
@@ -81,7 +81,7 @@ impl<'a, L: RawLock<NativePlatform>> Replayed<'a, L> {
                 }
                 act => self.alone(act, |units| {
                     // SAFETY: the section is ours alone.
-                    unsafe { worker.private.units(units) };
+                    unsafe { worker.private.units_outside(units) };
                 }),
             }
         }
@@ -146,7 +146,7 @@ impl<'a, L: RawLock<NativePlatform>> Turns<'a, L> for Replayed<'a, L> {
                     held -= 1;
                 }
                 // SAFETY: the section is ours alone.
-                act => self.alone(act, |units| unsafe { worker.private.units(units) }),
+                act => self.alone(act, |units| unsafe { worker.private.units_outside(units) }),
             }
         }
         done

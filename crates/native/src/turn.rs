@@ -158,7 +158,7 @@ impl<'a, L: RawLock<NativePlatform>> Turns<'a, L> for Alike<'a, L> {
     #[inline(always)]
     fn outside(&mut self, worker: &Worker<'a>) {
         // SAFETY: the section is ours alone.
-        unsafe { worker.private.units(worker.non_critical) };
+        unsafe { worker.private.units_outside(worker.non_critical) };
     }
 }
 
@@ -221,7 +221,7 @@ impl<'a, L: RawLock<NativePlatform>> Turns<'a, L> for Drawn<'a, L> {
             let before = Section::read(lines);
             // A reader computes as long as a writer, in a line of its own.
             // SAFETY: the section is ours alone.
-            unsafe { worker.private.units(units) };
+            unsafe { worker.private.units_outside(units) };
             done.torn = before.is_none_or(|turn| turn != lines[0].turns());
         } else {
             for taken in self.all() {
@@ -252,7 +252,7 @@ impl<'a, L: RawLock<NativePlatform>> Turns<'a, L> for Drawn<'a, L> {
     #[inline(always)]
     fn outside(&mut self, worker: &Worker<'a>) {
         // SAFETY: the section is ours alone.
-        unsafe { worker.private.units(self.turn.outside.into()) };
+        unsafe { worker.private.units_outside(self.turn.outside.into()) };
         let next = self.at + 1;
         *self = Self::of(worker, if next == worker.turns.len() { 0 } else { next });
     }
