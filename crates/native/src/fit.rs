@@ -150,7 +150,7 @@ fn of_round_trips(passes: Vec<Vec<f64>>, cycle: f64) -> Result<Fit, String> {
         }
     }
     if trips.is_empty() {
-        return Err("no two CPUs met within 20 ms; the machine is too busy, try again".into());
+        return Err("no two CPUs ran at the same time; the machine is too busy, try again".into());
     }
     trips.sort_by(f64::total_cmp);
     let one_way: Vec<f64> = trips.iter().map(|trip| trip / 2.0).collect();
