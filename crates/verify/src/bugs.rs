@@ -96,12 +96,25 @@ fn with_rows(text: &str, head: &str, locks: &[&LockResult], new: Vec<String>) ->
     format!("{before}{}{after}", all.concat())
 }
 
-/// Without what differs from run to run or from machine to machine, and
-/// without places, which move.
+/// Without what differs from run to run or from machine to machine, without
+/// places, which move, and without the words of Rust's assertions.
 fn short(how: &str) -> String {
-    let ends = [" at crates/", " (address", ", the last at ", ", after "];
+    let ends = [
+        " at crates/",
+        " at planted.rs:",
+        " (address",
+        " (thread caused",
+        ", the last at ",
+        ", after ",
+    ];
     let end = ends.iter().filter_map(|end| how.find(end)).min();
-    how[..end.unwrap_or(how.len())].to_owned()
+    let how = &how[..end.unwrap_or(how.len())];
+    match how.split_once("` failed: ") {
+        _ if how.starts_with("index out of bounds") => "an index is beyond its array".into(),
+        _ if how.starts_with("attempt to subtract") => "a count goes below zero".into(),
+        Some((compared, why)) if compared.starts_with("assertion ") => why.to_owned(),
+        _ => how.to_owned(),
+    }
 }
 
 fn why(lock: &LockResult, bug: &str) -> String {

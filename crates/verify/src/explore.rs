@@ -50,7 +50,7 @@ pub enum Outcome {
 /// An execution that breaks a promise.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure {
-    /// What is wrong.
+    /// The promise that is broken, as a sentence.
     pub message: String,
     /// What each thread did, in order.
     pub trace: Vec<Step>,
@@ -313,7 +313,7 @@ fn explore_once(
     let outcome = match outcome {
         Outcome::Holds if property.needs_witness && !execution::take_witness() => {
             Outcome::Fails(Failure {
-                message: "no execution is what one at least should be".into(),
+                message: "no execution does what at least one must do".into(),
                 trace: Vec::new(),
             })
         }

@@ -3,6 +3,27 @@
 use super::*;
 use crate::record::recorded;
 
+#[test]
+fn how_a_promise_breaks_is_told_without_what_moves() {
+    for (how, said) in [
+        (
+            "assertion `left == right` failed: not first come, first served",
+            "not first come, first served",
+        ),
+        ("try_lock waits at planted.rs:1897", "try_lock waits"),
+        (
+            "index out of bounds: the len is 12 but the index is 140318587142080",
+            "an index is beyond its array",
+        ),
+        (
+            "deadlock: every thread waits",
+            "deadlock: every thread waits",
+        ),
+    ] {
+        assert_eq!(short(how), said);
+    }
+}
+
 /// Whoever changes a lock or its bugs runs `locklab verify --mutants LOCK
 /// --record crates/verify/verified.tsv --bugs docs/verification-reference.md`.
 #[test]
