@@ -3,7 +3,8 @@
 //! It only looks; the measured kernel looks again before it writes. A disk that is
 //! in use must never get so far.
 
-use crate::home::{Home, check};
+use crate::home::Home;
+use crate::home::checks::check;
 use locklab_doctor::{Check, State};
 
 const PART: &str = "A disk for fs-mark";

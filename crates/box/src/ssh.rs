@@ -35,7 +35,7 @@ pub(crate) enum NoAnswer {
 }
 
 impl NoAnswer {
-    /// It in words.
+    /// Why there is no answer.
     pub(crate) fn why(&self) -> String {
         match self {
             Self::Lost(why) | Self::Refused(why) => why.clone(),

@@ -11,11 +11,13 @@ pub mod number;
 pub mod page;
 pub mod render;
 mod shade;
+mod table;
 
 pub use bars::{BarRow, Bars};
 pub use lines::{Line, LinePoint, Lines};
 pub use page::COLUMNS;
 pub use shade::{Shade, mark};
+pub use table::{Column, ColumnGroup, Table};
 
 use locklab_judge::{Shown, Verdict};
 use schemars::JsonSchema;
@@ -318,79 +320,6 @@ impl MetricRow {
         let delta = (delta.value * 100.0).round() / 100.0 + 0.0;
         let text = format!("{}{delta:.2}%", if delta > 0.0 { "+" } else { "" });
         if text.len() > 9 { "large".into() } else { text }
-    }
-}
-
-/// A table of figures.
-#[derive(Clone, Debug, Default)]
-pub struct Table {
-    /// Columns that belong together. Where a table is too wide, the first
-    /// group is repeated.
-    pub groups: Vec<ColumnGroup>,
-    /// One text for each column.
-    pub rows: Vec<Vec<String>>,
-}
-
-/// Columns with a title in common.
-#[derive(Clone, Debug, Default)]
-pub struct ColumnGroup {
-    /// May be empty.
-    pub title: String,
-    /// Its columns, at least one.
-    pub columns: Vec<Column>,
-}
-
-/// A column.
-#[derive(Clone, Debug, Default)]
-pub struct Column {
-    /// May be empty.
-    pub title: String,
-    /// Least width in characters.
-    pub width: usize,
-    /// Whether it has words, which begin at its left.
-    pub left: bool,
-}
-
-impl Column {
-    /// A column of figures, of this title and least width.
-    #[must_use]
-    pub fn new(title: impl Into<String>, width: usize) -> Self {
-        Self {
-            title: title.into(),
-            width,
-            left: false,
-        }
-    }
-
-    /// A column of words.
-    #[must_use]
-    pub fn words(title: impl Into<String>, width: usize) -> Self {
-        Self {
-            left: true,
-            ..Self::new(title, width)
-        }
-    }
-}
-
-impl Table {
-    /// A table of one group of columns.
-    #[must_use]
-    pub fn new(columns: Vec<Column>, rows: Vec<Vec<String>>) -> Self {
-        Self {
-            groups: vec![ColumnGroup::new("", columns)],
-            rows,
-        }
-    }
-}
-
-impl ColumnGroup {
-    /// Columns under a title.
-    #[must_use]
-    pub fn new(title: impl Into<String>, columns: Vec<Column>) -> Self {
-        Self {
-            title: title.into(),
-            columns,
-        }
     }
 }
 

@@ -5,9 +5,9 @@
 //! treat a build that did not end as complete.
 
 use crate::cache::{Cache, Tool, find, first_line, key, stopped, words};
+use crate::changes::Changes;
 use crate::config::{config, configure};
 use crate::drivers;
-use crate::recipe::Changes;
 use crate::source::{self, Tree};
 use locklab_host::error::Error;
 use locklab_host::process::{Launch, Trouble};

@@ -5,7 +5,7 @@
 
 use crate::build::{Place, build_error};
 use crate::cache::{Cache, Tool};
-use crate::recipe::Changes;
+use crate::changes::Changes;
 use locklab_host::error::Error;
 use std::path::Path;
 use std::time::Duration;

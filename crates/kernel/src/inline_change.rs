@@ -6,7 +6,7 @@
 //! found is an error: a change that does nothing would be judged "flat".
 
 use crate::cache::{Cache, find, words};
-use crate::recipe::Changes;
+use crate::changes::Changes;
 use locklab_host::error::Error;
 use std::path::{Path, PathBuf};
 use std::time::Duration;

@@ -22,6 +22,7 @@
 pub mod boot;
 pub mod build;
 pub mod cache;
+pub mod changes;
 pub(crate) mod check;
 pub(crate) mod config;
 pub(crate) mod drivers;

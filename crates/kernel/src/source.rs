@@ -6,8 +6,8 @@
 //! therefore writes a new one beside it and renames, as `patch` does.
 
 use crate::cache::{Cache, find, key, words};
+use crate::changes::Changes;
 use crate::inline_change;
-use crate::recipe::Changes;
 use locklab_host::error::Error;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};

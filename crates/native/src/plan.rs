@@ -1,13 +1,15 @@
 //! From the specification to a plan: every cell with its units and its share of
 //! the time, and every reason why it cannot run, before anything is measured.
 
+mod times;
+
 use crate::error::PlanError;
 use crate::layout::LAYOUTS;
 use crate::probe::Native;
 use crate::replay::{Replay, act_ns};
 use crate::spec::{Spec, Work};
 use crate::subject::{self, Subject};
-use crate::timeline::{SliceLength, pause};
+use crate::timeline::pause;
 use crate::work::Calibration;
 use locklab_host::clock::{self, nanos};
 use locklab_host::topology::{Topology, ranges};
@@ -86,32 +88,10 @@ pub struct PlannedCell {
     pub round: f64,
 }
 
-/// Measured part of a slice, unless the lock settles more slowly, in looks at the
-/// clock: its two ends are known to within one.
-const SLICE: u64 = 25;
-/// The same for one thread: a lock without waiters keeps no state, and a
-/// shorter slice is disturbed less often.
-const SLICE_ALONE: u64 = 5;
 /// The least and the most measured part of a slice of a recorded program, in ns,
 /// and how many turns of its slowest thread it should have.
 const REPLAYED: [u64; 2] = [10_000_000, 100_000_000];
 const TURNS_REPLAYED: f64 = 20.0;
-/// The part left out at its start, in looks.
-const SETTLE_ALONE: u64 = 1;
-/// The least part left out at the start of a slice of several threads, in looks:
-/// queues form, caches warm up.
-const SETTLE: u64 = 6;
-/// The share of the time of all cells that their calibrations may take.
-const CALIBRATIONS: u64 = 10;
-/// The share of its time that starting and ending a block may take.
-const STARTS: u64 = 12;
-/// The part of its time in which a cell has the pairs that let it be called. Many
-/// short blocks are worth more than a few long ones: what the moment and the place
-/// of its CPUs do to a ratio scatters more than its slices.
-const FIRST_ROUNDS: u64 = 7;
-/// The longest block, in ns: within some seconds each cell of a matrix has its
-/// turn, so that a noisy one affects all of them.
-const LONGEST_BLOCK: u64 = 400_000_000;
 
 impl Plan {
     /// Plans `spec` for this machine.
@@ -234,151 +214,6 @@ impl Plan {
         plan.replay = Some(Arc::new(replay));
         Ok(plan)
     }
-
-    /// The slices of a cell before calibration.
-    #[must_use]
-    pub fn slice(&self, cell: &PlannedCell) -> SliceLength {
-        let a_cpu = cell.threads.div_ceil(self.cpus.len()) as u64;
-        // Long enough that every thread has a hundred turns, or a few where its
-        // sections are long.
-        let rounds = (20.0 * cell.round) as u64;
-        let Beat {
-            clock_interval,
-            tick,
-            ..
-        } = self.beat;
-        let usual = if cell.oversubscribed {
-            SliceLength {
-                settle: a_cpu * tick,
-                length: (2 * a_cpu * tick).max(rounds),
-            }
-        } else {
-            let (settle, length) = match cell.threads {
-                1 => (SETTLE_ALONE, SLICE_ALONE),
-                _ => (SETTLE, SLICE),
-            };
-            SliceLength {
-                settle: (clock_interval * settle).max((2.0 * cell.round) as u64),
-                length: (clock_interval * length).max(rounds.min(50 * SLICE * clock_interval)),
-            }
-        };
-        match self.spec.slice {
-            Some(slice) => SliceLength {
-                length: nanos(slice),
-                ..usual
-            },
-            None => usual,
-        }
-    }
-
-    /// The shortest block of a cell, in ns, with these many locks: every layout of
-    /// each has a slice, and starting it takes little of it. Where there are more
-    /// threads than CPUs, slices are long, and one of each is enough.
-    fn least_block(&self, cell: &PlannedCell, locks: u64) -> u64 {
-        let SliceLength { settle, length } = self.slice(cell);
-        let turns = match cell.oversubscribed || self.spec.slice.is_some() {
-            true => 1,
-            false => LAYOUTS as u64,
-        };
-        let start = self.beat.start_of(cell.threads, self.cpus.len());
-        (locks * turns * (settle + length)).max(STARTS * start)
-    }
-
-    /// The time of a block of each cell, with starting and ending it.
-    fn with_starts(&self, blocks: impl Iterator<Item = u64>) -> u64 {
-        let start = |cell: &PlannedCell| self.beat.start_of(cell.threads, self.cpus.len());
-        blocks
-            .zip(&self.cells)
-            .map(|(block, cell)| block + start(cell))
-            .sum()
-    }
-
-    /// The time of one block of each cell, in ns, so that `pairs` rounds take
-    /// a small part of the requested time: more where threads contend, because
-    /// one thread alone is decided in less. The rest goes to the cells that are
-    /// still open after those rounds.
-    #[must_use]
-    pub fn blocks(&self, pairs: u32) -> Vec<u64> {
-        let time = nanos(self.spec.time) / u64::from(pairs.max(1));
-        let least = |cell: &PlannedCell| self.least_block(cell, 2);
-        let crowded = self.cells.iter().filter(|cell| cell.oversubscribed);
-        let crowded: u64 = crowded.map(least).sum();
-        // Slices of crowded cells are long: most of a round is for the others.
-        let round = (time / FIRST_ROUNDS).max(3 * crowded).min(time / 10 * 6);
-        let weight = |cell: &PlannedCell| match cell.threads {
-            _ if cell.oversubscribed => 0.0,
-            1 => 0.3,
-            _ => 1.0,
-        };
-        let fixed = self.with_starts(self.cells.iter().map(least));
-        let weights: f64 = self.cells.iter().map(weight).sum();
-        let spare = round.saturating_sub(fixed) as f64;
-        self.cells
-            .iter()
-            .map(|cell| {
-                let part = if weights > 0.0 {
-                    spare * weight(cell) / weights
-                } else {
-                    0.0
-                };
-                let least = least(cell);
-                (least + part as u64).min(LONGEST_BLOCK.max(least))
-            })
-            .collect()
-    }
-
-    /// The number of such rounds that the requested time has room for.
-    #[must_use]
-    pub(crate) fn rounds(&self, pairs: u32) -> f64 {
-        let round = self.with_starts(self.blocks(pairs).into_iter());
-        nanos(self.spec.time) as f64 / round.max(1) as f64
-    }
-
-    /// The time of the calibration of one cell, in ns, of those that have one.
-    #[must_use]
-    pub fn calibration_time(&self) -> u64 {
-        let calibrated = self
-            .cells
-            .iter()
-            .filter(|c| c.threads > 1 && !c.oversubscribed);
-        nanos(self.spec.time) / CALIBRATIONS / calibrated.count().max(1) as u64
-    }
-
-    /// The time of one block of `locks` locks at each point, in ns, so that
-    /// `blocks` rounds take the requested time; a block has one slice of each
-    /// lock at least.
-    #[must_use]
-    pub fn blocks_of_many(&self, locks: usize, blocks: u32) -> Vec<u64> {
-        let least = |cell: &PlannedCell| {
-            let slice = self.slice(cell);
-            locks as u64 * (slice.settle + slice.length)
-        };
-        let fixed = self.with_starts(self.cells.iter().map(least));
-        let round = nanos(self.spec.time) / u64::from(blocks.max(1));
-        // Where there are more threads than CPUs a slice is long enough.
-        let crowded = |cell: &&PlannedCell| !cell.oversubscribed;
-        let sharing = self.cells.iter().filter(crowded).count() as u64;
-        let spare = round.saturating_sub(fixed) / sharing.max(1);
-        let time = |cell: &PlannedCell| match cell.oversubscribed {
-            true => least(cell),
-            false => (least(cell) + spare).max(self.least_block(cell, 1)),
-        };
-        self.cells.iter().map(time).collect()
-    }
-
-    /// The time of `blocks` such rounds.
-    #[must_use]
-    pub fn estimate_of_many(&self, locks: usize, blocks: u32) -> Duration {
-        let one = self.with_starts(self.blocks_of_many(locks, blocks).into_iter());
-        Duration::from_nanos(one.saturating_mul(blocks.into()))
-    }
-
-    /// The total time if no cell is decided early.
-    #[must_use]
-    pub fn estimate(&self, pairs: u32) -> Duration {
-        let one = self.with_starts(self.blocks(pairs).into_iter());
-        Duration::from_nanos(one.saturating_mul(pairs.into())).max(self.spec.time)
-    }
 }
 
 impl PlannedCell {
@@ -491,169 +326,4 @@ fn check_lock(subject: &Subject, spec: &Spec) -> Result<(), PlanError> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::spec::Unit;
-    use locklab_workload::Distribution;
-
-    fn plan(change: impl FnOnce(&mut Spec)) -> Result<Plan, PlanError> {
-        let topology = Topology {
-            order: vec![0, 2, 1],
-            known: true,
-            cores: 3,
-            nodes: 1,
-        };
-        let calibration = Calibration {
-            unit_ns: 4.0,
-            cycle_ns: 0.25,
-        };
-        let mut spec = Spec {
-            threads: vec![1, 4],
-            critical: vec![0, 2],
-            ..Spec::new("ticket", "mcs")
-        };
-        change(&mut spec);
-        let beat = Beat {
-            clock_interval: 10_000,
-            tick: 4_000_000,
-            start: [100_000, 300_000],
-        };
-        Plan::of(spec, &topology, calibration, beat)
-    }
-
-    #[test]
-    fn a_plan_has_every_cell_in_the_order_of_the_report() {
-        let plan = plan(|_| {}).unwrap();
-        let cells: Vec<(usize, u64, bool)> = plan
-            .cells
-            .iter()
-            .map(|c| (c.threads, c.critical_units, c.oversubscribed))
-            .collect();
-        assert_eq!(
-            cells,
-            [(1, 1, false), (1, 3, false), (4, 1, true), (4, 3, true)]
-        );
-    }
-
-    #[test]
-    fn each_number_of_locks_has_cells_of_its_own() {
-        let plan = plan(|spec| {
-            spec.locks = vec![1, 8];
-            spec.critical = vec![0];
-        })
-        .unwrap();
-        let keys: Vec<String> = plan
-            .cells
-            .iter()
-            .map(|cell| cell.key(&plan.spec).to_string())
-            .collect();
-        assert_eq!(
-            keys,
-            [
-                "1 x 0 x 1 x 1",
-                "4 x 0 x 1 x 1",
-                "1 x 0 x 1 x 8",
-                "4 x 0 x 1 x 8"
-            ]
-        );
-    }
-
-    #[test]
-    fn the_time_asked_for_is_shared_out_and_kept() {
-        let plan = plan(|spec| {
-            spec.threads = vec![1, 2, 4];
-            spec.time = Duration::from_secs(20);
-        })
-        .unwrap();
-        for pairs in [8, 14] {
-            let blocks = plan.blocks(pairs);
-            let all = blocks.iter().sum::<u64>() * u64::from(pairs);
-            let asked = nanos(plan.spec.time);
-            assert!(all <= asked / 10 * 6, "{pairs} pairs: {all}");
-            assert!(all >= asked / 8, "{pairs} pairs: {all}");
-            let crowded: u64 = blocks[4..].iter().sum();
-            assert!(crowded < blocks[..4].iter().sum());
-            // Contended cells have more than those of one thread; those of
-            // more threads than CPUs have one pair of slices.
-            assert!(blocks[2] > blocks[0]);
-            let slice = plan.slice(&plan.cells[4]);
-            assert_eq!(blocks[4], 2 * (slice.settle + slice.length));
-            assert!(slice.length >= 3 * plan.beat.tick);
-            // Contended slices follow the clock of the machine.
-            let contended = plan.slice(&plan.cells[2]);
-            assert_eq!((contended.settle, contended.length), (60_000, 250_000));
-        }
-        // What does not fit takes longer, and is announced.
-        assert!(plan.estimate(1000) > Duration::from_secs(20));
-    }
-
-    #[test]
-    fn what_cannot_run_is_refused_in_a_sentence() {
-        let refused = |change: fn(&mut Spec), part: &str| {
-            let text = plan(change).unwrap_err().to_string();
-            assert!(text.contains(part), "{text}");
-        };
-        refused(|s| s.baseline = "tiket".into(), "the closest are ticket");
-        refused(|s| s.experiment = "tickett".into(), "ticket");
-        refused(|s| s.time = Duration::ZERO, "--time");
-        refused(
-            |s| s.slice = Some(Duration::from_micros(10)),
-            "--slice-us 50",
-        );
-        refused(|s| s.layout = Some(99), "--layout 0 to 7");
-        refused(
-            |s| s.critical = vec![u64::MAX],
-            "more than a machine can count",
-        );
-        refused(|s| s.critical = vec![u64::MAX - 1], "years");
-        refused(
-            |s| s.non_critical = vec![1 << 40],
-            "one turn of 1 thread takes",
-        );
-        refused(
-            |s| {
-                s.unit = Unit::Nanoseconds;
-                s.critical = vec![u64::MAX];
-            },
-            "years",
-        );
-        refused(|s| s.mix.lines = 4, "length 0 touches, which is 1");
-        refused(|s| s.mix.reads = 101, "--reads 0 to 100");
-        refused(|s| s.locks = vec![2, 1000], "--locks 1 to 256");
-        refused(
-            |s| {
-                s.work = Work::Fstat;
-                s.mix.reads = 5;
-            },
-            "an fstat touches no lines",
-        );
-        refused(
-            |s| {
-                s.mix.distribution = Distribution::Bursty;
-                s.non_critical = vec![500_000];
-            },
-            "one turn of",
-        );
-        refused(|s| s.pin = Some(vec![0, 7]), "may use 0-2");
-        refused(|s| s.pin = Some(vec![0, 0]), "twice");
-        refused(|s| s.pin = Some(vec![]), "names no CPU");
-        refused(
-            |s| s.processes = true,
-            "'mcs' does not work between processes",
-        );
-        refused(
-            |s| {
-                s.baseline = "mplock-ticket".into();
-                s.threads = vec![600];
-            },
-            "at most 512 threads",
-        );
-    }
-
-    #[test]
-    fn numbers_for_people() {
-        assert_eq!(seconds(0.0123), "12.3 ms");
-        assert_eq!(seconds(107.0), "1 min 47 s");
-        assert_eq!(seconds(1e11), "3e3 years");
-    }
-}
+mod tests;

@@ -1,6 +1,7 @@
 //! The table "when it does not come back", row by row, with a script that stands
 //! for ssh and the machine.
 
+use super::returning::{BEFORE_PANIC, LAST_LINES, tail};
 use super::*;
 use locklab_kernel::outcome::parse;
 use std::os::unix::fs::PermissionsExt;

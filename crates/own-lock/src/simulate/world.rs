@@ -1,0 +1,28 @@
+//! The simulation that a child process runs: one, which the hooks that the
+//! compiler put into the lock's code find without an argument. It must never be
+//! used twice at once.
+
+use super::pool::Pool;
+use crate::library::Library;
+use crate::repeat::Loop;
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+/// What the hooks of a compiled lock work on.
+pub(super) struct World {
+    pub(super) library: Library,
+    pub(super) pool: Pool,
+    pub(super) cpus: Vec<Loop>,
+    /// Whether the accesses are not part of the simulation: `lab_init`.
+    pub(super) quiet: bool,
+}
+
+/// The only world of the child.
+pub(super) static WORLD: AtomicPtr<World> = AtomicPtr::new(std::ptr::null_mut());
+
+/// Uses the world; `f` neither uses it again nor switches to another CPU.
+#[inline(always)]
+pub(super) fn with<R>(f: impl FnOnce(&mut World) -> R) -> R {
+    // SAFETY: set before the simulation begins and never freed; the child has
+    // one thread, and no `f` comes back here.
+    f(unsafe { &mut *WORLD.load(Ordering::Relaxed) })
+}
