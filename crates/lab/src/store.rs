@@ -64,6 +64,9 @@ impl Store {
     /// another version. The message has the path and a remedy.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
         let wrong = |e: &dyn std::fmt::Display| StoreError::unusable(path, e);
+        if path.is_dir() {
+            return Err(wrong(&"it is a folder"));
+        }
         let memory = path == Path::new(":memory:");
         if let Some(folder) = path.parent()
             && !memory
@@ -90,6 +93,9 @@ impl Store {
             return Err(StoreError::Absent(path.to_owned()));
         }
         let wrong = |e: &dyn std::fmt::Display| StoreError::unusable(path, e);
+        if path.is_dir() {
+            return Err(wrong(&"it is a folder"));
+        }
         let db = schema::open_for_reading(path).map_err(|e| wrong(&e))?;
         Ok(Self {
             db,

@@ -183,6 +183,10 @@ fn the_words_follow_the_figures() {
         words.starts_with("Keep `today`: nothing was shown to be better; it may be up to"),
         "{words}"
     );
+    // Fewer show nothing whatever the noise, so nothing is recommended.
+    few.cells.iter_mut().for_each(|cell| cell.pairs.truncate(3));
+    let words = "With 3 blocks of 4 locks nothing can be shown: it takes 8 (--pairs).";
+    assert_eq!(lead(&few), [words]);
     // Without a lock of today the next one is named.
     let mut open = contended(&[6e6, 1e7, 8e6, 7e6]);
     open.spec["against"] = json!(false);

@@ -46,7 +46,8 @@ fn run() -> Result<ExitCode, Error> {
         }
         Err(mut wrong) => {
             forget_hidden(&mut wrong);
-            match wrong_value(&wrong) {
+            let sentence = wrong_value(&wrong).or_else(|| file_in_place_of_a_lock(&wrong));
+            match sentence {
                 Some(sentence) => Err(Error::Usage(sentence)),
                 None => wrong.exit(),
             }
@@ -83,6 +84,16 @@ fn wrong_value(wrong: &clap::Error) -> Option<String> {
         });
     };
     Some(format!("'{value}' is not {kind}, which {argument} takes"))
+}
+
+/// The error message for the file of an experiment where one lock of two is
+/// named: `locklab matrix FILE`.
+fn file_in_place_of_a_lock(wrong: &clap::Error) -> Option<String> {
+    let missing = wrong.get(ContextKind::InvalidArg)?.to_string();
+    let file = std::env::args().find(|word| word.ends_with(".toml"))?;
+    (missing == "<EXPERIMENT>").then(|| {
+        format!("{file} is no lock; 'locklab compare {file}' runs the file of an experiment")
+    })
 }
 
 /// Removes commands that the help does not show from suggestions.

@@ -117,7 +117,7 @@ impl ComparingArgs {
     /// # Errors
     /// [`Error::Usage`] if the store is kept in memory.
     pub(crate) fn check_resume(&self) -> Result<(), Error> {
-        if self.resume && store_path(&self.store)? == Path::new(":memory:") {
+        if self.resume && !self.is_kept() {
             return Err(Error::Usage(
                 "--resume continues a stored experiment, and --store :memory: keeps none; leave \
                  one of them out"
@@ -125,6 +125,11 @@ impl ComparingArgs {
             ));
         }
         Ok(())
+    }
+
+    /// Whether the samples outlive the command.
+    fn is_kept(&self) -> bool {
+        self.store.store.as_deref() != Some(Path::new(":memory:"))
     }
 
     /// The words of `--fail-on`; a regression always fails a test file.
@@ -209,7 +214,7 @@ impl Comparing<'_> {
             quiet: self.common.quiet,
         };
         let measured = session.run(instrument, experiment)?;
-        let trouble = trouble(&measured);
+        let trouble = trouble(&measured, self.args.is_kept());
         let context = context(&measured.experiment, &measured.listed, self.file.clone());
         let (verdicts, document) = judged_document(&measured.experiment, &context)?;
         Ok(Judged {
@@ -242,7 +247,14 @@ impl Comparing<'_> {
     pub fn print(&self, judged: &Judged) -> Result<(), Error> {
         show(&judged.document, self.common)?;
         let failing = self.args.failing();
-        self.args.files.write(&judged.document, &failing)
+        let written = self.args.files.write(&judged.document, &failing);
+        written.map_err(|error| match error {
+            Error::Failed(why) if self.args.is_kept() => Error::Failed(format!(
+                "{why}; the samples are stored, so 'locklab results show' with another file makes \
+                 it again"
+            )),
+            other => other,
+        })
     }
 }
 
@@ -324,7 +336,7 @@ pub fn show_stored(
 }
 
 /// The error, with its exit code, of a comparison that did not end normally.
-fn trouble(measured: &Measured) -> Option<Error> {
+fn trouble(measured: &Measured, kept: bool) -> Option<Error> {
     if let Some(failure) = &measured.store_failure {
         return Some(Error::Failed(format!(
             "{failure}; the report above is complete, but samples from then on are not stored"
@@ -332,11 +344,12 @@ fn trouble(measured: &Measured) -> Option<Error> {
     }
     match &measured.outcome.stopped {
         Some(Stop::Interrupted) => {
-            return Some(Error::Interrupted(
-                "interrupted; what was measured is stored, and the same command with --resume \
-                 continues"
-                    .into(),
-            ));
+            let stored = if kept {
+                "what was measured is stored, and the same command with --resume continues"
+            } else {
+                "--store :memory: keeps nothing, so the same command begins anew"
+            };
+            return Some(Error::Interrupted(format!("interrupted; {stored}")));
         }
         Some(Stop::Fatal(why)) => return Some(Error::Failed(why.clone())),
         Some(Stop::TimeLimit | Stop::UsedUp) | None => {}

@@ -28,16 +28,10 @@ pub fn print(text: &str) -> Result<ExitCode, Error> {
 /// Writes a requested file.
 ///
 /// # Errors
-/// [`Error::Failed`] if it cannot be written; the message says how to write it
-/// again.
+/// [`Error::Failed`] if it cannot be written.
 pub fn write_file(path: &Path, text: &str) -> Result<(), Error> {
-    std::fs::write(path, text).map_err(|e| {
-        Error::Failed(format!(
-            "cannot write {}: {e}; the samples are stored, so 'locklab results show' with another \
-             file makes it again",
-            path.display()
-        ))
-    })
+    std::fs::write(path, text)
+        .map_err(|e| Error::Failed(format!("cannot write {}: {e}", path.display())))
 }
 
 /// Checks that a file can be written, before long work. Leaves an existing

@@ -145,17 +145,12 @@ pub(crate) fn of_own_lock(error: OwnError) -> Error {
 /// `locklab new-lock FILE`: writes the template.
 ///
 /// # Errors
-/// [`Error::Usage`] if the file exists already, [`Error::Failed`] if it cannot
-/// be written.
+/// [`Error::Usage`] if the file exists already or is no C or C++ file by its
+/// name, [`Error::Failed`] if it cannot be written.
 pub(crate) fn new_lock(file: &Path, common: &Common) -> Result<String, Error> {
     if common.dry_run {
-        return match file.exists() {
-            true => Err(Error::Usage(format!(
-                "{} is there already; name another file",
-                file.display()
-            ))),
-            false => Ok(format!("Would write {}.\n", file.display())),
-        };
+        locklab_own_lock::check_template(file).map_err(of_own_lock)?;
+        return Ok(format!("Would write {}.\n", file.display()));
     }
     locklab_own_lock::write_template(file).map_err(of_own_lock)?;
     let shown = file.display();

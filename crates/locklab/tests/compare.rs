@@ -213,6 +213,7 @@ fn what_goes_wrong_is_one_sentence() {
     std::fs::write(&bad_file, "kind = 'compare'\nworkloads = 3\n").unwrap();
     for (arguments, part) in [
         (vec![], "nothing to run"),
+        (vec!["--baseline", "true"], "there is no command to run"),
         (
             vec!["--workload", "nginx-chrun"],
             "did you mean nginx-churn?",

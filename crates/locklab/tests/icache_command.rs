@@ -2,7 +2,8 @@
 
 use assert_cmd::Command;
 
-fn ready() -> bool {
+/// Whether programs can be run under the model here.
+pub(crate) fn ready() -> bool {
     let there = locklab_host::process::find("qemu-x86_64", &[]).is_some()
         && locklab_programs::icache::Model::new(None, None, None, false).is_ok();
     if !there {

@@ -132,6 +132,95 @@ fn a_message_that_cannot_be_written_is_no_failure() {
     }
 }
 
+/// A file of an experiment given to a command that takes names.
+#[test]
+fn a_file_in_place_of_a_name_is_sent_to_its_command() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("m.toml");
+    std::fs::write(&path, "kind = 'matrix'\n").unwrap();
+    let file = path.to_str().unwrap();
+    let compare = format!("'locklab compare {file}' runs the file of an experiment");
+    for (arguments, words) in [
+        (&["matrix", file][..], &*compare),
+        (&["rank", file], &compare),
+        (&["rank", file, "mcs", "--on", "flat-16"], &compare),
+        (
+            &["kernel", "compare", file],
+            "kind 'matrix', and not with kernels",
+        ),
+    ] {
+        let output = locklab(arguments).output().unwrap();
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{text}");
+        assert!(text.contains(words), "{text}");
+    }
+}
+
+/// Interrupts a command when the program that it runs has made a file.
+fn interrupted(arguments: &[&str]) -> Output {
+    let folder = tempfile::tempdir().unwrap();
+    let began = folder.path().join("began");
+    let script = format!(": > {}; sleep 600; true", began.display());
+    let mut command = locklab(arguments);
+    command.args(["--", "sh", "-c", &script]);
+    let command = command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    while !began.exists() {
+        assert_eq!(child.try_wait().unwrap(), None, "it ended by itself");
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    let pid = nix::unistd::Pid::from_raw(child.id() as i32);
+    nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGINT).unwrap();
+    child.wait_with_output().unwrap()
+}
+
+#[test]
+fn what_is_kept_nowhere_is_not_called_stored() {
+    let compare = ["compare", "--store", ":memory:", "--counters", "none"];
+    let output = interrupted(&compare);
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(130), "{text}");
+    let said = "interrupted; --store :memory: keeps nothing, so the same command begins anew";
+    assert!(text.contains(said), "{text}");
+    let lengths = ["--threads", "1", "--critical", "0", "--non-critical", "1"];
+    let matrix = ["matrix", "mcs", "ticket", "--on", "flat-16", "--pairs", "8"];
+    let full = ["--store", ":memory:", "--html", "/dev/full"];
+    let output = locklab(&[&matrix[..], &lengths, &full].concat()).output();
+    let output = output.unwrap();
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    assert!(text.contains("cannot write /dev/full"), "{text}");
+    assert!(!text.contains("stored"), "{text}");
+}
+
+/// As every interrupted command: 130, which README.md names.
+#[test]
+fn an_interrupted_model_of_the_cache_is_no_failure() {
+    if !crate::icache_command::ready() {
+        return;
+    }
+    let output = interrupted(&["icache"]);
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(130), "{text}");
+    assert_eq!(text, "locklab: interrupted; there are no counts\n");
+}
+
+#[test]
+fn a_folder_is_no_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().to_str().unwrap();
+    for (arguments, code, words) in [
+        (["machine", "fit", "--force", path], 2, "is there already"),
+        (["results", "list", "--store", path], 1, "it is a folder"),
+        (["results", "merge", path, path], 1, "it is a folder"),
+    ] {
+        let output = locklab(&arguments).output().unwrap();
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{text}");
+        assert!(text.contains(words), "{text}");
+    }
+}
+
 /// `machine fit` writes over nothing unasked, is silent when it is asked to be,
 /// knows the cycle that a matrix knows, and holds what it wrote against the
 /// machine.

@@ -17,6 +17,12 @@ impl std::fmt::Display for NoSuchLock {
         let name = &self.name;
         write!(f, "there is no lock called '{name}'")?;
         match self.close.as_slice() {
+            _ if name.ends_with(".toml") => {
+                write!(
+                    f,
+                    "; 'locklab compare {name}' runs the file of an experiment"
+                )
+            }
             [] => write!(f, "; 'locklab locks' lists them all"),
             [one] => write!(f, "; did you mean {one}? ('locklab locks' lists them all)"),
             [first @ .., last] => write!(
@@ -105,7 +111,7 @@ pub enum PlanError {
     NotShared {
         /// The lock that does not.
         lock: &'static str,
-        /// Those that do.
+        /// The locks of the catalogue that do.
         able: Vec<&'static str>,
     },
     /// A lock serves fewer threads.
@@ -113,7 +119,7 @@ pub enum PlanError {
     TooManyThreads {
         /// The lock that cannot.
         lock: &'static str,
-        /// What it serves.
+        /// The most threads that it serves.
         most: usize,
         /// What was asked for.
         asked: usize,

@@ -43,7 +43,7 @@ pub use inspect::Facts;
 pub use native::NativeLibrary;
 pub use own_lock::OwnLock;
 pub use source::{KernelLock, Source};
-pub use template::write_template;
+pub use template::{check_template, write_template};
 
 /// The header that a lock's file includes.
 pub const HEADER: &str = include_str!("../c/locklab_lock.h");

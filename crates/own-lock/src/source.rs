@@ -44,6 +44,14 @@ pub(crate) fn is_cpp(path: &Path) -> Option<bool> {
         .map(|(_, cpp)| *cpp)
 }
 
+/// The error for a file whose ending is neither that of C nor of C++.
+pub(crate) fn no_language(path: &Path) -> Error {
+    Error::Usage(format!(
+        "{} is no C or C++ file by its name; a lock of your own ends in .c, .cc, .cpp or .cxx",
+        path.display()
+    ))
+}
+
 impl Source {
     /// Parses `name`, or returns `None` if it is the name of a lock of Locklab:
     /// a path has a slash or the ending of a C or C++ file, a kernel's lock is
@@ -61,10 +69,12 @@ impl Source {
             return Ok(None);
         }
         if is_cpp(path).is_none() {
-            return Err(Error::Usage(format!(
-                "{name} is no C or C++ file by its name; a lock of your own ends in .c, .cc, .cpp \
-                 or .cxx"
-            )));
+            return Err(match name.ends_with(".toml") {
+                true => Error::Usage(format!(
+                    "{name} is no lock; 'locklab compare {name}' runs the file of an experiment"
+                )),
+                false => no_language(path),
+            });
         }
         match std::fs::metadata(path) {
             Ok(facts) if facts.is_file() => Ok(Some(Self::File(path.to_path_buf()))),

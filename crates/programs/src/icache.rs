@@ -12,7 +12,7 @@ pub mod report;
 pub use error::ModelError;
 
 use crate::output::excerpt;
-use locklab_host::process::{Ended, Launch, find};
+use locklab_host::process::{Ended, Launch, Trouble, find};
 use locklab_icache::Geometry;
 use serde_json::Value;
 use std::ffi::{OsStr, OsString};
@@ -153,7 +153,10 @@ impl Model {
         let ended = self
             .emulated(&launch, name, log, blocks)?
             .run(log, limit, interrupt)
-            .map_err(|e| ModelError::NotRun(e.to_string()))?;
+            .map_err(|trouble| match trouble {
+                Trouble::Interrupted => ModelError::Interrupted,
+                other => ModelError::NotRun(other.to_string()),
+            })?;
         let report = report(program, log, &ended)?;
         if let Some(hot) = hot {
             let read = |path: &Path| {

@@ -130,7 +130,7 @@ impl Programs {
         facts
     }
 
-    fn caveats(&self) -> Vec<String> {
+    fn caveats(&self, aa: bool) -> Vec<String> {
         let environment = &self.environment;
         let mut caveats = environment.caveats();
         if environment.is_virtual()
@@ -143,7 +143,7 @@ impl Programs {
                 .into();
         }
         caveats.extend(self.launcher.counters.why.clone());
-        caveats.extend(self.spec.caveats());
+        caveats.extend(self.spec.caveats(aa));
         caveats
     }
 
@@ -216,6 +216,7 @@ impl Instrument for Programs {
             kind: crate::settings::KIND.into(),
             labels: self.spec.labels(),
             spec: json!(self.spec),
+            caveats: self.caveats(design.aa),
             design,
             provenance: if cells.iter().any(modelled) {
                 Provenance::Model(name)
@@ -223,7 +224,6 @@ impl Instrument for Programs {
                 Provenance::Hardware(name)
             },
             facts: self.facts(),
-            caveats: self.caveats(),
             cells,
             interrupted: None,
         }

@@ -80,6 +80,9 @@ impl Spec {
         }
         for (n, workload) in self.workloads.iter().enumerate() {
             workload.workload()?;
+            for subject in self.subjects() {
+                workload.check_command(subject)?;
+            }
             let title = workload.title();
             if self.workloads[..n].iter().any(|w| w.title() == title) {
                 return Err(Error::TwoWorkloads(title));
@@ -91,9 +94,17 @@ impl Spec {
         Ok(())
     }
 
-    /// The caveats about these two subjects.
+    /// The caveats about these two subjects, which an A/A comparison has on
+    /// purpose alike.
     #[must_use]
-    pub fn caveats(&self) -> Vec<String> {
+    pub fn caveats(&self, aa: bool) -> Vec<String> {
+        if self.baseline == self.experiment && !aa {
+            return vec![
+                "Both sides are the same, so any difference is chance; --aa counts how often that \
+                 is called one."
+                    .into(),
+            ];
+        }
         let bare = |s: &Subject| s.lock.as_deref().is_none_or(|lock| lock == PTHREAD);
         if bare(&self.baseline) == bare(&self.experiment) {
             return Vec::new();
@@ -139,6 +150,14 @@ mod tests {
         let two = "[[workload]]\nname = 'fstat'\n[[workload]]\nname = 'fstat'\n";
         for (text, part) in [
             ("", "nothing to run; give --workload (nginx-churn"),
+            (
+                "baseline.command = 'true'\n[[workload]]\nname = 'command'",
+                "there is no command to run; give --baseline and --experiment",
+            ),
+            (
+                "[[workload]]\nname = 'command'\ncommand = '\"x'",
+                "'\"x' is no command: a quote is open, or it is empty",
+            ),
             (two, "two workloads 'fstat'; give one of them another title"),
             (
                 "pin = [1, 7]\n[[workload]]\nname = 'gcc'",
@@ -163,8 +182,9 @@ mod tests {
             let text = format!("baseline.lock = '{baseline}'\nexperiment.lock = '{experiment}'");
             Settings::parse(&text).unwrap().spec()
         };
-        assert_eq!(spec("pthread", "mcs").caveats().len(), 1);
-        assert!(spec("pthread-interposed", "mcs").caveats().is_empty());
+        assert_eq!(spec("pthread", "mcs").caveats(false).len(), 1);
+        assert!(spec("mcs", "mcs").caveats(false)[0].starts_with("Both sides are the same"));
+        assert!(spec("pthread-interposed", "mcs").caveats(false).is_empty());
         assert_eq!(spec("ticket", "mcs").labels().experiment, "mcs");
     }
 }

@@ -100,8 +100,12 @@ fn steadiness(details: &[&Value]) -> String {
         ),
         _ => "runs are too short to say how precise each is".to_owned(),
     };
+    let warm = match least == most {
+        true => most.to_string(),
+        false => format!("{least} to {most}"),
+    };
     format!(
-        "Warm-up of {least} to {most} acquisitions; {precise}; {drifting} of {} still drifted.",
+        "Warm-up of {warm} acquisitions; {precise}; {drifting} of {} still drifted.",
         outcomes.len()
     )
 }

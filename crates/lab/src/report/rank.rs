@@ -37,7 +37,11 @@ pub(super) fn document(report: &Report) -> Document {
         String::new()
     };
     let words = report.context.words;
-    let summary = advice::sentences(ranking, &words);
+    // What too few blocks leave undecided is not recommended either.
+    let summary = match too_few(report, ranking, blocks(ranking).max()) {
+        Some(sentence) => vec![sentence],
+        None => advice::sentences(ranking, &words),
+    };
     let caveats = caveats_of(report, ranking);
     let mut document = Document {
         title: format!("{subjects}, ranked{today}"),
@@ -398,6 +402,24 @@ fn findings(report: &Report, ranking: &Ranking) -> Vec<Finding> {
     ranking.points.iter().filter_map(finding).collect()
 }
 
+/// The number of blocks at each point.
+fn blocks(ranking: &Ranking) -> impl Iterator<Item = usize> {
+    let primary = ranking.points.iter().filter_map(|p| p.metrics.first());
+    primary.map(|m| m.blocks)
+}
+
+/// A sentence if so many blocks can show nothing.
+fn too_few(report: &Report, ranking: &Ranking, blocks: Option<usize>) -> Option<String> {
+    let subjects = ranking.question.subjects.len();
+    let needed = locklab_judge::blocks_needed(subjects);
+    let blocks = blocks.filter(|blocks| *blocks < needed)?;
+    Some(format!(
+        "With {} of {} nothing can be shown: it takes {needed} (--pairs).",
+        number::count(blocks, "block"),
+        number::count(subjects, report.context.words.subject),
+    ))
+}
+
 fn caveats_of(report: &Report, ranking: &Ranking) -> Vec<String> {
     let mut list = caveats::incomplete(report);
     for (name, why) in &ranking.question.left_out {
@@ -421,16 +443,7 @@ fn caveats_of(report: &Report, ranking: &Ranking) -> Vec<String> {
             places.join(" and ")
         ));
     }
-    let needed = locklab_judge::blocks_needed(subjects.len());
-    let few = ranking.points.iter().filter_map(|p| p.metrics.first());
-    if few.clone().any(|m| m.blocks < needed) {
-        let blocks = few.map(|m| m.blocks).min().unwrap_or(0);
-        list.push(format!(
-            "With {} of {} nothing can be shown: it takes {needed} (--pairs).",
-            number::count(blocks, "block"),
-            number::count(subjects.len(), report.context.words.subject),
-        ));
-    }
+    list.extend(too_few(report, ranking, blocks(ranking).min()));
     let left = ranking.points.iter().filter_map(|p| p.metrics.first());
     let left: usize = left
         .map(|m| m.standings.iter().filter(|s| s.left.is_some()).count())

@@ -79,7 +79,7 @@ fn named(name: &str) -> Result<Machine, Error> {
 }
 
 fn fit(file: &Path, force: bool, common: &Common) -> Result<ExitCode, Error> {
-    if file.exists() && !force {
+    if file.exists() && !(force && file.is_file()) {
         return Err(Error::Usage(format!(
             "{} is there already; --force writes over it, or name another",
             file.display()
@@ -120,13 +120,16 @@ fn fit(file: &Path, force: bool, common: &Common) -> Result<ExitCode, Error> {
     if common.quiet {
         return Ok(ExitCode::SUCCESS);
     }
+    let [least, most] = [fit.one_way[0], fit.one_way[fit.one_way.len() - 1]];
+    let distance = match fit.one_way.len() {
+        1 => format!("{least:.0}"),
+        _ => format!("{least:.0} to {most:.0}"),
+    };
     print(&format!(
-        "Wrote {}: {} of CPUs, {:.0} to {:.0} ns one way, {:.2} cycles a ns.\n\
+        "Wrote {}: {} of CPUs, {distance} ns one way, {:.2} cycles a ns.\n\
          What cannot be measured so is marked as an assumption in the file.\n\n{beside}",
         file.display(),
         number::count(fit.one_way.len(), "pair"),
-        fit.one_way[0],
-        fit.one_way[fit.one_way.len() - 1],
         fit.clock_ghz,
     ))
 }

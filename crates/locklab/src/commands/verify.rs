@@ -6,7 +6,7 @@ mod document;
 mod table;
 
 use crate::cli::{Common, OwnLockArgs};
-use crate::output::print;
+use crate::output::{check_writable, print, write_file};
 use crate::own::candidates;
 use clap::Args;
 use coverage::coverage;
@@ -130,6 +130,10 @@ pub fn run(args: &VerifyArgs, common: &Common) -> Result<ExitCode, Error> {
     if common.dry_run {
         return print(&plan(&candidates, options));
     }
+    let written = [&args.record, &args.bugs, &args.trace];
+    for path in written.into_iter().flatten() {
+        check_writable(path)?;
+    }
     let bar = Progress::new(0, "models", common.quiet);
     let results = verify_these(&candidates, options, &|progress| {
         bar.set(progress.done as u64, progress.total as u64, &progress.what);
@@ -137,8 +141,7 @@ pub fn run(args: &VerifyArgs, common: &Common) -> Result<ExitCode, Error> {
     drop(bar);
     let write = |path: &Option<PathBuf>, text: &dyn Fn(&[LockResult]) -> String| {
         let Some(path) = path else { return Ok(()) };
-        std::fs::write(path, text(&results))
-            .map_err(|error| Error::Failed(format!("cannot write {}: {error}", path.display())))
+        write_file(path, &text(&results))
     };
     let before = |path: &Option<PathBuf>| {
         let path = path.as_ref();

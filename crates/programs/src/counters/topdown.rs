@@ -5,7 +5,8 @@
 /// Two raw events.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Events {
-    /// Slots, or cycles.
+    /// The number of the event that counts slots, or cycles where there is none for
+    /// slots.
     pub(super) slots: u64,
     /// Number of slots per count of `slots`.
     pub(super) slots_each: f64,

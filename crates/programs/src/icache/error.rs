@@ -14,8 +14,8 @@ pub enum ModelError {
     /// The plugin that has the model is not built.
     #[error(transparent)]
     NoPlugin(#[from] LibraryError),
-    /// There is no program of this name.
-    #[error("there is no program '{0}'")]
+    /// There is no program of this name that may be executed.
+    #[error("there is no program '{0}', or it may not be executed")]
     NoProgram(String),
     /// The QEMU of the program's processor is missing.
     #[error("{0} is not installed; apt-get install qemu-user")]
@@ -32,9 +32,12 @@ pub enum ModelError {
     /// A program of a processor that is not known here.
     #[error("{0} is for a machine (ELF number {1}) whose QEMU is not known here")]
     OtherMachine(PathBuf, u16),
-    /// The run did not start, or was not left to end.
+    /// The run did not start, or took too long.
     #[error("{0}")]
     NotRun(String),
+    /// SIGINT or SIGTERM was received.
+    #[error("interrupted; there are no counts")]
+    Interrupted,
     /// The program failed: its name, how it ended, and its last output.
     #[error("{0} left no counts ({1}); it said: {2}")]
     NoCounts(String, String, String),
@@ -63,6 +66,7 @@ impl From<ModelError> for locklab_host::error::Error {
     fn from(error: ModelError) -> Self {
         match error {
             ModelError::Geometry(_) | ModelError::NoPlugin(_) => Self::Usage(error.to_string()),
+            ModelError::Interrupted => Self::Interrupted(error.to_string()),
             error => Self::Failed(error.to_string()),
         }
     }

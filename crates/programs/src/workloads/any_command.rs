@@ -32,22 +32,30 @@ impl AnyCommand {
     }
 
     fn words(&self, subject: &Subject) -> Result<Vec<String>, Error> {
-        let Some(command) = subject.command.as_ref().or(self.command.as_ref()) else {
-            return Err(Error::NoCommand);
-        };
-        let build = subject.build.as_ref().map(|b| b.display().to_string());
-        if command.contains("{build}") && build.is_none() {
-            return Err(Error::NoBuildOf(command.clone()));
-        }
-        let command = command.replace("{build}", &build.unwrap_or_default());
-        // A command with shell syntax is run by a shell.
-        if command.contains(['|', '&', ';', '<', '>', '$', '`', '*', '~', '\n']) {
-            return Ok(vec![SHELL.into(), "-c".into(), command]);
-        }
-        match shlex::split(&command) {
-            Some(words) if !words.is_empty() => Ok(words),
-            _ => Err(Error::NoWords(command)),
-        }
+        words(self.command.as_ref(), subject)
+    }
+}
+
+/// The words of a subject's command, or of the one that both have.
+///
+/// # Errors
+/// If there is no command, it names a build and there is none, or it is no words.
+pub(super) fn words(common: Option<&String>, subject: &Subject) -> Result<Vec<String>, Error> {
+    let Some(command) = subject.command.as_ref().or(common) else {
+        return Err(Error::NoCommand);
+    };
+    let build = subject.build.as_ref().map(|b| b.display().to_string());
+    if command.contains("{build}") && build.is_none() {
+        return Err(Error::NoBuildOf(command.clone()));
+    }
+    let command = command.replace("{build}", &build.unwrap_or_default());
+    // A command with shell syntax is run by a shell.
+    if command.contains(['|', '&', ';', '<', '>', '$', '`', '*', '~', '\n']) {
+        return Ok(vec![SHELL.into(), "-c".into(), command]);
+    }
+    match shlex::split(&command) {
+        Some(words) if !words.is_empty() => Ok(words),
+        _ => Err(Error::NoWords(command)),
     }
 }
 

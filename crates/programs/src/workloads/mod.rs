@@ -19,11 +19,15 @@ pub(crate) mod switching;
 mod workload;
 
 use crate::error::Error;
+use crate::subject::Subject;
 
 pub use output_metric::{Extractor, OutputMetric};
 pub use spec::WorkloadSpec;
 pub use switching::{Between, By};
 pub use workload::Workload;
+
+/// The workload that is any command.
+const COMMAND: &str = "command";
 
 /// Every workload, with its description.
 pub const NAMES: [(&str, &str); 10] = [
@@ -52,7 +56,7 @@ pub const NAMES: [(&str, &str); 10] = [
         "a program of many call sites of unlock, inlined or not, in many layouts",
     ),
     (
-        "command",
+        COMMAND,
         "any command, a figure of its output or its elapsed time",
     ),
 ];
@@ -66,7 +70,7 @@ fn settings(name: &str) -> &'static [&'static str] {
         "gcc" | "fs-mark" => &["scale", "path"],
         "kernel-build" => &["threads", "path"],
         "call-sites" => &["scale", "threads", "path"],
-        "command" => &["command", "metric"],
+        COMMAND => &["command", "metric"],
         _ => &[],
     }
 }
@@ -77,6 +81,21 @@ pub(crate) fn names() -> String {
 }
 
 impl WorkloadSpec {
+    /// Checks that a subject has a command, if the workload is one. Its build may
+    /// be still to come.
+    ///
+    /// # Errors
+    /// If there is none, or it is no words.
+    pub(crate) fn check_command(&self, subject: &Subject) -> Result<(), Error> {
+        if self.name != COMMAND {
+            return Ok(());
+        }
+        match any_command::words(self.command.as_ref(), subject) {
+            Ok(_) | Err(Error::NoBuildOf(_)) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
     /// Makes the workload.
     ///
     /// # Errors
@@ -128,7 +147,7 @@ impl WorkloadSpec {
             "gcc" => Box::new(gcc::Gcc::new(self)),
             "fs-mark" => Box::new(fs_mark::FsMark::new(self)),
             "kernel-build" => Box::new(kernel_build::KernelBuild::new(self)),
-            "command" => Box::new(any_command::AnyCommand::new(self)?),
+            COMMAND => Box::new(any_command::AnyCommand::new(self)?),
             other => {
                 let near = NAMES
                     .iter()
