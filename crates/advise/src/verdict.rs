@@ -23,7 +23,7 @@ pub enum Class {
 }
 
 impl Class {
-    /// In a word.
+    /// The word for it in tables and JSON.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -45,7 +45,7 @@ pub struct Verdict {
     pub low: f64,
     /// The greatest of it.
     pub high: f64,
-    /// In a word.
+    /// What the whole band says.
     pub class: Class,
 }
 

@@ -139,7 +139,7 @@ pub struct SymbolSize {
     pub bytes: Pair,
     /// How many symbols have the name: clones, parts, statics of several files.
     pub count: Pair,
-    /// How it changed.
+    /// Whether it was added, removed, grew, shrank or stayed.
     pub change: Change,
 }
 
@@ -148,12 +148,12 @@ pub struct SymbolSize {
 pub struct DataSize {
     /// Its name, without what compilers append to clones.
     pub name: String,
-    /// Where it lies.
+    /// The class of its section.
     pub class: Class,
     /// Bytes; 0 where the side does not have it.
     #[serde(flatten)]
     pub bytes: Pair,
-    /// How it changed.
+    /// Whether it was added, removed, grew, shrank or stayed.
     pub change: Change,
 }
 

@@ -112,7 +112,7 @@ pub enum Place {
     Block {
         /// The address, as in [`Place::Address`].
         address: u64,
-        /// Their length together.
+        /// The length of all its instructions, in bytes.
         bytes: u64,
     },
     /// A function, by its symbol or its demangled name.

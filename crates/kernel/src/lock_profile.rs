@@ -83,7 +83,7 @@ pub struct LockWaits {
     pub kind: String,
     /// Locks of that name.
     pub locks: u64,
-    /// Waits for them.
+    /// How many acquisitions of them had to wait.
     pub waits: u64,
     /// The time of all waits, by the kernel's clock.
     pub nanoseconds: u64,

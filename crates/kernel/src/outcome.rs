@@ -19,7 +19,7 @@ pub struct ModeCounts {
     pub instructions: u64,
     /// Fetches of a line of instructions by the modelled cache.
     pub l1i_fetches: u64,
-    /// Those that missed.
+    /// Fetches that missed the modelled cache.
     pub l1i_misses: u64,
 }
 

@@ -34,7 +34,7 @@ pub struct Plan {
 /// A part of an experiment, so that its layouts can be measured apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
-    /// All of it.
+    /// All layouts of the experiment.
     Whole,
     /// One layout: no other is linked, and what only a report needs (sizes,
     /// locktorture, the repetition of the first run) is left out.

@@ -39,7 +39,7 @@ pub struct JudgedCell {
 /// One metric with its verdict.
 #[derive(Clone, Debug)]
 pub struct JudgedMetric {
-    /// What was measured.
+    /// The metric: its name, unit and better direction.
     pub metric: Metric,
     /// What the judge made of its pairs.
     pub judged: Judged,

@@ -57,7 +57,7 @@ pub struct Subject {
 /// Many locks at some points.
 #[derive(Clone, Debug)]
 pub struct Ranking {
-    /// What was asked.
+    /// The locks, and what they are ranked against.
     pub question: Question,
     /// The points in the order of the report.
     pub points: Vec<Point>,
@@ -83,13 +83,13 @@ pub struct Point {
 /// One metric of all locks at one point.
 #[derive(Clone, Debug)]
 pub struct Ranked {
-    /// What was measured.
+    /// The metric: its name, unit and better direction.
     pub metric: Metric,
     /// One for each lock, in the order of the question.
     pub standings: Vec<Standing>,
     /// The figure of each lock, over all blocks.
     pub figures: Vec<Option<Figure>>,
-    /// Number of blocks.
+    /// How many blocks the figures are of.
     pub blocks: usize,
 }
 
@@ -152,7 +152,7 @@ impl Point {
         self.metrics.iter().find(|m| m.metric.name == name)
     }
 
-    /// Number of threads.
+    /// How many threads contend here; 0 where that is no axis.
     #[must_use]
     pub fn threads(&self) -> u64 {
         self.key.number("threads").unwrap_or(0)

@@ -39,7 +39,7 @@ pub struct Measured {
     pub experiment: Experiment,
     /// Its entry in the store: its number, when it was begun.
     pub listed: Listed,
-    /// How it ended.
+    /// Whether all was measured, or why it stopped.
     pub outcome: Outcome,
     /// The error of the store, if it failed: samples from then on
     /// are not in it.

@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 pub(crate) mod phase {
     /// Workers run without counting.
     pub(crate) const SETTLE: u32 = 0;
-    /// Turns count.
+    /// The turns that workers do are counted.
     pub(crate) const MEASURE: u32 = 1;
-    /// Workers leave.
+    /// The slice is over, and workers leave it.
     pub(crate) const LEAVE: u32 = 2;
 }
 

@@ -22,7 +22,7 @@ pub(crate) type Loop = unsafe fn(&Slice<'_>);
 /// What the turns of a worker are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TurnKind {
-    /// All alike.
+    /// Each turn has the same lengths.
     Alike,
     /// Drawn from a mix.
     Drawn,

@@ -20,7 +20,7 @@ pub(crate) enum Act {
     Compute(u64),
     /// It acquires the lock of this place.
     Acquire { place: u32, shared: bool },
-    /// It releases it.
+    /// It releases the lock of this place.
     Release { place: u32, shared: bool },
     /// It waits for a post to a channel.
     Await(u32),

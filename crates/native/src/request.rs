@@ -30,13 +30,12 @@ const TURNS: u64 = 1 << 33;
 pub(crate) struct Request {
     /// The locks: baseline and experiment, or all that share a block.
     pub(crate) codes: Vec<LockCode>,
-    /// Number of workers.
     pub(crate) threads: usize,
     /// The CPUs to pin them to, round robin.
     pub(crate) cpus: Vec<usize>,
     /// What each worker does in its critical section.
     pub(crate) critical: Vec<Critical>,
-    /// Units outside it.
+    /// Units of work between two critical sections.
     pub(crate) non_critical: u64,
     /// Number of locks that are used at once.
     pub(crate) locks: u32,

@@ -29,7 +29,7 @@ pub(crate) struct Tally {
     pub(crate) increments_ever: u64,
     /// Turns, of reading and writing.
     pub(crate) turns: u64,
-    /// Turns that wrote.
+    /// Turns with an exclusive acquisition.
     pub(crate) writes: u64,
     /// Acquisitions of a writer after one of another worker.
     pub(crate) handoffs: u64,

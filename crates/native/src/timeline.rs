@@ -34,7 +34,6 @@ pub(crate) fn pause(clock_cost: f64) -> u64 {
 pub(crate) struct Windows {
     /// Length of each, in ns.
     pub(crate) length: u64,
-    /// Number of windows.
     pub(crate) count: usize,
 }
 

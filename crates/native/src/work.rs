@@ -268,7 +268,7 @@ fn opaque(value: usize) -> usize {
 /// The critical section of one thread.
 #[derive(Clone, Copy, Debug)]
 pub enum Critical {
-    /// This many units.
+    /// So many units of computation.
     Units(u64),
     /// One fstat(2) of this file.
     Fstat(RawFd),

@@ -41,7 +41,7 @@ pub const STRIPES: usize = 8;
 /// The file, as it is mapped.
 #[repr(C, align(64))]
 pub struct Report {
-    /// [`MAGIC`].
+    /// [`MAGIC`], by which a reader knows the format.
     pub magic: AtomicU64,
     /// The process that began it.
     pub process: AtomicU32,

@@ -21,7 +21,7 @@ pub(crate) struct Waiting {
     /// Number of operations whose recording was timed, and what that took.
     pub(crate) timed: u64,
     pub(crate) cost: u64,
-    /// Number of operations.
+    /// Operations in the recording, timed or not.
     pub(crate) operations: u64,
 }
 

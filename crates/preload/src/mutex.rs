@@ -18,11 +18,11 @@ const DESTROYED: u32 = u32::MAX;
 /// thread.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Type {
-    /// Neither is detected.
+    /// Neither is detected (`PTHREAD_MUTEX_NORMAL`).
     Normal,
     /// The first is counted, the second refused.
     Recursive,
-    /// Both are refused.
+    /// Both are refused with an error.
     ErrorChecking,
     /// Robust, shared or of a priority protocol, or destroyed: left to glibc.
     Glibc,

@@ -24,7 +24,7 @@ pub unsafe trait WakeAt<P: Platform> {
 /// The waiters of one condition variable. If zero, there are none.
 #[repr(C)]
 pub struct Waiters<P: Platform> {
-    /// Guards the list.
+    /// Held by whoever changes the list of waiters.
     lock: Futex<P>,
     /// A word of whoever has the list, where there would be a gap.
     pub tag: P::U32,

@@ -118,7 +118,7 @@ pub struct Experiment {
     pub acquisitions: u64,
     /// A whole published matrix.
     pub matrix: Option<MatrixOf>,
-    /// Single figures.
+    /// Figures of single cells, where no whole matrix was published.
     #[serde(default, rename = "figure")]
     pub figures: Vec<FigureOf>,
 }
@@ -190,9 +190,9 @@ pub enum Measure {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Direction {
-    /// Above 1.
+    /// The ratio is above 1.
     Above,
-    /// Below 1.
+    /// The ratio is below 1.
     Below,
 }
 

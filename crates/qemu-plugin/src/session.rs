@@ -178,7 +178,7 @@ impl Measured {
         self.parts.push(part);
     }
 
-    /// All parts together.
+    /// The counts of all parts together.
     pub(crate) fn total(&self) -> ByMode {
         let sum = |mode: usize| {
             self.parts

@@ -20,9 +20,9 @@ pub(crate) struct State {
     busy: u32,
     /// What [`Process::image`] was when the thread began.
     image: u32,
-    /// Operations so far.
+    /// How many operations the thread has recorded.
     operations: u32,
-    /// Room for records.
+    /// Where the next record goes, and the end of the room for them.
     at: *mut u8,
     end: *mut u8,
     thread: u64,
@@ -36,7 +36,7 @@ pub(crate) struct State {
 static KEY: AtomicU32 = AtomicU32::new(0);
 
 impl State {
-    /// Writes a record.
+    /// Appends a record of an event at this reading of the clock.
     #[inline(always)]
     pub(crate) fn put(&mut self, tick: u64, event: &Event<'_>) {
         self.record(tick, event, false);

@@ -212,7 +212,7 @@ pub struct Program {
     pub locks: Vec<Lock>,
     /// Its threads, in the order of the recording.
     pub threads: Vec<Thread>,
-    /// Number of channels.
+    /// How many channels threads post to and wait for.
     pub channels: usize,
     /// The classes of its threads, the most numerous first.
     pub classes: Vec<Class>,
@@ -220,7 +220,7 @@ pub struct Program {
     pub holds: Vec<Held>,
     /// The files in which call sites are.
     pub modules: Vec<Module>,
-    /// What was recorded.
+    /// What the recording had of it in the window.
     pub recorded: Recorded,
     /// The first of the locks in the course of the window; empty if that is short.
     pub timeline: Vec<Moment>,

@@ -16,17 +16,17 @@ pub struct CellBand {
     /// The key of the cell.
     #[serde(skip)]
     pub key: Key,
-    /// Number of threads.
+    /// How many threads contend.
     pub threads: u64,
     /// Length of the critical section.
     pub critical: u64,
     /// Length of the non-critical section.
     pub non_critical: u64,
-    /// The lowest ratio.
+    /// The lowest ratio of experiment to baseline.
     pub low: f64,
     /// The assumption that was changed for it.
     pub low_at: String,
-    /// The highest ratio.
+    /// The highest ratio of experiment to baseline.
     pub high: f64,
     /// The assumption that was changed for it.
     pub high_at: String,

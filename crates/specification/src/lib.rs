@@ -45,7 +45,7 @@ pub enum Answer {
     Done,
     /// It has failed; of [`Operation::Held`]: no.
     No,
-    /// So many levels.
+    /// How many levels of recursion there were.
     Levels(u32),
 }
 
@@ -69,7 +69,7 @@ pub enum Wrong {
     Levels,
     /// A waiter was overtaken more often than it can be.
     Overtaken {
-        /// How often.
+        /// How often it was overtaken.
         times: u32,
         /// How often it can be.
         most: u32,
@@ -116,7 +116,7 @@ pub struct Interface {
 #[derive(Clone, Copy, Debug)]
 struct UnderWay {
     operation: Operation,
-    /// When it began.
+    /// The number of the event that began it.
     began: u64,
 }
 
@@ -151,7 +151,7 @@ impl Thread {
 pub struct Reference {
     interface: Interface,
     threads: Vec<Thread>,
-    /// Counts what happens.
+    /// The number of events so far: calls, and their answers.
     now: u64,
 }
 

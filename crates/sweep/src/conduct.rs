@@ -25,7 +25,7 @@ pub struct Request {
     pub text: String,
     /// Folder of the sweep.
     pub folder: PathBuf,
-    /// Where it runs.
+    /// Whether its tasks run here or on a cluster.
     pub executor: Executor,
     /// The nodes to measure on, if it is a sweep over real machines
     /// ([`machines::nodes`]).

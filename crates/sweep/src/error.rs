@@ -33,9 +33,9 @@ pub enum Error {
     OtherSweep {
         /// The folder as it was given.
         folder: PathBuf,
-        /// What it has.
+        /// What it holds, as the middle of the sentence.
         has: String,
-        /// What to do.
+        /// What to do, as its end.
         next: &'static str,
     },
     /// Another build of locklab began the sweep, and its figures may differ.

@@ -9,7 +9,7 @@ use serde::Serialize;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Regime {
-    /// One thread.
+    /// One thread, so that nothing contends.
     Alone,
     /// Several threads that together hold the lock for less than the whole time.
     Light,

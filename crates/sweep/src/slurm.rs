@@ -73,7 +73,7 @@ pub struct Job {
 pub struct Queued {
     /// Tasks that wait for a node.
     pub pending: BTreeSet<Task>,
-    /// Tasks that run.
+    /// Tasks that run on a node.
     pub running: BTreeSet<Task>,
 }
 

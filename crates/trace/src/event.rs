@@ -17,9 +17,9 @@ pub struct Access {
 pub enum Attempt {
     /// Until it has the lock.
     Waits,
-    /// Until a deadline.
+    /// It waits until a deadline.
     Timed,
-    /// Not at all.
+    /// It tries once, without waiting.
     Once,
 }
 
@@ -117,9 +117,9 @@ pub enum Event<'a> {
     },
     /// That wait has ended.
     Joined,
-    /// The thread runs.
+    /// The thread has begun to run.
     Started {
-        /// Its `pthread_t`.
+        /// Its `pthread_t`, by which others join it.
         handle: u64,
         /// Its number in the system.
         task: u64,
@@ -128,7 +128,7 @@ pub enum Event<'a> {
     Ended,
     /// How often the system took the CPU from the thread, since its start.
     Switches {
-        /// Because it waited.
+        /// Switches because it waited.
         voluntary: u64,
         /// Because others were to run.
         involuntary: u64,

@@ -43,9 +43,9 @@ pub struct Info {
     pub began: u64,
     /// When it ended, in ticks: at its stop, or at its last record.
     pub ended: u64,
-    /// Why it ended.
+    /// Why the recording ended.
     pub stopped: Stopped,
-    /// What was recorded.
+    /// Whose locks were recorded, and by what.
     pub source: Source,
     /// Number of program images that were recorded.
     pub images: u32,

@@ -21,7 +21,7 @@ enum Reached {
     Done,
     /// A compare-and-swap has written.
     Succeeds,
-    /// It has not.
+    /// A compare-and-swap has not written.
     Fails,
     /// A wait saw what it waits for.
     Seen,
@@ -141,7 +141,7 @@ pub(crate) fn fruitless_read(here: Place) {
 pub struct Hole {
     /// Where in the source; the name of a call.
     pub line: String,
-    /// What stands there.
+    /// The source text there.
     pub source: String,
     /// What is not reached.
     pub what: &'static str,
@@ -158,9 +158,9 @@ pub struct Hole {
 /// How much of something is reached.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Share {
-    /// So many are.
+    /// How many of them some execution reached.
     pub reached: usize,
-    /// Of so many.
+    /// How many there are.
     pub of: usize,
 }
 

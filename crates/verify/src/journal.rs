@@ -160,7 +160,7 @@ const ANSWER: usize = 1 << 18;
 pub(crate) struct Journal {
     /// Steps of all executions: that it grows is a sign of life.
     pub(crate) beats: AtomicU64,
-    /// Executions begun.
+    /// How many executions were begun.
     pub(crate) executions: AtomicU64,
     /// Which of its properties is being explored.
     pub(crate) property: AtomicU32,
@@ -204,7 +204,7 @@ impl Journal {
         JOURNAL.set(Some(self));
     }
 
-    /// Begins an execution.
+    /// Empties the journal for the next execution.
     pub(crate) fn clear(&self) {
         self.count.store(0, Ordering::Relaxed);
     }

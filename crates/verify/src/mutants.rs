@@ -35,9 +35,9 @@ pub type Promises = Box<dyn Fn() -> Option<Vec<Property>> + Send + Sync>;
 /// A mutant of one lock.
 #[derive(Clone, Copy)]
 enum Mutant<'a> {
-    /// By the platform.
+    /// An operation that the platform performs otherwise.
     Of(Mutation),
-    /// In the source.
+    /// A bug that is planted in the lock's source.
     In(&'static Planted),
     /// In the source of a lock that is not ours.
     Other(&'a SourceMutant),

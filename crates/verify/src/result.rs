@@ -33,9 +33,9 @@ pub enum Checker {
 pub struct PropertyResult {
     /// Name of the promise, as the docs list it.
     pub name: &'static str,
-    /// Who checked it.
+    /// Whether executions were explored or schedules drawn.
     pub checker: Checker,
-    /// Modelled threads.
+    /// How many threads the model has.
     pub threads: usize,
     /// The most preemptions explored; `None`: any number.
     pub preemptions: Option<usize>,
@@ -45,7 +45,7 @@ pub struct PropertyResult {
     pub seconds: f64,
     /// Whether it holds.
     pub outcome: Verdict,
-    /// How it fails.
+    /// How it fails, as a sentence; `None` if it holds.
     pub failure: Option<String>,
     /// The steps of the failing execution.
     pub trace: Vec<Step>,
@@ -66,7 +66,7 @@ pub enum MutantKind {
 /// How many mutants of one kind there were.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Count {
-    /// All of them.
+    /// How many there are.
     pub mutants: usize,
     /// How many break a promise.
     pub killed: usize,
@@ -101,7 +101,7 @@ pub struct Killed {
     pub bug: Option<String>,
     /// Source file, line and column; or the name of a planted bug.
     pub line: String,
-    /// What was changed.
+    /// The operation, and what was changed in it.
     pub weakened: String,
     /// What sort of change it is.
     pub kind: MutantKind,

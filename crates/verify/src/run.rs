@@ -120,7 +120,7 @@ pub enum Fate {
     Killed {
         /// Which property, by its name.
         by: String,
-        /// How it fails.
+        /// How the property fails, as a sentence.
         how: String,
     },
     /// No property fails, and none was cut short.

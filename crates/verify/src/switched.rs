@@ -22,7 +22,7 @@ impl Switch {
         &SITES[self.0 as usize - 1]
     }
 
-    /// Where it is.
+    /// The file, line and column of the switch.
     pub(crate) fn place(self) -> Place {
         let switch::Site {
             file, line, column, ..

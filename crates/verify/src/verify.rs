@@ -121,7 +121,7 @@ impl std::error::Error for UnknownLock {}
 pub struct Candidate {
     /// What tables call it.
     pub name: String,
-    /// What it promises.
+    /// The promises to check, in the order of tables.
     pub properties: Vec<Property>,
     /// Whether random schedules are drawn of it, by its name.
     pub drawn: bool,
@@ -264,7 +264,7 @@ fn covered(lock: &str, passed: &[Passed]) -> Covered {
 enum Job {
     /// One of its properties, by its place.
     Explore(usize),
-    /// Its random schedules.
+    /// To run its random schedules.
     Draw,
 }
 

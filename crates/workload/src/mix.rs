@@ -36,7 +36,7 @@ impl Unit {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Distribution {
-    /// Always the length.
+    /// Every turn has the mean length.
     #[default]
     Fixed,
     /// From none to twice the length.
@@ -52,7 +52,7 @@ pub enum Distribution {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Choice {
-    /// All equally often.
+    /// All locks are equally likely.
     #[default]
     Uniform,
     /// The kth in proportion to 1 / k^0.99, as the database benchmark YCSB

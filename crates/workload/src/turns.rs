@@ -22,12 +22,12 @@ pub struct Turn {
     pub first: u8,
     /// The lock to take within it; the same one if there is none.
     pub second: u8,
-    /// Whether it reads.
+    /// Whether it shares the lock as a reader.
     pub reads: bool,
 }
 
 impl Turn {
-    /// The usual turn.
+    /// A turn on the first lock alone, and then so many units outside.
     #[must_use]
     pub fn usual(outside: u64) -> Self {
         Self {
@@ -151,7 +151,7 @@ fn lengths(distribution: Distribution, outside: u64, seed: u64) -> Vec<u32> {
 
 /// The weight of each lock.
 fn weights(choice: Choice, locks: u32) -> Vec<f64> {
-    /// YCSB's constant.
+    /// The exponent of YCSB's Zipfian distribution.
     const EXPONENT: f64 = 0.99;
     (1..=locks.max(1))
         .map(|k| match choice {

@@ -90,11 +90,11 @@ pub enum Source {
     Instrument,
     /// The i-cache model, in an emulated execution.
     Model,
-    /// A modelled machine.
+    /// The simulator, on a modelled machine.
     Simulation,
     /// The clock of a machine that a program translates: no time of anything.
     Emulation,
-    /// The program's file.
+    /// The size of the program's file on disk.
     File,
 }
 

@@ -72,7 +72,7 @@ pub struct Reporter {
     pub kind: &'static str,
     /// Whether it adds to an experiment of this provenance.
     pub of: fn(&Provenance) -> bool,
-    /// What it adds.
+    /// Makes its sections and its fields of the JSON document.
     pub additions: fn(&Experiment, &Verdicts) -> Additions,
 }
 

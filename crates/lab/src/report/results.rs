@@ -268,7 +268,7 @@ struct Metric {
     name: String,
     /// The unit; empty for a count or a ratio.
     unit: String,
-    /// The baseline's figure.
+    /// The baseline's figure, in `unit`; `None` if no pair counts.
     baseline: Option<f64>,
     /// The experiment's figure, by the same estimator.
     experiment: Option<f64>,

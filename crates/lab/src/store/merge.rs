@@ -21,7 +21,7 @@ pub struct StoredRow<'a> {
     pub order: &'a str,
     /// `open`, `kept` or `repeated`.
     pub state: &'a str,
-    /// JSON: the sample.
+    /// The sample as JSON.
     pub sample: &'a str,
 }
 

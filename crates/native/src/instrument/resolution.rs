@@ -29,7 +29,7 @@ struct Machine {
     effect: f64,
     /// Time now, in ns.
     now: u64,
-    /// Slices so far.
+    /// How many slices were drawn.
     slices: u64,
 }
 

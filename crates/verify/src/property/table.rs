@@ -58,12 +58,12 @@ impl Table {
         }))
     }
 
-    /// This thread's context.
+    /// The context of the thread that calls.
     pub(super) fn own(&self) -> &Context {
         &self.contexts[execution::cpu()]
     }
 
-    /// Alone inside.
+    /// Enters the critical section alone.
     #[track_caller]
     pub(super) fn enter(&self) {
         // SAFETY: this is what is being checked; loom reports a race before

@@ -47,7 +47,7 @@ const STEPS: usize = 200_000;
 /// What came of the schedules of one lock.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Drawn {
-    /// Schedules run.
+    /// How many schedules were run.
     pub schedules: u64,
     /// What went wrong in the last of them.
     pub failure: Option<Failure>,

@@ -110,7 +110,7 @@ impl Advice<'_> {
         }
     }
 
-    /// The first sentence.
+    /// The sentence on throughput, with which the advice begins.
     fn throughput(&self) -> String {
         let today = self.name(0);
         let margin = number::percent(100.0 * self.ranking.delta);

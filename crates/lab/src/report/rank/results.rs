@@ -57,7 +57,7 @@ struct RankedMetric {
     name: String,
     /// The unit; empty for a count or a ratio.
     unit: String,
-    /// Number of blocks.
+    /// How many blocks the intervals are of.
     blocks: usize,
     /// The locks that may be the best, the first in rank first.
     set: Vec<String>,
