@@ -98,7 +98,7 @@ impl Recorded {
             let why = self.why_empty.as_deref();
             return format!(
                 "Nothing was recorded: {}.",
-                why.unwrap_or("the program did not load the recorder")
+                why.unwrap_or("the program did not load the recorder, or could not use it")
             );
         }
         let acquired: u64 = waiting.locks.iter().map(|lock| lock.counts.acquired).sum();

@@ -100,7 +100,7 @@ unsafe fn map_open(file: c_int) -> Result<*mut Header, &'static str> {
         (known, bytes)
     };
     if !known {
-        return Err("was made by another version of locklab");
+        return Err("is of another version than the recorder; 'cargo xtask install' builds both");
     }
     if length < bytes {
         return Err("is closed: its recording has ended");
