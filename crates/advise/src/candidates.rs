@@ -1,13 +1,13 @@
 //! The locks that are tried, and the one that is in use today.
 
-use locklab_sim::{Machine, Subject, Waiters, can_be_simulated};
+use locklab_sim::{Machine, Subject, Waiters, can_be_simulated, library_locks};
 
-/// Today's lock: glibc's normal mutex is a word in three states, which is the
-/// catalogue's `futex`.
-pub const TODAY: &str = "futex";
+/// What today's mutex is called: glibc's normal one is a word in three states, which is
+/// the catalogue's `futex`.
+pub const TODAY: [&str; 2] = ["futex", "pthread"];
 
-/// Today's lock.
-pub(crate) const TODAYS: Subject<'static> = Subject::Lock(TODAY, Waiters::Spin);
+/// Today's locks: glibc's mutex, and its rwlock where threads read.
+pub(crate) const TODAYS: Subject<'static> = Subject::Glibc;
 
 /// The end of a candidate's name whose waiters never sleep.
 const SPINS: &str = ":spin";
@@ -39,17 +39,19 @@ const OF_READERS: [&str; 2] = ["rw-queued", "bravo"];
 
 impl Candidate {
     /// The lock of this name, whose waiters spin and then sleep; with `:spin` at
-    /// the end they only spin. `None` if none of that name can be simulated.
+    /// the end they only spin. Those of a library, such as `parking_lot`, wait as they do. `None` if none of that name can be simulated.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         let (lock, waiters) = match name.strip_suffix(SPINS) {
             Some(lock) => (lock, Waiters::Spin),
             None => (name, Waiters::SpinThenPark),
         };
-        can_be_simulated(lock).then(|| Self {
+        let candidate = Self {
             lock: lock.to_owned(),
             waiters,
-        })
+        };
+        let waits = waiters == Waiters::SpinThenPark || candidate.can_be_tried();
+        (can_be_simulated(lock) && waits).then_some(candidate)
     }
 
     /// Its name in reports.
@@ -59,6 +61,11 @@ impl Candidate {
             Waiters::Spin => format!("{}{SPINS}", self.lock),
             Waiters::SpinThenPark => self.lock.clone(),
         }
+    }
+
+    /// Whether it can take the place of a program's locks: a library's cannot.
+    pub(crate) fn can_be_tried(&self) -> bool {
+        library_locks().all(|of_library| of_library != self.lock)
     }
 
     /// The same for the simulator.
@@ -90,5 +97,8 @@ mod tests {
             assert_eq!(Candidate::named(&candidate.name()), Some(candidate));
         }
         assert_eq!(Candidate::named("cardboard"), None);
+        let parking_lot = Candidate::named("parking_lot").unwrap();
+        assert!(!parking_lot.can_be_tried() && Candidate::named("mcs").unwrap().can_be_tried());
+        assert_eq!(Candidate::named("parking_lot:spin"), None, "it sleeps");
     }
 }

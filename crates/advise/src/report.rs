@@ -1,6 +1,6 @@
 //! The advice as a report.
 
-use crate::candidates::{Candidate, TODAY};
+use crate::candidates::Candidate;
 use crate::chart::chart;
 use crate::gate::TOLERANCE;
 use crate::here::Here;
@@ -132,7 +132,14 @@ fn head(
         ),
         fact(
             "Today's lock",
-            format!("glibc's normal mutex, simulated by its description ({TODAY})"),
+            match program.locks.iter().any(|lock| lock.shared) {
+                true => {
+                    "glibc's normal mutex, and its rwlock where threads read, simulated by \
+                         their descriptions (pthread, pthread-rwlock)"
+                }
+                false => "glibc's normal mutex, simulated by its description (futex)",
+            }
+            .to_owned(),
         ),
     ];
     if let Some(fewer) = &advice.gate.fewer {
@@ -143,7 +150,7 @@ fn head(
 
 /// The command that confirms the advice here.
 fn confirm(summaries: &[Summary<'_>], question: &Question, command: &str) -> Option<String> {
-    let Candidate { lock, waiters } = &question.locks[to_confirm(summaries)?];
+    let Candidate { lock, waiters } = &question.locks[to_confirm(summaries, question)?];
     // A lock that sleeps by itself has no other policy.
     let wait = match waiters {
         Waiters::Spin => "spin",

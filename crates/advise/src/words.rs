@@ -194,9 +194,9 @@ fn what_if(summaries: &[Summary<'_>], question: &Question) -> Option<String> {
     best.map(|(_, words)| words)
 }
 
-/// The lock to confirm first: the best that helps somewhere and collapses
-/// nowhere.
-pub(crate) fn to_confirm(summaries: &[Summary<'_>]) -> Option<usize> {
+/// The lock to confirm first: the best that helps somewhere, collapses nowhere, and
+/// can take the place of a program's locks.
+pub(crate) fn to_confirm(summaries: &[Summary<'_>], question: &Question) -> Option<usize> {
     let collapses = |number: usize| {
         summaries.iter().any(|summary| {
             summary
@@ -208,6 +208,7 @@ pub(crate) fn to_confirm(summaries: &[Summary<'_>]) -> Option<usize> {
     let helping = summaries.iter().flat_map(|summary| &summary.locks);
     helping
         .filter(|(number, verdict)| verdict.class == Class::Helps && !collapses(*number))
+        .filter(|(number, _)| question.locks[*number].can_be_tried())
         .max_by(|a, b| a.1.ratio.total_cmp(&b.1.ratio))
         .map(|(number, _)| *number)
 }

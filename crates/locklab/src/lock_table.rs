@@ -8,6 +8,7 @@ use locklab_document::page::Page;
 use locklab_document::{Column, Table, number, render};
 use locklab_locks::Fairness;
 use locklab_native::subject::{self, Subject};
+use locklab_sim::can_be_simulated;
 use locklab_verify::record::{Record, recorded};
 use serde_json::{Value, json};
 
@@ -34,7 +35,7 @@ pub(crate) fn row(subject: &Subject) -> Value {
         "peer": subject.peer,
         "works_in": subject::WORLDS
             .iter()
-            .zip(subject.works_in())
+            .zip(subject.works_in(can_be_simulated))
             .filter_map(|((_, name), works)| works.then_some(*name))
             .collect::<Vec<_>>(),
         "verified": record_of(info.name).map(|record| json!({
@@ -150,7 +151,9 @@ fn cells(subject: &Subject) -> Vec<String> {
         Fairness::Unfair => "none",
     };
     let mark = |yes: bool| if yes { "x" } else { "." }.to_owned();
-    let worlds = subject::WORLDS.iter().zip(subject.works_in());
+    let worlds = subject::WORLDS
+        .iter()
+        .zip(subject.works_in(can_be_simulated));
     let worlds = worlds.map(|((letter, _), works)| if works { *letter } else { '.' });
     vec![
         shortened(info.name),
@@ -183,6 +186,7 @@ fn shortened(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use locklab_sim::library_locks;
 
     #[test]
     fn every_lock_has_a_row_and_the_promised_fields() {
@@ -210,10 +214,15 @@ mod tests {
         };
         assert_eq!(ends("mcs"), "msr");
         assert_eq!(ends("futex"), "msr");
-        assert_eq!(ends("std"), "m..");
-        assert_eq!(ends("pthread"), "m.r");
-        let pthread = subject::find("pthread").unwrap();
-        assert_eq!(row(&pthread)["works_in"], json!(["matrix", "run"]));
+        assert_eq!(ends("std"), "ms.");
+        assert_eq!(ends("std-rwlock"), "m..");
+        assert_eq!(ends("pthread"), "msr");
+        let rwlock = subject::find("std-rwlock").unwrap();
+        assert_eq!(row(&rwlock)["works_in"], json!(["matrix"]));
+        // Whatever the simulator has of a library has the name of what is measured.
+        for name in library_locks() {
+            assert!(subject::find(name).is_ok(), "{name}");
+        }
     }
 
     #[test]

@@ -149,3 +149,55 @@ unsafe impl RawLock<NativePlatform> for Pthread {
         unsafe { libc::pthread_mutex_unlock(self.0.get()) };
     }
 }
+
+/// `pthread_mutex_t` of glibc's adaptive kind, which spins before it sleeps.
+#[cfg(target_env = "gnu")]
+pub struct PthreadAdaptive(Pthread);
+
+#[cfg(target_env = "gnu")]
+impl Default for PthreadAdaptive {
+    fn default() -> Self {
+        let mut mutex = libc::PTHREAD_MUTEX_INITIALIZER;
+        // SAFETY: the attributes are initialised first; all are on this stack. What is
+        // moved is not in use yet, and glibc's mutex does not point to itself.
+        unsafe {
+            let mut kind = std::mem::zeroed::<libc::pthread_mutexattr_t>();
+            libc::pthread_mutexattr_init(&raw mut kind);
+            libc::pthread_mutexattr_settype(&raw mut kind, libc::PTHREAD_MUTEX_ADAPTIVE_NP);
+            libc::pthread_mutex_init(&raw mut mutex, &raw const kind);
+            libc::pthread_mutexattr_destroy(&raw mut kind);
+        }
+        Self(Pthread(UnsafeCell::new(mutex)))
+    }
+}
+
+// SAFETY: as `Pthread`.
+#[cfg(target_env = "gnu")]
+unsafe impl RawLock<NativePlatform> for PthreadAdaptive {
+    type Ctx = ();
+
+    const INFO: Info = Info {
+        name: "pthread-adaptive",
+        summary: "pthread_mutex_t of glibc's adaptive kind, for comparison",
+        paper: "PTHREAD_MUTEX_ADAPTIVE_NP of the GNU C library",
+        ..BLOCKING
+    };
+
+    #[inline(always)]
+    unsafe fn lock(&self, ctx: &()) {
+        // SAFETY: the caller's promise is the same.
+        unsafe { self.0.lock(ctx) };
+    }
+
+    #[inline(always)]
+    unsafe fn try_lock(&self, ctx: &()) -> bool {
+        // SAFETY: the caller's promise is the same.
+        unsafe { self.0.try_lock(ctx) }
+    }
+
+    #[inline(always)]
+    unsafe fn unlock(&self, ctx: &()) {
+        // SAFETY: the caller's promise is the same.
+        unsafe { self.0.unlock(ctx) };
+    }
+}

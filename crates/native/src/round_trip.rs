@@ -62,6 +62,15 @@ pub fn alternating(a: usize, b: usize) -> Option<f64> {
     (0..TRIES).find_map(|_| try_measure(a, b, By::Swap))
 }
 
+/// The same between the first two CPUs that this process may use; `None` if there is one.
+#[must_use]
+pub fn here() -> Option<f64> {
+    match topology::Topology::read().order[..] {
+        [a, b, ..] => alternating(a, b),
+        _ => None,
+    }
+}
+
 fn try_measure(a: usize, b: usize, by: By) -> Option<f64> {
     const BATCHES: usize = 24;
     const TRIPS: u64 = 50;

@@ -1,6 +1,8 @@
 //! The locks that can be measured here, by name: those of the catalogue and
 //! their peers.
 
+#[cfg(target_env = "gnu")]
+use super::peers::PthreadAdaptive;
 use super::peers::{ParkingLot, Pthread, Std};
 use super::peers_with_readers::{ParkingLotRwLock, PthreadReaders, PthreadWriters, StdRwLock};
 use crate::error::NoSuchLock;
@@ -28,12 +30,12 @@ pub const WORLDS: [(char, &str); 3] = [('m', "matrix"), ('s', "matrix --on"), ('
 
 impl Subject {
     /// Which of [`WORLDS`] it works in: a lock of the catalogue in all, a peer
-    /// where its own code runs.
+    /// where its own code runs, and where the simulator has its description.
     #[must_use]
-    pub fn works_in(&self) -> [bool; 3] {
+    pub fn works_in(&self, simulated: impl Fn(&str) -> bool) -> [bool; 3] {
         let interposed =
             !self.peer || self.info.name == <Pthread as RawLock<NativePlatform>>::INFO.name;
-        [true, !self.peer, interposed]
+        [true, !self.peer || simulated(self.info.name), interposed]
     }
 }
 
@@ -123,15 +125,17 @@ pub fn find(name: &str) -> Result<Subject, NoSuchLock> {
 
 /// Lists the peers by type.
 macro_rules! peers {
-    ($($lock:ident,)*) => {
+    ($($(#[$only:meta])? $lock:ident,)*) => {
         fn peers() -> impl Iterator<Item = Subject> {
-            [$(peer::<$lock>()),*].into_iter()
+            [$($(#[$only])? peer::<$lock>()),*].into_iter()
         }
 
         /// Visits the lock called `name`; `None` if there is none.
         pub fn visit<V: Visitor<NativePlatform>>(name: &str, visitor: V) -> Option<V::Output> {
-            $(if name == <$lock as RawLock<NativePlatform>>::INFO.name {
-                return Some(visitor.visit::<$lock>());
+            $($(#[$only])? {
+                if name == <$lock as RawLock<NativePlatform>>::INFO.name {
+                    return Some(visitor.visit::<$lock>());
+                }
             })*
             catalogue::visit(name, visitor)
         }
@@ -142,6 +146,8 @@ peers! {
     Std,
     ParkingLot,
     Pthread,
+    #[cfg(target_env = "gnu")]
+    PthreadAdaptive,
     StdRwLock,
     ParkingLotRwLock,
     PthreadReaders,

@@ -149,6 +149,7 @@ fn run(
         seconds: None,
         megabytes: MEGABYTES,
         command: words.iter().map(Into::into).collect(),
+        round_trip: || None,
     };
     thread::scope(|scope| {
         let program = scope.spawn(|| {

@@ -11,7 +11,7 @@ use locklab_document::number::{count, grouped, percent, short};
 use locklab_document::render::{self, Colour};
 use locklab_document::{Column, ColumnGroup, Document, Labels, Part, Section, Table};
 use locklab_host::error::Error;
-use locklab_trace::{Missing, Source, Stopped, Trace};
+use locklab_trace::{Apart, Missing, Source, Stopped, Trace};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::fs;
@@ -194,6 +194,13 @@ impl Recorded {
             ),
             Stopped::Ended => {}
         }
+        if let Apart::Moved([one, two]) = info.apart() {
+            notes.push(format!(
+                "the CPUs were moved meanwhile: a round trip of a cache line between two of them \
+                 took {one:.0} ns at first and {two:.0} ns at the end, and how long locks are \
+                 waited for follows that"
+            ));
+        }
         if self.trace.missing.blocks > 0 {
             notes.push(format!(
                 "the file is cut off: of {} a part or all is missing; the rest was read",
@@ -354,6 +361,7 @@ impl Recorded {
             "file": self.file,
             "bytes": self.bytes,
             "recorded_ns": self.length(),
+            "round_trips_ns": info.round_trips,
             "ended": match info.stopped {
                 Stopped::Never => "unknown",
                 Stopped::Ended => "program",

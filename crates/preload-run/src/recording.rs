@@ -36,6 +36,9 @@ pub struct Recording {
     pub megabytes: u32,
     /// The program and its arguments.
     pub command: Vec<OsString>,
+    /// Measures how far apart the machine's CPUs are: the round trip of a cache line, in
+    /// nanoseconds. The host of a virtual machine moves them.
+    pub round_trip: fn() -> Option<f64>,
 }
 
 /// A program that is ready to be recorded.
@@ -131,6 +134,7 @@ impl ReadyToRecord {
             .iter()
             .map(|w| w.to_string_lossy())
             .collect();
+        let before = (self.recording.round_trip)();
         let (file, header) = make(&self.recording, &words.join(" ")).map_err(failed)?;
         let program = &self.recording.command[0];
         let mut command = Command::new(program);
@@ -139,6 +143,9 @@ impl ReadyToRecord {
             .envs(self.variables);
         if quiet_output {
             command.stdout(Stdio::from(std::io::stderr()));
+        }
+        if let Some(ns) = before {
+            header.note_round_trip(false, ns);
         }
         // What was recorded until a signal is still reported.
         signals::listen();
@@ -155,6 +162,9 @@ impl ReadyToRecord {
             header.stop(header.deadline, Stopped::Deadline);
         }
         header.stop(now, Stopped::Ended);
+        if let Some(ns) = (self.recording.round_trip)() {
+            header.note_round_trip(true, ns);
+        }
         // A file that keeps its unused room is a recording all the same.
         let _ = file.set_len(close(header));
         let recorded = Recorded::read(path)?.with_why_empty(why_not_loaded(program));

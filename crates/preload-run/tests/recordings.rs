@@ -5,6 +5,7 @@ use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::LazyLock;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 /// The recorder, built as a user builds it, and named to the command's code.
 static RECORDER: LazyLock<()> = LazyLock::new(|| {
@@ -59,6 +60,7 @@ fn recording(folder: &Path, words: &[&str]) -> Recording {
         seconds: None,
         megabytes: 16,
         command: words.iter().map(Into::into).collect(),
+        round_trip: || None,
     }
 }
 
@@ -202,6 +204,33 @@ fn a_full_file_ends_the_recording_and_not_the_program() {
     // It is read again, and says the same.
     let again = Recorded::read(&folder.path().join("recording")).unwrap();
     assert_eq!(again.text(), text);
+}
+
+#[test]
+fn it_says_how_far_apart_the_cpus_were_and_whether_they_moved() {
+    static NEAR: AtomicBool = AtomicBool::new(true);
+    let Some(program) = PROGRAM.as_ref() else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let moved = Recording {
+        round_trip: || {
+            Some(if NEAR.swap(false, Relaxed) {
+                50.0
+            } else {
+                440.0
+            })
+        },
+        ..recording(folder.path(), &[program.to_str().unwrap(), "two"])
+    };
+    let (_, text, json) = record(moved);
+    assert_eq!(json["round_trips_ns"], serde_json::json!([50.0, 440.0]));
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let says = "took 50 ns at first and 440 ns at the end";
+    assert!(words.join(" ").contains(says), "{text}");
+    let (_, text, json) = run("two").unwrap();
+    assert_eq!(json["round_trips_ns"], serde_json::json!([null, null]));
+    assert!(!text.contains("moved"), "{text}");
 }
 
 #[test]

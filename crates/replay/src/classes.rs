@@ -6,7 +6,7 @@
 use crate::growth::{Place, place};
 use crate::program::{Class, Program, Role, Site};
 use locklab_judge::fork_seed;
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 /// The least likeness of two threads of a class: the sum over all sites of the
 /// root of the product of their parts (Bhattacharyya), 1 if all are equal.
@@ -21,7 +21,7 @@ const LIKE: f64 = 0.5;
 /// What tells the class of a thread.
 pub(crate) struct Trait {
     /// Acquisitions by site.
-    pub(crate) sites: HashMap<usize, u64>,
+    pub(crate) sites: BTreeMap<usize, u64>,
     /// Nanoseconds in which it computed.
     pub(crate) work_ns: f64,
 }
@@ -66,7 +66,7 @@ pub(crate) fn classes(
     let mut class_of = vec![0; traits.len()];
     let mut classes = Vec::new();
     for (number, class) in members.iter().enumerate() {
-        let mut sums: HashMap<usize, u64> = HashMap::new();
+        let mut sums: BTreeMap<usize, u64> = BTreeMap::new();
         for &thread in class {
             class_of[thread] = number;
             for (site, count) in &traits[thread].sites {

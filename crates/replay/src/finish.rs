@@ -119,10 +119,8 @@ impl Reading<'_> {
             }
         });
         let holds = holds.collect();
-        let wakes = self.wakes.costs().map(|(call, wake)| {
-            let [call, wake] = [call, wake].map(|ticks| self.trace.nanoseconds(ticks));
-            (call, wake)
-        });
+        let costs = self.wakes.costs();
+        let ns = |ticks| self.trace.nanoseconds(ticks);
         let info = &self.trace.info;
         let recorded = Recorded {
             from_ns: self.trace.nanoseconds(self.from.saturating_sub(info.began)),
@@ -140,7 +138,8 @@ impl Reading<'_> {
             acquisitions: self.acquisitions as u64,
             recorder_ns: self.trace.nanoseconds(recorder),
             free_ns: free[0] as f64,
-            wake_ns: wakes,
+            wake_ns: costs.wake.map(|(call, until)| (ns(call), ns(until))),
+            call_ns: costs.call.map(ns),
             fetch_ns,
             left_out_threads: self.trace.threads.len() - running.len(),
             private_locks: kept.private,

@@ -8,7 +8,7 @@
 //! time. It must never be taken from places that only one recording has.
 
 use crate::program::{Held, Program, Site, Step};
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 /// The fewest sections of a place that say something, of each recording.
 const FEWEST: u64 = 25;
@@ -54,7 +54,7 @@ pub struct Growth {
     /// The part of the sections in the recording of many whose place both have.
     pub common: f64,
     /// How many times as long, by place.
-    of_places: HashMap<Place, f64>,
+    of_places: BTreeMap<Place, f64>,
 }
 
 impl Growth {
@@ -68,7 +68,7 @@ impl Growth {
             return Err(NoGrowth::AsMany(running[0]));
         }
         let (before, after) = (of_places(few), of_places(many));
-        let mut of_places = HashMap::new();
+        let mut of_places = BTreeMap::new();
         let (mut held, mut would, mut sections) = (0.0, 0.0, 0);
         for (place, (count, ns)) in &after {
             let Some((there, before)) = before.get(place) else {
@@ -168,8 +168,8 @@ impl Program {
 }
 
 /// The sections of a program by place: how many, and how long they took together.
-fn of_places(program: &Program) -> HashMap<Place, (u64, f64)> {
-    let mut places: HashMap<Place, (u64, f64)> = HashMap::new();
+fn of_places(program: &Program) -> BTreeMap<Place, (u64, f64)> {
+    let mut places: BTreeMap<Place, (u64, f64)> = BTreeMap::new();
     for Held {
         site,
         count,

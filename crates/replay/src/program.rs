@@ -164,6 +164,9 @@ pub struct Recorded {
     /// What a call took that woke a thread, and how long after its end that ran,
     /// in nanoseconds, if there were enough.
     pub wake_ns: Option<(f64, f64)>,
+    /// What a call took that found nobody to wake, in nanoseconds, if there were
+    /// enough.
+    pub call_ns: Option<f64>,
     /// How much longer the acquisition of a free lock took that another thread had
     /// had, on average, in nanoseconds, if there were enough of both: in no step.
     pub fetch_ns: Option<f64>,

@@ -161,6 +161,12 @@ impl<'a> Reading<'a> {
 
     pub(crate) fn add(&mut self, thread: usize, image: u64, tick: u64, event: &Event<'_>) {
         self.begins(thread, tick);
+        if let Some(took) = self.running[thread].for_nobody.take()
+            && !matches!(event, Event::Cost { .. })
+        {
+            // Not timed, so that it has two times because it seemed to be awaited.
+            self.wakes.released_for_nobody(took);
+        }
         match *event {
             Event::Request {
                 lock,
@@ -216,6 +222,10 @@ impl<'a> Reading<'a> {
                         since_then += took;
                     } else if self.counts(since) && self.uses[lock].waiters == 0 {
                         self.free[1].push(took);
+                        // Of a lock that is shared all releases have two times.
+                        if !awaited && !self.locks[lock].shared {
+                            self.running[thread].for_nobody = Some(took);
+                        }
                     }
                     let woke = awaited && self.wakes.released(took);
                     if awaited && !woke && self.uses[lock].woke == Some(since) {

@@ -4,7 +4,7 @@
 use crate::cause::Cause;
 use crate::moved::Section;
 use crate::program::Step;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 /// A thread while the recording is read. Times are in ticks.
 #[derive(Default)]
@@ -16,12 +16,14 @@ pub(crate) struct Running {
     pub(crate) asks: Option<Asks>,
     pub(crate) releases: Option<Releases>,
     pub(crate) idle: Option<Idle>,
+    /// What its last release took, if nobody waited and it may have made a call.
+    pub(crate) for_nobody: Option<u64>,
     pub(crate) holds: Vec<Hold>,
     pub(crate) steps: Vec<Step>,
     /// Sites by the numbers of stacks.
     pub(crate) stacks: HashMap<u64, usize>,
     /// Acquisitions in the window by site.
-    pub(crate) sites: HashMap<usize, u64>,
+    pub(crate) sites: BTreeMap<usize, u64>,
     /// When it stopped to be ready for a CPU (-1), and was again (1).
     pub(crate) ready: Vec<(u64, i32)>,
     /// In the window.

@@ -3,12 +3,18 @@
 //! between virtual machines by more.
 //!
 //! A release that takes many times what a free one takes, and as long as a call of the
-//! system, woke a waiter. It must never count a release that nobody waited for.
+//! system that wakes, woke a waiter. One that nobody waited for and that still takes
+//! as long as a call made one that found nobody to wake: who has slept for glibc's
+//! mutex does not know whether others sleep. It must never count the one as the other.
 
 /// How many times a release of a free lock one takes that wakes a waiter.
 const MANY: u64 = 8;
 /// No call of the system that wakes a thread takes less, in nanoseconds.
 const LEAST_NS: f64 = 1000.0;
+/// No call of the system takes less, in nanoseconds.
+const LEAST_CALL_NS: f64 = 50.0;
+/// How many times a release of a free lock one takes that makes a call.
+const SOME: u64 = 3;
 /// The fewest wake-ups that say something.
 const FEWEST: usize = 50;
 /// Of all, the part that is left out, the longest: those that lost their CPU.
@@ -20,20 +26,33 @@ pub(crate) struct Wakes {
     calls: Vec<u64>,
     /// From the beginning of a call until the woken thread has the lock.
     until: Vec<u64>,
+    least_fruitless: u64,
+    fruitless: Vec<u64>,
+}
+
+/// What they cost, in ticks, as far as that is known.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct Costs {
+    /// The mean time of a call that woke a thread, and from its end until that ran.
+    pub(crate) wake: Option<(u64, u64)>,
+    /// The median time of a call that found nobody to wake.
+    pub(crate) call: Option<u64>,
 }
 
 impl Wakes {
     /// Where a release of a free lock takes so many ticks; 0 if the recording does
     /// not say, and then nothing is known of wake-ups.
     pub(crate) fn new(free: u64, nanoseconds_per_tick: f64) -> Self {
-        let least = (LEAST_NS / nanoseconds_per_tick.max(1e-3)) as u64;
+        let least = |ns: f64, times: u64| match free {
+            0 => u64::MAX,
+            free => ((ns / nanoseconds_per_tick.max(1e-3)) as u64).max(times * free),
+        };
         Self {
-            least: match free {
-                0 => u64::MAX,
-                free => least.max(MANY * free),
-            },
+            least: least(LEAST_NS, MANY),
             calls: Vec::new(),
             until: Vec::new(),
+            least_fruitless: least(LEAST_CALL_NS, SOME),
+            fruitless: Vec::new(),
         }
     }
 
@@ -54,11 +73,26 @@ impl Wakes {
         }
     }
 
-    /// The mean time of a call, and from its end until the woken thread runs;
-    /// none if there were too few.
-    pub(crate) fn costs(mut self) -> Option<(u64, u64)> {
-        let (call, until) = (mean(&mut self.calls)?, mean(&mut self.until)?);
-        Some((call, until.saturating_sub(call)))
+    /// A release of a mutex that nobody waited for has taken so long, and not because
+    /// it was timed.
+    pub(crate) fn released_for_nobody(&mut self, took: u64) {
+        if took >= self.least_fruitless {
+            self.fruitless.push(took);
+        }
+    }
+
+    /// What is known, where there were enough.
+    pub(crate) fn costs(mut self) -> Costs {
+        let wake = mean(&mut self.calls).zip(mean(&mut self.until));
+        let middle = self.fruitless.len() / 2;
+        let call = match self.fruitless.len() {
+            0..FEWEST => None,
+            _ => Some(*self.fruitless.select_nth_unstable(middle).1),
+        };
+        Costs {
+            wake: wake.map(|(call, until)| (call, until.saturating_sub(call))),
+            call,
+        }
     }
 }
 
@@ -88,7 +122,7 @@ mod tests {
             wakes.released(9_000_000);
             wakes.ran(9_000_000);
         }
-        assert_eq!(wakes.costs(), Some((10_000, 15_000)));
+        assert_eq!(wakes.costs().wake, Some((10_000, 15_000)));
     }
 
     #[test]
@@ -98,7 +132,7 @@ mod tests {
             assert!(!wakes.released(10_000));
             wakes.ran(25_000);
         }
-        assert_eq!(wakes.costs(), None);
+        assert_eq!(wakes.costs(), Costs::default());
     }
 
     #[test]
@@ -109,12 +143,27 @@ mod tests {
     }
 
     #[test]
+    fn calls_for_nobody_are_longer_than_releases_without_one() {
+        let mut wakes = Wakes::new(20, 1.0);
+        for _ in 0..50 {
+            wakes.released_for_nobody(20);
+            wakes.released_for_nobody(250);
+        }
+        // One of them lost its CPU.
+        wakes.released_for_nobody(9_000_000);
+        assert_eq!(wakes.costs().call, Some(250));
+        let mut few = Wakes::new(20, 1.0);
+        (0..49).for_each(|_| few.released_for_nobody(250));
+        assert_eq!(few.costs(), Costs::default());
+    }
+
+    #[test]
     fn few_wake_ups_say_nothing() {
         let mut wakes = Wakes::new(20, 1.0);
         for _ in 0..49 {
             wakes.released(10_000);
             wakes.ran(25_000);
         }
-        assert_eq!(wakes.costs(), None);
+        assert_eq!(wakes.costs(), Costs::default());
     }
 }

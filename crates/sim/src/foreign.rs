@@ -4,6 +4,7 @@
 //! It must hold no state of one simulation: a name is registered once per
 //! process, and used by all its threads.
 
+use crate::libraries::library_locks;
 use crate::scenario::{Scenario, Simulation};
 use locklab_locks::catalogue;
 use std::collections::BTreeMap;
@@ -42,5 +43,7 @@ pub(crate) fn registered(name: &str) -> Option<Arc<dyn Foreign>> {
 
 /// Whether a scenario can name this lock.
 pub fn can_be_simulated(name: &str) -> bool {
-    catalogue::ALL.iter().any(|entry| entry.info.name == name) || registered(name).is_some()
+    catalogue::ALL.iter().any(|entry| entry.info.name == name)
+        || library_locks().any(|of_library| of_library == name)
+        || registered(name).is_some()
 }

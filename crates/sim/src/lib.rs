@@ -41,6 +41,7 @@ mod foreign;
 mod hypervisor;
 mod ideal;
 mod kind;
+mod libraries;
 mod line;
 mod machine;
 mod machine_file;
@@ -74,6 +75,7 @@ pub use batch::run_all;
 pub use distance::Distance;
 pub use error::{CpuState, SimError, StuckReport};
 pub use foreign::{Foreign, can_be_simulated, register};
+pub use libraries::library_locks;
 /// What the turns of [`Mixed`] do.
 pub use locklab_workload as turns;
 pub use machine::{Arbitration, Arch, BUILTIN, FIGURES, Figure, FigureKind, Machine, Origin};

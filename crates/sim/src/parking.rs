@@ -1,7 +1,7 @@
 //! The simulator as what a parking lot is built on: any lock of the catalogue
 //! whose waiters spin for a while and then sleep, by the code that programs run.
 
-use crate::arena::Arena;
+use crate::arena::{Arena, LINE};
 use crate::engine::{Engine, engine};
 use crate::own_stores::drain_all;
 use crate::platform::{Sim, Word};
@@ -49,8 +49,13 @@ unsafe impl ParkingWorld for Lot {
     }
 
     fn bucket(address: *const ()) -> &'static Bucket<Word<u32>> {
-        let (_, buckets) = engine().lot.get();
-        let hash = (address as usize as u64 >> 2).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let engine = engine();
+        let (_, buckets) = engine.lot.get();
+        // By its place in simulated memory: where that lies differs from run to run.
+        let address = address as usize;
+        let line = engine.memory.line_at(address).unwrap_or(0);
+        let place = (line * LINE + address % LINE) as u64;
+        let hash = (place >> 2).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         // SAFETY: as above.
         let buckets = unsafe { &*buckets.cast::<Buckets>() };
         &buckets[(hash >> 56) as usize % BUCKETS]

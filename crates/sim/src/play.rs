@@ -109,8 +109,8 @@ impl Tally {
 /// The locks that threads take.
 #[derive(Clone, Copy)]
 pub(crate) enum Locks<'a> {
-    /// Of a kind, where they lie.
-    Real(&'a dyn LockKind, &'a [NonNull<()>]),
+    /// The kind of each, and where it lies.
+    Real(&'a [&'a dyn LockKind], &'a [NonNull<()>]),
     /// What no lock can beat.
     Ideal(&'a Ideal),
 }
@@ -187,14 +187,15 @@ impl Player<'_> {
         let wanted = wants(engine, lock);
         match self.locks {
             Locks::Ideal(ideal) => ideal.acquire(engine, lock, to),
-            Locks::Real(kind, places) => {
+            Locks::Real(kinds, places) => {
                 if let Some(context) = self.contexts[lock] {
                     // SAFETY: the context is this thread's own for this lock; both
-                    // stay in the arena; the engine has a CPU for each thread.
+                    // stay in the arena, placed by this kind; the engine has a CPU for
+                    // each thread.
                     unsafe {
                         match to {
-                            Use::Write => kind.lock(places[lock], context),
-                            Use::Read => kind.read_lock(places[lock], context),
+                            Use::Write => kinds[lock].lock(places[lock], context),
+                            Use::Read => kinds[lock].read_lock(places[lock], context),
                         }
                     }
                 }
@@ -231,13 +232,13 @@ impl Player<'_> {
         let (since, off) = (engine.time.get(), Self::off(engine));
         match self.locks {
             Locks::Ideal(ideal) => ideal.release(engine, lock, from),
-            Locks::Real(kind, places) => {
+            Locks::Real(kinds, places) => {
                 if let Some(context) = self.contexts[lock] {
                     // SAFETY: held, with this context.
                     unsafe {
                         match from {
-                            Use::Write => kind.unlock(places[lock], context),
-                            Use::Read => kind.read_unlock(places[lock], context),
+                            Use::Write => kinds[lock].unlock(places[lock], context),
+                            Use::Read => kinds[lock].read_unlock(places[lock], context),
                         }
                     }
                 }

@@ -9,6 +9,7 @@ use crate::error::SimError;
 use crate::hypervisor::Hypervisor;
 use crate::ideal::Ideal;
 use crate::kind::{Kind, LockKind};
+use crate::libraries::{self, Pthread, PthreadRwlock};
 use crate::machine::Machine;
 use crate::metrics::outcome;
 use crate::outcome::Latency;
@@ -42,8 +43,11 @@ pub enum Waiters {
 pub enum Subject<'a> {
     /// What no lock can beat.
     Ideal,
-    /// One of the catalogue.
+    /// One of the catalogue, or of a library, whose locks wait as they do.
     Lock(&'a str, Waiters),
+    /// What a program of glibc has: its mutexes, and its rwlocks for locks that readers
+    /// share.
+    Glibc,
 }
 
 /// A recorded program, a machine, and a lock in place of each of the program's.
@@ -108,6 +112,18 @@ pub fn replay(replay: &Replay<'_>) -> Result<Replayed, SimError> {
             let ideal = Ideal::new(replay.program.locks.len());
             return play(replay, &Under::Ideal(&ideal));
         }
+        Subject::Glibc => {
+            let mutex = Kind::<Pthread>::by_word();
+            let rwlock = Kind::<PthreadRwlock>::by_word();
+            let kind = |lock: &locklab_replay::Lock| -> &dyn LockKind {
+                match lock.shared {
+                    true => &rwlock,
+                    false => &mutex,
+                }
+            };
+            let kinds: Vec<&dyn LockKind> = replay.program.locks.iter().map(kind).collect();
+            return play(replay, &Under::Kinds(&kinds));
+        }
         Subject::Lock(name, Waiters::Spin) => {
             (name, catalogue::visit::<Sim, _>(name, Visited(replay)))
         }
@@ -116,7 +132,9 @@ pub fn replay(replay: &Replay<'_>) -> Result<Replayed, SimError> {
             catalogue::visit::<Parking<Lot>, _>(name, Visited(replay)),
         ),
     };
-    found.unwrap_or_else(|| Err(SimError::UnknownLock(name.to_owned())))
+    found
+        .or_else(|| libraries::visit(name, Visited(replay)))
+        .unwrap_or_else(|| Err(SimError::UnknownLock(name.to_owned())))
 }
 
 struct Visited<'a>(&'a Replay<'a>);
@@ -125,19 +143,29 @@ impl<P: Platform> Visitor<P> for Visited<'_> {
     type Output = Result<Replayed, SimError>;
 
     fn visit<L: RawLock<P>>(self) -> Self::Output {
-        play(self.0, &Under::Kind(&Kind::<L, P>::by_word()))
+        let kind = Kind::<L, P>::by_word();
+        let kinds: Vec<&dyn LockKind> = vec![&kind; self.0.program.locks.len()];
+        play(self.0, &Under::Kinds(&kinds))
     }
 }
 
 enum Under<'a> {
-    Kind(&'a dyn LockKind),
+    /// Of each lock; all are of one platform.
+    Kinds(&'a [&'a dyn LockKind]),
     Ideal(&'a Ideal),
 }
 
 impl Under<'_> {
+    fn kinds(&self) -> &[&dyn LockKind] {
+        match self {
+            Self::Kinds(kinds) => kinds,
+            Self::Ideal(_) => &[],
+        }
+    }
+
     fn readers_share(&self) -> bool {
         match self {
-            Self::Kind(kind) => kind.readers_share(),
+            Self::Kinds(kinds) => kinds.iter().any(|kind| kind.readers_share()),
             Self::Ideal(_) => true,
         }
     }
@@ -211,24 +239,18 @@ fn play(replay: &Replay<'_>, under: &Under<'_>) -> Result<Replayed, SimError> {
         longest_quiet_ns: longest.max().unwrap_or(0) as f64 * 4.0,
         readers_share: under.readers_share(),
     };
-    let (lock_lines, context_lines) = match under {
-        Under::Kind(kind) => kind.lines(),
-        Under::Ideal(_) => (0, 0),
+    let kinds = under.kinds();
+    let of_locks: usize = kinds.iter().map(|kind| kind.lines().0).sum();
+    let contexts = |role: &Role| -> usize {
+        let of_lock = |(kind, &takes): (&&dyn LockKind, &bool)| usize::from(takes) * kind.lines().1;
+        kinds.iter().zip(&takes[role.thread]).map(of_lock).sum()
     };
-    let contexts: usize = replay
-        .roles
-        .iter()
-        .map(|role| takes[role.thread].iter().filter(|&&takes| takes).count())
-        .sum();
-    let of_thread = match under {
-        Under::Kind(kind) => kind.lines_of_thread().iter().sum(),
-        Under::Ideal(_) => 0,
+    let contexts: usize = replay.roles.iter().map(contexts).sum();
+    let of_thread: usize = match kinds.first() {
+        Some(kind) => kind.lines_of_thread().iter().sum(),
+        None => 0,
     };
-    let lines = locks * lock_lines
-        + contexts * context_lines
-        + threads * of_thread
-        + program.channels
-        + parking::lines();
+    let lines = of_locks + contexts + threads * of_thread + program.channels + parking::lines();
     let engine = Engine::new(
         machine,
         Hypervisor::of_system(machine, threads, used),
@@ -238,6 +260,7 @@ fn play(replay: &Replay<'_>, under: &Under<'_>) -> Result<Replayed, SimError> {
         Counts::new(
             match replay.lock {
                 Subject::Ideal => "an ideal lock",
+                Subject::Glibc => "glibc's lock",
                 Subject::Lock(name, _) => name,
             },
             &machine.name,
@@ -275,8 +298,11 @@ fn play_in(
     let arena = &engine.memory.arena;
     let (program, threads) = (replay.program, replay.roles.len());
     parking::place(engine);
-    if let Under::Kind(kind) = under
-        && kind.readers_share()
+    let kinds = under.kinds();
+    // What a thread has for all locks is of the platform's types.
+    let of_threads = kinds.first();
+    if let Some(kind) = of_threads
+        && under.readers_share()
     {
         // One after the other, since each fills a line.
         let place = |thread| kind.place_reader(arena, format!("visible reader of {thread}"));
@@ -285,19 +311,15 @@ fn play_in(
             engine.visible.set((*first, entries.len()));
         }
     }
-    let places: Vec<NonNull<()>> = match under {
-        Under::Kind(kind) => (0..program.locks.len())
-            .map(|n| kind.place_lock(arena, format!("lock {n}")))
-            .collect(),
-        Under::Ideal(_) => Vec::new(),
-    };
+    let place = |(n, kind): (usize, &&dyn LockKind)| kind.place_lock(arena, format!("lock {n}"));
+    let places: Vec<NonNull<()>> = kinds.iter().enumerate().map(place).collect();
     let locks = match under {
-        Under::Kind(kind) => {
-            for lock in &places {
-                // SAFETY: just placed, in the engine's arena.
+        Under::Kinds(kinds) => {
+            for (kind, lock) in kinds.iter().zip(&places) {
+                // SAFETY: just placed, by this kind, in the engine's arena.
                 unsafe { kind.settle(*lock) };
             }
-            Locks::Real(*kind, &places)
+            Locks::Real(kinds, &places)
         }
         Under::Ideal(ideal) => Locks::Ideal(ideal),
     };
@@ -309,21 +331,20 @@ fn play_in(
         .iter()
         .enumerate()
         .map(|(cpu, role)| {
-            if let Under::Kind(kind) = under {
+            if let Some(kind) = of_threads {
                 let label = format!("queue nodes of thread {cpu}");
                 engine.cpus[cpu].nodes.set(kind.place_nodes(arena, label));
-                if kind.held_locks() {
+                if kinds.iter().any(|kind| kind.held_locks()) {
                     let label = format!("held locks of thread {cpu}");
                     engine.cpus[cpu].held.set(kind.place_held(arena, label));
                 }
             }
-            let takes = takes[role.thread].iter().enumerate();
-            let context = |(n, &takes): (usize, &bool)| match under {
-                Under::Kind(kind) if takes => {
+            let takes = kinds.iter().zip(&takes[role.thread]).enumerate();
+            let context = |(n, (kind, &takes)): (usize, (&&dyn LockKind, &bool))| {
+                takes.then(|| {
                     let label = format!("context of lock {n} of thread {cpu}");
-                    Some(kind.place_context(arena, label))
-                }
-                _ => None,
+                    kind.place_context(arena, label)
+                })
             };
             Player {
                 locks,

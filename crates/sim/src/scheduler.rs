@@ -213,6 +213,20 @@ pub(crate) fn kick_all(engine: &Engine, word: usize) {
     engine.time.set(now);
 }
 
+/// Lets the running CPU, a thread, give its hardware thread to another that is ready,
+/// if there is one, by a call of the system.
+pub(crate) fn yield_to_others(engine: &Engine) {
+    engine.sync();
+    drain_all(engine);
+    let now = engine.time.get() + engine.hypervisor.call;
+    engine.time.set(now);
+    if !engine.hypervisor.ready.borrow().is_empty() {
+        engine.current().preempt.set(true);
+        engine.schedule(engine.current.get(), now);
+        engine.suspend(Phase::Sync);
+    }
+}
+
 /// Lets the running CPU, a thread, sleep without its CPU for so many cycles.
 pub(crate) fn sleep(engine: &Engine, cycles: u64) {
     engine.sync();

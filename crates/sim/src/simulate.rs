@@ -8,6 +8,7 @@ use crate::error::SimError;
 use crate::foreign::registered;
 use crate::hypervisor::Hypervisor;
 use crate::kind::{Kind, LockKind};
+use crate::libraries;
 use crate::machine::MAX_CORES;
 use crate::metrics::leaves;
 use crate::metrics::outcome;
@@ -44,6 +45,7 @@ pub fn simulate(scenario: &Scenario) -> Result<Simulation, SimError> {
     // A big lock can tell whether it is held; for others the word is read.
     catalogue::visit_big::<Sim, _>(&scenario.lock, Run(scenario))
         .or_else(|| catalogue::visit::<Sim, _>(&scenario.lock, Run(scenario)))
+        .or_else(|| libraries::visit(&scenario.lock, Run(scenario)))
         .unwrap_or_else(|| Err(SimError::UnknownLock(scenario.lock.clone())))
 }
 

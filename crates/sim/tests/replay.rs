@@ -1,85 +1,10 @@
 //! Programs whose answer is known, under simulated locks and schedulers.
 
-use locklab_replay::{Class, Lock, Program, Recorded, Step, Thread};
-use locklab_sim::{Machine, Placement, Replay, Replayed, SimError, Subject, Waiters, replay};
+mod programs;
 
-fn acquire(lock: u32) -> Step {
-    Step::Acquire {
-        lock,
-        shared: false,
-    }
-}
-
-fn release(lock: u32) -> Step {
-    Step::Release { lock }
-}
-
-/// A program of these threads, all of one class.
-fn program(threads: &[&[Step]], locks: usize, channels: usize) -> Program {
-    let lock = Lock {
-        image: 0,
-        address: 0,
-        shared: false,
-        acquired: 0,
-        contended: 0,
-        waited_ns: 0.0,
-        held_ns: 0.0,
-        moved_ns: None,
-    };
-    Program {
-        locks: vec![lock; locks],
-        threads: threads
-            .iter()
-            .enumerate()
-            .map(|(number, steps)| Thread {
-                number: number as u64,
-                class: 0,
-                steps: steps.to_vec(),
-                work_ns: 1000.0,
-            })
-            .collect(),
-        channels,
-        classes: vec![Class {
-            threads: threads.len(),
-            scales: true,
-            acquisitions_per_s: 0.0,
-            work: 1.0,
-            sites: Vec::new(),
-        }],
-        modules: Vec::new(),
-        holds: Vec::new(),
-        timeline: Vec::new(),
-        recorded: Recorded::default(),
-    }
-}
-
-fn run(program: &Program, lock: Option<&str>, cpus: usize) -> Result<Replayed, SimError> {
-    let lock = lock.map_or(Subject::Ideal, |lock| match lock.strip_suffix("+park") {
-        Some(lock) => Subject::Lock(lock, Waiters::SpinThenPark),
-        None => Subject::Lock(lock, Waiters::Spin),
-    });
-    let machine = Machine::builtin("flat-16").unwrap();
-    replay(&Replay {
-        machine: &machine,
-        lock,
-        program,
-        roles: &program.cast(None, 1),
-        hardware_threads: Some(cpus),
-        placement: Placement::Spread,
-        seed: 1,
-        work_ns: 20e6,
-    })
-}
-
-/// Works outside and inside one lock for so many nanoseconds.
-fn turn(outside: u64, inside: u64) -> [Step; 4] {
-    [
-        Step::Work(outside),
-        acquire(0),
-        Step::Work(inside),
-        release(0),
-    ]
-}
+use locklab_replay::Step;
+use locklab_sim::{Machine, Placement, Replay, SimError, Subject, replay};
+use programs::{acquire, program, release, run, turn};
 
 #[test]
 fn threads_that_never_meet_all_work() {
@@ -161,8 +86,8 @@ fn any_lock_spins_and_then_sleeps() {
         );
     }
     // And leaves its CPU to who can go on.
-    let turn = self::turn(700, 1000);
-    let program = self::program(&[&turn[..]; 8], 1, 0);
+    let turn = programs::turn(700, 1000);
+    let program = programs::program(&[&turn[..]; 8], 1, 0);
     let [parks, spins] = ["mcs+park", "mcs"].map(|lock| run(&program, Some(lock), 2).unwrap());
     assert!(parks.rate > 2.0 * spins.rate, "{parks:?}\n{spins:?}");
 }
@@ -192,7 +117,7 @@ fn a_thread_waits_for_what_another_posts() {
     assert_eq!(found.forced, 0);
     // A wait that nobody ends is cut short, and the program goes on.
     let waits = [Step::Await { channel }, Step::Work(5000)];
-    let program = self::program(&[&waits, &waits], 0, 1);
+    let program = programs::program(&[&waits, &waits], 0, 1);
     assert!(run(&program, Some("futex"), 2).unwrap().forced > 0);
 }
 

@@ -50,12 +50,16 @@ pub struct Header {
     pub machine: [u8; 512],
     /// The command line of the program, ending in zeros; cut if longer.
     pub command: [u8; 1024],
+    /// What a round trip of a cache line between two CPUs of the machine took when the
+    /// recording began and when it ended, in nanoseconds, as the bits of an `f64`; 0 if
+    /// that is not known, as in older recordings.
+    round_trips: [AtomicU64; 2],
     /// Zeros up to the size of a page.
     rest: [u8; REST],
 }
 
 /// What is left of the page, so that no byte of it is without a value.
-const REST: usize = FIRST - 72 - 512 - 1024;
+const REST: usize = FIRST - 72 - 512 - 1024 - 16;
 const _: () = assert!(size_of::<Header>() == FIRST);
 const _: () = assert!(core::mem::offset_of!(Header, rest) == FIRST - REST);
 
@@ -157,6 +161,7 @@ impl Header {
             source: Source::Program.number(),
             machine: text(machine),
             command: text(command),
+            round_trips: [AtomicU64::new(0), AtomicU64::new(0)],
             rest: [0; REST],
         }
     }
@@ -180,6 +185,12 @@ impl Header {
                 (claimed < self.blocks).then_some(claimed + 1)
             });
         claimed.ok().map(|number| FIRST + number as usize * BLOCK)
+    }
+
+    /// Notes what a round trip between two CPUs takes, in nanoseconds: at the begin of
+    /// the recording, or at its `end`.
+    pub fn note_round_trip(&self, end: bool, ns: f64) {
+        self.round_trips[usize::from(end)].store(ns.to_bits(), Ordering::Relaxed);
     }
 
     /// Ends the recording at `tick`, unless it is over already.
@@ -260,6 +271,17 @@ fields! {
 impl Fields<'_> {
     pub(crate) fn blocks_claimed(&self) -> u32 {
         self.claimed() & !CLOSED
+    }
+
+    /// The round trips at the begin and at the end, where they are known.
+    pub(crate) fn round_trips(&self) -> [Option<f64>; 2] {
+        let at = core::mem::offset_of!(Header, round_trips);
+        [at, at + 8].map(|at| {
+            let mut bytes = [0; 8];
+            bytes.copy_from_slice(&self.0[at..at + 8]);
+            let ns = f64::from_bits(u64::from_ne_bytes(bytes));
+            Some(ns).filter(|ns| ns.is_normal() && *ns > 0.0)
+        })
     }
 
     pub(crate) fn machine(&self) -> String {

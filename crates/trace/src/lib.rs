@@ -37,7 +37,7 @@ pub use header::{
 };
 pub use order::InOrder;
 pub use perf::{KernelWait, KernelWaits, kernel_waits, recording_of_perf};
-pub use read::{Fault, Info, Missing, Thread, Trace};
+pub use read::{Apart, Fault, Info, Missing, Thread, Trace};
 pub use write::file;
 
 /// The variable that names the file to the library in the program.

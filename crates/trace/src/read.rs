@@ -53,6 +53,47 @@ pub struct Info {
     pub machine: String,
     /// The command line of the program.
     pub command: String,
+    /// What a round trip between two of the machine's CPUs took when the recording began
+    /// and when it ended, in nanoseconds, where that is known.
+    pub round_trips: [Option<f64>; 2],
+}
+
+/// How far apart a machine's CPUs were: the round trip of a cache line between two, in
+/// nanoseconds. The host of a virtual machine moves them.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Apart {
+    /// It was not measured.
+    Unknown,
+    /// So far, at two times.
+    Stayed(f64),
+    /// At first as far as the one, and later as the other.
+    Moved([f64; 2]),
+}
+
+impl Apart {
+    /// Round trips that differ by more are of CPUs in other places.
+    const SAME: f64 = 1.6;
+
+    /// What was measured at two times, or at one of them.
+    #[must_use]
+    pub fn of(round_trips: [Option<f64>; 2]) -> Self {
+        match round_trips {
+            [None, None] => Self::Unknown,
+            [Some(one), None] | [None, Some(one)] => Self::Stayed(one),
+            [Some(one), Some(two)] if one > Self::SAME * two || two > Self::SAME * one => {
+                Self::Moved([one, two])
+            }
+            [Some(one), Some(two)] => Self::Stayed((one + two) / 2.0),
+        }
+    }
+}
+
+impl Info {
+    /// How far apart the machine's CPUs were while it recorded.
+    #[must_use]
+    pub fn apart(&self) -> Apart {
+        Apart::of(self.round_trips)
+    }
 }
 
 /// What a file lacks.
@@ -166,6 +207,7 @@ impl Trace {
             images: header.images(),
             machine: header.machine(),
             command: header.command(),
+            round_trips: header.round_trips(),
         };
         Ok(Self {
             info,
@@ -203,5 +245,33 @@ fn finish(
         && let Some(thread) = threads.get_mut(&number)
     {
         thread.pieces.push((tick, block + from..block + to));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::header::Header;
+
+    #[test]
+    fn round_trips_say_whether_the_cpus_were_moved() {
+        let read = |round_trips: [Option<f64>; 2]| {
+            let header = Header::new(1.0, 1, 1, "a machine", "program");
+            for (end, ns) in [false, true].into_iter().zip(round_trips) {
+                if let Some(ns) = ns {
+                    header.note_round_trip(end, ns);
+                }
+            }
+            let bytes = crate::write::file(&header, &[], 2).unwrap();
+            Trace::read(bytes).unwrap().info
+        };
+        let info = read([Some(50.0), Some(440.0)]);
+        assert_eq!(info.round_trips, [Some(50.0), Some(440.0)]);
+        assert_eq!(info.apart(), Apart::Moved([50.0, 440.0]));
+        assert_eq!(read([None, None]).apart(), Apart::Unknown);
+        // The command was killed before it could measure once more.
+        assert_eq!(read([Some(50.0), None]).apart(), Apart::Stayed(50.0));
+        assert_eq!(read([Some(60.0), Some(40.0)]).apart(), Apart::Stayed(50.0));
+        assert_eq!(read([Some(0.0), Some(f64::NAN)]).apart(), Apart::Unknown);
     }
 }

@@ -1,6 +1,6 @@
 //! What advice says of programs, beside what is measured: `cargo run --release -p
-//! locklab --example truth -- [--keep FILE] [--pairs N] [--real-time] [PROGRAM...]` prints the
-//! table of docs/record.md.
+//! locklab --example truth -- [--keep FILE] [--again] [--pairs N] [--real-time] [PROGRAM...]`
+//! prints the table of docs/record.md.
 //!
 //! Each program is recorded once under glibc's mutex. `locklab advise`, on a
 //! machine file that was fitted here at first, and `locklab rank --trace` predict the ratio of each
@@ -8,6 +8,10 @@
 //! minutes. What is done of its row is kept in FILE, lock by lock, so that an interrupted
 //! command goes on where it was; without PROGRAM all are made that FILE has not whole, and
 //! `--keep FILE none` only prints.
+//!
+//! The recording of each row is kept beside FILE, with the machine file that was fitted
+//! then. With `--again` the rows that are there are simulated once more from these, by a
+//! later version; nothing is run, replayed or measured, and what was stays in the row.
 //!
 //! A host moves the CPUs of a virtual machine nearer to each other and apart, and
 //! then what is recorded does not hold a minute later. So a row is of one place: what
@@ -42,15 +46,23 @@ struct Truth {
     real_time: bool,
 }
 
+/// What is kept of a row beside its figures.
+struct Kept {
+    trace: PathBuf,
+    /// The machine while it was recorded.
+    here: PathBuf,
+}
+
 fn main() -> Result<(), String> {
     let (mut pairs, mut keep, mut names) = ("6".to_owned(), None, Vec::new());
-    let mut real_time = false;
+    let (mut real_time, mut again) = (false, false);
     let mut words = std::env::args().skip(1);
     while let Some(word) = words.next() {
         match word.as_str() {
             "--pairs" => pairs = words.next().unwrap_or_default(),
             "--keep" => keep = words.next().map(PathBuf::from),
             "--real-time" => real_time = true,
+            "--again" => again = true,
             _ => names.push(word),
         }
     }
@@ -78,13 +90,25 @@ fn main() -> Result<(), String> {
         pairs,
         real_time,
     };
+    let keep_rows = |kept: &Value| match &keep {
+        Some(file) => std::fs::write(file, format!("{kept:#}\n"))
+            .map_err(|e| format!("{}: {e}", file.display())),
+        None => Ok(()),
+    };
     let all = programs(&truth.folder);
     let asked = |program: &&Program| match names.is_empty() {
-        true => !whole(&kept[program.name], program),
+        true => again || !whole(&kept[program.name], program),
         false => names.iter().any(|name| name == program.name),
     };
     let asked: Vec<&Program> = all.iter().filter(asked).collect();
     for program in asked {
+        if again {
+            match truth.predict_again(program, &mut kept[program.name]) {
+                Ok(()) => keep_rows(&kept)?,
+                Err(why) => eprintln!("{}: {why}", program.name),
+            }
+            continue;
+        }
         let mut row = match whole(&kept[program.name], program) {
             true => Value::Null,
             false => kept[program.name].take(),
@@ -96,10 +120,7 @@ fn main() -> Result<(), String> {
                 row = json!({ "why": why });
             }
             kept[program.name] = row.clone();
-            if let Some(file) = &keep {
-                let text = format!("{kept:#}\n");
-                std::fs::write(file, text).map_err(|e| format!("{}: {e}", file.display()))?;
-            }
+            keep_rows(&kept)?;
             if over {
                 break;
             }
@@ -149,10 +170,11 @@ impl Truth {
 
     /// Records a program: its gates, and what is predicted of the locks.
     fn predicted(&self, program: &Program) -> Result<Value, String> {
-        let trace = self.folder.join("trace");
+        let kept = self.kept(program);
         let command = self.command(program);
         let words: Vec<&str> = command.split(' ').collect();
-        let record = [&["record", "--json", "-o", text(&trace), "--"], &words[..]].concat();
+        let record = ["record", "--json", "-o", text(&kept.trace), "--"];
+        let record = [&record, &words[..]].concat();
         let mut place = Place::here();
         // Recorded once more if the CPUs moved meanwhile: where they are now counts.
         let mut span = Span::default();
@@ -172,8 +194,12 @@ impl Truth {
             let why = |why| json!({ "gate": { "why": why }, "locks": {} });
             found.unwrap_or_else(why)
         };
-        let advised = stage(&mut || self.advised(program, &trace));
-        let replayed = stage(&mut || self.ranked(program, &trace));
+        let advised = stage(&mut || {
+            // Of this place, because a row is.
+            self.output(&["machine", "fit", text(&kept.here)])?;
+            self.advised(program, &kept, &[])
+        });
+        let replayed = stage(&mut || self.ranked(program, &kept.trace));
         let gate = match &advised["replayed_here"] {
             Value::Null => &replayed["gate"],
             here => here,
@@ -189,6 +215,34 @@ impl Truth {
         }))
     }
 
+    /// Simulates the locks of a row once more, from what was kept of it.
+    fn predict_again(&self, program: &Program, row: &mut Value) -> Result<(), String> {
+        let kept = self.kept(program);
+        if !whole(row, program) || !kept.trace.exists() || !kept.here.exists() {
+            return Err("no row with its recording and machine file is kept".into());
+        }
+        let mut advised = self.advised(program, &kept, &["--no-replay"])?;
+        let mut gate = advised["gate"].take();
+        // Of the two gates the replay's was of then.
+        if gate["passes"] == true && row["replayed_gate"]["passes"] == false {
+            gate["passes"] = json!(false);
+        }
+        row["simulated_gate"] = gate;
+        for of_lock in row["locks"].as_array_mut().into_iter().flatten() {
+            let lock = of_lock["lock"].as_str().unwrap_or_default().to_owned();
+            of_lock["simulated"] = advised["locks"][&lock].take();
+        }
+        Ok(())
+    }
+
+    fn kept(&self, program: &Program) -> Kept {
+        let of = |ending| self.folder.join(format!("{}.{ending}", program.name));
+        Kept {
+            trace: of("trace"),
+            here: of("toml"),
+        }
+    }
+
     fn command(&self, program: &Program) -> String {
         match self.real_time && program.fits {
             true => format!("chrt -r 1 {}", program.command),
@@ -197,13 +251,10 @@ impl Truth {
     }
 
     /// The gates of `locklab advise`, and what it says of the locks.
-    fn advised(&self, program: &Program, trace: &Path) -> Result<Value, String> {
-        // Of this place, because a row is.
-        let here = self.folder.join("here.toml");
-        self.output(&["machine", "fit", text(&here)])?;
+    fn advised(&self, program: &Program, kept: &Kept, more: &[&str]) -> Result<Value, String> {
         let locks = program.locks().join(",");
-        let options = ["--json", "--here", text(&here), "--locks", &locks];
-        let advice = self.json(&[&["advise", text(trace)], &options[..]].concat())?;
+        let options = ["--json", "--here", text(&kept.here), "--locks", &locks];
+        let advice = self.json(&[&["advise", text(&kept.trace)], &options[..], more].concat())?;
         if advice["gate"].is_null() {
             // Nothing to gain: no lock changes anything.
             let all = program.locks().iter();

@@ -50,6 +50,10 @@ pub struct AdviseArgs {
     /// machine fit` wrote [default: as many equal cores as it has]
     #[arg(long, value_name = "MACHINE")]
     pub here: Option<String>,
+    /// Do not replay the program by real threads on this machine, such as while it
+    /// is busy; then only the simulation has to give its rate
+    #[arg(long)]
+    pub no_replay: bool,
     /// Variants of each machine for the band, its own figures included; the
     /// others are drawn from the range of each assumption
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u16).range(2..=64))]
@@ -126,7 +130,7 @@ pub fn run(args: &AdviseArgs, common: &Common) -> Result<ExitCode, Error> {
     let native = here::native(&trace.info);
     let mut machine = question.here.clone();
     if let (None, Ok(native)) = (&args.here, &native) {
-        machine = here::measured(machine, native)?;
+        machine = here::measured(machine, native, trace.info.apart())?;
     }
     question.fewer = recordings.fewer(&program, &machine)?;
     machine = here::as_recorded(machine, &program.recorded)?;
@@ -136,7 +140,10 @@ pub fn run(args: &AdviseArgs, common: &Common) -> Result<ExitCode, Error> {
     question.here = machine;
     let checked = self::program(trace, SPLIT_LOCKS, true).map_err(|fault| failed(file, fault))?;
     let recorded = || self::program(trace, MOST_LOCKS, true).map_err(|fault| failed(file, fault));
-    question.replayed = here::replayed(native, recorded, file, &interrupt)?;
+    question.replayed = match args.no_replay {
+        true => Here::Not("by --no-replay".into()),
+        false => here::replayed(native, recorded, (file, trace.info.apart()), &interrupt)?,
+    };
     let bar = Progress::new(1, "simulations", common.quiet);
     let progress = |done: usize, of: usize| bar.set(done as u64, of as u64, "");
     let advice = advise(&program, &checked, &question, &interrupt, progress)
@@ -216,7 +223,7 @@ fn question(
     if locks.is_empty() {
         locks = candidates(&machines, readers);
     }
-    locks.retain(|candidate| candidate.lock != TODAY);
+    locks.retain(|candidate| !TODAY.contains(&candidate.lock.as_str()));
     Ok(Question {
         machines,
         here,

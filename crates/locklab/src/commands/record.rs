@@ -8,6 +8,7 @@ use crate::cli::Common;
 use crate::output::print;
 use clap::Args;
 use locklab_host::error::Error;
+use locklab_native::round_trip;
 use locklab_preload_run::{FromPerf, Recorded, Recording};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -56,6 +57,7 @@ pub fn record(args: &RecordArgs, common: &Common) -> Result<ExitCode, Error> {
         seconds: args.seconds,
         megabytes: args.megabytes,
         command: args.command.clone(),
+        round_trip: round_trip::here,
     }
     .ready()?;
     if common.dry_run {

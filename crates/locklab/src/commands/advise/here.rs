@@ -1,7 +1,9 @@
 //! What this machine adds to advice, if it is the one that recorded: what futexes
 //! cost, and whether the recorded program gets on here as it did.
 //!
-//! On another machine nothing is measured, and the advice says so.
+//! On another machine nothing is measured, and the advice says so. Nor is the program
+//! replayed while the CPUs are nearer to each other, or farther apart, than when it
+//! was recorded: the host of a virtual machine moves them, and rates follow.
 
 use locklab_advise::Here;
 use locklab_host::environment::Environment;
@@ -9,14 +11,18 @@ use locklab_host::error::Error;
 use locklab_native::{Native, Replay, gate, round_trip, scheduling};
 use locklab_replay::{Program, Recorded};
 use locklab_sim::Machine;
-use locklab_trace::Info;
+use locklab_trace::{Apart, Info};
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 /// For how long the program is replayed.
 const TIME: Duration = Duration::from_secs(2);
+/// How often that is tried, if the CPUs move meanwhile.
+const ATTEMPTS: usize = 3;
+/// For how long the CPUs are waited for, if they are elsewhere.
+const PATIENCE: Duration = Duration::from_secs(8);
 
 /// The machine that runs this command, if the recording was made on it.
 ///
@@ -34,12 +40,22 @@ pub(super) fn native(info: &Info) -> Result<Native, String> {
 }
 
 /// A model with what futexes cost on this machine, and a transfer between two of its
-/// CPUs, as all are of a model of which nothing else is known.
-pub(super) fn measured(mut machine: Machine, native: &Native) -> Result<Machine, Error> {
+/// CPUs, as it was recorded or is now, as all are of a model of which nothing else is
+/// known.
+pub(super) fn measured(
+    mut machine: Machine,
+    native: &Native,
+    apart: Apart,
+) -> Result<Machine, Error> {
     let [a, b, ..] = native.topology.order[..] else {
         return Ok(machine);
     };
-    if let Some(trip) = round_trip::alternating(a, b) {
+    let trip = match apart {
+        Apart::Stayed(trip) => Some(trip),
+        Apart::Moved([one, two]) => Some((one + two) / 2.0),
+        Apart::Unknown => round_trip::alternating(a, b),
+    };
+    if let Some(trip) = trip {
         machine = with_transfers(machine, trip / 2.0)?;
         machine.description += &format!(", {:.0} ns between two of them", trip / 2.0);
     }
@@ -83,8 +99,8 @@ fn with_transfers(mut machine: Machine, ns: f64) -> Result<Machine, Error> {
 /// recording lacks what was waited for, and the gate has to say so.
 const PLAUSIBLE: f64 = 10.0;
 
-/// A model with what waking a thread took while the program was recorded, and what
-/// fetching a lock that another thread had, if the recording has enough of them: on a
+/// A model with what calls of the system and waking a thread took while the program was
+/// recorded, and what fetching a lock that another thread had, if the recording has enough of them: on a
 /// machine that is not idle, and in some virtual machines from minute to minute, that is
 /// several times what it is at another time.
 pub(super) fn as_recorded(mut machine: Machine, recorded: &Recorded) -> Result<Machine, Error> {
@@ -96,6 +112,14 @@ pub(super) fn as_recorded(mut machine: Machine, recorded: &Recorded) -> Result<M
         machine = with_transfers(machine, fetch)?;
         machine.description +=
             &format!("; as recorded, {fetch:.0} ns to fetch a lock that another thread had");
+    }
+    if let Some(call) = recorded.call_ns
+        && call <= PLAUSIBLE * 1e3 * machine.get("scheduler.call_us")
+    {
+        machine = machine
+            .with("scheduler.call_us", call / 1e3)
+            .map_err(Error::Failed)?;
+        machine.description += &format!("; as recorded, {:.2} µs for a call", call / 1e3);
     }
     let us = |key| 1e3 * machine.get(key);
     let (own_call, own_wake) = (us("scheduler.wake_call_us"), us("scheduler.wake_us"));
@@ -119,25 +143,67 @@ pub(super) fn as_recorded(mut machine: Machine, recorded: &Recorded) -> Result<M
 }
 
 /// Replays the program of this recording, with the recorder's part of each
-/// operation, by real threads under its own lock.
+/// operation, by real threads under its own lock, where the CPUs are as far apart as
+/// they were.
 ///
 /// # Errors
 /// [`Error::Failed`] if the recording describes no program.
 pub(super) fn replayed(
     native: Result<Native, String>,
     program: impl FnOnce() -> Result<Program, Error>,
-    file: &Path,
+    (file, apart): (&Path, Apart),
     interrupt: &Arc<AtomicBool>,
 ) -> Result<Here, Error> {
     let native = match native {
         Ok(native) => native,
         Err(why) => return Ok(Here::Not(why)),
     };
-    let rate = Replay::new(program()?, &file.display().to_string())
-        .map_err(String::from)
-        .and_then(|replay| gate::replayed_by_recorded(&native, replay, TIME, interrupt));
-    Ok(match rate {
-        Ok(rate) => Here::Rate(rate),
-        Err(why) => Here::Not(why),
-    })
+    if let Apart::Moved([one, two]) = apart {
+        return Ok(Here::Not(format!(
+            "its CPUs were moved while it was recorded: a round trip of a cache line between them \
+             took {one:.0} ns at first and {two:.0} ns at the end"
+        )));
+    }
+    let replay = match Replay::new(program()?, &file.display().to_string()) {
+        Ok(replay) => replay,
+        Err(why) => return Ok(Here::Not(why.into())),
+    };
+    for _ in 0..ATTEMPTS {
+        if let Err(why) = wait_for(apart, interrupt) {
+            return Ok(Here::Not(why));
+        }
+        let rate = gate::replayed_by_recorded(&native, replay.clone(), TIME, interrupt);
+        match rate {
+            Ok(_) if elsewhere(apart).is_some() => {}
+            Ok(rate) => return Ok(Here::Rate(rate)),
+            Err(why) => return Ok(Here::Not(why)),
+        }
+    }
+    Ok(Here::Not("the CPUs were moved during each attempt".into()))
+}
+
+/// The round trip now, if it is of another place than that of the recording.
+fn elsewhere(apart: Apart) -> Option<[f64; 2]> {
+    let Apart::Stayed(then) = apart else {
+        return None;
+    };
+    match Apart::of([Some(then), round_trip::here()]) {
+        Apart::Moved(both) => Some(both),
+        _ => None,
+    }
+}
+
+/// Waits until the CPUs are as far apart as when it was recorded.
+fn wait_for(apart: Apart, interrupt: &AtomicBool) -> Result<(), String> {
+    let since = Instant::now();
+    while let Some([then, now]) = elsewhere(apart) {
+        if since.elapsed() > PATIENCE || interrupt.load(Ordering::Relaxed) {
+            return Err(format!(
+                "a round trip of a cache line between its CPUs takes {now:.0} ns now, and took \
+                 {then:.0} ns when it was recorded"
+            ));
+        }
+        std::thread::sleep(Duration::from_millis(300));
+    }
+    Ok(())
 }

@@ -1,0 +1,50 @@
+//! Locks of libraries, simulated: those that programs have today.
+//!
+//! A program's lock is glibc's, the standard library's or parking_lot's. On real
+//! hardware their own code is measured; here each is written from what its
+//! documentation says it does, in the same states and with the same spins, calls and
+//! wake-ups, under the name that the measured one has. None is part of the catalogue.
+//!
+//! They must never be taken for the libraries' code: what a library's next version
+//! does is not in them.
+
+mod common;
+mod parking_lot;
+mod pthread;
+mod std_mutex;
+
+use crate::platform::Sim;
+use locklab_locks::catalogue::Visitor;
+use locklab_locks::{Info, RawLock};
+pub(crate) use parking_lot::ParkingLot;
+pub(crate) use pthread::{Pthread, PthreadAdaptive, PthreadRwlock};
+pub(crate) use std_mutex::Std;
+
+/// Lists the locks by type.
+macro_rules! libraries {
+    ($($lock:ident,)*) => {
+        /// All of them.
+        const ALL: &[Info] = &[$(<$lock as RawLock<Sim>>::INFO,)*];
+
+        /// Visits the lock of a library called `name`; `None` if there is none.
+        pub(crate) fn visit<V: Visitor<Sim>>(name: &str, visitor: V) -> Option<V::Output> {
+            $(if name == <$lock as RawLock<Sim>>::INFO.name {
+                return Some(visitor.visit::<$lock>());
+            })*
+            None
+        }
+    };
+}
+
+libraries! {
+    Std,
+    ParkingLot,
+    Pthread,
+    PthreadAdaptive,
+    PthreadRwlock,
+}
+
+/// The names of the simulated locks of libraries.
+pub fn library_locks() -> impl Iterator<Item = &'static str> {
+    ALL.iter().map(|info| info.name)
+}

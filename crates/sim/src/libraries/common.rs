@@ -1,0 +1,10 @@
+//! What all locks of libraries say of themselves.
+
+use locklab_locks::Info;
+
+/// Their waiters sleep, and any number of threads may use them.
+pub(crate) const SLEEPS: Info = Info {
+    parks: true,
+    max_cpus: usize::MAX,
+    ..Info::BASE
+};

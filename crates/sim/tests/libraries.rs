@@ -1,0 +1,134 @@
+//! The locks of libraries: what their descriptions promise, simulated.
+
+mod programs;
+
+use locklab_replay::{Program, Step};
+use locklab_sim::{
+    Machine, Scenario, Subject, Workload, can_be_simulated, library_locks, simulate,
+};
+use programs::{acquire, program, release, run, run_under, turn};
+
+fn read(outside: u64, inside: u64) -> [Step; 4] {
+    let (lock, shared) = (0, true);
+    let [before, _, within, after] = turn(outside, inside);
+    [before, Step::Acquire { lock, shared }, within, after]
+}
+
+#[test]
+fn all_exclude_and_get_on_with_too_few_cpus_or_enough() {
+    assert_eq!(library_locks().count(), 5);
+    for lock in library_locks() {
+        assert!(can_be_simulated(lock));
+        let machine = Machine::builtin("flat-16").unwrap();
+        let workload = Workload::Matrix {
+            critical: 4,
+            non_critical: 32,
+        };
+        // A second holder would be an error, and so would a waiter that nobody wakes.
+        let found = simulate(&Scenario::new(machine, lock, workload, 8)).unwrap();
+        assert_eq!(found.outcome.acquisitions, 10_000, "{lock}");
+        for (cpus, inside) in [(2, 300), (2, 30_000), (8, 300), (8, 30_000)] {
+            // Of different lengths, so that no wake-up always comes just when it is held.
+            let writes = [500, 900, 1300].map(|outside| turn(outside, inside));
+            let reads = [700, 1100, 1500].map(|outside| read(outside, inside));
+            let threads: Vec<&[Step]> = writes.iter().chain(&reads).map(|turn| &turn[..]).collect();
+            let program = program(&threads, 1, 0);
+            let found = run(&program, Some(lock), cpus).unwrap();
+            let most = run(&program, None, cpus).unwrap().rate;
+            let (least, most) = match lock {
+                // Writers that never get it leave more to readers than a fair order does.
+                "pthread-rwlock" => (0.1 * most, f64::INFINITY),
+                _ => (0.1 * most, 1.01 * most),
+            };
+            assert!(
+                (least..most).contains(&found.rate),
+                "{lock}, {cpus} CPUs, {inside} ns: {found:?}, ideal {most}"
+            );
+        }
+    }
+}
+
+#[test]
+fn those_that_spin_get_short_sections_without_a_sleep_and_long_ones_by_one() {
+    let of = |lock, inside| {
+        let turn = turn(inside, inside);
+        run(&program(&[&turn[..]; 2], 1, 0), Some(lock), 2).unwrap()
+    };
+    let sleeps = of("pthread", 400);
+    for lock in ["std", "parking_lot", "pthread-adaptive"] {
+        let found = of(lock, 400);
+        assert!(
+            found.rate > 1.3 * sleeps.rate && found.wait.p99 < 2000.0,
+            "{lock}: {found:?}\npthread: {sleeps:?}"
+        );
+        let long = of(lock, 200_000);
+        assert!(long.burnt < 0.2, "{lock}: {long:?}");
+    }
+}
+
+#[test]
+fn a_waiter_of_std_does_not_spin_past_sleepers() {
+    // Two hold for long in turn, so that one of three always sleeps; who comes then
+    // sleeps at once, where an adaptive mutex of glibc spins.
+    let turn = turn(500, 20_000);
+    let program = program(&[&turn[..]; 6], 1, 0);
+    let [std, adaptive] =
+        ["std", "pthread-adaptive"].map(|lock| run(&program, Some(lock), 6).unwrap());
+    assert!(std.burnt < adaptive.burnt, "{std:?}\n{adaptive:?}");
+}
+
+#[test]
+fn parking_lot_hands_the_lock_to_the_first_sleeper_now_and_then() {
+    // The holder asks again at once, before a woken thread runs.
+    let turn = turn(10, 20_000);
+    let program = program(&[&turn[..]; 2], 1, 0);
+    let [fair, unfair] = ["parking_lot", "std"].map(|lock| run(&program, Some(lock), 2).unwrap());
+    assert!(fair.jain > 0.9 && fair.wait.max < 3e6, "{fair:?}");
+    assert!(unfair.jain < 0.8, "{unfair:?}");
+}
+
+#[test]
+fn glibcs_rwlock_prefers_readers_to_writers_that_wait() {
+    // There is always a reader inside: a writer waits for ever.
+    let (reads, writes) = (read(100, 4000), turn(1000, 4000));
+    let program = program(&[&reads[..], &reads, &reads, &reads, &writes], 1, 0);
+    let of = |lock| run(&program, Some(lock), 5).unwrap();
+    let [prefers, fair] = ["pthread-rwlock", "rw-queued"].map(of);
+    assert!(prefers.rate > 3.6, "{prefers:?}");
+    assert!(fair.rate < 0.8 * prefers.rate, "{fair:?}");
+}
+
+#[test]
+fn a_program_of_glibc_shares_its_rwlocks_and_no_mutex() {
+    let [reads, short] = [read(200, 4000), turn(200, 50)];
+    let nested = |lock: u32| {
+        let mut steps = reads.to_vec();
+        steps.extend(short);
+        for step in &mut steps[..4] {
+            match step {
+                Step::Acquire { lock: of, .. } | Step::Release { lock: of } => *of = lock,
+                _ => {}
+            }
+        }
+        steps
+    };
+    let of = |shared: u32| -> Program {
+        let steps = nested(shared);
+        let mut program = program(&[&steps[..]; 4], 2, 0);
+        program.locks[1].shared = true;
+        program
+    };
+    let rate = |program: &Program| run_under(program, Subject::Glibc, 4).unwrap().rate;
+    assert!(rate(&of(1)) > 3.4);
+    assert!(rate(&of(0)) < 1.3);
+    // Without rwlocks it is what its mutex alone is.
+    let [before, after] = [acquire(0), release(0)];
+    let steps = [Step::Work(3000), before, Step::Work(1000), after];
+    let plain = program(&[&steps[..]; 4], 1, 0);
+    let [all, alone] = [
+        Subject::Glibc,
+        Subject::Lock("futex", locklab_sim::Waiters::Spin),
+    ]
+    .map(|lock| run_under(&plain, lock, 4).unwrap());
+    assert_eq!(all, alone);
+}

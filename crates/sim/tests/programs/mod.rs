@@ -1,0 +1,95 @@
+//! Programs that are written down, and how they are run.
+
+use locklab_replay::{Class, Lock, Program, Recorded, Step, Thread};
+use locklab_sim::{Machine, Placement, Replay, Replayed, SimError, Subject, Waiters, replay};
+
+pub(crate) fn acquire(lock: u32) -> Step {
+    Step::Acquire {
+        lock,
+        shared: false,
+    }
+}
+
+pub(crate) fn release(lock: u32) -> Step {
+    Step::Release { lock }
+}
+
+/// A program of these threads, all of one class.
+pub(crate) fn program(threads: &[&[Step]], locks: usize, channels: usize) -> Program {
+    let lock = Lock {
+        image: 0,
+        address: 0,
+        shared: false,
+        acquired: 0,
+        contended: 0,
+        waited_ns: 0.0,
+        held_ns: 0.0,
+        moved_ns: None,
+    };
+    Program {
+        locks: vec![lock; locks],
+        threads: threads
+            .iter()
+            .enumerate()
+            .map(|(number, steps)| Thread {
+                number: number as u64,
+                class: 0,
+                steps: steps.to_vec(),
+                work_ns: 1000.0,
+            })
+            .collect(),
+        channels,
+        classes: vec![Class {
+            threads: threads.len(),
+            scales: true,
+            acquisitions_per_s: 0.0,
+            work: 1.0,
+            sites: Vec::new(),
+        }],
+        modules: Vec::new(),
+        holds: Vec::new(),
+        timeline: Vec::new(),
+        recorded: Recorded::default(),
+    }
+}
+
+/// Under a lock, which spins and then sleeps with `+park`, or under an ideal one.
+pub(crate) fn run(
+    program: &Program,
+    lock: Option<&str>,
+    cpus: usize,
+) -> Result<Replayed, SimError> {
+    let lock = lock.map_or(Subject::Ideal, |lock| match lock.strip_suffix("+park") {
+        Some(lock) => Subject::Lock(lock, Waiters::SpinThenPark),
+        None => Subject::Lock(lock, Waiters::Spin),
+    });
+    run_under(program, lock, cpus)
+}
+
+pub(crate) fn run_under(
+    program: &Program,
+    lock: Subject<'_>,
+    cpus: usize,
+) -> Result<Replayed, SimError> {
+    let machine = Machine::builtin("flat-16").unwrap();
+    replay(&Replay {
+        machine: &machine,
+        lock,
+        program,
+        roles: &program.cast(None, 1),
+        hardware_threads: Some(cpus),
+        placement: Placement::Spread,
+        seed: 1,
+        work_ns: 20e6,
+    })
+}
+
+/// Works outside and inside one lock for so many nanoseconds.
+pub(crate) fn turn(outside: u64, inside: u64) -> [Step; 4] {
+    [
+        Step::Work(outside),
+        acquire(0),
+        Step::Work(inside),
+        release(0),
+    ]
+}
