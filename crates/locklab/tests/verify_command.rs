@@ -165,3 +165,44 @@ fn dry_run_says_what_would_run() {
     let text = String::from_utf8_lossy(&out.get_output().stdout).into_owned();
     assert!(text.starts_with("mcs: exclusion; "), "{text}");
 }
+
+/// Of a file of one's own: what its models reach, and the names of its words.
+#[test]
+fn the_coverage_of_an_own_lock() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../own-lock/tests/c");
+    let coverage = |file: &str| {
+        let path = format!("{folder}/{file}");
+        let arguments = ["verify", &path, "--coverage", "--executions", "600"];
+        let out = locklab().args(arguments).assert();
+        let text = String::from_utf8_lossy(&out.get_output().stdout).into_owned();
+        text.split_once("coverage of")
+            .expect("a table")
+            .1
+            .to_owned()
+    };
+    for (file, row, values) in [
+        ("ticket.c", "4/4 6/6 2/2 0", "owner: 0 more"),
+        ("rwlock.c", "8/8 8/8 4/4 0", "state: 0 1 2 4"),
+    ] {
+        let text = coverage(file);
+        let found = text.lines().find(|line| line.starts_with(file));
+        let found: Vec<&str> = found.expect("its row").split_whitespace().collect();
+        assert_eq!(found[1..].join(" "), row, "{text}");
+        assert!(text.contains(values), "{text}");
+        assert!(!text.contains("struct:"), "{text}");
+    }
+    // Code that no model calls is listed with its line.
+    let dead = tempfile::tempdir().unwrap();
+    let path = dead.path().join("dead.c");
+    let text = std::fs::read_to_string(format!("{folder}/ticket.c")).unwrap()
+        + "void never(union ticket *l)\n{\n\tatomic_store_explicit(&l->word, 1, memory_order_relaxed);\n}\n";
+    std::fs::write(&path, text).unwrap();
+    let text = coverage(path.to_str().unwrap());
+    for said in [
+        "6/7",
+        "dead.c:45: atomic_store_explicit",
+        "never is executed",
+    ] {
+        assert!(text.contains(said), "{said}: {text}");
+    }
+}

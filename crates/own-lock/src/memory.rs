@@ -45,3 +45,16 @@ pub(crate) unsafe fn compare_memory(address: usize, size: u32, expected: u64, ne
         old
     }
 }
+
+/// The accesses that make up a plain one, none of them across words.
+pub(crate) fn pieces(address: usize, bytes: usize) -> impl Iterator<Item = (usize, u8)> {
+    let mut at = address;
+    std::iter::from_fn(move || {
+        let left = (address + bytes).checked_sub(at).filter(|left| *left > 0)?;
+        let size = [8, 4, 2, 1]
+            .into_iter()
+            .find(|size| at.is_multiple_of(*size) && *size <= left)?;
+        at += size;
+        Some((at - size, size as u8))
+    })
+}

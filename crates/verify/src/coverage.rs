@@ -246,7 +246,9 @@ impl Coverage {
     /// What is reached of the lock called so, whose own source these files are.
     pub(crate) fn covered(&self, lock: &str, files: &[String]) -> Covered {
         let mut covered = Covered::default();
-        self.calls(&mut covered);
+        // Of a user's file the models call what it has.
+        let ours = files.iter().any(|file| source::name_of(file).is_some());
+        self.calls(ours, &mut covered);
         let mut by_place: BTreeMap<Place, BTreeSet<Reached>> = BTreeMap::new();
         for (place, reached) in self.of_files(files) {
             by_place.entry(place).or_default().insert(reached);
@@ -265,14 +267,14 @@ impl Coverage {
         covered
     }
 
-    fn calls(&self, covered: &mut Covered) {
+    fn calls(&self, ours: bool, covered: &mut Covered) {
         let called = |name: &str, yes| self.calls.contains(&(name.to_owned(), yes));
         for interface in INTERFACES {
-            let has_it = |&(name, _): &(&str, _)| called(name, true) || called(name, false);
-            if !interface.iter().any(has_it) {
+            let has_it = |&&(name, _): &&(&str, _)| called(name, true) || called(name, false);
+            if !interface.iter().any(|call| has_it(&call)) {
                 continue;
             }
-            for &(name, answers) in interface {
+            for &(name, answers) in interface.iter().filter(|call| ours || has_it(call)) {
                 for &yes in answers {
                     covered.calls.of += 1;
                     if called(name, yes) {
@@ -338,7 +340,8 @@ fn hole(file: &str, line: u32, what: &'static str) -> Hole {
     }
 }
 
-/// The methods of words: what is called by such a name is an operation.
+/// The methods of words: what is called by such a name is an operation. In C it is
+/// what begins with `atomic_`, and is called.
 const OPERATIONS: [&str; 16] = [
     "load",
     "store",
@@ -361,9 +364,12 @@ const OPERATIONS: [&str; 16] = [
 /// Operations of a source file, its tests not counted, that no model reaches.
 fn lines_not_reached(file: &str, places: &[Place], covered: &mut Covered) {
     for (number, line) in source::code(file) {
-        let calls_one = OPERATIONS
-            .iter()
-            .any(|name| line.contains(&format!(".{name}(")) && !line.contains("fn "));
+        let calls_one = if Path::new(file).extension().is_some_and(|end| end == "rs") {
+            let called = |name| line.contains(&format!(".{name}("));
+            OPERATIONS.iter().any(called) && !line.contains("fn ")
+        } else {
+            source::calls_in_c(line).any(|name| name.trim_start_matches('_').starts_with("atomic_"))
+        };
         let here = |place: &Place| place.line == number && Path::new(place.file).ends_with(file);
         if calls_one && !places.iter().any(here) {
             covered.operations.of += 1;

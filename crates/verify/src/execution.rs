@@ -7,10 +7,13 @@
 //! it synchronises the modelled threads: it must never create a
 //! happens-before that the lock under test does not.
 
+mod setting;
+
 use crate::journal::{Entry, Journal, LOCK, Operation, Place, STATIC};
 use crate::parking::{Lot, World};
 use crate::platform::Loom;
-use locklab_locks::{HELD_LOCKS, HeldLocks, NESTING, Parking, QueueNodes, VisibleReader};
+use locklab_locks::{HELD_LOCKS, HeldLocks, Parking, QueueNodes, VisibleReader};
+pub(crate) use setting::{NoNode, Setting};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::atomic::Ordering;
@@ -29,71 +32,14 @@ pub(crate) const HOUR: u64 = 3_600_000_000_000;
 /// Choices of each thread in one execution.
 const CHOICES: usize = 2;
 
+/// A NUMA node beyond those for which a lock has room; even.
+const FAR_NODE: usize = 1_000;
+
 /// A panic payload: something was learnt about the lock, begin again.
 pub(crate) struct Again;
 
 /// What runs on a thread while it waits.
 type Interrupt = Box<dyn FnOnce()>;
-
-/// Why a CPU has no queue node.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum NoNode {
-    /// It has no number.
-    Number,
-    /// All its levels are in use by code that it has interrupted.
-    Level,
-}
-
-/// What a model asks of the world, beside its threads.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Setting {
-    /// Whether time and spurious wake-ups are choices.
-    pub(crate) choices: bool,
-    /// Whether an interrupt may come at every access.
-    pub(crate) interrupts: bool,
-    /// Whether it only stops its CPU: others run, and no code of an interrupt.
-    pub(crate) stops_only: bool,
-    /// Whether the lock is told of a hypervisor that does not help it.
-    pub(crate) virtualized: bool,
-    /// How often some may be preferred.
-    pub(crate) preferences: u32,
-    /// NUMA nodes, which the CPUs are dealt out to in turn.
-    pub(crate) numa_nodes: usize,
-    /// Whether the clock goes by itself, for each CPU as it likes; otherwise
-    /// time stands still until a model lets it pass.
-    pub(crate) clock: bool,
-    /// A CPU that has no queue node, and why.
-    pub(crate) without_node: Option<(usize, NoNode)>,
-    /// Whether a thread is on another NUMA node each time that it is asked.
-    pub(crate) migrates: bool,
-}
-
-impl Default for Setting {
-    fn default() -> Self {
-        Self {
-            choices: false,
-            interrupts: false,
-            stops_only: false,
-            virtualized: false,
-            preferences: 1,
-            // So that a lock that prefers its own has a choice.
-            numa_nodes: 2,
-            clock: true,
-            without_node: None,
-            migrates: false,
-        }
-    }
-}
-
-impl Setting {
-    /// How many of its levels a CPU uses before a model begins.
-    fn levels_in_use(&self, cpu: usize) -> u32 {
-        match self.without_node {
-            Some((of, NoNode::Level)) if of == cpu => NESTING as u32,
-            _ => 0,
-        }
-    }
-}
 
 /// How to explore, and the state of the current execution.
 #[derive(Default)]
@@ -257,7 +203,8 @@ pub(crate) fn numa_node() -> usize {
     if setting.migrates {
         RECORD.with(|r| r.moves[cpu()].set(moves + 1));
     }
-    (cpu() + moves) % setting.numa_nodes
+    let first = if setting.last_cpus { FAR_NODE } else { 0 };
+    first + (cpu() + moves) % setting.numa_nodes
 }
 
 /// Whether interrupts come at every access in this model.
@@ -487,6 +434,14 @@ pub(crate) fn cpu() -> usize {
 /// Numbers this modelled thread.
 pub(crate) fn set_cpu(cpu: usize) {
     CPU.with(|c| c.set(cpu));
+}
+
+/// The number that a lock knows this modelled thread by.
+pub(crate) fn number() -> usize {
+    match setting().last_cpus {
+        true => (cpu() + MAX_THREADS - 1) % MAX_THREADS,
+        false => cpu(),
+    }
 }
 
 /// Whether this modelled thread has a number that a lock can know.

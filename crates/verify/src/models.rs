@@ -50,7 +50,8 @@ pub(crate) fn model<P: Platform, const CPUS: usize>(name: &str) -> Option<Arc<dy
         "ttas-word" => subject::timed::<P, TtasWord<P>>(|()| true),
         "virt-spin" => subject::timed::<P, VirtSpin<P>>(|()| true),
         "virt-spin-delay" => subject::timed::<P, VirtSpinDelay<P>>(|()| true),
-        "virt-spin-backoff" => subject::timed::<P, VirtSpinBackoff<P>>(|()| true),
+        // Its wait is as long as it may become after one lost race.
+        "virt-spin-backoff" => subject::timed::<P, VirtSpinBackoff<P, 2>>(|()| true),
         "mcs-timeout" => subject::timed::<P, McsTimeout<P>>(McsTimeoutNode::is_idle),
         "mcs-tp" => subject::timed::<P, McsTp<P>>(McsTimeoutNode::is_idle),
         "rqspinlock" => subject::timed::<P, RqSpinlock<P>>(|()| true),

@@ -721,7 +721,7 @@ unsafe impl Platform for Loom {
         if change.is_some() {
             return 0;
         }
-        execution::cpu()
+        execution::number()
     }
 
     fn try_cpu() -> Option<usize> {

@@ -10,6 +10,7 @@ use crate::mutation::{self, Mutation};
 use crate::numbers::{THREAD_NUMBERS, number_properties};
 use crate::originals::models;
 use crate::property::Property;
+use crate::source;
 use crate::spin_then_park::{SPIN_THEN_PARK, park_properties};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -79,6 +80,8 @@ pub struct Passed {
     pub mutants: Vec<Mutation>,
     /// What else is known of them.
     pub coverage: Coverage,
+    /// The text of the files that are not ours, by the names of their places.
+    pub texts: Vec<(String, String)>,
 }
 
 /// Checks one property and lists the mutants of every operation that its
@@ -108,6 +111,7 @@ pub fn check_and_record(property: &Property, limits: Limits) -> (Explored, Passe
             places,
             mutants,
             coverage,
+            texts: source::all_added(),
         };
         (explored, passed)
     })

@@ -18,6 +18,25 @@ pub fn add_source(name: &'static str, text: String) {
     }
 }
 
+/// All that is known of such files in this process.
+pub(crate) fn all_added() -> Vec<(String, String)> {
+    let added = ADDED.read().unwrap_or_else(PoisonError::into_inner);
+    let owned = added
+        .iter()
+        .map(|(name, text)| ((*name).to_owned(), (*text).to_owned()));
+    owned.collect()
+}
+
+/// Makes those known that another process has known. No other process may be made
+/// meanwhile: it could find them locked.
+pub(crate) fn add_all(texts: &[(String, String)]) {
+    for (name, text) in texts {
+        if added(name).is_none() {
+            add_source(name.clone().leak(), text.clone());
+        }
+    }
+}
+
 fn added(file: &str) -> Option<&'static str> {
     let added = ADDED.read().unwrap_or_else(PoisonError::into_inner);
     let (_, text) = added.iter().find(|(name, _)| *name == file)?;
@@ -154,7 +173,18 @@ fn field_in_c(line: &str, column: u32) -> Option<String> {
     let mut rest = from_column;
     let path = loop {
         let argument = rest.trim_start().trim_start_matches(['&', '*', '(']);
+        // What is cast to another type, and not that type.
+        let is_type = |name: &str| name.starts_with("struct ") || name.starts_with("union ");
+        let argument = match argument.split_once("*)") {
+            Some((name, cast)) if is_type(name) => cast,
+            _ => argument,
+        };
         let (path, behind) = path_in_c(argument);
+        if let Some(member) = behind.strip_prefix(')')
+            && member.starts_with(['-', '.'])
+        {
+            break path_in_c(member).0;
+        }
         // A call, maybe within another: its first argument.
         match behind.strip_prefix('(') {
             Some(arguments) => rest = arguments,
@@ -163,6 +193,21 @@ fn field_in_c(line: &str, column: u32) -> Option<String> {
     };
     let name = path.rsplit(['>', '.']).next()?;
     (!name.is_empty() && !name.starts_with(|c: char| c.is_ascii_digit())).then(|| name.to_owned())
+}
+
+/// What is called on a line of C, by the names that stand before a parenthesis.
+pub(crate) fn calls_in_c(line: &str) -> impl Iterator<Item = &str> {
+    let code = if line.trim_start().starts_with(['#', '*', '/']) {
+        ""
+    } else {
+        line
+    };
+    let before = code.match_indices('(').map(|(at, _)| &code[..at]);
+    before.map(|before| {
+        let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        let start = before.rfind(|c| !is_part(c)).map_or(0, |at| at + 1);
+        &before[start..]
+    })
 }
 
 #[cfg(test)]

@@ -208,6 +208,9 @@ pub fn verify_these(
         shown[lock].push(found);
         passed[lock].extend(of_property);
     }
+    for passed in passed.iter().flatten() {
+        source::add_all(&passed.texts);
+    }
     let mut results: Vec<LockResult> = locks
         .iter()
         .zip(shown)

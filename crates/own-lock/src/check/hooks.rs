@@ -7,11 +7,12 @@
 
 use super::part::{Part, order};
 use super::race::Access;
+use super::used::accesses;
 use super::waits::{has_changed, has_updated, relax, repeats};
 use super::world::{thread, with};
 use crate::isolate;
 use crate::library::{Hooks, VOLATILE, found_wrong, low, updated};
-use crate::memory::{compare_memory, memory, set_memory};
+use crate::memory::{compare_memory, memory, pieces, set_memory};
 use crate::repeat::Read;
 use locklab_locks::platform::{Ordering, Platform};
 use locklab_verify::Loom;
@@ -48,6 +49,7 @@ pub(super) fn flush(site: usize) -> bool {
 
 pub(super) extern "C-unwind" fn load(address: usize, size: c_uint, mo: c_int, site: usize) -> u64 {
     if !flush(site) {
+        accesses(address, size as usize);
         // SAFETY: `lab_init` of the lock in its place.
         return unsafe { memory(address, size) };
     }
@@ -83,6 +85,7 @@ pub(super) extern "C-unwind" fn store(
     site: usize,
 ) {
     if !flush(site) {
+        accesses(address, size as usize);
         // SAFETY: as `load`.
         return unsafe { set_memory(address, size, value) };
     }
@@ -103,6 +106,7 @@ pub(super) extern "C-unwind" fn update(
 ) -> u64 {
     let value = low(size, value);
     if !flush(site) {
+        accesses(address, size as usize);
         // SAFETY: as `load`.
         unsafe {
             let old = memory(address, size);
@@ -130,6 +134,7 @@ pub(super) extern "C-unwind" fn compare(
 ) -> u64 {
     let (expected, new) = (low(size, expected), low(size, new));
     if !flush(site) {
+        accesses(address, size as usize);
         // SAFETY: as `load`.
         return unsafe { compare_memory(address, size, expected, new) };
     }
@@ -179,21 +184,11 @@ pub(super) fn is_own(address: usize) -> bool {
     })
 }
 
-/// The accesses that make up a plain one, none of them across words.
-pub(super) fn pieces(address: usize, bytes: usize) -> impl Iterator<Item = (usize, u8)> {
-    let mut at = address;
-    std::iter::from_fn(move || {
-        let left = (address + bytes).checked_sub(at).filter(|left| *left > 0)?;
-        let size = [8, 4, 2, 1]
-            .into_iter()
-            .find(|size| at.is_multiple_of(*size) && *size <= left)?;
-        at += size;
-        Some((at - size, size as u8))
-    })
-}
-
 pub(super) extern "C-unwind" fn read(address: usize, bytes: usize, kind: c_uint, site: usize) {
-    if !flush(site) || is_own(address) {
+    if !flush(site) {
+        return accesses(address, bytes);
+    }
+    if is_own(address) {
         return;
     }
     let me = thread();
@@ -235,7 +230,10 @@ pub(super) extern "C-unwind" fn read(address: usize, bytes: usize, kind: c_uint,
 }
 
 pub(super) extern "C-unwind" fn write(address: usize, bytes: usize, kind: c_uint, site: usize) {
-    if !flush(site) || is_own(address) {
+    if !flush(site) {
+        return accesses(address, bytes);
+    }
+    if is_own(address) {
         return;
     }
     has_changed();
@@ -259,7 +257,9 @@ pub(super) extern "C-unwind" fn write(address: usize, bytes: usize, kind: c_uint
 
 pub(super) extern "C-unwind" fn cpu() -> c_uint {
     locklab_verify::asks_for_number();
-    Loom::cpu() as c_uint
+    let numbers = with(|world| world.facts.max_cpus.filter(|_| world.last_cpus));
+    let cpu = Loom::cpu();
+    numbers.map_or(cpu, |numbers| numbers - 1 - cpu) as c_uint
 }
 
 pub(super) extern "C-unwind" fn node() -> c_uint {

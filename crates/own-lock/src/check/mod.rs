@@ -15,6 +15,7 @@
 mod hooks;
 mod part;
 mod race;
+mod used;
 mod waits;
 mod word;
 mod world;
@@ -31,6 +32,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use world::{MOST_CONTEXTS, MOST_LOCKS, World, lines, make_words, thread, with};
+
+/// The promise among the CPUs with the greatest numbers: the last entries of each
+/// table, and names with all their bits.
+const LAST_CPUS: &str = "the last CPUs";
 
 /// The promises of a lock that was compiled for the checker; `kept` lives as
 /// long as they do. With `races`, a data race breaks a promise.
@@ -50,14 +55,25 @@ pub(crate) fn promises(
     if facts.readers_share {
         all.extend(locklab_verify::promises_of_readers(&lock, facts.try_read));
     }
+    if numbered {
+        let of_queues = all
+            .iter()
+            .find(|property| property.name == "nesting of three CPUs");
+        all.extend(of_queues.cloned().map(|mut property| {
+            property.name = LAST_CPUS;
+            property
+        }));
+    }
     let world = Arc::new((library, facts, kept));
     all.into_iter()
         .filter(|property| property.threads <= most)
         .map(|property| {
             let world = world.clone();
-            property
-                .of_operations()
-                .after(move || World::begin(&world.0, &world.1, races, HOOKS))
+            let last_cpus = property.name == LAST_CPUS;
+            property.of_operations().after(move || {
+                World::begin(&world.0, &world.1, races, HOOKS);
+                with(|world| world.last_cpus = last_cpus);
+            })
         })
         .collect()
 }
@@ -89,7 +105,7 @@ impl Subject for Checked {
         }
     }
 
-    fn make(&self, _: bool) -> Box<dyn Instance> {
+    fn make(&self, about_to_wrap: bool) -> Box<dyn Instance> {
         let (address, bytes, init) = with(|world| {
             let bytes = 64 * lines(world.facts.lock_bytes);
             assert!(world.locks < MOST_LOCKS, "a model makes too many locks");
@@ -104,6 +120,9 @@ impl Subject for Checked {
             unsafe { init(address as *mut _) };
             with(|world| world.quiet = false);
         }
+        if about_to_wrap {
+            used::use_up(address, new_context().0);
+        }
         // Static data that it may have initialised, such as per-CPU data.
         let (data, old) = with(|world| {
             let data = world.library.data.clone();
@@ -115,7 +134,7 @@ impl Subject for Checked {
                 .collect();
             (data, old)
         });
-        if init.is_some() || old.is_empty() {
+        if init.is_some() || about_to_wrap || old.is_empty() {
             for first in old {
                 drop(with(|world| world.words.remove(&first)));
             }
@@ -143,14 +162,34 @@ impl Drop for CheckedLock {
     }
 }
 
+/// The memory of one more context: its address, and the bytes there.
+fn new_context() -> (usize, usize) {
+    with(|world| {
+        let room = 64 * lines(world.facts.ctx_bytes);
+        let first = world.start() + MOST_LOCKS * 64 * lines(world.facts.lock_bytes);
+        assert!(
+            world.contexts < MOST_CONTEXTS,
+            "a model makes too many contexts"
+        );
+        let address = first + world.contexts * room;
+        world.contexts += 1;
+        (address, room)
+    })
+}
+
 impl CheckedLock {
     /// Calls the lock's code on a context.
-    #[inline(never)]
     fn call<R>(&self, context: &Context, f: impl FnOnce(&Library, usize, usize) -> R) -> R {
         let context = context
             .downcast_ref::<CheckedContext>()
             .expect("a context of this lock")
             .0;
+        self.run(|library| f(library, self.address, context))
+    }
+
+    /// Calls the lock's code.
+    #[inline(never)]
+    fn run<R>(&self, f: impl FnOnce(&Library) -> R) -> R {
         let marker = 0_u8;
         let me = thread();
         isolate::CPU.store(me, Ordering::Relaxed);
@@ -162,7 +201,7 @@ impl CheckedLock {
                 .enter(std::ptr::from_ref(&marker) as usize);
             (world.library.clone(), before)
         });
-        let result = f(&library, self.address, context);
+        let result = f(&library);
         flush(0);
         with(|world| world.threads[me] = before);
         result
@@ -175,18 +214,9 @@ impl Instance for CheckedLock {
     }
 
     fn context(&self) -> (Context, usize, usize) {
-        let (address, room, bytes) = with(|world| {
-            let room = 64 * lines(world.facts.ctx_bytes);
-            let first = world.start() + MOST_LOCKS * 64 * lines(world.facts.lock_bytes);
-            assert!(
-                world.contexts < MOST_CONTEXTS,
-                "a model makes too many contexts"
-            );
-            let address = first + world.contexts * room;
-            world.contexts += 1;
-            (address, room, world.facts.ctx_bytes)
-        });
+        let (address, room) = new_context();
         make_words(address, address + room);
+        let bytes = with(|world| world.facts.ctx_bytes);
         // A context of size zero has no name in a trace.
         let shown = if bytes > 1 { bytes } else { 0 };
         (Box::new(CheckedContext(address)), address, shown)
@@ -212,6 +242,12 @@ impl Instance for CheckedLock {
             // SAFETY: the caller's promise, passed on.
             unsafe { (library.unlock)(lock as *mut _, context as *mut _) }
         });
+    }
+
+    fn is_locked(&self) -> Option<bool> {
+        let ask = with(|world| world.library.is_locked)?;
+        // SAFETY: the lock in its place.
+        Some(self.run(|_| unsafe { ask(self.address as *const _) } != 0))
     }
 
     unsafe fn read(&self, context: &Context) {

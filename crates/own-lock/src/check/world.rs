@@ -16,6 +16,7 @@ use locklab_locks::platform::Platform;
 use locklab_verify::{Loom, MAX_THREADS, Place};
 use std::collections::{BTreeSet, HashMap};
 use std::mem::take;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
@@ -62,8 +63,25 @@ pub(super) struct World {
     /// The words of this execution, by their first address.
     pub(super) words: HashMap<usize, (usize, Box<Word>)>,
     pub(super) threads: [Thread; MAX_THREADS],
-    /// Whether the lock is being initialised.
+    /// Whether the lock is being initialised, or used before the model.
     pub(super) quiet: bool,
+    /// Whether its CPUs are those with the greatest numbers.
+    pub(super) last_cpus: bool,
+    /// What is noted of those uses.
+    pub(super) watch: Option<Watch>,
+    /// The memory of a lock after them.
+    pub(super) used: Option<Vec<(usize, Vec<u8>)>>,
+}
+
+/// What is noted while a lock is being used before the model.
+pub(super) struct Watch {
+    /// The memory of the lock, of its context, and static data.
+    pub(super) ranges: [Range<usize>; 3],
+    /// Every access to it: first address and bytes.
+    pub(super) accessed: BTreeSet<(usize, usize)>,
+    /// Those of the call under way.
+    pub(super) accesses: u32,
+    pub(super) uses: u64,
 }
 
 #[repr(C, align(64))]
@@ -113,13 +131,16 @@ impl World {
                 words: HashMap::new(),
                 threads: Default::default(),
                 quiet: false,
+                last_cpus: false,
+                watch: None,
+                used: None,
             });
             WORLD.store(Box::into_raw(world), Ordering::Relaxed);
         }
         with(|world| {
             (world.locks, world.contexts, world.alive) = (0, 0, 0);
             world.threads = Default::default();
-            world.quiet = false;
+            (world.quiet, world.watch) = (false, None);
             // Discards the state that a failed or cut execution has left.
             std::mem::forget(take(&mut world.words));
             world.raced.begin();

@@ -61,7 +61,7 @@ pub(crate) fn resilient(lock: &Lock) -> Vec<Property> {
             waited_within(lock, false);
         }),
         Property::new("crossed, within a wait", 3, lock, crossed_within),
-        Property::new("the table is full", 1, lock, table_is_full),
+        Property::new("the table is full", 2, lock, table_is_full),
         interrupting(Property::new("released, interrupted", 2, lock, released)),
     ];
     properties
@@ -363,9 +363,26 @@ fn table_is_full(lock: &Lock) {
             }
             table.lock();
         }
-        for table in tables.iter().rev() {
+        // A wait for which there is no room leaves the others where they are.
+        let awaited = Table::new(lock, 2);
+        let other = spawn(1, move || {
+            awaited.lock();
+            execution::arrive(1);
+            execution::await_arrival(0);
+            leave(awaited);
+        });
+        execution::await_arrival(1);
+        execution::interrupt_wait(|| execution::arrive(0));
+        acquires_for_sure(awaited);
+        leave(awaited);
+        join(other);
+        for (held, table) in tables.iter().enumerate().rev() {
+            if held == HELD_LOCKS - 2 {
+                assert!(!acquires(tables[0]), "a CPU waits for itself");
+            }
             leave(table);
         }
+        awaited.finish();
         acquires_for_sure(tables[0]);
         assert!(!acquires(tables[0]), "a CPU waits for itself");
         leave(tables[0]);

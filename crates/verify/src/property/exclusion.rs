@@ -2,12 +2,13 @@
 //! threads from the beginning, and from queues that have formed before.
 
 use super::definition::{Lock, Property};
-use super::fairness::assert_overtaken;
+use super::fairness::{assert_overtaken, assert_served};
 use super::interrupts::interrupting;
 use super::table::{
     TURNS, Table, join, join_all, let_others_wait, run, spawn, spawn_until_it_waits,
 };
 use crate::execution::{self, WaitRule};
+use locklab_locks::Fairness;
 
 /// One at a time, each sees what the one before wrote, everyone gets there.
 pub(super) fn exclusion(lock: &Lock, threads: usize, times: usize) {
@@ -68,6 +69,10 @@ pub(crate) fn after_a_failed_try(lock: &Lock) -> Property {
 }
 
 fn fail_a_try(lock: &Lock) {
+    // Where time is published it passes, and nobody keeps a place.
+    if lock.info().fairness == Fairness::Fifo {
+        fail_in_the_queue(lock);
+    }
     let table = Table::new(lock, 3);
     let mut others = Vec::new();
     execution::set_up(|| {
@@ -93,6 +98,31 @@ fn fail_a_try(lock: &Lock) {
     });
     join_all(others);
     table.finish();
+}
+
+/// A try whose node, given up, is in the queue before another's fails, and leaves
+/// that alone.
+fn fail_in_the_queue(lock: &Lock) {
+    let table = Table::new(lock, 3);
+    execution::set_up(|| {
+        table.lock();
+        let tries = spawn_until_it_waits(1, move || {
+            let got = table.lock_until(table.own(), 0);
+            assert!(!got, "acquires what is held");
+            execution::await_arrival(2);
+            assert!(
+                !table.try_lock(),
+                "try_lock succeeds on a lock that is held"
+            );
+            execution::arrive(3);
+        });
+        let behind = spawn(2, move || table.section_and_arrive());
+        execution::await_arrival(3);
+        table.enter();
+        table.unlock();
+        join_all([tries, behind]);
+        table.finish();
+    });
 }
 
 /// A CPU that tries, and then locks, stops before any one access; meanwhile
@@ -204,10 +234,14 @@ pub(super) fn one_comes_back(lock: &Lock) {
     });
 }
 
-/// A thread is on another NUMA node each time that it is asked.
+/// A thread is on another NUMA node each time that it is asked, of two with great
+/// numbers.
 pub(crate) fn moves_between_nodes(lock: &Lock) -> Property {
     let moves = Property::new("moves between nodes", 3, lock, one_comes_back);
-    moves.with(|setting| setting.migrates = true)
+    moves.with(|setting| {
+        setting.migrates = true;
+        setting.last_cpus = true;
+    })
 }
 
 /// Turns enough for two waiters to enter and leave.
@@ -404,7 +438,9 @@ pub(crate) fn many_turns(lock: &Lock) -> [Property; 2] {
             let mut others = Vec::new();
             let come_again = move |cpu: usize| {
                 for turn in 0..6 {
+                    let before = table.entered().len();
                     table.lock();
+                    assert_served(table, before);
                     if !(turn + cpu).is_multiple_of(3) {
                         let_others_wait(2 * TURNS);
                     }
@@ -431,18 +467,6 @@ pub(crate) fn many_turns(lock: &Lock) -> [Property; 2] {
         property("many turns").with(|setting| setting.preferences = 2),
         property("many turns, no bound").with(|setting| setting.preferences = 1_000),
     ]
-}
-
-/// A lock that was used often before: counters that no model can set have gone on,
-/// past what a byte counts, and tables have gone round.
-pub(super) fn used_before(lock: &Lock) {
-    const USES: usize = 300;
-    let table = Table::new(lock, 2);
-    execution::set_up(|| (0..USES).for_each(|_| table.section()));
-    let other = spawn(1, move || table.section());
-    table.section();
-    join(other);
-    table.finish();
 }
 
 /// Counters pass their last value while both threads are at it.

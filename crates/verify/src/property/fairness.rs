@@ -30,6 +30,19 @@ pub(super) fn assert_overtaken(table: &Table, before: usize, others: usize) {
     }
 }
 
+/// Of a lock that bounds how often the waiter is passed over whose turn is next:
+/// one of four, which came when so many had entered, has entered now. Each of the
+/// others may have been before it for as long as that bound.
+pub(super) fn assert_served(table: &Table, before: usize) {
+    let others = 3;
+    let most = others * (execution::preferences() as usize + 1) + others;
+    let since = table.entered().len() - before;
+    assert!(
+        table.info.overtakes.is_none() || since <= most,
+        "a waiter is overtaken {since} times, {most} at most are promised here"
+    );
+}
+
 /// Thread 1 waits longest, alone in its NUMA node. The holder and another
 /// thread of the holder's node come again and again; where waiters sleep, the
 /// holder comes once more, which is once too often for a bound that never

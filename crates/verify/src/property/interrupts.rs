@@ -61,6 +61,30 @@ pub(super) fn nesting(lock: &Lock) {
     }
 }
 
+/// The same with three CPUs, of which two need all their queue nodes, and each
+/// has a neighbour in each queue: in one order of many.
+pub(super) fn nesting_of_three(lock: &Lock) {
+    let tables = tables(lock, NESTING + 1, 4);
+    let mut others = Vec::new();
+    execution::set_up(|| {
+        for table in tables {
+            table.lock();
+        }
+        for cpu in [3, 1, 2] {
+            others.push(spawn(cpu, move || descend(tables)));
+            execution::await_arrival(cpu);
+        }
+        for table in tables.iter().rev() {
+            table.enter();
+            table.unlock();
+        }
+        join_all(others);
+        for table in tables {
+            table.finish();
+        }
+    });
+}
+
 /// An interrupt before any one access of a CPU that takes a lock, behind two
 /// others: it takes a second lock, behind the same two.
 ///

@@ -63,14 +63,19 @@ pub fn promises_of_readers(lock: &Arc<dyn Subject>, tries: bool) -> Vec<Property
 /// counters where they are near their end; `numbered` if it has something for each
 /// CPU, as queue nodes.
 pub fn promises_of_own(lock: &Arc<dyn Subject>, numbered: bool) -> Vec<Property> {
-    let mut all = vec![Property::new(
-        "used before",
-        2,
-        lock,
-        exclusion::used_before,
-    )];
+    let mut all = vec![
+        Property::new("used before", 2, lock, exclusion::wrap_around),
+        Property::new("used before, one tries", 1, lock, |lock| {
+            exclusion::try_lock_alone(lock, true);
+        }),
+    ];
+    all.push(loses_races(lock));
     if numbered {
         all.push(meanwhile(lock));
+        let three = interrupts::nesting_of_three;
+        all.push(Property::new("nesting of three CPUs", 4, lock, three));
+        all.push(interrupted(lock));
+        all.push(neighbour_in_interrupt(lock));
     }
     all
 }

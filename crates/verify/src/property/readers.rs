@@ -387,6 +387,7 @@ pub(crate) fn biased(lock: &Lock) -> Vec<Property> {
         Property::new("biased, a writer", 2, lock, |lock| {
             readers_of::<1, 1, 2>(biased_table(lock, 2));
         }),
+        // The two have both ends of the table of readers.
         Property::new("biased, a writer tries", 2, lock, |lock| {
             run(biased_table(lock, 2), 2, |table, cpu| {
                 if cpu == 0 {
@@ -396,7 +397,8 @@ pub(crate) fn biased(lock: &Lock) -> Vec<Property> {
                     table.read_section();
                 }
             });
-        }),
+        })
+        .with(|setting| setting.last_cpus = true),
         Property::new("biased, two readers", 3, lock, |lock| {
             readers_of::<2, 1, 1>(biased_table(lock, 3));
         }),
@@ -485,8 +487,12 @@ fn reader_passes(lock: &Lock) {
 fn biased_table(lock: &Lock, threads: usize) -> &'static Table {
     let table = Table::new(lock, threads);
     execution::set_up(|| {
-        table.read();
-        table.read_unlock();
+        for _ in 0..2 {
+            table.read();
+            table.says_it_is_locked(true);
+            table.read_unlock();
+            table.says_it_is_locked(false);
+        }
     });
     table
 }

@@ -310,7 +310,11 @@ impl Table {
     /// All threads are done: the lock is free, to those who wait and to those
     /// who try, and no update is lost.
     pub(super) fn finish(&'static self) {
-        self.section();
+        self.lock();
+        self.says_it_is_locked(true);
+        self.enter();
+        self.unlock();
+        self.says_it_is_locked(false);
         if self.info.try_lock {
             assert!(
                 self.try_lock(),

@@ -45,6 +45,11 @@ fn a_word_in_c_is_called_what_it_is_there() {
             "val",
         ),
         ("\t__atomic_store_n(&held, 1, 5);", "__atomic", "held"),
+        (
+            "\tatomic_fetch_sub(&((struct rwlock *)lock)->state, 2);",
+            "atomic_f",
+            "state",
+        ),
     ] {
         let column = line.find(at).unwrap() as u32 + 1;
         assert_eq!(field_in_c(line, column).as_deref(), Some(name), "{line}");

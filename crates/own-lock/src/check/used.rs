@@ -1,0 +1,252 @@
+//! A lock that was used so often before that its counters are at their end.
+//!
+//! One thread takes and releases it, with no step of the model, past the wrap of
+//! 16 bits. If memory has gone on by equal steps all the way, it is then put to
+//! both sides of the wrap of each greater number of bits, and goes on from there.
+//! Where the steps are no longer equal a counter wraps: the model begins just
+//! before that, or after 2^64 - 1 uses if that is nowhere. If they have not been
+//! equal, it begins after 65,535. So a file says nothing of its counters, and no
+//! state is guessed that equal steps have not led to.
+
+use super::world::{Watch, make_words, with};
+use crate::library::{Library, low};
+use crate::memory::{memory, pieces as pieces_of, set_memory};
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+/// The uses after which a counter of 16 bits has its last value.
+const USES: usize = 0xffff;
+
+/// Uses before the first that is looked at: what they access is known then.
+const FIRST: usize = 64;
+
+/// Uses that are looked at one by one, for steps that repeat.
+const SEEN: usize = 4_096;
+
+/// The most uses after which slots have gone round: a power of two.
+const MOST_PERIOD: usize = 1_024;
+
+/// Uses on both sides of a wrap.
+const NEAR: u64 = 4;
+
+/// The most accesses of one call: more are a wait, which nobody ends.
+const MOST_ACCESSES: u32 = 1_000_000;
+
+/// What memory holds after so many uses.
+struct Used(Vec<(usize, Vec<u8>)>);
+
+/// The code accesses memory, or pauses.
+pub(super) fn accesses(address: usize, bytes: usize) {
+    let waits = with(|world| {
+        let watch = world.watch.as_mut()?;
+        if watch.ranges.iter().any(|range| range.contains(&address)) {
+            let words = pieces_of(address, bytes);
+            watch
+                .accessed
+                .extend(words.map(|(first, size)| (first, size.into())));
+        }
+        watch.accesses += 1;
+        (watch.accesses > MOST_ACCESSES).then_some(watch.uses)
+    });
+    if let Some(uses) = waits {
+        panic!("deadlock: a thread alone waits for ever, after {uses} acquisitions and releases");
+    }
+}
+
+/// Brings the counters of the lock at this address to their end, by uses with
+/// the context at that one.
+pub(super) fn use_up(lock: usize, context: usize) {
+    let (library, ranges) = with(|world| {
+        let lock = lock..lock + world.facts.lock_bytes;
+        let context = context..context + world.facts.ctx_bytes;
+        let ranges = [lock, context, world.library.data.clone()];
+        (world.library.clone(), ranges)
+    });
+    if with(|world| world.used.is_none()) {
+        with(|world| {
+            world.quiet = true;
+            world.watch = Some(Watch {
+                ranges: ranges.clone(),
+                accessed: BTreeSet::new(),
+                accesses: 0,
+                uses: 0,
+            });
+        });
+        go_on(&library, lock, context, &ranges);
+        let used = Used::of(&ranges);
+        with(|world| {
+            (world.quiet, world.watch, world.used) = (false, None, Some(used.0));
+        });
+    }
+    let used = with(|world| world.used.clone().expect("made above"));
+    Used(used).restore();
+    make_words(ranges[1].start, ranges[1].end);
+}
+
+fn go_on(library: &Library, lock: usize, context: usize, ranges: &[Range<usize>; 3]) {
+    let use_it = |times: usize| {
+        for _ in 0..times {
+            for call in [library.lock, library.unlock] {
+                with(|world| {
+                    if let Some(watch) = &mut world.watch {
+                        watch.accesses = 0;
+                    }
+                });
+                // SAFETY: the lock in its place, with a context of its own; each
+                // acquisition is released.
+                unsafe { call(lock as *mut _, context as *mut _) };
+            }
+            with(|world| {
+                if let Some(watch) = &mut world.watch {
+                    watch.uses = watch.uses.wrapping_add(1);
+                }
+            });
+        }
+    };
+    use_it(FIRST);
+    let pieces = pieces();
+    let seen: Vec<Vec<u64>> = (0..SEEN)
+        .map(|_| {
+            let values = values(&pieces);
+            use_it(1);
+            values
+        })
+        .collect();
+    use_it(USES - FIRST - SEEN);
+    let last = Used::of(ranges);
+    let steps = Steps::of(&pieces, &seen);
+    let goes_on = |steps: &Steps, uses: u64, times: usize| {
+        (1..=times as u64).all(|more| {
+            use_it(1);
+            steps.after(uses.wrapping_add(more)) == values(&pieces)
+        })
+    };
+    let equal = steps.filter(|steps| {
+        // Every place among the slots, on the other side of the wrap.
+        steps.after(USES as u64) == values(&pieces)
+            && goes_on(steps, USES as u64, MOST_PERIOD)
+            && pieces == self::pieces()
+    });
+    let Some(steps) = equal else {
+        return last.restore();
+    };
+    // Where the steps end, as at the wrap of a counter that has less bits than
+    // its memory, is as far as it is known to go.
+    let end = (17..=64).map(|bits| u64::MAX >> (64 - bits)).find(|last| {
+        let before = last - NEAR;
+        set(&pieces, &steps.after(before));
+        with(|world| {
+            if let Some(watch) = &mut world.watch {
+                watch.uses = before;
+            }
+        });
+        !goes_on(&steps, before, 2 * NEAR as usize)
+    });
+    set(&pieces, &steps.after(end.unwrap_or(u64::MAX)));
+}
+
+/// The pieces that all accesses so far divide memory into: first address and
+/// bytes.
+fn pieces() -> Vec<(usize, u32)> {
+    let accessed = with(|world| world.watch.as_ref().map(|watch| watch.accessed.clone()));
+    let accessed = accessed.unwrap_or_default();
+    let mut borders: Vec<usize> = accessed
+        .iter()
+        .flat_map(|(address, bytes)| [*address, address + bytes])
+        .collect();
+    borders.sort_unstable();
+    borders.dedup();
+    let is_accessed = |piece: &&[usize]| {
+        let mut before = accessed.range(..=(piece[0], usize::MAX)).rev();
+        before.any(|(address, bytes)| piece[1] <= address + bytes)
+    };
+    let pieces = borders.windows(2).filter(is_accessed);
+    pieces
+        .map(|piece| (piece[0], (piece[1] - piece[0]) as u32))
+        .collect()
+}
+
+fn set(pieces: &[(usize, u32)], values: &[u64]) {
+    for (&(address, bytes), &value) in pieces.iter().zip(values) {
+        // SAFETY: memory of the lock, of its context, or static data.
+        unsafe { set_memory(address, bytes, value) };
+    }
+}
+
+fn values(pieces: &[(usize, u32)]) -> Vec<u64> {
+    let values = pieces.iter().map(|&(address, bytes)| {
+        // SAFETY: memory of the lock, of its context, or static data.
+        unsafe { memory(address, bytes) }
+    });
+    values.collect()
+}
+
+/// By how much each piece goes on.
+struct Steps {
+    pieces: Vec<(usize, u32)>,
+    /// After [`FIRST`] uses and after each one more, for as long as a period is.
+    first: Vec<Vec<u64>>,
+    /// In a period, from each of them.
+    steps: Vec<Vec<u64>>,
+}
+
+impl Steps {
+    /// The steps of the shortest period in which all that was seen goes on by
+    /// equal ones.
+    fn of(pieces: &[(usize, u32)], seen: &[Vec<u64>]) -> Option<Self> {
+        let difference = |later: &[u64], earlier: &[u64]| -> Vec<u64> {
+            let both = pieces.iter().zip(later.iter().zip(earlier));
+            both.map(|((_, bytes), (later, earlier))| low(*bytes, later.wrapping_sub(*earlier)))
+                .collect()
+        };
+        let mut periods = (0..).map(|n| 1 << n).take_while(|n| *n <= MOST_PERIOD);
+        let (period, steps) = periods.find_map(|period| {
+            let steps: Vec<_> = (0..period)
+                .map(|place| difference(&seen[place + period], &seen[place]))
+                .collect();
+            let equal = (period..seen.len() - period)
+                .all(|use_| difference(&seen[use_ + period], &seen[use_]) == steps[use_ % period]);
+            equal.then_some((period, steps))
+        })?;
+        Some(Self {
+            pieces: pieces.to_vec(),
+            first: seen[..period].to_vec(),
+            steps,
+        })
+    }
+
+    /// What the pieces hold after so many uses.
+    fn after(&self, uses: u64) -> Vec<u64> {
+        let period = self.steps.len() as u64;
+        let later = uses.wrapping_sub(FIRST as u64);
+        let (times, place) = (later / period, (later % period) as usize);
+        let both = self.first[place].iter().zip(&self.steps[place]);
+        let all = self.pieces.iter().zip(both);
+        all.map(|((_, bytes), (first, step))| {
+            low(*bytes, first.wrapping_add(step.wrapping_mul(times)))
+        })
+        .collect()
+    }
+}
+
+impl Used {
+    fn of(ranges: &[Range<usize>; 3]) -> Self {
+        let bytes = ranges.iter().map(|range| {
+            // SAFETY: memory of the lock, of its context, and static data; no
+            // modelled thread changes it meanwhile.
+            let bytes =
+                unsafe { std::slice::from_raw_parts(range.start as *const u8, range.len()) };
+            (range.start, bytes.to_vec())
+        });
+        Self(bytes.collect())
+    }
+
+    fn restore(&self) {
+        for (start, bytes) in &self.0 {
+            // SAFETY: as above.
+            unsafe {
+                std::ptr::copy_nonoverlapping(bytes.as_ptr(), *start as *mut u8, bytes.len());
+            }
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! What a model asks of the world, beside its threads.
+//!
+//! Must never hold what changes within an execution.
+
+use locklab_locks::NESTING;
+
+/// Why a CPU has no queue node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NoNode {
+    /// It has no number.
+    Number,
+    /// All its levels are in use by code that it has interrupted.
+    Level,
+}
+
+/// What a model asks of the world, beside its threads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Setting {
+    /// Whether time and spurious wake-ups are choices.
+    pub(crate) choices: bool,
+    /// Whether an interrupt may come at every access.
+    pub(crate) interrupts: bool,
+    /// Whether it only stops its CPU: others run, and no code of an interrupt.
+    pub(crate) stops_only: bool,
+    /// Whether the lock is told of a hypervisor that does not help it.
+    pub(crate) virtualized: bool,
+    /// How often some may be preferred.
+    pub(crate) preferences: u32,
+    /// NUMA nodes, which the CPUs are dealt out to in turn.
+    pub(crate) numa_nodes: usize,
+    /// Whether the clock goes by itself, for each CPU as it likes; otherwise
+    /// time stands still until a model lets it pass.
+    pub(crate) clock: bool,
+    /// A CPU that has no queue node, and why.
+    pub(crate) without_node: Option<(usize, NoNode)>,
+    /// Whether a thread is on another NUMA node each time that it is asked.
+    pub(crate) migrates: bool,
+    /// Whether the first thread has the greatest number of a CPU, and each other
+    /// that of the thread before; and the NUMA nodes have great ones.
+    pub(crate) last_cpus: bool,
+}
+
+impl Default for Setting {
+    fn default() -> Self {
+        Self {
+            choices: false,
+            interrupts: false,
+            stops_only: false,
+            virtualized: false,
+            preferences: 1,
+            // So that a lock that prefers its own has a choice.
+            numa_nodes: 2,
+            clock: true,
+            without_node: None,
+            migrates: false,
+            last_cpus: false,
+        }
+    }
+}
+
+impl Setting {
+    /// How many of its levels a CPU uses before a model begins.
+    pub(super) fn levels_in_use(&self, cpu: usize) -> u32 {
+        match self.without_node {
+            Some((of, NoNode::Level)) if of == cpu => NESTING as u32,
+            _ => 0,
+        }
+    }
+}
