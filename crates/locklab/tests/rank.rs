@@ -150,8 +150,8 @@ fn what_makes_no_sense_is_said_in_a_sentence() {
             "mcs: a thread must bring memory",
         ),
         (
-            "std ticket --on flat-16 --threads 2",
-            "std: it cannot be simulated",
+            "std-rwlock ticket --on flat-16 --threads 2",
+            "std-rwlock: it cannot be simulated",
         ),
         (
             "mcs ticket --needs fair --on flat-16",
@@ -166,8 +166,8 @@ fn what_makes_no_sense_is_said_in_a_sentence() {
             "give --against LOCK",
         ),
         (
-            "mcs ticket --against std --on flat-16",
-            "std cannot be ranked",
+            "mcs ticket --against std-rwlock --on flat-16",
+            "std-rwlock cannot be ranked",
         ),
         ("mcs ticket --vcpus 4", "--vcpus is for simulated machines"),
         (

@@ -171,14 +171,20 @@ fn dry_run_says_what_would_run() {
 fn the_coverage_of_an_own_lock() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../own-lock/tests/c");
     let coverage = |file: &str| {
-        let path = format!("{folder}/{file}");
-        let arguments = ["verify", &path, "--coverage", "--executions", "600"];
+        let path = std::path::Path::new(folder).join(file);
+        let arguments = [
+            "verify",
+            path.to_str().unwrap(),
+            "--coverage",
+            "--executions",
+            "600",
+        ];
         let out = locklab().args(arguments).assert();
         let text = String::from_utf8_lossy(&out.get_output().stdout).into_owned();
-        text.split_once("coverage of")
-            .expect("a table")
-            .1
-            .to_owned()
+        let Some((_, table)) = text.split_once("coverage of") else {
+            panic!("no table: {out}");
+        };
+        table.to_owned()
     };
     for (file, row, values) in [
         ("ticket.c", "4/4 6/6 2/2 0", "owner: 0 more"),
