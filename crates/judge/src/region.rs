@@ -74,11 +74,14 @@ impl JudgedRegion {
 
 /// Judges regions, in their order. They may overlap.
 ///
-/// Each cell counts by the signed-rank statistic of its pairs, weighted by one
-/// over its pairs and one more, which is the best weighting where all cells have
-/// the same shift (P. van Elteren 1960). The interval inverts the test. Cells
-/// without an effect make the sum symmetric whatever the noise in each, and
-/// cells that were stopped for the sizes of their differences leave it so.
+/// Each cell counts by the signed-rank statistic of its pairs (a stratified test, P.
+/// van Elteren 1960), and all cells with [`MIN_PAIRS`] pairs or more count the same.
+/// Weights by the number of pairs would be the best if all cells had the same shift;
+/// but they have not, and how many pairs a cell has depends on its scatter and on
+/// when it was decided, so that two runs would answer two questions. The interval
+/// inverts the test. Cells without an effect make the sum symmetric whatever the
+/// noise in each, and cells that were stopped for the sizes of their differences
+/// leave it so.
 #[must_use]
 pub fn judge_regions(regions: &[Region]) -> Vec<JudgedRegion> {
     let mut judged: Vec<JudgedRegion> = regions.iter().map(Region::examine).collect();
@@ -155,8 +158,11 @@ impl Strata {
         }
     }
 
+    /// The weight of one Walsh average of a cell: all of them together have that of
+    /// the cell, which is smaller only if it has too few pairs to be judged.
     fn weight(cell: &[f64]) -> f64 {
-        1.0 / (cell.len() as f64 + 1.0)
+        let n = cell.len() as f64;
+        n.min(MIN_PAIRS as f64) / (n * (n + 1.0))
     }
 
     /// Half the weighted number of all Walsh averages, and the standard deviation
@@ -253,6 +259,18 @@ mod tests {
         assert!(ratio.low < ratio.value && ratio.value < ratio.high);
         assert_eq!(judged[1].verdict, Verdict::Flat { nonzero: false });
         assert_eq!(judged[0].p_adjusted, 2.0 * judged[0].p);
+    }
+
+    #[test]
+    fn more_pairs_of_one_cell_do_not_move_the_region() {
+        let many = |cell: Vec<f64>| cell.iter().copied().cycle().take(240).collect();
+        let flat = || (0..4).map(|_| around(0.0, 0.01));
+        let equal = region(flat().chain([around(-0.3, 0.02)]).collect());
+        let more = region(flat().chain([many(around(-0.3, 0.02))]).collect());
+        let judged = judge_regions(&[equal, more]);
+        for region in &judged {
+            assert!(region.theta.abs() < 0.005, "{}", region.theta);
+        }
     }
 
     #[test]

@@ -20,6 +20,32 @@ struct Score {
     /// Measured so widely that they may be better and worse: there is no truth to be
     /// right about.
     undecided: usize,
+    /// Where nothing was to gain: an upper bound of every lock, and no prediction of
+    /// one.
+    bounds: Bounds,
+}
+
+/// How often no lock gained where that was predicted.
+#[derive(Default)]
+struct Bounds {
+    all: usize,
+    kept: usize,
+    /// How many locks had glibc's own rate: as many would be right if the bound were
+    /// read as a prediction of each lock.
+    level: usize,
+}
+
+/// Whether a gate found that no lock can gain.
+fn nothing_to_gain(gate: &Value) -> bool {
+    gate["why"] == "nothing to gain"
+}
+
+/// A ratio as predicted: that of a lock, or the bound of all locks.
+fn predicted(gate: &Value, of: &Value) -> String {
+    match (nothing_to_gain(gate), of.is_null()) {
+        (true, false) => "at most 1".to_owned(),
+        _ => ratio(of),
+    }
 }
 
 /// The table of the rows that are kept, and its scores.
@@ -53,8 +79,8 @@ pub(crate) fn table(kept: &Value) -> String {
                 text,
                 "| {name} | {gate} | {} | {} | {} | {} |",
                 lock["lock"].as_str().unwrap_or_default(),
-                ratio(&lock["simulated"]),
-                ratio(&lock["replayed"]),
+                predicted(gates[0], &lock["simulated"]),
+                predicted(gates[1], &lock["replayed"]),
                 ratio(measured)
             );
             let Some(measured_ratio) = measured["ratio"].as_f64() else {
@@ -70,6 +96,11 @@ pub(crate) fn table(kept: &Value) -> String {
                 if let Some(predicted) = predicted.filter(|_| gate["passes"] == true) {
                     match undecided {
                         true => score.undecided += 1,
+                        false if nothing_to_gain(gate) => {
+                            score.bounds.all += 1;
+                            score.bounds.kept += usize::from(direction(measured_ratio) < 1);
+                            score.bounds.level += usize::from(direction(measured_ratio) == 0);
+                        }
                         false => score.pairs.push(Pair {
                             predicted,
                             measured: measured_ratio,
@@ -95,10 +126,14 @@ pub(crate) fn table(kept: &Value) -> String {
             text,
             "{which}: of {} that pass their gate the direction is right in {right}; rank \
              correlation over all of them {:.2}, and {:.2} where what is within 5 % of glibc's \
-             counts as equal to it. {} more were measured too widely to have a direction.",
+             counts as equal to it. Where nothing was to gain, no lock gained in {} of {}, and {} \
+             had glibc's rate. {} more were measured too widely to have a direction.",
             pairs.len(),
             correlation(pairs),
             correlation(&level),
+            score.bounds.kept,
+            score.bounds.all,
+            score.bounds.level,
             score.undecided
         );
     }
