@@ -158,6 +158,9 @@ struct MatrixCell {
     place: Place,
     /// Whether there are more threads than CPUs.
     oversubscribed: bool,
+    /// How it was measured, where that differs between cells; empty otherwise.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    setup: BTreeMap<String, String>,
     /// The placement of the CPUs in its pairs; null where it is over all.
     placement: Option<String>,
     /// Lowest and highest cache-line round trip around its runs, in ns.
@@ -437,6 +440,7 @@ fn matrix_cell(report: &Report, judged: &JudgedCell) -> MatrixCell {
     MatrixCell {
         place: place(&cell.key),
         oversubscribed: cell.oversubscribed,
+        setup: map(&cell.facts),
         placement: judged.class.clone(),
         round_trip_ns: judged.round_trip.map(|(low, high)| [low, high]),
         baseline: side(&cell.metrics, &judged.baseline),

@@ -172,6 +172,7 @@ pub(crate) fn troubled() -> Experiment {
     experiment.cells[3].pairs.clear();
     // The first cell saw two placements.
     let first = &mut experiment.cells[0];
+    first.facts = vec![("Slices".into(), "1.5 ms after 0.4 ms left out".into())];
     for pair in &mut first.pairs[..2] {
         for sample in pair.samples_mut() {
             sample.placement = Some(Placement {
