@@ -95,15 +95,11 @@ impl<T: ?Sized, L, M, P> Masked<T, L, M, P> {
 }
 
 impl<T: ?Sized, P: Platform, L: RawLock<P, Ctx = ()>, M: Mask> Masked<T, L, M, P> {
-    const NOT_RECURSIVE: () = assert!(
-        !L::INFO.recursive,
-        "two guards of a recursive lock would be two exclusive references to one value"
-    );
-
-    /// Begins the mask, then acquires.
+    /// Begins the mask, then acquires. A lock that serves a limited number of CPUs
+    /// (`INFO.max_cpus`), or that is recursive, does not compile here.
     #[inline]
     pub fn lock(&self) -> MaskedGuard<'_, T, L, M, P> {
-        let () = Self::NOT_RECURSIVE;
+        const { crate::mutex::admits_one_guard::<P, L>() };
         let saved = M::begin();
         // SAFETY: no context; borrowed for as long as it is held.
         unsafe { self.lock.lock(&()) };
@@ -118,7 +114,7 @@ impl<T: ?Sized, P: Platform, L: RawLock<P, Ctx = ()>, M: Mask> Masked<T, L, M, P
     /// return.
     #[inline]
     pub fn try_lock(&self) -> Option<MaskedGuard<'_, T, L, M, P>> {
-        let () = Self::NOT_RECURSIVE;
+        const { crate::mutex::admits_one_guard::<P, L>() };
         let saved = M::begin();
         // SAFETY: as in `lock`.
         if unsafe { self.lock.try_lock(&()) } {

@@ -59,13 +59,18 @@ impl<T, L, P> Mutex<T, L, P> {
 /// The lock stores no address of itself or of a part of itself.
 pub unsafe trait LeakableGuard: StackContext {}
 
-/// Ends the build where a lock serves a limited number of CPUs. A closure that
-/// acquires once more, or a leaked guard whose thread has ended, takes more
-/// turns than there are CPUs, which a lock of that kind may not survive.
-pub(crate) const fn serves_any_number<P: Platform, L: RawLock<P>>() {
+/// Ends the build for a lock of which safe code could get two holders. A closure
+/// that acquires once more, or a leaked guard whose thread has ended, takes more
+/// turns than a lock for a limited number of CPUs may survive; and a recursive lock
+/// admits its holder again, which would have two exclusive references to one value.
+pub(crate) const fn admits_one_guard<P: Platform, L: RawLock<P>>() {
     assert!(
         L::INFO.max_cpus >= locklab_platform::qnode::MAX_CPUS,
         "a lock for a limited number of CPUs admits two holders once safe code takes more turns"
+    );
+    assert!(
+        !L::INFO.recursive,
+        "two guards of a recursive lock would be two exclusive references to one value"
     );
 }
 
@@ -85,10 +90,10 @@ impl<P: Platform, L: RawLock<P>> Drop for Held<'_, P, L> {
 
 impl<T, P: Platform, L: RawLock<P> + StackContext> Mutex<T, L, P> {
     /// Runs `f` on the value while holding the lock. A lock that serves a limited
-    /// number of CPUs (`INFO.max_cpus`) does not compile here.
+    /// number of CPUs (`INFO.max_cpus`), or that is recursive, does not compile here.
     #[inline]
     pub fn with<R>(&self, f: impl FnOnce(&mut T) -> R) -> R {
-        const { serves_any_number::<P, L>() };
+        const { admits_one_guard::<P, L>() };
         let ctx = L::Ctx::default();
         // SAFETY: the context and the borrowed lock stay in place until `held`
         // is dropped.
@@ -104,7 +109,7 @@ impl<T, P: Platform, L: RawLock<P> + StackContext> Mutex<T, L, P> {
     /// Runs `f` on the value if the lock can be acquired without waiting.
     #[inline]
     pub fn try_with<R>(&self, f: impl FnOnce(&mut T) -> R) -> Option<R> {
-        const { serves_any_number::<P, L>() };
+        const { admits_one_guard::<P, L>() };
         let ctx = L::Ctx::default();
         // SAFETY: as in `with`.
         if !unsafe { self.lock.try_lock(&ctx) } {

@@ -84,7 +84,7 @@ impl<T: ?Sized, P: Platform, L: RawLock<P> + LeakableGuard> QueueMutex<T, L, P> 
     /// Acquires.
     #[inline]
     pub fn lock(&self) -> QueueGuard<'_, T, L, P> {
-        const { crate::mutex::serves_any_number::<P, L>() };
+        const { crate::mutex::admits_one_guard::<P, L>() };
         let node = take::<L::Ctx>();
         // SAFETY: the node stays on the heap until the guard has released the
         // lock, and for ever if the guard is leaked. Until then the lock is
@@ -96,7 +96,7 @@ impl<T: ?Sized, P: Platform, L: RawLock<P> + LeakableGuard> QueueMutex<T, L, P> 
     /// Acquires if that needs no waiting.
     #[inline]
     pub fn try_lock(&self) -> Option<QueueGuard<'_, T, L, P>> {
-        const { crate::mutex::serves_any_number::<P, L>() };
+        const { crate::mutex::admits_one_guard::<P, L>() };
         let node = take::<L::Ctx>();
         // SAFETY: as in `lock`.
         if unsafe { self.lock.try_lock(node.as_ref()) } {
