@@ -17,6 +17,18 @@ pub fn ratio(x: f64) -> String {
     }
 }
 
+/// A ratio in a sentence, where the width does not matter: 1.24, 124, 8,100, 20,000.
+#[must_use]
+pub fn factor(x: f64) -> String {
+    match x {
+        x if (999.5..1e9).contains(&x) => {
+            let unit = 10_f64.powi(x.log10().floor() as i32 - 1);
+            grouped(((x / unit).round() * unit) as u64)
+        }
+        x => ratio(x),
+    }
+}
+
 /// A count or a rate in at most five columns: 0.71, 94.2, 1.24k, 18.3M.
 #[must_use]
 pub fn short(x: f64) -> String {
@@ -189,6 +201,10 @@ mod tests {
         assert_eq!(ratio(9.996), "10.0");
         assert_eq!(ratio(99.96), "100");
         assert_eq!(ratio(0.004), "4e-3");
+        assert_eq!(factor(124.4), "124");
+        assert_eq!(factor(8_106.0), "8,100");
+        assert_eq!(factor(99_700.0), "100,000");
+        assert_eq!(factor(f64::NAN), "?");
         assert_eq!(short(0.0), "0");
         assert_eq!(short(999.6), "1.00k");
         assert_eq!(short(18_300_000.0), "18.3M");

@@ -7,7 +7,7 @@
 use crate::block::Block;
 use crate::figures;
 use crate::lock_code::LockCode;
-use crate::plan::{Plan, PlannedCell, seconds};
+use crate::plan::{Plan, PlannedCell};
 use crate::probe::Native;
 use crate::request::Request;
 use crate::settling::calibrate;
@@ -16,6 +16,7 @@ use crate::subject;
 use crate::timeline::{SliceLength, Windows};
 use crate::work::Critical;
 use crate::workers::{Ending, OfThisMachine, Workers};
+use locklab_document::number::duration;
 use locklab_host::clock;
 use locklab_host::machine::Machine;
 use locklab_host::topology::real_time;
@@ -305,7 +306,7 @@ impl Instrument for Slices {
             (None, Some(_)) => "found by calibration",
             (None, None) => "as planned",
         };
-        let [settle, length] = [settle, length].map(|ns| seconds(ns as f64 * 1e-9));
+        let [settle, length] = [settle, length].map(|ns| duration(Duration::from_nanos(ns)));
         cell.facts.retain(|(name, _)| name != "Slices");
         cell.facts.push((
             "Slices".into(),

@@ -11,6 +11,7 @@ use crate::spec::{Spec, Work};
 use crate::subject::{self, Subject};
 use crate::timeline::pause;
 use crate::work::Calibration;
+use locklab_document::number::duration;
 use locklab_host::clock::{self, nanos};
 use locklab_host::topology::{Topology, ranges};
 use locklab_lab::experiment::Key;
@@ -240,22 +241,9 @@ impl PlannedCell {
             critical: self.critical,
             non_critical: self.non_critical,
             threads: self.threads,
-            turn: seconds(self.round * 1e-9),
-            slice: seconds(limit.as_secs_f64()),
+            turn: duration(Duration::from_secs_f64(self.round * 1e-9)),
+            slice: duration(limit),
         })
-    }
-}
-
-/// A duration as text.
-#[must_use]
-pub fn seconds(s: f64) -> String {
-    match s {
-        _ if s < 0.1 => format!("{:.1} ms", s * 1e3),
-        _ if s < 100.0 => format!("{s:.0} s"),
-        _ if s < 6000.0 => format!("{:.0} min {:02.0} s", (s / 60.0).floor(), s % 60.0),
-        _ if s < 100.0 * 3600.0 => format!("{:.1} hours", s / 3600.0),
-        _ if s < 1e5 * 86_400.0 => format!("{:.0} days", s / 86_400.0),
-        _ => format!("{:.0e} years", s / (365.25 * 86_400.0)),
     }
 }
 

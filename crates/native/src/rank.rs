@@ -13,13 +13,14 @@ use crate::figures;
 use crate::instrument::Slices;
 use crate::layout::LAYOUTS;
 use crate::lock_code::LockCode;
-use crate::plan::{Plan, seconds};
+use crate::plan::Plan;
 use crate::probe::Native;
 use crate::request::MOST_LOCKS;
 use crate::settling::calibrate;
 use crate::subject;
 use crate::timeline::SliceLength;
 use crate::workers::{Ending, LockFault};
+use locklab_document::number::duration;
 use locklab_judge::{Direction, Interim, fork_seed, have_left};
 use locklab_lab::experiment::{Cell, Design, Experiment, Invalid, Labels, Sample};
 use locklab_lab::instrument::{Instrument, Pairing, Schedule, Stopped, Turn};
@@ -369,7 +370,7 @@ impl Instrument for RankedSlices {
         }
         let of = self.points[point].slices.get(lock);
         let SliceLength { settle, length } = *of.unwrap_or(&self.slices.slices[point]);
-        let [settle, length] = [settle, length].map(|ns| seconds(ns as f64 * 1e-9));
+        let [settle, length] = [settle, length].map(|ns| duration(Duration::from_nanos(ns)));
         cell.facts.retain(|(name, _)| name != "Slices");
         cell.facts
             .push(("Slices".into(), format!("{length} after {settle} left out")));

@@ -42,7 +42,7 @@ fn finding(report: &Report, judged: &JudgedCell, m: &JudgedMetric, cell: &str) -
         None => cell.to_owned(),
     };
     let ratio = m.ratio().map_or_else(String::new, |r| {
-        let [value, low, high] = [r.value, r.low, r.high].map(number::ratio);
+        let [value, low, high] = [r.value, r.low, r.high].map(number::factor);
         format!(" by a factor of {value} (95 %: {low} to {high})")
     });
     let subject = report.subject();

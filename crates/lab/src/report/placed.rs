@@ -292,7 +292,7 @@ fn extent(cells: &[&Placed]) -> String {
         if a == b { a } else { format!("{a} to {b}") }
     };
     if high >= 3.0 {
-        let factors = span(number::ratio(low), number::ratio(high));
+        let factors = span(number::factor(low), number::factor(high));
         return format!("a factor of {factors}");
     }
     let percent = |r: f64| number::percent((100.0 * (r - 1.0)).abs());

@@ -68,7 +68,7 @@ fn shown(region: &JudgedPart) -> String {
             format!("{} by {value} % ({near} to {far} %)", verdict.word())
         }
         Verdict::Better | Verdict::Worse => {
-            let [value, low, high] = [ratio.value, ratio.low, ratio.high].map(number::ratio);
+            let [value, low, high] = [ratio.value, ratio.low, ratio.high].map(number::factor);
             format!(
                 "{} by a factor of {value} ({low} to {high})",
                 verdict.word()
@@ -197,6 +197,6 @@ fn fine(ratio: f64) -> String {
     if (0.5..2.0).contains(&ratio) {
         format!("{ratio:.3}")
     } else {
-        number::ratio(ratio)
+        number::factor(ratio)
     }
 }

@@ -157,10 +157,3 @@ fn what_cannot_run_is_refused_in_a_sentence() {
         "at most 512 threads",
     );
 }
-
-#[test]
-fn numbers_for_people() {
-    assert_eq!(seconds(0.0123), "12.3 ms");
-    assert_eq!(seconds(107.0), "1 min 47 s");
-    assert_eq!(seconds(1e11), "3e3 years");
-}
