@@ -28,7 +28,8 @@ pub(crate) struct Distance {
 
 /// None, about 10 ns, and about 30 ns.
 pub(crate) fn distances() -> [Distance; DISTANCES] {
-    let step = (0..20).map(|_| step()).fold(f64::INFINITY, f64::min);
+    // For so long (20 ms) that a CPU which was idle has come to its full speed.
+    let step = (0..200).map(|_| step()).fold(f64::INFINITY, f64::min);
     [(0.0, 10_000), (10.0, 4_000), (30.0, 1_500)].map(|(wanted, pairs)| {
         let steps = (wanted / step).round();
         Distance {
