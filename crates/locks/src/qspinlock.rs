@@ -22,7 +22,11 @@ const PENDING_READS: u32 = 64;
 /// the queue is that of Mellor-Crummey and Scott 1991.
 ///
 /// **Size:** 4 bytes. **Per waiter:** nothing (each CPU owns four 16-byte nodes, one
-/// for each nesting level). **Fairness:** first come, first served once queued;
+/// for each nesting level). The release writes one byte of the word, because the
+/// others are the waiters'. A compare-and-swap of the word just after that store
+/// waits for it: back to back the pair takes 8.9 ns on AMD's Zen 3, where a release
+/// of four bytes would take 2.3 (on Zen 4 6.0 and 2.1 ns), and with 10 ns of other
+/// work between nothing of that is left. **Fairness:** first come, first served once queued;
 /// the CPU that finds the lock held with nobody waiting waits on the lock
 /// word itself (the pending bit), which saves the first waiter a node. A CPU
 /// without a node (one that has no number, or an interrupt that is nested more

@@ -7,7 +7,7 @@ use crate::raw::{Info, RawLock, TimedLock, take_until};
 /// How wide the one word of a [`Tas`] or [`Ttas`] is: [`Byte`] or [`Word`].
 ///
 /// An acquisition back to back with the release before it waits for that store.
-/// On AMD's Zen 3 the two took 4.6 ns where both are one byte wide, and 2.5 ns
+/// On AMD's Zen 3 the two take 4.3 ns where both are one byte wide, and 2.3 ns
 /// where both are four; on Zen 4 (2.1 ns) and Intel's it makes no difference, and
 /// with 10 ns of other work between on none of them.
 pub trait Width<P: Platform>: sealed::Sealed + Send + Sync + 'static {
