@@ -3,8 +3,11 @@
 //! two holders.
 
 use locklab_locks::{
-    Anderson, McsK42, Mutex, NativePlatform as N, PhaseFair, QueueMutex, RwQueued, lock_api,
+    Anderson, BravoPhaseFair, McsK42, Mutex, NativePlatform as N, PhaseFair, QueueMutex, RwPerCpu,
+    RwQueued, lock_api,
 };
+use std::any::Any;
+use std::cell::RefCell;
 use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -114,4 +117,35 @@ fn a_leaked_guard_of_an_array_lock_keeps_it_held() {
         }
     });
     assert_eq!(lock.is_locked(), Some(true));
+}
+
+/// A guard in a variable of its thread is released at the thread's end. Its lock
+/// may find it by the thread's number, which goes back then, too: not before.
+#[test]
+fn a_thread_may_keep_a_reader_until_it_ends() {
+    thread_local! {
+        static KEPT: RefCell<Option<Box<dyn Any>>> = const { RefCell::new(None) };
+    }
+    fn readers_that_end<L: lock_api::RawRwLock + Send + Sync + 'static>() {
+        let lock: &'static _ = Box::leak(Box::new(lock_api::RwLock::<L, u32>::new(0)));
+        for variable_first in [true, false].repeat(8) {
+            let reader = move || {
+                if variable_first {
+                    KEPT.with(|_| ());
+                }
+                let guard = lock.read();
+                KEPT.set(Some(Box::new(guard)));
+            };
+            // Two, so that the number of the first to end is taken while the other ends.
+            let both = [thread::spawn(reader), thread::spawn(reader)];
+            for one in both {
+                one.join().unwrap();
+            }
+            assert!(lock.try_write().is_some(), "a reader that nobody is");
+        }
+    }
+    readers_that_end::<RwPerCpu>();
+    readers_that_end::<BravoPhaseFair>();
+    readers_that_end::<PhaseFair>();
+    readers_that_end::<RwQueued>();
 }
