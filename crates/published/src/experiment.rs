@@ -5,11 +5,14 @@
 //! change only figures of the published machine's data sheet.
 
 use crate::agreement::FLAT;
+use crate::lockhammer;
 use crate::program_locks;
 use crate::reference::{Reference, one_sentence};
 use crate::rule::Rule;
 use locklab_locks::catalogue;
-use locklab_sim::{Counter, Fstat, Loop, Machine, Placement, Scenario, Stop, Workload, XfsCreate};
+use locklab_sim::{
+    Counter, Counting, Fstat, Loop, Machine, Placement, Scenario, Stop, Workload, XfsCreate,
+};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -67,13 +70,37 @@ const FACTS: [&str; 8] = [
     "vm.ple_window_cycles",
 ];
 
-/// Counters without a lock, which a file may name in the place of a lock, and
-/// whether a try after a failure reads again.
-const COUNTERS: [(&str, bool); 2] = [("counter-cas", true), ("counter-cas-seen", false)];
+/// Counters without a lock, which a file may name in the place of a lock, and what a
+/// turn does to them.
+const COUNTERS: [(&str, Counting); 2] = [
+    (
+        "counter-cas",
+        Counting::CompareAndSwap { reads_again: true },
+    ),
+    (
+        "counter-cas-seen",
+        Counting::CompareAndSwap { reads_again: false },
+    ),
+];
 
-fn reads_again(lock: &str) -> Option<bool> {
+/// What a turn does, if this is a counter and no lock.
+pub(crate) fn counting(lock: &str) -> Option<Counting> {
     let found = COUNTERS.iter().find(|(known, _)| *known == lock);
-    found.map(|(_, reads_again)| *reads_again)
+    found
+        .map(|(_, counting)| *counting)
+        .or_else(|| lockhammer::counting(lock))
+}
+
+/// A loop around a lock, or around the changes of a counter.
+pub(crate) fn workload(lock: &str, turn: Loop) -> Workload {
+    match counting(lock) {
+        None => Workload::Loop(turn),
+        Some(counting) => Workload::Counter(Counter {
+            inside_ns: turn.inside_ns,
+            outside_ns: turn.outside_ns,
+            counting,
+        }),
+    }
 }
 
 /// The kind of a published experiment, as every experiment file has it.
@@ -277,7 +304,7 @@ impl Run {
             machine = machine.with("core.pause_cycles", 1.0)?;
         }
         // A counter has no lock, and none is taken.
-        let lock = reads_again(&self.lock).map_or(self.lock.as_str(), |_| "tas");
+        let lock = counting(&self.lock).map_or(self.lock.as_str(), |_| "tas");
         let mut scenario = Scenario::new(machine, lock, self.workload, self.threads);
         if self.guests > 1 {
             let part = scenario.machine.hardware_threads() / self.guests;
@@ -328,7 +355,7 @@ impl Experiment {
             let figures = figures.map(|figure| [&figure.baseline, &figure.experiment]);
             for lock in pairs.chain(figures).flatten() {
                 let known = catalogue::ALL.iter().any(|entry| entry.info.name == lock);
-                if !known && reads_again(lock).is_none() && !program_locks::is_known(lock) {
+                if !known && counting(lock).is_none() && !program_locks::is_known(lock) {
                     return Err(format!(
                         "no lock is called `{lock}`; `locklab locks` lists them"
                     ));
@@ -367,7 +394,7 @@ impl FigureOf {
     fn check(&self) -> Result<(), String> {
         let fault = |what: &str| Err(format!("figure `{}`: {what}", self.name));
         let counters = [&self.baseline, &self.experiment];
-        if self.turn.is_none() && counters.iter().any(|lock| reads_again(lock).is_some()) {
+        if self.turn.is_none() && counters.iter().any(|lock| counting(lock).is_some()) {
             return fault("a counter has a `loop`");
         }
         if [self.guests, self.baseline_guests].contains(&Some(0)) {
@@ -430,18 +457,17 @@ impl FigureOf {
 
     fn run(&self, lock: &str, threads: usize, side: Side) -> Run {
         let workload = match (&self.turn, self.workload.as_deref()) {
-            (Some(turn), _) if reads_again(lock).is_some() => Workload::Counter(Counter {
-                outside_ns: turn.outside_ns,
-                reads_again: reads_again(lock) == Some(true),
-            }),
-            (Some(turn), _) => Workload::Loop(Loop {
-                inside_ns: turn.inside_ns,
-                outside_ns: turn.outside_ns,
-                write_percent: turn.write_percent,
-                long_one_in: turn.long_one_in_per_thread * threads as u32,
-                long_ns: turn.long_ns,
-                locks: turn.locks,
-            }),
+            (Some(turn), _) => workload(
+                lock,
+                Loop {
+                    inside_ns: turn.inside_ns,
+                    outside_ns: turn.outside_ns,
+                    write_percent: turn.write_percent,
+                    long_one_in: turn.long_one_in_per_thread * threads as u32,
+                    long_ns: turn.long_ns,
+                    locks: turn.locks,
+                },
+            ),
             (None, Some("xfs-create")) => Workload::XfsCreate(XfsCreate::default()),
             (None, _) => Workload::Fstat(Fstat::default()),
         };

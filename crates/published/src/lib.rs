@@ -18,6 +18,7 @@
 mod agreement;
 mod awn;
 mod experiment;
+mod lockhammer;
 mod own;
 mod program_locks;
 mod reference;

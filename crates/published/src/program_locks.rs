@@ -11,6 +11,7 @@
 //! part of the catalogue.
 
 use crate::awn::{Awn, YieldingTicket};
+use crate::lockhammer;
 use locklab_locks::platform::{Atomic, AtomicInt, Ordering, Platform};
 use locklab_locks::{Info, RawLock, Tas};
 use locklab_sim::{Foreign, Scenario, Sim, Simulation, simulate_lock};
@@ -25,7 +26,7 @@ const FREE: u8 = 0;
 const HELD: u8 = 1;
 
 /// Makes a lock that the simulator can run.
-type Make = fn() -> Arc<dyn Foreign>;
+pub(crate) type Make = fn() -> Arc<dyn Foreign>;
 
 /// The locks: their names, and how each is made.
 const LOCKS: [(&str, Make); 11] = [
@@ -55,16 +56,21 @@ const LOCKS: [(&str, Make); 11] = [
     ("program:awn", simulated::<Awn>),
 ];
 
+/// These, and lockhammer's.
+fn all() -> impl Iterator<Item = (&'static str, Make)> {
+    LOCKS.into_iter().chain(lockhammer::LOCKS)
+}
+
 /// Whether an experiment may name this lock of a program.
 pub(crate) fn is_known(name: &str) -> bool {
-    LOCKS.iter().any(|(known, _)| *known == name)
+    all().any(|(known, _)| known == name)
 }
 
 /// Makes the simulator find them.
 pub(crate) fn register() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        for (name, lock) in LOCKS {
+        for (name, lock) in all() {
             locklab_sim::register(name, lock());
         }
     });
@@ -78,7 +84,7 @@ impl<L: RawLock<Sim>> Foreign for Simulated<L> {
     }
 }
 
-fn simulated<L: RawLock<Sim>>() -> Arc<dyn Foreign> {
+pub(crate) fn simulated<L: RawLock<Sim>>() -> Arc<dyn Foreign> {
     Arc::new(Simulated::<L>(PhantomData))
 }
 

@@ -86,4 +86,4 @@ pub use replay::{MOST_LOCKS, MOST_THREADS, Replay, Replayed, Subject, Waiters, r
 pub use scenario::{Scenario, Simulation, Stop};
 pub use simulate::{run, simulate, simulate_lock, simulate_outside};
 pub use topology::Placement;
-pub use workload::{Counter, Fstat, Loop, Mixed, UNIT_CYCLES, Workload, XfsCreate};
+pub use workload::{Counter, Counting, Fstat, Loop, Mixed, UNIT_CYCLES, Workload, XfsCreate};

@@ -28,10 +28,12 @@ use std::cell::Cell;
 pub struct Checked {
     /// The name of the microbenchmark.
     pub name: String,
-    /// The published figure, ns.
+    /// The published figure, ns; a share of the elapsed time if `is_share`.
     pub published: f64,
-    /// The simulated figure, ns.
+    /// The simulated figure, in the same unit.
     pub ours: f64,
+    /// Whether the figures are shares, and not times.
+    pub is_share: bool,
     /// The publication that the figure is from.
     pub source: String,
     /// The parameter that was chosen by this figure.
@@ -48,6 +50,7 @@ pub fn check(machine: &Machine, seed: u64) -> Result<Vec<Checked>, SimError> {
             name: check.benchmark.name(),
             published: check.ns,
             ours: measure(machine, check.benchmark, seed)?,
+            is_share: check.benchmark.is_fraction(),
             source: check.source.clone(),
             chose: check.chose.clone(),
         })

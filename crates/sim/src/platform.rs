@@ -35,6 +35,11 @@ impl Sim {
         engine.work(if engine.costs.x86 { X86 } else { ARM });
     }
 
+    /// A whole number below `most`, by chance: the delays of a lock that backs off so.
+    pub fn random(most: usize) -> usize {
+        engine().rng.below(most)
+    }
+
     /// Calls the operating system, which finds nothing to do.
     pub fn system_call() {
         let engine = engine();

@@ -8,7 +8,7 @@ use crate::kind::LockKind;
 use crate::metrics::{Use, acquired, operation, releases, wants};
 use crate::platform::Word;
 use crate::repeats::{Unit, repeat};
-use locklab_locks::platform::{Atomic, Ordering};
+use locklab_locks::platform::{Atomic, AtomicInt, Ordering};
 use locklab_workload::{MOST_LOCKS, Mix, Turn, turns::longest};
 use std::ptr::NonNull;
 
@@ -49,19 +49,36 @@ pub enum Workload {
     XfsCreate(XfsCreate),
     /// One lock in a loop, as in most published benchmarks of locks.
     Loop(Loop),
-    /// A counter that all add to by compare-and-swap, without a lock; an
-    /// addition counts as an acquisition.
+    /// A counter that all change, without a lock; a turn counts as an acquisition.
     Counter(Counter),
 }
 
 /// Parameters of [`Workload::Counter`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Counter {
-    /// Computing between two additions, ns.
+    /// Computing between the two changes of a turn, ns.
+    pub inside_ns: f64,
+    /// Computing between two turns, ns.
     pub outside_ns: f64,
-    /// Whether a try after a failure reads the counter again; otherwise it goes on
-    /// with what the failure has seen.
-    pub reads_again: bool,
+    /// The changes.
+    pub counting: Counting,
+}
+
+/// What a turn of [`Workload::Counter`] does to the counter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Counting {
+    /// Adds one by compare-and-swap.
+    CompareAndSwap {
+        /// Whether a try after a failure reads the counter again; otherwise it goes
+        /// on with what the failure has seen.
+        reads_again: bool,
+    },
+    /// Adds one, and subtracts it again.
+    AddAndSubtract,
+    /// Changes it by compare-and-swap, reading it before each try, and then adds.
+    CompareAndSwapThenAdd,
+    /// Changes it so and changes it back so.
+    CompareAndSwapTwice,
 }
 
 /// Parameters of [`Workload::Mixed`].
@@ -227,7 +244,7 @@ impl Workload {
             Self::Fstat(call) => call.outside_ns.max(call.inside_ns) * 4.0,
             Self::XfsCreate(mix) => mix.outside_ns.max(mix.inside_ns) * 4.0,
             Self::Loop(turn) => turn.outside_ns.max(turn.inside_ns + turn.long_ns) * 4.0,
-            Self::Counter(counter) => counter.outside_ns * 4.0,
+            Self::Counter(counter) => counter.outside_ns.max(counter.inside_ns) * 4.0,
         }
     }
 }
@@ -256,13 +273,33 @@ impl Buffer {
         }
     }
 
-    /// Adds one to the line that is written, by compare-and-swap.
-    fn add(&self, reads_again: bool) {
+    /// The first change of a turn to the line that is written.
+    fn begin(&self, counting: Counting) {
+        match counting {
+            Counting::CompareAndSwap { reads_again } => self.add(1, reads_again),
+            Counting::AddAndSubtract => _ = self.to[0].fetch_add(1, Ordering::AcqRel),
+            Counting::CompareAndSwapThenAdd | Counting::CompareAndSwapTwice => self.add(1, true),
+        }
+    }
+
+    /// The second, if there is one.
+    fn end(&self, counting: Counting) {
+        match counting {
+            Counting::CompareAndSwap { .. } => {}
+            Counting::AddAndSubtract | Counting::CompareAndSwapThenAdd => {
+                self.to[0].fetch_sub(1, Ordering::AcqRel);
+            }
+            Counting::CompareAndSwapTwice => self.add(u32::MAX, true),
+        }
+    }
+
+    /// Adds to the line that is written, by compare-and-swap.
+    fn add(&self, value: u32, reads_again: bool) {
         let word = &self.to[0];
         let mut seen = word.load(Ordering::Relaxed);
         while let Err(now) = word.compare_exchange(
             seen,
-            seen.wrapping_add(1),
+            seen.wrapping_add(value),
             Ordering::AcqRel,
             Ordering::Relaxed,
         ) {
@@ -342,9 +379,11 @@ impl Thread<'_> {
                 Workload::Counter(counter) => {
                     self.compute(engine, counter.outside_ns);
                     let wanted = wants(engine, 0);
-                    self.shared[0].add(counter.reads_again);
+                    self.shared[0].begin(counter.counting);
                     acquired(engine, 0, wanted, Use::Write);
                     releases(engine, 0, Use::Write);
+                    engine.work((counter.inside_ns * engine.costs.clock_ghz) as u64);
+                    self.shared[0].end(counter.counting);
                 }
             }
             operation(engine);

@@ -178,3 +178,52 @@ fn every_fault_is_one_sentence_with_its_line() {
         assert_eq!(error.lines().count(), 1, "{error}");
     }
 }
+
+/// A file with lockhammer's locks and counters, by the names of its programs.
+const LOCKHAMMER: &str = include_str!("../own/lockhammer-xeon-8160.toml");
+
+#[test]
+fn a_published_run_of_all_locks_of_lockhammer_can_be_written_down() {
+    let own = OwnReference::parse("lockhammer-xeon-8160.toml", LOCKHAMMER).unwrap();
+    assert_eq!((own.figures.len(), own.threads.len()), (9, 20));
+    assert_eq!(own.baseline, "lockhammer:incdec_refcount");
+    // With holds, pauses and few threads, so that a test can wait for it.
+    let numbers = |line: &str| line.starts_with("threads = ");
+    let few: String = LOCKHAMMER
+        .lines()
+        .map(|line| match line {
+            _ if numbers(line) => "threads = [1, 6]\ninside_ns = 200\noutside_ns = 1000\n".into(),
+            "operations = 400" => "operations = 60\n".into(),
+            _ if line.starts_with("\"lockhammer:") => format!("{line} 100, 100,\n"),
+            _ if line.starts_with("  ") => String::new(),
+            _ => format!("{line}\n"),
+        })
+        .collect();
+    let own = OwnReference::parse("lockhammer.toml", &few).unwrap();
+    let (report, times) = own.simulate("lockhammer", 1, 2, |_, _| {}).unwrap();
+    assert_eq!((times.len(), report.figures.len()), (18, 16));
+    let of = |lock: &str, threads: usize| {
+        let found = times
+            .iter()
+            .find(|time| time.lock == lock && time.threads == threads);
+        found.unwrap().ours
+    };
+    for time in &times {
+        // A turn takes at least its hold and its pause, of one thread or of six.
+        let least = if time.threads == 1 { 1200.0 } else { 200.0 };
+        assert!(time.ours.is_finite() && time.ours > least, "{time:?}");
+    }
+    // Who excludes nobody is faster than who does.
+    let fast = of("lockhammer:incdec_refcount", 6);
+    assert!(fast < of("lockhammer:ticket_spinlock", 6), "{times:?}");
+}
+
+#[test]
+fn a_counter_and_the_lock_of_that_cell_are_told_apart() {
+    let both = GOOD.replace("ticket = ", "\"lockhammer:cas_lockref\" = ");
+    let both = both.replace("mcs = ", "tas = ");
+    let own = OwnReference::parse("mine.toml", &both).unwrap();
+    let (report, times) = own.simulate("mine", 1, 2, |_, _| {}).unwrap();
+    assert!(times.iter().all(|time| time.ours.is_finite()), "{times:?}");
+    assert!(report.figures[1].ours.is_finite());
+}
