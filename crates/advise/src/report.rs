@@ -30,7 +30,7 @@ pub fn document(
     name: &mut dyn FnMut(&Site) -> String,
 ) -> Document {
     let summaries: Vec<Summary<'_>> = advice.points.iter().filter_map(Summary::of).collect();
-    let command = confirm(&summaries, question, &info.command);
+    let command = confirm(&summaries, program, question, &info.command);
     let mut document = Document {
         title: format!("Locks of {}: what to do", of_program(&info.command)),
         head: head(advice, program, question, info),
@@ -149,23 +149,62 @@ fn head(
 }
 
 /// The command that confirms the advice here.
-fn confirm(summaries: &[Summary<'_>], question: &Question, command: &str) -> Option<String> {
-    let Candidate { lock, waiters } = &question.locks[to_confirm(summaries, question)?];
+fn confirm(
+    summaries: &[Summary<'_>],
+    program: &Program,
+    question: &Question,
+    command: &str,
+) -> Option<String> {
+    let number = to_confirm(summaries, program, question)?;
+    let Candidate { lock, waiters } = &question.locks[number];
     // A lock that sleeps by itself has no other policy.
     let wait = match waiters {
         Waiters::Spin => "spin",
         Waiters::SpinThenPark if lock.starts_with("futex") => {
+            let words = format!("--experiment-lock {lock} -- {command}");
             return Some(format!(
-                "locklab compare --baseline-lock pthread --experiment-lock {lock} -- {command}"
+                "locklab compare --baseline-lock pthread \\\n  {}",
+                on_lines(&words, "", [" \\", "  "])
             ));
         }
         Waiters::SpinThenPark => "spin-then-park",
     };
     let command = command.replace('\'', "'\\''");
+    let experiment = format!("locklab run --lock {lock} --wait {wait} -- {command}");
+    // Within single quotes a line cannot be continued: the quotes end before.
+    let quoted = |option: &str, words: &str| {
+        let begin = format!("  {option} '");
+        format!("{}'", on_lines(words, &begin, [" '\\", "'"]))
+    };
     Some(format!(
-        "locklab compare --baseline '{command}' \\\n  --experiment 'locklab run --lock {lock} \
-         --wait {wait} -- {command}'"
+        "locklab compare \\\n{} \\\n{}",
+        quoted("--baseline", &command),
+        quoted("--experiment", &experiment)
     ))
+}
+
+/// Words behind a `begin`, on lines as wide as a report; a line that goes on ends and
+/// the next one begins as `between` says. Longer words have a line of their own.
+fn on_lines(words: &str, begin: &str, between: [&str; 2]) -> String {
+    const WIDTH: usize = 72;
+    let [end, next] = between;
+    let (mut lines, mut line, mut empty) = (String::new(), begin.to_owned(), true);
+    for word in words.split(' ') {
+        let length = line.chars().count() + 1 + word.chars().count() + end.len();
+        if !empty && length > WIDTH {
+            lines += &line;
+            lines += end;
+            lines.push('\n');
+            line = next.to_owned();
+            empty = true;
+        }
+        if !empty {
+            line.push(' ');
+        }
+        line += word;
+        empty = false;
+    }
+    lines + &line
 }
 
 fn point(summary: &Summary<'_>, question: &Question) -> Section {
@@ -371,4 +410,21 @@ fn limits(program: &Program, summaries: &[Summary<'_>], question: &Question) -> 
     }
     items.extend(validation::sentences(summaries, question));
     Section::new("What this rests on").items(items)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_command_is_on_lines_that_the_shell_joins() {
+        let words = "db_bench --benchmarks=readwhilewriting --threads=8 --use_existing_db \
+                     --num=200000";
+        assert_eq!(
+            on_lines(words, "  --baseline '", [" '\\", "'"]),
+            "  --baseline 'db_bench --benchmarks=readwhilewriting --threads=8 '\\\n\
+             '--use_existing_db --num=200000"
+        );
+        assert_eq!(on_lines("a b", "x ", [" \\", "  "]), "x a b");
+    }
 }

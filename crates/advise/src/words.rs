@@ -4,8 +4,10 @@ use crate::gate::{Gate, TOLERANCE};
 use crate::here::Here;
 use crate::question::Question;
 use crate::runs::{Advice, Point};
+use crate::validation::{CONFIDENCE, CONFIDENCE_NOTHING};
 use crate::verdict::{Class, FLAT, Verdict};
 use locklab_replay::Program;
+use locklab_sim::Waiters;
 
 /// What is known of a point.
 pub(crate) struct Summary<'a> {
@@ -195,8 +197,15 @@ fn what_if(summaries: &[Summary<'_>], question: &Question) -> Option<String> {
 }
 
 /// The lock to confirm first: the best that helps somewhere, collapses nowhere, and
-/// can take the place of a program's locks.
-pub(crate) fn to_confirm(summaries: &[Summary<'_>], question: &Question) -> Option<usize> {
+/// can take the place of a program's locks. Where the program has more threads than
+/// its machine has CPUs, its waiters sleep: there those that only spin collapse.
+pub(crate) fn to_confirm(
+    summaries: &[Summary<'_>],
+    program: &Program,
+    question: &Question,
+) -> Option<usize> {
+    let crowded = program.threads.len() > program.running();
+    let spins = |number: usize| question.locks[number].waiters == Waiters::Spin;
     let collapses = |number: usize| {
         summaries.iter().any(|summary| {
             summary
@@ -209,6 +218,7 @@ pub(crate) fn to_confirm(summaries: &[Summary<'_>], question: &Question) -> Opti
     helping
         .filter(|(number, verdict)| verdict.class == Class::Helps && !collapses(*number))
         .filter(|(number, _)| question.locks[*number].can_be_tried())
+        .filter(|(number, _)| !(crowded && spins(*number)))
         .max_by(|a, b| a.1.ratio.total_cmp(&b.1.ratio))
         .map(|(number, _)| *number)
 }
@@ -221,13 +231,12 @@ pub(crate) fn paragraph(
     question: &Question,
 ) -> String {
     let mut words = vec![bound(summaries, question)];
-    if summaries
+    let some = summaries
         .iter()
-        .any(|summary| summary.most() >= 100.0 * FLAT)
-    {
-        words.push(classes(summaries, question));
-    } else {
-        words.push("Leave the lock as it is.".to_owned());
+        .any(|summary| summary.most() >= 100.0 * FLAT);
+    match some {
+        true => words.push(classes(summaries, question)),
+        false => words.push("Leave the lock as it is.".to_owned()),
     }
     let mut limits: Vec<&str> = summaries
         .iter()
@@ -246,8 +255,12 @@ pub(crate) fn paragraph(
         );
     }
     words.push(format!(
-        "As recorded, the model gave {:.2} times the program's own rate.",
-        advice.gate.ratio()
+        "As recorded, the model gave {:.2} times the program's own rate. {}",
+        advice.gate.ratio(),
+        match some {
+            true => CONFIDENCE,
+            false => CONFIDENCE_NOTHING,
+        }
     ));
     words.retain(|words| !words.is_empty());
     words.join(" ")
@@ -262,7 +275,8 @@ pub(crate) fn not_seen(program: &Program, gate: &Gate) -> Vec<String> {
     let mut reasons = Vec::new();
     if recorded.unmatched_ns > 0.05 * lived {
         reasons.push(format!(
-            "for {} of the time threads waited for conditions that no recorded signal ended",
+            "for {} of the time threads waited for files, or for conditions that no recorded signal \
+             ended",
             part(recorded.unmatched_ns)
         ));
     }
@@ -285,7 +299,7 @@ pub(crate) fn not_seen(program: &Program, gate: &Gate) -> Vec<String> {
     };
     if gate.ratio() > 1.0 + TOLERANCE || here > 1.0 + TOLERANCE {
         reasons.push(
-            "the program waits for something that looks like work: sleeps, I/O, semaphores, locks \
+            "the program waits for something that looks like work: I/O, semaphores, locks \
              that are not of pthread, memory that several threads write"
                 .to_owned(),
         );

@@ -3,7 +3,7 @@
 //! nothing.
 
 use crate::replay::Act;
-use crate::stage::Stage;
+use crate::stage::{Stage, sleep_exactly};
 use crate::turn::{Done, Kind, Taken, Turns, Worker};
 use locklab_locks::{NativePlatform, RawLock};
 use std::cell::Cell;
@@ -103,6 +103,7 @@ impl<'a, L: RawLock<NativePlatform>> Replayed<'a, L> {
 impl<'a, L: RawLock<NativePlatform>> Turns<'a, L> for Replayed<'a, L> {
     unsafe fn new(worker: &Worker<'a>) -> Self {
         let stage = worker.stage.expect("a replay has a stage");
+        sleep_exactly();
         let replayed = Self {
             at: Cell::new(stage.part.start),
             stage,

@@ -88,7 +88,10 @@ impl Recorded {
     fn program(&self) -> &str {
         let command = &self.trace.info.command;
         let word = command.split(' ').next().unwrap_or(command);
-        word.rsplit('/').next().unwrap_or(word)
+        word.rsplit('/')
+            .next()
+            .unwrap_or(word)
+            .trim_end_matches(',')
     }
 
     /// What to think of it, in a sentence.
@@ -102,6 +105,10 @@ impl Recorded {
             );
         }
         let acquired: u64 = waiting.locks.iter().map(|lock| lock.counts.acquired).sum();
+        if acquired == 0 && self.trace.info.source != Source::Program {
+            return "No lock was acquired in it: perf lost the begin or the end of each wait."
+                .into();
+        }
         if acquired == 0 {
             let own = LOCKS_OF_RUNTIMES
                 .iter()
@@ -295,8 +302,9 @@ impl Recorded {
             fact("Had no work", part(waiting.sum(|t| t.idle))),
             fact("Preempted", format!("{} times", grouped(waiting.sum(|t| t.preempted)))),
         ]).note(
-            "had no work: waited for conditions (with the mutex that they take again) and ends of \
-             threads. Sleeps, I/O, semaphores and locks of other libraries count as work.",
+            "had no work: slept, or waited for conditions (with the mutex that they take again), \
+             ends of threads, and files by poll, select or epoll. Other I/O, semaphores and locks \
+             of other libraries count as work.",
         ));
         if !self.sites.is_empty() {
             document.push(self.hottest());

@@ -51,7 +51,7 @@ pub(crate) struct ThreadTimes {
     pub(crate) waited: u64,
     /// In releases of locks that others wanted: they are woken there.
     pub(crate) woke: u64,
-    /// For conditions and ends of threads: it had nothing to do.
+    /// For conditions, ends of threads and files, and asleep: it had nothing to do.
     pub(crate) idle: u64,
     /// How often the system took the CPU from it against its will.
     pub(crate) preempted: u64,
@@ -112,7 +112,7 @@ struct Running {
     asks: Option<Asks>,
     /// The lock that it releases, since when, and whether others want it.
     releases: Option<(usize, u64, bool)>,
-    /// It waits for a condition or a thread since then; the lock and the stack of
+    /// It waits for a condition, a thread or a file, or sleeps, since then; the lock and the stack of
     /// the first.
     idle: Option<(u64, Option<(usize, usize)>)>,
     /// Locks that it holds: since when, and the site.
@@ -266,11 +266,11 @@ impl Reading {
                 self.given_up(thread, lock, tick);
                 self.running[thread].idle = Some((tick, Some((lock, site))));
             }
-            Event::Join { .. } => {
+            Event::Join { .. } | Event::Sleep { .. } => {
                 self.waiting.operations += 1;
                 self.running[thread].idle = Some((tick, None));
             }
-            Event::Woken { .. } | Event::Joined => self.awake(thread, tick),
+            Event::Woken { .. } | Event::Joined | Event::Slept => self.awake(thread, tick),
             Event::Stack { number, frames } => {
                 let site = self.site(image, frames.addresses().collect());
                 self.running[thread].stacks.insert(number, site);
@@ -362,8 +362,8 @@ impl Reading {
         }
     }
 
-    /// A thread waits for a condition or a thread no longer; after the first it
-    /// holds the lock again.
+    /// A thread neither sleeps nor waits for a condition or a thread any longer; after
+    /// a condition it holds the lock again.
     fn awake(&mut self, thread: usize, tick: u64) {
         if let Some((since, lock)) = self.running[thread].idle.take() {
             self.waiting.threads[thread].idle += tick - since;

@@ -138,6 +138,20 @@ fn a_wait_is_that_for_the_holder_and_a_condition_is_none() {
 }
 
 #[test]
+fn sleeps_and_waits_for_files_are_no_work() {
+    let Some((status, text, json)) = run("sleep") else {
+        return;
+    };
+    assert_eq!(status, 7);
+    assert!(
+        json["threads"][0]["idle_ns"].as_f64().unwrap() > 89e6,
+        "{text}"
+    );
+    // Two pairs and nine sleeps.
+    assert_eq!(json["operations"], 13);
+}
+
+#[test]
 fn rwlocks_and_tries_are_recorded_with_what_they_got() {
     let Some((status, _, json)) = run("readers") else {
         return;

@@ -14,7 +14,8 @@ use crate::thread::{self, State, current};
 use core::ffi::c_void;
 use core::ptr::NonNull;
 use core::sync::atomic::Ordering;
-use libc::{c_int, clockid_t, pthread_attr_t, pthread_t, timespec};
+use libc::{c_int, c_uint, clockid_t, pthread_attr_t, pthread_t, timespec};
+use libc::{epoll_event, fd_set, nfds_t, pollfd, sigset_t, timeval};
 use libc::{pthread_cond_t as Cond, pthread_mutex_t as Mutex, pthread_rwlock_t as Rwlock};
 use locklab_trace::{Access, Attempt, Event};
 
@@ -97,7 +98,7 @@ fn acquire<T: Lock>(
     operation: impl FnOnce() -> c_int,
 ) -> c_int {
     // SAFETY: the caller's promises are those of POSIX.
-    if unsafe { T::looks_free(lock) }
+    if unsafe { T::looks_free(lock, access.shared) }
         && let Some(result) = taken(lock, access, site)
     {
         return result;
@@ -219,6 +220,15 @@ fn wait(
             timed_out: result != 0,
         },
     )
+}
+
+/// A sleep, or a wait for files. One that does not wait is not recorded.
+#[inline(always)]
+fn asleep(timed: bool, waits: bool, operation: impl FnOnce() -> c_int) -> c_int {
+    if !waits {
+        return operation();
+    }
+    recorded(|_| Event::Sleep { timed }, operation, |_| Event::Slept)
 }
 
 /// The signal is recorded before the waiters can be seen to run.
@@ -409,5 +419,36 @@ export! {
         pthread_cond_broadcast => COND_BROADCAST signal(condition, true);
         cnd_signal => CND_SIGNAL signal(condition, false);
         cnd_broadcast => CND_BROADCAST signal(condition, true);
+    }
+
+    (for_: *const timespec, left: *mut timespec) from [] {
+        nanosleep => NANOSLEEP asleep(true, true);
+    }
+    (clock: clockid_t, flags: c_int, until: *const timespec, left: *mut timespec) from [] {
+        clock_nanosleep => CLOCK_NANOSLEEP asleep(true, true);
+    }
+    (microseconds: c_uint) from [] {
+        usleep => USLEEP asleep(true, microseconds > 0);
+    }
+    (seconds: c_uint) from [] {
+        sleep => SLEEP asleep(true, seconds > 0);
+    }
+    (files: *mut pollfd, number: nfds_t, milliseconds: c_int) from [] {
+        poll => POLL asleep(number == 0, milliseconds != 0);
+    }
+    (files: *mut pollfd, number: nfds_t, until: *const timespec, mask: *const sigset_t) from [] {
+        ppoll => PPOLL asleep(number == 0, true);
+    }
+    (number: c_int, read: *mut fd_set, write: *mut fd_set, except: *mut fd_set, until: *mut timeval) from [] {
+        select => SELECT asleep(number == 0, true);
+    }
+    (number: c_int, read: *mut fd_set, write: *mut fd_set, except: *mut fd_set, until: *const timespec, mask: *const sigset_t) from [] {
+        pselect => PSELECT asleep(number == 0, true);
+    }
+    (file: c_int, events: *mut epoll_event, most: c_int, milliseconds: c_int) from [] {
+        epoll_wait => EPOLL_WAIT asleep(false, milliseconds != 0);
+    }
+    (file: c_int, events: *mut epoll_event, most: c_int, milliseconds: c_int, mask: *const sigset_t) from [] {
+        epoll_pwait => EPOLL_PWAIT asleep(false, milliseconds != 0);
     }
 }

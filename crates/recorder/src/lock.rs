@@ -2,9 +2,10 @@
 //!
 //! An operation that is sure to take no time needs one look at the clock and one
 //! record instead of two, which is most of what recording costs. The first word
-//! of glibc's locks is 0 while they are free, and that of a plain mutex is 1
-//! while it is held and nobody waits. Both are hints: what they lead to is right
-//! whatever the word says, so that other layouts cost time and nothing else.
+//! of glibc's mutexes is 0 while they are free, and that of a plain one is 1
+//! while it is held and nobody waits; that of its rwlocks says whether readers or
+//! writers have it. All are hints: what they lead to is right whatever the word
+//! says, so that other layouts cost time and nothing else.
 
 use crate::real;
 use core::sync::atomic::{AtomicU32, Ordering};
@@ -18,15 +19,12 @@ pub(crate) trait Lock: Sized {
     /// As of POSIX.
     unsafe fn attempt(lock: *mut Self, shared: bool) -> c_int;
 
-    /// Whether nobody seems to hold the lock.
+    /// Whether nobody seems to hold the lock who keeps a thread out that wants it
+    /// (`shared`: to read).
     ///
     /// # Safety
     /// It points to a lock.
-    #[inline(always)]
-    unsafe fn looks_free(lock: *mut Self) -> bool {
-        // SAFETY: of the caller.
-        unsafe { word(lock, 0) == Some(0) }
-    }
+    unsafe fn looks_free(lock: *mut Self, shared: bool) -> bool;
 
     /// Whether nobody seems to wait for the lock, which is held: then its
     /// release wakes nobody. Who begins to wait just now is missed, and woken at
@@ -39,7 +37,7 @@ pub(crate) trait Lock: Sized {
 
 impl Lock for Mutex {
     #[inline(always)]
-    unsafe fn looks_free(lock: *mut Self) -> bool {
+    unsafe fn looks_free(lock: *mut Self, _: bool) -> bool {
         will_write(lock);
         // SAFETY: of the caller.
         unsafe { word(lock, 0) == Some(0) }
@@ -67,7 +65,26 @@ impl Lock for Mutex {
     }
 }
 
+/// The low bits of a rwlock's first word, above which the readers are counted: writers
+/// have it, a writer has it or waits, readers of a kind that prefers writers wait.
+const WRITING: u32 = 1;
+const WRITER: u32 = 2;
+const NO_READERS: u32 = 7;
+/// Where the number of other writers stands that wait, in words.
+const WRITERS: usize = 1;
+
 impl Lock for Rwlock {
+    #[inline(always)]
+    unsafe fn looks_free(lock: *mut Self, shared: bool) -> bool {
+        will_write(lock);
+        // SAFETY: of the caller.
+        let first = unsafe { word(lock, 0) };
+        first.is_some_and(|first| match shared {
+            true => first & NO_READERS == 0,
+            false => first & !WRITING == 0,
+        })
+    }
+
     #[inline(always)]
     unsafe fn attempt(lock: *mut Self, shared: bool) -> c_int {
         let attempt = match shared {
@@ -79,8 +96,15 @@ impl Lock for Rwlock {
     }
 
     #[inline(always)]
-    unsafe fn has_no_waiters(_: *mut Self) -> bool {
-        false
+    unsafe fn has_no_waiters(lock: *mut Self) -> bool {
+        will_write(lock);
+        // SAFETY: of the caller.
+        let (first, writers) = unsafe { (word(lock, 0), word(lock, WRITERS)) };
+        match first {
+            Some(first) if first & NO_READERS == 0 => true,
+            Some(first) => first == WRITING | WRITER && writers == Some(0),
+            None => false,
+        }
     }
 }
 

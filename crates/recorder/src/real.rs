@@ -3,7 +3,8 @@
 use core::ffi::CStr;
 use core::marker::PhantomData;
 use core::sync::atomic::{AtomicPtr, Ordering};
-use libc::{c_int, c_void, clockid_t, pthread_attr_t, pthread_t, timespec};
+use libc::{c_int, c_uint, c_void, clockid_t, pthread_attr_t, pthread_t, timespec};
+use libc::{epoll_event, fd_set, nfds_t, pollfd, sigset_t, timeval};
 use libc::{pthread_cond_t as Cond, pthread_mutex_t as Mutex, pthread_rwlock_t as Rwlock};
 
 /// What a thread runs.
@@ -106,4 +107,18 @@ real! {
     CREATE = c"pthread_create":
         fn(*mut pthread_t, *const pthread_attr_t, Start, *mut c_void);
     JOIN = c"pthread_join": fn(pthread_t, *mut *mut c_void);
+    NANOSLEEP = c"nanosleep": fn(*const timespec, *mut timespec);
+    CLOCK_NANOSLEEP = c"clock_nanosleep":
+        fn(clockid_t, c_int, *const timespec, *mut timespec);
+    USLEEP = c"usleep": fn(c_uint);
+    // It returns an unsigned number of as many bits, which is handed on as it is.
+    SLEEP = c"sleep": fn(c_uint);
+    POLL = c"poll": fn(*mut pollfd, nfds_t, c_int);
+    PPOLL = c"ppoll": fn(*mut pollfd, nfds_t, *const timespec, *const sigset_t);
+    SELECT = c"select": fn(c_int, *mut fd_set, *mut fd_set, *mut fd_set, *mut timeval);
+    PSELECT = c"pselect":
+        fn(c_int, *mut fd_set, *mut fd_set, *mut fd_set, *const timespec, *const sigset_t);
+    EPOLL_WAIT = c"epoll_wait": fn(c_int, *mut epoll_event, c_int, c_int);
+    EPOLL_PWAIT = c"epoll_pwait":
+        fn(c_int, *mut epoll_event, c_int, c_int, *const sigset_t);
 }

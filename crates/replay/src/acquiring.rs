@@ -1,10 +1,10 @@
 //! What becomes of the records of a lock that is acquired, refused or given up: steps,
 //! and what they say of the lock. It must never read a record of anything else.
 
-use crate::moved::Section;
+use crate::moved::{Fetch, Place, Section};
 use crate::program::{Site, Step};
 use crate::reading::Reading;
-use crate::thread::{Asks, Hold};
+use crate::thread::{Asks, Before, Hold};
 use crate::timeline::Stretch;
 
 /// A thread that waited so long for a lock has called the system, and may have slept.
@@ -24,6 +24,7 @@ impl Reading<'_> {
         // Another thread may have come later, and first.
         let overtaken = used.acquired >= asks.since && used.acquired > 0;
         used.acquired = tick;
+        let touched = used.touched.replace(thread);
         let mut again = false;
         let mut last = None;
         if asks.shared {
@@ -50,6 +51,7 @@ impl Reading<'_> {
         let hold = Hold {
             lock: asks.lock,
             since: tick,
+            site,
             step: counts && !again,
             section: None,
         };
@@ -82,12 +84,24 @@ impl Reading<'_> {
                     after_other: last != thread,
                     slept: self.trace.nanoseconds(took) >= SLEPT_NS,
                     ticks: 0,
-                    before_ns: match running.steps.last() {
-                        Some(Step::Work(before)) if tick == asks.since => Some(*before),
-                        _ => None,
-                    },
                 };
                 hold.section = Some((section, running.waited));
+            }
+            if let (Some(touched), Some(site), Some(Step::Work(before))) =
+                (touched, site, running.steps.last())
+                && tick == asks.since
+            {
+                self.fetches.push(Fetch {
+                    place: Place {
+                        lock: asks.lock,
+                        site,
+                        releases: false,
+                    },
+                    thread,
+                    step: running.steps.len() - 1,
+                    of_other: touched != thread,
+                    before_ns: *before,
+                });
             }
             running.push(Step::Acquire { lock, shared });
         }
@@ -132,9 +146,42 @@ impl Reading<'_> {
         }
     }
 
+    /// What was before the release of a lock.
+    pub(crate) fn before(&self, thread: usize, lock: usize) -> Option<Before> {
+        let mut holds = self.running[thread].holds.iter().rev();
+        let site = holds.find(|hold| hold.lock == lock)?.site?;
+        let of_other = self.uses[lock].touched? != thread;
+        Some(Before { site, of_other })
+    }
+
+    /// A release took no time that was recorded: what fetching the lock's line took is
+    /// in the work before it. Only readers find it elsewhere.
+    pub(crate) fn released_at_once(&mut self, thread: usize, lock: usize, before: Before) {
+        let Before { site, of_other } = before;
+        let [.., Step::Work(work), Step::Release { lock: released }] =
+            self.running[thread].steps[..]
+        else {
+            return;
+        };
+        if released as usize == lock && self.locks[lock].shared {
+            self.fetches.push(Fetch {
+                place: Place {
+                    lock,
+                    site,
+                    releases: true,
+                },
+                thread,
+                step: self.running[thread].steps.len() - 2,
+                of_other,
+                before_ns: work,
+            });
+        }
+    }
+
     /// A thread holds a lock no longer.
     pub(crate) fn given_up(&mut self, thread: usize, lock: usize, tick: u64) {
         let used = &mut self.uses[lock];
+        used.touched = Some(thread);
         match used.owner {
             Some((owner, depth)) if depth > 1 => used.owner = Some((owner, depth - 1)),
             Some(_) => used.owner = None,

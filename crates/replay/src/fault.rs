@@ -11,6 +11,8 @@ pub enum Fault {
     NoLock,
     /// One thread took locks.
     OneThread,
+    /// One thread took locks in the part that would be run again.
+    OneThreadThere,
     /// A part of the file is missing or damaged, so who waited for whom is not
     /// known.
     NotWhole,
@@ -30,6 +32,10 @@ impl fmt::Display for Fault {
                  brings itself (Rust, Go, Java) are not seen"
             }
             Self::OneThread => "nothing to gain: only one thread takes locks, and never waits",
+            Self::OneThreadThere => {
+                "nothing to gain: where most locks are taken, one thread takes them all, and \
+                 never waits"
+            }
             Self::WaitsOnly => {
                 "perf recorded waits only, and how long locks were held is not known; record \
                  lock_acquire, lock_acquired and lock_release of a kernel with lockdep"

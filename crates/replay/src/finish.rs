@@ -28,7 +28,7 @@ impl Reading<'_> {
             .filter(|running| !running.sites.is_empty());
         match taking.count() {
             0 => return Err(Fault::NoLock),
-            1 if !limits.one_thread => return Err(Fault::OneThread),
+            1 if !limits.one_thread => return Err(Fault::OneThreadThere),
             _ => {}
         }
         let Moves { lengths, fetch_ns } = self.without_moves();
@@ -187,21 +187,22 @@ impl Reading<'_> {
             lock.moved_ns = ticks.map(|ticks| self.trace.nanoseconds(ticks));
         }
         let sections = std::mem::take(&mut self.sections);
-        let fetched = fetched(&sections);
         for section in sections.iter().filter(|section| section.after_other) {
             let ns = self.nanoseconds(moved[section.lock].unwrap_or(0));
             let steps = &mut self.running[section.thread].steps;
             shorten(steps, section.step, ns);
-            if section.before_ns.is_some()
-                && let Some(Step::Work(before)) = steps.get_mut(section.step.wrapping_sub(1))
-            {
-                let fetched = fetched.get(&(section.lock, section.site));
-                *before = before.saturating_sub(fetched.copied().unwrap_or(0));
+        }
+        let fetches = std::mem::take(&mut self.fetches);
+        let fetched = fetched(&fetches);
+        for fetch in fetches.iter().filter(|fetch| fetch.of_other) {
+            let steps = &mut self.running[fetch.thread].steps;
+            if let Some(Step::Work(before)) = steps.get_mut(fetch.step) {
+                *before = before.saturating_sub(fetched.get(&fetch.place).copied().unwrap_or(0));
             }
         }
         Moves {
             lengths: lengths(&sections, &moved),
-            fetch_ns: mean_fetch(&sections, &fetched),
+            fetch_ns: mean_fetch(&fetches, &fetched),
         }
     }
 }

@@ -27,29 +27,47 @@ pub(crate) struct Section {
     /// Whether it slept before it had the lock: what that costs is no data that moved.
     pub(crate) slept: bool,
     pub(crate) ticks: u64,
-    /// What it computed before, in nanoseconds, if only the end of the acquisition was
-    /// recorded, so that what that took is in it.
-    pub(crate) before_ns: Option<u64>,
 }
 
-/// The longest that one line takes from CPU to CPU, in nanoseconds: acquisitions of
+/// An operation of which one time was recorded, so that what it took to fetch the line
+/// of its lock is in the work before it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Fetch {
+    pub(crate) place: Place,
+    /// Its thread, and the step that computes before it.
+    pub(crate) thread: usize,
+    pub(crate) step: usize,
+    /// Whether another thread's operation on the lock was the last before.
+    pub(crate) of_other: bool,
+    /// What seems to be computed before it, in nanoseconds.
+    pub(crate) before_ns: u64,
+}
+
+/// Where in the program a lock is acquired or released.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Place {
+    pub(crate) lock: usize,
+    /// Where it is, or was, acquired.
+    pub(crate) site: usize,
+    pub(crate) releases: bool,
+}
+
+/// The longest that one line takes from CPU to CPU, in nanoseconds: operations on
 /// a free lock take no longer.
 const LINE_NS: u64 = 250;
 
 /// No line comes from another CPU in less, in nanoseconds.
 const LEAST_NS: f64 = 10.0;
 
-/// By how many nanoseconds an acquisition takes longer whose lock another thread had,
-/// by place in the program: as much longer as what seems to be computed before it. The
-/// shorter half is compared, because in a long time another thread is likelier to have
-/// had it.
-pub(crate) fn fetched(sections: &[Section]) -> BTreeMap<(usize, usize), u64> {
-    let mut places: BTreeMap<(usize, usize), [Vec<u64>; 2]> = BTreeMap::new();
-    for section in sections {
-        if let Some(before) = section.before_ns {
-            let place = places.entry((section.lock, section.site)).or_default();
-            place[usize::from(section.after_other)].push(before);
-        }
+/// By how many nanoseconds an operation takes longer if another thread had the line of
+/// its lock, by place in the program: as much longer as what seems to be computed before
+/// it. The shorter half is compared, because in a long time another thread is likelier
+/// to have had it.
+pub(crate) fn fetched(fetches: &[Fetch]) -> BTreeMap<Place, u64> {
+    let mut places: BTreeMap<Place, [Vec<u64>; 2]> = BTreeMap::new();
+    for fetch in fetches {
+        let place = places.entry(fetch.place).or_default();
+        place[usize::from(fetch.of_other)].push(fetch.before_ns);
     }
     let longer = |(place, [mut own, mut other]): (_, [Vec<u64>; 2])| {
         let enough = own.len() >= FEWEST && other.len() >= FEWEST;
@@ -59,17 +77,12 @@ pub(crate) fn fetched(sections: &[Section]) -> BTreeMap<(usize, usize), u64> {
     places.into_iter().filter_map(longer).collect()
 }
 
-/// The mean of what fetching took, over all acquisitions that did; none if no place
+/// The mean of what fetching took, over all operations that did; none if no place
 /// says what it took.
-pub(crate) fn mean_fetch(
-    sections: &[Section],
-    fetched: &BTreeMap<(usize, usize), u64>,
-) -> Option<f64> {
-    let of = |section: &Section| match section.after_other && section.before_ns.is_some() {
-        true => fetched.get(&(section.lock, section.site)),
-        false => None,
-    };
-    let all: Vec<u64> = sections.iter().filter_map(of).copied().collect();
+pub(crate) fn mean_fetch(fetches: &[Fetch], fetched: &BTreeMap<Place, u64>) -> Option<f64> {
+    let of_other = fetches.iter().filter(|fetch| fetch.of_other);
+    let of = |fetch: &Fetch| fetched.get(&fetch.place).copied();
+    let all: Vec<u64> = of_other.filter_map(of).collect();
     let mean = all.iter().sum::<u64>() as f64 / all.len().max(1) as f64;
     // Where both took as long, nothing was fetched, or not noticed.
     (mean >= LEAST_NS).then_some(mean)
@@ -188,7 +201,6 @@ mod tests {
             after_other,
             slept,
             ticks,
-            before_ns: None,
         }
     }
 
@@ -209,17 +221,25 @@ mod tests {
 
     #[test]
     fn what_fetching_the_lock_took_is_told_from_what_was_computed_before() {
-        let one = |after_other, before| Section {
-            before_ns: Some(before),
-            ..section(3, after_other, false, 10)
+        let place = Place {
+            lock: 1,
+            site: 3,
+            releases: false,
+        };
+        let one = |of_other, before_ns| Fetch {
+            place,
+            thread: 0,
+            step: 0,
+            of_other,
+            before_ns,
         };
         // Sometimes another had it because the thread computed for long.
-        let sections = [one(false, 100), one(true, 160), one(true, 9000)].repeat(FEWEST);
-        let found = fetched(&sections);
-        assert_eq!(found, BTreeMap::from([((1, 3), 60)]));
-        assert_eq!(mean_fetch(&sections, &found), Some(60.0));
-        assert_eq!(mean_fetch(&sections, &BTreeMap::new()), None);
-        assert_eq!(fetched(&sections[..9]), BTreeMap::new());
+        let fetches = [one(false, 100), one(true, 160), one(true, 9000)].repeat(FEWEST);
+        let found = fetched(&fetches);
+        assert_eq!(found, BTreeMap::from([(place, 60)]));
+        assert_eq!(mean_fetch(&fetches, &found), Some(60.0));
+        assert_eq!(mean_fetch(&fetches, &BTreeMap::new()), None);
+        assert_eq!(fetched(&fetches[..9]), BTreeMap::new());
     }
 
     #[test]

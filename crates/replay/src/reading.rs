@@ -2,7 +2,7 @@
 
 use crate::cause::Cause;
 use crate::channels::Channels;
-use crate::moved::Section;
+use crate::moved::{Fetch, Section};
 use crate::program::{Lock, Module, Site, Step};
 use crate::thread::{Asks, Hold, Idle, Releases, Running};
 use crate::timeline::Stretch;
@@ -20,6 +20,8 @@ pub(crate) struct Use {
     /// When it was acquired last, and by which thread alone.
     pub(crate) acquired: u64,
     pub(crate) last: Option<usize>,
+    /// The thread that acquired or released it last, also as a reader.
+    pub(crate) touched: Option<usize>,
     /// When the last release began that may have woken a waiter.
     pub(crate) woke: Option<u64>,
 }
@@ -51,6 +53,8 @@ pub(crate) struct Reading<'a> {
     pub(crate) acquisitions: usize,
     /// The sections of which is known who had the lock before.
     pub(crate) sections: Vec<Section>,
+    /// Operations whose lock was perhaps fetched in the work before them.
+    pub(crate) fetches: Vec<Fetch>,
     /// When locks were held and waited for.
     pub(crate) stretches: Vec<Stretch>,
 }
@@ -86,6 +90,7 @@ impl<'a> Reading<'a> {
             whole,
             acquisitions: 0,
             sections: Vec::new(),
+            fetches: Vec::new(),
             stretches: Vec::new(),
         };
         for (place, thread) in trace.threads.iter().enumerate() {
@@ -197,6 +202,7 @@ impl<'a> Reading<'a> {
             Event::Release { lock } => {
                 self.worked(thread, tick);
                 let lock = self.lock(image, lock);
+                let before = self.before(thread, lock);
                 self.given_up(thread, lock, tick);
                 let awaited = self.uses[lock].waiters > 0;
                 if awaited {
@@ -206,6 +212,7 @@ impl<'a> Reading<'a> {
                     lock,
                     since: tick,
                     awaited,
+                    before,
                 });
             }
             Event::Released => {
@@ -215,11 +222,15 @@ impl<'a> Reading<'a> {
                         lock,
                         since,
                         awaited,
+                        before,
                     } = release;
                     let mut took = self.within(since, tick);
                     if tick == since {
                         took = self.whole[1];
                         since_then += took;
+                        if let Some(before) = before.filter(|_| self.counts(since)) {
+                            self.released_at_once(thread, lock, before);
+                        }
                     } else if self.counts(since) && self.uses[lock].waiters == 0 {
                         self.free[1].push(took);
                         // Of a lock that is shared all releases have two times.
@@ -243,7 +254,14 @@ impl<'a> Reading<'a> {
                 self.given_up(thread, lock, tick);
                 let cause = Cause::Condition(image, condition);
                 self.channels.waits(cause, 1);
-                self.idles(thread, tick, Some(lock), Some(cause));
+                self.idles(
+                    thread,
+                    Idle {
+                        lock: Some(lock),
+                        cause: Some(cause),
+                        ..Idle::since(tick)
+                    },
+                );
             }
             Event::Woken { timed_out } => self.woken(thread, tick, timed_out),
             Event::Signal {
@@ -270,9 +288,16 @@ impl<'a> Reading<'a> {
             Event::Join { handle } => {
                 self.worked(thread, tick);
                 let cause = self.handles.get(&(image, handle)).copied().map(Cause::End);
-                self.idles(thread, tick, None, cause);
+                let since = Idle::since(tick);
+                self.idles(thread, Idle { cause, ..since });
             }
             Event::Joined => self.woken(thread, tick, false),
+            Event::Sleep { timed } => {
+                self.worked(thread, tick);
+                let since = Idle::since(tick);
+                self.idles(thread, Idle { timed, ..since });
+            }
+            Event::Slept => self.woken(thread, tick, false),
             Event::Ended => {
                 self.worked(thread, tick);
                 self.running[thread].ended = Some(tick);
@@ -305,15 +330,16 @@ impl<'a> Reading<'a> {
         }
     }
 
-    fn idles(&mut self, thread: usize, tick: u64, lock: Option<usize>, cause: Option<Cause>) {
-        self.running[thread].idle = Some(Idle {
-            since: tick,
-            lock,
-            cause,
-        });
+    fn idles(&mut self, thread: usize, idle: Idle) {
+        let running = &mut self.running[thread];
+        running.idle = Some(idle);
+        // A section with a sleep in it does not say how long it computes.
+        for hold in &mut running.holds {
+            hold.section = None;
+        }
     }
 
-    /// A thread no longer waits for another.
+    /// A thread no longer waits for another, or sleeps.
     fn woken(&mut self, thread: usize, tick: u64, timed_out: bool) {
         let Some(idle) = self.running[thread].idle.take() else {
             return;
@@ -342,7 +368,7 @@ impl<'a> Reading<'a> {
             if !matched {
                 running.push(fixed);
             }
-            if matched || timed_out || !whole {
+            if matched || timed_out || idle.timed || !whole {
                 running.matched += idled;
             } else {
                 running.unmatched += idled;
@@ -354,6 +380,7 @@ impl<'a> Reading<'a> {
             self.uses[lock].owner = Some((thread, 1));
             self.uses[lock].acquired = tick;
             self.uses[lock].last = Some(thread);
+            self.uses[lock].touched = Some(thread);
             let running = &mut self.running[thread];
             let step = counts && running.holds.iter().all(|hold| hold.lock != lock);
             if step {
@@ -363,6 +390,7 @@ impl<'a> Reading<'a> {
             let hold = Hold {
                 lock,
                 since: tick,
+                site: None,
                 step,
                 section: None,
             };

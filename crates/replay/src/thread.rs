@@ -50,9 +50,20 @@ pub(crate) struct Releases {
     pub(crate) since: u64,
     /// Whether a thread waited for the lock when it began.
     pub(crate) awaited: bool,
+    /// Who operated on the lock before, if that and the site are known.
+    pub(crate) before: Option<Before>,
 }
 
-/// A wait for another thread.
+/// What was before a release.
+#[derive(Clone, Copy)]
+pub(crate) struct Before {
+    /// Where the lock was acquired.
+    pub(crate) site: usize,
+    /// Whether another thread's operation on it was the last.
+    pub(crate) of_other: bool,
+}
+
+/// A wait for another thread, or a sleep.
 #[derive(Clone, Copy)]
 pub(crate) struct Idle {
     pub(crate) since: u64,
@@ -60,6 +71,20 @@ pub(crate) struct Idle {
     pub(crate) lock: Option<usize>,
     /// What ends it, if that is known.
     pub(crate) cause: Option<Cause>,
+    /// Whether only the time ends it.
+    pub(crate) timed: bool,
+}
+
+impl Idle {
+    /// One that nothing is known to end.
+    pub(crate) fn since(tick: u64) -> Self {
+        Self {
+            since: tick,
+            lock: None,
+            cause: None,
+            timed: false,
+        }
+    }
 }
 
 /// A lock that it holds.
@@ -67,6 +92,8 @@ pub(crate) struct Idle {
 pub(crate) struct Hold {
     pub(crate) lock: usize,
     pub(crate) since: u64,
+    /// Where it was acquired, if that is known.
+    pub(crate) site: Option<usize>,
     /// Whether a step has acquired it, so that a step must release it.
     pub(crate) step: bool,
     /// Its section, if nothing else was held before, as far as it is known when the

@@ -140,6 +140,88 @@ fn a_signal_ends_the_wait_that_it_ended_and_another_is_a_delay() {
 }
 
 #[test]
+fn a_sleep_is_a_delay_and_no_work_and_a_wait_for_files_is_not_known() {
+    let with = |timed| {
+        let mut sleeper = hold(A, 1, [100, 120, 5000]);
+        // Within the section, and after it.
+        sleeper.splice(
+            2..2,
+            [
+                (200, Event::Sleep { timed: true }),
+                (1200, Event::Slept),
+                (1300, Event::Sleep { timed }),
+                (4300, Event::Slept),
+            ],
+        );
+        let mut other = hold(A, 2, [150, 5120, 5200]);
+        other.push((6000, Event::Ended));
+        program(&[sleeper, other], 2).unwrap()
+    };
+    let timed = with(true);
+    assert_eq!(
+        timed.threads[0].steps[1..8],
+        [
+            acquire(0),
+            Step::Work(80),
+            Step::Idle(1000),
+            Step::Work(100),
+            Step::Idle(3000),
+            Step::Work(700),
+            release(0),
+        ]
+    );
+    assert!(timed.can_be_extrapolated());
+    assert_eq!(timed.recorded.unmatched_ns, 0.0);
+    let files = with(false);
+    assert_eq!(files.recorded.unmatched_ns, 3000.0);
+    assert!(!files.can_be_extrapolated());
+}
+
+/// Two threads that read under one lock, each for 100 ns a turn after 300 ns, whose
+/// operations take no time that is recorded. Before every other turn of a thread the
+/// other one reads, and then 80 ns more pass, with the lock's line.
+fn readers() -> Vec<Records> {
+    let access = Access {
+        shared: true,
+        attempt: Attempt::Waits,
+    };
+    let frames = locklab_trace::Frames(&[[7, 0, 0, 0, 0, 0, 0, 0]]);
+    let (lock, stack) = (A, 1);
+    let request = Event::Request {
+        lock,
+        stack,
+        access,
+    };
+    let of_thread = |offset: u64| {
+        let mut records = vec![(offset, Event::Stack { number: 1, frames })];
+        for round in 0..100 {
+            for from in [380, 780] {
+                let from = offset + 880 * round + from;
+                records.extend([
+                    (from, request),
+                    (from, Event::Acquired),
+                    (from + 100, Event::Release { lock }),
+                    (from + 100, Event::Released),
+                ]);
+            }
+        }
+        records
+    };
+    vec![of_thread(0), of_thread(440)]
+}
+
+#[test]
+fn what_fetching_a_shared_lock_took_is_in_no_step() {
+    let program = program(&readers(), 2).unwrap();
+    let recorded = &program.recorded;
+    assert_eq!(recorded.fetch_ns, Some(80.0));
+    assert_eq!(recorded.waited_ns, 0.0);
+    let works = |step: &Step| matches!(step, Step::Work(300));
+    let works = program.threads[1].steps.iter().filter(|step| works(step));
+    assert_eq!(works.count(), 200);
+}
+
+#[test]
 fn births_and_ends_of_threads_are_waited_for() {
     let mut main = vec![(500, Event::Create { thread: 1 })];
     main.extend(hold(A, 1, [600, 620, 700]));
@@ -290,6 +372,22 @@ fn a_limited_window_is_in_the_middle_and_whole() {
 }
 
 #[test]
+fn a_thread_that_is_alone_only_in_the_window_is_not_said_to_be_the_only_one() {
+    let often = (0..4000).flat_map(|turn| {
+        let at = 100 * turn + 1000;
+        hold(A, 1, [at, at + 20, at + 40])
+    });
+    let once = hold(A, 1, [100, 120, 140]);
+    let limits = Limits {
+        acquisitions: 1000,
+        ..Limits::default()
+    };
+    let recorded = trace(&[often.collect(), once], 2);
+    let fault = Program::of(&recorded, &limits).unwrap_err();
+    assert_eq!(fault, Fault::OneThreadThere);
+}
+
+#[test]
 fn what_cannot_be_run_again_is_said_in_a_sentence() {
     assert_eq!(program(&[], 2).unwrap_err(), Fault::Empty);
     let none = vec![(0, Event::Ended)];
@@ -303,6 +401,7 @@ fn what_cannot_be_run_again_is_said_in_a_sentence() {
         Fault::Empty,
         Fault::NoLock,
         Fault::OneThread,
+        Fault::OneThreadThere,
         Fault::NotWhole,
     ] {
         assert!(fault.to_string().len() > 40);

@@ -118,6 +118,8 @@ impl<'a> Decoder<'a> {
                 handle: body.number()?,
             },
             kind::JOINED => Event::Joined,
+            kind::SLEEP => Event::Sleep { timed: flag },
+            kind::SLEPT => Event::Slept,
             kind::STARTED => Event::Started {
                 handle: body.number()?,
                 task: body.number()?,

@@ -194,6 +194,8 @@ impl Encoder {
                 kind::JOIN
             }
             Event::Joined => kind::JOINED,
+            Event::Sleep { timed } => flag(kind::SLEEP, timed),
+            Event::Slept => kind::SLEPT,
             Event::Started { handle, task } => {
                 body.number(handle);
                 body.number(task);

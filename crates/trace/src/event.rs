@@ -117,6 +117,13 @@ pub enum Event<'a> {
     },
     /// That wait has ended.
     Joined,
+    /// It begins to sleep, or to wait until a file has something for it.
+    Sleep {
+        /// Whether only the time ends it.
+        timed: bool,
+    },
+    /// That has ended.
+    Slept,
     /// The thread has begun to run.
     Started {
         /// Its `pthread_t`, by which others join it.
@@ -187,6 +194,8 @@ pub(crate) mod kind {
     pub(crate) const TAKEN: u8 = 20;
     /// A release with its end, at the same time.
     pub(crate) const FREED: u8 = 21;
+    pub(crate) const SLEEP: u8 = 22;
+    pub(crate) const SLEPT: u8 = 23;
 
     /// Where the kind's own bits begin.
     pub(crate) const OWN: u32 = 5;

@@ -86,6 +86,8 @@ fn record() -> impl Strategy<Value = Owned> {
         any::<u64>().prop_map(|thread| Event::Create { thread }),
         any::<u64>().prop_map(|handle| Event::Join { handle }),
         Just(Event::Joined),
+        any::<bool>().prop_map(|timed| Event::Sleep { timed }),
+        Just(Event::Slept),
         (any::<u64>(), any::<u64>()).prop_map(|(handle, task)| Event::Started { handle, task }),
         Just(Event::Ended),
         (any::<u64>(), any::<u64>()).prop_map(|(voluntary, involuntary)| Event::Switches {
@@ -265,7 +267,7 @@ fn what_is_no_recording_is_said_in_a_sentence() {
     other[8] = VERSION as u8 + 1;
     assert_eq!(
         fault(&other).to_string(),
-        "it is a recording of format 3, and this locklab reads format 2: record again, or use \
+        "it is a recording of format 4, and this locklab reads format 3: record again, or use \
          the locklab that recorded it"
     );
 }

@@ -92,7 +92,7 @@ pub fn run(args: &AdviseArgs, common: &Common) -> Result<ExitCode, Error> {
     let (file, trace) = (recordings.file, &recordings.trace);
     let program = match self::program(trace, SPLIT_LOCKS, false) {
         // Nor is there more of it elsewhere, or with more threads.
-        Err(fault @ Fault::OneThread) => {
+        Err(fault @ (Fault::OneThread | Fault::OneThreadThere)) => {
             return nothing(&sentence(&fault.to_string()), 0.0, common);
         }
         program => program.map_err(|fault| failed(file, fault))?,
@@ -116,8 +116,9 @@ pub fn run(args: &AdviseArgs, common: &Common) -> Result<ExitCode, Error> {
         .any(|&threads| threads != program.scaling_threads());
     if others && !program.can_be_extrapolated() {
         return Err(Error::Failed(format!(
-            "{}: for {} % of the time in which threads waited for others, no recorded signal ended \
-             the wait, so other numbers of threads cannot be run; leave out --threads",
+            "{}: for {} % of the time in which threads waited for others, it is not recorded what \
+             ended the wait (a signal of no thread, or input), so other numbers of threads cannot \
+             be run; leave out --threads",
             file.display(),
             percent(100.0 * recorded.unmatched())
         )));

@@ -1,12 +1,16 @@
 /* Threads whose use of locks is known: what a recording has to say of them. */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
+#include <sys/select.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -139,6 +143,24 @@ int main(int count, char **words)
         waitpid(child, &status, 0);
         take(5);
         _exit(status != 0);
+    } else if (strcmp(what, "sleep") == 0) {
+        /* Ten milliseconds each. */
+        struct timespec rest = {.tv_nsec = 10000000};
+        struct timeval until = {.tv_usec = 10000};
+        struct epoll_event event;
+        int files = epoll_create1(0);
+        take(1);
+        if (nanosleep(&rest, 0) || clock_nanosleep(CLOCK_MONOTONIC, 0, &rest, 0) || usleep(10000))
+            return 1;
+        if (poll(0, 0, 10) || ppoll(0, 0, &rest, 0) || select(0, 0, 0, 0, &until)
+            || pselect(0, 0, 0, 0, &rest, 0))
+            return 2;
+        if (epoll_wait(files, &event, 1, 10) || epoll_pwait(files, &event, 1, 10, 0))
+            return 3;
+        /* These do not wait. */
+        if (poll(0, 0, 0) || epoll_wait(files, &event, 1, 0) || sleep(0))
+            return 4;
+        take(1);
     } else if (strcmp(what, "kill") == 0) {
         take(1000);
         raise(SIGKILL);
