@@ -61,12 +61,20 @@ const TYPES: &[(&str, &str)] = &[
         "subject::timed::<P, super::MODULE::Tas<P>>(|()| true)",
     ),
     (
+        "ttas tas.rs",
+        "subject::timed::<P, super::MODULE::Ttas<P>>(|()| true)",
+    ),
+    (
         "ticket.rs",
         "subject::subject::<P, super::MODULE::Ticket<P>>()",
     ),
     (
         "ticket_prop.rs",
         "subject::subject::<P, super::MODULE::TicketProp<P, 4>>()",
+    ),
+    (
+        "virt-spin virt_spin.rs",
+        "subject::timed::<P, super::MODULE::VirtSpin<P>>(|()| true)",
     ),
     (
         "virt-spin-backoff virt_spin.rs",
@@ -83,6 +91,10 @@ const TYPES: &[(&str, &str)] = &[
     (
         "qspinlock.rs",
         "subject::subject::<P, super::MODULE::QSpinlock<P>>()",
+    ),
+    (
+        "qspinlock_virt.rs",
+        "subject::subject::<P, super::MODULE::QSpinlockVirt<P>>()",
     ),
     (
         "qspinlock_pv.rs",
@@ -117,6 +129,14 @@ const TYPES: &[(&str, &str)] = &[
         "subject::subject::<P, super::MODULE::CohortTktTkt<P>>()",
     ),
     (
+        "futex.rs",
+        "subject::subject::<P, super::MODULE::Futex<P>>()",
+    ),
+    (
+        "mplock/anderson.rs",
+        "subject::big::<P, locklab_locks::mplock::Mplock<super::MODULE::AndersonQueue<P, 4>, P>>()",
+    ),
+    (
         "mplock/mcs.rs",
         "subject::big::<P, locklab_locks::mplock::Mplock<super::MODULE::McsQueue<P, 4>, P>>()",
     ),
@@ -127,7 +147,7 @@ const TYPES: &[(&str, &str)] = &[
 ];
 
 /// Locks that others are built of, whose insides these use: copied unchanged.
-const INNER: &[&str] = &["qspinlock.rs", "mcs.rs", "ticket.rs"];
+const INNER: &[&str] = &["qspinlock.rs", "mcs.rs", "ticket.rs", "virt_spin.rs"];
 
 /// What `planted::world` has for them.
 const WORLD: &[&str] = &[
@@ -173,6 +193,7 @@ const WORLD: &[&str] = &[
     "raw::TimedLock",
     "raw::take_until",
     "ticket::before",
+    "virt_spin",
 ];
 
 fn main() {

@@ -103,10 +103,11 @@ unsafe impl<P: Platform, const SLOTS: usize> RawLock<P> for Twa<P, SLOTS> {
 
     const COUNTS: bool = true;
 
+    /// The second to come waits for the last ticket.
     fn about_to_wrap() -> Self {
         Self {
-            next: P::U32::new(u32::MAX),
-            owner: P::U32::new(u32::MAX),
+            next: P::U32::new(u32::MAX - 1),
+            owner: P::U32::new(u32::MAX - 1),
             ..Self::default()
         }
     }

@@ -1,6 +1,7 @@
-//! Mutants that break no promise, and why: each is as good as the source, or
-//! costs speed and nothing else, or what it breaks is beyond the checker, and
-//! then the reason says so.
+//! Mutants that break no promise, and why: each reason names the execution that
+//! cannot happen. Such a mutant is as good as the source, or costs speed and
+//! nothing else, or what it breaks is beyond the checker, and then the reason
+//! says so.
 //!
 //! A reason of `argued.tsv` is bound to its locks and to the text of the source
 //! line, so that it neither excuses another lock's mutant nor outlives what it
@@ -13,7 +14,8 @@ use std::path::Path;
 
 /// One line a reason: the locks, the file, a part of the line and the one
 /// above it (both without their indentation, a space between), what is
-/// changed, and why no promise breaks.
+/// changed (of the platform's changes or of the source; several with `; `
+/// between), and why no promise breaks.
 const REASONS: &str = include_str!("../argued.tsv");
 
 /// Why this change at this place of this lock breaks no promise, if that is
@@ -28,7 +30,7 @@ pub(crate) fn because(lock: &str, place: Place, description: &str) -> Option<&'s
         let is_it = locks.split(' ').any(|of| of == lock)
             && Path::new(place.file).ends_with(file)
             && text.contains(part)
-            && description == change;
+            && change.split("; ").any(|change| change == description);
         is_it.then_some(why)
     })
 }

@@ -12,7 +12,7 @@ mod setting;
 use crate::journal::{Entry, Journal, LOCK, Operation, Place, STATIC};
 use crate::parking::{Lot, World};
 use crate::platform::Loom;
-use locklab_locks::{HELD_LOCKS, HeldLocks, Parking, QueueNodes, VisibleReader};
+use locklab_locks::{HELD_LOCKS, HeldLocks, MAX_CPUS, Parking, QueueNodes, VisibleReader};
 pub(crate) use setting::{NoNode, Setting};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeSet, VecDeque};
@@ -32,8 +32,11 @@ pub(crate) const HOUR: u64 = 3_600_000_000_000;
 /// Choices of each thread in one execution.
 const CHOICES: usize = 2;
 
-/// A NUMA node beyond those for which a lock has room; even.
-const FAR_NODE: usize = 1_000;
+/// A NUMA node beyond those for which a lock has room, and beyond 15 bits; even.
+const FAR_NODE: usize = 40_000;
+
+/// The number of the first CPU of a model whose CPUs have the greatest ones.
+const FIRST_OF_LAST: usize = MAX_CPUS - MAX_THREADS;
 
 /// A panic payload: something was learnt about the lock, begin again.
 pub(crate) struct Again;
@@ -186,9 +189,9 @@ pub fn begin_again() -> ! {
     std::panic::panic_any(Again)
 }
 
-/// Whether locks are told of a hypervisor that does not help them.
+/// Whether locks are told on this CPU of a hypervisor that does not help them.
 pub(crate) fn virtualized() -> bool {
-    setting().virtualized
+    cpu() >= setting().virtualized_from
 }
 
 /// How often some may be preferred.
@@ -438,7 +441,9 @@ pub(crate) fn set_cpu(cpu: usize) {
 
 /// The number that a lock knows this modelled thread by.
 pub(crate) fn number() -> usize {
-    match setting().last_cpus {
+    let setting = setting();
+    match setting.last_cpus {
+        _ if setting.last_names => FIRST_OF_LAST + cpu(),
         true => (cpu() + MAX_THREADS - 1) % MAX_THREADS,
         false => cpu(),
     }
@@ -451,7 +456,13 @@ pub(crate) fn is_numbered() -> bool {
 
 /// The queue nodes of a CPU in this execution.
 pub(crate) fn queue_nodes(cpu: usize) -> &'static QueueNodes<Loom> {
-    RECORD.with(|r| &r.nodes.get()[cpu])
+    let first = match setting().last_names {
+        true => FIRST_OF_LAST,
+        false => 0,
+    };
+    let nodes = RECORD.with(|r| r.nodes.get());
+    let of_cpu = cpu.checked_sub(first).and_then(|place| nodes.get(place));
+    of_cpu.unwrap_or_else(|| panic!("the queue nodes of a CPU that is not there"))
 }
 
 /// The same, of a lock whose waiters park where there is a heavy fence.

@@ -16,8 +16,9 @@ use super::locks::{
 use crate::platform::Loom;
 use crate::property::{
     Property, after_a_failed_try, announced, biased, big_properties, both_sleep, called_back,
-    comes_again_meanwhile, given_up, goes_round_meanwhile, interrupted, interrupted_in_queue,
-    just_made, lets_others_in, loses_races, many_turns, meanwhile, moves_between_nodes,
+    comes_again_meanwhile, given_up, goes_round_meanwhile, in_order_again_and_again,
+    in_order_within_a_node, interrupted, interrupted_in_queue, interrupted_twice, just_made,
+    last_cpus, lets_others_in, loses_races, many_turns, meanwhile, moves_between_nodes,
     neighbour_in_interrupt, one_context, one_writer_between, overtaking_in_one_order,
     overtaking_in_queue, passed_over_in_queue, promises, queue_goes_meanwhile, read_write,
     reader_without_number, readers_at_the_limit, readers_of_each_count, readers_of_one_count,
@@ -135,6 +136,20 @@ pub(crate) fn properties_of_model(name: &str, lock: &Arc<dyn Subject>) -> Vec<Pr
     }
     if lock.info().numa_aware {
         all.push(moves_between_nodes(lock));
+    }
+    if matches!(name, "cna" | "hmcs" | "c-tkt-tkt") {
+        all.push(in_order_within_a_node(lock));
+    }
+    // Whose places are used again by others, or are their CPU's.
+    if matches!(
+        name,
+        "mcs-timeout" | "twa" | "mplock-anderson" | "mplock-mcs"
+    ) {
+        all.push(in_order_again_and_again(lock));
+    }
+    // On hardware the first of them is qspinlock.
+    if matches!(name, "qspinlock-virt" | "qspinlock-pv") {
+        all.extend([interrupted_twice(lock), last_cpus(lock)]);
     }
     for property in &mut all {
         property.orderings_of = property.orderings_of.or(orderings_of(name));

@@ -103,6 +103,34 @@ impl Change {
     }
 }
 
+impl Change {
+    fn description(self) -> String {
+        match self {
+            Self::Weaken { part, from, to } => {
+                let (from, to) = (NAMES[usize::from(from)], NAMES[usize::from(to)]);
+                if part == Part::Fence && to == Ordering::Relaxed {
+                    return format!("{from:?} removed");
+                }
+                format!("{from:?} -> {to:?}")
+            }
+            Self::Omit => "write left out".into(),
+            Self::Repeat => "write made twice".into(),
+            Self::Delay => "store after what follows it".into(),
+            Self::DelayMore => "store after the two that follow it".into(),
+            Self::Split => "not one step: a load, then a store".into(),
+            Self::Pretend => "says it has written, and has not".into(),
+            Self::Invert => "success and failure confused".into(),
+            Self::NoWait => "wait left out".into(),
+            Self::NegateWait => "condition of the wait negated".into(),
+            Self::Patient => "patience without end".into(),
+            Self::NoWake => "wake-up left out".into(),
+            Self::Unbounded => "bound never reached".into(),
+            Self::OneMore => "bound one higher".into(),
+            Self::OneNumber => "every CPU has the number 0".into(),
+        }
+    }
+}
+
 /// A kind of operation, as far as it matters to how it can be changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Kind {
@@ -177,29 +205,7 @@ impl Mutation {
 
     /// What was there and what is, as "Acquire -> Relaxed".
     pub fn description(&self) -> String {
-        match self.change {
-            Change::Weaken { part, from, to } => {
-                let (from, to) = (NAMES[usize::from(from)], NAMES[usize::from(to)]);
-                if part == Part::Fence && to == Ordering::Relaxed {
-                    return format!("{from:?} removed");
-                }
-                format!("{from:?} -> {to:?}")
-            }
-            Change::Omit => "write left out".into(),
-            Change::Repeat => "write made twice".into(),
-            Change::Delay => "store after what follows it".into(),
-            Change::DelayMore => "store after the two that follow it".into(),
-            Change::Split => "not one step: a load, then a store".into(),
-            Change::Pretend => "says it has written, and has not".into(),
-            Change::Invert => "success and failure confused".into(),
-            Change::NoWait => "wait left out".into(),
-            Change::NegateWait => "condition of the wait negated".into(),
-            Change::Patient => "patience without end".into(),
-            Change::NoWake => "wake-up left out".into(),
-            Change::Unbounded => "bound never reached".into(),
-            Change::OneMore => "bound one higher".into(),
-            Change::OneNumber => "every CPU has the number 0".into(),
-        }
+        self.change.description()
     }
 
     /// What is called at its place, in one line; the name of what is no access
@@ -413,6 +419,30 @@ pub(crate) fn with<R>(mutation: Option<Mutation>, f: impl FnOnce() -> R) -> R {
     }
     let _restore = Restore(ACTIVE.replace(mutation));
     f()
+}
+
+/// Whether a change that the platform makes has this description.
+#[cfg(test)]
+pub(crate) fn is_described_as(text: &str) -> bool {
+    use Kind::{Add, CompareExchange, Number, PatientWait, Preference, Store, Swap, Wait, Wake};
+    let kinds = [
+        Store,
+        Swap,
+        Add,
+        CompareExchange,
+        Wait,
+        PatientWait,
+        Wake,
+        Preference,
+        Number,
+    ];
+    let of_kinds = kinds
+        .iter()
+        .flat_map(|kind| kind.changes(Ordering::Release));
+    let mut structure = of_kinds.chain(&[Change::Delay, Change::DelayMore]);
+    let mut orderings = text.split(" -> ");
+    let is_ordering = |name: &str| NAMES.iter().any(|order| format!("{order:?}") == name);
+    structure.any(|change| change.description() == text) || orderings.all(is_ordering)
 }
 
 #[cfg(test)]

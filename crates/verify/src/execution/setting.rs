@@ -22,8 +22,8 @@ pub(crate) struct Setting {
     pub(crate) interrupts: bool,
     /// Whether it only stops its CPU: others run, and no code of an interrupt.
     pub(crate) stops_only: bool,
-    /// Whether the lock is told of a hypervisor that does not help it.
-    pub(crate) virtualized: bool,
+    /// The first CPU on which the lock is told of a hypervisor that does not help it.
+    pub(crate) virtualized_from: usize,
     /// How often some may be preferred.
     pub(crate) preferences: u32,
     /// NUMA nodes, which the CPUs are dealt out to in turn.
@@ -38,6 +38,8 @@ pub(crate) struct Setting {
     /// Whether the first thread has the greatest number of a CPU, and each other
     /// that of the thread before; and the NUMA nodes have great ones.
     pub(crate) last_cpus: bool,
+    /// Whether the CPUs have the greatest numbers that a queue node can be named by.
+    pub(crate) last_names: bool,
 }
 
 impl Default for Setting {
@@ -46,7 +48,7 @@ impl Default for Setting {
             choices: false,
             interrupts: false,
             stops_only: false,
-            virtualized: false,
+            virtualized_from: usize::MAX,
             preferences: 1,
             // So that a lock that prefers its own has a choice.
             numa_nodes: 2,
@@ -54,6 +56,7 @@ impl Default for Setting {
             without_node: None,
             migrates: false,
             last_cpus: false,
+            last_names: false,
         }
     }
 }

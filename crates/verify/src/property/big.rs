@@ -2,7 +2,7 @@
 
 use super::definition::{Lock, Property};
 use super::table::{Table, join, run, spawn};
-use crate::execution;
+use crate::execution::{self, MAX_THREADS};
 
 /// What a lock promises beyond the rest as a big lock.
 pub(crate) fn big_properties(lock: &Lock) -> Vec<Property> {
@@ -10,8 +10,13 @@ pub(crate) fn big_properties(lock: &Lock) -> Vec<Property> {
         Property::new("recursion", 2, lock, recursion),
         Property::new("release_all", 2, lock, release_all),
         Property::new("init", 2, lock, init),
-        Property::new("init of any memory", 2, lock, init_of_garbage),
-        Property::new("init between uses", 1, lock, init_between_uses),
+        // By the CPUs at both ends of a table.
+        Property::new("init of any memory", 2, lock, init_of_garbage)
+            .with(|setting| setting.last_cpus = true),
+        Property::new("init between uses", 2, lock, |lock| {
+            init_between_uses(lock);
+            init_before_the_last(lock);
+        }),
         Property::new("held, asked in a wait", 2, lock, |lock| {
             held_while_waiting(lock, false);
         }),
@@ -113,6 +118,25 @@ fn init_between_uses(lock: &Lock) {
         assert!(!table.held(), "held after init");
     }
     table.finish();
+}
+
+/// A lock that was used until its last slot came next is as new after `init`, also
+/// when that slot comes again.
+fn init_before_the_last(lock: &Lock) {
+    let table = Table::new(lock, 2);
+    execution::set_up(|| {
+        for _ in 1..MAX_THREADS {
+            table.section();
+        }
+        table.init();
+        for _ in 2..MAX_THREADS {
+            table.section();
+        }
+    });
+    run(table, 2, |table, _| {
+        table.section();
+        table.section();
+    });
 }
 
 /// An interrupt of a CPU that waits asks whether that holds the lock, which

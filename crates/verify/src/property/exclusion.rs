@@ -244,8 +244,17 @@ pub(crate) fn moves_between_nodes(lock: &Lock) -> Property {
     })
 }
 
-/// Turns enough for two waiters to enter and leave.
-const MANY_TURNS: usize = 1_000;
+/// While a model is set up, waits until so many have been inside.
+pub(super) fn await_entered(table: &Table, entered: usize) {
+    /// Turns enough for three waiters to enter and leave.
+    const MANY_TURNS: usize = 1_000;
+    let mut turns = 0;
+    while table.entered().len() < entered {
+        turns += 1;
+        assert!(turns < MANY_TURNS, "deadlock: the waiters do not enter");
+        let_others_wait(1);
+    }
+}
 
 /// A queue has formed and dissolved, and now forms again: each node says what
 /// it said then until its owner has reset it.
@@ -274,12 +283,7 @@ fn queue_forms_again(lock: &Lock, acquire: fn(&Table)) {
         }
         table.enter();
         table.unlock();
-        let mut turns = 0;
-        while table.entered().len() < 3 {
-            turns += 1;
-            assert!(turns < MANY_TURNS, "deadlock: two waiters do not enter");
-            loom::thread::yield_now();
-        }
+        await_entered(table, 3);
         acquire(table);
         execution::arrive(0);
     });

@@ -1,7 +1,7 @@
 //! Interrupts that take locks too, on a CPU that is taking one.
 
 use super::definition::{Lock, Property};
-use super::table::{TURNS, Table, join_all, let_others_wait, spawn};
+use super::table::{TURNS, Table, join_all, let_others_wait, spawn, spawn_until_it_waits};
 use crate::execution;
 use locklab_locks::NESTING;
 
@@ -85,6 +85,15 @@ pub(super) fn nesting_of_three(lock: &Lock) {
     });
 }
 
+/// The same by CPUs with the greatest numbers: the name of a node has all its bits.
+pub(crate) fn last_cpus(lock: &Lock) -> Property {
+    let property = Property::new("the last CPUs", 4, lock, nesting_of_three);
+    property.with(|setting| {
+        setting.last_names = true;
+        setting.clock = false;
+    })
+}
+
 /// An interrupt before any one access of a CPU that takes a lock, behind two
 /// others: it takes a second lock, behind the same two.
 ///
@@ -117,6 +126,47 @@ pub(crate) fn interrupted(lock: &Lock) -> Property {
         }
     });
     interrupting(property)
+}
+
+/// Two interrupts, one after the other, of a CPU that queues: each takes a lock of
+/// its own by the queue, while another CPU waits behind the interrupted one. In one
+/// order of many.
+pub(crate) fn interrupted_twice(lock: &Lock) -> Property {
+    Property::new("interrupted twice", 4, lock, |lock| {
+        let tables = tables(lock, 3, 4);
+        let &[first, second, third] = tables else {
+            unreachable!("three are made")
+        };
+        let mut others = Vec::new();
+        execution::set_up(|| {
+            for table in tables {
+                table.lock();
+            }
+            // The first waiter of each, which may need no node.
+            others.push(spawn(1, move || descend(tables)));
+            execution::await_arrival(1);
+            others.push(spawn(2, move || {
+                execution::interrupt_wait(move || {
+                    execution::arrive(2);
+                    third.section();
+                    second.section();
+                });
+                first.section();
+            }));
+            execution::await_arrival(2);
+            others.push(spawn_until_it_waits(3, move || first.section()));
+            for table in [third, second, first] {
+                table.enter();
+                table.unlock();
+                // Until its waiters have been inside, and wait for the next.
+                let_others_wait(4 * TURNS);
+            }
+            join_all(others);
+            for table in tables {
+                table.finish();
+            }
+        });
+    })
 }
 
 /// An interrupt before any one access of a CPU that queues: it is the head of

@@ -13,6 +13,7 @@ mod fairness;
 mod interrupts;
 mod meanwhile;
 mod readers;
+mod running;
 mod special;
 mod table;
 
@@ -38,14 +39,18 @@ pub(crate) use exclusion::{
     passed_over_in_queue,
 };
 pub(crate) use fairness::{
-    announced, lets_others_in, one_writer_between, overtaking_in_one_order, overtaking_in_queue,
-    passed_while_it_sleeps, readers_wait, running_keep_place,
+    announced, in_order_again_and_again, in_order_within_a_node, lets_others_in,
+    one_writer_between, overtaking_in_one_order, overtaking_in_queue, passed_while_it_sleeps,
+    readers_wait,
 };
-pub(crate) use interrupts::{interrupted, interrupted_in_queue, neighbour_in_interrupt};
+pub(crate) use interrupts::{
+    interrupted, interrupted_in_queue, interrupted_twice, last_cpus, neighbour_in_interrupt,
+};
 pub(crate) use meanwhile::{
     comes_again_meanwhile, loses_races, meanwhile, queue_goes_meanwhile, taken_meanwhile,
     without_node,
 };
+pub(crate) use running::running_keep_place;
 pub(crate) use table::{Shared, join_all, spawn};
 
 /// The promises of lock `L`, the cheapest first.

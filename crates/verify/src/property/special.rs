@@ -78,12 +78,17 @@ pub(crate) fn one_context(lock: &Lock) -> Property {
     })
 }
 
-/// The promise of a lock that asks whether it runs on a hypervisor.
+/// The promise of a lock that asks whether it runs on a hypervisor; the answer may
+/// change meanwhile, so that some wait in one way and some in the other.
 pub(crate) fn virtualized(lock: &Lock) -> Vec<Property> {
-    let told = |setting: &mut Setting| setting.virtualized = true;
+    let told = |setting: &mut Setting| setting.virtualized_from = 0;
     vec![
         Property::new("reuse, virtualized", 2, lock, |lock| exclusion(lock, 2, 2)).with(told),
         Property::new("three, virtualized", 3, lock, |lock| exclusion(lock, 3, 1)).with(told),
+        Property::new("three, one virtualized", 3, lock, |lock| {
+            exclusion(lock, 3, 1)
+        })
+        .with(|setting| setting.virtualized_from = 2),
     ]
 }
 
