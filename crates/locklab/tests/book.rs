@@ -15,6 +15,7 @@ use clap::Parser;
 use locklab::cli::{Cli, Command};
 use locklab::commands::machine::MachineCommand;
 use locklab_published::EXPERIMENTS;
+use locklab_verify::record::Record;
 use pulldown_cmark::{CodeBlockKind, Event, Options, Tag, TagEnd, TextMergeStream};
 use std::path::{Path, PathBuf};
 
@@ -271,6 +272,40 @@ fn the_readme_has_the_scores_of_the_chapter() {
     assert!(words.contains(&sentence), "not in README.md: {sentence}");
     let sentence = format!("a median error of a factor of {factor}");
     assert!(words.contains(&sentence), "not in README.md: {sentence}");
+}
+
+/// The README is read in a few minutes, and the chapter on the model checker is
+/// for users: what they do not need stands elsewhere.
+#[test]
+fn the_first_pages_are_short() {
+    let page = |name: &str| std::fs::read_to_string(root().join(name)).unwrap();
+    let lines = page("README.md").lines().count();
+    assert!(lines <= 150, "README.md has {lines} lines");
+    let words = page("docs/verification.md").split_whitespace().count();
+    assert!(words <= 2_000, "verification.md has {words} words");
+}
+
+/// What the chapter says of all locks together is what the record has.
+#[test]
+fn the_results_of_the_checker_are_those_of_the_record() {
+    let text = std::fs::read_to_string(root().join("docs/verification.md")).unwrap();
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let records = locklab_verify::record::recorded();
+    let sum = |of: fn(&Record) -> usize| records.iter().map(of).sum::<usize>();
+    let executions: u64 = records.iter().map(|record| record.executions).sum();
+    let sentence = format!(
+        "All {} models hold and none is cut, in {:.1} million executions. \
+         Of {} mutants {} are killed; the other {} are argued",
+        sum(|record| record.promises),
+        executions as f64 / 1e6,
+        sum(|record| record.mutants),
+        sum(|record| record.killed),
+        sum(|record| record.argued),
+    );
+    assert!(
+        text.contains(&sentence),
+        "not in verification.md: {sentence}"
+    );
 }
 
 /// A table repeats figures of the console blocks that are its evidence; both
