@@ -290,8 +290,10 @@ mod tests {
         let root = Path::new(env!("CARGO_MANIFEST_DIR"))
             .parent()
             .expect("a root");
-        for entry in fs::read_dir(root.join("crates")).expect("crates") {
-            let folder = entry.expect("an entry").path();
+        let below = |folder| fs::read_dir(root.join(folder)).expect("a folder");
+        let below = ["crates", "benches"].into_iter().flat_map(below);
+        let below = below.map(|entry| entry.expect("an entry").path());
+        for folder in below.chain(["packaging", "xtask"].map(|name| root.join(name))) {
             let manifest = fs::read_to_string(folder.join("Cargo.toml")).expect("a manifest");
             let name = folder.display();
             let mut lines = manifest.lines();
