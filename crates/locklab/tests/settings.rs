@@ -135,6 +135,15 @@ fn an_option_that_is_not_used_is_refused() {
         ("sweep s.toml --requeue", "--requeue is for the queue"),
         ("sweep s.toml --collect --workers 2", "cannot be used with"),
         (
+            "sweep s.toml --slurm --collect --no-wait",
+            "cannot be used with",
+        ),
+        ("doctor --on ssh:root@box --store x", "cannot be used with"),
+        (
+            "kernel boot m.toml --slowdown --lock-profile",
+            "--slowdown has nothing to compare",
+        ),
+        (
             "sweep s.toml --slurm --no-wait --html x.html",
             "--html is for a report",
         ),

@@ -19,15 +19,14 @@ use std::time::Duration;
 #[derive(Debug, Args)]
 pub struct DoctorArgs {
     #[command(flatten)]
-    #[allow(missing_docs, reason = "its option has its own")]
-    pub store: StoreArgs,
+    pub(crate) store: StoreArgs,
     /// Measure, in 10 s, how small a difference this machine shows in a minute,
     /// and store that: `matrix --dry-run` then predicts how many cells are decided
     #[arg(long)]
     pub calibrate: bool,
     /// Examine a test machine for kernels, such as ssh:root@box, instead of this
     /// machine; nothing on it is changed
-    #[arg(long, value_name = "ssh:HOST", conflicts_with = "calibrate")]
+    #[arg(long, value_name = "ssh:HOST", conflicts_with_all = ["calibrate", "store"])]
     pub on: Option<Target>,
     /// Report whether fs-mark may overwrite the test machine's disk with this
     /// serial number [default: report on each disk]

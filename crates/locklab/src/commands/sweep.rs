@@ -57,14 +57,13 @@ pub struct SweepArgs {
     #[arg(long)]
     pub requeue: bool,
     /// Submit without waiting
-    #[arg(long, requires = "slurm")]
+    #[arg(long, requires = "slurm", conflicts_with = "collect")]
     pub no_wait: bool,
     /// First seed [default: the file's, or 1]
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
     #[command(flatten)]
-    #[allow(missing_docs, reason = "its options have their own")]
-    pub files: ReportFiles,
+    pub(crate) files: ReportFiles,
     /// Belongs into the file.
     #[arg(long, hide = true, allow_hyphen_values = true)]
     pub cflags: Option<String>,

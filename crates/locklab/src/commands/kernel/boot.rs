@@ -1,6 +1,6 @@
 //! `locklab kernel boot`: one kernel that exists, one workload.
 
-use super::CacheArgs;
+use super::arguments::CacheArgs;
 use crate::cli::Common;
 use crate::output::print;
 use clap::Args;
@@ -43,11 +43,9 @@ pub struct BootArgs {
     #[arg(long)]
     pub slowdown: bool,
     #[command(flatten)]
-    #[allow(missing_docs, reason = "its options have their own")]
-    pub guests: GuestSettings,
+    pub(crate) guests: GuestSettings,
     #[command(flatten)]
-    #[allow(missing_docs, reason = "its options have their own")]
-    pub cache: CacheArgs,
+    pub(crate) cache: CacheArgs,
 }
 
 pub(super) fn boot(args: &BootArgs, common: &Common, cache: &Cache<'_>) -> Result<ExitCode, Error> {
@@ -61,6 +59,13 @@ pub(super) fn boot(args: &BootArgs, common: &Common, cache: &Cache<'_>) -> Resul
         load.operations = operations;
     }
     load.check().map_err(Error::Usage)?;
+    if args.slowdown && args.guests.lock_profile {
+        return Err(Error::Usage(
+            "--lock-profile counts nothing by the plugin, so --slowdown has nothing to compare; \
+             leave one of them out"
+                .into(),
+        ));
+    }
     if !args.image.is_file() {
         return Err(Error::Usage(format!(
             "there is no kernel {}",
@@ -78,6 +83,13 @@ pub(super) fn boot(args: &BootArgs, common: &Common, cache: &Cache<'_>) -> Resul
         cmdline: args.cmdline.clone(),
     };
     let (accelerator, why) = choose(cache, &qemu, &kernel, args.guests.probe_options(), vcpus)?;
+    if args.slowdown && accelerator == Accelerator::Kvm {
+        return Err(Error::Usage(
+            "--slowdown is of the plugin, which counts in QEMU's translator only; leave it out, or \
+             add --tcg"
+                .into(),
+        ));
+    }
     let guests = Guests {
         cache,
         qemu: &qemu,
