@@ -28,12 +28,22 @@ use serde_json::{Map, Value};
 pub type Facts = Vec<(String, String)>;
 
 /// The names of the two sides.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Labels {
     /// The side that the other is compared with.
     pub baseline: String,
     /// The side that is judged.
     pub experiment: String,
+}
+
+impl Labels {
+    /// The names of the baseline and of the experiment.
+    pub fn new(baseline: impl Into<String>, experiment: impl Into<String>) -> Self {
+        Self {
+            baseline: baseline.into(),
+            experiment: experiment.into(),
+        }
+    }
 }
 
 /// What a metric is for.
@@ -49,7 +59,7 @@ pub enum Role {
 }
 
 /// A report of any kind.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Document {
     /// What was compared.
     pub title: String,

@@ -66,9 +66,7 @@ impl Replay {
     pub fn name(&self) -> String {
         let mut hasher = DefaultHasher::new();
         for thread in &self.program.threads {
-            for step in &thread.steps {
-                format!("{step:?}").hash(&mut hasher);
-            }
+            thread.steps.hash(&mut hasher);
         }
         format!("{}#{:016x}", self.file, hasher.finish())
     }

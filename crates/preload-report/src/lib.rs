@@ -8,6 +8,8 @@
 //! It must stay plain memory: atomics and bytes at fixed places.
 #![no_std]
 
+pub mod clock;
+pub mod maps;
 pub mod unwind;
 
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -47,7 +49,7 @@ pub struct Report {
     pub process: AtomicU32,
     /// Whether there is a profile.
     pub profile: AtomicU32,
-    /// Whether ticks are nanoseconds; else [`counter`] counts them.
+    /// Whether ticks are nanoseconds; else [`clock::counter`] counts them.
     pub nanoseconds: AtomicU32,
     /// Forks that went on with this file.
     pub forks: AtomicU32,
@@ -204,51 +206,4 @@ pub fn find<T>(table: &[T], key: u64, of: impl Fn(&T) -> &AtomicU64) -> (usize, 
         }
     }
     (0, false)
-}
-
-/// Whether the processor has a counter that runs at one rate on all CPUs.
-pub fn has_counter() -> bool {
-    #[cfg(target_arch = "x86_64")]
-    {
-        use core::arch::x86_64::__cpuid;
-        __cpuid(0x8000_0000).eax >= 0x8000_0007 && __cpuid(0x8000_0007).edx & 1 << 8 != 0
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    {
-        cfg!(target_arch = "aarch64")
-    }
-}
-
-/// Reads that counter.
-#[inline(always)]
-pub fn counter() -> u64 {
-    #[cfg(target_arch = "x86_64")]
-    {
-        // SAFETY: every x86-64 processor has it.
-        unsafe { core::arch::x86_64::_rdtsc() }
-    }
-    #[cfg(target_arch = "aarch64")]
-    {
-        let count: u64;
-        // SAFETY: readable by programs under Linux.
-        unsafe {
-            core::arch::asm!("mrs {}, cntvct_el0", out(reg) count, options(nostack, nomem));
-        }
-        count
-    }
-    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-    {
-        nanoseconds()
-    }
-}
-
-/// Reads the monotonic clock.
-pub fn nanoseconds() -> u64 {
-    let mut now = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
-    // SAFETY: `now` is ours.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut now) };
-    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }

@@ -94,18 +94,23 @@ impl Program {
     }
 }
 
+/// The shell command that runs a program with these variables.
+pub(crate) fn line_of(variables: &[(&str, OsString)], command: &[OsString]) -> String {
+    let mut line = String::from("env");
+    for (name, value) in variables {
+        let _ = write!(line, " {name}={}", value.display());
+    }
+    for word in command {
+        let _ = write!(line, " {}", word.display());
+    }
+    line
+}
+
 impl Ready {
     /// The shell command for the same run.
     #[must_use]
     pub fn line(&self) -> String {
-        let mut line = String::from("env");
-        for (name, value) in &self.variables {
-            let _ = write!(line, " {name}={}", value.display());
-        }
-        for word in &self.command {
-            let _ = write!(line, " {}", word.display());
-        }
-        line
+        line_of(&self.variables, &self.command)
     }
 
     /// Runs it to its end. With `quiet_output` its standard output goes to

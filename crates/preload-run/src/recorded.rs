@@ -5,14 +5,14 @@
 //! names. It must never claim more than was recorded.
 
 use crate::summary::{LOCKS_OF_RUNTIMES, mean, time};
-use crate::symbols::{Call, Symbols};
+use crate::symbols::Symbols;
 use crate::waiting::{Counts, Site, Waiting, waiting};
 use locklab_document::number::{count, grouped, percent, short};
 use locklab_document::render::{self, Colour};
-use locklab_document::{Column, ColumnGroup, Document, Labels, Part, Section, Table};
+use locklab_document::{Column, ColumnGroup, Document, Part, Section, Table};
 use locklab_host::error::Error;
-use locklab_trace::{Apart, Missing, Source, Stopped, Trace};
-use serde_json::{Map, Value, json};
+use locklab_trace::{Apart, Missing, Source, Stopped, Trace, calls};
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -269,13 +269,7 @@ impl Recorded {
                     },
                 ),
             ],
-            labels: Labels {
-                baseline: String::new(),
-                experiment: String::new(),
-            },
-            sections: Vec::new(),
-            findings: Vec::new(),
-            data: Map::new(),
+            ..Document::default()
         };
         let mut head = Section::new("").prose(self.verdict());
         for note in self.notes() {
@@ -428,7 +422,7 @@ fn named(waiting: &Waiting) -> Vec<(String, Counts)> {
     let mut by_name: BTreeMap<String, Counts> = BTreeMap::new();
     for (number, site) in ways.iter().enumerate() {
         let name = match number < NAMED {
-            true => symbols.place(&calls(waiting, site)),
+            true => symbols.place(&calls(&waiting.modules, site.image, &site.frames)),
             false => "(other places)".into(),
         };
         let sum = by_name.entry(name).or_default();
@@ -440,16 +434,4 @@ fn named(waiting: &Waiting) -> Vec<(String, Counts)> {
     let mut sites: Vec<_> = by_name.into_iter().collect();
     sites.sort_by_key(|(_, counts)| std::cmp::Reverse(heat(counts)));
     sites
-}
-
-/// The calls of a site, in files; those in none are left out.
-fn calls(waiting: &Waiting, site: &Site) -> Vec<Call> {
-    let in_file = |address: &u64| {
-        let module = waiting.modules.iter().find(|module| {
-            module.image == site.image && (module.from..module.to).contains(address)
-        })?;
-        let path = PathBuf::from(String::from_utf8_lossy(&module.path).into_owned());
-        Some((path, address - module.from + module.offset))
-    };
-    site.frames.iter().filter_map(in_file).collect()
 }

@@ -4,19 +4,18 @@
 //! found before the program starts, and never by the program; gives back what
 //! was not used.
 
-use crate::program::{exit_number, preload};
+use crate::program::{exit_number, line_of, preload};
 use crate::recorded::Recorded;
 use crate::signals;
 use locklab_host::environment::Environment;
 use locklab_host::error::Error;
-use locklab_preload_report::{counter, has_counter, nanoseconds};
+use locklab_preload_report::clock::{counter, has_counter, nanoseconds};
 use locklab_trace::{FILE_VARIABLE, FIRST, Header, MAGIC, Stopped, close, file_bytes, room};
 use nix::errno::Errno;
 use nix::fcntl::posix_fallocate;
 use nix::sys::mman::{MapFlags, ProtFlags, mmap};
 use object::{Object, ObjectSection};
 use std::ffi::OsString;
-use std::fmt::Write as _;
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Write as _};
 use std::num::NonZeroUsize;
@@ -108,14 +107,7 @@ impl ReadyToRecord {
     /// The shell command for the same run, once the file is there.
     #[must_use]
     pub fn line(&self) -> String {
-        let mut line = String::from("env");
-        for (name, value) in &self.variables {
-            let _ = write!(line, " {name}={}", value.display());
-        }
-        for word in &self.recording.command {
-            let _ = write!(line, " {}", word.display());
-        }
-        line
+        line_of(&self.variables, &self.recording.command)
     }
 
     /// Runs the program to its end. With `quiet_output` its standard output goes

@@ -6,8 +6,7 @@ use crate::names::{Chosen, GLIBC, all_with_readers};
 use crate::profile::{Place, Summary};
 use crate::wait::Wait;
 use locklab_document::{Column, ColumnGroup, Document, Part, Section, Table};
-use locklab_lab::experiment::Labels;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 /// The most lines of each kind in the text of a place.
 const MOST: usize = 3;
@@ -136,13 +135,7 @@ impl Summary {
                     "hardware; the timing itself makes each acquisition slower".into(),
                 ),
             ],
-            labels: Labels {
-                baseline: String::new(),
-                experiment: String::new(),
-            },
-            sections: Vec::new(),
-            findings: Vec::new(),
-            data: Map::new(),
+            ..Document::default()
         };
         if self.places.is_empty() {
             document.push(Section::new("").prose("No mutex was taken."));

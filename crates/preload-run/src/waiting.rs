@@ -6,7 +6,7 @@
 //!
 //! Pure: a recording in, numbers out. It must never print or name.
 
-use locklab_trace::{Attempt, Event, Source, Trace};
+use locklab_trace::{Attempt, Event, Module, Source, Trace};
 use std::collections::{BTreeMap, HashMap};
 
 /// What a recording says of waiting. Times are in ticks.
@@ -31,16 +31,6 @@ pub(crate) struct Image {
     pub(crate) number: u64,
     pub(crate) process: u64,
     pub(crate) forked: bool,
-}
-
-/// A mapped file of an image.
-#[derive(Clone, Debug)]
-pub(crate) struct Module {
-    pub(crate) image: u64,
-    pub(crate) from: u64,
-    pub(crate) to: u64,
-    pub(crate) offset: u64,
-    pub(crate) path: Vec<u8>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]

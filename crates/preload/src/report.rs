@@ -8,18 +8,19 @@ use crate::mutex::Mutex;
 use crate::own::Guarded;
 use crate::process::variable;
 use crate::{chosen, futex, site, stack, thread};
-use core::ffi::{CStr, c_char};
+use core::ffi::CStr;
+use core::ops::ControlFlow;
 use core::ptr;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
+pub(crate) use locklab_preload_report::clock::ticks;
+use locklab_preload_report::clock::{self, has_counter};
 use locklab_preload_report::{
-    BYTES, Counts, Link, MAGIC, MUTEXES, Module, Report, Role, STRIPES, Site, counter, find,
-    has_counter,
+    BYTES, Counts, Link, MAGIC, MUTEXES, Module, Report, Role, STRIPES, Site, find, maps,
 };
 use locklab_pthread_protocols::publication::{publish, published};
 
 static REPORT: AtomicPtr<Report> = AtomicPtr::new(ptr::null_mut());
 static PROFILING: AtomicBool = AtomicBool::new(false);
-static NANOSECONDS: AtomicBool = AtomicBool::new(false);
 
 const RELAXED: Ordering = Ordering::Relaxed;
 
@@ -46,9 +47,10 @@ pub(crate) fn start() {
     let report: &Report = unsafe { &*report };
     report.magic.store(MAGIC, RELAXED);
     report.process.store(std::process::id(), RELAXED);
-    let nanoseconds = !has_counter();
-    report.nanoseconds.store(u32::from(nanoseconds), RELAXED);
-    NANOSECONDS.store(nanoseconds, RELAXED);
+    if !has_counter() {
+        report.nanoseconds.store(1, RELAXED);
+        clock::use_nanoseconds();
+    }
     REPORT.store(ptr::from_ref(report).cast_mut(), RELAXED);
     if variable(c"LOCKLAB_PROFILE").is_some() {
         report.profile.store(1, RELAXED);
@@ -200,16 +202,6 @@ pub(crate) fn passed(passes: u32) {
     }
 }
 
-/// The current time for a profile, in ticks.
-#[inline]
-pub(crate) fn ticks() -> u64 {
-    if NANOSECONDS.load(RELAXED) {
-        locklab_preload_report::nanoseconds()
-    } else {
-        counter()
-    }
-}
-
 /// The number of the site of a mutex that is initialised or first acquired by
 /// the call that returns to `caller`; 0 if there is no room for it, or the
 /// caller is not known.
@@ -277,7 +269,11 @@ fn module(report: &'static Report, address: u64) {
         let Some(module) = free.filter(|_| !report.modules.iter().any(holds)) else {
             return;
         };
-        locate(address as usize, |mapped, path| {
+        maps::each(|mapped| {
+            if !(mapped.from..mapped.to).contains(&address) {
+                return ControlFlow::Continue(());
+            }
+            let path = mapped.path;
             module.from.store(mapped.from, RELAXED);
             module.to.store(mapped.to, RELAXED);
             module.offset.store(mapped.offset, RELAXED);
@@ -292,6 +288,7 @@ fn module(report: &'static Report, address: u64) {
             }
             // Here too the reader looks with Acquire.
             publish(&module.known, 1);
+            ControlFlow::Break(())
         });
     });
 }
@@ -299,69 +296,6 @@ fn module(report: &'static Report, address: u64) {
 /// The guard, which the child of a fork resets.
 pub(crate) fn guard() -> &'static Guarded {
     &MODULES
-}
-
-/// A mapped part of a file.
-struct Mapped {
-    from: u64,
-    to: u64,
-    offset: u64,
-}
-
-/// Finds the file that is mapped at an address, by reading the kernel's list:
-/// the loader's own would need its lock.
-fn locate(address: usize, found: impl FnOnce(Mapped, &[u8])) {
-    let mut line = [0u8; 1024];
-    let mut buffer = [0u8; 1024];
-    let mut length = 0;
-    // SAFETY: a C string, our own descriptor and buffers.
-    futex::keep_errno(|| unsafe {
-        let path: *const c_char = c"/proc/self/maps".as_ptr();
-        let file = libc::open(path, libc::O_RDONLY | libc::O_CLOEXEC);
-        if file < 0 {
-            return;
-        }
-        'file: loop {
-            let got = libc::read(file, buffer.as_mut_ptr().cast(), buffer.len());
-            let Some(bytes) = usize::try_from(got).ok().and_then(|got| buffer.get(..got)) else {
-                break;
-            };
-            if bytes.is_empty() {
-                break;
-            }
-            for &byte in bytes {
-                if byte == b'\n' {
-                    if let Some((mapped, path)) = mapping(&line[..length], address) {
-                        found(mapped, path);
-                        break 'file;
-                    }
-                    length = 0;
-                } else if let Some(place) = line.get_mut(length) {
-                    *place = byte;
-                    length += 1;
-                }
-            }
-        }
-        libc::close(file);
-    });
-}
-
-/// A line of `/proc/self/maps`, if `address` is in it.
-fn mapping(line: &[u8], address: usize) -> Option<(Mapped, &[u8])> {
-    // from-to permissions offset device inode path
-    let mut fields = line.splitn(6, |&byte| byte == b' ');
-    let hexadecimal = |text: &[u8]| {
-        let text = core::str::from_utf8(text).ok()?;
-        u64::from_str_radix(text, 16).ok()
-    };
-    let mut range = fields.next()?.splitn(2, |&byte| byte == b'-');
-    let (from, to) = (hexadecimal(range.next()?)?, hexadecimal(range.next()?)?);
-    if !(from..to).contains(&(address as u64)) {
-        return None;
-    }
-    let offset = hexadecimal(fields.nth(1)?)?;
-    let path = fields.nth(2)?.trim_ascii();
-    Some((Mapped { from, to, offset }, path))
 }
 
 /// Acquires a lock by `first`, if that returns that it was free, or else by

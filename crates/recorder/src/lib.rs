@@ -19,7 +19,6 @@
 #[cfg(not(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64")))]
 compile_error!("the recorder knows glibc on 64-bit Linux only");
 
-mod clock;
 mod exports;
 mod lock;
 mod message;

@@ -3,9 +3,10 @@
 
 use crate::message::say;
 use crate::process::{self, Process};
-use crate::{clock, real, thread};
+use crate::{real, thread};
 use core::ffi::CStr;
 use libc::c_int;
+use locklab_preload_report::clock;
 use locklab_trace::{FIRST, Header, MAGIC, VERSION, file_bytes};
 
 /// Maps the file that the variable names. Without one nothing is recorded.

@@ -3,13 +3,13 @@
 //! A thread writes to a block of the file that is its own. When it ends, the
 //! block goes on with the next thread, so that many short threads need few.
 
-use crate::clock::ticks;
 use crate::modules;
 use crate::process::{self, Process, header, process};
 use crate::stacks::{self, Site, Stacks, Walked};
 use core::ffi::c_void;
 use core::ptr::{self, NonNull};
 use core::sync::atomic::{AtomicU32, Ordering, compiler_fence};
+use locklab_preload_report::clock::ticks;
 use locklab_trace::{Encoder, Event, Frames, Header, Stopped};
 
 /// What a thread needs to write; zeros are a valid one. Never unmapped.

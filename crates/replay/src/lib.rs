@@ -32,6 +32,6 @@ mod window;
 
 pub use fault::Fault;
 pub use growth::{Growth, NoGrowth};
-pub use program::{Class, Held, Lock, Module, Program, Recorded, Role, Site, Step, Thread};
+pub use program::{Class, Held, Lock, Program, Recorded, Role, Site, Step, Thread};
 pub use timeline::Moment;
 pub use window::Limits;

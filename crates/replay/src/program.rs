@@ -2,9 +2,10 @@
 //! recorded of it.
 
 use crate::timeline::Moment;
+use locklab_trace::Module;
 
 /// What a thread does next.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Step {
     /// It computes for so many nanoseconds.
     Work(u64),
@@ -83,21 +84,6 @@ pub struct Site {
     pub image: u64,
     /// Addresses after the calls, innermost first.
     pub frames: Vec<u64>,
-}
-
-/// A mapped file of an image, for the names of call sites.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Module {
-    /// The number of the program image.
-    pub image: u64,
-    /// The lowest mapped address.
-    pub from: u64,
-    /// The address after the last.
-    pub to: u64,
-    /// Offset in the file of the first address.
-    pub offset: u64,
-    /// The path of the file.
-    pub path: Vec<u8>,
 }
 
 /// A thread.

@@ -3,11 +3,11 @@
 use crate::cause::Cause;
 use crate::channels::Channels;
 use crate::moved::{Fetch, Section};
-use crate::program::{Lock, Module, Site, Step};
+use crate::program::{Lock, Site, Step};
 use crate::thread::{Asks, Hold, Idle, Releases, Running};
 use crate::timeline::Stretch;
 use crate::wakes::Wakes;
-use locklab_trace::{Attempt, Event, Trace};
+use locklab_trace::{Attempt, Event, Module, Trace};
 use std::collections::HashMap;
 
 /// Who uses a lock while the recording is read.

@@ -23,6 +23,7 @@ mod decode;
 mod encode;
 mod event;
 mod header;
+mod modules;
 mod order;
 mod perf;
 mod perf_lines;
@@ -35,6 +36,7 @@ pub use event::{Access, Attempt, Event, Frames, Payload};
 pub use header::{
     BLOCK, FIRST, Header, MAGIC, MOST_BLOCKS, Source, Stopped, VERSION, close, file_bytes, room,
 };
+pub use modules::{Module, calls};
 pub use order::InOrder;
 pub use perf::{KernelWait, KernelWaits, kernel_waits, recording_of_perf};
 pub use read::{Apart, Fault, Info, Missing, Thread, Trace};

@@ -16,10 +16,10 @@ use locklab_host::error::Error;
 use locklab_host::interrupt;
 use locklab_lab::progress::Progress;
 use locklab_lab::settings::SEED;
-use locklab_preload_run::{Call, Symbols};
-use locklab_replay::{Fault, Limits, Module, Program, Site};
+use locklab_preload_run::Symbols;
+use locklab_replay::{Fault, Limits, Program, Site};
 use locklab_sim::Machine;
-use locklab_trace::Trace;
+use locklab_trace::{Trace, calls};
 use recordings::{Recordings, failed};
 use serde_json::json;
 use std::path::PathBuf;
@@ -62,8 +62,7 @@ pub struct AdviseArgs {
     #[arg(long, value_name = "N", default_value_t = SEED)]
     pub seed: u64,
     #[command(flatten)]
-    #[allow(missing_docs, reason = "its options have their own")]
-    pub files: ReportFiles,
+    pub(crate) files: ReportFiles,
 }
 
 /// The share of waiting below which no other lock is worth trying.
@@ -154,7 +153,7 @@ pub fn run(args: &AdviseArgs, common: &Common) -> Result<ExitCode, Error> {
         return Err(Error::Interrupted("interrupted; nothing is kept".into()));
     };
     let mut symbols = Symbols::default();
-    let mut name = |site: &Site| symbols.place(&calls(&program.modules, site));
+    let mut name = |site: &Site| symbols.place(&calls(&program.modules, site.image, &site.frames));
     let document = document(&advice, &program, &question, &trace.info, &mut name);
     let code = show(&document, common)?;
     args.files.write(&document, &[])?;
@@ -254,16 +253,4 @@ fn dry_run(question: &Question) -> Result<ExitCode, Error> {
         count(locks.len(), "other lock"),
         locks.join(", ")
     ))
-}
-
-/// The calls of a site, in files; those in none are left out.
-fn calls(modules: &[Module], site: &Site) -> Vec<Call> {
-    let in_file = |address: &u64| {
-        let module = modules.iter().find(|module| {
-            module.image == site.image && (module.from..module.to).contains(address)
-        })?;
-        let path = PathBuf::from(String::from_utf8_lossy(&module.path).into_owned());
-        Some((path, address - module.from + module.offset))
-    };
-    site.frames.iter().filter_map(in_file).collect()
 }
