@@ -34,12 +34,7 @@ pub fn document(
     let mut document = Document {
         title: format!("Locks of {}: what to do", of_program(&info.command)),
         head: head(advice, program, question, info),
-        labels: Labels {
-            baseline: "today's lock".into(),
-            experiment: "another".into(),
-        },
-        sections: Vec::new(),
-        findings: Vec::new(),
+        labels: Labels::new("today's lock", "another"),
         data: data(
             advice,
             &summaries,
@@ -47,6 +42,7 @@ pub fn document(
             question,
             (info, command.clone()),
         ),
+        ..Document::default()
     };
     if advice.gate.passes() {
         let words = paragraph(advice, &summaries, program, question);

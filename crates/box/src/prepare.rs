@@ -20,7 +20,7 @@ use locklab_kernel::recipe;
 use locklab_kernel::settings::{BoxSettings, Target};
 use locklab_kernel::workload::{Load, Workload};
 use locklab_kernel::{Plan, equipped, find_programs};
-use locklab_lab::experiment::{Cell, Experiment, Facts, Provenance, Source};
+use locklab_lab::experiment::{Cell, Experiment, Facts, Labels, Provenance, Source};
 use locklab_lab::instrument::Instrument as _;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -155,10 +155,7 @@ pub fn prepare<'a>(
 fn empty(plan: &Plan) -> Experiment {
     Experiment {
         kind: recipe::KIND.into(),
-        labels: locklab_lab::experiment::Labels {
-            baseline: String::new(),
-            experiment: String::new(),
-        },
+        labels: Labels::default(),
         spec: serde_json::Value::Null,
         design: plan.design.clone(),
         provenance: Provenance::Hardware(String::new()),

@@ -45,6 +45,11 @@ pub enum Side {
     Experiment,
 }
 
+impl Side {
+    /// Both sides, the baseline first.
+    pub const BOTH: [Self; 2] = [Self::Baseline, Self::Experiment];
+}
+
 impl fmt::Display for Side {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -70,7 +75,7 @@ impl Order {
     #[must_use]
     pub fn sides(self) -> [Side; 2] {
         match self {
-            Self::BaselineFirst => [Side::Baseline, Side::Experiment],
+            Self::BaselineFirst => Side::BOTH,
             Self::ExperimentFirst => [Side::Experiment, Side::Baseline],
         }
     }

@@ -8,7 +8,8 @@ use crate::cache::{Cache, Tool, find, first_line, key, stopped, words};
 use crate::changes::Changes;
 use crate::config::{config, configure};
 use crate::drivers;
-use crate::source::{self, Tree};
+use crate::place::{Place, build_error};
+use crate::source::Tree;
 use locklab_host::error::Error;
 use locklab_host::process::{Launch, Trouble};
 use locklab_lab::progress::Progress;
@@ -46,55 +47,6 @@ pub struct Build {
     /// Where make found the sources, and the variables that it was given.
     pub(crate) place: Place,
     pub(crate) variables: Vec<String>,
-}
-
-/// The folders of a build.
-#[derive(Clone, Debug)]
-pub struct Place {
-    /// The build's folder in the cache, for logs and layouts.
-    pub(crate) folder: PathBuf,
-    /// The tree of sources that make reads.
-    pub(crate) source: PathBuf,
-    /// The folder of make's output.
-    pub(crate) objects: PathBuf,
-}
-
-impl Place {
-    /// A tree of the cache is linked into the build's folder, with the
-    /// objects inside: then make names every file relative to the objects,
-    /// nothing of the cache's path gets into the kernel, and ccache recognises
-    /// a file in another tree. A tree of the user's stays where it is.
-    fn new(cache: &Cache<'_>, name: &str, tree: &Tree) -> Result<Self, Error> {
-        let folder = cache.folder(&format!("builds/{name}"))?;
-        let ours = tree.path.starts_with(&cache.root);
-        let source = if ours {
-            folder.join("linux")
-        } else {
-            tree.path.clone()
-        };
-        if ours && !source.is_dir() {
-            let fresh = folder.join("linux.new");
-            source::copy(cache, &tree.path, &fresh)?;
-            std::fs::rename(&fresh, &source).map_err(|e| cache.cannot_write(&source, &e))?;
-        }
-        let objects = if ours { &source } else { &folder }.join("objects");
-        std::fs::create_dir_all(&objects).map_err(|e| cache.cannot_write(&objects, &e))?;
-        Ok(Self {
-            folder,
-            source,
-            objects,
-        })
-    }
-
-    /// The arguments of every call of make for this build.
-    pub fn arguments(&self, variables: &[String]) -> Vec<OsString> {
-        let mut list: Vec<OsString> = vec!["-C".into(), self.source.clone().into()];
-        let mut output = OsString::from("O=");
-        output.push(&self.objects);
-        list.push(output);
-        list.extend(variables.iter().map(OsString::from));
-        list
-    }
 }
 
 /// Builds a recipe, or finds it in the cache. Paths in the recipe are relative
@@ -314,43 +266,4 @@ fn steps(log: &Path) -> u64 {
     std::fs::read(log.with_extension("out")).map_or(0, |text| {
         text.iter().filter(|byte| **byte == b'\n').count() as u64
     })
-}
-pub(crate) fn build_error(cache: &Cache<'_>, log: &Path, what: &str, failure: &str) -> Error {
-    let read = |end: &str| std::fs::read_to_string(log.with_extension(end)).unwrap_or_default();
-    let output = read("err") + &read("out");
-    if output.contains("No space left on device") {
-        return cache.full();
-    }
-    Error::Failed(format!(
-        "the {what} failed: {}; log: {}",
-        first_error(&output).unwrap_or(failure),
-        log.with_extension("err").display()
-    ))
-}
-
-/// The first line that is an error of a compiler or linker, else make's own.
-fn first_error(output: &str) -> Option<&str> {
-    let find = |needle: &str| output.lines().find(|line| line.contains(needle));
-    find(": error:")
-        .or_else(|| find("error: "))
-        .or_else(|| find("fatal error"))
-        .or_else(|| find("undefined reference"))
-        .or_else(|| find("*** "))
-        .map(str::trim)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_first_error_is_the_compilers() {
-        let output =
-            "make[3]: *** [x.o] Error 1\n../kernel/fork.c:3:1: error: expected ';'\nmore\n";
-        assert_eq!(
-            first_error(output),
-            Some("../kernel/fork.c:3:1: error: expected ';'")
-        );
-        assert_eq!(first_error("  CC x\n"), None);
-    }
 }

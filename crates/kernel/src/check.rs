@@ -3,7 +3,7 @@
 //! machine. A session whose counts do not repeat must never look like one whose
 //! counts do.
 
-use crate::instrument::{GuestRun, Guests, measured};
+use crate::guests::{GuestRun, Guests, measured};
 use crate::outcome::{Measured, Outcome};
 use crate::spinlock_matrix::cells;
 use locklab_host::error::Error;

@@ -3,9 +3,9 @@
 //! It must never build anything other than requested: an option that
 //! Kconfig drops is an error with its name.
 
-use crate::build::{Place, build_error};
 use crate::cache::{Cache, Tool};
 use crate::changes::Changes;
+use crate::place::{Place, build_error};
 use locklab_host::error::Error;
 use std::path::Path;
 use std::time::Duration;

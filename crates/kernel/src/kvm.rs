@@ -9,7 +9,7 @@
 
 use crate::boot::{Accelerator, Qemu};
 use crate::cache::Cache;
-use crate::instrument::{GuestRun, Guests};
+use crate::guests::{GuestRun, Guests};
 use crate::making::Kernel;
 use crate::settings::ProbeOptions;
 use crate::workload::{Load, Workload};

@@ -194,10 +194,7 @@ fn section(cell: &Cell) -> Option<Section> {
     let mut runs: [Vec<Run>; 2] = [Vec::new(), Vec::new()];
     let mut failed = Vec::new();
     for pair in &cell.pairs {
-        for (side, sample) in [Side::Baseline, Side::Experiment]
-            .into_iter()
-            .zip(pair.samples())
-        {
+        for (side, sample) in Side::BOTH.into_iter().zip(pair.samples()) {
             let at = usize::from(side == Side::Experiment);
             match profiled(sample) {
                 None => {}

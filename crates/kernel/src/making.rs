@@ -8,11 +8,12 @@ use crate::build::{Build, build};
 use crate::cache::Cache;
 use crate::layout::{self, Form};
 use crate::plan::Plan;
-use crate::recipe::{Experiment, Side, Variant};
-use crate::report::{Spec, VariantSizes, sizes};
+use crate::recipe::{Experiment, Variant};
 use crate::source::{Tree, tree};
+use crate::spec::{Spec, VariantSizes, sizes};
 use crate::workload::{Load, Workload, cell_key};
 use locklab_host::error::Error;
+use locklab_judge::Side;
 use locklab_lab::experiment::{self as lab, Cell, Labels, Metric, Provenance};
 use locklab_lab::progress::Progress;
 use serde_json::json;
@@ -70,7 +71,8 @@ pub fn made(
 ) -> Result<(Build, Tree), Error> {
     let recipe = experiment.recipe(side, Some(variant));
     let tree = tree(cache, &recipe, &experiment.folder)?;
-    let label = [&experiment.name, variant.name.as_str(), side.word()];
+    let side_word = side.to_string();
+    let label = [&experiment.name, variant.name.as_str(), &side_word];
     let label: Vec<&str> = label.into_iter().filter(|word| !word.is_empty()).collect();
     let made = build(cache, &recipe, &tree, &experiment.folder, &label.join(" "))?;
     Ok((made, tree))
@@ -217,8 +219,7 @@ impl<'a> Making<'a> {
                 },
                 (None, None) => {
                     return Err(Error::Usage(format!(
-                        "the {} has no image, and the other side has; give both, or neither",
-                        side.word()
+                        "the {side} has no image, and the other side has; give both, or neither"
                     )));
                 }
             });
@@ -256,7 +257,7 @@ impl<'a> Making<'a> {
     /// Links a build in all its orders that belong to the scope, and names the
     /// images of the others.
     fn images(&self, side: Side, made: &Build) -> Result<Vec<PathBuf>, Error> {
-        let (plan, noun) = (self.plan, format!("link orders of the {}", side.word()));
+        let (plan, noun) = (self.plan, format!("link orders of the {side}"));
         let progress = Progress::new(plan.design.pairs.into(), &noun, self.cache.quiet);
         (0..plan.design.pairs)
             .map(|pair| {
@@ -287,10 +288,7 @@ impl<'a> Making<'a> {
         facts.extend(self.facts);
         lab::Experiment {
             kind: crate::recipe::KIND.into(),
-            labels: Labels {
-                baseline: format!("{name}, baseline"),
-                experiment,
-            },
+            labels: Labels::new(format!("{name}, baseline"), experiment),
             spec: json!(Spec {
                 name: name.clone(),
                 question: plan.experiment.question.clone(),

@@ -3,7 +3,8 @@
 
 use crate::boot::{Accelerator, Qemu};
 use crate::cache::{Cache, find};
-use crate::instrument::{Guests, Kernels, is_model};
+use crate::guests::Guests;
+use crate::instrument::{Kernels, is_model};
 use crate::kvm::choose;
 use crate::layout::Form;
 use crate::making::{Making, Setting, with_metrics};

@@ -6,7 +6,7 @@
 //! measured here is a dash, never a guess.
 
 use crate::cache::Cache;
-use crate::report::{VariantSizes, percent, sizes_of};
+use crate::spec::{VariantSizes, percent, sizes_of};
 use locklab_document::{MetricRow, Section};
 use locklab_host::error::Error;
 use locklab_lab::experiment::{Experiment, Key};
@@ -375,7 +375,7 @@ mod tests {
             let experiment = recipe::Experiment::read(&unpack(&cache, name).unwrap()).unwrap();
             assert_eq!(experiment.name, name);
             for variant in experiment.variants() {
-                for side in crate::recipe::Side::BOTH {
+                for side in locklab_judge::Side::BOTH {
                     for patch in experiment.recipe(side, Some(&variant)).patches {
                         assert!(
                             experiment.folder.join(&patch).is_file(),

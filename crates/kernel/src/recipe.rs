@@ -5,10 +5,11 @@
 //! so that its content can name the build in the cache.
 
 use crate::changes::Changes;
+use crate::lengths::Lengths;
 use crate::settings::{BoxSettings, GuestSettings};
-use crate::spinlock_matrix::Lengths;
 use crate::workload::{Load, Workload};
 use locklab_host::error::Error;
+use locklab_judge::Side;
 use locklab_lab::error::SettingsError;
 use locklab_lab::file::{self, FileKind};
 use locklab_lab::settings::DesignSettings;
@@ -114,29 +115,6 @@ impl WorkloadEntry {
             load.lengths = Some(lengths.clone());
         }
         load
-    }
-}
-
-/// One of the two kernels.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Side {
-    /// The existing kernel.
-    Baseline,
-    /// The kernel that differs.
-    Experiment,
-}
-
-impl Side {
-    /// Both sides, the baseline first.
-    pub const BOTH: [Self; 2] = [Self::Baseline, Self::Experiment];
-
-    /// The side in one word.
-    #[must_use]
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Baseline => "baseline",
-            Self::Experiment => "experiment",
-        }
     }
 }
 

@@ -5,104 +5,11 @@
 //! is judged over the boots. A thread has a CPU of its own, so cells with more
 //! threads than the guest has CPUs are left out, which the report says.
 
+use crate::lengths::Lengths;
 use crate::outcome::Measured;
 use locklab_document::{Column, Table, render};
 use locklab_lab::experiment::{Key, Metric, Role, Source};
 use locklab_lab::matrix::OPS;
-use serde::{Deserialize, Serialize};
-
-/// The most cells for which the guest has room.
-const MOST_CELLS: usize = 1024;
-/// The length of the longest list that the guest can read, in bytes.
-const LONGEST_LIST: usize = 250;
-
-/// The axes of the matrix. A length of n is n + 1 units of about 15 cycles.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct Lengths {
-    /// Threads that want the lock.
-    pub threads: Vec<u64>,
-    /// Units under the lock.
-    pub critical: Vec<u64>,
-    /// Units without the lock.
-    pub non_critical: Vec<u64>,
-}
-
-impl Default for Lengths {
-    fn default() -> Self {
-        Self {
-            threads: vec![1, 2, 4, 8, 16, 32, 64],
-            critical: vec![0, 1, 2, 4, 8, 16, 32, 64, 128],
-            non_critical: vec![1, 32],
-        }
-    }
-}
-
-impl Lengths {
-    /// The numbers of threads that have a CPU each.
-    #[must_use]
-    pub fn threads(&self, vcpus: u64) -> Vec<u64> {
-        let mut threads = self.threads.clone();
-        threads.retain(|n| *n <= vcpus);
-        threads
-    }
-
-    /// A description of the cells that are left out.
-    #[must_use]
-    pub fn left_out(&self, vcpus: u64) -> Option<String> {
-        let out: Vec<String> = self
-            .threads
-            .iter()
-            .filter(|n| **n > vcpus)
-            .map(u64::to_string)
-            .collect();
-        (!out.is_empty()).then(|| {
-            format!(
-                "cells of {} threads, as the guest has {vcpus} vCPU{}",
-                out.join(", "),
-                if vcpus == 1 { "" } else { "s" }
-            )
-        })
-    }
-
-    /// Checks the axes.
-    ///
-    /// # Errors
-    /// If an axis has no number, too many or one twice, threads are zero, no
-    /// cell fits the vCPUs, or there are more cells than the guest can hold.
-    pub fn check(&self, vcpus: u64) -> Result<(), String> {
-        for (name, list) in [
-            ("threads", &self.threads),
-            ("critical", &self.critical),
-            ("non_critical", &self.non_critical),
-        ] {
-            let length: usize = list.iter().map(|n| n.to_string().len() + 1).sum();
-            if list.is_empty() || length > LONGEST_LIST {
-                return Err(format!("{name} of a spinlock matrix takes 1 to 50 numbers"));
-            }
-            let mut sorted = list.clone();
-            sorted.sort_unstable();
-            sorted.dedup();
-            if sorted.len() != list.len() {
-                return Err(format!("{name} of a spinlock matrix has a number twice"));
-            }
-        }
-        if self.threads.contains(&0) {
-            return Err("threads of a spinlock matrix start at 1".into());
-        }
-        let threads = self.threads(vcpus).len();
-        if threads == 0 {
-            return Err(format!(
-                "every cell of the spinlock matrix has more threads than the guest has vCPUs \
-                 ({vcpus}); give more with --vcpus"
-            ));
-        }
-        if threads * self.critical.len() * self.non_critical.len() > MOST_CELLS {
-            return Err(format!("a spinlock matrix has at most {MOST_CELLS} cells"));
-        }
-        Ok(())
-    }
-}
 
 /// A point of the matrix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -291,17 +198,5 @@ mod tests {
         assert_eq!(cells[0].0.metric(), "ops_per_s@1x0x1");
         assert_eq!(cells[1].1.rate(), 2e9);
         assert!(table(&measured, "instructions").contains("0.67"));
-    }
-
-    #[test]
-    fn a_matrix_that_makes_no_sense_is_refused() {
-        let refused = |threads: &[u64], vcpus, part: &str| {
-            let why = lengths(threads).check(vcpus).unwrap_err();
-            assert!(why.contains(part), "{why}");
-        };
-        refused(&[], 1, "takes 1 to 50 numbers");
-        refused(&[0, 1], 1, "start at 1");
-        refused(&[1, 1], 1, "a number twice");
-        refused(&[2, 4], 1, "give more with --vcpus");
     }
 }

@@ -10,16 +10,17 @@
 
 use crate::boot::Qemu;
 use crate::cache::Cache;
-use crate::instrument::{GuestRun, Guests};
+use crate::guests::{GuestRun, Guests};
 use crate::kvm::choose;
 use crate::layout::Form;
 use crate::making::{Kernel, Making, ReadyVariant};
 use crate::outcome::Measured;
 use crate::plan::{Plan, Scope, equipped};
-use crate::recipe::{Experiment, Side, Variant};
+use crate::recipe::{Experiment, Variant};
 use crate::torture_modules::torture_modules;
 use crate::workload::{Load, Workload};
 use locklab_host::error::Error;
+use locklab_judge::Side;
 use locklab_lab::experiment::Facts;
 
 /// CPUs of the guest. Of two, one holds the lock and the other waits at its pending

@@ -4,8 +4,9 @@
 //!
 //! It must never change the kernel or its objects.
 
-use crate::build::{Build, build_error, linker, make};
+use crate::build::{Build, linker, make};
 use crate::cache::Cache;
+use crate::place::build_error;
 use locklab_host::error::Error;
 use std::path::PathBuf;
 use std::time::Duration;

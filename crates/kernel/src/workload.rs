@@ -1,7 +1,7 @@
 //! The workloads of a guest: names, programs, and the plan that the guest's
 //! first program reads.
 
-use crate::spinlock_matrix::Lengths;
+use crate::lengths::Lengths;
 use locklab_lab::experiment::Key;
 use locklab_lab::metric::{INSTRUCTIONS_KERNEL, L1I_MISSES_KERNEL};
 use schemars::JsonSchema;

@@ -90,7 +90,6 @@ mod tests {
     };
     use crate::matrix::{OPS, metrics};
     use crate::verdicts::judge;
-    use locklab_judge::Family;
     use serde_json::Value;
 
     fn simulated(provenance: Provenance, ratios: &[f64]) -> Experiment {
@@ -109,18 +108,9 @@ mod tests {
         }
         Experiment {
             kind: "matrix".into(),
-            labels: Labels {
-                baseline: "ticket".into(),
-                experiment: "mcs".into(),
-            },
+            labels: Labels::new("ticket", "mcs"),
             spec: Value::Null,
-            design: Design {
-                pairs: ratios.len() as u32,
-                seed: 1,
-                delta: 0.01,
-                family: Family::FalseDiscovery,
-                aa: false,
-            },
+            design: Design::usual(ratios.len() as u32),
             provenance,
             facts: Facts::new(),
             caveats: Vec::new(),

@@ -14,6 +14,7 @@ use crate::matrix::{JAIN, JAIN_1MS, LATENCY_P99, LATENCY_P999, OPS};
 use crate::pairs::location;
 use locklab_judge::{Direction, Looks, Standing, best};
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 /// The kind of comparison, in JSON and the store.
 pub const KIND: &str = "rank";
@@ -110,6 +111,18 @@ impl Question {
         (!question.subjects.is_empty()).then_some(question)
     }
 
+    /// The specification of two locks, with what is ranked in their place.
+    #[must_use]
+    pub fn described(&self, spec: &impl Serialize) -> Value {
+        let mut described = json!(spec);
+        if let (Value::Object(fields), Value::Object(ranked)) = (&mut described, json!(self)) {
+            fields.remove("baseline");
+            fields.remove("experiment");
+            fields.extend(ranked);
+        }
+        described
+    }
+
     /// What the reference is compared with, in words.
     #[must_use]
     pub fn others(&self) -> String {
@@ -142,6 +155,29 @@ impl Key {
     pub fn point_of(&self) -> Self {
         let axes = self.0.iter().filter(|(axis, _)| axis != LOCK);
         Self(axes.cloned().collect())
+    }
+}
+
+impl Ranking {
+    /// The locks in order, by the mean of their shares.
+    pub(crate) fn overall(&self) -> Vec<usize> {
+        let primaries: Vec<&Ranked> = self
+            .points
+            .iter()
+            .filter_map(|p| p.metrics.first())
+            .collect();
+        let merit = |lock: usize| -> Option<f64> {
+            let shares: Vec<f64> = primaries.iter().filter_map(|m| m.share(lock)).collect();
+            let logs: f64 = shares.iter().map(|s| s.max(1e-300).ln()).sum();
+            // One without a rank at some point comes after those that have all.
+            let missing = (primaries.len() - shares.len()) as f64;
+            (!shares.is_empty()).then(|| logs / shares.len() as f64 - 1e6 * missing)
+        };
+        let mut order: Vec<(usize, f64)> = (0..self.question.subjects.len())
+            .filter_map(|lock| Some((lock, merit(lock)?)))
+            .collect();
+        order.sort_by(|a, b| b.1.total_cmp(&a.1));
+        order.into_iter().map(|(lock, _)| lock).collect()
     }
 }
 

@@ -15,6 +15,7 @@ mod rank;
 mod region;
 mod regions;
 pub mod results;
+mod workload;
 mod workloads;
 
 pub use inputs::{Additions, Context, Reporter, Words};

@@ -58,6 +58,41 @@ pub enum UnitWord {
     Ns,
 }
 
+/// The content of the critical section.
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    ValueEnum,
+    Serialize,
+    Deserialize,
+    JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Work {
+    /// Units of computation and copying, of the given lengths
+    #[default]
+    Units,
+    /// One fstat(2) on a file of the thread's own
+    Fstat,
+}
+
+impl Work {
+    /// Its name in a file.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Units => "units",
+            Self::Fstat => "fstat",
+        }
+    }
+}
+
 impl WorkloadSettings {
     /// The unit of lengths.
     #[must_use]

@@ -4,7 +4,6 @@
 use crate::common::golden::golden;
 use crate::common::{Random, context, fact, judged, xml};
 use locklab_document::render::{Colour, html, json, junit, text};
-use locklab_judge::Family;
 use locklab_lab::experiment::{
     Cell, Design, Experiment, Invalid, Key, Labels, Order, Pair, Placement, Provenance, Sample,
     Source, Values,
@@ -86,17 +85,11 @@ fn ranking(against: bool, blocks: u32, locks: &[Lock]) -> Experiment {
     }
     Experiment {
         kind: "rank".into(),
-        labels: Labels {
-            baseline: locks[0].name.into(),
-            experiment: question.others(),
-        },
+        labels: Labels::new(locks[0].name, question.others()),
         spec: json!(question),
         design: Design {
-            pairs: blocks,
             seed: 7,
-            delta: 0.01,
-            family: Family::FalseDiscovery,
-            aa: false,
+            ..Design::usual(blocks)
         },
         provenance: Provenance::Hardware("Example 9000, 16 CPUs".into()),
         facts: vec![fact("Machine", "Example 9000, 1 socket, 16 CPUs")],

@@ -8,7 +8,6 @@
 //! the golden file of the same name.
 
 use crate::common::golden::golden;
-use locklab_judge::Family;
 use locklab_lab::experiment::{
     Cell, Design, Experiment, Key, Labels, Order, Pair, Placement, Provenance, Sample, Source,
 };
@@ -50,18 +49,9 @@ fn read(text: &str) -> Experiment {
     }
     Experiment {
         kind: "matrix".into(),
-        labels: Labels {
-            baseline: "baseline".into(),
-            experiment: "experiment".into(),
-        },
+        labels: Labels::new("baseline", "experiment"),
         spec: serde_json::Value::Null,
-        design: Design {
-            pairs: 13,
-            seed: 1,
-            delta: 0.01,
-            family: Family::FalseDiscovery,
-            aa: false,
-        },
+        design: Design::usual(13),
         provenance: Provenance::Hardware("recorded".into()),
         facts: vec![],
         caveats: vec![],

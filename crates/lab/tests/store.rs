@@ -19,10 +19,7 @@ fn header() -> Experiment {
     cell.bias_band = Some(0.02);
     Experiment {
         kind: "matrix".into(),
-        labels: Labels {
-            baseline: "ticket".into(),
-            experiment: "mcs".into(),
-        },
+        labels: Labels::new("ticket", "mcs"),
         spec: json!({ "lengths": [u64::MAX] }),
         design: Design {
             pairs: 8,
@@ -311,7 +308,7 @@ fn filled(path: &Path, rates: &[f64]) -> Store {
     let id = store.begin("key", "locklab matrix", &header()).unwrap();
     let key = key();
     for (pair, rate) in (0..).zip(rates) {
-        for side in [Side::Baseline, Side::Experiment] {
+        for side in Side::BOTH {
             store
                 .keep(id, &slot(&key, pair, side), &sample(*rate))
                 .unwrap();
@@ -333,7 +330,7 @@ fn a_merge_copies_what_is_new_and_nothing_twice() {
     assert_eq!(json(&to), json(&from));
     // It was continued since.
     let key = key();
-    for side in [Side::Baseline, Side::Experiment] {
+    for side in Side::BOTH {
         from.keep(1, &slot(&key, 2, side), &sample(3.0)).unwrap();
     }
     let more = to.merge(&from).unwrap();

@@ -60,10 +60,7 @@ impl Instrument for Dice {
     fn experiment(&self, design: Design) -> Experiment {
         Experiment {
             kind: "dice".into(),
-            labels: Labels {
-                baseline: "ivory".into(),
-                experiment: if design.aa { "ivory" } else { "loaded" }.into(),
-            },
+            labels: Labels::new("ivory", if design.aa { "ivory" } else { "loaded" }),
             spec: Value::Null,
             design,
             provenance: Provenance::Model("arithmetic".into()),

@@ -45,17 +45,11 @@ fn cell(n: u64, effect: f64, pairs: u32) -> Cell {
 fn experiment(cells: Vec<Cell>, family: Family) -> Experiment {
     Experiment {
         kind: "matrix".into(),
-        labels: Labels {
-            baseline: "a".into(),
-            experiment: "b".into(),
-        },
+        labels: Labels::new("a", "b"),
         spec: Value::Null,
         design: Design {
-            pairs: 20,
-            seed: 1,
-            delta: 0.01,
             family,
-            aa: false,
+            ..Design::usual(20)
         },
         provenance: Provenance::Hardware("test".into()),
         facts: vec![],

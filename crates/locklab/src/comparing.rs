@@ -44,12 +44,10 @@ pub struct ComparingArgs {
     pub fail_on: Vec<FailOn>,
     #[command(flatten)]
     #[serde(flatten)]
-    #[allow(missing_docs, reason = "its options have their own")]
-    pub files: ReportFiles,
+    pub(crate) files: ReportFiles,
     #[command(flatten)]
     #[serde(flatten)]
-    #[allow(missing_docs, reason = "its option has its own")]
-    pub store: StoreArgs,
+    pub(crate) store: StoreArgs,
 }
 
 /// Files to which a report is written, in addition to standard output.
@@ -464,14 +462,8 @@ mod tests {
         files.check().unwrap();
         let document = Document {
             title: "A title".into(),
-            head: Vec::new(),
-            labels: Labels {
-                baseline: "tas".into(),
-                experiment: "mcs".into(),
-            },
-            sections: Vec::new(),
-            findings: Vec::new(),
-            data: serde_json::Map::new(),
+            labels: Labels::new("tas", "mcs"),
+            ..Document::default()
         };
         files.write(&document, &[]).unwrap();
         for option in options {

@@ -24,3 +24,4 @@ mod start;
 mod sweep;
 mod verify_command;
 mod workload;
+mod workloads;

@@ -11,7 +11,6 @@ use crate::plan::{Plan, PlannedCell};
 use crate::probe::Native;
 use crate::request::Request;
 use crate::settling::calibrate;
-use crate::spec::Work;
 use crate::subject;
 use crate::timeline::{SliceLength, Windows};
 use crate::work::Critical;
@@ -27,6 +26,7 @@ use locklab_lab::experiment::{
 use locklab_lab::instrument::{Instrument, Pairing, Schedule, Stopped, Turn};
 use locklab_lab::matrix::metrics;
 use locklab_lab::verdicts::primary_pairs;
+use locklab_lab::workload::Work;
 use serde_json::{Value, json};
 use std::fs::File;
 use std::os::fd::{AsRawFd, RawFd};
@@ -209,10 +209,7 @@ impl Instrument for Slices {
         let cells = cells.map(|cell| empty(cell, plan, design.delta)).collect();
         Experiment {
             kind: locklab_lab::matrix::KIND.into(),
-            labels: Labels {
-                baseline: spec.baseline.clone(),
-                experiment: spec.experiment.clone(),
-            },
+            labels: Labels::new(&spec.baseline, &spec.experiment),
             spec: serde_json::to_value(spec).unwrap_or_default(),
             design,
             provenance: Provenance::Hardware(self.machine.name.clone()),

@@ -26,7 +26,7 @@ use locklab_lab::experiment::{Cell, Design, Experiment, Invalid, Labels, Sample}
 use locklab_lab::instrument::{Instrument, Pairing, Schedule, Stopped, Turn};
 use locklab_lab::matrix::OPS;
 use locklab_lab::ranking::Question;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
@@ -113,20 +113,6 @@ impl Native {
 }
 
 impl RankedSlices {
-    /// The specification with what is ranked in place of two locks.
-    fn described(&self) -> Value {
-        let object = |value: Value| match value {
-            Value::Object(fields) => fields,
-            // These are our own types with string keys, so this cannot happen.
-            _ => Map::new(),
-        };
-        let mut fields = object(json!(self.slices.plan.spec));
-        fields.remove("baseline");
-        fields.remove("experiment");
-        fields.extend(object(json!(self.question)));
-        Value::Object(fields)
-    }
-
     /// The point and the lock of a cell, by their numbers.
     fn place(&self, cell: usize) -> (usize, usize) {
         let others = self.question.subjects.len() - 1;
@@ -270,11 +256,8 @@ impl Instrument for RankedSlices {
         let cells = cells.collect();
         let mut experiment = Experiment {
             kind: locklab_lab::ranking::KIND.into(),
-            labels: Labels {
-                baseline: self.question.subjects[0].name.clone(),
-                experiment: self.question.others(),
-            },
-            spec: self.described(),
+            labels: Labels::new(&self.question.subjects[0].name, self.question.others()),
+            spec: self.question.described(&self.slices.plan.spec),
             cells,
             ..of_two
         };
@@ -292,7 +275,8 @@ impl Instrument for RankedSlices {
     }
 
     fn fingerprint(&self) -> Value {
-        json!({ "spec": self.described(), "machine": self.slices.machine })
+        let spec = self.question.described(&self.slices.plan.spec);
+        json!({ "spec": spec, "machine": self.slices.machine })
     }
 
     /// A bias of the block hits all of its locks alike, and each has its own

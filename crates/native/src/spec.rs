@@ -3,20 +3,11 @@
 //! It does not describe how it is measured and checks nothing; see
 //! [`crate::plan`].
 
+use locklab_lab::workload::Work;
 pub use locklab_workload::Unit;
 use locklab_workload::{Mix, mix};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
-
-/// The content of the critical section.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Work {
-    /// Units of computation and copying, of the requested lengths.
-    Units,
-    /// One `fstat(2)` on a file of the thread's own.
-    Fstat,
-}
 
 /// The specification of all cells.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

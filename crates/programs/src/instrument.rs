@@ -259,7 +259,7 @@ impl Instrument for Programs {
             .map_err(|e| Stopped::Cell(e.to_string()))?;
         let title = title(cell);
         for round in 1..=self.spec.warm_up {
-            for side in [Side::Baseline, Side::Experiment] {
+            for side in Side::BOTH {
                 self.warm_up(index, side, &format!("{title}-warm-up-{round}-{side}"))?;
             }
         }

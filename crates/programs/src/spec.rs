@@ -54,10 +54,7 @@ impl Spec {
     /// The names of the two sides in reports.
     #[must_use]
     pub fn labels(&self) -> Labels {
-        Labels {
-            baseline: self.baseline.label(),
-            experiment: self.experiment.label(),
-        }
+        Labels::new(self.baseline.label(), self.experiment.label())
     }
 
     /// Checks that it can be carried out on these CPUs, as far as that is known

@@ -2,7 +2,7 @@
 
 use crate::pool::Pool;
 use crate::score;
-use crate::spec::{Place, Spec, Work};
+use crate::spec::{Place, Spec};
 use locklab_lab::experiment::{
     Cell, Design, Experiment, Facts, Labels, Provenance, Sample, Source, Values,
 };
@@ -11,6 +11,7 @@ use locklab_lab::matrix::{
     HANDOFFS, JAIN, LATENCY_MAX, LATENCY_P50, LATENCY_P99, LATENCY_P999, MIN_OVER_MAX, OPS,
     STREAK_MAX, STREAK_MEAN, metrics, min_over_max,
 };
+use locklab_lab::workload::Work;
 use locklab_sim::band::draws;
 use locklab_sim::turns::Unit;
 use locklab_sim::{Machine, Origin, Outcome, run};
@@ -77,10 +78,7 @@ impl<'a> Simulated<'a> {
         });
         Experiment {
             kind: locklab_lab::matrix::KIND.into(),
-            labels: Labels {
-                baseline: spec.baseline.clone(),
-                experiment: spec.experiment.clone(),
-            },
+            labels: Labels::new(&spec.baseline, &spec.experiment),
             spec: json!(spec),
             design,
             provenance: Provenance::Simulation(machine.name.clone()),

@@ -21,4 +21,4 @@ pub use beyond::BEYOND;
 pub use extra::REPORTER;
 pub use instrument::{Simulated, sample};
 pub use rank::Ranked;
-pub use spec::{Place, Spec, Work, default_threads, with_vcpus};
+pub use spec::{Place, Spec, default_threads, with_vcpus};

@@ -1,15 +1,16 @@
 //! Descriptions of modelled machines: their list, the assumptions of each, and
 //! how its microbenchmarks compare with published ones.
 
-use crate::spec::{Spec, Work};
+use crate::spec::Spec;
 use locklab_document::number::count;
 use locklab_document::page::Page;
 use locklab_document::{Column, Document, Part, Section, Table, render};
 use locklab_lab::experiment::Labels;
+use locklab_lab::workload::Work;
 use locklab_sim::microbench::{Checked, check};
 use locklab_sim::turns::{Mix, Unit, mix};
 use locklab_sim::{BUILTIN, FIGURES, Machine, Origin, run};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 /// The machines that come with Locklab, one after another.
 #[must_use]
@@ -190,13 +191,8 @@ pub fn checked(machine: &Machine, seed: u64) -> Result<Document, String> {
             ("Model".into(), machine.description.clone()),
             ("Agreement".into(), agreement.sentence()),
         ],
-        labels: Labels {
-            baseline: "source".into(),
-            experiment: "model".into(),
-        },
-        sections: Vec::new(),
-        findings: Vec::new(),
-        data: Map::new(),
+        labels: Labels::new("source", "model"),
+        ..Document::default()
     };
     let columns = vec![
         Column::words("microbenchmark, ns (own time: a share)", 40),

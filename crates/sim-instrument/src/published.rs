@@ -7,7 +7,7 @@ use locklab_published::{
     Agreement, FLAT, Group, MISS, Published, Question, Reproduced, Reproduction, Shape, Time,
     agreement, log_error, score,
 };
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 /// The number of misses of one experiment that are printed; all are in the JSON
 /// document.
@@ -371,14 +371,8 @@ fn misses(reports: &[Reproduction]) -> Vec<String> {
 fn titled(title: String) -> Document {
     Document {
         title,
-        head: Vec::new(),
-        labels: Labels {
-            baseline: "theirs".into(),
-            experiment: "ours".into(),
-        },
-        sections: Vec::new(),
-        findings: Vec::new(),
-        data: Map::new(),
+        labels: Labels::new("theirs", "ours"),
+        ..Document::default()
     }
 }
 

@@ -14,7 +14,7 @@ use locklab_lab::matrix::metrics;
 use locklab_lab::ranking::Question;
 use locklab_sim::band::draws;
 use locklab_sim::{Machine, Outcome, run};
-use serde_json::{Map, Value, json};
+use serde_json::Value;
 use std::collections::HashMap;
 use std::sync::atomic::AtomicBool;
 
@@ -63,15 +63,6 @@ impl<'a> Ranked<'a> {
         })
     }
 
-    /// The specification with what is ranked in place of two locks.
-    fn described(&self) -> Value {
-        let mut fields = object(json!(self.spec));
-        fields.remove("baseline");
-        fields.remove("experiment");
-        fields.extend(object(json!(self.question)));
-        Value::Object(fields)
-    }
-
     fn task(&self, turn: &Turn) -> Task {
         let others = self.question.subjects.len() - 1;
         (turn.cell / others, turn.pair, 1 + turn.cell % others)
@@ -82,14 +73,6 @@ impl<'a> Ranked<'a> {
         // Where a lock fails, the others go on.
         let outcome = pool.simulated(task, self.interrupt, Stopped::Cell)?;
         Ok(sample(&outcome, true))
-    }
-}
-
-fn object(value: Value) -> Map<String, Value> {
-    match value {
-        Value::Object(fields) => fields,
-        // These are our own types with string keys, so this cannot happen.
-        _ => Map::new(),
     }
 }
 
@@ -109,11 +92,8 @@ impl Instrument for Ranked<'_> {
         });
         Experiment {
             kind: locklab_lab::ranking::KIND.into(),
-            labels: Labels {
-                baseline: self.question.subjects[0].name.clone(),
-                experiment: self.question.others(),
-            },
-            spec: self.described(),
+            labels: Labels::new(&self.question.subjects[0].name, self.question.others()),
+            spec: self.question.described(&self.spec),
             design,
             provenance: Provenance::Simulation(machine.name.clone()),
             facts: facts(spec, machine),
@@ -124,7 +104,7 @@ impl Instrument for Ranked<'_> {
     }
 
     fn fingerprint(&self) -> Value {
-        fingerprint(json!(self.described()), &self.machine)
+        fingerprint(self.question.described(&self.spec), &self.machine)
     }
 
     fn bias_fingerprint(&self, _cell: &Cell) -> Option<Value> {

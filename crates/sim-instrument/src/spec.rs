@@ -2,6 +2,7 @@
 //! carried out.
 
 use locklab_lab::experiment::Key;
+use locklab_lab::workload::Work;
 use locklab_sim::turns::{Mix, Unit, mix};
 use locklab_sim::{
     Fstat, Machine, Mixed, Placement, Scenario, Stop, UNIT_CYCLES, Workload, can_be_simulated,
@@ -54,16 +55,6 @@ pub struct Spec {
     /// Number of physical CPUs (hardware threads) that are used; `None` for
     /// all.
     pub physical: Option<usize>,
-}
-
-/// The content of the critical section.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Work {
-    /// Units of computation and copying, of the requested lengths.
-    Units,
-    /// One `fstat(2)` on a file of the thread's own.
-    Fstat,
 }
 
 /// A cell of the matrix: threads, critical and non-critical length, number of

@@ -131,7 +131,7 @@ impl<'a> Chunk<'a> {
             for (run, samples) in &runs {
                 let id = self.experiment(shard, &mut experiments, run)?;
                 let cell = key(self.plan, run);
-                for (side, sample) in [Side::Baseline, Side::Experiment].into_iter().zip(samples) {
+                for (side, sample) in Side::BOTH.into_iter().zip(samples) {
                     let slot = Slot {
                         cell: &cell,
                         pair: run.replicate,

@@ -7,7 +7,7 @@ use crate::error::Error;
 use locklab_lab::file;
 use locklab_lab::list::Numbers;
 use locklab_lab::settings::Percent;
-use locklab_lab::workload::WorkloadSettings;
+use locklab_lab::workload::{Work, WorkloadSettings};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -113,29 +113,6 @@ pub struct WorkloadFile {
     /// its own.
     #[serde(flatten)]
     pub turns: WorkloadSettings,
-}
-
-/// What the critical section is.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "snake_case")]
-pub enum Work {
-    /// Units of computation and copying, of the asked lengths.
-    Units,
-    /// One `fstat(2)` on a file of the thread's own.
-    Fstat,
-}
-
-impl Work {
-    /// Its name in a file.
-    #[must_use]
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Units => "units",
-            Self::Fstat => "fstat",
-        }
-    }
 }
 
 /// A number of threads, absolute or as a part of the machine's CPUs.

@@ -48,9 +48,7 @@ mod task;
 mod tool;
 
 pub use error::Error;
-pub use file::{
-    Exclusion, Kind, NativeFile, OneOrMore, Part, SweepFile, Threads, Work, WorkloadFile,
-};
+pub use file::{Exclusion, Kind, NativeFile, OneOrMore, Part, SweepFile, Threads, WorkloadFile};
 pub use folder::{Folder, Status};
 pub use kinds::Report;
 pub use models::{Models, plan_of};

@@ -7,14 +7,14 @@
 //! one machine ran.
 
 use crate::error::Error;
-use crate::file::{SweepFile, Threads, Work};
+use crate::file::{SweepFile, Threads};
 use crate::folder::{Fixed, Folder, Status};
 use crate::own_locks::{self, KeptLock};
 use crate::plan::{LockPair, lock_pairs};
 use crate::shard::Shard;
 use crate::task::Task;
 use locklab_lab::experiment::Design;
-use locklab_native::{Native, Plan, Spec, Work as NativeWork, pairs_for, subject};
+use locklab_native::{Native, Plan, Spec, pairs_for, subject};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::path::Path;
@@ -218,10 +218,7 @@ fn spec(file: &SweepFile, workload: usize, pair: &LockPair, cpus: usize) -> Spec
         unit: asked.turns.unit(),
         locks: asked.turns.locks(),
         mix: asked.turns.mix(),
-        work: match asked.work {
-            Work::Units => NativeWork::Units,
-            Work::Fstat => NativeWork::Fstat,
-        },
+        work: asked.work,
         latency: asked.latency,
         time: Duration::from_secs(file.native.time.unwrap_or(60).into()),
         ..Spec::new(&pair.baseline, &pair.experiment)

@@ -202,13 +202,9 @@ pub(crate) fn document(sweep: &Machines, collected: &CollectedMachines) -> Docum
             ),
             ("Tool".into(), VERSION.into()),
         ],
-        labels: Labels {
-            baseline: "baseline".into(),
-            experiment: "experiment".into(),
-        },
-        sections: Vec::new(),
-        findings: Vec::new(),
+        labels: Labels::new("baseline", "experiment"),
         data: data(sweep, machines, &missing),
+        ..Document::default()
     };
     if !missing.is_empty() {
         document.push(Section::new("Missing").items(missing));

@@ -10,10 +10,11 @@
 //! simulates the baseline once for all of them.
 
 use crate::error::Error;
-use crate::file::{Place, SweepFile, Work};
+use crate::file::{Place, SweepFile};
+use locklab_lab::workload::Work;
 use locklab_locks::catalogue;
 use locklab_sim::{Machine, Stop, can_be_simulated};
-use locklab_sim_instrument::{Place as CellPlace, Spec, Work as SimulatedWork};
+use locklab_sim_instrument::{Place as CellPlace, Spec};
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::sync::Arc;
@@ -249,10 +250,7 @@ impl Plan {
             unit: workload.turns.unit(),
             locks: workload.turns.locks(),
             mix: workload.turns.mix(),
-            work: match workload.work {
-                Work::Units => SimulatedWork::Units,
-                Work::Fstat => SimulatedWork::Fstat,
-            },
+            work: workload.work,
             latency: workload.latency,
             acquisitions: workload.acquisitions,
             physical: workload.physical,

@@ -1,7 +1,7 @@
 //! Regimes of contention: the cells of one regime are summarised together.
 
-use crate::file::Work;
 use crate::plan::{Block, Plan};
+use locklab_lab::workload::Work;
 use locklab_sim::{Fstat, Machine};
 use serde::Serialize;
 

@@ -126,13 +126,9 @@ pub(crate) fn document(models: &Models, collected: &Collected, busy: Option<f64>
     let mut document = Document {
         title: title.to_owned(),
         head,
-        labels: Labels {
-            baseline: "baseline".into(),
-            experiment: "experiment".into(),
-        },
-        sections: Vec::new(),
-        findings: Vec::new(),
+        labels: Labels::new("baseline", "experiment"),
         data: data(models, collected, summary),
+        ..Document::default()
     };
     document.push(about(plan));
     if !collected.missing.is_empty() {
@@ -417,13 +413,8 @@ pub(crate) fn plan_text(plan: &Plan, times: &Facts) -> String {
             title => title.to_owned(),
         },
         head: facts(plan),
-        labels: Labels {
-            baseline: "baseline".into(),
-            experiment: "experiment".into(),
-        },
-        sections: Vec::new(),
-        findings: Vec::new(),
-        data: Map::new(),
+        labels: Labels::new("baseline", "experiment"),
+        ..Document::default()
     };
     document.push(Section::new("Time, by runs drawn from the plan").facts(times.clone()));
     render::text(&document, render::Colour::Plain)

@@ -50,17 +50,7 @@ fn cell(translated: bool) -> Cell {
 }
 
 fn text_of(section: Section) -> String {
-    let mut document = Document {
-        title: String::new(),
-        head: Vec::new(),
-        labels: locklab_document::Labels {
-            baseline: String::new(),
-            experiment: String::new(),
-        },
-        sections: Vec::new(),
-        findings: Vec::new(),
-        data: Map::new(),
-    };
+    let mut document = Document::default();
     document.push(section);
     render::text(&document, Colour::Plain)
 }

@@ -1,7 +1,7 @@
 //! The primary verdicts, one by one, for tools that pass or fail.
 
 use super::inputs::Report;
-use super::workloads;
+use super::workload;
 use crate::experiment::Role;
 use crate::verdicts::{JudgedCell, JudgedMetric};
 use locklab_document::Finding;
@@ -13,7 +13,7 @@ pub(super) fn of(report: &Report) -> Vec<Finding> {
     let mut findings = Vec::new();
     for judged in &report.verdicts.cells {
         let cell = report.cell(judged);
-        let name = workloads::name(report, judged);
+        let name = workload::name(report, judged);
         if !judged.is_measured() {
             findings.push(Finding {
                 name,
@@ -46,7 +46,7 @@ fn finding(report: &Report, judged: &JudgedCell, m: &JudgedMetric, cell: &str) -
         format!(" by a factor of {value} (95 %: {low} to {high})")
     });
     let subject = report.subject();
-    let metric = workloads::base_name(&m.metric).to_owned();
+    let metric = workload::base_name(&m.metric).to_owned();
     let message = match &m.judged.verdict {
         Verdict::Better => format!("{subject} is better{ratio} in {metric}."),
         Verdict::Worse => format!("{subject} is worse{ratio} in {metric}."),

@@ -1,24 +1,22 @@
 //! The report of a matrix: ratios by threads and lengths as text, grids
 //! and charts, and the handoffs and fairness of both locks.
 
+pub(super) mod cells;
 mod charts;
 mod fairness;
 
-use super::inputs::{Lengths, Report};
-use super::placed::{self, Placed, axis};
+use self::cells::{all_placed, blocks, groups, handoffs_disagree};
+use super::inputs::Report;
+use super::placed::{self, axis};
 use super::{caveats, design, findings, placement, regions, results};
-use crate::experiment::AT_ONCE;
-use crate::matrix::{CPU_SHARE, HANDOFFS, OPS};
+use crate::matrix::{CPU_SHARE, OPS};
 use crate::verdicts::{Figures, JudgedCell};
 use locklab_document::number;
 use locklab_document::{Document, Facts, Medium, Part, Section, Tone};
-use locklab_judge::{Judged, Verdict, aa_check};
+use locklab_judge::{Judged, aa_check};
 
 /// Below this share of CPU time other programs ran, or the lock sleeps.
 const FULL_CPU: f64 = 0.95;
-
-/// With more cells than this, tables of every cell are folded.
-const MANY: usize = 40;
 
 /// The document of a matrix.
 pub(super) fn document(report: &Report) -> Document {
@@ -88,121 +86,6 @@ fn decides(report: &Report) -> String {
         Some(metric) if metric.name != OPS => metric.name.clone(),
         _ => "operations per second, all threads".into(),
     }
-}
-
-/// A judged cell at its place; `None` where it has no primary metric.
-fn placed<'a>(report: &Report<'a>, judged: &'a JudgedCell) -> Option<Placed<'a>> {
-    let cell = report.cell(judged);
-    let primary = judged.primary()?;
-    let name = &primary.metric.name;
-    let on = |axis: &str| cell.key.number(axis).unwrap_or(0);
-    let rate = |figures: &Figures| number::or_dash(figures.get(name), number::short);
-    let labels = &report.experiment.labels;
-    Some(Placed {
-        threads: on("threads"),
-        critical: on("critical"),
-        non_critical: on("non_critical"),
-        at_once: cell.key.number(AT_ONCE),
-        judged: &primary.judged,
-        ratio: primary.ratio(),
-        crowded: cell.oversubscribed,
-        disagrees: handoffs_disagree(judged),
-        held_back: judged.is_held_back(),
-        detail: format!(
-            "; {}: {}/s, {}: {}/s; {}",
-            labels.baseline,
-            rate(&judged.baseline),
-            labels.experiment,
-            rate(&judged.experiment),
-            number::count(judged.differences.len(), "pair"),
-        ),
-    })
-}
-
-/// Whether operations and handoffs between threads point in opposite
-/// directions: a lock that one owner repeatedly re-acquires looks fast.
-pub(super) fn handoffs_disagree(cell: &JudgedCell) -> bool {
-    let wanted = match cell.verdict() {
-        Some(Verdict::Better) => Verdict::Worse,
-        Some(Verdict::Worse) => Verdict::Better,
-        _ => return false,
-    };
-    match cell.metric(HANDOFFS) {
-        Some(handoffs) => handoffs.verdict == wanted,
-        // Avoids the logarithm of zero, for a lock without any handoff.
-        None => {
-            let b = cell.baseline.get(HANDOFFS);
-            let e = cell.experiment.get(HANDOFFS);
-            match wanted {
-                Verdict::Worse => b > Some(0.0) && e == Some(0.0),
-                _ => e > Some(0.0) && b == Some(0.0),
-            }
-        }
-    }
-}
-
-/// Cells that tables show together.
-struct Group<'a> {
-    /// The placement class of their CPUs; none where they are over all.
-    class: Option<&'a str>,
-    /// Whether other cells are split by it.
-    split: bool,
-    /// Number of subjects in use at once, where that was asked.
-    at_once: Option<u64>,
-    lengths: Lengths,
-    cells: Vec<&'a JudgedCell>,
-}
-
-impl Group<'_> {
-    /// How many are in use at once, and the class, each where there is one.
-    fn words(&self, class: impl FnOnce(&str) -> String) -> Vec<String> {
-        let at_once = self.lengths.at_once(self.at_once);
-        let at_once = at_once.strip_prefix(", ").map(str::to_owned);
-        let over_all = self.split.then(|| "over all placements".to_owned());
-        let class = self.class.map(class).or(over_all);
-        at_once.into_iter().chain(class).collect()
-    }
-}
-
-/// The cells of each number in use at once and placement class.
-fn groups<'a>(report: &Report<'a>) -> Vec<Group<'a>> {
-    let mut groups = Vec::new();
-    let classes = report.verdicts.by_class();
-    let split = classes.len() > 1;
-    for (class, cells) in classes {
-        let count = |c: &&JudgedCell| report.cell(c).key.number(AT_ONCE);
-        for at_once in axis(&cells, count) {
-            let of = cells.iter().filter(|c| count(c) == at_once).copied();
-            groups.push(Group {
-                class,
-                split,
-                at_once,
-                lengths: report.lengths,
-                cells: of.collect(),
-            });
-        }
-    }
-    groups
-}
-
-/// The cells of each placement class and non-critical length, with a title.
-fn blocks<'a>(report: &Report<'a>) -> Vec<(String, Vec<&'a JudgedCell>)> {
-    let length = |c: &&JudgedCell| report.cell(c).key.number("non_critical").unwrap_or(0);
-    let mut blocks = Vec::new();
-    for group in groups(report) {
-        let words = group.words(|class| format!("CPUs placed as \"{class}\""));
-        let placed: String = words.iter().map(|word| format!(", {word}")).collect();
-        for of in axis(&group.cells, length) {
-            let title = format!("Non-critical length {of}{}{placed}", report.lengths.unit());
-            let block = group.cells.iter().filter(|c| length(c) == of).copied();
-            blocks.push((title, block.collect()));
-        }
-    }
-    blocks
-}
-
-fn all_placed<'a>(report: &Report<'a>, cells: &[&'a JudgedCell]) -> Vec<Placed<'a>> {
-    cells.iter().filter_map(|c| placed(report, c)).collect()
 }
 
 fn grids(report: &Report, document: &mut Document) {

@@ -3,9 +3,7 @@
 
 mod advice;
 mod charts;
-mod results;
-
-pub(super) use results::Rank;
+pub(super) mod results;
 
 use self::advice::{Regime, choose, range};
 use super::inputs::{Report, Words};
@@ -168,27 +166,6 @@ fn best_for(ranking: &Ranking, words: &Words) -> Table {
     }
 }
 
-/// The locks in the order of the report: by the mean of their shares.
-fn overall(ranking: &Ranking) -> Vec<usize> {
-    let primaries: Vec<&Ranked> = ranking
-        .points
-        .iter()
-        .filter_map(|p| p.metrics.first())
-        .collect();
-    let merit = |lock: usize| -> Option<f64> {
-        let shares: Vec<f64> = primaries.iter().filter_map(|m| m.share(lock)).collect();
-        let logs: f64 = shares.iter().map(|s| s.max(1e-300).ln()).sum();
-        // One without a rank at some point comes after those that have all.
-        let missing = (primaries.len() - shares.len()) as f64;
-        (!shares.is_empty()).then(|| logs / shares.len() as f64 - 1e6 * missing)
-    };
-    let mut order: Vec<(usize, f64)> = (0..ranking.question.subjects.len())
-        .filter_map(|lock| Some((lock, merit(lock)?)))
-        .collect();
-    order.sort_by(|a, b| b.1.total_cmp(&a.1));
-    order.into_iter().map(|(lock, _)| lock).collect()
-}
-
 fn sign(ranked: &Ranked, lock: usize) -> &'static str {
     match &ranked.standings[lock] {
         _ if ranked.may_be_best(lock) => "*",
@@ -225,7 +202,8 @@ fn shares(report: &Report, ranking: &Ranking, document: &mut Document) {
         })
     };
     let today = |lock: usize| ranking.question.against && lock == 0;
-    let rows = overall(ranking)
+    let rows = ranking
+        .overall()
         .into_iter()
         .map(|lock| GridRow {
             name: ranking.question.subjects[lock].name.clone(),

@@ -3,20 +3,21 @@
 //! Fields may be added; none is removed or changes its meaning. A figure of
 //! which there is none (no pair counts, no finite limit) is null.
 
+pub(super) mod shared;
+
+use self::shared::{Place, Shared, fields, map, place, shared};
 use super::inputs::Report;
-use super::{matrix as matrix_report, regions as regions_report, workloads as workloads_report};
-use crate::VERSION;
-use crate::experiment::{
-    AT_ONCE, Coordinate, Design, Facts, Key, Labels, Provenance, Role, Source,
-};
+use super::matrix::cells::handoffs_disagree;
+use super::workload::{base_name, inside, rows};
+use super::workloads::words::sentence;
+use super::{rank, regions as regions_report};
+use crate::experiment::{Role, Source};
 use crate::verdicts::{Figures, JudgedCell, JudgedMetric};
-use locklab_judge::{Settings, Verdict};
+use locklab_judge::Verdict;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
-
-const SCHEMA: u64 = 1;
 
 /// The JSON schema of the results that every comparison writes with `--json`.
 #[must_use]
@@ -34,43 +35,7 @@ pub fn schema() -> Value {
 enum Results {
     Matrix(Matrix),
     Workloads(Workloads),
-    Rank(super::rank::Rank),
-}
-
-/// The fields that the results of every comparison have.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
-pub(super) struct Shared {
-    /// Version of this form. Fields may be added within a version; none is
-    /// removed or changes its meaning.
-    schema: u64,
-    /// The tool that wrote it.
-    tool: &'static str,
-    /// The kind of comparison, by the command that carries it out: matrix,
-    /// compare, kernel, rank.
-    kind: String,
-    /// The date of the measurement.
-    date: String,
-    /// The command line that repeats it.
-    command: String,
-    /// The source of every figure.
-    provenance: Provenance,
-    /// Names of the two sides.
-    labels: Labels,
-    /// Facts about the machine and the set-up.
-    environment: BTreeMap<String, String>,
-    /// The specification, in the instrument's own terms.
-    spec: Value,
-    /// The choices made before the first run.
-    design: Design,
-    /// The settings of the judge.
-    #[schemars(with = "BTreeMap<String, Value>")]
-    settings: Settings,
-    /// The caveats about the figures.
-    caveats: Vec<String>,
-    /// Why it is not complete, if so.
-    interrupted: Option<String>,
-    /// The cells that were not measured.
-    missing: Vec<BTreeMap<String, Coordinate>>,
+    Rank(rank::results::Rank),
 }
 
 /// The results of a matrix.
@@ -127,20 +92,6 @@ struct Workloads {
     conclusion: Vec<String>,
     /// One entry for each workload and variant.
     workloads: Vec<Workload>,
-}
-
-/// A point of a matrix.
-#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
-pub(super) struct Place {
-    /// Number of threads, or processes.
-    threads: u64,
-    /// Length of the critical section.
-    critical: u64,
-    /// Length of the non-critical section.
-    non_critical: u64,
-    /// Number of locks that are used at once, where that was asked.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    locks: Option<u64>,
 }
 
 /// experiment / baseline of the primary metric, with its 95 % limits.
@@ -308,41 +259,6 @@ struct InsideCell {
     p_adjusted: f64,
 }
 
-fn map(facts: &Facts) -> BTreeMap<String, String> {
-    facts.iter().cloned().collect()
-}
-
-pub(super) fn fields<T: Serialize>(value: &T) -> Map<String, Value> {
-    match serde_json::to_value(value) {
-        Ok(Value::Object(fields)) => fields,
-        // These are our own types with string keys, so this cannot fail.
-        _ => Map::new(),
-    }
-}
-
-pub(super) fn shared(report: &Report, caveats: &[String]) -> Shared {
-    let experiment = report.experiment;
-    Shared {
-        schema: SCHEMA,
-        tool: VERSION,
-        kind: experiment.kind.clone(),
-        date: report.context.date.clone(),
-        command: report.context.command.clone(),
-        provenance: experiment.provenance.clone(),
-        labels: experiment.labels.clone(),
-        environment: map(&experiment.facts),
-        spec: experiment.spec.clone(),
-        design: experiment.design.clone(),
-        settings: report.verdicts.settings,
-        caveats: caveats.to_vec(),
-        interrupted: experiment.interrupted.clone(),
-        missing: report
-            .missing()
-            .map(|cell| cell.key.0.iter().cloned().collect())
-            .collect(),
-    }
-}
-
 /// The results of a matrix.
 pub(super) fn matrix(
     report: &Report,
@@ -372,16 +288,6 @@ pub(super) fn matrix(
             .collect(),
         cells: report.measured().map(|c| matrix_cell(report, c)).collect(),
     })
-}
-
-pub(super) fn place(key: &Key) -> Place {
-    let on = |axis: &str| key.number(axis).unwrap_or(0);
-    Place {
-        threads: on("threads"),
-        critical: on("critical"),
-        non_critical: on("non_critical"),
-        locks: key.number(AT_ONCE),
-    }
 }
 
 fn ratio(of: Option<locklab_judge::Shown>) -> Ratio {
@@ -451,7 +357,7 @@ fn matrix_cell(report: &Report, judged: &JudgedCell) -> MatrixCell {
         pairs_set_aside: primary.map_or(0, |m| m.judged.set_aside.len()),
         p: primary.map(|m| m.judged.p),
         p_adjusted: primary.map(|m| m.judged.p_adjusted),
-        handoffs_disagree: matrix_report::handoffs_disagree(judged),
+        handoffs_disagree: handoffs_disagree(judged),
         screening: judged
             .metrics
             .iter()
@@ -505,13 +411,13 @@ fn workload(report: &Report, judged: &JudgedCell) -> Workload {
         pairs_set_aside: set_aside.collect(),
         placement: judged.class.clone(),
         stopped: cell.stopped.clone(),
-        summary: workloads_report::sentence(report, judged),
+        summary: sentence(report, judged),
         metrics: metrics(report, judged),
         not_judged: judged.zero.clone(),
-        cells: workloads_report::inside(judged)
+        cells: inside(judged)
             .into_iter()
             .map(|(metric, placed)| {
-                let name = workloads_report::base_name(metric);
+                let name = base_name(metric);
                 let figure =
                     |side: &Figures| BTreeMap::from([(name.to_owned(), side.get(&metric.name))]);
                 InsideCell {
@@ -537,7 +443,7 @@ fn metrics(report: &Report, judged: &JudgedCell) -> Vec<Metric> {
         return Vec::new();
     }
     let cell = report.cell(judged);
-    workloads_report::rows(cell, judged)
+    rows(cell, judged)
         .into_iter()
         .filter_map(|row| {
             let of = cell.metrics.iter().find(|m| m.name == row.name)?;

@@ -2,21 +2,19 @@
 //! its metrics, a sentence and its charts; a conclusion that claims no more
 //! than the verdicts; and the source of each figure.
 
-mod words;
-
-pub(super) use words::sentence;
+pub(super) mod words;
 
 use super::inputs::Report;
 use super::placed::{self, Placed, axis};
-use super::{caveats, design, findings, results};
-use crate::experiment::{Cell, Metric, Pair, Role};
+use super::workload::{base_name, inside, name, outside, rows};
+use super::{design, findings, results};
+use crate::experiment::{Cell, Metric, Pair};
 use crate::verdicts::{JudgedCell, JudgedMetric};
 use locklab_document::number;
 use locklab_document::{
-    Document, GridCell, IntervalRow, Intervals, Medium, MetricRow, Part, Section, Shade, Timeline,
-    Tone,
+    Document, GridCell, IntervalRow, Intervals, Medium, Part, Section, Shade, Timeline, Tone,
 };
-use locklab_judge::{Family, Judged, Verdict};
+use locklab_judge::{Family, Verdict};
 
 /// The legend of the `Sig` column.
 const LEGEND: &str = "Sig: **+ better and **- worse beyond noise, *+ and *- the same for a \
@@ -74,21 +72,6 @@ pub(super) fn document(report: &Report) -> Document {
     document
 }
 
-/// The name of a workload, with its variant and, where it was judged in
-/// several, its placement.
-pub(super) fn name(report: &Report, judged: &JudgedCell) -> String {
-    let key = report.cell(judged).key.to_string();
-    let same = report
-        .verdicts
-        .cells
-        .iter()
-        .filter(|c| c.cell == judged.cell);
-    match &judged.class {
-        Some(class) if same.count() > 1 => format!("{key}, CPUs placed as \"{class}\""),
-        _ => key,
-    }
-}
-
 fn workload(report: &Report, judged: &JudgedCell, document: &mut Document) {
     let cell = report.cell(judged);
     let mut section = Section::new(name(report, judged));
@@ -108,64 +91,6 @@ fn workload(report: &Report, judged: &JudgedCell, document: &mut Document) {
     document.push(section.with(Part::Prose(sentence, Tone::Plain)));
     matrix_inside(report, judged, document);
     charts(report, judged, document);
-}
-
-/// The table of metrics: judged ones, then descriptive ones.
-pub(super) fn rows(cell: &Cell, judged: &JudgedCell) -> Vec<MetricRow> {
-    let described = |m: &&Metric| m.role == Role::Descriptive && m.at.is_none();
-    let row = |metric: &Metric, of: Option<&Judged>| {
-        let invalid = of.is_some_and(|j| matches!(j.verdict, Verdict::Invalid(_)));
-        let estimate = of.and_then(|j| j.estimate).filter(|_| !invalid);
-        let figure = |side: &crate::verdicts::Figures| side.get(&metric.name).filter(|_| !invalid);
-        MetricRow {
-            name: metric.name.clone(),
-            unit: metric.unit.clone(),
-            baseline: figure(&judged.baseline),
-            experiment: figure(&judged.experiment),
-            delta: estimate.map(|e| e.delta_percent()),
-            verdict: of.map(|j| j.verdict.clone()),
-            role: metric.role,
-        }
-    };
-    let shown = outside(judged).map(|m| row(&m.metric, Some(&m.judged)));
-    let known = |m: &&Metric| judged.baseline.get(&m.name).is_some();
-    let plain = cell.metrics.iter().filter(described).filter(known);
-    shown.chain(plain.map(|m| row(m, None))).collect()
-}
-
-/// The judged metrics that have no place in a matrix.
-fn outside(judged: &JudgedCell) -> impl Iterator<Item = &JudgedMetric> {
-    judged.metrics.iter().filter(|m| m.metric.at.is_none())
-}
-
-/// The judged metrics that have a place in a matrix.
-pub(super) fn inside<'a>(judged: &'a JudgedCell) -> Vec<(&'a Metric, Placed<'a>)> {
-    let of = |m: &'a JudgedMetric| {
-        let key = m.metric.at.as_ref()?;
-        let on = |axis: &str| key.number(axis).unwrap_or(0);
-        let figure = |side: &crate::verdicts::Figures| {
-            number::or_dash(side.get(&m.metric.name), number::short)
-        };
-        let placed = Placed {
-            threads: on("threads"),
-            critical: on("critical"),
-            non_critical: on("non_critical"),
-            at_once: None,
-            judged: &m.judged,
-            ratio: m.ratio(),
-            crowded: false,
-            disagrees: false,
-            held_back: false,
-            detail: format!(
-                "; baseline {}, experiment {} {}",
-                figure(&judged.baseline),
-                figure(&judged.experiment),
-                m.metric.unit
-            ),
-        };
-        Some((&m.metric, placed))
-    };
-    judged.metrics.iter().filter_map(of).collect()
 }
 
 /// The sections of a matrix that each run gives whole: ratios, then the
@@ -226,11 +151,6 @@ fn matrix_inside(report: &Report, judged: &JudgedCell, document: &mut Document) 
             .with(Part::Legend(signs))
             .note(design::method(report, Family::FalseDiscovery)),
     );
-}
-
-/// The name that the metrics of one matrix share: what comes before `@`.
-pub(super) fn base_name(metric: &Metric) -> &str {
-    metric.name.split('@').next().unwrap_or(&metric.name)
 }
 
 /// Charts of each pair with its interval, and of the runs of the primary metric
@@ -309,14 +229,4 @@ fn interval(cell: &Cell, m: &JudgedMetric) -> IntervalRow {
             .collect(),
         verdict: m.judged.verdict.word().into(),
     }
-}
-
-/// The warnings about matrices that runs give whole, each kind once.
-fn warnings_inside(report: &Report) -> Vec<String> {
-    let all: Vec<_> = report.measured().flat_map(inside).collect();
-    let judged: Vec<&Judged> = all.iter().map(|(_, placed)| placed.judged).collect();
-    let mut list: Vec<String> = caveats::unclear(report, &judged).into_iter().collect();
-    list.extend(caveats::invalid(&judged));
-    list.extend(caveats::warnings(&judged));
-    list
 }

@@ -5,7 +5,9 @@
 //! write-ahead log, whose index every reader would have to share memory with;
 //! and its samples are written many at a time.
 
-use super::{Slot, Store, StoreError, schema};
+use super::database::{Slot, Store};
+use super::error::StoreError;
+use super::schema;
 use crate::experiment::Sample;
 use rusqlite::{Connection, OpenFlags, OptionalExtension, params};
 use std::path::Path;

@@ -3,7 +3,8 @@
 //! Every figure is written as it was stored; nothing is rounded, averaged or
 //! left out.
 
-use super::{StoreError, StoredSample};
+use super::error::StoreError;
+use super::reading::StoredSample;
 use crate::experiment::Placement;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;

@@ -1,29 +1,11 @@
 //! Merges samples of one store into another: rows are copied, not
 //! parsed and written again, so that no figure changes.
 
-use super::{Store, StoreError};
+use super::database::{Store, StoredRow};
+use super::error::StoreError;
 use rusqlite::{OptionalExtension, Row, params};
 use serde::Serialize;
 use std::path::Path;
-
-/// A sample as it is stored.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct StoredRow<'a> {
-    /// Number of its experiment.
-    pub experiment: i64,
-    /// JSON: the key of its cell.
-    pub cell: &'a str,
-    /// Number of its pair.
-    pub pair: i64,
-    /// `baseline` or `experiment`.
-    pub side: &'a str,
-    /// The order of its pair.
-    pub order: &'a str,
-    /// `open`, `kept` or `repeated`.
-    pub state: &'a str,
-    /// The sample as JSON.
-    pub sample: &'a str,
-}
 
 /// The result of a merge.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -97,25 +79,6 @@ impl Store {
             }
         }
         Ok(damaged)
-    }
-
-    /// Stores a row of another store under an experiment of this one.
-    ///
-    /// # Errors
-    /// If the store cannot be written.
-    pub fn append(&self, experiment: i64, row: &StoredRow<'_>) -> Result<(), StoreError> {
-        self.db
-            .prepare_cached(
-                "INSERT INTO samples (experiment, cell, pair, side, pair_order, state, sample)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
-            )
-            .and_then(|mut insert| {
-                insert.execute(params![
-                    experiment, row.cell, row.pair, row.side, row.order, row.state, row.sample
-                ])
-            })
-            .map_err(|e| self.wrong(&e))?;
-        Ok(())
     }
 
     /// Copies every experiment of `from` that is not here yet, with its

@@ -3,8 +3,9 @@
 //! Only named experiments are removed, and all of them or none. It must never
 //! remove an experiment that a process is still running.
 
-use super::reading::stored;
-use super::{Listed, Store, StoreError};
+use super::database::Store;
+use super::error::StoreError;
+use super::reading::{Listed, stored};
 use serde::Serialize;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};

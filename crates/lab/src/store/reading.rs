@@ -2,7 +2,8 @@
 //!
 //! A row with damaged bytes never fails the rest: it is left out and named.
 
-use super::{Store, StoreError};
+use super::database::Store;
+use super::error::StoreError;
 use crate::experiment::{Experiment, Key, Order, Pair, Sample, kind_of_today};
 use locklab_judge::Side;
 use rusqlite::Row;

@@ -1,7 +1,8 @@
 //! The destination of the samples of one experiment. A store that fails is not
 //! used from then on, and the measurement continues.
 
-use super::{Store, StoreError};
+use super::database::Store;
+use super::error::StoreError;
 
 /// A store and the experiment that is written to it, or nothing.
 pub struct Recorder {

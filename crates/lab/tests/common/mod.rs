@@ -3,6 +3,7 @@
 #![allow(dead_code, reason = "each test takes what it needs")]
 
 pub(crate) mod golden;
+pub(crate) mod script;
 
 use locklab_judge::{Direction, Family};
 use locklab_lab::experiment::{
@@ -82,17 +83,11 @@ pub(crate) fn matrix(
     }
     Experiment {
         kind: "matrix".into(),
-        labels: Labels {
-            baseline: "virt-spin".into(),
-            experiment: "virt-spin-backoff".into(),
-        },
+        labels: Labels::new("virt-spin", "virt-spin-backoff"),
         spec: json!({ "unit": "units", "processes": false, "critical": critical }),
         design: Design {
-            pairs,
             seed: 7,
-            delta: 0.01,
-            family: Family::FalseDiscovery,
-            aa: false,
+            ..Design::usual(pairs)
         },
         provenance: Provenance::Hardware("Example 9000, 16 CPUs".into()),
         facts: vec![
@@ -310,17 +305,12 @@ pub(crate) fn programs() -> Experiment {
     absent.stopped = Some("fs_mark is not installed; apt-get install fsmark".into());
     Experiment {
         kind: "compare".into(),
-        labels: Labels {
-            baseline: "unlock out of line".into(),
-            experiment: "unlock inlined".into(),
-        },
+        labels: Labels::new("unlock out of line", "unlock inlined"),
         spec: json!({ "warm_up": 1 }),
         design: Design {
-            pairs: 20,
             seed: 7,
-            delta: 0.01,
             family: Family::Holm,
-            aa: false,
+            ..Design::usual(20)
         },
         provenance: Provenance::Hardware("Example 9000, 16 CPUs".into()),
         facts: vec![
@@ -369,10 +359,7 @@ pub(crate) fn kernels() -> Experiment {
     fstat.key = Key::workload("fstat", "tiny");
     Experiment {
         kind: "kernel".into(),
-        labels: Labels {
-            baseline: "6.12".into(),
-            experiment: "6.12 with the patch".into(),
-        },
+        labels: Labels::new("6.12", "6.12 with the patch"),
         spec: json!({ "vcpus": 1 }),
         provenance: Provenance::Model("QEMU and an L1i of 32 KiB".into()),
         facts: vec![fact("QEMU", "7.2")],

@@ -4,45 +4,19 @@
 mod options;
 mod programs;
 
+pub use options::CompareArgs;
+
 use crate::cli::Common;
 use crate::comparing::ComparingArgs;
 use crate::output::print;
-use clap::Args;
 use locklab_host::error::Error;
 use locklab_lab::error::SettingsError;
 use locklab_lab::file::{self, FileKind};
 use locklab_lab::settings::{DesignSettings, refuse};
 use locklab_programs::Settings;
 use locklab_programs::settings::EXAMPLE;
-use options::ProgramOptions;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
-
-/// `locklab compare`.
-///
-/// Workloads: nginx-churn, rocksdb-deleteseq, readwhilewriting, fstat,
-/// context-switch (also with :threads, +pipe or both), call-sites, gcc,
-/// fs-mark, kernel-build, command.
-#[derive(Debug, Args)]
-pub struct CompareArgs {
-    /// An experiment file (TOML) of any kind; options take precedence over it
-    pub file: Option<PathBuf>,
-    /// Print an experiment file with every setting
-    #[arg(long, exclusive = true)]
-    pub example: bool,
-    #[command(flatten)]
-    #[allow(missing_docs, reason = "its options have their own")]
-    pub comparing: ComparingArgs,
-    #[command(flatten)]
-    #[allow(missing_docs, reason = "its options have their own")]
-    pub settings: Settings,
-    #[command(flatten)]
-    #[allow(missing_docs, reason = "its options have their own")]
-    pub programs: ProgramOptions,
-    /// One command for both sides, which differ in lock, build or environment
-    #[arg(last = true, value_name = "CMD")]
-    pub command: Vec<String>,
-}
 
 /// Carries out the comparison of a file, with the design of the command line.
 type CarryOut = fn(&Path, &DesignSettings, &ComparingArgs, &Common) -> Result<ExitCode, Error>;

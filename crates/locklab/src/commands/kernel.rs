@@ -1,4 +1,4 @@
-//! `locklab kernel`: dispatches its subcommands.
+//! `locklab kernel`: its subcommands, and what carries out each.
 
 mod arguments;
 mod bisect;
@@ -6,10 +6,11 @@ mod boot;
 mod builds;
 pub mod compare;
 
-pub use arguments::{CacheArgs, CompareArgs, FileArgs, KernelArgs, KernelCommand, KernelsArgs};
+pub use arguments::{CacheArgs, CompareArgs, FileArgs, KernelsArgs};
 
 use crate::cli::Common;
 use crate::comparing::ComparingArgs;
+use clap::{Args, Subcommand};
 use locklab_host::error::Error;
 use locklab_host::interrupt;
 use locklab_kernel::cache::Cache;
@@ -18,6 +19,29 @@ use locklab_lab::settings::DesignSettings;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
+
+/// `locklab kernel`.
+#[derive(Debug, Args)]
+pub struct KernelArgs {
+    /// The subcommand.
+    #[command(subcommand)]
+    pub command: KernelCommand,
+}
+
+/// The subcommands of `locklab kernel`.
+#[derive(Debug, Subcommand)]
+pub enum KernelCommand {
+    /// Build both kernels of a file, boot them, and report what differs
+    Compare(CompareArgs),
+    /// Build the kernels of a file, and nothing else
+    Build(FileArgs),
+    /// Boot an existing kernel with one workload
+    Boot(boot::BootArgs),
+    /// At which call sites a function was inlined, in each build of a file
+    Inlined(builds::InlinedArgs),
+    /// For `git bisect run`: 0 not worse, 1 worse, 125 cannot be tested
+    Bisect(CompareArgs),
+}
 
 /// Runs `locklab kernel`.
 ///

@@ -20,8 +20,7 @@ pub struct LocksArgs {
     #[arg(value_name = "LOCK")]
     pub names: Vec<String>,
     #[command(flatten)]
-    #[allow(missing_docs, reason = "its option has its own")]
-    pub own: OwnLockArgs,
+    pub(crate) own: OwnLockArgs,
 }
 
 /// Prints the table of locks.

@@ -6,7 +6,7 @@ mod settings;
 mod simulated;
 
 pub(super) use settings::{
-    MODELLED, MatrixSettings, ModelledSettings, NativeSettings, Threads, check_shared, distinct,
+    MatrixSettings, ModelledSettings, NativeSettings, Threads, check_shared, distinct,
 };
 pub(super) use simulated::workers;
 
@@ -36,8 +36,7 @@ pub struct MatrixArgs {
     #[allow(missing_docs, reason = "its options have their own")]
     pub settings: MatrixSettings,
     #[command(flatten)]
-    #[allow(missing_docs, reason = "its options have their own")]
-    pub comparing: ComparingArgs,
+    pub(crate) comparing: ComparingArgs,
 }
 
 /// Runs `locklab matrix`.

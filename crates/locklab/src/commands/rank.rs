@@ -16,7 +16,7 @@ use crate::comparing::ComparingArgs;
 use crate::own;
 use locklab_host::error::Error;
 use locklab_lab::file::{self, FileKind};
-use locklab_lab::settings::{DesignSettings, over, refuse};
+use locklab_lab::settings::{DesignSettings, over};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -64,14 +64,7 @@ fn run_settings(
             "--fail-on needs to know what is in use today; give --against LOCK".into(),
         ));
     }
-    let machine = args.on.as_deref().filter(|machine| *machine != "native");
-    match machine {
-        Some(_) => refuse(&args.here, "is for this machine; leave it out with --on"),
-        None => refuse(
-            &args.modelled,
-            "is for simulated machines; say which, with --on MACHINE",
-        ),
-    }?;
+    let machine = args.modelled.machine(&args.here)?;
     if args.trace.is_some() {
         replayed::check(args, machine)?;
     }

@@ -1,19 +1,16 @@
 //! `locklab reproduce`: published experiments, ours beside theirs.
 
+mod arguments;
 mod kernels;
 mod simulation;
 
+pub use arguments::ReproduceArgs;
 pub use simulation::file;
 
-use super::kernel::CacheArgs;
 use crate::cli::Common;
-use crate::comparing::ComparingArgs;
 use crate::output::print;
-use clap::Args;
 use locklab_document::render;
 use locklab_host::error::Error;
-use locklab_kernel::settings::GuestSettings;
-use locklab_kernel::workload::Workload;
 use locklab_lab::error::SettingsError;
 use locklab_lab::file::FileKind;
 use locklab_lab::settings::{DesignSettings, refuse};
@@ -32,37 +29,6 @@ pub const FILE_KIND: FileKind = FileKind {
 
 /// The reports that are simulated when no names are given.
 const REPORTS: [&str; 3] = ["virt-backoff", "mplock-anderson", "qspinlock-xfs"];
-
-/// `locklab reproduce`.
-#[derive(Debug, Args)]
-pub struct ReproduceArgs {
-    /// Reports. Simulated: virt-backoff, mplock-anderson, qspinlock-xfs. With
-    /// kernels that are built and booted: inline-unlock, finish-task-switch.
-    /// Or the path of a reference file of your own: figures with their machine,
-    /// rule and loop [default: the simulated reports]
-    pub names: Vec<String>,
-    /// Simulate every published experiment in reference/, and print two scores
-    #[arg(long, conflicts_with = "names")]
-    pub all: bool,
-    /// Variants of a kernel report to run [default: all]
-    #[arg(long, value_name = "NAME", value_delimiter = ',')]
-    pub variant: Vec<String>,
-    /// Workloads of a kernel report to run [default: all]
-    #[arg(long, value_enum, value_name = "NAME", value_delimiter = ',')]
-    pub workload: Vec<Workload>,
-    #[command(flatten)]
-    #[allow(missing_docs, reason = "its options have their own")]
-    pub design: DesignSettings,
-    #[command(flatten)]
-    #[allow(missing_docs, reason = "its options have their own")]
-    pub guests: GuestSettings,
-    #[command(flatten)]
-    #[allow(missing_docs, reason = "its options have their own")]
-    pub cache: CacheArgs,
-    #[command(flatten)]
-    #[allow(missing_docs, reason = "its options have their own")]
-    pub comparing: ComparingArgs,
-}
 
 /// Runs `locklab reproduce`.
 ///

@@ -20,8 +20,7 @@ pub struct ResultsArgs {
     #[command(subcommand)]
     pub command: ResultsCommand,
     #[command(flatten)]
-    #[allow(missing_docs, reason = "its option has its own")]
-    pub store: StoreArgs,
+    pub(crate) store: StoreArgs,
 }
 
 /// The subcommands of `locklab results`.

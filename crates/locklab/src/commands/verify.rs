@@ -96,8 +96,7 @@ pub struct VerifyArgs {
     #[arg(long, value_name = "N", default_value_t = SEED)]
     pub seed: u64,
     #[command(flatten)]
-    #[allow(missing_docs, reason = "its option has its own")]
-    pub own: OwnLockArgs,
+    pub(crate) own: OwnLockArgs,
 }
 
 /// Runs `locklab verify`.

@@ -76,7 +76,7 @@ impl Machine {
         for pair in 0..usize::try_from(pairs).unwrap().max(1) {
             let draw = request.draw(pair);
             for &at in draw.sides() {
-                let side = [Side::Baseline, Side::Experiment][at];
+                let side = Side::BOTH[at];
                 sums[at] += self.slice(request, side, request.layout_of(pair, at));
             }
         }

@@ -108,7 +108,7 @@ fn processes_run_every_lock_that_can() {
 fn latency_and_fstat_are_measured() {
     let code = crate::subject::code("tas").unwrap();
     let spec = Spec {
-        work: crate::Work::Fstat,
+        work: locklab_lab::workload::Work::Fstat,
         critical: vec![0],
         latency: true,
         ..short(1)

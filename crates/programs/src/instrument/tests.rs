@@ -145,11 +145,9 @@ fn machine() -> Machine {
 
 fn design(seed: u64) -> Design {
     Design {
-        pairs: 20,
         seed,
-        delta: 0.01,
         family: Family::Holm,
-        aa: false,
+        ..Design::usual(20)
     }
 }
 

@@ -41,7 +41,7 @@ fn fill(models: &Models, chunk: usize, without: u64) {
                     shard.begin(key, COMMAND, experiment).unwrap()
                 });
                 let cell = crate::comparison::key(plan, &run);
-                for side in [Side::Baseline, Side::Experiment] {
+                for side in Side::BOTH {
                     let slot = Slot {
                         cell: &cell,
                         pair: run.replicate,

@@ -1,12 +1,13 @@
 //! The charts of a matrix: throughput against threads, pairs with intervals,
 //! runs over time.
 
-use super::{MANY, axis, blocks, placed};
+use super::cells::{MANY, blocks, placed};
 use crate::experiment::{Pair, Sample};
 use crate::matrix::{LATENCY_P99, OPS};
 
 use crate::report::design;
 use crate::report::inputs::Report;
+use crate::report::placed::axis;
 use crate::verdicts::JudgedCell;
 use locklab_document::number::{self, label};
 use locklab_document::{

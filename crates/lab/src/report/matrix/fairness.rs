@@ -3,12 +3,13 @@
 //! Operations per second alone mislead, so these are in every report. All
 //! figures of a row are locations by the same estimator over the same runs.
 
-use super::{MANY, axis, placed};
+use super::cells::{MANY, groups, placed};
 use crate::matrix::{
     HANDOFFS, JAIN, JAIN_1MS, LATENCY_MAX, LATENCY_P99, LATENCY_P999, MIN_OVER_MAX,
     MIN_OVER_MAX_1MS, OPS, STREAK_MAX, STREAK_MEAN, TAILS,
 };
 use crate::report::inputs::Report;
+use crate::report::placed::axis;
 use crate::verdicts::{Figures, JudgedCell};
 use locklab_document::mark;
 use locklab_document::number::{self, label};
@@ -66,7 +67,7 @@ pub(super) fn as_text(report: &Report, document: &mut Document) {
             );
         }
         document.push(section.only(Medium::Text));
-        for group in super::groups(report) {
+        for group in groups(report) {
             let words = group.words(|class| format!("\"{class}\""));
             let placed: String = words.iter().map(|word| format!(", {word}")).collect();
             let cells: Vec<&JudgedCell> = group.cells.into_iter().filter(shared).collect();

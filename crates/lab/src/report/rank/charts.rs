@@ -1,7 +1,6 @@
 //! The picture of a ranking: throughput over threads and p99 beside it, a line
 //! a lock.
 
-use super::overall;
 use crate::experiment::AT_ONCE;
 use crate::matrix::{LATENCY_P99, OPS};
 use crate::ranking::{Point, Ranking};
@@ -69,7 +68,7 @@ fn lines(
     title: &str,
     logarithmic: bool,
 ) -> Option<Lines> {
-    let order = overall(ranking);
+    let order = ranking.overall();
     let today = |lock: usize| ranking.question.against && lock == 0;
     let first = |lock: usize| {
         let best = points.iter().filter_map(|p| p.metrics.first());

@@ -1,9 +1,9 @@
 //! The JSON results of a ranking. Fields may be added; none is removed or
 //! changes its meaning.
 
-use super::super::results::{Place, Shared, fields as as_fields, place, shared};
 use crate::ranking::{Point, Ranked, Ranking, Subject};
 use crate::report::inputs::Report;
+use crate::report::results::shared::{Place, Shared, fields as as_fields, place, shared};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};

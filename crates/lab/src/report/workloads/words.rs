@@ -1,9 +1,9 @@
 //! The sentences of a comparison of workloads, none of which claims more than
 //! its verdict.
 
-use super::{inside, name, warnings_inside};
 use crate::experiment::{Role, Source};
 use crate::report::inputs::Report;
+use crate::report::workload::{base_name, inside, name, warnings_inside};
 use crate::report::{caveats as shared, design, placed};
 use crate::verdicts::JudgedCell;
 use locklab_document::number;
@@ -20,7 +20,7 @@ fn interval(estimate: &Estimate) -> String {
 }
 
 /// One or two sentences on a workload.
-pub(in crate::report) fn sentence(report: &Report, judged: &JudgedCell) -> String {
+pub(crate) fn sentence(report: &Report, judged: &JudgedCell) -> String {
     let cell = report.cell(judged);
     if !judged.is_measured() {
         return match &cell.stopped {
@@ -197,7 +197,7 @@ pub(super) fn sources(report: &Report) -> Vec<String> {
             let known = judged.baseline.get(&metric.name).is_some();
             if known && (metric.role == Role::Descriptive || judged.metric(&metric.name).is_some())
             {
-                let name = super::base_name(metric);
+                let name = base_name(metric);
                 by_source.entry(metric.source).or_default().insert(name);
             }
         }

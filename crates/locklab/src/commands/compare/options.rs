@@ -1,6 +1,7 @@
-//! Short options of `locklab compare` for programs: what a file says in the
-//! tables of its subjects and workloads.
+//! Options of `locklab compare`. Those for programs are short for what a file says
+//! in the tables of its subjects and workloads.
 
+use crate::comparing::ComparingArgs;
 use clap::Args;
 use locklab_host::error::Error;
 use locklab_host::libraries::preload_library;
@@ -13,10 +14,33 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// The options, each with the setting that it is short for.
+/// `locklab compare`.
+///
+/// Workloads: nginx-churn, rocksdb-deleteseq, readwhilewriting, fstat,
+/// context-switch (also with :threads, +pipe or both), call-sites, gcc,
+/// fs-mark, kernel-build, command.
+#[derive(Debug, Args)]
+pub struct CompareArgs {
+    /// An experiment file (TOML) of any kind; options take precedence over it
+    pub file: Option<PathBuf>,
+    /// Print an experiment file with every setting
+    #[arg(long, exclusive = true)]
+    pub example: bool,
+    #[command(flatten)]
+    pub(crate) comparing: ComparingArgs,
+    #[command(flatten)]
+    pub(crate) settings: Settings,
+    #[command(flatten)]
+    pub(crate) programs: ProgramOptions,
+    /// One command for both sides, which differ in lock, build or environment
+    #[arg(last = true, value_name = "CMD")]
+    pub command: Vec<String>,
+}
+
+/// The options for programs, each with the setting that it is short for.
 #[derive(Clone, Debug, Default, Args, Serialize)]
 #[command(next_help_heading = HEADING)]
-pub struct ProgramOptions {
+pub(crate) struct ProgramOptions {
     /// Workloads, separated by commas; docs/compare.md lists them
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub workload: Vec<String>,

@@ -1,8 +1,7 @@
 //! From arguments and an experiment file to two sides of programs, measured
 //! and reported.
 
-use super::CompareArgs;
-use super::options::ProgramOptions;
+use super::options::{CompareArgs, ProgramOptions};
 use crate::cli::{Common, StoreArgs};
 use crate::comparing::Comparing;
 use crate::output::{check_writable, store_path, write_file};

@@ -1,9 +1,7 @@
-//! Arguments of `locklab kernel` and of other commands that build and boot
-//! kernels.
+//! Arguments that commands share which build and boot kernels.
 
-use super::{boot, builds};
 use crate::comparing::ComparingArgs;
-use clap::{Args, Subcommand};
+use clap::Args;
 use locklab_host::error::Error;
 use locklab_kernel::recipe::Experiment;
 use locklab_kernel::settings::{GuestSettings, Target};
@@ -11,29 +9,6 @@ use locklab_kernel::typed;
 use locklab_kernel::workload::Workload;
 use locklab_lab::settings::DesignSettings;
 use std::path::PathBuf;
-
-/// `locklab kernel`.
-#[derive(Debug, Args)]
-pub struct KernelArgs {
-    /// The subcommand.
-    #[command(subcommand)]
-    pub command: KernelCommand,
-}
-
-/// The subcommands of `locklab kernel`.
-#[derive(Debug, Subcommand)]
-pub enum KernelCommand {
-    /// Build both kernels of a file, boot them, and report what differs
-    Compare(CompareArgs),
-    /// Build the kernels of a file, and nothing else
-    Build(FileArgs),
-    /// Boot an existing kernel with one workload
-    Boot(boot::BootArgs),
-    /// At which call sites a function was inlined, in each build of a file
-    Inlined(builds::InlinedArgs),
-    /// For `git bisect run`: 0 not worse, 1 worse, 125 cannot be tested
-    Bisect(CompareArgs),
-}
 
 /// The cache of kernel sources and builds.
 #[derive(Clone, Debug, Default, Args)]
@@ -49,8 +24,7 @@ pub struct FileArgs {
     /// The experiment file, such as experiments/inline-unlock.toml
     pub file: PathBuf,
     #[command(flatten)]
-    #[allow(missing_docs, reason = "its options have their own")]
-    pub kernels: KernelsArgs,
+    pub(crate) kernels: KernelsArgs,
 }
 
 /// The kernels of a file to use, and their cache.
@@ -67,16 +41,14 @@ pub struct KernelsArgs {
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub variant: Vec<String>,
     #[command(flatten)]
-    #[allow(missing_docs, reason = "its options have their own")]
-    pub cache: CacheArgs,
+    pub(crate) cache: CacheArgs,
 }
 
 /// Options of a comparison of two kernels.
 #[derive(Debug, Args)]
 pub struct CompareArgs {
     #[command(flatten)]
-    #[allow(missing_docs, reason = "its options have their own")]
-    pub file: FileArgs,
+    pub(crate) file: FileArgs,
     /// Run the kernels on a test machine, as ssh:root@box, instead of in QEMU
     #[arg(long, value_name = "ssh:HOST")]
     pub on: Option<Target>,
@@ -88,14 +60,11 @@ pub struct CompareArgs {
     #[arg(long, value_enum, value_name = "NAME", value_delimiter = ',')]
     pub workload: Vec<Workload>,
     #[command(flatten)]
-    #[allow(missing_docs, reason = "its options have their own")]
-    pub design: DesignSettings,
+    pub(crate) design: DesignSettings,
     #[command(flatten)]
-    #[allow(missing_docs, reason = "its options have their own")]
-    pub guests: GuestSettings,
+    pub(crate) guests: GuestSettings,
     #[command(flatten)]
-    #[allow(missing_docs, reason = "its options have their own")]
-    pub comparing: ComparingArgs,
+    pub(crate) comparing: ComparingArgs,
 }
 
 impl FileArgs {

@@ -1,7 +1,7 @@
 //! `locklab kernel bisect`: the result of a comparison as the exit codes of
 //! `git bisect run`.
 
-use super::CompareArgs;
+use super::arguments::CompareArgs;
 use super::compare::{dry_run, measure, plan_of};
 use crate::cli::Common;
 use locklab_host::error::Error;

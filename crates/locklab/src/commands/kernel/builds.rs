@@ -1,13 +1,13 @@
 //! `locklab kernel build` and `locklab kernel inlined`: builds kernels, and
 //! lists where a function was inlined in them.
 
-use super::FileArgs;
+use super::arguments::FileArgs;
 use crate::cli::Common;
 use crate::output::print;
 use clap::Args;
 use locklab_host::error::Error;
+use locklab_judge::Side;
 use locklab_kernel::cache::Cache;
-use locklab_kernel::recipe::Side;
 use locklab_kernel::{equipped, made};
 use serde_json::json;
 use std::fmt::Write as _;
@@ -19,8 +19,7 @@ pub struct InlinedArgs {
     /// The function, such as finish_task_switch
     pub function: String,
     #[command(flatten)]
-    #[allow(missing_docs, reason = "its options have their own")]
-    pub file: FileArgs,
+    pub(crate) file: FileArgs,
 }
 
 pub(super) fn build_only(
@@ -35,12 +34,7 @@ pub(super) fn build_only(
         for which in Side::BOTH {
             if common.dry_run {
                 let recipe = experiment.recipe(which, Some(&variant));
-                let _ = writeln!(
-                    text,
-                    "Would build {} {}: {recipe:?}",
-                    variant.name,
-                    which.word()
-                );
+                let _ = writeln!(text, "Would build {} {which}: {recipe:?}", variant.name);
                 continue;
             }
             let (made, _) = made(cache, &experiment, &variant, which)?;
@@ -49,14 +43,13 @@ pub(super) fn build_only(
                 .map_or("from the cache".into(), |s| format!("{s:.0} s"));
             let _ = writeln!(
                 text,
-                "{} {} {}: {} ({took})",
+                "{} {which} {}: {} ({took})",
                 variant.name,
-                which.word(),
                 made.release,
                 made.vmlinux.display()
             );
             list.push(json!({
-                "variant": variant.name, "side": which.word(), "release": made.release,
+                "variant": variant.name, "side": which, "release": made.release,
                 "vmlinux": made.vmlinux, "bzimage": made.bzimage, "compiler": made.compiler,
                 "seconds": made.seconds,
             }));

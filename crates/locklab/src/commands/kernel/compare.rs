@@ -1,6 +1,6 @@
 //! `locklab kernel compare`: builds, boots and judges two kernels.
 
-use super::CompareArgs;
+use super::arguments::CompareArgs;
 use crate::cli::Common;
 use crate::comparing::{Comparing, ComparingArgs, Judged};
 use crate::output::print;

@@ -1,6 +1,6 @@
 //! `locklab matrix` on this machine.
 
-use super::settings::{self, MatrixSettings};
+use super::settings::MatrixSettings;
 use crate::cli::Common;
 use crate::comparing::{Comparing, ComparingArgs, dry_run};
 use crate::output::store_path;
@@ -10,7 +10,7 @@ use locklab_host::message;
 use locklab_host::topology::{ranges, real_time};
 use locklab_judge::Family;
 use locklab_lab::settings::Limit;
-use locklab_native::{Native, Plan, Spec, Work, card, default_threads, pairs_for, subject};
+use locklab_native::{Native, Plan, Spec, card, default_threads, pairs_for, subject};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -90,10 +90,7 @@ fn spec(settings: &MatrixSettings, aa: bool, cpus: usize) -> Result<Spec, Error>
         unit: settings.turns.unit(),
         locks: settings.turns.locks(),
         mix: settings.turns.mix(),
-        work: match cells.workload.unwrap_or_default() {
-            settings::Work::Units => Work::Units,
-            settings::Work::Fstat => Work::Fstat,
-        },
+        work: cells.workload.unwrap_or_default(),
         pin,
         processes: here.processes,
         latency: cells.latency,

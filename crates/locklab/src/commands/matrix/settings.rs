@@ -2,12 +2,12 @@
 //! keys of a file of kind `matrix`.
 
 use crate::cli::OwnLockArgs;
+use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use clap::{Args, ValueEnum};
 use locklab_host::error::Error;
 use locklab_lab::list::{self, Cpus, Numbers};
 use locklab_lab::settings::{DesignSettings, Limit, refuse};
-use locklab_lab::workload::{WorkloadSettings, check_readers};
+use locklab_lab::workload::{Work, WorkloadSettings, check_readers};
 use locklab_native::subject::{self, Subject};
 use locklab_sim::Placement;
 use locklab_workload::Mix;
@@ -31,36 +31,25 @@ pub struct MatrixSettings {
     pub experiment: Option<String>,
     #[command(flatten)]
     #[serde(flatten)]
-    #[allow(missing_docs, reason = "its options have their own")]
-    pub design: DesignSettings,
+    pub(crate) design: DesignSettings,
     #[command(flatten)]
     #[serde(flatten)]
-    #[allow(missing_docs, reason = "its options have their own")]
-    pub cells: CellSettings,
+    pub(crate) cells: CellSettings,
     #[command(flatten)]
     #[serde(flatten)]
-    #[allow(missing_docs, reason = "its options have their own")]
-    pub turns: WorkloadSettings,
+    pub(crate) turns: WorkloadSettings,
     #[command(flatten)]
     #[serde(flatten)]
-    #[allow(missing_docs, reason = "its options have their own")]
-    pub here: NativeSettings,
-    /// Simulate on a modelled machine: a name of `locklab machine list`, or a
-    /// file
-    #[arg(long, value_name = "MACHINE", help_heading = MODELLED)]
-    pub on: Option<String>,
+    pub(crate) here: NativeSettings,
     #[command(flatten)]
     #[serde(flatten)]
-    #[allow(missing_docs, reason = "its options have their own")]
-    pub modelled: ModelledSettings,
+    pub(crate) modelled: ModelledSettings,
     #[command(flatten)]
     #[serde(flatten)]
-    #[allow(missing_docs, reason = "its options have their own")]
-    pub extras: SimulatedExtras,
+    pub(crate) extras: SimulatedExtras,
     #[command(flatten)]
     #[serde(flatten)]
-    #[allow(missing_docs, reason = "its option has its own")]
-    pub own: OwnLockArgs,
+    pub(crate) own: OwnLockArgs,
 }
 
 /// The only `kind` of these files.
@@ -76,7 +65,7 @@ pub enum Kind {
 #[derive(Clone, Debug, Default, Args, Serialize, Deserialize, JsonSchema)]
 #[command(next_help_heading = "Cells")]
 #[serde(default)]
-pub struct CellSettings {
+pub(crate) struct CellSettings {
     /// Numbers of threads, such as 1,2,4..64 [default: 1, half the CPUs, all]
     #[arg(long, value_name = "LIST")]
     pub threads: Option<Threads>,
@@ -94,24 +83,11 @@ pub struct CellSettings {
     pub latency: bool,
 }
 
-/// `--workload`.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "snake_case")]
-pub enum Work {
-    /// Units of computation and copying, of the given lengths
-    #[default]
-    Units,
-    /// One fstat(2) on a file of the thread's own
-    Fstat,
-}
-
 /// Settings of a matrix on this machine.
 #[derive(Clone, Debug, Default, Args, Serialize, Deserialize, JsonSchema)]
 #[command(next_help_heading = "On this machine")]
 #[serde(default)]
-pub struct NativeSettings {
+pub(crate) struct NativeSettings {
     /// Time of all cells together, in seconds [default: 60; in a ranking 2 for
     /// each lock, but at least 10 and at most 60]
     #[arg(long, value_name = "SECONDS")]
@@ -133,14 +109,17 @@ pub struct NativeSettings {
     pub processes: bool,
 }
 
-/// The heading of options for modelled machines.
-pub(crate) const MODELLED: &str = "On a modelled machine";
-
 /// Settings of runs on a simulated machine.
 #[derive(Clone, Debug, Default, Args, Serialize, Deserialize, JsonSchema)]
-#[command(next_help_heading = MODELLED)]
+#[command(next_help_heading = "On a modelled machine")]
 #[serde(default)]
-pub struct ModelledSettings {
+pub(crate) struct ModelledSettings {
+    /// Simulate on a modelled machine: a name of `locklab machine list`, or a
+    /// file
+    // It is never refused, so it is not among what was given.
+    #[serde(skip_serializing)]
+    #[arg(long, value_name = "MACHINE")]
+    pub on: Option<String>,
     /// Virtual CPUs of a simulated virtual machine
     #[arg(long, value_name = "N")]
     pub vcpus: Option<usize>,
@@ -166,7 +145,7 @@ fn placement() -> impl TypedValueParser<Value = Placement> {
 /// What a matrix shows besides, on a simulated machine.
 #[derive(Clone, Debug, Default, Args, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
-pub struct SimulatedExtras {
+pub(crate) struct SimulatedExtras {
     /// Show which of the model's assumptions a simulated ratio depends on
     #[arg(long)]
     pub band: bool,
@@ -185,19 +164,30 @@ impl MatrixSettings {
         }
     }
 
+    /// As [`ModelledSettings::machine`], with what a matrix shows besides.
+    pub(super) fn machine(&self) -> Result<Option<&str>, Error> {
+        let machine = self.modelled.machine(&self.here)?;
+        if machine.is_none() {
+            refuse(&self.extras, NOT_MODELLED)?;
+        }
+        Ok(machine)
+    }
+}
+
+/// Why settings of a simulation are refused where nothing is simulated.
+const NOT_MODELLED: &str = "is for simulated machines; say which, with --on MACHINE";
+
+impl ModelledSettings {
     /// The modelled machine; `None` for this one. Settings that the other has
     /// are refused.
     ///
     /// # Errors
     /// [`Error::Usage`] with the first such setting.
-    pub(super) fn machine(&self) -> Result<Option<&str>, Error> {
+    pub(crate) fn machine(&self, here: &NativeSettings) -> Result<Option<&str>, Error> {
         let machine = self.on.as_deref().filter(|machine| *machine != "native");
-        if machine.is_some() {
-            refuse(&self.here, "is for this machine; leave it out with --on")?;
-        } else {
-            let why = "is for simulated machines; say which, with --on MACHINE";
-            refuse(&self.modelled, why)?;
-            refuse(&self.extras, why)?;
+        match machine {
+            Some(_) => refuse(here, "is for this machine; leave it out with --on")?,
+            None => refuse(self, NOT_MODELLED)?,
         }
         Ok(machine)
     }

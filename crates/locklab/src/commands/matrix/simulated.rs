@@ -1,6 +1,6 @@
 //! `locklab matrix A B --on MACHINE`: two locks on a modelled machine.
 
-use super::settings::{self, MatrixSettings};
+use super::settings::MatrixSettings;
 use crate::cli::Common;
 use crate::comparing::{Comparing, ComparingArgs, dry_run};
 use crate::output::write_file;
@@ -10,9 +10,7 @@ use locklab_judge::Family;
 use locklab_lab::instrument::Instrument as _;
 use locklab_lab::progress::Progress;
 use locklab_sim::{Machine, Stop, simulate};
-use locklab_sim_instrument::{
-    Simulated, Spec, Work, band, band_section, default_threads, with_vcpus,
-};
+use locklab_sim_instrument::{Simulated, Spec, band, band_section, default_threads, with_vcpus};
 use serde_json::json;
 use std::path::Path;
 use std::process::ExitCode;
@@ -92,10 +90,7 @@ fn spec(settings: &MatrixSettings, aa: bool, machine: &Machine) -> Result<Spec, 
         unit: settings.turns.unit(),
         locks: settings.turns.locks(),
         mix: settings.turns.mix(),
-        work: match cells.workload.unwrap_or_default() {
-            settings::Work::Units => Work::Units,
-            settings::Work::Fstat => Work::Fstat,
-        },
+        work: cells.workload.unwrap_or_default(),
         latency: cells.latency,
         acquisitions: modelled.acquisitions,
         placement: modelled.placement,

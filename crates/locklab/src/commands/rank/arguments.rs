@@ -2,7 +2,7 @@
 
 use super::needs::Need;
 use crate::cli::OwnLockArgs;
-use crate::commands::matrix::{MODELLED, ModelledSettings, NativeSettings, Threads, distinct};
+use crate::commands::matrix::{ModelledSettings, NativeSettings, Threads, distinct};
 use crate::comparing::ComparingArgs;
 use clap::Args;
 use locklab_lab::list::Numbers;
@@ -18,11 +18,9 @@ use std::path::PathBuf;
 #[derive(Debug, Args)]
 pub struct RankArgs {
     #[command(flatten)]
-    #[allow(missing_docs, reason = "its options have their own")]
-    pub settings: RankSettings,
+    pub(crate) settings: RankSettings,
     #[command(flatten)]
-    #[allow(missing_docs, reason = "its options have their own")]
-    pub comparing: ComparingArgs,
+    pub(crate) comparing: ComparingArgs,
 }
 
 /// The settings of a ranking: options of the command line, and keys of a file
@@ -67,28 +65,19 @@ pub struct RankSettings {
     pub latency: bool,
     #[command(flatten)]
     #[serde(flatten)]
-    #[allow(missing_docs, reason = "its options have their own")]
-    pub turns: WorkloadSettings,
+    pub(crate) turns: WorkloadSettings,
     #[command(flatten)]
     #[serde(flatten)]
-    #[allow(missing_docs, reason = "its options have their own")]
-    pub design: DesignSettings,
+    pub(crate) design: DesignSettings,
     #[command(flatten)]
     #[serde(flatten)]
-    #[allow(missing_docs, reason = "its option has its own")]
-    pub own: OwnLockArgs,
+    pub(crate) own: OwnLockArgs,
     #[command(flatten)]
     #[serde(flatten)]
-    #[allow(missing_docs, reason = "its options have their own")]
-    pub here: NativeSettings,
-    /// Simulate on a modelled machine: a name of `locklab machine list`, or a
-    /// file
-    #[arg(long, value_name = "MACHINE", help_heading = MODELLED)]
-    pub on: Option<String>,
+    pub(crate) here: NativeSettings,
     #[command(flatten)]
     #[serde(flatten)]
-    #[allow(missing_docs, reason = "its options have their own")]
-    pub modelled: ModelledSettings,
+    pub(crate) modelled: ModelledSettings,
 }
 
 /// The only `kind` of these files.

@@ -11,8 +11,9 @@ use locklab_host::interrupt;
 use locklab_judge::Family;
 use locklab_lab::instrument::Instrument as _;
 use locklab_lab::ranking::Question;
+use locklab_lab::workload::Work;
 use locklab_sim::{Machine, can_be_simulated};
-use locklab_sim_instrument::{Ranked, Spec, Work, default_threads, with_vcpus};
+use locklab_sim_instrument::{Ranked, Spec, default_threads, with_vcpus};
 use std::process::ExitCode;
 
 /// The default number of blocks: with fewer, nothing can be shown of fifty

@@ -1,6 +1,6 @@
 //! Published experiments with kernels that are built and booted.
 
-use super::ReproduceArgs;
+use super::arguments::ReproduceArgs;
 use crate::cli::Common;
 use crate::commands::kernel::{cache, compare};
 use locklab_document::render;

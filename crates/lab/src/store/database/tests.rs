@@ -18,17 +18,11 @@ fn a_full_disk_is_called_by_its_name() {
         .unwrap();
     let header = Experiment {
         kind: "matrix".into(),
-        labels: Labels {
-            baseline: "ticket".into(),
-            experiment: "mcs".into(),
-        },
+        labels: Labels::new("ticket", "mcs"),
         spec: serde_json::Value::Null,
         design: Design {
-            pairs: 8,
-            seed: 1,
-            delta: 0.01,
             family: Family::Holm,
-            aa: false,
+            ..Design::usual(8)
         },
         provenance: Provenance::Hardware("test".into()),
         facts: vec![],
