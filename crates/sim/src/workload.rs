@@ -382,7 +382,10 @@ impl Thread<'_> {
                     self.shared[0].begin(counter.counting);
                     acquired(engine, 0, wanted, Use::Write);
                     releases(engine, 0, Use::Write);
-                    engine.work((counter.inside_ns * engine.costs.clock_ghz) as u64);
+                    // An interrupt may come during any work, even of no cycles.
+                    if counter.inside_ns > 0.0 {
+                        engine.work((counter.inside_ns * engine.costs.clock_ghz) as u64);
+                    }
                     self.shared[0].end(counter.counting);
                 }
             }
