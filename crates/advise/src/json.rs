@@ -82,7 +82,10 @@ pub(crate) fn data(
         ("confirm", json!(confirm)),
         (
             "validation",
-            json!(validation::sentences(summaries, question)),
+            json!(validation::sentences(
+                summaries.iter().map(|s| s.point),
+                question
+            )),
         ),
         (
             "gate",

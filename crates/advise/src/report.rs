@@ -404,7 +404,10 @@ fn limits(program: &Program, summaries: &[Summary<'_>], question: &Question) -> 
             time(program.recorded.preempted_ns)
         ));
     }
-    items.extend(validation::sentences(summaries, question));
+    items.extend(validation::sentences(
+        summaries.iter().map(|s| s.point),
+        question,
+    ));
     Section::new("What this rests on").items(items)
 }
 

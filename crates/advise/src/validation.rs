@@ -6,7 +6,7 @@
 //! score of another.
 
 use crate::question::Question;
-use crate::words::Summary;
+use crate::runs::Point;
 use locklab_published::Question as Kind;
 use locklab_sim::Machine;
 use locklab_sim_instrument::score;
@@ -31,13 +31,12 @@ pub(crate) const CONFIDENCE_NOTHING: &str = "Where that was said of programs tha
     afterwards, no lock gained, in 26 of 26 cases.";
 
 /// One sentence for each kind of question.
-pub(crate) fn sentences(summaries: &[Summary<'_>], question: &Question) -> Vec<String> {
-    let kinds: BTreeSet<Option<Kind>> = summaries
-        .iter()
-        .map(|summary| {
-            let point = summary.point;
-            kind(&question.machines[point.machine], point.running)
-        })
+pub(crate) fn sentences<'a>(
+    points: impl Iterator<Item = &'a Point>,
+    question: &Question,
+) -> Vec<String> {
+    let kinds: BTreeSet<Option<Kind>> = points
+        .map(|point| kind(&question.machines[point.machine], point.running))
         .collect();
     let mut sentences = score::sentences(kinds.iter().flatten().copied());
     if kinds.contains(&None) {

@@ -19,6 +19,7 @@ mod agreement;
 mod awn;
 mod experiment;
 mod lockhammer;
+mod made;
 mod own;
 mod program_locks;
 mod reference;

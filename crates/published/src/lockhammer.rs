@@ -7,7 +7,7 @@
 //!
 //! They are here to be simulated. Nothing else must use them.
 
-use crate::program_locks::{Make, simulated};
+use crate::made::{Make, simulated};
 use locklab_locks::platform::{Atomic, Ordering, Patience, Platform, Poll};
 use locklab_locks::{Info, QSpinlock, RawLock, Ticket};
 use locklab_sim::{Counting, Sim};

@@ -12,11 +12,11 @@
 
 use crate::awn::{Awn, YieldingTicket};
 use crate::lockhammer;
+use crate::made::{Make, simulated};
 use locklab_locks::platform::{Atomic, AtomicInt, Ordering, Platform};
 use locklab_locks::{Info, RawLock, Tas};
-use locklab_sim::{Foreign, Scenario, Sim, Simulation, simulate_lock};
-use std::marker::PhantomData;
-use std::sync::{Arc, Once};
+use locklab_sim::Sim;
+use std::sync::Once;
 
 type Byte = <Sim as Platform>::U8;
 type Word = <Sim as Platform>::U32;
@@ -24,9 +24,6 @@ type Wide = <Sim as Platform>::Usize;
 
 const FREE: u8 = 0;
 const HELD: u8 = 1;
-
-/// Makes a lock that the simulator can run.
-pub(crate) type Make = fn() -> Arc<dyn Foreign>;
 
 /// The locks: their names, and how each is made.
 const LOCKS: [(&str, Make); 11] = [
@@ -74,18 +71,6 @@ pub(crate) fn register() {
             locklab_sim::register(name, lock());
         }
     });
-}
-
-struct Simulated<L>(PhantomData<fn() -> L>);
-
-impl<L: RawLock<Sim>> Foreign for Simulated<L> {
-    fn simulate(&self, scenario: &Scenario) -> Result<Simulation, String> {
-        simulate_lock::<L>(scenario).map_err(|error| error.to_string())
-    }
-}
-
-pub(crate) fn simulated<L: RawLock<Sim>>() -> Arc<dyn Foreign> {
-    Arc::new(Simulated::<L>(PhantomData))
 }
 
 const INFO: Info = Info {

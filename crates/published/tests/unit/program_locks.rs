@@ -1,7 +1,8 @@
 //! Tests of src/program_locks.rs, with access to what is private there.
 
 use super::*;
-use locklab_sim::{Loop, Machine, Outcome, Stop, Workload, run};
+use locklab_sim::{Foreign, Loop, Machine, Outcome, Scenario, Stop, Workload, run};
+use std::sync::Arc;
 
 fn simulate(lock: &str, machine: &str, threads: usize) -> Outcome {
     register();
