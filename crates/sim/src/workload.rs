@@ -60,7 +60,7 @@ pub struct Counter {
     pub inside_ns: f64,
     /// Computing between two turns, ns.
     pub outside_ns: f64,
-    /// The changes.
+    /// What a turn does to the word.
     pub counting: Counting,
 }
 
