@@ -69,8 +69,11 @@ fn a_matrix_is_measured_judged_printed_and_stored() {
     let csv = lab.command("results export").assert().success();
     let csv = String::from_utf8(csv.get_output().stdout.clone()).unwrap();
     assert!(csv.starts_with("experiment,threads,critical,non_critical,pair,side,"));
-    // A head, and two cells of two pairs of two runs.
-    assert!(csv.lines().count() > 2 * 2 * 2, "{csv}");
+    // On a busy machine a cell may have fewer pairs than were planned.
+    let pairs: u64 = cells.iter().filter_map(|cell| cell["pairs"].as_u64()).sum();
+    let kept = csv.lines().filter(|line| line.contains(",kept,")).count();
+    assert_eq!(kept as u64, 2 * pairs, "{csv}");
+    assert!(csv.lines().count() > 2, "{csv}");
     lab.command("results export --format jsonl 1")
         .assert()
         .success()

@@ -11,7 +11,7 @@ use crate::program_locks;
 use crate::reference::{line_at, one_sentence};
 use crate::reproduction::{Question, Reproduced, Reproduction};
 use crate::rule::Rule;
-use locklab_sim::{Loop, Machine, Placement, Scenario, can_be_simulated, run_all};
+use locklab_sim::{Loop, Machine, Outcome, Placement, Scenario, can_be_simulated, run_all};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use toml::Spanned;
@@ -377,9 +377,7 @@ impl OwnReference {
             figures,
             agreement: agreement(&[]),
             accesses: outcomes.iter().map(|outcome| outcome.accesses).sum(),
-            trace_hash: outcomes.iter().fold(0, |hash: u64, outcome| {
-                hash.rotate_left(5) ^ outcome.trace_hash
-            }),
+            trace_hash: Outcome::hash_of_all(&outcomes),
         };
         report.agreement = agreement(&report.pairs());
         Ok((report, times))

@@ -329,9 +329,7 @@ pub fn simulate_experiment(
         figures,
         agreement: agreement(&[]),
         accesses: outcomes.iter().map(|outcome| outcome.accesses).sum(),
-        trace_hash: outcomes.iter().fold(0, |hash: u64, outcome| {
-            hash.rotate_left(5) ^ outcome.trace_hash
-        }),
+        trace_hash: Outcome::hash_of_all(&outcomes),
     };
     report.agreement = agreement(&report.pairs());
     Ok(report)

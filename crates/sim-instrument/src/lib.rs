@@ -5,9 +5,9 @@
 //! labelled as simulated, and the assumptions of the model are in every
 //! report. This crate must never present a simulated figure as a measured one.
 
+mod additions;
 mod assumptions;
 mod beyond;
-mod extra;
 mod instrument;
 pub mod machines;
 mod pool;
@@ -16,9 +16,9 @@ mod rank;
 pub mod score;
 mod spec;
 
+pub use additions::REPORTER;
 pub use assumptions::{CellBand, band, band_section};
 pub use beyond::BEYOND;
-pub use extra::REPORTER;
 pub use instrument::{Simulated, sample};
 pub use rank::Ranked;
 pub use spec::{Place, Spec, default_threads, with_vcpus};

@@ -79,6 +79,15 @@ pub struct Outcome {
     pub events: u64,
 }
 
+impl Outcome {
+    /// The hash of all accesses of several simulations, in their order.
+    #[must_use]
+    pub fn hash_of_all(outcomes: &[Self]) -> u64 {
+        let hashes = outcomes.iter().map(|outcome| outcome.trace_hash);
+        hashes.fold(0, |all: u64, one| all.rotate_left(5) ^ one)
+    }
+}
+
 fn is_zero(count: &u64) -> bool {
     *count == 0
 }

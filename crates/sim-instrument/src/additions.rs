@@ -48,10 +48,8 @@ fn additions(experiment: &Experiment) -> Option<Additions> {
         .flat_map(|pair| pair.samples())
         .map(|sample| &sample.detail)
         .collect();
-    let hash = details
-        .iter()
-        .filter_map(|detail| detail["trace_hash"].as_u64())
-        .fold(0, |hash: u64, one| hash.rotate_left(5) ^ one);
+    let outcomes: Vec<Outcome> = details.iter().filter_map(|d| outcome(d)).collect();
+    let hash = Outcome::hash_of_all(&outcomes);
     let about = format!(
         "Critical length {}, non-critical length {}, one seed. For one acquisition: lines \
          moved, waiting for lines and for the lock (mean, ns). Longest wait, us. Handoffs in \
@@ -59,15 +57,11 @@ fn additions(experiment: &Experiment) -> Option<Additions> {
          socket; the rest are the same thread again. {} Trace hash of all runs: {hash:016x}.",
         place("critical"),
         place("non_critical"),
-        steadiness(&details),
+        steadiness(&outcomes),
     );
-    let readers = details
-        .iter()
-        .filter_map(|d| d["most_readers"].as_u64())
-        .max();
-    let about = match readers {
+    let about = match outcomes.iter().map(|run| run.most_readers).max() {
+        None | Some(0) => about,
         Some(most) => format!("{about} At most {most} readers held a lock at once."),
-        None => about,
     };
     let simulation = json!({
         "trace_hash": format!("{hash:016x}"),
@@ -82,8 +76,7 @@ fn additions(experiment: &Experiment) -> Option<Additions> {
 
 /// A sentence on how long runs warmed up, how precise each is by itself, and
 /// whether any still drifted.
-fn steadiness(details: &[&Value]) -> String {
-    let outcomes: Vec<Outcome> = details.iter().filter_map(|d| outcome(d)).collect();
+fn steadiness(outcomes: &[Outcome]) -> String {
     let warm = outcomes.iter().map(|run| run.warmup);
     let (Some(least), Some(most)) = (warm.clone().min(), warm.max()) else {
         return String::new();
