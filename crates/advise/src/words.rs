@@ -275,15 +275,14 @@ pub(crate) fn not_seen(program: &Program, gate: &Gate) -> Vec<String> {
     let mut reasons = Vec::new();
     if recorded.unmatched_ns > 0.05 * lived {
         reasons.push(format!(
-            "for {} of the time threads waited for files, or for conditions that no recorded signal \
-             ended",
+            "for {} of the time threads waited for what was not recorded: files and other I/O, \
+             semaphores, locks that are not of pthread, conditions that no recorded signal ended",
             part(recorded.unmatched_ns)
         ));
     }
     if recorded.preempted_ns > 0.05 * lived {
         reasons.push(format!(
-            "for {} of the time threads were ready while others had the CPUs; which of their \
-             steps that made longer is an estimate",
+            "for {} of the time threads were ready while others had the CPUs",
             part(recorded.preempted_ns)
         ));
     }
@@ -299,8 +298,8 @@ pub(crate) fn not_seen(program: &Program, gate: &Gate) -> Vec<String> {
     };
     if gate.ratio() > 1.0 + TOLERANCE || here > 1.0 + TOLERANCE {
         reasons.push(
-            "the program waits for something that looks like work: I/O, semaphores, locks \
-             that are not of pthread, memory that several threads write"
+            "the program waits for something that looks like work: memory that several threads \
+             write, locks of its own that spin, or I/O of less than 20 µs"
                 .to_owned(),
         );
     }

@@ -297,8 +297,8 @@ impl Recorded {
             fact("Preempted", format!("{} times", grouped(waiting.sum(|t| t.preempted)))),
         ]).note(
             "had no work: slept, or waited for conditions (with the mutex that they take again), \
-             ends of threads, and files by poll, select or epoll. Other I/O, semaphores and locks \
-             of other libraries count as work.",
+             ends of threads and files, or for what was not recorded (I/O, semaphores, locks of \
+             other libraries), if that took 20 µs or longer.",
         ));
         if !self.sites.is_empty() {
             document.push(self.hottest());

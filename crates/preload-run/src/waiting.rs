@@ -6,7 +6,7 @@
 //!
 //! Pure: a recording in, numbers out. It must never print or name.
 
-use locklab_trace::{Attempt, Event, Module, Source, Trace};
+use locklab_trace::{Attempt, CpuTime, Event, Module, Source, Trace};
 use std::collections::{BTreeMap, HashMap};
 
 /// What a recording says of waiting. Times are in ticks.
@@ -41,7 +41,8 @@ pub(crate) struct ThreadTimes {
     pub(crate) waited: u64,
     /// In releases of locks that others wanted: they are woken there.
     pub(crate) woke: u64,
-    /// For conditions, ends of threads and files, and asleep: it had nothing to do.
+    /// For conditions, ends of threads, files and what was not recorded, and asleep: it
+    /// had nothing to do.
     pub(crate) idle: u64,
     /// How often the system took the CPU from it against its will.
     pub(crate) preempted: u64,
@@ -98,6 +99,7 @@ impl Waiting {
 struct Running {
     began: Option<u64>,
     last: u64,
+    cpu: CpuTime,
     ended: bool,
     asks: Option<Asks>,
     /// The lock that it releases, since when, and whether others want it.
@@ -139,6 +141,7 @@ struct Reading {
     sites: HashMap<(u64, Vec<u64>), usize>,
     /// Only acquisitions that waited were recorded.
     waits_only: bool,
+    nanoseconds_per_tick: f64,
 }
 
 /// Reads a recording.
@@ -153,6 +156,7 @@ pub(crate) fn waiting(trace: &Trace) -> Waiting {
         locks: HashMap::new(),
         sites: HashMap::new(),
         waits_only: trace.info.source == Source::KernelWaits,
+        nanoseconds_per_tick: trace.info.nanoseconds_per_tick,
     };
     for (thread, tick, event) in trace.in_order() {
         reading.add(thread, trace.threads[thread].image, tick, &event);
@@ -202,6 +206,7 @@ impl Reading {
         let running = &mut self.running[thread];
         running.began.get_or_insert(tick);
         running.last = tick;
+        let without = running.cpu.add(tick, event, self.nanoseconds_per_tick);
         match *event {
             Event::Request {
                 lock,
@@ -286,7 +291,15 @@ impl Reading {
             }),
             Event::Ended => running.ended = true,
             Event::Switches { involuntary, .. } => {
-                self.waiting.threads[thread].preempted = involuntary;
+                let works = running.asks.is_none() && running.idle.is_none();
+                let times = &mut self.waiting.threads[thread];
+                times.preempted = involuntary;
+                if let Some(without) = without.filter(|without| without.waited)
+                    && works
+                    && running.releases.is_none()
+                {
+                    times.idle += without.ticks;
+                }
             }
             Event::Cost { ticks } => {
                 self.waiting.timed += 1;

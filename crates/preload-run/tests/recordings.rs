@@ -152,6 +152,18 @@ fn sleeps_and_waits_for_files_are_no_work() {
 }
 
 #[test]
+fn waits_that_are_not_recorded_are_no_work() {
+    let Some((status, text, json)) = run("blocks") else {
+        return;
+    };
+    assert_eq!(status, 7, "{text}");
+    let idle = json["threads"][0]["idle_ns"].as_f64().unwrap();
+    assert!(idle > 39e6, "{text}");
+    // Two pairs, and nothing of the waits.
+    assert_eq!(json["operations"], 4);
+}
+
+#[test]
 fn rwlocks_and_tries_are_recorded_with_what_they_got() {
     let Some((status, _, json)) = run("readers") else {
         return;

@@ -9,6 +9,7 @@ use crate::stacks::{self, Site, Stacks, Walked};
 use core::ffi::c_void;
 use core::ptr::{self, NonNull};
 use core::sync::atomic::{AtomicU32, Ordering, compiler_fence};
+use libc::timespec;
 use locklab_preload_report::clock::ticks;
 use locklab_trace::{Encoder, Event, Frames, Header, Stopped};
 
@@ -25,6 +26,8 @@ pub(crate) struct State {
     /// Where the next record goes, and the end of the room for them.
     at: *mut u8,
     end: *mut u8,
+    /// After how many ticks without a record the system is asked for switches.
+    long: u64,
     thread: u64,
     encoder: Encoder,
     stacks: Stacks,
@@ -39,13 +42,30 @@ impl State {
     /// Appends a record of an event at this reading of the clock.
     #[inline(always)]
     pub(crate) fn put(&mut self, tick: u64, event: &Event<'_>) {
+        self.after_long(tick);
         self.record(tick, event, false);
     }
 
     /// Writes an operation that took no time.
     #[inline(always)]
     pub(crate) fn put_whole(&mut self, tick: u64, event: &Event<'_>) {
+        self.after_long(tick);
         self.record(tick, event, true);
+    }
+
+    /// Before the record that ends a long stretch: the thread may have had no CPU.
+    #[inline(always)]
+    fn after_long(&mut self, tick: u64) {
+        if tick.saturating_sub(self.encoder.tick()) > self.long && !self.at.is_null() {
+            self.put_switches(tick);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn put_switches(&mut self, tick: u64) {
+        let switches = switches();
+        self.record(tick, &switches, false);
     }
 
     #[inline(always)]
@@ -93,20 +113,13 @@ impl State {
         };
         (self.at, self.end) = (at, end);
         self.begin(tick);
-        let (voluntary, involuntary) = switches();
-        self.put(
-            tick,
-            &Event::Switches {
-                voluntary,
-                involuntary,
-            },
-        );
         self.record(tick, event, whole);
     }
 
     fn begin(&mut self, tick: u64) {
         let (thread, image) = (self.thread, u64::from(self.image - 1));
-        self.put(tick, &Event::Begin { thread, image });
+        self.record(tick, &Event::Begin { thread, image }, false);
+        self.put_switches(tick);
     }
 
     /// Runs `f`, whose locks are not recorded.
@@ -156,13 +169,22 @@ impl State {
     }
 }
 
-/// How often the system took the CPU from this thread.
-fn switches() -> (u64, u64) {
-    // SAFETY: zeros are a valid `rusage`, which is ours.
-    unsafe {
+/// How often the system took the CPU from this thread, and how long it had one.
+fn switches() -> Event<'static> {
+    let from = ticks();
+    // SAFETY: zeros are a valid `rusage` and a valid `timespec`, which are ours.
+    let (usage, ran) = unsafe {
         let mut usage: libc::rusage = core::mem::zeroed();
+        let mut ran: timespec = core::mem::zeroed();
         libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage);
-        (usage.ru_nvcsw as u64, usage.ru_nivcsw as u64)
+        libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut ran);
+        (usage, ran)
+    };
+    Event::Switches {
+        voluntary: usage.ru_nvcsw as u64,
+        involuntary: usage.ru_nivcsw as u64,
+        ran_ns: ran.tv_sec as u64 * 1_000_000_000 + ran.tv_nsec as u64,
+        took: ticks().saturating_sub(from),
     }
 }
 
@@ -304,6 +326,7 @@ pub(crate) fn enter(number: u64) {
     unsafe {
         (*state).image = process.image.load(Ordering::Relaxed);
         (*state).thread = number;
+        (*state).long = long();
         (*state).busy = 1;
         set_own(state);
         libc::pthread_setspecific(KEY.load(Ordering::Relaxed) - 1, state.cast());
@@ -316,6 +339,12 @@ pub(crate) fn enter(number: u64) {
             task: libc::syscall(libc::SYS_gettid) as u64,
         });
     }
+}
+
+/// [`Event::LONG_NS`] in ticks.
+fn long() -> u64 {
+    let tick = header().map_or(1.0, |header| f64::from_bits(header.nanoseconds_per_tick));
+    (Event::LONG_NS as f64 / tick.max(1e-3)) as u64
 }
 
 /// Makes the key; before any thread begins.
@@ -356,16 +385,9 @@ pub(crate) fn exits() {
 }
 
 fn last(state: &mut State) {
-    let (voluntary, involuntary) = switches();
     let tick = ticks();
-    state.put(
-        tick,
-        &Event::Switches {
-            voluntary,
-            involuntary,
-        },
-    );
-    state.put(tick, &Event::Ended);
+    state.put_switches(tick);
+    state.record(tick, &Event::Ended, false);
 }
 
 fn take_free(process: &Process) -> Option<*mut State> {

@@ -4,7 +4,7 @@
 use crate::classes::{Trait, classes};
 use crate::fault::Fault;
 use crate::moved::{fetched, lengths, mean_fetch, moved, shorten};
-use crate::preempted::{longest_kept, without_cpu};
+use crate::preempted::{cpus, longest_kept, without_cpu};
 use crate::program::{Held, Lock, Program, Recorded, Step, Thread};
 use crate::reading::{Reading, median};
 use crate::shared::keep;
@@ -75,9 +75,13 @@ impl Reading<'_> {
             ticks => ticks,
         });
         let free = free.map(|ticks| self.nanoseconds(ticks));
-        let kept = keep(&self.locks, &mut steps, limits.locks, free);
         let cpus = cpus(&self.trace.info.machine);
         let preempted = match cpus {
+            _ if self.cpu_times => {
+                let ticks = running.iter().map(|state| state.preempted).sum();
+                self.nanoseconds(ticks)
+            }
+            // A kernel's recording does not say which stretches were longer by it.
             Some(cpus) => {
                 let ready = running
                     .iter()
@@ -87,6 +91,8 @@ impl Reading<'_> {
             }
             None => 0,
         };
+        // After the cut: what is done with locks that are not kept becomes one piece.
+        let kept = keep(&self.locks, &mut steps, limits.locks, free);
         let hottest = kept.locks.first().map(|lock| (lock.image, lock.address));
         let timeline = match hottest.and_then(|lock| self.place.get(&lock)) {
             Some(&lock) => timeline(&self.stretches, lock, (self.from, to)),
@@ -233,28 +239,4 @@ fn cut(steps: &mut [Vec<Step>], budget: u64) -> u64 {
         }
     }
     taken
-}
-
-/// The number of CPUs in the name of a machine: `EPYC, 2 CPUs`.
-fn cpus(machine: &str) -> Option<usize> {
-    let mut words = machine.split([' ', ',']).rev();
-    while let Some(word) = words.next() {
-        if matches!(word, "CPU" | "CPUs") {
-            return words.next()?.parse().ok().filter(|&cpus| cpus > 0);
-        }
-    }
-    None
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_name_of_a_machine_has_its_cpus() {
-        assert_eq!(cpus("AMD EPYC, 1 socket, 1 core, 2 CPUs"), Some(2));
-        assert_eq!(cpus("Neoverse, 64 CPUs, 2 sockets"), Some(64));
-        assert_eq!(cpus("one CPU"), None);
-        assert_eq!(cpus("a machine"), None);
-    }
 }

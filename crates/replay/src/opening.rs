@@ -48,7 +48,7 @@ fn program(trace: &Trace, limits: &Limits, window: Window) -> Result<Program, Fa
             break;
         }
         reading.add(thread, trace.threads[thread].image, tick, &event);
-        if reading.acquisitions >= limits.acquisitions {
+        if reading.acquisitions >= window.acquisitions {
             to = tick;
             break;
         }

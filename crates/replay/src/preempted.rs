@@ -1,6 +1,7 @@
-//! Time in which a thread was ready but had no CPU.
+//! Time in which a thread was ready but had no CPU, where a recording does not say which
+//! stretches were longer by it: those of a kernel.
 //!
-//! A recording says when a thread asked for a lock, not when it had a CPU. Where
+//! Such a recording says when a thread asked for a lock, not when it had a CPU. Where
 //! more threads were ready than there are CPUs, some of what looks like work was
 //! not. A scheduler takes a CPU away for a long time and seldom, so that is taken
 //! from the longest stretches.
@@ -49,6 +50,17 @@ pub(crate) fn longest_kept(mut stretches: Vec<u64>, budget: u64) -> u64 {
     (above.saturating_sub(budget) / count).max(SHORTEST)
 }
 
+/// The number of CPUs in the name of a machine: `EPYC, 2 CPUs`.
+pub(crate) fn cpus(machine: &str) -> Option<usize> {
+    let mut words = machine.split([' ', ',']).rev();
+    while let Some(word) = words.next() {
+        if matches!(word, "CPU" | "CPUs") {
+            return words.next()?.parse().ok().filter(|&cpus| cpus > 0);
+        }
+    }
+    None
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -70,5 +82,13 @@ mod tests {
         // Never below what a scheduler can have taken.
         assert_eq!(longest_kept(stretches.clone(), us(9000)), SHORTEST);
         assert_eq!(longest_kept(vec![100, 200], us(1)), u64::MAX);
+    }
+
+    #[test]
+    fn the_name_of_a_machine_has_its_cpus() {
+        assert_eq!(cpus("AMD EPYC, 1 socket, 1 core, 2 CPUs"), Some(2));
+        assert_eq!(cpus("Neoverse, 64 CPUs, 2 sockets"), Some(64));
+        assert_eq!(cpus("one CPU"), None);
+        assert_eq!(cpus("a machine"), None);
     }
 }

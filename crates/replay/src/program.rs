@@ -239,9 +239,10 @@ impl Program {
     pub fn can_be_extrapolated(&self) -> bool {
         let recorded = &self.recorded;
         let idle = recorded.matched_ns + recorded.unmatched_ns;
-        let lived = idle + recorded.work_ns + recorded.operations_ns + recorded.waited_ns;
+        let ready = recorded.work_ns + recorded.operations_ns + recorded.preempted_ns;
+        let lived = idle + ready + recorded.waited_ns;
         // Of what is hardly ever waited for, nothing has to be known.
-        recorded.unmatched_ns <= 0.2 * idle || recorded.unmatched_ns <= 0.02 * lived
+        recorded.unmatched_ns <= 0.2 * idle || recorded.unmatched_ns <= 0.05 * lived
     }
 }
 

@@ -7,7 +7,7 @@ use crate::program::{Lock, Site, Step};
 use crate::thread::{Asks, Hold, Idle, Releases, Running};
 use crate::timeline::Stretch;
 use crate::wakes::Wakes;
-use locklab_trace::{Attempt, Event, Module, Trace};
+use locklab_trace::{Attempt, Event, Module, Trace, WithoutCpu};
 use std::collections::HashMap;
 
 /// Who uses a lock while the recording is read.
@@ -57,6 +57,8 @@ pub(crate) struct Reading<'a> {
     pub(crate) fetches: Vec<Fetch>,
     /// When locks were held and waited for.
     pub(crate) stretches: Vec<Stretch>,
+    /// Whether the recording says when threads had no CPU.
+    pub(crate) cpu_times: bool,
 }
 
 /// The median; 0 of nothing.
@@ -92,6 +94,7 @@ impl<'a> Reading<'a> {
             sections: Vec::new(),
             fetches: Vec::new(),
             stretches: Vec::new(),
+            cpu_times: false,
         };
         for (place, thread) in trace.threads.iter().enumerate() {
             reading.places.insert(thread.number, place);
@@ -141,12 +144,60 @@ impl<'a> Reading<'a> {
 
     /// What a thread has computed until `tick` becomes a step.
     fn worked(&mut self, thread: usize, tick: u64) {
+        let running = &self.running[thread];
+        if tick == running.since && matches!(running.steps.last(), Some(Step::Work(_))) {
+            return;
+        }
         if self.counts(tick) {
-            let ticks = self.within(self.running[thread].since, tick);
-            let work = self.nanoseconds(ticks.saturating_sub(self.recorder));
+            // If it was asked during an operation, that took longer, and no work.
+            let asked = running.asked.filter(|(at, _)| {
+                let after = at + self.whole[1];
+                (*at..=after).contains(&running.since)
+            });
+            let recorder = self.recorder + asked.map_or(0, |(_, took)| took);
+            let ticks = self.within(running.since, tick);
+            let work = self.nanoseconds(ticks.saturating_sub(recorder));
             self.running[thread].push(Step::Work(work));
         }
         self.running[thread].since = tick;
+        self.running[thread].asked = None;
+    }
+
+    /// The system was asked whether a thread had a CPU in a stretch that ends now. What
+    /// it waited for there was not recorded.
+    fn had_cpu(&mut self, thread: usize, tick: u64, (without, took): (Option<WithoutCpu>, u64)) {
+        self.cpu_times = true;
+        let running = &mut self.running[thread];
+        if running.asks.is_some() || running.idle.is_some() || running.releases.is_some() {
+            return;
+        }
+        if let Some(WithoutCpu {
+            since,
+            ticks,
+            waited,
+        }) = without
+            && tick > self.from
+        {
+            // Of a stretch that began before the window, the part that is in it.
+            let part = (tick - since.max(self.from)) as f64 / (tick - since).max(1) as f64;
+            let ticks = (ticks as f64 * part) as u64;
+            running.since = running.since.max(self.from).saturating_add(ticks).min(tick);
+            for hold in &mut running.holds {
+                hold.section = None;
+            }
+            if waited {
+                running.unmatched += ticks;
+                let idle = Step::Idle(self.nanoseconds(ticks));
+                self.running[thread].push(idle);
+            } else {
+                running.preempted += ticks;
+            }
+        }
+        self.worked(thread, tick);
+        // A program that is read with the recorder's part keeps this part, too.
+        if self.recorder > 0 {
+            self.running[thread].asked = Some((tick, took));
+        }
     }
 
     /// A thread that is new in the window begins with what lets it begin.
@@ -166,8 +217,10 @@ impl<'a> Reading<'a> {
 
     pub(crate) fn add(&mut self, thread: usize, image: u64, tick: u64, event: &Event<'_>) {
         self.begins(thread, tick);
+        let tick_ns = self.trace.info.nanoseconds_per_tick;
+        let without = self.running[thread].cpu.add(tick, event, tick_ns);
         if let Some(took) = self.running[thread].for_nobody.take()
-            && !matches!(event, Event::Cost { .. })
+            && !matches!(event, Event::Cost { .. } | Event::Switches { .. })
         {
             // Not timed, so that it has two times because it seemed to be awaited.
             self.wakes.released_for_nobody(took);
@@ -323,10 +376,8 @@ impl<'a> Reading<'a> {
                 offset,
                 path: path.0.to_vec(),
             }),
-            Event::Begin { .. }
-            | Event::Image { .. }
-            | Event::Switches { .. }
-            | Event::Cost { .. } => {}
+            Event::Switches { took, .. } => self.had_cpu(thread, tick, (without, took)),
+            Event::Begin { .. } | Event::Image { .. } | Event::Cost { .. } => {}
         }
     }
 

@@ -4,6 +4,7 @@
 use crate::cause::Cause;
 use crate::moved::Section;
 use crate::program::Step;
+use locklab_trace::CpuTime;
 use std::collections::{BTreeMap, HashMap};
 
 /// A thread while the recording is read. Times are in ticks.
@@ -13,6 +14,9 @@ pub(crate) struct Running {
     pub(crate) ended: Option<u64>,
     /// When it began to compute what is in no step yet.
     pub(crate) since: u64,
+    /// Its CPU time; when the recorder asked for it, and for how many ticks.
+    pub(crate) cpu: CpuTime,
+    pub(crate) asked: Option<(u64, u64)>,
     pub(crate) asks: Option<Asks>,
     pub(crate) releases: Option<Releases>,
     pub(crate) idle: Option<Idle>,
@@ -31,6 +35,8 @@ pub(crate) struct Running {
     pub(crate) operations: u64,
     pub(crate) matched: u64,
     pub(crate) unmatched: u64,
+    /// Ready while others had the CPUs, as the system says.
+    pub(crate) preempted: u64,
 }
 
 /// A request that has not been answered.

@@ -2,12 +2,14 @@
 //! true, in which as many threads as ever take locks.
 
 use crate::fault::Fault;
+use crate::preempted::cpus;
 use locklab_trace::{Event, Trace};
 
 /// How much of a recording makes a program.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Limits {
-    /// The most acquisitions of the window.
+    /// The most acquisitions of the window; up to ten times as many where more threads
+    /// take locks than there are CPUs.
     pub acquisitions: usize,
     /// The most locks; what is done with others, the least contended, is work.
     pub locks: usize,
@@ -34,6 +36,8 @@ impl Default for Limits {
 pub(crate) struct Window {
     pub(crate) from: u64,
     pub(crate) to: u64,
+    /// The most acquisitions in it.
+    pub(crate) acquisitions: usize,
 }
 
 /// Parts in which a recording is looked at.
@@ -41,6 +45,13 @@ const PARTS: usize = 256;
 
 /// A recording of fewer acquisitions is run again as a whole.
 const SHORT: u64 = 1000;
+
+/// Where more threads take locks than there are CPUs, how long the window should be, in
+/// nanoseconds: each of a few threads for each CPU then has it ten times or so. In less
+/// one thread that loses its CPU with a lock makes most of all waiting.
+const CROWDED_NS: f64 = 250e6;
+/// How many times as many acquisitions that may be.
+const CROWDED: usize = 10;
 
 /// Chooses the window.
 pub(crate) fn window(trace: &Trace, limits: &Limits) -> Result<Window, Fault> {
@@ -82,6 +93,7 @@ pub(crate) fn window(trace: &Trace, limits: &Limits) -> Result<Window, Fault> {
     let all = Window {
         from: began,
         to: ended,
+        acquisitions: limits.acquisitions,
     };
     if acquired.iter().sum::<u64>() < SHORT.min(limits.acquisitions as u64) {
         return Ok(all);
@@ -99,9 +111,15 @@ pub(crate) fn window(trace: &Trace, limits: &Limits) -> Result<Window, Fault> {
         from = to.max(from + 1);
     }
     let (sum, run) = best;
+    let mut acquisitions = limits.acquisitions;
+    if cpus(&trace.info.machine).is_some_and(|cpus| most > cpus) {
+        let run_ns = trace.nanoseconds(start_of(run.end).saturating_sub(start_of(run.start)));
+        let wanted = sum as f64 * CROWDED_NS / run_ns.max(1.0);
+        acquisitions = acquisitions.max((wanted as usize).min(CROWDED * acquisitions));
+    }
     let mut first = run.start;
     // From the middle of a run that is longer than the limit.
-    let mut before = sum.saturating_sub(limits.acquisitions as u64) / 2;
+    let mut before = sum.saturating_sub(acquisitions as u64) / 2;
     while first < run.end && acquired[first] <= before {
         before -= acquired[first];
         first += 1;
@@ -112,5 +130,6 @@ pub(crate) fn window(trace: &Trace, limits: &Limits) -> Result<Window, Fault> {
             PARTS => ended,
             end => start_of(end),
         },
+        acquisitions,
     })
 }

@@ -357,6 +357,124 @@ fn what_threads_without_a_cpu_lost_is_no_work() {
     assert_eq!(whole.recorded.preempted_ns, 0.0);
 }
 
+/// What the system says of a thread that ran so long and was switched so often.
+fn switches(voluntary: u64, involuntary: u64, ran_ns: u64) -> Event<'static> {
+    Event::Switches {
+        voluntary,
+        involuntary,
+        ran_ns,
+        took: 0,
+    }
+}
+
+/// A thread that holds a lock, loses its CPU for long while it computes, and holds it
+/// again: it computes for 1880 ns between.
+fn without_cpu(voluntary: u64, involuntary: u64) -> Records {
+    let mut records = vec![(50, switches(0, 0, 7000))];
+    records.extend(hold(A, 1, [100, 120, 200]));
+    records.push((500_000, switches(voluntary, involuntary, 7000 + 170 + 1880)));
+    records.extend(hold(A, 1, [500_000, 500_020, 500_100]));
+    records.push((500_200, Event::Ended));
+    records
+}
+
+#[test]
+fn a_thread_that_lost_its_cpu_computes_as_long_as_it_had_one() {
+    let threads = [without_cpu(0, 1), without_cpu(0, 1)];
+    let program = program(&threads, 2).unwrap();
+    for thread in &program.threads {
+        assert_eq!(thread.steps[5], Step::Work(1880), "{:?}", thread.steps);
+        assert_eq!(thread.steps[6], acquire(0), "{:?}", thread.steps);
+    }
+    let recorded = &program.recorded;
+    assert_eq!(recorded.preempted_ns, 2.0 * (499_780.0 - 1880.0));
+    assert_eq!(recorded.unmatched_ns, 0.0);
+    assert!(program.can_be_extrapolated());
+}
+
+#[test]
+fn a_thread_that_waits_for_what_was_not_recorded_has_a_delay() {
+    let threads = [without_cpu(1, 0), without_cpu(1, 0)];
+    let program = program(&threads, 2).unwrap();
+    for thread in &program.threads {
+        let [idle, work] = [Step::Idle(499_780 - 1880), Step::Work(1880)];
+        assert_eq!(thread.steps[5..7], [idle, work], "{:?}", thread.steps);
+    }
+    let recorded = &program.recorded;
+    assert_eq!(recorded.preempted_ns, 0.0);
+    assert_eq!(recorded.unmatched_ns, 2.0 * (499_780.0 - 1880.0));
+    // Nobody knows what more threads would wait for.
+    assert!(!program.can_be_extrapolated());
+}
+
+#[test]
+fn what_the_recorder_took_to_ask_is_no_work() {
+    let work = |took| {
+        let mut records = without_cpu(0, 1);
+        // One that takes the lock at once, and is timed.
+        records[6].0 = 500_000;
+        records.insert(5, (230, Event::Cost { ticks: 2 }));
+        for (_, event) in &mut records {
+            if let Event::Switches { took: asked, .. } = event {
+                *asked = took;
+            }
+        }
+        let program = program(&[records.clone(), records], 2).unwrap();
+        program.threads[0].steps.clone()
+    };
+    let (without, asked) = (work(0), work(30));
+    let differ = |(one, two): (&Step, &Step)| (one != two).then_some([*one, *two]);
+    let different: Vec<[Step; 2]> = without.iter().zip(&asked).filter_map(differ).collect();
+    let [[Step::Work(more), Step::Work(less)]] = different[..] else {
+        panic!("{different:?}");
+    };
+    assert_eq!(more - less, 30);
+}
+
+#[test]
+fn a_thread_with_locks_of_its_own_keeps_its_work() {
+    // It loses its CPU once among many short pieces of work.
+    let own: Records = (0..200)
+        .flat_map(|turn| {
+            let late = if turn < 100 { 0 } else { 900_000 };
+            let at = 1000 * turn + 100 + late;
+            hold(B, 1, [at, at + 20, at + 40])
+        })
+        .collect();
+    let other = |at: u64| hold(A, 1, [at, at + 20, at + 40]);
+    let sharing: Records = (0..100)
+        .flat_map(|turn| other(10_000 * turn + 50))
+        .collect();
+    let threads = [own, sharing.clone(), sharing];
+    let recorded = program(&threads, 2).unwrap();
+    let own = &recorded.threads[0];
+    assert!(own.work_ns > 150_000.0, "{:?}", own.steps);
+}
+
+#[test]
+fn more_threads_than_cpus_have_a_longer_window() {
+    let threads: Vec<Records> = (0..3)
+        .map(|thread| {
+            let turn = |turn: u64| {
+                let at = 100_000 * turn + 10_000 * thread + 100;
+                hold(A, 1, [at, at + 20, at + 40])
+            };
+            (0..10_000).flat_map(turn).collect()
+        })
+        .collect();
+    let limits = Limits {
+        acquisitions: 1000,
+        ..Limits::default()
+    };
+    let acquisitions = |cpus| {
+        let program = Program::of(&trace(&threads, cpus), &limits).unwrap();
+        program.recorded.acquisitions
+    };
+    assert_eq!(acquisitions(3), 1000);
+    let crowded = acquisitions(2);
+    assert!((7000..=8000).contains(&crowded), "{crowded}");
+}
+
 #[test]
 fn a_limited_window_is_in_the_middle_and_whole() {
     let limits = Limits {

@@ -128,6 +128,8 @@ impl<'a> Decoder<'a> {
             kind::SWITCHES => Event::Switches {
                 voluntary: body.number()?,
                 involuntary: body.number()?,
+                ran_ns: body.number()?,
+                took: body.number()?,
             },
             kind::COST => Event::Cost {
                 ticks: body.number()?,

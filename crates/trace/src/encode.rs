@@ -59,6 +59,13 @@ impl Body<'_> {
 }
 
 impl Encoder {
+    /// The time of the last record.
+    #[inline(always)]
+    #[must_use]
+    pub fn tick(&self) -> u64 {
+        self.tick
+    }
+
     /// Writes what happened at `tick` to the start of `to`, whose bytes are
     /// zeros; returns the number of bytes used. `None`, with nothing written or
     /// remembered, if there may not be room: then the rest of `to` stays zeros,
@@ -205,9 +212,13 @@ impl Encoder {
             Event::Switches {
                 voluntary,
                 involuntary,
+                ran_ns,
+                took,
             } => {
                 body.number(voluntary);
                 body.number(involuntary);
+                body.number(ran_ns);
+                body.number(took);
                 kind::SWITCHES
             }
             Event::Cost { ticks } => {

@@ -133,12 +133,18 @@ pub enum Event<'a> {
     },
     /// The thread ends. Destructors of its data may still take locks.
     Ended,
-    /// How often the system took the CPU from the thread, since its start.
+    /// How often the system took the CPU from the thread, and for how long it had one,
+    /// since its start. It stands before the record that ends a long stretch, with the
+    /// same time ([`Event::LONG_NS`]).
     Switches {
         /// Switches because it waited.
         voluntary: u64,
         /// Because others were to run.
         involuntary: u64,
+        /// Nanoseconds of CPU time.
+        ran_ns: u64,
+        /// Ticks that the recorder took to ask for these.
+        took: u64,
     },
     /// What the recording of the last operation took, of those that were timed
     /// for that; one of [`Event::COST_EVERY`].
@@ -151,6 +157,9 @@ pub enum Event<'a> {
 impl Event<'_> {
     /// One operation of so many of a thread is timed for [`Event::Cost`].
     pub const COST_EVERY: u32 = 64;
+    /// After so many nanoseconds without a record the system is asked for
+    /// [`Event::Switches`]: a thread that has lost its CPU does not have it back sooner.
+    pub const LONG_NS: u64 = 20_000;
 }
 
 /// Bytes of a record that have a length of their own.

@@ -8,7 +8,7 @@ use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 /// First bytes of the file.
 pub const MAGIC: [u8; 8] = *b"locktrac";
 /// Changes whenever what is written would be read otherwise.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 /// Where the first block begins.
 pub const FIRST: usize = 4096;
 /// Size of a block in bytes.

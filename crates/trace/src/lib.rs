@@ -28,6 +28,7 @@ mod order;
 mod perf;
 mod perf_lines;
 mod read;
+mod without_cpu;
 mod write;
 
 pub use decode::Decoder;
@@ -40,6 +41,7 @@ pub use modules::{Module, calls};
 pub use order::InOrder;
 pub use perf::{KernelWait, KernelWaits, kernel_waits, recording_of_perf};
 pub use read::{Apart, Fault, Info, Missing, Thread, Trace};
+pub use without_cpu::{CpuTime, WithoutCpu};
 pub use write::file;
 
 /// The variable that names the file to the library in the program.

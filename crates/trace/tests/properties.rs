@@ -90,10 +90,14 @@ fn record() -> impl Strategy<Value = Owned> {
         Just(Event::Slept),
         (any::<u64>(), any::<u64>()).prop_map(|(handle, task)| Event::Started { handle, task }),
         Just(Event::Ended),
-        (any::<u64>(), any::<u64>()).prop_map(|(voluntary, involuntary)| Event::Switches {
-            voluntary,
-            involuntary
-        }),
+        (any::<u64>(), any::<u64>(), any::<u64>(), any::<u64>()).prop_map(
+            |(voluntary, involuntary, ran_ns, took)| Event::Switches {
+                voluntary,
+                involuntary,
+                ran_ns,
+                took
+            }
+        ),
         any::<u64>().prop_map(|ticks| Event::Cost { ticks }),
         (any::<u64>(), any::<u64>(), any::<bool>()).prop_map(|(process, parent, forked)| {
             Event::Image {
@@ -267,7 +271,7 @@ fn what_is_no_recording_is_said_in_a_sentence() {
     other[8] = VERSION as u8 + 1;
     assert_eq!(
         fault(&other).to_string(),
-        "it is a recording of format 4, and this locklab reads format 3: record again, or use \
+        "it is a recording of format 5, and this locklab reads format 4: record again, or use \
          the locklab that recorded it"
     );
 }

@@ -3,12 +3,14 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/select.h>
+#include <sys/timerfd.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -143,6 +145,25 @@ int main(int count, char **words)
         waitpid(child, &status, 0);
         take(5);
         _exit(status != 0);
+    } else if (strcmp(what, "blocks") == 0) {
+        /* Twenty milliseconds each, for what is not recorded. */
+        struct itimerspec later = {.it_value = {.tv_nsec = 20000000}};
+        struct timespec until;
+        unsigned long long often;
+        sem_t none;
+        int timer = timerfd_create(CLOCK_MONOTONIC, 0);
+        take(1);
+        if (sem_init(&none, 0, 0) || clock_gettime(CLOCK_REALTIME, &until))
+            return 1;
+        until.tv_nsec += 20000000;
+        until.tv_sec += until.tv_nsec / 1000000000;
+        until.tv_nsec %= 1000000000;
+        if (sem_timedwait(&none, &until) == 0)
+            return 2;
+        if (timerfd_settime(timer, 0, &later, 0)
+            || read(timer, &often, sizeof often) != sizeof often)
+            return 3;
+        take(1);
     } else if (strcmp(what, "sleep") == 0) {
         /* Ten milliseconds each. */
         struct timespec rest = {.tv_nsec = 10000000};

@@ -1,0 +1,169 @@
+//! For how much of a long stretch a thread had no CPU, and whether it waited or others
+//! were to run.
+//!
+//! What the recorder asks the system after a long stretch says how long the thread ran
+//! since it asked last. The short stretches between are taken to have been run from
+//! first to last; what is left of the CPU time is the long stretch's.
+
+use crate::event::Event;
+
+/// No wait with a switch to another thread takes less, in nanoseconds.
+const SWITCH_NS: u64 = 1000;
+
+/// A part of a stretch in which a thread had no CPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WithoutCpu {
+    /// When the stretch began, in ticks; it ends with the record.
+    pub since: u64,
+    /// For how many of its ticks.
+    pub ticks: u64,
+    /// Whether the thread waited for something; otherwise others were to run.
+    pub waited: bool,
+}
+
+/// What is known of the CPU time of a thread while its records are read.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct CpuTime {
+    /// The time of the last record.
+    last: u64,
+    asked: Option<Asked>,
+    /// How many waits the records had since then, each of which is a switch.
+    waits: u64,
+}
+
+/// What the system said last, and when.
+#[derive(Clone, Copy, Debug)]
+struct Asked {
+    tick: u64,
+    voluntary: u64,
+    involuntary: u64,
+    ran_ns: u64,
+}
+
+impl CpuTime {
+    /// Takes the next record of the thread. What it returns is of a stretch that ends
+    /// with it, whether the thread worked in it or waited for what the records know.
+    pub fn add(
+        &mut self,
+        tick: u64,
+        event: &Event<'_>,
+        nanoseconds_per_tick: f64,
+    ) -> Option<WithoutCpu> {
+        if let Event::Begin { .. } = event {
+            // A block ends nothing that the thread does.
+            return None;
+        }
+        let since = std::mem::replace(&mut self.last, tick);
+        let ticks = |ns: u64| (ns as f64 / nanoseconds_per_tick.max(1e-9)) as u64;
+        match *event {
+            Event::Switches {
+                voluntary,
+                involuntary,
+                ran_ns,
+                ..
+            } => {
+                let now = Asked {
+                    tick,
+                    voluntary,
+                    involuntary,
+                    ran_ns,
+                };
+                let before = self.asked.replace(now)?;
+                let waits = std::mem::take(&mut self.waits);
+                let long = tick.saturating_sub(since);
+                if long < ticks(Event::LONG_NS) {
+                    return None;
+                }
+                let ran = ticks(ran_ns.saturating_sub(before.ran_ns));
+                let short = since.saturating_sub(before.tick);
+                let without = long.saturating_sub(ran.saturating_sub(short));
+                let waited = voluntary.saturating_sub(before.voluntary) > waits;
+                let switched = waited || involuntary > before.involuntary;
+                (switched && without > 0).then_some(WithoutCpu {
+                    since,
+                    ticks: without,
+                    waited,
+                })
+            }
+            Event::Acquired
+            | Event::Refused
+            | Event::Woken { .. }
+            | Event::Joined
+            | Event::Slept => {
+                self.waits += u64::from(tick - since.min(tick) >= ticks(SWITCH_NS));
+                None
+            }
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn switches(voluntary: u64, involuntary: u64, ran_ns: u64) -> Event<'static> {
+        Event::Switches {
+            voluntary,
+            involuntary,
+            ran_ns,
+            took: 0,
+        }
+    }
+
+    /// The last of some records, of a clock of half a nanosecond.
+    fn last(records: &[(u64, Event<'static>)]) -> Option<WithoutCpu> {
+        let mut time = CpuTime::default();
+        let read = records
+            .iter()
+            .map(|(tick, event)| time.add(*tick, event, 0.5));
+        read.last().flatten()
+    }
+
+    const RELEASED: Event<'static> = Event::Released;
+
+    #[test]
+    fn a_thread_that_lost_its_cpu_did_not_work_so_long() {
+        let records = |ran_ns, involuntary| {
+            [
+                (1000, switches(2, 3, 5000)),
+                (3000, RELEASED),
+                (203_000, switches(2, involuntary, ran_ns)),
+            ]
+        };
+        // A microsecond of short stretches, and two of the long one.
+        let lost = WithoutCpu {
+            since: 3000,
+            ticks: 196_000,
+            waited: false,
+        };
+        assert_eq!(last(&records(8000, 4)), Some(lost));
+        // All of it.
+        assert_eq!(
+            last(&records(5500, 4)).map(|lost| lost.ticks),
+            Some(200_000)
+        );
+        assert_eq!(last(&records(106_000, 4)), None);
+        // The clocks differ, and no switch was counted.
+        assert_eq!(last(&records(100_000, 3)), None);
+        assert_eq!(last(&[(9_000_000, switches(2, 3, 5000))]), None);
+    }
+
+    #[test]
+    fn it_waited_if_it_was_switched_oftener_than_its_records_know() {
+        let records = |voluntary| {
+            [
+                (1000, switches(2, 3, 5000)),
+                (2000, Event::Sleep { timed: true }),
+                (5000, Event::Slept),
+                // An acquisition of a free lock is no wait.
+                (5020, Event::Acquired),
+                (205_020, switches(voluntary, 3, 8000)),
+            ]
+        };
+        assert_eq!(last(&records(3)), None);
+        let waited = last(&records(4)).unwrap();
+        assert!(waited.waited, "{waited:?}");
+        assert_eq!(waited.ticks, 198_020);
+    }
+}
