@@ -118,24 +118,7 @@ pub(crate) fn table(kept: &Value) -> String {
     }
     text.push('\n');
     for (which, score) in [("Simulated", simulated), ("Replayed", replayed)] {
-        let pairs = &score.pairs;
-        let right = pairs.iter().filter(|pair| pair.right()).count();
-        // What differs from glibc's by less than counts is a tie with it.
-        let level: Vec<Pair> = pairs.iter().map(Pair::level).collect();
-        let _ = writeln!(
-            text,
-            "{which}: of {} that pass their gate the direction is right in {right}; rank \
-             correlation over all of them {:.2}, and {:.2} where what is within 5 % of glibc's \
-             counts as equal to it. Where nothing was to gain, no lock gained in {} of {}, and {} \
-             had glibc's rate. {} more were measured too widely to have a direction.",
-            pairs.len(),
-            correlation(pairs),
-            correlation(&level),
-            score.bounds.kept,
-            score.bounds.all,
-            score.bounds.level,
-            score.undecided
-        );
+        let _ = writeln!(text, "{which}: {}", score.sentence());
     }
     let worse = |&&(_, measured): &&(f64, f64)| measured < 1.0 - FLAT;
     let below = |&&(low, measured): &&(f64, f64)| measured < low;
@@ -147,6 +130,41 @@ pub(crate) fn table(kept: &Value) -> String {
         advised.iter().filter(worse).count()
     );
     text
+}
+
+impl Score {
+    fn sentence(&self) -> String {
+        let pairs = &self.pairs;
+        let right = pairs.iter().filter(|pair| pair.right()).count();
+        // What differs from glibc's by less than counts is a tie with it.
+        let level: Vec<Pair> = pairs.iter().map(Pair::level).collect();
+        let ranks = match [pairs, &level].map(|pairs| correlation(pairs)) {
+            [Some(all), Some(level)] => format!(
+                "rank correlation over all of them {all:.2}, and {level:.2} where what is within 5 % \
+                 of glibc's counts as equal to it"
+            ),
+            [Some(all), None] => format!("rank correlation over all of them {all:.2}"),
+            [None, _] => "no rank correlation, because none differ".to_owned(),
+        };
+        let directions = match pairs.len() {
+            0 => "none passes its gate with a direction".to_owned(),
+            all => {
+                format!("of {all} that pass their gate the direction is right in {right}; {ranks}")
+            }
+        };
+        let bounds = match self.bounds.all {
+            0 => String::new(),
+            all => format!(
+                " Where nothing was to gain, no lock gained in {} of {all}, and {} had glibc's rate.",
+                self.bounds.kept, self.bounds.level
+            ),
+        };
+        let undecided = match self.undecided {
+            0 => String::new(),
+            some => format!(" {some} more were measured too widely to have a direction."),
+        };
+        format!("{directions}.{bounds}{undecided}")
+    }
 }
 
 fn gate(gate: &Value) -> String {
@@ -221,8 +239,8 @@ fn direction(ratio: f64) -> i8 {
     }
 }
 
-/// Spearman's rank correlation.
-fn correlation(pairs: &[Pair]) -> f64 {
+/// Spearman's rank correlation; none if all that was predicted, or measured, is equal.
+fn correlation(pairs: &[Pair]) -> Option<f64> {
     let predicted = ranks(pairs.iter().map(|pair| pair.predicted).collect());
     let measured = ranks(pairs.iter().map(|pair| pair.measured).collect());
     let mean = (pairs.len() as f64 - 1.0) / 2.0;
@@ -230,7 +248,7 @@ fn correlation(pairs: &[Pair]) -> f64 {
         a.iter().zip(b).map(|(a, b)| (a - mean) * (b - mean)).sum()
     };
     let spread = sum(&predicted, &predicted) * sum(&measured, &measured);
-    sum(&predicted, &measured) / spread.sqrt()
+    (spread > 0.0).then(|| sum(&predicted, &measured) / spread.sqrt())
 }
 
 fn ranks(values: Vec<f64>) -> Vec<f64> {
@@ -240,4 +258,39 @@ fn ranks(values: Vec<f64>) -> Vec<f64> {
         .iter()
         .map(|&value| below(value) + (same(value) - 1.0) / 2.0)
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn score(pairs: &[(f64, f64)]) -> Score {
+        let pair = |&(predicted, measured): &(f64, f64)| Pair {
+            predicted,
+            measured,
+        };
+        Score {
+            pairs: pairs.iter().map(pair).collect(),
+            ..Score::default()
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_said_is_no_number() {
+        let none = score(&[]).sentence();
+        assert_eq!(none, "none passes its gate with a direction.");
+        let one = score(&[(1.2, 1.3)]).sentence();
+        assert!(
+            one.ends_with("right in 1; no rank correlation, because none differ."),
+            "{one}"
+        );
+        // They differ by less than counts.
+        let level = score(&[(1.01, 1.02), (1.02, 1.03)]).sentence();
+        assert!(
+            level.ends_with("rank correlation over all of them 1.00."),
+            "{level}"
+        );
+        let both = score(&[(1.2, 1.3), (0.5, 0.6), (0.4, 0.7)]).sentence();
+        assert!(both.contains("all of them 0.50, and 0.50 where"), "{both}");
+    }
 }
