@@ -23,7 +23,7 @@ use std::sync::atomic::AtomicBool;
 /// `locklab kernel`.
 #[derive(Debug, Args)]
 pub struct KernelArgs {
-    /// The subcommand.
+    /// What is done with kernels.
     #[command(subcommand)]
     pub command: KernelCommand,
 }

@@ -17,7 +17,7 @@ use std::process::ExitCode;
 /// `locklab machine`.
 #[derive(Debug, Args)]
 pub struct MachineArgs {
-    /// The subcommand.
+    /// What is done with machine files.
     #[command(subcommand)]
     pub command: MachineCommand,
 }
