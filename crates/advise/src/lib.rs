@@ -28,6 +28,6 @@ pub use fewer::{Fewer, Predicted};
 pub use gate::{Gate, TOLERANCE};
 pub use here::Here;
 pub use question::{Question, generic};
-pub use report::document;
+pub use report::{document, nothing};
 pub use runs::{Advice, Point, advise};
 pub use verdict::{Class, Verdict};

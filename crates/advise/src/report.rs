@@ -12,10 +12,38 @@ use crate::validation;
 use crate::verdict::Verdict;
 use crate::words::{Summary, not_seen, paragraph, to_confirm};
 use locklab_document::number::{count, grouped, percent, short, time};
+use locklab_document::page::continued;
 use locklab_document::{Column, ColumnGroup, Document, Labels, Part, Section, Table, Tone};
 use locklab_replay::{Program, Site};
 use locklab_sim::{Replayed, Waiters};
 use locklab_trace::Info;
+use serde_json::{Map, json};
+
+/// A report of which the answer is that no other lock is worth trying.
+#[must_use]
+pub fn nothing(words: &str, waiting: f64, info: &Info) -> Document {
+    let mut document = Document {
+        title: format!("Locks of {}: what to do", of_program(&info.command)),
+        head: vec![
+            ("Command".to_owned(), info.command.clone()),
+            ("Recorded on".to_owned(), info.machine.clone()),
+        ],
+        labels: Labels::new("today's lock", "another"),
+        data: Map::from_iter(
+            [
+                ("schema", json!(1)),
+                ("kind", json!("advice")),
+                ("provenance", json!({ "source": "hardware" })),
+                ("advice", json!(words)),
+                ("recorded", json!({ "waiting_share": waiting })),
+            ]
+            .map(|(key, value)| (key.to_owned(), value)),
+        ),
+        ..Document::default()
+    };
+    document.push(Section::new("").with(Part::Prose(words.to_owned(), Tone::Lead)));
+    document
+}
 
 /// Number of locks of the program that are shown.
 const HOTTEST: usize = 5;
@@ -160,7 +188,7 @@ fn confirm(
             let words = format!("--experiment-lock {lock} -- {command}");
             return Some(format!(
                 "locklab compare --baseline-lock pthread \\\n  {}",
-                on_lines(&words, "", [" \\", "  "])
+                continued("", &words, ["\\", "  "])
             ));
         }
         Waiters::SpinThenPark => "spin-then-park",
@@ -170,37 +198,13 @@ fn confirm(
     // Within single quotes a line cannot be continued: the quotes end before.
     let quoted = |option: &str, words: &str| {
         let begin = format!("  {option} '");
-        format!("{}'", on_lines(words, &begin, [" '\\", "'"]))
+        format!("{}'", continued(&begin, words, ["'\\", "'"]))
     };
     Some(format!(
         "locklab compare \\\n{} \\\n{}",
         quoted("--baseline", &command),
         quoted("--experiment", &experiment)
     ))
-}
-
-/// Words behind a `begin`, on lines as wide as a report; a line that goes on ends and
-/// the next one begins as `between` says. Longer words have a line of their own.
-fn on_lines(words: &str, begin: &str, between: [&str; 2]) -> String {
-    const WIDTH: usize = 72;
-    let [end, next] = between;
-    let (mut lines, mut line, mut empty) = (String::new(), begin.to_owned(), true);
-    for word in words.split(' ') {
-        let length = line.chars().count() + 1 + word.chars().count() + end.len();
-        if !empty && length > WIDTH {
-            lines += &line;
-            lines += end;
-            lines.push('\n');
-            line = next.to_owned();
-            empty = true;
-        }
-        if !empty {
-            line.push(' ');
-        }
-        line += word;
-        empty = false;
-    }
-    lines + &line
 }
 
 fn point(summary: &Summary<'_>, question: &Question) -> Section {
@@ -409,21 +413,4 @@ fn limits(program: &Program, summaries: &[Summary<'_>], question: &Question) -> 
         question,
     ));
     Section::new("What this rests on").items(items)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_long_command_is_on_lines_that_the_shell_joins() {
-        let words = "db_bench --benchmarks=readwhilewriting --threads=8 --use_existing_db \
-                     --num=200000";
-        assert_eq!(
-            on_lines(words, "  --baseline '", [" '\\", "'"]),
-            "  --baseline 'db_bench --benchmarks=readwhilewriting --threads=8 '\\\n\
-             '--use_existing_db --num=200000"
-        );
-        assert_eq!(on_lines("a b", "x ", [" \\", "  "]), "x a b");
-    }
 }

@@ -3,7 +3,8 @@
 //! Wraps whatever comes from outside (names, reasons, facts about a machine),
 //! so that no input makes a line longer.
 
-use textwrap::{Options, WordSeparator, WordSplitter, WrapAlgorithm, core::display_width};
+use textwrap::core::{Fragment, display_width};
+use textwrap::{Options, WordSeparator, WordSplitter, WrapAlgorithm, wrap_algorithms};
 
 /// Columns of a text report.
 pub const COLUMNS: usize = 72;
@@ -110,6 +111,43 @@ pub fn wrapped(head: &str, text: &str) -> String {
     page.finish()
 }
 
+/// A command behind a `begin`, on lines that the shell joins to the same: one that goes
+/// on ends as `end` says, and the next begins as `next` says. Every space stays, since
+/// the command may quote some. Longer words have a line of their own.
+#[must_use]
+pub fn continued(begin: &str, command: &str, [end, next]: [&str; 2]) -> String {
+    let of = |word| Word { word, end };
+    let words: Vec<Word> = command.split_inclusive(' ').map(of).collect();
+    let width = |head| (COLUMNS - display_width(head).min(COLUMNS)) as f64;
+    let lines = wrap_algorithms::wrap_first_fit(&words, &[width(begin), width(next)]);
+    let lines: Vec<String> = lines
+        .into_iter()
+        .map(|words| words.iter().map(|word| word.word).collect())
+        .collect();
+    format!("{begin}{}", lines.join(&format!("{end}\n{next}")))
+}
+
+/// A word with the spaces behind it, and what stands there if it ends a line.
+#[derive(Debug)]
+struct Word<'a> {
+    word: &'a str,
+    end: &'a str,
+}
+
+impl Fragment for Word<'_> {
+    fn width(&self) -> f64 {
+        display_width(self.word) as f64
+    }
+
+    fn whitespace_width(&self) -> f64 {
+        0.0
+    }
+
+    fn penalty_width(&self) -> f64 {
+        display_width(self.end) as f64
+    }
+}
+
 fn wrap(text: &str) -> Vec<String> {
     wrap_with(text, options())
 }
@@ -166,6 +204,32 @@ mod tests {
             page.paragraph(&item);
             for line in page.finish().lines() {
                 prop_assert!(display_width(line) <= COLUMNS, "{line}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_long_command_is_on_lines_that_the_shell_joins() {
+        let words = "db_bench --benchmarks=readwhilewriting --threads=8 --use_existing_db \
+                     --num=200000";
+        assert_eq!(
+            continued("  --baseline '", words, ["'\\", "'"]),
+            "  --baseline 'db_bench --benchmarks=readwhilewriting --threads=8 '\\\n\
+             '--use_existing_db --num=200000"
+        );
+        assert_eq!(continued("x ", "a b", ["\\", "  "]), "x a b");
+        assert_eq!(continued("x ", "", ["\\", "  "]), "x ");
+    }
+
+    proptest! {
+        #[test]
+        fn every_space_of_a_command_stays(command in "[a-z ]{0,300}") {
+            let lines = continued("'", &command, ["'\\", "'"]);
+            let joined = lines.replace("'\\\n'", "");
+            prop_assert_eq!(joined, format!("'{}", command));
+            for line in lines.lines() {
+                let long = line.trim_matches(&['\'', '\\'][..]).trim().contains(' ');
+                prop_assert!(!long || display_width(line) <= COLUMNS, "{line}");
             }
         }
     }

@@ -227,6 +227,12 @@ fn without_contention_there_is_nothing_to_gain() {
     let words = "% of the time is spent waiting for locks.\n";
     assert!(text.starts_with("Nothing to gain: 0"), "{text}");
     assert!(text.ends_with(words) && text.lines().count() == 1, "{text}");
+    // A page says so too.
+    let page = folder.path().join("page.html");
+    let asks = format!("--html {}", page.display());
+    advise(&file, &asks).assert().success();
+    let page = std::fs::read_to_string(page).unwrap();
+    assert!(page.contains("Nothing to gain: 0"), "{page}");
     // One thread waits for nobody, on no machine.
     let one = write(folder.path(), &hot(100_000, 10_000, 4000)[..1]);
     let out = advise(&one, "--on flat-16 --threads 8").assert().success();

@@ -19,9 +19,9 @@ use locklab_lab::settings::SEED;
 use locklab_preload_run::Symbols;
 use locklab_replay::{Fault, Limits, Program, Site};
 use locklab_sim::Machine;
-use locklab_trace::{Trace, calls};
+use locklab_trace::{Info, Trace, calls};
 use recordings::{Recordings, failed};
-use serde_json::json;
+use serde_json::Value;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -92,7 +92,8 @@ pub fn run(args: &AdviseArgs, common: &Common) -> Result<ExitCode, Error> {
     let program = match self::program(trace, SPLIT_LOCKS, false) {
         // Nor is there more of it elsewhere, or with more threads.
         Err(fault @ (Fault::OneThread | Fault::OneThreadThere)) => {
-            return nothing(&sentence(&fault.to_string()), 0.0, common);
+            let words = sentence(&fault.to_string());
+            return nothing(args, (&words, 0.0), &trace.info, common);
         }
         program => program.map_err(|fault| failed(file, fault))?,
     };
@@ -104,7 +105,7 @@ pub fn run(args: &AdviseArgs, common: &Common) -> Result<ExitCode, Error> {
             "Nothing to gain: {} % of the time is spent waiting for locks.",
             percent(100.0 * waiting)
         );
-        return nothing(&words, waiting, common);
+        return nothing(args, (&words, waiting), &trace.info, common);
     }
     let threads = args
         .threads
@@ -115,9 +116,9 @@ pub fn run(args: &AdviseArgs, common: &Common) -> Result<ExitCode, Error> {
         .any(|&threads| threads != program.scaling_threads());
     if others && !program.can_be_extrapolated() {
         return Err(Error::Failed(format!(
-            "{}: for {} % of the time in which threads waited for others, it is not recorded what \
-             ended the wait (a signal of no thread, or input), so other numbers of threads cannot \
-             be run; leave out --threads",
+            "{}: for {} % of the time in which threads had no work, it is not recorded what they \
+             waited for (input, files, semaphores, a signal of no thread), so it is not known what \
+             other numbers of threads would do; leave out --threads",
             file.display(),
             percent(100.0 * recorded.unmatched())
         )));
@@ -189,19 +190,19 @@ fn sentence(clause: &str) -> String {
     first.into_iter().chain(letters).chain(['.']).collect()
 }
 
-/// Nothing to gain, in a sentence.
-fn nothing(words: &str, waiting: f64, common: &Common) -> Result<ExitCode, Error> {
-    if common.json {
-        let document = json!({
-            "schema": 1,
-            "kind": "advice",
-            "provenance": { "source": "hardware" },
-            "advice": words,
-            "recorded": { "waiting_share": waiting },
-        });
-        return print(&format!("{document:#}\n"));
+/// Nothing to gain: a sentence, and a page or a document that says no more.
+fn nothing(
+    args: &AdviseArgs,
+    (words, waiting): (&str, f64),
+    info: &Info,
+    common: &Common,
+) -> Result<ExitCode, Error> {
+    let document = locklab_advise::nothing(words, waiting, info);
+    args.files.write(&document, &[])?;
+    match common.json {
+        true => print(&format!("{:#}\n", Value::Object(document.data))),
+        false => print(&format!("{words}\n")),
     }
-    print(&format!("{words}\n"))
 }
 
 fn question(
