@@ -99,6 +99,7 @@ pub(crate) fn workload(lock: &str, turn: Loop) -> Workload {
             inside_ns: turn.inside_ns,
             outside_ns: turn.outside_ns,
             counting,
+            by_clock: turn.by_clock,
         }),
     }
 }
@@ -466,6 +467,7 @@ impl FigureOf {
                     long_one_in: turn.long_one_in_per_thread * threads as u32,
                     long_ns: turn.long_ns,
                     locks: turn.locks,
+                    by_clock: false,
                 },
             ),
             (None, Some("xfs-create")) => Workload::XfsCreate(XfsCreate::default()),

@@ -10,6 +10,7 @@
 use crate::made::{Make, simulated};
 use locklab_locks::platform::{Atomic, Ordering, Patience, Platform, Poll};
 use locklab_locks::{Info, QSpinlock, RawLock, Ticket};
+use locklab_sim::by_address::pause_until_change;
 use locklab_sim::{Counting, Sim};
 
 type Word = <Sim as Platform>::U32;
@@ -21,14 +22,26 @@ const HELD: usize = 1;
 
 /// Its locks that exclude.
 pub(crate) const LOCKS: [(&str, Make); 6] = [
-    ("lockhammer:swap_mutex", simulated::<Swap>),
+    ("lockhammer:swap_mutex", simulated::<InLoop<Swap>>),
     // One word of two halves, and a pause between reads: as the catalogue's.
-    ("lockhammer:ticket_spinlock", simulated::<Ticket<Sim>>),
+    (
+        "lockhammer:ticket_spinlock",
+        simulated::<InLoop<Ticket<Sim>>>,
+    ),
     // The queued spinlock with a pending bit: as the catalogue's.
-    ("lockhammer:queued_spinlock", simulated::<QSpinlock<Sim>>),
-    ("lockhammer:osq_lock", simulated::<BackQueue>),
-    ("lockhammer:cas_event_mutex", simulated::<EventMutex<200>>),
-    ("lockhammer:event_mutex", simulated::<EventMutex<600>>),
+    (
+        "lockhammer:queued_spinlock",
+        simulated::<InLoop<QSpinlock<Sim>>>,
+    ),
+    ("lockhammer:osq_lock", simulated::<InLoop<BackQueue>>),
+    (
+        "lockhammer:cas_event_mutex",
+        simulated::<InLoop<EventMutex<200>>>,
+    ),
+    (
+        "lockhammer:event_mutex",
+        simulated::<InLoop<EventMutex<600>>>,
+    ),
 ];
 
 /// Its programs that exclude nobody: what a turn does to their word.
@@ -49,6 +62,29 @@ const INFO: Info = Info {
     try_lock: false,
     ..Info::BASE
 };
+
+/// A lock in the program's loop, which calls a function after the acquisition and after
+/// the release, to compute for the time asked for: also if that is none.
+#[derive(Default)]
+struct InLoop<L>(L);
+
+// SAFETY: the lock's.
+unsafe impl<L: RawLock<Sim>> RawLock<Sim> for InLoop<L> {
+    type Ctx = L::Ctx;
+    const INFO: Info = INFO;
+
+    unsafe fn lock(&self, context: &L::Ctx) {
+        // SAFETY: the caller's promise is the same.
+        unsafe { self.0.lock(context) }
+        Sim::function_call();
+    }
+
+    unsafe fn unlock(&self, context: &L::Ctx) {
+        // SAFETY: the caller's promise is the same.
+        unsafe { self.0.unlock(context) }
+        Sim::function_call();
+    }
+}
 
 /// Swaps until one finds it free, without a pause or a read.
 #[derive(Default)]
@@ -88,11 +124,22 @@ impl Default for Node {
 
 /// A queue with pointers in both directions; nobody leaves it before its turn. The holder
 /// first tries to empty it, and looks for a successor if that fails.
-struct BackQueue(Pointer<Node>);
+///
+/// Waiters count their reads, and compare the count each time with the most that they may
+/// make. The program has that number in a variable next to the word of the queue, so that
+/// each change of the word takes the line from all waiters.
+#[repr(C, align(64))]
+struct BackQueue {
+    last: Pointer<Node>,
+    most_reads: Wide,
+}
 
 impl Default for BackQueue {
     fn default() -> Self {
-        Self(Atomic::new(std::ptr::null_mut()))
+        Self {
+            last: Atomic::new(std::ptr::null_mut()),
+            most_reads: Atomic::new(usize::MAX),
+        }
     }
 }
 
@@ -101,9 +148,20 @@ impl BackQueue {
         let own = std::ptr::from_ref(node).cast_mut();
         let none = std::ptr::null_mut();
         let emptied = self
-            .0
+            .last
             .compare_exchange(own, none, Ordering::AcqRel, Ordering::Relaxed);
         emptied.is_ok()
+    }
+
+    fn wait(&self, node: &Node) {
+        let most = std::ptr::from_ref(&self.most_reads).expose_provenance();
+        let granted = std::ptr::from_ref(&node.granted).expose_provenance();
+        while node.granted.load(Ordering::Acquire) == 0 {
+            let seen = [(most, 8, usize::MAX as u64), (granted, 4, 0)];
+            self.most_reads.load(Ordering::Relaxed);
+            // SAFETY: both are words of the lock and of its node, which are simulated.
+            unsafe { pause_until_change(&seen, 2, 1, 0) };
+        }
     }
 }
 
@@ -116,15 +174,14 @@ unsafe impl RawLock<Sim> for BackQueue {
         node.granted.store(0, Ordering::Relaxed);
         node.next.store(std::ptr::null_mut(), Ordering::Relaxed);
         let own = std::ptr::from_ref(node).cast_mut();
-        let before = self.0.swap(own, Ordering::AcqRel);
+        let before = self.last.swap(own, Ordering::AcqRel);
         if before.is_null() {
             return;
         }
         node.previous.store(before, Ordering::Relaxed);
         // SAFETY: its thread waits for its turn or for this link before it leaves.
         unsafe { &*before }.next.store(own, Ordering::Release);
-        node.granted
-            .spin_until(Ordering::Acquire, |granted| granted == 1);
+        self.wait(node);
     }
 
     unsafe fn unlock(&self, node: &Node) {

@@ -24,6 +24,10 @@ const OPERATIONS: u64 = 400;
 const FEW: usize = 8;
 const RUNS: u64 = 9;
 
+/// What the lengths of a file are.
+const BY_CLOCK: &str = "by-clock";
+const ALONE: &str = "alone";
+
 /// Whether a file is an experiment file, with its reference beside it, and not a
 /// reference of one's own.
 pub fn is_experiment(text: &str) -> bool {
@@ -59,6 +63,7 @@ struct File {
     inside_ns: Option<Spanned<f64>>,
     #[serde(default)]
     outside_ns: Option<Spanned<f64>>,
+    lengths: Option<Spanned<String>>,
     #[serde(default)]
     write_percent: Option<Spanned<i64>>,
     #[serde(default)]
@@ -248,6 +253,20 @@ impl OwnReference {
                 return Err((at(value.span()), what));
             }
         };
+        let by_clock = match &file.lengths {
+            None => true,
+            Some(value) if value.get_ref() == BY_CLOCK => true,
+            Some(value) if value.get_ref() == ALONE => false,
+            Some(value) => {
+                let what = format!(
+                    "`lengths` is `{}`; it is `{BY_CLOCK}` (what a clock shows, whatever the \
+                     sibling thread does) or `{ALONE}` (what computing takes while the sibling \
+                     is idle)",
+                    value.get_ref()
+                );
+                return Err((at(value.span()), what));
+            }
+        };
         let write_percent = match &file.write_percent {
             None => 0,
             Some(value) if (0..=100).contains(value.get_ref()) => *value.get_ref() as u32,
@@ -273,6 +292,7 @@ impl OwnReference {
                 inside_ns: length(&file.inside_ns, "inside_ns")?,
                 outside_ns: length(&file.outside_ns, "outside_ns")?,
                 write_percent,
+                by_clock,
                 ..Loop::default()
             },
             without_pause,

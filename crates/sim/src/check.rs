@@ -67,7 +67,9 @@ pub enum Benchmark {
 /// An operation of [`Benchmark::FixedWork`], on one word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
-    /// Two additions.
+    /// One addition, in a loop that does nothing else.
+    Additions,
+    /// Two additions, as a program of lockhammer makes them.
     FetchAdds,
     /// A read, compare-and-swap until it succeeds, each after another read, and
     /// an addition.
@@ -80,7 +82,8 @@ pub enum Operation {
 
 impl Operation {
     /// All of them, by the name in machine files.
-    pub const ALL: [(&'static str, Self); 4] = [
+    pub const ALL: [(&'static str, Self); 5] = [
+        ("additions", Self::Additions),
         ("fetch-and-adds", Self::FetchAdds),
         ("compare-and-swaps", Self::CompareAndSwaps),
         ("swaps", Self::Swaps),
@@ -90,6 +93,7 @@ impl Operation {
     /// What its threads do, for a report.
     fn name(self) -> &'static str {
         match self {
+            Self::Additions => "fetch-and-add, siblings first",
             Self::FetchAdds => "two fetch-and-adds",
             Self::CompareAndSwaps => "compare-and-swap loop and fetch-and-add",
             Self::Swaps => "swaps until 0, and a store",

@@ -239,11 +239,26 @@ impl Engine {
         self.work_many(cycles, 1);
     }
 
+    /// As [`Engine::work`]; but `by_clock`, for so many cycles whatever a sibling does.
+    #[inline]
+    pub(crate) fn take(&self, cycles: u64, by_clock: bool) {
+        self.pass(match by_clock {
+            true => cycles,
+            false => self.shared_cycles(cycles),
+        });
+    }
+
     /// As [`Engine::work`], so many times.
     #[inline]
     pub(crate) fn work_many(&self, cycles: u64, times: u64) {
+        self.pass(self.shared_cycles(cycles) * times);
+    }
+
+    /// Lets so many cycles of the running CPU pass, and what interrupts it.
+    #[inline]
+    fn pass(&self, cycles: u64) {
         let cpu = self.current();
-        let mut time = self.time.get() + self.shared_cycles(cycles) * times;
+        let mut time = self.time.get() + cycles;
         if time >= cpu.next_steal.get() {
             time += self.costs.steal.1;
             cpu.stolen.set(cpu.stolen.get() + self.costs.steal.1);

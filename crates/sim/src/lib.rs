@@ -29,6 +29,7 @@ mod check;
 mod coherence;
 mod coroutine;
 mod costs;
+mod counting;
 mod counts;
 mod cpu;
 mod directory;
@@ -72,6 +73,7 @@ mod watchdog;
 mod workload;
 
 pub use batch::run_all;
+pub use counting::Counting;
 pub use distance::Distance;
 pub use error::{CpuState, SimError, StuckReport};
 pub use foreign::{Foreign, can_be_simulated, register};
@@ -86,4 +88,4 @@ pub use replay::{MOST_LOCKS, MOST_THREADS, Replay, Replayed, Subject, Waiters, r
 pub use scenario::{Scenario, Simulation, Stop};
 pub use simulate::{run, simulate, simulate_lock, simulate_outside};
 pub use topology::Placement;
-pub use workload::{Counter, Counting, Fstat, Loop, Mixed, UNIT_CYCLES, Workload, XfsCreate};
+pub use workload::{Counter, Fstat, Loop, Mixed, UNIT_CYCLES, Workload, XfsCreate};

@@ -10,6 +10,7 @@
 use crate::arena::Arena;
 pub use crate::check::{Access, Benchmark, Check, Operation, State};
 use crate::coroutine::{Coroutines, coroutine};
+use crate::counting::Counting;
 use crate::counts::{Counts, Limits};
 use crate::distance::Distance;
 use crate::engine::{Engine, engine};
@@ -17,8 +18,9 @@ use crate::error::SimError;
 use crate::hypervisor::Hypervisor;
 use crate::machine::Machine;
 use crate::own_stores::drain_all;
-use crate::platform::Word;
+use crate::platform::{Sim, Word};
 use crate::topology::{Placement, Topology};
+use crate::workload::jitter;
 use locklab_locks::platform::{Atomic, AtomicInt, Ordering, Patience, Poll};
 use serde::Serialize;
 use std::cell::Cell;
@@ -123,28 +125,22 @@ pub fn measure(machine: &Machine, benchmark: Benchmark, seed: u64) -> Result<f64
     }
 }
 
-/// One operation of a benchmark of fixed work.
+/// One operation of a benchmark of fixed work. The loop of all but the first is
+/// lockhammer's, which calls a function after the acquisition and after the release.
 fn operate(operation: Operation, line: &Lines) {
     let word = &line.words[0];
+    let half = std::ptr::from_ref(word).cast::<Word<u32>>();
+    // SAFETY: the first half of the word, of this thread's line.
+    let half = unsafe { &*half };
     match operation {
-        Operation::FetchAdds => {
-            word.fetch_add(1, Ordering::AcqRel);
-            word.fetch_sub(1, Ordering::AcqRel);
-        }
-        Operation::CompareAndSwaps => {
-            loop {
-                let seen = word.load(Ordering::Relaxed);
-                let new = seen.wrapping_sub(1);
-                let swapped = word.compare_exchange(seen, new, Ordering::AcqRel, Ordering::Relaxed);
-                if swapped.is_ok() {
-                    break;
-                }
-            }
-            word.fetch_add(1, Ordering::AcqRel);
-        }
+        Operation::Additions => _ = word.fetch_add(1, Ordering::Relaxed),
+        Operation::FetchAdds => count_twice(Counting::AddAndSubtract, half),
+        Operation::CompareAndSwaps => count_twice(Counting::CompareAndSwapThenAdd, half),
         Operation::Swaps => {
             while word.swap(1, Ordering::AcqRel) != 0 {}
+            Sim::function_call();
             word.store(0, Ordering::Release);
+            Sim::function_call();
         }
         Operation::Ticket => {
             const NEXT: usize = 1 << 32;
@@ -156,13 +152,17 @@ fn operate(operation: Operation, line: &Lines) {
                     Poll::Relax(1)
                 }
             });
-            let halves = std::ptr::from_ref(word).cast::<Word<u32>>();
-            // SAFETY: the first half of the word, of this thread's line.
-            let served = unsafe { &*halves };
-            let now = served.load(Ordering::Relaxed);
-            served.store(now.wrapping_add(1), Ordering::Release);
+            Sim::function_call();
+            let now = half.load(Ordering::Relaxed);
+            half.store(now.wrapping_add(1), Ordering::Release);
+            Sim::function_call();
         }
     }
+}
+
+fn count_twice(counting: Counting, word: &Word<u32>) {
+    counting.begin(word);
+    counting.end(word);
 }
 
 /// Reads without a pause until `done`.
@@ -458,6 +458,7 @@ impl Bench<'_> {
             let engine = engine();
             let start = engine.time.get();
             for _ in 0..rounds {
+                engine.work(jitter(engine, 0));
                 operate(operation, places[0]);
             }
             drain_all(engine);

@@ -3,12 +3,13 @@
 //! The work is the published benchmarks' with the memory that they touch,
 //! the same for every lock and machine.
 
+use crate::counting::Counting;
 use crate::engine::{Engine, engine};
 use crate::kind::LockKind;
 use crate::metrics::{Use, acquired, operation, releases, wants};
 use crate::platform::Word;
 use crate::repeats::{Unit, repeat};
-use locklab_locks::platform::{Atomic, AtomicInt, Ordering};
+use locklab_locks::platform::{Atomic, Ordering};
 use locklab_workload::{MOST_LOCKS, Mix, Turn, turns::longest};
 use std::ptr::NonNull;
 
@@ -62,23 +63,8 @@ pub struct Counter {
     pub outside_ns: f64,
     /// What a turn does to the word.
     pub counting: Counting,
-}
-
-/// What a turn of [`Workload::Counter`] does to the counter.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Counting {
-    /// Adds one by compare-and-swap.
-    CompareAndSwap {
-        /// Whether a try after a failure reads the counter again; otherwise it goes
-        /// on with what the failure has seen.
-        reads_again: bool,
-    },
-    /// Adds one, and subtracts it again.
-    AddAndSubtract,
-    /// Changes it by compare-and-swap, reading it before each try, and then adds.
-    CompareAndSwapThenAdd,
-    /// Changes it so and changes it back so.
-    CompareAndSwapTwice,
+    /// As [`Loop::by_clock`].
+    pub by_clock: bool,
 }
 
 /// Parameters of [`Workload::Mixed`].
@@ -127,6 +113,10 @@ pub struct Loop {
     pub long_ns: f64,
     /// Number of locks, of which each turn takes one at random; 0 is one too.
     pub locks: u32,
+    /// Whether its lengths are times by the clock, whatever a sibling thread does
+    /// meanwhile: a benchmark whose threads measure their lengths together makes
+    /// them so. Otherwise two siblings that compute slow each other.
+    pub by_clock: bool,
 }
 
 /// Parameters of [`Workload::Fstat`].
@@ -273,44 +263,6 @@ impl Buffer {
         }
     }
 
-    /// The first change of a turn to the line that is written.
-    fn begin(&self, counting: Counting) {
-        match counting {
-            Counting::CompareAndSwap { reads_again } => self.add(1, reads_again),
-            Counting::AddAndSubtract => _ = self.to[0].fetch_add(1, Ordering::AcqRel),
-            Counting::CompareAndSwapThenAdd | Counting::CompareAndSwapTwice => self.add(1, true),
-        }
-    }
-
-    /// The second, if there is one.
-    fn end(&self, counting: Counting) {
-        match counting {
-            Counting::CompareAndSwap { .. } => {}
-            Counting::AddAndSubtract | Counting::CompareAndSwapThenAdd => {
-                self.to[0].fetch_sub(1, Ordering::AcqRel);
-            }
-            Counting::CompareAndSwapTwice => self.add(u32::MAX, true),
-        }
-    }
-
-    /// Adds to the line that is written, by compare-and-swap.
-    fn add(&self, value: u32, reads_again: bool) {
-        let word = &self.to[0];
-        let mut seen = word.load(Ordering::Relaxed);
-        while let Err(now) = word.compare_exchange(
-            seen,
-            seen.wrapping_add(value),
-            Ordering::AcqRel,
-            Ordering::Relaxed,
-        ) {
-            seen = if reads_again {
-                word.load(Ordering::Relaxed)
-            } else {
-                now
-            };
-        }
-    }
-
     /// Does so many units: each reads a line that no CPU writes, and writes
     /// another.
     fn units(&self, engine: &Engine, count: u64) {
@@ -377,16 +329,18 @@ impl Thread<'_> {
                 Workload::XfsCreate(mix) => self.create(engine, mix),
                 Workload::Loop(turn) => self.turn(engine, turn),
                 Workload::Counter(counter) => {
-                    self.compute(engine, counter.outside_ns);
+                    self.compute_for(engine, counter.outside_ns, counter.by_clock);
                     let wanted = wants(engine, 0);
-                    self.shared[0].begin(counter.counting);
+                    let word = &self.shared[0].to[0];
+                    counter.counting.begin(word);
                     acquired(engine, 0, wanted, Use::Write);
                     releases(engine, 0, Use::Write);
                     // An interrupt may come during any work, even of no cycles.
                     if counter.inside_ns > 0.0 {
-                        engine.work((counter.inside_ns * engine.costs.clock_ghz) as u64);
+                        let cycles = (counter.inside_ns * engine.costs.clock_ghz) as u64;
+                        engine.take(cycles, counter.by_clock);
                     }
-                    self.shared[0].end(counter.counting);
+                    counter.counting.end(word);
                 }
             }
             operation(engine);
@@ -435,7 +389,7 @@ impl Thread<'_> {
     }
 
     fn turn(&self, engine: &Engine, turn: &Loop) {
-        self.compute(engine, turn.outside_ns);
+        self.compute_for(engine, turn.outside_ns, turn.by_clock);
         let write = engine.rng.below(100) < turn.write_percent as usize;
         let long = turn.long_one_in > 0 && engine.rng.below(turn.long_one_in as usize) == 0;
         // One lock takes no draw.
@@ -446,7 +400,8 @@ impl Thread<'_> {
         self.hold(engine, lock, |thread| {
             thread.shared[lock].count(write);
             let more = if long { turn.long_ns } else { 0.0 };
-            engine.work(((turn.inside_ns + more) * engine.costs.clock_ghz) as u64);
+            let cycles = (turn.inside_ns + more) * engine.costs.clock_ghz;
+            engine.take(cycles as u64, turn.by_clock);
         });
     }
 
@@ -506,15 +461,32 @@ impl Thread<'_> {
         }
     }
 
-    /// Computes for this long, plus or minus a tenth.
+    /// Computes for this long and up to a tenth more.
     fn compute(&self, engine: &Engine, ns: f64) {
-        let cycles = (ns * engine.costs.clock_ghz) as u64;
-        engine.work(cycles);
-        self.jitter(engine, cycles);
+        self.compute_for(engine, ns, false);
     }
 
-    /// Adds up to a tenth, because real loops are never synchronous.
-    fn jitter(&self, engine: &Engine, cycles: u64) {
-        engine.work(engine.rng.below((cycles / 10).max(2) as usize) as u64);
+    /// As [`Thread::compute`]; see [`Loop::by_clock`].
+    fn compute_for(&self, engine: &Engine, ns: f64, by_clock: bool) {
+        let cycles = (ns * engine.costs.clock_ghz) as u64;
+        // A time by the clock is a mean; otherwise it is the least.
+        let least = if by_clock {
+            cycles - cycles / 20
+        } else {
+            cycles
+        };
+        engine.take(least, by_clock);
+        engine.take(jitter(engine, cycles), by_clock);
     }
+
+    /// Adds up to a tenth.
+    fn jitter(&self, engine: &Engine, cycles: u64) {
+        engine.work(jitter(engine, cycles));
+    }
+}
+
+/// Up to a tenth of so many cycles, because real loops are never synchronous: one cycle
+/// at least decides at times which of two CPUs is first.
+pub(crate) fn jitter(engine: &Engine, cycles: u64) -> u64 {
+    engine.rng.below((cycles / 10).max(2) as usize) as u64
 }

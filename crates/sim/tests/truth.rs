@@ -4,6 +4,9 @@
 use locklab_sim::microbench::{Benchmark, check, measure};
 use locklab_sim::{BUILTIN, Machine, Outcome, Placement, Scenario, Stop, Workload, run};
 
+/// Over so many seeds an error is the mean: with one, a threshold may be met by chance.
+const SEEDS: u64 = 3;
+
 /// Machines whose checks are missed, by how much at most: a figure and the root
 /// mean square of the logarithms. They may only become less.
 const MISSED: [(&str, f64, f64); 2] = [("epyc-7601", 0.62, 0.2), ("skylake-6138-2s", 0.71, 0.51)];
@@ -34,35 +37,31 @@ fn handoff(machine: &str, lock: &str, threads: usize) -> f64 {
 fn published_microbenchmarks_come_out() {
     let mut figures = 0;
     for (name, _) in BUILTIN {
-        let checked = check(&builtin(name), 1).unwrap();
-        let mut squares = 0.0;
         let (worst, mean) = MISSED
             .iter()
             .find(|(missed, ..)| missed == name)
             .map_or((0.5, 0.2), |(_, worst, mean)| (*worst, *mean));
-        let (own, times): (Vec<_>, Vec<_>) = checked.iter().partition(|figure| figure.is_share);
-        for figure in &own {
-            assert!(
-                (figure.ours - figure.published).abs() < 0.1,
-                "{name}: {figure:?}"
-            );
+        let mut errors = 0.0;
+        for seed in 1..=SEEDS {
+            let checked = check(&builtin(name), seed).unwrap();
+            let (own, times): (Vec<_>, Vec<_>) = checked.iter().partition(|figure| figure.is_share);
+            for figure in &own {
+                let off = (figure.ours - figure.published).abs();
+                assert!(off < 0.1, "{name}, seed {seed}: {figure:?}");
+            }
+            let mut squares = 0.0;
+            for figure in &times {
+                let off = (figure.ours / figure.published).ln();
+                assert!(off.abs() < worst, "{name}, seed {seed}: {figure:?}");
+                squares += off * off;
+            }
+            errors += (squares / times.len().max(1) as f64).sqrt();
+            figures += checked.len();
         }
-        for figure in &times {
-            let off = (figure.ours / figure.published).ln();
-            assert!(
-                off.abs() < worst,
-                "{name}: {}: {} against {} published",
-                figure.name,
-                figure.ours,
-                figure.published
-            );
-            squares += off * off;
-        }
-        let error = (squares / times.len().max(1) as f64).sqrt();
+        let error = errors / SEEDS as f64;
         assert!(error < mean, "{name}: {error}");
-        figures += checked.len();
     }
-    assert!(figures > 50, "{figures} figures");
+    assert!(figures > 150, "{figures} figures");
 }
 
 #[test]

@@ -161,6 +161,11 @@ fn every_fault_is_one_sentence_with_its_line() {
             "mine.toml:8: `inside_ns` is -5",
         ),
         (
+            "outside_ns = 100",
+            "lengths = \"nominal\"",
+            "mine.toml:9: `lengths` is `nominal`; it is `by-clock`",
+        ),
+        (
             "operations = 100",
             "operations = 1",
             "mine.toml:7: `operations` is 1",
@@ -226,4 +231,59 @@ fn a_counter_and_the_lock_of_that_cell_are_told_apart() {
     let (report, times) = own.simulate("mine", 1, 2, |_, _| {}).unwrap();
     assert!(times.iter().all(|time| time.ours.is_finite()), "{times:?}");
     assert!(report.figures[1].ours.is_finite());
+}
+
+#[test]
+fn lengths_are_those_of_the_clock_unless_the_file_says_otherwise() {
+    let file = GOOD
+        .replace("flat-16", "xeon-8160")
+        .replace("[1, 4]", "[2]")
+        .replace("inside_ns = 50", "inside_ns = 1000")
+        .replace(
+            "ticket = [60, 80]",
+            "\"lockhammer:incdec_refcount\" = [550]",
+        )
+        .replace("mcs = [70, 90.5]", "\"lockhammer:cas_lockref\" = [550]");
+    let ours = |file: &str| {
+        let own = OwnReference::parse("mine.toml", file).unwrap();
+        own.simulate("mine", 1, 2, |_, _| {}).unwrap().1[0].ours
+    };
+    // Two siblings that exclude nobody: 1,100 ns of each, and their additions.
+    let by_clock = ours(&file);
+    assert!((545.0..600.0).contains(&by_clock), "{by_clock}");
+    // As much computing as takes 1,100 ns alone, which two siblings slow by 1.6.
+    let alone = ours(&file.replace("outside_ns", "lengths = \"alone\"\noutside_ns"));
+    assert!(alone > 1.4 * by_clock, "{alone} {by_clock}");
+}
+
+/// `machine check` and a reference of one's own must not say two things of one program.
+#[test]
+fn a_microbenchmark_and_the_same_program_in_a_file_agree() {
+    use locklab_sim::microbench::{Benchmark, Operation, measure};
+    let programs = [
+        ("incdec_refcount", Operation::FetchAdds),
+        ("cas_rw_lock", Operation::CompareAndSwaps),
+        ("swap_mutex", Operation::Swaps),
+        ("ticket_spinlock", Operation::Ticket),
+    ];
+    for name in ["xeon-8160", "epyc-7601", "xeon-e5-10c-2s"] {
+        let machine = Machine::builtin(name).unwrap();
+        let mut file = format!(
+            "title = \"t\"\nsource = \"s\"\nmachine = \"{name}\"\nrule = \"fixed-work\"\n\
+             placement = \"siblings-first\"\nthreads = [12, 16, 24]\n[ns]\n"
+        );
+        for (program, _) in programs {
+            file += &format!("\"lockhammer:{program}\" = [100, 100, 100]\n");
+        }
+        let own = OwnReference::parse("mine.toml", &file).unwrap();
+        let (_, times) = own.simulate("mine", 1, 2, |_, _| {}).unwrap();
+        for time in times {
+            let threads = time.threads;
+            let named = |(program, _): &&(&str, Operation)| time.lock.ends_with(program);
+            let (_, operation) = *programs.iter().find(named).unwrap();
+            let check = measure(&machine, Benchmark::FixedWork { operation, threads }, 1).unwrap();
+            let off = (time.ours / check).ln().abs();
+            assert!(off < 0.1, "{name}: {check} {time:?}");
+        }
+    }
 }
