@@ -42,7 +42,20 @@ impl State {
     /// Appends a record of an event at this reading of the clock.
     #[inline(always)]
     pub(crate) fn put(&mut self, tick: u64, event: &Event<'_>) {
-        self.after_long(tick);
+        // Not where a wait ends: the thread may hold a lock then, which it would keep for
+        // as long as it takes to ask.
+        let waited = matches!(
+            event,
+            Event::Acquired
+                | Event::Refused
+                | Event::Released
+                | Event::Woken { .. }
+                | Event::Joined
+                | Event::Slept
+        );
+        if !waited {
+            self.after_long(tick);
+        }
         self.record(tick, event, false);
     }
 

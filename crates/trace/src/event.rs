@@ -134,8 +134,8 @@ pub enum Event<'a> {
     /// The thread ends. Destructors of its data may still take locks.
     Ended,
     /// How often the system took the CPU from the thread, and for how long it had one,
-    /// since its start. It stands before the record that ends a long stretch, with the
-    /// same time ([`Event::LONG_NS`]).
+    /// since its start. It stands before the record that ends a long stretch which is no
+    /// wait, with the same time ([`Event::LONG_NS`]).
     Switches {
         /// Switches because it waited.
         voluntary: u64,

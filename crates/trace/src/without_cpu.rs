@@ -3,7 +3,8 @@
 //!
 //! What the recorder asks the system after a long stretch says how long the thread ran
 //! since it asked last. The short stretches between are taken to have been run from
-//! first to last; what is left of the CPU time is the long stretch's.
+//! first to last, and waits to have had no CPU; what is left of the CPU time is the long
+//! stretch's. So a stretch may seem to be run for longer than it was, by what waits take.
 
 use crate::event::Event;
 
@@ -27,8 +28,10 @@ pub struct CpuTime {
     /// The time of the last record.
     last: u64,
     asked: Option<Asked>,
-    /// How many waits the records had since then, each of which is a switch.
+    /// How many waits the records had since then, each of which is a switch, and for how
+    /// many ticks.
     waits: u64,
+    waited: u64,
 }
 
 /// What the system said last, and when.
@@ -70,12 +73,13 @@ impl CpuTime {
                 };
                 let before = self.asked.replace(now)?;
                 let waits = std::mem::take(&mut self.waits);
+                let waiting = std::mem::take(&mut self.waited);
                 let long = tick.saturating_sub(since);
                 if long < ticks(Event::LONG_NS) {
                     return None;
                 }
                 let ran = ticks(ran_ns.saturating_sub(before.ran_ns));
-                let short = since.saturating_sub(before.tick);
+                let short = since.saturating_sub(before.tick).saturating_sub(waiting);
                 let without = long.saturating_sub(ran.saturating_sub(short));
                 let waited = voluntary.saturating_sub(before.voluntary) > waits;
                 let switched = waited || involuntary > before.involuntary;
@@ -89,8 +93,13 @@ impl CpuTime {
             | Event::Refused
             | Event::Woken { .. }
             | Event::Joined
-            | Event::Slept => {
-                self.waits += u64::from(tick - since.min(tick) >= ticks(SWITCH_NS));
+            | Event::Slept
+            | Event::Released => {
+                let took = tick.saturating_sub(since);
+                if took >= ticks(SWITCH_NS) {
+                    self.waits += u64::from(!matches!(event, Event::Released));
+                    self.waited += took;
+                }
                 None
             }
             _ => None,
@@ -120,14 +129,14 @@ mod tests {
         read.last().flatten()
     }
 
-    const RELEASED: Event<'static> = Event::Released;
+    const ENDED: Event<'static> = Event::Cost { ticks: 1 };
 
     #[test]
     fn a_thread_that_lost_its_cpu_did_not_work_so_long() {
         let records = |ran_ns, involuntary| {
             [
                 (1000, switches(2, 3, 5000)),
-                (3000, RELEASED),
+                (3000, ENDED),
                 (203_000, switches(2, involuntary, ran_ns)),
             ]
         };
@@ -164,6 +173,6 @@ mod tests {
         assert_eq!(last(&records(3)), None);
         let waited = last(&records(4)).unwrap();
         assert!(waited.waited, "{waited:?}");
-        assert_eq!(waited.ticks, 198_020);
+        assert_eq!(waited.ticks, 195_020);
     }
 }
