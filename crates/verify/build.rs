@@ -78,7 +78,7 @@ const TYPES: &[(&str, &str)] = &[
     ),
     (
         "virt-spin-backoff virt_spin.rs",
-        "subject::timed::<P, super::MODULE::VirtSpinBackoff<P>>(|()| true)",
+        "subject::timed::<P, super::MODULE::VirtSpinBackoff<P, 2>>(|()| true)",
     ),
     (
         "mplock/ticket.rs",
@@ -106,7 +106,7 @@ const TYPES: &[(&str, &str)] = &[
     ),
     (
         "rqspinlock.rs",
-        "subject::timed::<P, super::MODULE::RqSpinlock<P>>(|()| true)",
+        "subject::failing::<P, super::MODULE::RqSpinlock<P>>(|lock| lock.lock_or_fail().is_ok())",
     ),
     (
         "phase_fair.rs",

@@ -4,9 +4,9 @@
 //! A run replaces the rows of its own locks and leaves the others: the tables
 //! are a record, written by `locklab verify --mutants --bugs`, never by hand.
 
+use crate::candidate;
 use crate::planted;
 use crate::result::LockResult;
-use crate::verify;
 use std::collections::BTreeSet;
 
 const BUGS: &str = "| lock | bug | broken promise | how |\n| --- | --- | --- | --- |\n";
@@ -91,7 +91,7 @@ fn with_rows(text: &str, head: &str, locks: &[&LockResult], new: Vec<String>) ->
         .into_iter()
         .filter(|row| !replaced.contains(lock_of(row)));
     let mut all: Vec<String> = old.map(str::to_owned).chain(new).collect();
-    let names = verify::names();
+    let names = candidate::names();
     all.sort_by_key(|row| names.iter().position(|name| *name == lock_of(row)));
     format!("{before}{}{after}", all.concat())
 }

@@ -102,6 +102,8 @@ struct Record {
     arrived: RefCell<Vec<loom::sync::atomic::AtomicU32>>,
     /// Whether an execution was what one of them should be.
     witnessed: Cell<bool>,
+    /// The bound for which the lock last asked how often some may be preferred.
+    bound: Cell<Option<u32>>,
 }
 
 /// What each CPU has, if the lock asks for it: the first execution that asks
@@ -189,7 +191,7 @@ pub fn begin_again() -> ! {
     std::panic::panic_any(Again)
 }
 
-/// Whether locks are told on this CPU of a hypervisor that does not help them.
+/// Whether this CPU is, to a lock, one of a virtual machine without paravirtual help.
 pub(crate) fn virtualized() -> bool {
     cpu() >= setting().virtualized_from
 }
@@ -197,6 +199,16 @@ pub(crate) fn virtualized() -> bool {
 /// How often some may be preferred.
 pub(crate) fn preferences() -> u32 {
     setting().preferences
+}
+
+/// The lock asks for that, and would be bounded so by itself.
+pub(crate) fn asks_for_preferences(bound: u32) {
+    RECORD.with(|r| r.bound.set(Some(bound)));
+}
+
+/// What the lock would be bounded by, if it has asked.
+pub(crate) fn own_bound() -> Option<u32> {
+    RECORD.with(|r| r.bound.get())
 }
 
 /// The NUMA node of this modelled thread.
@@ -228,6 +240,7 @@ pub(crate) fn begin() {
         r.running.set(false);
         r.quiet.set(false);
         r.garbage.set(false);
+        r.bound.set(None);
         for cpu in 0..MAX_THREADS {
             r.fruitless_reads[cpu].set((cpu == 0).then_some(0));
             r.impatient[cpu].set(false);
@@ -589,7 +602,7 @@ fn idle(here: Place) {
     RECORD.with(|r| {
         let cpu = cpu();
         if r.wait_rule[cpu].get() == WaitRule::MustNotWait {
-            panic!("try_lock waits at {here}");
+            panic!("an attempt waits at {here}");
         }
         r.fruitless_reads[cpu].set(r.fruitless_reads[cpu].get().map(|reads| reads + 1));
         let mut parts = r.fruitless_reads.iter().filter_map(Cell::get);

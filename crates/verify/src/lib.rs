@@ -15,6 +15,7 @@
 
 mod argued;
 mod bugs;
+mod candidate;
 mod copies;
 mod coverage;
 mod execution;
@@ -26,6 +27,7 @@ mod moment;
 mod mutants;
 mod mutation;
 mod numbers;
+mod options;
 mod originals;
 mod parking;
 mod planted;
@@ -46,15 +48,16 @@ mod trace;
 mod verify;
 
 pub use bugs::markdown;
+pub use candidate::{Candidate, Promises, SourceMutant, UnknownLock, names};
 pub use coverage::{Coverage, Covered, Hole, Share};
 pub use execution::{MAX_THREADS, asks_for_number, begin_again, owns_static_data};
 pub use explore::{Explored, Failure, Limits, Outcome};
 pub use interposer::INTERPOSER;
 pub use journal::Place;
 pub use moment::Moment;
-pub use mutants::{Promises, SourceMutant};
 pub use mutation::{Change, Mutation, Part};
 pub use numbers::THREAD_NUMBERS;
+pub use options::{Options, THOROUGH_EXECUTIONS, THOROUGH_SCHEDULES};
 pub use platform::{Loom, Word};
 pub use property::{Property, promises, promises_of_own, promises_of_readers, properties};
 pub use result::{
@@ -65,7 +68,4 @@ pub use source::add_source;
 pub use spin_then_park::SPIN_THEN_PARK;
 pub use subject::{Context, Instance, Subject, subject};
 pub use trace::{LEGEND, SHOWN, Step, interleaving};
-pub use verify::{
-    Candidate, Options, Progress, THOROUGH_EXECUTIONS, THOROUGH_SCHEDULES, UnknownLock, names,
-    verify, verify_these,
-};
+pub use verify::{Progress, verify, verify_these};

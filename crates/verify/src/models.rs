@@ -20,10 +20,11 @@ use crate::property::{
     in_order_within_a_node, interrupted, interrupted_in_queue, interrupted_twice, just_made,
     last_cpus, lets_others_in, loses_races, many_turns, meanwhile, moves_between_nodes,
     neighbour_in_interrupt, one_context, one_writer_between, overtaking_in_one_order,
-    overtaking_in_queue, passed_over_in_queue, promises, queue_goes_meanwhile, read_write,
-    reader_without_number, readers_at_the_limit, readers_of_each_count, readers_of_one_count,
-    readers_wait, readers_wrap, refused_beside_another, resilient, running_keep_place, short_lived,
-    taken_meanwhile, timed, virtualized, without_node, writer_tries,
+    overtaking_in_queue, passed_over_in_queue, passes_a_sleeping_head, promises,
+    queue_goes_meanwhile, read_write, reader_without_number, readers_at_the_limit,
+    readers_of_each_count, readers_of_one_count, readers_wait, readers_wrap,
+    refused_beside_another, resilient, running_keep_place, short_lived, taken_meanwhile, timed,
+    virtualized, without_node, writer_tries,
 };
 use crate::subject::{self, Subject, subject};
 use std::sync::Arc;
@@ -55,7 +56,7 @@ pub(crate) fn model<P: Platform, const CPUS: usize>(name: &str) -> Option<Arc<dy
         "virt-spin-backoff" => subject::timed::<P, VirtSpinBackoff<P, 2>>(|()| true),
         "mcs-timeout" => subject::timed::<P, McsTimeout<P>>(McsTimeoutNode::is_idle),
         "mcs-tp" => subject::timed::<P, McsTp<P>>(McsTimeoutNode::is_idle),
-        "rqspinlock" => subject::timed::<P, RqSpinlock<P>>(|()| true),
+        "rqspinlock" => subject::failing::<P, RqSpinlock<P>>(|lock| lock.lock_or_fail().is_ok()),
         "rw-queued" => subject::shared::<P, RwQueued<P>>(),
         "phase-fair" => subject::shared::<P, PhaseFair<P>>(),
         "bravo" => subject::shared::<P, BravoPhaseFair<P>>(),
@@ -143,12 +144,11 @@ pub(crate) fn properties_of_model(name: &str, lock: &Arc<dyn Subject>) -> Vec<Pr
     // Whose places are used again by others, or are their CPU's.
     if matches!(
         name,
-        "mcs-timeout" | "twa" | "mplock-anderson" | "mplock-mcs"
+        "qspinlock" | "mcs-timeout" | "twa" | "mplock-anderson" | "mplock-mcs"
     ) {
         all.push(in_order_again_and_again(lock));
     }
-    // On hardware the first of them is qspinlock.
-    if matches!(name, "qspinlock-virt" | "qspinlock-pv") {
+    if matches!(name, "qspinlock" | "qspinlock-virt" | "qspinlock-pv") {
         all.extend([interrupted_twice(lock), last_cpus(lock)]);
     }
     for property in &mut all {
@@ -213,6 +213,7 @@ fn more_properties(name: &str, lock: &Arc<dyn Subject>) -> Vec<Property> {
         "qspinlock" => vec![interrupted(lock), meanwhile(lock)],
         "qspinlock-pv" => vec![
             both_sleep(lock),
+            passes_a_sleeping_head(lock),
             interrupted(lock),
             interrupted_in_queue(lock),
             meanwhile(lock),

@@ -4,33 +4,18 @@
 //! Must never count as killed what has broken no promise.
 
 use crate::argued;
+use crate::candidate::{Candidate, SourceMutant};
 use crate::explore::Limits;
 use crate::mutation::Mutation;
+use crate::options::{Options, in_parallel};
 use crate::planted::{self, Planted};
 use crate::property::Property;
 use crate::result::{Killed, LockResult, MutantKind, Survivor};
 use crate::run::{self, Fate, Passed};
 use crate::switched::{Switch, Switched};
-use crate::verify::{Candidate, Options, in_parallel};
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
-
-/// A change of a lock's source that makes another lock.
-pub struct SourceMutant {
-    /// Source file, line and column.
-    pub line: String,
-    /// What stands on that line.
-    pub source: String,
-    /// What was there and what is, as "== -> !=".
-    pub change: String,
-    /// The promises of the lock with the change; `None` if there is no such
-    /// lock, or it is the same as without.
-    pub promises: Promises,
-}
-
-/// Makes a lock, and names its promises.
-pub type Promises = Box<dyn Fn() -> Option<Vec<Property>> + Send + Sync>;
 
 /// A mutant of one lock.
 #[derive(Clone, Copy)]

@@ -155,7 +155,7 @@ impl Kind {
             Split, Unbounded,
         };
         match self {
-            // A Relaxed store made twice is the same: nobody is told by it.
+            // A Relaxed store made twice is the same: it orders nothing.
             Self::Store if order == Ordering::Relaxed => &[Omit],
             Self::Store => &[Omit, Repeat],
             Self::Swap => &[Omit, Split],

@@ -122,8 +122,8 @@ impl<A: Mock> Word<A> {
     /// Loom puts it after all that was written before it ran. C11 lets it
     /// come before a write that does not happen before it. Where that write
     /// leaves no trace of it, this is explored too: it reads what was there
-    /// before that write, and changes nothing. That it may is told by a read:
-    /// a read, too, sees what was there before only if the write does not
+    /// before that write, and changes nothing. A read shows whether it may:
+    /// it, too, sees what was there before only if the write does not
     /// happen before it.
     fn comes_before<T: Copy>(
         &self,
@@ -771,7 +771,8 @@ unsafe impl Platform for Loom {
         word.step(Operation::Wake, here, false, value, value);
     }
 
-    fn preferences(_: u32) -> u32 {
+    fn preferences(bound: u32) -> u32 {
+        execution::asks_for_preferences(bound);
         let here = nowhere("P::preferences()");
         match mutation::change(here, Kind::Preference, Ordering::Relaxed, 0) {
             Some(Change::Unbounded) => u32::MAX - 1,

@@ -5,7 +5,7 @@
 //! `locklab verify --mutants --record`, never by hand.
 
 use crate::result::{Checker, LockResult, Verdict};
-use crate::{run, source, verify};
+use crate::{candidate, run, source};
 use std::fmt::Write;
 
 /// How a lock has been verified.
@@ -72,7 +72,7 @@ pub fn lines(before: &str, results: &[LockResult]) -> String {
         lines.retain(|(name, _)| *name != lock.name);
         lines.extend(line(lock).map(|line| (lock.name.clone(), line)));
     }
-    let names = verify::names();
+    let names = candidate::names();
     lines.sort_by_key(|(name, _)| names.iter().position(|known| known == name));
     let lines: String = lines.into_iter().map(|(_, line)| line).collect();
     format!("{HEADER}{lines}")
@@ -81,7 +81,7 @@ pub fn lines(before: &str, results: &[LockResult]) -> String {
 fn line(lock: &LockResult) -> Option<String> {
     let (mutants, killed) = (lock.mutants?, lock.killed?);
     // A lock of the user's own is in no record.
-    let ours = verify::names().contains(&&*lock.name);
+    let ours = candidate::names().contains(&&*lock.name);
     if !ours || !lock.holds() || !lock.is_complete() {
         return None;
     }

@@ -58,6 +58,14 @@ pub trait Instance {
         unimplemented!("no timeout")
     }
 
+    /// Acquires, or fails for a reason of its own: a deadlock, or a limit of time.
+    ///
+    /// # Safety
+    /// As [`RawLock::lock`], of a lock without contexts.
+    unsafe fn lock_or_fail(&self) -> bool {
+        unimplemented!("never fails")
+    }
+
     /// Whether a context that was given up may go.
     fn is_idle(&self, _: &Context) -> bool {
         unimplemented!("no timeout")
@@ -107,10 +115,13 @@ pub trait Instance {
 /// Whether a context that was given up may go.
 type Idle<P, L> = fn(&<L as RawLock<P>>::Ctx) -> bool;
 
+/// Acquires, or fails for a reason of its own.
+type OrFail<L> = fn(&L) -> bool;
+
 /// A lock of a type.
 pub(crate) struct Plain<P, L>(PhantomData<fn() -> (P, L)>);
 /// One whose acquisition can be given up.
-pub(crate) struct Timed<P, L: TimedLock<P>>(Idle<P, L>)
+pub(crate) struct Timed<P, L: TimedLock<P>>(Idle<P, L>, Option<OrFail<L>>)
 where
     P: Platform;
 /// One that readers share.
@@ -119,7 +130,7 @@ pub(crate) struct Shared<P, L>(PhantomData<fn() -> (P, L)>);
 pub(crate) struct Big<P, L>(PhantomData<fn() -> (P, L)>);
 
 struct PlainInstance<P, L>(L, PhantomData<fn() -> P>);
-struct TimedInstance<P: Platform, L: TimedLock<P>>(L, Idle<P, L>);
+struct TimedInstance<P: Platform, L: TimedLock<P>>(L, Idle<P, L>, Option<OrFail<L>>);
 struct SharedInstance<P, L>(L, PhantomData<fn() -> P>);
 struct BigInstance<P, L>(L, PhantomData<fn() -> P>);
 
@@ -198,7 +209,7 @@ impl<P: Platform, L: TimedLock<P>> Subject for Timed<P, L> {
     }
 
     fn make(&self, _: bool) -> Box<dyn Instance> {
-        Box::new(TimedInstance::<P, L>(L::default(), self.0))
+        Box::new(TimedInstance::<P, L>(L::default(), self.0, self.1))
     }
 }
 
@@ -208,6 +219,10 @@ impl<P: Platform, L: TimedLock<P>> Instance for TimedInstance<P, L> {
     unsafe fn lock_until(&self, context: &Context, deadline: u64) -> bool {
         // SAFETY: the caller's promise is the same.
         unsafe { TimedLock::lock_until(&self.0, of(context), deadline) }
+    }
+
+    unsafe fn lock_or_fail(&self) -> bool {
+        self.2.expect("a lock that fails")(&self.0)
     }
 
     fn is_idle(&self, context: &Context) -> bool {
@@ -276,7 +291,14 @@ pub fn subject<P: Platform, L: RawLock<P>>() -> std::sync::Arc<dyn Subject> {
 /// A lock whose acquisition can be given up; `idle` says whether a context
 /// that was may go.
 pub(crate) fn timed<P: Platform, L: TimedLock<P>>(idle: Idle<P, L>) -> std::sync::Arc<dyn Subject> {
-    std::sync::Arc::new(Timed::<P, L>(idle))
+    std::sync::Arc::new(Timed::<P, L>(idle, None))
+}
+
+/// The same without contexts; `or_fail` acquires it, or fails for a reason of its own.
+pub(crate) fn failing<P: Platform, L: TimedLock<P>>(
+    or_fail: OrFail<L>,
+) -> std::sync::Arc<dyn Subject> {
+    std::sync::Arc::new(Timed::<P, L>(|_| true, Some(or_fail)))
 }
 
 /// A lock that readers share.

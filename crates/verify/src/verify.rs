@@ -1,94 +1,18 @@
 //! The whole question, for any number of locks: which promises hold, and
 //! which orderings are needed. What `locklab verify` calls.
 
+use crate::candidate::{Candidate, UnknownLock};
 use crate::coverage::{Coverage, Covered};
-use crate::explore::{Explored, Failure, Limits, Outcome};
-use crate::interposer::INTERPOSER;
-use crate::mutants::{SourceMutant, try_mutants};
-use crate::numbers::THREAD_NUMBERS;
+use crate::explore::{Explored, Failure, Outcome};
+use crate::mutants::try_mutants;
+use crate::options::{Options, in_parallel};
 use crate::property::Property;
 use crate::random::{self, Drawn};
 use crate::result::{Checker, Count, LockResult, PropertyResult, Verdict};
 use crate::run::{self, Passed};
 use crate::source;
-use crate::spin_then_park::SPIN_THEN_PARK;
-use locklab_locks::catalogue;
-use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
-use std::sync::Mutex;
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
-
-/// How much to explore.
-#[derive(Clone, Copy, Debug)]
-pub struct Options {
-    /// Also change every operation in turn.
-    pub mutants: bool,
-    /// Of locks of the catalogue, also every token of the source that can be.
-    pub source: bool,
-    /// OS threads that explore at once.
-    pub workers: usize,
-    /// The most executions of one property, all bounds together.
-    pub executions: u64,
-    /// The same for a mutant that few executions of each property have not
-    /// killed; 0: it is not explored further.
-    pub mutant_executions: u64,
-    /// Random schedules of each lock.
-    pub schedules: usize,
-    /// What they are drawn from.
-    pub seed: u64,
-    /// The longest time for one property. What a run finds should not depend
-    /// on the machine, so by default there is none.
-    pub duration: Duration,
-}
-
-/// The most executions of one property, unless the caller says otherwise.
-const EXECUTIONS: u64 = 16_000;
-
-/// The same where time does not matter.
-pub const THOROUGH_EXECUTIONS: u64 = 1_000_000;
-
-/// Random schedules of each lock, unless the caller says otherwise.
-const SCHEDULES: usize = 1_000;
-
-/// The same where time does not matter.
-pub const THOROUGH_SCHEDULES: usize = 50_000;
-
-impl Default for Options {
-    fn default() -> Self {
-        Self {
-            mutants: false,
-            source: false,
-            workers: std::thread::available_parallelism().map_or(1, usize::from),
-            executions: EXECUTIONS,
-            mutant_executions: EXECUTIONS,
-            schedules: SCHEDULES,
-            seed: 1,
-            duration: Duration::MAX,
-        }
-    }
-}
-
-impl Options {
-    pub(crate) fn limits(&self) -> Limits {
-        Limits {
-            executions: self.executions,
-            duration: self.duration,
-        }
-    }
-}
-
-/// What is no lock of the catalogue.
-const NO_LOCKS: [&str; 3] = [SPIN_THEN_PARK, THREAD_NUMBERS, INTERPOSER];
-
-/// Everything that can be verified, in the order in which tables show it:
-/// the locks of the catalogue, then the waiting policy that they can take, the
-/// numbers of threads, by which some find their queue nodes, and what the
-/// interposer does beside them.
-pub fn names() -> Vec<&'static str> {
-    let locks = catalogue::ALL.iter().map(|entry| entry.info.name);
-    locks.chain(NO_LOCKS).collect()
-}
 
 /// How far a run has come.
 #[derive(Clone, Debug)]
@@ -101,52 +25,7 @@ pub struct Progress {
     pub what: String,
 }
 
-/// No lock has this name.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UnknownLock(pub String);
-
-impl fmt::Display for UnknownLock {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "there is no lock called '{}'; `locklab locks` lists them",
-            self.0
-        )
-    }
-}
-
-impl std::error::Error for UnknownLock {}
-
-/// A lock to verify.
-pub struct Candidate {
-    /// What tables call it.
-    pub name: String,
-    /// The promises to check, in the order of tables.
-    pub properties: Vec<Property>,
-    /// Whether random schedules are drawn of it, by its name.
-    pub drawn: bool,
-    /// Changes of its source that make other locks, beside what is changed
-    /// while it runs.
-    pub mutants: Vec<SourceMutant>,
-}
-
-impl Candidate {
-    /// The one called `name`.
-    ///
-    /// # Errors
-    /// There is none.
-    pub fn named(name: &str) -> Result<Self, UnknownLock> {
-        let properties = run::properties_of(name).ok_or_else(|| UnknownLock(name.to_owned()))?;
-        Ok(Self {
-            name: name.to_owned(),
-            properties,
-            drawn: !NO_LOCKS.contains(&name),
-            mutants: Vec::new(),
-        })
-    }
-}
-
-/// Checks the locks called `names`, all workers at once; `progress` is told
+/// Checks the locks called `names`, all workers at once; `progress` is called
 /// after each property and each mutant, from any of them.
 ///
 /// # Errors
@@ -317,38 +196,4 @@ fn result(property: &Property, explored: Explored) -> PropertyResult {
         failure,
         trace: trace.unwrap_or_default(),
     }
-}
-
-/// Runs `work` on each of `jobs`, `workers` at a time; results in the order
-/// of the jobs. The last comes first: the models of locks that park are the
-/// longest, and are the last, and one worker alone would end with them.
-pub(crate) fn in_parallel<J: Send, R: Send>(
-    workers: usize,
-    jobs: Vec<J>,
-    work: impl Fn(J) -> R + Sync,
-) -> Vec<R> {
-    let count = jobs.len();
-    let queue = Mutex::new(jobs.into_iter().enumerate().collect::<Vec<_>>());
-    let results = Mutex::new(BTreeMap::new());
-    std::thread::scope(|scope| {
-        for _ in 0..workers.clamp(1, count.max(1)) {
-            scope.spawn(|| {
-                loop {
-                    let Some((place, job)) = queue.lock().expect("no worker panics").pop() else {
-                        return;
-                    };
-                    let result = work(job);
-                    results
-                        .lock()
-                        .expect("no worker panics")
-                        .insert(place, result);
-                }
-            });
-        }
-    });
-    results
-        .into_inner()
-        .expect("no worker panics")
-        .into_values()
-        .collect()
 }

@@ -172,7 +172,7 @@ fn a_try_lock_that_waits_is_caught() {
     assert!(
         failures
             .iter()
-            .any(|(_, message)| message.starts_with("try_lock waits")),
+            .any(|(_, message)| message.starts_with("an attempt waits")),
         "{failures:?}"
     );
 }

@@ -22,7 +22,7 @@ pub(crate) struct Setting {
     pub(crate) interrupts: bool,
     /// Whether it only stops its CPU: others run, and no code of an interrupt.
     pub(crate) stops_only: bool,
-    /// The first CPU on which the lock is told of a hypervisor that does not help it.
+    /// The first CPU that is, to a lock, one of a virtual machine without paravirtual help.
     pub(crate) virtualized_from: usize,
     /// How often some may be preferred.
     pub(crate) preferences: u32,

@@ -62,6 +62,8 @@ pub(crate) fn resilient(lock: &Lock) -> Vec<Property> {
         }),
         Property::new("crossed, within a wait", 3, lock, crossed_within),
         Property::new("the table is full", 2, lock, table_is_full),
+        Property::new("released in any order", 1, lock, released_in_any_order),
+        Property::new("fails after its time", 2, lock, fails_after_its_time),
         interrupting(Property::new("released, interrupted", 2, lock, released)),
     ];
     properties
@@ -207,7 +209,7 @@ fn head_comes_again(lock: &Lock) {
 
 /// The head of the queue has no time left; nor has the one behind it, which
 /// gives up as soon as it is the head, and comes again behind the last. It must
-/// not be told twice that it is the head.
+/// not be made the head twice.
 fn granted_once(lock: &Lock) {
     let table = Table::new(lock, 4);
     let mut others = Vec::new();
@@ -387,6 +389,58 @@ fn table_is_full(lock: &Lock) {
         assert!(!acquires(tables[0]), "a CPU waits for itself");
         leave(tables[0]);
         tables.into_iter().for_each(Table::finish);
+    });
+}
+
+/// A CPU holds four locks and releases them in each order: it is refused those that it
+/// holds, and acquires each again when it has released all.
+fn released_in_any_order(lock: &Lock) {
+    const LOCKS: usize = 4;
+    execution::set_up(|| {
+        let tables = [lock; LOCKS].map(|lock| Table::new(lock, 1));
+        for order in 0..LOCKS.pow(LOCKS as u32) {
+            let digit = |place: usize| order / LOCKS.pow(place as u32) % LOCKS;
+            let order: [usize; LOCKS] = std::array::from_fn(digit);
+            if (0..LOCKS).any(|held| !order.contains(&held)) {
+                continue;
+            }
+            tables.into_iter().for_each(acquires_for_sure);
+            for (released, &first) in order.iter().enumerate() {
+                leave(tables[first]);
+                for &held in &order[released + 1..] {
+                    assert!(!acquires(tables[held]), "a CPU waits for itself");
+                }
+            }
+        }
+        tables.into_iter().for_each(Table::finish);
+    });
+}
+
+/// A waiter with a limit of the lock's own waits as long as no time passes, and fails
+/// when more has passed than any such limit.
+fn fails_after_its_time(lock: &Lock) {
+    let table = Table::new(lock, 2);
+    let mut others = Vec::new();
+    execution::set_up(|| {
+        table.lock();
+        others.push(spawn_until_it_waits(1, move || {
+            assert!(table.lock_or_fail(), "fails before its time");
+            leave(table);
+            execution::arrive(1);
+            execution::await_arrival(0);
+            assert!(!table.lock_or_fail(), "acquires what is held");
+        }));
+        // It looks at the clock meanwhile.
+        let_others_wait(2 * TURNS);
+        leave(table);
+        execution::await_arrival(1);
+        table.lock();
+        execution::arrive(0);
+        let_others_wait(TURNS);
+        execution::let_time_pass();
+        join_all(others);
+        leave(table);
+        table.finish();
     });
 }
 

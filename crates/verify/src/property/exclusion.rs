@@ -5,7 +5,7 @@ use super::definition::{Lock, Property};
 use super::fairness::{assert_overtaken, assert_served};
 use super::interrupts::interrupting;
 use super::table::{
-    TURNS, Table, join, join_all, let_others_wait, run, spawn, spawn_until_it_waits,
+    TURNS, Table, await_entered, join, join_all, let_others_wait, run, spawn, spawn_until_it_waits,
 };
 use crate::execution::{self, WaitRule};
 use locklab_locks::Fairness;
@@ -174,29 +174,6 @@ pub(super) fn try_lock_races(lock: &Lock, threads: usize) {
     });
 }
 
-/// Whose doorway is done before another's begins, enters before it.
-///
-/// The doorway of thread 1 is done when it waits without limit (or has the
-/// lock); thread 2 begins after that, in the sense of happens-before; the
-/// holder lets go at any time.
-pub(super) fn fifo(lock: &Lock) {
-    let table = Table::new(lock, 3);
-    table.lock();
-    table.enter();
-    let first = spawn(1, move || {
-        table.section_and_arrive();
-    });
-    let second = spawn(2, move || {
-        execution::await_arrival(1);
-        table.section();
-    });
-    table.unlock();
-    join(first);
-    join(second);
-    assert_eq!(table.entered(), [0, 1, 2], "not first come, first served");
-    table.finish();
-}
-
 /// `try_lock` by one who has not looked while the other came and went, and
 /// slots went round.
 pub(super) fn try_lock_late(lock: &Lock) {
@@ -244,18 +221,6 @@ pub(crate) fn moves_between_nodes(lock: &Lock) -> Property {
     })
 }
 
-/// While a model is set up, waits until so many have been inside.
-pub(super) fn await_entered(table: &Table, entered: usize) {
-    /// Turns enough for three waiters to enter and leave.
-    const MANY_TURNS: usize = 1_000;
-    let mut turns = 0;
-    while table.entered().len() < entered {
-        turns += 1;
-        assert!(turns < MANY_TURNS, "deadlock: the waiters do not enter");
-        let_others_wait(1);
-    }
-}
-
 /// A queue has formed and dissolved, and now forms again: each node says what
 /// it said then until its owner has reset it.
 pub(super) fn queue_formed_before(lock: &Lock) {
@@ -291,6 +256,39 @@ fn queue_forms_again(lock: &Lock, acquire: fn(&Table)) {
     table.unlock();
     join_all(others);
     table.finish();
+}
+
+/// Who has waited in a queue, between two others, tries when the lock is free again,
+/// and the others queue behind: what its context said of the queue before is over. In
+/// one order of many.
+pub(super) fn try_lock_after_a_queue(lock: &Lock) {
+    let table = Table::new(lock, 4);
+    execution::set_up(|| {
+        table.lock();
+        let others = [1, 2, 3].map(|cpu| {
+            spawn_until_it_waits(cpu, move || {
+                table.section();
+                if cpu == 2 {
+                    execution::await_arrival(0);
+                    assert!(table.try_lock(), "try_lock fails on a lock that is free");
+                    execution::arrive(2);
+                    // Until the others wait behind.
+                    let_others_wait(2 * TURNS);
+                    table.enter();
+                    table.unlock();
+                } else {
+                    execution::await_arrival(2);
+                    table.section();
+                }
+            })
+        });
+        table.enter();
+        table.unlock();
+        await_entered(table, 4);
+        execution::arrive(0);
+        join_all(others);
+        table.finish();
+    });
 }
 
 /// Two wait, the holder lets go, and one more comes: who has been passed over

@@ -1,8 +1,9 @@
 //! How often a waiter is overtaken, where a lock says how often that can be.
 
 use super::definition::{Lock, Property};
-use super::exclusion::{self, await_entered};
-use super::table::{TURNS, Table, join, join_all, let_others_wait, spawn, spawn_until_it_waits};
+use super::table::{
+    TURNS, Table, await_entered, join, join_all, let_others_wait, spawn, spawn_until_it_waits,
+};
 use crate::execution;
 use locklab_locks::{NESTING, Overtakes};
 use std::cell::Cell;
@@ -14,7 +15,12 @@ use std::rc::Rc;
 pub(super) fn assert_overtaken(table: &Table, before: usize, others: usize) {
     let handoffs = execution::preferences() as usize;
     let bound = match table.info.overtakes {
-        Some(Overtakes::InAll(_) | Overtakes::HandoffsOfEachNode(_)) => handoffs,
+        Some(Overtakes::InAll(said) | Overtakes::HandoffsOfEachNode(said)) => {
+            // The model has a bound of its own.
+            let own = execution::own_bound().unwrap_or(said);
+            assert_eq!(own, said, "the lock has another bound than it says");
+            handoffs
+        }
         Some(Overtakes::ByEachCpu(times)) => others * times as usize,
         None => return,
     };
@@ -153,16 +159,39 @@ pub(crate) fn overtaking_in_one_order(lock: &Lock) -> Property {
     }
 }
 
+/// Whose doorway is done before another's begins, enters before it.
+///
+/// The doorway of thread 1 is done when it waits without limit (or has the
+/// lock); thread 2 begins after that, in the sense of happens-before; the
+/// holder lets go at any time.
+pub(super) fn fifo(lock: &Lock) {
+    let table = Table::new(lock, 3);
+    table.lock();
+    table.enter();
+    let first = spawn(1, move || {
+        table.section_and_arrive();
+    });
+    let second = spawn(2, move || {
+        execution::await_arrival(1);
+        table.section();
+    });
+    table.unlock();
+    join(first);
+    join(second);
+    assert_eq!(table.entered(), [0, 1, 2], "not first come, first served");
+    table.finish();
+}
+
 /// A lock whose first waiter announces itself is first come, first served
 /// from then on.
 pub(crate) fn announced(lock: &Lock) -> Property {
-    Property::new("the head is next", 3, lock, exclusion::fifo)
+    Property::new("the head is next", 3, lock, fifo)
 }
 
 /// A lock that prefers waiters of the holder's NUMA node is first come, first served
 /// where all are of one.
 pub(crate) fn in_order_within_a_node(lock: &Lock) -> Property {
-    let property = Property::new("fifo in one NUMA node", 3, lock, exclusion::fifo);
+    let property = Property::new("fifo in one NUMA node", 3, lock, fifo);
     property.with(|setting| setting.numa_nodes = 1)
 }
 

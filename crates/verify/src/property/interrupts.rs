@@ -1,7 +1,7 @@
 //! Interrupts that take locks too, on a CPU that is taking one.
 
 use super::definition::{Lock, Property};
-use super::table::{TURNS, Table, join_all, let_others_wait, spawn, spawn_until_it_waits};
+use super::table::{TURNS, Table, join_all, let_others_wait, spawn};
 use crate::execution;
 use locklab_locks::NESTING;
 
@@ -154,7 +154,8 @@ pub(crate) fn interrupted_twice(lock: &Lock) -> Property {
                 first.section();
             }));
             execution::await_arrival(2);
-            others.push(spawn_until_it_waits(3, move || first.section()));
+            others.push(spawn(3, move || descend(&tables[..1])));
+            execution::await_arrival(3);
             for table in [third, second, first] {
                 table.enter();
                 table.unlock();

@@ -50,13 +50,16 @@ fn formed_meanwhile(lock: &Lock, name: &'static str, last: fn(&Table)) -> Proper
 /// without a place, and the others must not wait for it to take one.
 pub(crate) fn without_node(lock: &Lock) -> Vec<Property> {
     let last = section_that_may_fail(lock);
-    let of = |why, meanwhile, three, queue| {
+    let of = |why, meanwhile, three, queue, in_time| {
         let three = Property::new(three, 3, lock, |lock| {
             super::exclusion::exclusion(lock, 3, 1);
         });
         let meanwhile = formed_meanwhile(lock, meanwhile, last);
         let queue = Property::new(queue, 4, lock, two_queue);
-        [meanwhile, three, queue].map(|property| {
+        let in_time = Property::new(in_time, 3, lock, gives_up_without_node);
+        let mut all = vec![meanwhile, three, queue];
+        all.extend(lock.info().timeout.then_some(in_time));
+        all.into_iter().map(move |property| {
             property.with(|setting| {
                 setting.without_node = Some((1, why));
                 setting.clock = false;
@@ -70,16 +73,37 @@ pub(crate) fn without_node(lock: &Lock) -> Vec<Property> {
         "a queue forms, no number",
         "three, one no number",
         "two queue, one no number",
+        "gives up, no number",
     ));
     all.extend(of(
         level,
         "a queue forms, no level",
         "three, one without node",
         "two queue, one no level",
+        "gives up, no level",
     ));
     // Of a lock that parks, the first waiter queues too.
     all.retain(|property| !lock.info().parks || !property.setting.interrupts);
     all
+}
+
+/// A CPU without a node gives up at the deadline, if it can, where it would have to
+/// queue, behind a holder and a first waiter.
+fn gives_up_without_node(lock: &Lock) {
+    let table = Table::new(lock, 3);
+    let mut others = Vec::new();
+    execution::set_up(|| {
+        table.lock();
+        others.push(spawn_until_it_waits(2, move || table.section()));
+    });
+    join(spawn(1, move || {
+        let acquired = table.lock_until(table.own(), execution::now());
+        assert!(!acquired, "acquires what is held");
+    }));
+    table.enter();
+    table.unlock();
+    join_all(others);
+    table.finish();
 }
 
 /// A section by the way in that can fail, of a lock that has its own queue there.

@@ -30,7 +30,8 @@ pub(crate) use readers::{
     writer_tries,
 };
 pub(crate) use special::{
-    both_sleep, given_up, just_made, one_context, short_lived, timed, virtualized,
+    both_sleep, given_up, just_made, one_context, passes_a_sleeping_head, short_lived, timed,
+    virtualized,
 };
 use std::sync::Arc;
 
@@ -81,6 +82,9 @@ pub fn promises_of_own(lock: &Arc<dyn Subject>, numbered: bool) -> Vec<Property>
         all.push(Property::new("nesting of three CPUs", 4, lock, three));
         all.push(interrupted(lock));
         all.push(neighbour_in_interrupt(lock));
+        if lock.info().fairness == Fairness::Fifo {
+            all.push(in_order_again_and_again(lock));
+        }
     }
     all
 }
@@ -88,8 +92,9 @@ pub fn promises_of_own(lock: &Arc<dyn Subject>, numbered: bool) -> Vec<Property>
 /// The promises of a lock, the cheapest first.
 pub fn promises(lock: &Arc<dyn Subject>) -> Vec<Property> {
     use exclusion::{
-        exclusion, fifo, one_comes_back, one_comes_to_two, queue_formed_before, try_lock_again,
-        try_lock_alone, try_lock_late, try_lock_never_waits, try_lock_races, wrap_around,
+        exclusion, one_comes_back, one_comes_to_two, queue_formed_before, try_lock_after_a_queue,
+        try_lock_again, try_lock_alone, try_lock_late, try_lock_never_waits, try_lock_races,
+        wrap_around,
     };
     let info = lock.info();
     let mut all: Vec<Property> = Vec::new();
@@ -106,9 +111,12 @@ pub fn promises(lock: &Arc<dyn Subject>) -> Vec<Property> {
         add("try_lock, late", 2, try_lock_late);
         add("try_lock, again", 2, try_lock_again);
         add("try_lock races of three", 3, |lock| try_lock_races(lock, 3));
+        if info.bytes_per_waiter > 0 {
+            add("try_lock after a queue", 4, try_lock_after_a_queue);
+        }
     }
     if info.fairness == Fairness::Fifo {
-        add("fifo", 3, fifo);
+        add("fifo", 3, fairness::fifo);
     }
     if info.overtakes.is_some() {
         add("overtaking", 3, fairness::overtaking);

@@ -32,6 +32,18 @@ pub(crate) fn read_write(lock: &Lock) -> Vec<Property> {
             join(reader);
             table.finish();
         }),
+        Property::new("the last CPU, alone", 4, lock, |lock| {
+            let table = Table::new(lock, 4);
+            execution::set_up(|| {
+                join(spawn(3, move || {
+                    table.read();
+                    table.says_it_is_locked(true);
+                    table.read_unlock();
+                    table.says_it_is_locked(false);
+                }));
+                table.finish();
+            });
+        }),
         Property::new("downgrade", 2, lock, |lock| {
             run(Table::new(lock, 2), 2, |table, cpu| {
                 table.section_and_downgrade();

@@ -9,8 +9,9 @@ use loom::thread::JoinHandle;
 /// A lock that passes over waiters that do not run is first come, first served
 /// while time stands still: the first waits when it first looks in vain. So it
 /// is when time has passed before the second came, and the first has looked
-/// at the clock since; or has come since, with a node that was used before or
-/// that was passed over.
+/// at the clock since; or has come since, with a node that was used before, that
+/// was passed over, or whose place in the queue it had given up. And one that does not
+/// run is passed over.
 pub(crate) fn running_keep_place(lock: &Lock) -> Vec<Property> {
     let still = Property::new("fifo, no time passes", 3, lock, |lock| {
         in_order(Table::new(lock, 3), &[0, 1, 2]);
@@ -36,7 +37,16 @@ pub(crate) fn running_keep_place(lock: &Lock) -> Vec<Property> {
         in_order(table, &[1, 0, 1, 2]);
     });
     let passed = interrupting(Property::new("fifo, queued again", 3, lock, queued_again));
-    [still, looked, used, passed]
+    let resumed = Property::new("fifo, place taken up", 3, lock, place_taken_up);
+    let after = interrupting(Property::new(
+        "fifo, looks meanwhile",
+        3,
+        lock,
+        looks_meanwhile,
+    ));
+    let after = after.with(|setting| setting.stops_only = true);
+    let stopped = Property::new("passes who does not run", 3, lock, passes_who_stands_still);
+    [still, looked, used, passed, resumed, after, stopped]
         .map(|property| property.with(|setting| setting.clock = false))
         .into()
 }
@@ -120,6 +130,105 @@ fn look_again(table: &'static Table, left: usize) {
         execution::interrupt_wait(move || look_again(table, left));
         execution::arrive(3);
     }
+}
+
+/// The first gives up, time passes, and the second comes. Then the first takes up
+/// the place that it has given up, and when it first looks in vain after that, the
+/// holder lets go.
+fn place_taken_up(lock: &Lock) {
+    let table = Table::new(lock, 3);
+    execution::set_up(|| {
+        table.lock();
+        let first = spawn_until_it_waits(1, move || {
+            assert!(!table.lock_until(table.own(), 0), "acquires what is held");
+            execution::arrive(3);
+            execution::await_arrival(0);
+            execution::interrupt_wait(|| {
+                execution::arrive(1);
+                let_others_wait(TURNS);
+            });
+            table.section();
+        });
+        execution::await_arrival(3);
+        execution::let_time_pass();
+        let second = spawn_until_it_waits(2, move || table.section());
+        execution::arrive(0);
+        execution::await_arrival(1);
+        table.enter();
+        table.unlock();
+        served_in_order(table, [first, second], &[0, 1, 2]);
+    });
+}
+
+/// The first waiter does not run while time passes and the second comes: the holder lets
+/// that one in, and the first after it.
+fn passes_who_stands_still(lock: &Lock) {
+    let table = Table::new(lock, 3);
+    execution::set_up(|| {
+        table.lock();
+        let first = spawn(1, move || {
+            execution::interrupt_wait(|| {
+                execution::arrive(1);
+                execution::await_arrival(0);
+            });
+            table.section();
+        });
+        execution::await_arrival(1);
+        execution::let_time_pass();
+        let second = spawn_until_it_waits(2, move || table.section());
+        table.enter();
+        table.unlock();
+        execution::arrive(0);
+        join_all([first, second]);
+        assert_eq!(
+            table.entered(),
+            [0, 2, 1],
+            "who does not run keeps its place"
+        );
+        table.finish();
+    });
+}
+
+/// A release stops before any one access: time passes, and the first waiter looks
+/// at the clock after the release has done so.
+fn looks_meanwhile(lock: &Lock) {
+    let table = Table::new(lock, 3);
+    let mut waiters = Vec::new();
+    execution::set_up(|| {
+        table.lock();
+        waiters.push(spawn_until_it_waits(1, move || {
+            arrive_when_it_has_looked_after(execution::now(), false);
+            table.section();
+            // It may have the lock when the release stops.
+            execution::arrive(1);
+        }));
+        waiters.push(spawn_until_it_waits(2, move || table.section()));
+    });
+    table.enter();
+    execution::interrupt_anywhere(|| {
+        execution::set_up(|| {
+            execution::let_time_pass();
+            execution::await_arrival(1);
+        });
+    });
+    table.unlock();
+    execution::interrupt_nowhere();
+    join_all(waiters);
+    assert_eq!(table.entered(), [0, 1, 2], "who runs loses its place");
+    table.finish();
+}
+
+/// This thread arrives when it looks in vain the second time after this moment: what
+/// it has published at the first is then known to who awaits it.
+fn arrive_when_it_has_looked_after(moment: u64, looked: bool) {
+    execution::interrupt_wait(move || {
+        let passed = execution::now() > moment;
+        if passed && looked {
+            execution::arrive(1);
+        } else {
+            arrive_when_it_has_looked_after(moment, passed);
+        }
+    });
 }
 
 fn served_in_order(table: &'static Table, waiters: [JoinHandle<()>; 2], expected: &[usize]) {

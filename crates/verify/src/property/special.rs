@@ -81,10 +81,10 @@ pub(crate) fn one_context(lock: &Lock) -> Property {
 /// The promise of a lock that asks whether it runs on a hypervisor; the answer may
 /// change meanwhile, so that some wait in one way and some in the other.
 pub(crate) fn virtualized(lock: &Lock) -> Vec<Property> {
-    let told = |setting: &mut Setting| setting.virtualized_from = 0;
+    let from_first = |setting: &mut Setting| setting.virtualized_from = 0;
     vec![
-        Property::new("reuse, virtualized", 2, lock, |lock| exclusion(lock, 2, 2)).with(told),
-        Property::new("three, virtualized", 3, lock, |lock| exclusion(lock, 3, 1)).with(told),
+        Property::new("reuse, virtualized", 2, lock, |lock| exclusion(lock, 2, 2)).with(from_first),
+        Property::new("three, virtualized", 3, lock, |lock| exclusion(lock, 3, 1)).with(from_first),
         Property::new("three, one virtualized", 3, lock, |lock| {
             exclusion(lock, 3, 1)
         })
@@ -107,6 +107,29 @@ pub(crate) fn both_sleep(lock: &Lock) -> Property {
         join_all(waiters);
         table.finish();
     })
+}
+
+/// Of a lock that running CPUs may acquire before a head of the queue that sleeps: in
+/// one execution at least, one that comes when the lock is free does.
+pub(crate) fn passes_a_sleeping_head(lock: &Lock) -> Property {
+    let property = Property::new("passes a head that sleeps", 3, lock, |lock| {
+        let table = Table::new(lock, 3);
+        table.lock();
+        let head = spawn(1, move || table.section());
+        execution::await_sleep(1);
+        let comes = spawn(2, move || table.section());
+        table.enter();
+        table.unlock();
+        join_all([head, comes]);
+        if table.entered() == [0, 2, 1] {
+            execution::witness();
+        }
+        table.finish();
+    });
+    Property {
+        needs_witness: true,
+        ..property
+    }
 }
 
 /// A waiter sleeps when the holder does not let go.

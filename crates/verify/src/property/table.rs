@@ -165,6 +165,13 @@ impl Table {
         self.call_until(Call::LockUntil, deadline, body, done_if)
     }
 
+    /// Acquires, or fails for a reason of the lock's own.
+    pub(super) fn lock_or_fail(&self) -> bool {
+        // SAFETY: the lock has no contexts; the table stays in place.
+        let body = || unsafe { self.lock.lock_or_fail() };
+        self.call(Call::LockUntil, body, done_if)
+    }
+
     /// Says whether the lock is held, as the calling thread, alone, knows.
     pub(super) fn says_it_is_locked(&self, held: bool) {
         let answer = self.lock.is_locked();
@@ -181,10 +188,14 @@ impl Table {
         self.call(Call::Read, body, |()| Answer::Done);
     }
 
+    /// Tries to read, without being allowed to wait.
     pub(super) fn try_read(&self) -> bool {
+        execution::set_wait_rule(WaitRule::MustNotWait);
         // SAFETY: as `lock_with`.
         let body = || unsafe { self.lock.try_read(self.own()) };
-        self.call(Call::TryRead, body, done_if)
+        let got = self.call(Call::TryRead, body, done_if);
+        execution::set_wait_rule(WaitRule::Free);
+        got
     }
 
     /// Makes the writer a reader.
@@ -460,4 +471,16 @@ pub(super) fn spawn_until_it_waits(
     let thread = spawn(cpu, body);
     let_others_wait(TURNS);
     thread
+}
+
+/// While a model is set up, waits until so many have been inside.
+pub(super) fn await_entered(table: &Table, entered: usize) {
+    /// Turns enough for three waiters to enter and leave.
+    const MANY_TURNS: usize = 1_000;
+    let mut turns = 0;
+    while table.entered().len() < entered {
+        turns += 1;
+        assert!(turns < MANY_TURNS, "deadlock: the waiters do not enter");
+        let_others_wait(1);
+    }
 }

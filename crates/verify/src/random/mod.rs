@@ -18,7 +18,7 @@ use crate::originals::models;
 use crate::subject::{Context, Instance, Subject};
 use locklab_locks::{Fairness, Info, Overtakes, RawLock};
 use locklab_specification::{Answer, Interface, Operation, Reference};
-pub use platform::Random;
+pub use platform::{Random, THREADS};
 use serde::{Deserialize, Serialize};
 use shuttle::rand::Rng;
 use shuttle::scheduler::{PctScheduler, RandomScheduler, Scheduler};
@@ -28,9 +28,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
-
-/// Threads of a schedule.
-pub const THREADS: usize = 8;
 
 /// Acquisitions of each thread.
 const TURNS: usize = 3;

@@ -9,6 +9,9 @@ use shuttle::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32, AtomicUsize};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 
+/// Threads of a schedule.
+pub const THREADS: usize = 8;
+
 /// Locks under random schedules. Works only inside [`super::draw`].
 pub struct Random;
 
@@ -30,14 +33,14 @@ type Interrupt = std::rc::Rc<dyn Fn()>;
 struct Record {
     /// The number that each task has as a CPU; those behind are free.
     numbers: RefCell<Vec<usize>>,
-    /// Tasks that locks are told no number of.
+    /// Tasks without a number that a lock can know.
     unnumbered: RefCell<Vec<bool>>,
     /// The NUMA node of each task.
     numa_nodes: RefCell<Vec<usize>>,
     /// What each task may do while it waits, and how deep it is in that.
     interrupt: RefCell<Option<Interrupt>>,
     depths: RefCell<Vec<usize>>,
-    /// What is told when a task waits without limit.
+    /// Called when a task waits without limit.
     waits: RefCell<Option<Interrupt>>,
     nodes: RefCell<Vec<QueueNodes<Random>>>,
     /// Not for all tasks.
@@ -66,7 +69,7 @@ thread_local! {
 }
 
 /// CPUs: one for each task, and some to move to.
-pub(super) const CPUS: usize = super::THREADS + 3;
+pub(super) const CPUS: usize = THREADS + 3;
 
 /// Begins a schedule.
 pub(super) fn begin() {
@@ -81,8 +84,8 @@ pub(super) fn begin() {
             }
         };
         *r.nodes.borrow_mut() = (0..CPUS).map(|_| QueueNodes::used(levels())).collect();
-        *r.readers.borrow_mut() = (0..super::THREADS).map(|_| VisibleReader::NONE).collect();
-        *r.held.borrow_mut() = (0..super::THREADS).map(|_| HeldLocks::NONE).collect();
+        *r.readers.borrow_mut() = (0..THREADS).map(|_| VisibleReader::NONE).collect();
+        *r.held.borrow_mut() = (0..THREADS).map(|_| HeldLocks::NONE).collect();
         *r.numbers.borrow_mut() = (0..CPUS).collect();
         *r.unnumbered.borrow_mut() = (0..CPUS).map(|_| chance(8)).collect();
         *r.numa_nodes.borrow_mut() = (0..CPUS).collect();
@@ -111,7 +114,7 @@ pub(super) fn depth() -> usize {
 /// This task, which uses no lock, goes to another CPU, now and then.
 pub(super) fn migrate() {
     if depth() == 0 && chance(4) {
-        let free = super::THREADS + 1 + draw(CPUS - super::THREADS - 1);
+        let free = THREADS + 1 + draw(CPUS - THREADS - 1);
         RECORD.with(|r| r.numbers.borrow_mut().swap(task(), free));
     }
 }

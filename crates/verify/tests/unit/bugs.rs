@@ -4,13 +4,13 @@ use super::*;
 use crate::record::recorded;
 
 #[test]
-fn how_a_promise_breaks_is_told_without_what_moves() {
+fn how_a_promise_breaks_is_said_without_what_moves() {
     for (how, said) in [
         (
             "assertion `left == right` failed: not first come, first served",
             "not first come, first served",
         ),
-        ("try_lock waits at planted.rs:1897", "try_lock waits"),
+        ("an attempt waits at planted.rs:1897", "an attempt waits"),
         (
             "index out of bounds: the len is 12 but the index is 140318587142080",
             "an index is beyond its array",
