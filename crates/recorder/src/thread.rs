@@ -28,6 +28,8 @@ pub(crate) struct State {
     end: *mut u8,
     /// After how many ticks without a record the system is asked for switches.
     long: u64,
+    /// The least that it took to ask, in ticks; 0 before the first time.
+    asking: u64,
     thread: u64,
     encoder: Encoder,
     stacks: Stacks,
@@ -77,7 +79,14 @@ impl State {
     #[cold]
     #[inline(never)]
     fn put_switches(&mut self, tick: u64) {
-        let switches = switches();
+        let (switches, took) = switches();
+        self.asking = match self.asking {
+            0 => took,
+            least => least.min(took),
+        };
+        // So that asking takes a hundredth of a thread's time at most, whatever a call of
+        // this system costs.
+        self.long = long().max(100 * self.asking);
         self.record(tick, &switches, false);
     }
 
@@ -182,8 +191,9 @@ impl State {
     }
 }
 
-/// How often the system took the CPU from this thread, and how long it had one.
-fn switches() -> Event<'static> {
+/// How often the system took the CPU from this thread, and how long it had one; and how
+/// long it took to ask, in ticks.
+fn switches() -> (Event<'static>, u64) {
     let from = ticks();
     // SAFETY: zeros are a valid `rusage` and a valid `timespec`, which are ours.
     let (usage, ran) = unsafe {
@@ -193,12 +203,14 @@ fn switches() -> Event<'static> {
         libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut ran);
         (usage, ran)
     };
-    Event::Switches {
+    let took = ticks().saturating_sub(from);
+    let event = Event::Switches {
         voluntary: usage.ru_nvcsw as u64,
         involuntary: usage.ru_nivcsw as u64,
         ran_ns: ran.tv_sec as u64 * 1_000_000_000 + ran.tv_nsec as u64,
-        took: ticks().saturating_sub(from),
-    }
+        took,
+    };
+    (event, took)
 }
 
 // The pointer to the thread's state. A `thread_local!` of a shared library

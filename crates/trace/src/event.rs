@@ -157,8 +157,9 @@ pub enum Event<'a> {
 impl Event<'_> {
     /// One operation of so many of a thread is timed for [`Event::Cost`].
     pub const COST_EVERY: u32 = 64;
-    /// After so many nanoseconds without a record the system is asked for
-    /// [`Event::Switches`]: a thread that has lost its CPU does not have it back sooner.
+    /// After so many nanoseconds without a record, or more where asking takes long, the
+    /// system is asked for [`Event::Switches`]: a thread that has lost its CPU does not
+    /// have it back sooner.
     pub const LONG_NS: u64 = 20_000;
 }
 
