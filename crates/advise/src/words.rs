@@ -299,7 +299,7 @@ pub(crate) fn not_seen(program: &Program, gate: &Gate) -> Vec<String> {
     if gate.ratio() > 1.0 + TOLERANCE || here > 1.0 + TOLERANCE {
         reasons.push(
             "the program waits for something that looks like work: memory that several threads \
-             write, locks of its own that spin, or I/O of less than 20 µs"
+             write, locks of its own that spin, or I/O too short to be recorded"
                 .to_owned(),
         );
     }

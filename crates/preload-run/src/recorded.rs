@@ -298,7 +298,8 @@ impl Recorded {
         ]).note(
             "had no work: slept, or waited for conditions (with the mutex that they take again), \
              ends of threads and files, or for what was not recorded (I/O, semaphores, locks of \
-             other libraries), if that took 20 µs or longer.",
+             other libraries), if that took at least 20 µs, and a hundred times what \
+             it takes to ask the system.",
         ));
         if !self.sites.is_empty() {
             document.push(self.hottest());

@@ -351,7 +351,6 @@ pub(crate) fn enter(number: u64) {
     unsafe {
         (*state).image = process.image.load(Ordering::Relaxed);
         (*state).thread = number;
-        (*state).long = long();
         (*state).busy = 1;
         set_own(state);
         libc::pthread_setspecific(KEY.load(Ordering::Relaxed) - 1, state.cast());
