@@ -60,11 +60,17 @@ impl FileKind {
 /// Reads an experiment file.
 ///
 /// # Errors
-/// If the file cannot be read; the message has its name.
+/// If the file cannot be read, or is not text; the message has its name.
 pub fn read(path: &Path) -> Result<String, SettingsError> {
-    std::fs::read_to_string(path).map_err(|e| SettingsError::NotRead {
+    let not_read = |why: String| SettingsError::NotRead {
         path: path.to_owned(),
-        why: e.to_string(),
+        why,
+    };
+    let bytes = std::fs::read(path).map_err(|e| not_read(e.to_string()))?;
+    String::from_utf8(bytes).map_err(|e| {
+        let text = &e.as_bytes()[..e.utf8_error().valid_up_to()];
+        let line = text.iter().filter(|byte| **byte == b'\n').count() + 1;
+        not_read(format!("line {line} is not text in UTF-8"))
     })
 }
 

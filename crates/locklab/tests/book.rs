@@ -400,3 +400,33 @@ fn every_relative_link_leads_somewhere() {
         }
     }
 }
+
+/// A miss of the simulator that no experiment could settle would be an excuse.
+#[test]
+fn each_miss_of_the_simulator_names_what_would_settle_it() {
+    let chapter = std::fs::read_to_string(root().join("docs/simulator.md")).unwrap();
+    let (_, misses) = chapter.split_once("### What it misses").unwrap();
+    let (misses, _) = misses.split_once("\n### ").unwrap();
+    let (mut rows, mut is_table) = (0, false);
+    for line in misses.lines() {
+        let Some(cells) = line.strip_prefix("| ") else {
+            is_table = false;
+            continue;
+        };
+        let cells: Vec<&str> = cells
+            .trim_end_matches('|')
+            .split('|')
+            .map(str::trim)
+            .collect();
+        let last = cells.last().copied().unwrap_or_default();
+        if last == "what would settle it" {
+            is_table = true;
+        } else if is_table && !cells[0].starts_with("---") {
+            rows += 1;
+            assert!(!last.is_empty(), "nothing settles: {line}");
+            let is_met = last.starts_with("no miss");
+            assert!(!(is_met && line.contains("missed")), "{line}");
+        }
+    }
+    assert!(rows >= 20, "{rows} rows");
+}

@@ -94,7 +94,10 @@ pub(crate) fn counting(lock: &str) -> Option<Counting> {
 /// A loop around a lock, or around the changes of a counter.
 pub(crate) fn workload(lock: &str, turn: Loop) -> Workload {
     match counting(lock) {
-        None => Workload::Loop(turn),
+        None => Workload::Loop(Loop {
+            write_one_in: lockhammer::write_one_in(lock),
+            ..turn
+        }),
         Some(counting) => Workload::Counter(Counter {
             inside_ns: turn.inside_ns,
             outside_ns: turn.outside_ns,
@@ -467,7 +470,7 @@ impl FigureOf {
                     long_one_in: turn.long_one_in_per_thread * threads as u32,
                     long_ns: turn.long_ns,
                     locks: turn.locks,
-                    by_clock: false,
+                    ..Loop::default()
                 },
             ),
             (None, Some("xfs-create")) => Workload::XfsCreate(XfsCreate::default()),

@@ -7,6 +7,7 @@
 
 use crate::agreement::agreement;
 use crate::experiment::{Run, counting, workload};
+use crate::lockhammer;
 use crate::program_locks;
 use crate::reference::{line_at, one_sentence};
 use crate::reproduction::{Question, Reproduced, Reproduction};
@@ -40,23 +41,18 @@ pub fn is_experiment(text: &str) -> bool {
 }
 
 /// The kind that a file may name, as experiment files do.
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum Kind {
-    Reference,
-}
+const KIND: &str = "reference";
 
 /// The keys of a file, as they are written.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
-    #[serde(rename = "kind")]
-    _kind: Option<Kind>,
+    kind: Option<Spanned<String>>,
     title: Spanned<String>,
     source: Spanned<String>,
     machine: Spanned<String>,
     rule: Option<Spanned<String>>,
-    placement: Placement,
+    placement: Option<Spanned<String>>,
     threads: Spanned<Vec<Spanned<i64>>>,
     operations: Option<Spanned<i64>>,
     #[serde(default)]
@@ -109,7 +105,8 @@ pub struct OwnReference {
     rule: Rule,
     placement: Placement,
     threads: Vec<usize>,
-    operations: u64,
+    /// Of each thread; none if the file leaves it to the lock.
+    operations: Option<u64>,
     turn: Loop,
     without_pause: Vec<String>,
     baseline: String,
@@ -143,15 +140,31 @@ impl OwnReference {
     /// are mixed.
     pub fn parse(file: &str, text: &str) -> Result<Self, String> {
         let raw: File = toml::from_str(text).map_err(|error| one_sentence(file, text, &error))?;
-        Self::check(raw, text).map_err(|(at, what)| format!("{file}:{}: {what}", line_at(text, at)))
+        Self::check(raw, text).map_err(|(at, what)| {
+            // A name that the file has may have a line break.
+            let what = what.replace(char::is_control, " ");
+            format!("{file}:{}: {what}", line_at(text, at))
+        })
     }
 
     fn check(file: File, text: &str) -> Result<Self, (usize, String)> {
         let at = |spanned: std::ops::Range<usize>| spanned.start;
         let end = text.trim_end().len();
+        if let Some(kind) = file.kind.as_ref().filter(|kind| *kind.get_ref() != KIND) {
+            let what = format!(
+                "`kind` is `{}`, but that of figures of one's own is `{KIND}`; it may be left out",
+                kind.get_ref()
+            );
+            return Err((at(kind.span()), what));
+        }
         for (value, key) in [(&file.title, "title"), (&file.source, "source")] {
-            if value.get_ref().trim().is_empty() {
+            let text = value.get_ref();
+            if text.trim().is_empty() {
                 let what = format!("`{key}` is empty; a report begins with it");
+                return Err((at(value.span()), what));
+            }
+            if text.chars().any(char::is_control) {
+                let what = format!("`{key}` has a control character; write it as one line of text");
                 return Err((at(value.span()), what));
             }
         }
@@ -164,12 +177,21 @@ impl OwnReference {
             (end, what)
         })?;
         let rule = Rule::named(rule.get_ref()).map_err(|what| (at(rule.span()), what))?;
+        let placement = file.placement.as_ref().ok_or_else(|| {
+            let known = Placement::ALL.map(|(name, _)| name).join(", ");
+            let what = format!(
+                "`placement` is missing: it says which CPUs the threads have, and is one of {known}"
+            );
+            (end, what)
+        })?;
+        let placement =
+            Placement::named(placement.get_ref()).map_err(|what| (at(placement.span()), what))?;
         let most = machine.cpus();
         let mut threads = Vec::new();
         for number in file.threads.get_ref() {
             match usize::try_from(*number.get_ref()) {
                 Ok(n) if threads.contains(&n) => {
-                    let what = format!("{n} threads are listed twice; give each number once");
+                    let what = format!("`threads` has {n} twice; give each number once");
                     return Err((at(number.span()), what));
                 }
                 Ok(n) if (1..=most).contains(&n) => threads.push(n),
@@ -238,13 +260,15 @@ impl OwnReference {
                 at(value.span()),
                 format!(
                     "`{key}` is {}; it is from 0 to 1,000,000 ns",
-                    value.get_ref()
+                    readable(*value.get_ref())
                 ),
             )),
         };
         let operations = match &file.operations {
-            None => OPERATIONS,
-            Some(value) if (50..=100_000).contains(value.get_ref()) => *value.get_ref() as u64,
+            None => None,
+            Some(value) if (50..=100_000).contains(value.get_ref()) => {
+                Some(*value.get_ref() as u64)
+            }
             Some(value) => {
                 let what = format!(
                     "`operations` is {}; it is from 50 to 100,000 for each thread",
@@ -304,7 +328,7 @@ impl OwnReference {
             source: file.source.into_inner(),
             machine,
             rule,
-            placement: file.placement,
+            placement,
             threads,
             operations,
             baseline,
@@ -413,7 +437,8 @@ impl OwnReference {
             stall_ns: 0.0,
             guests: 1,
         };
-        let operations = self.operations * threads as u64;
+        let usual = || lockhammer::operations(lock).unwrap_or(OPERATIONS);
+        let operations = self.operations.unwrap_or_else(usual) * threads as u64;
         let stop = self.rule.stop(operations, threads);
         run.scenario(self.machine.clone(), self.placement, stop, seed)
     }
@@ -432,11 +457,31 @@ fn is_lock(name: &Spanned<String>) -> Result<String, (usize, String)> {
     if can_be_simulated(lock) || program_locks::is_known(lock) || counting(lock).is_some() {
         return Ok(lock.clone());
     }
-    let what = format!(
-        "no lock is called `{lock}`; `locklab locks` lists ours, and docs/simulator.md those of \
-         lockhammer"
-    );
+    let unknown = || {
+        format!(
+            "no lock is called `{lock}`; `locklab locks` lists ours, and docs/simulator.md those \
+             of lockhammer"
+        )
+    };
+    let what = lockhammer::refused(lock).unwrap_or_else(unknown);
     Err((name.span().start, what))
+}
+
+/// A number as in the file, without a row of zeros.
+fn readable(value: f64) -> String {
+    match value.abs() {
+        0.0 | 1e-2..1e7 => value.to_string(),
+        size if size.is_finite() => format!("{value:e}"),
+        _ => value.to_string(),
+    }
+}
+
+fn figures_of(count: usize) -> String {
+    match count {
+        0 => "no figure".to_owned(),
+        1 => "1 figure".to_owned(),
+        more => format!("{more} figures"),
+    }
 }
 
 /// A lock and its figures, one for each number of threads.
@@ -456,21 +501,23 @@ fn rows(
         let name = is_lock(lock)?;
         if row.get_ref().len() != length {
             let what = format!(
-                "`{name}` has {} figures for {length} numbers of threads",
-                row.get_ref().len()
+                "`{name}` has {} and `threads` has {length}; give a figure for each number of \
+                 threads",
+                figures_of(row.get_ref().len())
             );
             return Err((row.span().start, what));
         }
         for figure in row.get_ref() {
             let value = *figure.get_ref();
-            if !(value > 0.0 && value.is_finite()) {
-                let what = format!("a figure of `{name}` is {value}; it must be above 0");
-                return Err((figure.span().start, what));
+            if range.contains(&value) {
+                continue;
             }
-            if !range.contains(&value) {
-                let what = format!("a figure of `{name}` is {value:e}; {allowed}");
-                return Err((figure.span().start, what));
-            }
+            let allowed = match value > 0.0 {
+                true => allowed,
+                false => "it must be above 0",
+            };
+            let what = format!("a figure of `{name}` is {}; {allowed}", readable(value));
+            return Err((figure.span().start, what));
         }
         let row = row.get_ref().iter().map(|figure| *figure.get_ref());
         checked.push((name, row.collect()));

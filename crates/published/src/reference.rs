@@ -110,9 +110,26 @@ impl Reference {
     }
 }
 
+/// What a parser calls the types of a file, and what its writer calls them.
+const TYPES: [(&str, &str); 7] = [
+    ("expected f64", "expected a number"),
+    ("expected i64", "expected a whole number that is not huge"),
+    (" as i128", ""),
+    ("expected a sequence", "expected a list"),
+    ("invalid type: sequence", "invalid type: a list"),
+    ("expected a map", "expected a table"),
+    ("invalid type: map", "invalid type: a table"),
+];
+
 /// A TOML error in one line, with its position.
 pub(crate) fn one_sentence(file: &str, text: &str, error: &toml::de::Error) -> String {
-    let what = error.message().replace('\n', " ");
+    let mut what = error.message().replace('\n', " ");
+    for (parser, writer) in TYPES {
+        what = what.replace(parser, writer);
+    }
+    if what.starts_with("invalid unquoted key") {
+        what += "; a name with a colon is written in quotes";
+    }
     match error.span() {
         Some(span) => format!("{file}:{}: {what}", line_at(text, span.start)),
         None => format!("{file}: {what}"),

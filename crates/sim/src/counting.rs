@@ -6,7 +6,7 @@ use locklab_locks::platform::{Atomic, AtomicInt, Ordering};
 
 /// What a turn of [`crate::Workload::Counter`] does to the counter.
 ///
-/// The last three are programs of lockhammer (Arm's benchmark of locks), whose loop
+/// The last four are programs of lockhammer (Arm's benchmark of locks), whose loop
 /// calls a function after each of its two halves, also if there is nothing to compute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Counting {
@@ -22,6 +22,8 @@ pub enum Counting {
     CompareAndSwapThenAdd,
     /// Changes it so and changes it back so.
     CompareAndSwapTwice,
+    /// Leaves it alone: a loop without a lock.
+    Nothing,
 }
 
 impl Counting {
@@ -31,6 +33,7 @@ impl Counting {
             Self::CompareAndSwap { reads_again } => return add(word, 1, reads_again),
             Self::AddAndSubtract => _ = word.fetch_add(1, Ordering::AcqRel),
             Self::CompareAndSwapThenAdd | Self::CompareAndSwapTwice => add(word, 1, true),
+            Self::Nothing => {}
         }
         Sim::function_call();
     }
@@ -43,6 +46,7 @@ impl Counting {
                 word.fetch_sub(1, Ordering::AcqRel);
             }
             Self::CompareAndSwapTwice => add(word, u32::MAX, true),
+            Self::Nothing => {}
         }
         Sim::function_call();
     }

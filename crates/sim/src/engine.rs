@@ -32,6 +32,8 @@ use std::cell::{Cell, RefCell};
 pub(crate) struct Core {
     /// CPUs at work on it.
     busy: Cell<u8>,
+    /// CPUs of it that have done all their work.
+    ended: Cell<u8>,
     /// Generation of its L1: lines used in an earlier one are in L2.
     generation: Cell<u32>,
 }
@@ -239,13 +241,22 @@ impl Engine {
         self.work_many(cycles, 1);
     }
 
-    /// As [`Engine::work`]; but `by_clock`, for so many cycles whatever a sibling does.
+    /// As [`Engine::work`]; but `by_clock`, for what takes so many cycles while a sibling
+    /// thread has work: less once that has ended.
     #[inline]
     pub(crate) fn take(&self, cycles: u64, by_clock: bool) {
+        let core = &self.cores[self.current().core.get()];
         self.pass(match by_clock {
+            true if core.ended.get() > 0 => (cycles << 10) / self.costs.smt,
             true => cycles,
             false => self.shared_cycles(cycles),
         });
+    }
+
+    /// Notes that the running CPU has done all its work.
+    pub(crate) fn ends(&self) {
+        let ended = &self.cores[self.current().core.get()].ended;
+        ended.set(ended.get() + 1);
     }
 
     /// As [`Engine::work`], so many times.

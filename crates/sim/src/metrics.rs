@@ -175,6 +175,7 @@ pub(crate) fn releases(engine: &Engine, lock: usize, from: Use) {
 /// Notes that it has done all its work.
 pub(crate) fn leaves(engine: &Engine) {
     engine.counts.left[engine.current.get()].set(engine.time.get());
+    engine.ends();
 }
 
 /// Notes that it has done one operation of the workload.

@@ -113,10 +113,14 @@ pub struct Loop {
     pub long_ns: f64,
     /// Number of locks, of which each turn takes one at random; 0 is one too.
     pub locks: u32,
-    /// Whether its lengths are times by the clock, whatever a sibling thread does
-    /// meanwhile: a benchmark whose threads measure their lengths together makes
-    /// them so. Otherwise two siblings that compute slow each other.
+    /// Whether its lengths are times by the clock while all threads have work: a
+    /// benchmark whose threads measure their lengths together makes them so. Whether
+    /// a sibling thread computes or waits then makes no difference; once it has ended,
+    /// computing takes less. Otherwise two siblings that compute slow each other.
     pub by_clock: bool,
+    /// One turn of a thread in this many takes the lock to write, the others to read;
+    /// 0 if all write.
+    pub write_one_in: u64,
 }
 
 /// Parameters of [`Workload::Fstat`].
@@ -308,13 +312,13 @@ impl Thread<'_> {
     /// Does this many operations, unless the engine ends the run before.
     pub(crate) fn run(&self, workload: &Workload, operations: u64) {
         let engine = engine();
-        for turn in 0..operations {
+        for number in 0..operations {
             match workload {
                 Workload::Matrix {
                     critical,
                     non_critical,
-                } => self.mixed(engine, &Mixed::usual(*critical, *non_critical), turn),
-                Workload::Mixed(mixed) => self.mixed(engine, mixed, turn),
+                } => self.mixed(engine, &Mixed::usual(*critical, *non_critical), number),
+                Workload::Mixed(mixed) => self.mixed(engine, mixed, number),
                 Workload::Fstat(call) => {
                     self.compute(engine, call.outside_ns);
                     self.hold(engine, 0, |thread| {
@@ -327,7 +331,7 @@ impl Thread<'_> {
                     });
                 }
                 Workload::XfsCreate(mix) => self.create(engine, mix),
-                Workload::Loop(turn) => self.turn(engine, turn),
+                Workload::Loop(turn) => self.turn(engine, turn, number),
                 Workload::Counter(counter) => {
                     self.compute_for(engine, counter.outside_ns, counter.by_clock);
                     let wanted = wants(engine, 0);
@@ -388,7 +392,7 @@ impl Thread<'_> {
         }
     }
 
-    fn turn(&self, engine: &Engine, turn: &Loop) {
+    fn turn(&self, engine: &Engine, turn: &Loop, number: u64) {
         self.compute_for(engine, turn.outside_ns, turn.by_clock);
         let write = engine.rng.below(100) < turn.write_percent as usize;
         let long = turn.long_one_in > 0 && engine.rng.below(turn.long_one_in as usize) == 0;
@@ -397,8 +401,14 @@ impl Thread<'_> {
             0 | 1 => 0,
             several => engine.rng.below(several as usize),
         };
-        self.hold(engine, lock, |thread| {
-            thread.shared[lock].count(write);
+        // The last of each row of turns writes.
+        let to = match turn.write_one_in {
+            0 | 1 => Use::Write,
+            row if number % row == row - 1 => Use::Write,
+            _ => Use::Read,
+        };
+        self.hold_to(engine, lock, to, |thread| {
+            thread.shared[lock].count(write && to == Use::Write);
             let more = if long { turn.long_ns } else { 0.0 };
             let cycles = (turn.inside_ns + more) * engine.costs.clock_ghz;
             engine.take(cycles as u64, turn.by_clock);

@@ -1,6 +1,7 @@
 //! Tests of src/own.rs, with access to what is private there.
 
 use super::*;
+use locklab_sim::Stop;
 
 const GOOD: &str = r#"title = "t"
 source = "s"
@@ -74,11 +75,7 @@ fn every_fault_is_one_sentence_with_its_line() {
         ),
         ("[1, 4]", "[1, 0]", "mine.toml:6: 0 threads"),
         ("[1, 4]", "[]", "mine.toml:6: `threads` is empty"),
-        (
-            "[1, 4]",
-            "[4, 4]",
-            "mine.toml:6: 4 threads are listed twice",
-        ),
+        ("[1, 4]", "[4, 4]", "mine.toml:6: `threads` has 4 twice"),
         (
             "outside_ns = 100",
             "without_pause = [\"clh\"]",
@@ -112,7 +109,7 @@ fn every_fault_is_one_sentence_with_its_line() {
         (
             "90.5]",
             "90.5, 3]",
-            "mine.toml:13: `mcs` has 3 figures for 2 numbers of threads",
+            "mine.toml:13: `mcs` has 3 figures and `threads` has 2",
         ),
         (
             "title = \"t\"",
@@ -176,6 +173,69 @@ fn every_fault_is_one_sentence_with_its_line() {
             "mine.toml:2: unknown field `sauce`",
         ),
         ("title = \"t\"\n", "title = \n", "mine.toml:1: "),
+        (
+            "[60, 80]",
+            "[60, inf]",
+            "mine.toml:12: a figure of `ticket` is inf; a time for one operation is from",
+        ),
+        (
+            "inside_ns = 50",
+            "inside_ns = 1e300",
+            "mine.toml:8: `inside_ns` is 1e300; it is from 0",
+        ),
+        (
+            "title = \"t\"",
+            "title = \"a\\u001b[31mb\"",
+            "mine.toml:1: `title` has a control character",
+        ),
+        (
+            "mcs = ",
+            "\"m\\ncs\" = ",
+            "mine.toml:13: no lock is called `m cs`",
+        ),
+        (
+            "title = ",
+            "kind = \"sweep\"\ntitle = ",
+            "mine.toml:1: `kind` is `sweep`, but that of figures of one's own is `reference`",
+        ),
+        (
+            "placement = \"siblings-first\"\n",
+            "",
+            "mine.toml:12: `placement` is missing: it says which CPUs",
+        ),
+        (
+            "mcs = ",
+            "swap_mutex = ",
+            "mine.toml:13: no lock is called `swap_mutex`; lockhammer's is \
+             `lockhammer:swap_mutex`, in quotes",
+        ),
+        (
+            "mcs = ",
+            "\"lockhammer:jvm_objectmonitor\" = ",
+            "mine.toml:13: `lockhammer:jvm_objectmonitor` is not simulated: after some rounds its \
+             waiters sleep",
+        ),
+        (
+            "mcs = ",
+            "lockhammer:osq_lock = ",
+            "mine.toml:13: invalid unquoted key",
+        ),
+        (
+            "[60, 80]",
+            "[60, \"80\"]",
+            "mine.toml:12: invalid type: string \"80\", expected a number",
+        ),
+        (
+            "operations = 100",
+            "operations = 99999999999999999999",
+            "mine.toml:7: invalid type: integer `99999999999999999999`, expected a whole number",
+        ),
+        (
+            "[1, 4]",
+            "[1, 99999999999]",
+            "mine.toml:6: 99999999999 threads; flat-16 has 1 to 16",
+        ),
+        ("mcs = ", "ticket = ", "mine.toml:13: duplicate key"),
     ] {
         let text = GOOD.replacen(from, to, 1);
         let error = OwnReference::parse("mine.toml", &text).unwrap_err();
@@ -221,6 +281,64 @@ fn a_published_run_of_all_locks_of_lockhammer_can_be_written_down() {
     // Who excludes nobody is faster than who does.
     let fast = of("lockhammer:incdec_refcount", 6);
     assert!(fast < of("lockhammer:ticket_spinlock", 6), "{times:?}");
+}
+
+/// A file of one lock, of a program whose name needs quotes.
+fn file_of(lock: &str, machine: &str, threads: &str, rest: &str) -> OwnReference {
+    let figures = vec!["100"; threads.split(',').count()].join(", ");
+    let text = format!(
+        "title = \"t\"\nsource = \"s\"\nmachine = \"{machine}\"\nrule = \"fixed-work\"\n\
+         placement = \"siblings-first\"\nthreads = {threads}\n{rest}\n[ns]\n\
+         \"lockhammer:{lock}\" = [{figures}]\n"
+    );
+    OwnReference::parse("mine.toml", &text).unwrap()
+}
+
+fn simulated(own: &OwnReference) -> Vec<f64> {
+    let (_, times) = own.simulate("mine", 1, 2, |_, _| {}).unwrap();
+    times.iter().map(|time| time.ours).collect()
+}
+
+#[test]
+fn a_loop_without_a_lock_takes_its_lengths() {
+    let lengths = "inside_ns = 200\noutside_ns = 1000";
+    let times = simulated(&file_of("empty", "xeon-8160", "[1, 8]", lengths));
+    assert!((1200.0..1220.0).contains(&times[0]), "{times:?}");
+    assert!((150.0..160.0).contains(&times[1]), "{times:?}");
+}
+
+#[test]
+fn readers_hold_tbbs_lock_together() {
+    // 63 turns of 64 read: six threads whose turns are nearly all hold.
+    let times = simulated(&file_of(
+        "tbb_spin_rw_mutex",
+        "xeon-8160",
+        "[1, 6]",
+        "inside_ns = 1000",
+    ));
+    assert!(times[0] > 1000.0 && times[1] < 500.0, "{times:?}");
+}
+
+#[test]
+fn a_lock_of_long_delays_gets_as_many_operations_as_its_program_makes() {
+    let operations = |lock: &str, rest: &str| {
+        let own = file_of(lock, "xeon-8160", "[2]", rest);
+        own.scenario(&own.baseline, 2, 1).unwrap().stop
+    };
+    assert_eq!(operations("event_mutex", ""), Stop::Each(5_000));
+    assert_eq!(operations("event_mutex", "operations = 90"), Stop::Each(90));
+    assert_eq!(operations("swap_mutex", ""), Stop::Each(OPERATIONS));
+}
+
+#[test]
+fn computing_takes_less_once_the_sibling_has_ended() {
+    // One of two siblings has the lock until it is done: its lengths are those that were
+    // measured with both at work. The other's are those of a core that it has alone.
+    let own = file_of("event_mutex", "xeon-8160", "[2]", "inside_ns = 1000");
+    let time = simulated(&own)[0];
+    let alone = 1000.0 / own.machine.get("core.smt_slowdown");
+    let mean = f64::midpoint(1000.0, alone);
+    assert!((mean..1.15 * mean).contains(&time), "{time} {mean}");
 }
 
 #[test]
