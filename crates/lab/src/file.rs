@@ -202,6 +202,19 @@ mod tests {
     }
 
     #[test]
+    fn a_file_that_is_not_text_is_refused_with_its_line() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("latin.toml");
+        std::fs::write(&path, b"pairs = 8\ntitle = \"caf\xe9\"\n").unwrap();
+        let error = read(&path).unwrap_err().to_string();
+        assert!(error.contains("latin.toml"), "{error}");
+        assert!(error.ends_with("line 2 is not text in UTF-8"), "{error}");
+        // A folder has no line.
+        let error = read(folder.path()).unwrap_err().to_string();
+        assert_eq!(error.lines().count(), 1, "{error}");
+    }
+
+    #[test]
     fn an_error_names_its_line() {
         #[derive(Debug, Deserialize)]
         #[serde(deny_unknown_fields)]
