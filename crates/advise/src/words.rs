@@ -280,6 +280,12 @@ pub(crate) fn not_seen(program: &Program, gate: &Gate) -> Vec<String> {
             part(recorded.unmatched_ns)
         ));
     }
+    if let Some(others) = recorded.shared_with {
+        reasons.push(format!(
+            "other programs had {others:.1} CPUs while it was recorded, and hardly one was free; \
+             record it on an idle machine"
+        ));
+    }
     if recorded.preempted_ns > 0.05 * lived {
         reasons.push(format!(
             "for {} of the time threads were ready while others had the CPUs",

@@ -208,6 +208,12 @@ impl Recorded {
                  waited for follows that"
             ));
         }
+        if let Some(others) = info.shared_with_others() {
+            notes.push(format!(
+                "other programs had {others:.1} CPUs while it was recorded, and hardly one was \
+                 free, so the program ran slower than alone; record it on an idle machine"
+            ));
+        }
         if self.trace.missing.blocks > 0 {
             notes.push(format!(
                 "the file is cut off: of {} a part or all is missing; the rest was read",
@@ -365,6 +371,7 @@ impl Recorded {
             "bytes": self.bytes,
             "recorded_ns": self.length(),
             "round_trips_ns": info.round_trips,
+            "cpus_used": info.cpus_used,
             "ended": match info.stopped {
                 Stopped::Never => "unknown",
                 Stopped::Ended => "program",

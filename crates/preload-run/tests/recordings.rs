@@ -1,11 +1,13 @@
 //! Programs that are recorded: what is said of them is what they did.
 
+use locklab_host::cpu_time::CpuTime;
 use locklab_preload_run::{Recorded, Recording};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Duration;
 
 /// The recorder, built as a user builds it, and named to the command's code.
 static RECORDER: LazyLock<()> = LazyLock::new(|| {
@@ -61,6 +63,7 @@ fn recording(folder: &Path, words: &[&str]) -> Recording {
         megabytes: 16,
         command: words.iter().map(Into::into).collect(),
         round_trip: || None,
+        cpu_time: || None,
     }
 }
 
@@ -257,6 +260,35 @@ fn it_says_how_far_apart_the_cpus_were_and_whether_they_moved() {
     let (_, text, json) = run("two").unwrap();
     assert_eq!(json["round_trips_ns"], serde_json::json!([null, null]));
     assert!(!text.contains("moved"), "{text}");
+}
+
+#[test]
+fn it_says_if_others_had_the_cpus_that_the_program_needed() {
+    static BEFORE: AtomicBool = AtomicBool::new(true);
+    let Some(program) = PROGRAM.as_ref() else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let shared = Recording {
+        // On a machine of any size nothing is left.
+        cpu_time: || {
+            let before = BEFORE.swap(false, Relaxed);
+            Some(CpuTime {
+                at_ns: if before { 0 } else { 1_000_000_000 },
+                all: Duration::from_secs(if before { 0 } else { 100_001 }),
+                own: Duration::from_secs(u64::from(!before)),
+            })
+        },
+        ..recording(folder.path(), &[program.to_str().unwrap(), "two"])
+    };
+    let (_, text, json) = record(shared);
+    assert_eq!(json["cpus_used"], serde_json::json!([1.0, 100_000.0]));
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let says = "other programs had 100000.0 CPUs while it was recorded";
+    assert!(words.join(" ").contains(says), "{text}");
+    let (_, text, json) = run("two").unwrap();
+    assert_eq!(json["cpus_used"], serde_json::Value::Null);
+    assert!(!text.contains("other programs"), "{text}");
 }
 
 #[test]

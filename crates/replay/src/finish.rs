@@ -4,7 +4,7 @@
 use crate::classes::{Trait, classes};
 use crate::fault::Fault;
 use crate::moved::{fetched, lengths, mean_fetch, moved, shorten};
-use crate::preempted::{cpus, longest_kept, without_cpu};
+use crate::preempted::{longest_kept, without_cpu};
 use crate::program::{Held, Lock, Program, Recorded, Step, Thread};
 use crate::reading::{Reading, median};
 use crate::shared::keep;
@@ -75,7 +75,7 @@ impl Reading<'_> {
             ticks => ticks,
         });
         let free = free.map(|ticks| self.nanoseconds(ticks));
-        let cpus = cpus(&self.trace.info.machine);
+        let cpus = self.trace.info.cpus();
         let preempted = match cpus {
             _ if self.cpu_times => {
                 let ticks = running.iter().map(|state| state.preempted).sum();
@@ -141,6 +141,7 @@ impl Reading<'_> {
             matched_ns: sum(|running| running.matched),
             unmatched_ns: sum(|running| running.unmatched),
             preempted_ns: preempted as f64,
+            shared_with: info.shared_with_others(),
             acquisitions: self.acquisitions as u64,
             recorder_ns: self.trace.nanoseconds(recorder),
             free_ns: free[0] as f64,

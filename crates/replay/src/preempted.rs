@@ -50,17 +50,6 @@ pub(crate) fn longest_kept(mut stretches: Vec<u64>, budget: u64) -> u64 {
     (above.saturating_sub(budget) / count).max(SHORTEST)
 }
 
-/// The number of CPUs in the name of a machine: `EPYC, 2 CPUs`.
-pub(crate) fn cpus(machine: &str) -> Option<usize> {
-    let mut words = machine.split([' ', ',']).rev();
-    while let Some(word) = words.next() {
-        if matches!(word, "CPU" | "CPUs") {
-            return words.next()?.parse().ok().filter(|&cpus| cpus > 0);
-        }
-    }
-    None
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -82,13 +71,5 @@ mod tests {
         // Never below what a scheduler can have taken.
         assert_eq!(longest_kept(stretches.clone(), us(9000)), SHORTEST);
         assert_eq!(longest_kept(vec![100, 200], us(1)), u64::MAX);
-    }
-
-    #[test]
-    fn the_name_of_a_machine_has_its_cpus() {
-        assert_eq!(cpus("AMD EPYC, 1 socket, 1 core, 2 CPUs"), Some(2));
-        assert_eq!(cpus("Neoverse, 64 CPUs, 2 sockets"), Some(64));
-        assert_eq!(cpus("one CPU"), None);
-        assert_eq!(cpus("a machine"), None);
     }
 }

@@ -141,6 +141,9 @@ pub struct Recorded {
     /// In which threads were ready and no CPU can have run them. It is in no
     /// step.
     pub preempted_ns: f64,
+    /// How many CPUs other programs had, if the program had to share the machine's with
+    /// them.
+    pub shared_with: Option<f64>,
     /// Acquisitions in the window, of all threads.
     pub acquisitions: u64,
     /// What the recorder took of an operation.

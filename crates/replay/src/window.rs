@@ -2,7 +2,6 @@
 //! true, in which as many threads as ever take locks.
 
 use crate::fault::Fault;
-use crate::preempted::cpus;
 use locklab_trace::{Event, Trace};
 
 /// How much of a recording makes a program.
@@ -112,7 +111,7 @@ pub(crate) fn window(trace: &Trace, limits: &Limits) -> Result<Window, Fault> {
     }
     let (sum, run) = best;
     let mut acquisitions = limits.acquisitions;
-    if cpus(&trace.info.machine).is_some_and(|cpus| most > cpus) {
+    if trace.info.cpus().is_some_and(|cpus| most > cpus) {
         let run_ns = trace.nanoseconds(start_of(run.end).saturating_sub(start_of(run.start)));
         let wanted = sum as f64 * CROWDED_NS / run_ns.max(1.0);
         acquisitions = acquisitions.max((wanted as usize).min(CROWDED * acquisitions));

@@ -3,9 +3,8 @@
 
 use crate::error::Error;
 use crate::kinds::{Sweep, Worker};
+use locklab_host::cpu_time;
 use locklab_lab::progress::Progress;
-use nix::sys::resource::{UsageWho, getrusage};
-use nix::sys::time::TimeValLike as _;
 use std::sync::Arc;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -45,7 +44,7 @@ pub(crate) fn run<S: Sweep>(
     let (next, running) = (AtomicUsize::new(0), AtomicUsize::new(workers));
     let failed = Mutex::new(Vec::new());
     let go_on = || !interrupt.load(Ordering::Relaxed);
-    let (begun, worked) = (Instant::now(), processor_time());
+    let (begun, worked) = (Instant::now(), cpu_time::own());
     std::thread::scope(|scope| {
         for _ in 0..workers {
             scope.spawn(|| {
@@ -69,7 +68,7 @@ pub(crate) fn run<S: Sweep>(
         }
     });
     let all = begun.elapsed().as_secs_f64() * (workers * open[0].cores()) as f64;
-    let worked = processor_time().saturating_sub(worked);
+    let worked = cpu_time::own().saturating_sub(worked);
     for why in failed.into_inner().unwrap_or_default() {
         progress.note(&format!("locklab: {why}"));
     }
@@ -79,15 +78,4 @@ pub(crate) fn run<S: Sweep>(
         ));
     }
     Ok(Some((worked.as_secs_f64() / all).min(1.0)))
-}
-
-/// CPU time of this process and of its finished children, in which locks of the
-/// user's own are simulated.
-fn processor_time() -> Duration {
-    [UsageWho::RUSAGE_SELF, UsageWho::RUSAGE_CHILDREN]
-        .into_iter()
-        .filter_map(|who| getrusage(who).ok())
-        .flat_map(|usage| [usage.user_time(), usage.system_time()])
-        .map(|time| Duration::from_micros(u64::try_from(time.num_microseconds()).unwrap_or(0)))
-        .sum()
 }

@@ -54,12 +54,15 @@ pub struct Header {
     /// recording began and when it ended, in nanoseconds, as the bits of an `f64`; 0 if
     /// that is not known, as in older recordings.
     round_trips: [AtomicU64; 2],
+    /// How many CPUs the program and how many others had on average, as the bits of an
+    /// `f64`; 0 both if that is not known, as in older recordings.
+    cpus_used: [AtomicU64; 2],
     /// Zeros up to the size of a page.
     rest: [u8; REST],
 }
 
 /// What is left of the page, so that no byte of it is without a value.
-const REST: usize = FIRST - 72 - 512 - 1024 - 16;
+const REST: usize = FIRST - 72 - 512 - 1024 - 16 - 16;
 const _: () = assert!(size_of::<Header>() == FIRST);
 const _: () = assert!(core::mem::offset_of!(Header, rest) == FIRST - REST);
 
@@ -162,6 +165,7 @@ impl Header {
             machine: text(machine),
             command: text(command),
             round_trips: [AtomicU64::new(0), AtomicU64::new(0)],
+            cpus_used: [AtomicU64::new(0), AtomicU64::new(0)],
             rest: [0; REST],
         }
     }
@@ -191,6 +195,13 @@ impl Header {
     /// the recording, or at its `end`.
     pub fn note_round_trip(&self, end: bool, ns: f64) {
         self.round_trips[usize::from(end)].store(ns.to_bits(), Ordering::Relaxed);
+    }
+
+    /// Notes how many CPUs the program and how many others had on average.
+    pub fn note_cpus_used(&self, program: f64, others: f64) {
+        for (note, cpus) in self.cpus_used.iter().zip([program, others]) {
+            note.store(cpus.to_bits(), Ordering::Relaxed);
+        }
     }
 
     /// Ends the recording at `tick`, unless it is over already.
@@ -275,12 +286,22 @@ impl Fields<'_> {
 
     /// The round trips at the begin and at the end, where they are known.
     pub(crate) fn round_trips(&self) -> [Option<f64>; 2] {
-        let at = core::mem::offset_of!(Header, round_trips);
+        let round_trips = self.pair(core::mem::offset_of!(Header, round_trips));
+        round_trips.map(|ns| Some(ns).filter(|ns| ns.is_normal() && *ns > 0.0))
+    }
+
+    /// How many CPUs the program and how many others had, if that is known.
+    pub(crate) fn cpus_used(&self) -> Option<[f64; 2]> {
+        let used = self.pair(core::mem::offset_of!(Header, cpus_used));
+        let known = used.iter().all(|cpus| cpus.is_finite() && *cpus >= 0.0);
+        (known && used != [0.0, 0.0]).then_some(used)
+    }
+
+    fn pair(&self, at: usize) -> [f64; 2] {
         [at, at + 8].map(|at| {
             let mut bytes = [0; 8];
             bytes.copy_from_slice(&self.0[at..at + 8]);
-            let ns = f64::from_bits(u64::from_ne_bytes(bytes));
-            Some(ns).filter(|ns| ns.is_normal() && *ns > 0.0)
+            f64::from_bits(u64::from_ne_bytes(bytes))
         })
     }
 

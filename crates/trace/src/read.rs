@@ -56,6 +56,8 @@ pub struct Info {
     /// What a round trip between two of the machine's CPUs took when the recording began
     /// and when it ended, in nanoseconds, where that is known.
     pub round_trips: [Option<f64>; 2],
+    /// How many CPUs the program and how many others had on average, if that is known.
+    pub cpus_used: Option<[f64; 2]>,
 }
 
 /// How far apart a machine's CPUs were: the round trip of a cache line between two, in
@@ -93,6 +95,31 @@ impl Info {
     #[must_use]
     pub fn apart(&self) -> Apart {
         Apart::of(self.round_trips)
+    }
+
+    /// The number of CPUs in the name of the machine that recorded.
+    #[must_use]
+    pub fn cpus(&self) -> Option<usize> {
+        let mut words = self.machine.split([' ', ',']).rev();
+        while let Some(word) = words.next() {
+            if matches!(word, "CPU" | "CPUs") {
+                return words.next()?.parse().ok().filter(|&cpus| cpus > 0);
+            }
+        }
+        None
+    }
+
+    /// How many CPUs others had, if the program had to share the machine's with them: so
+    /// many that hardly any was free.
+    #[must_use]
+    pub fn shared_with_others(&self) -> Option<f64> {
+        /// The share of one CPU that something has on every machine.
+        const FEW: f64 = 0.1;
+        /// The share of all CPUs from which on one that is free may not be found.
+        const FULL: f64 = 0.9;
+        let [program, others] = self.cpus_used?;
+        let cpus = self.cpus()? as f64;
+        (others > FEW && program + others > FULL * cpus).then_some(others)
     }
 }
 
@@ -208,6 +235,7 @@ impl Trace {
             machine: header.machine(),
             command: header.command(),
             round_trips: header.round_trips(),
+            cpus_used: header.cpus_used(),
         };
         Ok(Self {
             info,
@@ -273,5 +301,41 @@ mod tests {
         assert_eq!(read([Some(50.0), None]).apart(), Apart::Stayed(50.0));
         assert_eq!(read([Some(60.0), Some(40.0)]).apart(), Apart::Stayed(50.0));
         assert_eq!(read([Some(0.0), Some(f64::NAN)]).apart(), Apart::Unknown);
+    }
+
+    #[test]
+    fn the_name_of_a_machine_has_its_cpus() {
+        let cpus = |machine| {
+            let header = Header::new(1.0, 1, 1, machine, "program");
+            let bytes = crate::write::file(&header, &[], 2).unwrap();
+            Trace::read(bytes).unwrap().info.cpus()
+        };
+        assert_eq!(cpus("AMD EPYC, 1 socket, 1 core, 2 CPUs"), Some(2));
+        assert_eq!(cpus("Neoverse, 64 CPUs, 2 sockets"), Some(64));
+        assert_eq!(cpus("one CPU"), None);
+        assert_eq!(cpus("a machine"), None);
+    }
+
+    #[test]
+    fn others_share_the_machine_if_hardly_a_cpu_was_free() {
+        let read = |machine, used: Option<(f64, f64)>| {
+            let header = Header::new(1.0, 1, 1, machine, "program");
+            if let Some((program, others)) = used {
+                header.note_cpus_used(program, others);
+            }
+            let bytes = crate::write::file(&header, &[], 2).unwrap();
+            Trace::read(bytes).unwrap().info.shared_with_others()
+        };
+        let two = "a maker's processor, 2 CPUs, KVM";
+        assert_eq!(read(two, Some((1.1, 0.8))), Some(0.8));
+        // As much as any system does beside.
+        assert_eq!(read(two, Some((1.9, 0.05))), None);
+        assert_eq!(read(two, Some((1.0, 0.5))), None);
+        assert_eq!(read("64 CPUs", Some((8.0, 40.0))), None);
+        assert_eq!(read("64 CPUs", Some((30.0, 33.0))), Some(33.0));
+        // Older recordings, and damaged ones.
+        assert_eq!(read(two, None), None);
+        assert_eq!(read(two, Some((f64::NAN, 2.0))), None);
+        assert_eq!(read("a machine", Some((1.1, 0.8))), None);
     }
 }

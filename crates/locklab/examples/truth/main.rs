@@ -69,7 +69,7 @@ fn main() -> Result<(), String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let locklab = root.join("target/release/locklab");
     let locklab = locklab.canonicalize().map_err(
-        |_| "there is no target/release/locklab; cargo build --release builds it and its libraries",
+        |_| "there is no target/release/locklab; cargo xtask install builds it and its libraries",
     )?;
     // The folder stays beside what is kept, so that data is made once.
     let drawn = tempfile::tempdir().map_err(|e| e.to_string())?;

@@ -2,6 +2,7 @@
 //!
 //! It must never decide what a row says, only whether a part is done again.
 
+use locklab_host::cpu_time::CpuTime;
 use locklab_native::{Native, round_trip};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
@@ -67,9 +68,10 @@ impl Place {
     /// Does a part once.
     pub(crate) fn during<T>(&self, what: impl FnOnce() -> T) -> (T, Span) {
         let before = trip(self.cpus);
-        let (since, used) = (Instant::now(), Used::now());
+        let before_it = CpuTime::now();
         let done = what();
-        let others = used.others_until(&Used::now()) / since.elapsed().as_secs_f64().max(1e-3);
+        let used = before_it.zip(CpuTime::now());
+        let others = used.map_or(0.0, |(from, to)| from.cpus_until(&to).1);
         let after = trip(self.cpus);
         let stayed = self.is(before) && self.is(after);
         let span = Span {
@@ -111,41 +113,5 @@ fn trip((a, b): (usize, usize)) -> f64 {
     match a == b {
         true => 0.0,
         false => round_trip::measure(a, b).unwrap_or(0.0),
-    }
-}
-
-/// CPU time in seconds: of all programs, and of this one with those it has run.
-struct Used {
-    all: f64,
-    own: f64,
-}
-
-impl Used {
-    fn now() -> Self {
-        let stat = std::fs::read_to_string("/proc/stat").unwrap_or_default();
-        let line = stat.lines().next().unwrap_or_default();
-        let ticks: Vec<f64> = line
-            .split_whitespace()
-            .filter_map(|n| n.parse().ok())
-            .collect();
-        // User, nice and system time, of hundredths of a second.
-        let all = ticks.iter().take(3).sum::<f64>() / 100.0;
-        let of = |who| {
-            // SAFETY: zeros are a valid `rusage`, which is ours.
-            unsafe {
-                let mut usage: libc::rusage = std::mem::zeroed();
-                libc::getrusage(who, &raw mut usage);
-                let seconds = |t: libc::timeval| t.tv_sec as f64 + t.tv_usec as f64 * 1e-6;
-                seconds(usage.ru_utime) + seconds(usage.ru_stime)
-            }
-        };
-        Self {
-            all,
-            own: of(libc::RUSAGE_SELF) + of(libc::RUSAGE_CHILDREN),
-        }
-    }
-
-    fn others_until(&self, later: &Self) -> f64 {
-        (later.all - self.all - (later.own - self.own)).max(0.0)
     }
 }
