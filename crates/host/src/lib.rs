@@ -7,7 +7,7 @@
 
 pub mod child;
 pub mod clock;
-pub mod cpu_time;
+pub mod cpu_use;
 pub mod environment;
 pub mod error;
 pub mod interrupt;

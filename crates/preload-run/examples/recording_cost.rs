@@ -150,7 +150,7 @@ fn run(
         megabytes: MEGABYTES,
         command: words.iter().map(Into::into).collect(),
         round_trip: || None,
-        cpu_time: || None,
+        cpu_use: || None,
     };
     thread::scope(|scope| {
         let program = scope.spawn(|| {

@@ -7,7 +7,7 @@
 use crate::program::{exit_number, line_of, preload};
 use crate::recorded::Recorded;
 use crate::signals;
-use locklab_host::cpu_time::CpuTime;
+use locklab_host::cpu_use::CpuUse;
 use locklab_host::environment::Environment;
 use locklab_host::error::Error;
 use locklab_preload_report::clock::{counter, has_counter, nanoseconds};
@@ -41,7 +41,7 @@ pub struct Recording {
     pub round_trip: fn() -> Option<f64>,
     /// The CPU time of all programs and of this one's children until now: other programs
     /// may have the CPUs that the program needs.
-    pub cpu_time: fn() -> Option<CpuTime>,
+    pub cpu_use: fn() -> Option<CpuUse>,
 }
 
 /// A program that is ready to be recorded.
@@ -143,7 +143,7 @@ impl ReadyToRecord {
         if let Some(ns) = before {
             header.note_round_trip(false, ns);
         }
-        let used = (self.recording.cpu_time)();
+        let used = (self.recording.cpu_use)();
         // What was recorded until a signal is still reported.
         signals::listen();
         let status = match command.spawn().and_then(signals::wait) {
@@ -154,7 +154,7 @@ impl ReadyToRecord {
                 return Err(Error::Failed(format!("{program} does not start: {e}")));
             }
         };
-        if let (Some(before), Some(after)) = (used, (self.recording.cpu_time)()) {
+        if let (Some(before), Some(after)) = (used, (self.recording.cpu_use)()) {
             let (program, others) = before.cpus_until(&after);
             header.note_cpus_used(program, others);
         }

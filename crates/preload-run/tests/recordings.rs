@@ -1,7 +1,8 @@
 //! Programs that are recorded: what is said of them is what they did.
 
-use locklab_host::cpu_time::CpuTime;
+use locklab_host::cpu_use::CpuUse;
 use locklab_preload_run::{Recorded, Recording};
+use locklab_trace::{Event, Trace};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -63,7 +64,7 @@ fn recording(folder: &Path, words: &[&str]) -> Recording {
         megabytes: 16,
         command: words.iter().map(Into::into).collect(),
         round_trip: || None,
-        cpu_time: || None,
+        cpu_use: || None,
     }
 }
 
@@ -110,6 +111,32 @@ fn each_acquisition_is_there_with_its_place_and_its_thread() {
             .all(|line| line.chars().count() <= 72 || line.starts_with("Command")),
         "{text}"
     );
+}
+
+#[test]
+fn of_a_thread_that_acquires_and_releases_in_turn_both_are_timed() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(program) = PROGRAM.as_ref() else {
+        return;
+    };
+    record(recording(
+        folder.path(),
+        &[program.to_str().unwrap(), "two"],
+    ));
+    let trace = Trace::read(std::fs::read(folder.path().join("recording")).unwrap()).unwrap();
+    let mut timed = [0, 0];
+    for thread in &trace.threads {
+        let mut releases = false;
+        for (_, event) in trace.events(thread) {
+            match event {
+                Event::Acquired => releases = false,
+                Event::Released => releases = true,
+                Event::Cost { .. } => timed[usize::from(releases)] += 1,
+                _ => {}
+            }
+        }
+    }
+    assert!(timed.iter().all(|&times| times > 0), "{timed:?}");
 }
 
 #[test]
@@ -271,9 +298,9 @@ fn it_says_if_others_had_the_cpus_that_the_program_needed() {
     let folder = tempfile::tempdir().unwrap();
     let shared = Recording {
         // On a machine of any size nothing is left.
-        cpu_time: || {
+        cpu_use: || {
             let before = BEFORE.swap(false, Relaxed);
-            Some(CpuTime {
+            Some(CpuUse {
                 at_ns: if before { 0 } else { 1_000_000_000 },
                 all: Duration::from_secs(if before { 0 } else { 100_001 }),
                 own: Duration::from_secs(u64::from(!before)),

@@ -15,11 +15,14 @@ impl Reading<'_> {
         let counts = self.counts(tick);
         let used = &mut self.uses[asks.lock];
         used.waiters = used.waiters.saturating_sub(1);
-        if let Some(woke) = used.woke.take()
-            && counts
+        // A thread that was awake may have the lock several times until the woken one runs.
+        if let Some(woke) = used.waking.or(used.woke)
             && asks.since < woke
         {
-            self.wakes.ran(tick - woke);
+            (used.waking, used.woke) = (None, None);
+            if counts {
+                self.wakes.ran(tick - woke);
+            }
         }
         // Another thread may have come later, and first.
         let overtaken = used.acquired >= asks.since && used.acquired > 0;

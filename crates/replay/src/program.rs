@@ -150,9 +150,10 @@ pub struct Recorded {
     pub recorder_ns: f64,
     /// What an acquisition took of a lock that was free, without the recorder.
     pub free_ns: f64,
-    /// What a call took that woke a thread, and how long after its end that ran,
-    /// in nanoseconds, if there were enough.
-    pub wake_ns: Option<(f64, f64)>,
+    /// What a call took that woke a thread, in nanoseconds, if there were enough.
+    pub wake_call_ns: Option<f64>,
+    /// How long after its end that ran, in nanoseconds, if there were enough.
+    pub wake_ns: Option<f64>,
     /// What a call took that found nobody to wake, in nanoseconds, if there were
     /// enough.
     pub call_ns: Option<f64>,

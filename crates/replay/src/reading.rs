@@ -22,7 +22,9 @@ pub(crate) struct Use {
     pub(crate) last: Option<usize>,
     /// The thread that acquired or released it last, also as a reader.
     pub(crate) touched: Option<usize>,
-    /// When the last release began that may have woken a waiter.
+    /// When the release began that goes on and may wake a waiter.
+    pub(crate) waking: Option<u64>,
+    /// When the last release began that woke a waiter, which does not have the lock yet.
     pub(crate) woke: Option<u64>,
 }
 
@@ -259,7 +261,7 @@ impl<'a> Reading<'a> {
                 self.given_up(thread, lock, tick);
                 let awaited = self.uses[lock].waiters > 0;
                 if awaited {
-                    self.uses[lock].woke = Some(tick);
+                    self.uses[lock].waking = Some(tick);
                 }
                 self.running[thread].releases = Some(Releases {
                     lock,
@@ -292,8 +294,12 @@ impl<'a> Reading<'a> {
                         }
                     }
                     let woke = awaited && self.wakes.released(took);
-                    if awaited && !woke && self.uses[lock].woke == Some(since) {
-                        self.uses[lock].woke = None;
+                    // Unless the waiter has the lock meanwhile.
+                    if awaited
+                        && self.uses[lock].waking.take_if(|at| *at == since).is_some()
+                        && woke
+                    {
+                        self.uses[lock].woke = Some(since);
                     }
                     self.running[thread].operations += took;
                 }

@@ -33,8 +33,10 @@ pub(crate) struct Wakes {
 /// What they cost, in ticks, as far as that is known.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Costs {
-    /// The mean time of a call that woke a thread, and from its end until that ran.
-    pub(crate) wake: Option<(u64, u64)>,
+    /// The mean time of a call that woke a thread.
+    pub(crate) wake_call: Option<u64>,
+    /// From its end until that ran.
+    pub(crate) wake: Option<u64>,
     /// The median time of a call that found nobody to wake.
     pub(crate) call: Option<u64>,
 }
@@ -83,14 +85,16 @@ impl Wakes {
 
     /// What is known, where there were enough.
     pub(crate) fn costs(mut self) -> Costs {
-        let wake = mean(&mut self.calls).zip(mean(&mut self.until));
+        let wake_call = mean(&mut self.calls);
+        let wake = wake_call.zip(mean(&mut self.until));
         let middle = self.fruitless.len() / 2;
         let call = match self.fruitless.len() {
             0..FEWEST => None,
             _ => Some(*self.fruitless.select_nth_unstable(middle).1),
         };
         Costs {
-            wake: wake.map(|(call, until)| (call, until.saturating_sub(call))),
+            wake_call,
+            wake: wake.map(|(call, until)| until.saturating_sub(call)),
             call,
         }
     }
@@ -122,7 +126,18 @@ mod tests {
             wakes.released(9_000_000);
             wakes.ran(9_000_000);
         }
-        assert_eq!(wakes.costs().wake, Some((10_000, 15_000)));
+        let costs = wakes.costs();
+        assert_eq!((costs.wake_call, costs.wake), (Some(10_000), Some(15_000)));
+    }
+
+    #[test]
+    fn what_a_call_takes_is_known_without_when_the_woken_thread_ran() {
+        let mut wakes = Wakes::new(20, 1.0);
+        for _ in 0..50 {
+            wakes.released(10_000);
+        }
+        let costs = wakes.costs();
+        assert_eq!((costs.wake_call, costs.wake), (Some(10_000), None));
     }
 
     #[test]

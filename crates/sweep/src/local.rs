@@ -3,7 +3,7 @@
 
 use crate::error::Error;
 use crate::kinds::{Sweep, Worker};
-use locklab_host::cpu_time;
+use locklab_host::cpu_use;
 use locklab_lab::progress::Progress;
 use std::sync::Arc;
 use std::sync::Mutex;
@@ -44,7 +44,7 @@ pub(crate) fn run<S: Sweep>(
     let (next, running) = (AtomicUsize::new(0), AtomicUsize::new(workers));
     let failed = Mutex::new(Vec::new());
     let go_on = || !interrupt.load(Ordering::Relaxed);
-    let (begun, worked) = (Instant::now(), cpu_time::own());
+    let (begun, worked) = (Instant::now(), cpu_use::own());
     std::thread::scope(|scope| {
         for _ in 0..workers {
             scope.spawn(|| {
@@ -68,7 +68,7 @@ pub(crate) fn run<S: Sweep>(
         }
     });
     let all = begun.elapsed().as_secs_f64() * (workers * open[0].cores()) as f64;
-    let worked = cpu_time::own().saturating_sub(worked);
+    let worked = cpu_use::own().saturating_sub(worked);
     for why in failed.into_inner().unwrap_or_default() {
         progress.note(&format!("locklab: {why}"));
     }

@@ -155,8 +155,9 @@ pub enum Event<'a> {
 }
 
 impl Event<'_> {
-    /// One operation of so many of a thread is timed for [`Event::Cost`].
-    pub const COST_EVERY: u32 = 64;
+    /// One operation of so many of a thread is timed for [`Event::Cost`]. An odd number, so
+    /// that of a thread that acquires and releases in turn both are.
+    pub const COST_EVERY: u32 = 63;
     /// After so many nanoseconds without a record, or more where asking takes long, the
     /// system is asked for [`Event::Switches`]: a thread that has lost its CPU does not
     /// have it back sooner.

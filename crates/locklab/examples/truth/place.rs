@@ -2,7 +2,7 @@
 //!
 //! It must never decide what a row says, only whether a part is done again.
 
-use locklab_host::cpu_time::CpuTime;
+use locklab_host::cpu_use::CpuUse;
 use locklab_native::{Native, round_trip};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
@@ -68,9 +68,9 @@ impl Place {
     /// Does a part once.
     pub(crate) fn during<T>(&self, what: impl FnOnce() -> T) -> (T, Span) {
         let before = trip(self.cpus);
-        let before_it = CpuTime::now();
+        let before_it = CpuUse::now();
         let done = what();
-        let used = before_it.zip(CpuTime::now());
+        let used = before_it.zip(CpuUse::now());
         let others = used.map_or(0.0, |(from, to)| from.cpus_until(&to).1);
         let after = trip(self.cpus);
         let stayed = self.is(before) && self.is(after);

@@ -7,7 +7,7 @@
 use crate::cli::Common;
 use crate::output::print;
 use clap::Args;
-use locklab_host::cpu_time::CpuTime;
+use locklab_host::cpu_use::CpuUse;
 use locklab_host::error::Error;
 use locklab_native::round_trip;
 use locklab_preload_run::{FromPerf, Recorded, Recording};
@@ -59,7 +59,7 @@ pub fn record(args: &RecordArgs, common: &Common) -> Result<ExitCode, Error> {
         megabytes: args.megabytes,
         command: args.command.clone(),
         round_trip: round_trip::here,
-        cpu_time: CpuTime::now,
+        cpu_use: CpuUse::now,
     }
     .ready()?;
     if common.dry_run {

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 /// CPU time until a moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CpuTime {
+pub struct CpuUse {
     /// The moment, on [`clock::now`](crate::clock::now), in nanoseconds.
     pub at_ns: u64,
     /// Of all programs, with what a hypervisor took from this machine.
@@ -20,7 +20,7 @@ pub struct CpuTime {
     pub own: Duration,
 }
 
-impl CpuTime {
+impl CpuUse {
     /// Until now; `None` where the kernel does not say, as without `/proc`.
     #[must_use]
     pub fn now() -> Option<Self> {
@@ -75,7 +75,7 @@ mod tests {
 
     #[test]
     fn what_others_had_is_what_this_process_had_not() {
-        let of = |ms: [u64; 3]| CpuTime {
+        let of = |ms: [u64; 3]| CpuUse {
             at_ns: 1_000_000 * ms[0],
             all: Duration::from_millis(ms[1]),
             own: Duration::from_millis(ms[2]),
