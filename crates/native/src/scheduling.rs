@@ -11,8 +11,12 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// How often each is measured.
 const ROUNDS: u32 = 500;
-/// For how long the waker lets the sleeper sleep, ns.
-const ASLEEP: u64 = 100_000;
+/// For how long the waker lets the sleeper sleep, at least and at most, ns. How long a
+/// wake-up takes depends on it, because an idle CPU sleeps deeper with time; waits for
+/// locks are of these lengths.
+const ASLEEP: [f64; 2] = [10_000.0, 100_000.0];
+/// For how many lengths in between.
+const LENGTHS: u32 = 10;
 
 /// The costs, in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -23,16 +27,19 @@ pub struct Scheduling {
     pub wake_call: f64,
     /// From the end of that call until the woken thread runs.
     pub wake: f64,
+    /// How many times as long the slowest tenth of these takes as the quickest tenth.
+    pub wake_spread: f64,
 }
 
 impl Scheduling {
-    /// As figures of a machine file, in its unit.
+    /// As figures of a machine file, in their units.
     #[must_use]
-    pub fn figures(&self) -> [(&'static str, f64); 3] {
+    pub fn figures(&self) -> [(&'static str, f64); 4] {
         [
             ("scheduler.call_us", self.call / 1e3),
             ("scheduler.wake_call_us", self.wake_call / 1e3),
             ("scheduler.wake_us", self.wake / 1e3),
+            ("scheduler.wake_spread", self.wake_spread.clamp(1.0, 100.0)),
         ]
     }
 
@@ -40,9 +47,9 @@ impl Scheduling {
     /// default.
     #[must_use]
     pub fn table(&self) -> String {
-        let lines = self.figures().map(|(key, us)| {
+        let lines = self.figures().map(|(key, value)| {
             let key = key.trim_start_matches("scheduler.");
-            format!("{key} = {{ value = {us:.2}, source = \"measured: futex calls\" }}\n")
+            format!("{key} = {{ value = {value:.2}, source = \"measured: futex calls\" }}\n")
         });
         format!("\n[scheduler]\n{}", lines.concat())
     }
@@ -73,7 +80,7 @@ pub fn measure(a: usize, b: usize) -> Option<Scheduling> {
                 let start = clock::now();
                 NativePlatform::wait(&never, 0);
                 calls.push((clock::now() - start) as f64);
-                while clock::now() - start < ASLEEP {
+                while clock::now() - start < asleep(round) {
                     std::hint::spin_loop();
                 }
                 let start = clock::now();
@@ -92,17 +99,26 @@ pub fn measure(a: usize, b: usize) -> Option<Scheduling> {
         });
         (wakes, calls) = waker.join().unwrap_or_default();
     });
-    let of = |values: Vec<f64>| median(values);
+    let mut wake_calls: Vec<f64> = wakes.iter().map(|(call, _)| *call as f64).collect();
+    let mut wakes: Vec<f64> = wakes.iter().map(|(_, wake)| *wake as f64).collect();
+    let quick = quantile(&mut wakes, 0.1)?;
     Some(Scheduling {
-        call: of(calls)?,
-        wake_call: of(wakes.iter().map(|(call, _)| *call as f64).collect())?,
-        wake: of(wakes.iter().map(|(_, wake)| *wake as f64).collect())?,
+        call: quantile(&mut calls, 0.5)?,
+        wake_call: quantile(&mut wake_calls, 0.5)?,
+        wake: quantile(&mut wakes, 0.5)?,
+        wake_spread: quantile(&mut wakes, 0.9)? / quick.max(1.0),
     })
 }
 
-fn median(mut values: Vec<f64>) -> Option<f64> {
+/// For how long the sleeper sleeps in a round, ns: each length as often, in proportion.
+fn asleep(round: u32) -> u64 {
+    let part = f64::from(round % LENGTHS) / f64::from(LENGTHS - 1);
+    (ASLEEP[0] * (ASLEEP[1] / ASLEEP[0]).powf(part)) as u64
+}
+
+fn quantile(values: &mut [f64], part: f64) -> Option<f64> {
     values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied()
+    values.get((values.len() as f64 * part) as usize).copied()
 }
 
 #[cfg(test)]
@@ -115,13 +131,27 @@ mod tests {
             call: 200.0,
             wake_call: 7100.0,
             wake: 6600.0,
+            wake_spread: 2.5,
         };
         assert_eq!(
             found.table(),
             "\n[scheduler]\n\
              call_us = { value = 0.20, source = \"measured: futex calls\" }\n\
              wake_call_us = { value = 7.10, source = \"measured: futex calls\" }\n\
-             wake_us = { value = 6.60, source = \"measured: futex calls\" }\n"
+             wake_us = { value = 6.60, source = \"measured: futex calls\" }\n\
+             wake_spread = { value = 2.50, source = \"measured: futex calls\" }\n"
         );
+    }
+
+    #[test]
+    fn sleepers_sleep_as_long_as_waits_for_locks_last() {
+        let lengths: Vec<u64> = (0..LENGTHS).map(asleep).collect();
+        assert_eq!((lengths[0], lengths[9]), (10_000, 100_000));
+        assert!(lengths.windows(2).all(|pair| pair[0] < pair[1]));
+        assert_eq!(asleep(LENGTHS), lengths[0]);
+        let mut values = [3.0, 1.0, 2.0, 4.0];
+        assert_eq!(quantile(&mut values, 0.5), Some(3.0));
+        assert_eq!(quantile(&mut values, 0.1), Some(1.0));
+        assert_eq!(quantile(&mut [], 0.5), None);
     }
 }

@@ -6,6 +6,7 @@
 //! thread leaves its CPU because it pauses.
 
 use crate::machine::Machine;
+use crate::rng::Rng;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 
@@ -40,7 +41,10 @@ pub(crate) struct Hypervisor {
     pub(crate) kick: u64,
     /// A kick for which nobody waits.
     pub(crate) fruitless: u64,
-    pub(crate) wake: u64,
+    /// The median, from the end of a kick until the one who halted runs.
+    wake: u64,
+    /// By what factor the slowest tenth of these differs from the quickest.
+    wake_spread: f64,
 }
 
 impl Hypervisor {
@@ -73,6 +77,7 @@ impl Hypervisor {
             kick: us("vm.kick_us"),
             fruitless: us("vm.kick_us"),
             wake: us("vm.wake_us"),
+            wake_spread: 1.0,
         }
     }
 
@@ -89,8 +94,21 @@ impl Hypervisor {
             kick: us("scheduler.wake_call_us"),
             fruitless: us("scheduler.call_us"),
             wake: us("scheduler.wake_us"),
+            wake_spread: machine.get("scheduler.wake_spread"),
             ..Self::new(machine, threads, hardware)
         }
+    }
+
+    /// From the end of a kick until the one who halted runs. It differs from wake-up to
+    /// wake-up: if all took as long, threads that are woken one after the other would
+    /// keep a step that on hardware they soon lose.
+    pub(crate) fn wake(&self, rng: &Rng) -> u64 {
+        if self.wake_spread <= 1.0 {
+            return self.wake;
+        }
+        // The middle eight tenths of all factors are this far apart.
+        let tenths = (rng.unit() - 0.5) / 0.8;
+        (self.wake as f64 * self.wake_spread.powf(tenths)) as u64
     }
 
     /// The longest that a ready CPU waits if every other uses its slice.
@@ -106,4 +124,38 @@ impl Hypervisor {
 /// A figure in microseconds as cycles.
 fn cycles(machine: &Machine, key: &str) -> u64 {
     (machine.get(key) * 1e3 * machine.get("core.clock_ghz")) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nine_in_ten_wake_ups_take_so_many_times_as_long_as_one_in_ten() {
+        let machine = Machine::builtin("epyc-7763-2s").unwrap();
+        let machine = machine.with("scheduler.wake_spread", 3.0).unwrap();
+        let system = Hypervisor::of_system(&machine, 2, &[0, 1]);
+        let rng = Rng::new(1);
+        let mut wakes: Vec<u64> = (0..10_001).map(|_| system.wake(&rng)).collect();
+        wakes.sort_unstable();
+        let [tenth, median, nine_tenths] = [1000, 5000, 9000].map(|place| wakes[place] as f64);
+        let us = machine.get("core.clock_ghz") * 1e3;
+        assert!(
+            (median / us - machine.get("scheduler.wake_us")).abs() < 0.1,
+            "{median}"
+        );
+        assert!(
+            (nine_tenths / tenth - 3.0).abs() < 0.2,
+            "{tenth} {nine_tenths}"
+        );
+    }
+
+    #[test]
+    fn without_a_spread_all_take_as_long() {
+        let machine = Machine::builtin("epyc-7763-2s").unwrap();
+        let machine = machine.with("scheduler.wake_spread", 1.0).unwrap();
+        let system = Hypervisor::of_system(&machine, 2, &[0, 1]);
+        let rng = Rng::new(1);
+        assert_eq!(system.wake(&rng), system.wake(&rng));
+    }
 }

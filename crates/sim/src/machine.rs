@@ -151,7 +151,8 @@ figures! {
     "scheduler.call_us", "us", 0.0..=1000.0, false, Some(0.2), "a futex call that neither sleeps nor wakes; that a wait takes until it looks at the word";
     "scheduler.sleep_us", "us", 0.0..=1000.0, false, Some(0.8), "from that look until the CPU is free for another thread";
     "scheduler.wake_call_us", "us", 0.0..=1000.0, false, Some(1.0), "a futex call that wakes a thread";
-    "scheduler.wake_us", "us", 0.0..=10000.0, false, Some(3.0), "from the end of that call until the woken one runs, on an idle CPU";
+    "scheduler.wake_us", "us", 0.0..=10000.0, false, Some(3.0), "median, from the end of that call until the woken one runs, on an idle CPU";
+    "scheduler.wake_spread", "factor", 1.0..=100.0, false, Some(2.0), "how many times as long the slowest tenth of these takes as the quickest tenth";
 }
 
 /// A modelled machine. Made by [`Machine::parse`], [`Machine::read`] or

@@ -192,7 +192,9 @@ pub(crate) fn kick(engine: &Engine, word: usize) {
     };
     let now = now + hypervisor.kick;
     let (who, _) = halted.remove(place);
-    engine.queue.push(now + hypervisor.wake, Kind::Wake, who);
+    engine
+        .queue
+        .push(now + hypervisor.wake(&engine.rng), Kind::Wake, who);
     engine.time.set(now);
 }
 
@@ -206,7 +208,9 @@ pub(crate) fn kick_all(engine: &Engine, word: usize) {
     halted.retain(|&(who, awaited)| {
         if awaited == word {
             now += hypervisor.kick - hypervisor.fruitless.min(hypervisor.kick);
-            engine.queue.push(now + hypervisor.wake, Kind::Wake, who);
+            engine
+                .queue
+                .push(now + hypervisor.wake(&engine.rng), Kind::Wake, who);
         }
         awaited != word
     });

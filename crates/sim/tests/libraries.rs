@@ -4,9 +4,9 @@ mod programs;
 
 use locklab_replay::{Program, Step};
 use locklab_sim::{
-    Machine, Scenario, Subject, Workload, can_be_simulated, library_locks, simulate,
+    Machine, Scenario, Subject, Waiters, Workload, can_be_simulated, library_locks, simulate,
 };
-use programs::{acquire, program, release, run, run_under, turn};
+use programs::{acquire, program, release, run, run_on, run_under, turn};
 
 fn read(outside: u64, inside: u64) -> [Step; 4] {
     let (lock, shared) = (0, true);
@@ -131,4 +131,28 @@ fn a_program_of_glibc_shares_its_rwlocks_and_no_mutex() {
     ]
     .map(|lock| run_under(&plain, lock, 4).unwrap());
     assert_eq!(all, alone);
+}
+
+#[test]
+fn a_queue_whose_waiters_sleep_finds_its_way_out_of_a_convoy() {
+    // A wake-up takes as long as a waiter spins before it sleeps. If all took the same,
+    // each would come too late for the next, for ever after one long section.
+    let mut turns = turn(600, 2500).repeat(100);
+    turns.extend(turn(600, 100_000));
+    let program = program(&[&turns[..]; 2], 1, 0);
+    let rate = |spread| {
+        let machine = Machine::builtin("flat-16").unwrap();
+        let spin_ns = 1000.0 * machine.get("core.pause_cycles") / machine.get("core.clock_ghz");
+        let slow = [
+            ("scheduler.wake_us", 1.05 * spin_ns / 1e3),
+            ("scheduler.wake_spread", spread),
+        ];
+        let machine = slow.into_iter().fold(machine, |machine, (key, value)| {
+            machine.with(key, value).unwrap()
+        });
+        let lock = Subject::Lock("malthusian", Waiters::SpinThenPark);
+        run_on(&machine, &program, lock, 2).unwrap().rate
+    };
+    let (same, differ) = (rate(1.0), rate(2.5));
+    assert!(differ > 2.0 * same, "{same} {differ}");
 }

@@ -72,8 +72,20 @@ pub(crate) fn run_under(
     cpus: usize,
 ) -> Result<Replayed, SimError> {
     let machine = Machine::builtin("flat-16").unwrap();
+    // Wake-ups that differ would hide small differences between locks.
+    let machine = machine.with("scheduler.wake_spread", 1.0).unwrap();
+    run_on(&machine, program, lock, cpus)
+}
+
+/// On a machine of one's own.
+pub(crate) fn run_on(
+    machine: &Machine,
+    program: &Program,
+    lock: Subject<'_>,
+    cpus: usize,
+) -> Result<Replayed, SimError> {
     replay(&Replay {
-        machine: &machine,
+        machine,
         lock,
         program,
         roles: &program.cast(None, 1),
