@@ -181,7 +181,7 @@ impl Slices {
             replay: plan
                 .replay
                 .clone()
-                .map(|replay| (replay, plan.calibration.unit_ns)),
+                .map(|replay| (replay, plan.calibration.step_ns())),
             settle,
             length,
             slices: Vec::new(),

@@ -182,7 +182,7 @@ impl Plan {
     pub fn replaying(spec: Spec, replay: Replay, native: &Native) -> Result<Self, PlanError> {
         let beat = Beat::of(native);
         let calibration = native.calibration;
-        let replay = replay.with_acts_of(act_ns(calibration.unit_ns));
+        let replay = replay.with_acts_of(act_ns(calibration.step_ns()));
         Self::replay(spec, replay, &native.topology, calibration, beat)
     }
 

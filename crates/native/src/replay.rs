@@ -1,11 +1,11 @@
 //! A recorded program in the form in which workers run it again: its lengths in
-//! units of this machine, and which thread each worker is.
+//! steps of this machine, and which thread each worker is.
 //!
 //! It must never change what a thread does or in which order; only threads that
 //! scale may be more or fewer than were recorded.
 
 use crate::error::PlanError;
-use crate::work::Section;
+use crate::work::steps;
 use locklab_document::number;
 use locklab_host::clock;
 use locklab_judge::fork_seed;
@@ -16,7 +16,7 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 /// What a worker does next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Act {
-    /// It computes so many units.
+    /// It computes so many steps.
     Compute(u64),
     /// It acquires the lock of this place.
     Acquire { place: u32, shared: bool },
@@ -36,7 +36,7 @@ pub struct Replay {
     program: Program,
     /// The file that it is from.
     file: String,
-    /// What a piece of work takes here beside its units, in nanoseconds.
+    /// What a piece of work takes here beside its steps, in nanoseconds.
     act_ns: f64,
 }
 
@@ -56,7 +56,7 @@ impl Replay {
         })
     }
 
-    /// The same, where a piece of work takes so long beside its units.
+    /// The same, where a piece of work takes so long beside its steps.
     pub(crate) fn with_acts_of(self, act_ns: f64) -> Self {
         Self { act_ns, ..self }
     }
@@ -111,15 +111,15 @@ impl Replay {
         cast
     }
 
-    /// The parts of all workers, where a unit takes `unit_ns`.
-    pub(crate) fn parts(&self, workers: usize, unit_ns: f64, seed: u64) -> Vec<Part> {
+    /// The parts of all workers, where a step takes `step_ns`.
+    pub(crate) fn parts(&self, workers: usize, step_ns: f64, seed: u64) -> Vec<Part> {
         let mut acts: BTreeMap<usize, Vec<Act>> = BTreeMap::new();
         let cast = self.cast(workers, seed);
         let parts = cast.into_iter().map(|Role { thread, start }| Part {
             acts: acts
                 .entry(thread)
                 .or_insert_with(|| {
-                    of_steps(&self.program.threads[thread].steps, unit_ns, self.act_ns)
+                    of_steps(&self.program.threads[thread].steps, step_ns, self.act_ns)
                 })
                 .clone(),
             start,
@@ -127,12 +127,12 @@ impl Replay {
         parts.collect()
     }
 
-    /// Of each lock by how many units a section is longer if another worker had it, if
+    /// Of each lock by how many steps a section is longer if another worker had it, if
     /// that was recorded.
-    pub(crate) fn moved(&self, unit_ns: f64) -> Vec<Option<u64>> {
-        let units = |ns: f64| (ns / unit_ns).round() as u64;
+    pub(crate) fn moved(&self, step_ns: f64) -> Vec<Option<u64>> {
+        let in_steps = |ns: f64| (ns / step_ns).round() as u64;
         let locks = self.program.locks.iter();
-        locks.map(|lock| lock.moved_ns.map(units)).collect()
+        locks.map(|lock| lock.moved_ns.map(in_steps)).collect()
     }
 
     /// Number of channels.
@@ -203,9 +203,9 @@ impl Replay {
     }
 }
 
-/// What a piece of work takes beside its units: to find out what the next act is, and
+/// What a piece of work takes beside its steps: to find out what the next act is, and
 /// how long it lasts, both of which no processor foresees.
-pub(crate) fn act_ns(unit_ns: f64) -> f64 {
+pub(crate) fn act_ns(step_ns: f64) -> f64 {
     const PIECES: u64 = 4096;
     const ROUNDS: usize = 20;
     let lengths = (0..PIECES).map(|piece| 1 + fork_seed(piece, 0) % 24);
@@ -217,15 +217,16 @@ pub(crate) fn act_ns(unit_ns: f64) -> f64 {
     let acts: Vec<Act> = lengths
         .clone()
         .zip(0..)
-        .flat_map(|(units, piece)| [Act::Compute(units), other(piece)])
+        .flat_map(|(length, piece)| [Act::Compute(length), other(piece)])
         .collect();
-    let (section, mut others) = (Section::default(), [0_u64; 2]);
+    let mut others = [0_u64; 2];
     let round = |others: &mut [u64; 2]| {
         let start = clock::now();
         for act in &acts {
             match *act {
-                // SAFETY: the section is ours alone.
-                Act::Compute(units) => unsafe { section.units(units) },
+                Act::Compute(length) => {
+                    std::hint::black_box(steps(length));
+                }
                 Act::Post(..) => others[0] += 1,
                 _ => others[1] += 1,
             }
@@ -234,8 +235,8 @@ pub(crate) fn act_ns(unit_ns: f64) -> f64 {
     };
     let least = (0..ROUNDS).map(|_| round(&mut others)).min().unwrap_or(0);
     std::hint::black_box(others);
-    let units = lengths.sum::<u64>() as f64 * unit_ns;
-    ((least as f64 - units) / PIECES as f64).clamp(0.0, 50.0)
+    let alone = lengths.sum::<u64>() as f64 * step_ns;
+    ((least as f64 - alone) / PIECES as f64).clamp(0.0, 50.0)
 }
 
 /// A worker's part: what it does again and again, and with which it begins.
@@ -245,11 +246,11 @@ pub(crate) struct Part {
     pub(crate) start: usize,
 }
 
-fn of_steps(steps: &[Step], unit_ns: f64, act_ns: f64) -> Vec<Act> {
+fn of_steps(steps: &[Step], step_ns: f64, act_ns: f64) -> Vec<Act> {
     let mut shares: BTreeMap<u32, bool> = BTreeMap::new();
     let act = |step: &Step| match *step {
         // What the act itself takes is part of what was recorded.
-        Step::Work(ns) => Act::Compute(((ns as f64 - act_ns).max(0.0) / unit_ns).round() as u64),
+        Step::Work(ns) => Act::Compute(((ns as f64 - act_ns).max(0.0) / step_ns).round() as u64),
         Step::Acquire { lock, shared } => {
             shares.insert(lock, shared);
             Act::Acquire {

@@ -5,6 +5,7 @@
 use crate::replay::Act;
 use crate::stage::{Stage, sleep_exactly};
 use crate::turn::{Done, Kind, Taken, Turns, Worker};
+use crate::work::steps;
 use locklab_locks::{NativePlatform, RawLock};
 use std::cell::Cell;
 
@@ -63,15 +64,14 @@ impl<'a, L: RawLock<NativePlatform>> Replayed<'a, L> {
             let handoff = unsafe { place.head.as_ref() }.enter(worker.me);
             done.handoffs += u64::from(handoff);
             if handoff && place.moved > 0 {
-                // SAFETY: the section is ours alone.
-                unsafe { worker.private.units_outside(place.moved) };
+                std::hint::black_box(steps(place.moved));
             }
         }
     }
 
     /// Goes on until it is about to acquire, or the slice is over: a thread may
     /// only wait for others, or post to them.
-    fn go_on(&self, worker: &Worker<'a>) {
+    fn go_on(&self) {
         while !self.stage.clockwork.is_over() {
             let at = self.at.get();
             match self.next() {
@@ -79,19 +79,16 @@ impl<'a, L: RawLock<NativePlatform>> Replayed<'a, L> {
                     self.at.set(at);
                     return;
                 }
-                act => self.alone(act, |units| {
-                    // SAFETY: the section is ours alone.
-                    unsafe { worker.private.units_outside(units) };
-                }),
+                act => self.alone(act),
             }
         }
     }
 
     /// What needs no lock.
     #[inline(always)]
-    fn alone(&self, act: Act, compute: impl FnMut(u64)) {
+    fn alone(&self, act: Act) {
         match act {
-            Act::Compute(units) => self.stage.compute(units, compute),
+            Act::Compute(steps) => self.stage.compute(steps),
             Act::Await(channel) => self.stage.receive(channel),
             Act::Post(channel, times) => self.stage.channels[channel as usize].post(times),
             Act::Idle(ns) => self.stage.idle(ns),
@@ -109,7 +106,7 @@ impl<'a, L: RawLock<NativePlatform>> Turns<'a, L> for Replayed<'a, L> {
             stage,
             lock: std::marker::PhantomData,
         };
-        replayed.go_on(worker);
+        replayed.go_on();
         replayed
     }
 
@@ -146,15 +143,14 @@ impl<'a, L: RawLock<NativePlatform>> Turns<'a, L> for Replayed<'a, L> {
                     }
                     held -= 1;
                 }
-                // SAFETY: the section is ours alone.
-                act => self.alone(act, |units| unsafe { worker.private.units_outside(units) }),
+                act => self.alone(act),
             }
         }
         done
     }
 
     #[inline(always)]
-    fn outside(&mut self, worker: &Worker<'a>) {
-        self.go_on(worker);
+    fn outside(&mut self, _: &Worker<'a>) {
+        self.go_on();
     }
 }

@@ -91,18 +91,18 @@ impl Request {
     /// The parts of the workers in the program that they replay.
     pub(crate) fn parts(&self) -> Vec<Part> {
         match &self.replay {
-            Some((replay, unit_ns)) => {
-                replay.parts(self.threads, *unit_ns, fork_seed(self.seed, TURNS))
+            Some((replay, step_ns)) => {
+                replay.parts(self.threads, *step_ns, fork_seed(self.seed, TURNS))
             }
             None => Vec::new(),
         }
     }
 
-    /// Of each lock by how many units a section is longer if another worker had it, if
+    /// Of each lock by how many steps a section is longer if another worker had it, if
     /// that was recorded.
     pub(crate) fn moved(&self) -> Vec<Option<u64>> {
         match &self.replay {
-            Some((replay, unit_ns)) => replay.moved(*unit_ns),
+            Some((replay, step_ns)) => replay.moved(*step_ns),
             None => Vec::new(),
         }
     }

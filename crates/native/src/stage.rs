@@ -7,7 +7,9 @@
 use crate::clockwork::Clockwork;
 use crate::rendezvous::{wait, wake_all};
 use crate::replay::Part;
+use crate::work::steps;
 use locklab_host::clock;
+use std::hint::black_box;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
@@ -57,7 +59,7 @@ impl Channel {
 /// How long a worker waits or sleeps between two looks at the clock.
 const LOOK: Duration = Duration::from_micros(500);
 /// How much it computes between them.
-const UNITS: u64 = 20_000;
+const STEPS: u64 = 20_000;
 
 /// Lets this thread sleep for as long as it asks, and not for up to 50 µs longer, which
 /// is the system's default: recorded sleeps are often that short.
@@ -73,15 +75,15 @@ impl Stage<'_> {
         self.clockwork.is_over()
     }
 
-    pub(crate) fn compute(&self, mut units: u64, mut compute: impl FnMut(u64)) {
-        while units > UNITS {
-            compute(UNITS);
-            units -= UNITS;
+    pub(crate) fn compute(&self, mut count: u64) {
+        while count > STEPS {
+            black_box(steps(STEPS));
+            count -= STEPS;
             if self.over() {
                 return;
             }
         }
-        compute(units);
+        black_box(steps(count));
     }
 
     pub(crate) fn idle(&self, ns: u64) {
