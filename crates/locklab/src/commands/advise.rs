@@ -136,7 +136,7 @@ pub fn run(args: &AdviseArgs, common: &Common) -> Result<ExitCode, Error> {
     question.fewer = recordings.fewer(&program, &machine)?;
     machine = here::as_recorded(machine, &program.recorded)?;
     if question.machines == [question.here.clone()] {
-        question.machines = vec![machine.clone()];
+        question.machines = here::places(&machine, trace.info.apart())?;
     }
     question.here = machine;
     let checked = self::program(trace, SPLIT_LOCKS, true).map_err(|fault| failed(file, fault))?;

@@ -65,10 +65,11 @@ pub(super) fn measured(
         }
         machine.description += &format!(
             ", and what futexes cost, measured now: {:.1} µs for a call, {:.1} µs to wake, {:.1} µs \
-             until the woken one runs; on a busy machine that is not what a program meets",
+             until the woken one runs (the slowest tenth {:.1} times as long as the quickest); on a busy machine that is not what a program meets",
             scheduling.call / 1e3,
             scheduling.wake_call / 1e3,
-            scheduling.wake / 1e3
+            scheduling.wake / 1e3,
+            scheduling.wake_spread
         );
     }
     Ok(machine)
@@ -93,6 +94,30 @@ fn with_transfers(mut machine: Machine, ns: f64) -> Result<Machine, Error> {
         machine = machine.with(key, ns).map_err(Error::Failed)?;
     }
     Ok(machine)
+}
+
+/// The machine in each place where its CPUs were while it recorded. If the host of a
+/// virtual machine moved them meanwhile, the recording is of both places, where locks
+/// differ, and neither is the mean of the two.
+pub(super) fn places(machine: &Machine, apart: Apart) -> Result<Vec<Machine>, Error> {
+    let [near, _, far] = TRANSFERS.map(|key| machine.get(key));
+    let Apart::Moved(trips) = apart else {
+        return Ok(vec![machine.clone()]);
+    };
+    // Of CPUs at several distances it is not known which were moved.
+    if near != far {
+        return Ok(vec![machine.clone()]);
+    }
+    let in_place = |trip: f64| {
+        let mut there = with_transfers(machine.clone(), trip / 2.0)?;
+        there.name = format!("{} at {:.0} ns", machine.name, trip / 2.0);
+        there.description += &format!(
+            "; while its CPUs were {:.0} ns apart, as for a part of the recording",
+            trip / 2.0
+        );
+        Ok(there)
+    };
+    trips.into_iter().map(in_place).collect()
 }
 
 /// How many times what the model has a recorded wake-up may take: beyond that the
@@ -123,21 +148,23 @@ pub(super) fn as_recorded(mut machine: Machine, recorded: &Recorded) -> Result<M
     }
     let us = |key| 1e3 * machine.get(key);
     let (own_call, own_wake) = (us("scheduler.wake_call_us"), us("scheduler.wake_us"));
-    let plausible =
-        |&(call, wake): &(f64, f64)| call <= PLAUSIBLE * own_call && wake <= PLAUSIBLE * own_wake;
-    let Some((call, wake)) = recorded.wake_ns.filter(plausible) else {
-        return Ok(machine);
-    };
-    let mut machine = machine
-        .with("scheduler.wake_call_us", call / 1e3)
-        .map_err(Error::Failed)?;
-    machine.description += &format!("; as recorded, {:.1} µs to wake a thread", call / 1e3);
+    if let Some(call) = recorded.wake_call_ns
+        && call <= PLAUSIBLE * own_call
+    {
+        machine = machine
+            .with("scheduler.wake_call_us", call / 1e3)
+            .map_err(Error::Failed)?;
+        machine.description += &format!("; as recorded, {:.1} µs to wake a thread", call / 1e3);
+    }
     // With more threads than CPUs it waited for a CPU too.
-    if recorded.preempted_ns < 0.01 * recorded.work_ns {
+    if let Some(wake) = recorded.wake_ns
+        && wake <= PLAUSIBLE * own_wake
+        && recorded.preempted_ns < 0.01 * recorded.work_ns
+    {
         machine = machine
             .with("scheduler.wake_us", wake / 1e3)
             .map_err(Error::Failed)?;
-        machine.description += &format!(", {:.1} µs until it ran", wake / 1e3);
+        machine.description += &format!("; as recorded, {:.1} µs until it ran", wake / 1e3);
     }
     Ok(machine)
 }
@@ -206,4 +233,34 @@ fn wait_for(apart: Apart, interrupt: &AtomicBool) -> Result<(), String> {
         std::thread::sleep(Duration::from_millis(300));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use locklab_advise::generic;
+
+    #[test]
+    fn a_machine_whose_cpus_were_moved_is_asked_about_in_both_places() {
+        let machine = generic(2).unwrap();
+        let both = places(&machine, Apart::Moved([60.0, 440.0])).unwrap();
+        let there: Vec<_> = both
+            .iter()
+            .map(|there| (there.name.as_str(), TRANSFERS.map(|key| there.get(key))))
+            .collect();
+        assert_eq!(
+            there,
+            [
+                ("the machine that recorded at 30 ns", [30.0; 3]),
+                ("the machine that recorded at 220 ns", [220.0; 3])
+            ]
+        );
+        let same = vec![machine.clone()];
+        assert_eq!(places(&machine, Apart::Stayed(60.0)).unwrap(), same);
+        assert_eq!(places(&machine, Apart::Unknown).unwrap(), same);
+        // Which of its CPUs were moved is not known.
+        let server = Machine::builtin("epyc-7763-2s").unwrap();
+        let moved = Apart::Moved([60.0, 440.0]);
+        assert_eq!(places(&server, moved).unwrap(), vec![server.clone()]);
+    }
 }
