@@ -45,6 +45,9 @@ pub(crate) struct Hypervisor {
     wake: u64,
     /// By what factor the slowest tenth of these differs from the quickest.
     wake_spread: f64,
+    /// Whether that is the time of an idle hardware thread: without one, who is woken is
+    /// ready at once.
+    wakes_the_idle: bool,
 }
 
 impl Hypervisor {
@@ -78,6 +81,7 @@ impl Hypervisor {
             fruitless: us("vm.kick_us"),
             wake: us("vm.wake_us"),
             wake_spread: 1.0,
+            wakes_the_idle: false,
         }
     }
 
@@ -95,14 +99,19 @@ impl Hypervisor {
             fruitless: us("scheduler.call_us"),
             wake: us("scheduler.wake_us"),
             wake_spread: machine.get("scheduler.wake_spread"),
+            wakes_the_idle: true,
             ..Self::new(machine, threads, hardware)
         }
     }
 
-    /// From the end of a kick until the one who halted runs. It differs from wake-up to
+    /// From the end of a kick until the one who halted is ready. It differs from wake-up to
     /// wake-up: if all took as long, threads that are woken one after the other would
     /// keep a step that on hardware they soon lose.
     pub(crate) fn wake(&self, rng: &Rng) -> u64 {
+        let idle = |hardware: &Hardware| hardware.running.get() == NOBODY;
+        if self.wakes_the_idle && self.shared && !self.hardware.iter().any(idle) {
+            return 0;
+        }
         if self.wake_spread <= 1.0 {
             return self.wake;
         }
@@ -148,6 +157,23 @@ mod tests {
             (nine_tenths / tenth - 3.0).abs() < 0.2,
             "{tenth} {nine_tenths}"
         );
+    }
+
+    #[test]
+    fn where_no_cpu_is_idle_a_woken_thread_is_ready_at_once() {
+        let machine = Machine::builtin("epyc-7763-2s").unwrap();
+        let system = Hypervisor::of_system(&machine, 4, &[0, 1]);
+        let rng = Rng::new(1);
+        assert!(system.wake(&rng) > 0, "both are idle");
+        for hardware in &system.hardware {
+            hardware.running.set(3);
+        }
+        assert_eq!(system.wake(&rng), 0);
+        let virtual_machine = Hypervisor::new(&machine, 4, &[0, 1]);
+        for hardware in &virtual_machine.hardware {
+            hardware.running.set(3);
+        }
+        assert!(virtual_machine.wake(&rng) > 0);
     }
 
     #[test]
