@@ -134,7 +134,7 @@ pub fn run(args: &AdviseArgs, common: &Common) -> Result<ExitCode, Error> {
         machine = here::measured(machine, native, trace.info.apart())?;
     }
     question.fewer = recordings.fewer(&program, &machine)?;
-    machine = here::as_recorded(machine, &program.recorded)?;
+    machine = here::as_recorded(machine, &program.recorded, trace.info.apart())?;
     if question.machines == [question.here.clone()] {
         question.machines = here::places(&machine, trace.info.apart())?;
     }

@@ -128,12 +128,23 @@ const PLAUSIBLE: f64 = 10.0;
 /// recorded, and what fetching a lock that another thread had, if the recording has enough of them: on a
 /// machine that is not idle, and in some virtual machines from minute to minute, that is
 /// several times what it is at another time.
-pub(super) fn as_recorded(mut machine: Machine, recorded: &Recorded) -> Result<Machine, Error> {
+pub(super) fn as_recorded(
+    mut machine: Machine,
+    recorded: &Recorded,
+    apart: Apart,
+) -> Result<Machine, Error> {
     // Where all are as far apart; otherwise it is not known which they were.
     let [near, _, far] = TRANSFERS.map(|key| machine.get(key));
     if let Some(fetch) = recorded.fetch_ns
         && near == far
     {
+        // No line takes longer than there and back, as measured when it was recorded; what
+        // does is other data that came with it, as after a sleep.
+        let fetch = match apart {
+            Apart::Stayed(trip) => fetch.min(trip),
+            Apart::Moved([one, two]) => fetch.min(one.max(two)),
+            Apart::Unknown => fetch,
+        };
         machine = with_transfers(machine, fetch)?;
         machine.description +=
             &format!("; as recorded, {fetch:.0} ns to fetch a lock that another thread had");
@@ -239,6 +250,22 @@ fn wait_for(apart: Apart, interrupt: &AtomicBool) -> Result<(), String> {
 mod tests {
     use super::*;
     use locklab_advise::generic;
+
+    #[test]
+    fn fetching_a_lock_takes_no_longer_than_a_round_trip() {
+        let transfer = |fetch_ns, apart| {
+            let recorded = Recorded {
+                fetch_ns: Some(fetch_ns),
+                ..Recorded::default()
+            };
+            let machine = as_recorded(generic(2).unwrap(), &recorded, apart).unwrap();
+            machine.get("transfer.remote_ns")
+        };
+        assert_eq!(transfer(233.0, Apart::Stayed(52.0)), 52.0);
+        assert_eq!(transfer(40.0, Apart::Stayed(52.0)), 40.0);
+        assert_eq!(transfer(233.0, Apart::Moved([52.0, 190.0])), 190.0);
+        assert_eq!(transfer(233.0, Apart::Unknown), 233.0);
+    }
 
     #[test]
     fn a_machine_whose_cpus_were_moved_is_asked_about_in_both_places() {

@@ -74,7 +74,7 @@ impl<'a> Recordings<'a> {
         let few = read_as(file, trace, false)?;
         Ok(Some(Fewer {
             growth: Growth::between(&few, program),
-            here: here::as_recorded(machine.clone(), &few.recorded)?,
+            here: here::as_recorded(machine.clone(), &few.recorded, trace.info.apart())?,
             program: read_as(file, trace, true)?,
         }))
     }
