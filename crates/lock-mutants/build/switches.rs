@@ -7,9 +7,9 @@ use std::path::Path;
 use syn::spanned::Spanned;
 use syn::visit_mut::{self, VisitMut};
 use syn::{
-    Attribute, BinOp, Block, Expr, ExprIf, ExprWhile, Field, File, GenericArgument, ImplItem,
-    ImplItemFn, Item, ItemFn, Lit, Member, Meta, Pat, ReturnType, Signature, Stmt, Type, UnOp,
-    parse_quote,
+    Arm, Attribute, BinOp, Block, Expr, ExprIf, ExprWhile, Field, File, GenericArgument, ImplItem,
+    ImplItemFn, Item, ItemFn, Lit, Local, Member, Meta, Pat, ReturnType, Signature, Stmt, Type,
+    UnOp, parse_quote,
 };
 
 /// The names of constants that are integers, and the fields of structs.
@@ -110,6 +110,9 @@ const ACCESSES: [&str; 27] = [
 /// Calls whose arguments say how long is paused or how often is read.
 const PAUSES: [&str; 4] = ["relax_for", "Reads", "Relax", "from_ref"];
 
+/// What a site is called that changes nothing, but notes that it is passed.
+const BRANCH: &str = "branch";
+
 /// Functions that only models call, or which make constants of a model.
 const OF_MODELS: [&str; 1] = ["about_to_wrap"];
 
@@ -197,8 +200,7 @@ impl Switches {
             BinOp::Shr(_) => (quote!(<<), true),
             _ => return None,
         };
-        let has_let = |side: &Expr| side.to_token_stream().to_string().contains("let ");
-        if has_let(left) || has_let(right) {
+        if takes_apart(left) || takes_apart(right) {
             return None;
         }
         let site = self.site(op.span(), format!("{} -> {new}", op.to_token_stream()));
@@ -206,10 +208,10 @@ impl Switches {
             BinOp::Eq(_) | BinOp::Ne(_) => {
                 parse_quote!((crate::switch::on(#site) != (#left #op #right)))
             }
-            _ if bound => parse_quote!({
+            _ if bound => parse_quote!(({
                 let (left, right) = (#left, #right);
                 if crate::switch::on(#site) { left #new right } else { left #op right }
-            }),
+            })),
             _ => {
                 parse_quote!((if crate::switch::on(#site) { #left #new #right } else { #left #op #right }))
             }
@@ -219,8 +221,7 @@ impl Switches {
     /// A condition that is always true, and never.
     fn condition(&mut self, at: Span, condition: &mut Expr, always: bool) {
         let never = self.site(at, "condition always false");
-        let has_let = condition.to_token_stream().to_string().contains("let ");
-        *condition = if has_let {
+        *condition = if takes_apart(condition) {
             parse_quote!(#condition && !crate::switch::on(#never))
         } else if always {
             let always = self.site(at, "condition always true");
@@ -228,6 +229,16 @@ impl Switches {
         } else {
             parse_quote!(crate::switch::force(u32::MAX, #never, #condition))
         };
+    }
+
+    /// A sign at the beginning of a branch that is taken without a condition of its
+    /// own: it changes nothing.
+    fn branch(&mut self, at: Span, body: &mut Expr) {
+        let is_macro = matches!(body, Expr::Macro(_));
+        if !is_macro {
+            let site = self.site(at, BRANCH);
+            *body = parse_quote!({ crate::switch::reach(#site); #body });
+        }
     }
 
     /// Whether a statement is a call or an assignment that may be left out.
@@ -276,6 +287,17 @@ impl Switches {
             let site = self.site(at, "answer negated");
             *tail = parse_quote!((crate::switch::on(#site) != (#tail)));
         }
+    }
+}
+
+/// Whether a condition, or a part of it, takes a value apart, which it must do where it
+/// stands.
+fn takes_apart(condition: &Expr) -> bool {
+    match condition {
+        Expr::Let(_) => true,
+        Expr::Binary(of) => takes_apart(&of.left) || takes_apart(&of.right),
+        Expr::Paren(of) => takes_apart(&of.expr),
+        _ => false,
     }
 }
 
@@ -380,6 +402,19 @@ impl VisitMut for Switches {
         self.condition(at, &mut of.cond, false);
     }
 
+    fn visit_arm_mut(&mut self, arm: &mut Arm) {
+        let at = arm.span();
+        visit_mut::visit_arm_mut(self, arm);
+        self.branch(at, &mut arm.body);
+    }
+
+    fn visit_local_mut(&mut self, local: &mut Local) {
+        visit_mut::visit_local_mut(self, local);
+        if let Some((_, other)) = local.init.as_mut().and_then(|init| init.diverge.as_mut()) {
+            self.branch(other.span(), other);
+        }
+    }
+
     fn visit_stmt_mut(&mut self, statement: &mut Stmt) {
         let at = statement.span();
         visit_mut::visit_stmt_mut(self, statement);
@@ -407,10 +442,10 @@ impl VisitMut for Switches {
             Expr::Unary(of) if matches!(of.op, UnOp::Not(_)) => {
                 let inner = &of.expr;
                 let site = self.site(at, "! -> nothing");
-                Some(parse_quote!({
+                Some(parse_quote!(({
                     let value = #inner;
                     if crate::switch::on(#site) { value } else { !value }
-                }))
+                })))
             }
             Expr::Lit(of) => match &of.lit {
                 Lit::Int(_) => {

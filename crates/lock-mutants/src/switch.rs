@@ -15,9 +15,16 @@ pub struct Site {
     pub line: u32,
     /// The column, from 1.
     pub column: u32,
-    /// What was there and what is.
+    /// What was there and what is; [`BRANCH`].
     pub change: &'static str,
 }
+
+/// The change of a site that changes nothing: the beginning of a branch.
+pub const BRANCH: &str = "branch";
+/// Of a condition, the change that makes it true.
+pub const ALWAYS_TRUE: &str = "condition always true";
+/// Of a condition, the change that makes it false.
+pub const ALWAYS_FALSE: &str = "condition always false";
 
 /// Every switch, by its number from 1.
 pub use crate::sites::SITES;
@@ -48,6 +55,14 @@ fn pass(number: u32, found: bool) {
             passed.insert((number, found));
         }
     });
+}
+
+/// A branch is taken.
+#[inline(always)]
+pub fn reach(number: u32) {
+    if ON.get() == 0 {
+        pass(number, true);
+    }
 }
 
 /// Whether this switch is on.

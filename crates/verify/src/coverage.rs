@@ -164,6 +164,21 @@ pub struct Share {
     pub of: usize,
 }
 
+/// What the models have found of a branch of the source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Branch {
+    /// No model comes there.
+    NotReached,
+    /// One does; it has no condition, or one of which more is not noted.
+    Reached,
+    /// Its condition is never true.
+    NeverTrue,
+    /// Its condition is never false.
+    NeverFalse,
+    /// Its condition is true, and false.
+    BothWays,
+}
+
 /// The table of one lock.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Covered {
@@ -173,10 +188,46 @@ pub struct Covered {
     pub operations: Share,
     /// Of those that can end in two ways, both.
     pub both_ways: Share,
+    /// Branches of the source: conditions that are true and false, and what is
+    /// entered without a condition, as an arm of a `match`. None, unless they were
+    /// asked for ([`crate::Options::branches`]).
+    pub branches: Share,
     /// The words by the names of the source, and what values each has had.
     pub values: Vec<(String, String)>,
     /// What is not reached.
     pub holes: Vec<Hole>,
+}
+
+impl Covered {
+    /// Adds branches of the lock's source, with what its models have found there.
+    pub(crate) fn add_branches(
+        &mut self,
+        lock: &str,
+        branches: impl IntoIterator<Item = (Place, Branch)>,
+    ) {
+        for (place, found) in branches {
+            self.branches.of += 1;
+            let what = match found {
+                Branch::Reached | Branch::BothWays => {
+                    self.branches.reached += 1;
+                    continue;
+                }
+                Branch::NotReached => "is executed",
+                Branch::NeverTrue => "is true",
+                Branch::NeverFalse => "is false",
+            };
+            let mut hole = hole(place.file, place.line, what);
+            let known = self.holes.iter();
+            if known
+                .map(|hole| (&hole.line, hole.what))
+                .any(|known| known == (&hole.line, what))
+            {
+                continue;
+            }
+            hole.because = because(lock, &hole);
+            self.holes.push(hole);
+        }
+    }
 }
 
 /// Calls of which a lock has all or none; with those that can say no.

@@ -133,12 +133,12 @@ impl<'a> Mutant<'a> {
 pub(crate) fn try_mutants(
     locks: &[Candidate],
     passed: &[Vec<Passed>],
+    switched: &[Switched],
     results: &mut [LockResult],
     options: Options,
     total: &AtomicUsize,
     tell: &(dyn Fn(String) + Sync),
 ) {
-    let switched = switched(locks, results, options, total, tell);
     let jobs: Vec<(usize, Mutant<'_>)> = passed
         .iter()
         .enumerate()
@@ -153,7 +153,8 @@ pub(crate) fn try_mutants(
             let of = of.into_iter().map(Mutant::Of);
             let planted = planted::in_source(&locks[lock].name).map(Mutant::In);
             let other = locks[lock].mutants.iter().map(Mutant::Other);
-            let by = switched[lock].mutants().map(Mutant::By);
+            let by = switched[lock].mutants().filter(|_| options.source);
+            let by = by.map(Mutant::By);
             let all = of.chain(planted).chain(other).chain(by);
             all.map(move |mutant| (lock, mutant))
         })
@@ -179,7 +180,7 @@ pub(crate) fn try_mutants(
 
 /// The copies with switches of the locks that keep their promises, each with
 /// the switches that its models pass.
-fn switched(
+pub(crate) fn switched(
     locks: &[Candidate],
     results: &[LockResult],
     options: Options,
@@ -187,8 +188,8 @@ fn switched(
     tell: &(dyn Fn(String) + Sync),
 ) -> Vec<Switched> {
     let copies = locks.iter().zip(results).map(|(lock, result)| {
-        let copy =
-            (options.source && lock.drawn && result.holds()).then(|| Switched::of(&lock.name));
+        let asked = options.source || options.branches;
+        let copy = (asked && lock.drawn && result.holds()).then(|| Switched::of(&lock.name));
         copy.flatten().unwrap_or_default()
     });
     let mut copies: Vec<Switched> = copies.collect();

@@ -12,6 +12,9 @@ pub struct Options {
     pub mutants: bool,
     /// Of locks of the catalogue, also every token of the source that can be.
     pub source: bool,
+    /// Of locks of the catalogue, also find which branches of the source some
+    /// execution takes.
+    pub branches: bool,
     /// OS threads that explore at once.
     pub workers: usize,
     /// The most executions of one property, all bounds together.
@@ -45,6 +48,7 @@ impl Default for Options {
         Self {
             mutants: false,
             source: false,
+            branches: false,
             workers: std::thread::available_parallelism().map_or(1, usize::from),
             executions: EXECUTIONS,
             mutant_executions: EXECUTIONS,

@@ -5,13 +5,15 @@
 //! Must never put a switch on outside the process of its mutant.
 
 use crate::copies::models;
+use crate::coverage::Branch;
 use crate::explore::{Limits, explore_within, pruning};
 use crate::isolate::isolated;
 use crate::journal::Place;
 use crate::property::Property;
 use crate::source;
-use locklab_lock_mutants::switch::{self, SITES};
-use std::collections::BTreeSet;
+use locklab_lock_mutants::switch::{self, ALWAYS_FALSE, ALWAYS_TRUE, BRANCH, SITES};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
 /// A switch, by its number from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -107,10 +109,53 @@ impl Switched {
         self.passed.push(passed);
     }
 
+    /// All that some model passes.
+    fn all_passed(&self) -> BTreeSet<Switch> {
+        self.passed.iter().flatten().copied().collect()
+    }
+
     /// Every mutant that a model can look at.
     pub(crate) fn mutants(&self) -> impl Iterator<Item = Switch> + use<> {
-        let all: BTreeSet<Switch> = self.passed.iter().flatten().copied().collect();
-        all.into_iter()
+        let all = self.all_passed().into_iter();
+        all.filter(|switch| switch.change() != BRANCH)
+    }
+
+    /// The conditions and the branches without one of these source files, and what
+    /// the models have found there.
+    pub(crate) fn branches(&self, files: &[String]) -> Vec<(Place, Branch)> {
+        let passed = self.all_passed();
+        let structure_of = self.properties.first().map_or(&[][..], |p| p.structure_of);
+        let is_of = |file: &str| structure_of.is_empty() || structure_of.contains(&file);
+        let mut ways: BTreeMap<Place, Vec<(&str, bool)>> = BTreeMap::new();
+        for number in 1..=SITES.len() {
+            let switch = Switch(number as u32);
+            let (place, change) = (switch.place(), switch.change());
+            let is_of_file = is_of(place.file)
+                && files
+                    .iter()
+                    .any(|file| Path::new(place.file).ends_with(file));
+            if is_of_file && [ALWAYS_TRUE, ALWAYS_FALSE, BRANCH].contains(&change) {
+                let found = passed.contains(&switch);
+                ways.entry(place).or_default().push((change, found));
+            }
+        }
+        let branch = |ways: &[(&str, bool)]| {
+            // What changes a condition is passed where the condition is not that.
+            let of = |name| ways.iter().find(|(change, _)| *change == name);
+            let found = |name| of(name).is_some_and(|(_, found)| *found);
+            // Of a loop's condition, and of one that takes a value apart, it is noted
+            // only where it is true.
+            let both = of(ALWAYS_TRUE).is_some() && of(ALWAYS_FALSE).is_some();
+            match ways.iter().any(|(_, found)| *found) {
+                false => Branch::NotReached,
+                true if !both => Branch::Reached,
+                true if !found(ALWAYS_FALSE) => Branch::NeverTrue,
+                true if !found(ALWAYS_TRUE) => Branch::NeverFalse,
+                true => Branch::BothWays,
+            }
+        };
+        let places = ways.into_iter();
+        places.map(|(place, ways)| (place, branch(&ways))).collect()
     }
 
     /// The promises of the lock with this switch on that can tell it from the

@@ -4,7 +4,7 @@
 use crate::candidate::{Candidate, UnknownLock};
 use crate::coverage::{Coverage, Covered};
 use crate::explore::{Explored, Failure, Outcome};
-use crate::mutants::try_mutants;
+use crate::mutants::{switched, try_mutants};
 use crate::options::{Options, in_parallel};
 use crate::property::Property;
 use crate::random::{self, Drawn};
@@ -111,8 +111,27 @@ pub fn verify_these(
             dead: Vec::new(),
         })
         .collect();
+    let switched = switched(locks, &results, options, &total, &tell);
+    if options.branches {
+        for (((lock, copy), passed), result) in
+            locks.iter().zip(&switched).zip(&passed).zip(&mut results)
+        {
+            if copy.models() > 0 {
+                let branches = copy.branches(&source_files(passed));
+                result.covered.add_branches(&lock.name, branches);
+            }
+        }
+    }
     if options.mutants {
-        try_mutants(locks, &passed, &mut results, options, &total, &tell);
+        try_mutants(
+            locks,
+            &passed,
+            &switched,
+            &mut results,
+            options,
+            &total,
+            &tell,
+        );
     }
     results
 }
@@ -135,10 +154,15 @@ fn covered(lock: &str, passed: &[Passed]) -> Covered {
     for passed in passed {
         all.add(&passed.coverage);
     }
+    all.covered(lock, &source_files(passed))
+}
+
+/// The files whose operations the models of a lock are there to show needed.
+fn source_files(passed: &[Passed]) -> Vec<String> {
     let mutants = passed.iter().flat_map(|passed| &passed.mutants);
     let files: BTreeSet<_> = mutants.map(|mutant| mutant.place.file).collect();
     let name = |file: &str| source::name_of(file).unwrap_or(file).to_owned();
-    all.covered(lock, &files.into_iter().map(name).collect::<Vec<_>>())
+    files.into_iter().map(name).collect()
 }
 
 /// A piece of work on a lock.

@@ -13,6 +13,7 @@ fn check(names: &[&str], mutants: bool, executions: u64) -> Vec<LockResult> {
     let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
     let options = Options {
         mutants,
+        branches: true,
         executions,
         schedules: 20,
         ..Options::default()

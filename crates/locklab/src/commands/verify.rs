@@ -86,7 +86,7 @@ pub struct VerifyArgs {
     /// Also print what the models of each lock reach, and what they do not
     ///
     /// That is: calls with each of their answers, operations of the source and
-    /// their results, and the kinds of values that words take.
+    /// their results, branches, and the kinds of values that words take.
     #[arg(long)]
     pub coverage: bool,
     /// Also write every step of each failure to this file
@@ -115,6 +115,7 @@ pub fn run(args: &VerifyArgs, common: &Common) -> Result<ExitCode, Error> {
     let options = Options {
         mutants: args.mutants,
         source: args.source,
+        branches: args.coverage,
         executions,
         mutant_executions: executions,
         schedules: match args.schedules {

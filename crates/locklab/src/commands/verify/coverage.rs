@@ -17,14 +17,16 @@ pub(super) fn coverage(locks: &[LockResult]) -> String {
             of(covered.calls),
             of(covered.operations),
             of(covered.both_ways),
+            of(covered.branches),
             unexplained.count().to_string(),
         ]
     });
     let columns = vec![
-        Column::words("coverage of", 24),
-        Column::new("calls", 9),
+        Column::words("coverage of", 20),
+        Column::new("calls", 7),
         Column::new("operations", 12),
         Column::new("both ways", 11),
+        Column::new("branches", 10),
         Column::new("unexplained", 12),
     ];
     let table = Table::new(columns, rows.collect());
@@ -35,7 +37,8 @@ pub(super) fn coverage(locks: &[LockResult]) -> String {
     };
     line(format_args!(
         "calls: with each answer. operations: of the lock's source. both ways:\n\
-         compare-and-swaps that succeed and fail, waits that wait and do not."
+         compare-and-swaps that succeed and fail, waits that wait and do not.\n\
+         branches: of the source; conditions that are true and false."
     ));
     for lock in locks {
         for hole in &lock.covered.holes {
