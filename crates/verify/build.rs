@@ -61,6 +61,14 @@ const TYPES: &[(&str, &str)] = &[
         "subject::timed::<P, super::MODULE::Tas<P>>(|()| true)",
     ),
     (
+        "tas-word tas.rs",
+        "subject::timed::<P, super::MODULE::TasWord<P>>(|()| true)",
+    ),
+    (
+        "ttas-word tas.rs",
+        "subject::timed::<P, super::MODULE::TtasWord<P>>(|()| true)",
+    ),
+    (
         "ttas tas.rs",
         "subject::timed::<P, super::MODULE::Ttas<P>>(|()| true)",
     ),
@@ -77,12 +85,20 @@ const TYPES: &[(&str, &str)] = &[
         "subject::timed::<P, super::MODULE::VirtSpin<P>>(|()| true)",
     ),
     (
+        "virt-spin-delay virt_spin.rs",
+        "subject::timed::<P, super::MODULE::VirtSpinDelay<P>>(|()| true)",
+    ),
+    (
         "virt-spin-backoff virt_spin.rs",
         "subject::timed::<P, super::MODULE::VirtSpinBackoff<P, 2>>(|()| true)",
     ),
     (
         "mplock/ticket.rs",
         "subject::big::<P, locklab_locks::mplock::Mplock<super::MODULE::TicketQueue<P, super::MODULE::Packed<P>, 4>, P>>()",
+    ),
+    (
+        "mplock-ticket-padded mplock/ticket.rs",
+        "subject::big::<P, locklab_locks::mplock::Mplock<super::MODULE::TicketQueue<P, super::MODULE::Padded<P>, 4>, P>>()",
     ),
     (
         "twa.rs",
@@ -131,6 +147,10 @@ const TYPES: &[(&str, &str)] = &[
     (
         "futex.rs",
         "subject::subject::<P, super::MODULE::Futex<P>>()",
+    ),
+    (
+        "futex-adaptive futex.rs",
+        "subject::subject::<P, super::MODULE::FutexAdaptive<P>>()",
     ),
     (
         "mplock/anderson.rs",

@@ -327,6 +327,11 @@ fn bugs_of_the_levels_of_nodes_break_a_promise() {
             "level > NESTING",
             "nesting of three CPUs",
         ),
+        (
+            "node);\n\tatomic_store_explicit(depth, level, memory_order_relaxed);",
+            "node);",
+            "fifo, again and again",
+        ),
     ] {
         let message = said_of_bug("qspinlock.c", old, new, promise);
         assert!(!message.is_empty(), "{new}");

@@ -67,6 +67,12 @@ pub enum Wrong {
     Held,
     /// The levels are miscounted.
     Levels,
+    /// A thread has done so much on its way in, and has neither the lock nor a place
+    /// that it keeps.
+    NoPlace {
+        /// How much is promised to suffice.
+        most: u32,
+    },
     /// A waiter was overtaken more often than it can be.
     Overtaken {
         /// How often it was overtaken.
@@ -86,6 +92,13 @@ impl fmt::Display for Wrong {
             Self::GivesUpEarly => "an acquisition is given up before its time",
             Self::Held => "the lock is wrong about who holds it",
             Self::Levels => "levels are miscounted",
+            Self::NoPlace { most } => {
+                return write!(
+                    f,
+                    "after {most} accesses a thread that wants the lock keeps no place, \
+                     and others still overtake it"
+                );
+            }
             Self::Overtaken { times, most } => {
                 return write!(
                     f,
@@ -107,6 +120,9 @@ pub struct Interface {
     /// this thread has not yet seen undone: all that ended since it held the
     /// lock alone for the last time.
     pub sequentially_consistent: bool,
+    /// How many accesses a thread makes at most, whatever the others do, before it has
+    /// the lock or waits where it keeps its place; `None`: any number.
+    pub accesses: Option<u32>,
     /// How often a thread that waits may be overtaken by those that came after
     /// it; `None`: any number of times.
     pub overtakes: Option<u32>,
@@ -118,6 +134,8 @@ struct UnderWay {
     operation: Operation,
     /// The number of the event that began it.
     began: u64,
+    /// The accesses that it has made.
+    accesses: u32,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -193,7 +211,11 @@ impl Reference {
             }
             _ => true,
         };
-        thread.under_way.push(UnderWay { operation, began });
+        thread.under_way.push(UnderWay {
+            operation,
+            began,
+            accesses: 0,
+        });
         if held { Ok(()) } else { Err(Wrong::NotHeld) }
     }
 
@@ -210,6 +232,24 @@ impl Reference {
         }
     }
 
+    /// Thread `who` is about to access memory.
+    ///
+    /// # Errors
+    /// It has done so too often, if it is on its way in and keeps no place yet.
+    pub fn accesses(&mut self, who: usize) -> Result<(), Wrong> {
+        let thread = &mut self.threads[who];
+        let placed = thread.waits.is_some();
+        let (Some(last), Some(most)) = (thread.under_way.last_mut(), self.interface.accesses)
+        else {
+            return Ok(());
+        };
+        last.accesses += 1;
+        if last.operation == Operation::Lock && !placed && last.accesses > most {
+            return Err(Wrong::NoPlace { most });
+        }
+        Ok(())
+    }
+
     /// The last operation that thread `who` has begun answers. `in_time`: an
     /// acquisition that is given up could have had more time.
     ///
@@ -221,7 +261,9 @@ impl Reference {
     pub fn end(&mut self, who: usize, answer: Answer, in_time: bool) -> Result<(), Wrong> {
         self.now += 1;
         let under_way = self.threads[who].under_way.pop();
-        let UnderWay { operation, began } = under_way.expect("an operation has begun");
+        let UnderWay {
+            operation, began, ..
+        } = under_way.expect("an operation has begun");
         let result = self.judged(who, operation, began, answer, in_time);
         let now = self.now;
         let thread = &mut self.threads[who];

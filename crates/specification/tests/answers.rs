@@ -9,6 +9,7 @@ const MUTEX: Interface = Interface {
     recursive: false,
     detects_deadlocks: false,
     sequentially_consistent: true,
+    accesses: None,
     overtakes: Some(0),
 };
 
@@ -135,4 +136,27 @@ fn who_comes_later_enters_later() {
     call(&mut lock, 0, Unlock, Done).unwrap();
     let overtaken = Wrong::Overtaken { times: 1, most: 0 };
     assert_eq!(call(&mut lock, 2, TryLock, Done), Err(overtaken));
+}
+
+#[test]
+fn who_comes_keeps_a_place_after_so_many_accesses() {
+    let bounded = Interface {
+        accesses: Some(2),
+        overtakes: None,
+        ..MUTEX
+    };
+    let mut waits = lock(bounded);
+    waits.begin(0, Lock).unwrap();
+    waits.accesses(0).unwrap();
+    waits.accesses(0).unwrap();
+    let mut goes_on = waits.clone();
+    assert_eq!(goes_on.accesses(0), Err(Wrong::NoPlace { most: 2 }));
+    // One that waits may look as often as it likes, and so may one that has it.
+    waits.waits(0);
+    (0..9).for_each(|_| waits.accesses(0).unwrap());
+    waits.end(0, Done, true).unwrap();
+    (0..9).for_each(|_| waits.accesses(0).unwrap());
+    // An attempt is over by itself.
+    waits.begin(1, TryLock).unwrap();
+    (0..9).for_each(|_| waits.accesses(1).unwrap());
 }

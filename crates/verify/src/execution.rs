@@ -16,6 +16,7 @@ use locklab_locks::{HELD_LOCKS, HeldLocks, MAX_CPUS, Parking, QueueNodes, Visibl
 pub(crate) use setting::{NoNode, Setting};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeSet, VecDeque};
+use std::rc::Rc;
 use std::sync::atomic::Ordering;
 
 /// The most threads that a model may have, loom's own included.
@@ -67,6 +68,8 @@ struct Record {
     interrupts: [RefCell<Option<Interrupt>>; MAX_THREADS],
     /// What runs on a thread before one of its accesses: each is tried.
     at_any_access: [RefCell<Option<Interrupt>>; MAX_THREADS],
+    /// What runs on a thread before each of its accesses.
+    at_each_access: [RefCell<Option<Rc<dyn Fn()>>>; MAX_THREADS],
     /// Before which access, of all executions and of this one; and before which
     /// after that, if one is put there again.
     interrupt_at: Cell<[u32; 2]>,
@@ -250,6 +253,7 @@ pub(crate) fn begin() {
             r.time[cpu].set(0);
             r.interrupts[cpu].take();
             r.at_any_access[cpu].take();
+            r.at_each_access[cpu].take();
             r.delayed[cpu].take();
             r.chosen[cpu].set(0);
             r.moves[cpu].set(0);
@@ -329,8 +333,22 @@ pub(crate) fn interrupt_nowhere() {
     RECORD.with(|r| r.at_any_access[cpu()].take());
 }
 
+/// Calls `handler` before each access of this thread from here on.
+pub(crate) fn before_each_access(handler: impl Fn() + 'static) {
+    RECORD.with(|r| *r.at_each_access[cpu()].borrow_mut() = Some(Rc::new(handler)));
+}
+
+/// Nothing is called so any more.
+pub(crate) fn before_no_access() {
+    RECORD.with(|r| r.at_each_access[cpu()].take());
+}
+
 /// A thread is about to access memory.
 pub(crate) fn access(here: Place) {
+    let each = RECORD.with(|r| r.at_each_access[cpu()].borrow().clone());
+    if let Some(each) = each {
+        each();
+    }
     let handler = RECORD.with(|r| {
         let handler = r.at_any_access[cpu()].borrow_mut();
         let armed = !r.quiet.get() && handler.is_some();

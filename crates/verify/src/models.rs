@@ -23,8 +23,8 @@ use crate::property::{
     overtaking_in_queue, passed_over_in_queue, passes_a_sleeping_head, promises,
     queue_goes_meanwhile, read_write, reader_without_number, readers_at_the_limit,
     readers_of_each_count, readers_of_one_count, readers_wait, readers_wrap,
-    refused_beside_another, resilient, running_keep_place, short_lived, taken_meanwhile, timed,
-    virtualized, without_node, writer_tries,
+    refused_beside_another, resilient, running_keep_place, short_lived, short_lived_in_one_node,
+    taken_meanwhile, timed, virtualized, without_node, writer_tries,
 };
 use crate::subject::{self, Subject, subject};
 use std::sync::Arc;
@@ -112,6 +112,7 @@ pub(crate) fn properties_of_model(name: &str, lock: &Arc<dyn Subject>) -> Vec<Pr
         "virt-spin-backoff",
         "fissile",
         "mcs-k42",
+        "malthusian",
         "futex",
         "futex-adaptive",
     ];
@@ -137,6 +138,9 @@ pub(crate) fn properties_of_model(name: &str, lock: &Arc<dyn Subject>) -> Vec<Pr
     }
     if lock.info().numa_aware {
         all.push(moves_between_nodes(lock));
+    }
+    if matches!(name, "cna" | "hmcs" | "c-bo-mcs") {
+        all.push(short_lived_in_one_node(lock));
     }
     if matches!(name, "cna" | "hmcs" | "c-tkt-tkt") {
         all.push(in_order_within_a_node(lock));
@@ -209,7 +213,7 @@ fn more_properties(name: &str, lock: &Arc<dyn Subject>) -> Vec<Property> {
                 })
                 .collect()
         }
-        "fissile" => vec![announced(lock)],
+        "fissile" => Vec::from(announced(lock)),
         "qspinlock" => vec![interrupted(lock), meanwhile(lock)],
         "qspinlock-pv" => vec![
             both_sleep(lock),
@@ -248,8 +252,8 @@ fn more_properties(name: &str, lock: &Arc<dyn Subject>) -> Vec<Property> {
         "rqspinlock" => [timed(lock), resilient(lock), vec![interrupted(lock)]].concat(),
         "rw-queued" => {
             let mut all = read_write(lock);
+            all.extend(announced(lock));
             all.extend([
-                announced(lock),
                 readers_wait(lock),
                 readers_at_the_limit(lock),
                 refused_beside_another(lock),
@@ -258,11 +262,8 @@ fn more_properties(name: &str, lock: &Arc<dyn Subject>) -> Vec<Property> {
         }
         "phase-fair" => {
             let mut all = read_write(lock);
-            all.extend([
-                announced(lock),
-                readers_wait(lock),
-                one_writer_between(lock),
-            ]);
+            all.extend(announced(lock));
+            all.extend([readers_wait(lock), one_writer_between(lock)]);
             all.extend(readers_wrap(lock));
             all.extend(writer_tries(lock));
             all
@@ -275,11 +276,8 @@ fn more_properties(name: &str, lock: &Arc<dyn Subject>) -> Vec<Property> {
         }
         "rw-per-cpu" => {
             let mut all = read_write(lock);
-            all.extend([
-                announced(lock),
-                readers_wait(lock),
-                readers_of_each_count(lock),
-            ]);
+            all.extend(announced(lock));
+            all.extend([readers_wait(lock), readers_of_each_count(lock)]);
             all.extend(writer_tries(lock));
             // Where no CPU has an entry, all share one count.
             all.extend(readers_of_one_count(&subject::shared::<

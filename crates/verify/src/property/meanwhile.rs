@@ -5,8 +5,10 @@
 
 use super::definition::{Lock, Property};
 use super::interrupts::interrupting;
-use super::table::{TURNS, Table, join, join_all, let_others_wait, spawn, spawn_until_it_waits};
-use crate::execution::{self, NoNode};
+use super::table::{
+    TURNS, Table, join, join_all, let_others_wait, run, spawn, spawn_until_it_waits,
+};
+use crate::execution::{self, NoNode, WaitRule};
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -14,10 +16,16 @@ use std::rc::Rc;
 /// becomes the one waiter without a node, and a queue forms behind that. Then
 /// the holder lets go.
 pub(crate) fn meanwhile(lock: &Lock) -> Property {
-    formed_meanwhile(lock, "a queue forms meanwhile", Table::section)
+    let stopped = Table::section_and_arrive;
+    formed_meanwhile(lock, "a queue forms meanwhile", stopped, Table::section)
 }
 
-fn formed_meanwhile(lock: &Lock, name: &'static str, last: fn(&Table)) -> Property {
+fn formed_meanwhile(
+    lock: &Lock,
+    name: &'static str,
+    stopped_section: fn(&Table),
+    last: fn(&Table),
+) -> Property {
     let property = Property::new(name, 4, lock, move |lock| {
         let table = Table::new(lock, 4);
         table.lock();
@@ -33,7 +41,7 @@ fn formed_meanwhile(lock: &Lock, name: &'static str, last: fn(&Table)) -> Proper
                 execution::arrive(1);
                 let_others_wait(1);
             });
-            table.section_and_arrive();
+            stopped_section(table);
             join_all(others.take());
         });
         execution::await_arrival(1);
@@ -51,10 +59,9 @@ fn formed_meanwhile(lock: &Lock, name: &'static str, last: fn(&Table)) -> Proper
 pub(crate) fn without_node(lock: &Lock) -> Vec<Property> {
     let last = section_that_may_fail(lock);
     let of = |why, meanwhile, three, queue, in_time| {
-        let three = Property::new(three, 3, lock, |lock| {
-            super::exclusion::exclusion(lock, 3, 1);
-        });
-        let meanwhile = formed_meanwhile(lock, meanwhile, last);
+        let three = Property::new(three, 3, lock, three_come);
+        let stopped = Table::section_and_arrive;
+        let meanwhile = formed_meanwhile(lock, meanwhile, stopped, last);
         let queue = Property::new(queue, 4, lock, two_queue);
         let in_time = Property::new(in_time, 3, lock, gives_up_without_node);
         let mut all = vec![meanwhile, three, queue];
@@ -87,6 +94,17 @@ pub(crate) fn without_node(lock: &Lock) -> Vec<Property> {
     all
 }
 
+/// Three take the lock, by the way in that can fail if there is one that has its own
+/// queue.
+fn three_come(lock: &Lock) {
+    let body: fn(&'static Table, usize) = if lock.info().held_locks {
+        |table, _| section_not_refused(table)
+    } else {
+        |table, _| table.section()
+    };
+    run(Table::new(lock, 3), 3, body);
+}
+
 /// A CPU without a node gives up at the deadline, if it can, where it would have to
 /// queue, behind a holder and a first waiter.
 fn gives_up_without_node(lock: &Lock) {
@@ -109,14 +127,16 @@ fn gives_up_without_node(lock: &Lock) {
 /// A section by the way in that can fail, of a lock that has its own queue there.
 fn section_that_may_fail(lock: &Lock) -> fn(&Table) {
     if lock.info().held_locks {
-        |table| {
-            assert!(table.lock_until(table.own(), u64::MAX), "refused");
-            table.enter();
-            table.unlock();
-        }
+        section_not_refused
     } else {
         Table::section
     }
+}
+
+fn section_not_refused(table: &Table) {
+    assert!(table.lock_until(table.own(), u64::MAX), "refused");
+    table.enter();
+    table.unlock();
 }
 
 /// Two come when there is a holder and a first waiter, and so both need a node.
@@ -148,6 +168,13 @@ pub(crate) fn queue_goes_meanwhile(lock: &Lock) -> Vec<Property> {
     let mut all = vec![of("a queue goes meanwhile", Table::section, may_fail)];
     if lock.info().held_locks {
         all.push(of("a queue goes, may fail", may_fail, Table::section));
+        let arrives = |table: &Table| {
+            execution::set_wait_rule(WaitRule::Doorway);
+            section_not_refused(table);
+            execution::arrive(execution::cpu());
+        };
+        let forms = formed_meanwhile(lock, "a queue forms, may fail", arrives, Table::section);
+        all.push(forms.with(|setting| setting.clock = false));
     }
     all
 }

@@ -30,8 +30,8 @@ pub(crate) use readers::{
     writer_tries,
 };
 pub(crate) use special::{
-    both_sleep, given_up, just_made, one_context, passes_a_sleeping_head, short_lived, timed,
-    virtualized,
+    both_sleep, given_up, just_made, one_context, passes_a_sleeping_head, short_lived,
+    short_lived_in_one_node, timed, virtualized,
 };
 use std::sync::Arc;
 
@@ -117,6 +117,12 @@ pub fn promises(lock: &Arc<dyn Subject>) -> Vec<Property> {
     }
     if info.fairness == Fairness::Fifo {
         add("fifo", 3, fairness::fifo);
+        if info.try_lock {
+            add("fifo, one tries", 3, fairness::fifo_beside_an_attempt);
+        }
+    }
+    if info.fairness != Fairness::Unfair {
+        add("a place in the end", 2, fairness::place_in_the_end);
     }
     if info.overtakes.is_some() {
         add("overtaking", 3, fairness::overtaking);

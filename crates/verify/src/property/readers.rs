@@ -14,11 +14,25 @@ pub(crate) fn read_write(lock: &Lock) -> Vec<Property> {
             readers::<1, 1, 2>(lock);
         }),
         Property::new("two readers at once", 2, lock, readers_share),
+        Property::new("readers try", 2, lock, |lock| {
+            run(Table::new(lock, 2), 2, |table, _| {
+                for _ in 0..2 {
+                    assert!(table.try_read(), "try_read fails, and no writer comes");
+                    table.enter_reading();
+                    table.read_unlock();
+                }
+            });
+        }),
         Property::new("two readers and a writer", 3, lock, |lock| {
             readers::<2, 1, 1>(lock);
         }),
         Property::new("a reader and two writers", 3, lock, |lock| {
             readers::<1, 2, 1>(lock);
+        }),
+        Property::new("used before, two writers", 3, lock, |lock| {
+            let table = Table::new(lock, 3);
+            execution::set_up(|| use_in_every_way(table));
+            readers_of::<1, 2, 1>(table);
         }),
         Property::new("the last CPU reads", 4, lock, |lock| {
             let table = Table::new(lock, 4);
@@ -180,6 +194,21 @@ pub(crate) fn writer_tries(lock: &Lock) -> Vec<Property> {
     ]
 }
 
+/// Each operation with each of its answers, by one thread; at last a writer's attempt
+/// in vain, as nothing that it leaves may be seen by who comes next.
+fn use_in_every_way(table: &'static Table) {
+    assert!(table.try_lock_at_once(), "try_lock fails on a free lock");
+    assert!(!table.try_read(), "a reader enters beside a writer");
+    table.enter();
+    table.unlock();
+    table.section_and_downgrade();
+    table.read();
+    assert!(table.try_read(), "try_read fails among readers");
+    assert!(!table.try_lock_at_once(), "a writer enters beside readers");
+    table.read_unlock();
+    table.read_unlock();
+}
+
 /// Who tries in vain leaves nothing behind: a writer beside a reader, or a reader
 /// beside a writer, who do not let go until then. Another waits meanwhile, and
 /// the one that has tried comes again.
@@ -266,7 +295,7 @@ fn try_to_write(table: &'static Table) {
 
 /// Counts of readers pass their last value: while some have come and gone, and
 /// while the one that passes it is inside.
-pub(crate) fn readers_wrap(lock: &Lock) -> [Property; 2] {
+pub(crate) fn readers_wrap(lock: &Lock) -> [Property; 3] {
     let all = Property::new("readers wrap around", 2, lock, |lock| {
         run(Table::with(lock, 2, true), 2, |table, cpu| {
             for _ in 0..=cpu {
@@ -283,7 +312,18 @@ pub(crate) fn readers_wrap(lock: &Lock) -> [Property; 2] {
             _ => table.read_section(),
         });
     });
-    [all, first]
+    let others = Property::new("an attempt at the wrap", 2, lock, |lock| {
+        run(Table::with(lock, 2, true), 2, |table, cpu| match cpu {
+            0 => table.section_and_downgrade(),
+            _ => {
+                if table.try_read() {
+                    table.enter_reading();
+                    table.read_unlock();
+                }
+            }
+        });
+    });
+    [all, first, others]
 }
 
 /// The last reader that there is room for is admitted, and a second one is

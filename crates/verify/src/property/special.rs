@@ -25,6 +25,15 @@ pub(crate) fn short_lived(lock: &Lock, threads: usize) -> Property {
     }
 }
 
+/// The same of a lock that prefers waiters of its holder's NUMA node, where all are of
+/// one: a holder hands over to one behind it in the queue of that node.
+pub(crate) fn short_lived_in_one_node(lock: &Lock) -> Property {
+    Property {
+        name: "contexts end, one node",
+        ..short_lived(lock, 2).with(|setting| setting.numa_nodes = 1)
+    }
+}
+
 /// Once `unlock` has returned, nobody uses the context any more: its owner
 /// may take the memory back.
 fn contexts_end(lock: &Lock, threads: usize, body: fn(&'static Table, usize)) {

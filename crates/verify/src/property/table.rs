@@ -6,7 +6,7 @@ use crate::coverage;
 use crate::execution::{self, MAX_THREADS, WaitRule};
 use crate::journal::Operation;
 use crate::subject::{Context, Instance};
-use locklab_locks::Info;
+use locklab_locks::{Fairness, Info};
 use locklab_specification::{Answer, Interface, Operation as Call, Reference, Wrong};
 use std::cell::RefCell;
 
@@ -135,6 +135,31 @@ impl Table {
         // time; the table stays in place.
         let body = || unsafe { self.lock.lock(context) };
         self.call(Call::Lock, body, |()| Answer::Done);
+    }
+
+    /// The same; before each of its accesses `meanwhile` is called, and the accesses
+    /// are counted until this thread keeps a place.
+    pub(super) fn lock_watched(&'static self, meanwhile: impl Fn() + 'static) {
+        let cpu = execution::cpu();
+        execution::before_each_access(move || {
+            let counted = self.reference.borrow_mut().accesses(cpu);
+            counted.unwrap_or_else(|wrong| panic!("{wrong}"));
+            meanwhile();
+        });
+        self.note_wait();
+        self.lock();
+        execution::before_no_access();
+    }
+
+    /// When this thread next waits without limit, it keeps its place.
+    fn note_wait(&'static self) {
+        execution::interrupt_wait(move || {
+            if execution::waits_without_limit() {
+                self.reference.borrow_mut().waits(execution::cpu());
+            } else {
+                self.note_wait();
+            }
+        });
     }
 
     pub(super) fn try_lock(&self) -> bool {
@@ -356,12 +381,17 @@ fn done_if(done: &bool) -> Answer {
     if *done { Answer::Done } else { Answer::No }
 }
 
+/// More accesses than any lock makes before its caller keeps a place, if there is one
+/// to keep.
+const MOST_ACCESSES: u32 = 200;
+
 /// What a lock that says this of itself may answer.
 fn reference(info: &Info) -> Reference {
     let interface = Interface {
         recursive: info.recursive,
         detects_deadlocks: info.held_locks,
         sequentially_consistent: false,
+        accesses: (info.fairness != Fairness::Unfair).then_some(MOST_ACCESSES),
         // Models of their own say who comes after whom.
         overtakes: None,
     };

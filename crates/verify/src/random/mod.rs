@@ -170,6 +170,8 @@ impl Table {
             recursive: info.recursive,
             detects_deadlocks: info.held_locks,
             sequentially_consistent: true,
+            // Accesses are not told of here.
+            accesses: None,
             overtakes: match (info.fairness, info.overtakes) {
                 (_, Some(Overtakes::ByEachCpu(times))) => Some(others * times),
                 // One without a node has no place that it could keep.
