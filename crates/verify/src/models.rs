@@ -80,6 +80,10 @@ pub(crate) fn properties_of(name: &str) -> Option<Vec<Property>> {
 /// What `lock`, which is that called `name` or one with a bug, promises.
 pub(crate) fn properties_of_model(name: &str, lock: &Arc<dyn Subject>) -> Vec<Property> {
     let mut all = promises(lock);
+    if name == "mcs-k42" {
+        // Who comes swaps the tail for its own in a loop, which may lose every race.
+        all.retain(|property| property.name != "a place in the end");
+    }
     if name == "mcs-tp" {
         // Its waiters read the clock and each other's times at every turn, so
         // that not even one preemption of four threads ends within the limit.

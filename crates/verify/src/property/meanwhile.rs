@@ -5,9 +5,7 @@
 
 use super::definition::{Lock, Property};
 use super::interrupts::interrupting;
-use super::table::{
-    TURNS, Table, join, join_all, let_others_wait, run, spawn, spawn_until_it_waits,
-};
+use super::table::{TURNS, Table, join, join_all, let_others_wait, spawn, spawn_until_it_waits};
 use crate::execution::{self, NoNode, WaitRule};
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -59,7 +57,9 @@ fn formed_meanwhile(
 pub(crate) fn without_node(lock: &Lock) -> Vec<Property> {
     let last = section_that_may_fail(lock);
     let of = |why, meanwhile, three, queue, in_time| {
-        let three = Property::new(three, 3, lock, three_come);
+        let three = Property::new(three, 3, lock, |lock| {
+            super::exclusion::exclusion(lock, 3, 1);
+        });
         let stopped = Table::section_and_arrive;
         let meanwhile = formed_meanwhile(lock, meanwhile, stopped, last);
         let queue = Property::new(queue, 4, lock, two_queue);
@@ -92,17 +92,6 @@ pub(crate) fn without_node(lock: &Lock) -> Vec<Property> {
     // Of a lock that parks, the first waiter queues too.
     all.retain(|property| !lock.info().parks || !property.setting.interrupts);
     all
-}
-
-/// Three take the lock, by the way in that can fail if there is one that has its own
-/// queue.
-fn three_come(lock: &Lock) {
-    let body: fn(&'static Table, usize) = if lock.info().held_locks {
-        |table, _| section_not_refused(table)
-    } else {
-        |table, _| table.section()
-    };
-    run(Table::new(lock, 3), 3, body);
 }
 
 /// A CPU without a node gives up at the deadline, if it can, where it would have to

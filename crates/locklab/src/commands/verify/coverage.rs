@@ -9,6 +9,11 @@ use std::fmt::Write;
 /// One line a lock, then what is not reached, then the values of its words.
 pub(super) fn coverage(locks: &[LockResult]) -> String {
     let of = |share: Share| format!("{}/{}", share.reached, share.of);
+    // Of a lock of the user's own they are not noted.
+    let branches = |share: Share| match share.of {
+        0 => "-".to_owned(),
+        _ => of(share),
+    };
     let rows = locks.iter().map(|lock| {
         let covered = &lock.covered;
         let unexplained = covered.holes.iter().filter(|hole| hole.because.is_none());
@@ -17,7 +22,7 @@ pub(super) fn coverage(locks: &[LockResult]) -> String {
             of(covered.calls),
             of(covered.operations),
             of(covered.both_ways),
-            of(covered.branches),
+            branches(covered.branches),
             unexplained.count().to_string(),
         ]
     });
