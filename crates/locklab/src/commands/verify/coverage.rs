@@ -28,11 +28,11 @@ pub(super) fn coverage(locks: &[LockResult]) -> String {
     });
     let columns = vec![
         Column::words("coverage of", 20),
-        Column::new("calls", 7),
-        Column::new("operations", 12),
-        Column::new("both ways", 11),
-        Column::new("branches", 10),
-        Column::new("unexplained", 12),
+        Column::new("calls", 6),
+        Column::new("operations", 10),
+        Column::new("both ways", 9),
+        Column::new("branches", 8),
+        Column::new("unexplained", 11),
     ];
     let table = Table::new(columns, rows.collect());
     let mut text = format!("\n{}", render::table(&table));
