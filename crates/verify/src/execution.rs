@@ -45,6 +45,9 @@ pub(crate) struct Again;
 /// What runs on a thread while it waits.
 type Interrupt = Box<dyn FnOnce()>;
 
+/// What is called before each access of a thread.
+type Watch = Rc<dyn Fn()>;
+
 /// How to explore, and the state of the current execution.
 #[derive(Default)]
 struct Record {
@@ -69,7 +72,7 @@ struct Record {
     /// What runs on a thread before one of its accesses: each is tried.
     at_any_access: [RefCell<Option<Interrupt>>; MAX_THREADS],
     /// What runs on a thread before each of its accesses.
-    at_each_access: [RefCell<Option<Rc<dyn Fn()>>>; MAX_THREADS],
+    at_each_access: [RefCell<Option<Watch>>; MAX_THREADS],
     /// Before which access, of all executions and of this one; and before which
     /// after that, if one is put there again.
     interrupt_at: Cell<[u32; 2]>,
