@@ -219,6 +219,18 @@ fn loses_every_race(table: &'static Table, mut left_out: usize) {
 /// lock); thread 2 begins after that, in the sense of happens-before; the
 /// holder lets go at any time.
 pub(super) fn fifo(lock: &Lock) {
+    let order = entered_behind_a_waiter(lock, Table::section);
+    assert_eq!(order, [0, 1, 2], "not first come, first served");
+}
+
+/// The same where thread 2 only tries: it may fail, and does not overtake.
+pub(super) fn fifo_beside_an_attempt(lock: &Lock) {
+    let order = entered_behind_a_waiter(lock, Table::try_section);
+    assert!(order.starts_with(&[0, 1]), "an attempt overtakes a waiter");
+}
+
+/// The order in which they enter, where thread 2 comes when the doorway of thread 1 is done.
+fn entered_behind_a_waiter(lock: &Lock, comes: fn(&Table)) -> Vec<usize> {
     let table = Table::new(lock, 3);
     table.lock();
     table.enter();
@@ -227,33 +239,14 @@ pub(super) fn fifo(lock: &Lock) {
     });
     let second = spawn(2, move || {
         execution::await_arrival(1);
-        table.section();
+        comes(table);
     });
     table.unlock();
     join(first);
     join(second);
-    assert_eq!(table.entered(), [0, 1, 2], "not first come, first served");
-    table.finish();
-}
-
-/// The same where thread 2 only tries: it may fail, and does not overtake.
-pub(super) fn fifo_beside_an_attempt(lock: &Lock) {
-    let table = Table::new(lock, 3);
-    table.lock();
-    table.enter();
-    let first = spawn(1, move || {
-        table.section_and_arrive();
-    });
-    let tries = spawn(2, move || {
-        execution::await_arrival(1);
-        table.try_section();
-    });
-    table.unlock();
-    join(first);
-    join(tries);
     let order = table.entered();
-    assert!(order.starts_with(&[0, 1]), "an attempt overtakes a waiter");
     table.finish();
+    order
 }
 
 /// A lock whose first waiter announces itself is first come, first served
