@@ -8,7 +8,7 @@ use crate::process::{self, Process, header, process};
 use crate::stacks::{self, Site, Stacks, Walked};
 use core::ffi::c_void;
 use core::ptr::{self, NonNull};
-use core::sync::atomic::{AtomicU32, Ordering, compiler_fence};
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering, compiler_fence};
 use libc::timespec;
 use locklab_preload_report::clock::ticks;
 use locklab_trace::{Encoder, Event, Frames, Header, Stopped};
@@ -28,8 +28,6 @@ pub(crate) struct State {
     end: *mut u8,
     /// After how many ticks without a record the system is asked for switches.
     long: u64,
-    /// The least that it took to ask, in ticks; 0 before the first time.
-    asking: u64,
     thread: u64,
     encoder: Encoder,
     stacks: Stacks,
@@ -39,6 +37,9 @@ pub(crate) struct State {
 
 /// The key whose destructor notices the end of a thread, plus 1.
 static KEY: AtomicU32 = AtomicU32::new(0);
+
+/// The least that it took any thread to ask for switches, in ticks.
+static ASKING: AtomicU64 = AtomicU64::new(u64::MAX);
 
 impl State {
     /// Appends a record of an event at this reading of the clock.
@@ -80,13 +81,16 @@ impl State {
     #[inline(never)]
     fn put_switches(&mut self, tick: u64) {
         let (switches, took) = switches();
-        self.asking = match self.asking {
-            0 => took,
-            least => least.min(took),
-        };
+        let mut least = ASKING.fetch_min(took, Ordering::Relaxed);
+        if least == u64::MAX {
+            // A first call that was interrupted would hide each wait that is shorter than a
+            // hundred times the interruption, and never be corrected.
+            least = (0..4).map(|_| self::switches().1).fold(took, u64::min);
+            ASKING.fetch_min(least, Ordering::Relaxed);
+        }
         // So that asking takes a hundredth of a thread's time at most, whatever a call of
         // this system costs.
-        self.long = long().max(100 * self.asking);
+        self.long = in_ticks(Event::LONG_NS).max(least.min(took).saturating_mul(100));
         self.record(tick, &switches, false);
     }
 
@@ -365,10 +369,10 @@ pub(crate) fn enter(number: u64) {
     }
 }
 
-/// [`Event::LONG_NS`] in ticks.
-fn long() -> u64 {
+/// So many nanoseconds in ticks.
+pub(crate) fn in_ticks(ns: u64) -> u64 {
     let tick = header().map_or(1.0, |header| f64::from_bits(header.nanoseconds_per_tick));
-    (Event::LONG_NS as f64 / tick.max(1e-3)) as u64
+    (ns as f64 / tick.max(1e-3)) as u64
 }
 
 /// Makes the key; before any thread begins.
