@@ -3,6 +3,7 @@
 
 use crate::fault::Fault;
 use locklab_trace::{Event, Trace};
+use std::ops::Range;
 
 /// How much of a recording makes a program.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -116,13 +117,7 @@ pub(crate) fn window(trace: &Trace, limits: &Limits) -> Result<Window, Fault> {
         let wanted = sum as f64 * CROWDED_NS / run_ns.max(1.0);
         acquisitions = acquisitions.max((wanted as usize).min(CROWDED * acquisitions));
     }
-    let mut first = run.start;
-    // From the middle of a run that is longer than the limit.
-    let mut before = sum.saturating_sub(acquisitions as u64) / 2;
-    while first < run.end && acquired[first] <= before {
-        before -= acquired[first];
-        first += 1;
-    }
+    let first = typical(&acquired, run.clone(), acquisitions as u64);
     Ok(Window {
         from: start_of(first),
         to: match run.end {
@@ -131,4 +126,57 @@ pub(crate) fn window(trace: &Trace, limits: &Limits) -> Result<Window, Fault> {
         },
         acquisitions,
     })
+}
+
+/// Where so many acquisitions come at the rate of the whole `run` of parts: the rate of a
+/// program may change within it, as when the host moves the CPUs of a virtual machine, and
+/// a window of another rate would stand for a program that ran at that rate. Of several,
+/// the one nearest to the middle.
+fn typical(acquired: &[u64], run: Range<usize>, acquisitions: u64) -> usize {
+    let rate = |parts: Range<usize>| {
+        let sum: u64 = acquired[parts.clone()].iter().sum();
+        sum as f64 / parts.len().max(1) as f64
+    };
+    let whole = rate(run.clone());
+    let mut best = (f64::INFINITY, 0, run.start);
+    let (mut to, mut sum) = (run.start, 0);
+    for from in run.clone() {
+        while to < run.end && sum < acquisitions {
+            sum += acquired[to];
+            to += 1;
+        }
+        // At the end there are too few, but for a run that is shorter than a window.
+        if sum < acquisitions && from > run.start {
+            break;
+        }
+        let other = (rate(from..to).max(f64::MIN_POSITIVE) / whole).ln().abs();
+        let off = (from + to).abs_diff(run.start + run.end);
+        // A tenth of a per cent is no difference.
+        let found = ((other * 1000.0).round(), off, from);
+        if (found.0, found.1) < (best.0, best.1) {
+            best = found;
+        }
+        sum -= acquired[from];
+    }
+    best.2
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_window_is_where_the_rate_is_that_of_the_whole() {
+        let mut acquired = [100_u64; 60];
+        acquired[20..40].fill(300);
+        // 166 a part on the whole: a window over the step from the one to the other.
+        let from = typical(&acquired, 0..60, 1000);
+        let within: u64 = acquired[from..from + 6].iter().sum();
+        assert!((900..=1100).contains(&within), "{from}");
+        // Without a change it is in the middle.
+        assert_eq!(typical(&[100; 60], 0..60, 1000), 25);
+        // What is shorter than a window is taken from its beginning.
+        assert_eq!(typical(&acquired, 50..60, 100_000), 50);
+        assert_eq!(typical(&[0; 4], 0..4, 10), 0);
+    }
 }

@@ -130,6 +130,13 @@ fn main() -> Result<(), String> {
     Ok(())
 }
 
+/// How far apart the CPUs of a machine are, in nanoseconds, whose name says so: `here at
+/// 24 ns`.
+fn one_way(machine: &str) -> Option<f64> {
+    let (_, at) = machine.rsplit_once(" at ")?;
+    at.strip_suffix(" ns")?.parse().ok()
+}
+
 /// Whether every lock of a row was tried.
 fn whole(row: &Value, program: &Program) -> bool {
     let tried = row["locks"].as_array().map_or(0, Vec::len);
@@ -197,7 +204,7 @@ impl Truth {
         let advised = stage(&mut || {
             // Of this place, because a row is.
             self.output(&["machine", "fit", text(&kept.here)])?;
-            self.advised(program, &kept, &[])
+            self.advised(program, &kept, place.round_trip, &[])
         });
         let replayed = stage(&mut || self.ranked(program, &kept.trace));
         let gate = match &advised["replayed_here"] {
@@ -221,7 +228,8 @@ impl Truth {
         if !whole(row, program) || !kept.trace.exists() || !kept.here.exists() {
             return Err("no row with its recording and machine file is kept".into());
         }
-        let mut advised = self.advised(program, &kept, &["--no-replay"])?;
+        let place = row["round_trip"].as_f64().unwrap_or_default();
+        let mut advised = self.advised(program, &kept, place, &["--no-replay"])?;
         let mut gate = advised["gate"].take();
         // Of the two gates the replay's was of then.
         if gate["passes"] == true && row["replayed_gate"]["passes"] == false {
@@ -251,7 +259,15 @@ impl Truth {
     }
 
     /// The gates of `locklab advise`, and what it says of the locks.
-    fn advised(&self, program: &Program, kept: &Kept, more: &[&str]) -> Result<Value, String> {
+    /// Where the CPUs were moved while it was recorded, advice is for each place; that counts
+    /// which is nearest to where the row is measured.
+    fn advised(
+        &self,
+        program: &Program,
+        kept: &Kept,
+        round_trip: f64,
+        more: &[&str],
+    ) -> Result<Value, String> {
         let locks = program.locks().join(",");
         let options = ["--json", "--here", text(&kept.here), "--locks", &locks];
         let advice = self.json(&[&["advise", text(&kept.trace)], &options[..], more].concat())?;
@@ -265,7 +281,13 @@ impl Truth {
             return Ok(json!({ "gate": gate, "replayed_here": gate, "locks": same }));
         }
         let mut said = json!({});
-        let locks = advice["points"][0]["locks"].as_array();
+        let off = |point: &&Value| match one_way(point["machine"].as_str().unwrap_or_default()) {
+            Some(ns) => (2.0 * ns / round_trip).ln().abs(),
+            None => 0.0,
+        };
+        let points = advice["points"].as_array().into_iter().flatten();
+        let nearest = points.min_by(|one, other| off(one).total_cmp(&off(other)));
+        let locks = nearest.and_then(|point| point["locks"].as_array());
         for lock in locks.into_iter().flatten() {
             let verdict = &lock["verdict"];
             said[lock["name"].as_str().unwrap_or_default()] = json!({
