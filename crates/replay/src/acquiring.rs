@@ -27,7 +27,7 @@ impl Reading<'_> {
         // Another thread may have come later, and first.
         let overtaken = used.acquired >= asks.since && used.acquired > 0;
         used.acquired = tick;
-        let touched = used.touched.replace(thread);
+        used.touched = Some(thread);
         let mut again = false;
         let mut last = None;
         if asks.shared {
@@ -86,13 +86,13 @@ impl Reading<'_> {
                     site,
                     after_other: last != thread,
                     slept: self.trace.nanoseconds(took) >= SLEPT_NS,
+                    asked: false,
                     ticks: 0,
                 };
                 hold.section = Some((section, running.waited));
             }
             if let (Some(touched), Some(site), Some(Step::Work(before))) =
-                (touched, site, running.steps.last())
-                && tick == asks.since
+                (asks.touched, site, running.steps.last())
             {
                 self.fetches.push(Fetch {
                     place: Place {
@@ -103,6 +103,7 @@ impl Reading<'_> {
                     thread,
                     step: running.steps.len() - 1,
                     of_other: touched != thread,
+                    at_once: tick == asks.since,
                     before_ns: *before,
                 });
             }
@@ -157,16 +158,22 @@ impl Reading<'_> {
         Some(Before { site, of_other })
     }
 
-    /// A release took no time that was recorded: what fetching the lock's line took is
-    /// in the work before it. Only readers find it elsewhere.
-    pub(crate) fn released_at_once(&mut self, thread: usize, lock: usize, before: Before) {
+    /// What fetching the lock's line took is in the work before a release: readers find it
+    /// elsewhere, and others where a thread asked for the lock meanwhile.
+    pub(crate) fn fetched_to_release(
+        &mut self,
+        thread: usize,
+        lock: usize,
+        before: Before,
+        at_once: bool,
+    ) {
         let Before { site, of_other } = before;
         let [.., Step::Work(work), Step::Release { lock: released }] =
             self.running[thread].steps[..]
         else {
             return;
         };
-        if released as usize == lock && self.locks[lock].shared {
+        if released as usize == lock {
             self.fetches.push(Fetch {
                 place: Place {
                     lock,
@@ -176,6 +183,7 @@ impl Reading<'_> {
                 thread,
                 step: self.running[thread].steps.len() - 2,
                 of_other,
+                at_once,
                 before_ns: work,
             });
         }
@@ -184,7 +192,7 @@ impl Reading<'_> {
     /// A thread holds a lock no longer.
     pub(crate) fn given_up(&mut self, thread: usize, lock: usize, tick: u64) {
         let used = &mut self.uses[lock];
-        used.touched = Some(thread);
+        let asked = used.touched.replace(thread) != Some(thread);
         match used.owner {
             Some((owner, depth)) if depth > 1 => used.owner = Some((owner, depth - 1)),
             Some(_) => used.owner = None,
@@ -205,7 +213,11 @@ impl Reading<'_> {
             && running.waited == waited
         {
             let ticks = tick.saturating_sub(hold.since);
-            self.sections.push(Section { ticks, ..section });
+            self.sections.push(Section {
+                asked,
+                ticks,
+                ..section
+            });
         }
         self.stretches.push(Stretch {
             lock,

@@ -3,7 +3,7 @@
 
 use crate::classes::{Trait, classes};
 use crate::fault::Fault;
-use crate::moved::{fetched, lengths, mean_fetch, moved, shorten};
+use crate::moved::{Place, fetched, lengths, mean_fetch, moved, shorten};
 use crate::preempted::{longest_kept, without_cpu};
 use crate::program::{Held, Lock, Program, Recorded, Step, Thread};
 use crate::reading::{Reading, median};
@@ -190,6 +190,18 @@ impl Reading<'_> {
     /// them what fetching their lock took, where that is known: both are as long as
     /// after the thread's own.
     fn without_moves(&mut self) -> Moves {
+        let fetches = std::mem::take(&mut self.fetches);
+        let fetched = fetched(&fetches);
+        for section in self.sections.iter_mut().filter(|section| section.asked) {
+            let place = Place {
+                lock: section.lock,
+                site: section.site,
+                releases: true,
+            };
+            let ns = fetched.get(&place).copied().unwrap_or(0);
+            let ticks = ns as f64 / self.trace.info.nanoseconds_per_tick.max(1e-3);
+            section.ticks = section.ticks.saturating_sub(ticks.round() as u64);
+        }
         let moved = moved(&self.sections, self.locks.len());
         for (lock, ticks) in self.locks.iter_mut().zip(&moved) {
             lock.moved_ns = ticks.map(|ticks| self.trace.nanoseconds(ticks));
@@ -200,8 +212,6 @@ impl Reading<'_> {
             let steps = &mut self.running[section.thread].steps;
             shorten(steps, section.step, ns);
         }
-        let fetches = std::mem::take(&mut self.fetches);
-        let fetched = fetched(&fetches);
         for fetch in fetches.iter().filter(|fetch| fetch.of_other) {
             let steps = &mut self.running[fetch.thread].steps;
             if let Some(Step::Work(before)) = steps.get_mut(fetch.step) {

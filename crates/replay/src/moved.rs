@@ -26,11 +26,14 @@ pub(crate) struct Section {
     pub(crate) after_other: bool,
     /// Whether it slept before it had the lock: what that costs is no data that moved.
     pub(crate) slept: bool,
+    /// Whether another thread asked for the lock meanwhile: the section ends with fetching
+    /// its line.
+    pub(crate) asked: bool,
     pub(crate) ticks: u64,
 }
 
-/// An operation of which one time was recorded, so that what it took to fetch the line
-/// of its lock is in the work before it.
+/// An operation before whose time the recorder looked at the lock, so that what it took to
+/// fetch the line is in the work before it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Fetch {
     pub(crate) place: Place,
@@ -39,6 +42,8 @@ pub(crate) struct Fetch {
     pub(crate) step: usize,
     /// Whether another thread's operation on the lock was the last before.
     pub(crate) of_other: bool,
+    /// Whether it took no time of its own: only such are compared.
+    pub(crate) at_once: bool,
     /// What seems to be computed before it, in nanoseconds.
     pub(crate) before_ns: u64,
 }
@@ -65,7 +70,7 @@ const LEAST_NS: f64 = 10.0;
 /// to have had it.
 pub(crate) fn fetched(fetches: &[Fetch]) -> BTreeMap<Place, u64> {
     let mut places: BTreeMap<Place, [Vec<u64>; 2]> = BTreeMap::new();
-    for fetch in fetches {
+    for fetch in fetches.iter().filter(|fetch| fetch.at_once) {
         let place = places.entry(fetch.place).or_default();
         place[usize::from(fetch.of_other)].push(fetch.before_ns);
     }
@@ -200,6 +205,7 @@ mod tests {
             site,
             after_other,
             slept,
+            asked: false,
             ticks,
         }
     }
@@ -231,6 +237,7 @@ mod tests {
             thread: 0,
             step: 0,
             of_other,
+            at_once: true,
             before_ns,
         };
         // Sometimes another had it because the thread computed for long.

@@ -20,7 +20,8 @@ pub(crate) struct Use {
     /// When it was acquired last, and by which thread alone.
     pub(crate) acquired: u64,
     pub(crate) last: Option<usize>,
-    /// The thread that acquired or released it last, also as a reader.
+    /// The thread that asked for it, acquired or released it last, also as a reader: whose
+    /// CPU has its line.
     pub(crate) touched: Option<usize>,
     /// When the release began that goes on and may wake a waiter.
     pub(crate) waking: Option<u64>,
@@ -239,6 +240,7 @@ impl<'a> Reading<'a> {
                 let others = used.owner.is_some_and(|(owner, _)| owner != thread);
                 let contended = others || used.waiters > 0 || (!access.shared && used.readers > 0);
                 used.waiters += 1;
+                let touched = used.touched.replace(thread);
                 self.locks[lock].shared |= access.shared;
                 self.running[thread].asks = Some(Asks {
                     lock,
@@ -246,6 +248,7 @@ impl<'a> Reading<'a> {
                     since: tick,
                     shared: access.shared,
                     contended: contended && access.attempt != Attempt::Once,
+                    touched,
                 });
             }
             Event::Acquired => {
@@ -280,12 +283,12 @@ impl<'a> Reading<'a> {
                         before,
                     } = release;
                     let mut took = self.within(since, tick);
+                    if let Some(before) = before.filter(|_| self.counts(since)) {
+                        self.fetched_to_release(thread, lock, before, tick == since);
+                    }
                     if tick == since {
                         took = self.whole[1];
                         since_then += took;
-                        if let Some(before) = before.filter(|_| self.counts(since)) {
-                            self.released_at_once(thread, lock, before);
-                        }
                     } else if self.counts(since) && self.uses[lock].waiters == 0 {
                         self.free[1].push(took);
                         // Of a lock that is shared all releases have two times.

@@ -47,6 +47,8 @@ pub(crate) struct Asks {
     pub(crate) since: u64,
     pub(crate) shared: bool,
     pub(crate) contended: bool,
+    /// The thread that had the line of the lock before.
+    pub(crate) touched: Option<usize>,
 }
 
 /// A release that has not ended.

@@ -221,6 +221,58 @@ fn what_fetching_a_shared_lock_took_is_in_no_step() {
     assert_eq!(works.count(), 200);
 }
 
+/// Two threads with one lock for 20 ns a turn, two turns each, 300 ns apart. Before the
+/// first of the two the other thread had the lock, and 80 ns more pass, with its line. In
+/// every fourth round the other thread asks while the first one has the lock, whose section
+/// is 80 ns longer then, with the line that it releases.
+fn turns() -> Vec<Records> {
+    let (lock, stack, access) = (A, 1, common::WRITE);
+    let request = Event::Request {
+        lock,
+        stack,
+        access,
+    };
+    let frames = locklab_trace::Frames(&[[7, 0, 0, 0, 0, 0, 0, 0]]);
+    let explained = vec![(0, Event::Stack { number: 1, frames })];
+    let mut threads = vec![explained.clone(), explained];
+    let mut from = 0;
+    for round in 0..200 {
+        let longer = if round % 4 == 0 { 80 } else { 0 };
+        // Asked, had, given up.
+        for (thread, [asked, had, given_up]) in [
+            (0, [380, 380, 400]),
+            (0, [700, 700, 720 + longer]),
+            (1, [740, 740 + longer, 760 + longer]),
+            (1, [1060 + longer, 1060 + longer, 1080 + longer]),
+        ] {
+            threads[thread].extend([
+                (from + asked, request),
+                (from + had, Event::Acquired),
+                (from + given_up, Event::Release { lock }),
+                (from + given_up, Event::Released),
+            ]);
+        }
+        from += 720 + longer;
+    }
+    threads
+}
+
+#[test]
+fn what_fetching_a_lock_took_before_it_was_waited_for_is_in_no_step() {
+    let program = program(&turns(), 2).unwrap();
+    assert_eq!(program.recorded.fetch_ns, Some(80.0));
+    assert_eq!(program.locks[0].contended, 50);
+    let [first, other] = &program.threads[..] else {
+        panic!("two threads");
+    };
+    let turn = [acquire(0), Step::Work(20), release(0), Step::Work(300)];
+    // Without what is before the first acquisition, and after the last release.
+    for steps in [first, other].map(|thread| &thread.steps[1..1597]) {
+        let others = steps.chunks(4).filter(|steps| *steps != turn);
+        assert_eq!(others.count(), 0);
+    }
+}
+
 #[test]
 fn births_and_ends_of_threads_are_waited_for() {
     let mut main = vec![(500, Event::Create { thread: 1 })];
