@@ -16,8 +16,8 @@ use crate::arena::{Arena, room};
 use crate::clockwork::Clockwork;
 use crate::disturbance::{Disturbance, Usage};
 use crate::latency::LATENCIES;
+use crate::part::{Part, posts};
 use crate::rendezvous::Rendezvous;
-use crate::replay::Part;
 use crate::request::Request;
 use crate::round_trip::{Ball, links};
 use crate::slice::Tally;
@@ -96,6 +96,8 @@ pub(crate) struct Block {
     parts: Vec<Part>,
     /// The channels of that program.
     channels: Vec<Channel>,
+    /// Posts of each of them where a slice begins.
+    posts: Vec<Vec<u32>>,
     control: NonNull<Control>,
     most_pairs: usize,
     pairs: NonNull<PairRecord>,
@@ -144,15 +146,20 @@ impl Block {
             + room(8 * (slices * request.windows.count).max(1))
             + room(8 * latencies);
         let mut arena = Arena::new(size)?;
+        let parts = request.parts();
+        let channels = match &request.replay {
+            Some((replay, _)) => replay.channels(),
+            None => 0,
+        };
         Ok(Self {
             links: links(threads.min(request.cpus.len())),
             addresses: sizes.draw(&mut arena, &request),
             turns: (0..threads).map(|worker| request.turns(worker)).collect(),
-            parts: request.parts(),
-            channels: match &request.replay {
-                Some((replay, _)) => (0..replay.channels()).map(|_| Channel::default()).collect(),
-                None => Vec::new(),
-            },
+            channels: (0..channels).map(|_| Channel::default()).collect(),
+            posts: (0..channels as u32)
+                .map(|channel| posts(&parts, channel))
+                .collect(),
+            parts,
             control: arena.put(Control::default()),
             most_pairs,
             pairs: arena.take(most_pairs),

@@ -25,6 +25,7 @@ pub mod instrument;
 mod latency;
 pub mod layout;
 pub mod lock_code;
+mod part;
 pub mod peers;
 mod peers_with_readers;
 pub mod plan;

@@ -8,6 +8,7 @@ use crate::layout::LAYOUTS;
 use crate::probe::Native;
 use crate::replay::{Replay, act_ns};
 use crate::spec::Spec;
+use crate::stage::late_ns;
 use crate::subject::{self, Subject};
 use crate::timeline::pause;
 use crate::work::Calibration;
@@ -93,6 +94,8 @@ pub struct PlannedCell {
 /// The least and the most measured part of a slice of a recorded program, in ns,
 /// and how many turns of its slowest thread it should have.
 const REPLAYED: [u64; 2] = [10_000_000, 100_000_000];
+/// The least with more workers than CPUs, each of which is to have one several times.
+const CROWDED: u64 = 50_000_000;
 const TURNS_REPLAYED: f64 = 20.0;
 
 impl Plan {
@@ -182,7 +185,7 @@ impl Plan {
     pub fn replaying(spec: Spec, replay: Replay, native: &Native) -> Result<Self, PlanError> {
         let beat = Beat::of(native);
         let calibration = native.calibration;
-        let replay = replay.with_acts_of(act_ns(calibration.step_ns()));
+        let replay = replay.on_machine(act_ns(calibration.step_ns()), late_ns());
         Self::replay(spec, replay, &native.topology, calibration, beat)
     }
 
@@ -198,7 +201,10 @@ impl Plan {
         }
         let turn = replay.turn_ns();
         let slice = (TURNS_REPLAYED * turn) as u64;
-        let [least, most] = REPLAYED;
+        let [mut least, most] = REPLAYED;
+        if spec.threads.iter().any(|&all| all > topology.order.len()) {
+            least = CROWDED;
+        }
         let spec = Spec {
             critical: vec![0],
             non_critical: vec![0],

@@ -5,6 +5,7 @@
 //! scale may be more or fewer than were recorded.
 
 use crate::error::PlanError;
+use crate::part::{Act, Part};
 use crate::work::steps;
 use locklab_document::number;
 use locklab_host::clock;
@@ -12,23 +13,6 @@ use locklab_judge::fork_seed;
 use locklab_replay::{Program, Role, Step};
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
-
-/// What a worker does next.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Act {
-    /// It computes so many steps.
-    Compute(u64),
-    /// It acquires the lock of this place.
-    Acquire { place: u32, shared: bool },
-    /// It releases the lock of this place.
-    Release { place: u32, shared: bool },
-    /// It waits for a post to a channel.
-    Await(u32),
-    /// It posts so often to a channel.
-    Post(u32, u32),
-    /// It sleeps for so many nanoseconds.
-    Idle(u64),
-}
 
 /// A recorded program that can be run again on this machine.
 #[derive(Clone, Debug)]
@@ -38,6 +22,8 @@ pub struct Replay {
     file: String,
     /// What a piece of work takes here beside its steps, in nanoseconds.
     act_ns: f64,
+    /// By how much later than it has asked a thread wakes up here, in nanoseconds.
+    late_ns: u64,
 }
 
 impl Replay {
@@ -53,12 +39,18 @@ impl Replay {
             program,
             file: file.into(),
             act_ns: 0.0,
+            late_ns: 0,
         })
     }
 
-    /// The same, where a piece of work takes so long beside its steps.
-    pub(crate) fn with_acts_of(self, act_ns: f64) -> Self {
-        Self { act_ns, ..self }
+    /// The same, where a piece of work takes so long beside its steps, and a sleep so much
+    /// longer than it should.
+    pub(crate) fn on_machine(self, act_ns: f64, late_ns: u64) -> Self {
+        Self {
+            act_ns,
+            late_ns,
+            ..self
+        }
     }
 
     /// The file with what tells it from another of the same name.
@@ -115,14 +107,16 @@ impl Replay {
     pub(crate) fn parts(&self, workers: usize, step_ns: f64, seed: u64) -> Vec<Part> {
         let mut acts: BTreeMap<usize, Vec<Act>> = BTreeMap::new();
         let cast = self.cast(workers, seed);
-        let parts = cast.into_iter().map(|Role { thread, start }| Part {
-            acts: acts
-                .entry(thread)
-                .or_insert_with(|| {
-                    of_steps(&self.program.threads[thread].steps, step_ns, self.act_ns)
-                })
-                .clone(),
-            start,
+        let parts = cast.into_iter().map(|Role { thread, start }| {
+            let of_thread = acts.entry(thread).or_insert_with(|| {
+                of_steps(&self.program.threads[thread].steps, step_ns, self.act_ns)
+            });
+            let mut acts = of_thread.clone();
+            acts.rotate_left(start);
+            Part {
+                late_ns: self.late_ns,
+                ..Part::new(acts, step_ns)
+            }
         });
         parts.collect()
     }
@@ -237,13 +231,6 @@ pub(crate) fn act_ns(step_ns: f64) -> f64 {
     std::hint::black_box(others);
     let alone = lengths.sum::<u64>() as f64 * step_ns;
     ((least as f64 - alone) / PIECES as f64).clamp(0.0, 50.0)
-}
-
-/// A worker's part: what it does again and again, and with which it begins.
-#[derive(Clone, Debug)]
-pub(crate) struct Part {
-    pub(crate) acts: Vec<Act>,
-    pub(crate) start: usize,
 }
 
 fn of_steps(steps: &[Step], step_ns: f64, act_ns: f64) -> Vec<Act> {

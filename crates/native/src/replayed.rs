@@ -2,7 +2,7 @@
 //! which a thread holds nothing, and what it does until the next. It allocates
 //! nothing.
 
-use crate::replay::Act;
+use crate::part::Act;
 use crate::stage::{Stage, sleep_exactly};
 use crate::turn::{Done, Kind, Taken, Turns, Worker};
 use crate::work::steps;
@@ -101,11 +101,17 @@ impl<'a, L: RawLock<NativePlatform>> Turns<'a, L> for Replayed<'a, L> {
     unsafe fn new(worker: &Worker<'a>) -> Self {
         let stage = worker.stage.expect("a replay has a stage");
         sleep_exactly();
+        let done = stage.entry.done;
         let replayed = Self {
-            at: Cell::new(stage.part.start),
+            at: Cell::new(if done == stage.part.acts.len() {
+                0
+            } else {
+                done
+            }),
             stage,
             lock: std::marker::PhantomData,
         };
+        replayed.alone(stage.entry.rest);
         replayed.go_on();
         replayed
     }

@@ -5,7 +5,8 @@
 
 use crate::layout::LAYOUTS;
 use crate::lock_code::LockCode;
-use crate::replay::{Part, Replay};
+use crate::part::{ENTRIES, Part};
+use crate::replay::Replay;
 use crate::timeline::{SliceLength, Windows};
 use crate::work::Critical;
 use locklab_judge::{coin, fork_seed};
@@ -24,6 +25,9 @@ const ORDERS: u64 = 1 << 32;
 
 /// That which gives the workers' turns.
 const TURNS: u64 = 1 << 33;
+
+/// That which gives where in a recorded program the first pair begins.
+const ENTRY: u64 = 1 << 34;
 
 /// The parameters of a block.
 #[derive(Clone, Debug)]
@@ -194,6 +198,14 @@ impl Request {
     /// have their own turn through addresses and layouts.
     pub(crate) fn turn_of(&self, pair: usize) -> usize {
         if self.latency { pair / 2 } else { pair }
+    }
+
+    /// Where in a recorded program pair `pair` begins, by number: all places equally
+    /// often, neighbours far apart, and in each block from another one on.
+    pub(crate) fn entry_of(&self, pair: usize) -> usize {
+        const STRIDE: usize = 13;
+        let first = fork_seed(self.seed, ENTRY) as usize % ENTRIES;
+        (first + STRIDE * self.turn_of(pair)) % ENTRIES
     }
 
     /// The code layout of a lock in pair `pair`.

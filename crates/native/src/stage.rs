@@ -5,8 +5,8 @@
 //! meanwhile, and leaves as soon as the slice is over. It allocates nothing.
 
 use crate::clockwork::Clockwork;
+use crate::part::{Entry, Part};
 use crate::rendezvous::{wait, wake_all};
-use crate::replay::Part;
 use crate::work::steps;
 use locklab_host::clock;
 use std::hint::black_box;
@@ -17,6 +17,8 @@ use std::time::Duration;
 #[derive(Clone, Copy)]
 pub(crate) struct Stage<'a> {
     pub(crate) part: &'a Part,
+    /// Where it begins.
+    pub(crate) entry: Entry,
     pub(crate) clockwork: &'a Clockwork,
     pub(crate) channels: &'a [Channel],
 }
@@ -30,9 +32,9 @@ pub(crate) struct Channel {
 }
 
 impl Channel {
-    /// As it is at first.
-    pub(crate) fn reset(&self) {
-        self.posts.store(0, Ordering::Relaxed);
+    /// As it is where a slice begins, with so many posts.
+    pub(crate) fn reset(&self, posts: u32) {
+        self.posts.store(posts, Ordering::Relaxed);
         self.waiters.store(0, Ordering::Relaxed);
     }
 
@@ -68,6 +70,26 @@ pub(crate) fn sleep_exactly() {
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1) };
 }
 
+/// By how much later than it has asked a thread wakes up here, in nanoseconds: the
+/// median of short sleeps.
+pub(crate) fn late_ns() -> u64 {
+    const ASKED: u64 = 20_000;
+    const SLEEPS: usize = 21;
+    let late = || {
+        sleep_exactly();
+        let one = |_| {
+            let since = clock::now();
+            std::thread::sleep(Duration::from_nanos(ASKED));
+            (clock::now() - since).saturating_sub(ASKED)
+        };
+        let mut all: Vec<u64> = (0..SLEEPS).map(one).collect();
+        all.sort_unstable();
+        all[SLEEPS / 2]
+    };
+    // In a thread of its own, whose sleeps alone become exact.
+    std::thread::scope(|scope| scope.spawn(late).join().unwrap_or_default())
+}
+
 impl Stage<'_> {
     /// Whether the slice is over, after a look at the clock.
     fn over(&self) -> bool {
@@ -93,7 +115,11 @@ impl Stage<'_> {
             if left == 0 || self.over() {
                 return;
             }
-            std::thread::sleep(LOOK.min(Duration::from_nanos(left)));
+            // The rest is too short to sleep through.
+            match left.saturating_sub(self.part.late_ns) {
+                0 => std::thread::yield_now(),
+                sleep => std::thread::sleep(LOOK.min(Duration::from_nanos(sleep))),
+            }
         }
     }
 

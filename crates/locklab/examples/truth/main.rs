@@ -11,7 +11,8 @@
 //!
 //! The recording of each row is kept beside FILE, with the machine file that was fitted
 //! then. With `--again` the rows that are there are simulated once more from these, by a
-//! later version; nothing is run, replayed or measured, and what was stays in the row.
+//! later version, and replayed where the CPUs are as far apart as they were; nothing is
+//! recorded or measured, and what was stays in the row.
 //!
 //! A host moves the CPUs of a virtual machine nearer to each other and apart, and
 //! then what is recorded does not hold a minute later. So a row is of one place: what
@@ -36,6 +37,8 @@ use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+/// Why there is no gate where no lock can gain.
+const NOTHING: &str = "nothing to gain";
 /// How far a replay of the recorded lock may be from the program's own rate.
 const GATE: f64 = 0.15;
 
@@ -222,18 +225,38 @@ impl Truth {
         }))
     }
 
-    /// Simulates the locks of a row once more, from what was kept of it.
+    /// Simulates the locks of a row once more, from what was kept of it, and replays them.
     fn predict_again(&self, program: &Program, row: &mut Value) -> Result<(), String> {
         let kept = self.kept(program);
         if !whole(row, program) || !kept.trace.exists() || !kept.here.exists() {
             return Err("no row with its recording and machine file is kept".into());
         }
-        let place = row["round_trip"].as_f64().unwrap_or_default();
-        let mut advised = self.advised(program, &kept, place, &["--no-replay"])?;
+        let place = Place::at(row["round_trip"].as_f64().unwrap_or_default());
+        let (advised, span) =
+            place.repeat(&mut || self.advised(program, &kept, place.round_trip, &[]));
+        let (mut ranked, also) = place.repeat(&mut || self.ranked(program, &kept.trace));
+        let mut advised = match span.counts() && also.counts() {
+            true => advised?,
+            false => {
+                eprintln!("{}: the CPUs are elsewhere, or not idle", program.name);
+                self.advised(program, &kept, place.round_trip, &["--no-replay"])?
+            }
+        };
         let mut gate = advised["gate"].take();
-        // Of the two gates the replay's was of then.
-        if gate["passes"] == true && row["replayed_gate"]["passes"] == false {
-            gate["passes"] = json!(false);
+        let here = advised["replayed_here"].take();
+        match (here["why"].as_str(), &mut ranked) {
+            (None | Some(NOTHING), Ok(ranked)) => {
+                row["replayed_gate"] = here;
+                for of_lock in row["locks"].as_array_mut().into_iter().flatten() {
+                    let lock = of_lock["lock"].as_str().unwrap_or_default().to_owned();
+                    of_lock["replayed"] = ranked["locks"][&lock].take();
+                }
+            }
+            // What was replayed stays, and with it the replay's part in the gate.
+            _ => {
+                let shut = row["replayed_gate"]["passes"] == false;
+                gate["passes"] = json!(gate["passes"] == true && !shut);
+            }
         }
         row["simulated_gate"] = gate;
         for of_lock in row["locks"].as_array_mut().into_iter().flatten() {
@@ -277,7 +300,7 @@ impl Truth {
             let same: Map<String, Value> = all
                 .map(|lock| ((*lock).to_owned(), json!({ "ratio": 1.0, "class": "flat" })))
                 .collect();
-            let gate = json!({ "why": "nothing to gain", "passes": true });
+            let gate = json!({ "why": NOTHING, "passes": true });
             return Ok(json!({ "gate": gate, "replayed_here": gate, "locks": same }));
         }
         let mut said = json!({});

@@ -117,8 +117,9 @@ impl Block {
                 code.build(lock, contexts);
             }
         }
-        for channel in &self.channels {
-            channel.reset();
+        let entry = self.request.entry_of(pair);
+        for (channel, posts) in self.channels.iter().zip(&self.posts) {
+            channel.reset(posts[entry]);
         }
         let of = self.request.slice_of(side);
         control.clockwork.set(clock::now() + of.settle, of.length);
@@ -260,6 +261,7 @@ impl Block {
                 non_critical: request.non_critical,
                 stage: self.parts.get(worker).map(|part| Stage {
                     part,
+                    entry: part.entries[request.entry_of(pair)],
                     clockwork: &self.control().clockwork,
                     channels: &self.channels,
                 }),

@@ -2,7 +2,8 @@
 //! milliseconds. Nothing here says how fast anything is.
 
 use super::*;
-use crate::replay::{Act, Replay};
+use crate::part::Act;
+use crate::replay::Replay;
 use crate::spec::Spec;
 use locklab_lab::experiment::Order;
 use locklab_replay::{Class, Lock, Program, Recorded, Step, Thread};
@@ -224,7 +225,7 @@ fn processes_are_refused() {
 fn what_an_act_takes_is_part_of_the_recorded_work() {
     let of = |act_ns| {
         let replay = Replay::new(program(), "a.trace").unwrap();
-        replay.with_acts_of(act_ns).parts(4, 5.0, 1)[0].acts[2]
+        replay.on_machine(act_ns, 0).parts(4, 5.0, 1)[0].acts[2]
     };
     assert_eq!(of(0.0), Act::Compute(200));
     assert_eq!(of(50.0), Act::Compute(190));
