@@ -147,6 +147,7 @@ impl Reading<'_> {
             free_ns: free[0] as f64,
             wake_call_ns: costs.wake_call.map(ns),
             wake_ns: costs.wake.map(ns),
+            wake_spread: costs.wake_spread,
             call_ns: costs.call.map(ns),
             fetch_ns,
             left_out_threads: self.trace.threads.len() - running.len(),

@@ -154,6 +154,8 @@ pub struct Recorded {
     pub wake_call_ns: Option<f64>,
     /// How long after its end that ran, in nanoseconds, if there were enough.
     pub wake_ns: Option<f64>,
+    /// How many times as long the slowest tenth of these took as the quickest tenth.
+    pub wake_spread: Option<f64>,
     /// What a call took that found nobody to wake, in nanoseconds, if there were
     /// enough.
     pub call_ns: Option<f64>,

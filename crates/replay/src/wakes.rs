@@ -35,8 +35,10 @@ pub(crate) struct Wakes {
 pub(crate) struct Costs {
     /// The mean time of a call that woke a thread.
     pub(crate) wake_call: Option<u64>,
-    /// From its end until that ran.
+    /// From its end until that ran: the mean.
     pub(crate) wake: Option<u64>,
+    /// How many times as long the slowest tenth of these takes as the quickest tenth.
+    pub(crate) wake_spread: Option<f64>,
     /// The median time of a call that found nobody to wake.
     pub(crate) call: Option<u64>,
 }
@@ -86,7 +88,11 @@ impl Wakes {
     /// What is known, where there were enough.
     pub(crate) fn costs(mut self) -> Costs {
         let wake_call = mean(&mut self.calls);
-        let wake = wake_call.zip(mean(&mut self.until));
+        let wake = wake_call.zip(mean(&mut self.until)).map(|(call, until)| {
+            let of = |tenth: usize| self.until[self.until.len() * tenth / 10].saturating_sub(call);
+            let spread = of(9) as f64 / of(1).max(1) as f64;
+            (until.saturating_sub(call), spread)
+        });
         let middle = self.fruitless.len() / 2;
         let call = match self.fruitless.len() {
             0..FEWEST => None,
@@ -94,13 +100,14 @@ impl Wakes {
         };
         Costs {
             wake_call,
-            wake: wake.map(|(call, until)| until.saturating_sub(call)),
+            wake: wake.map(|(mean, _)| mean),
+            wake_spread: wake.map(|(_, spread)| spread),
             call,
         }
     }
 }
 
-/// The mean without the longest.
+/// The mean without the longest; it puts them in order.
 fn mean(of: &mut [u64]) -> Option<u64> {
     if of.len() < FEWEST {
         return None;
@@ -128,6 +135,19 @@ mod tests {
         }
         let costs = wakes.costs();
         assert_eq!((costs.wake_call, costs.wake), (Some(10_000), Some(15_000)));
+        assert_eq!(costs.wake_spread, Some(1.0));
+    }
+
+    #[test]
+    fn wake_ups_differ_by_their_slowest_and_quickest_tenths() {
+        let mut wakes = Wakes::new(20, 1.0);
+        for number in 0..100 {
+            wakes.released(10_000);
+            wakes.ran(10_000 + 1000 * (1 + number));
+        }
+        let costs = wakes.costs();
+        assert_eq!(costs.wake, Some(49_500));
+        assert_eq!(costs.wake_spread, Some(91.0 / 11.0));
     }
 
     #[test]

@@ -234,6 +234,18 @@ impl Machine {
         Ok(self)
     }
 
+    /// The same machine where a woken thread runs after `mean_us` on average, and the slowest
+    /// tenth takes `spread` times as long as the quickest tenth. What a machine has of them is
+    /// the median.
+    ///
+    /// # Errors
+    /// If the figures may not have these values.
+    pub fn with_wakes(self, mean_us: f64, spread: f64) -> Result<Self, String> {
+        let mean_by_median = crate::hypervisor::mean_wake(spread);
+        self.with("scheduler.wake_us", mean_us / mean_by_median)?
+            .with("scheduler.wake_spread", spread)
+    }
+
     /// Gives an assumed figure a value that its band allows: whole if it is a
     /// count. The caller must check for contradictions.
     pub(crate) fn set(&mut self, key: &str, value: f64) {

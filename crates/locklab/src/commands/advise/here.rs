@@ -172,8 +172,12 @@ pub(super) fn as_recorded(
         && wake <= PLAUSIBLE * own_wake
         && recorded.preempted_ns < 0.01 * recorded.work_ns
     {
+        let spread = match recorded.wake_spread {
+            Some(spread) => spread.clamp(1.0, 100.0),
+            None => machine.get("scheduler.wake_spread"),
+        };
         machine = machine
-            .with("scheduler.wake_us", wake / 1e3)
+            .with_wakes(wake / 1e3, spread)
             .map_err(Error::Failed)?;
         machine.description += &format!("; as recorded, {:.1} µs until it ran", wake / 1e3);
     }
