@@ -258,10 +258,14 @@ impl Truth {
                 gate["passes"] = json!(gate["passes"] == true && !shut);
             }
         }
+        let passes = gate["passes"] == true;
         row["simulated_gate"] = gate;
         for of_lock in row["locks"].as_array_mut().into_iter().flatten() {
             let lock = of_lock["lock"].as_str().unwrap_or_default().to_owned();
-            of_lock["simulated"] = advised["locks"][&lock].take();
+            of_lock["simulated"] = match passes {
+                true => advised["locks"][&lock].take(),
+                false => Value::Null,
+            };
         }
         Ok(())
     }
