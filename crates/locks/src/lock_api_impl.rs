@@ -179,3 +179,20 @@ macro_rules! shared {
     };
 }
 pub(crate) use shared;
+
+#[cfg(all(test, feature = "std", not(miri)))]
+mod tests {
+    use super::Instant;
+    use crate::NativePlatform as N;
+    use crate::platform::Platform;
+    use core::time::Duration;
+
+    /// A time in its unit; one that is too long for the clock never ends.
+    #[test]
+    fn an_instant_is_that_long_from_now() {
+        let before = N::now();
+        let Instant(later) = Instant::after::<N>(Duration::from_micros(3));
+        assert!((before + 3_000..=N::now() + 3_000).contains(&later));
+        assert_eq!(Instant::after::<N>(Duration::MAX), Instant(u64::MAX));
+    }
+}

@@ -171,6 +171,13 @@ mod tests {
     /// Set in the child process, to the kind of lock.
     const CHILD: &str = "LOCKLAB_TICKETS_RUN_OUT";
 
+    /// As many as are documented may wait.
+    #[test]
+    fn the_last_that_may_wait_is_counted() {
+        assert_eq!(before(1 << 15, 0), 1 << 15);
+        assert_eq!(before(0, 1 << 15), 1 << 15);
+    }
+
     /// The 32,769th waiter ends the program: 32,767 more, and one would be
     /// given the ticket of the holder.
     #[test]
