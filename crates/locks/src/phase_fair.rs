@@ -142,7 +142,7 @@ impl<P: Platform> PhaseFair<P> {
     /// The caller holds the lock for reading.
     #[inline(always)]
     pub unsafe fn read_unlock(&self) {
-        // F3: pairs with F5, F5' and F8: the reader has read before a writer
+        // F3: pairs with F5, F5', F8 and F9: the reader has read before a writer
         // writes.
         self.left.fetch_add(READER, Ordering::Release);
     }
@@ -293,8 +293,11 @@ unsafe impl<P: Platform> RawLock<P> for PhaseFair<P> {
 
     #[inline(always)]
     fn is_locked(&self) -> Option<bool> {
+        // F9: pairs with F3: `entered` has counted all that have left, so that it is
+        // another while the caller itself reads.
+        let left = self.left.load(Ordering::Acquire);
         let entered = self.entered.load(Ordering::Relaxed);
-        Some(entered & WRITER != 0 || entered & !LOW_BYTE != self.left.load(Ordering::Relaxed))
+        Some(entered & WRITER != 0 || entered & !LOW_BYTE != left)
     }
 
     #[inline(always)]

@@ -21,7 +21,7 @@ use crate::property::{
     last_cpus, lets_others_in, loses_races, many_turns, meanwhile, moves_between_nodes,
     neighbour_in_interrupt, one_context, one_writer_between, overtaking_in_one_order,
     overtaking_in_queue, passed_over_in_queue, passes_a_sleeping_head, promises,
-    queue_goes_meanwhile, read_write, reader_without_number, readers_at_the_limit,
+    queue_goes_meanwhile, read_write, reader_asks, reader_without_number, readers_at_the_limit,
     readers_of_each_count, readers_of_one_count, readers_wait, readers_wrap,
     refused_beside_another, resilient, running_keep_place, short_lived, short_lived_in_one_node,
     taken_meanwhile, timed, virtualized, without_node, writer_tries,
@@ -259,6 +259,7 @@ fn more_properties(name: &str, lock: &Arc<dyn Subject>) -> Vec<Property> {
             all.extend(announced(lock));
             all.extend([
                 readers_wait(lock),
+                reader_asks(lock),
                 readers_at_the_limit(lock),
                 refused_beside_another(lock),
             ]);
@@ -267,7 +268,11 @@ fn more_properties(name: &str, lock: &Arc<dyn Subject>) -> Vec<Property> {
         "phase-fair" => {
             let mut all = read_write(lock);
             all.extend(announced(lock));
-            all.extend([readers_wait(lock), one_writer_between(lock)]);
+            all.extend([
+                readers_wait(lock),
+                reader_asks(lock),
+                one_writer_between(lock),
+            ]);
             all.extend(readers_wrap(lock));
             all.extend(writer_tries(lock));
             all
@@ -281,7 +286,11 @@ fn more_properties(name: &str, lock: &Arc<dyn Subject>) -> Vec<Property> {
         "rw-per-cpu" => {
             let mut all = read_write(lock);
             all.extend(announced(lock));
-            all.extend([readers_wait(lock), readers_of_each_count(lock)]);
+            all.extend([
+                readers_wait(lock),
+                reader_asks(lock),
+                readers_of_each_count(lock),
+            ]);
             all.extend(writer_tries(lock));
             // Where no CPU has an entry, all share one count.
             all.extend(readers_of_one_count(&subject::shared::<

@@ -25,7 +25,7 @@ use definition::Lock;
 pub use definition::Property;
 use locklab_locks::{Fairness, RawLock};
 pub(crate) use readers::{
-    biased, own_readers, read_write, reader_without_number, readers_at_the_limit,
+    biased, own_readers, read_write, reader_asks, reader_without_number, readers_at_the_limit,
     readers_of_each_count, readers_of_one_count, readers_wrap, refused_beside_another,
     writer_tries,
 };

@@ -535,6 +535,20 @@ fn reader_passes(lock: &Lock) {
     table.finish();
 }
 
+/// A lock says to its reader that it is held, while another reader comes and goes.
+pub(crate) fn reader_asks(lock: &Lock) -> Property {
+    Property::new("a reader asks beside one", 2, lock, |lock| {
+        let table = Table::new(lock, 2);
+        table.read();
+        let other = spawn(1, move || table.read_section());
+        table.says_it_is_locked(true);
+        table.read_unlock();
+        join(other);
+        table.says_it_is_locked(false);
+        table.finish();
+    })
+}
+
 /// A reader has been inside.
 fn biased_table(lock: &Lock, threads: usize) -> &'static Table {
     let table = Table::new(lock, threads);
