@@ -270,12 +270,12 @@ unsafe impl<P: Platform, L: RawLock<P, Ctx = ()> + RawRwLock> RawLock<P> for Bra
 
     #[inline(always)]
     fn is_locked(&self) -> Option<bool> {
-        let visible = self.biased.load(Ordering::Relaxed) != 0
-            && P::visible_readers().iter().any(|reader| {
-                // SAFETY: this is that lock, and only reads.
-                let lock = unsafe { reader.lock() };
-                lock.load(Ordering::Relaxed) == self.name()
-            });
+        // Also while a writer has taken the bias away: its attempt may be in vain.
+        let visible = P::visible_readers().iter().any(|reader| {
+            // SAFETY: this is that lock, and only reads.
+            let lock = unsafe { reader.lock() };
+            lock.load(Ordering::Relaxed) == self.name()
+        });
         Some(visible || RawRwLock::is_locked(&self.lock))
     }
 
